@@ -1,0 +1,78 @@
+"""Verifies that a TF2 port of a TensorFlow 1 model is still the same model.
+
+    class MyCase(tf2verify.EquivalenceCase):
+      def build_tf1_graph(self, inputs, training): ...
+      def make_tf2_layer(self): ...
+      def make_inputs(self): ...
+
+    if __name__ == '__main__':
+      tf2verify.main()
+
+Importing the package makes TF1-style code run on a current TensorFlow (see
+`tf2verify.legacy_keras`). The public names are loaded at first use, so that
+`python -m tf2verify doctor` still explains an environment that cannot work.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tf2verify import legacy_keras
+
+if TYPE_CHECKING:
+  from tf2verify.case import EquivalenceCase, verify
+  from tf2verify.compare.tolerance import Tolerance
+  from tf2verify.errors import Tf2VerifyError
+  from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
+  from tf2verify.runner import main
+  from tf2verify.selection import all_stages_except
+  from tf2verify.sides.fill import distinct_values
+  from tf2verify.sides.inputs import normal_inputs
+  from tf2verify.sides.randomness import random_tool
+
+__all__ = [
+  'CaseVerdict',
+  'EquivalenceCase',
+  'StageVerdict',
+  'Status',
+  'Tf2VerifyError',
+  'Tolerance',
+  'all_stages_except',
+  'distinct_values',
+  'main',
+  'normal_inputs',
+  'random_tool',
+  'verify',
+]
+
+_HOMES = {
+  'CaseVerdict': 'tf2verify.records.verdict',
+  'EquivalenceCase': 'tf2verify.case',
+  'StageVerdict': 'tf2verify.records.verdict',
+  'Status': 'tf2verify.records.verdict',
+  'Tf2VerifyError': 'tf2verify.errors',
+  'Tolerance': 'tf2verify.compare.tolerance',
+  'all_stages_except': 'tf2verify.selection',
+  'distinct_values': 'tf2verify.sides.fill',
+  'main': 'tf2verify.runner',
+  'normal_inputs': 'tf2verify.sides.inputs',
+  'random_tool': 'tf2verify.sides.randomness',
+  'verify': 'tf2verify.case',
+}
+
+legacy_keras.prepare()
+
+
+def __getattr__(name: str) -> Any:
+  """Loads a public name at its first use.
+
+  Raises:
+    EnvironmentProblem: TF1-style code cannot run in this environment.
+  """
+  if name not in _HOMES:
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+  legacy_keras.require()
+  return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+  return sorted({*globals(), *__all__})

@@ -1,0 +1,272 @@
+"""What a user declares."""
+
+import abc
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, final
+
+import numpy as np
+from absl.testing import absltest
+
+from tf2verify.compare.tolerance import Tolerance, ToleranceTable
+from tf2verify.errors import CaseDefinitionError
+from tf2verify.ladder import CaseName, Ladder, test_name
+from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
+from tf2verify.report import terminal
+from tf2verify.report.report_dir import default_report_dir, write_case
+from tf2verify.selection import StageSelection, check_stage_name
+from tf2verify.sides import fill, functional
+from tf2verify.sides.side import Progress
+from tf2verify.stages import STAGES, Stage
+
+_HOOKS = ('build_tf1_graph', 'make_tf2_layer', 'make_inputs')
+_FINAL = ('setUp', 'setUpClass', 'tearDownClass', 'runTest')
+
+
+class EquivalenceCase(absltest.TestCase):
+  """Two implementations of one model, and the tests that they are the same.
+
+  Subclass it and override three hooks: `build_tf1_graph`, `make_tf2_layer` and
+  `make_inputs`. The subclass then has one test per stage of the ladder, under
+  any unittest runner; `tf2verify.verify(Subclass)` runs them without one.
+
+  One model in several configurations: let class attributes hold what varies,
+  and write one subclass per configuration that sets them. A base class that
+  declares only some of the hooks lists `abc.ABC` among its bases.
+
+  Attributes:
+    training_modes: the values of `training` to run; (False, True) is inference,
+      then training.
+    tolerance: of outputs, initial values and state: a `Tolerance` for all
+      floating dtypes, or a mapping from dtype; None for the default by dtype
+      (float32: rtol 1e-6, atol 1e-5, as in TensorFlow's guide).
+    gradient_tolerance: of gradients, in the same forms.
+    regularization_tolerance: of regularization losses, in the same forms.
+    variable_names: from tf1 to tf2 variable name: a mapping, or a method of one
+      name; None where both sides use the same names.
+    stages: the whole ladder, or `tf2verify.all_stages_except(stage='why')`.
+  """
+
+  training_modes: tuple[bool, ...] = (False, True)
+  tolerance: Tolerance | Mapping[Any, Tolerance] | ToleranceTable | None = None
+  gradient_tolerance: Tolerance | Mapping[Any, Tolerance] | ToleranceTable | None = None
+  regularization_tolerance: Tolerance | Mapping[Any, Tolerance] | ToleranceTable | None = None
+  variable_names: Mapping[str, str] | Callable[[str], str] | None = None
+  stages: Any = StageSelection()
+
+  _ladder: ClassVar[Ladder | None] = None
+
+  def build_tf1_graph(self, inputs: Any, training: bool) -> Any:
+    """Builds the TF1 model in the default graph, a fresh one at every call.
+
+    Args:
+      inputs: placeholders in the structure of `make_inputs`.
+      training: the training mode.
+
+    Returns:
+      The outputs: a tensor or any nest of tensors, also sparse and ragged ones.
+    """
+    raise CaseDefinitionError(_missing_hook(type(self), 'build_tf1_graph'))
+
+  def make_tf2_layer(self) -> Any:
+    """Returns the port: a fresh, unbuilt Keras layer or `tf.Module` at every call."""
+    raise CaseDefinitionError(_missing_hook(type(self), 'make_tf2_layer'))
+
+  def make_inputs(self) -> Any:
+    """Returns a nest of numpy arrays, the same for both sides; called once."""
+    raise CaseDefinitionError(_missing_hook(type(self), 'make_inputs'))
+
+  def call_tf2_layer(self, layer: Any, inputs: Any, training: bool) -> Any:
+    """Calls the port; the default passes `training` if the layer's call takes it.
+
+    Args:
+      layer: from `make_tf2_layer`.
+      inputs: eager tensors in the structure of `make_inputs`.
+      training: the training mode.
+
+    Returns:
+      The outputs, in the structure of `build_tf1_graph`'s.
+    """
+    if _takes_training(layer):
+      return layer(inputs, training=training)
+    return layer(inputs)
+
+  def loss(self, outputs: Any) -> Any:
+    """Returns the scalar whose gradients are compared; runs on both sides.
+
+    The default is a fixed weighted sum of all floating outputs, see
+    `tf2verify.sides.functional.weighted_sum`; None where no output is floating.
+    """
+    return functional.weighted_sum(outputs)
+
+  def tf2_regularization_losses(self, layer: Any) -> Iterable[Any]:
+    """Returns the port's regularization losses after a call; by default `layer.losses`.
+
+    A `tf.Module` has none: override this where the port keeps them elsewhere.
+    """
+    return getattr(layer, 'losses', ())
+
+  def fill_values(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the fixed value of a variable for the runs without randomness.
+
+    Override it where a variable has a domain that the name does not tell (a
+    probability, a sorted table). The default is `tf2verify.distinct_values`.
+
+    Args:
+      name: the variable's tf1 name.
+      shape: its shape.
+      dtype: its dtype.
+
+    Returns:
+      The array; None to keep the variable's initial value.
+    """
+    return fill.distinct_values(name, shape, dtype)
+
+  @final
+  @classmethod
+  def tearDownClass(cls) -> None:
+    """Writes the class's report where one is wanted, and lets go of graphs and layers."""
+    super().tearDownClass()
+    if cls._ladder is not None:
+      cls._ladder.close()
+      directory = default_report_dir()
+      if directory:
+        write_case(cls._ladder.verdict(), directory)
+
+  def __init_subclass__(cls, **arguments: Any) -> None:
+    """Attaches one test per stage to the subclass."""
+    super().__init_subclass__(**arguments)
+    cls._ladder = None
+    for name in cls.__dict__:
+      if name in _FINAL or name in _TESTS:
+        raise CaseDefinitionError(
+          f'{cls.__name__} overrides {name}, which is final: tf2verify controls the order and the '
+          'state of the stages; put what the model needs into the hooks'
+        )
+    for name, stage in _TESTS.items():
+      setattr(cls, name, None if abc.ABC in cls.__bases__ else _test_method(name, stage))
+
+  def _check_stage(self, stage: type[Stage]) -> None:
+    cls = type(self)
+    missing = missing_hooks(cls)
+    if missing:
+      raise CaseDefinitionError(_missing_hook(cls, missing[0]))
+    progress = terminal.StageProgress()
+    if cls._ladder is None:
+      cls._ladder = new_ladder(cls, progress)
+    verdict = cls._ladder.stage(stage)
+    progress.clear()
+    terminal.say(f'{cls.__name__}: {terminal.stage_line(verdict)}')
+    if verdict.status in (Status.BLOCKED, Status.NOT_APPLICABLE):
+      self.skipTest(verdict.reason)
+    if verdict.status is not Status.PASSED:
+      self.fail(terminal.failure_text(cls._ladder.verdict(), verdict))
+
+
+def _test_method(name: str, stage: type[Stage]) -> Callable[[EquivalenceCase], None]:
+  def test(self: EquivalenceCase) -> None:
+    self._check_stage(stage)
+
+  test.__name__ = name
+  test.__qualname__ = f'EquivalenceCase.{name}'
+  test.__doc__ = f'{stage.name}: {stage.proves}.'
+  return test
+
+
+_TESTS = {test_name(stage): stage for stage in STAGES}
+
+
+def _missing_hook(cls: type, hook: str) -> str:
+  return (
+    f'{cls.__name__} does not override {hook}; a case declares {", ".join(_HOOKS)}. A base class '
+    'that leaves a hook to its subclasses lists abc.ABC among its bases'
+  )
+
+
+def missing_hooks(cls: type[EquivalenceCase]) -> list[str]:
+  """Returns the abstract hooks that a class does not override."""
+  return [hook for hook in _HOOKS if getattr(cls, hook) is getattr(EquivalenceCase, hook)]
+
+
+def _takes_training(layer: Any) -> bool:
+  function = layer.call if hasattr(layer, 'call') else layer.__call__
+  try:
+    parameters = inspect.signature(function).parameters.values()
+  except (TypeError, ValueError):
+    return True
+  return any(p.name == 'training' or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
+  """Returns the ladder of a case class.
+
+  Raises:
+    CaseDefinitionError: the class is no complete case.
+  """
+  if not (isinstance(cls, type) and issubclass(cls, EquivalenceCase)):
+    raise CaseDefinitionError(
+      f'verify takes a subclass of tf2verify.EquivalenceCase, the class itself; got {cls!r:.80}'
+    )
+  missing = missing_hooks(cls)
+  if missing:
+    raise CaseDefinitionError(_missing_hook(cls, missing[0]))
+  path = getattr(sys.modules.get(cls.__module__), '__file__', None)
+  place = cls.__module__ if path is None else _relative(path)
+
+  def run_again(test: str) -> str:
+    return f'python {place} {cls.__name__}.{test}' if path else f'tf2verify.verify({cls.__name__})'
+
+  return Ladder(cls(), CaseName(cls.__name__, place, run_again), progress)
+
+
+def _relative(path: str) -> str:
+  below = os.path.relpath(path)
+  return path if below.startswith('..') else below
+
+
+def climbed_cases() -> list[CaseVerdict]:
+  """Returns the verdicts of the case classes whose tests have run in this process."""
+  found, pending = [], list(EquivalenceCase.__subclasses__())
+  while pending:
+    cls = pending.pop(0)
+    pending += cls.__subclasses__()
+    if cls._ladder is not None:
+      found.append(cls._ladder.verdict())
+  return found
+
+
+def verify(
+  case: type[EquivalenceCase],
+  stages: Iterable[str] | None = None,
+  on_stage: Callable[[StageVerdict], None] | None = None,
+  progress: Progress | None = None,
+) -> CaseVerdict:
+  """Climbs the ladder without a test runner: in a notebook, a script, a scheduler.
+
+  Args:
+    case: a subclass of `EquivalenceCase`.
+    stages: names of the stages to run (with what they need); None for all.
+    on_stage: called with every verdict as soon as it is there.
+    progress: called with one line of text before every long step.
+
+  Returns:
+    The verdict; of the chosen stages and what they need.
+
+  Raises:
+    CaseDefinitionError: the class is no complete case, or a stage is unknown.
+  """
+  chosen = [stage.name for stage in STAGES] if stages is None else list(stages)
+  for name in chosen:
+    check_stage_name(name)
+  ladder = new_ladder(case, progress or (lambda _: None))
+  try:
+    for stage in STAGES:
+      if stage.name in chosen:
+        verdict = ladder.stage(stage)
+        if on_stage is not None:
+          on_stage(verdict)
+    return ladder.verdict()
+  finally:
+    ladder.close()

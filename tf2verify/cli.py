@@ -1,0 +1,88 @@
+"""The command line: `python -m tf2verify run` and `doctor`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tf2verify import doctor, legacy_keras
+from tf2verify.errors import Tf2VerifyError
+
+EXIT_PASSED, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+
+
+def _parser() -> argparse.ArgumentParser:
+  parser = argparse.ArgumentParser(
+    prog='python -m tf2verify',
+    description='Verifies that a TF2 port of a TensorFlow 1 model is still the same model.',
+  )
+  commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
+  run = commands.add_parser(
+    'run',
+    help='climb the ladder with the cases of files, folders or modules',
+    epilog='exit status: 0 all passed, 1 some did not, 2 usage or environment',
+  )
+  run.add_argument(
+    'targets',
+    nargs='+',
+    metavar='PATH[::Case]',
+    help='a file, a folder (its test_*.py, *_test.py and *_case.py) or a module',
+  )
+  run.add_argument(
+    '--stages', nargs='+', metavar='STAGE', help='only these stages, and those that they need'
+  )
+  run.add_argument(
+    '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md there'
+  )
+  commands.add_parser('doctor', help='show versions, what was mended, and a fix per problem')
+  return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+  """Runs one command.
+
+  Args:
+    argv: the arguments; `sys.argv[1:]` by default.
+
+  Returns:
+    The exit status: 0 all passed, 1 some did not, 2 usage or environment.
+  """
+  arguments = _parser().parse_args(argv)
+  try:
+    if arguments.command == 'doctor':
+      return doctor.main()
+    legacy_keras.require()
+    return _run(arguments.targets, arguments.stages, arguments.report_dir)
+  except Tf2VerifyError as error:
+    print(f'tf2verify: {error}', file=sys.stderr)
+    return EXIT_USAGE
+
+
+def _run(targets: Sequence[str], stages: Sequence[str] | None, report_dir: str | None) -> int:
+  # Imported here, since these need an environment that works, and doctor does not.
+  from tf2verify.case import verify
+  from tf2verify.discovery import find_cases
+  from tf2verify.records.verdict import Status
+  from tf2verify.report import terminal
+  from tf2verify.report.report_dir import write_case, write_summary
+  from tf2verify.selection import check_stage_name
+
+  for name in stages or ():
+    check_stage_name(name)
+  cases = [found for target in targets for found in find_cases(target)]
+  verdicts = []
+  for found in cases:
+    progress = terminal.StageProgress()
+    terminal.say(found.case.__name__)
+    with found.importable():
+      verdict = verify(found.case, stages, terminal.stage_sayer(progress), progress)
+    verdicts.append(verdict)
+    if verdict.first_failure is not None:
+      terminal.say('\n' + terminal.failure_text(verdict, verdict.first_failure) + '\n')
+    terminal.say(terminal.case_line(verdict))
+    if report_dir:
+      write_case(verdict, report_dir)
+  passed = sum(verdict.status is Status.PASSED for verdict in verdicts)
+  if report_dir:
+    terminal.say(f'summary: {write_summary(verdicts, report_dir)}')
+  terminal.say(f'{passed} of {len(verdicts)} cases passed')
+  return EXIT_PASSED if passed == len(verdicts) else EXIT_FAILED

@@ -1,0 +1,159 @@
+"""Finding the cases in files, folders and modules."""
+
+import contextlib
+import dataclasses
+import importlib
+import importlib.util
+import os
+import sys
+import types
+from collections.abc import Iterator
+
+from tf2verify.case import EquivalenceCase, missing_hooks
+from tf2verify.errors import UsageError
+from tf2verify.sides.user_code import user_code
+
+_PATTERNS = ('test_', '_test.py', '_case.py')
+
+
+@dataclasses.dataclass(frozen=True)
+class FoundCase:
+  """A case, and the modules that it was imported with.
+
+  Attributes:
+    case: the class.
+    folder: what was at the front of `sys.path`.
+    modules: the top-level modules that lie in that folder; kept apart from
+      equally named ones of another file.
+  """
+
+  case: type[EquivalenceCase]
+  folder: str
+  modules: tuple[tuple[str, types.ModuleType], ...]
+
+  @contextlib.contextmanager
+  def importable(self) -> Iterator[None]:
+    """Lets the case import from its own folder until exit."""
+    with _local_imports(self.folder, dict(self.modules)):
+      yield
+
+
+@contextlib.contextmanager
+def _local_imports(folder: str, modules: dict[str, types.ModuleType]) -> Iterator[None]:
+  """Puts a folder first on the path; what is imported from it goes to `modules` on exit.
+
+  Two folders may both have a `model.py`: left in `sys.modules`, the first would
+  be taken for the second.
+  """
+  before = list(sys.path)
+  hidden = {name: sys.modules[name] for name in modules if name in sys.modules}
+  sys.path.insert(0, folder)
+  sys.modules.update(modules)
+  known = set(sys.modules)
+  try:
+    yield
+  finally:
+    sys.path[:] = before
+    for name in list(sys.modules):
+      module = sys.modules[name]
+      path = getattr(module, '__file__', None) or ''
+      local = name not in known and os.path.abspath(path).startswith(folder + os.sep)
+      if name in modules or (local and 'site-packages' not in path):
+        modules[name] = sys.modules.pop(name)
+    sys.modules.update(hidden)
+
+
+def _is_case_file(name: str) -> bool:
+  return name.endswith('.py') and (name.startswith(_PATTERNS[0]) or name.endswith(_PATTERNS[1:]))
+
+
+def _files(path: str) -> list[str]:
+  if os.path.isfile(path):
+    return [path]
+  found = []
+  for folder, folders, names in os.walk(path):
+    folders[:] = sorted(f for f in folders if not f.startswith('.') and f != '__pycache__')
+    found += [os.path.join(folder, name) for name in sorted(names) if _is_case_file(name)]
+  if not found:
+    raise UsageError(
+      f'{path} has no file named test_*.py, *_test.py or *_case.py; name the file that holds '
+      'the cases'
+    )
+  return found
+
+
+def _import_file(path: str) -> tuple[types.ModuleType, str, dict[str, types.ModuleType]]:
+  """Imports a file as Python would: by its dotted name where it is part of a package."""
+  path = os.path.abspath(path)
+  root, parts = os.path.dirname(path), [os.path.splitext(os.path.basename(path))[0]]
+  while os.path.isfile(os.path.join(root, '__init__.py')):
+    root, package = os.path.split(root)
+    parts.insert(0, package)
+  modules: dict[str, types.ModuleType] = {}
+  with _local_imports(root, modules), user_code('case', f'importing {path}'):
+    module = importlib.import_module('.'.join(parts))
+  return module, root, modules
+
+
+def _cases_of(module: types.ModuleType) -> list[type[EquivalenceCase]]:
+  return [
+    item
+    for item in vars(module).values()
+    if isinstance(item, type)
+    and issubclass(item, EquivalenceCase)
+    and item.__module__ == module.__name__
+    and not missing_hooks(item)
+  ]
+
+
+def find_cases(target: str) -> list[FoundCase]:
+  """Returns the cases that a command-line argument names.
+
+  Args:
+    target: a file, a folder or a module name, `::Case` behind it for one case.
+
+  Raises:
+    UsageError: there is no such file, module or case.
+    Tf2VerifyError: importing it failed.
+  """
+  place, _, wanted = target.partition('::')
+  imported = []
+  if os.path.exists(place):
+    imported = [_import_file(path) for path in _files(place)]
+  elif place.endswith('.py') or os.sep in place:
+    raise UsageError(f'{place} does not exist; give a file, a folder or a module name')
+  else:
+    imported = [_import_module(place)]
+  found = [
+    FoundCase(case, root, tuple(modules.items()))
+    for module, root, modules in imported
+    for case in _cases_of(module)
+  ]
+  if wanted:
+    names = sorted({case.case.__name__ for case in found})
+    found = [case for case in found if case.case.__name__ == wanted]
+    if not found:
+      raise UsageError(f'{place} has no case {wanted}; it has {", ".join(names) or "none"}')
+  elif not found:
+    raise UsageError(
+      f'{place} declares no complete EquivalenceCase: a case overrides build_tf1_graph, '
+      'make_tf2_layer and make_inputs'
+    )
+  return found
+
+
+def _import_module(name: str) -> tuple[types.ModuleType, str, dict[str, types.ModuleType]]:
+  folder = os.getcwd()
+  modules: dict[str, types.ModuleType] = {}
+  with _local_imports(folder, modules):
+    try:
+      spec = importlib.util.find_spec(name)
+    except (ModuleNotFoundError, ValueError) as error:
+      raise UsageError(f'no module {name}: {error}') from error
+    if spec is None:
+      raise UsageError(f'{name} is neither a file or folder nor a module that can be imported')
+    with user_code('case', f'importing {name}'):
+      module = importlib.import_module(name)
+  return module, folder, modules
+
+

@@ -1,0 +1,53 @@
+"""One class per kind of user mistake.
+
+Every message follows one grammar: what was attempted, the value that was wrong,
+what is allowed, the likely slip, the fix.
+"""
+
+
+class Tf2VerifyError(Exception):
+  """Base of every error that tf2verify raises on purpose."""
+
+
+class EnvironmentProblem(Tf2VerifyError):
+  """The installed packages, or the order of imports, cannot run TF1-style code."""
+
+
+class CaseDefinitionError(Tf2VerifyError):
+  """The `EquivalenceCase` subclass itself is not a valid declaration."""
+
+
+class InputsError(Tf2VerifyError):
+  """`make_inputs` returned something that cannot be fed to both sides."""
+
+
+class BuilderError(Tf2VerifyError):
+  """`build_tf1_graph` returned, or did, something that the tf1 side cannot use."""
+
+
+class LayerError(Tf2VerifyError):
+  """`make_tf2_layer` returned, or did, something that the tf2 side cannot use."""
+
+
+class UsageError(Tf2VerifyError):
+  """The command line names something that does not exist or cannot be read."""
+
+
+class NotApplicable(Tf2VerifyError):
+  """A stage has nothing to look at; the message is the reason that the report shows."""
+
+
+class UserCodeError(Tf2VerifyError):
+  """A hook of the case raised.
+
+  Attributes:
+    side: 'tf1', 'tf2' or 'case': whose code raised.
+    hook: the method of the case that tf2verify had called.
+    traceback_text: the user's own traceback, without tf2verify's frames.
+  """
+
+  def __init__(self, side: str, hook: str, summary: str, traceback_text: str) -> None:
+    super().__init__(f'{hook} raised on the {side} side: {summary}')
+    self.side = side
+    self.hook = hook
+    self.traceback_text = traceback_text

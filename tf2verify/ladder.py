@@ -1,0 +1,219 @@
+"""The pipeline: climbs the ladder in order and blocks what depends on a failure."""
+
+import dataclasses
+import importlib.metadata
+import platform
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from tf2verify.compare import tolerance as tolerances
+from tf2verify.errors import (
+  BuilderError,
+  CaseDefinitionError,
+  LayerError,
+  NotApplicable,
+  Tf2VerifyError,
+  UserCodeError,
+)
+from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict, Status
+from tf2verify.selection import StageSelection
+from tf2verify.sides import inputs as case_inputs
+from tf2verify.sides import process_state, side
+from tf2verify.sides.tf1_graph import Tf1Graph
+from tf2verify.sides.tf2_layer import Tf2Layer
+from tf2verify.sides.user_code import user_code
+from tf2verify.stages import STAGES, Stage
+from tf2verify.stages.stage import CaseUnderTest, Findings
+
+_BLOCKING = (Status.FAILED, Status.ERROR, Status.BLOCKED)
+
+
+class LadderCase(side.Declaration, Protocol):
+  """What the ladder needs of a case beside what the sides need."""
+
+  tolerance: Any
+  gradient_tolerance: Any
+  regularization_tolerance: Any
+  variable_names: Any
+  stages: Any
+
+  def make_inputs(self) -> Any: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class CaseName:
+  """How reports name a case.
+
+  Attributes:
+    case: the class's name.
+    module: its file or module.
+    run_again: the command that runs one stage's test, given the test's name.
+  """
+
+  case: str
+  module: str
+  run_again: Callable[[str], str]
+
+
+def test_name(stage: type[Stage]) -> str:
+  """Returns the name of the test method of a stage; names sort into ladder order."""
+  return f'test_{STAGES.index(stage) + 1}_{stage.name}'
+
+
+def environment() -> tuple[tuple[str, str], ...]:
+  """Returns names and versions that a reader of a report needs."""
+  found = [('python', platform.python_version()), ('platform', platform.platform())]
+  for package in ('tensorflow', 'tf-keras', 'tf-slim', 'numpy', 'tf2verify'):
+    try:
+      found.append((package, importlib.metadata.version(package)))
+    except importlib.metadata.PackageNotFoundError:
+      continue
+  return tuple(found)
+
+
+def _ignore(_: str) -> None:
+  pass
+
+
+class Ladder:
+  """The stages of one case, each run at most once.
+
+  A stage runs when it is asked for, after those that it needs.
+  """
+
+  def __init__(
+    self, case: LadderCase, name: CaseName, progress: side.Progress = _ignore
+  ) -> None:
+    self._case = case
+    self._name = name
+    self._progress = progress
+    self._verdicts: dict[str, StageVerdict] = {}
+    self._under_test: CaseUnderTest | None = None
+
+  def stage(self, stage: type[Stage]) -> StageVerdict:
+    """Returns the verdict of a stage, running it and what it needs if that is not done."""
+    if stage.name not in self._verdicts:
+      self._verdicts[stage.name] = self._climb(stage)
+    return self._verdicts[stage.name]
+
+  def verdict(self) -> CaseVerdict:
+    """Returns the verdicts of the stages run so far."""
+    done = tuple(self._verdicts[s.name] for s in STAGES if s.name in self._verdicts)
+    bad = (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)
+    failed = next((s for s in STAGES if self._status(s) in bad), None)
+    again = self._name.run_again(test_name(failed)) if failed else ''
+    return CaseVerdict(self._name.case, self._name.module, done, environment(), again)
+
+  def close(self) -> None:
+    """Lets go of graphs and layers; the verdicts stay."""
+    if self._under_test is not None:
+      self._under_test.tf1.close()
+      self._under_test.tf2.close()
+      self._under_test = None
+
+  def _status(self, stage: type[Stage]) -> Status | None:
+    verdict = self._verdicts.get(stage.name)
+    return None if verdict is None else verdict.status
+
+  def _climb(self, stage: type[Stage]) -> StageVerdict:
+    number = STAGES.index(stage) + 1
+    try:
+      reason = StageSelection.of(self._case.stages).reason_without(stage.name)
+    except CaseDefinitionError as error:
+      return StageVerdict(stage.name, number, Status.ERROR, error=ErrorRecord('case', str(error)))
+    if reason:
+      return StageVerdict(
+        stage.name, number, Status.NOT_APPLICABLE, reason=f'left out by the case: {reason}'
+      )
+    for needed in STAGES:
+      if needed.name in stage.needs and self.stage(needed).status in _BLOCKING:
+        culprit = self._culprit(needed)
+        reason = f'{culprit.stage} {culprit.status.value}'
+        return StageVerdict(stage.name, number, Status.BLOCKED, reason=f'blocked: {reason}')
+    return self._run(stage, number)
+
+  def _culprit(self, stage: type[Stage]) -> StageVerdict:
+    """Returns the failed verdict at the root of a blocked one."""
+    for needed in STAGES:
+      blocked = self.stage(stage).status is Status.BLOCKED
+      if blocked and needed.name in stage.needs and self.stage(needed).status in _BLOCKING:
+        return self._culprit(needed)
+    return self.stage(stage)
+
+  def _run(self, stage: type[Stage], number: int) -> StageVerdict:
+    start = time.perf_counter()
+    try:
+      with process_state.preserved():
+        findings = stage().check(self._prepared())
+    except NotApplicable as reason:
+      verdict = StageVerdict(stage.name, number, Status.NOT_APPLICABLE, reason=str(reason))
+    except Tf2VerifyError as error:
+      verdict = StageVerdict(stage.name, number, Status.ERROR, error=_error_record(error))
+    else:
+      verdict = _judged(stage, number, findings)
+    return dataclasses.replace(verdict, seconds=time.perf_counter() - start)
+
+  def _prepared(self) -> CaseUnderTest:
+    """Returns both sides, made at the first stage that runs."""
+    if self._under_test is None:
+      case = self._case
+      _check_training_modes(case.training_modes)
+      with user_code('case', 'make_inputs'):
+        inputs = case.make_inputs()
+      inputs = case_inputs.checked_inputs(inputs)
+      process_state.require_eager()
+      self._under_test = CaseUnderTest(
+        declaration=case,
+        tf1=Tf1Graph(case, inputs, self._progress),
+        tf2=Tf2Layer(case, inputs, self._progress),
+        inputs=inputs,
+        variable_names=case.variable_names,
+        tolerance=tolerances.as_table(case.tolerance, tolerances.VALUE_TOLERANCES),
+        gradient_tolerance=tolerances.as_table(
+          case.gradient_tolerance, tolerances.GRADIENT_TOLERANCES
+        ),
+        regularization_tolerance=tolerances.as_table(
+          case.regularization_tolerance, tolerances.REGULARIZATION_TOLERANCES
+        ),
+      )
+    return self._under_test
+
+
+def _check_training_modes(modes: Any) -> None:
+  valid = isinstance(modes, (tuple, list)) and modes and all(type(mode) is bool for mode in modes)
+  if not valid or len(set(modes)) != len(modes):
+    raise CaseDefinitionError(
+      f'training_modes is {modes!r}; it is a tuple of False (inference) and True (training), each '
+      'at most once: (False, True), (False,) or (True,)'
+    )
+
+
+def _error_record(error: Tf2VerifyError) -> ErrorRecord:
+  if isinstance(error, UserCodeError):
+    return ErrorRecord(error.side, str(error), error.traceback_text)
+  if isinstance(error, BuilderError):
+    return ErrorRecord(side.TF1, str(error))
+  if isinstance(error, LayerError):
+    return ErrorRecord(side.TF2, str(error))
+  return ErrorRecord('case', str(error))
+
+
+def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict:
+  if findings.differences:
+    status, reason = Status.FAILED, ''
+  elif findings.inconclusive:
+    status, reason = Status.INCONCLUSIVE, findings.inconclusive
+  elif not findings.compared.tensors:
+    status, reason = Status.INCONCLUSIVE, 'nothing was compared'
+  else:
+    status, reason = Status.PASSED, ''
+  return StageVerdict(
+    stage.name,
+    number,
+    status,
+    findings.compared,
+    findings.differences,
+    reason=reason,
+    notes=findings.notes,
+  )

@@ -1,0 +1,158 @@
+"""What one run of a side yields, as numpy."""
+
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceLine:
+  """A line of the user's code.
+
+  Attributes:
+    path: the file, as Python names it.
+    line: 1-based line number.
+    function: the function that the line belongs to.
+    code: the text of the line, stripped; empty where the file cannot be read.
+  """
+
+  path: str
+  line: int
+  function: str
+  code: str
+
+  def __str__(self) -> str:
+    place = f'{self.path}:{self.line}, in {self.function}'
+    return f'{place}: {self.code}' if self.code else place
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TensorRecord:
+  """One named tensor.
+
+  Attributes:
+    name: a variable name without `:0`, or the path of an output in its nest
+      (`['logits']`, `[0].values`).
+    value: the read-only array; None where the side has None in this place (an
+      unconnected gradient, an output that is None).
+  """
+
+  name: str
+  value: np.ndarray | None
+
+  def __post_init__(self) -> None:
+    if self.value is not None:
+      self.value.flags.writeable = False
+
+
+@dataclasses.dataclass(frozen=True)
+class VariableRecord:
+  """One variable of a side.
+
+  Attributes:
+    name: full name without `:0`.
+    shape: None stands for a dimension that is not known.
+    dtype: numpy's name of the dtype (`float32`, `bfloat16`, `str`).
+    trainable: membership of the set that an optimizer would train: the
+      TRAINABLE_VARIABLES collection (tf1), `layer.trainable_variables` (tf2).
+    trainable_flag: the variable's own `trainable` attribute, which is not the
+      same thing.
+    collections: the tf1 collections that hold it; empty on the tf2 side.
+    source: the user's line that created it, where it is known.
+  """
+
+  name: str
+  shape: tuple[int | None, ...]
+  dtype: str
+  trainable: bool
+  trainable_flag: bool
+  collections: tuple[str, ...] = ()
+  source: SourceLine | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class VariableCreation:
+  """A variable that came into being during a call.
+
+  Attributes:
+    name: full name without `:0`.
+    shape: as in `VariableRecord`.
+    dtype: as in `VariableRecord`.
+    call: which call it was: `call 2 (inference)`.
+    source: the user's line that created it.
+    creator: how it was made: `get_variable`, `tf.Variable`, `keras layer`.
+    layer: the class of the Keras layer that made it, where one did.
+    refused: whether TensorFlow refused it (the attempt raised).
+  """
+
+  name: str
+  shape: tuple[int | None, ...]
+  dtype: str
+  call: str
+  source: SourceLine | None
+  creator: str
+  layer: str | None = None
+  refused: bool = False
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RegularizationLoss:
+  """One regularization loss.
+
+  Attributes:
+    variables: names of the variables that it reads, sorted; empty for a loss
+      that reads none (an activity regularizer).
+    value: the scalar.
+  """
+
+  variables: tuple[str, ...]
+  value: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomDraw:
+  """One random op, in the order in which the side made it.
+
+  Attributes:
+    op_type: TensorFlow's op type (`TruncatedNormal`, `RandomUniform`).
+    shape: of the drawn tensor.
+    variable: the variable whose initial value it draws; None elsewhere.
+    source: the user's line.
+  """
+
+  op_type: str
+  shape: tuple[int | None, ...]
+  variable: str | None
+  source: SourceLine | None = dataclasses.field(default=None, compare=False)
+
+  def __str__(self) -> str:
+    sizes = ', '.join('?' if size is None else str(size) for size in self.shape)
+    purpose = f'initial value of {self.variable}' if self.variable else 'in the computation'
+    return f'{self.op_type} ({sizes}), {purpose}'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Observation:
+  """Everything that one run of one side yields.
+
+  Attributes:
+    side: 'tf1' or 'tf2'.
+    run: what was run, for reports: `training, constant`.
+    structure: the nest that the side returned, as text.
+    outputs: in the order of the nest, dictionaries by sorted key.
+    regularization_losses: in the side's own order; pair them by variable.
+    initial_values: of every variable, before the call.
+    state_after: of every variable, after the call (and its update ops).
+    gradients: of the loss, for every trainable variable; empty when not asked.
+    random_draws: in order; empty when not traced.
+  """
+
+  side: str
+  run: str
+  structure: str
+  outputs: tuple[TensorRecord, ...]
+  regularization_losses: tuple[RegularizationLoss, ...] = ()
+  initial_values: tuple[TensorRecord, ...] = ()
+  state_after: tuple[TensorRecord, ...] = ()
+  gradients: tuple[TensorRecord, ...] = ()
+  random_draws: tuple[RandomDraw, ...] = ()

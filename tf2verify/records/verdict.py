@@ -1,0 +1,139 @@
+"""What a stage, and a case, found."""
+
+import dataclasses
+import enum
+from typing import NoReturn
+
+from tf2verify.records import verdict_json, verdict_text
+from tf2verify.records.difference import Difference
+
+
+class Status(enum.Enum):
+  """How a stage, or a case, ended; the order is that of severity."""
+
+  PASSED = 'PASSED'
+  NOT_APPLICABLE = 'NOT_APPLICABLE'
+  INCONCLUSIVE = 'INCONCLUSIVE'
+  BLOCKED = 'BLOCKED'
+  FAILED = 'FAILED'
+  ERROR = 'ERROR'
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+  """How much a stage looked at.
+
+  Attributes:
+    tensors: number of tensor pairs (variables, calls or random ops where the
+      stage compares those; `noun` says which).
+    elements: number of element pairs; 0 where the stage compares no values.
+    inconclusive: tensors that differ, but are within the tolerance of zero as a
+      whole: the tolerance is too wide to tell them from zeros.
+    unpaired: tensors that only one side has.
+    noun: what `tensors` counts.
+  """
+
+  tensors: int = 0
+  elements: int = 0
+  inconclusive: int = 0
+  unpaired: int = 0
+  noun: str = 'tensors'
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorRecord:
+  """Why a stage could not be run.
+
+  Attributes:
+    side: 'tf1', 'tf2' or 'case'.
+    summary: one line.
+    traceback_text: the user's own traceback; empty for a misuse of the API.
+  """
+
+  side: str
+  summary: str
+  traceback_text: str = ''
+
+
+class _NoTruthValue:
+  def __bool__(self) -> NoReturn:
+    raise TypeError(
+      f'a {type(self).__name__} has no truth value: it can also be INCONCLUSIVE or BLOCKED; '
+      'compare .status with a tf2verify.Status'
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class StageVerdict(_NoTruthValue):
+  """What one stage found.
+
+  Attributes:
+    stage: the stage's name.
+    number: its rung on the ladder, from 1.
+    status: how it ended. Never PASSED when nothing was compared.
+    compared: how much was looked at.
+    differences: the findings, worst first; empty unless FAILED.
+    seconds: wall time, without what earlier stages had computed already.
+    reason: why, for NOT_APPLICABLE, BLOCKED and INCONCLUSIVE.
+    notes: what a reader of a PASSED line has to know.
+    error: for ERROR.
+  """
+
+  stage: str
+  number: int
+  status: Status
+  compared: Compared = Compared()
+  differences: tuple[Difference, ...] = ()
+  seconds: float = 0.0
+  reason: str = ''
+  notes: tuple[str, ...] = ()
+  error: ErrorRecord | None = None
+
+  def to_text(self) -> str:
+    """Returns the verdict for a terminal: one line, and the findings below it."""
+    return verdict_text.stage_text(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class CaseVerdict(_NoTruthValue):
+  """What the ladder found for one case.
+
+  Attributes:
+    case: the class's name.
+    module: the file or module that declares it.
+    stages: one verdict per stage of the ladder, in order.
+    environment: names and versions: TensorFlow, tf-keras, Python, platform.
+    run_again: the command that runs the first failing stage again.
+  """
+
+  case: str
+  module: str
+  stages: tuple[StageVerdict, ...]
+  environment: tuple[tuple[str, str], ...] = ()
+  run_again: str = ''
+
+  @property
+  def status(self) -> Status:
+    """The gravest status of the stages; NOT_APPLICABLE only if nothing was looked at."""
+    graver = [stage.status for stage in self.stages if stage.status is not Status.NOT_APPLICABLE]
+    order = list(Status)
+    return max(graver, key=order.index, default=Status.NOT_APPLICABLE)
+
+  @property
+  def first_failure(self) -> StageVerdict | None:
+    """The first stage that FAILED, is an ERROR or is INCONCLUSIVE; None if there is none."""
+    bad = (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)
+    return next((stage for stage in self.stages if stage.status in bad), None)
+
+  @property
+  def seconds(self) -> float:
+    """Wall time of all stages."""
+    return sum(stage.seconds for stage in self.stages)
+
+  def to_text(self) -> str:
+    """Returns the report for a terminal."""
+    return verdict_text.case_text(self)
+
+  def to_json(self) -> str:
+    """Returns the report as JSON; `schema_version` tells its shape."""
+    return verdict_json.case_json(self)

@@ -1,0 +1,1 @@
+"""Records in, text out: the terminal, and the files of a run."""

@@ -1,0 +1,110 @@
+"""The files of a run: one JSON per case, and a Markdown summary."""
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+
+from tf2verify.errors import UsageError
+from tf2verify.records.verdict import CaseVerdict, Status
+from tf2verify.records.verdict_text import compared_text, failure_text
+
+ENVIRONMENT_VARIABLE = 'TF2VERIFY_REPORT_DIR'
+SUMMARY = 'summary.md'
+_MARKS = {
+  Status.PASSED: '✅',
+  Status.NOT_APPLICABLE: '➖',
+  Status.INCONCLUSIVE: '❔',
+  Status.BLOCKED: '⏸',
+  Status.FAILED: '❌',
+  Status.ERROR: '💥',
+}
+
+
+def default_report_dir() -> str:
+  """Returns the folder that the environment names; '' without one."""
+  return os.environ.get(ENVIRONMENT_VARIABLE, '')
+
+
+def _write(path: str, text: str) -> None:
+  """Writes a file whole or not at all."""
+  directory = os.path.dirname(path)
+  try:
+    os.makedirs(directory, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=directory, prefix='.writing-')
+    with os.fdopen(descriptor, 'w', encoding='utf-8') as file:
+      file.write(text)
+    os.replace(temporary, path)
+  except OSError as error:
+    raise UsageError(
+      f'could not write the report {path}: {error.strerror}; --report_dir names a folder that '
+      'can be made and written'
+    ) from error
+
+
+def case_file_name(verdict: CaseVerdict) -> str:
+  """Returns the name of a case's file: module and class, so that equal class names stay apart."""
+  module = re.sub(r'\.py$', '', verdict.module)
+  return re.sub(r'[^A-Za-z0-9_.-]+', '.', f'{module}.{verdict.case}').strip('.') + '.json'
+
+
+def write_case(verdict: CaseVerdict, directory: str) -> str:
+  """Writes one case's JSON.
+
+  Returns:
+    The path.
+
+  Raises:
+    UsageError: the folder cannot be written.
+  """
+  path = os.path.join(directory, case_file_name(verdict))
+  _write(path, verdict.to_json() + '\n')
+  return path
+
+
+def write_summary(verdicts: Sequence[CaseVerdict], directory: str) -> str:
+  """Writes the Markdown summary of a run, for a pull request.
+
+  Returns:
+    The path.
+
+  Raises:
+    UsageError: the folder cannot be written.
+  """
+  path = os.path.join(directory, SUMMARY)
+  _write(path, summary_text(verdicts))
+  return path
+
+
+def summary_text(verdicts: Sequence[CaseVerdict]) -> str:
+  """Returns a table of cases by stages, and each first failure in full."""
+  stages = list(dict.fromkeys(stage.stage for verdict in verdicts for stage in verdict.stages))
+  passed = sum(verdict.status is Status.PASSED for verdict in verdicts)
+  lines = [
+    '# tf2verify',
+    '',
+    f'{passed} of {len(verdicts)} cases passed.',
+    '',
+    '| case | ' + ' | '.join(stages) + ' | seconds |',
+    '| --- |' + ' --- |' * (len(stages) + 1),
+  ]
+  for verdict in verdicts:
+    by_name = {stage.stage: stage for stage in verdict.stages}
+    cells = []
+    for name in stages:
+      stage = by_name.get(name)
+      if stage is None:
+        cells.append('not run')
+        continue
+      word = stage.status.value.lower().replace('_', ' ')
+      count = f', {compared_text(stage.compared)}' if stage.status is Status.PASSED else ''
+      cells.append(f'{_MARKS[stage.status]} {word}{count}')
+    lines.append(f'| {verdict.case} | ' + ' | '.join(cells) + f' | {verdict.seconds:.1f} |')
+  for verdict in verdicts:
+    if verdict.first_failure is not None:
+      text = failure_text(verdict, verdict.first_failure).replace('```', "'''")
+      lines += ['', f'## {verdict.case}', '', '```text', text, '```']
+  if verdicts and verdicts[0].environment:
+    versions = ', '.join(f'{name} {version}' for name, version in verdicts[0].environment)
+    lines += ['', versions]
+  return '\n'.join(lines) + '\n'

@@ -1,0 +1,45 @@
+"""What a run shows while it goes on."""
+
+import sys
+import time
+from collections.abc import Callable
+
+from tf2verify.records.verdict import StageVerdict
+from tf2verify.records.verdict_text import case_line, case_text, failure_text, stage_line
+
+
+def say(line: str) -> None:
+  """Prints a line to standard output at once."""
+  print(line, flush=True)
+
+
+class StageProgress:
+  """Shows on a terminal what a long stage is at; silent where there is none."""
+
+  def __init__(self) -> None:
+    self._terminal = sys.stderr.isatty()
+    self._start = time.perf_counter()
+
+  def __call__(self, step: str) -> None:
+    """Shows the step that begins now, over the one before."""
+    if self._terminal:
+      seconds = time.perf_counter() - self._start
+      print(f'\r\033[K  … {step} ({seconds:.0f} s)', end='', file=sys.stderr, flush=True)
+
+  def clear(self) -> None:
+    """Takes the shown step away."""
+    if self._terminal:
+      print('\r\033[K', end='', file=sys.stderr, flush=True)
+
+
+def stage_sayer(progress: StageProgress) -> Callable[[StageVerdict], None]:
+  """Returns a function that shows a verdict's line, over the step shown last."""
+
+  def show(verdict: StageVerdict) -> None:
+    progress.clear()
+    say(f'  {stage_line(verdict)}')
+
+  return show
+
+
+__all__ = ['StageProgress', 'case_line', 'case_text', 'failure_text', 'say', 'stage_line', 'stage_sayer']

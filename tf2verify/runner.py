@@ -1,0 +1,106 @@
+"""`main()` of a test binary: absl's runner, with the verdicts of the run collected."""
+
+import itertools
+import os
+import sys
+import unittest
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from absl import app, flags
+from absl.testing import absltest
+
+from tf2verify.case import EquivalenceCase, climbed_cases
+from tf2verify.errors import UsageError
+from tf2verify.report import terminal
+from tf2verify.report.report_dir import (
+  ENVIRONMENT_VARIABLE,
+  default_report_dir,
+  write_summary,
+)
+
+_REPORT_DIR = flags.DEFINE_string(
+  'report_dir', None, 'Folder for one JSON file per case and a Markdown summary.'
+)
+_SHARD_VARIABLES = ('TEST_TOTAL_SHARDS', 'TEST_SHARD_INDEX', 'TEST_SHARD_STATUS_FILE')
+
+
+class CaseLoader(absltest.TestLoader):  # type: ignore[misc]
+  """Loads tests; under sharding whole cases, since the stages of a case share its graphs.
+
+  Attributes:
+    seen: whether a case was there to load, in this shard or in another.
+  """
+
+  def __init__(self, shard: int, shards: int) -> None:
+    super().__init__()
+    self.seen = False
+    self._shard = shard
+    self._buckets = itertools.cycle(range(shards))
+
+  def getTestCaseNames(self, testCaseClass: type[unittest.TestCase]) -> Sequence[str]:
+    """Returns the tests of a class: all of a case or none, other classes test by test."""
+    names = list(super().getTestCaseNames(testCaseClass))
+    if not issubclass(testCaseClass, EquivalenceCase):
+      return [name for name in names if next(self._buckets) == self._shard]
+    self.seen = self.seen or bool(names)
+    return names if names and next(self._buckets) == self._shard else []
+
+
+def _shard() -> tuple[int, int]:
+  """Takes absl's sharding over: returns index and count, and hides them from absl."""
+  total = os.environ.get('TEST_TOTAL_SHARDS')
+  if total is None:
+    return 0, 1
+  status = os.environ.get('TEST_SHARD_STATUS_FILE')
+  if status:
+    with open(status, 'w', encoding='utf-8'):
+      pass  # its being there tells Bazel that the binary shards its tests
+  index = os.environ.get('TEST_SHARD_INDEX', '')
+  for name in _SHARD_VARIABLES:
+    os.environ.pop(name, None)
+  if not total.isdigit() or not index.isdigit() or int(index) >= int(total):
+    raise UsageError(
+      f'TEST_TOTAL_SHARDS={total} and TEST_SHARD_INDEX={index}: the index is a number from 0 to '
+      'the total minus 1'
+    )
+  return int(index), int(total)
+
+
+def _report() -> None:
+  """Shows every case of the run on a line, and writes the summary where one is wanted."""
+  verdicts = climbed_cases()
+  for verdict in verdicts:
+    terminal.say(terminal.case_line(verdict))
+  directory = default_report_dir()
+  if verdicts and directory:
+    terminal.say(f'summary: {write_summary(verdicts, directory)}')
+
+
+def _take_report_dir() -> None:
+  if _REPORT_DIR.value:
+    os.environ[ENVIRONMENT_VARIABLE] = _REPORT_DIR.value
+
+
+def main(argv: Sequence[str] | None = None, **arguments: Any) -> NoReturn:
+  """Runs the cases of the main module as absl tests, then writes the reports.
+
+  Takes absl's flags (`--test_filter`, `--xml_output_file`, ...) and
+  `--report_dir`. Exits with 0 when all passed, 1 when some failed.
+
+  Args:
+    argv: the command line; `sys.argv` by default.
+    **arguments: for `absltest.main`.
+  """
+  shard, shards = _shard()
+  loader = CaseLoader(shard, shards)
+  app.call_after_init(_take_report_dir)
+  if argv is not None:
+    arguments['argv'] = list(argv)
+  try:
+    absltest.main(testLoader=loader, **arguments)
+  except SystemExit as ended:
+    _report()
+    # absl's 5 says that no test ran: well for a shard beyond the number of cases.
+    sys.exit(0 if ended.code == 5 and shards > 1 and loader.seen else ended.code)
+  sys.exit(0)

@@ -1,0 +1,83 @@
+"""Which stages a case climbs."""
+
+import dataclasses
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from tf2verify.errors import CaseDefinitionError
+from tf2verify.stages import STAGES
+
+
+@dataclasses.dataclass(frozen=True)
+class StageSelection:
+  """The whole ladder, but for the stages left out.
+
+  Attributes:
+    left_out: stage name and the case's written reason.
+  """
+
+  left_out: tuple[tuple[str, str], ...] = ()
+
+  def reason_without(self, stage: str) -> str:
+    """Returns the reason why a stage is left out; '' if it is not."""
+    return dict(self.left_out).get(stage, '')
+
+  @classmethod
+  def of(cls, declared: Any) -> 'StageSelection':
+    """Returns what a case's `stages` says.
+
+    Args:
+      declared: a `StageSelection`, or the names of all stages.
+
+    Raises:
+      CaseDefinitionError: an unknown name, or a stage left out without a reason.
+    """
+    if isinstance(declared, StageSelection):
+      return declared
+    if isinstance(declared, str) or not isinstance(declared, Iterable):
+      raise CaseDefinitionError(
+        f'stages is {declared!r}; leave it alone for the whole ladder, or leave stages out with '
+        "stages = tf2verify.all_stages_except(gradients='why')"
+      )
+    names = tuple(declared)
+    for name in names:
+      check_stage_name(name)
+    missing = [stage.name for stage in STAGES if stage.name not in names]
+    if missing:
+      raise CaseDefinitionError(
+        f'stages leaves out {", ".join(missing)} without a reason, so a reader of the report '
+        'cannot know whether that was meant; write stages = '
+        f"tf2verify.all_stages_except({missing[0]}='why')"
+      )
+    return cls()
+
+
+def check_stage_name(name: Any) -> None:
+  """Raises `CaseDefinitionError` for a name that no stage has."""
+  names = [stage.name for stage in STAGES]
+  if name not in names:
+    close = difflib.get_close_matches(str(name), names, 1, 0.4)
+    guess = f' (did you mean {close[0]!r}?)' if close else ''
+    raise CaseDefinitionError(
+      f'{name!r} names no stage{guess}; the ladder is {", ".join(names)}'
+    )
+
+
+def all_stages_except(**reasons: str) -> StageSelection:
+  """Returns the ladder without some stages.
+
+  Args:
+    **reasons: stage name = why the case leaves it out; the report shows it.
+
+  Raises:
+    CaseDefinitionError: an unknown stage, or an empty reason.
+  """
+  for name, reason in reasons.items():
+    check_stage_name(name)
+    if not isinstance(reason, str) or not reason.strip():
+      raise CaseDefinitionError(
+        f'all_stages_except({name}={reason!r}) gives no reason; the report has to say why {name} '
+        'is left out'
+      )
+  return StageSelection(tuple(reasons.items()))

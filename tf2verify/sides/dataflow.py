@@ -1,0 +1,52 @@
+"""Which variables a tensor depends on."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+_VARIABLE_OPS = ('VarHandleOp', 'VariableV2', 'Variable', 'AutoReloadVariable')
+
+
+def _ops_behind(tensor: tf.Tensor) -> Iterable[tf.Operation]:
+  seen, pending = set(), [tensor.op]
+  while pending:
+    op = pending.pop()
+    if op.name not in seen:
+      seen.add(op.name)
+      pending += [parent.op for parent in op.inputs]
+      yield op
+
+
+def graph_variables_behind(tensor: tf.Tensor) -> tuple[str, ...]:
+  """Returns the names of the graph's variables that a tensor is computed from, sorted."""
+  return tuple(sorted(op.name for op in _ops_behind(tensor) if op.type in _VARIABLE_OPS))
+
+
+def variables_behind_each(
+  compute: Callable[[], Iterable[Any]], names: Sequence[tuple[Any, str]]
+) -> list[tuple[str, ...]]:
+  """Traces a function and returns what variables each of its results is computed from.
+
+  Args:
+    compute: returns tensors; reads variables.
+    names: the variables of interest with their names.
+
+  Returns:
+    Sorted names, one tuple per result.
+  """
+  # An eager run cannot tell: reads of a variable inside a fast-path op are not
+  # seen from Python.
+  traced = tf.function(
+    lambda: [tf.convert_to_tensor(result) for result in compute()]
+  ).get_concrete_function()
+  by_handle = {id(variable.handle): name for variable, name in names}
+  captured = {
+    placeholder.op.name: by_handle[id(handle)]
+    for handle, placeholder in traced.graph.captures
+    if id(handle) in by_handle
+  }
+  return [
+    tuple(sorted(captured[op.name] for op in _ops_behind(result) if op.name in captured))
+    for result in traced.graph.structured_outputs
+  ]

@@ -1,0 +1,94 @@
+"""Fixed values for every variable, so that nothing is random."""
+
+import hashlib
+import math
+from typing import Protocol
+
+import numpy as np
+
+VERSION = 1
+GUIDE_CONSTANT = 0.001
+_POSITIVE_WORDS = ('variance', 'moving_var', 'running_var', 'stddev', 'sigma')
+
+
+class Fill(Protocol):
+  """Gives a variable its value.
+
+  Attributes:
+    description: for reports.
+  """
+
+  @property
+  def description(self) -> str: ...
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the value for the variable of this tf1 name; None to keep its initial value."""
+
+
+def _fan_in(name: str, shape: tuple[int, ...]) -> int:
+  if 'embedding' in name.lower():
+    return shape[-1]  # one row is looked up, no sum over the rows
+  if 'depthwise' in name.lower():
+    return math.prod(shape[:-2])
+  return math.prod(shape[:-1])
+
+
+def distinct_values(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+  """Returns values that differ from variable to variable and from element to element.
+
+  One constant for all (the guide's 0.001) hides transposed kernels, swapped
+  variables, permuted gates and a changed order of channels.
+
+  The magnitude is uniform in [0.5, 1.5): with random signs for a weight, scaled
+  by 1 / sqrt(fan-in) where the rank is 2 or more, so that activations neither
+  vanish nor explode; positive where the name says that a variance is meant.
+  The draws come from numpy's frozen `RandomState`, seeded by the SHA-256 of the
+  name, so that they are the same in every version.
+
+  Args:
+    name: the variable's tf1 name.
+    shape: its shape.
+    dtype: its dtype.
+
+  Returns:
+    The values; None for a dtype that is not floating or complex, whose
+    initial value (a step, an index table) has a meaning.
+  """
+  if not (np.issubdtype(dtype, np.inexact) or dtype.name in ('bfloat16', 'float16')):
+    return None
+  digest = hashlib.sha256(f'{VERSION}:{name}'.encode()).digest()
+  draws = np.random.RandomState(np.frombuffer(digest, dtype='<u4')).random_sample(shape)
+  draws = np.asarray(draws)
+  if any(word in name.lower() for word in _POSITIVE_WORDS):
+    return (0.5 + draws).astype(dtype)
+  # One draw gives sign and magnitude: the upper half is positive.
+  draws *= 2.0
+  positive = draws >= 1.0
+  draws -= positive
+  draws += 0.5
+  np.negative(draws, out=draws, where=~positive)
+  if len(shape) >= 2 and math.prod(shape):
+    draws *= 1.0 / math.sqrt(_fan_in(name, shape))
+  return draws.astype(dtype)
+
+
+class DistinctFill:
+  """`distinct_values` for every variable."""
+
+  description = 'distinct values'
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns `distinct_values`."""
+    return distinct_values(name, shape, dtype)
+
+
+class ConstantFill:
+  """The guide's fill: every element of every floating variable is 0.001."""
+
+  description = f"the guide's constant {GUIDE_CONSTANT}"
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the constant array."""
+    if not (np.issubdtype(dtype, np.inexact) or dtype.name in ('bfloat16', 'float16')):
+      return None
+    return np.full(shape, GUIDE_CONSTANT, dtype)

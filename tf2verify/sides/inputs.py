@@ -1,0 +1,87 @@
+"""The inputs of a case: checked, and varied where they are constant."""
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from tf2verify.errors import InputsError
+from tf2verify.sides import nests
+
+
+def normal_inputs(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+  """Returns seeded standard normal values.
+
+  Mixed sign and no two elements alike: constant inputs hide porting mistakes,
+  and make gradients through batch norm pure rounding.
+
+  Args:
+    shape: of the array.
+    seed: 0 to 2**32 - 1; the same seed gives the same values in every version.
+
+  Returns:
+    A float32 array.
+  """
+  return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
+
+
+def _check_leaf(path: str, leaf: Any) -> Any:
+  place = f'make_inputs(){path}'
+  if not isinstance(leaf, (np.ndarray, np.generic)):
+    fix = 'return `x.numpy()`' if hasattr(leaf, 'numpy') else 'return `np.asarray(x)`'
+    raise InputsError(
+      f'{place} is of type {type(leaf).__module__}.{type(leaf).__name__}; inputs are nests of '
+      f'numpy arrays, so that both sides get the same bytes: {fix} instead'
+    )
+  array = np.asarray(leaf)
+  if array.dtype == object:
+    raise InputsError(
+      f'{place} has dtype object, which TensorFlow cannot be fed; usually rows of different '
+      "length, or strings: pad the rows, or give strings as np.array(..., dtype='S')"
+    )
+  if np.issubdtype(array.dtype, np.inexact) and np.isnan(array).any():
+    count = int(np.isnan(array).sum())
+    raise InputsError(
+      f'{place} contains NaN ({count} of {array.size} elements): every comparison downstream '
+      'would compare NaN with NaN; replace them, as the model in production does'
+    )
+  return array
+
+
+def checked_inputs(inputs: Any) -> Any:
+  """Returns the nest of arrays as it will be fed.
+
+  Raises:
+    InputsError: not numpy, dtype object, NaN, or no array at all.
+  """
+  arrays: list[Any] = []
+  checked = nests.map_leaves(lambda path, leaf: _check_leaf(path, leaf), inputs)
+  nests.map_leaves(lambda _, leaf: arrays.append(leaf), checked)
+  if not arrays:
+    raise InputsError(
+      f'make_inputs() returned {inputs!r}, which holds no array; return the array, or the nest '
+      'of arrays, that both sides take'
+    )
+  return checked
+
+
+def varied_inputs(inputs: Any) -> tuple[Any, tuple[str, ...]]:
+  """Replaces floating inputs whose elements are all the same by seeded normal values.
+
+  An image of ones, a zero initial state: they hide what depends on position.
+
+  Returns:
+    The nest, and the paths that were replaced.
+  """
+  replaced: list[str] = []
+
+  def vary(path: str, leaf: np.ndarray) -> np.ndarray:
+    if not np.issubdtype(leaf.dtype, np.floating) or leaf.size < 2:
+      return leaf
+    if np.any(leaf != leaf.flat[0]):
+      return leaf
+    replaced.append(path or 'the input')
+    seed = zlib.crc32(path.encode())
+    return (leaf + normal_inputs(leaf.shape, seed)).astype(leaf.dtype)
+
+  return nests.map_leaves(vary, inputs), tuple(replaced)

@@ -1,0 +1,194 @@
+"""What a side does while it runs: variables created, random ops drawn, variables read."""
+
+import contextlib
+import dataclasses
+import gc
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import op_callbacks
+
+from tf2verify.records.observation import RandomDraw, SourceLine, VariableCreation
+from tf2verify.sides.source_lines import user_line
+
+# Random ops that carry their seeds as attributes or as inputs; the key and
+# counter ops of the stateless family draw nothing.
+_RANDOM_WORDS = ('Random', 'TruncatedNormal', 'Multinomial', 'StatefulUniform', 'StatefulStandard')
+_RANDOM_OTHERS = ('CandidateSampler', 'SampleDistortedBoundingBox', 'ShuffleV2')
+_NOT_RANDOM = ('GetKeyCounter', 'GetAlg', 'RandomDataset', 'RandomSeedGenerator')
+
+
+def is_random_op(op_type: str) -> bool:
+  """Tells whether ops of this type draw random numbers."""
+  words = _RANDOM_WORDS + _RANDOM_OTHERS
+  return any(word in op_type for word in words) and not any(
+    word in op_type for word in _NOT_RANDOM
+  )
+
+
+def variable_name(variable: Any) -> str:
+  """Returns the variable's full name without `:0`."""
+  return str(variable.name).rsplit(':', 1)[0]
+
+
+def static_shape(shape: Any) -> tuple[int | None, ...]:
+  """Returns a `TensorShape` as a tuple; an unknown rank as `(None,)`."""
+  shape = tf.TensorShape(shape)
+  return (None,) if shape.rank is None else tuple(shape.as_list())
+
+
+def _creator_of_frame() -> tuple[str, str | None]:
+  """Returns how the variable being created is made, and by which Keras layer class."""
+  frame = sys._getframe(2)
+  creator, layer = 'tf.Variable', None
+  while frame is not None:
+    name, path = frame.f_code.co_name, frame.f_code.co_filename
+    if name == 'get_variable' and 'variable_scope' in path:
+      return 'get_variable', None
+    if name == 'add_weight' and 'tf_keras' in path:
+      owner = frame.f_locals.get('self')
+      creator, layer = 'keras layer', type(owner).__name__
+    frame = frame.f_back  # type: ignore[assignment]
+  return creator, layer
+
+
+@dataclasses.dataclass
+class _Creation:
+  """A creation attempt; `variable` is None where TensorFlow refused it."""
+
+  requested_name: str
+  requested_shape: Any
+  requested_dtype: Any
+  call: str
+  source: SourceLine | None
+  creator: str
+  layer: str | None
+  variable: Any = None
+  initial_value: Any = None
+
+
+class OpRecorder:
+  """Records one side's variables, random ops and variable reads while `recording`.
+
+  Attributes:
+    creations: every variable whose creation was attempted, in order.
+    call: what is being called, for the records; the owner sets it.
+  """
+
+  def __init__(self) -> None:
+    self.creations: list[_Creation] = []
+    self.call = ''
+    self._draws: list[tuple[str, tuple[int | None, ...], _Creation | None, Any]] = []
+    self._reads: dict[int, Any] = {}
+    self._being_created: list[_Creation] = []
+
+  @contextlib.contextmanager
+  def recording(self, call: str) -> Iterator[None]:
+    """Records until exit; the variables stay known afterwards."""
+    self.call = call
+    op_callbacks.add_op_callback(self._on_op)
+    try:
+      with tf.variable_creator_scope(self._on_variable):
+        yield
+    finally:
+      op_callbacks.remove_op_callback(self._on_op)
+
+  def _on_variable(self, next_creator: Any, **arguments: Any) -> Any:
+    creator, layer = _creator_of_frame()
+    creation = _Creation(
+      requested_name=str(arguments.get('name') or 'Variable'),
+      requested_shape=arguments.get('shape'),
+      requested_dtype=arguments.get('dtype'),
+      call=self.call,
+      source=user_line(),
+      creator=creator,
+      layer=layer,
+    )
+    self.creations.append(creation)
+    self._being_created.append(creation)
+    try:
+      creation.variable = next_creator(**arguments)
+    finally:
+      self._being_created.pop()
+    with tf.init_scope():
+      if tf.executing_eagerly() and hasattr(creation.variable, 'read_value'):
+        # On the CPU this shares the variable's buffer until the variable changes.
+        creation.initial_value = creation.variable.read_value()
+    return creation.variable
+
+  def _on_op(
+    self,
+    op_type: str | bytes,
+    inputs: Any,
+    attributes: Any,
+    outputs: Any,
+    op_name: str | None = None,
+    graph: Any = None,
+  ) -> None:
+    del attributes, op_name, graph
+    kind = op_type if isinstance(op_type, str) else op_type.decode()
+    if is_random_op(kind) and outputs:
+      creation = self._being_created[-1] if self._being_created else None
+      self._draws.append((kind, static_shape(outputs[0].shape), creation, user_line()))
+    elif kind in ('ReadVariableOp', 'ResourceGather', 'ResourceGatherNd') and inputs:
+      self._reads.setdefault(id(inputs[0]), inputs[0])
+
+  def random_draws(self) -> tuple[RandomDraw, ...]:
+    """Returns the random ops in the order in which they were made."""
+    return tuple(
+      RandomDraw(
+        kind,
+        shape,
+        variable_name(creation.variable) if creation and creation.variable is not None else None,
+        source,
+      )
+      for kind, shape, creation, source in self._draws
+    )
+
+  def creation_records(self, first: int = 0) -> tuple[VariableCreation, ...]:
+    """Returns the creations from number `first` on."""
+    return tuple(_creation_record(creation) for creation in self.creations[first:])
+
+  def variables_read_beside(self, known: list[Any]) -> tuple[Any, ...]:
+    """Returns the variables that were read although they are not among `known`.
+
+    A resource that no living variable owns (a lookup table, an iterator) is none.
+    """
+    handles = {id(variable.handle) for variable in known if hasattr(variable, 'handle')}
+    unknown = {key: handle for key, handle in self._reads.items() if key not in handles}
+    if not unknown:
+      return ()
+    owners = [
+      candidate
+      for candidate in gc.get_objects()
+      if issubclass(type(candidate), tf.Variable) and hasattr(candidate, '_handle')
+    ]
+    known_ids = {id(variable) for variable in known}
+    return tuple(v for v in owners if id(v._handle) in unknown and id(v) not in known_ids)
+
+
+def _creation_record(creation: _Creation) -> VariableCreation:
+  variable = creation.variable
+  if variable is None:
+    shape, dtype = creation.requested_shape, creation.requested_dtype
+    return VariableCreation(
+      creation.requested_name,
+      static_shape(shape) if shape is not None else (None,),
+      tf.as_dtype(dtype).name if dtype is not None else 'unknown dtype',
+      creation.call,
+      creation.source,
+      creation.creator,
+      creation.layer,
+      refused=True,
+    )
+  return VariableCreation(
+    variable_name(variable),
+    static_shape(variable.shape),
+    variable.dtype.base_dtype.name,
+    creation.call,
+    creation.source,
+    creation.creator,
+    creation.layer,
+  )

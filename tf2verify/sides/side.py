@@ -1,0 +1,145 @@
+"""What both sides can do."""
+
+import abc
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.errors import CaseDefinitionError
+from tf2verify.records.observation import (
+  Observation,
+  VariableCreation,
+  VariableRecord,
+)
+from tf2verify.sides.fill import Fill
+
+TF1 = 'tf1'
+TF2 = 'tf2'
+
+Progress = Callable[[str], None]
+
+
+class Declaration(Protocol):
+  """What the sides need of a case; `EquivalenceCase` documents each member."""
+
+  training_modes: tuple[bool, ...]
+
+  def build_tf1_graph(self, inputs: Any, training: bool) -> Any: ...
+  def make_tf2_layer(self) -> Any: ...
+  def call_tf2_layer(self, layer: Any, inputs: Any, training: bool) -> Any: ...
+  def loss(self, outputs: Any) -> Any: ...
+  def tf2_regularization_losses(self, layer: Any) -> Iterable[Any]: ...
+  def fill_values(
+    self, name: str, shape: tuple[int, ...], dtype: np.dtype
+  ) -> np.ndarray | None: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Inventory:
+  """The variables of a side.
+
+  Attributes:
+    variables: of all training modes together, in the side's own order.
+    untracked: tf2 only: variables that the calls created or read, but that
+      `layer.variables` does not hold.
+    variables_by_training: the names that each training mode has, tf1 only.
+  """
+
+  variables: tuple[VariableRecord, ...]
+  untracked: tuple[VariableRecord, ...] = ()
+  variables_by_training: tuple[tuple[bool, tuple[str, ...]], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class CreationReport:
+  """What repeated calls of the port created.
+
+  Attributes:
+    calls: what was called, in order: `call 1 (inference)`.
+    first_call: the variables that the first call created.
+    later: the variables that later calls created.
+  """
+
+  calls: tuple[str, ...]
+  first_call: tuple[VariableCreation, ...]
+  later: tuple[VariableCreation, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FilledRun:
+  """A run with given variable values.
+
+  Attributes:
+    inputs: the nest of arrays to feed.
+    training: the training mode.
+    fill: gives each variable its value.
+    tf1_names: from the side's own variable names to tf1 names, the key of the fill.
+    gradients: whether the gradients of the loss are wanted as well.
+  """
+
+  inputs: Any
+  training: bool
+  fill: Fill
+  tf1_names: dict[str, str]
+  gradients: bool = False
+
+  @property
+  def description(self) -> str:
+    """For reports."""
+    return f'{training_name(self.training)}, {self.fill.description}'
+
+  def value_for(self, variable: VariableRecord) -> np.ndarray | None:
+    """Returns the value to assign to a variable of this side; None to keep its initial one.
+
+    Raises:
+      CaseDefinitionError: the case's own fill has another shape.
+    """
+    if None in variable.shape:
+      return None
+    shape = tuple(size for size in variable.shape if size is not None)
+    dtype = np.dtype(tf.as_dtype(variable.dtype).as_numpy_dtype)
+    value = self.fill(self.tf1_names.get(variable.name, variable.name), shape, dtype)
+    if value is not None and value.shape != shape:
+      raise CaseDefinitionError(
+        f'fill_values gave {variable.name} an array of shape {value.shape}; the variable has '
+        f'shape {shape}'
+      )
+    return value
+
+
+class Side(abc.ABC):
+  """One of the two implementations under test."""
+
+  @abc.abstractmethod
+  def inventory(self) -> Inventory:
+    """Returns the variables of the side, building what that needs."""
+
+  @abc.abstractmethod
+  def observe_filled(self, run: FilledRun) -> Observation:
+    """Runs with given variable values; random ops are aligned in constant mode."""
+
+  @abc.abstractmethod
+  def observe_seeded(self, mode: str, training: bool) -> Observation:
+    """Runs with the side's own seeded initial values, in fresh state."""
+
+  @abc.abstractmethod
+  def close(self) -> None:
+    """Lets go of graphs and layers."""
+
+
+def training_name(training: bool) -> str:
+  """Returns the training mode as reports write it."""
+  return 'training' if training else 'inference'
+
+
+def dense_gradient(
+  values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]
+) -> np.ndarray:
+  """Returns what `IndexedSlices` mean: rows added up at their indices, zero elsewhere."""
+  dense = np.zeros(shape, values.dtype)
+  np.add.at(dense, indices, values)
+  return dense
+

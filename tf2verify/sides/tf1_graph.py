@@ -1,0 +1,236 @@
+"""The tf1 side: the reference's graph, run in fresh sessions."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.errors import NotApplicable
+from tf2verify.records.observation import (
+  Observation,
+  RegularizationLoss,
+  TensorRecord,
+)
+from tf2verify.sides import nests, randomness, seed_rewriting, side, tf1_build
+from tf2verify.sides.tf1_build import BuiltGraph, GraphGradient, GraphVariable
+from tf2verify.sides.user_code import user_code
+
+v1 = tf.compat.v1
+# Variables are fetched and fed in portions of about this size, to bound memory.
+_PORTION_BYTES = 64 * 2**20
+
+
+class Tf1Graph(side.Side):
+  """Builds each training mode's graph once; every run has a session of its own."""
+
+  def __init__(
+    self, declaration: side.Declaration, inputs: Any, progress: side.Progress
+  ) -> None:
+    self._declaration = declaration
+    self._inputs = inputs
+    self._progress = progress
+    self._graphs: dict[tuple[str, bool], BuiltGraph] = {}
+
+  def built(self, training: bool, mode: str = randomness.NUM_RANDOM_OPS) -> BuiltGraph:
+    """Returns the graph of a training mode, built for a randomness mode."""
+    key = (mode, training)
+    if key not in self._graphs:
+      again = ' again, for constant mode' if mode == randomness.CONSTANT else ''
+      self._progress(f'building the TF1 graph{again}, {side.training_name(training)}')
+      self._graphs[key] = tf1_build.build_graph(self._declaration, self._inputs, training, mode)
+    return self._graphs[key]
+
+  def built_for(self, mode: str, training: bool) -> BuiltGraph:
+    """Returns the graph for a randomness mode: rewritten where that is valid, else rebuilt."""
+    built = self.built(training)
+    if mode == randomness.NUM_RANDOM_OPS:
+      return built
+    rewritten = seed_rewriting.constant_seed_graph(built)
+    return rewritten if isinstance(rewritten, BuiltGraph) else self.built(training, mode)
+
+  def _with_gradients(self, training: bool) -> tuple[BuiltGraph, tuple[GraphGradient, ...]]:
+    """Returns the graph whose random ops are aligned, with the gradients of the loss added."""
+    self._progress(f'adding gradients to the TF1 graph, {side.training_name(training)}')
+    built = self.built(training)
+    gradients = self._add_gradients(built)
+    if all(draw.variable is not None for draw in built.random_draws):
+      return built, gradients
+    rewritten = seed_rewriting.constant_seed_graph(built)
+    if isinstance(rewritten, BuiltGraph):
+      return rewritten, gradients
+    built = self.built(training, randomness.CONSTANT)
+    return built, self._add_gradients(built)
+
+  def _add_gradients(self, built: BuiltGraph) -> tuple[GraphGradient, ...]:
+    gradients = tf1_build.add_gradients(built, self._declaration)
+    if gradients is None:
+      raise NotApplicable(
+        'no output is floating, so the default loss has nothing to sum; override `loss` if there '
+        'is something to differentiate'
+      )
+    return gradients
+
+  def inventory(self) -> side.Inventory:
+    """Returns the variables of all training modes' graphs."""
+    records = {}
+    by_training = []
+    for training in self._declaration.training_modes:
+      names = []
+      for variable in self.built(training).variables:
+        if not variable.local:
+          records.setdefault(variable.record.name, variable.record)
+          names.append(variable.record.name)
+      by_training.append((training, tuple(names)))
+    return side.Inventory(tuple(records.values()), variables_by_training=tuple(by_training))
+
+  def observe_seeded(self, mode: str, training: bool) -> Observation:
+    """Runs the graph in a fresh session from its own initial values."""
+    built = self.built_for(mode, training)
+    run = f'{side.training_name(training)}, {mode}'
+    self._progress(f'running the TF1 graph, {run}')
+    with v1.Session(graph=built.graph) as session:
+      _run(session, [*_initializers(built), *built.table_initializers])
+      initial = _read_variables(session, built.variables)
+      fetched = _fetch(session, built, self._inputs, ())
+      return Observation(
+        side=side.TF1,
+        run=run,
+        initial_values=initial,
+        state_after=_read_variables(session, built.variables, initial),
+        random_draws=built.random_draws,
+        **fetched,
+      )
+
+  def observe_filled(self, run: side.FilledRun) -> Observation:
+    """Runs the graph in a fresh session from given values."""
+    gradients: tuple[GraphGradient, ...] = ()
+    if run.gradients:
+      built, gradients = self._with_gradients(run.training)
+    else:
+      built = self.built(run.training)
+      if any(draw.variable is None for draw in built.random_draws):
+        built = self.built_for(randomness.CONSTANT, run.training)
+    self._progress(f'running the TF1 graph, {run.description}')
+    with v1.Session(graph=built.graph) as session:
+      _assign(session, built.variables, run)
+      _run(session, built.table_initializers)
+      fetched = _fetch(session, built, run.inputs, gradients)
+      return Observation(side=side.TF1, run=run.description, **fetched)
+
+  def close(self) -> None:
+    """Lets go of the graphs."""
+    self._graphs.clear()
+
+
+def _run(
+  session: Any, fetches: Sequence[str], feeds: Mapping[str, np.ndarray] | None = None
+) -> list[Any]:
+  """Runs ops and tensors by name; an error is the user's graph's, seen with their feeds."""
+  if not fetches:
+    return []
+  with user_code(side.TF1, 'running the graph of build_tf1_graph'):
+    return session.run(list(fetches), feeds)  # type: ignore[no-any-return]
+
+
+def _initializers(built: BuiltGraph) -> list[str]:
+  return [variable.initializer for variable in built.variables]
+
+
+def _portions(variables: Sequence[GraphVariable]) -> Iterator[list[GraphVariable]]:
+  """Splits the variables into portions of about `_PORTION_BYTES`."""
+  portion: list[GraphVariable] = []
+  size = 0
+  for variable in variables:
+    shape, dtype = variable.record.shape, tf.as_dtype(variable.record.dtype)
+    portion.append(variable)
+    size += math.prod(dimension or 1 for dimension in shape) * max(dtype.size, 1)
+    if size > _PORTION_BYTES:
+      yield portion
+      portion, size = [], 0
+  if portion:
+    yield portion
+
+
+def _read_variables(
+  session: Any, variables: Sequence[GraphVariable], before: Sequence[TensorRecord] = ()
+) -> tuple[TensorRecord, ...]:
+  """Reads the variables' values; those that equal the record before share its memory."""
+  earlier = {record.name: record for record in before}
+  records = []
+  for portion in _portions([variable for variable in variables if not variable.local]):
+    values = _run(session, [variable.read for variable in portion])
+    for variable, value in zip(portion, values, strict=True):
+      name = variable.record.name
+      record = earlier.get(name)
+      if record is None or not _same_bits(record.value, value):
+        record = TensorRecord(name, np.asarray(value))
+      records.append(record)
+  return tuple(records)
+
+
+def _same_bits(one: Any, other: Any) -> bool:
+  one, other = np.asarray(one), np.asarray(other)
+  if one.shape != other.shape or one.dtype != other.dtype:
+    return False
+  if one.dtype == object or not one.flags.c_contiguous or not other.flags.c_contiguous:
+    return bool(np.all(one == other))
+  return bool(
+    np.array_equal(one.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8))
+  )
+
+
+def _assign(session: Any, variables: Sequence[GraphVariable], run: side.FilledRun) -> None:
+  """Gives every variable its value: filled, or initial where the fill has none."""
+  unfilled: list[str] = []
+  for portion in _portions(variables):
+    targets: list[str] = []
+    feeds: dict[str, np.ndarray] = {}
+    for variable in portion:
+      value = run.value_for(variable.record)
+      if value is None:
+        unfilled.append(variable.initializer)
+      elif variable.shares_value:
+        _run(session, [variable.initializer], {variable.value: value})
+      else:
+        targets.append(variable.initializer)
+        feeds[variable.value] = value
+    _run(session, targets, feeds)
+  _run(session, unfilled)
+
+
+def _fetch(
+  session: Any, built: BuiltGraph, inputs: Any, gradients: Sequence[GraphGradient]
+) -> dict[str, Any]:
+  """Runs the outputs, losses, update ops and gradients together, as one training step would."""
+  leaves: dict[str, np.ndarray] = {}
+  nests.map_leaves(leaves.__setitem__, inputs)
+  feeds = {name: leaves[path] for path, name in built.placeholders}
+  names = [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
+  names += [tensor for _, tensor in built.regularization_losses]
+  for gradient in gradients:
+    names += [name for name in (gradient.values, gradient.indices) if name is not None]
+  fetched = _run(session, names + list(built.update_ops), feeds)
+  values = dict(zip(names, fetched, strict=False))  # the update ops come last and yield None
+  return {
+    'structure': built.structure,
+    'outputs': tuple(
+      TensorRecord(path, np.asarray(values[leaf]) if isinstance(leaf, str) else leaf)
+      for path, leaf in built.outputs
+    ),
+    'regularization_losses': tuple(
+      RegularizationLoss(variables, np.asarray(values[tensor]))
+      for variables, tensor in built.regularization_losses
+    ),
+    'gradients': tuple(_gradient_record(gradient, values) for gradient in gradients),
+  }
+
+
+def _gradient_record(gradient: GraphGradient, values: Mapping[str, Any]) -> TensorRecord:
+  if gradient.values is None:
+    return TensorRecord(gradient.variable, None)
+  value = np.asarray(values[gradient.values])
+  if gradient.indices is not None:
+    value = side.dense_gradient(value, np.asarray(values[gradient.indices]), gradient.shape)
+  return TensorRecord(gradient.variable, value)

@@ -1,0 +1,288 @@
+"""The tf2 side: the port's layer, run eagerly."""
+
+import weakref
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.errors import CaseDefinitionError, LayerError, NotApplicable
+from tf2verify.records.observation import (
+  Observation,
+  RegularizationLoss,
+  TensorRecord,
+  VariableRecord,
+)
+from tf2verify.sides import nests, process_state, randomness, side
+from tf2verify.sides.dataflow import variables_behind_each
+from tf2verify.sides.op_recorder import OpRecorder, static_shape, variable_name
+from tf2verify.sides.user_code import user_code
+
+CALLS_PER_MODE = 2
+
+
+class _Port:
+  """A layer, and what is known of its variables."""
+
+  def __init__(self, layer: Any) -> None:
+    self.layer = layer
+    self.recorder = OpRecorder()
+
+  def variables(self) -> list[Any]:
+    """Returns the layer's own variables, each once."""
+    return list({id(variable): variable for variable in self.layer.variables}.values())
+
+  def trainable_ids(self) -> frozenset[int]:
+    return frozenset(id(variable) for variable in self.layer.trainable_variables)
+
+  def initial_values(self) -> tuple[TensorRecord, ...]:
+    """Returns the values at creation, of the layer's variables."""
+    known = {id(creation.variable): creation for creation in self.recorder.creations}
+    records = []
+    for variable in self.variables():
+      creation = known.get(id(variable))
+      value = None if creation is None else creation.initial_value
+      records.append(
+        TensorRecord(variable_name(variable), _array(variable if value is None else value))
+      )
+    return tuple(records)
+
+  def values(self) -> tuple[TensorRecord, ...]:
+    return tuple(TensorRecord(variable_name(v), _array(v)) for v in self.variables())
+
+  def record_of(self, variable: Any, trainable: bool) -> VariableRecord:
+    sources = {id(creation.variable): creation.source for creation in self.recorder.creations}
+    return VariableRecord(
+      variable_name(variable),
+      static_shape(variable.shape),
+      variable.dtype.base_dtype.name,
+      trainable=trainable,
+      trainable_flag=bool(variable.trainable),
+      source=sources.get(id(variable)),
+    )
+
+
+class Tf2Layer(side.Side):
+  """Inspects one layer over several calls, and runs fresh layers for seeded runs."""
+
+  def __init__(
+    self, declaration: side.Declaration, inputs: Any, progress: side.Progress
+  ) -> None:
+    self._declaration = declaration
+    self._inputs = inputs
+    self._progress = progress
+    self._inspected: _Port | None = None
+    self._report: side.CreationReport | None = None
+    # To see that each layer is another one: whoever returns one twice keeps it alive.
+    self._made: list[weakref.ref[Any]] = []
+
+  def creation_report(self) -> side.CreationReport:
+    """Calls one layer twice in every training mode and returns what the calls created."""
+    self._inspect()
+    assert self._report is not None
+    return self._report
+
+  def _inspect(self) -> _Port:
+    if self._inspected is not None:
+      return self._inspected
+    with randomness.seeded(randomness.CONSTANT):
+      port = self._fresh_port()
+      calls: list[str] = []
+      first_call = 0
+      for training in self._declaration.training_modes:
+        for _ in range(CALLS_PER_MODE):
+          calls.append(f'call {len(calls) + 1} ({side.training_name(training)})')
+          self._progress(f'calling the TF2 layer, {calls[-1]}')
+          self._call(port, self._inputs, training, calls[-1])
+          first_call = first_call if len(calls) > 1 else len(port.recorder.creations)
+    records = port.recorder.creation_records()
+    self._report = side.CreationReport(tuple(calls), records[:first_call], records[first_call:])
+    self._inspected = port
+    return port
+
+  def inventory(self) -> side.Inventory:
+    """Returns the variables of the inspected layer, and those that it fails to track."""
+    port = self._inspect()
+    variables, trainable = port.variables(), port.trainable_ids()
+    known = {id(variable) for variable in variables}
+    created = [c.variable for c in port.recorder.creations if c.variable is not None]
+    read = port.recorder.variables_read_beside(variables)
+    untracked = {id(v): v for v in (*created, *read) if id(v) not in known}
+    return side.Inventory(
+      tuple(port.record_of(variable, id(variable) in trainable) for variable in variables),
+      untracked=tuple(port.record_of(v, bool(v.trainable)) for v in untracked.values()),
+    )
+
+  def observe_seeded(self, mode: str, training: bool) -> Observation:
+    """Runs a fresh layer from its own initial values."""
+    run = f'{side.training_name(training)}, {mode}'
+    self._progress(f'running the TF2 layer, {run}')
+    with randomness.seeded(mode):
+      port = self._fresh_port()
+      outputs = self._call(port, self._inputs, training, 'the call')
+      losses = self._regularization_losses(port)
+    return Observation(
+      side=side.TF2,
+      run=run,
+      initial_values=port.initial_values(),
+      state_after=port.values(),
+      random_draws=port.recorder.random_draws(),
+      **_output_records(outputs),
+      regularization_losses=losses,
+    )
+
+  def observe_filled(self, run: side.FilledRun) -> Observation:
+    """Runs the inspected layer from given values."""
+    port = self._inspect()
+    self._progress(f'running the TF2 layer, {run.description}')
+    self._assign(port, run)
+    gradients: tuple[TensorRecord, ...] = ()
+    with randomness.seeded(randomness.CONSTANT):
+      if run.gradients:
+        outputs, gradients = self._gradients(port, run)
+      else:
+        outputs = self._call(port, run.inputs, run.training, run.description)
+      losses = self._regularization_losses(port)
+    return Observation(
+      side=side.TF2,
+      run=run.description,
+      gradients=gradients,
+      **_output_records(outputs),
+      regularization_losses=losses,
+    )
+
+  def close(self) -> None:
+    """Lets go of the layers."""
+    self._inspected = None
+    self._made.clear()
+
+  def _fresh_port(self) -> _Port:
+    process_state.reset_layer_names()
+    port = _Port(None)
+    with user_code(side.TF2, 'make_tf2_layer'), port.recorder.recording('make_tf2_layer'):
+      layer = self._declaration.make_tf2_layer()
+    _check_layer(layer)
+    if any(layer is earlier() for earlier in self._made):
+      raise LayerError(
+        'make_tf2_layer returned the same object twice: every stage needs a fresh, unbuilt layer, '
+        'or the state of one run leaks into the next; construct the layer inside make_tf2_layer '
+        'instead of in __init__, setUp or at module level'
+      )
+    created_now = {id(creation.variable) for creation in port.recorder.creations}
+    built_before = [v for v in layer.variables if id(v) not in created_now]
+    if built_before or getattr(layer, 'built', False):
+      names = ', '.join(variable_name(v) for v in layer.variables[:3]) or 'none'
+      raise LayerError(
+        'make_tf2_layer returned a layer that is already built (variables: '
+        f'{names}): its initial values were drawn outside of the controlled seeds; return the '
+        'layer without calling or building it'
+      )
+    self._made.append(weakref.ref(layer))
+    port.layer = layer
+    return port
+
+  def _call(self, port: _Port, inputs: Any, training: bool, call: str) -> Any:
+    fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), inputs)
+    with user_code(side.TF2, 'call_tf2_layer'), port.recorder.recording(call):
+      outputs = self._declaration.call_tf2_layer(port.layer, fed, training)
+    if outputs is None:
+      raise LayerError(
+        "the layer's call returned None: usually a missing `return`; return the output tensors, "
+        "in the same structure as the builder's"
+      )
+    return outputs
+
+  def _gradients(self, port: _Port, run: side.FilledRun) -> tuple[Any, tuple[TensorRecord, ...]]:
+    with tf.GradientTape() as tape:
+      outputs = self._call(port, run.inputs, run.training, run.description)
+      with user_code(side.TF2, 'loss'):
+        loss = self._declaration.loss(outputs)
+    if loss is None:
+      raise NotApplicable('no output is floating, so the default loss has nothing to sum')
+    if not isinstance(loss, tf.Tensor):
+      raise CaseDefinitionError(
+        f'loss returned a {type(loss).__name__} on the tf2 side; return a scalar tensor'
+      )
+    trainable = list({id(v): v for v in port.layer.trainable_variables}.values())
+    with user_code(side.TF2, 'the gradient of loss'):
+      gradients = tape.gradient(loss, trainable)
+    return outputs, tuple(
+      _gradient_record(variable, gradient)
+      for variable, gradient in zip(trainable, gradients, strict=True)
+    )
+
+  def _assign(self, port: _Port, run: side.FilledRun) -> None:
+    initial = {record.name: record.value for record in port.initial_values()}
+    trainable = port.trainable_ids()
+    for variable in port.variables():
+      record = port.record_of(variable, id(variable) in trainable)
+      value = run.value_for(record)
+      variable.assign(initial[record.name] if value is None else value)
+
+  def _regularization_losses(self, port: _Port) -> tuple[RegularizationLoss, ...]:
+    def losses() -> list[Any]:
+      return list(self._declaration.tf2_regularization_losses(port.layer))
+
+    variables = [(v, variable_name(v)) for v in port.variables() if hasattr(v, 'handle')]
+    with user_code(side.TF2, 'tf2_regularization_losses'):
+      values = losses()
+      if not values:
+        return ()
+      names = variables_behind_each(losses, variables)
+    return tuple(
+      RegularizationLoss(read, np.array(_array(value)))
+      for value, read in zip(values, names, strict=True)
+    )
+
+
+def _check_layer(layer: Any) -> None:
+  if not isinstance(layer, tf.Module):
+    keras3 = type(layer).__module__.startswith('keras.')
+    fix = (
+      'it is a Keras 3 object: use tf.keras of tf-keras, see `python -m tf2verify doctor`'
+      if keras3
+      else 'return an instance of a tf.keras.layers.Layer, tf.keras.Model or tf.Module subclass'
+    )
+    raise LayerError(
+      f'make_tf2_layer returned {layer!r:.80} of type {type(layer).__name__}, which is not a '
+      f'layer; {fix}'
+    )
+  if not callable(layer):
+    raise LayerError(
+      f'make_tf2_layer returned a {type(layer).__name__} without __call__; a tf.Module needs a '
+      '__call__ decorated with tf.compat.v1.keras.utils.track_tf1_style_variables'
+    )
+
+
+def _array(value: Any) -> np.ndarray:
+  """Returns a tensor's or variable's value, sharing its memory where that is possible."""
+  if isinstance(value, tf.Variable):
+    value = value.read_value()
+  return np.asarray(value)
+
+
+def _output_records(outputs: Any) -> dict[str, Any]:
+  try:
+    flat = nests.flatten(outputs)
+  except nests.NotATensor as error:
+    raise LayerError(
+      f"the layer's call returned something that is not a tensor: {error}; return tensors, or "
+      'tuples, lists, named tuples and dictionaries of tensors'
+    ) from error
+  return {
+    'structure': flat.structure,
+    'outputs': tuple(
+      TensorRecord(path, None if leaf is None else _array(leaf)) for path, leaf in flat.leaves
+    ),
+  }
+
+
+def _gradient_record(variable: Any, gradient: Any) -> TensorRecord:
+  name = variable_name(variable)
+  if gradient is None:
+    return TensorRecord(name, None)
+  if isinstance(gradient, tf.IndexedSlices):
+    shape = tuple(size or 0 for size in static_shape(variable.shape))
+    dense = side.dense_gradient(_array(gradient.values), _array(gradient.indices), shape)
+    return TensorRecord(name, dense)
+  return TensorRecord(name, _array(gradient))

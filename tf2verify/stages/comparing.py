@@ -1,0 +1,217 @@
+"""Observations compared, tensor by tensor."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tf2verify.compare.arrays import compare_tensors
+from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
+from tf2verify.records.verdict import Compared
+from tf2verify.stages.stage import CaseUnderTest
+
+
+class Comparison:
+  """Collects comparisons of one stage."""
+
+  def __init__(self) -> None:
+    self._tensors = 0
+    self._elements = 0
+    self._inconclusive = 0
+    self._unpaired = 0
+    self._differences: list[Difference] = []
+
+  @property
+  def compared(self) -> Compared:
+    """How much was compared so far."""
+    return Compared(self._tensors, self._elements, self._inconclusive, self._unpaired)
+
+  @property
+  def differences(self) -> tuple[Difference, ...]:
+    """The differences so far, attributes before values, the worst values first."""
+    order = list(Aspect)
+
+    def rank(difference: Difference) -> tuple[int, float]:
+      array = difference.array
+      excess = 0.0
+      if array is not None:
+        excess = array.greatest_absolute / (array.atol + array.rtol * _size(array.tf1) + 1e-300)
+      return order.index(difference.aspect), -excess if excess == excess else float('-inf')
+
+    return tuple(sorted(self._differences, key=rank))
+
+  @property
+  def inconclusive(self) -> str:
+    """Why the stage can tell nothing although it compared something; '' if it can."""
+    if not self._tensors:
+      return 'nothing was compared'
+    if self._inconclusive == self._tensors:
+      return (
+        'every tensor is within the tolerance of zero on both sides, so zeros would pass as well; '
+        'use larger inputs or a smaller tolerance'
+      )
+    return ''
+
+  def add(self, difference: Difference) -> None:
+    """Adds a finding that is no comparison of two tensors."""
+    self._differences.append(difference)
+
+  def tensors(
+    self,
+    quantity: str,
+    name: str,
+    tf1: np.ndarray | None,
+    tf2: np.ndarray | None,
+    tolerance: ToleranceTable,
+    run: str,
+  ) -> None:
+    """Compares one pair; None on one side is a difference, on both sides agreement."""
+    if tf1 is None or tf2 is None:
+      if tf1 is not tf2:
+        self._unpaired += 1
+        self._differences.append(_presence(quantity, name, tf1, tf2, run))
+      return
+    result = compare_tensors(quantity, name, tf1, tf2, tolerance, run)
+    self._tensors += 1
+    self._elements += result.elements
+    self._inconclusive += result.inconclusive
+    if result.difference is not None:
+      self._differences.append(result.difference)
+
+  def outputs(self, tf1: Observation, tf2: Observation, tolerance: ToleranceTable) -> None:
+    """Compares structure first, then output by output."""
+    if tf1.structure != tf2.structure:
+      self._unpaired += 1
+      self._differences.append(
+        Difference(
+          'outputs',
+          '(the whole nest)',
+          Aspect.STRUCTURE,
+          tf1.structure,
+          tf2.structure,
+          tf1.run,
+          hint='return the same nest on both sides; to drop or reorder outputs, override '
+          'call_tf2_layer',
+        )
+      )
+      return
+    for one, other in zip(tf1.outputs, tf2.outputs, strict=True):
+      self.tensors('output', one.name, one.value, other.value, tolerance, tf1.run)
+
+  def variables(
+    self,
+    quantity: str,
+    pairs: Sequence[tuple[str, str]],
+    tf1: Iterable[TensorRecord],
+    tf2: Iterable[TensorRecord],
+    tolerance: ToleranceTable,
+    run: str,
+  ) -> None:
+    """Compares the tensors of paired variables."""
+    ones = {record.name: record.value for record in tf1}
+    others = {record.name: record.value for record in tf2}
+    for tf1_name, tf2_name in pairs:
+      name = tf1_name if tf1_name == tf2_name else f'{tf1_name} (tf2: {tf2_name})'
+      self.tensors(quantity, name, ones.get(tf1_name), others.get(tf2_name), tolerance, run)
+
+  def regularization(
+    self,
+    tf1: Observation,
+    tf2: Observation,
+    pairs: Sequence[tuple[str, str]],
+    tolerance: ToleranceTable,
+  ) -> None:
+    """Compares the losses by the variables that they read, and their total."""
+    if not tf1.regularization_losses and not tf2.regularization_losses:
+      return
+    tf1_names = {tf2_name: tf1_name for tf1_name, tf2_name in pairs}
+    ones = _by_variables(tf1.regularization_losses, {})
+    others = _by_variables(tf2.regularization_losses, tf1_names)
+    for variables in sorted(ones.keys() | others.keys()):
+      name = ', '.join(variables) or '(reads no variable)'
+      self.tensors(
+        'regularization loss',
+        name,
+        ones.get(variables),
+        others.get(variables),
+        tolerance,
+        tf1.run,
+      )
+    if ones.keys() == others.keys():
+      self.tensors(
+        'regularization loss', '(total)', _total(ones), _total(others), tolerance, tf1.run
+      )
+
+  def seeded_run(
+    self, case: CaseUnderTest, mode: str, training: bool
+  ) -> tuple[Observation, Observation]:
+    """Runs both sides from seeded initial values and compares all that a run yields.
+
+    Returns:
+      The two observations.
+    """
+    pairs = case.alignment().pairs
+    tf1 = case.tf1.observe_seeded(mode, training)
+    tf2 = case.tf2.observe_seeded(mode, training)
+    run, tolerance = tf1.run, case.tolerance
+    self.variables('initial value', pairs, tf1.initial_values, tf2.initial_values, tolerance, run)
+    self.outputs(tf1, tf2, tolerance)
+    self.regularization(tf1, tf2, pairs, case.regularization_tolerance)
+    self.variables('state after the call', pairs, tf1.state_after, tf2.state_after, tolerance, run)
+    return tf1, tf2
+
+
+def _size(value: object) -> float:
+  return abs(value) if isinstance(value, (int, float, complex)) and value == value else 0.0
+
+
+def _presence(
+  quantity: str, name: str, tf1: np.ndarray | None, tf2: np.ndarray | None, run: str
+) -> Difference:
+  return Difference(
+    quantity,
+    name,
+    Aspect.PRESENCE,
+    _presence_text(quantity, tf1),
+    _presence_text(quantity, tf2),
+    run,
+    hint=_PRESENCE_HINTS.get((quantity, tf1 is None), ''),
+  )
+
+
+_PRESENCE_HINTS = {
+  ('gradient', False): 'the path from the variable to the outputs is cut on the tf2 side: a '
+  'stop_gradient, numpy in the forward pass, or a variable outside of layer.trainable_variables',
+  ('gradient', True): 'the tf1 side has no gradient here: a stop_gradient was lost in the port, or '
+  'the variable is not in TRAINABLE_VARIABLES',
+  ('regularization loss', False): 'the port does not regularize this variable: the regularizer '
+  'was lost (a tf.Module tracks no losses: override tf2_regularization_losses)',
+  ('regularization loss', True): 'the port regularizes a variable that tf1 does not: an arg_scope '
+  'that does not cover this layer in tf1',
+}
+
+
+def _presence_text(quantity: str, value: np.ndarray | None) -> str:
+  if value is None:
+    return 'None' if quantity in ('gradient', 'output') else 'missing'
+  if value.size == 1:
+    return f'{value.reshape(-1)[0]!s} ({value.dtype})'
+  return f'{value.shape} {value.dtype}'
+
+
+def _by_variables(
+  losses: Iterable[RegularizationLoss], tf1_names: dict[str, str]
+) -> dict[tuple[str, ...], np.ndarray]:
+  """Adds up the losses that read the same variables, by the tf1 names of those."""
+  found: dict[tuple[str, ...], np.ndarray] = {}
+  for loss in losses:
+    key = tuple(sorted(tf1_names.get(name, name) for name in loss.variables))
+    value = loss.value
+    found[key] = np.asarray(found[key] + value, value.dtype) if key in found else value
+  return found
+
+
+def _total(losses: dict[tuple[str, ...], np.ndarray]) -> np.ndarray:
+  values = list(losses.values())
+  return np.asarray(sum(float(value.sum()) for value in values), values[0].dtype)

@@ -1,0 +1,87 @@
+"""Rung 5: the same with one seed per random op, so that their order counts."""
+
+import gc
+from collections.abc import Sequence
+
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.observation import RandomDraw
+from tf2verify.sides import randomness
+from tf2verify.stages.comparing import Comparison
+from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+
+
+class SeededNumRandomOps(Stage):
+  """Runs both sides from initial values whose seeds count the random ops."""
+
+  name = 'seeded_num_random_ops'
+  needs = ('seeded_constant',)
+  proves = 'the same with one seed per random op: also the order of random ops is the same'
+
+  def check(self, case: CaseUnderTest) -> Findings:
+    """Compares a run per training mode, and the order of random ops where values differ."""
+    comparison = Comparison()
+    draws = 0
+    for training in case.declaration.training_modes:
+      before = len(comparison.differences)
+      tf1, tf2 = comparison.seeded_run(case, randomness.NUM_RANDOM_OPS, training)
+      draws += len(tf1.random_draws)
+      if len(comparison.differences) > before:
+        names = {tf2_name: tf1_name for tf1_name, tf2_name in case.alignment().pairs}
+        first = first_order_difference(tf1.random_draws, tf2.random_draws, names, tf1.run)
+        if first is not None:
+          comparison.add(first)
+      del tf1, tf2
+      gc.collect()
+    return Findings(
+      comparison.compared,
+      comparison.differences,
+      (f'{draws:,} random ops in the same order',) if not comparison.differences else (),
+      comparison.inconclusive,
+    )
+
+
+def _same_draw(tf1: RandomDraw, tf2: RandomDraw, tf1_names: dict[str, str]) -> bool:
+  name = tf1_names.get(tf2.variable, tf2.variable) if tf2.variable else None
+  shapes = len(tf1.shape) == len(tf2.shape) and all(
+    one == other or one is None or other is None
+    for one, other in zip(tf1.shape, tf2.shape, strict=True)
+  )
+  unknown = tf1.shape == (None,) or tf2.shape == (None,)
+  return tf1.op_type == tf2.op_type and tf1.variable == name and (shapes or unknown)
+
+
+def first_order_difference(
+  tf1: Sequence[RandomDraw], tf2: Sequence[RandomDraw], tf1_names: dict[str, str], run: str
+) -> Difference | None:
+  """Returns the first random op whose type, shape or variable differs; None if none does.
+
+  Args:
+    tf1: the random ops of the tf1 side in order.
+    tf2: those of the tf2 side.
+    tf1_names: from tf2 to tf1 variable names.
+    run: for the report.
+  """
+  for number in range(max(len(tf1), len(tf2))):
+    one = tf1[number] if number < len(tf1) else None
+    other = tf2[number] if number < len(tf2) else None
+    if one and other and _same_draw(one, other, tf1_names):
+      continue
+    return Difference(
+      'random op',
+      f'number {number} (of {len(tf1)} in tf1, {len(tf2)} in tf2)',
+      Aspect.ORDER,
+      _draw_text(one),
+      _draw_text(other),
+      run,
+      hint='the order of random ops differs from there on (a variable created earlier or later, a '
+      'dropout more or less): create variables in the order of tf1 (a Keras layer creates its '
+      'own at its first call), or set tf2verify.random_tool().operation_seed where the port draws '
+      'in another, known order',
+    )
+  return None
+
+
+def _draw_text(draw: RandomDraw | None) -> str:
+  if draw is None:
+    return 'no random op left'
+  return f'{draw}, at {draw.source}' if draw.source else str(draw)

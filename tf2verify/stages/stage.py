@@ -1,0 +1,90 @@
+"""What a rung of the ladder is."""
+
+import abc
+import dataclasses
+from typing import Any, ClassVar
+
+from tf2verify.compare.alignment import Alignment, align
+from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.records.difference import Difference
+from tf2verify.records.observation import VariableRecord
+from tf2verify.records.verdict import Compared
+from tf2verify.sides.side import Declaration, Inventory
+from tf2verify.sides.tf1_graph import Tf1Graph
+from tf2verify.sides.tf2_layer import Tf2Layer
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CaseUnderTest:
+  """Both sides of a case, and the policy to judge them by.
+
+  Attributes:
+    declaration: the case itself.
+    tf1: the reference.
+    tf2: the port.
+    inputs: the checked nest of arrays.
+    variable_names: the case's mapping from tf1 to tf2 names; None is identity.
+    tolerance: for outputs, initial values and state.
+    gradient_tolerance: for gradients.
+    regularization_tolerance: for regularization losses.
+  """
+
+  declaration: Declaration
+  tf1: Tf1Graph
+  tf2: Tf2Layer
+  inputs: Any
+  variable_names: Any
+  tolerance: ToleranceTable
+  gradient_tolerance: ToleranceTable
+  regularization_tolerance: ToleranceTable
+
+  def alignment(self) -> Alignment:
+    """Pairs the variables of the two sides by name."""
+    tf1 = [variable.name for variable in self.tf1.inventory().variables]
+    tf2 = [variable.name for variable in self.tf2.inventory().variables]
+    return align(tf1, tf2, self.variable_names)
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+  """What a stage returns; the ladder makes a verdict of it.
+
+  Attributes:
+    compared: how much was looked at.
+    differences: what differs.
+    notes: what a reader of a PASSED line has to know.
+    inconclusive: why nothing can be told; '' where something can.
+  """
+
+  compared: Compared
+  differences: tuple[Difference, ...] = ()
+  notes: tuple[str, ...] = ()
+  inconclusive: str = ''
+
+
+class Stage(abc.ABC):
+  """One rung of the ladder.
+
+  Attributes:
+    name: as in `STAGES`, docs and test names.
+    needs: the stages without which this one would only repeat their failure.
+    proves: one sentence.
+  """
+
+  name: ClassVar[str]
+  needs: ClassVar[tuple[str, ...]]
+  proves: ClassVar[str]
+
+  @abc.abstractmethod
+  def check(self, case: CaseUnderTest) -> Findings:
+    """Runs what the stage needs of both sides and compares it.
+
+    Raises:
+      NotApplicable: there is nothing to look at, and that is no fault.
+      Tf2VerifyError: the case cannot be run.
+    """
+
+
+def by_name(inventory: Inventory) -> dict[str, VariableRecord]:
+  """Returns an inventory's records by name."""
+  return {variable.name: variable for variable in inventory.variables}

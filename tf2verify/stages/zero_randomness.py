@@ -1,0 +1,71 @@
+"""Rung 3: with all variables set, both sides compute the same."""
+
+import numpy as np
+
+from tf2verify.errors import CaseDefinitionError
+from tf2verify.sides import inputs as case_inputs
+from tf2verify.sides.fill import ConstantFill, Fill
+from tf2verify.sides.side import Declaration, FilledRun
+from tf2verify.sides.user_code import user_code
+from tf2verify.stages.comparing import Comparison
+from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+
+
+class CaseFill:
+  """The values that the case's `fill_values` gives: distinct ones unless it is overridden."""
+
+  description = 'distinct values'
+
+  def __init__(self, declaration: Declaration) -> None:
+    self._declaration = declaration
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the value of one variable, by tf1 name."""
+    with user_code('case', 'fill_values'):
+      value = self._declaration.fill_values(name, shape, dtype)
+    if value is not None and not isinstance(value, np.ndarray):
+      raise CaseDefinitionError(
+        f'fill_values returned a {type(value).__name__} for {name}; return a numpy array of shape '
+        f'{shape}, or None to keep the initial value'
+      )
+    return None if value is None else value.astype(dtype, copy=False)
+
+
+class ZeroRandomness(Stage):
+  """Sets every variable and runs both sides in inference mode."""
+
+  name = 'zero_randomness'
+  needs = ('no_new_variables', 'variable_inventory')
+  proves = (
+    'with every variable set to a fixed value of its own, outputs and regularization losses agree'
+  )
+
+  def check(self, case: CaseUnderTest) -> Findings:
+    """Compares two runs: distinct values, then the guide's constant with the case's inputs."""
+    # Inference, unless the case has only the training mode.
+    training = False not in case.declaration.training_modes
+    varied, replaced = case_inputs.varied_inputs(case.inputs)
+    runs: tuple[tuple[object, Fill], ...] = (
+      (varied, CaseFill(case.declaration)),
+      (case.inputs, ConstantFill()),
+    )
+    comparison = Comparison()
+    pairs = case.alignment().pairs
+    for inputs, fill in runs:
+      tf1 = case.tf1.observe_filled(
+        FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
+      )
+      tf2 = case.tf2.observe_filled(
+        FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs})
+      )
+      comparison.outputs(tf1, tf2, case.tolerance)
+      comparison.regularization(tf1, tf2, pairs, case.regularization_tolerance)
+    notes = ()
+    if replaced:
+      notes = (
+        f'constant inputs were varied for the first run: {", ".join(replaced)}; constant inputs '
+        'hide mistakes',
+      )
+    return Findings(
+      comparison.compared, comparison.differences, notes, comparison.inconclusive
+    )
