@@ -216,4 +216,5 @@ def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict
     findings.differences,
     reason=reason,
     notes=findings.notes,
+    figures=findings.figures,
   )

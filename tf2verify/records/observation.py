@@ -141,6 +141,7 @@ class Observation:
     structure: the nest that the side returned, as text.
     outputs: in the order of the nest, dictionaries by sorted key.
     regularization_losses: in the side's own order; pair them by variable.
+    regularization_total: their sum as TensorFlow adds it up; None without any.
     initial_values: of every variable, before the call.
     state_after: of every variable, after the call (and its update ops).
     gradients: of the loss, for every trainable variable; empty when not asked.
@@ -152,6 +153,7 @@ class Observation:
   structure: str
   outputs: tuple[TensorRecord, ...]
   regularization_losses: tuple[RegularizationLoss, ...] = ()
+  regularization_total: np.ndarray | None = None
   initial_values: tuple[TensorRecord, ...] = ()
   state_after: tuple[TensorRecord, ...] = ()
   gradients: tuple[TensorRecord, ...] = ()

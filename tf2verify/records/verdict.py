@@ -41,6 +41,23 @@ class Compared:
 
 
 @dataclasses.dataclass(frozen=True)
+class Figure:
+  """A number that both sides report, equal or not.
+
+  Attributes:
+    quantity: what it is: `regularization loss`.
+    run: which run: `training, constant`.
+    tf1: the tf1 side's.
+    tf2: the tf2 side's.
+  """
+
+  quantity: str
+  run: str
+  tf1: float
+  tf2: float
+
+
+@dataclasses.dataclass(frozen=True)
 class ErrorRecord:
   """Why a stage could not be run.
 
@@ -76,6 +93,7 @@ class StageVerdict(_NoTruthValue):
     seconds: wall time, without what earlier stages had computed already.
     reason: why, for NOT_APPLICABLE, BLOCKED and INCONCLUSIVE.
     notes: what a reader of a PASSED line has to know.
+    figures: numbers worth showing: total regularization losses.
     error: for ERROR.
   """
 
@@ -87,6 +105,7 @@ class StageVerdict(_NoTruthValue):
   seconds: float = 0.0
   reason: str = ''
   notes: tuple[str, ...] = ()
+  figures: tuple[Figure, ...] = ()
   error: ErrorRecord | None = None
 
   def to_text(self) -> str:

@@ -47,6 +47,14 @@ def stage_line(verdict: StageVerdict) -> str:
   return f'{verdict.number} {name:<23} {status:<14} {said}  ({verdict.seconds:.1f} s)'
 
 
+def _remarks(verdict: StageVerdict) -> list[str]:
+  figures = [
+    f'{figure.quantity}, {figure.run}: tf1 {figure.tf1:.8g}, tf2 {figure.tf2:.8g}'
+    for figure in verdict.figures
+  ]
+  return figures + [f'note: {note}' for note in verdict.notes]
+
+
 def _failure_count(verdict: StageVerdict) -> str:
   compared = verdict.compared
   found = len(verdict.differences)
@@ -62,7 +70,7 @@ def _failure_count(verdict: StageVerdict) -> str:
 def stage_text(verdict: StageVerdict) -> str:
   """Returns the line of a stage that is well, and the whole finding of one that is not."""
   if verdict.error is None and not verdict.differences:
-    return '\n'.join([stage_line(verdict), *(f'  note: {note}' for note in verdict.notes)])
+    return '\n'.join([stage_line(verdict), *(f'  {line}' for line in _remarks(verdict))])
   return '\n'.join(_finding(verdict, f'stage {verdict.stage!r}'))
 
 
@@ -168,7 +176,7 @@ def case_text(case: CaseVerdict) -> str:
   for verdict in case.stages:
     lines.append(f'  {stage_line(verdict)}')
     if not verdict.differences:
-      lines += [f'      note: {note}' for note in verdict.notes]
+      lines += [f'      {line}' for line in _remarks(verdict)]
   failure = case.first_failure
   if failure is not None:
     lines += ['', failure_text(case, failure), '']

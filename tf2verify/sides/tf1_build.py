@@ -75,6 +75,7 @@ class BuiltGraph:
     output_nest: the tensors themselves; None in a graph that was imported.
     variables: in the order of creation.
     regularization_losses: names of the variables read, and tensor name.
+    regularization_total: tensor name of their sum; None without any.
     update_ops: names of the ops in UPDATE_OPS.
     table_initializers: name of the op that initializes lookup tables.
     random_draws: the random ops in order.
@@ -91,6 +92,7 @@ class BuiltGraph:
   output_nest: Any
   variables: tuple[GraphVariable, ...]
   regularization_losses: tuple[tuple[tuple[str, ...], str], ...]
+  regularization_total: str | None
   update_ops: tuple[str, ...]
   table_initializers: tuple[str, ...]
   random_draws: tuple[RandomDraw, ...]
@@ -194,6 +196,7 @@ def _build(
     flat = _checked_outputs(outputs, graph)
     variables = _graph_variables(graph, recorder)
     tables = graph.get_collection(_KEYS.TABLE_INITIALIZERS)
+    losses = graph.get_collection(_KEYS.REGULARIZATION_LOSSES)
     return BuiltGraph(
       graph=graph,
       mode=mode,
@@ -207,8 +210,9 @@ def _build(
       variables=variables,
       regularization_losses=tuple(
         (dataflow.graph_variables_behind(loss), loss.name)
-        for loss in graph.get_collection(_KEYS.REGULARIZATION_LOSSES)
+        for loss in losses
       ),
+      regularization_total=tf.add_n(losses).name if losses else None,
       update_ops=tuple(
         update.op.name if isinstance(update, tf.Tensor) else update.name
         for update in graph.get_collection(_KEYS.UPDATE_OPS)

@@ -19,7 +19,7 @@ from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
 # Variables are fetched and fed in portions of about this size, to bound memory.
-_PORTION_BYTES = 64 * 2**20
+_PORTION_BYTES = 32 * 2**20
 
 
 class Tf1Graph(side.Side):
@@ -90,7 +90,7 @@ class Tf1Graph(side.Side):
     built = self.built_for(mode, training)
     run = f'{side.training_name(training)}, {mode}'
     self._progress(f'running the TF1 graph, {run}')
-    with v1.Session(graph=built.graph) as session:
+    with _session(built.graph) as session:
       _run(session, [*_initializers(built), *built.table_initializers])
       initial = _read_variables(session, built.variables)
       fetched = _fetch(session, built, self._inputs, ())
@@ -113,7 +113,7 @@ class Tf1Graph(side.Side):
       if any(draw.variable is None for draw in built.random_draws):
         built = self.built_for(randomness.CONSTANT, run.training)
     self._progress(f'running the TF1 graph, {run.description}')
-    with v1.Session(graph=built.graph) as session:
+    with _session(built.graph) as session:
       _assign(session, built.variables, run)
       _run(session, built.table_initializers)
       fetched = _fetch(session, built, run.inputs, gradients)
@@ -122,6 +122,20 @@ class Tf1Graph(side.Side):
   def close(self) -> None:
     """Lets go of the graphs."""
     self._graphs.clear()
+
+
+def _session(graph: tf.Graph) -> Any:
+  """Opens a session that runs the graph as it was built.
+
+  Grappler's rewriting (convolution, batch norm and relu fused into one kernel,
+  constants folded) rounds otherwise than the same ops one by one, which is what
+  the port runs eagerly. Without it both sides run the same kernels, and a
+  difference is the port's.
+  """
+  config = v1.ConfigProto()
+  config.graph_options.rewrite_options.disable_meta_optimizer = True
+  config.graph_options.optimizer_options.opt_level = v1.OptimizerOptions.L0
+  return v1.Session(graph=graph, config=config)
 
 
 def _run(
@@ -209,6 +223,8 @@ def _fetch(
   feeds = {name: leaves[path] for path, name in built.placeholders}
   names = [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
   names += [tensor for _, tensor in built.regularization_losses]
+  if built.regularization_total is not None:
+    names.append(built.regularization_total)
   for gradient in gradients:
     names += [name for name in (gradient.values, gradient.indices) if name is not None]
   fetched = _run(session, names + list(built.update_ops), feeds)
@@ -223,6 +239,9 @@ def _fetch(
       RegularizationLoss(variables, np.asarray(values[tensor]))
       for variables, tensor in built.regularization_losses
     ),
+    'regularization_total': None
+    if built.regularization_total is None
+    else np.asarray(values[built.regularization_total]),
     'gradients': tuple(_gradient_record(gradient, values) for gradient in gradients),
   }
 

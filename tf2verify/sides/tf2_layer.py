@@ -47,6 +47,12 @@ class _Port:
       )
     return tuple(records)
 
+  def forget_initial_value(self, variable: Any) -> None:
+    """Frees the memory of a value that no run will need again."""
+    for creation in self.recorder.creations:
+      if creation.variable is variable:
+        creation.initial_value = None
+
   def values(self) -> tuple[TensorRecord, ...]:
     return tuple(TensorRecord(variable_name(v), _array(v)) for v in self.variables())
 
@@ -120,7 +126,7 @@ class Tf2Layer(side.Side):
     with randomness.seeded(mode):
       port = self._fresh_port()
       outputs = self._call(port, self._inputs, training, 'the call')
-      losses = self._regularization_losses(port)
+      losses, total = self._regularization_losses(port)
     return Observation(
       side=side.TF2,
       run=run,
@@ -129,6 +135,7 @@ class Tf2Layer(side.Side):
       random_draws=port.recorder.random_draws(),
       **_output_records(outputs),
       regularization_losses=losses,
+      regularization_total=total,
     )
 
   def observe_filled(self, run: side.FilledRun) -> Observation:
@@ -142,13 +149,14 @@ class Tf2Layer(side.Side):
         outputs, gradients = self._gradients(port, run)
       else:
         outputs = self._call(port, run.inputs, run.training, run.description)
-      losses = self._regularization_losses(port)
+      losses, total = self._regularization_losses(port)
     return Observation(
       side=side.TF2,
       run=run.description,
       gradients=gradients,
       **_output_records(outputs),
       regularization_losses=losses,
+      regularization_total=total,
     )
 
   def close(self) -> None:
@@ -218,8 +226,12 @@ class Tf2Layer(side.Side):
       record = port.record_of(variable, id(variable) in trainable)
       value = run.value_for(record)
       variable.assign(initial[record.name] if value is None else value)
+      if value is not None:
+        port.forget_initial_value(variable)
 
-  def _regularization_losses(self, port: _Port) -> tuple[RegularizationLoss, ...]:
+  def _regularization_losses(
+    self, port: _Port
+  ) -> tuple[tuple[RegularizationLoss, ...], np.ndarray | None]:
     def losses() -> list[Any]:
       return list(self._declaration.tf2_regularization_losses(port.layer))
 
@@ -227,12 +239,14 @@ class Tf2Layer(side.Side):
     with user_code(side.TF2, 'tf2_regularization_losses'):
       values = losses()
       if not values:
-        return ()
+        return (), None
       names = variables_behind_each(losses, variables)
-    return tuple(
+      total = _array(tf.add_n(values))
+    records = tuple(
       RegularizationLoss(read, np.array(_array(value)))
       for value, read in zip(values, names, strict=True)
     )
+    return records, total
 
 
 def _check_layer(layer: Any) -> None:

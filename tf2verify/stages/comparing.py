@@ -8,12 +8,16 @@ from tf2verify.compare.arrays import compare_tensors
 from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
-from tf2verify.records.verdict import Compared
-from tf2verify.stages.stage import CaseUnderTest
+from tf2verify.records.verdict import Compared, Figure
+from tf2verify.stages.stage import CaseUnderTest, Findings
 
 
 class Comparison:
-  """Collects comparisons of one stage."""
+  """Collects comparisons of one stage.
+
+  Attributes:
+    figures: the total regularization losses met so far.
+  """
 
   def __init__(self) -> None:
     self._tensors = 0
@@ -21,6 +25,7 @@ class Comparison:
     self._inconclusive = 0
     self._unpaired = 0
     self._differences: list[Difference] = []
+    self.figures: list[Figure] = []
 
   @property
   def compared(self) -> Compared:
@@ -138,10 +143,10 @@ class Comparison:
         tolerance,
         tf1.run,
       )
-    if ones.keys() == others.keys():
-      self.tensors(
-        'regularization loss', '(total)', _total(ones), _total(others), tolerance, tf1.run
-      )
+    one, other = tf1.regularization_total, tf2.regularization_total
+    self.tensors('regularization loss', '(total)', one, other, tolerance, tf1.run)
+    if one is not None and other is not None:
+      self.figures.append(Figure('regularization loss', tf1.run, float(one), float(other)))
 
   def seeded_run(
     self, case: CaseUnderTest, mode: str, training: bool
@@ -160,6 +165,12 @@ class Comparison:
     self.regularization(tf1, tf2, pairs, case.regularization_tolerance)
     self.variables('state after the call', pairs, tf1.state_after, tf2.state_after, tolerance, run)
     return tf1, tf2
+
+  def findings(self, notes: Sequence[str] = ()) -> Findings:
+    """Returns what the stage found."""
+    return Findings(
+      self.compared, self.differences, tuple(notes), self.inconclusive, tuple(self.figures)
+    )
 
 
 def _size(value: object) -> float:
@@ -211,7 +222,3 @@ def _by_variables(
     found[key] = np.asarray(found[key] + value, value.dtype) if key in found else value
   return found
 
-
-def _total(losses: dict[tuple[str, ...], np.ndarray]) -> np.ndarray:
-  values = list(losses.values())
-  return np.asarray(sum(float(value.sum()) for value in values), values[0].dtype)

@@ -45,6 +45,4 @@ class Gradients(Stage):
       notes.append(f'{unconnected} variables have no gradient on either side')
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
-    return Findings(
-      comparison.compared, comparison.differences, tuple(notes), comparison.inconclusive
-    )
+    return comparison.findings(notes)

@@ -23,6 +23,4 @@ class SeededConstant(Stage):
     for training in case.declaration.training_modes:
       comparison.seeded_run(case, randomness.CONSTANT, training)
       gc.collect()  # Keras layers are cycles; each holds the model's variables
-    return Findings(
-      comparison.compared, comparison.differences, inconclusive=comparison.inconclusive
-    )
+    return comparison.findings()

@@ -32,12 +32,8 @@ class SeededNumRandomOps(Stage):
           comparison.add(first)
       del tf1, tf2
       gc.collect()
-    return Findings(
-      comparison.compared,
-      comparison.differences,
-      (f'{draws:,} random ops in the same order',) if not comparison.differences else (),
-      comparison.inconclusive,
-    )
+    same_order = () if comparison.differences else (f'{draws:,} random ops in the same order',)
+    return comparison.findings(same_order)
 
 
 def _same_draw(tf1: RandomDraw, tf2: RandomDraw, tf1_names: dict[str, str]) -> bool:

@@ -8,7 +8,7 @@ from tf2verify.compare.alignment import Alignment, align
 from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.records.difference import Difference
 from tf2verify.records.observation import VariableRecord
-from tf2verify.records.verdict import Compared
+from tf2verify.records.verdict import Compared, Figure
 from tf2verify.sides.side import Declaration, Inventory
 from tf2verify.sides.tf1_graph import Tf1Graph
 from tf2verify.sides.tf2_layer import Tf2Layer
@@ -54,12 +54,14 @@ class Findings:
     differences: what differs.
     notes: what a reader of a PASSED line has to know.
     inconclusive: why nothing can be told; '' where something can.
+    figures: numbers worth showing.
   """
 
   compared: Compared
   differences: tuple[Difference, ...] = ()
   notes: tuple[str, ...] = ()
   inconclusive: str = ''
+  figures: tuple[Figure, ...] = ()
 
 
 class Stage(abc.ABC):

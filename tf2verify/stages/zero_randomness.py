@@ -66,6 +66,4 @@ class ZeroRandomness(Stage):
         f'constant inputs were varied for the first run: {", ".join(replaced)}; constant inputs '
         'hide mistakes',
       )
-    return Findings(
-      comparison.compared, comparison.differences, notes, comparison.inconclusive
-    )
+    return comparison.findings(notes)

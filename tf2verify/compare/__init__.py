@@ -1,0 +1,1 @@
+"""Arrays compared, names paired: numpy only, records out, nothing raised for a mismatch."""

@@ -1,0 +1,263 @@
+"""Which leftovers of the two sides are probably the same variable under two names."""
+
+from collections.abc import Callable, Hashable, Sequence
+import dataclasses
+import difflib
+import re
+
+from tf2verify.records.observation import VariableRecord
+
+# What libraries call the same thing: tf-slim, tf.layers, Keras, Sonnet. A batch
+# norm's variance is `moving_variance` in all but Sonnet (`var`).
+_SYNONYMS = {
+  'weight': 'kernel',
+  'weights': 'kernel',
+  'w': 'kernel',
+  'depthwise_weights': 'depthwise_kernel',
+  'pointwise_weights': 'pointwise_kernel',
+  'bias': 'bias',
+  'biases': 'bias',
+  'b': 'bias',
+  'scale': 'gamma',
+  'gamma': 'gamma',
+  'offset': 'beta',
+  'beta': 'beta',
+  'mean': 'moving_mean',
+  'moving_mean': 'moving_mean',
+  'var': 'moving_variance',
+  'variance': 'moving_variance',
+  'moving_var': 'moving_variance',
+  'moving_variance': 'moving_variance',
+  'embedding': 'embeddings',
+  'batchnorm': 'batch_normalization',
+  'batch_norm': 'batch_normalization',
+  'bn': 'batch_normalization',
+  'fully_connected': 'dense',
+  'linear': 'dense',
+}
+
+# The roles among them: two different ones are never the same variable.
+_ROLES = frozenset(
+  {'kernel', 'depthwise_kernel', 'pointwise_kernel', 'bias', 'gamma', 'beta', 'embeddings'}
+  | {'moving_mean', 'moving_variance'}
+)
+
+_COUNTER = re.compile(r'_(\d+)$')
+_WORDS = re.compile(r'[a-z]+|\d+')
+
+_LEAST_SIMILARITY = 0.5
+_LEAST_LEAD = 0.1
+# What takes about a tenth of a second, smallest groups of one shape and role first.
+# In a large one similarity would hardly single out one name.
+_MOST_PAIRS = 10_000
+
+
+@dataclasses.dataclass(frozen=True)
+class RenameSuggestion:
+  """Names that may belong together. A suggestion: nothing is compared by it.
+
+  Attributes:
+    renames: (tf1, tf2), one to one, of equal shape and dtype, in tf1 order: what
+      `variable_names` could be.
+    explanation: what all of them have in common, as a sentence without a full stop;
+      empty where it is no more than similarity.
+  """
+
+  renames: tuple[tuple[str, str], ...]
+  explanation: str = ''
+
+
+def rename_suggestions(
+  only_tf1: Sequence[VariableRecord], only_tf2: Sequence[VariableRecord]
+) -> RenameSuggestion:
+  """Pairs leftovers of equal shape and dtype whose names are alike.
+
+  In this order: one prefix that is missing, extra or another for all; the same name in
+  another library's words; counters that differ (`dense_1`, `dense`), alone or all by
+  the same step; similar names. What has two equally good counterparts is left out.
+
+  Args:
+    only_tf1: variables that only the tf1 side has; names are unique.
+    only_tf2: likewise.
+  """
+  by_prefix = _prefix_change(only_tf1, only_tf2)
+  if by_prefix is not None:
+    return by_prefix
+  tf1, tf2 = list(only_tf1), list(only_tf2)
+  found: dict[str, str] = {}
+  for step in (_same_words, _same_but_counters, _counters_shifted, _most_similar):
+    found.update(step(tf1, tf2))
+    taken = set(found.values())
+    tf1 = [variable for variable in tf1 if variable.name not in found]
+    tf2 = [variable for variable in tf2 if variable.name not in taken]
+  names = (variable.name for variable in only_tf1)
+  return RenameSuggestion(tuple((name, found[name]) for name in names if name in found))
+
+
+def _kind(variable: VariableRecord) -> tuple[Hashable, ...]:
+  return variable.shape, variable.dtype
+
+
+def _prefix_change(
+  tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]
+) -> RenameSuggestion | None:
+  """Returns the suggestion if one change of prefix accounts for the shorter side."""
+  fewest = min(len(tf1), len(tf2))
+  if fewest < 2:
+    return None
+  # Shortest first: the least that has to be changed.
+  changes = [(old, new) for old in _common_prefixes(tf1) for new in _common_prefixes(tf2)]
+  changes.sort(key=lambda change: len(change[0]) + len(change[1]))
+  spellings: tuple[Callable[[str], Hashable], ...] = (str, _words)
+  for spelling in spellings:
+    for old, new in changes:
+      buckets = _buckets(tf1, tf2, _after(old, spelling), _after(new, spelling))
+      renames = tuple(_single_pairs(buckets).items())
+      if len(renames) == fewest:
+        return RenameSuggestion(renames, _prefix_text(old, new, fewest))
+  return None
+
+
+def _after(prefix: str, spelling: Callable[[str], Hashable]) -> Callable[[str], Hashable]:
+  return lambda name: spelling(name[len(prefix) :])
+
+
+def _common_prefixes(variables: Sequence[VariableRecord]) -> list[str]:
+  """Returns the variable scopes that contain all of them, the root ('') included."""
+  scopes = [variable.name.split('/')[:-1] for variable in variables]
+  prefixes = ['']
+  for components in zip(*scopes, strict=False):  # As deep as the shallowest.
+    if len(set(components)) > 1:
+      break
+    prefixes.append(f'{prefixes[-1]}{components[0]}/')
+  return prefixes
+
+
+def _prefix_text(old: str, new: str, count: int) -> str:
+  if not (old or new):
+    return ''
+  if not new:
+    return f'{count} names: the tf2 side lacks the prefix "{old}"'
+  if not old:
+    return f'{count} names: the tf2 side has the prefix "{new}", which the tf1 side lacks'
+  return f'{count} names: they begin with "{old}" on the tf1 side, with "{new}" on the tf2 side'
+
+
+def _words(name: str) -> tuple[str, ...]:
+  """Returns the components of a name, in one library's words."""
+  components = []
+  for component in name.lower().split('/'):
+    counter = _COUNTER.search(component)
+    stem = component[: counter.start()] if counter else component
+    components.append(_SYNONYMS.get(stem, stem) + (counter.group() if counter else ''))
+  return tuple(components)
+
+
+def _without_counters(name: str) -> tuple[str, ...]:
+  return tuple(_COUNTER.sub('', component) for component in _words(name))
+
+
+def _counters(name: str) -> tuple[int, ...]:
+  found = (_COUNTER.search(component) for component in name.split('/'))
+  return tuple(int(counter.group(1)) if counter else 0 for counter in found)
+
+
+_Buckets = list[tuple[list[VariableRecord], list[VariableRecord]]]
+
+
+def _buckets(
+  tf1: Sequence[VariableRecord],
+  tf2: Sequence[VariableRecord],
+  tf1_key: Callable[[str], Hashable],
+  tf2_key: Callable[[str], Hashable] | None = None,
+) -> _Buckets:
+  """Returns the variables of both sides that share shape, dtype and key."""
+  sides = ((tf1, tf1_key), (tf2, tf2_key or tf1_key))
+  found: dict[Hashable, tuple[list[VariableRecord], list[VariableRecord]]] = {}
+  for side, (variables, key) in enumerate(sides):
+    for variable in variables:
+      bucket = found.setdefault((_kind(variable), key(variable.name)), ([], []))
+      bucket[side].append(variable)
+  return [bucket for bucket in found.values() if bucket[0] and bucket[1]]
+
+
+def _single_pairs(buckets: _Buckets) -> dict[str, str]:
+  return {tf1[0].name: tf2[0].name for tf1, tf2 in buckets if len(tf1) == 1 and len(tf2) == 1}
+
+
+def _same_words(tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]) -> dict[str, str]:
+  return _single_pairs(_buckets(tf1, tf2, _words))
+
+
+def _same_but_counters(
+  tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]
+) -> dict[str, str]:
+  return _single_pairs(_buckets(tf1, tf2, _without_counters))
+
+
+def _counters_shifted(
+  tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]
+) -> dict[str, str]:
+  """Pairs series of equal length whose counters all differ by the same step."""
+  found: dict[str, str] = {}
+  for series1, series2 in _buckets(tf1, tf2, _without_counters):
+    if len(series1) != len(series2):
+      continue
+    names1 = sorted((variable.name for variable in series1), key=_counters)
+    names2 = sorted((variable.name for variable in series2), key=_counters)
+    pairs = list(zip(names1, names2, strict=True))
+    steps = {
+      tuple(b - a for a, b in zip(_counters(name1), _counters(name2), strict=True))
+      for name1, name2 in pairs
+    }
+    if len(steps) == 1:
+      found.update(pairs)
+  return found
+
+
+def _most_similar(tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]) -> dict[str, str]:
+  """Pairs names that are each other's most similar, by a clear lead over the next."""
+  found: dict[str, str] = {}
+  buckets = _buckets(tf1, tf2, _role)
+  buckets.sort(key=lambda bucket: len(bucket[0]) * len(bucket[1]))
+  budget = _MOST_PAIRS
+  for group1, group2 in buckets:
+    budget -= len(group1) * len(group2)
+    if budget < 0:
+      break
+    table = _similarities(group1, group2)
+    columns = list(zip(*table, strict=True))
+    for row, variable in enumerate(group1):
+      column = _clear_best(table[row])
+      if column is not None and _clear_best(columns[column]) == row:
+        found[variable.name] = group2[column].name
+  return found
+
+
+def _role(name: str) -> str:
+  """Returns what the variable is to its layer; empty where the name does not say."""
+  last = _without_counters(name)[-1]
+  return last if last in _ROLES else ''
+
+
+def _similarities(
+  tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]
+) -> list[list[float]]:
+  words1 = [_WORDS.findall('/'.join(_words(variable.name))) for variable in tf1]
+  table = [[0.0] * len(tf2) for _ in tf1]
+  matcher = difflib.SequenceMatcher[str](autojunk=False)
+  for column, variable in enumerate(tf2):
+    matcher.set_seq2(_WORDS.findall('/'.join(_words(variable.name))))
+    for row, words in enumerate(words1):
+      matcher.set_seq1(words)
+      table[row][column] = matcher.ratio()
+  return table
+
+
+def _clear_best(similarities: Sequence[float]) -> int | None:
+  """Returns the position of the greatest, if it is great enough and has no rival."""
+  best = max(range(len(similarities)), key=similarities.__getitem__)
+  rivals = (value for position, value in enumerate(similarities) if position != best)
+  lead = similarities[best] - max(rivals, default=0.0)
+  enough = similarities[best] >= _LEAST_SIMILARITY and lead >= _LEAST_LEAD
+  return best if enough else None
