@@ -25,7 +25,7 @@ _HOOKS = ('build_tf1_graph', 'make_tf2_layer', 'make_inputs')
 _FINAL = ('setUp', 'setUpClass', 'tearDownClass', 'runTest')
 
 
-class EquivalenceCase(absltest.TestCase):
+class EquivalenceCase(absltest.TestCase):  # type: ignore[misc]
   """Two implementations of one model, and the tests that they are the same.
 
   Subclass it and override three hooks: `build_tf1_graph`, `make_tf2_layer` and

@@ -155,5 +155,3 @@ def _import_module(name: str) -> tuple[types.ModuleType, str, dict[str, types.Mo
     with user_code('case', f'importing {name}'):
       module = importlib.import_module(name)
   return module, folder, modules
-
-

@@ -82,9 +82,7 @@ class Ladder:
   A stage runs when it is asked for, after those that it needs.
   """
 
-  def __init__(
-    self, case: LadderCase, name: CaseName, progress: side.Progress = _ignore
-  ) -> None:
+  def __init__(self, case: LadderCase, name: CaseName, progress: side.Progress = _ignore) -> None:
     self._case = case
     self._name = name
     self._progress = progress

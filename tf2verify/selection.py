@@ -59,9 +59,7 @@ def check_stage_name(name: Any) -> None:
   if name not in names:
     close = difflib.get_close_matches(str(name), names, 1, 0.4)
     guess = f' (did you mean {close[0]!r}?)' if close else ''
-    raise CaseDefinitionError(
-      f'{name!r} names no stage{guess}; the ladder is {", ".join(names)}'
-    )
+    raise CaseDefinitionError(f'{name!r} names no stage{guess}; the ladder is {", ".join(names)}')
 
 
 def all_stages_except(**reasons: str) -> StageSelection:

@@ -1,9 +1,9 @@
 """TF1 names paired with TF2 names: by name, never by position."""
 
 import collections
-from collections.abc import Callable, Iterable, Mapping, Sequence
 import dataclasses
 import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tf2verify.errors import CaseDefinitionError

@@ -4,9 +4,9 @@ Nothing is broadcast, nothing is altered before it is compared, and nothing rais
 a mismatch.
 """
 
-from collections.abc import Iterator
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np

@@ -1,9 +1,9 @@
 """Which leftovers of the two sides are probably the same variable under two names."""
 
-from collections.abc import Callable, Hashable, Sequence
 import dataclasses
 import difflib
 import re
+from collections.abc import Callable, Hashable, Sequence
 
 from tf2verify.records.observation import VariableRecord
 

@@ -1,9 +1,9 @@
 """How far two numbers may be apart, by dtype, with the source of every figure."""
 
-from collections.abc import Iterator, Mapping
 import dataclasses
 import math
 import numbers
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,14 @@ GRADIENT_TOLERANCES = ToleranceTable(
     ('complex128', Tolerance(rtol=1e-14, atol=1e-13)),
     *_FLOAT8,
   )
+)
+
+# Regularization losses. A weight decay of 1e-6 makes losses below the values' atol,
+# which then tells a loss from its double no more. A sum of squares or magnitudes
+# cancels nothing, so its error is relative: ten times the values' rtol, and no atol
+# but for sums of nothing but zeros.
+REGULARIZATION_TOLERANCES = ToleranceTable(
+  tuple((name, Tolerance(10 * value.rtol, 0.0)) for name, value in VALUE_TOLERANCES)
 )
 
 FLOATING_DTYPES = tuple(name for name, _ in VALUE_TOLERANCES)

@@ -17,9 +17,7 @@ SCHEMA_VERSION = 1
 def _plain(value: Any) -> Any:
   """Returns a record as what JSON knows; non-finite numbers as strings."""
   if dataclasses.is_dataclass(value) and not isinstance(value, type):
-    return {
-      field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)
-    }
+    return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
   if isinstance(value, enum.Enum):
     return value.value
   if isinstance(value, (list, tuple)):

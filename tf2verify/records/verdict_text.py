@@ -63,7 +63,9 @@ def _failure_count(verdict: StageVerdict) -> str:
   if compared.noun == 'variables':
     differ = '1 differs' if found == 1 else f'{count_text(found)} differ'
   else:
-    differ = f'{count_text(found)} of {count_text(compared.tensors + compared.unpaired)} tensors differ'
+    differ = (
+      f'{count_text(found)} of {count_text(compared.tensors + compared.unpaired)} tensors differ'
+    )
   return f'{differ} ({count_text(compared.tensors)} compared, {compared.unpaired} unmatched)'
 
 

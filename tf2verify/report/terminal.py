@@ -42,4 +42,12 @@ def stage_sayer(progress: StageProgress) -> Callable[[StageVerdict], None]:
   return show
 
 
-__all__ = ['StageProgress', 'case_line', 'case_text', 'failure_text', 'say', 'stage_line', 'stage_sayer']
+__all__ = [
+  'StageProgress',
+  'case_line',
+  'case_text',
+  'failure_text',
+  'say',
+  'stage_line',
+  'stage_sayer',
+]

@@ -67,7 +67,7 @@ def distinct_values(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.nd
   draws -= positive
   draws += 0.5
   np.negative(draws, out=draws, where=~positive)
-  if len(shape) >= 2 and math.prod(shape):
+  if len(shape) >= 2 and draws.size:
     draws *= 1.0 / math.sqrt(_fan_in(name, shape))
   return draws.astype(dtype)
 

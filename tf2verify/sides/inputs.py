@@ -82,6 +82,7 @@ def varied_inputs(inputs: Any) -> tuple[Any, tuple[str, ...]]:
       return leaf
     replaced.append(path or 'the input')
     seed = zlib.crc32(path.encode())
-    return (leaf + normal_inputs(leaf.shape, seed)).astype(leaf.dtype)
+    varied: np.ndarray = (leaf + normal_inputs(leaf.shape, seed)).astype(leaf.dtype)
+    return varied
 
   return nests.map_leaves(vary, inputs), tuple(replaced)

@@ -111,9 +111,7 @@ def map_leaves(function: Callable[[str, Any], Any], nest: Any, path: str = '') -
       *(map_leaves(function, getattr(nest, name), f'{path}.{name}') for name in nest._fields)
     )
   if isinstance(nest, (list, tuple)):
-    return type(nest)(
-      map_leaves(function, child, f'{path}[{n}]') for n, child in enumerate(nest)
-    )
+    return type(nest)(map_leaves(function, child, f'{path}[{n}]') for n, child in enumerate(nest))
   return function(path, nest)
 
 

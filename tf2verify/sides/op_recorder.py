@@ -23,9 +23,7 @@ _NOT_RANDOM = ('GetKeyCounter', 'GetAlg', 'RandomDataset', 'RandomSeedGenerator'
 def is_random_op(op_type: str) -> bool:
   """Tells whether ops of this type draw random numbers."""
   words = _RANDOM_WORDS + _RANDOM_OTHERS
-  return any(word in op_type for word in words) and not any(
-    word in op_type for word in _NOT_RANDOM
-  )
+  return any(word in op_type for word in words) and not any(word in op_type for word in _NOT_RANDOM)
 
 
 def variable_name(variable: Any) -> str:

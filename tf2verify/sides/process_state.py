@@ -59,11 +59,9 @@ def _mapping(name: str, mapping: Any) -> ProcessGlobal:
 
 
 def _layer_name_counts(name: str, counts: Any) -> ProcessGlobal:
-  def write(saved: dict[Any, dict[str, int]]) -> None:
+  def write(saved: dict[Any, Any]) -> None:
     counts.clear()
-    for graph, by_name in saved.items():
-      for prefix, number in by_name.items():
-        counts.setdefault(graph, type(by_name)(int))[prefix] = number
+    counts.update({graph: by_name.copy() for graph, by_name in saved.items()})
 
   return ProcessGlobal(
     name, lambda: {graph: by_name.copy() for graph, by_name in counts.items()}, write
@@ -88,6 +86,10 @@ def _write_tensor_equality(on: bool) -> None:
   v1.enable_tensor_equality() if on else v1.disable_tensor_equality()
 
 
+def _write_error_handling(value: dict[str, Any]) -> None:
+  np.seterr(**value)
+
+
 def _write_warning_filters(filters: list[Any]) -> None:
   warnings.filters[:] = filters  # type: ignore[index]
 
@@ -95,7 +97,7 @@ def _write_warning_filters(filters: list[Any]) -> None:
 PROCESS_GLOBALS: tuple[ProcessGlobal, ...] = (
   ProcessGlobal('random state', random.getstate, random.setstate),
   ProcessGlobal('numpy random state', np.random.get_state, np.random.set_state),
-  ProcessGlobal('numpy error handling', np.geterr, lambda value: np.seterr(**value) and None),
+  ProcessGlobal('numpy error handling', np.geterr, _write_error_handling),
   ProcessGlobal('numpy print options', np.get_printoptions, lambda v: np.set_printoptions(**v)),
   ProcessGlobal('warning filters', lambda: list(warnings.filters), _write_warning_filters),
   _mapping('environment variables', os.environ),

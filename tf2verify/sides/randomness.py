@@ -32,7 +32,7 @@ class RandomTool(_Tool):  # type: ignore[misc]
   @property
   def operation_seed(self) -> int:
     """The seed of the next random op; a port that draws in another, known order may set it."""
-    return self._operation_seed  # type: ignore[no-any-return]
+    return int(self._operation_seed)
 
   @operation_seed.setter
   def operation_seed(self, value: int) -> None:

@@ -135,11 +135,8 @@ def training_name(training: bool) -> str:
   return 'training' if training else 'inference'
 
 
-def dense_gradient(
-  values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]
-) -> np.ndarray:
+def dense_gradient(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
   """Returns what `IndexedSlices` mean: rows added up at their indices, zero elsewhere."""
   dense = np.zeros(shape, values.dtype)
   np.add.at(dense, indices, values)
   return dense
-

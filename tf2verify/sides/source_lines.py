@@ -22,7 +22,7 @@ def _folder(package: types.ModuleType) -> str:
   return os.path.dirname(os.path.abspath(package.__file__)) + os.sep
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _framework_folders() -> tuple[str, ...]:
   packages = (tf, tf_keras, keras, np, absl, tf2verify)
   # `tensorflow` is a virtual package of several folders (tensorflow/_api, ...).

@@ -75,7 +75,6 @@ class BuiltGraph:
     output_nest: the tensors themselves; None in a graph that was imported.
     variables: in the order of creation.
     regularization_losses: names of the variables read, and tensor name.
-    regularization_total: tensor name of their sum; None without any.
     update_ops: names of the ops in UPDATE_OPS.
     table_initializers: name of the op that initializes lookup tables.
     random_draws: the random ops in order.
@@ -92,7 +91,6 @@ class BuiltGraph:
   output_nest: Any
   variables: tuple[GraphVariable, ...]
   regularization_losses: tuple[tuple[tuple[str, ...], str], ...]
-  regularization_total: str | None
   update_ops: tuple[str, ...]
   table_initializers: tuple[str, ...]
   random_draws: tuple[RandomDraw, ...]
@@ -190,9 +188,13 @@ def _build(
   process_state.reset_layer_names()
   with process_state.tf1_semantics(v2_tensorshape), graph.as_default():
     fed = nests.map_leaves(placeholder, inputs)
-    with randomness.seeded(mode) as scope, recorder.recording('the build'), _fenced():
-      with user_code(side.TF1, _HOOK):
-        outputs = declaration.build_tf1_graph(fed, training)
+    with (
+      randomness.seeded(mode) as scope,
+      recorder.recording('the build'),
+      _fenced(),
+      user_code(side.TF1, _HOOK),
+    ):
+      outputs = declaration.build_tf1_graph(fed, training)
     flat = _checked_outputs(outputs, graph)
     variables = _graph_variables(graph, recorder)
     tables = graph.get_collection(_KEYS.TABLE_INITIALIZERS)
@@ -209,10 +211,8 @@ def _build(
       output_nest=outputs,
       variables=variables,
       regularization_losses=tuple(
-        (dataflow.graph_variables_behind(loss), loss.name)
-        for loss in losses
+        (dataflow.graph_variables_behind(loss), loss.name) for loss in losses
       ),
-      regularization_total=tf.add_n(losses).name if losses else None,
       update_ops=tuple(
         update.op.name if isinstance(update, tf.Tensor) else update.name
         for update in graph.get_collection(_KEYS.UPDATE_OPS)
@@ -316,9 +316,7 @@ def add_gradients(
   for record, gradient in zip(trainable, gradients, strict=True):
     shape = tuple(size or 0 for size in record.shape)
     if isinstance(gradient, tf.IndexedSlices):
-      found.append(
-        GraphGradient(record.name, gradient.values.name, gradient.indices.name, shape)
-      )
+      found.append(GraphGradient(record.name, gradient.values.name, gradient.indices.name, shape))
     else:
       name = None if gradient is None else gradient.name
       found.append(GraphGradient(record.name, name, None, shape))

@@ -12,6 +12,7 @@ from tf2verify.records.observation import (
   Observation,
   RegularizationLoss,
   TensorRecord,
+  VariableRecord,
 )
 from tf2verify.sides import nests, randomness, seed_rewriting, side, tf1_build
 from tf2verify.sides.tf1_build import BuiltGraph, GraphGradient, GraphVariable
@@ -25,9 +26,7 @@ _PORTION_BYTES = 32 * 2**20
 class Tf1Graph(side.Side):
   """Builds each training mode's graph once; every run has a session of its own."""
 
-  def __init__(
-    self, declaration: side.Declaration, inputs: Any, progress: side.Progress
-  ) -> None:
+  def __init__(self, declaration: side.Declaration, inputs: Any, progress: side.Progress) -> None:
     self._declaration = declaration
     self._inputs = inputs
     self._progress = progress
@@ -74,7 +73,7 @@ class Tf1Graph(side.Side):
 
   def inventory(self) -> side.Inventory:
     """Returns the variables of all training modes' graphs."""
-    records = {}
+    records: dict[str, VariableRecord] = {}
     by_training = []
     for training in self._declaration.training_modes:
       names = []
@@ -190,9 +189,7 @@ def _same_bits(one: Any, other: Any) -> bool:
     return False
   if one.dtype == object or not one.flags.c_contiguous or not other.flags.c_contiguous:
     return bool(np.all(one == other))
-  return bool(
-    np.array_equal(one.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8))
-  )
+  return bool(np.array_equal(one.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8)))
 
 
 def _assign(session: Any, variables: Sequence[GraphVariable], run: side.FilledRun) -> None:
@@ -223,12 +220,11 @@ def _fetch(
   feeds = {name: leaves[path] for path, name in built.placeholders}
   names = [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
   names += [tensor for _, tensor in built.regularization_losses]
-  if built.regularization_total is not None:
-    names.append(built.regularization_total)
   for gradient in gradients:
     names += [name for name in (gradient.values, gradient.indices) if name is not None]
   fetched = _run(session, names + list(built.update_ops), feeds)
   values = dict(zip(names, fetched, strict=False))  # the update ops come last and yield None
+  losses = [values[tensor] for _, tensor in built.regularization_losses]
   return {
     'structure': built.structure,
     'outputs': tuple(
@@ -239,9 +235,7 @@ def _fetch(
       RegularizationLoss(variables, np.asarray(values[tensor]))
       for variables, tensor in built.regularization_losses
     ),
-    'regularization_total': None
-    if built.regularization_total is None
-    else np.asarray(values[built.regularization_total]),
+    'regularization_total': np.asarray(np.sum(losses)) if losses else None,
     'gradients': tuple(_gradient_record(gradient, values) for gradient in gradients),
   }
 

@@ -71,9 +71,7 @@ class _Port:
 class Tf2Layer(side.Side):
   """Inspects one layer over several calls, and runs fresh layers for seeded runs."""
 
-  def __init__(
-    self, declaration: side.Declaration, inputs: Any, progress: side.Progress
-  ) -> None:
+  def __init__(self, declaration: side.Declaration, inputs: Any, progress: side.Progress) -> None:
     self._declaration = declaration
     self._inputs = inputs
     self._progress = progress

@@ -221,4 +221,3 @@ def _by_variables(
     value = loss.value
     found[key] = np.asarray(found[key] + value, value.dtype) if key in found else value
   return found
-

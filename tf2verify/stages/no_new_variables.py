@@ -31,7 +31,7 @@ class NoNewVariables(Stage):
       if allowed:
         notes = (
           f'{len(allowed)} variables, {allowed[0].name} first, exist only in the '
-          f"{training_name(case.declaration.training_modes[-1])} graph of tf1, as in the port",
+          f'{training_name(case.declaration.training_modes[-1])} graph of tf1, as in the port',
         )
     return Findings(
       Compared(tensors=len(report.calls) - 1, noun='calls'),

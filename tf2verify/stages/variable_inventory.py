@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 
-from tf2verify.compare.alignment import Alignment, rename_suggestions
+from tf2verify.compare.alignment import Alignment
+from tf2verify.compare.renames import rename_suggestions
+from tf2verify.errors import NotApplicable
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.verdict import Compared
 from tf2verify.sides.side import Inventory
-from tf2verify.errors import NotApplicable
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
 
 _QUANTITY = 'variable'

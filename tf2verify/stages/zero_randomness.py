@@ -60,7 +60,7 @@ class ZeroRandomness(Stage):
       )
       comparison.outputs(tf1, tf2, case.tolerance)
       comparison.regularization(tf1, tf2, pairs, case.regularization_tolerance)
-    notes = ()
+    notes: tuple[str, ...] = ()
     if replaced:
       notes = (
         f'constant inputs were varied for the first run: {", ".join(replaced)}; constant inputs '

@@ -1,0 +1,55 @@
+# Every target that needs Python makes .venv from pyproject.toml first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OLDEST_PYTHON ?= python3.10
+OLDEST := .venv-oldest
+
+.PHONY: help demo test test-oldest check format bench clean
+
+help:
+	@echo 'make demo         Inception-ResNet-v2 climbs the ladder; figures beside the published ones'
+	@echo 'make test         all tests and examples'
+	@echo 'make test-oldest  the same on the oldest TensorFlow supported'
+	@echo 'make check        ruff and mypy --strict'
+	@echo 'make format       ruff format and sorted imports'
+	@echo 'make bench        benchmarks/, side by side with what a user would do by hand'
+	@echo 'make clean        removes the virtual environments and caches'
+
+$(VENV)/made: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+demo: $(VENV)/made
+	$(BIN)/python examples/inception_resnet_v2/demo.py
+
+test: $(VENV)/made
+	$(BIN)/python -m pytest
+
+$(OLDEST)/made: pyproject.toml
+	$(OLDEST_PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --upgrade pip
+	$(OLDEST)/bin/python -m pip install --quiet --editable '.[dev]' 'tensorflow==2.16.*' 'tf-keras==2.16.*'
+	touch $@
+
+test-oldest: $(OLDEST)/made
+	$(OLDEST)/bin/python -m pytest
+
+check: $(VENV)/made
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/made
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/made
+	$(BIN)/python -m benchmarks.compare_arrays
+	$(BIN)/python -m benchmarks.ladder
+	$(BIN)/python -m benchmarks.many_cases
+
+clean:
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Real models and their ports, each a folder with a case."""

@@ -1,0 +1,19 @@
+"""ResNet-50 v2 of TF-Slim against its port."""
+
+import tf2verify
+from examples.resnet_v2 import model, port
+
+
+class ResnetV2Case(tf2verify.EquivalenceCase):
+  def build_tf1_graph(self, inputs, training):
+    return model.resnet_v2_50(inputs, 10, is_training=training)
+
+  def make_tf2_layer(self):
+    return port.ResnetV2(10)
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((2, 64, 64, 3))
+
+
+if __name__ == '__main__':
+  tf2verify.main()
