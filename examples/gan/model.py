@@ -4,12 +4,14 @@ Radford, Metz, Chintala: "Unsupervised Representation Learning with Deep
 Convolutional Generative Adversarial Networks", arXiv:1511.06434.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 v1 = tf.compat.v1
 
 
-def _normal() -> v1.initializers.random_normal:
+def _normal() -> Any:
   return v1.random_normal_initializer(stddev=0.02)
 
 

@@ -95,10 +95,11 @@ class OpRecorder:
 
   def _on_variable(self, next_creator: Any, **arguments: Any) -> Any:
     creator, layer = _creator_of_frame()
+    value = arguments.get('initial_value')
     creation = _Creation(
       requested_name=str(arguments.get('name') or 'Variable'),
-      requested_shape=arguments.get('shape'),
-      requested_dtype=arguments.get('dtype'),
+      requested_shape=arguments.get('shape') or getattr(value, 'shape', None),
+      requested_dtype=arguments.get('dtype') or getattr(value, 'dtype', None),
       call=self.call,
       source=user_line(),
       creator=creator,

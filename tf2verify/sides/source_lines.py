@@ -12,9 +12,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 import tf_keras
+from tensorflow.python.util import tf_stack
 
 import tf2verify
 from tf2verify.records.observation import SourceLine
+
+# Part of the name of the files into which a `tf.function` is rewritten.
+_AUTOGRAPH = '__autograph_generated_file'
 
 
 def _folder(package: types.ModuleType) -> str:
@@ -40,7 +44,7 @@ def is_user_file(path: str) -> bool:
   path = os.path.abspath(path)
   if f'{os.sep}tf_slim{os.sep}' in path:
     return f'{os.sep}tf_slim{os.sep}nets{os.sep}' in path
-  if path.startswith(_framework_folders()) or '__autograph_generated_file' in path:
+  if path.startswith(_framework_folders()) or _AUTOGRAPH in path:
     return False
   installed = f'{os.sep}site-packages{os.sep}' in path
   return installed or not path.startswith(sysconfig.get_path('stdlib') + os.sep)
@@ -50,9 +54,20 @@ def user_line() -> SourceLine | None:
   """Returns the innermost line of the stack that belongs to the user; None without one."""
   frame: types.FrameType | None = sys._getframe(1)
   while frame is not None:
-    if is_user_file(frame.f_code.co_filename):
-      return source_line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+    path = frame.f_code.co_filename
+    if is_user_file(path):
+      return source_line(path, frame.f_lineno, frame.f_code.co_name)
+    if _AUTOGRAPH in path:
+      return _line_before_autograph()
     frame = frame.f_back
+  return None
+
+
+def _line_before_autograph() -> SourceLine | None:
+  """Returns the user's line from TensorFlow's own stack, which maps the code that autograph wrote."""
+  for frame in reversed(tf_stack.extract_stack()):
+    if is_user_file(frame.filename):
+      return source_line(frame.filename, frame.lineno, frame.name)
   return None
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tf2verify.compare.alignment import Alignment
-from tf2verify.compare.renames import rename_suggestions
+from tf2verify.compare.renames import RenameSuggestion, rename_suggestions
 from tf2verify.errors import NotApplicable
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
@@ -133,11 +133,7 @@ def _leftovers(
 ) -> Iterable[Difference]:
   hint = ''
   if left_tf1 and left_tf2:
-    suggestion = rename_suggestions(
-      [(v.name, v.shape, v.dtype) for v in left_tf1],
-      [(v.name, v.shape, v.dtype) for v in left_tf2],
-    )
-    hint = suggestion.to_hint()
+    hint = _rename_hint(rename_suggestions(left_tf1, left_tf2))
   untracked = {variable.name for variable in tf2.untracked}
   for variable in left_tf1:
     yield Difference(
@@ -152,6 +148,16 @@ def _leftovers(
     yield Difference(
       _QUANTITY, variable.name, Aspect.PRESENCE, 'missing', _describe(variable), hint=hint
     )
+
+
+def _rename_hint(suggestion: RenameSuggestion) -> str:
+  if not suggestion.renames:
+    return ''
+  shown = ', '.join(f'{tf1!r}: {tf2!r}' for tf1, tf2 in suggestion.renames[:4])
+  more = len(suggestion.renames) - 4
+  shown += f', … {more} more' if more > 0 else ''
+  reason = f'{suggestion.explanation}; ' if suggestion.explanation else ''
+  return f'{reason}renamed? Then declare variable_names = {{{shown}}}'
 
 
 def _missing_hint(

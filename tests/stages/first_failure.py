@@ -1,0 +1,40 @@
+"""Assertions on where on the ladder a case fails first."""
+
+from absl.testing import absltest
+
+import tf2verify
+from tf2verify.stages import STAGES
+
+_NAMES = [stage.name for stage in STAGES]
+_WELL = (tf2verify.Status.PASSED, tf2verify.Status.NOT_APPLICABLE)
+
+
+class LadderTestCase(absltest.TestCase):
+  """Climbs the ladder up to a stage and judges the verdict."""
+
+  def assert_first_failure(
+    self, case: type[tf2verify.EquivalenceCase], stage: str, *words: str
+  ) -> str:
+    """Asserts that `stage` is the first to fail, and that its text contains the words.
+
+    Returns:
+      The text of the verdict.
+    """
+    verdict = tf2verify.verify(case, stages=_NAMES[: _NAMES.index(stage) + 1])
+    text = verdict.to_text()
+    before, failed = verdict.stages[:-1], verdict.stages[-1]
+    self.assertTrue(all(earlier.status in _WELL for earlier in before), text)
+    self.assertEqual(failed.stage, stage)
+    self.assertIs(failed.status, tf2verify.Status.FAILED, text)
+    for word in words:
+      self.assertIn(word, text)
+    return text
+
+  def assert_passes(
+    self, case: type[tf2verify.EquivalenceCase], last: str = _NAMES[-1]
+  ) -> tf2verify.CaseVerdict:
+    """Asserts that every stage passes, or has nothing to look at, up to `last`."""
+    verdict = tf2verify.verify(case, stages=_NAMES[: _NAMES.index(last) + 1])
+    self.assertTrue(all(stage.status in _WELL for stage in verdict.stages), verdict.to_text())
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+    return verdict

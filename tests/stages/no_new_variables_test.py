@@ -1,0 +1,186 @@
+import tensorflow as tf
+from absl.testing import absltest
+
+from tests.stages import tiny_models
+from tests.stages.first_failure import LadderTestCase
+
+v1 = tf.compat.v1
+STAGE = 'no_new_variables'
+
+
+class FaultTest(LadderTestCase):
+  def test_tf_variable_in_call(self):
+    class Case(tiny_models.Affine):
+      def port(self, inputs, training):
+        return tf.matmul(inputs, tiny_models.kernel()) + tf.Variable(tf.zeros([3]), name='bias')
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      '3 created after the first call (3 calls)',
+      'variable shim_layer/bias: call 2 (inference) created it, (3) float32',
+      'no_new_variables_test.py:',
+      "tf.Variable(tf.zeros([3]), name='bias')",
+      'tf.Variable is called in call',
+    )
+
+  def test_layer_names_count_up(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        return v1.layers.dense(inputs, 2)
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'variable dense_1/kernel: call 2 (inference)',
+      'v1.layers.dense(inputs, 2)',
+      'counts up at each call (dense → dense_1)',
+    )
+
+  def test_default_scope_name_counts_up(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        with v1.variable_scope(None, default_name='bert'):
+          return inputs + v1.get_variable('shift', [3])
+
+    self.assert_first_failure(
+      Case, STAGE, 'variable bert_1/shift', "v1.get_variable('shift', [3])", '(bert → bert_1)'
+    )
+
+  def test_get_variable_without_shim(self):
+    class Port(tiny_models.ShimLayer):
+      def call(self, inputs, training=False):
+        return self._forward(inputs, training)
+
+    class Case(tiny_models.Affine):
+      def make_tf2_layer(self):
+        return Port(self.model)
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'variable port/kernel: call 2',
+      'get_variable made port/kernel anew',
+      'decorate the method with tf.compat.v1.keras.utils.track_tf1_style_variables',
+    )
+
+  def test_keras_layer_built_in_call(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        return v1.layers.dense(inputs, 2, name='dense')
+
+      def port(self, inputs, training):
+        return tf.keras.layers.Dense(2)(inputs)
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'tf.keras.layers.Dense(2)(inputs)',
+      'a Keras layer (Dense) is built inside call',
+    )
+
+  def test_created_in_training_branch_only(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        scale, shift = v1.get_variable('scale', [3]), v1.get_variable('shift', [3])
+        return inputs * scale + shift if training else inputs * scale
+
+      def port(self, inputs, training):
+        net = inputs * v1.get_variable('scale', [3])
+        return net + v1.get_variable('shift', [3]) if training else net
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      '1 created after the first call',
+      'variable shift: call 3 (training) created it',
+      'takes another path in a later call',
+    )
+
+  def test_refused_attempt_that_is_swallowed(self):
+    class Port(tiny_models.ShimLayer):
+      def __init__(self, forward):
+        super().__init__(forward)
+        self.kernel = tf.Variable(tf.ones([3, 3]), name='kernel')
+        self.shift = tf.function(self.create_and_shift)
+
+      def create_and_shift(self, net, training):
+        return net + tf.Variable(tf.zeros([3]), name='bias')
+
+      def call(self, inputs, training=False):
+        net = tf.matmul(inputs, self.kernel)
+        try:
+          return self.shift(net, training)
+        except ValueError:
+          return net
+
+    class Case(tiny_models.Affine):
+      def make_tf2_layer(self):
+        return Port(self.model)
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'variable bias: call 2 (inference) tried to create it, (3) float32',
+      "in create_and_shift: return net + tf.Variable(tf.zeros([3]), name='bias')",
+    )
+
+
+class RightPortTest(LadderTestCase):
+  def test_named_scopes(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        with v1.variable_scope('net', reuse=v1.AUTO_REUSE):
+          return v1.layers.dense(inputs, 2)
+
+    verdict = self.assert_passes(Case, STAGE)
+    self.assertEqual(verdict.stages[0].compared.tensors, 3)
+
+  def test_one_training_mode(self):
+    class Case(tiny_models.Affine):
+      training_modes = (True,)
+
+    self.assertEqual(self.assert_passes(Case, STAGE).stages[0].compared.tensors, 1)
+
+  def test_get_or_create_layer(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        return v1.layers.dense(inputs, 2, name='fc')
+
+      def port(self, inputs, training):
+        dense = v1.keras.utils.get_or_create_layer(
+          'fc', lambda: tf.keras.layers.Dense(2, name='fc')
+        )
+        return dense(inputs)
+
+    self.assert_passes(Case, STAGE)
+
+  def test_variable_made_once_in_call(self):
+    class Port(tf.Module):
+      def __init__(self):
+        super().__init__()
+        self.kernel = None
+
+      def __call__(self, inputs):
+        if self.kernel is None:
+          self.kernel = tf.Variable(tf.ones([3, 3]), name='kernel')
+        return tf.matmul(inputs, self.kernel)
+
+    class Case(tiny_models.Affine):
+      def make_tf2_layer(self):
+        return Port()
+
+    self.assert_passes(Case, STAGE)
+
+  def test_variable_that_only_training_has_on_both_sides(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        net = inputs * v1.get_variable('scale', [3])
+        return net + v1.get_variable('shift', [3]) if training else net
+
+    text = self.assert_passes(Case).to_text()
+    self.assertIn('1 variables, shift first, exist only in the training graph of tf1', text)
+
+
+if __name__ == '__main__':
+  absltest.main()
