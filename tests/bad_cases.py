@@ -249,16 +249,15 @@ class UndecoratedCountsUp(SmallCase):
 
 
 class UndecoratedKeepsFirst(UndecoratedCountsUp):
-  """Makes its variables once, but not so that Keras would know of them."""
+  """Makes its variable once, but not so that Keras would know of it."""
 
   class Undecorated(tf.keras.layers.Layer):
+    def build(self, shape):
+      kernel = tf.Variable(tf.ones((3, 2)), name='dense/kernel')
+      self.multiply = lambda inputs: tf.matmul(inputs, kernel)
+
     def call(self, inputs):
-      if not hasattr(self, '_call_model'):
-        store = v1.keras.utils.track_tf1_style_variables  # named, and not used
-        del store
-        parts = [tf.Variable(tf.ones((3, 2)), name='dense/kernel')]
-        self._call_model = lambda x: tf.matmul(x, parts[0])
-      return self._call_model(inputs)
+      return self.multiply(inputs)
 
 
 class SameLayerTwice(SmallCase):
@@ -430,7 +429,7 @@ class VariableNamesIsList(SmallCase):
 
 
 class VariableNamesUnknown(SmallCase):
-  variable_names = {'dense/kernal': 'dense/kernel'}
+  variable_names = {'dense/kernal': 'kernel'}
 
 
 class VariableNamesRaises(SmallCase):

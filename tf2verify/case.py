@@ -22,6 +22,15 @@ from tf2verify.sides.side import Progress
 from tf2verify.stages import STAGES, Stage
 
 _HOOKS = ('build_tf1_graph', 'make_tf2_layer', 'make_inputs')
+_ARGUMENTS = {
+  'build_tf1_graph': ('inputs', 'training'),
+  'make_tf2_layer': (),
+  'make_inputs': (),
+  'call_tf2_layer': ('layer', 'inputs', 'training'),
+  'loss': ('outputs',),
+  'tf2_regularization_losses': ('layer',),
+  'fill_values': ('name', 'shape', 'dtype'),
+}
 _FINAL = ('setUp', 'setUpClass', 'tearDownClass', 'runTest')
 
 
@@ -190,6 +199,19 @@ def missing_hooks(cls: type[EquivalenceCase]) -> list[str]:
   return [hook for hook in _HOOKS if getattr(cls, hook) is getattr(EquivalenceCase, hook)]
 
 
+def _check_signatures(case: EquivalenceCase) -> None:
+  """Raises `CaseDefinitionError` for a hook that cannot be called with its arguments."""
+  for hook, arguments in _ARGUMENTS.items():
+    method = getattr(case, hook)
+    try:
+      inspect.signature(method).bind(*arguments)
+    except TypeError as error:
+      raise CaseDefinitionError(
+        f'{type(case).__name__}.{hook} cannot be called: {error}; it is a method, '
+        f'def {hook}({", ".join(("self", *arguments))})'
+      ) from error
+
+
 def _takes_training(layer: Any) -> bool:
   function = layer.call if hasattr(layer, 'call') else layer.__call__
   try:
@@ -218,7 +240,9 @@ def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
   def run_again(test: str) -> str:
     return f'python {place} {cls.__name__}.{test}' if path else f'tf2verify.verify({cls.__name__})'
 
-  return Ladder(cls(), CaseName(cls.__name__, place, run_again), progress)
+  case = cls()
+  _check_signatures(case)
+  return Ladder(case, CaseName(cls.__name__, place, run_again), progress)
 
 
 def _relative(path: str) -> str:

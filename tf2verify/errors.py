@@ -43,11 +43,13 @@ class UserCodeError(Tf2VerifyError):
   Attributes:
     side: 'tf1', 'tf2' or 'case': whose code raised.
     hook: the method of the case that tf2verify had called.
+    summary: the exception on one line, with the fix where the cause is known.
     traceback_text: the user's own traceback, without tf2verify's frames.
   """
 
   def __init__(self, side: str, hook: str, summary: str, traceback_text: str) -> None:
-    super().__init__(f'{hook} raised on the {side} side: {summary}')
+    super().__init__(f'{hook} raised {summary}')
     self.side = side
     self.hook = hook
+    self.summary = summary
     self.traceback_text = traceback_text

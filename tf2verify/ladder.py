@@ -169,10 +169,12 @@ class Ladder:
         variable_names=case.variable_names,
         tolerance=tolerances.as_table(case.tolerance, tolerances.VALUE_TOLERANCES),
         gradient_tolerance=tolerances.as_table(
-          case.gradient_tolerance, tolerances.GRADIENT_TOLERANCES
+          case.gradient_tolerance, tolerances.GRADIENT_TOLERANCES, 'gradient_tolerance'
         ),
         regularization_tolerance=tolerances.as_table(
-          case.regularization_tolerance, tolerances.REGULARIZATION_TOLERANCES
+          case.regularization_tolerance,
+          tolerances.REGULARIZATION_TOLERANCES,
+          'regularization_tolerance',
         ),
       )
     return self._under_test

@@ -59,8 +59,8 @@ class FaultTest(LadderTestCase):
     self.assert_first_failure(
       Case,
       STAGE,
-      'variable port/kernel: call 2',
-      'get_variable made port/kernel anew',
+      'variable kernel: call 2',
+      'get_variable made kernel anew',
       'decorate the method with tf.compat.v1.keras.utils.track_tf1_style_variables',
     )
 

@@ -141,8 +141,7 @@ class Observation:
     structure: the nest that the side returned, as text.
     outputs: in the order of the nest, dictionaries by sorted key.
     regularization_losses: in the side's own order; pair them by variable.
-    regularization_total: their sum, as a user of the side would form it: numpy's sum of the
-      fetched losses (tf1), `tf.add_n` (tf2); None without any.
+    regularization_total: their sum, see `sides.functional.total`; None without any.
     initial_values: of every variable, before the call.
     state_after: of every variable, after the call (and its update ops).
     gradients: of the loss, for every trainable variable; empty when not asked.

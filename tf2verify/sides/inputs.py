@@ -25,13 +25,22 @@ def normal_inputs(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
   return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
 
 
+def _likely_slip(path: str, leaf: Any) -> str:
+  if leaf is None:
+    return 'usually a missing `return`' if not path else 'leave it out'
+  if hasattr(leaf, 'numpy'):
+    return 'return `x.numpy()` instead'
+  if path.endswith(']') and isinstance(leaf, (bool, int, float, complex, str, bytes)):
+    return 'a list stands for several inputs, each an array; return np.asarray(the list) for one'
+  return 'return `np.asarray(x)` instead'
+
+
 def _check_leaf(path: str, leaf: Any) -> Any:
   place = f'make_inputs(){path}'
   if not isinstance(leaf, (np.ndarray, np.generic)):
-    fix = 'return `x.numpy()`' if hasattr(leaf, 'numpy') else 'return `np.asarray(x)`'
     raise InputsError(
-      f'{place} is of type {type(leaf).__module__}.{type(leaf).__name__}; inputs are nests of '
-      f'numpy arrays, so that both sides get the same bytes: {fix} instead'
+      f'{place} is of type {type(leaf).__name__}; inputs are nests of numpy arrays, so that both '
+      f'sides get the same bytes: {_likely_slip(path, leaf)}'
     )
   array = np.asarray(leaf)
   if array.dtype == object:
@@ -52,7 +61,7 @@ def checked_inputs(inputs: Any) -> Any:
   """Returns the nest of arrays as it will be fed.
 
   Raises:
-    InputsError: not numpy, dtype object, NaN, or no array at all.
+    InputsError: not numpy, dtype object, NaN, no array or no element at all.
   """
   arrays: list[Any] = []
   checked = nests.map_leaves(lambda path, leaf: _check_leaf(path, leaf), inputs)
@@ -61,6 +70,12 @@ def checked_inputs(inputs: Any) -> Any:
     raise InputsError(
       f'make_inputs() returned {inputs!r}, which holds no array; return the array, or the nest '
       'of arrays, that both sides take'
+    )
+  if not any(array.size for array in arrays):
+    shapes = ', '.join(str(array.shape) for array in arrays[:3])
+    raise InputsError(
+      f'make_inputs() returned arrays without any element (shape {shapes}): whatever is computed '
+      'from them is empty and equal; give a batch of at least one'
     )
   return checked
 

@@ -8,6 +8,7 @@ from unittest import mock
 
 import tensorflow as tf
 from tensorflow.python.client import session as session_lib
+from tensorflow.python.eager import context
 from tensorflow.python.framework import ops
 
 from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
@@ -19,6 +20,10 @@ from tf2verify.sides.user_code import user_code
 v1 = tf.compat.v1
 _KEYS = v1.GraphKeys
 _HOOK = 'build_tf1_graph'
+_OTHER_GRAPH = (
+  'another graph than the one it is called in: usually a `with tf.Graph().as_default():` inside '
+  'the builder; remove it, tf2verify gives every call a fresh graph'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +112,8 @@ def _refuse_disabling(*_: Any, **__: Any) -> NoReturn:
   )
 
 
-def _refuse_session(*_: Any, **__: Any) -> NoReturn:
+def _refuse_session(session: Any, *_: Any, **__: Any) -> NoReturn:
+  session._session = None  # its __del__ looks there
   raise BuilderError(
     'build_tf1_graph opened a session: tf2verify runs the graph itself, in fresh sessions with '
     'controlled variable values. Return the output tensors and leave sessions, initializers and '
@@ -115,16 +121,49 @@ def _refuse_session(*_: Any, **__: Any) -> NoReturn:
   )
 
 
+def _refuse_resetting(*_: Any, **__: Any) -> NoReturn:
+  raise BuilderError(
+    'build_tf1_graph called reset_default_graph(): tf2verify gives every call a fresh graph, and '
+    'holds the inputs in it; remove the call'
+  )
+
+
 @contextlib.contextmanager
 def _fenced() -> Iterator[None]:
   """Refuses what a builder must not do to the process."""
+  mode = context.default_execution_mode
   with (
     mock.patch.object(ops, 'disable_eager_execution', _refuse_disabling),
     mock.patch.object(v1, 'disable_eager_execution', _refuse_disabling),
     mock.patch.object(v1, 'disable_v2_behavior', _refuse_disabling),
+    mock.patch.object(v1, 'reset_default_graph', _refuse_resetting),
     mock.patch.object(session_lib.BaseSession, '__init__', _refuse_session),
   ):
     yield
+  if context.default_execution_mode != mode:
+    # By a name bound before the fence: `from tensorflow.compat.v1 import disable_eager_execution`.
+    _refuse_disabling()
+
+
+@contextlib.contextmanager
+def _one_graph() -> Iterator[None]:
+  """Adds the likely cause to an error of a builder that makes graphs of its own."""
+  graph_init, made = tf.Graph.__init__, False
+
+  def init(graph: tf.Graph, *arguments: Any, **keywords: Any) -> None:
+    nonlocal made
+    made = made or type(graph) is tf.Graph  # not the graph of a tf.function
+    graph_init(graph, *arguments, **keywords)
+
+  try:
+    with mock.patch.object(tf.Graph, '__init__', init):
+      yield
+  except UserCodeError as error:
+    if not made:
+      raise
+    summary = f'{error.summary}; maybe since it makes {_OTHER_GRAPH}'
+    cause, text = error.__cause__, error.traceback_text
+    raise UserCodeError(error.side, error.hook, summary, text) from cause
 
 
 def build_graph(
@@ -145,37 +184,30 @@ def build_graph(
     BuilderError: it returned something unusable or turned a process global.
     UserCodeError: it raised.
   """
+  as_in_tf1, as_in_tf2 = tf.Graph(), tf.Graph()
   try:
-    return _build(declaration, inputs, training, mode, v2_tensorshape=False)
+    return _build(as_in_tf1, declaration, inputs, training, mode, v2_tensorshape=False)
   except UserCodeError as error:
     if not isinstance(error.__cause__, (TypeError, AttributeError, ValueError)):
-      raise _with_hint(error) from error.__cause__
+      raise
     first = error
   try:
-    return _build(declaration, inputs, training, mode, v2_tensorshape=True)
-  except UserCodeError:
-    raise _with_hint(first) from first.__cause__
-
-
-def _with_hint(error: UserCodeError) -> UserCodeError:
-  """Adds the fix to an error whose cause is known by its type and name."""
-  cause = error.__cause__
-  name = getattr(cause, 'name', None) or ''
-  missing = isinstance(cause, (AttributeError, ImportError))
-  if missing and (name == 'contrib' or name.startswith('tensorflow.contrib')):
-    hint = (
-      '; tf.contrib is gone in TensorFlow 2. tf.contrib.slim and tf.contrib.layers live on as '
-      '`import tf_slim as slim`, tf.contrib.rnn as tf.compat.v1.nn.rnn_cell, tf.contrib.framework '
-      'as tf_slim or tf.nest'
-    )
-    return UserCodeError(error.side, error.hook, str(cause) + hint, error.traceback_text)
-  return error
+    return _build(as_in_tf2, declaration, inputs, training, mode, v2_tensorshape=True)
+  except UserCodeError as second:
+    # The attempt that got further has met the mistake, the other one only a shape.
+    further = len(as_in_tf2.get_operations()) > len(as_in_tf1.get_operations())
+    error = second if further else first
+    raise error from error.__cause__
 
 
 def _build(
-  declaration: side.Declaration, inputs: Any, training: bool, mode: str, v2_tensorshape: bool
+  graph: tf.Graph,
+  declaration: side.Declaration,
+  inputs: Any,
+  training: bool,
+  mode: str,
+  v2_tensorshape: bool,
 ) -> BuiltGraph:
-  graph = tf.Graph()
   recorder = OpRecorder()
   placeholders: list[tuple[str, str]] = []
 
@@ -192,6 +224,7 @@ def _build(
       randomness.seeded(mode) as scope,
       recorder.recording('the build'),
       _fenced(),
+      _one_graph(),
       user_code(side.TF1, _HOOK),
     ):
       outputs = declaration.build_tf1_graph(fed, training)
@@ -240,15 +273,13 @@ def _checked_outputs(outputs: Any, graph: tf.Graph) -> nests.FlatNest:
   tensors = [(path, leaf) for path, leaf in flat.leaves if isinstance(leaf, tf.Tensor)]
   if not tensors:
     raise BuilderError(
-      f'build_tf1_graph returned {flat.structure}, which holds no tensor: there is nothing to '
+      f'build_tf1_graph returned {outputs!r:.80}, which holds no tensor: there is nothing to '
       'compare; return the output tensors'
     )
   for path, leaf in tensors:
     if not hasattr(leaf, 'graph') or leaf.graph is not graph:
       raise BuilderError(
-        f'build_tf1_graph returned {path} from another graph than the one it was called in: '
-        'usually a `with tf.Graph().as_default():` inside the builder; remove it, tf2verify '
-        'gives every call a fresh graph'
+        f'build_tf1_graph returned {path} from {_OTHER_GRAPH}'
       )
   return flat
 

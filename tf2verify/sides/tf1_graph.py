@@ -14,7 +14,7 @@ from tf2verify.records.observation import (
   TensorRecord,
   VariableRecord,
 )
-from tf2verify.sides import nests, randomness, seed_rewriting, side, tf1_build
+from tf2verify.sides import functional, nests, randomness, seed_rewriting, side, tf1_build
 from tf2verify.sides.tf1_build import BuiltGraph, GraphGradient, GraphVariable
 from tf2verify.sides.user_code import user_code
 
@@ -235,7 +235,7 @@ def _fetch(
       RegularizationLoss(variables, np.asarray(values[tensor]))
       for variables, tensor in built.regularization_losses
     ),
-    'regularization_total': np.asarray(np.sum(losses)) if losses else None,
+    'regularization_total': functional.total(losses[::-1]),
     'gradients': tuple(_gradient_record(gradient, values) for gradient in gradients),
   }
 

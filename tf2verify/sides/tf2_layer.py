@@ -13,7 +13,7 @@ from tf2verify.records.observation import (
   TensorRecord,
   VariableRecord,
 )
-from tf2verify.sides import nests, process_state, randomness, side
+from tf2verify.sides import functional, nests, process_state, randomness, side
 from tf2verify.sides.dataflow import variables_behind_each
 from tf2verify.sides.op_recorder import OpRecorder, static_shape, variable_name
 from tf2verify.sides.user_code import user_code
@@ -77,6 +77,7 @@ class Tf2Layer(side.Side):
     self._progress = progress
     self._inspected: _Port | None = None
     self._report: side.CreationReport | None = None
+    self._inventory: side.Inventory | None = None
     # To see that each layer is another one: whoever returns one twice keeps it alive.
     self._made: list[weakref.ref[Any]] = []
 
@@ -107,6 +108,11 @@ class Tf2Layer(side.Side):
   def inventory(self) -> side.Inventory:
     """Returns the variables of the inspected layer, and those that it fails to track."""
     port = self._inspect()
+    if self._inventory is None:
+      self._inventory = self._take_inventory(port)
+    return self._inventory
+
+  def _take_inventory(self, port: _Port) -> side.Inventory:
     variables, trainable = port.variables(), port.trainable_ids()
     known = {id(variable) for variable in variables}
     created = [c.variable for c in port.recorder.creations if c.variable is not None]
@@ -239,7 +245,7 @@ class Tf2Layer(side.Side):
       if not values:
         return (), None
       names = variables_behind_each(losses, variables)
-      total = _array(tf.add_n(values))
+      total = functional.total(values)
     records = tuple(
       RegularizationLoss(read, np.array(_array(value)))
       for value, read in zip(values, names, strict=True)
@@ -249,21 +255,25 @@ class Tf2Layer(side.Side):
 
 def _check_layer(layer: Any) -> None:
   if not isinstance(layer, tf.Module):
-    keras3 = type(layer).__module__.startswith('keras.')
-    fix = (
-      'it is a Keras 3 object: use tf.keras of tf-keras, see `python -m tf2verify doctor`'
-      if keras3
-      else 'return an instance of a tf.keras.layers.Layer, tf.keras.Model or tf.Module subclass'
-    )
     raise LayerError(
       f'make_tf2_layer returned {layer!r:.80} of type {type(layer).__name__}, which is not a '
-      f'layer; {fix}'
+      f'layer; {_likely_slip(layer)}'
     )
   if not callable(layer):
     raise LayerError(
       f'make_tf2_layer returned a {type(layer).__name__} without __call__; a tf.Module needs a '
       '__call__ decorated with tf.compat.v1.keras.utils.track_tf1_style_variables'
     )
+
+
+def _likely_slip(layer: Any) -> str:
+  if layer is None:
+    return 'usually a missing `return`'
+  if isinstance(layer, type) and issubclass(layer, tf.Module):
+    return f'it is the class: return an instance, {layer.__name__}(...)'
+  if type(layer).__module__.startswith('keras.'):
+    return 'it is a Keras 3 object: use tf.keras of tf-keras, see `python -m tf2verify doctor`'
+  return 'return an instance of a tf.keras.layers.Layer, tf.keras.Model or tf.Module subclass'
 
 
 def _array(value: Any) -> np.ndarray:

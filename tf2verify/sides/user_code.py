@@ -7,19 +7,57 @@ from collections.abc import Iterator
 
 import tf2verify
 from tf2verify.errors import Tf2VerifyError, UserCodeError
+from tf2verify.sides.source_lines import is_user_file
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
+_LONGEST_SUMMARY = 300
+_KERAS_WRAPPING = 'Exception encountered when calling'
+_NODE = 'Node: '
+_SECOND_STACK = 'Original stack trace for'
+
+
+def _is_own(path: str) -> bool:
+  return os.path.abspath(path).startswith(_OWN_FOLDER)
 
 
 def _user_traceback(error: BaseException) -> str:
-  """Formats the traceback without tf2verify's own frames."""
-  frames = [
-    frame
-    for frame in traceback.extract_tb(error.__traceback__)
-    if not os.path.abspath(frame.filename).startswith(_OWN_FOLDER)
-  ]
+  """Formats the traceback from the user's first frame on, without tf2verify's own frames."""
+  frames = [f for f in traceback.extract_tb(error.__traceback__) if not _is_own(f.filename)]
+  while frames and not is_user_file(frames[0].filename):
+    del frames[0]
   lines = ['Traceback (most recent call last):\n', *traceback.format_list(frames)]
-  return ''.join(lines + traceback.format_exception_only(type(error), error)).rstrip()
+  text = ''.join(lines + traceback.format_exception_only(type(error), error)).rstrip()
+  # An error in a session quotes the stack that built the op, twice, and tf2verify is part of it.
+  text = text.partition(_SECOND_STACK)[0].rstrip()
+  return '\n'.join(line for line in text.splitlines() if f'File "{_OWN_FOLDER}' not in line)
+
+
+def _message(error: BaseException) -> str:
+  """Returns the line of the message that says what was wrong, where the first one does not."""
+  lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+  for line, following in zip(lines, lines[1:], strict=False):
+    if line.startswith(_NODE):  # an op's error in a session
+      return f'{following} (in {line.removeprefix(_NODE)})'
+  if len(lines) > 1 and lines[0].startswith(_KERAS_WRAPPING):
+    return f'{lines[1]} (in {lines[0].removeprefix(_KERAS_WRAPPING).strip(" .")})'
+  return lines[0] if lines else ''
+
+
+def _summary(error: BaseException) -> str:
+  """Returns type and message on one line, and the fix where type and name tell the cause."""
+  message = _message(error)
+  text = f'{type(error).__name__}: {message}' if message else type(error).__name__
+  if len(text) > _LONGEST_SUMMARY:
+    text = text[: _LONGEST_SUMMARY - 1] + '…'
+  name = getattr(error, 'name', None) or ''
+  missing = isinstance(error, (AttributeError, ImportError))
+  if missing and (name == 'contrib' or name.startswith('tensorflow.contrib')):
+    text += (
+      '; tf.contrib is gone in TensorFlow 2. tf.contrib.slim and tf.contrib.layers live on as '
+      '`import tf_slim as slim`, tf.contrib.rnn as tf.compat.v1.nn.rnn_cell, tf.contrib.framework '
+      'as tf_slim or tf.nest'
+    )
+  return text
 
 
 @contextlib.contextmanager
@@ -35,5 +73,4 @@ def user_code(side: str, hook: str) -> Iterator[None]:
   except Tf2VerifyError:
     raise
   except (Exception, SystemExit) as error:  # the user's code may raise anything
-    last = traceback.format_exception_only(type(error), error)[-1].strip()
-    raise UserCodeError(side, hook, last, _user_traceback(error)) from error
+    raise UserCodeError(side, hook, _summary(error), _user_traceback(error)) from error

@@ -1,0 +1,177 @@
+import abc
+
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+from tests.stages import tiny_models
+from tests.stages.first_failure import LadderTestCase
+from tests.stages.tiny_models import bias, kernel
+
+v1 = tf.compat.v1
+STAGE = 'seeded_num_random_ops'
+
+
+class TwoKernels(tiny_models.OneModel, abc.ABC):
+  def model(self, inputs, training, order=('first', 'second')):
+    kernels = {name: v1.get_variable(name, [3, 3]) for name in order}
+    return inputs @ kernels['first'] @ kernels['second']
+
+
+class LayersInTurn(tf.keras.layers.Layer):
+  """A Keras port; its layers make their variables at their first call."""
+
+  def __init__(self):
+    super().__init__()
+    self.first = tf.keras.layers.Dense(3, use_bias=False, name='first')
+    self.dropout = tf.keras.layers.Dropout(0.5)
+    self.second = tf.keras.layers.Dense(3, use_bias=False, name='second')
+
+  def call(self, inputs, training=False):
+    return self.second(self.dropout(self.first(inputs), training=training))
+
+
+class FaultTest(LadderTestCase):
+  def test_variables_created_in_another_order(self):
+    class Case(TwoKernels):
+      def port(self, inputs, training):
+        return self.model(inputs, training, order=('second', 'first'))
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'random op number 0 (of 2 in tf1, 2 in tf2) [inference, num_random_ops]: order differs',
+      'tf1: RandomUniform (3, 3), initial value of first, at tests/stages/seeded_num',
+      'tf2: RandomUniform (3, 3), initial value of second, at tests/stages/seeded_num',
+      'initial value first [inference, num_random_ops]',
+    )
+
+  def test_draw_that_is_thrown_away(self):
+    class Case(tiny_models.Dropped):
+      def port(self, inputs, training):
+        tf.random.normal([2, 3])
+        return self.model(inputs, training)
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'random op number 0 (of 1 in tf1, 2 in tf2)',
+      'tf2: RandomStandardNormal (2, 3), in the computation, at tests/stages/seeded_num',
+      'tf.random.normal([2, 3])',
+    )
+
+  def test_draw_that_the_port_spares(self):
+    class Case(tiny_models.Dropped):
+      def build_tf1_graph(self, inputs, training):
+        net = inputs @ kernel() + bias()
+        if training:
+          v1.nn.dropout(net, rate=0.5)  # of a branch whose output nobody takes
+          net = v1.nn.dropout(net, rate=0.2)
+        return net
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'random op number 2 (of 3 in tf1, 2 in tf2) [training, num_random_ops]',
+      'tf2: no random op left',
+    )
+
+  def test_dropout_drawn_before_the_variables(self):
+    class Case(tiny_models.OneModel):
+      def variable_names(self, name):
+        return f'layers_in_turn/{name}'
+
+      def model(self, inputs, training):
+        with v1.variable_scope(''):
+          first = v1.layers.Dense(3, use_bias=False, name='first')
+          second = v1.layers.Dense(3, use_bias=False, name='second')
+        first.build([4, 3])
+        second.build([4, 3])
+        net = v1.layers.dropout(first(inputs), rate=0.5, training=training)
+        return second(net)
+
+      def make_tf2_layer(self):
+        return LayersInTurn()
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'random op number 1 (of 3 in tf1, 3 in tf2) [training, num_random_ops]: order differs',
+      'initial value of second/kernel',
+      'a Keras layer creates its own at its first call',
+    )
+
+  def test_variable_of_another_draw_in_between(self):
+    class Case(TwoKernels):
+      def port(self, inputs, training):
+        first = v1.get_variable('first', [3, 3])
+        noisy = inputs + 0.0 * tf.random.uniform([3])
+        return noisy @ first @ v1.get_variable('second', [3, 3])
+
+    self.assert_first_failure(
+      Case, STAGE, 'random op number 1', 'tf2: RandomUniform (3), in the computation'
+    )
+
+  def test_two_dropouts_swapped(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training, rows_first=True):
+        net = inputs * v1.get_variable('scale', [3])
+        if not training:
+          return net, net
+        one = v1.nn.dropout(net, rate=0.5)
+        other = v1.nn.dropout(net, rate=0.5)
+        return (one, other) if rows_first else (other, one)
+
+      def port(self, inputs, training):
+        return self.model(inputs, training, rows_first=False)
+
+    self.assert_first_failure(Case, STAGE, 'output [0] [training, num_random_ops]')
+
+
+class RightPortTest(LadderTestCase):
+  def test_same_order(self):
+    class Case(TwoKernels):
+      pass
+
+    self.assertIn('4 random ops in the same order', self.assert_passes(Case, STAGE).to_text())
+
+  def test_known_other_order(self):
+    class Case(TwoKernels):
+      def port(self, inputs, training):
+        tool = tf2verify.random_tool()
+        variables = {}
+        for number, name in ((1, 'second'), (0, 'first')):
+          if tool is not None:
+            tool.operation_seed = number
+          variables[name] = v1.get_variable(name, [3, 3])
+        return inputs @ variables['first'] @ variables['second']
+
+    self.assert_passes(Case, STAGE)
+
+  def test_keras_layers_in_turn(self):
+    class Case(tiny_models.OneModel):
+      def variable_names(self, name):
+        return f'layers_in_turn/{name}'
+
+      def model(self, inputs, training):
+        net = v1.layers.dense(inputs, 3, use_bias=False, name='first')
+        net = v1.layers.dropout(net, rate=0.5, training=training)
+        return v1.layers.dense(net, 3, use_bias=False, name='second')
+
+      def make_tf2_layer(self):
+        return LayersInTurn()
+
+    self.assert_passes(Case, STAGE)
+
+  def test_left_out_with_a_reason(self):
+    class Case(TwoKernels):
+      stages = tf2verify.all_stages_except(seeded_num_random_ops='the port sorts its variables')
+
+      def port(self, inputs, training):
+        return self.model(inputs, training, order=('second', 'first'))
+
+    self.assertIn('the port sorts its variables', self.assert_passes(Case).to_text())
+
+
+if __name__ == '__main__':
+  absltest.main()
