@@ -34,6 +34,7 @@ from tensorflow.python.ops import (
   stateful_random_ops,
   variable_scope,
 )
+from tensorflow.python.training.experimental import mixed_precision_global_state
 from tf_keras.src import backend
 from tf_keras.src.engine import base_layer_utils
 
@@ -122,10 +123,8 @@ _MODES: dict[str, Callable[[], Any]] = {
   ),
   'device policy': tf.config.experimental.get_device_policy,
   'synchronous execution': tf.config.experimental.get_synchronous_execution,
-  'dtype conversion': lambda: (
-    ops.is_auto_dtype_conversion_enabled(),
-    ops.is_numpy_style_type_promotion(),
-  ),
+  'mixed precision': mixed_precision_global_state.is_mixed_precision_graph_rewrite_enabled,
+  'mixed precision policy': mixed_precision_global_state.is_using_mixed_precision_policy,
   'traceback filtering': tf.debugging.is_traceback_filtering_enabled,
   'TensorFlow log level': v1.logging.get_verbosity,
   'autograph verbosity': lambda: (ag_logging.verbosity_level, ag_logging.echo_log_to_stdout),

@@ -17,7 +17,6 @@ from tests import small_case
 # isort: split
 import tensorflow as tf
 from absl import logging as absl_logging
-from tensorflow.python.framework import ops
 
 v1 = tf.compat.v1
 
@@ -98,13 +97,10 @@ TURNS: dict[str, Callable[[], Any]] = {
   'learning phase': lambda: tf.keras.backend.set_learning_phase(1),
   'Keras generator': tf.keras.backend.experimental.enable_tf_random_generator,
   'Keras variable initialization': lambda: tf.keras.backend.manual_variable_initialization(True),
-  'custom objects': lambda: tf.keras.utils.get_custom_objects().update(Port=small_case.Port),
-  'numpy behavior': lambda: ops.enable_numpy_style_type_promotion(),
   'collections': _add_to_collections,
   'clear_session': tf.keras.backend.clear_session,
   'layer names': lambda: tf.keras.layers.Dense(1),
 }
-
 
 
 class TurningCase(small_case.SmallCase):

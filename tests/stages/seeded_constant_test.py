@@ -269,7 +269,7 @@ class RightPortTest(LadderTestCase):
   def test_batch_norm_state(self):
     class Case(tiny_models.OneModel):
       def model(self, inputs, training):
-        return slim.batch_norm(inputs, decay=0.5, is_training=training)
+        return slim.batch_norm(inputs, decay=0.5, is_training=training, scope='norm')
 
     self.assert_passes(Case, STAGE)
 

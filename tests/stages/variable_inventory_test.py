@@ -386,9 +386,7 @@ class UntrackedTest(LadderTestCase):
     class Case(tiny_models.Embedded):
       def make_tf2_layer(self):
         table = tf.Variable(tf.ones([5, 4]), name='embedding')
-        return tiny_models.ShimLayer(
-          lambda inputs, training: tf.nn.embedding_lookup(table, inputs)
-        )
+        return tiny_models.ShimLayer(lambda inputs, training: tf.nn.embedding_lookup(table, inputs))
 
     self.assert_first_failure(Case, STAGE, 'untracked: (5, 4) float32')
 

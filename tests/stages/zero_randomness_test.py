@@ -94,7 +94,10 @@ class WeightsUsedOtherwiseTest(LadderTestCase):
         return {'a': np.ones((3, 2), np.float32), 'b': np.zeros((3, 2), np.float32)}
 
     self.assert_first_failure(
-      Case, STAGE, f'output (the output) {_RUN}', "constant inputs were varied for the first run: ['a"
+      Case,
+      STAGE,
+      f'output (the output) {_RUN}',
+      "constant inputs were varied for the first run: ['a",
     )
 
 
@@ -233,7 +236,7 @@ class ArithmeticTest(LadderTestCase, parameterized.TestCase):
         outputs['endpoints'][1] *= 1.001
         return outputs
 
-    self.assert_first_failure(Case, STAGE, "1 of 6 tensors differ", "output ['endpoints'][1]")
+    self.assert_first_failure(Case, STAGE, '1 of 6 tensors differ', "output ['endpoints'][1]")
 
 
 class OutputAttributeTest(LadderTestCase, parameterized.TestCase):

@@ -57,19 +57,20 @@ def distinct_values(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.nd
   if not (np.issubdtype(dtype, np.inexact) or dtype.name in ('bfloat16', 'float16')):
     return None
   digest = hashlib.sha256(f'{VERSION}:{name}'.encode()).digest()
-  draws = np.random.RandomState(np.frombuffer(digest, dtype='<u4')).random_sample(shape)
-  draws = np.asarray(draws)
-  if any(word in name.lower() for word in _POSITIVE_WORDS):
-    return (0.5 + draws).astype(dtype)
-  # One draw gives sign and magnitude: the upper half is positive.
-  draws *= 2.0
-  positive = draws >= 1.0
-  draws -= positive
-  draws += 0.5
-  np.negative(draws, out=draws, where=~positive)
-  if len(shape) >= 2 and draws.size:
-    draws *= 1.0 / math.sqrt(_fan_in(name, shape))
-  return draws.astype(dtype)
+  generator = np.random.RandomState(np.frombuffer(digest, dtype='<u4'))
+  words = generator.randint(0, 2**32, size=math.prod(shape), dtype=np.uint32).reshape(shape)
+  positive = any(word in name.lower() for word in _POSITIVE_WORDS)
+  # A word's lower 23 bits become the fraction of a float32 in [1, 2), its highest
+  # bit the sign: some ten times as fast as drawing floating-point numbers.
+  fractions = (words & np.uint32(0x007FFFFF)) | np.uint32(0x3F800000)
+  values = fractions.view(np.float32)
+  values -= np.float32(0.5)
+  if positive:
+    return values.astype(dtype, copy=False)
+  fractions |= words & np.uint32(0x80000000)
+  if len(shape) >= 2 and values.size:
+    values *= np.float32(1.0 / math.sqrt(_fan_in(name, shape)))
+  return values.astype(dtype, copy=False)
 
 
 class DistinctFill:

@@ -37,7 +37,8 @@ class RandomTool(_Tool):  # type: ignore[misc]
   @operation_seed.setter
   def operation_seed(self, value: int) -> None:
     self.moved = True
-    self._operation_seed = value
+    # In `constant` mode all random ops keep the one seed that they have.
+    self._operation_seed = 0 if self._mode == CONSTANT else value
 
 
 class _KerasSeeds(random.Random):

@@ -36,6 +36,7 @@ class GraphVariable:
     initializer: the op that initializes it.
     value: the tensor that the initializer assigns.
     shares_value: whether another variable is initialized from the same tensor.
+    may_change: whether any op but the initializer could write it.
     local: whether it is a LOCAL_VARIABLE (a metric's counter), not the model's.
     global_step: whether it is the graph's global step.
   """
@@ -45,6 +46,7 @@ class GraphVariable:
   initializer: str
   value: str
   shares_value: bool
+  may_change: bool
   local: bool
   global_step: bool
 
@@ -123,8 +125,8 @@ def _refuse_session(session: Any, *_: Any, **__: Any) -> NoReturn:
 
 def _refuse_resetting(*_: Any, **__: Any) -> NoReturn:
   raise BuilderError(
-    'build_tf1_graph called reset_default_graph(): tf2verify gives every call a fresh graph, and '
-    'holds the inputs in it; remove the call'
+    'build_tf1_graph called reset_default_graph(), as clear_session() does: tf2verify gives every '
+    'call a fresh graph, which already holds the inputs; remove the call'
   )
 
 
@@ -136,7 +138,9 @@ def _fenced() -> Iterator[None]:
     mock.patch.object(ops, 'disable_eager_execution', _refuse_disabling),
     mock.patch.object(v1, 'disable_eager_execution', _refuse_disabling),
     mock.patch.object(v1, 'disable_v2_behavior', _refuse_disabling),
+    mock.patch.object(ops, 'reset_default_graph', _refuse_resetting),
     mock.patch.object(v1, 'reset_default_graph', _refuse_resetting),
+    mock.patch.object(tf.keras.backend, 'clear_session', _refuse_resetting),
     mock.patch.object(session_lib.BaseSession, '__init__', _refuse_session),
   ):
     yield
@@ -217,7 +221,7 @@ def _build(
     placeholders.append((path, tensor.name))
     return tensor
 
-  process_state.reset_layer_names()
+  process_state.reset_names()
   with process_state.tf1_semantics(v2_tensorshape), graph.as_default():
     fed = nests.map_leaves(placeholder, inputs)
     with (
@@ -278,9 +282,7 @@ def _checked_outputs(outputs: Any, graph: tf.Graph) -> nests.FlatNest:
     )
   for path, leaf in tensors:
     if not hasattr(leaf, 'graph') or leaf.graph is not graph:
-      raise BuilderError(
-        f'build_tf1_graph returned {path} from {_OTHER_GRAPH}'
-      )
+      raise BuilderError(f'build_tf1_graph returned {path} from {_OTHER_GRAPH}')
   return flat
 
 
@@ -313,10 +315,28 @@ def _graph_variables(graph: tf.Graph, recorder: OpRecorder) -> tuple[GraphVariab
       initializer=variable.initializer.name,
       value=value,
       shares_value=shared,
+      may_change=_may_change(variable),
       local=_KEYS.LOCAL_VARIABLES in keys and _KEYS.GLOBAL_VARIABLES not in keys,
       global_step=_KEYS.GLOBAL_STEP in keys,
     )
   return tuple(found.values())
+
+
+# What reads a resource variable and writes nothing.
+_READS = ('ReadVariableOp', 'VarIsInitializedOp', 'VariableShape', 'ResourceGather')
+
+
+def _may_change(variable: Any) -> bool:
+  """Tells whether any op of the graph but the initializer could write a variable.
+
+  An op of another kind than a plain read counts as a write: a loop, a function.
+  """
+  handle = getattr(variable, 'handle', None)
+  if handle is None:  # a reference variable, which every op can write
+    return True
+  return any(
+    op.type not in _READS and op.name != variable.initializer.name for op in handle.consumers()
+  )
 
 
 def add_gradients(

@@ -1,7 +1,7 @@
 """The tf1 side: the reference's graph, run in fresh sessions."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,21 +86,33 @@ class Tf1Graph(side.Side):
 
   def observe_seeded(self, mode: str, training: bool) -> Observation:
     """Runs the graph in a fresh session from its own initial values."""
+    return self.prepare_seeded(mode, training)()
+
+  def prepare_seeded(self, mode: str, training: bool) -> Callable[[], Observation]:
+    """Builds what a seeded run needs and returns the run itself.
+
+    Building turns process globals, so it happens here and now; the run turns
+    none and may go on in a thread of its own.
+    """
     built = self.built_for(mode, training)
     run = f'{side.training_name(training)}, {mode}'
-    self._progress(f'running the TF1 graph, {run}')
-    with _session(built.graph) as session:
-      _run(session, [*_initializers(built), *built.table_initializers])
-      initial = _read_variables(session, built.variables)
-      fetched = _fetch(session, built, self._inputs, ())
-      return Observation(
-        side=side.TF1,
-        run=run,
-        initial_values=initial,
-        state_after=_read_variables(session, built.variables, initial),
-        random_draws=built.random_draws,
-        **fetched,
-      )
+
+    def observe() -> Observation:
+      self._progress(f'running the TF1 graph, {run}')
+      with _session(built.graph) as session:
+        _run(session, [*_initializers(built), *built.table_initializers])
+        initial = _read_variables(session, built.variables)
+        fetched = _fetch(session, built, self._inputs, ())
+        return Observation(
+          side=side.TF1,
+          run=run,
+          initial_values=initial,
+          state_after=_read_again(session, built.variables, initial),
+          random_draws=built.random_draws,
+          **fetched,
+        )
+
+    return observe
 
   def observe_filled(self, run: side.FilledRun) -> Observation:
     """Runs the graph in a fresh session from given values."""
@@ -117,6 +129,11 @@ class Tf1Graph(side.Side):
       _run(session, built.table_initializers)
       fetched = _fetch(session, built, run.inputs, gradients)
       return Observation(side=side.TF1, run=run.description, **fetched)
+
+  def release(self, training: bool) -> None:
+    """Lets go of a training mode's graphs; they are built again if they are asked for."""
+    for key in [key for key in self._graphs if key[1] is training]:
+      del self._graphs[key]
 
   def close(self) -> None:
     """Lets go of the graphs."""
@@ -166,30 +183,25 @@ def _portions(variables: Sequence[GraphVariable]) -> Iterator[list[GraphVariable
     yield portion
 
 
-def _read_variables(
-  session: Any, variables: Sequence[GraphVariable], before: Sequence[TensorRecord] = ()
-) -> tuple[TensorRecord, ...]:
-  """Reads the variables' values; those that equal the record before share its memory."""
-  earlier = {record.name: record for record in before}
+def _read_variables(session: Any, variables: Sequence[GraphVariable]) -> tuple[TensorRecord, ...]:
+  """Reads the variables' values."""
   records = []
   for portion in _portions([variable for variable in variables if not variable.local]):
     values = _run(session, [variable.read for variable in portion])
-    for variable, value in zip(portion, values, strict=True):
-      name = variable.record.name
-      record = earlier.get(name)
-      if record is None or not _same_bits(record.value, value):
-        record = TensorRecord(name, np.asarray(value))
-      records.append(record)
+    records += [
+      TensorRecord(variable.record.name, np.asarray(value))
+      for variable, value in zip(portion, values, strict=True)
+    ]
   return tuple(records)
 
 
-def _same_bits(one: Any, other: Any) -> bool:
-  one, other = np.asarray(one), np.asarray(other)
-  if one.shape != other.shape or one.dtype != other.dtype:
-    return False
-  if one.dtype == object or not one.flags.c_contiguous or not other.flags.c_contiguous:
-    return bool(np.all(one == other))
-  return bool(np.array_equal(one.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8)))
+def _read_again(
+  session: Any, variables: Sequence[GraphVariable], before: Sequence[TensorRecord]
+) -> tuple[TensorRecord, ...]:
+  """Reads the variables that may have changed; the others keep the record before."""
+  changed = [variable for variable in variables if variable.may_change]
+  after = {record.name: record for record in _read_variables(session, changed)}
+  return tuple(after.get(record.name, record) for record in before)
 
 
 def _assign(session: Any, variables: Sequence[GraphVariable], run: side.FilledRun) -> None:

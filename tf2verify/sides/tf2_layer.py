@@ -18,8 +18,6 @@ from tf2verify.sides.dataflow import variables_behind_each
 from tf2verify.sides.op_recorder import OpRecorder, static_shape, variable_name
 from tf2verify.sides.user_code import user_code
 
-CALLS_PER_MODE = 2
-
 
 class _Port:
   """A layer, and what is known of its variables."""
@@ -94,12 +92,12 @@ class Tf2Layer(side.Side):
       port = self._fresh_port()
       calls: list[str] = []
       first_call = 0
-      for training in self._declaration.training_modes:
-        for _ in range(CALLS_PER_MODE):
-          calls.append(f'call {len(calls) + 1} ({side.training_name(training)})')
-          self._progress(f'calling the TF2 layer, {calls[-1]}')
-          self._call(port, self._inputs, training, calls[-1])
-          first_call = first_call if len(calls) > 1 else len(port.recorder.creations)
+      modes = self._declaration.training_modes
+      for training in (modes[0], *modes, modes[-1]):
+        calls.append(f'call {len(calls) + 1} ({side.training_name(training)})')
+        self._progress(f'calling the TF2 layer, {calls[-1]}')
+        self._call(port, self._inputs, training, calls[-1])
+        first_call = first_call if len(calls) > 1 else len(port.recorder.creations)
     records = port.recorder.creation_records()
     self._report = side.CreationReport(tuple(calls), records[:first_call], records[first_call:])
     self._inspected = port
@@ -169,7 +167,7 @@ class Tf2Layer(side.Side):
     self._made.clear()
 
   def _fresh_port(self) -> _Port:
-    process_state.reset_layer_names()
+    process_state.reset_names()
     port = _Port(None)
     with user_code(side.TF2, 'make_tf2_layer'), port.recorder.recording('make_tf2_layer'):
       layer = self._declaration.make_tf2_layer()

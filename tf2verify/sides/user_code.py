@@ -1,6 +1,7 @@
 """The boundary at which the user's own code runs."""
 
 import contextlib
+import itertools
 import os
 import traceback
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ def _user_traceback(error: BaseException) -> str:
 def _message(error: BaseException) -> str:
   """Returns the line of the message that says what was wrong, where the first one does not."""
   lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-  for line, following in zip(lines, lines[1:], strict=False):
+  for line, following in itertools.pairwise(lines):
     if line.startswith(_NODE):  # an op's error in a session
       return f'{following} (in {line.removeprefix(_NODE)})'
   if len(lines) > 1 and lines[0].startswith(_KERAS_WRAPPING):

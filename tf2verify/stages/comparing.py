@@ -1,5 +1,6 @@
 """Observations compared, tensor by tensor."""
 
+import concurrent.futures
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -157,8 +158,12 @@ class Comparison:
       The two observations.
     """
     pairs = case.alignment().pairs
-    tf1 = case.tf1.observe_seeded(mode, training)
-    tf2 = case.tf2.observe_seeded(mode, training)
+    run_tf1 = case.tf1.prepare_seeded(mode, training)
+    # A session runs without Python's lock, an eager call almost wholly within it.
+    with concurrent.futures.ThreadPoolExecutor(1, 'tf2verify-tf1') as beside:
+      running = beside.submit(run_tf1)
+      tf2 = case.tf2.observe_seeded(mode, training)
+      tf1 = running.result()
     run, tolerance = tf1.run, case.tolerance
     self.variables('initial value', pairs, tf1.initial_values, tf2.initial_values, tolerance, run)
     self.outputs(tf1, tf2, tolerance)

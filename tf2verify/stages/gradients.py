@@ -1,5 +1,7 @@
 """Rung 6: the gradients agree."""
 
+import gc
+
 from tf2verify.errors import NotApplicable
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.side import FilledRun
@@ -29,6 +31,10 @@ class Gradients(Stage):
     if not trainable and not any(v.trainable for v in case.tf2.inventory().variables):
       raise NotApplicable('no variable is trainable on either side')
     fill = CaseFill(case.declaration)
+    if training:
+      # The last stage to need a graph is this one, and it needs the most memory.
+      case.tf1.release(training=False)
+      gc.collect()
     tf1 = case.tf1.observe_filled(
       FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
     )

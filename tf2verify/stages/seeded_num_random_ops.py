@@ -20,20 +20,31 @@ class SeededNumRandomOps(Stage):
   def check(self, case: CaseUnderTest) -> Findings:
     """Compares a run per training mode, and the order of random ops where values differ."""
     comparison = Comparison()
+    names = {tf2_name: tf1_name for tf1_name, tf2_name in case.alignment().pairs}
+    notes: list[str] = []
     draws = 0
     for training in case.declaration.training_modes:
       before = len(comparison.differences)
       tf1, tf2 = comparison.seeded_run(case, randomness.NUM_RANDOM_OPS, training)
       draws += len(tf1.random_draws)
-      if len(comparison.differences) > before:
-        names = {tf2_name: tf1_name for tf1_name, tf2_name in case.alignment().pairs}
-        first = first_order_difference(tf1.random_draws, tf2.random_draws, names, tf1.run)
-        if first is not None:
+      first = first_order_difference(tf1.random_draws, tf2.random_draws, names, tf1.run)
+      if first is not None:
+        if len(comparison.differences) > before:
           comparison.add(first)
+        else:
+          notes.append(_harmless_text(first))
       del tf1, tf2
       gc.collect()
-    same_order = () if comparison.differences else (f'{draws:,} random ops in the same order',)
-    return comparison.findings(same_order)
+    if not comparison.differences and not notes:
+      notes = [f'{draws:,} random ops in the same order']
+    return comparison.findings(notes)
+
+
+def _harmless_text(first: Difference) -> str:
+  return (
+    f'all values agree in {first.run} although the random ops differ from {first.subject} on: '
+    f'tf1 {first.tf1}; tf2 {first.tf2}'
+  )
 
 
 def _same_draw(tf1: RandomDraw, tf2: RandomDraw, tf1_names: dict[str, str]) -> bool:

@@ -1,0 +1,229 @@
+"""What the layer is, and what there is nothing of."""
+
+from typing import Any
+
+import numpy as np
+
+from tests import small_case
+from tests.bad_cases.mistake import Mistake, Status
+from tests.small_case import SmallCase
+
+# isort: split
+import tensorflow as tf
+
+v1 = tf.compat.v1
+
+
+class UndecoratedCountsUp(SmallCase):
+  mistake = Mistake(
+    'no_new_variables',
+    Status.FAILED,
+    '',
+    (
+      'dense/kernel: call 2 (inference) created it',
+      'kernel = v1.get_variable(',
+      'decorate the method with tf.compat.v1.keras.utils.track_tf1_style_variables',
+    ),
+  )
+
+  class Undecorated(tf.keras.layers.Layer):
+    def call(self, inputs):
+      return small_case.dense(inputs)
+
+  def build_tf1_graph(self, inputs, training):
+    return small_case.dense(inputs)
+
+  def make_tf2_layer(self):
+    return self.Undecorated()
+
+
+class UndecoratedKeepsFirst(UndecoratedCountsUp):
+  mistake = Mistake(
+    'variable_inventory',
+    Status.FAILED,
+    '',
+    (
+      'layer.variables is empty after a call: decorate the method ',
+      'track_tf1_style_variables',
+    ),
+  )
+
+  """Makes its variable once, but not so that Keras would know of it."""
+
+  class Undecorated(tf.keras.layers.Layer):
+    def build(self, shape):
+      kernel = tf.Variable(tf.ones((3, 2)), name='dense/kernel')
+      self.multiply = lambda inputs: tf.matmul(inputs, kernel)
+
+    def call(self, inputs):
+      return self.multiply(inputs)
+
+
+class SameLayerTwice(SmallCase):
+  mistake = Mistake(
+    'seeded_constant',
+    Status.ERROR,
+    'tf2',
+    (
+      'make_tf2_layer returned the same object twice',
+      'construct the layer inside make_tf2_layer',
+    ),
+  )
+
+  layers: list[Any] = []
+
+  def make_tf2_layer(self):
+    if not self.layers:
+      self.layers.append(small_case.Port())
+    return self.layers[0]
+
+
+class LayerAlreadyBuilt(SmallCase):
+  mistake = Mistake(
+    'no_new_variables',
+    Status.ERROR,
+    'tf2',
+    (
+      'a layer that is already built (variables: ',
+      'dense/kernel',
+      'return the layer without calling or building it',
+    ),
+  )
+
+  def make_tf2_layer(self):
+    layer = small_case.Port()
+    layer(np.ones((4, 3), np.float32))
+    return layer
+
+
+class LayerIsFunction(SmallCase):
+  mistake = Mistake(
+    'no_new_variables',
+    Status.ERROR,
+    'tf2',
+    (
+      'returned <function model ',
+      ' of type function, which is not a layer; return an instance of a tf.keras.layers.Layer',
+    ),
+  )
+
+  def make_tf2_layer(self):
+    return small_case.model
+
+
+class LayerIsNone(SmallCase):
+  mistake = Mistake(
+    'no_new_variables',
+    Status.ERROR,
+    'tf2',
+    ('returned None of type NoneType, which is not a layer; usually a missing `return`',),
+  )
+
+  def make_tf2_layer(self):
+    small_case.Port()
+
+
+class LayerIsClass(SmallCase):
+  mistake = Mistake(
+    'no_new_variables',
+    Status.ERROR,
+    'tf2',
+    ('which is not a layer; it is the class: return an instance, Port(...)',),
+  )
+
+  def make_tf2_layer(self):
+    return small_case.Port
+
+
+class LayerIsKeras3(SmallCase):
+  mistake = Mistake(
+    'no_new_variables',
+    Status.ERROR,
+    'tf2',
+    (
+      'returned <Dense ',
+      ' which is not a layer; it is a Keras 3 object: use tf.keras of tf-keras',
+    ),
+  )
+
+  def make_tf2_layer(self):
+    import keras
+
+    return keras.layers.Dense(2)
+
+
+class ModuleNotCallable(SmallCase):
+  mistake = Mistake(
+    'no_new_variables',
+    Status.ERROR,
+    'tf2',
+    ('returned a Module without __call__; a tf.Module needs a __call__ decorated with',),
+  )
+
+  def make_tf2_layer(self):
+    return tf.Module()
+
+
+class LayerReturnsNone(SmallCase):
+  mistake = Mistake(
+    'no_new_variables',
+    Status.ERROR,
+    'tf2',
+    ("the layer's call returned None: usually a missing `return`",),
+  )
+
+  class Silent(tf.keras.layers.Layer):
+    @small_case.tracked
+    def call(self, inputs):
+      small_case.dense(inputs)
+
+  def make_tf2_layer(self):
+    return self.Silent()
+
+
+class LayerReturnsObject(SmallCase):
+  mistake = Mistake(
+    'zero_randomness',
+    Status.ERROR,
+    'tf2',
+    ("something that is not a tensor: ['layer'] is of type Port; return tensors",),
+  )
+
+  def call_tf2_layer(self, layer, inputs, training):
+    return {'logits': layer(inputs, training=training), 'layer': layer}
+
+
+class NoVariables(SmallCase):
+  mistake = Mistake(
+    'variable_inventory',
+    Status.NOT_APPLICABLE,
+    '',
+    ('neither side has a variable; if the model should have some',),
+  )
+
+  class Nothing(tf.keras.layers.Layer):
+    def call(self, inputs):
+      return 2.0 * inputs
+
+  def build_tf1_graph(self, inputs, training):
+    return 2.0 * inputs
+
+  def make_tf2_layer(self):
+    return self.Nothing()
+
+
+class NoTrainableVariables(SmallCase):
+  mistake = Mistake(
+    'gradients', Status.NOT_APPLICABLE, '', ('no variable is trainable on either side',)
+  )
+
+  class Frozen(tf.keras.layers.Layer):
+    @small_case.tracked
+    def call(self, inputs):
+      return small_case.dense(inputs, trainable=False)
+
+  def build_tf1_graph(self, inputs, training):
+    return small_case.dense(inputs, trainable=False)
+
+  def make_tf2_layer(self):
+    return self.Frozen()

@@ -1,0 +1,158 @@
+"""Each kind of bad input, and what the user is told."""
+
+import re
+
+import numpy as np
+from absl.testing import absltest
+
+import tf2verify
+from tests import small_case
+from tests.bad_cases import BAD_CASES, layer, raising
+from tests.small_case import SmallCase
+
+Status = tf2verify.Status
+
+
+class BadInputTest(absltest.TestCase):
+  def test_each_mistake_is_found_at_its_stage_and_explained(self) -> None:
+    for case in BAD_CASES:
+      with self.subTest(case.__name__):
+        self._check(case)
+
+  def _check(self, case: type[SmallCase]) -> None:
+    mistake = case.mistake
+    verdict = tf2verify.verify(case)
+    found = next(stage for stage in verdict.stages if stage.status is not Status.PASSED)
+    self.assertEqual((found.stage, found.status), (mistake.stage, mistake.status))
+    self.assertEqual(found.error.side if found.error else '', mistake.side)
+    pattern = '.*'.join(re.escape(part) for part in mistake.text)
+    self.assertRegex(re.sub(r'\s+', ' ', found.to_text()), re.sub(r'(\\?\s)+', ' ', pattern))
+    self.assertLen(verdict.stages, 6)
+    if found.error is not None:
+      self.assertNotIn('\n', found.error.summary)
+      self.assertIsNone(re.search(r'File ".*/tf2verify/', found.error.traceback_text))
+
+  def test_same_case_without_a_mistake_passes(self) -> None:
+    verdict = tf2verify.verify(SmallCase)
+    self.assertEqual(verdict.status, Status.PASSED, verdict.to_text())
+
+  def test_traceback_is_the_users_own_and_other_verdicts_are_kept(self) -> None:
+    verdict = tf2verify.verify(raising.BuilderRaises)
+    self.assertEqual(
+      [stage.status for stage in verdict.stages],
+      [Status.PASSED, Status.ERROR, *[Status.BLOCKED] * 4],
+    )
+    self.assertEqual(verdict.stages[5].reason, 'blocked: variable_inventory ERROR')
+    text = verdict.stages[1].error.traceback_text
+    lines = [line for line in text.splitlines() if line.strip(' ~^')]
+    self.assertLen(lines, 4, text)
+    self.assertRegex(lines[1], r'File ".*raising.py", line \d+, in build_tf1_graph')
+    self.assertEqual(lines[2].strip(), "return inputs[:, {}['width']]")
+    self.assertEqual(lines[3], "KeyError: 'width'")
+
+  def test_loss_that_raises_leaves_the_five_stages_before_passed(self) -> None:
+    verdict = tf2verify.verify(raising.LossRaises)
+    self.assertEqual([s.status for s in verdict.stages], [*[Status.PASSED] * 5, Status.ERROR])
+
+  def test_interrupt_is_no_verdict(self) -> None:
+    class Interrupted(SmallCase):
+      def make_tf2_layer(self):
+        raise KeyboardInterrupt
+
+    with self.assertRaises(KeyboardInterrupt):
+      tf2verify.verify(Interrupted)
+
+  def test_error_that_only_one_meaning_of_shapes_raises_is_not_the_one_shown(self) -> None:
+    class HalfPorted(SmallCase):
+      def build_tf1_graph(self, inputs, training):
+        outputs = small_case.model(inputs, training)
+        half = outputs * (outputs.shape[1] * 0.5)  # not with TF1's Dimension
+        return half.logits
+
+    summary = tf2verify.verify(HalfPorted).first_failure.error.summary
+    self.assertRegex(summary, "build_tf1_graph raised AttributeError: .*'logits'")
+
+  def test_mistake_of_one_hook_does_not_call_the_others(self) -> None:
+    calls = []
+
+    class Counting(layer.LayerIsNone):
+      def make_inputs(self):
+        calls.append('make_inputs')
+        return super().make_inputs()
+
+    tf2verify.verify(Counting)
+    self.assertEqual(calls, ['make_inputs'])
+
+
+class DeclarationTest(absltest.TestCase):
+  def _check(self, case: object, text: str) -> None:
+    with self.assertRaisesRegex(tf2verify.Tf2VerifyError, text):
+      tf2verify.verify(case)
+
+  def test_abstract_hook_missing(self) -> None:
+    class NoInputs(tf2verify.EquivalenceCase):
+      def build_tf1_graph(self, inputs, training):
+        return inputs
+
+      def make_tf2_layer(self):
+        return small_case.Port()
+
+    self._check(
+      NoInputs,
+      r'NoInputs does not override make_inputs; a case declares .*abc\.ABC among its bases',
+    )
+
+  def test_hook_with_other_arguments(self) -> None:
+    class WithoutTraining(SmallCase):
+      def build_tf1_graph(self, inputs):
+        return inputs
+
+    self._check(
+      WithoutTraining,
+      r'WithoutTraining\.build_tf1_graph cannot be called: too many positional arguments; it is a '
+      r'method, def build_tf1_graph\(self, inputs, training\)',
+    )
+
+  def test_hook_that_is_a_value(self) -> None:
+    class ArrayAsHook(SmallCase):
+      make_inputs = np.ones((4, 3))
+
+    self._check(
+      ArrayAsHook, r'ArrayAsHook\.make_inputs cannot be called: .*def make_inputs\(self\)'
+    )
+
+  def test_instance_instead_of_the_class(self) -> None:
+    self._check(
+      SmallCase(), r'takes a subclass of tf2verify\.EquivalenceCase, the class itself; got .*SmallC'
+    )
+
+  def test_something_else(self) -> None:
+    self._check(small_case.Port, 'takes a subclass of tf2verify.EquivalenceCase')
+
+  def test_final_method_overridden(self) -> None:
+    for name in ('test_6_gradients', 'setUp', 'tearDownClass'):
+      with self.assertRaisesRegex(
+        tf2verify.Tf2VerifyError, rf'Overriding overrides {name}, which is final: .*into the hooks'
+      ):
+        type('Overriding', (SmallCase,), {name: lambda self: None})
+
+  def test_unknown_stage_of_verify(self) -> None:
+    with self.assertRaisesRegex(
+      tf2verify.Tf2VerifyError, r"'gradient' names no stage \(did you mean 'gradients'\?\)"
+    ):
+      tf2verify.verify(SmallCase, stages=['gradient'])
+
+  def test_text_as_stages_of_verify(self) -> None:
+    with self.assertRaisesRegex(
+      tf2verify.Tf2VerifyError, r"stages is 'gradients'.*\['gradients'\]"
+    ):
+      tf2verify.verify(SmallCase, stages='gradients')
+
+  def test_verdict_has_no_truth_value(self) -> None:
+    verdict = tf2verify.verify(SmallCase, stages=['no_new_variables'])
+    with self.assertRaisesRegex(TypeError, 'compare .status with a tf2verify.Status'):
+      bool(verdict)
+
+
+if __name__ == '__main__':
+  absltest.main()
