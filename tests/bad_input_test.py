@@ -8,7 +8,6 @@ from absl.testing import absltest
 import tf2verify
 from tests import small_case
 from tests.bad_cases import BAD_CASES, layer, raising
-from tests.small_case import SmallCase
 
 Status = tf2verify.Status
 
@@ -19,21 +18,21 @@ class BadInputTest(absltest.TestCase):
       with self.subTest(case.__name__):
         self._check(case)
 
-  def _check(self, case: type[SmallCase]) -> None:
+  def _check(self, case: type[small_case.SmallCase]) -> None:
     mistake = case.mistake
     verdict = tf2verify.verify(case)
     found = next(stage for stage in verdict.stages if stage.status is not Status.PASSED)
     self.assertEqual((found.stage, found.status), (mistake.stage, mistake.status))
     self.assertEqual(found.error.side if found.error else '', mistake.side)
-    pattern = '.*'.join(re.escape(part) for part in mistake.text)
-    self.assertRegex(re.sub(r'\s+', ' ', found.to_text()), re.sub(r'(\\?\s)+', ' ', pattern))
+    text = ' '.join(found.to_text().split())
+    self.assertRegex(text, '.*'.join(re.escape(part) for part in mistake.text))
     self.assertLen(verdict.stages, 6)
     if found.error is not None:
       self.assertNotIn('\n', found.error.summary)
       self.assertIsNone(re.search(r'File ".*/tf2verify/', found.error.traceback_text))
 
   def test_same_case_without_a_mistake_passes(self) -> None:
-    verdict = tf2verify.verify(SmallCase)
+    verdict = tf2verify.verify(small_case.SmallCase)
     self.assertEqual(verdict.status, Status.PASSED, verdict.to_text())
 
   def test_traceback_is_the_users_own_and_other_verdicts_are_kept(self) -> None:
@@ -55,7 +54,7 @@ class BadInputTest(absltest.TestCase):
     self.assertEqual([s.status for s in verdict.stages], [*[Status.PASSED] * 5, Status.ERROR])
 
   def test_interrupt_is_no_verdict(self) -> None:
-    class Interrupted(SmallCase):
+    class Interrupted(small_case.SmallCase):
       def make_tf2_layer(self):
         raise KeyboardInterrupt
 
@@ -63,7 +62,7 @@ class BadInputTest(absltest.TestCase):
       tf2verify.verify(Interrupted)
 
   def test_error_that_only_one_meaning_of_shapes_raises_is_not_the_one_shown(self) -> None:
-    class HalfPorted(SmallCase):
+    class HalfPorted(small_case.SmallCase):
       def build_tf1_graph(self, inputs, training):
         outputs = small_case.model(inputs, training)
         half = outputs * (outputs.shape[1] * 0.5)  # not with TF1's Dimension
@@ -99,31 +98,32 @@ class DeclarationTest(absltest.TestCase):
 
     self._check(
       NoInputs,
-      r'NoInputs does not override make_inputs; a case declares .*abc\.ABC among its bases',
+      r'NoInputs does not override make_inputs; a case declares .*abc\.ABC among',
     )
 
   def test_hook_with_other_arguments(self) -> None:
-    class WithoutTraining(SmallCase):
+    class WithoutTraining(small_case.SmallCase):
       def build_tf1_graph(self, inputs):
         return inputs
 
     self._check(
       WithoutTraining,
-      r'WithoutTraining\.build_tf1_graph cannot be called: too many positional arguments; it is a '
-      r'method, def build_tf1_graph\(self, inputs, training\)',
+      r'WithoutTraining\.build_tf1_graph cannot be called: too many positional arguments; write '
+      r'it as a method, def build_tf1_graph\(self, inputs, training\)',
     )
 
   def test_hook_that_is_a_value(self) -> None:
-    class ArrayAsHook(SmallCase):
+    class ArrayAsHook(small_case.SmallCase):
       make_inputs = np.ones((4, 3))
 
     self._check(
-      ArrayAsHook, r'ArrayAsHook\.make_inputs cannot be called: .*def make_inputs\(self\)'
+      ArrayAsHook, r'make_inputs cannot be called: it is a ndarray; .*def make_inputs\(self\)'
     )
 
   def test_instance_instead_of_the_class(self) -> None:
     self._check(
-      SmallCase(), r'takes a subclass of tf2verify\.EquivalenceCase, the class itself; got .*SmallC'
+      small_case.SmallCase(),
+      r'takes a subclass of tf2verify\.EquivalenceCase, the class itself; got .*SmallC',
     )
 
   def test_something_else(self) -> None:
@@ -134,22 +134,22 @@ class DeclarationTest(absltest.TestCase):
       with self.assertRaisesRegex(
         tf2verify.Tf2VerifyError, rf'Overriding overrides {name}, which is final: .*into the hooks'
       ):
-        type('Overriding', (SmallCase,), {name: lambda self: None})
+        type('Overriding', (small_case.SmallCase,), {name: lambda self: None})
 
   def test_unknown_stage_of_verify(self) -> None:
     with self.assertRaisesRegex(
       tf2verify.Tf2VerifyError, r"'gradient' names no stage \(did you mean 'gradients'\?\)"
     ):
-      tf2verify.verify(SmallCase, stages=['gradient'])
+      tf2verify.verify(small_case.SmallCase, stages=['gradient'])
 
   def test_text_as_stages_of_verify(self) -> None:
     with self.assertRaisesRegex(
-      tf2verify.Tf2VerifyError, r"stages is 'gradients'.*\['gradients'\]"
+      tf2verify.Tf2VerifyError, r"stages is 'gradients'; it is a list of names: \['gradients'\]"
     ):
-      tf2verify.verify(SmallCase, stages='gradients')
+      tf2verify.verify(small_case.SmallCase, stages='gradients')
 
   def test_verdict_has_no_truth_value(self) -> None:
-    verdict = tf2verify.verify(SmallCase, stages=['no_new_variables'])
+    verdict = tf2verify.verify(small_case.SmallCase, stages=['no_new_variables'])
     with self.assertRaisesRegex(TypeError, 'compare .status with a tf2verify.Status'):
       bool(verdict)
 

@@ -107,6 +107,7 @@ class TurningCase(small_case.SmallCase):
   """Turns a global wherever its code is called."""
 
   turn: Callable[[], Any]
+  turned: str
 
   def build_tf1_graph(self, inputs: Any, training: bool) -> Any:
     type(self).turn()
@@ -132,4 +133,4 @@ class TurningCase(small_case.SmallCase):
 
 def turning_case(name: str) -> type[TurningCase]:
   """Returns a case that makes one of `TURNS` wherever its code is called."""
-  return type('TurningCase', (TurningCase,), {'turn': staticmethod(TURNS[name])})
+  return type('TurningCase', (TurningCase,), {'turn': staticmethod(TURNS[name]), 'turned': name})

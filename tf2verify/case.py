@@ -203,13 +203,19 @@ def _check_signatures(case: EquivalenceCase) -> None:
   """Raises `CaseDefinitionError` for a hook that cannot be called with its arguments."""
   for hook, arguments in _ARGUMENTS.items():
     method = getattr(case, hook)
-    try:
-      inspect.signature(method).bind(*arguments)
-    except TypeError as error:
+    problem = ''
+    if not callable(method):
+      problem = f'it is a {type(method).__name__}'
+    else:
+      try:
+        inspect.signature(method).bind(*arguments)
+      except TypeError as error:
+        problem = str(error)
+    if problem:
       raise CaseDefinitionError(
-        f'{type(case).__name__}.{hook} cannot be called: {error}; it is a method, '
+        f'{type(case).__name__}.{hook} cannot be called: {problem}; write it as a method, '
         f'def {hook}({", ".join(("self", *arguments))})'
-      ) from error
+      )
 
 
 def _takes_training(layer: Any) -> bool:
@@ -281,6 +287,8 @@ def verify(
   Raises:
     CaseDefinitionError: the class is no complete case, or a stage is unknown.
   """
+  if isinstance(stages, str):
+    raise CaseDefinitionError(f'stages is {stages!r}; it is a list of names: [{stages!r}]')
   chosen = [stage.name for stage in STAGES] if stages is None else list(stages)
   for name in chosen:
     check_stage_name(name)

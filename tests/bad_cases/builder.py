@@ -1,7 +1,7 @@
 """What the builder returns, and what it does to the process."""
 
 from tests import small_case
-from tests.bad_cases.mistake import Mistake, Status
+from tests.bad_cases.mistake import error, failed
 from tests.small_case import SmallCase
 
 # isort: split
@@ -12,13 +12,10 @@ v1 = tf.compat.v1
 
 
 class BuilderReturnsNone(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      'build_tf1_graph returned None: usually a missing `return`; return the output tensors, in the same structure',
-    ),
+    'build_tf1_graph returned None: usually a missing `return`; return the output tensors',
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -26,14 +23,11 @@ class BuilderReturnsNone(SmallCase):
 
 
 class BuilderReturnsText(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      "build_tf1_graph returned {'logits': 'logits'}, which holds no tensor: ",
-      ' return the output',
-    ),
+    "build_tf1_graph returned {'logits': 'logits'}, which holds no tensor: ",
+    ' return the output',
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -42,13 +36,10 @@ class BuilderReturnsText(SmallCase):
 
 
 class BuilderReturnsObject(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      "something that is not a tensor: ['scope'] is of type VariableScope; return tensors, or tuples",
-    ),
+    "something that is not a tensor: ['scope'] is of type VariableScope; return tensors",
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -56,12 +47,7 @@ class BuilderReturnsObject(SmallCase):
 
 
 class BuilderReturnsEmpty(SmallCase):
-  mistake = Mistake(
-    'variable_inventory',
-    Status.ERROR,
-    'tf1',
-    ('build_tf1_graph returned {}, which holds no tensor',),
-  )
+  mistake = error('variable_inventory', 'tf1', 'build_tf1_graph returned {}, which holds no tensor')
 
   def build_tf1_graph(self, inputs, training):
     small_case.model(inputs, training)
@@ -69,15 +55,13 @@ class BuilderReturnsEmpty(SmallCase):
 
 
 class StructuresDiffer(SmallCase):
-  mistake = Mistake(
+  mistake = failed(
     'zero_randomness',
-    Status.FAILED,
-    '',
-    (
-      'the whole nest',
-      "structure differs\n *tf1: (Tensor, {'logits': Tensor})\n *tf2: Tensor\n",
-      'override call_tf2_layer',
-    ),
+    'the whole nest',
+    'structure differs',
+    "tf1: (Tensor, {'logits': Tensor})",
+    'tf2: Tensor ',
+    'override call_tf2_layer',
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -86,14 +70,11 @@ class StructuresDiffer(SmallCase):
 
 
 class BuilderDisablesV2(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      'turned eager execution off (disable_v2_behavior() or disable_eager_execution())',
-      'remove the call',
-    ),
+    'turned eager execution off (disable_v2_behavior() or disable_eager_execution())',
+    'remove the call',
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -102,14 +83,11 @@ class BuilderDisablesV2(SmallCase):
 
 
 class BuilderDisablesV2ByName(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      'turned eager execution off (disable_v2_behavior() or disable_eager_execution())',
-      'remove the call',
-    ),
+    'turned eager execution off (disable_v2_behavior() or disable_eager_execution())',
+    'remove the call',
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -118,14 +96,11 @@ class BuilderDisablesV2ByName(SmallCase):
 
 
 class BuilderDisablesEager(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      'turned eager execution off (disable_v2_behavior() or disable_eager_execution())',
-      'remove the call',
-    ),
+    'turned eager execution off (disable_v2_behavior() or disable_eager_execution())',
+    'remove the call',
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -134,14 +109,11 @@ class BuilderDisablesEager(SmallCase):
 
 
 class BuilderDisablesEagerByName(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      'turned eager execution off (disable_v2_behavior() or disable_eager_execution())',
-      'remove the call',
-    ),
+    'turned eager execution off (disable_v2_behavior() or disable_eager_execution())',
+    'remove the call',
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -150,14 +122,11 @@ class BuilderDisablesEagerByName(SmallCase):
 
 
 class BuilderMakesGraph(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      'returned (the output) from another graph than ',
-      '`with tf.Graph().as_default():` inside the builder; remove it',
-    ),
+    'returned (the output) from another graph than ',
+    '`with tf.Graph().as_default():` inside the builder; remove it',
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -167,16 +136,13 @@ class BuilderMakesGraph(SmallCase):
 
 
 class BuilderMixesGraphs(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      'ValueError: ',
-      ' must be from the same graph ',
-      '; maybe since it makes another graph than ',
-      'remove it',
-    ),
+    'ValueError: ',
+    ' must be from the same graph ',
+    '; maybe since it makes another graph than ',
+    'remove it',
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -185,15 +151,12 @@ class BuilderMixesGraphs(SmallCase):
 
 
 class BuilderResetsGraph(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      'called reset_default_graph() ',
-      'gives every call a fresh graph',
-      'remove the call',
-    ),
+    'called reset_default_graph(), as clear_session() does',
+    'gives every call a fresh graph',
+    'remove the call',
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -202,14 +165,11 @@ class BuilderResetsGraph(SmallCase):
 
 
 class BuilderOpensSession(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      'opened a session: tf2verify runs the graph itself',
-      'leave sessions, initializers and savers out',
-    ),
+    'opened a session: tf2verify runs the graph itself',
+    'leave sessions, initializers and savers out',
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -220,12 +180,7 @@ class BuilderOpensSession(SmallCase):
 
 
 class BuilderOpensInteractiveSession(SmallCase):
-  mistake = Mistake(
-    'variable_inventory',
-    Status.ERROR,
-    'tf1',
-    ('opened a session: tf2verify runs the graph itself',),
-  )
+  mistake = error('variable_inventory', 'tf1', 'opened a session: tf2verify runs the graph itself')
 
   def build_tf1_graph(self, inputs, training):
     v1.InteractiveSession()
@@ -233,14 +188,11 @@ class BuilderOpensInteractiveSession(SmallCase):
 
 
 class BuilderUsesContrib(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      "module 'tensorflow' has no attribute 'contrib'; tf.contrib is gone ",
-      '`import tf_slim as slim`',
-    ),
+    "module 'tensorflow' has no attribute 'contrib'; tf.contrib is gone ",
+    '`import tf_slim as slim`',
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -248,14 +200,11 @@ class BuilderUsesContrib(SmallCase):
 
 
 class BuilderImportsContrib(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'tf1',
-    (
-      "No module named 'tensorflow.contrib'; tf.contrib is gone ",
-      '`import tf_slim as slim`',
-    ),
+    "No module named 'tensorflow.contrib'; tf.contrib is gone ",
+    '`import tf_slim as slim`',
   )
 
   def build_tf1_graph(self, inputs, training):

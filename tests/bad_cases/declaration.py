@@ -3,7 +3,7 @@
 import numpy as np
 
 import tf2verify
-from tests.bad_cases.mistake import Mistake, Status
+from tests.bad_cases.mistake import error
 from tests.small_case import SmallCase
 
 # isort: split
@@ -13,14 +13,11 @@ v1 = tf.compat.v1
 
 
 class InputsAreTensors(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'case',
-    (
-      "make_inputs()['image'] is of type EagerTensor; ",
-      'return `x.numpy()` instead',
-    ),
+    "make_inputs()['image'] is of type EagerTensor; ",
+    'return `x.numpy()` instead',
   )
 
   def make_inputs(self):
@@ -28,15 +25,12 @@ class InputsAreTensors(SmallCase):
 
 
 class InputsAreLists(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'case',
-    (
-      'make_inputs()[0][0] is of type float; ',
-      'a list stands for several inputs',
-      'np.asarray(the list)',
-    ),
+    'make_inputs()[0][0] is of type float; ',
+    'a list stands for several inputs',
+    'np.asarray(the list)',
   )
 
   def make_inputs(self):
@@ -44,14 +38,8 @@ class InputsAreLists(SmallCase):
 
 
 class InputsHaveNan(SmallCase):
-  mistake = Mistake(
-    'no_new_variables',
-    Status.ERROR,
-    'case',
-    (
-      'make_inputs() contains NaN (2 of 6 elements)',
-      'replace them',
-    ),
+  mistake = error(
+    'no_new_variables', 'case', 'make_inputs() contains NaN (2 of 6 elements)', 'replace them'
   )
 
   def make_inputs(self):
@@ -59,14 +47,11 @@ class InputsHaveNan(SmallCase):
 
 
 class InputsAreObjects(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'case',
-    (
-      'make_inputs() has dtype object, which TensorFlow cannot be fed; ',
-      'pad the rows',
-    ),
+    'make_inputs() has dtype object, which TensorFlow cannot be fed; ',
+    'pad the rows',
   )
 
   def make_inputs(self):
@@ -74,14 +59,8 @@ class InputsAreObjects(SmallCase):
 
 
 class InputsAreNone(SmallCase):
-  mistake = Mistake(
-    'no_new_variables',
-    Status.ERROR,
-    'case',
-    (
-      'make_inputs() is of type NoneType; ',
-      'usually a missing `return`',
-    ),
+  mistake = error(
+    'no_new_variables', 'case', 'make_inputs() is of type NoneType; ', 'usually a missing `return`'
   )
 
   def make_inputs(self):
@@ -89,11 +68,8 @@ class InputsAreNone(SmallCase):
 
 
 class InputsAreEmptyNest(SmallCase):
-  mistake = Mistake(
-    'no_new_variables',
-    Status.ERROR,
-    'case',
-    ('make_inputs() returned {}, which holds no array; return the array',),
+  mistake = error(
+    'no_new_variables', 'case', 'make_inputs() returned {}, which holds no array; return the array'
   )
 
   def make_inputs(self):
@@ -101,14 +77,11 @@ class InputsAreEmptyNest(SmallCase):
 
 
 class InputsHaveNoElement(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'case',
-    (
-      'arrays without any element (shape (0, 3))',
-      'give a batch of at least one',
-    ),
+    'arrays without any element (shape (0, 3))',
+    'give a batch of at least one',
   )
 
   def make_inputs(self):
@@ -116,14 +89,11 @@ class InputsHaveNoElement(SmallCase):
 
 
 class InputsOfWrongShape(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'tf2',
-    (
-      'call_tf2_layer raised InvalidArgumentError: ',
-      'Matrix size-incompatible: In[0]: [4,5], In[1]: [3,2]',
-    ),
+    'call_tf2_layer raised InvalidArgumentError: ',
+    'Matrix size-incompatible: In[0]: [4,5], In[1]: [3,2]',
   )
 
   def make_inputs(self):
@@ -131,125 +101,103 @@ class InputsOfWrongShape(SmallCase):
 
 
 class StageUnknown(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'case',
-    ("'gradient' names no stage (did you mean 'gradients'?); the ladder is no_new_variables, ",),
+    "'gradient' names no stage (did you mean 'gradients'?); the ladder is no_new_variables, ",
   )
   stages = ('no_new_variables', 'gradient')
 
 
 class StageWithoutReason(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'case',
-    (
-      'stages leaves out zero_randomness, ',
-      ' without a reason',
-      "all_stages_except(zero_randomness='why')",
-    ),
+    'stages leaves out zero_randomness, ',
+    ' without a reason',
+    "all_stages_except(zero_randomness='why')",
   )
   stages = ('no_new_variables', 'variable_inventory')
 
 
 class StagesAreText(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'case',
-    (
-      "stages is 'gradients'; leave it alone for the whole ladder, or ",
-      "all_stages_except(gradients='why')",
-    ),
+    "stages is 'gradients'; leave it alone for the whole ladder, or ",
+    "all_stages_except(gradients='why')",
   )
   stages = 'gradients'
 
 
 class ToleranceIsNumber(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'case',
-    (
-      'tolerance = 0.001: it must be a Tolerance',
-      'maybe you meant Tolerance(rtol=0.001, atol=0.001)',
-    ),
+    'tolerance = 0.001: it must be a Tolerance',
+    'maybe you meant Tolerance(rtol=0.001, atol=0.001)',
   )
 
   tolerance = 1e-3  # type: ignore[assignment]
 
 
 class GradientToleranceOfUnknownDtype(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'case',
-    ("gradient_tolerance has an entry for 'float31', which is no dtype; allowed are float32",),
+    "gradient_tolerance has an entry for 'float31', which is no dtype; allowed are float32",
   )
 
   gradient_tolerance = {'float31': tf2verify.Tolerance(1e-3, 1e-3)}
 
 
 class TrainingModesEmpty(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'case',
-    ('training_modes is (); it is a tuple of False (inference) and True (training)',),
+    'training_modes is (); it is a tuple of False (inference) and True (training)',
   )
 
   training_modes = ()
 
 
 class TrainingModesAreTexts(SmallCase):
-  mistake = Mistake(
-    'no_new_variables',
-    Status.ERROR,
-    'case',
-    ("training_modes is ('train', 'eval'); it is a tuple",),
-  )
+  mistake = error('no_new_variables', 'case', "training_modes is ('train', 'eval'); it is a tuple")
 
   training_modes = ('train', 'eval')  # type: ignore[assignment]
 
 
 class TrainingModesIsBool(SmallCase):
-  mistake = Mistake(
-    'no_new_variables', Status.ERROR, 'case', ('training_modes is True; it is a tuple',)
-  )
+  mistake = error('no_new_variables', 'case', 'training_modes is True; it is a tuple')
 
   training_modes = True  # type: ignore[assignment]
 
 
 class VariableNamesIsList(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'case',
-    ('variable_names is a list; it must be a mapping from tf1 name to tf2 name, a callable',),
+    'variable_names is a list; it must be a mapping from tf1 name to tf2 name, a callable',
   )
 
   variable_names = ['dense/kernel']  # type: ignore[assignment]
 
 
 class VariableNamesUnknown(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'case',
-    ("keys that name no tf1 variable: 'dense/kernal'. Maybe you meant 'dense/kernel'",),
+    "keys that name no tf1 variable: 'dense/kernal'. Maybe you meant 'dense/kernel'",
   )
 
   variable_names = {'dense/kernal': 'kernel'}
 
 
 class VariableNamesRaises(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'variable_inventory',
-    Status.ERROR,
     'case',
-    ("variable_names('dense/kernel') raised KeyError: 'dense/kernel'. It is called with every",),
+    "variable_names('dense/kernel') raised KeyError: 'dense/kernel'. It is called with every",
   )
 
   def variable_names(self, name):
@@ -257,11 +205,10 @@ class VariableNamesRaises(SmallCase):
 
 
 class FillOfWrongShape(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'zero_randomness',
-    Status.ERROR,
     'case',
-    ('fill_values gave dense/kernel an array of shape (7,); the variable has shape (3, 2)',),
+    'fill_values gave dense/kernel an array of shape (7,); the variable has shape (3, 2)',
   )
 
   def fill_values(self, name, shape, dtype):
@@ -269,13 +216,10 @@ class FillOfWrongShape(SmallCase):
 
 
 class FillOfWrongType(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'zero_randomness',
-    Status.ERROR,
     'case',
-    (
-      'fill_values returned a list for dense/kernel; return a numpy array of shape (3, 2), or None',
-    ),
+    'fill_values returned a list for dense/kernel; return a numpy array of shape (3, 2), or None',
   )
 
   def fill_values(self, name, shape, dtype):
@@ -283,11 +227,10 @@ class FillOfWrongType(SmallCase):
 
 
 class FillOfWrongDtype(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'zero_randomness',
-    Status.ERROR,
     'case',
-    ('fill_values gave dense/kernel an array of dtype <U1; the variable has dtype float32',),
+    'fill_values gave dense/kernel an array of dtype <U1; the variable has dtype float32',
   )
 
   def fill_values(self, name, shape, dtype):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tests import small_case
-from tests.bad_cases.mistake import Mistake, Status
+from tests.bad_cases.mistake import error, failed, not_applicable
 from tests.small_case import SmallCase
 
 # isort: split
@@ -15,15 +15,11 @@ v1 = tf.compat.v1
 
 
 class UndecoratedCountsUp(SmallCase):
-  mistake = Mistake(
+  mistake = failed(
     'no_new_variables',
-    Status.FAILED,
-    '',
-    (
-      'dense/kernel: call 2 (inference) created it',
-      'kernel = v1.get_variable(',
-      'decorate the method with tf.compat.v1.keras.utils.track_tf1_style_variables',
-    ),
+    'dense/kernel: call 2 (inference) created it',
+    'kernel = v1.get_variable(',
+    'decorate the method with tf.compat.v1.keras.utils.track_tf1_style_variables',
   )
 
   class Undecorated(tf.keras.layers.Layer):
@@ -38,17 +34,13 @@ class UndecoratedCountsUp(SmallCase):
 
 
 class UndecoratedKeepsFirst(UndecoratedCountsUp):
-  mistake = Mistake(
-    'variable_inventory',
-    Status.FAILED,
-    '',
-    (
-      'layer.variables is empty after a call: decorate the method ',
-      'track_tf1_style_variables',
-    ),
-  )
-
   """Makes its variable once, but not so that Keras would know of it."""
+
+  mistake = failed(
+    'variable_inventory',
+    'layer.variables is empty after a call: decorate the method ',
+    'track_tf1_style_variables',
+  )
 
   class Undecorated(tf.keras.layers.Layer):
     def build(self, shape):
@@ -59,15 +51,24 @@ class UndecoratedKeepsFirst(UndecoratedCountsUp):
       return self.multiply(inputs)
 
 
+class ScopeCountsUp(SmallCase):
+  mistake = failed('no_new_variables', 'the scope counts up at each call (block → block_1)')
+
+  class Counting(tf.keras.layers.Layer):
+    def call(self, inputs):
+      with v1.variable_scope(None, default_name='block'):
+        return small_case.dense(inputs)
+
+  def make_tf2_layer(self):
+    return self.Counting()
+
+
 class SameLayerTwice(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'seeded_constant',
-    Status.ERROR,
     'tf2',
-    (
-      'make_tf2_layer returned the same object twice',
-      'construct the layer inside make_tf2_layer',
-    ),
+    'make_tf2_layer returned the same object twice',
+    'construct the layer inside make_tf2_layer',
   )
 
   layers: list[Any] = []
@@ -79,15 +80,12 @@ class SameLayerTwice(SmallCase):
 
 
 class LayerAlreadyBuilt(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'tf2',
-    (
-      'a layer that is already built (variables: ',
-      'dense/kernel',
-      'return the layer without calling or building it',
-    ),
+    'a layer that is already built (variables: ',
+    'dense/kernel',
+    'return the layer without calling or building it',
   )
 
   def make_tf2_layer(self):
@@ -97,14 +95,11 @@ class LayerAlreadyBuilt(SmallCase):
 
 
 class LayerIsFunction(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'tf2',
-    (
-      'returned <function model ',
-      ' of type function, which is not a layer; return an instance of a tf.keras.layers.Layer',
-    ),
+    'returned <function model ',
+    ' of type function, which is not a layer; return an instance of a tf.keras.layers.Layer',
   )
 
   def make_tf2_layer(self):
@@ -112,11 +107,10 @@ class LayerIsFunction(SmallCase):
 
 
 class LayerIsNone(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'tf2',
-    ('returned None of type NoneType, which is not a layer; usually a missing `return`',),
+    'returned None of type NoneType, which is not a layer; usually a missing `return`',
   )
 
   def make_tf2_layer(self):
@@ -124,11 +118,10 @@ class LayerIsNone(SmallCase):
 
 
 class LayerIsClass(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'tf2',
-    ('which is not a layer; it is the class: return an instance, Port(...)',),
+    'which is not a layer; it is the class: return an instance, Port(...)',
   )
 
   def make_tf2_layer(self):
@@ -136,14 +129,11 @@ class LayerIsClass(SmallCase):
 
 
 class LayerIsKeras3(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'tf2',
-    (
-      'returned <Dense ',
-      ' which is not a layer; it is a Keras 3 object: use tf.keras of tf-keras',
-    ),
+    'returned <Dense ',
+    ' which is not a layer; it is a Keras 3 object: use tf.keras of tf-keras',
   )
 
   def make_tf2_layer(self):
@@ -153,11 +143,10 @@ class LayerIsKeras3(SmallCase):
 
 
 class ModuleNotCallable(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'tf2',
-    ('returned a Module without __call__; a tf.Module needs a __call__ decorated with',),
+    'returned a Module without __call__; a tf.Module needs a __call__ decorated with',
   )
 
   def make_tf2_layer(self):
@@ -165,11 +154,8 @@ class ModuleNotCallable(SmallCase):
 
 
 class LayerReturnsNone(SmallCase):
-  mistake = Mistake(
-    'no_new_variables',
-    Status.ERROR,
-    'tf2',
-    ("the layer's call returned None: usually a missing `return`",),
+  mistake = error(
+    'no_new_variables', 'tf2', "the layer's call returned None: usually a missing `return`"
   )
 
   class Silent(tf.keras.layers.Layer):
@@ -182,11 +168,10 @@ class LayerReturnsNone(SmallCase):
 
 
 class LayerReturnsObject(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'zero_randomness',
-    Status.ERROR,
     'tf2',
-    ("something that is not a tensor: ['layer'] is of type Port; return tensors",),
+    "something that is not a tensor: ['layer'] is of type Port; return tensors",
   )
 
   def call_tf2_layer(self, layer, inputs, training):
@@ -194,11 +179,8 @@ class LayerReturnsObject(SmallCase):
 
 
 class NoVariables(SmallCase):
-  mistake = Mistake(
-    'variable_inventory',
-    Status.NOT_APPLICABLE,
-    '',
-    ('neither side has a variable; if the model should have some',),
+  mistake = not_applicable(
+    'variable_inventory', 'neither side has a variable; if the model should have some'
   )
 
   class Nothing(tf.keras.layers.Layer):
@@ -213,9 +195,7 @@ class NoVariables(SmallCase):
 
 
 class NoTrainableVariables(SmallCase):
-  mistake = Mistake(
-    'gradients', Status.NOT_APPLICABLE, '', ('no variable is trainable on either side',)
-  )
+  mistake = not_applicable('gradients', 'no variable is trainable on either side')
 
   class Frozen(tf.keras.layers.Layer):
     @small_case.tracked

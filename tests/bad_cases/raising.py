@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 from tests import small_case
-from tests.bad_cases.mistake import Mistake, Status
+from tests.bad_cases.mistake import error
 from tests.small_case import SmallCase
 
 # isort: split
@@ -15,20 +15,15 @@ v1 = tf.compat.v1
 
 
 class BuilderRaises(SmallCase):
-  mistake = Mistake(
-    'variable_inventory', Status.ERROR, 'tf1', ("build_tf1_graph raised KeyError: 'width'",)
-  )
+  mistake = error('variable_inventory', 'tf1', "build_tf1_graph raised KeyError: 'width'")
 
   def build_tf1_graph(self, inputs, training):
     return inputs[:, {}['width']]
 
 
 class BuilderExits(SmallCase):
-  mistake = Mistake(
-    'variable_inventory',
-    Status.ERROR,
-    'tf1',
-    ('build_tf1_graph raised SystemExit: no dataset given',),
+  mistake = error(
+    'variable_inventory', 'tf1', 'build_tf1_graph raised SystemExit: no dataset given'
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -36,15 +31,13 @@ class BuilderExits(SmallCase):
 
 
 class GraphRaises(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'zero_randomness',
-    Status.ERROR,
     'tf1',
-    (
-      'running the graph of build_tf1_graph raised InvalidArgumentError: assertion failed: [batch of 5]',
-      "(in 'assert_equal",
-      "/Assert/Assert')\n",
-    ),
+    'running the graph of build_tf1_graph raised InvalidArgumentError: ',
+    'assertion failed: [batch of 5]',
+    "(in 'assert_equal",
+    "/Assert/Assert')",
   )
 
   def build_tf1_graph(self, inputs, training):
@@ -53,13 +46,11 @@ class GraphRaises(SmallCase):
 
 
 class LayerRaises(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'tf2',
-    (
-      "call_tf2_layer raised ZeroDivisionError: no steps per epoch (in layer 'raising' (type Raising))",
-    ),
+    'call_tf2_layer raised ZeroDivisionError: no steps per epoch ',
+    "(in layer 'raising' (type Raising))",
   )
 
   class Raising(small_case.Port):
@@ -71,9 +62,7 @@ class LayerRaises(SmallCase):
 
 
 class LayerExits(SmallCase):
-  mistake = Mistake(
-    'no_new_variables', Status.ERROR, 'tf2', ('call_tf2_layer raised SystemExit: 3',)
-  )
+  mistake = error('no_new_variables', 'tf2', 'call_tf2_layer raised SystemExit: 3')
 
   class Exiting(small_case.Port):
     def call(self, inputs, training=False):
@@ -84,11 +73,10 @@ class LayerExits(SmallCase):
 
 
 class MakeLayerRaises(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'tf2',
-    ("make_tf2_layer raised TypeError: ('Keyword argument not understood:', 'units')",),
+    "make_tf2_layer raised TypeError: ('Keyword argument not understood:', 'units')",
   )
 
   def make_tf2_layer(self):
@@ -96,14 +84,11 @@ class MakeLayerRaises(SmallCase):
 
 
 class CallRaises(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'tf2',
-    (
-      'call_tf2_layer raised TypeError: Only integers, slices',
-      "got 'logits'",
-    ),
+    'call_tf2_layer raised TypeError: Only integers, slices',
+    "got 'logits'",
   )
 
   def call_tf2_layer(self, layer, inputs, training):
@@ -111,18 +96,15 @@ class CallRaises(SmallCase):
 
 
 class LossRaises(SmallCase):
-  mistake = Mistake('gradients', Status.ERROR, 'tf1', ('loss raised ValueError: no labels',))
+  mistake = error('gradients', 'tf1', 'loss raised ValueError: no labels')
 
   def loss(self, outputs):
     raise ValueError('no labels')
 
 
 class LossIsNoTensor(SmallCase):
-  mistake = Mistake(
-    'gradients',
-    Status.ERROR,
-    'case',
-    ('loss returned a list on the tf1 side; return a scalar tensor',),
+  mistake = error(
+    'gradients', 'case', 'loss returned a list on the tf1 side; return a scalar tensor'
   )
 
   def loss(self, outputs):
@@ -130,7 +112,7 @@ class LossIsNoTensor(SmallCase):
 
 
 class LossRaisesInTf2(SmallCase):
-  mistake = Mistake('gradients', Status.ERROR, 'tf2', ('loss raised ValueError: not eagerly',))
+  mistake = error('gradients', 'tf2', 'loss raised ValueError: not eagerly')
 
   def loss(self, outputs):
     if tf.executing_eagerly():
@@ -139,14 +121,11 @@ class LossRaisesInTf2(SmallCase):
 
 
 class MakeInputsRaises(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'no_new_variables',
-    Status.ERROR,
     'case',
-    (
-      'make_inputs raised FileNotFoundError: ',
-      "No such file or directory: 'no such file.npy'",
-    ),
+    'make_inputs raised FileNotFoundError: ',
+    "No such file or directory: 'no such file.npy'",
   )
 
   def make_inputs(self):
@@ -155,31 +134,25 @@ class MakeInputsRaises(SmallCase):
 
 
 class MakeInputsExits(SmallCase):
-  mistake = Mistake(
-    'no_new_variables', Status.ERROR, 'case', ('make_inputs raised SystemExit: no inputs',)
-  )
+  mistake = error('no_new_variables', 'case', 'make_inputs raised SystemExit: no inputs')
 
   def make_inputs(self):
     sys.exit('no inputs')
 
 
 class FillRaises(SmallCase):
-  mistake = Mistake(
-    'zero_randomness', Status.ERROR, 'case', ("fill_values raised KeyError: 'dense/kernel'",)
-  )
+  mistake = error('zero_randomness', 'case', "fill_values raised KeyError: 'dense/kernel'")
 
   def fill_values(self, name, shape, dtype):
     raise KeyError(name)
 
 
 class RegularizationRaises(SmallCase):
-  mistake = Mistake(
+  mistake = error(
     'zero_randomness',
-    Status.ERROR,
     'tf2',
-    (
-      "tf2_regularization_losses raised AttributeError: 'Port' object has no attribute 'regularizers'",
-    ),
+    'tf2_regularization_losses raised AttributeError: ',
+    "'Port' object has no attribute 'regularizers'",
   )
 
   def tf2_regularization_losses(self, layer):

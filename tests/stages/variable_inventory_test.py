@@ -206,6 +206,18 @@ class NameTest(LadderTestCase):
       Case, STAGE, 'variable a: presence differs', 'shift names several variables on the tf2 side'
     )
 
+  def test_mapping_to_a_name_that_the_port_lacks(self):
+    class Case(tiny_models.Affine):
+      variable_names = {'kernel': 'port/kernel'}
+
+    text = self.assert_first_failure(
+      Case,
+      STAGE,
+      "tf2: missing: variable_names gives it the tf2 name 'port/kernel'",
+      "variable_names = {'kernel': 'kernel'}",
+    )
+    self.assertNotIn('bias', text)
+
   def test_mapping_that_names_nothing(self):
     class Case(tiny_models.Affine):
       variable_names = {'kernal': 'weights'}
@@ -368,6 +380,20 @@ class UntrackedTest(LadderTestCase):
     self.assert_first_failure(
       Case, STAGE, 'variable bias: presence differs', 'untracked', 'a plain object hides it'
     )
+
+  def test_keras_model_without_code_of_the_user(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        return v1.layers.dense(inputs, 3, name='fc')
+
+      def make_tf2_layer(self):
+        return tf.keras.Sequential([tf.keras.layers.Dense(3, name='logits')])
+
+    # No line of the user creates it, least of all the one that runs tf2verify.
+    text = self.assert_first_failure(
+      Case, STAGE, '4 differ', 'tf1: missing\n    tf2: (3, 3) float32\n'
+    )
+    self.assertNotIn('untracked', text)
 
   def test_keras_layer_held_by_a_closure(self):
     class Case(tiny_models.OneModel):

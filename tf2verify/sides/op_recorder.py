@@ -37,6 +37,17 @@ def static_shape(shape: Any) -> tuple[int | None, ...]:
   return (None,) if shape.rank is None else tuple(shape.as_list())
 
 
+def _is_keras_counter() -> bool:
+  """Tells whether a Keras model is making one of its three counters of batches."""
+  frame = sys._getframe(2)
+  while frame is not None:
+    code = frame.f_code
+    if code.co_name == '_init_batch_counters' and 'keras' in code.co_filename:
+      return True
+    frame = frame.f_back  # type: ignore[assignment]
+  return False
+
+
 def _creator_of_frame() -> tuple[str, str | None]:
   """Returns how the variable being created is made, and by which Keras layer class."""
   frame = sys._getframe(2)
@@ -94,6 +105,8 @@ class OpRecorder:
       op_callbacks.remove_op_callback(self._on_op)
 
   def _on_variable(self, next_creator: Any, **arguments: Any) -> Any:
+    if _is_keras_counter():
+      return next_creator(**arguments)
     creator, layer = _creator_of_frame()
     value = arguments.get('initial_value')
     creation = _Creation(

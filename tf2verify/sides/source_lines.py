@@ -26,6 +26,9 @@ def _folder(package: types.ModuleType) -> str:
   return os.path.dirname(os.path.abspath(package.__file__)) + os.sep
 
 
+_OWN_FOLDER = _folder(tf2verify)
+
+
 @functools.cache
 def _framework_folders() -> tuple[str, ...]:
   packages = (tf, tf_keras, keras, np, absl, tf2verify)
@@ -51,14 +54,19 @@ def is_user_file(path: str) -> bool:
 
 
 def user_line() -> SourceLine | None:
-  """Returns the innermost line of the stack that belongs to the user; None without one."""
+  """Returns the innermost line of the stack that belongs to the user's hooks; None without one."""
   frame: types.FrameType | None = sys._getframe(1)
+  recording = True  # the innermost frames are those of the recorder
   while frame is not None:
     path = frame.f_code.co_filename
     if is_user_file(path):
       return source_line(path, frame.f_lineno, frame.f_code.co_name)
     if _AUTOGRAPH in path:
       return _line_before_autograph()
+    own = path.startswith(_OWN_FOLDER)
+    if own and not recording:
+      return None  # further out there is whoever runs tf2verify
+    recording = recording and own
     frame = frame.f_back
   return None
 

@@ -200,8 +200,8 @@ def build_graph(
   except UserCodeError as second:
     # The attempt that got further has met the mistake, the other one only a shape.
     further = len(as_in_tf2.get_operations()) > len(as_in_tf1.get_operations())
-    error = second if further else first
-    raise error from error.__cause__
+    shown = second if further else first
+    raise shown from shown.__cause__
 
 
 def _build(

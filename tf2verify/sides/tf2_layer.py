@@ -179,9 +179,13 @@ class Tf2Layer(side.Side):
         'instead of in __init__, setUp or at module level'
       )
     created_now = {id(creation.variable) for creation in port.recorder.creations}
-    built_before = [v for v in layer.variables if id(v) not in created_now]
-    if built_before or getattr(layer, 'built', False):
-      names = ', '.join(variable_name(v) for v in layer.variables[:3]) or 'none'
+    # Not `layer.variables`, which a Keras model raises from while it is not built.
+    variables = tf.Module.variables.fget(layer)
+    built_before = any(id(variable) not in created_now for variable in variables)
+    # A functional model is built where it is made, under the controlled seeds.
+    functional = getattr(layer, '_is_graph_network', False)
+    if built_before or (getattr(layer, 'built', False) and not functional):
+      names = ', '.join(variable_name(variable) for variable in variables[:3]) or 'none'
       raise LayerError(
         'make_tf2_layer returned a layer that is already built (variables: '
         f'{names}): its initial values were drawn outside of the controlled seeds; return the '

@@ -28,9 +28,22 @@ def _user_traceback(error: BaseException) -> str:
     del frames[0]
   lines = ['Traceback (most recent call last):\n', *traceback.format_list(frames)]
   text = ''.join(lines + traceback.format_exception_only(type(error), error)).rstrip()
-  # An error in a session quotes the stack that built the op, twice, and tf2verify is part of it.
-  text = text.partition(_SECOND_STACK)[0].rstrip()
-  return '\n'.join(line for line in text.splitlines() if f'File "{_OWN_FOLDER}' not in line)
+  return _without_callers(text.partition(_SECOND_STACK)[0].rstrip())
+
+
+def _without_callers(text: str) -> str:
+  """Leaves out how the user's builder was called.
+
+  An error in a session quotes the stack that built the op, from the start of the program.
+  """
+  lines = text.splitlines()
+  own = [number for number, line in enumerate(lines) if f'File "{_OWN_FOLDER}' in line]
+  if not own:
+    return text
+  start = end = own[-1]
+  while lines[start - 1].lstrip().startswith('File "'):
+    start -= 1
+  return '\n'.join(lines[:start] + lines[end + 1 :])
 
 
 def _message(error: BaseException) -> str:

@@ -128,12 +128,17 @@ class Comparison:
     pairs: Sequence[tuple[str, str]],
     tolerance: ToleranceTable,
   ) -> None:
-    """Compares the losses by the variables that they read, and their total."""
-    if not tf1.regularization_losses and not tf2.regularization_losses:
-      return
+    """Compares the losses by the variables that they read, and their total.
+
+    Where one side has one loss for what the other has several, those of the
+    other are added up.
+    """
     tf1_names = {tf2_name: tf1_name for tf1_name, tf2_name in pairs}
     ones = _by_variables(tf1.regularization_losses, {})
     others = _by_variables(tf2.regularization_losses, tf1_names)
+    if not ones and not others:
+      return
+    ones, others = _by_common_groups(ones, others)
     for variables in sorted(ones.keys() | others.keys()):
       name = ', '.join(variables) or '(reads no variable)'
       self.tensors(
@@ -216,13 +221,41 @@ def _presence_text(quantity: str, value: np.ndarray | None) -> str:
   return f'{value.shape} {value.dtype}'
 
 
+_LossesByVariables = dict[tuple[str, ...], np.ndarray]
+
+
 def _by_variables(
   losses: Iterable[RegularizationLoss], tf1_names: dict[str, str]
-) -> dict[tuple[str, ...], np.ndarray]:
+) -> _LossesByVariables:
   """Adds up the losses that read the same variables, by the tf1 names of those."""
-  found: dict[tuple[str, ...], np.ndarray] = {}
+  found: _LossesByVariables = {}
   for loss in losses:
     key = tuple(sorted(tf1_names.get(name, name) for name in loss.variables))
-    value = loss.value
-    found[key] = np.asarray(found[key] + value, value.dtype) if key in found else value
+    # The shim makes a zero of every Keras layer without regularizers.
+    if key or np.any(loss.value):
+      _add_loss(found, key, loss.value)
   return found
+
+
+def _add_loss(losses: _LossesByVariables, key: tuple[str, ...], value: np.ndarray) -> None:
+  losses[key] = np.asarray(losses[key] + value, value.dtype) if key in losses else value
+
+
+def _by_common_groups(
+  ones: _LossesByVariables, others: _LossesByVariables
+) -> tuple[_LossesByVariables, _LossesByVariables]:
+  """Adds up, on both sides, the losses whose variables overlap: the shim has one per layer."""
+  groups: list[set[str]] = []
+  for key in (*ones, *others):
+    overlapping = [group for group in groups if group & set(key)]
+    groups = [group for group in groups if group not in overlapping]
+    groups.append(set(key).union(*overlapping))
+  group_of = {name: tuple(sorted(group)) for group in groups for name in group}
+
+  def regrouped(losses: _LossesByVariables) -> _LossesByVariables:
+    found: _LossesByVariables = {}
+    for key, value in losses.items():
+      _add_loss(found, group_of[key[0]] if key else (), value)
+    return found
+
+  return regrouped(ones), regrouped(others)

@@ -45,7 +45,7 @@ class VariableInventory(Stage):
       left_tf1 = [v for v in left_tf1 if v not in steps]
       notes.append(f'{steps[0].name} (the global step) is not part of the model: not compared')
     left_tf2 = [others[name] for name in alignment.only_tf2]
-    differences += _leftovers(left_tf1, left_tf2, tf1, tf2)
+    differences += _leftovers(left_tf1, left_tf2, tf1, tf2, dict(alignment.looked_for))
     differences += _duplicates(alignment)
     differences += _untracked(tf2)
     return Findings(
@@ -130,18 +130,20 @@ def _leftovers(
   left_tf2: list[VariableRecord],
   tf1: Inventory,
   tf2: Inventory,
+  looked_for: dict[str, str],
 ) -> Iterable[Difference]:
   hint = ''
   if left_tf1 and left_tf2:
     hint = _rename_hint(rename_suggestions(left_tf1, left_tf2))
   untracked = {variable.name for variable in tf2.untracked}
   for variable in left_tf1:
+    expected = looked_for.get(variable.name)
     yield Difference(
       _QUANTITY,
       variable.name,
       Aspect.PRESENCE,
       _describe(variable),
-      'missing',
+      f'missing: variable_names gives it the tf2 name {expected!r}' if expected else 'missing',
       hint=_missing_hint(variable, tf1, tf2, untracked) or hint,
     )
   for variable in left_tf2:

@@ -28,8 +28,10 @@ class CaseFill:
         f'fill_values returned a {type(value).__name__} for {name}; return a numpy array of shape '
         f'{shape}, or None to keep the initial value'
       )
+    if value is None:
+      return None
     try:
-      return None if value is None else value.astype(dtype, copy=False)
+      return value.astype(dtype, copy=False)
     except (TypeError, ValueError) as error:
       raise CaseDefinitionError(
         f'fill_values gave {name} an array of dtype {value.dtype}; the variable has dtype {dtype}'
