@@ -15,7 +15,7 @@ from tf2verify.errors import CaseDefinitionError
 from tf2verify.ladder import CaseName, Ladder, test_name
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
 from tf2verify.report import terminal
-from tf2verify.report.report_dir import default_report_dir, write_case
+from tf2verify.report.report_dir import default_report_dir, write_case, write_summary
 from tf2verify.selection import StageSelection, check_stage_name
 from tf2verify.sides import fill, functional
 from tf2verify.sides.side import Progress
@@ -143,6 +143,7 @@ class EquivalenceCase(absltest.TestCase):  # type: ignore[misc]
       directory = default_report_dir()
       if directory:
         write_case(cls._ladder.verdict(), directory)
+        write_summary(climbed_cases(), directory)
 
   def __init_subclass__(cls, **arguments: Any) -> None:
     """Attaches one test per stage to the subclass."""

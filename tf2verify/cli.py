@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from tf2verify import doctor, legacy_keras
-from tf2verify.errors import Tf2VerifyError
+from tf2verify.errors import Tf2VerifyError, UserCodeError
 
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
@@ -54,6 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _run(arguments.targets, arguments.stages, arguments.report_dir)
   except Tf2VerifyError as error:
     print(f'tf2verify: {error}', file=sys.stderr)
+    if isinstance(error, UserCodeError):
+      print(error.traceback_text, file=sys.stderr)
     return EXIT_USAGE
 
 

@@ -1,5 +1,6 @@
 """Finding the cases in files, folders and modules."""
 
+import abc
 import contextlib
 import dataclasses
 import importlib
@@ -102,6 +103,7 @@ def _cases_of(module: types.ModuleType) -> list[type[EquivalenceCase]]:
     if isinstance(item, type)
     and issubclass(item, EquivalenceCase)
     and item.__module__ == module.__name__
+    and abc.ABC not in item.__bases__
     and not missing_hooks(item)
   ]
 

@@ -22,6 +22,11 @@ from tf2verify.report.report_dir import (
 _REPORT_DIR = flags.DEFINE_string(
   'report_dir', None, 'Folder for one JSON file per case and a Markdown summary.'
 )
+_TEST_FILTER = flags.DEFINE_string(
+  'test_filter', None, 'Runs only the tests whose Class.method matches: as of `bazel test`.'
+)
+# How Bazel hands its own --test_filter to a test, and where absl looks for it.
+_FILTER_VARIABLE = 'TESTBRIDGE_TEST_ONLY'
 _SHARD_VARIABLES = ('TEST_TOTAL_SHARDS', 'TEST_SHARD_INDEX', 'TEST_SHARD_STATUS_FILE')
 
 
@@ -77,15 +82,17 @@ def _report() -> None:
     terminal.say(f'summary: {write_summary(verdicts, directory)}')
 
 
-def _take_report_dir() -> None:
+def _take_flags() -> None:
   if _REPORT_DIR.value:
     os.environ[ENVIRONMENT_VARIABLE] = _REPORT_DIR.value
+  if _TEST_FILTER.value:
+    os.environ[_FILTER_VARIABLE] = _TEST_FILTER.value
 
 
 def main(argv: Sequence[str] | None = None, **arguments: Any) -> NoReturn:
   """Runs the cases of the main module as absl tests, then writes the reports.
 
-  Takes absl's flags (`--test_filter`, `--xml_output_file`, ...) and
+  Takes absl's flags (`--xml_output_file`, ...), `--test_filter` and
   `--report_dir`. Exits with 0 when all passed, 1 when some failed.
 
   Args:
@@ -94,7 +101,7 @@ def main(argv: Sequence[str] | None = None, **arguments: Any) -> NoReturn:
   """
   shard, shards = _shard()
   loader = CaseLoader(shard, shards)
-  app.call_after_init(_take_report_dir)
+  app.call_after_init(_take_flags)
   if argv is not None:
     arguments['argv'] = list(argv)
   try:

@@ -140,7 +140,7 @@ class RightPortTest(LadderTestCase):
     class Case(tiny_models.Affine):
       training_modes = (True,)
 
-    self.assertEqual(self.assert_passes(Case, STAGE).stages[0].compared.tensors, 1)
+    self.assertEqual(self.assert_passes(Case, STAGE).stages[0].compared.tensors, 2)
 
   def test_get_or_create_layer(self):
     class Case(tiny_models.OneModel):

@@ -19,8 +19,15 @@ def _ops_behind(tensor: tf.Tensor) -> Iterable[tf.Operation]:
 
 
 def graph_variables_behind(tensor: tf.Tensor) -> tuple[str, ...]:
-  """Returns the names of the graph's variables that a tensor is computed from, sorted."""
-  return tuple(sorted(op.name for op in _ops_behind(tensor) if op.type in _VARIABLE_OPS))
+  """Returns the names of the graph's variables that a tensor is computed from, sorted.
+
+  Empty for a tensor that depends on the inputs too: an activity regularization,
+  whose value eager mode hands over without its history.
+  """
+  ops = list(_ops_behind(tensor))
+  if any(op.type == 'Placeholder' for op in ops):
+    return ()
+  return tuple(sorted(op.name for op in ops if op.type in _VARIABLE_OPS))
 
 
 def variables_behind_each(

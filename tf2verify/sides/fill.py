@@ -58,19 +58,19 @@ def distinct_values(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.nd
     return None
   digest = hashlib.sha256(f'{VERSION}:{name}'.encode()).digest()
   generator = np.random.RandomState(np.frombuffer(digest, dtype='<u4'))
-  words = generator.randint(0, 2**32, size=math.prod(shape), dtype=np.uint32).reshape(shape)
+  words = generator.randint(0, 2**32, size=math.prod(shape), dtype=np.uint32)
   positive = any(word in name.lower() for word in _POSITIVE_WORDS)
   # A word's lower 23 bits become the fraction of a float32 in [1, 2), its highest
   # bit the sign: some ten times as fast as drawing floating-point numbers.
   fractions = (words & np.uint32(0x007FFFFF)) | np.uint32(0x3F800000)
-  values = fractions.view(np.float32)
+  values: np.ndarray = fractions.view(np.float32)
   values -= np.float32(0.5)
-  if positive:
-    return values.astype(dtype, copy=False)
-  fractions |= words & np.uint32(0x80000000)
-  if len(shape) >= 2 and values.size:
-    values *= np.float32(1.0 / math.sqrt(_fan_in(name, shape)))
-  return values.astype(dtype, copy=False)
+  if not positive:
+    fractions |= words & np.uint32(0x80000000)
+    if len(shape) >= 2 and values.size:
+      values *= np.float32(1.0 / math.sqrt(_fan_in(name, shape)))
+  filled: np.ndarray = values.astype(dtype, copy=False).reshape(shape)
+  return filled
 
 
 class DistinctFill:

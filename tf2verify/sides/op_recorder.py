@@ -174,11 +174,23 @@ class OpRecorder:
       return ()
     owners = [
       candidate
-      for candidate in gc.get_objects()
+      for candidate in _living_objects()
       if issubclass(type(candidate), tf.Variable) and hasattr(candidate, '_handle')
     ]
     known_ids = {id(variable) for variable in known}
     return tuple(v for v in owners if id(v._handle) in unknown and id(v) not in known_ids)
+
+
+def _living_objects() -> list[Any]:
+  """Returns what the garbage collector knows, also if it is frozen."""
+  frozen = gc.get_freeze_count() > 0
+  if frozen:
+    gc.unfreeze()
+  try:
+    return gc.get_objects()
+  finally:
+    if frozen:
+      gc.freeze()
 
 
 def _creation_record(creation: _Creation) -> VariableCreation:

@@ -5,6 +5,7 @@ import contextvars
 import random
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -96,13 +97,18 @@ class SeededScope:
     return ''
 
 
+def _seeded_generator(alg: Any = None) -> Any:
+  """Stands in for `tf.random.Generator.from_non_deterministic_state`."""
+  return tf.random.Generator.from_seed(SEED, alg or 'philox')
+
+
 @contextlib.contextmanager
 def seeded(mode: str) -> Iterator[SeededScope]:
   """Owns every source of randomness until exit.
 
   TensorFlow's op seeds, tf-keras' seed generator (which the tool alone does not
-  reach: a correct `tf.layers` model then differs by 3.8), the eager global
-  generator, Python and numpy. `process_state.preserved` puts them back.
+  reach: a correct `tf.layers` model then differs by 3.8), `tf.random.Generator`s
+  without a seed, Python and numpy. `process_state.preserved` puts them back.
 
   Args:
     mode: `CONSTANT` or `NUM_RANDOM_OPS`.
@@ -111,13 +117,14 @@ def seeded(mode: str) -> Iterator[SeededScope]:
   np.random.seed(SEED)
   keras_seeds = _KerasSeeds(SEED, constant=mode == CONSTANT)
   backend._SEED_GENERATOR.generator = keras_seeds
-  if tf.executing_eagerly():
-    stateful_random_ops.global_generator = None
-    tf.random.set_global_generator(tf.random.Generator.from_seed(SEED, alg='philox'))
+  stateful_random_ops.global_generator = None  # made anew, by `_seeded_generator`, if asked for
   tool = RandomTool(SEED, mode)
   token = _ACTIVE.set(tool)
   try:
-    with tool.scope():
+    with (
+      tool.scope(),
+      mock.patch.object(tf.random.Generator, 'from_non_deterministic_state', _seeded_generator),
+    ):
       yield SeededScope(tool, keras_seeds)
   finally:
     _ACTIVE.reset(token)

@@ -77,7 +77,8 @@ class FilledRun:
     training: the training mode.
     fill: gives each variable its value.
     tf1_names: from the side's own variable names to tf1 names, the key of the fill.
-    gradients: whether the gradients of the loss are wanted as well.
+    gradients: whether the gradients of the loss are wanted, instead of the
+      regularization losses.
   """
 
   inputs: Any

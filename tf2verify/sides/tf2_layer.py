@@ -25,6 +25,7 @@ class _Port:
   def __init__(self, layer: Any) -> None:
     self.layer = layer
     self.recorder = OpRecorder()
+    self.loss_variables: dict[int, list[tuple[str, ...]]] = {}
 
   def variables(self) -> list[Any]:
     """Returns the layer's own variables, each once."""
@@ -146,12 +147,14 @@ class Tf2Layer(side.Side):
     self._progress(f'running the TF2 layer, {run.description}')
     self._assign(port, run)
     gradients: tuple[TensorRecord, ...] = ()
+    losses: tuple[RegularizationLoss, ...] = ()
+    total: np.ndarray | None = None
     with randomness.seeded(randomness.CONSTANT):
       if run.gradients:
         outputs, gradients = self._gradients(port, run)
       else:
         outputs = self._call(port, run.inputs, run.training, run.description)
-      losses, total = self._regularization_losses(port)
+        losses, total = self._regularization_losses(port)
     return Observation(
       side=side.TF2,
       run=run.description,
@@ -246,7 +249,11 @@ class Tf2Layer(side.Side):
       values = losses()
       if not values:
         return (), None
-      names = variables_behind_each(losses, variables)
+      # A trace of its own for every number of losses: an activity regularizer adds
+      # its loss to some calls only.
+      if len(values) not in port.loss_variables:
+        port.loss_variables[len(values)] = variables_behind_each(losses, variables)
+      names = port.loss_variables[len(values)]
       total = functional.total(values)
     records = tuple(
       RegularizationLoss(read, np.array(_array(value)))
