@@ -45,7 +45,9 @@ class ProgramTest(absltest.TestCase):
       self.assertEqual([test for name, test in ran if name == f'__main__.{case}'], _TESTS)
     self.assertIn("stage 'zero_randomness' FAILED", done.stderr)
     self.assertIn('run again: python cases_test.py WrongCase.test_3_zero_randomness', done.stderr)
-    self.assertIn('OK (skipped' if False else 'skipped=3', done.stderr)
+    self.assertIn('FAILED (failures=1, skipped=3)', done.stderr)
+    skipped = '[  SKIPPED ] WrongCase.test_4_seeded_constant - blocked: zero_randomness FAILED'
+    self.assertIn(skipped, done.stderr)
     self.assertIn('RightCase: PASSED, 6 of 6 stages passed', done.stdout)
     self.assertIn('WrongCase: FAILED, 2 of 6 stages passed', done.stdout)
     self._check_reports('report')
@@ -84,6 +86,11 @@ class ProgramTest(absltest.TestCase):
     self.assertIn('Ran 1 test', done.stderr)
     self.assertIn('WrongCase: PASSED, 1 of 1 stages passed', done.stdout)
     self.assertTrue((self.folder / 'sharded').exists())
+
+  def test_filter_that_nothing_matches_is_no_pass(self) -> None:
+    done = console.run('cases_test.py', '--test_filter=Leftcase', folder=self.folder)
+    self.assertEqual(done.returncode, 5, done.stderr)
+    self.assertIn("the main module has none whose name contains 'Leftcase'", done.stdout)
 
   def test_shard_without_a_case(self) -> None:
     done = console.run(

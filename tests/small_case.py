@@ -47,3 +47,11 @@ class SmallCase(tf2verify.EquivalenceCase):
 
   def make_inputs(self) -> Any:
     return np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(4, 3)
+
+
+class PlainPort(tf.keras.layers.Layer):  # type: ignore[misc]
+  """`dense` under the modeling shim: a call without `training`."""
+
+  @tracked
+  def call(self, inputs: Any) -> Any:
+    return dense(inputs)

@@ -27,6 +27,7 @@ _TEST_FILTER = flags.DEFINE_string(
 )
 # How Bazel hands its own --test_filter to a test, and where absl looks for it.
 _FILTER_VARIABLE = 'TESTBRIDGE_TEST_ONLY'
+NO_TESTS = 5  # as of unittest and pytest
 _SHARD_VARIABLES = ('TEST_TOTAL_SHARDS', 'TEST_SHARD_INDEX', 'TEST_SHARD_STATUS_FILE')
 
 
@@ -34,7 +35,7 @@ class CaseLoader(absltest.TestLoader):  # type: ignore[misc]
   """Loads tests; under sharding whole cases, since the stages of a case share its graphs.
 
   Attributes:
-    seen: whether a case was there to load, in this shard or in another.
+    seen: whether a test was there to load, in this shard or in another.
   """
 
   def __init__(self, shard: int, shards: int) -> None:
@@ -46,10 +47,15 @@ class CaseLoader(absltest.TestLoader):  # type: ignore[misc]
   def getTestCaseNames(self, testCaseClass: type[unittest.TestCase]) -> Sequence[str]:
     """Returns the tests of a class: all of a case or none, other classes test by test."""
     names = list(super().getTestCaseNames(testCaseClass))
+    self.seen = self.seen or bool(names)
     if not issubclass(testCaseClass, EquivalenceCase):
       return [name for name in names if next(self._buckets) == self._shard]
-    self.seen = self.seen or bool(names)
     return names if names and next(self._buckets) == self._shard else []
+
+  def loadTestsFromNames(self, names: Sequence[str], module: Any = None) -> unittest.TestSuite:
+    """Returns the tests named on the command line; one that does not exist fails by itself."""
+    self.seen = True
+    return super().loadTestsFromNames(names, module)  # type: ignore[no-any-return]
 
 
 def _shard() -> tuple[int, int]:
@@ -93,7 +99,8 @@ def main(argv: Sequence[str] | None = None, **arguments: Any) -> NoReturn:
   """Runs the cases of the main module as absl tests, then writes the reports.
 
   Takes absl's flags (`--xml_output_file`, ...), `--test_filter` and
-  `--report_dir`. Exits with 0 when all passed, 1 when some failed.
+  `--report_dir`. Exits with 0 when all passed, 1 when some failed, 5 when there
+  was nothing to run.
 
   Args:
     argv: the command line; `sys.argv` by default.
@@ -108,6 +115,16 @@ def main(argv: Sequence[str] | None = None, **arguments: Any) -> NoReturn:
     absltest.main(testLoader=loader, **arguments)
   except SystemExit as ended:
     _report()
-    # absl's 5 says that no test ran: well for a shard beyond the number of cases.
-    sys.exit(0 if ended.code == 5 and shards > 1 and loader.seen else ended.code)
+    sys.exit(_exit_status(ended.code, loader.seen, shards))
   sys.exit(0)
+
+
+def _exit_status(code: Any, seen: bool, shards: int) -> Any:
+  """Returns absl's status, but for a run without tests, which absl judges by Python's version."""
+  filtered_by_bazel = os.environ.get(_FILTER_VARIABLE) and not _TEST_FILTER.value
+  if code in (0, NO_TESTS) and not seen and not filtered_by_bazel:
+    where = f' whose name contains {_TEST_FILTER.value!r}' if _TEST_FILTER.value else ''
+    terminal.say(f'no test was run: the main module has none{where}')
+    return NO_TESTS
+  # A shard beyond the number of cases is well.
+  return 0 if code == NO_TESTS and shards > 1 else code

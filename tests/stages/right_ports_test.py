@@ -267,6 +267,14 @@ class KindOfModelTest(LadderTestCase, parameterized.TestCase):
 
     self.assert_passes(Case)
 
+  def test_function_in_python(self):
+    class Case(tiny_models.Affine):
+      def model(self, inputs, training):
+        net = super().model(inputs, training)
+        return net, v1.py_func(lambda rows: np.sort(rows, axis=1), [net], tf.float32)
+
+    self.assert_passes(Case)
+
   def test_while_loop_and_condition(self):
     class Case(tiny_models.Affine):
       def model(self, inputs, training):

@@ -11,6 +11,7 @@ from tests.stages.tiny_models import bias, kernel
 v1 = tf.compat.v1
 STAGE = 'zero_randomness'
 # The first of the stage's two runs, in which most faults show.
+_HALF = v1.constant_initializer(0.5)
 _RUN = '[inference, distinct values]'
 
 
@@ -420,6 +421,17 @@ class RightPortTest(LadderTestCase):
 
 
 class InconclusiveTest(LadderTestCase):
+  def test_nothing_but_nan(self):
+    class Case(tiny_models.Affine):
+      def model(self, inputs, training):
+        net = super().model(inputs, training)
+        return net * tf.math.log(-1.0 - v1.get_variable('level', [], initializer=_HALF) ** 2)
+
+    verdict = tf2verify.verify(Case, stages=[STAGE]).stages[-1]
+    self.assertIs(verdict.status, tf2verify.Status.INCONCLUSIVE, verdict.to_text())
+    self.assertIn('every output is NaN on both sides in inference, distinct', verdict.reason)
+    self.assertIn('override fill_values', verdict.reason)
+
   def test_outputs_that_are_all_noise(self):
     class Case(tiny_models.Affine):
       def model(self, inputs, training):

@@ -63,6 +63,7 @@ def _failure_count(verdict: StageVerdict) -> str:
   if compared.noun == 'variables':
     differ = '1 differs' if found == 1 else f'{count_text(found)} differ'
   else:
+    found -= sum(difference.aspect is Aspect.ORDER for difference in verdict.differences)
     differ = (
       f'{count_text(found)} of {count_text(compared.tensors + compared.unpaired)} tensors differ'
     )

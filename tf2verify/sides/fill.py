@@ -61,7 +61,7 @@ def distinct_values(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.nd
   words = generator.randint(0, 2**32, size=math.prod(shape), dtype=np.uint32)
   positive = any(word in name.lower() for word in _POSITIVE_WORDS)
   # A word's lower 23 bits become the fraction of a float32 in [1, 2), its highest
-  # bit the sign: some ten times as fast as drawing floating-point numbers.
+  # bit the sign: no rounding, and no float64 copy of a large variable.
   fractions = (words & np.uint32(0x007FFFFF)) | np.uint32(0x3F800000)
   values: np.ndarray = fractions.view(np.float32)
   values -= np.float32(0.5)

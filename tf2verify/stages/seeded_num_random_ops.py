@@ -28,11 +28,16 @@ class SeededNumRandomOps(Stage):
       tf1, tf2 = comparison.seeded_run(case, randomness.NUM_RANDOM_OPS, training)
       draws += len(tf1.random_draws)
       first = first_order_difference(tf1.random_draws, tf2.random_draws, names, tf1.run)
-      if first is not None:
-        if len(comparison.differences) > before:
-          comparison.add(first)
-        else:
-          notes.append(_harmless_text(first))
+      differs = len(comparison.differences) > before
+      if first is not None and differs:
+        comparison.add(first)
+      elif first is not None:
+        notes.append(_harmless_text(first))
+      elif differs:
+        notes.append(
+          f'in {tf1.run} the random ops of both sides have the same types, shapes and variables: '
+          'either two of a kind have changed places, or one seed serves two of them'
+        )
       del tf1, tf2
       gc.collect()
     if not comparison.differences and not notes:

@@ -1,8 +1,11 @@
 """Rung 3: with all variables set, both sides compute the same."""
 
+import dataclasses
+
 import numpy as np
 
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.records.observation import Observation
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.fill import ConstantFill, Fill
 from tf2verify.sides.side import Declaration, FilledRun
@@ -57,6 +60,7 @@ class ZeroRandomness(Stage):
       (case.inputs, ConstantFill()),
     )
     comparison = Comparison()
+    telling_nothing = ''
     pairs = case.alignment().pairs
     for inputs, fill in runs:
       tf1 = case.tf1.observe_filled(
@@ -67,10 +71,27 @@ class ZeroRandomness(Stage):
       )
       comparison.outputs(tf1, tf2, case.tolerance)
       comparison.regularization(tf1, tf2, pairs, case.regularization_tolerance)
+      if _is_all_nan(tf1):
+        telling_nothing = telling_nothing or tf1.run
     notes: tuple[str, ...] = ()
     if replaced:
       notes = (
         f'constant inputs were varied for the first run: {", ".join(replaced)}; constant inputs '
         'hide mistakes',
       )
-    return comparison.findings(notes)
+    findings = comparison.findings(notes)
+    if telling_nothing and not findings.inconclusive:
+      reason = (
+        f'every output is NaN on both sides in {telling_nothing}, which tells nothing: the values '
+        'are outside of what some variable may be (a variance below zero); override fill_values'
+      )
+      return dataclasses.replace(findings, inconclusive=reason)
+    return findings
+
+
+def _is_all_nan(observation: Observation) -> bool:
+  values = [record.value for record in observation.outputs]
+  floating = [
+    value for value in values if value is not None and value.size and value.dtype.kind in 'fcV'
+  ]
+  return bool(floating) and all(bool(np.isnan(value).all()) for value in floating)

@@ -1,0 +1,123 @@
+import contextlib
+import io
+import json
+import os
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+
+from tests import console
+from tf2verify import cli
+
+
+class RunTest(absltest.TestCase):
+  def setUp(self) -> None:
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self.folder = pathlib.Path(folder.name).resolve()
+    console.write_files(self.folder, cases_test=console.CASES)
+    self.file = str(self.folder / 'cases_test.py')
+
+  def _run(self, *arguments: str) -> tuple[int, str, str]:
+    said, complained = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+      try:
+        status = cli.main(['run', *arguments])
+      except SystemExit as ended:
+        status = int(ended.code or 0)
+    return status, said.getvalue(), complained.getvalue()
+
+  def test_all_passed(self) -> None:
+    status, said, _ = self._run(f'{self.file}::RightCase')
+    self.assertEqual(status, 0)
+    self.assertRegex(said, r'RightCase\n  1 no_new_variables +PASSED +3 calls  \(\d\.\d s\)\n')
+    self.assertRegex(said, r'\n  6 gradients +PASSED ')
+    self.assertEndsWith(said, '1 of 1 cases passed\n')
+
+  def test_some_failed(self) -> None:
+    report = self.folder / 'report'
+    status, said, _ = self._run(self.file, '--report_dir', str(report))
+    self.assertEqual(status, 1)
+    self.assertIn("WrongCase: stage 'zero_randomness' FAILED", said)
+    self.assertIn('4 seeded_constant         BLOCKED        blocked: zero_randomness FAILED', said)
+    self.assertEndsWith(said, '1 of 2 cases passed\n')
+    verdict = json.loads(next(report.glob('*WrongCase.json')).read_text())
+    self.assertEqual((verdict['schema_version'], verdict['status']), (1, 'FAILED'))
+    self.assertIn('1 of 2 cases passed.', (report / 'summary.md').read_text())
+
+  def test_stages(self) -> None:
+    status, said, _ = self._run(self.file, '--stages', 'variable_inventory', 'no_new_variables')
+    self.assertEqual(status, 0)
+    self.assertNotIn('zero_randomness', said)
+    self.assertIn('WrongCase: PASSED, 2 of 2 stages passed', said)
+
+  def test_two_folders_with_modules_of_the_same_names(self) -> None:
+    for name, offset in (('OneCase', 1.0), ('OtherCase', 2.0)):
+      console.write_files(
+        self.folder / name,
+        model=console.MODEL.format(offset=offset),
+        lazily=f'OFFSET = {offset}',
+        equivalence_test=console.ONE_CASE.format(name=name),
+      )
+    status, said, _ = self._run(str(self.folder / 'OneCase'), str(self.folder / 'OtherCase'))
+    self.assertEqual(status, 0, said)
+    self.assertIn('OneCase: PASSED', said)
+    self.assertIn('OtherCase: PASSED', said)
+
+  def test_unknown_things(self) -> None:
+    for arguments, text in (
+      (['absent_test.py'], 'tf2verify: absent_test.py does not exist'),
+      (['absent_module'], 'tf2verify: absent_module is neither a file or folder nor a module'),
+      ([f'{self.file}::LeftCase'], 'has no case LeftCase; it has RightCase, WrongCase'),
+      (
+        [self.file, '--stages', 'gradient'],
+        "'gradient' names no stage (did you mean 'gradients'?)",
+      ),
+      ([self.file, '--report', '--nonsense'], 'error: '),
+      ([], 'the following arguments are required: PATH[::Case]'),
+    ):
+      with self.subTest(text):
+        status, said, complained = self._run(*arguments)
+        self.assertEqual(status, 2)
+        self.assertIn(text, complained)
+        self.assertEqual(said, '')
+
+  def test_file_that_fails_to_import_shows_its_traceback(self) -> None:
+    console.write_files(self.folder, broken_test="OPTIONS = {}\nBATCH = OPTIONS['batch']\n")
+    status, _, complained = self._run(str(self.folder / 'broken_test.py'))
+    self.assertEqual(status, 2)
+    self.assertRegex(complained, r"importing .*broken_test\.py raised KeyError: 'batch'")
+    self.assertRegex(complained, r"broken_test\.py\", line 2, in <module>\n +BATCH = OPTIONS\['bat")
+    self.assertNotIn('importlib', complained)
+
+  def test_report_folder_that_cannot_be_made(self) -> None:
+    status, _, complained = self._run(
+      self.file, '--stages', 'variable_inventory', '--report_dir', f'{self.file}/report'
+    )
+    self.assertEqual(status, 2)
+    self.assertIn('could not write the report', complained)
+
+
+class ProgramTest(absltest.TestCase):
+  def test_doctor_and_usage(self) -> None:
+    here = pathlib.Path(os.getcwd())
+    done = console.run('-m', 'tf2verify', 'doctor', folder=here)
+    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+    self.assertIn('No problems: TF1-style code runs here.', done.stdout)
+    done = console.run('-m', 'tf2verify', 'run', 'absent_test.py', folder=here)
+    self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+    self.assertIn('tf2verify: absent_test.py does not exist', done.stderr)
+
+  def test_environment_that_cannot_run(self) -> None:
+    folder = pathlib.Path(os.getcwd())
+    done = console.run(
+      '-m', 'tf2verify', 'run', 'absent_test.py', folder=folder, TF_USE_LEGACY_KERAS='0'
+    )
+    self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+    self.assertIn('fix: unset TF_USE_LEGACY_KERAS', done.stderr)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,97 @@
+import os
+import pathlib
+import sys
+import tempfile
+
+from absl.testing import absltest
+
+import tf2verify
+from tests import console
+from tf2verify.discovery import find_cases
+
+
+class FindCasesTest(absltest.TestCase):
+  def setUp(self) -> None:
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self.folder = pathlib.Path(folder.name).resolve()
+    console.write_files(self.folder, cases_test=console.CASES)
+
+  def _names(self, target: object) -> list[str]:
+    return [found.case.__name__ for found in find_cases(str(target))]
+
+  def _check_refused(self, target: object, text: str) -> None:
+    with self.assertRaisesRegex(tf2verify.Tf2VerifyError, text):
+      find_cases(str(target))
+
+  def test_file(self) -> None:
+    """Without the abstract base, and without what it imports."""
+    self.assertEqual(self._names(self.folder / 'cases_test.py'), ['RightCase', 'WrongCase'])
+
+  def test_one_case_of_a_file(self) -> None:
+    self.assertEqual(self._names(f'{self.folder}/cases_test.py::WrongCase'), ['WrongCase'])
+
+  def test_folder_with_folders(self) -> None:
+    console.write_files(self.folder / 'below', test_more=console.CASES, model='1 / 0')
+    console.write_files(self.folder / '.hidden', hidden_test=console.CASES)
+    self.assertEqual(self._names(self.folder), ['RightCase', 'WrongCase'] * 2)
+    self.assertEqual(self._names(f'{self.folder}::RightCase'), ['RightCase'] * 2)
+
+  def test_module_and_package(self) -> None:
+    console.write_files(
+      self.folder / 'package',
+      __init__='',
+      model=console.MODEL.format(offset=1.0),
+      model_case=console.ONE_CASE.format(name='PackageCase').replace('from model', 'from .model'),
+    )
+    before = os.getcwd()
+    os.chdir(self.folder)
+    try:
+      self.assertEqual(self._names('cases_test'), ['RightCase', 'WrongCase'])
+      self.assertEqual(self._names('package.model_case'), ['PackageCase'])
+      self._check_refused('package.absent', 'neither a file or folder nor a module')
+      self._check_refused('absent.module', 'no module absent.module')
+    finally:
+      os.chdir(before)
+    self.assertEqual(self._names(self.folder / 'package' / 'model_case.py'), ['PackageCase'])
+
+  def test_nothing_stays_behind(self) -> None:
+    modules, path = set(sys.modules), list(sys.path)
+    find_cases(str(self.folder))
+    self.assertEqual(sys.path, path)
+    self.assertNotIn('cases_test', sys.modules)
+    self.assertEmpty({name for name in set(sys.modules) - modules if 'cases' in name})
+
+  def test_unknown_case(self) -> None:
+    self._check_refused(
+      f'{self.folder}/cases_test.py::LeftCase', 'has no case LeftCase; it has RightCase, WrongCase'
+    )
+    self._check_refused(f'{self.folder}/cases_test.py::BaseCase', 'has no case BaseCase')
+
+  def test_absent_file(self) -> None:
+    self._check_refused(self.folder / 'absent_test.py', 'does not exist; give a file, a folder')
+
+  def test_folder_without_case_files(self) -> None:
+    console.write_files(self.folder / 'empty', model='')
+    self._check_refused(self.folder / 'empty', r'no file named test_\*\.py, \*_test\.py')
+
+  def test_file_without_cases(self) -> None:
+    console.write_files(self.folder, plain_test='import unittest')
+    self._check_refused(
+      self.folder / 'plain_test.py', 'declares no complete EquivalenceCase: a case overrides'
+    )
+
+  def test_file_that_fails_to_import(self) -> None:
+    console.write_files(self.folder / 'bad', bad_test='import tensorflow.contrib.slim as slim')
+    self._check_refused(
+      self.folder / 'bad' / 'bad_test.py', 'importing .*bad_test.py raised .*`import tf_slim as sli'
+    )
+    console.write_files(self.folder / 'worse', worse_test='def build(:')
+    self._check_refused(
+      self.folder / 'worse' / 'worse_test.py', 'importing .*worse_test.py raised SyntaxError'
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

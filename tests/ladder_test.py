@@ -1,0 +1,85 @@
+from absl.testing import absltest
+
+import tf2verify
+import tf2verify.ladder as ladder_module
+from tests import small_case
+from tests.bad_cases import builder, raising
+from tf2verify.case import new_ladder
+from tf2verify.stages import STAGES
+
+Status = tf2verify.Status
+
+
+def _ladder(case: type[tf2verify.EquivalenceCase], steps: list[str] | None = None):
+  return new_ladder(case, (lambda _: None) if steps is None else steps.append)
+
+
+def _stage(name: str):
+  return next(stage for stage in STAGES if stage.name == name)
+
+
+class LadderTest(absltest.TestCase):
+  def test_stage_runs_once(self) -> None:
+    steps: list[str] = []
+    ladder = _ladder(small_case.SmallCase, steps)
+    first = ladder.stage(_stage('zero_randomness'))
+    self.assertEqual(first.status, Status.PASSED)
+    self.assertIn('building the TF1 graph, inference', steps)
+    steps.clear()
+    self.assertIs(ladder.stage(_stage('zero_randomness')), first)
+    self.assertEmpty(steps)
+    ladder.close()
+
+  def test_stage_runs_what_it_needs_first_and_nothing_else(self) -> None:
+    ladder = _ladder(small_case.SmallCase)
+    ladder.stage(_stage('zero_randomness'))
+    self.assertEqual(
+      [stage.stage for stage in ladder.verdict().stages],
+      ['no_new_variables', 'variable_inventory', 'zero_randomness'],
+    )
+    ladder.close()
+
+  def test_stage_is_blocked_by_the_failure_at_the_root(self) -> None:
+    for case, reason in (
+      (builder.StructuresDiffer, 'blocked: zero_randomness FAILED'),
+      (raising.BuilderRaises, 'blocked: variable_inventory ERROR'),
+      (raising.LayerRaises, 'blocked: no_new_variables ERROR'),
+    ):
+      with self.subTest(case.__name__):
+        verdict = _ladder(case).stage(_stage('gradients'))
+        self.assertEqual((verdict.status, verdict.reason), (Status.BLOCKED, reason))
+
+  def test_stage_left_out_shows_the_reason_and_blocks_nothing(self) -> None:
+    class WithoutConstant(small_case.SmallCase):
+      stages = tf2verify.all_stages_except(zero_randomness='fills break the table')
+
+    verdict = tf2verify.verify(WithoutConstant)
+    self.assertEqual(verdict.status, Status.PASSED, verdict.to_text())
+    self.assertEqual(verdict.stages[2].status, Status.NOT_APPLICABLE)
+    self.assertEqual(verdict.stages[2].reason, 'left out by the case: fills break the table')
+    self.assertEqual([s.status for s in verdict.stages[3:]], [Status.PASSED] * 3)
+
+  def test_verdict_names_the_test_to_run_again(self) -> None:
+    verdict = tf2verify.verify(builder.StructuresDiffer)
+    self.assertEndsWith(verdict.run_again, 'builder.py StructuresDiffer.test_3_zero_randomness')
+    self.assertEqual(tf2verify.verify(small_case.SmallCase).run_again, '')
+
+  def test_verdicts_stay_after_close(self) -> None:
+    ladder = _ladder(small_case.SmallCase)
+    ladder.stage(_stage('variable_inventory'))
+    before = ladder.verdict()
+    ladder.close()
+    self.assertEqual(ladder.verdict(), before)
+
+  def test_test_names_sort_into_ladder_order(self) -> None:
+    names = [ladder_module.test_name(stage) for stage in STAGES]
+    self.assertEqual(names, sorted(names))
+    self.assertEqual(names[5], 'test_6_gradients')
+
+  def test_environment_names_what_a_reader_needs(self) -> None:
+    names = dict(ladder_module.environment())
+    self.assertContainsSubset({'python', 'platform', 'tensorflow', 'tf-keras', 'numpy'}, names)
+
+
+if __name__ == '__main__':
+  absltest.main()

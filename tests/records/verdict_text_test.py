@@ -1,0 +1,122 @@
+"""Tests of tf2verify.records.verdict_text: whole reports against tests/golden_reports/."""
+
+import os
+
+from absl.testing import absltest, parameterized
+
+from tf2verify.records.difference import ArrayDifference, Aspect, Difference
+from tf2verify.records.verdict import (
+  CaseVerdict,
+  Compared,
+  ErrorRecord,
+  Figure,
+  StageVerdict,
+  Status,
+)
+from tf2verify.records.verdict_text import count_text
+
+_GOLDEN = os.path.join(os.path.dirname(os.path.dirname(__file__)), 'golden_reports')
+_ARRAY = ArrayDifference((4, 8), 'float32', 32, 32, (2, 5), 0.125, 0.0625, 0.0625, 0.5, 1e-6, 1e-5)
+
+
+def _passed(name, number, **fields):
+  return StageVerdict(name, number, Status.PASSED, Compared(9, 1234), seconds=0.31, **fields)
+
+
+def _gradient(name):
+  return Difference('gradient', name, Aspect.VALUES, run='training, distinct values', array=_ARRAY)
+
+
+FAILED = CaseVerdict(
+  'DenseCase',
+  'dense_test.py',
+  (
+    StageVerdict('no_new_variables', 1, Status.PASSED, Compared(3, noun='calls'), seconds=0.2),
+    _passed(
+      'zero_randomness', 3, figures=(Figure('regularization loss', 'inference', 1.25, 1.25),)
+    ),
+    StageVerdict(
+      'gradients',
+      6,
+      Status.FAILED,
+      Compared(9, 1234, 1, 1),
+      (
+        Difference(
+          'gradient',
+          'out/bias',
+          Aspect.PRESENCE,
+          '(8,) float32',
+          'None',
+          'training, distinct values',
+          hint='the path is cut',
+        ),
+        *(_gradient(f'dense_{n}/kernel') for n in range(8)),
+      ),
+      12.04,
+      notes=('2 variables have no gradient on either side',),
+    ),
+  ),
+  run_again='python dense_test.py DenseCase.test_6_gradients',
+)
+
+ERROR = CaseVerdict(
+  'BrokenCase',
+  'broken_test.py',
+  (
+    StageVerdict(
+      'no_new_variables',
+      1,
+      Status.ERROR,
+      seconds=0.1,
+      error=ErrorRecord(
+        'tf2',
+        'call_tf2_layer raised on the tf2 side: ValueError: no such scope',
+        'Traceback (most recent call last):\n  File "model.py", line 3, in call\nValueError: no',
+      ),
+    ),
+    StageVerdict('zero_randomness', 3, Status.BLOCKED, reason='blocked: no_new_variables ERROR'),
+    StageVerdict('gradients', 6, Status.NOT_APPLICABLE, reason='left out by the case: no loss'),
+  ),
+)
+
+INVENTORY = CaseVerdict(
+  'NetCase',
+  'net_test.py',
+  (
+    StageVerdict(
+      'variable_inventory',
+      2,
+      Status.FAILED,
+      Compared(2, 0, 0, 1, 'variables'),
+      (
+        Difference('variable', 'a/kernel', Aspect.SHAPE, '(3, 4) float32', '(4, 3) float32'),
+        Difference('variable', 'a/bias', Aspect.PRESENCE, '(3,) float32', 'missing'),
+      ),
+      0.05,
+    ),
+  ),
+)
+
+
+class ReportTest(parameterized.TestCase):
+  maxDiff = None
+
+  @parameterized.parameters(('failed', FAILED), ('error', ERROR), ('inventory', INVENTORY))
+  def test_equals_the_golden_report(self, name, verdict):
+    with open(os.path.join(_GOLDEN, f'{name}.txt'), encoding='utf-8') as file:
+      self.assertEqual(verdict.to_text() + '\n', file.read())
+
+  def test_a_stage_alone_says_the_same_without_the_case(self):
+    text = FAILED.stages[-1].to_text()
+    self.assertStartsWith(text, "stage 'gradients' FAILED: 9 of 10 tensors differ")
+    self.assertIn('… and 3 more', text)
+
+  def test_counts(self):
+    self.assertEqual(
+      [count_text(n) for n in (0, 999, 1114, 9_999_999, 59_273_456)],
+      ['0', '999', '1,114', '9,999,999', '59.3 M'],
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

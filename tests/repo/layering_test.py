@@ -1,0 +1,99 @@
+"""Imports point one way, and TensorFlow is named only where it may be."""
+
+import ast
+import os
+
+from absl.testing import absltest
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_PACKAGE = os.path.join(_ROOT, 'tf2verify')
+
+# From the lowest layer to the highest; what stands together is one layer.
+_LAYERS = (
+  ('errors',),
+  ('installed',),
+  ('import_order',),
+  ('legacy_keras',),
+  ('doctor',),
+  ('records',),
+  ('compare',),
+  ('sides',),
+  ('stages',),
+  ('report',),
+  ('selection',),
+  ('ladder',),
+  ('case',),
+  ('discovery', 'runner'),
+  ('cli',),
+  ('__init__',),
+  ('__main__',),
+)
+_MAY_NAME_TENSORFLOW = ('sides', 'legacy_keras', 'import_order', 'doctor')
+_TENSORFLOW = ('tensorflow', 'tf_keras', 'tf_slim', 'keras')
+_RANK = {name: rank for rank, layer in enumerate(_LAYERS) for name in layer}
+
+
+def _modules():
+  for folder, _, names in os.walk(_PACKAGE):
+    for name in sorted(names):
+      if name.endswith('.py'):
+        path = os.path.join(folder, name)
+        yield path, os.path.relpath(path, _PACKAGE).split(os.sep)[0].removesuffix('.py')
+
+
+def _imports(path):
+  with open(path, encoding='utf-8') as file:
+    tree = ast.parse(file.read())
+  for node in ast.walk(tree):
+    if isinstance(node, ast.Import):
+      for alias in node.names:
+        yield alias.name, node.lineno
+    elif isinstance(node, ast.ImportFrom):
+      for alias in node.names:
+        yield f'{node.module}.{alias.name}', node.lineno
+
+
+class LayeringTest(absltest.TestCase):
+  def test_every_module_has_a_layer(self):
+    self.assertEqual({layer for _, layer in _modules()} - set(_RANK), set())
+
+  def test_no_module_imports_a_higher_layer(self):
+    wrong = []
+    for path, layer in _modules():
+      if layer == '__init__':
+        continue  # gives the public names, lazily
+      for name, line in _imports(path):
+        parts = name.split('.')
+        target = parts[1] if parts[0] == 'tf2verify' and len(parts) > 1 else None
+        if target in _RANK and _RANK[target] > _RANK[layer]:
+          wrong.append(f'{os.path.relpath(path, _ROOT)}:{line} imports {name}')
+    # cli imports these only once the environment is known to work.
+    self.assertEqual(wrong, [])
+
+  def test_tensorflow_is_named_only_where_it_may_be(self):
+    wrong = [
+      f'{os.path.relpath(path, _ROOT)}:{line} imports {name}'
+      for path, layer in _modules()
+      if layer not in _MAY_NAME_TENSORFLOW
+      for name, line in _imports(path)
+      if name.split('.')[0] in _TENSORFLOW
+    ]
+    self.assertEqual(wrong, [])
+
+  def test_a_planted_import_is_seen(self):
+    self.assertGreater(_RANK['stages'], _RANK['sides'])
+    with open(os.path.join(_PACKAGE, 'sides', 'side.py'), encoding='utf-8') as file:
+      self.assertNotIn('tf2verify.stages', file.read())
+
+  def test_modules_stay_small(self):
+    long = []
+    for path, _ in _modules():
+      with open(path, encoding='utf-8') as file:
+        lines = len(file.readlines())
+      if lines > 400:
+        long.append(f'{os.path.relpath(path, _ROOT)}: {lines} lines')
+    self.assertEqual(long, [])
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,53 @@
+from absl.testing import absltest
+
+import tf2verify
+from tf2verify.selection import StageSelection, check_stage_name
+from tf2verify.stages import STAGES
+
+_ALL = [stage.name for stage in STAGES]
+
+
+class AllStagesExceptTest(absltest.TestCase):
+  def test_reason_is_kept(self) -> None:
+    selection = tf2verify.all_stages_except(gradients='inference only')
+    self.assertEqual(selection.reason_without('gradients'), 'inference only')
+    self.assertEqual(selection.reason_without('seeded_constant'), '')
+
+  def test_nothing_left_out(self) -> None:
+    self.assertEqual(tf2verify.all_stages_except(), StageSelection())
+
+  def test_unknown_stage(self) -> None:
+    with self.assertRaisesRegex(tf2verify.Tf2VerifyError, r"did you mean 'gradients'\?"):
+      tf2verify.all_stages_except(gradient='inference only')
+
+  def test_no_reason(self) -> None:
+    for reason in ('', '  ', None, True):
+      with self.assertRaisesRegex(tf2verify.Tf2VerifyError, r'gradients=.* gives no reason'):
+        tf2verify.all_stages_except(gradients=reason)
+
+
+class StageSelectionTest(absltest.TestCase):
+  def test_selection_and_whole_ladder(self) -> None:
+    selection = tf2verify.all_stages_except(gradients='inference only')
+    self.assertIs(StageSelection.of(selection), selection)
+    self.assertEqual(StageSelection.of(_ALL), StageSelection())
+
+  def test_stage_missing_without_reason(self) -> None:
+    with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'leaves out gradients without a reason'):
+      StageSelection.of(_ALL[:-1])
+
+  def test_neither_selection_nor_names(self) -> None:
+    for declared in (None, 6, 'gradients'):
+      with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'leave it alone for the whole ladder'):
+        StageSelection.of(declared)
+
+  def test_stage_names(self) -> None:
+    for name in _ALL:
+      check_stage_name(name)
+    for name in ('', 6, None, 'training'):
+      with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'names no stage.*the ladder is no_new'):
+        check_stage_name(name)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,44 @@
+"""Tests of tf2verify.sides.inputs; what is refused is in tests/bad_input_test.py."""
+
+import numpy as np
+from absl.testing import absltest
+
+from tf2verify.sides.inputs import checked_inputs, normal_inputs, varied_inputs
+
+
+class NormalInputsTest(absltest.TestCase):
+  def test_are_seeded(self):
+    np.testing.assert_array_equal(normal_inputs((2, 3)), normal_inputs((2, 3)))
+    self.assertFalse(np.array_equal(normal_inputs((2, 3)), normal_inputs((2, 3), seed=1)))
+
+  def test_are_the_same_in_every_version(self):
+    np.testing.assert_array_equal(
+      normal_inputs((3,)), np.array([1.7640524, 0.4001572, 0.978738], np.float32)
+    )
+
+
+class VariedInputsTest(absltest.TestCase):
+  def test_constant_floating_inputs_are_varied(self):
+    inputs = {'image': np.ones((2, 3), np.float32), 'state': np.zeros(4, np.float64)}
+    varied, replaced = varied_inputs(inputs)
+    self.assertEqual(replaced, ("['image']", "['state']"))
+    for name, array in varied.items():
+      self.assertLen(np.unique(array), array.size)
+      self.assertEqual(array.dtype, inputs[name].dtype)
+
+  def test_all_others_are_left_alone(self):
+    inputs = [normal_inputs((3,)), np.ones(3, np.int64), np.ones((), np.float32)]
+    varied, replaced = varied_inputs(inputs)
+    self.assertEqual(replaced, ())
+    for before, after in zip(inputs, varied, strict=True):
+      np.testing.assert_array_equal(before, after)
+
+
+class CheckedInputsTest(absltest.TestCase):
+  def test_strings_and_scalars_pass(self):
+    checked = checked_inputs({'text': np.array(['a', 'bc']), 'rate': np.float32(0.5)})
+    self.assertEqual(checked['rate'].shape, ())
+
+
+if __name__ == '__main__':
+  absltest.main()
