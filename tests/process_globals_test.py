@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import importlib
 import random
 import resource
 from collections.abc import Iterator
@@ -55,7 +56,9 @@ def _draws() -> list[float]:
 class ProcessGlobalsTest(absltest.TestCase):
   def setUp(self) -> None:
     super().setUp()
-    tf2verify.verify(small_case.SmallCase)  # modules that load at first use
+    # Modules that load at first use register functions to call at exit.
+    tf2verify.verify(small_case.SmallCase)
+    importlib.import_module('keras')
     _use_the_process()
 
   def test_every_global_is_as_it_was_after_every_case(self) -> None:
@@ -108,6 +111,8 @@ class LeakTest(absltest.TestCase):
       with self.subTest(case.__name__):
         first = tf2verify.verify(case)
         tf2verify.verify(turning_case('layer names'))
+        with tf.compat.v1.variable_scope(None, default_name='block'):
+          tf.keras.layers.Dense(1)
         self.assertEqual(_facts(tf2verify.verify(case)), _facts(first))
 
   def test_many_cases_do_not_grow(self) -> None:

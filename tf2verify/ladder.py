@@ -1,12 +1,11 @@
 """The pipeline: climbs the ladder in order and blocks what depends on a failure."""
 
-import contextlib
 import dataclasses
 import gc
 import importlib.metadata
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from tf2verify.compare import tolerance as tolerances
@@ -90,6 +89,7 @@ class Ladder:
     self._progress = progress
     self._verdicts: dict[str, StageVerdict] = {}
     self._under_test: CaseUnderTest | None = None
+    self._froze = False
 
   def stage(self, stage: type[Stage]) -> StageVerdict:
     """Returns the verdict of a stage, running it and what it needs if that is not done."""
@@ -111,6 +111,9 @@ class Ladder:
       self._under_test.tf1.close()
       self._under_test.tf2.close()
       self._under_test = None
+    if self._froze:
+      gc.unfreeze()
+      self._froze = False
 
   def _status(self, stage: type[Stage]) -> Status | None:
     verdict = self._verdicts.get(stage.name)
@@ -144,7 +147,7 @@ class Ladder:
   def _run(self, stage: type[Stage], number: int) -> StageVerdict:
     start = time.perf_counter()
     try:
-      with process_state.preserved(), _quick_collection():
+      with process_state.preserved():
         findings = stage().check(self._prepared())
     except NotApplicable as reason:
       verdict = StageVerdict(stage.name, number, Status.NOT_APPLICABLE, reason=str(reason))
@@ -163,6 +166,11 @@ class Ladder:
         inputs = case.make_inputs()
       inputs = case_inputs.checked_inputs(inputs)
       process_state.require_eager()
+      # Stages collect the layers that they are done with. To go through all of
+      # TensorFlow's modules as well would take longer than a small stage.
+      if gc.get_freeze_count() == 0:
+        gc.freeze()
+        self._froze = True
       self._under_test = CaseUnderTest(
         declaration=case,
         tf1=Tf1Graph(case, inputs, self._progress),
@@ -180,23 +188,6 @@ class Ladder:
         ),
       )
     return self._under_test
-
-
-@contextlib.contextmanager
-def _quick_collection() -> Iterator[None]:
-  """Keeps the garbage collector from going through all of TensorFlow's modules until exit.
-
-  Stages collect the layers that they are done with; a collection of everything
-  takes 0.2 s, longer than a small stage.
-  """
-  frozen_by_user = gc.get_freeze_count() > 0
-  if not frozen_by_user:
-    gc.freeze()
-  try:
-    yield
-  finally:
-    if not frozen_by_user:
-      gc.unfreeze()
 
 
 def _check_training_modes(modes: Any) -> None:

@@ -3,7 +3,7 @@
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from tf2verify.sides.op_recorder import OpRecorder, is_random_op
+from tf2verify.sides.op_recorder import MAKING, OpRecorder, is_random_op
 
 v1 = tf.compat.v1
 
@@ -50,13 +50,27 @@ class OpRecorderTest(absltest.TestCase):
     (creation,) = recorder.creation_records()
     self.assertTrue(creation.refused)
 
-  def test_variables_read_beside_the_known_ones(self):
+  def test_variables_used_beside_the_known_ones(self):
     hidden, known = tf.Variable([1.0], name='hidden'), tf.Variable([2.0], name='known')
     recorder = OpRecorder()
     with recorder.recording('call 1'):
       _ = hidden.read_value() + known.read_value()
-    self.assertEqual([v.name for v in recorder.variables_read_beside([known])], ['hidden:0'])
-    self.assertEmpty(recorder.variables_read_beside([known, hidden]))
+    self.assertEqual([v.name for v in recorder.variables_used_beside([known])], ['hidden:0'])
+    self.assertEmpty(recorder.variables_used_beside([known, hidden]))
+
+  def test_variables_that_only_making_the_layer_uses_are_none(self):
+    recorder = OpRecorder()
+    with recorder.recording(MAKING):
+      tf.Variable([1.0]).assign_add([1.0])
+    self.assertEmpty(recorder.variables_used_beside([]))
+
+  def test_variables_used_inside_functions(self):
+    hidden, known = tf.Variable([1.0], name='hidden'), tf.Variable([2.0], name='known')
+    step = tf.function(lambda: known.assign_add(tf.function(lambda: 2.0 * hidden)()))
+    recorder = OpRecorder()
+    with recorder.recording('call 1'):
+      step()
+    self.assertEqual([v.name for v in recorder.variables_used_beside([known])], ['hidden:0'])
 
   def test_leaves_no_callback_behind(self):
     recorder = OpRecorder()

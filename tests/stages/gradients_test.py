@@ -138,9 +138,11 @@ class OtherBackwardPassTest(LadderTestCase):
       def model(self, inputs, training, frozen='second'):
         # The outputs do not depend on either, the gradients do.
         names = ('first', 'second')
-        values = [v1.get_variable(name, [3]) for name in names]
-        paths = [v - tf.stop_gradient(v) if n != frozen else 0.0 * v for n, v in zip(names, values)]
-        return inputs * paths[0] + inputs * paths[1] + inputs
+        net = inputs
+        for name in names:
+          value = v1.get_variable(name, [3])
+          net += inputs * (0.0 * value if name == frozen else value - tf.stop_gradient(value))
+        return net
 
       def port(self, inputs, training):
         return self.model(inputs, training, frozen='first')

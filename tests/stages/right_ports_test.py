@@ -83,6 +83,31 @@ class KindOfPortTest(LadderTestCase, parameterized.TestCase):
 
     self.assert_passes(Case)
 
+  def test_compiled_model(self):
+    class Case(FcModel):
+      def make_tf2_layer(self):
+        model = tf.keras.Sequential([tf.keras.layers.Dense(3, 'relu', name='fc')])
+        model.compile(tf.keras.optimizers.Adam(), 'mse', metrics=['mae'])
+        return model
+
+    self.assert_passes(Case)
+
+  def test_keras_layer_after_a_graph_was_built_elsewhere(self):
+    class Case(FcModel):
+      def variable_names(self, name):
+        return f'dense_port/{name}'
+
+      def make_tf2_layer(self):
+        return DensePort()
+
+    with tf.Graph().as_default():
+      v1.layers.dense(tf.ones([2, 3]), 3)
+    self.assert_passes(Case)
+    layer = DensePort()
+    layer(tf.ones([2, 3]))
+    self.assert_passes(Case)
+    layer(tf.ones([2, 3]))  # it can still be called
+
   def test_tf_module_under_the_shim(self):
     class Case(tiny_models.Affine):
       def make_tf2_layer(self):
@@ -107,14 +132,38 @@ class KindOfPortTest(LadderTestCase, parameterized.TestCase):
 
     self.assert_passes(Case)
 
-  def test_call_under_tf_function(self):
-    class Case(tiny_models.Dropped):
-      def call_tf2_layer(self, layer, inputs, training):
-        layer(inputs, training=training)  # tf.function may create variables only once
-        return tf.function(layer)(inputs, training=training)
+  def test_tf_function_inside(self):
+    class Port(tf.keras.layers.Layer):
+      def __init__(self):
+        super().__init__()
+        self.fc = tf.keras.layers.Dense(3, activation='relu', name='fc')
 
-      # The draw of the first call moves the second one.
-      training_modes = (False,)
+      @tf.function
+      def call(self, inputs):
+        return self.fc(inputs)
+
+    class Case(FcModel):
+      def make_tf2_layer(self):
+        return Port()
+
+    self.assert_passes(Case)
+
+  def test_called_under_tf_function(self):
+    class Port(tiny_models.ShimLayer):
+      def __init__(self, forward):
+        super().__init__(forward)
+        self.compiled = tf.function(self.__call__)
+
+    class Case(tiny_models.Dropped):
+      stages = tf2verify.all_stages_except(
+        seeded_num_random_ops='tf.function traces twice while it creates variables'
+      )
+
+      def make_tf2_layer(self):
+        return Port(self.port)
+
+      def call_tf2_layer(self, layer, inputs, training):
+        return layer.compiled(inputs, training=training)
 
     self.assert_passes(Case)
 

@@ -381,6 +381,47 @@ class UntrackedTest(LadderTestCase):
       Case, STAGE, 'variable bias: presence differs', 'untracked', 'a plain object hides it'
     )
 
+  def test_used_inside_a_tf_function(self):
+    class Port(tf.Module):
+      def __init__(self):
+        super().__init__()
+        self.kernel = tf.Variable(tf.eye(3), name='kernel')
+        self.rest = types.SimpleNamespace(bias=tf.Variable([1.0, 2.0, 3.0], name='bias'))
+
+      @tf.function
+      def __call__(self, inputs):
+        return tf.matmul(inputs, self.kernel) + tf.cond(
+          inputs[0, 0] > 0, lambda: self.rest.bias, lambda: 2.0 * self.rest.bias
+        )
+
+    class Case(tiny_models.Affine):
+      def make_tf2_layer(self):
+        return Port()
+
+    text = self.assert_first_failure(Case, STAGE, 'variable bias: presence', 'untracked: (3)')
+    self.assertNotIn('variable kernel', text)
+
+  def test_counter_that_is_only_counted(self):
+    class Port(tf.Module):
+      def __init__(self):
+        super().__init__()
+        self.rest = types.SimpleNamespace(calls=tf.Variable(0, name='calls'))
+
+      def __call__(self, inputs):
+        self.rest.calls.assign_add(1)
+        return tf.identity(inputs)
+
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        calls = v1.get_variable('calls', [], tf.int32, v1.zeros_initializer(), trainable=False)
+        v1.add_to_collection(v1.GraphKeys.UPDATE_OPS, calls.assign_add(1))
+        return tf.identity(inputs)
+
+      def make_tf2_layer(self):
+        return Port()
+
+    self.assert_first_failure(Case, STAGE, 'variable calls: presence', 'untracked: () int32')
+
   def test_keras_model_without_code_of_the_user(self):
     class Case(tiny_models.OneModel):
       def model(self, inputs, training):

@@ -10,8 +10,8 @@ from tests.stages.tiny_models import bias, kernel
 
 v1 = tf.compat.v1
 STAGE = 'zero_randomness'
-# The first of the stage's two runs, in which most faults show.
 _HALF = v1.constant_initializer(0.5)
+# The first of the stage's two runs, in which most faults show.
 _RUN = '[inference, distinct values]'
 
 

@@ -32,3 +32,13 @@ def write_tf1_classes(saved: tuple[frozenset[type], ...]) -> None:
     for changed, old, new in ((now - classes, tf1, tf2), (classes - now, tf2, tf1)):
       for cls in changed:
         cls.__bases__ = tuple(new if base is old else base for base in cls.__bases__)
+
+
+def use_tf2_classes() -> None:
+  """Gives all layer classes the bases of TF2, but those that are TF1's by definition."""
+  write_tf1_classes(
+    tuple(
+      frozenset(cls for cls in classes if cls.__module__ == tf1.__module__)
+      for (tf1, _), classes in zip(_TF1_AND_TF2_BASES, read_tf1_classes(), strict=True)
+    )
+  )

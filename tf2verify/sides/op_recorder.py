@@ -19,6 +19,18 @@ _RANDOM_WORDS = ('Random', 'TruncatedNormal', 'Multinomial', 'StatefulUniform', 
 _RANDOM_OTHERS = ('CandidateSampler', 'SampleDistortedBoundingBox', 'ShuffleV2')
 _NOT_RANDOM = ('GetKeyCounter', 'GetAlg', 'RandomDataset', 'RandomSeedGenerator')
 
+# Ops that read or change a variable, whose handle is their first input.
+_VARIABLE_USES = (
+  'ReadVariableOp',
+  'ResourceGather',
+  'ResourceGatherNd',
+  'AssignVariableOp',
+  'AssignAddVariableOp',
+  'AssignSubVariableOp',
+)
+# The call in which the layer is made.
+MAKING = 'make_tf2_layer'
+
 
 def is_random_op(op_type: str) -> bool:
   """Tells whether ops of this type draw random numbers."""
@@ -90,7 +102,7 @@ class OpRecorder:
     self.creations: list[_Creation] = []
     self.call = ''
     self._draws: list[tuple[str, tuple[int | None, ...], _Creation | None, Any]] = []
-    self._reads: dict[int, Any] = {}
+    self._uses: dict[int, Any] = {}
     self._being_created: list[_Creation] = []
 
   @contextlib.contextmanager
@@ -139,13 +151,14 @@ class OpRecorder:
     op_name: str | None = None,
     graph: Any = None,
   ) -> None:
-    del attributes, op_name, graph
+    del attributes, op_name
     kind = op_type if isinstance(op_type, str) else op_type.decode()
     if is_random_op(kind) and outputs:
       creation = self._being_created[-1] if self._being_created else None
       self._draws.append((kind, static_shape(outputs[0].shape), creation, user_line()))
-    elif kind in ('ReadVariableOp', 'ResourceGather', 'ResourceGatherNd') and inputs:
-      self._reads.setdefault(id(inputs[0]), inputs[0])
+    elif kind in _VARIABLE_USES and inputs and self.call != MAKING:
+      handle = _outside_of_functions(inputs[0], graph)
+      self._uses.setdefault(id(handle), handle)
 
   def random_draws(self) -> tuple[RandomDraw, ...]:
     """Returns the random ops in the order in which they were made."""
@@ -163,22 +176,37 @@ class OpRecorder:
     """Returns the creations from number `first` on."""
     return tuple(_creation_record(creation) for creation in self.creations[first:])
 
-  def variables_read_beside(self, known: list[Any]) -> tuple[Any, ...]:
-    """Returns the variables that were read although they are not among `known`.
+  def variables_used_beside(self, known: list[Any]) -> tuple[Any, ...]:
+    """Returns the variables that calls made or used although they are not among `known`.
 
-    A resource that no living variable owns (a lookup table, an iterator) is none.
+    What was made in `make_tf2_layer` and not used since is no part of the model:
+    an optimizer's learning rate, a metric's counter. A resource that no living
+    variable owns (a lookup table, an iterator) is no variable.
     """
-    handles = {id(variable.handle) for variable in known if hasattr(variable, 'handle')}
-    unknown = {key: handle for key, handle in self._reads.items() if key not in handles}
-    if not unknown:
-      return ()
-    owners = [
-      candidate
-      for candidate in _living_objects()
-      if issubclass(type(candidate), tf.Variable) and hasattr(candidate, '_handle')
-    ]
     known_ids = {id(variable) for variable in known}
-    return tuple(v for v in owners if id(v._handle) in unknown and id(v) not in known_ids)
+    handles = {id(variable.handle) for variable in known if hasattr(variable, 'handle')}
+    unknown = {key: handle for key, handle in self._uses.items() if key not in handles}
+    found = [c.variable for c in self.creations if c.variable is not None and c.call != MAKING]
+    if unknown:
+      owners = [
+        candidate
+        for candidate in _living_objects()
+        if issubclass(type(candidate), tf.Variable) and hasattr(candidate, '_handle')
+      ]
+      found += [variable for variable in owners if id(variable._handle) in unknown]
+    return tuple({id(v): v for v in found if id(v) not in known_ids}.values())
+
+
+def _outside_of_functions(tensor: Any, graph: Any) -> Any:
+  """Returns the tensor that the argument of a function stands for, as far out as it is known."""
+  while graph is not None:
+    captured = next(
+      (outer for outer, inner in getattr(graph, 'captures', ()) if inner is tensor), None
+    )
+    if captured is None:
+      break
+    tensor, graph = captured, getattr(graph, 'outer_graph', None)
+  return tensor
 
 
 def _living_objects() -> list[Any]:

@@ -9,6 +9,7 @@ from tensorflow.python.ops import variable_scope
 from tf_keras.src import backend
 
 from tf2verify.errors import EnvironmentProblem
+from tf2verify.sides import layer_classes
 from tf2verify.sides.process_globals import PROCESS_GLOBALS
 
 v1 = tf.compat.v1
@@ -24,6 +25,14 @@ def preserved() -> Iterator[None]:
     for piece, value in reversed(saved):
       stack.callback(piece.write, value)
     yield
+
+
+def start_as_tf2() -> None:
+  """Undoes what a graph that was built before in this process did to Keras' layers.
+
+  `preserved` puts it back.
+  """
+  layer_classes.use_tf2_classes()
 
 
 def reset_names() -> None:

@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -119,8 +119,13 @@ class Side(abc.ABC):
     """Returns the variables of the side, building what that needs."""
 
   @abc.abstractmethod
-  def observe_filled(self, run: FilledRun) -> Observation:
-    """Runs with given variable values; random ops are aligned in constant mode."""
+  def observe_filled(self, runs: Sequence[FilledRun]) -> tuple[Observation, ...]:
+    """Runs with given variable values; random ops are aligned in constant mode.
+
+    Args:
+      runs: one or more runs in the same training mode, either all with gradients
+        or none.
+    """
 
   @abc.abstractmethod
   def observe_seeded(self, mode: str, training: bool) -> Observation:

@@ -19,7 +19,7 @@ from tf2verify.sides.tf1_build import BuiltGraph, GraphGradient, GraphVariable
 from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
-# Variables are fetched and fed in portions of about this size, to bound memory.
+# Variables are fed in portions of about this size, to bound memory.
 _PORTION_BYTES = 32 * 2**20
 
 
@@ -114,21 +114,33 @@ class Tf1Graph(side.Side):
 
     return observe
 
-  def observe_filled(self, run: side.FilledRun) -> Observation:
-    """Runs the graph in a fresh session from given values."""
+  def observe_filled(self, runs: Sequence[side.FilledRun]) -> tuple[Observation, ...]:
+    """Runs the graph in one fresh session from given values."""
+    return self.prepare_filled(runs)()
+
+  def prepare_filled(self, runs: Sequence[side.FilledRun]) -> Callable[[], tuple[Observation, ...]]:
+    """Builds what filled runs need and returns the runs themselves, as `prepare_seeded` does."""
     gradients: tuple[GraphGradient, ...] = ()
-    if run.gradients:
-      built, gradients = self._with_gradients(run.training)
+    training = runs[0].training
+    if runs[0].gradients:
+      built, gradients = self._with_gradients(training)
     else:
-      built = self.built(run.training)
+      built = self.built(training)
       if any(draw.variable is None for draw in built.random_draws):
-        built = self.built_for(randomness.CONSTANT, run.training)
-    self._progress(f'running the TF1 graph, {run.description}')
-    with _session(built.graph) as session:
-      _assign(session, built.variables, run)
-      _run(session, built.table_initializers)
-      fetched = _fetch(session, built, run.inputs, gradients)
-      return Observation(side=side.TF1, run=run.description, **fetched)
+        built = self.built_for(randomness.CONSTANT, training)
+
+    def observe() -> tuple[Observation, ...]:
+      observations = []
+      with _session(built.graph) as session:
+        _run(session, built.table_initializers)
+        for run in runs:
+          self._progress(f'running the TF1 graph, {run.description}')
+          _assign(session, built.variables, run)
+          fetched = _fetch(session, built, run.inputs, gradients)
+          observations.append(Observation(side=side.TF1, run=run.description, **fetched))
+      return tuple(observations)
+
+    return observe
 
   def release(self, training: bool) -> None:
     """Lets go of a training mode's graphs; they are built again if they are asked for."""
@@ -184,15 +196,13 @@ def _portions(variables: Sequence[GraphVariable]) -> Iterator[list[GraphVariable
 
 
 def _read_variables(session: Any, variables: Sequence[GraphVariable]) -> tuple[TensorRecord, ...]:
-  """Reads the variables' values."""
-  records = []
-  for portion in _portions([variable for variable in variables if not variable.local]):
-    values = _run(session, [variable.read for variable in portion])
-    records += [
-      TensorRecord(variable.record.name, np.asarray(value))
-      for variable, value in zip(portion, values, strict=True)
-    ]
-  return tuple(records)
+  """Reads the variables' values, which share the session's memory until a variable changes."""
+  owned = [variable for variable in variables if not variable.local]
+  values = _run(session, [variable.read for variable in owned])
+  return tuple(
+    TensorRecord(variable.record.name, np.asarray(value))
+    for variable, value in zip(owned, values, strict=True)
+  )
 
 
 def _read_again(

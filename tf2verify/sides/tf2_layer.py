@@ -1,6 +1,7 @@
 """The tf2 side: the port's layer, run eagerly."""
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tf2verify.records.observation import (
 )
 from tf2verify.sides import functional, nests, process_state, randomness, side
 from tf2verify.sides.dataflow import variables_behind_each
-from tf2verify.sides.op_recorder import OpRecorder, static_shape, variable_name
+from tf2verify.sides.op_recorder import MAKING, OpRecorder, static_shape, variable_name
 from tf2verify.sides.user_code import user_code
 
 
@@ -45,6 +46,17 @@ class _Port:
         TensorRecord(variable_name(variable), _array(variable if value is None else value))
       )
     return tuple(records)
+
+  def keeps_initial_values(self) -> bool:
+    """Tells whether the value at creation is still known for every variable."""
+    known = {id(c.variable) for c in self.recorder.creations if c.initial_value is not None}
+    return all(id(variable) in known for variable in self.variables())
+
+  def reset(self) -> None:
+    """Gives every variable the value that it had at creation."""
+    values = {id(c.variable): c.initial_value for c in self.recorder.creations}
+    for variable in self.variables():
+      variable.assign(values[id(variable)])
 
   def forget_initial_value(self, variable: Any) -> None:
     """Frees the memory of a value that no run will need again."""
@@ -113,22 +125,29 @@ class Tf2Layer(side.Side):
 
   def _take_inventory(self, port: _Port) -> side.Inventory:
     variables, trainable = port.variables(), port.trainable_ids()
-    known = {id(variable) for variable in variables}
-    created = [c.variable for c in port.recorder.creations if c.variable is not None]
-    read = port.recorder.variables_read_beside(variables)
-    untracked = {id(v): v for v in (*created, *read) if id(v) not in known}
+    untracked = port.recorder.variables_used_beside(variables)
     return side.Inventory(
       tuple(port.record_of(variable, id(variable) in trainable) for variable in variables),
-      untracked=tuple(port.record_of(v, bool(v.trainable)) for v in untracked.values()),
+      untracked=tuple(port.record_of(v, bool(v.trainable)) for v in untracked),
     )
 
   def observe_seeded(self, mode: str, training: bool) -> Observation:
-    """Runs a fresh layer from its own initial values."""
+    """Runs a layer from its own initial values.
+
+    In `constant` mode that is the inspected layer, whose initial values were
+    drawn in this mode, put back to them: they do not depend on the order of random
+    ops, so that a fresh layer would have the same. In `num_random_ops` mode they
+    do, and the layer is a fresh one.
+    """
     run = f'{side.training_name(training)}, {mode}'
     self._progress(f'running the TF2 layer, {run}')
     with randomness.seeded(mode):
-      port = self._fresh_port()
-      outputs = self._call(port, self._inputs, training, 'the call')
+      if mode == randomness.CONSTANT and self._inspect().keeps_initial_values():
+        port = self._inspect()
+        port.reset()
+      else:
+        port = self._fresh_port()
+      outputs = self._call(port, self._inputs, training, run)
       losses, total = self._regularization_losses(port)
     return Observation(
       side=side.TF2,
@@ -141,8 +160,11 @@ class Tf2Layer(side.Side):
       regularization_total=total,
     )
 
-  def observe_filled(self, run: side.FilledRun) -> Observation:
+  def observe_filled(self, runs: Sequence[side.FilledRun]) -> tuple[Observation, ...]:
     """Runs the inspected layer from given values."""
+    return tuple(self._observe_filled(run) for run in runs)
+
+  def _observe_filled(self, run: side.FilledRun) -> Observation:
     port = self._inspect()
     self._progress(f'running the TF2 layer, {run.description}')
     self._assign(port, run)
@@ -164,6 +186,10 @@ class Tf2Layer(side.Side):
       regularization_total=total,
     )
 
+  def release(self) -> None:
+    """Lets go of the inspected layer; another is made if it is asked for."""
+    self._inspected = None
+
   def close(self) -> None:
     """Lets go of the layers."""
     self._inspected = None
@@ -172,7 +198,7 @@ class Tf2Layer(side.Side):
   def _fresh_port(self) -> _Port:
     process_state.reset_names()
     port = _Port(None)
-    with user_code(side.TF2, 'make_tf2_layer'), port.recorder.recording('make_tf2_layer'):
+    with user_code(side.TF2, 'make_tf2_layer'), port.recorder.recording(MAKING):
       layer = self._declaration.make_tf2_layer()
     _check_layer(layer)
     if any(layer is earlier() for earlier in self._made):
@@ -235,8 +261,8 @@ class Tf2Layer(side.Side):
       record = port.record_of(variable, id(variable) in trainable)
       value = run.value_for(record)
       variable.assign(initial[record.name] if value is None else value)
-      if value is not None:
-        port.forget_initial_value(variable)
+      if run.gradients and value is not None:
+        port.forget_initial_value(variable)  # the gradients need the memory
 
   def _regularization_losses(
     self, port: _Port

@@ -1,7 +1,8 @@
 """Observations compared, tensor by tensor."""
 
 import concurrent.futures
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,6 +12,25 @@ from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
 from tf2verify.records.verdict import Compared, Figure
 from tf2verify.stages.stage import CaseUnderTest, Findings
+
+_Observed = TypeVar('_Observed')
+
+
+def side_by_side(
+  run_tf1: Callable[[], _Observed], run_tf2: Callable[[], _Observed]
+) -> tuple[_Observed, _Observed]:
+  """Runs the tf1 side in a thread of its own, and the tf2 side in this one.
+
+  A session runs without Python's lock, an eager call almost wholly within it.
+
+  Args:
+    run_tf1: runs sessions only; what turns process globals is done before.
+    run_tf2: turns process globals, so it stays in this thread.
+  """
+  with concurrent.futures.ThreadPoolExecutor(1, 'tf2verify-tf1') as beside:
+    running = beside.submit(run_tf1)
+    tf2 = run_tf2()
+    return running.result(), tf2
 
 
 class Comparison:
@@ -163,12 +183,9 @@ class Comparison:
       The two observations.
     """
     pairs = case.alignment().pairs
-    run_tf1 = case.tf1.prepare_seeded(mode, training)
-    # A session runs without Python's lock, an eager call almost wholly within it.
-    with concurrent.futures.ThreadPoolExecutor(1, 'tf2verify-tf1') as beside:
-      running = beside.submit(run_tf1)
-      tf2 = case.tf2.observe_seeded(mode, training)
-      tf1 = running.result()
+    tf1, tf2 = side_by_side(
+      case.tf1.prepare_seeded(mode, training), lambda: case.tf2.observe_seeded(mode, training)
+    )
     run, tolerance = tf1.run, case.tolerance
     self.variables('initial value', pairs, tf1.initial_values, tf2.initial_values, tolerance, run)
     self.outputs(tf1, tf2, tolerance)

@@ -31,16 +31,16 @@ class Gradients(Stage):
     if not trainable and not any(v.trainable for v in case.tf2.inventory().variables):
       raise NotApplicable('no variable is trainable on either side')
     fill = CaseFill(case.declaration)
+    tf1_run = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
+    tf2_run = FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
+    # Variables and gradients of both sides at once would be the ladder's peak of
+    # memory: one side after the other, and what no later stage needs is let go.
     if training:
-      # The last stage to need a graph is this one, and it needs the most memory.
       case.tf1.release(training=False)
-      gc.collect()
-    tf1 = case.tf1.observe_filled(
-      FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
-    )
-    tf2 = case.tf2.observe_filled(
-      FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
-    )
+    (tf2,) = case.tf2.observe_filled([tf2_run])
+    case.tf2.release()
+    gc.collect()
+    (tf1,) = case.tf1.observe_filled([tf1_run])
     comparison = Comparison()
     comparison.variables(
       'gradient', pairs, tf1.gradients, tf2.gradients, case.gradient_tolerance, tf1.run

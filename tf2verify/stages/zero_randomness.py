@@ -10,7 +10,7 @@ from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.fill import ConstantFill, Fill
 from tf2verify.sides.side import Declaration, FilledRun
 from tf2verify.sides.user_code import user_code
-from tf2verify.stages.comparing import Comparison
+from tf2verify.stages.comparing import Comparison, side_by_side
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 
@@ -62,13 +62,14 @@ class ZeroRandomness(Stage):
     comparison = Comparison()
     telling_nothing = ''
     pairs = case.alignment().pairs
-    for inputs, fill in runs:
-      tf1 = case.tf1.observe_filled(
-        FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
-      )
-      tf2 = case.tf2.observe_filled(
-        FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs})
-      )
+
+    def runs_of(tf1_names: dict[str, str]) -> list[FilledRun]:
+      return [FilledRun(inputs, training, fill, tf1_names) for inputs, fill in runs]
+
+    run_tf1 = case.tf1.prepare_filled(runs_of({tf1: tf1 for tf1, _ in pairs}))
+    tf2_runs = runs_of({tf2: tf1 for tf1, tf2 in pairs})
+    observed = side_by_side(run_tf1, lambda: case.tf2.observe_filled(tf2_runs))
+    for tf1, tf2 in zip(*observed, strict=True):
       comparison.outputs(tf1, tf2, case.tolerance)
       comparison.regularization(tf1, tf2, pairs, case.regularization_tolerance)
       if _is_all_nan(tf1):

@@ -1,0 +1,255 @@
+"""Every command and code block of the documentation is run, or checked as far as it can be."""
+
+import abc
+import ast
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import types
+
+from absl.testing import absltest, parameterized
+
+import tf2verify
+from tests import console, small_case
+from tests.repo import pages
+from tf2verify import case, cli, doctor
+from tf2verify.records import difference, verdict
+from tf2verify.stages import STAGES, Stage
+
+# Commands that are not run here, and why; what they name is checked to exist.
+_NOT_RUN = (
+  (r'(pip install|python3 -m venv|\. \.venv/bin/activate)\b.*', 'changes the environment'),
+  (r'bazel test .*', 'Bazel is no part of the environment'),
+  (r'\.ci/run', 'runs this suite'),
+  (r'python -m pytest( (examples|tests/\S+))?', 'runs this suite, or a part of it'),
+  (r'python examples/\w+/(equivalence_test|broken_case)\.py', 'the suite runs every example'),
+  (r'python examples/inception_resnet_v2/full_size_case\.py', 'takes minutes: make demo'),
+  (r'python -m benchmarks\.\w+ .*', 'takes minutes: make bench'),
+)
+# Text blocks that are no output of the block before, by their first line.
+_EXCERPTS = {
+  ('docs/overview.md', "   runner.py  cli.py      absl's main();  python -m tf2verify run, doctor"): 'a drawing',
+  ('docs/environment.md', 'TF1-style code cannot run here: 1 problem.'): 'tests/import_order_test.py',
+  ('docs/environment.md', 'versions'): 'test_doctor_sections',
+  (
+    'examples/inception_v3/README.md',
+    'ValueError: The truth value of an array with more than one element is ambiguous.',
+  ): "numpy's words, of a port that is not in the example",
+}
+_NOTEBOOK = 'notebook'
+
+
+def _normalized(output: str) -> str:
+  """Returns text without what differs from run to run: seconds, and digits beyond the fifth."""
+  output = re.sub(r'\b\d+\.\d s\b', 'N s', output)
+  output = re.sub(r'\d+\.\d{4,}', lambda number: f'{float(number[0]):.4g}', output)
+  return '\n'.join(line.rstrip() for line in output.strip().splitlines())
+
+
+@contextlib.contextmanager
+def _working_in(folder: pathlib.Path):
+  """Makes a folder the current one, and lets Python import from it."""
+  before, modules = os.getcwd(), set(sys.modules)
+  os.chdir(folder)
+  sys.path.insert(0, str(folder))
+  try:
+    yield
+  finally:
+    os.chdir(before)
+    sys.path.remove(str(folder))
+    for name in set(sys.modules) - modules:
+      if str(getattr(sys.modules[name], '__file__', None)).startswith(str(folder)):
+        del sys.modules[name]
+
+
+class PageTest(parameterized.TestCase):
+  @parameterized.parameters(*pages.pages())
+  def test_blocks(self, page):
+    """Runs a page from top to bottom, in a folder of its own."""
+    notebook = types.ModuleType(_NOTEBOOK)
+    sys.modules[_NOTEBOOK] = notebook
+    self.addCleanup(sys.modules.pop, _NOTEBOOK)
+    with tempfile.TemporaryDirectory() as name, _working_in(pathlib.Path(name).resolve()):
+      for block in pages.blocks(page):
+        with self.subTest(f'{page}:{block.line}'):
+          self._check(page, block, notebook)
+
+  def _check(self, page, block, notebook):
+    if block.language == 'python' and block.file_name:
+      pathlib.Path(block.file_name).write_text(block.text)
+    elif block.language == 'python':
+      self._run_python(page, block, notebook)
+    elif block.language == 'sh':
+      output = ''.join(self._run_command(line, block.output or '') for line in block.commands)
+      self._assert_output(block, output)
+    elif block.language == 'json':
+      json.loads(block.text)
+    elif block.language == 'starlark':
+      ast.parse(block.text)  # Starlark's grammar is a part of Python's
+    elif block.language == 'text':
+      known = block.is_output or (page, block.text.splitlines()[0]) in _EXCERPTS
+      self.assertTrue(known, 'put it directly behind the block that prints it, or into _EXCERPTS')
+    else:
+      self.fail(f'no check is known for a block of language {block.language!r}')
+
+  def _run_python(self, page, block, notebook):
+    before = set(vars(notebook))
+    path = pages.REPOSITORY / page
+    code = compile('\n' * (block.line - 1) + block.text, str(path), 'exec')
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+      exec(code, vars(notebook))
+    self._assert_output(block, output.getvalue())
+    for name in vars(notebook).keys() - before:
+      declared = vars(notebook)[name]
+      if isinstance(declared, type) and declared.__module__ == _NOTEBOOK:
+        self._check_class(declared)
+
+  def _check_class(self, declared):
+    """Runs the cases and stages that a page declares."""
+    if issubclass(declared, tf2verify.EquivalenceCase) and abc.ABC not in declared.__bases__:
+      found = tf2verify.verify(declared)
+      self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+    elif issubclass(declared, Stage):
+      ladder = case.new_ladder(small_case.SmallCase, lambda step: None)
+      self.addCleanup(ladder.close)
+      found = ladder._run(declared, len(STAGES) + 1)
+      self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+
+  def _assert_output(self, block, output):
+    if block.output is not None:
+      self.assertEqual(_normalized(output), _normalized(block.output))
+
+  def _run_command(self, command, expected):
+    """Returns what a command prints; it may exit with 1 where the page shows that it fails."""
+    words = shlex.split(command)
+    statuses = (0, 1) if 'FAILED' in expected else (0,)
+    if words[0] == 'make':
+      dry_run = subprocess.run(
+        ['make', '-n', *words[1:]], cwd=pages.REPOSITORY, capture_output=True, check=False
+      )
+      self.assertEqual(dry_run.returncode, 0, dry_run.stderr)
+      return ''
+    if any(re.fullmatch(pattern, command) for pattern, _ in _NOT_RUN):
+      self._check_names(words)
+      return ''
+    if words[:3] == ['python', '-m', 'tf2verify']:
+      # In this process, which has TensorFlow loaded.
+      example = any(word.startswith('examples') for word in words)
+      folder = pages.REPOSITORY if example else pathlib.Path.cwd()
+      words = [re.sub('^reports$', os.path.join(os.getcwd(), 'reports'), word) for word in words]
+      with contextlib.redirect_stdout(io.StringIO()) as output, _working_in(folder):
+        self.assertIn(cli.main(words[3:]), statuses, output.getvalue())
+      return output.getvalue().replace(os.getcwd() + os.sep, '')
+    environment = dict(word.split('=', 1) for word in words if re.match('[A-Z0-9_]+=', word))
+    words = words[len(environment) :]
+    self.assertEqual(words[0], 'python', f'no check is known for the command: {command}')
+    done = console.run(*words[1:], folder=pathlib.Path.cwd(), **environment)
+    self.assertIn(done.returncode, statuses, done.stdout + done.stderr)
+    return done.stdout
+
+  def _check_names(self, words):
+    """Asserts that the files and modules of a command exist."""
+    for before, word in zip(['', *words], words, strict=False):
+      if before == '-m' and word not in ('pytest', 'venv'):
+        self.assertTrue((pages.REPOSITORY / (word.replace('.', '/') + '.py')).is_file(), word)
+      elif word.startswith(('examples', 'tests', '.ci/')):
+        self.assertTrue((pages.REPOSITORY / word).exists(), word)
+
+
+class LinksTest(parameterized.TestCase):
+  @parameterized.parameters(*pages.pages())
+  def test_links(self, page):
+    for link in pages.links(page):
+      with self.subTest(link):
+        path, _, anchor = link.partition('#')
+        target = (pages.REPOSITORY / page).parent / path if path else pages.REPOSITORY / page
+        self.assertTrue(target.exists(), f'{page} links to {link}')
+        if anchor:
+          name = str(target.resolve().relative_to(pages.REPOSITORY.resolve()))
+          self.assertIn(anchor, pages.anchors(name))
+
+
+class CompletenessTest(absltest.TestCase):
+  def test_every_stage_has_a_section_and_a_row(self):
+    stages = pages.text('docs/stages.md')
+    for number, stage in enumerate(STAGES, 1):
+      self.assertIn(stage.name, pages.anchors('docs/stages.md'))
+      needs = ', '.join(str([s.name for s in STAGES].index(name) + 1) for name in stage.needs)
+      self.assertIn(f'| {number} | [{stage.name}](#{stage.name}) | {needs}'.rstrip(), stages)
+      self.assertIn(f'[{stage.name}](stages.md#', pages.text('docs/migration_checklist.md'))
+
+  def test_every_status_is_explained(self):
+    for status in tf2verify.Status:
+      self.assertIn(f'| {status.value} |', pages.text('docs/stages.md'))
+
+  def test_every_make_target_is_in_build(self):
+    makefile = (pages.REPOSITORY / 'Makefile').read_text()
+    targets = re.search(r'^\.PHONY: (.*)$', makefile, flags=re.MULTILINE)[1].split()
+    for target in targets:
+      self.assertIn(f'| `make {target}` |', pages.text('BUILD.md'))
+
+  def test_every_public_name_is_in_the_docs(self):
+    together = '\n'.join(pages.text(page) for page in pages.pages())
+    for name in tf2verify.__all__:
+      self.assertIn(f'tf2verify.{name}', together)
+
+  def test_every_hook_is_in_writing_a_case(self):
+    page = pages.text('docs/writing_a_case.md')
+    for name in vars(tf2verify.EquivalenceCase):
+      if not name.startswith('_') and name not in (*case._FINAL, *case._TESTS):
+        self.assertRegex(page, rf'\| `{name}\b')
+
+  def test_the_json_example_has_all_fields(self):
+    [block] = [b for b in pages.blocks('docs/reading_a_report.md') if b.language == 'json']
+    shown = json.loads(block.text)
+    real = json.loads(verdict.CaseVerdict('Case', 'module', ()).to_json())
+    self.assertEqual(list(shown), list(real))
+    [stage] = shown['stages']
+    [found] = stage['differences']
+    for record, part in (
+      (verdict.StageVerdict, stage),
+      (verdict.Compared, stage['compared']),
+      (difference.Difference, found),
+      (difference.ArrayDifference, found['array']),
+    ):
+      self.assertEqual(list(part), [field.name for field in dataclasses.fields(record)])
+
+  def test_every_json_field_is_explained(self):
+    page = pages.prose('docs/reading_a_report.md')
+    for record in (
+      verdict.StageVerdict,
+      verdict.Compared,
+      verdict.Figure,
+      verdict.ErrorRecord,
+      difference.Difference,
+      difference.ArrayDifference,
+    ):
+      for field in dataclasses.fields(record):
+        self.assertIn(f'`{field.name}`', page)
+    for aspect in difference.Aspect:
+      self.assertIn(f'`{aspect.value}`', page)
+
+  def test_decisions_are_numbered_and_complete(self):
+    decisions = [page for page in pages.pages() if page.startswith('docs/decisions/')]
+    for number, page in enumerate(decisions, 1):
+      self.assertStartsWith(os.path.basename(page), f'{number:04}-')
+      self.assertContainsSubset({'context', 'decision', 'consequence'}, pages.anchors(page))
+
+  def test_doctor_sections(self):
+    [shown] = [b.text for b in pages.blocks('docs/environment.md') if b.text.startswith('versions')]
+    titles = [part.splitlines()[0] for part in shown.split('\n\n')]
+    self.assertEqual(
+      titles, [part.splitlines()[0] for part in doctor.report().to_text().split('\n\n')]
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()
