@@ -36,8 +36,14 @@ _NOT_RUN = (
 )
 # Text blocks that are no output of the block before, by their first line.
 _EXCERPTS = {
-  ('docs/overview.md', "   runner.py  cli.py      absl's main();  python -m tf2verify run, doctor"): 'a drawing',
-  ('docs/environment.md', 'TF1-style code cannot run here: 1 problem.'): 'tests/import_order_test.py',
+  (
+    'docs/overview.md',
+    "   runner.py  cli.py      absl's main();  python -m tf2verify run, doctor",
+  ): 'a drawing',
+  (
+    'docs/environment.md',
+    'TF1-style code cannot run here: 1 problem.',
+  ): 'tests/import_order_test.py',
   ('docs/environment.md', 'versions'): 'test_doctor_sections',
   (
     'examples/inception_v3/README.md',

@@ -51,14 +51,19 @@ def text(page: str) -> str:
 
 
 def blocks(page: str) -> list[Block]:
-  """Returns the fenced blocks of a page in order.
+  """Returns the fenced blocks of a page in order."""
+  return blocks_of(text(page))
+
+
+def blocks_of(markdown: str) -> list[Block]:
+  """Returns the fenced blocks of a text in order.
 
   Raises:
     ValueError: a block has no end.
   """
   found: list[Block] = []
   start, language, behind = 0, '', -1
-  lines = text(page).splitlines()
+  lines = markdown.splitlines()
   for number, line in enumerate(lines, 1):
     if not line.startswith('```'):
       continue
@@ -72,7 +77,7 @@ def blocks(page: str) -> list[Block]:
     found.append(Block(language, inside, start + 1, is_output=is_output))
     start, behind = 0, number
   if start:
-    raise ValueError(f'{page}:{start}: the block has no end')
+    raise ValueError(f'the block of line {start} has no end')
   return found
 
 

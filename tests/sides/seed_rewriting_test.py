@@ -27,6 +27,7 @@ def _loop_model(inputs, training):
     lambda step, _: step < 3,
     lambda step, state: (step + 1, state * v1.random_uniform([4], 0.5, 1.5)),
     (0, start),
+    parallel_iterations=1,
   )[1]
 
 

@@ -17,22 +17,18 @@ v1 = tf.compat.v1
 
 @contextlib.contextmanager
 def preserved() -> Iterator[None]:
-  """Puts every process global back on exit, also after an error."""
+  """Puts every process global back on exit, also after an error.
+
+  Inside, Keras layer classes are TF2's, whatever graphs the process has built before.
+  """
   saved = [(piece, piece.read()) for piece in PROCESS_GLOBALS]
+  layer_classes.use_tf2_classes()
   with contextlib.ExitStack() as stack:
     # Last in, first out: they are written in their own order, all of them, even
     # if one cannot be.
     for piece, value in reversed(saved):
       stack.callback(piece.write, value)
     yield
-
-
-def start_as_tf2() -> None:
-  """Undoes what a graph that was built before in this process did to Keras' layers.
-
-  `preserved` puts it back.
-  """
-  layer_classes.use_tf2_classes()
 
 
 def reset_names() -> None:

@@ -104,6 +104,11 @@ class BuiltGraph:
   seed_obstacle: str
   operation_seeds: int
 
+  @property
+  def draws_in_computation(self) -> bool:
+    """Whether a random op serves anything but a variable's initial value."""
+    return any(draw.variable is None for draw in self.random_draws)
+
 
 def _refuse_disabling(*_: Any, **__: Any) -> NoReturn:
   raise BuilderError(

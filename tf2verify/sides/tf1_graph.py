@@ -54,7 +54,7 @@ class Tf1Graph(side.Side):
     self._progress(f'adding gradients to the TF1 graph, {side.training_name(training)}')
     built = self.built(training)
     gradients = self._add_gradients(built)
-    if all(draw.variable is not None for draw in built.random_draws):
+    if not built.draws_in_computation:
       return built, gradients
     rewritten = seed_rewriting.constant_seed_graph(built)
     if isinstance(rewritten, BuiltGraph):
@@ -115,7 +115,7 @@ class Tf1Graph(side.Side):
     return observe
 
   def observe_filled(self, runs: Sequence[side.FilledRun]) -> tuple[Observation, ...]:
-    """Runs the graph in one fresh session from given values."""
+    """Runs the graph from given values, in a fresh session."""
     return self.prepare_filled(runs)()
 
   def prepare_filled(self, runs: Sequence[side.FilledRun]) -> Callable[[], tuple[Observation, ...]]:
@@ -126,10 +126,10 @@ class Tf1Graph(side.Side):
       built, gradients = self._with_gradients(training)
     else:
       built = self.built(training)
-      if any(draw.variable is None for draw in built.random_draws):
+      if built.draws_in_computation:
         built = self.built_for(randomness.CONSTANT, training)
 
-    def observe() -> tuple[Observation, ...]:
+    def observe_all(runs: Sequence[side.FilledRun]) -> list[Observation]:
       observations = []
       with _session(built.graph) as session:
         _run(session, built.table_initializers)
@@ -138,7 +138,13 @@ class Tf1Graph(side.Side):
           _assign(session, built.variables, run)
           fetched = _fetch(session, built, run.inputs, gradients)
           observations.append(Observation(side=side.TF1, run=run.description, **fetched))
-      return tuple(observations)
+      return observations
+
+    def observe() -> tuple[Observation, ...]:
+      if built.draws_in_computation:
+        # A second run in one session would draw other numbers than the first.
+        return tuple(observation for run in runs for observation in observe_all([run]))
+      return tuple(observe_all(runs))
 
     return observe
 

@@ -186,6 +186,9 @@ class Comparison:
     tf1, tf2 = side_by_side(
       case.tf1.prepare_seeded(mode, training), lambda: case.tf2.observe_seeded(mode, training)
     )
+    # A graph holds the variables of its training mode, a layer those of all its calls.
+    present = {record.name for record in tf1.initial_values}
+    pairs = tuple(pair for pair in pairs if pair[0] in present)
     run, tolerance = tf1.run, case.tolerance
     self.variables('initial value', pairs, tf1.initial_values, tf2.initial_values, tolerance, run)
     self.outputs(tf1, tf2, tolerance)

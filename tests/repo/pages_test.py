@@ -1,0 +1,49 @@
+"""Tests of tests.repo.pages."""
+
+from absl.testing import absltest
+
+from tests.repo import pages
+
+_PAGE = """
+```python
+# my_test.py
+print(1)
+```
+
+```sh
+python my_test.py  # runs it
+# a comment
+```
+```text
+1
+```
+
+```text
+a drawing
+```
+"""
+
+
+class BlocksTest(absltest.TestCase):
+  def test_blocks(self):
+    file, command, output, drawing = pages.blocks_of(_PAGE)
+    self.assertEqual(file.file_name, 'my_test.py')
+    self.assertEqual(file.line, 3)
+    self.assertEqual(command.commands, ['python my_test.py'])
+    self.assertEqual(command.output, '1\n')
+    self.assertTrue(output.is_output)
+    self.assertFalse(drawing.is_output)
+    self.assertIsNone(file.output)
+
+  def test_block_without_an_end(self):
+    with self.assertRaisesRegex(ValueError, 'line 2 has no end'):
+      pages.blocks_of('\n```sh\nmake\n')
+
+  def test_every_page_is_found(self):
+    found = pages.pages()
+    for page in ('README.md', 'docs/stages.md', 'examples/gan/README.md', 'benchmarks/README.md'):
+      self.assertIn(page, found)
+
+
+if __name__ == '__main__':
+  absltest.main()
