@@ -170,6 +170,20 @@ class PageTest(parameterized.TestCase):
         self.assertTrue((pages.REPOSITORY / word).exists(), word)
 
 
+class InlineCommandsTest(parameterized.TestCase):
+  @parameterized.parameters(*pages.pages())
+  def test_commands_in_the_prose(self, page):
+    makefile = (pages.REPOSITORY / 'Makefile').read_text()
+    for code in re.findall(r'`([^`\n]+)`', pages.prose(page)):
+      words = code.split()
+      if words[0] == 'make' and len(words) > 1:
+        self.assertRegex(makefile, rf'(?m)^{re.escape(words[1])}:')
+      elif words[:3] == ['python', '-m', 'tf2verify'] and len(words) > 3:
+        self.assertIn(words[3], ('run', 'doctor', '...'))
+      elif words[:2] == ['python', 'examples']:
+        self.assertTrue((pages.REPOSITORY / words[1]).is_file(), code)
+
+
 class LinksTest(parameterized.TestCase):
   @parameterized.parameters(*pages.pages())
   def test_links(self, page):

@@ -116,9 +116,12 @@ class EverySourceIsOwnedTest(parameterized.TestCase):
     random.seed(7)
     np.random.seed(7)
     expected = random.Random(7).random(), np.random.RandomState(7).rand()
-    with self.assertRaises(ZeroDivisionError), process_state.preserved():
-      with randomness.seeded('constant'):
-        raise ZeroDivisionError
+    with (
+      self.assertRaises(ZeroDivisionError),
+      process_state.preserved(),
+      randomness.seeded('constant'),
+    ):
+      raise ZeroDivisionError
     self.assertEqual((random.random(), np.random.rand()), expected)
 
 

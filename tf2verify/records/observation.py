@@ -118,12 +118,15 @@ class RandomDraw:
     shape: of the drawn tensor.
     variable: the variable whose initial value it draws; None elsewhere.
     source: the user's line.
+    in_loop: whether it stands in the body of a loop, where one seed serves every
+      step, and the steps draw in no fixed order.
   """
 
   op_type: str
   shape: tuple[int | None, ...]
   variable: str | None
   source: SourceLine | None = dataclasses.field(default=None, compare=False)
+  in_loop: bool = dataclasses.field(default=False, compare=False)
 
   def __str__(self) -> str:
     sizes = ', '.join('?' if size is None else str(size) for size in self.shape)

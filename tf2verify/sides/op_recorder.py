@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import op_callbacks
+from tensorflow.python.ops import control_flow_v2_func_graphs
 
 from tf2verify.records.observation import RandomDraw, SourceLine, VariableCreation
 from tf2verify.sides.source_lines import user_line
@@ -75,6 +76,15 @@ def _creator_of_frame() -> tuple[str, str | None]:
   return creator, layer
 
 
+def _is_loop_body(graph: Any) -> bool:
+  """Tells whether a graph is the body of a loop, or stands in one."""
+  while graph is not None:
+    if isinstance(graph, control_flow_v2_func_graphs.WhileBodyFuncGraph):
+      return True
+    graph = getattr(graph, 'outer_graph', None)
+  return False
+
+
 @dataclasses.dataclass
 class _Creation:
   """A creation attempt; `variable` is None where TensorFlow refused it."""
@@ -101,7 +111,7 @@ class OpRecorder:
   def __init__(self) -> None:
     self.creations: list[_Creation] = []
     self.call = ''
-    self._draws: list[tuple[str, tuple[int | None, ...], _Creation | None, Any]] = []
+    self._draws: list[tuple[str, tuple[int | None, ...], _Creation | None, Any, bool]] = []
     self._uses: dict[int, Any] = {}
     self._being_created: list[_Creation] = []
 
@@ -155,7 +165,8 @@ class OpRecorder:
     kind = op_type if isinstance(op_type, str) else op_type.decode()
     if is_random_op(kind) and outputs:
       creation = self._being_created[-1] if self._being_created else None
-      self._draws.append((kind, static_shape(outputs[0].shape), creation, user_line()))
+      shape = static_shape(outputs[0].shape)
+      self._draws.append((kind, shape, creation, user_line(), _is_loop_body(graph)))
     elif kind in _VARIABLE_USES and inputs and self.call != MAKING:
       handle = _outside_of_functions(inputs[0], graph)
       self._uses.setdefault(id(handle), handle)
@@ -168,8 +179,9 @@ class OpRecorder:
         shape,
         variable_name(creation.variable) if creation and creation.variable is not None else None,
         source,
+        in_loop,
       )
-      for kind, shape, creation, source in self._draws
+      for kind, shape, creation, source, in_loop in self._draws
     )
 
   def creation_records(self, first: int = 0) -> tuple[VariableCreation, ...]:

@@ -137,7 +137,14 @@ class Tf1Graph(side.Side):
           self._progress(f'running the TF1 graph, {run.description}')
           _assign(session, built.variables, run)
           fetched = _fetch(session, built, run.inputs, gradients)
-          observations.append(Observation(side=side.TF1, run=run.description, **fetched))
+          observations.append(
+            Observation(
+              side=side.TF1,
+              run=run.description,
+              random_draws=built.random_draws,
+              **fetched,
+            )
+          )
       return observations
 
     def observe() -> tuple[Observation, ...]:

@@ -42,9 +42,10 @@ class Gradients(Stage):
     gc.collect()
     (tf1,) = case.tf1.observe_filled([tf1_run])
     comparison = Comparison()
-    comparison.variables(
-      'gradient', pairs, tf1.gradients, tf2.gradients, case.gradient_tolerance, tf1.run
-    )
+    with comparison.unless_drawn_in_a_loop(tf1) as part:
+      part.variables(
+        'gradient', pairs, tf1.gradients, tf2.gradients, case.gradient_tolerance, tf1.run
+      )
     unconnected = sum(record.value is None for record in tf1.gradients)
     notes = []
     if unconnected and not comparison.differences:
