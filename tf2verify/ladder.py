@@ -5,6 +5,7 @@ import gc
 import importlib.metadata
 import platform
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -89,7 +90,7 @@ class Ladder:
     self._progress = progress
     self._verdicts: dict[str, StageVerdict] = {}
     self._under_test: CaseUnderTest | None = None
-    self._froze = False
+    self._thaw: Callable[[], object] | None = None
 
   def stage(self, stage: type[Stage]) -> StageVerdict:
     """Returns the verdict of a stage, running it and what it needs if that is not done."""
@@ -111,9 +112,8 @@ class Ladder:
       self._under_test.tf1.close()
       self._under_test.tf2.close()
       self._under_test = None
-    if self._froze:
-      gc.unfreeze()
-      self._froze = False
+    if self._thaw is not None:
+      self._thaw()
 
   def _status(self, stage: type[Stage]) -> Status | None:
     verdict = self._verdicts.get(stage.name)
@@ -170,7 +170,7 @@ class Ladder:
       # TensorFlow's modules as well would take longer than a small stage.
       if gc.get_freeze_count() == 0:
         gc.freeze()
-        self._froze = True
+        self._thaw = weakref.finalize(self, gc.unfreeze)
       self._under_test = CaseUnderTest(
         declaration=case,
         tf1=Tf1Graph(case, inputs, self._progress),

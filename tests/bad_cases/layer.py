@@ -65,7 +65,7 @@ class ScopeCountsUp(SmallCase):
 
 class SameLayerTwice(SmallCase):
   mistake = error(
-    'seeded_constant',
+    'no_new_variables',
     'tf2',
     'make_tf2_layer returned the same object twice',
     'construct the layer inside make_tf2_layer',

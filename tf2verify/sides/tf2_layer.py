@@ -102,7 +102,9 @@ class Tf2Layer(side.Side):
     if self._inspected is not None:
       return self._inspected
     with randomness.seeded(randomness.CONSTANT):
+      unused = self._fresh_port()  # kept until the next is there, to see that it is another
       port = self._fresh_port()
+      del unused
       calls: list[str] = []
       first_call = 0
       modes = self._declaration.training_modes

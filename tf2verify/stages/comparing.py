@@ -9,6 +9,7 @@ import numpy as np
 
 from tf2verify.compare.arrays import compare_tensors
 from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
 from tf2verify.records.verdict import Compared, Figure
@@ -30,7 +31,11 @@ def side_by_side(
   """
   with concurrent.futures.ThreadPoolExecutor(1, 'tf2verify-tf1') as beside:
     running = beside.submit(run_tf1)
-    tf2 = run_tf2()
+    try:
+      tf2 = run_tf2()
+    except Tf2VerifyError:
+      running.result()  # where both sides fail, the reference's error is the one to mend
+      raise
     return running.result(), tf2
 
 

@@ -37,10 +37,11 @@ class Gradients(Stage):
     # memory: one side after the other, and what no later stage needs is let go.
     if training:
       case.tf1.release(training=False)
+    run_tf1 = case.tf1.prepare_filled([tf1_run])
     (tf2,) = case.tf2.observe_filled([tf2_run])
     case.tf2.release()
     gc.collect()
-    (tf1,) = case.tf1.observe_filled([tf1_run])
+    (tf1,) = run_tf1()
     comparison = Comparison()
     with comparison.unless_drawn_in_a_loop(tf1) as part:
       part.variables(
