@@ -26,14 +26,10 @@ class _Port:
   def __init__(self, layer: Any) -> None:
     self.layer = layer
     self.recorder = OpRecorder()
-    self.loss_variables: dict[int, list[tuple[str, ...]]] = {}
 
   def variables(self) -> list[Any]:
     """Returns the layer's own variables, each once."""
     return list({id(variable): variable for variable in self.layer.variables}.values())
-
-  def trainable_ids(self) -> frozenset[int]:
-    return frozenset(id(variable) for variable in self.layer.trainable_variables)
 
   def initial_values(self) -> tuple[TensorRecord, ...]:
     """Returns the values at creation, of the layer's variables."""
@@ -58,25 +54,32 @@ class _Port:
     for variable in self.variables():
       variable.assign(values[id(variable)])
 
-  def forget_initial_value(self, variable: Any) -> None:
-    """Frees the memory of a value that no run will need again."""
+  def forget_initial_values(self, variables: Sequence[Any]) -> None:
+    """Frees the memory of values that no run will need again."""
+    forgotten = {id(variable) for variable in variables}
     for creation in self.recorder.creations:
-      if creation.variable is variable:
+      if id(creation.variable) in forgotten:
         creation.initial_value = None
 
   def values(self) -> tuple[TensorRecord, ...]:
     return tuple(TensorRecord(variable_name(v), _array(v)) for v in self.variables())
 
-  def record_of(self, variable: Any, trainable: bool) -> VariableRecord:
+  def described(self, variables: Sequence[Any]) -> list[VariableRecord]:
+    """Returns the records of variables, the layer's own or not."""
     sources = {id(creation.variable): creation.source for creation in self.recorder.creations}
-    return VariableRecord(
-      variable_name(variable),
-      static_shape(variable.shape),
-      variable.dtype.base_dtype.name,
-      trainable=trainable,
-      trainable_flag=bool(variable.trainable),
-      source=sources.get(id(variable)),
-    )
+    trainable = {id(variable) for variable in self.layer.trainable_variables}
+    own = {id(variable) for variable in self.variables()}
+    return [
+      VariableRecord(
+        variable_name(variable),
+        static_shape(variable.shape),
+        variable.dtype.base_dtype.name,
+        trainable=id(variable) in trainable if id(variable) in own else bool(variable.trainable),
+        trainable_flag=bool(variable.trainable),
+        source=sources.get(id(variable)),
+      )
+      for variable in variables
+    ]
 
 
 class Tf2Layer(side.Side):
@@ -89,6 +92,7 @@ class Tf2Layer(side.Side):
     self._inspected: _Port | None = None
     self._report: side.CreationReport | None = None
     self._inventory: side.Inventory | None = None
+    self._loss_variables: dict[int, list[tuple[str, ...]]] = {}
     # To see that each layer is another one: whoever returns one twice keeps it alive.
     self._made: list[weakref.ref[Any]] = []
 
@@ -126,11 +130,10 @@ class Tf2Layer(side.Side):
     return self._inventory
 
   def _take_inventory(self, port: _Port) -> side.Inventory:
-    variables, trainable = port.variables(), port.trainable_ids()
+    variables = port.variables()
     untracked = port.recorder.variables_used_beside(variables)
     return side.Inventory(
-      tuple(port.record_of(variable, id(variable) in trainable) for variable in variables),
-      untracked=tuple(port.record_of(v, bool(v.trainable)) for v in untracked),
+      tuple(port.described(variables)), untracked=tuple(port.described(untracked))
     )
 
   def observe_seeded(self, mode: str, training: bool) -> Observation:
@@ -258,13 +261,15 @@ class Tf2Layer(side.Side):
 
   def _assign(self, port: _Port, run: side.FilledRun) -> None:
     initial = {record.name: record.value for record in port.initial_values()}
-    trainable = port.trainable_ids()
-    for variable in port.variables():
-      record = port.record_of(variable, id(variable) in trainable)
+    filled = []
+    variables = port.variables()
+    for variable, record in zip(variables, port.described(variables), strict=True):
       value = run.value_for(record)
       variable.assign(initial[record.name] if value is None else value)
-      if run.gradients and value is not None:
-        port.forget_initial_value(variable)  # the gradients need the memory
+      if value is not None:
+        filled.append(variable)
+    if run.gradients:  # they need the memory
+      port.forget_initial_values(filled)
 
   def _regularization_losses(
     self, port: _Port
@@ -278,10 +283,10 @@ class Tf2Layer(side.Side):
       if not values:
         return (), None
       # A trace of its own for every number of losses: an activity regularizer adds
-      # its loss to some calls only.
-      if len(values) not in port.loss_variables:
-        port.loss_variables[len(values)] = variables_behind_each(losses, variables)
-      names = port.loss_variables[len(values)]
+      # its loss to some calls only. Fresh layers list their losses in one order.
+      if len(values) not in self._loss_variables:
+        self._loss_variables[len(values)] = variables_behind_each(losses, variables)
+      names = self._loss_variables[len(values)]
       total = functional.total(values)
     records = tuple(
       RegularizationLoss(read, np.array(_array(value)))

@@ -1,7 +1,5 @@
 """Rung 4: with one seed for all random ops, both sides start, compute and end the same."""
 
-import gc
-
 from tf2verify.sides import randomness
 from tf2verify.stages.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
@@ -22,5 +20,4 @@ class SeededConstant(Stage):
     comparison = Comparison()
     for training in case.declaration.training_modes:
       comparison.seeded_run(case, randomness.CONSTANT, training)
-      gc.collect()  # Keras layers are cycles; each holds the model's variables
     return comparison.findings()
