@@ -13,6 +13,7 @@ Importing the package makes TF1-style code run on a current TensorFlow (see
 `python -m tf2verify doctor` still explains an environment that cannot work.
 """
 
+import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,8 @@ _HOMES = {
 }
 
 legacy_keras.prepare()
+# Once it holds, it is not asked again; while it does not, every use raises.
+_require = functools.cache(legacy_keras.require)
 
 
 def __getattr__(name: str) -> Any:
@@ -70,7 +73,7 @@ def __getattr__(name: str) -> Any:
   """
   if name not in _HOMES:
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-  legacy_keras.require()
+  _require()
   return getattr(importlib.import_module(_HOMES[name]), name)
 
 
