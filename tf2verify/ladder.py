@@ -113,6 +113,9 @@ class Ladder:
       self._under_test.tf2.close()
       self._under_test = None
     if self._thaw is not None:
+      # What the stages left behind goes now, while only that is looked at: thawed,
+      # it would count as old and stay.
+      gc.collect()
       self._thaw()
 
   def _status(self, stage: type[Stage]) -> Status | None:
