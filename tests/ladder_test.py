@@ -1,3 +1,5 @@
+import gc
+
 from absl.testing import absltest
 
 import tf2verify
@@ -70,6 +72,14 @@ class LadderTest(absltest.TestCase):
     before = ladder.verdict()
     ladder.close()
     self.assertEqual(ladder.verdict(), before)
+
+  def test_cases_leave_no_garbage_behind(self) -> None:
+    tf2verify.verify(small_case.SmallCase)
+    before = len(gc.get_objects())
+    for _ in range(4):
+      tf2verify.verify(small_case.SmallCase)
+    # A case makes some 2,600 objects that only the collector frees.
+    self.assertLess(len(gc.get_objects()) - before, 2000)
 
   def test_test_names_sort_into_ladder_order(self) -> None:
     names = [ladder_module.test_name(stage) for stage in STAGES]
