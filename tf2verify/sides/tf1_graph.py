@@ -20,7 +20,7 @@ from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
 # Variables are fed in portions of about this size, to bound memory.
-_PORTION_BYTES = 32 * 2**20
+_PORTION_BYTES = 64 * 2**20
 
 
 class Tf1Graph(side.Side):
