@@ -146,6 +146,14 @@ class ShardTest(absltest.TestCase):
       ):
         runner._shard()
 
+  def test_impossible_shard_is_a_usage_error(self) -> None:
+    with (
+      mock.patch.dict(os.environ, TEST_TOTAL_SHARDS='2', TEST_SHARD_INDEX='2'),
+      self.assertRaises(SystemExit) as ended,
+    ):
+      runner.main([])
+    self.assertEqual(ended.exception.code, 2)
+
 
 class _First(small_case.SmallCase):
   __test__ = False

@@ -27,6 +27,7 @@ _TEST_FILTER = flags.DEFINE_string(
 )
 # How Bazel hands its own --test_filter to a test, and where absl looks for it.
 _FILTER_VARIABLE = 'TESTBRIDGE_TEST_ONLY'
+USAGE = 2
 NO_TESTS = 5  # as of unittest and pytest
 _SHARD_VARIABLES = ('TEST_TOTAL_SHARDS', 'TEST_SHARD_INDEX', 'TEST_SHARD_STATUS_FILE')
 
@@ -99,14 +100,18 @@ def main(argv: Sequence[str] | None = None, **arguments: Any) -> NoReturn:
   """Runs the cases of the main module as absl tests, then writes the reports.
 
   Takes absl's flags (`--xml_output_file`, ...), `--test_filter` and
-  `--report_dir`. Exits with 0 when all passed, 1 when some failed, 5 when there
-  was nothing to run.
+  `--report_dir`. Exits with 0 when all passed, 1 when some failed, 2 when the
+  sharding variables make no sense, 5 when there was nothing to run.
 
   Args:
     argv: the command line; `sys.argv` by default.
     **arguments: for `absltest.main`.
   """
-  shard, shards = _shard()
+  try:
+    shard, shards = _shard()
+  except UsageError as error:
+    print(f'tf2verify: {error}', file=sys.stderr)
+    sys.exit(USAGE)
   loader = CaseLoader(shard, shards)
   app.call_after_init(_take_flags)
   if argv is not None:
