@@ -421,6 +421,15 @@ class RightPortTest(LadderTestCase):
 
 
 class InconclusiveTest(LadderTestCase):
+  def test_some_nan_is_noted(self):
+    class Case(tiny_models.Affine):
+      def model(self, inputs, training):
+        return tf.sqrt(super().model(inputs, training))  # NaN where it is negative
+
+    verdict = tf2verify.verify(Case, stages=[STAGE]).stages[-1]
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+    self.assertRegex(verdict.to_text(), r'note: \d+ output elements are NaN in inference, distinct')
+
   def test_nothing_but_nan(self):
     class Case(tiny_models.Affine):
       def model(self, inputs, training):

@@ -61,6 +61,7 @@ class ZeroRandomness(Stage):
     )
     comparison = Comparison()
     telling_nothing = ''
+    notes: list[str] = []
     pairs = case.alignment().pairs
 
     def runs_of(tf1_names: dict[str, str]) -> list[FilledRun]:
@@ -75,11 +76,16 @@ class ZeroRandomness(Stage):
         part.regularization(tf1, tf2, pairs, case.regularization_tolerance)
       if _is_all_nan(tf1):
         telling_nothing = telling_nothing or tf1.run
-    notes: tuple[str, ...] = ()
+      blind = sum(int(np.isnan(value).sum()) for value in _floating_outputs(tf1))
+      if blind:
+        notes.append(
+          f'{blind:,} output elements are NaN in {tf1.run}, so they tell nothing where both sides '
+          'agree on them; override fill_values if a variable has a domain'
+        )
     if replaced:
-      notes = (
+      notes.append(
         f'constant inputs were varied for the first run: {", ".join(replaced)}; constant inputs '
-        'hide mistakes',
+        'hide mistakes'
       )
     findings = comparison.findings(notes)
     if telling_nothing and not findings.inconclusive:
@@ -91,9 +97,13 @@ class ZeroRandomness(Stage):
     return findings
 
 
-def _is_all_nan(observation: Observation) -> bool:
+def _floating_outputs(observation: Observation) -> list[np.ndarray]:
   values = [record.value for record in observation.outputs]
-  floating = [
+  return [
     value for value in values if value is not None and value.size and value.dtype.kind in 'fcV'
   ]
+
+
+def _is_all_nan(observation: Observation) -> bool:
+  floating = _floating_outputs(observation)
   return bool(floating) and all(bool(np.isnan(value).all()) for value in floating)
