@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tf2verify.compare import tolerance as tolerances
+from tf2verify.diagnosis.of_stage import diagnose_stage
 from tf2verify.errors import (
   BuilderError,
   CaseDefinitionError,
@@ -157,8 +158,17 @@ class Ladder:
     except Tf2VerifyError as error:
       verdict = StageVerdict(stage.name, number, Status.ERROR, error=_error_record(error))
     else:
-      verdict = _judged(stage, number, findings)
+      verdict = self._diagnosed(_judged(stage, number, findings), findings)
     return dataclasses.replace(verdict, seconds=time.perf_counter() - start)
+
+  def _diagnosed(self, verdict: StageVerdict, findings: Findings) -> StageVerdict:
+    """Adds where and why the sides part to a verdict that failed by what was computed."""
+    if verdict.status is not Status.FAILED or findings.compared.noun != 'tensors':
+      return verdict
+    self._progress(f'looking for the first divergence, {verdict.stage}')
+    with process_state.preserved():
+      diagnosis = diagnose_stage(self._prepared(), verdict, findings)
+    return dataclasses.replace(verdict, diagnosis=diagnosis)
 
   def _prepared(self) -> CaseUnderTest:
     """Returns both sides, made at the first stage that runs."""

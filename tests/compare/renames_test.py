@@ -79,6 +79,24 @@ class PrefixTest(absltest.TestCase):
     self.assertEqual(rename_suggestions(tf1, tf2).explanation, '')
 
 
+class CounterTest(absltest.TestCase):
+  def _explanation(self, tf1, tf2):
+    return rename_suggestions(_variables(*tf1), _variables(*tf2)).explanation
+
+  def test_names_that_count_on(self):
+    text = self._explanation(['dense/w', 'dense_1/w'], ['dense_2/w', 'dense_3/w'])
+    self.assertIn('differ in their counters only (dense → dense_2)', text)
+    self.assertIn('Keras counts on after another instance', text)
+
+  def test_scopes_that_count_on(self):
+    text = self._explanation(['model/a/w', 'model/b/w'], ['model_1/a/w', 'model_1/b/w'])
+    self.assertIn('"model/" on the tf1 side, with "model_1/" on the tf2 side, which count', text)
+
+  def test_other_names(self):
+    self.assertNotIn('count', self._explanation(['a/x/w', 'a/y/w'], ['b/x/w', 'b/y/w']))
+    self.assertEqual(self._explanation(['fc/weights'], ['fc/kernel']), '')
+
+
 class ManyTest(absltest.TestCase):
   def test_ambiguous_names_are_left_out(self):
     self.assertEqual(_renames(['dense/kernel'], ['dense_1/kernel', 'dense_2/kernel']), {})

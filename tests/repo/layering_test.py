@@ -19,6 +19,7 @@ _LAYERS = (
   ('compare',),
   ('sides',),
   ('stages',),
+  ('diagnosis',),
   ('report',),
   ('selection',),
   ('ladder',),

@@ -3,7 +3,11 @@
 import tensorflow as tf
 from absl.testing import absltest
 
-from tf2verify.sides.dataflow import graph_variables_behind, variables_behind_each
+from tf2verify.sides.dataflow import (
+  graph_variables_behind,
+  op_names_behind,
+  variables_behind_each,
+)
 
 v1 = tf.compat.v1
 
@@ -37,6 +41,17 @@ class VariablesBehindEachTest(absltest.TestCase):
       [(one, 'one'), (other, 'other')],
     )
     self.assertEqual(found, [('one',), ('one', 'other'), ()])
+
+
+class OpNamesBehindTest(absltest.TestCase):
+  def test_ops_of_the_computation_but_not_of_initial_values(self):
+    with tf.Graph().as_default():
+      start = tf.random.normal([2], name='start')
+      noise = tf.random.normal([2], name='noise')
+      output = v1.get_variable('one', initializer=start) + noise
+      names = op_names_behind([output])
+    self.assertIn(noise.op.name, names)
+    self.assertNotIn(start.op.name, names)
 
 
 if __name__ == '__main__':

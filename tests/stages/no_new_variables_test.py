@@ -1,6 +1,7 @@
 import tensorflow as tf
 from absl.testing import absltest
 
+import tf2verify
 from tests.stages import tiny_models
 from tests.stages.first_failure import LadderTestCase
 
@@ -124,6 +125,103 @@ class FaultTest(LadderTestCase):
       'variable bias: call 2 (inference) tried to create it, (3) float32',
       "in create_and_shift: return net + tf.Variable(tf.zeros([3]), name='bias')",
     )
+
+
+class RefusedTest(LadderTestCase):
+  def test_created_while_a_function_is_traced(self):
+    class Port(tf.Module):
+      @tf.function
+      def __call__(self, inputs):
+        return inputs @ tf.Variable(tf.ones([3, 3]), name='kernel')
+
+    class Case(tiny_models.Affine):
+      def make_tf2_layer(self):
+        return Port()
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      '1 created after the first call (1 call)',
+      'variable kernel: call 1 (inference) tried to create it, (3, 3) float32 at',
+      'a tf.function makes a variable while it is traced',
+    )
+
+  def test_created_by_a_later_trace(self):
+    class Port(tiny_models.ShimLayer):
+      def __init__(self, forward):
+        super().__init__(forward)
+        self.kernel = tf.Variable(tf.ones([3, 3]), name='kernel')
+        self.shift = None
+        self.shifted = tf.function(self.shift_in_training)
+
+      def shift_in_training(self, net, training):
+        if training and self.shift is None:
+          self.shift = tf.Variable(tf.zeros([3]), name='bias')
+        return net + self.shift if training else net
+
+      def call(self, inputs, training=False):
+        return self.shifted(tf.matmul(inputs, self.kernel), training)
+
+    class Case(tiny_models.Affine):
+      def make_tf2_layer(self):
+        return Port(self.model)
+
+    self.assert_first_failure(
+      Case, STAGE, 'call 3 (training) tried to create it, (3) float32', 'in __init__ or build()'
+    )
+
+  def test_another_error_inside_a_function(self):
+    class Port(tf.Module):
+      @tf.function
+      def __call__(self, inputs):
+        return inputs @ tf.Variable(tf.ones([3, 3]), shape=[2], name='kernel')
+
+    class Case(tiny_models.Affine):
+      def make_tf2_layer(self):
+        return Port()
+
+    verdict = tf2verify.verify(Case, stages=[STAGE])
+    self.assertIs(verdict.status, tf2verify.Status.ERROR, verdict.to_text())
+
+
+class RetracingTest(LadderTestCase):
+  def _notes(self, call):
+    class Port(tiny_models.ShimLayer):
+      def __init__(self, forward):
+        super().__init__(forward)
+        self.calls = 0
+        self.scaled = tf.function(lambda net, factor: net * tf.cast(factor, tf.float32))
+
+      @tiny_models.under_shim
+      def call(self, inputs, training=False):
+        self.calls += 1
+        return call(self, self._forward(inputs, training))
+
+    class Case(tiny_models.Affine):
+      def make_tf2_layer(self):
+        return Port(self.model)
+
+    (stage,) = tf2verify.verify(Case, stages=[STAGE]).stages
+    self.assertIs(stage.status, tf2verify.Status.PASSED)
+    return stage.notes
+
+  def test_new_python_number_in_every_call(self):
+    (note,) = self._notes(lambda port, net: port.scaled(net, 1 + port.calls // 10**9 + port.calls))
+    self.assertIn('call 2 (inference), call 4 (training) traced', note)
+    self.assertIn('pass tensors', note)
+
+  def test_function_made_in_every_call(self):
+    (note,) = self._notes(lambda port, net: tf.function(tf.nn.relu)(net))
+    self.assertIn('traced relu again', note)
+
+  def test_traced_once_a_mode(self):
+    self.assertEqual(self._notes(lambda port, net: port.scaled(net, 2)), ())
+
+  def test_loops_and_branches_of_one_function(self):
+    def call(port, net):
+      return tf.cond(net[0, 0] > 0, lambda: port.scaled(net, 2), lambda: port.scaled(net, 2))
+
+    self.assertEqual(self._notes(call), ())
 
 
 class RightPortTest(LadderTestCase):

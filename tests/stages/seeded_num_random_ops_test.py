@@ -157,6 +157,25 @@ class FaultTest(LadderTestCase):
       Case, STAGE, 'random op number 0', 'in make_tf2_layer: noise = tf.random.normal([3])'
     )
 
+  def test_noise_drawn_once_with_the_numbers_of_the_first_run(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        return (inputs + tf.random.normal([3])) @ kernel()
+
+      def make_tf2_layer(self):
+        noise = tf.random.normal([3])
+        return tiny_models.ShimLayer(lambda inputs, training: (inputs + noise) @ kernel())
+
+    text = self.assert_first_failure(
+      Case,
+      STAGE,
+      'random op RandomStandardNormal (3,) [inference, num_random_ops]: presence differs',
+      'every run draws anew',
+      'drawn once, in make_tf2_layer',
+      'every call of the port uses the same random numbers',
+    )
+    self.assertNotIn('output (the output)', text)
+
 
 class KnownLimitTest(LadderTestCase):
   # Inside a `while_loop`, a session has one op that draws anew at every step, and runs the
@@ -237,6 +256,24 @@ class RightPortTest(LadderTestCase):
     self.assertIn('all values agree in training, num_random_ops although the random ops', text)
     self.assertIn('differ from number 1 (of 3 in tf1, 3 in tf2) on', text)
     self.assertNotIn('random ops in the same order', text)
+
+  def test_initial_values_drawn_while_the_layer_is_made(self):
+    class Port(tf.Module):
+      def __init__(self):
+        super().__init__()
+        self.kernel = tf.Variable(tf.random.normal([3, 3]), name='kernel')
+
+      def __call__(self, inputs):
+        return inputs @ self.kernel
+
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        return inputs @ v1.get_variable('kernel', initializer=tf.random.normal([3, 3]))
+
+      def make_tf2_layer(self):
+        return Port()
+
+    self.assert_passes(Case, STAGE)
 
   def test_left_out_with_a_reason(self):
     class Case(TwoKernels):

@@ -181,7 +181,7 @@ class NameTest(LadderTestCase):
       Case,
       STAGE,
       'variable port/dense/kernel: presence differs',
-      'tf2: several variables of this name',
+      'tf2: 2 variables of this name',
       'give the layers that make them different names',
     )
 

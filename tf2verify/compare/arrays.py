@@ -11,9 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.compare import chunks
-from tf2verify.compare.tolerance import Tolerance, ToleranceTable, dtype_name
-from tf2verify.records.difference import ArrayDifference, Aspect, Difference
+from tf2verify.compare import chunks, frontier
+from tf2verify.compare.tolerance import FLOATING_DTYPES, Tolerance, ToleranceTable, dtype_name
+from tf2verify.records.difference import (
+  ArrayDifference,
+  Aspect,
+  Deviation,
+  Difference,
+  FrontierPoint,
+)
 
 _Array = np.ndarray[Any, Any]
 
@@ -37,6 +43,10 @@ class ArrayComparison:
     identical: equal bit by bit, so that -0 is not 0.
     within_tolerance_of_zero: the arrays agree, but not bit by bit, and no |element|
       of either side exceeds atol: zeros would have passed as well.
+    frontier: of floating and complex arrays that differ, in values or not at all in
+      the allowance, see `Deviation`; None for others, and for those that are
+      identical or differ in another aspect.
+    magnitude: see `Deviation`.
   """
 
   aspect: Aspect | None
@@ -44,6 +54,8 @@ class ArrayComparison:
   elements: int
   identical: bool
   within_tolerance_of_zero: bool
+  frontier: tuple[FrontierPoint, ...] | None = None
+  magnitude: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,12 +67,14 @@ class TensorComparison:
     elements: number of element pairs compared.
     inconclusive: `ArrayComparison.within_tolerance_of_zero`.
     identical: equal bit by bit, or absent on both sides.
+    deviation: what other tolerances would say; None where none would say otherwise.
   """
 
   difference: Difference | None
   elements: int
   inconclusive: bool
   identical: bool
+  deviation: Deviation | None = None
 
 
 def compare_arrays(tf1: _Array, tf2: _Array, tolerance: Tolerance) -> ArrayComparison:
@@ -90,12 +104,18 @@ def compare_arrays(tf1: _Array, tf2: _Array, tolerance: Tolerance) -> ArrayCompa
   with np.errstate(all='ignore'):
     for start, tf1_chunk, tf2_chunk in _chunk_pairs(tf1, tf2, rule):
       tally.add(start, tf1_chunk, tf2_chunk, rule)
+  floating = dtype_name(tf1.dtype) in FLOATING_DTYPES
+  points = tally.frontier.points if floating and not tally.identical else None
   if not tally.mismatched:
     near_zero = tally.near_zero and not tally.identical
-    return ArrayComparison(None, None, tf1.size, tally.identical, near_zero)
+    return ArrayComparison(
+      None, None, tf1.size, tally.identical, near_zero, points, tally.magnitude
+    )
   aspect = Aspect.NON_FINITE if tally.non_finite else Aspect.VALUES
-  difference = _array_difference(tf1, tf2, tally, rule.tolerance)
-  return ArrayComparison(aspect, difference, tf1.size, False, False)
+  difference = _array_difference(tf1, tf2, tally, rule.tolerance, floating)
+  if tally.non_finite:
+    points = None
+  return ArrayComparison(aspect, difference, tf1.size, False, False, points, tally.magnitude)
 
 
 def compare_tensors(
@@ -123,7 +143,8 @@ def compare_tensors(
       quantity, name, Aspect.PRESENCE, tf1=describe(tf1), tf2=describe(tf2), run=run
     )
     return TensorComparison(absent, 0, inconclusive=False, identical=False)
-  found = compare_arrays(tf1, tf2, tolerances.for_dtype(tf1.dtype))
+  tolerance = tolerances.for_dtype(tf1.dtype)
+  found = compare_arrays(tf1, tf2, tolerance)
   difference = None
   if found.aspect is Aspect.SHAPE:
     difference = Difference(
@@ -135,8 +156,21 @@ def compare_tensors(
     )
   elif found.aspect is not None:
     difference = Difference(quantity, name, found.aspect, run=run, array=found.difference)
+  deviation = None
+  if found.frontier is not None:
+    deviation = Deviation(
+      quantity,
+      name,
+      run,
+      dtype_name(tf1.dtype),
+      tolerance.rtol,
+      tolerance.atol,
+      found.frontier,
+      found.magnitude,
+      found.within_tolerance_of_zero,
+    )
   return TensorComparison(
-    difference, found.elements, found.within_tolerance_of_zero, found.identical
+    difference, found.elements, found.within_tolerance_of_zero, found.identical, deviation
   )
 
 
@@ -156,6 +190,8 @@ class _Tally:
     self.relative = math.nan
     self.worst = -1
     self.absolute = math.nan
+    self.frontier = frontier.FrontierBuilder()
+    self.magnitude = 0.0
     self._excess: float | int = -math.inf
 
   def add(self, start: int, tf1: _Array, tf2: _Array, rule: chunks.ChunkRule) -> None:
@@ -168,7 +204,8 @@ class _Tally:
     if same:
       return
     self.identical = False
-    found = rule.mismatch(tf1, tf2)
+    self.magnitude = max(self.magnitude, rule.sampled_greatest(tf1))
+    found = rule.mismatch(tf1, tf2, self.frontier)
     if found is None:
       return
     self.mismatched += found.count
@@ -206,8 +243,13 @@ def _chunk_pairs(
 
 
 def _array_difference(
-  tf1: _Array, tf2: _Array, tally: _Tally, tolerance: Tolerance
+  tf1: _Array, tf2: _Array, tally: _Tally, tolerance: Tolerance, floating: bool
 ) -> ArrayDifference:
+  required_atol = required_rtol = math.inf if tally.non_finite else None
+  if floating and not tally.non_finite:
+    points = tally.frontier.points
+    required_atol = frontier.required_atol(points, tolerance.rtol)
+    required_rtol = frontier.required_rtol(points, tolerance.atol)
   index = tuple(int(axis) for axis in np.unravel_index(tally.worst, tf1.shape))
   return ArrayDifference(
     shape=tf1.shape,
@@ -221,6 +263,8 @@ def _array_difference(
     greatest_relative=tally.relative,
     rtol=tolerance.rtol,
     atol=tolerance.atol,
+    required_atol=required_atol,
+    required_rtol=required_rtol,
   )
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tf2verify.compare.frontier import FrontierBuilder
+from tf2verify.compare.frontier_filter import FrontierFilter
 from tf2verify.compare.tolerance import EXACT, FLOATING_DTYPES, Tolerance, dtype_name
 
 _Array = np.ndarray[Any, Any]
@@ -20,6 +22,10 @@ _Dtype = np.dtype[Any]
 _CHUNK_BYTES = 2**18
 
 _GREATEST = float(np.finfo(np.float64).max)
+# Elements of a chunk that are looked at to learn how large a tensor is.
+_SAMPLE = 1024
+# Well above the subnormal range of float32.
+_SMALL = 2.0**-100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,13 +71,25 @@ class ChunkRule(abc.ABC):
     """Returns whether the chunks are the same, bit by bit."""
 
   @abc.abstractmethod
-  def mismatch(self, tf1: _Array, tf2: _Array) -> ChunkMismatch | None:
-    """Returns the elements that are too far apart; None if there are none."""
+  def mismatch(self, tf1: _Array, tf2: _Array, frontier: FrontierBuilder) -> ChunkMismatch | None:
+    """Returns the elements that are too far apart; None if there are none.
+
+    Args:
+      tf1: a chunk.
+      tf2: the chunk of the other side.
+      frontier: takes the elements that decide about other tolerances, of all
+        chunks before and of this one; exact rules leave it as it is.
+    """
 
   def near_zero(self, chunk: _Array) -> bool:
     """Returns whether every |element| is at most atol."""
     del chunk
     return False
+
+  def sampled_greatest(self, chunk: _Array) -> float:
+    """Returns the greatest |element| of a sample; infinite where one is not finite."""
+    del chunk
+    return 0.0
 
 
 def rule_for(dtype: _Dtype, tolerance: Tolerance) -> ChunkRule:
@@ -94,7 +112,8 @@ class _FloatingRule(ChunkRule):
   mismatch. A modulus is as numpy rounds it, which is within its last bit.
 
   In float32 most elements are waved through by the same inequality with a reduced
-  allowance; the few others are looked at in float64.
+  allowance, and as elements that are under the frontier for sure; the few others are
+  looked at in float64.
   """
 
   def __init__(self, dtype: _Dtype, tolerance: Tolerance) -> None:
@@ -111,7 +130,7 @@ class _FloatingRule(ChunkRule):
     components = self.chunk_size * (2 if self._is_complex else 1)
     self._difference = np.empty(components, real)
     self._allowance = np.empty(components, real)
-    self._passes = np.empty(components, np.bool_)
+    self._filter = FrontierFilter(self._real, components, 1.5 if self._is_complex else 1.0)
 
   def _reduced(self) -> tuple[Any, Any]:
     """Returns rtol and atol such that what passes with them passes the exact rule.
@@ -145,33 +164,67 @@ class _FloatingRule(ChunkRule):
       float(np.max(chunk)) <= self.tolerance.atol and -float(np.min(chunk)) <= self.tolerance.atol
     )
 
-  def mismatch(self, tf1: _Array, tf2: _Array) -> ChunkMismatch | None:
-    candidates = self._candidates(tf1.view(self._real), tf2.view(self._real))
-    if candidates is None:
+  def sampled_greatest(self, chunk: _Array) -> float:
+    sample = np.abs(chunk[:: max(1, chunk.size // _SAMPLE)].astype(np.result_type(chunk, 'd')))
+    greatest = float(np.max(sample))
+    return greatest if greatest < math.inf else math.inf
+
+  def mismatch(self, tf1: _Array, tf2: _Array, frontier: FrontierBuilder) -> ChunkMismatch | None:
+    difference = np.subtract(
+      tf2.view(self._real), tf1.view(self._real), out=self._difference[: self._components(tf1)]
+    )
+    np.abs(difference, out=difference)
+    highest = np.max(difference)
+    # NaN and what overflows fail this.
+    if frontier.corner.top < highest <= self._greatest:
+      position = int(np.argmax(difference)) // (2 if self._is_complex else 1)
+      one, other = self._widened(np.array([position]), tf1, tf2)
+      frontier.add(np.abs(one), np.abs(other - one))
+    candidates = self._candidates(tf1.view(self._real), difference, float(highest), frontier)
+    if candidates is None or not candidates.size:
       return None
     if self._is_complex:
       candidates = np.unique(candidates // 2)
-    exact = np.complex128 if self._is_complex else np.float64
-    return self._exact(candidates, tf1[candidates].astype(exact), tf2[candidates].astype(exact))
+    return self._exact(candidates, tf1, tf2, frontier)
 
-  def _candidates(self, tf1: _Array, tf2: _Array) -> _Array | None:
-    """Returns the positions of all elements that may be mismatches; None for none."""
-    difference = np.subtract(tf2, tf1, out=self._difference[: tf1.size])
-    highest, lowest = np.max(difference), np.min(difference)
-    # NaN fails both.
-    if highest <= self._atol and -lowest <= self._atol:
-      return None
-    np.abs(difference, out=difference)
+  def _components(self, chunk: _Array) -> int:
+    return chunk.size * (2 if self._is_complex else 1)
+
+  def _candidates(
+    self, tf1: _Array, difference: _Array, highest: float, frontier: FrontierBuilder
+  ) -> _Array | None:
+    """Returns the positions that may be mismatches, or above the frontier; None for none."""
+    uncovered = self._filter.uncovered(tf1, difference, highest, frontier)
+    tolerance = self.tolerance
+    if highest <= self._atol:
+      return uncovered
+    # As long as all elements up to now pass, so do those that their frontier covers.
+    if tolerance.atol >= _SMALL and frontier.passes(tolerance.rtol, tolerance.atol):
+      return uncovered
+    passes = self._within_allowance(tf1, difference, highest)
+    if uncovered is not None:
+      passes[uncovered] = False
+    return None if passes.all() else np.flatnonzero(~passes)
+
+  def _within_allowance(self, tf1: _Array, difference: _Array, highest: float) -> _Array:
+    """Returns which elements pass with the reduced allowance."""
     allowance = np.abs(tf1, out=self._allowance[: tf1.size])
     np.multiply(allowance, self._rtol, out=allowance)
     np.add(allowance, self._atol, out=allowance)
-    passes = np.less_equal(difference, allowance, out=self._passes[: tf1.size])
-    if not (highest <= self._greatest and -lowest <= self._greatest):
+    passes: _Array = difference <= allowance
+    if not highest <= self._greatest:
       # An infinite difference is within an infinite allowance.
       passes &= difference <= self._greatest
-    return None if passes.all() else np.flatnonzero(~passes)
+    return passes
 
-  def _exact(self, positions: _Array, tf1: _Array, tf2: _Array) -> ChunkMismatch | None:
+  def _widened(self, positions: _Array, tf1: _Array, tf2: _Array) -> tuple[_Array, _Array]:
+    exact = np.complex128 if self._is_complex else np.float64
+    return tf1[positions].astype(exact), tf2[positions].astype(exact)
+
+  def _exact(
+    self, positions: _Array, tf1: _Array, tf2: _Array, frontier: FrontierBuilder
+  ) -> ChunkMismatch | None:
+    tf1, tf2 = self._widened(positions, tf1, tf2)
     difference = np.abs(tf2 - tf1)
     # A modulus can overflow: infinity times an rtol of 0 would be NaN.
     magnitude = np.minimum(np.abs(tf1), _GREATEST)
@@ -186,6 +239,13 @@ class _FloatingRule(ChunkRule):
       bad[doubtful] = False
       agree = _non_finite_agree(tf1[doubtful], tf2[doubtful], self.tolerance)
       astray = doubtful[~agree]
+      finite = np.ones(bad.size, np.bool_)
+      finite[doubtful] = False
+      frontier.add(magnitude[finite], difference[finite])
+      if self._is_complex:
+        _add_finite_components(tf1[doubtful], tf2[doubtful], frontier)
+    else:
+      frontier.add(magnitude, difference)
     bad_finite = np.flatnonzero(bad)
     if not astray.size and not bad_finite.size:
       return None
@@ -217,13 +277,21 @@ def _non_finite_agree(tf1: _Array, tf2: _Array, tolerance: Tolerance) -> _Array:
   return same
 
 
+def _add_finite_components(tf1: _Array, tf2: _Array, frontier: FrontierBuilder) -> None:
+  """Adds the components that are compared by themselves, see `_non_finite_agree`."""
+  for one, other in ((tf1.real, tf2.real), (tf1.imag, tf2.imag)):
+    finite = np.isfinite(one) & np.isfinite(other)
+    frontier.add(np.abs(one[finite]), np.abs(other[finite] - one[finite]))
+
+
 class _OpaqueRule(ChunkRule):
   """Equal or not: dtypes without arithmetic. The worst is the first."""
 
   def identical(self, tf1: _Array, tf2: _Array) -> bool:
     return not np.any(self._unequal(tf1, tf2))
 
-  def mismatch(self, tf1: _Array, tf2: _Array) -> ChunkMismatch | None:
+  def mismatch(self, tf1: _Array, tf2: _Array, frontier: FrontierBuilder) -> ChunkMismatch | None:
+    del frontier
     positions = np.flatnonzero(self._unequal(tf1, tf2))
     if not positions.size:
       return None
@@ -248,7 +316,8 @@ def _as_bytes(element: Any) -> Any:
 class _IntegerRule(_OpaqueRule):
   """Integers and booleans, exactly; the worst is where they are farthest apart."""
 
-  def mismatch(self, tf1: _Array, tf2: _Array) -> ChunkMismatch | None:
+  def mismatch(self, tf1: _Array, tf2: _Array, frontier: FrontierBuilder) -> ChunkMismatch | None:
+    del frontier
     positions = np.flatnonzero(self._unequal(tf1, tf2))
     if not positions.size:
       return None

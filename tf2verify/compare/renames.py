@@ -5,46 +5,15 @@ import difflib
 import re
 from collections.abc import Callable, Hashable, Sequence
 
+from tf2verify.compare.roles import counters, role, without_counters, words
 from tf2verify.records.observation import VariableRecord
 
-# What libraries call the same thing: tf-slim, tf.layers, Keras, Sonnet. A batch
-# norm's variance is `moving_variance` in all but Sonnet (`var`).
-_SYNONYMS = {
-  'weight': 'kernel',
-  'weights': 'kernel',
-  'w': 'kernel',
-  'depthwise_weights': 'depthwise_kernel',
-  'pointwise_weights': 'pointwise_kernel',
-  'bias': 'bias',
-  'biases': 'bias',
-  'b': 'bias',
-  'scale': 'gamma',
-  'gamma': 'gamma',
-  'offset': 'beta',
-  'beta': 'beta',
-  'mean': 'moving_mean',
-  'moving_mean': 'moving_mean',
-  'var': 'moving_variance',
-  'variance': 'moving_variance',
-  'moving_var': 'moving_variance',
-  'moving_variance': 'moving_variance',
-  'embedding': 'embeddings',
-  'batchnorm': 'batch_normalization',
-  'batch_norm': 'batch_normalization',
-  'bn': 'batch_normalization',
-  'fully_connected': 'dense',
-  'linear': 'dense',
-}
-
-# The roles among them: two different ones are never the same variable.
-_ROLES = frozenset(
-  {'kernel', 'depthwise_kernel', 'pointwise_kernel', 'bias', 'gamma', 'beta', 'embeddings'}
-  | {'moving_mean', 'moving_variance'}
-)
-
-_COUNTER = re.compile(r'_(\d+)$')
 _WORDS = re.compile(r'[a-z]+|\d+')
 
+_COUNTED = (
+  'which count the layers made so far: Keras counts on after another instance, and a scope after '
+  'another use of its name; pass name='
+)
 _LEAST_SIMILARITY = 0.5
 _LEAST_LEAD = 0.1
 # What takes about a tenth of a second, smallest groups of one shape and role first.
@@ -91,7 +60,8 @@ def rename_suggestions(
     tf1 = [variable for variable in tf1 if variable.name not in found]
     tf2 = [variable for variable in tf2 if variable.name not in taken]
   names = (variable.name for variable in only_tf1)
-  return RenameSuggestion(tuple((name, found[name]) for name in names if name in found))
+  renames = tuple((name, found[name]) for name in names if name in found)
+  return RenameSuggestion(renames, _counters_text(renames))
 
 
 def _kind(variable: VariableRecord) -> tuple[Hashable, ...]:
@@ -108,7 +78,7 @@ def _prefix_change(
   # Shortest first: the least that has to be changed.
   changes = [(old, new) for old in _common_prefixes(tf1) for new in _common_prefixes(tf2)]
   changes.sort(key=lambda change: len(change[0]) + len(change[1]))
-  spellings: tuple[Callable[[str], Hashable], ...] = (str, _words)
+  spellings: tuple[Callable[[str], Hashable], ...] = (str, words)
   for spelling in spellings:
     for old, new in changes:
       buckets = _buckets(tf1, tf2, _after(old, spelling), _after(new, spelling))
@@ -140,26 +110,18 @@ def _prefix_text(old: str, new: str, count: int) -> str:
     return f'{count} names: the tf2 side lacks the prefix "{old}"'
   if not old:
     return f'{count} names: the tf2 side has the prefix "{new}", which the tf1 side lacks'
-  return f'{count} names: they begin with "{old}" on the tf1 side, with "{new}" on the tf2 side'
+  text = f'{count} names: they begin with "{old}" on the tf1 side, with "{new}" on the tf2 side'
+  return f'{text}, {_COUNTED}' if without_counters(old) == without_counters(new) else text
 
 
-def _words(name: str) -> tuple[str, ...]:
-  """Returns the components of a name, in one library's words."""
-  components = []
-  for component in name.lower().split('/'):
-    counter = _COUNTER.search(component)
-    stem = component[: counter.start()] if counter else component
-    components.append(_SYNONYMS.get(stem, stem) + (counter.group() if counter else ''))
-  return tuple(components)
-
-
-def _without_counters(name: str) -> tuple[str, ...]:
-  return tuple(_COUNTER.sub('', component) for component in _words(name))
-
-
-def _counters(name: str) -> tuple[int, ...]:
-  found = (_COUNTER.search(component) for component in name.split('/'))
-  return tuple(int(counter.group(1)) if counter else 0 for counter in found)
+def _counters_text(renames: Sequence[tuple[str, str]]) -> str:
+  """Explains renames that all differ in nothing but counters; '' for others."""
+  if not renames or any(without_counters(one) != without_counters(other) for one, other in renames):
+    return ''
+  for one, other in zip(renames[0][0].split('/'), renames[0][1].split('/'), strict=True):
+    if one != other:
+      return f'the names differ in their counters only ({one} → {other}), {_COUNTED}'
+  return ''
 
 
 _Buckets = list[tuple[list[VariableRecord], list[VariableRecord]]]
@@ -186,13 +148,13 @@ def _single_pairs(buckets: _Buckets) -> dict[str, str]:
 
 
 def _same_words(tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]) -> dict[str, str]:
-  return _single_pairs(_buckets(tf1, tf2, _words))
+  return _single_pairs(_buckets(tf1, tf2, words))
 
 
 def _same_but_counters(
   tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]
 ) -> dict[str, str]:
-  return _single_pairs(_buckets(tf1, tf2, _without_counters))
+  return _single_pairs(_buckets(tf1, tf2, without_counters))
 
 
 def _counters_shifted(
@@ -200,14 +162,14 @@ def _counters_shifted(
 ) -> dict[str, str]:
   """Pairs series of equal length whose counters all differ by the same step."""
   found: dict[str, str] = {}
-  for series1, series2 in _buckets(tf1, tf2, _without_counters):
+  for series1, series2 in _buckets(tf1, tf2, without_counters):
     if len(series1) != len(series2):
       continue
-    names1 = sorted((variable.name for variable in series1), key=_counters)
-    names2 = sorted((variable.name for variable in series2), key=_counters)
+    names1 = sorted((variable.name for variable in series1), key=counters)
+    names2 = sorted((variable.name for variable in series2), key=counters)
     pairs = list(zip(names1, names2, strict=True))
     steps = {
-      tuple(b - a for a, b in zip(_counters(name1), _counters(name2), strict=True))
+      tuple(b - a for a, b in zip(counters(name1), counters(name2), strict=True))
       for name1, name2 in pairs
     }
     if len(steps) == 1:
@@ -218,7 +180,7 @@ def _counters_shifted(
 def _most_similar(tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]) -> dict[str, str]:
   """Pairs names that are each other's most similar, by a clear lead over the next."""
   found: dict[str, str] = {}
-  buckets = _buckets(tf1, tf2, _role)
+  buckets = _buckets(tf1, tf2, role)
   buckets.sort(key=lambda bucket: len(bucket[0]) * len(bucket[1]))
   budget = _MOST_PAIRS
   for group1, group2 in buckets:
@@ -234,22 +196,16 @@ def _most_similar(tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]) 
   return found
 
 
-def _role(name: str) -> str:
-  """Returns what the variable is to its layer; empty where the name does not say."""
-  last = _without_counters(name)[-1]
-  return last if last in _ROLES else ''
-
-
 def _similarities(
   tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]
 ) -> list[list[float]]:
-  words1 = [_WORDS.findall('/'.join(_words(variable.name))) for variable in tf1]
+  spelled = [_WORDS.findall('/'.join(words(variable.name))) for variable in tf1]
   table = [[0.0] * len(tf2) for _ in tf1]
   matcher = difflib.SequenceMatcher[str](autojunk=False)
   for column, variable in enumerate(tf2):
-    matcher.set_seq2(_WORDS.findall('/'.join(_words(variable.name))))
-    for row, words in enumerate(words1):
-      matcher.set_seq1(words)
+    matcher.set_seq2(_WORDS.findall('/'.join(words(variable.name))))
+    for row, own in enumerate(spelled):
+      matcher.set_seq1(own)
       table[row][column] = matcher.ratio()
   return table
 

@@ -4,6 +4,9 @@ import dataclasses
 import enum
 from typing import Any
 
+# |tf1| and |tf2 - tf1| of an element.
+FrontierPoint = tuple[float, float]
+
 
 class Aspect(enum.Enum):
   """What differs, in the order in which it is looked at."""
@@ -36,6 +39,12 @@ class ArrayDifference:
       infinite where tf1 is 0.
     rtol: relative allowance.
     atol: absolute allowance.
+    required_atol: the least atol that all elements pass with this rtol; infinite
+      where no tolerance would do, None where the dtype is compared exactly.
+    required_rtol: the least rtol that all elements pass with this atol, likewise.
+    noise: how far rounding alone moves the tensor: the greatest |moved - tf1| of
+      runs of the reference with values moved by one unit in the last place; None
+      where it was not, or could not be, measured.
   """
 
   shape: tuple[int, ...]
@@ -49,6 +58,9 @@ class ArrayDifference:
   greatest_relative: float
   rtol: float
   atol: float
+  required_atol: float | None = None
+  required_rtol: float | None = None
+  noise: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,3 +86,34 @@ class Difference:
   run: str = ''
   array: ArrayDifference | None = None
   hint: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Deviation:
+  """Two floating tensors that were compared and are not the same bit by bit.
+
+  Enough to judge the pair by another tolerance, without the tensors.
+
+  Attributes:
+    quantity: as in `Difference`.
+    subject: as in `Difference`.
+    run: as in `Difference`.
+    dtype: of both, numpy's name.
+    rtol: relative allowance that it was judged by.
+    atol: absolute allowance that it was judged by.
+    frontier: |tf1| and |tf2 - tf1| of the few elements that decide for every
+      tolerance, by rising |tf1|; empty where only signs of zero or NaN differ.
+    magnitude: a lower bound of the greatest |tf1|, from a sample of the elements;
+      infinite where one of them is not finite.
+    within_tolerance_of_zero: whether zeros would have passed as well.
+  """
+
+  quantity: str
+  subject: str
+  run: str
+  dtype: str
+  rtol: float
+  atol: float
+  frontier: tuple[FrontierPoint, ...]
+  magnitude: float
+  within_tolerance_of_zero: bool = False

@@ -120,6 +120,11 @@ class RandomDraw:
     source: the user's line.
     in_loop: whether it stands in the body of a loop, where one seed serves every
       step, and the steps draw in no fixed order.
+    op_name: in a graph; None where it was drawn eagerly.
+    feeds_outputs: tf1 only: whether an output is computed from the draw itself, not
+      only from a variable that starts with it.
+    before_calls: tf2 only: whether it was drawn while the layer was made, so that
+      all calls use the same numbers.
   """
 
   op_type: str
@@ -127,6 +132,9 @@ class RandomDraw:
   variable: str | None
   source: SourceLine | None = dataclasses.field(default=None, compare=False)
   in_loop: bool = dataclasses.field(default=False, compare=False)
+  op_name: str | None = dataclasses.field(default=None, compare=False)
+  feeds_outputs: bool = dataclasses.field(default=False, compare=False)
+  before_calls: bool = dataclasses.field(default=False, compare=False)
 
   def __str__(self) -> str:
     sizes = ', '.join('?' if size is None else str(size) for size in self.shape)

@@ -5,6 +5,7 @@ import enum
 from typing import NoReturn
 
 from tf2verify.records import verdict_json, verdict_text
+from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.difference import Difference
 
 
@@ -28,9 +29,12 @@ class Compared:
       stage compares those; `noun` says which).
     elements: number of element pairs; 0 where the stage compares no values.
     inconclusive: tensors that differ, but are within the tolerance of zero as a
-      whole: the tolerance is too wide to tell them from zeros.
+      whole (it is too wide to tell them from zeros), or are moved by rounding alone
+      as far as they are large.
     unpaired: tensors that only one side has.
     noun: what `tensors` counts.
+    rounding: tensors that differ beyond the tolerance, but by no more than rounding
+      alone moves them.
   """
 
   tensors: int = 0
@@ -38,6 +42,7 @@ class Compared:
   inconclusive: int = 0
   unpaired: int = 0
   noun: str = 'tensors'
+  rounding: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +100,7 @@ class StageVerdict(_NoTruthValue):
     notes: what a reader of a PASSED line has to know.
     figures: numbers worth showing: total regularization losses.
     error: for ERROR.
+    diagnosis: where and why the sides part, for a FAILED stage that compares values.
   """
 
   stage: str
@@ -107,6 +113,7 @@ class StageVerdict(_NoTruthValue):
   notes: tuple[str, ...] = ()
   figures: tuple[Figure, ...] = ()
   error: ErrorRecord | None = None
+  diagnosis: Diagnosis | None = None
 
   def to_text(self) -> str:
     """Returns the verdict for a terminal: one line, and the findings below it."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tf2verify.records.diagnosis_text import diagnosis_lines
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ def compared_text(compared: Compared) -> str:
     text += f', {count_text(compared.elements)} element{"" if compared.elements == 1 else "s"}'
   if compared.inconclusive:
     text += f'; {count_text(compared.inconclusive)} inconclusive'
+  if compared.rounding:
+    text += f'; {count_text(compared.rounding)} differ{"s" * (compared.rounding == 1)} by rounding'
   return text
 
 
@@ -90,6 +93,8 @@ def _finding(verdict: StageVerdict, head: str, before: Iterable[str] = ()) -> li
     lines.append(f'{head} {verdict.status.value}: {verdict.reason}')
   lines += [f'  {line}' for line in before]
   lines += [f'  {line}' for line in differences_text(verdict.differences)]
+  if verdict.diagnosis is not None:
+    lines += [f'  {line}' for line in diagnosis_lines(verdict.diagnosis)]
   lines += [f'  note: {note}' for note in verdict.notes]
   return lines
 
@@ -139,7 +144,8 @@ def _array_lines(head: str, aspect: Aspect, array: ArrayDifference) -> list[str]
     return [first, f'  first{place}: {values} (must be equal)']
   if math.isnan(array.greatest_absolute):
     return [first, f'  worst{place}: {values}']
-  allowed = f'(allowed {array.atol:.3g} + {array.rtol:.3g}·|tf1|)'
+  noise = '' if array.noise is None else f'; rounding noise here {array.noise:.1g}'
+  allowed = f'(allowed {array.atol:.3g} + {array.rtol:.3g}·|tf1|{noise})'
   return [
     first,
     f'  greatest difference {array.greatest_absolute:.3g}{place}: {values} {allowed}; greatest '

@@ -1,6 +1,6 @@
 """Which variables a tensor depends on."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -57,3 +57,32 @@ def variables_behind_each(
     tuple(sorted(captured[op.name] for op in _ops_behind(result) if op.name in captured))
     for result in traced.graph.structured_outputs
   ]
+
+
+def captured_variables_behind(tensor: Any, names: Mapping[int, str]) -> tuple[str, ...]:
+  """Returns the names of the variables that a tensor of a function graph is computed from.
+
+  Args:
+    tensor: a symbolic tensor.
+    names: of the variables, by the identity of their handles.
+  """
+  if not hasattr(tensor, 'graph'):
+    return ()
+  captured = {
+    inner.op.name: names[id(outer)]
+    for outer, inner in tensor.graph.captures
+    if id(outer) in names
+  }
+  return tuple(sorted(captured[op.name] for op in _ops_behind(tensor) if op.name in captured))
+
+
+def op_names_behind(tensors: Iterable[tf.Tensor]) -> frozenset[str]:
+  """Returns the names of the ops that any of a graph's tensors is computed from."""
+  names: set[str] = set()
+  pending = [tensor.op for tensor in tensors]
+  while pending:
+    op = pending.pop()
+    if op.name not in names:
+      names.add(op.name)
+      pending += [parent.op for parent in op.inputs]
+  return frozenset(names)

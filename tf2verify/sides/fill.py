@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -81,6 +82,18 @@ class DistinctFill:
   def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
     """Returns `distinct_values`."""
     return distinct_values(name, shape, dtype)
+
+
+class RecordedFill:
+  """Values that variables had in a run."""
+
+  def __init__(self, description: str, values: Mapping[str, np.ndarray | None]) -> None:
+    self.description = description
+    self._values = values
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the recorded value."""
+    return self._values.get(name)
 
 
 class ConstantFill:

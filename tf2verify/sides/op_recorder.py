@@ -4,14 +4,17 @@ import contextlib
 import dataclasses
 import gc
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import op_callbacks
+from tensorflow.python.framework import func_graph, op_callbacks
 from tensorflow.python.ops import control_flow_v2_func_graphs
 
 from tf2verify.records.observation import RandomDraw, SourceLine, VariableCreation
+from tf2verify.sides.scratch_graph import is_scratch_graph
+from tf2verify.sides.side import Trace
 from tf2verify.sides.source_lines import user_line
 
 # Random ops that carry their seeds as attributes or as inputs; the key and
@@ -85,6 +88,14 @@ def _is_loop_body(graph: Any) -> bool:
   return False
 
 
+def _raised_by_tf_function(error: BaseException | None) -> bool:
+  """Tells whether `tf.function` raised an error itself: what its own code may not do."""
+  trace = error.__traceback__ if error is not None else None
+  while trace is not None and trace.tb_next is not None:
+    trace = trace.tb_next
+  return trace is not None and trace.tb_frame.f_code.co_filename.endswith('polymorphic_function.py')
+
+
 @dataclasses.dataclass
 class _Creation:
   """A creation attempt; `variable` is None where TensorFlow refused it."""
@@ -98,6 +109,20 @@ class _Creation:
   layer: str | None
   variable: Any = None
   initial_value: Any = None
+  refused_by_function: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class _Draw:
+  """A random op; `creation` is of the variable whose initial value it draws."""
+
+  op_type: str
+  shape: tuple[int | None, ...]
+  creation: _Creation | None
+  source: SourceLine | None
+  in_loop: bool
+  op_name: str | None
+  call: str
 
 
 class OpRecorder:
@@ -106,12 +131,15 @@ class OpRecorder:
   Attributes:
     creations: every variable whose creation was attempted, in order.
     call: what is being called, for the records; the owner sets it.
+    traces: every `tf.function` that user code had traced, once a trace.
   """
 
   def __init__(self) -> None:
     self.creations: list[_Creation] = []
     self.call = ''
-    self._draws: list[tuple[str, tuple[int | None, ...], _Creation | None, Any, bool]] = []
+    self.traces: list[Trace] = []
+    self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
+    self._draws: list[_Draw] = []
     self._uses: dict[int, Any] = {}
     self._being_created: list[_Creation] = []
 
@@ -144,6 +172,9 @@ class OpRecorder:
     self._being_created.append(creation)
     try:
       creation.variable = next_creator(**arguments)
+    except ValueError as error:
+      creation.refused_by_function = _raised_by_tf_function(error)
+      raise
     finally:
       self._being_created.pop()
     with tf.init_scope():
@@ -161,27 +192,51 @@ class OpRecorder:
     op_name: str | None = None,
     graph: Any = None,
   ) -> None:
-    del attributes, op_name
+    del attributes
     kind = op_type if isinstance(op_type, str) else op_type.decode()
-    if is_random_op(kind) and outputs:
+    if isinstance(graph, func_graph.FuncGraph) and graph not in self._graphs:
+      self._on_trace(graph)
+    if is_random_op(kind) and outputs and not is_scratch_graph(graph):
       creation = self._being_created[-1] if self._being_created else None
       shape = static_shape(outputs[0].shape)
-      self._draws.append((kind, shape, creation, user_line(), _is_loop_body(graph)))
+      in_loop = _is_loop_body(graph)
+      name = None if op_name is None else str(op_name)
+      self._draws.append(_Draw(kind, shape, creation, user_line(), in_loop, name, self.call))
     elif kind in _VARIABLE_USES and inputs and self.call != MAKING:
       handle = _outside_of_functions(inputs[0], graph)
       self._uses.setdefault(id(handle), handle)
+
+  def _on_trace(self, graph: Any) -> None:
+    self._graphs.add(graph)
+    outer = getattr(graph, 'outer_graph', None)
+    source = user_line()
+    # A branch or a loop body belongs to the function around it.
+    if not isinstance(outer, func_graph.FuncGraph) and source is not None:
+      self.traces.append(Trace(str(graph.name), self.call, source))
+
+  def refused_by_function(self, error: BaseException | None) -> tuple[VariableCreation, ...]:
+    """Returns what a `tf.function` did not let the current call create; `error` ended the call."""
+    late = _raised_by_tf_function(error)  # it looks after the trace as well
+    refused = [c for c in self.creations if c.refused_by_function or (late and c.call == self.call)]
+    return tuple(
+      dataclasses.replace(_creation_record(creation), refused=True) for creation in refused
+    )
 
   def random_draws(self) -> tuple[RandomDraw, ...]:
     """Returns the random ops in the order in which they were made."""
     return tuple(
       RandomDraw(
-        kind,
-        shape,
-        variable_name(creation.variable) if creation and creation.variable is not None else None,
-        source,
-        in_loop,
+        draw.op_type,
+        draw.shape,
+        None
+        if draw.creation is None or draw.creation.variable is None
+        else variable_name(draw.creation.variable),
+        draw.source,
+        draw.in_loop,
+        draw.op_name,
+        before_calls=draw.call == MAKING and draw.creation is None,
       )
-      for kind, shape, creation, source, in_loop in self._draws
+      for draw in self._draws
     )
 
   def creation_records(self, first: int = 0) -> tuple[VariableCreation, ...]:

@@ -12,6 +12,8 @@ import tensorflow as tf
 from tensorflow.python.ops import stateful_random_ops
 from tf_keras.src import backend
 
+from tf2verify.sides.scratch_graph import is_scratch_graph
+
 SEED = 42
 CONSTANT = 'constant'
 NUM_RANDOM_OPS = 'num_random_ops'
@@ -40,6 +42,22 @@ class RandomTool(_Tool):  # type: ignore[misc]
     self.moved = True
     # In `constant` mode all random ops keep the one seed that they have.
     self._operation_seed = 0 if self._mode == CONSTANT else value
+
+  @contextlib.contextmanager
+  def scope(self) -> Iterator[None]:
+    """Seeds every random op until exit, but for those that are never run."""
+    with super().scope():
+      seed_of_next_op = self.seed_implementation.get_seed
+
+      def get_seed(op_seed: int | None) -> tuple[int, int]:
+        eager = tf.executing_eagerly()
+        if not eager and is_scratch_graph(tf.compat.v1.get_default_graph()):
+          return self._seed, 0
+        seeds: tuple[int, int] = seed_of_next_op(op_seed)
+        return seeds
+
+      with mock.patch.object(self.seed_implementation, 'get_seed', get_seed):
+        yield
 
 
 class _KerasSeeds(random.Random):

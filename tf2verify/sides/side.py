@@ -8,12 +8,15 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.compare.moving import Mover
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.observation import (
   Observation,
+  SourceLine,
   VariableCreation,
   VariableRecord,
 )
+from tf2verify.sides import nests
 from tf2verify.sides.fill import Fill
 
 TF1 = 'tf1'
@@ -54,18 +57,37 @@ class Inventory:
 
 
 @dataclasses.dataclass(frozen=True)
+class Trace:
+  """A `tf.function` traced during a call.
+
+  Attributes:
+    function: its name.
+    call: which call it was: `call 2 (inference)`.
+    source: the user's line that was running.
+  """
+
+  function: str
+  call: str
+  source: SourceLine | None
+
+
+@dataclasses.dataclass(frozen=True)
 class CreationReport:
   """What repeated calls of the port created.
 
   Attributes:
     calls: what was called, in order: `call 1 (inference)`.
     first_call: the variables that the first call created.
-    later: the variables that later calls created.
+    later: the variables that later calls created, or that the call tried to create
+      which TensorFlow refused and which ended the report.
+    retraced: functions traced in a call that repeats an earlier one, which had
+      traced them already.
   """
 
   calls: tuple[str, ...]
   first_call: tuple[VariableCreation, ...]
   later: tuple[VariableCreation, ...]
+  retraced: tuple[Trace, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,6 +101,10 @@ class FilledRun:
     tf1_names: from the side's own variable names to tf1 names, the key of the fill.
     gradients: whether the gradients of the loss are wanted, instead of the
       regularization losses.
+    mover: moves inputs and values to measure rounding noise (tf1 only); None leaves
+      them.
+    gradients_of: the variables, by name, whose gradients are wanted; None for all
+      (tf1 only).
   """
 
   inputs: Any
@@ -86,11 +112,17 @@ class FilledRun:
   fill: Fill
   tf1_names: dict[str, str]
   gradients: bool = False
+  mover: Mover | None = None
+  gradients_of: frozenset[str] | None = None
 
   @property
   def description(self) -> str:
     """For reports."""
     return f'{training_name(self.training)}, {self.fill.description}'
+
+  def wants_gradient_of(self, variable: str) -> bool:
+    """Tells whether the gradient for a variable of this name is wanted."""
+    return self.gradients_of is None or variable in self.gradients_of
 
   def value_for(self, variable: VariableRecord) -> np.ndarray | None:
     """Returns the value to assign to a variable of this side; None to keep its initial one.
@@ -134,6 +166,11 @@ class Side(abc.ABC):
   @abc.abstractmethod
   def close(self) -> None:
     """Lets go of graphs and layers."""
+
+
+def moved_inputs(inputs: Any, mover: Mover | None) -> Any:
+  """Returns the nest with every input moved; the nest itself without a mover."""
+  return inputs if mover is None else nests.map_leaves(mover.input, inputs)
 
 
 def training_name(training: bool) -> str:

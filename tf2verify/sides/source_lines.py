@@ -47,6 +47,11 @@ def is_user_file(path: str) -> bool:
   return installed or not path.startswith(sysconfig.get_path('stdlib') + os.sep)
 
 
+def is_own_file(path: str) -> bool:
+  """Tells whether a file is tf2verify's, and not called in the midst of the user's code."""
+  return path.startswith(_OWN_FOLDER) and not path.endswith(_RECORDERS)
+
+
 def user_line() -> SourceLine | None:
   """Returns the innermost line of the stack that belongs to the user's hooks; None without one."""
   frame: types.FrameType | None = sys._getframe(1)
@@ -56,7 +61,7 @@ def user_line() -> SourceLine | None:
       return source_line(path, frame.f_lineno, frame.f_code.co_name)
     if _AUTOGRAPH in path:
       return _line_before_autograph()
-    if path.startswith(_OWN_FOLDER) and not path.endswith(_RECORDERS):
+    if is_own_file(path):
       return None  # further out there is whoever runs tf2verify
     frame = frame.f_back
   return None

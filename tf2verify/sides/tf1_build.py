@@ -260,10 +260,21 @@ def _build(
         for update in graph.get_collection(_KEYS.UPDATE_OPS)
       ),
       table_initializers=tuple(op.name for op in tables),
-      random_draws=recorder.random_draws(),
+      random_draws=_draws_with_use(recorder.random_draws(), flat),
       seed_obstacle=scope.depends_on_more_than_op_seeds,
       operation_seeds=scope.tool.operation_seed,
     )
+
+
+def _draws_with_use(draws: tuple[RandomDraw, ...], flat: nests.FlatNest) -> tuple[RandomDraw, ...]:
+  """Fills in which draws the outputs are computed from."""
+  if all(draw.variable is not None for draw in draws):
+    return draws
+  behind = dataflow.op_names_behind(leaf for _, leaf in flat.leaves if isinstance(leaf, tf.Tensor))
+  return tuple(
+    dataclasses.replace(draw, feeds_outputs=draw.op_name in behind and not draw.in_loop)
+    for draw in draws
+  )
 
 
 def _checked_outputs(outputs: Any, graph: tf.Graph) -> nests.FlatNest:

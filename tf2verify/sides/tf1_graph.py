@@ -1,12 +1,14 @@
 """The tf1 side: the reference's graph, run in fresh sessions."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.compare.moving import Mover
 from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import (
   Observation,
@@ -14,13 +16,30 @@ from tf2verify.records.observation import (
   TensorRecord,
   VariableRecord,
 )
+from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides import functional, nests, randomness, seed_rewriting, side, tf1_build
+from tf2verify.sides.graph_reading import GraphReader, Target, target_name, user_source
+from tf2verify.sides.graph_run import GraphRun, open_session
 from tf2verify.sides.tf1_build import BuiltGraph, GraphGradient, GraphVariable
 from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
 # Variables are fed in portions of about this size, to bound memory.
 _PORTION_BYTES = 64 * 2**20
+
+
+class SeededRun(Protocol):
+  """A run from seeded initial values."""
+
+  def __call__(self, mover: Mover | None = None) -> Observation:
+    """Runs it in a fresh session; with a mover, from moved initial values and inputs."""
+
+
+class FilledRuns(Protocol):
+  """Runs with given variable values."""
+
+  def __call__(self, others: Sequence[side.FilledRun] | None = None) -> tuple[Observation, ...]:
+    """Runs what was prepared; or, in fresh sessions, others of the same training mode."""
 
 
 class Tf1Graph(side.Side):
@@ -31,6 +50,9 @@ class Tf1Graph(side.Side):
     self._inputs = inputs
     self._progress = progress
     self._graphs: dict[tuple[str, bool], BuiltGraph] = {}
+    self._gradients: weakref.WeakKeyDictionary[tf.Graph, tuple[GraphGradient, ...]] = (
+      weakref.WeakKeyDictionary()
+    )
 
   def built(self, training: bool, mode: str = randomness.NUM_RANDOM_OPS) -> BuiltGraph:
     """Returns the graph of a training mode, built for a randomness mode."""
@@ -63,12 +85,16 @@ class Tf1Graph(side.Side):
     return built, self._add_gradients(built)
 
   def _add_gradients(self, built: BuiltGraph) -> tuple[GraphGradient, ...]:
+    known = self._gradients.get(built.graph)
+    if known is not None:
+      return known
     gradients = tf1_build.add_gradients(built, self._declaration)
     if gradients is None:
       raise NotApplicable(
         'no output is floating, so the default loss has nothing to sum; override `loss` if there '
         'is something to differentiate'
       )
+    self._gradients[built.graph] = gradients
     return gradients
 
   def inventory(self) -> side.Inventory:
@@ -88,21 +114,23 @@ class Tf1Graph(side.Side):
     """Runs the graph in a fresh session from its own initial values."""
     return self.prepare_seeded(mode, training)()
 
-  def prepare_seeded(self, mode: str, training: bool) -> Callable[[], Observation]:
+  def prepare_seeded(self, mode: str, training: bool) -> SeededRun:
     """Builds what a seeded run needs and returns the run itself.
 
     Building turns process globals, so it happens here and now; the run turns
-    none and may go on in a thread of its own.
+    none and may go on in a thread of its own, and be repeated.
     """
     built = self.built_for(mode, training)
     run = f'{side.training_name(training)}, {mode}'
 
-    def observe() -> Observation:
-      self._progress(f'running the TF1 graph, {run}')
-      with _session(built.graph) as session:
+    def observe(mover: Mover | None = None) -> Observation:
+      self._progress(f'running the TF1 graph, {run}{_moved_text(mover)}')
+      with open_session(built.graph) as session:
         _run(session, [*_initializers(built), *built.table_initializers])
         initial = _read_variables(session, built.variables)
-        fetched = _fetch(session, built, self._inputs, ())
+        if mover is not None:
+          _move(session, built.variables, mover)
+        fetched = _fetch(session, built, side.moved_inputs(self._inputs, mover), ())
         return Observation(
           side=side.TF1,
           run=run,
@@ -118,25 +146,22 @@ class Tf1Graph(side.Side):
     """Runs the graph from given values, in a fresh session."""
     return self.prepare_filled(runs)()
 
-  def prepare_filled(self, runs: Sequence[side.FilledRun]) -> Callable[[], tuple[Observation, ...]]:
+  def prepare_filled(self, runs: Sequence[side.FilledRun]) -> FilledRuns:
     """Builds what filled runs need and returns the runs themselves, as `prepare_seeded` does."""
-    gradients: tuple[GraphGradient, ...] = ()
-    training = runs[0].training
-    if runs[0].gradients:
-      built, gradients = self._with_gradients(training)
-    else:
-      built = self.built(training)
-      if built.draws_in_computation:
-        built = self.built_for(randomness.CONSTANT, training)
+    prepared = runs
+    built, gradients = self._graph_for(runs[0])
 
     def observe_all(runs: Sequence[side.FilledRun]) -> list[Observation]:
       observations = []
-      with _session(built.graph) as session:
+      with open_session(built.graph) as session:
         _run(session, built.table_initializers)
         for run in runs:
-          self._progress(f'running the TF1 graph, {run.description}')
+          self._progress(f'running the TF1 graph, {run.description}{_moved_text(run.mover)}')
           _assign(session, built.variables, run)
-          fetched = _fetch(session, built, run.inputs, gradients)
+          if run.mover is not None:
+            _move(session, built.variables, run.mover)
+          wanted = [g for g in gradients if run.wants_gradient_of(g.variable)]
+          fetched = _fetch(session, built, side.moved_inputs(run.inputs, run.mover), wanted)
           observations.append(
             Observation(
               side=side.TF1,
@@ -147,13 +172,52 @@ class Tf1Graph(side.Side):
           )
       return observations
 
-    def observe() -> tuple[Observation, ...]:
+    def observe(others: Sequence[side.FilledRun] | None = None) -> tuple[Observation, ...]:
+      runs = prepared if others is None else others
       if built.draws_in_computation:
         # A second run in one session would draw other numbers than the first.
         return tuple(observation for run in runs for observation in observe_all([run]))
       return tuple(observe_all(runs))
 
     return observe
+
+  def _graph_for(self, run: side.FilledRun) -> tuple[BuiltGraph, tuple[GraphGradient, ...]]:
+    if run.gradients:
+      return self._with_gradients(run.training)
+    built = self.built(run.training)
+    if built.draws_in_computation:
+      built = self.built_for(randomness.CONSTANT, run.training)
+    return built, ()
+
+  def inspectable(self, run: side.FilledRun) -> GraphRun:
+    """Returns a run of which every tensor can be asked for."""
+    built, gradients = self._graph_for(run)
+    # A rewritten graph does not know who made its operations.
+    made = {op.name: op for op in self.built(run.training).graph.get_operations()}
+    handles = {
+      built.graph.get_operation_by_name(variable.initializer).inputs[0].op.name: variable
+      for variable in built.variables
+    }
+    reader = GraphReader(
+      built.graph,
+      {op_name: variable.record.name for op_name, variable in handles.items()},
+      {name.rpartition(':')[0]: path for path, name in built.placeholders},
+      {},
+      lambda op: user_source(made.get(op.name, op)),
+    )
+    op_graph = reader.read(_targets(built, gradients), built.update_ops, side.TF1)
+    read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
+    reads = {
+      op_name: read[variable.record.name]
+      for op_name, variable in handles.items()
+      if variable.record.name in read
+    }
+
+    def prepare(session: Any) -> None:
+      _run(session, built.table_initializers)
+      _assign(session, built.variables, run)
+
+    return GraphRun(op_graph, built.graph, _feeds(built, run.inputs), prepare, reads)
 
   def release(self, training: bool) -> None:
     """Lets go of a training mode's graphs; they are built again if they are asked for."""
@@ -163,20 +227,6 @@ class Tf1Graph(side.Side):
   def close(self) -> None:
     """Lets go of the graphs."""
     self._graphs.clear()
-
-
-def _session(graph: tf.Graph) -> Any:
-  """Opens a session that runs the graph as it was built.
-
-  Grappler's rewriting (convolution, batch norm and relu fused into one kernel,
-  constants folded) rounds otherwise than the same ops one by one, which is what
-  the port runs eagerly. Without it both sides run the same kernels, and a
-  difference is the port's.
-  """
-  config = v1.ConfigProto()
-  config.graph_options.rewrite_options.disable_meta_optimizer = True
-  config.graph_options.optimizer_options.opt_level = v1.OptimizerOptions.L0
-  return v1.Session(graph=graph, config=config)
 
 
 def _run(
@@ -246,13 +296,26 @@ def _assign(session: Any, variables: Sequence[GraphVariable], run: side.FilledRu
   _run(session, unfilled)
 
 
+def _move(session: Any, variables: Sequence[GraphVariable], mover: Mover) -> None:
+  """Moves the value that every floating variable has."""
+  owned = [variable for variable in variables if not variable.local]
+  for portion in _portions(owned):
+    values = _run(session, [variable.read for variable in portion])
+    for variable, value in zip(portion, map(np.asarray, values), strict=True):
+      moved = mover.variable(variable.record.name, value)
+      if moved is not value:
+        _run(session, [variable.initializer], {variable.value: moved})
+
+
+def _moved_text(mover: Mover | None) -> str:
+  return '' if mover is None else f', moved by rounding ({mover.number + 1})'
+
+
 def _fetch(
   session: Any, built: BuiltGraph, inputs: Any, gradients: Sequence[GraphGradient]
 ) -> dict[str, Any]:
   """Runs the outputs, losses, update ops and gradients together, as one training step would."""
-  leaves: dict[str, np.ndarray] = {}
-  nests.map_leaves(leaves.__setitem__, inputs)
-  feeds = {name: leaves[path] for path, name in built.placeholders}
+  feeds = _feeds(built, inputs)
   names = [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
   names += [tensor for _, tensor in built.regularization_losses]
   for gradient in gradients:
@@ -273,6 +336,25 @@ def _fetch(
     'regularization_total': functional.total(losses[::-1]),
     'gradients': tuple(_gradient_record(gradient, values) for gradient in gradients),
   }
+
+
+def _feeds(built: BuiltGraph, inputs: Any) -> dict[str, np.ndarray]:
+  leaves: dict[str, np.ndarray] = {}
+  nests.map_leaves(leaves.__setitem__, inputs)
+  return {name: leaves[path] for path, name in built.placeholders}
+
+
+def _targets(built: BuiltGraph, gradients: Sequence[GraphGradient]) -> list[Target]:
+  found = [Target(f'output {path}', (t,)) for path, t in built.outputs if isinstance(t, str)]
+  found += [
+    Target(target_name('regularization loss', variables, number), (tensor,))
+    for number, (variables, tensor) in enumerate(built.regularization_losses)
+  ]
+  for gradient in gradients:
+    if gradient.values is not None:
+      tensors = (gradient.values, *((gradient.indices,) if gradient.indices else ()))
+      found.append(Target(f'gradient {gradient.variable}', tensors))
+  return found
 
 
 def _gradient_record(gradient: GraphGradient, values: Mapping[str, Any]) -> TensorRecord:

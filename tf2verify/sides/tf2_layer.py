@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.errors import CaseDefinitionError, LayerError, NotApplicable
+from tf2verify.errors import CaseDefinitionError, LayerError, NotApplicable, UserCodeError
 from tf2verify.records.observation import (
   Observation,
   RegularizationLoss,
   TensorRecord,
   VariableRecord,
 )
-from tf2verify.sides import functional, nests, process_state, randomness, side
-from tf2verify.sides.dataflow import variables_behind_each
+from tf2verify.sides import functional, nests, process_state, randomness, side, tracing
+from tf2verify.sides.dataflow import captured_variables_behind, variables_behind_each
+from tf2verify.sides.graph_reading import target_name
+from tf2verify.sides.graph_run import GraphRun
 from tf2verify.sides.op_recorder import MAKING, OpRecorder, static_shape, variable_name
 from tf2verify.sides.user_code import user_code
 
@@ -98,7 +100,11 @@ class Tf2Layer(side.Side):
 
   def creation_report(self) -> side.CreationReport:
     """Calls one layer twice in every training mode and returns what the calls created."""
-    self._inspect()
+    try:
+      self._inspect()
+    except UserCodeError:
+      if self._report is None:
+        raise
     assert self._report is not None
     return self._report
 
@@ -115,10 +121,24 @@ class Tf2Layer(side.Side):
       for training in (modes[0], *modes, modes[-1]):
         calls.append(f'call {len(calls) + 1} ({side.training_name(training)})')
         self._progress(f'calling the TF2 layer, {calls[-1]}')
-        self._call(port, self._inputs, training, calls[-1])
+        try:
+          self._call(port, self._inputs, training, calls[-1])
+        except UserCodeError as error:
+          refused = port.recorder.refused_by_function(error.__cause__)
+          if refused:
+            first = port.recorder.creation_records()[:first_call]
+            self._report = side.CreationReport(tuple(calls), first, refused)
+          raise
         first_call = first_call if len(calls) > 1 else len(port.recorder.creations)
     records = port.recorder.creation_records()
-    self._report = side.CreationReport(tuple(calls), records[:first_call], records[first_call:])
+    self._report = side.CreationReport(
+      tuple(calls),
+      records[:first_call],
+      records[first_call:],
+      _retraced(
+        tuple(zip(calls, (modes[0], *modes, modes[-1]), strict=True)), port.recorder.traces
+      ),
+    )
     self._inspected = port
     return port
 
@@ -190,6 +210,67 @@ class Tf2Layer(side.Side):
       regularization_losses=losses,
       regularization_total=total,
     )
+
+  def inspectable(self, run: side.FilledRun) -> GraphRun:
+    """Returns a run, traced as one graph, of which every tensor can be asked for.
+
+    Raises:
+      NotTraceable: the port does not run on symbolic tensors.
+    """
+    self._progress(f'tracing the TF2 layer, {run.description}')
+    port = self._inspected or self._called_port()
+    trainable = {id(v) for v in port.layer.trainable_variables}
+
+    def compute(inputs: Any) -> dict[str, Any]:
+      outputs = tracing.with_autograph(self._declaration.call_tf2_layer)(
+        port.layer, inputs, run.training
+      )
+      found = {f'output {path}': leaf for path, leaf in _flat(outputs).leaves if leaf is not None}
+      if not run.gradients:
+        return {**found, **self._traced_losses(port, run)}
+      watched = [variable for variable in port.variables() if id(variable) in trainable]
+      gradients = tf.gradients(self._declaration.loss(outputs), watched)
+      names = [run.tf1_names.get(variable_name(v), variable_name(v)) for v in watched]
+      gradients = zip(names, gradients, strict=True)
+      return {**found, **{f'gradient {name}': g for name, g in gradients if g is not None}}
+
+    with randomness.seeded(randomness.CONSTANT):
+      traced = tracing.trace(compute, run.inputs)
+    variables = {
+      run.tf1_names.get(record.name, record.name): (variable, record)
+      for variable, record in zip(port.variables(), port.described(port.variables()), strict=True)
+      if hasattr(variable, 'handle')
+    }
+    initial = {record.name: record.value for record in port.initial_values()}
+
+    def value(name: str) -> np.ndarray:
+      _, record = variables[name]
+      given = run.value_for(record)
+      return np.asarray(initial[record.name] if given is None else given)
+
+    handles = {id(variable.handle): name for name, (variable, _) in variables.items()}
+    found = {name: variable for name, (variable, _) in variables.items()}
+    return tracing.graph_run(traced, handles, value, found)
+
+  def _called_port(self) -> _Port:
+    port = self._fresh_port()
+    with randomness.seeded(randomness.CONSTANT):
+      self._call(
+        port, self._inputs, self._declaration.training_modes[-1], 'the call before tracing'
+      )
+    return port
+
+  def _traced_losses(self, port: _Port, run: side.FilledRun) -> dict[str, Any]:
+    losses = list(self._declaration.tf2_regularization_losses(port.layer))
+    variables = [(v, variable_name(v)) for v in port.variables() if hasattr(v, 'handle')]
+    handles = {id(variable.handle): name for variable, name in variables}
+    found = {}
+    for number, loss in enumerate(losses):
+      read = captured_variables_behind(loss, handles)
+      names = tuple(sorted(run.tf1_names.get(name, name) for name in read))
+      if names or number == 0:
+        found[target_name('regularization loss', names, number)] = loss
+    return found
 
   def release(self) -> None:
     """Lets go of the inspected layer; another is made if it is asked for."""
@@ -295,6 +376,20 @@ class Tf2Layer(side.Side):
     return records, total
 
 
+def _retraced(
+  calls: Sequence[tuple[str, bool]], traces: Sequence[side.Trace]
+) -> tuple[side.Trace, ...]:
+  """Returns the traces of functions that an earlier call in the same mode had traced already."""
+  found = {}
+  for number, (call, training) in enumerate(calls):
+    earlier = {name for name, mode in calls[:number] if mode == training}
+    known = {trace.function for trace in traces if trace.call in earlier}
+    for trace in traces:
+      if trace.call == call and trace.function in known:
+        found[trace.function, call] = trace
+  return tuple(found.values())
+
+
 def _check_layer(layer: Any) -> None:
   if not isinstance(layer, tf.Module):
     raise LayerError(
@@ -325,14 +420,18 @@ def _array(value: Any) -> np.ndarray:
   return np.asarray(value)
 
 
-def _output_records(outputs: Any) -> dict[str, Any]:
+def _flat(outputs: Any) -> nests.FlatNest:
   try:
-    flat = nests.flatten(outputs)
+    return nests.flatten(outputs)
   except nests.NotATensor as error:
     raise LayerError(
       f"the layer's call returned something that is not a tensor: {error}; return tensors, or "
       'tuples, lists, named tuples and dictionaries of tensors'
     ) from error
+
+
+def _output_records(outputs: Any) -> dict[str, Any]:
+  flat = _flat(outputs)
   return {
     'structure': flat.structure,
     'outputs': tuple(

@@ -11,11 +11,18 @@ from tf2verify.compare.arrays import compare_tensors
 from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
 from tf2verify.records.verdict import Compared, Figure
+from tf2verify.sides import randomness
+from tf2verify.sides.fill import RecordedFill
+from tf2verify.sides.side import FilledRun
+from tf2verify.stages import rounding
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
 _Observed = TypeVar('_Observed')
+# Arrays kept for a diagnosis.
+_KEPT_BYTES = 256 * 2**20
 
 
 def side_by_side(
@@ -53,12 +60,19 @@ class Comparison:
     self._unpaired = 0
     self._differences: list[Difference] = []
     self._undecided = ''
+    self._suspects: list[rounding.Suspect] = []
+    self._failed: list[FailedTensor] = []
+    self._failed_run: FilledRun | None = None
+    self._rounding = 0
+    self._notes: list[str] = []
     self.figures: list[Figure] = []
 
   @property
   def compared(self) -> Compared:
     """How much was compared so far."""
-    return Compared(self._tensors, self._elements, self._inconclusive, self._unpaired)
+    return Compared(
+      self._tensors, self._elements, self._inconclusive, self._unpaired, rounding=self._rounding
+    )
 
   @property
   def differences(self) -> tuple[Difference, ...]:
@@ -81,6 +95,8 @@ class Comparison:
       return self._undecided
     if not self._tensors:
       return 'nothing was compared'
+    if self._inconclusive == self._tensors and self._notes:
+      return 'every tensor is as small as its rounding noise or the tolerance; see the notes'
     if self._inconclusive == self._tensors:
       return (
         'every tensor is within the tolerance of zero on both sides, so zeros would pass as well; '
@@ -139,6 +155,41 @@ class Comparison:
     self._inconclusive += result.inconclusive
     if result.difference is not None:
       self._differences.append(result.difference)
+      self._failed.append(FailedTensor(quantity, name.partition(' (tf2: ')[0], run, tf1, tf2))
+      if rounding.may_be_rounding(result.difference, tf1):
+        allowed = tolerance.for_dtype(tf1.dtype)
+        self._suspects.append(rounding.Suspect(result.difference, tf1, tf2, allowed))
+
+  def sort_out_rounding(self, tf1: Observation, rerun: rounding.Rerun) -> None:
+    """Takes what rounding explains out of the differences since this was last called.
+
+    Costs nothing where no values differ.
+
+    Args:
+      tf1: the reference's run that was compared.
+      rerun: repeats it.
+    """
+    suspects, self._suspects = self._suspects, []
+    if any(draw.in_loop for draw in tf1.random_draws):
+      return  # no two runs draw alike
+    found = rounding.sort_out(suspects, rerun)
+    self._notes += found.notes
+    sorted_out = {id(difference): replacement for difference, replacement in found.replacements}
+    kept = (sorted_out.get(id(known), known) for known in self._differences)
+    self._differences = [difference for difference in kept if difference is not None]
+    self._rounding += len(found.rounding)
+    self._inconclusive += len(found.degenerate)
+    telling = [d for d in found.degenerate if d.quantity in ('output', 'regularization loss')]
+    if telling:
+      self._undecided = (
+        f'{telling[0].quantity} {telling[0].subject} [{tf1.run}] is beyond the tolerance, but '
+        'rounding alone moves it as far; see the notes'
+      )
+
+  def repeatable(self, run: FilledRun) -> None:
+    """Remembers how to repeat a run of the tf1 side, if it is the first that shows a difference."""
+    if self._failed_run is None and any(d.run == run.description for d in self._differences):
+      self._failed_run = run
 
   def outputs(self, tf1: Observation, tf2: Observation, tolerance: ToleranceTable) -> None:
     """Compares structure first, then output by output."""
@@ -218,9 +269,8 @@ class Comparison:
       The two observations.
     """
     pairs = case.alignment().pairs
-    tf1, tf2 = side_by_side(
-      case.tf1.prepare_seeded(mode, training), lambda: case.tf2.observe_seeded(mode, training)
-    )
+    run_tf1 = case.tf1.prepare_seeded(mode, training)
+    tf1, tf2 = side_by_side(run_tf1, lambda: case.tf2.observe_seeded(mode, training))
     # A graph holds the variables of its training mode, a layer those of all its calls.
     present = {record.name for record in tf1.initial_values}
     pairs = tuple(pair for pair in pairs if pair[0] in present)
@@ -232,13 +282,38 @@ class Comparison:
       part.variables(
         'state after the call', pairs, tf1.state_after, tf2.state_after, tolerance, run
       )
+      part.sort_out_rounding(tf1, lambda mover, _: run_tf1(mover))
+    if mode == randomness.CONSTANT:
+      # In the other mode, what agrees in this one differs by the order of random ops alone.
+      values = RecordedFill(mode, {record.name: record.value for record in tf1.initial_values})
+      names = {name: name for name, _ in pairs}
+      self.repeatable(FilledRun(case.inputs, training, values, names))
     return tf1, tf2
 
   def findings(self, notes: Sequence[str] = ()) -> Findings:
     """Returns what the stage found."""
     return Findings(
-      self.compared, self.differences, tuple(notes), self.inconclusive, tuple(self.figures)
+      self.compared,
+      self.differences,
+      (*notes, *self._notes),
+      self.inconclusive,
+      tuple(self.figures),
+      self._failed_run,
+      self._failed_tensors(),
     )
+
+  def _failed_tensors(self) -> tuple[FailedTensor, ...]:
+    """Returns the arrays behind what is left of the differences, within a bound of memory."""
+    left = {(d.quantity, d.subject.partition(' (tf2: ')[0], d.run) for d in self._differences}
+    kept: list[FailedTensor] = []
+    size = 0
+    for failed in self._failed:
+      size += failed.tf1.nbytes + failed.tf2.nbytes
+      if size > _KEPT_BYTES:
+        break
+      if (failed.quantity, failed.name, failed.run) in left:
+        kept.append(failed)
+    return tuple(kept)
 
 
 def _size(value: object) -> float:

@@ -6,6 +6,7 @@ from tf2verify.errors import NotApplicable
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparing import Comparison
+from tf2verify.stages.rounding import repeated
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 from tf2verify.stages.zero_randomness import CaseFill
 
@@ -47,6 +48,8 @@ class Gradients(Stage):
       part.variables(
         'gradient', pairs, tf1.gradients, tf2.gradients, case.gradient_tolerance, tf1.run
       )
+      part.sort_out_rounding(tf1, repeated(run_tf1, tf1_run))
+    comparison.repeatable(tf1_run)
     unconnected = sum(record.value is None for record in tf1.gradients)
     notes = []
     if unconnected and not comparison.differences:

@@ -1,11 +1,12 @@
 """Rung 1: repeated calls of the port create no variable."""
 
 import re
+from collections.abc import Sequence
 
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableCreation
 from tf2verify.records.verdict import Compared
-from tf2verify.sides.side import CreationReport, training_name
+from tf2verify.sides.side import CreationReport, Trace, training_name
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 
@@ -34,9 +35,10 @@ class NoNewVariables(Stage):
           f'{training_name(case.declaration.training_modes[-1])} graph of tf1, as in the port',
         )
     return Findings(
-      Compared(tensors=len(report.calls) - 1, noun='calls'),
+      # A call that TensorFlow ended, be it the first, has been looked at.
+      Compared(tensors=max(1, len(report.calls) - 1), noun='calls'),
       tuple(_difference(creation, report) for creation in later),
-      notes,
+      (*notes, *_retracing(report.retraced)),
     )
 
 
@@ -48,6 +50,18 @@ def _only_in_later_modes(case: CaseUnderTest) -> frozenset[str]:
   if not later:
     return frozenset()
   return frozenset(tf2 for tf1, tf2 in case.alignment().pairs if tf1 in later)
+
+
+def _retracing(retraced: Sequence[Trace]) -> list[str]:
+  notes = []
+  for function in dict.fromkeys(trace.function for trace in retraced):
+    traces = [trace for trace in retraced if trace.function == function]
+    notes.append(
+      f'{", ".join(trace.call for trace in traces)} traced {function} again, at '
+      f'{traces[0].source}: a tf.function is traced anew for every new Python value among its '
+      'arguments, or is made anew in every call; pass tensors, and make it once'
+    )
+  return notes
 
 
 def _difference(creation: VariableCreation, report: CreationReport) -> Difference:
@@ -64,6 +78,11 @@ def _difference(creation: VariableCreation, report: CreationReport) -> Differenc
 
 
 def _cause(creation: VariableCreation, report: CreationReport) -> str:
+  if creation.refused:
+    return (
+      'a tf.function makes a variable while it is traced, which TensorFlow refuses at every trace '
+      'but the first: make it before, in __init__ or build(), and keep it on self'
+    )
   first = {earlier.name for earlier in report.first_call}
   if creation.creator == 'keras layer':
     return (

@@ -29,6 +29,8 @@ class SeededNumRandomOps(Stage):
       draws += len(tf1.random_draws)
       first = first_order_difference(tf1.random_draws, tf2.random_draws, names, tf1.run)
       differs = len(comparison.differences) > before
+      for once in draws_made_once(tf1.random_draws, tf2.random_draws, tf1.run):
+        comparison.add(once)
       if first is not None and differs:
         comparison.add(first)
       elif first is not None:
@@ -91,6 +93,47 @@ def first_order_difference(
       'in another, known order',
     )
   return None
+
+
+def draws_made_once(
+  tf1: Sequence[RandomDraw], tf2: Sequence[RandomDraw], run: str
+) -> list[Difference]:
+  """Returns the draws that the port makes once, although every run of tf1 makes them anew.
+
+  The first call uses the same numbers as tf1; that all later ones use them too, no
+  comparison of values shows. So this goes by the ops: fewer draws of a type and
+  shape in the call than tf1's outputs are computed from, and one while the layer
+  was made.
+  """
+  differences = []
+  for made in tf2:
+    if not made.before_calls:
+      continue
+    kind = made.op_type, made.shape
+    in_run = [draw for draw in tf1 if draw.feeds_outputs and (draw.op_type, draw.shape) == kind]
+    in_call = [
+      draw
+      for draw in tf2
+      if (draw.op_type, draw.shape) == kind and not draw.variable and not draw.before_calls
+    ]
+    if len(in_call) < len(in_run):
+      differences.append(
+        Difference(
+          'random op',
+          _draw_name(made),
+          Aspect.PRESENCE,
+          f'{_draw_text(in_run[len(in_call)])}; every run draws anew',
+          f'{_draw_text(made)}; drawn once, in make_tf2_layer',
+          run,
+          hint='every call of the port uses the same random numbers, which were drawn while the '
+          'layer was made: draw them in call',
+        )
+      )
+  return differences
+
+
+def _draw_name(draw: RandomDraw) -> str:
+  return f'{draw.op_type} {draw.shape}'
 
 
 def _draw_text(draw: RandomDraw | None) -> str:

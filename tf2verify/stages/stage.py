@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 from tf2verify.compare.alignment import Alignment, align
 from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.records.difference import Difference
+from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.verdict import Compared, Figure
-from tf2verify.sides.side import Declaration, Inventory
+from tf2verify.sides.side import Declaration, FilledRun, Inventory
 from tf2verify.sides.tf1_graph import Tf1Graph
 from tf2verify.sides.tf2_layer import Tf2Layer
 
@@ -55,6 +56,9 @@ class Findings:
     notes: what a reader of a PASSED line has to know.
     inconclusive: why nothing can be told; '' where something can.
     figures: numbers worth showing.
+    failed_run: the first run that shows a difference, by tf1 names; None without one,
+      or where it cannot be repeated alone.
+    failed_tensors: arrays behind some of the differences.
   """
 
   compared: Compared
@@ -62,6 +66,8 @@ class Findings:
   notes: tuple[str, ...] = ()
   inconclusive: str = ''
   figures: tuple[Figure, ...] = ()
+  failed_run: FilledRun | None = None
+  failed_tensors: tuple[FailedTensor, ...] = ()
 
 
 class Stage(abc.ABC):

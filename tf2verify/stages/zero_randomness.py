@@ -11,6 +11,7 @@ from tf2verify.sides.fill import ConstantFill, Fill
 from tf2verify.sides.side import Declaration, FilledRun
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages.comparing import Comparison, side_by_side
+from tf2verify.stages.rounding import repeated
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 
@@ -67,13 +68,16 @@ class ZeroRandomness(Stage):
     def runs_of(tf1_names: dict[str, str]) -> list[FilledRun]:
       return [FilledRun(inputs, training, fill, tf1_names) for inputs, fill in runs]
 
-    run_tf1 = case.tf1.prepare_filled(runs_of({tf1: tf1 for tf1, _ in pairs}))
+    tf1_runs = runs_of({tf1: tf1 for tf1, _ in pairs})
+    run_tf1 = case.tf1.prepare_filled(tf1_runs)
     tf2_runs = runs_of({tf2: tf1 for tf1, tf2 in pairs})
     observed = side_by_side(run_tf1, lambda: case.tf2.observe_filled(tf2_runs))
-    for tf1, tf2 in zip(*observed, strict=True):
+    for tf1, tf2, tf1_run in zip(*observed, tf1_runs, strict=True):
       with comparison.unless_drawn_in_a_loop(tf1) as part:
         part.outputs(tf1, tf2, case.tolerance)
         part.regularization(tf1, tf2, pairs, case.regularization_tolerance)
+        part.sort_out_rounding(tf1, repeated(run_tf1, tf1_run))
+      comparison.repeatable(tf1_run)
       if _is_all_nan(tf1):
         telling_nothing = telling_nothing or tf1.run
       blind = sum(int(np.isnan(value).sum()) for value in _floating_outputs(tf1))

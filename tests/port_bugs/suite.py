@@ -1,0 +1,58 @@
+"""All pairs, and what runs them once a process."""
+
+import functools
+
+import tf2verify
+from tests.port_bugs import (
+  arithmetic,
+  batch_norm,
+  convolution,
+  creation,
+  gradients,
+  initializers,
+  inventory,
+  lookups,
+  normalization,
+  randomness,
+  recurrent,
+  regularization,
+  resizing,
+  right_ports,
+  sharing,
+)
+from tests.port_bugs.port_bug import PortBug
+
+PORT_BUGS = (
+  *creation.PORT_BUGS,
+  *inventory.PORT_BUGS,
+  *sharing.PORT_BUGS,
+  *batch_norm.PORT_BUGS,
+  *normalization.PORT_BUGS,
+  *convolution.PORT_BUGS,
+  *resizing.PORT_BUGS,
+  *arithmetic.PORT_BUGS,
+  *recurrent.PORT_BUGS,
+  *lookups.PORT_BUGS,
+  *regularization.PORT_BUGS,
+  *initializers.PORT_BUGS,
+  *randomness.PORT_BUGS,
+  *gradients.PORT_BUGS,
+)
+CONTROLS = right_ports.CONTROLS
+
+
+@functools.cache
+def verdict(case: type[tf2verify.EquivalenceCase]) -> tf2verify.CaseVerdict:
+  """Returns the verdict of a case, which climbs the ladder once."""
+  return tf2verify.verify(case)
+
+
+def found(bug: PortBug) -> tf2verify.StageVerdict:
+  """Returns the verdict of the wrong port that has to name the mistake.
+
+  It is the first failure; where the ladder passes, the stage whose notes name it.
+  """
+  whole = verdict(bug.wrong)
+  if whole.first_failure is not None:
+    return whole.first_failure
+  return next(stage for stage in whole.stages if stage.stage == bug.stage)

@@ -1,0 +1,71 @@
+"""python -m tests.port_bugs.write_docs: writes docs/port_bugs.md from the suite."""
+
+import pathlib
+import re
+from collections.abc import Iterable
+
+import tf2verify
+from tests.port_bugs import suite
+from tests.port_bugs.classes import CLASSES
+from tests.port_bugs.port_bug import PortBug
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'port_bugs.md'
+
+_CAUSE = re.compile(r'^\s*(?:likely cause|note): (.*)$', re.MULTILINE)
+_HEAD = """# Porting mistakes, and what tf2verify says
+
+Mistakes that people make when they port TF1 models, each as a pair of small ports: a wrong one,
+in which the stage that is named is the first to see the mistake, and a right one, which passes the
+whole ladder. The pairs are in `tests/port_bugs/`. This page is written by
+`python -m tests.port_bugs.write_docs`; its last column quotes the reports of the wrong ports.
+{count} pairs of {classes} classes of mistakes, in the order of the ladder; below them, {controls}
+pairs that look wrong and are right.
+"""
+_COLUMNS = ('class', 'mistake', 'TF1', 'port', 'seen by', 'tf2verify says')
+
+
+def what_is_said(bug: PortBug) -> str:
+  """Returns the line of the report that names most of the words, on one line."""
+  lines = _CAUSE.findall(suite.found(bug).to_text())
+  most = max(lines, key=lambda line: sum(word in line for word in bug.words), default='')
+  return most if any(word in most for word in bug.words) else ''
+
+
+def rows() -> list[tuple[str, ...]]:
+  """Returns the rows of the table, one a pair, in the order of the stages and classes."""
+  stages = [stage.stage for stage in suite.verdict(suite.PORT_BUGS[0].right).stages]
+  identifiers = [identifier for identifier, _ in CLASSES]
+
+  def place(bug: PortBug) -> tuple[int, int]:
+    return stages.index(bug.stage), identifiers.index(bug.identifier)
+
+  return [
+    (
+      bug.identifier,
+      bug.title,
+      bug.tf1,
+      bug.mistake,
+      f'`{bug.stage}`' + (' (a note)' if bug.status is tf2verify.Status.PASSED else ''),
+      what_is_said(bug),
+    )
+    for bug in sorted(suite.PORT_BUGS, key=place)
+  ]
+
+
+def page() -> str:
+  """Returns the whole page."""
+  head = _HEAD.format(
+    count=len(suite.PORT_BUGS), classes=len(CLASSES), controls=len(suite.CONTROLS)
+  )
+  lines = [_row(_COLUMNS), _row(['---'] * len(_COLUMNS)), *map(_row, rows())]
+  controls = [f'- {control.title}' for control in suite.CONTROLS]
+  return '\n'.join([head, *lines, '', '## Not blamed', '', *controls, ''])
+
+
+def _row(cells: Iterable[str]) -> str:
+  escaped = (cell.replace('|', '\\|') for cell in cells)
+  return '| ' + ' | '.join(escaped) + ' |'
+
+
+if __name__ == '__main__':
+  PAGE.write_text(page(), encoding='utf-8')

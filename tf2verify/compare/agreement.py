@@ -1,0 +1,85 @@
+"""How far two intermediate tensors are apart, in two numbers."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+# Different forms of one computation round differently, by a few units in the last
+# place of the largest element; this many machine epsilons are still taken for that.
+ROUNDING_EPSILONS = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Agreement:
+  """Two tensors side by side.
+
+  Attributes:
+    identical: equal element by element, NaN equal to NaN.
+    absolute: greatest difference; infinite where shape, dtype or the pattern of
+      non-finite elements differ.
+    scale: greatest finite magnitude of the tf1 side.
+    epsilon: machine epsilon of the dtype; 0 where elements are compared exactly.
+  """
+
+  identical: bool
+  absolute: float
+  scale: float
+  epsilon: float
+
+  @property
+  def relative(self) -> float:
+    """`absolute` over `scale`."""
+    if self.identical:
+      return 0.0
+    return self.absolute / self.scale if self.scale else math.inf
+
+  @property
+  def is_rounding(self) -> bool:
+    """Whether no more than rounding is to be seen."""
+    return self.identical or self.relative <= ROUNDING_EPSILONS * self.epsilon
+
+
+IDENTICAL = Agreement(True, 0.0, 0.0, 0.0)
+
+
+def agreement(tf1: np.ndarray, tf2: np.ndarray) -> Agreement:
+  """Compares two arrays."""
+  floating = tf1.dtype.kind in 'fcV'
+  epsilon = _epsilon(tf1.dtype) if floating else 0.0
+  if tf1.shape != tf2.shape or tf1.dtype != tf2.dtype:
+    return Agreement(False, math.inf, _scale(tf1), epsilon)
+  if not floating:
+    if tf1.dtype.kind not in 'iu':
+      same = bool(np.array_equal(tf1, tf2))
+      return Agreement(same, 0.0 if same else 1.0, 1.0, 0.0)
+    apart = np.abs(tf1.astype(np.float64) - tf2.astype(np.float64))
+    return Agreement(not apart.any(), float(apart.max(initial=0.0)), _scale(tf1), 0.0)
+  if tf1.tobytes() == tf2.tobytes():
+    return Agreement(True, 0.0, _scale(tf1), epsilon)
+  wide = np.complex128 if tf1.dtype.kind == 'c' else np.float64
+  one, other = tf1.astype(wide), tf2.astype(wide)
+  finite = np.isfinite(one) & np.isfinite(other)
+  same = (one == other) | (np.isnan(one) & np.isnan(other))
+  if same.all():
+    return Agreement(True, 0.0, _scale(tf1), epsilon)
+  if not (finite | same).all():
+    return Agreement(False, math.inf, _scale(tf1), epsilon)
+  apart = np.abs(np.where(finite, one - other, 0.0))
+  return Agreement(False, float(apart.max(initial=0.0)), _scale(tf1), epsilon)
+
+
+def _scale(array: np.ndarray) -> float:
+  if array.dtype.kind not in 'fciuV' or not array.size:
+    return 1.0
+  magnitude = np.abs(array.astype(np.complex128 if array.dtype.kind == 'c' else np.float64))
+  finite = magnitude[np.isfinite(magnitude)]
+  return float(finite.max(initial=0.0))
+
+
+def _epsilon(dtype: np.dtype) -> float:
+  if dtype.name == 'bfloat16':
+    return 2.0**-7
+  if dtype.name.startswith('float8'):
+    return 2.0**-2
+  return float(np.finfo(dtype).eps)

@@ -1,0 +1,180 @@
+"""For which tolerances two tensors agree, kept as a few points.
+
+An element passes where |tf2 - tf1| <= atol + rtol * |tf1|. In the plane of
+x = |tf1| and y = |tf2 - tf1| a tolerance is a line that rises, or is level, and all
+points must lie on or under it. So what is left of a tensor is the upper convex hull
+of its points, the origin included, from x = 0 to the greatest y: the frontier. It
+decides for every tolerance, with rtol and atol of 0 or more, as all elements would.
+
+An element is left out as well where it is above the hull by no more than `SLACK`,
+relative: to look at each of those closely would cost more than the comparison.
+So what is said of tolerances is right to 0.1 % of itself, and errs on the safe side.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tf2verify.records.difference import FrontierPoint
+
+_Array = np.ndarray[Any, Any]
+
+SLACK = 2.0**-12
+
+_GREATEST = float(np.finfo(np.float64).max)
+# Below it a float64 has not its full precision.
+_LEAST = float(np.finfo(np.float64).tiny)
+# Slopes of nearer values are told apart in exact arithmetic.
+_SURE = 1e-14
+# Up to here sorting is cheaper than looking for what can be left out.
+_FEW = 256
+_FEW_EDGES = 9
+
+
+@dataclasses.dataclass(frozen=True)
+class Corner:
+  """A part of the region under a frontier that is quick to test.
+
+  Attributes:
+    slope: a point with y <= slope * x and y <= top is under the frontier.
+    top: the greatest y of the frontier.
+  """
+
+  slope: float
+  top: float
+
+
+class FrontierBuilder:
+  """The frontier of the elements seen so far. Its vertices are elements."""
+
+  def __init__(self) -> None:
+    self._vertices: list[FrontierPoint] = [(0.0, 0.0)]
+    self._overflow: FrontierPoint | None = None
+
+  @property
+  def points(self) -> tuple[FrontierPoint, ...]:
+    """The vertices by rising |tf1|, without the origin; empty where nothing differs."""
+    if self._overflow is not None:
+      return (self._overflow,)
+    return tuple(vertex for vertex in self._vertices if vertex[1] > 0)
+
+  @property
+  def corner(self) -> Corner:
+    """The region below the chord from the origin to the highest point."""
+    x, y = self._vertices[-1]
+    if x:
+      return Corner(min(y / x, _GREATEST), y)
+    return Corner(_GREATEST if y else 0.0, y)
+
+  def passes(self, rtol: float, atol: float) -> bool:
+    """Returns whether all elements seen so far surely pass a tolerance."""
+    return passes(self.points, rtol, atol)
+
+  def covers(self, magnitude: _Array, difference: _Array) -> _Array:
+    """Returns which points are under the frontier, or above it within the slack."""
+    x, y = np.array(self._vertices).T
+    covered: _Array = difference <= np.interp(magnitude, x, y * (1 + SLACK))
+    return covered
+
+  def add(self, magnitude: _Array, difference: _Array) -> None:
+    """Adds elements.
+
+    Args:
+      magnitude: |tf1|, float64, finite.
+      difference: |tf2 - tf1|, float64; infinite where it overflows, which no
+        tolerance passes.
+    """
+    if self._overflow is not None or not difference.size:
+      return
+    overflow = np.flatnonzero(~(difference <= _GREATEST))
+    if overflow.size:
+      self._overflow = (float(magnitude[overflow[0]]), math.inf)
+      return
+    magnitude, difference = self._uncovered(magnitude, difference)
+    while difference.size > _FEW:
+      before = difference.size
+      self._insert(magnitude, difference, self._extremes(magnitude, difference))
+      magnitude, difference = self._uncovered(magnitude, difference)
+      if difference.size > before // 2:
+        break
+    if difference.size:
+      self._insert(magnitude, difference, _record_highs(magnitude, difference))
+
+  def _uncovered(self, magnitude: _Array, difference: _Array) -> tuple[_Array, _Array]:
+    above = ~self.covers(magnitude, difference)
+    return magnitude[above], difference[above]
+
+  def _extremes(self, magnitude: _Array, difference: _Array) -> list[int]:
+    """Returns positions of elements that many others are likely to be under."""
+    steepest = np.argmax(difference / np.maximum(magnitude, _LEAST))
+    positions = [int(np.argmax(difference)), int(steepest)]
+    for left, right in itertools.pairwise(self._vertices[:_FEW_EDGES]):
+      slope = (right[1] - left[1]) / (right[0] - left[0])
+      positions.append(int(np.argmax(difference - slope * magnitude)))
+    return positions
+
+  def _insert(self, magnitude: _Array, difference: _Array, positions: Sequence[int]) -> None:
+    new = zip(magnitude.take(positions).tolist(), difference.take(positions).tolist(), strict=True)
+    self._vertices = _hull([*self._vertices, *new])
+
+
+def _record_highs(magnitude: _Array, difference: _Array) -> list[int]:
+  """Returns the positions of the elements above all elements of smaller or equal |tf1|."""
+  order = np.lexsort((-difference, magnitude))
+  highs = difference[order]
+  before = np.maximum.accumulate(np.concatenate(([-1.0], highs[:-1])))
+  positions: list[int] = order[highs > before].tolist()
+  return positions
+
+
+def _hull(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:
+  """Returns the upper convex hull up to the greatest y."""
+  hull: list[FrontierPoint] = []
+  for point in sorted(points, key=lambda point: (point[0], -point[1])):
+    if hull and point[1] <= hull[-1][1]:
+      continue
+    while len(hull) > 1 and _is_under(hull[-2], hull[-1], point):
+      hull.pop()
+    hull.append(point)
+  return hull
+
+
+def _is_under(left: FrontierPoint, middle: FrontierPoint, right: FrontierPoint) -> bool:
+  """Returns whether the middle point is on or under the chord; x and y rise strictly."""
+  first = (middle[1] - left[1]) / (middle[0] - left[0])
+  second = (right[1] - middle[1]) / (right[0] - middle[0])
+  if max(first, second) < math.inf and abs(first - second) > _SURE * max(first, second, _LEAST):
+    return first < second
+  (x0, y0), (x1, y1), (x2, y2) = (tuple(map(Fraction, point)) for point in (left, middle, right))
+  return (y1 - y0) * (x2 - x1) <= (y2 - y1) * (x1 - x0)
+
+
+def passes(points: Sequence[FrontierPoint], rtol: float, atol: float) -> bool:
+  """Returns whether a tensor with this frontier surely passes a tolerance."""
+  return all(y * (1 + 2 * SLACK) <= min(atol + rtol * x, _GREATEST) for x, y in points)
+
+
+def required_atol(points: Sequence[FrontierPoint], rtol: float) -> float:
+  """Returns the least atol that a tensor surely passes with a given rtol.
+
+  Infinite where nothing helps.
+  """
+  if passes(points, rtol, 0.0):
+    return 0.0
+  return max(y * (1 + 3 * SLACK) - min(rtol * x, _GREATEST) for x, y in points)
+
+
+def required_rtol(points: Sequence[FrontierPoint], atol: float) -> float:
+  """Returns the least rtol that a tensor surely passes with a given atol.
+
+  Infinite where an element differs by more than atol and tf1 is 0.
+  """
+  if passes(points, 0.0, atol):
+    return 0.0
+  beyond = [(x, y * (1 + 3 * SLACK) - atol) for x, y in points]
+  return max(y / x if x else math.inf for x, y in beyond if y > 0)

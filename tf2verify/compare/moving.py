@@ -1,0 +1,116 @@
+"""Arrays moved by one unit in the last place, in random directions."""
+
+import dataclasses
+import hashlib
+from typing import Any
+
+import numpy as np
+
+_Array = np.ndarray[Any, Any]
+
+# Of a format whose bits, the sign aside, count its numbers in order: the unsigned
+# integer of the same size, the bits of infinity, and how many the fraction has.
+_FORMATS = {
+  'float64': (np.uint64, 0x7FF0000000000000, 52),
+  'float32': (np.uint32, 0x7F800000, 23),
+  'float16': (np.uint16, 0x7C00, 10),
+  'bfloat16': (np.uint16, 0x7F80, 7),
+}
+_CHUNK = 2**17  # elements; stays in the processor's cache
+_COMPONENTS = {'complex64': 'float32', 'complex128': 'float64'}
+
+
+def fraction_bits(dtype: np.dtype[Any] | str) -> int | None:
+  """Returns the bits of a dtype's fraction; None for one that is not moved."""
+  name = dtype if isinstance(dtype, str) else dtype.name
+  found = _FORMATS.get(_COMPONENTS.get(name, name))
+  return None if found is None else found[2]
+
+
+@dataclasses.dataclass(frozen=True)
+class Mover:
+  """Moves what a run reads, each element up or down as a coin falls.
+
+  The coins are those of numpy's PCG64, seeded by the SHA-256 of name and number, so
+  that a run can be repeated.
+
+  Attributes:
+    number: of the run; another number is another set of coins.
+    least_fraction_bits: a dtype with fewer stays. What is computed in float64 from
+      float32 variables is not rounded to float32: a unit of those would be far more
+      than its noise.
+  """
+
+  number: int
+  least_fraction_bits: int = 0
+
+  def variable(self, name: str, value: _Array) -> _Array:
+    """Returns the values moved; the same array where its dtype stays."""
+    bits = fraction_bits(value.dtype)
+    if bits is None or bits < self.least_fraction_bits:
+      return value
+    return moved(value, f'{self.number}:{name}')
+
+  def input(self, path: str, value: _Array) -> _Array:
+    """Returns the values moved; the same array where it holds integers only.
+
+    Labels, masks, lengths and pixels are read exactly on either side, and a model
+    that asks whether a mask is 1 would do something else with 0.9999999.
+    """
+    if fraction_bits(value.dtype) is None or _holds_integers(value):
+      return value
+    return self.variable(f'input {path}', value)
+
+
+def moved(value: _Array, key: str) -> _Array:
+  """Returns every element moved by one unit in the last place, up or down.
+
+  Zeros stay, since rounding does not change them; so do infinities and NaN, and what
+  would become one of these three or change its sign.
+
+  Args:
+    value: of dtype float16, bfloat16, float32, float64, complex64 or complex128.
+    key: gives the directions.
+
+  Returns:
+    An array of the same shape and dtype.
+  """
+  name = _COMPONENTS.get(value.dtype.name, value.dtype.name)
+  unsigned, infinity, _ = _FORMATS[name]
+  native = value.astype(value.dtype.newbyteorder('='), order='C')  # a copy
+  flat = native.reshape(-1)
+  flat = flat.view(flat.real.dtype) if value.dtype.kind == 'c' else flat
+  bits = flat.view(unsigned)
+  coins = _coins(key, bits.size)
+  for start in range(0, bits.size, _CHUNK):
+    part = slice(start, start + _CHUNK)
+    _move(bits[part], coins[part], infinity)
+  return native
+
+
+def _move(bits: _Array, coins: _Array, infinity: int) -> None:
+  """Adds or subtracts one, in place, where that gives a number of the same sign."""
+  one = bits.dtype.type(1)
+  step = coins.astype(bits.dtype)
+  step += step
+  step -= one  # 1, or the greatest integer, which adds up to -1
+  before = bits & bits.dtype.type(np.iinfo(bits.dtype).max >> 1)
+  after = before + step
+  before -= one  # 0 becomes the greatest integer: one comparison for it and infinity
+  after -= one
+  step[(before >= infinity - 1) | (after >= infinity - 1)] = 0
+  bits += step
+
+
+def _coins(key: str, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+  digest = hashlib.sha256(key.encode()).digest()
+  generator = np.random.PCG64(int.from_bytes(digest[:16], 'little'))
+  words = np.asarray(generator.random_raw(-(-count // 64)), '<u8')
+  return np.unpackbits(words.view(np.uint8), count=count)
+
+
+def _holds_integers(value: _Array) -> bool:
+  if value.dtype.kind == 'c':
+    return _holds_integers(value.real) and _holds_integers(value.imag)
+  wide = value.astype(np.float64)
+  return bool(np.all(np.floor(wide) == wide))

@@ -1,0 +1,212 @@
+"""How far rounding alone moves a tensor, and whether a difference is more than that.
+
+The reference is run again with its values moved by one unit in the last place (see
+`moving`); how far a tensor then is from what it was is its noise. The method is
+Monte Carlo arithmetic (D. S. Parker 1997) with the inputs alone moved, akin to CESTAC
+(J. Vignes 1978, 1993), which moves every result. docs/noise.md has the measurements
+behind the constants.
+"""
+
+import dataclasses
+import enum
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tf2verify.compare.tolerance import Tolerance
+
+_Array = np.ndarray[Any, Any]
+
+# How often the reference is run with moved values before a difference is excused.
+RUNS = 8
+# A tensor's greatest difference is rounding up to this multiple of its noise.
+FACTOR = 4.0
+# The same element by element. One element's noise over eight runs can be small by
+# chance: by a sixteenth of the typical in one of 1e9 elements if it is normally
+# distributed, by a quarter in one of 1e4.
+ELEMENT_FACTOR = 16.0
+# A tensor whose noise is this share of its greatest element tells nothing.
+SHARE = 0.01
+# After the first runs, a difference beyond this multiple of the noise is settled. Of
+# normally distributed noise, one difference in 1e3 (first run) to 1e4 is as large.
+_SETTLED = (1000.0, 100.0, 30.0, 16.0)
+# How far, in noise, a run that moves nothing may be from the reference beyond the
+# tolerance.
+_REPEATS = 0.1
+_CHUNK = 2**17
+
+
+class Kind(enum.Enum):
+  """What a difference beyond the tolerance is."""
+
+  ROUNDING = 'rounding'
+  DEGENERATE = 'degenerate'
+  DIFFERENT = 'different'
+
+
+@dataclasses.dataclass(frozen=True)
+class NoiseVerdict:
+  """A difference beside the noise.
+
+  Attributes:
+    kind: ROUNDING: no more than the noise explains, and the noise is well below the
+      tensor's own size. DEGENERATE: no more than the noise explains, and the noise is
+      as large as the tensor, so that nothing else could be seen either. DIFFERENT:
+      everything else, also where no noise could be measured.
+    difference: greatest |tf2 - tf1| of the elements beyond the tolerance.
+    noise: greatest |moved - tf1| of all elements and runs; NaN where it could not be
+      measured.
+    size: greatest |tf1| of the finite elements.
+    index: the element that is furthest beyond its own noise, in C order, where that
+      and not `noise` makes it DIFFERENT; -1 elsewhere.
+    index_noise: the noise of that element; NaN elsewhere.
+  """
+
+  kind: Kind
+  difference: float
+  noise: float
+  size: float
+  index: int = -1
+  index_noise: float = math.nan
+
+  @property
+  def ratio(self) -> float:
+    """How many times the noise the difference is."""
+    return self.difference / self.noise if self.noise else math.inf
+
+
+class Spread:
+  """Moved runs of one tensor around the reference.
+
+  It needs memory of the tensor's own size from the first run on, but for a tensor that
+  is settled then: the many tensors of a port that is wrong.
+
+  Attributes:
+    settled: whether more runs would change nothing: the tensor is DIFFERENT.
+  """
+
+  def __init__(self, tf1: _Array, tf2: _Array, tolerance: Tolerance) -> None:
+    """Takes two tensors of one shape and dtype that differ in values.
+
+    Args:
+      tf1: the reference, of a dtype that has `fraction_bits`.
+      tf2: the port.
+      tolerance: elements within it count for nothing.
+    """
+    self._shape = tf1.shape
+    self._tf1, self._tf2 = tf1.reshape(-1), tf2.reshape(-1)
+    self._tolerance = tolerance
+    self._noise: _Array | None = None
+    self._greatest = math.nan
+    self._runs = 0
+    self.settled = False
+    self._difference = self._size = 0.0
+    for part in _parts(tf1.size):
+      tf1_part = _wide(self._tf1[part])
+      self._difference = max(self._difference, float(self._beyond(part).max()))
+      self._size = max(self._size, float(np.abs(tf1_part[np.isfinite(tf1_part)]).max(initial=0.0)))
+
+  def add(self, moved: _Array | None) -> None:
+    """Adds what a moved run gave; None, another shape or a new NaN leaves no noise to tell."""
+    if self.settled:
+      return
+    self._runs += 1
+    comparable = moved is not None and moved.shape == self._shape
+    flat = moved.reshape(-1) if moved is not None and comparable else self._tf1
+    greatest = self._greatest_spread(flat) if comparable else math.nan
+    self._greatest = greatest if self._runs == 1 else float(np.maximum(self._greatest, greatest))
+    limit = _SETTLED[min(self._runs, len(_SETTLED)) - 1]
+    self.settled = not self._difference <= limit * self._greatest  # also where that is NaN
+    if self.settled:
+      self._noise = None
+      return
+    if self._noise is None:
+      wide = self._tf1.dtype in (np.dtype(np.float64), np.dtype(np.complex128))
+      self._noise = np.zeros(flat.size, np.float64 if wide else np.float32)
+    for part in _parts(flat.size):
+      noise = self._noise[part]
+      np.maximum(noise, self._spread(flat, part), out=noise, casting='same_kind')
+
+  def repeats(self, again: _Array | None) -> bool:
+    """Tells whether a run that moved nothing gave the reference, or something close by.
+
+    Threads may add up in another order, so the last bits may differ; a random op that
+    no seed reaches would make a noise of its draws, and is caught here.
+    """
+    if again is None or again.shape != self._shape:
+      return False
+    flat = again.reshape(-1)
+    for part in _parts(flat.size):
+      spread = self._spread(flat, part)
+      allowed = self._allowed(_wide(self._tf1[part]))
+      if not np.all((spread <= _REPEATS * self._greatest) | (spread <= allowed)):
+        return False
+    return True
+
+  def judged(self) -> NoiseVerdict:
+    """Returns the verdict after the runs so far."""
+    verdict = NoiseVerdict(Kind.DIFFERENT, self._difference, self._greatest, self._size)
+    if self._noise is None or self._difference > FACTOR * self._greatest:
+      return verdict
+    index, index_noise = self._furthest(self._noise)
+    if index >= 0:
+      return dataclasses.replace(verdict, index=index, index_noise=index_noise)
+    degenerate = self._greatest >= SHARE * self._size
+    return dataclasses.replace(verdict, kind=Kind.DEGENERATE if degenerate else Kind.ROUNDING)
+
+  def _beyond(self, part: slice) -> _Array:
+    """Returns |tf2 - tf1| of the elements beyond the tolerance, and 0 for the others."""
+    # In the precision of the comparison, or one element could be beyond there only.
+    exact = np.complex128 if self._tf1.dtype.kind == 'c' else np.float64
+    tf1, tf2 = self._tf1[part].astype(exact), self._tf2[part].astype(exact)
+    with np.errstate(all='ignore'):
+      difference: _Array = np.abs(tf2 - tf1)
+    # NaN and infinities agree where the aspect is VALUES.
+    difference[~(difference > self._allowed(tf1)) | ~np.isfinite(tf1)] = 0.0
+    return difference
+
+  def _allowed(self, tf1: _Array) -> _Array:
+    with np.errstate(all='ignore'):
+      allowed: _Array = self._tolerance.atol + self._tolerance.rtol * np.abs(tf1)
+    return allowed
+
+  def _spread(self, moved: _Array, part: slice) -> _Array:
+    tf1 = _wide(self._tf1[part])
+    with np.errstate(all='ignore'):
+      spread: _Array = np.abs(_wide(moved[part]) - tf1)
+    if not math.isfinite(spread.max()):
+      spread[~np.isfinite(tf1)] = 0.0
+    return spread
+
+  def _greatest_spread(self, moved: _Array) -> float:
+    """Returns the greatest |moved - tf1|; NaN where a finite element became non-finite."""
+    greatest = 0.0
+    for part in _parts(moved.size):
+      found = float(self._spread(moved, part).max())
+      if not math.isfinite(found):
+        return math.nan
+      greatest = max(greatest, found)
+    return greatest
+
+  def _furthest(self, noise: _Array) -> tuple[int, float]:
+    """Returns the element furthest beyond its own noise, and that; -1 where none is beyond."""
+    worst, index, index_noise = 0.0, -1, math.nan
+    for part in _parts(noise.size):
+      excess = self._beyond(part) - ELEMENT_FACTOR * noise[part]
+      position = int(excess.argmax())
+      if excess[position] > worst:
+        worst, index = float(excess[position]), part.start + position
+        index_noise = float(noise[index])
+    return index, index_noise
+
+
+def _parts(size: int) -> Iterator[slice]:
+  for start in range(0, size, _CHUNK):
+    yield slice(start, start + _CHUNK)
+
+
+def _wide(values: _Array) -> _Array:
+  """Returns the values in float32 or wider: a noise need not be exact."""
+  return values.astype(np.float32) if values.dtype.itemsize < 4 else values

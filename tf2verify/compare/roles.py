@@ -1,0 +1,72 @@
+"""What a variable is to its layer, as its name tells it, in any library's words."""
+
+import re
+
+# What libraries call the same thing: tf-slim, tf.layers, Keras, Sonnet. A batch
+# norm's variance is `moving_variance` in all but Sonnet (`var`).
+_SYNONYMS = {
+  'weight': 'kernel',
+  'weights': 'kernel',
+  'w': 'kernel',
+  'depthwise_weights': 'depthwise_kernel',
+  'pointwise_weights': 'pointwise_kernel',
+  'bias': 'bias',
+  'biases': 'bias',
+  'b': 'bias',
+  'scale': 'gamma',
+  'gamma': 'gamma',
+  'offset': 'beta',
+  'beta': 'beta',
+  'mean': 'moving_mean',
+  'moving_mean': 'moving_mean',
+  'var': 'moving_variance',
+  'variance': 'moving_variance',
+  'moving_var': 'moving_variance',
+  'moving_variance': 'moving_variance',
+  'embedding': 'embeddings',
+  'batchnorm': 'batch_normalization',
+  'batch_norm': 'batch_normalization',
+  'bn': 'batch_normalization',
+  'fully_connected': 'dense',
+  'linear': 'dense',
+}
+
+# The roles among them: two different ones are never the same variable.
+_ROLES = frozenset(
+  {'kernel', 'depthwise_kernel', 'pointwise_kernel', 'bias', 'gamma', 'beta', 'embeddings'}
+  | {'moving_mean', 'moving_variance'}
+)
+
+_COUNTER = re.compile(r'_(\d+)$')
+
+
+def words(name: str) -> tuple[str, ...]:
+  """Returns the components of a name, in one library's words."""
+  components = []
+  for component in name.lower().split('/'):
+    counter = _COUNTER.search(component)
+    stem = component[: counter.start()] if counter else component
+    components.append(_SYNONYMS.get(stem, stem) + (counter.group() if counter else ''))
+  return tuple(components)
+
+
+def without_counters(name: str) -> tuple[str, ...]:
+  """Returns the words of a name without the numbers at their ends: `dense` for `dense_1`."""
+  return tuple(_COUNTER.sub('', component) for component in words(name))
+
+
+def counters(name: str) -> tuple[int, ...]:
+  """Returns the numbers at the ends of the components of a name, 0 where there is none."""
+  found = (_COUNTER.search(component) for component in name.split('/'))
+  return tuple(int(counter.group(1)) if counter else 0 for counter in found)
+
+
+def role(name: str) -> str:
+  """Returns what the variable is to its layer: `kernel`, `gamma`; '' if the name does not say."""
+  last = without_counters(name)[-1]
+  return last if last in _ROLES else ''
+
+
+def owner(name: str) -> str:
+  """Returns the scope that holds the variable: that of its layer; '' for the root."""
+  return name.rpartition('/')[0]

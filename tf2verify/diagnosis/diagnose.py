@@ -1,0 +1,192 @@
+"""From a failed stage to where the sides part and why."""
+
+import dataclasses
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.evidence import Evidence, SourceEvidence
+from tf2verify.diagnosis.first_divergence import Divergence, FoundSource, InspectableRun
+from tf2verify.diagnosis.graph_difference import GraphComparison
+from tf2verify.diagnosis.rules import RULES
+from tf2verify.records.diagnosis import (
+  Diagnosis,
+  GraphDifference,
+  GrowthPoint,
+  Source,
+  Statistics,
+)
+from tf2verify.records.difference import Difference
+from tf2verify.records.failed_tensor import FailedTensor
+from tf2verify.diagnosis.pairing import is_backward
+from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph
+
+_SHOWN_SOURCES = 12
+_GROWTH_POINTS = 48
+_TARGET_OF = {
+  'output': 'output',
+  'regularization loss': 'regularization loss',
+  'gradient': 'gradient',
+  'state after the call': 'update of',
+}
+
+
+def diagnose(
+  stage: str,
+  run: str,
+  differences: Sequence[Difference],
+  tensors: Sequence[FailedTensor],
+  sides: tuple[InspectableRun, InspectableRun] | None,
+  not_traceable: str = '',
+) -> Diagnosis:
+  """Returns where and why the sides part.
+
+  Args:
+    stage: the failed stage's name.
+    run: the run to look into, as differences name it.
+    differences: the stage's findings.
+    tensors: arrays behind some of them.
+    sides: that run of both sides; None where it cannot be inspected.
+    not_traceable: why not.
+  """
+  start = time.perf_counter()
+  evidence = Evidence(stage, tuple(differences), tuple(tensors), not_traceable=not_traceable)
+  diagnosis = Diagnosis(run)
+  if sides is not None:
+    evidence, diagnosis = _inspected(evidence, diagnosis, *sides)
+  notes = list(diagnosis.notes)
+  if not_traceable:
+    notes.append(f'the port cannot be traced as a graph, so no operation is named: {not_traceable}')
+  causes = (rule.explain(evidence) for rule in RULES)
+  return dataclasses.replace(
+    diagnosis,
+    causes=tuple(cause for cause in causes if cause is not None),
+    notes=tuple(notes),
+    seconds=time.perf_counter() - start,
+  )
+
+
+def _inspected(
+  evidence: Evidence, diagnosis: Diagnosis, tf1: InspectableRun, tf2: InspectableRun
+) -> tuple[Evidence, Diagnosis]:
+  targets = [
+    f'{_TARGET_OF[d.quantity]} {_tf1_subject(d.subject)}'
+    for d in evidence.differences
+    if d.quantity in _TARGET_OF and d.run == diagnosis.run
+  ]
+  divergence = Divergence(tf1, tf2, targets)
+  found = divergence.sources()
+  if evidence.stage == 'gradients':
+    found = _forward_first(found, tf1.op_graph)
+  shown = [divergence.refined(source) for source in found[:_SHOWN_SOURCES]]
+  comparison = GraphComparison(divergence.pairing)
+  sources = tuple(
+    SourceEvidence(
+      _record(source, tf1.op_graph, tf2.op_graph, comparison.at(source.regions)),
+      source.tf1,
+      source.tf2,
+    )
+    for source in shown
+  )
+  gradients: list[GraphDifference] = []
+  if evidence.stage == 'gradients':
+    gradients = comparison.of_gradients()
+  values = [n for n in divergence.behind if tf1.op_graph.ops[n].op_type != CONSTANT]
+  paired = sum(divergence.pairing.tf2_of[n] is not None for n in values)
+  notes = []
+  if len(found) > len(shown):
+    notes.append(f'{len(found) - len(shown)} more such operations')
+  if not found and not gradients:
+    notes.append(
+      'from the same variable values, and traced as a graph, the port yields what tf1 yields'
+    )
+  growth = divergence.growth(shown[0].regions.tf1.end) if shown else []
+  return (
+    dataclasses.replace(
+      evidence,
+      sources=sources,
+      gradient_differences=tuple(gradients),
+      tf1_op_types=frozenset(op.op_type for op in tf1.op_graph.ops),
+      tf2_op_types=frozenset(op.op_type for op in tf2.op_graph.ops),
+      agrees_as_graph=not found,
+    ),
+    dataclasses.replace(
+      diagnosis,
+      sources=tuple(source.source for source in sources),
+      gradient_differences=tuple(gradients),
+      growth=_growth_points(growth, tf1.op_graph),
+      operations=len(values),
+      paired=paired,
+      notes=tuple(notes),
+    ),
+  )
+
+
+def _tf1_subject(subject: str) -> str:
+  return subject.partition(' (tf2: ')[0]
+
+
+def _forward_first(found: list[FoundSource], graph: OpGraph) -> list[FoundSource]:
+  """Returns the sources of the forward pass alone, where there are any: gradients follow them."""
+  ends = [(source, graph.ops[source.regions.tf1.end]) for source in found]
+  forward = [source for source, op in ends if not is_backward(op) and op.op_type != TARGET]
+  return forward or found
+
+
+def _record(
+  found: FoundSource,
+  tf1: OpGraph,
+  tf2: OpGraph,
+  differences: tuple[GraphDifference, ...],
+) -> Source:
+  pair = found.regions
+  op, other = tf1.ops[pair.tf1.end], tf2.ops[pair.tf2.end]
+  # A target stands for nothing that the user wrote: the last operation before it does.
+  before, other_before = op, other
+  if op.op_type == TARGET:
+    before = tf1.ops[op.inputs[0][0]]
+    other_before = tf2.ops[other.inputs[0][0]]
+  return Source(
+    op.name,
+    other.name,
+    op.op_type,
+    other.op_type,
+    (tf1.ops[pair.tf1.inner[0]] if pair.tf1.inner else before).source,
+    (tf2.ops[pair.tf2.inner[0]] if pair.tf2.inner else other_before).source,
+    tuple(tf1.ops[n].op_type for n in (*pair.tf1.inner, pair.tf1.end)),
+    tuple(tf2.ops[n].op_type for n in (*pair.tf2.inner, pair.tf2.end)),
+    found.agreement.absolute,
+    found.agreement.relative,
+    found.alone,
+    statistics(found.tf1),
+    statistics(found.tf2),
+    differences,
+  )
+
+
+def statistics(array: np.ndarray) -> Statistics | None:
+  """Returns an array in a few numbers; None where it holds no numbers."""
+  if array.dtype.kind not in 'fiubV':
+    return None
+  wide = array.astype(np.float64)
+  finite = wide[np.isfinite(wide)]
+  empty = not finite.size
+  return Statistics(
+    array.shape,
+    array.dtype.name,
+    float('nan') if empty else float(finite.min()),
+    float('nan') if empty else float(finite.max()),
+    float('nan') if empty else float(finite.mean()),
+    float((wide == 0).mean()) if wide.size else 0.0,
+    int(wide.size - finite.size),
+  )
+
+
+def _growth_points(growth: list[tuple[int, float]], graph: OpGraph) -> tuple[GrowthPoint, ...]:
+  """Returns some of the points, the first and the last among them."""
+  if len(growth) > _GROWTH_POINTS:
+    step = (len(growth) - 1) / (_GROWTH_POINTS - 1)
+    growth = [growth[round(n * step)] for n in range(_GROWTH_POINTS)]
+  return tuple(GrowthPoint(graph.ops[position].name, relative) for position, relative in growth)
+

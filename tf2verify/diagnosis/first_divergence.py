@@ -1,0 +1,348 @@
+"""Where two sides part first.
+
+Both sides are run on the same inputs and the same variable values. Operations in
+pairs are compared by what they yield. One is a *source* where its inputs agree and its
+outputs do not; one whose inputs differ already is run alone on the tf1 side's inputs,
+which tells a fault of its own from a difference that it only passes on.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from tf2verify.compare.agreement import IDENTICAL, Agreement, agreement
+from tf2verify.diagnosis.pairing import Pairing
+from tf2verify.diagnosis.regions import RegionPair, ancestors, region_pair
+from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
+
+# Tensors are fetched in portions of about this size, to bound memory.
+_PORTION_BYTES = 96 * 2**20
+_UNKNOWN_BYTES = 2**20
+# Operations run alone in one session.
+_PARTS = 64
+
+
+class InspectableRun(Protocol):
+  """One side's run, of which every tensor can be asked for."""
+
+  op_graph: OpGraph
+
+  def fetch(self, tensors: Sequence[str]) -> list[np.ndarray]:
+    """Returns tensors by name."""
+
+  def recompute(
+    self, requests: Sequence[tuple[Sequence[str], Mapping[str, np.ndarray]]]
+  ) -> list[list[np.ndarray] | None]:
+    """Computes tensors from given ones; None for what cannot be computed so."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FoundSource:
+  """A source, with its outputs.
+
+  Attributes:
+    regions: the operation on both sides, with unpaired operations before it.
+    agreement: of its outputs, from the same inputs.
+    alone: whether it was run alone to see it.
+    tf1: the output that differs most, tf1 side.
+    tf2: the same from the tf1 side's inputs; another shape where shapes differ.
+  """
+
+  regions: RegionPair
+  agreement: Agreement
+  alone: bool
+  tf1: np.ndarray
+  tf2: np.ndarray
+
+
+class Divergence:
+  """Finds the sources of what differs between two runs.
+
+  Attributes:
+    pairing: the operations in pairs.
+    agreements: of the outputs of pairs, by tf1 tensor.
+  """
+
+  def __init__(self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str]) -> None:
+    """Pairs and compares the operations behind some targets.
+
+    Args:
+      tf1: the tf1 side's run.
+      tf2: the tf2 side's.
+      targets: names of targets that differ; unknown ones are passed over, and all
+        targets are looked at if none is known.
+    """
+    self._tf1 = tf1
+    self._tf2 = tf2
+    self.pairing = Pairing(tf1.op_graph, tf2.op_graph)
+    known = tf1.op_graph.targets()
+    ends = [known[name] for name in targets if name in known] or list(known.values())
+    self.behind = ancestors(tf1.op_graph, ends)
+    partners = [self.pairing.tf2_of[end] for end in ends]
+    self._tf2_behind = ancestors(tf2.op_graph, [end for end in partners if end is not None])
+    self.agreements: dict[TensorKey, Agreement] = {}
+    for tf1_keys, tf2_keys in self._portions():
+      self._compare(tf1_keys, tf2_keys)
+
+  def sources(self) -> list[FoundSource]:
+    """Returns the sources in order of execution: those beyond rounding, else all."""
+    found = list(self._sources())
+    real = [source for source in found if not source.agreement.is_rounding]
+    return _without_echoes(real or found)
+
+  def refined(self, source: FoundSource) -> FoundSource:
+    """Pairs operations inside a source's regions by what they yield, to narrow it down.
+
+    Two spellings of a computation have few operations in common; values show up to
+    where they go together.
+    """
+    pair = source.regions
+    if not pair.tf1.inner or not pair.tf2.inner:
+      return source
+    ones, others = self._inner_values(pair)
+    if ones is None or others is None:
+      return source
+    taken: set[int] = set()
+    for tf1, value in ones.items():
+      alike = (tf2 for tf2, other in others.items() if tf2 not in taken and _alike(value, other))
+      partner = next(alike, None)
+      if partner is not None:
+        taken.add(partner)
+        self.pairing.add(tf1, partner)
+        self.agreements[(tf1, 0)] = IDENTICAL
+    if not taken:
+      return source
+    narrowed = region_pair(self.pairing, pair.tf1.end, pair.tf2.end)
+    return dataclasses.replace(source, regions=narrowed)
+
+  def _inner_values(
+    self, pair: RegionPair
+  ) -> tuple[dict[int, np.ndarray] | None, dict[int, np.ndarray] | None]:
+    """Returns the first outputs of the unpaired operations, all from the tf1 side's inputs."""
+    tf1_ops, tf2_ops = self._tf1.op_graph.ops, self._tf2.op_graph.ops
+    inner = [n for n in pair.tf1.inner if _is_telling(tf1_ops[n])]
+    other_inner = [n for n in pair.tf2.inner if _is_telling(tf2_ops[n])]
+    keys = [one for one, _ in pair.entering if one is not None]
+    fetched = self._tf1.fetch(
+      [tf1_ops[n].tensors[0] for n in inner] + [tf1_ops[n].tensors[k] for n, k in keys]
+    )
+    values = dict(zip(keys, fetched[len(inner) :], strict=True))
+    _, given = self._request(pair, values)
+    (answer,) = self._tf2.recompute([([tf2_ops[n].tensors[0] for n in other_inner], given)])
+    if answer is None:
+      return None, None
+    return (
+      dict(zip(inner, fetched[: len(inner)], strict=True)),
+      dict(zip(other_inner, answer, strict=True)),
+    )
+
+  def growth(self, source: int) -> list[tuple[int, float]]:
+    """Returns the operations on the way from a source to what differs, and how far apart."""
+    after = {source}
+    for position, op in enumerate(self._tf1.op_graph.ops):
+      if position > source and any(producer in after for producer, _ in op.inputs):
+        after.add(position)
+    return [
+      (position, self.output_agreement(position).relative)
+      for position in sorted(after & self.behind)
+      if any((position, n) in self.agreements for n in range(8))
+    ]
+
+  def output_agreement(self, tf1: int) -> Agreement:
+    """Returns the agreement of an operation's worst output."""
+    outputs = range(max(len(self._tf1.op_graph.ops[tf1].tensors), 1))
+    known = [self.agreements[(tf1, n)] for n in outputs if (tf1, n) in self.agreements]
+    return max(known, key=lambda one: one.relative, default=IDENTICAL)
+
+  def _portions(self) -> Iterator[tuple[list[TensorKey], list[TensorKey]]]:
+    """Yields the tensors to compare, in portions that fit into memory."""
+    tf1_keys: list[TensorKey] = []
+    tf2_keys: list[TensorKey] = []
+    size = 0
+    tf1_read = _read_outputs(self._tf1.op_graph, self.behind)
+    tf2_read = _read_outputs(self._tf2.op_graph, self._tf2_behind)
+    for tf1, tf2 in self.pairing.pairs():
+      op, other = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
+      if tf1 not in self.behind:
+        continue
+      for number in _comparable_outputs(op, other):
+        # What nobody reads may hold anything: a reserve space of batch norm.
+        read = (tf1, number) in tf1_read and (tf2, number) in tf2_read
+        if op.op_type != TARGET and not read:
+          continue
+        tf1_keys.append((tf1, number))
+        tf2_keys.append((tf2, number))
+        size += _bytes(op.outputs[number])
+        if size > _PORTION_BYTES:
+          yield tf1_keys, tf2_keys
+          tf1_keys, tf2_keys, size = [], [], 0
+    if tf1_keys:
+      yield tf1_keys, tf2_keys
+
+  def _compare(self, tf1_keys: list[TensorKey], tf2_keys: list[TensorKey]) -> None:
+    ones = self._tf1.fetch([self._tf1.op_graph.ops[n].tensors[k] for n, k in tf1_keys])
+    others = self._tf2.fetch([self._tf2.op_graph.ops[n].tensors[k] for n, k in tf2_keys])
+    for key, other_key, one, other in zip(tf1_keys, tf2_keys, ones, others, strict=True):
+      if self._writes_otherwise(key[0], other_key[0]):
+        one, other = _written(self._tf1, key[0], one), _written(self._tf2, other_key[0], other)
+      self.agreements[key] = agreement(one, other)
+
+  def _writes_otherwise(self, tf1: int, tf2: int) -> bool:
+    """Tells whether one side assigns what the other one adds or subtracts."""
+    op, other = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
+    return bool(op.attribute('op') != other.attribute('op'))
+
+  def _sources(self) -> Iterator[FoundSource]:
+    suspects: list[RegionPair] = []
+    for tf1, tf2 in self.pairing.pairs():
+      if tf1 not in self.behind or self._tf1.op_graph.ops[tf1].is_leaf:
+        continue
+      if self.output_agreement(tf1).identical:
+        continue
+      suspects.append(region_pair(self.pairing, tf1, tf2))
+      if len(suspects) == _PARTS:
+        yield from self._judged(suspects)
+        suspects = []
+    yield from self._judged(suspects)
+
+  def _judged(self, suspects: list[RegionPair]) -> Iterator[FoundSource]:
+    """Yields the sources among some operations whose outputs differ."""
+    wanted: dict[TensorKey, None] = {}
+    for pair in suspects:
+      for one, _ in pair.entering:
+        if one is not None:
+          wanted[one] = None
+      for key in self._outputs(pair):
+        wanted[key] = None
+    ops = self._tf1.op_graph.ops
+    keys = list(wanted)
+    values = dict(zip(keys, self._tf1.fetch([ops[n].tensors[k] for n, k in keys]), strict=True))
+    alone = [pair for pair in suspects if not self._inputs_agree(pair)]
+    answers = dict(
+      zip(
+        [pair.tf1.end for pair in alone],
+        self._tf2.recompute([self._request(pair, values) for pair in alone]),
+        strict=True,
+      )
+    )
+    for pair in suspects:
+      keys = self._outputs(pair)
+      if pair.tf1.end not in answers:
+        others = self._tf2.fetch(self._tf2_outputs(pair))
+      else:
+        answer = answers[pair.tf1.end]
+        if answer is None:
+          continue  # not computable from these inputs: they have another shape
+        others = answer
+      ones = [values[key] for key in keys]
+      if self._writes_otherwise(pair.tf1.end, pair.tf2.end):
+        ones = [_written(self._tf1, pair.tf1.end, ones[0])]
+        others = [_written(self._tf2, pair.tf2.end, others[0])]
+      source = _source(pair, ones, others, pair.tf1.end in answers)
+      if source is not None:
+        yield source
+
+  def _outputs(self, pair: RegionPair) -> list[TensorKey]:
+    numbers = range(len(self._tf1.op_graph.ops[pair.tf1.end].tensors))
+    return [(pair.tf1.end, n) for n in numbers if (pair.tf1.end, n) in self.agreements]
+
+  def _tf2_outputs(self, pair: RegionPair) -> list[str]:
+    tensors = self._tf2.op_graph.ops[pair.tf2.end].tensors
+    return [tensors[number] for _, number in self._outputs(pair)]
+
+  def _inputs_agree(self, pair: RegionPair) -> bool:
+    for one, other in pair.entering:
+      if one is None or other is None:
+        continue
+      if one in self.agreements and not self.agreements[one].identical:
+        return False
+    return True
+
+  def _request(
+    self, pair: RegionPair, values: Mapping[TensorKey, np.ndarray]
+  ) -> tuple[list[str], dict[str, np.ndarray]]:
+    ops = self._tf2.op_graph.ops
+    given = {
+      ops[other[0]].tensors[other[1]]: values[one]
+      for one, other in pair.entering
+      if one is not None and other is not None
+    }
+    return self._tf2_outputs(pair), given
+
+
+def _without_echoes(sources: list[FoundSource]) -> list[FoundSource]:
+  """Leaves out sources whose unpaired operations another source before them has, too."""
+  kept: list[FoundSource] = []
+  tf1_seen: set[int] = set()
+  tf2_seen: set[int] = set()
+  for source in sources:
+    tf1, tf2 = set(source.regions.tf1.inner), set(source.regions.tf2.inner)
+    if not (tf1 & tf1_seen or tf2 & tf2_seen):
+      kept.append(source)
+    tf1_seen |= tf1
+    tf2_seen |= tf2
+  return kept
+
+
+def _is_telling(op: OpRecord) -> bool:
+  """Tells whether an operation's first output can be taken for a value of the model."""
+  return bool(op.tensors) and op.outputs[0][0].startswith(('float', 'bfloat', 'complex'))
+
+
+def _alike(tf1: np.ndarray, tf2: np.ndarray) -> bool:
+  """Tells whether two tensors are the same, and not only since they are constant."""
+  if tf1.shape != tf2.shape or tf1.size < 2 or bool((tf1 == tf1.flat[0]).all()):
+    return False
+  return agreement(tf1, tf2).is_rounding
+
+
+def _source(
+  pair: RegionPair, ones: list[np.ndarray], others: list[np.ndarray], alone: bool
+) -> FoundSource | None:
+  """Returns the source that an operation is; None where it yields the same."""
+  found = [agreement(one, other) for one, other in zip(ones, others, strict=True)]
+  if all(one.identical for one in found):
+    return None
+  worst = max(range(len(found)), key=lambda n: (found[n].relative, -n))
+  return FoundSource(pair, found[worst], alone, ones[worst], others[worst])
+
+
+def _read_outputs(graph: OpGraph, readers: set[int]) -> set[TensorKey]:
+  return {key for reader in readers for key in graph.ops[reader].inputs}
+
+
+def _comparable_outputs(op: OpRecord, other: OpRecord) -> Iterator[int]:
+  """Yields the outputs that mean the same on both sides and can be fetched."""
+  factors = [one.attribute('exponential_avg_factor') for one in (op, other)]
+  for number in range(min(len(op.tensors), len(other.tensors))):
+    if any(one.outputs[number][0] in ('resource', 'variant') for one in (op, other)):
+      continue
+    # Batch norm that keeps the moving averages itself yields those, not the batch's.
+    if number in (1, 2) and factors[0] != factors[1]:
+      continue
+    yield number
+
+
+def _written(run: InspectableRun, target: int, value: np.ndarray) -> np.ndarray:
+  """Returns what a variable becomes by an update."""
+  op = run.op_graph.ops[target]
+  variable = op.name.removeprefix('update of ').partition(' (')[0]
+  leaf = next((o for o in run.op_graph.ops if (o.op_type, o.name) == (VARIABLE, variable)), None)
+  kind = str(op.attribute('op'))
+  if leaf is None or not kind.startswith(('AssignSub', 'AssignAdd')):
+    return value
+  (before,) = run.fetch(leaf.tensors)
+  return np.asarray(before - value if kind.startswith('AssignSub') else before + value)
+
+
+def _bytes(output: tuple[str, tuple[int | None, ...] | None]) -> int:
+  dtype, shape = output
+  if shape is None or any(size is None for size in shape):
+    return _UNKNOWN_BYTES
+  width = 8 if '64' in dtype else 4
+  return width * math.prod(size or 1 for size in shape)
+
+

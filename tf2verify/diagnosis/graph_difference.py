@@ -1,0 +1,359 @@
+"""What differs between the graphs of two sides at one place."""
+
+import difflib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.diagnosis.pairing import Pairing, family, is_backward
+from tf2verify.diagnosis.regions import Region, RegionPair
+from tf2verify.records.diagnosis import GraphAspect, GraphDifference
+from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
+
+# They say how, not what, an operation computes, or follow from its inputs.
+_SILENT_ATTRIBUTES = frozenset(
+  (
+    'T',
+    'U',
+    'N',
+    'Tidx',
+    'Tdim',
+    'Tparams',
+    'Tindices',
+    'Taxis',
+    'Tmultiples',
+    'Tpaddings',
+    'Tshape',
+    'Tperm',
+    'Tlen',
+    'Index',
+    'dtype',
+    'DstT',
+    'SrcT',
+    'out_type',
+    'output_type',
+    'use_cudnn_on_gpu',
+    'use_locking',
+    'validate_indices',
+    'validate_shape',
+    'shared_name',
+    'container',
+    'batch_dims',
+    'explicit_paddings',
+    'grad_a',
+    'grad_b',
+    'seed',
+    'seed2',
+    'element_dtype',
+    'parallel_iterations',
+    'body',
+    'cond',
+    'output_shapes',
+    'num_original_outputs',
+    'config',
+    'config_proto',
+    'executor_type',
+    'f',
+    'is_constant',
+    'exponential_avg_factor',
+    'op',
+  )
+)
+# Passing a value on unchanged, they stop or change its gradient.
+_GRADIENT_MARKS = ('StopGradient', 'PreventGradient', 'custom gradient', 'gradient of')
+
+
+def op_text(graph: OpGraph, position: int) -> str:
+  """Returns an operation with what is special about it: `LeakyRelu(alpha=0.3)`."""
+  op = graph.ops[position]
+  shown = [
+    f'{name}={value_text(value)}'
+    for name, value in op.attributes
+    if name not in _SILENT_ATTRIBUTES and not name.startswith('_') and value not in ('', (), None)
+  ]
+  names = op.input_names or ('',) * len(op.inputs)
+  for name, (producer, _) in zip(names, op.inputs, strict=True):
+    constant = graph.ops[producer].constant
+    if constant is not None and constant.size <= 8:
+      shown.append(f'{name}={value_text(constant)}' if name else value_text(constant))
+  return f'{op.op_type}({", ".join(shown)})' if shown else op.op_type
+
+
+def value_text(value: Any) -> str:
+  """Returns a plain value for reading."""
+  if isinstance(value, np.ndarray):
+    if value.ndim == 0:
+      value = value.item()
+    else:
+      text = np.array2string(value, separator=', ', threshold=12, precision=7).replace('\n', '')
+      return ' '.join(text.split())
+  if isinstance(value, float):
+    return f'{value:.7g}'
+  if isinstance(value, bytes):
+    return value.decode('utf-8', 'replace')
+  return str(value)
+
+
+class GraphComparison:
+  """Compares the graphs of two sides region by region."""
+
+  def __init__(self, pairing: Pairing) -> None:
+    self._pairing = pairing
+    self._tf1 = pairing.tf1
+    self._tf2 = pairing.tf2
+
+  def at(self, pair: RegionPair) -> tuple[GraphDifference, ...]:
+    """Returns what differs between two regions: the operations, and how they are wired."""
+    found: list[GraphDifference] = []
+    momentum = self._momentum(pair)
+    if momentum is not None:
+      return (momentum,)
+    matched = self._matched(pair)
+    unmatched = self._unmatched(pair, matched)
+    for tf1, tf2 in matched:
+      found += self.of_operations(tf1, tf2)
+      if not unmatched:
+        found += self._wiring(tf1, tf2, dict(matched))
+    found += unmatched
+    return tuple(found)
+
+  def _momentum(self, pair: RegionPair) -> GraphDifference | None:
+    """Returns how the momentum of a moving average differs, however it is kept."""
+    op = self._tf1.ops[pair.tf1.end]
+    if op.op_type != TARGET or not op.name.startswith('update of '):
+      return None
+    tf1, tf2 = _momentum_of(self._tf1, pair.tf1), _momentum_of(self._tf2, pair.tf2)
+    if tf1 is None or tf2 is None or math.isclose(tf1, tf2, rel_tol=1e-5):
+      return None
+    return self._difference(GraphAspect.ATTRIBUTE, op.name, op, 'momentum', tf1, tf2)
+
+  def of_operations(self, tf1: int, tf2: int) -> list[GraphDifference]:
+    """Returns what differs between two operations and their constant inputs."""
+    op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
+    name, found = self._name(tf1), []
+    if op.op_type != other.op_type and family(op.op_type) != family(other.op_type):
+      found.append(
+        GraphDifference(
+          GraphAspect.TYPE,
+          name,
+          op.op_type,
+          '',
+          op.op_type,
+          other.op_type,
+          op.op_type,
+          other.op_type,
+        )
+      )
+    others = dict(other.attributes)
+    for attribute, value in op.attributes:
+      if attribute in _SILENT_ATTRIBUTES or attribute not in others:
+        continue
+      if not _same(value, others[attribute]):
+        found.append(self._difference(GraphAspect.ATTRIBUTE, name, op, attribute, value, others[attribute]))
+    if len(op.inputs) == len(other.inputs):
+      found += self._constants(name, op, other)
+    return found
+
+  def _difference(
+    self, aspect: GraphAspect, name: str, op: OpRecord, what: str, tf1: Any, tf2: Any
+  ) -> GraphDifference:
+    return GraphDifference(
+      aspect, name, op.op_type, what, value_text(tf1), value_text(tf2), _plain(tf1), _plain(tf2)
+    )
+
+  def _constants(self, name: str, op: OpRecord, other: OpRecord) -> list[GraphDifference]:
+    found = []
+    for slot, ((one, _), (two, _)) in enumerate(zip(op.inputs, other.inputs, strict=True)):
+      tf1, tf2 = self._tf1.ops[one], self._tf2.ops[two]
+      if tf1.op_type != CONSTANT or tf2.op_type != CONSTANT:
+        continue
+      if tf1.constant is None or tf2.constant is None or _same(tf1.constant, tf2.constant):
+        continue
+      what = op.input_names[slot] if op.input_names else f'input {slot}'
+      found.append(
+        self._difference(GraphAspect.CONSTANT, name, op, what, tf1.constant, tf2.constant)
+      )
+    return found
+
+  def _name(self, tf1: int) -> str:
+    return self._tf1.ops[tf1].name
+
+  def _matched(self, pair: RegionPair) -> list[tuple[int, int]]:
+    """Returns the partners at the end, and the unpaired operations that go together by type."""
+    matcher = difflib.SequenceMatcher(
+      None,
+      [family(self._tf1.ops[n].op_type) for n in pair.tf1.inner],
+      [family(self._tf2.ops[n].op_type) for n in pair.tf2.inner],
+      autojunk=False,
+    )
+    found = [
+      (pair.tf1.inner[block.a + n], pair.tf2.inner[block.b + n])
+      for block in matcher.get_matching_blocks()
+      for n in range(block.size)
+    ]
+    return [*found, (pair.tf1.end, pair.tf2.end)]
+
+  def _unmatched(
+    self, pair: RegionPair, matched: Sequence[tuple[int, int]]
+  ) -> list[GraphDifference]:
+    """Returns operations that one side lacks, or has others for."""
+    ones = [n for n in pair.tf1.inner if n not in {tf1 for tf1, _ in matched}]
+    others = [n for n in pair.tf2.inner if n not in {tf2 for _, tf2 in matched}]
+    if not ones and not others:
+      return []
+    aspect = GraphAspect.REPLACED
+    if not others:
+      aspect = GraphAspect.MISSING
+    elif not ones:
+      aspect = GraphAspect.EXTRA
+    name = self._tf1.ops[ones[0]].name if ones else self._tf2.ops[others[0]].name
+    kind = self._tf1.ops[ones[0]].op_type if ones else self._tf2.ops[others[0]].op_type
+    return [
+      GraphDifference(
+        aspect,
+        name,
+        kind,
+        '',
+        self._chain(self._tf1, ones),
+        self._chain(self._tf2, others),
+        tuple(self._tf1.ops[n].op_type for n in ones),
+        tuple(self._tf2.ops[n].op_type for n in others),
+      )
+    ]
+
+  def _chain(self, graph: OpGraph, positions: Sequence[int]) -> str:
+    shown = [op_text(graph, n) for n in positions[:8]]
+    if len(positions) > 8:
+      shown.append(f'… {len(positions) - 8} more')
+    return ' → '.join(shown)
+
+  def _wiring(self, tf1: int, tf2: int, matched: dict[int, int]) -> list[GraphDifference]:
+    """Returns inputs that come from elsewhere, or in another order."""
+    op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
+    if len(op.inputs) != len(other.inputs):
+      return [
+        self._difference(
+          GraphAspect.WIRING, self._name(tf1), op, 'number of inputs', len(op.inputs), len(other.inputs)
+        )
+      ]
+    expected = [self._partner(key, matched) for key in op.inputs]
+    have = [None if self._is_constant(key) else key for key in other.inputs]
+    if None in [e for e, h in zip(expected, have, strict=True) if h is not None]:
+      return []
+    if expected == have:
+      return []
+    swapped = sorted(map(str, expected)) == sorted(map(str, have))
+    found = []
+    for slot, (wanted, key) in enumerate(zip(expected, have, strict=True)):
+      if wanted == key or wanted is None or key is None:
+        continue
+      what = op.input_names[slot] if op.input_names else f'input {slot}'
+      tf1_text = self._tensor_text(self._tf1, op.inputs[slot])
+      tf2_text = self._tensor_text(self._tf2, key)
+      aspect = GraphAspect.ORDER if swapped else GraphAspect.WIRING
+      found.append(
+        GraphDifference(
+          aspect, self._name(tf1), op.op_type, what, tf1_text, tf2_text, tf1_text, tf2_text
+        )
+      )
+    return found
+
+  def _partner(self, key: TensorKey, matched: dict[int, int]) -> TensorKey | None:
+    if self._is_constant_tf1(key):
+      return None
+    partner = matched.get(key[0], self._pairing.tf2_of[key[0]])
+    return None if partner is None else (partner, key[1])
+
+  def _is_constant(self, key: TensorKey) -> bool:
+    return self._tf2.ops[key[0]].op_type == CONSTANT
+
+  def _is_constant_tf1(self, key: TensorKey) -> bool:
+    return self._tf1.ops[key[0]].op_type == CONSTANT
+
+  def _tensor_text(self, graph: OpGraph, key: TensorKey) -> str:
+    op = graph.ops[key[0]]
+    if op.op_type == 'input':
+      return f'the input {op.name}'.rstrip()
+    if op.op_type == 'variable':
+      return f'variable {op.name}'
+    number = f', output {key[1]}' if len(op.tensors) > 1 else ''
+    return f'{op.name}{number}'
+
+  def of_gradients(self) -> list[GraphDifference]:
+    """Returns where the two forward passes let gradients pass differently."""
+    found = []
+    for tf1, tf2 in self._pairing.pairs():
+      if is_backward(self._tf1.ops[tf1]):
+        continue
+      op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
+      if len(op.inputs) == len(other.inputs):
+        for slot, (one, two) in enumerate(zip(op.through, other.through, strict=True)):
+          marks, others = _gradient_marks(one), _gradient_marks(two)
+          if marks != others:
+            name = op.name if op.op_type != TARGET else f'the {op.name}'
+            what = op.input_names[slot] if op.input_names else f'input {slot}'
+            found.append(_gradient_difference(name, op.op_type, what, marks, others))
+      override, overridden = op.attribute('_gradient_op_type'), other.attribute('_gradient_op_type')
+      if bool(override) != bool(overridden):
+        found.append(
+          _gradient_difference(
+            op.name,
+            op.op_type,
+            'gradient',
+            (f'gradient of {override}',) if override else (),
+            (f'gradient of {overridden}',) if overridden else (),
+          )
+        )
+    return found
+
+
+def _gradient_marks(through: Sequence[str]) -> tuple[str, ...]:
+  return tuple(mark for mark in through if mark.startswith(_GRADIENT_MARKS))
+
+
+def _gradient_difference(
+  name: str, op_type: str, what: str, tf1: tuple[str, ...], tf2: tuple[str, ...]
+) -> GraphDifference:
+  return GraphDifference(
+    GraphAspect.GRADIENT,
+    name,
+    op_type,
+    what,
+    ', '.join(tf1) or 'as it is',
+    ', '.join(tf2) or 'as it is',
+    tf1,
+    tf2,
+  )
+
+
+def _momentum_of(graph: OpGraph, region: Region) -> float | None:
+  """Returns the momentum by which a region updates a moving average; None where none is seen."""
+  for position in region.inner:
+    op = graph.ops[position]
+    values = [graph.ops[producer].constant for producer, _ in op.inputs]
+    # `(variable - batch) * (1 - momentum)`, with the difference of two constants.
+    if op.op_type == 'Sub' and len(values) == 2 and all(v is not None and v.size == 1 for v in values):
+      return float(values[1]) if float(values[0]) == 1.0 else None
+  for position, number in region.frontier:
+    op = graph.ops[position]
+    factor = op.attribute('exponential_avg_factor')
+    if op.op_type.startswith('FusedBatchNorm') and number in (1, 2) and factor is not None:
+      return 1.0 - float(factor) if factor != 1.0 else None
+  return None
+
+
+def _same(one: Any, other: Any) -> bool:
+  if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+    one, other = np.asarray(one), np.asarray(other)
+    return one.shape == other.shape and bool(np.array_equal(one, other))
+  if isinstance(one, float) and isinstance(other, float):
+    return math.isclose(one, other, rel_tol=1e-6)
+  return bool(one == other)
+
+
+def _plain(value: Any) -> Any:
+  if isinstance(value, np.ndarray):
+    return value.tolist() if value.size <= 64 else None
+  return value

@@ -1,0 +1,295 @@
+"""Which operation of one side is which of the other."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord
+
+# Op types that compute the same from the same inputs.
+_FAMILIES = {
+  'Add': 'AddV2',
+  'BiasAdd': 'AddV2',
+  'BiasAddV1': 'AddV2',
+  'BatchMatMul': 'MatMul',
+  'BatchMatMulV2': 'MatMul',
+  'BatchMatMulV3': 'MatMul',
+  'FusedBatchNorm': 'FusedBatchNormV3',
+  'FusedBatchNormV2': 'FusedBatchNormV3',
+  'Div': 'RealDiv',
+  'Gather': 'GatherV2',
+  'ResourceGather': 'GatherV2',
+  'Select': 'SelectV2',
+  'StatelessWhile': 'While',
+  'StatelessIf': 'If',
+}
+
+
+def family(op_type: str) -> str:
+  """Returns the name that interchangeable op types share."""
+  return _FAMILIES.get(op_type, op_type)
+
+
+def is_backward(op: OpRecord) -> bool:
+  """Tells whether an operation belongs to the computation of gradients."""
+  return op.name.startswith('gradients')
+
+
+class Pairing:
+  """Operations of both sides in pairs.
+
+  Each operation has at most one partner; constants have none, they belong to what
+  reads them.
+
+  Attributes:
+    tf1: the tf1 side's graph.
+    tf2: the tf2 side's graph.
+    tf2_of: position in tf2 of every tf1 operation's partner; None without one.
+    tf1_of: the other way round.
+  """
+
+  def __init__(self, tf1: OpGraph, tf2: OpGraph) -> None:
+    self.tf1 = tf1
+    self.tf2 = tf2
+    self.tf2_of: list[int | None] = [None] * len(tf1.ops)
+    self.tf1_of: list[int | None] = [None] * len(tf2.ops)
+    self._tf1_consumers = tf1.consumers()
+    self._tf2_consumers = tf2.consumers()
+    self._names = _Names(tf1, tf2)
+    self._pair_ends()
+    while self._structural_round() or self._pair_by_name():
+      pass
+
+  def add(self, tf1: int, tf2: int) -> None:
+    """Pairs two operations that have no partner yet."""
+    assert self.tf2_of[tf1] is None and self.tf1_of[tf2] is None
+    self.tf2_of[tf1] = tf2
+    self.tf1_of[tf2] = tf1
+
+  def pairs(self) -> Iterator[tuple[int, int]]:
+    """Yields the positions of partners, in the order of tf1."""
+    for tf1, tf2 in enumerate(self.tf2_of):
+      if tf2 is not None:
+        yield tf1, tf2
+
+  def _pair_ends(self) -> None:
+    """Pairs inputs, variables and targets by what they are."""
+    known = {
+      (op.op_type, op.name): position
+      for position, op in enumerate(self.tf2.ops)
+      if (op.is_leaf and op.op_type != CONSTANT) or op.op_type == TARGET
+    }
+    for position, op in enumerate(self.tf1.ops):
+      partner = known.get((op.op_type, op.name))
+      if partner is not None:
+        self.add(position, partner)
+
+  def _structural_round(self) -> bool:
+    """Pairs what stands in the same place; tells whether anything was found."""
+    found = self._forward(ordered=True)
+    found |= self._forward(ordered=False)
+    found |= self._by_variable()
+    found |= self._backward()
+    return found
+
+  def _is_free(self, tf1: int) -> bool:
+    op = self.tf1.ops[tf1]
+    return self.tf2_of[tf1] is None and not op.is_leaf and op.op_type != TARGET
+
+  def _forward(self, ordered: bool) -> bool:
+    """Pairs operations of one type whose inputs are partners."""
+    found = False
+    for position, op in enumerate(self.tf1.ops):
+      if not self._is_free(position):
+        continue
+      wanted = self._inputs_in_tf2(op)
+      if wanted is None:
+        continue
+      candidates = [
+        other
+        for other in self._candidates(op, wanted)
+        if self._same_inputs(self.tf2.ops[other], wanted, ordered)
+      ]
+      if candidates:
+        self.add(position, self._best(position, candidates))
+        found = True
+    return found
+
+  def _inputs_in_tf2(self, op: OpRecord) -> list[tuple[int, int] | None] | None:
+    """Returns the partners of an operation's inputs, None for a constant; None if one lacks."""
+    wanted: list[tuple[int, int] | None] = []
+    for producer, number in op.inputs:
+      if self.tf1.ops[producer].op_type == CONSTANT:
+        wanted.append(None)
+        continue
+      partner = self.tf2_of[producer]
+      if partner is None:
+        return None
+      wanted.append((partner, number))
+    return wanted
+
+  def _candidates(self, op: OpRecord, wanted: list[tuple[int, int] | None]) -> list[int]:
+    """Returns the unpaired tf2 operations of a type that read one of the wanted inputs."""
+    anchor = next((key for key in wanted if key is not None), None)
+    if anchor is None:
+      return self._made_alike(op)
+    readers = dict.fromkeys(reader for reader, _ in self._tf2_consumers[anchor[0]])
+    return [
+      reader
+      for reader in readers
+      if self.tf1_of[reader] is None
+      and family(self.tf2.ops[reader].op_type) == family(op.op_type)
+      and self.tf2.ops[reader].op_type != TARGET
+    ]
+
+  def _made_alike(self, op: OpRecord) -> list[int]:
+    """Returns the partner of what is made of constants alone, such as a random op."""
+    named = self._names.tf2_of(op)
+    if named is not None:
+      return [named] if self.tf1_of[named] is None else []
+    ones, others = self._made_of_constants(self.tf1, op), self._made_of_constants(self.tf2, op)
+    if len(ones) != len(others):
+      return []
+    return [others[[self.tf1.ops[position] for position in ones].index(op)]]
+
+  def _made_of_constants(self, graph: OpGraph, like: OpRecord) -> list[int]:
+    return [
+      position
+      for position, op in enumerate(graph.ops)
+      if op.op_type == like.op_type
+      and all(graph.ops[producer].op_type == CONSTANT for producer, _ in op.inputs)
+    ]
+
+  def _same_inputs(
+    self, other: OpRecord, wanted: list[tuple[int, int] | None], ordered: bool
+  ) -> bool:
+    if len(other.inputs) != len(wanted):
+      return False
+    have = [None if self.tf2.ops[key[0]].op_type == CONSTANT else key for key in other.inputs]
+    return have == wanted if ordered else Counter(have) == Counter(wanted)
+
+  def _best(self, position: int, candidates: list[int]) -> int:
+    """Returns the candidate most like an operation: by name, constants, attributes, order."""
+    if len(candidates) == 1:
+      return candidates[0]
+    op = self.tf1.ops[position]
+
+    def likeness(candidate: int) -> tuple[bool, bool, bool, int]:
+      other = self.tf2.ops[candidate]
+      return (
+        self._names.tf2_of(op) == candidate,
+        self._same_constants(op, other),
+        op.attributes == other.attributes,
+        -candidate,
+      )
+
+    return max(candidates, key=likeness)
+
+  def _same_constants(self, op: OpRecord, other: OpRecord) -> bool:
+    for (one, _), (two, _) in zip(op.inputs, other.inputs, strict=True):
+      tf1, tf2 = self.tf1.ops[one].constant, self.tf2.ops[two].constant
+      if tf1 is not None and tf2 is not None and not np.array_equal(tf1, tf2):
+        return False
+    return True
+
+  def _by_variable(self) -> bool:
+    """Pairs operations of one type that read the same variable at the same place, in order."""
+    found = False
+    for position, op in enumerate(self.tf1.ops):
+      partner = self.tf2_of[position]
+      if partner is None or not op.is_leaf:
+        continue
+      free = [
+        (reader, slot)
+        for reader, slot in self._tf2_consumers[partner]
+        if self.tf1_of[reader] is None and self.tf2.ops[reader].op_type != TARGET
+      ]
+      for reader, slot in self._tf1_consumers[position]:
+        if not self._is_free(reader):
+          continue
+        kind = family(self.tf1.ops[reader].op_type)
+        same = [
+          other
+          for other, other_slot in free
+          if other_slot == slot
+          and self.tf1_of[other] is None
+          and family(self.tf2.ops[other].op_type) == kind
+        ]
+        if same and (op.op_type != 'input' or len(same) == 1):
+          self.add(reader, self._best(reader, same))
+          found = True
+    return found
+
+  def _backward(self) -> bool:
+    """Pairs operations of one type that partners read at the same place."""
+    found = False
+    for position in range(len(self.tf1.ops) - 1, -1, -1):
+      partner = self.tf2_of[position]
+      if partner is None:
+        continue
+      inputs, others = self.tf1.ops[position].inputs, self.tf2.ops[partner].inputs
+      if len(inputs) != len(others):
+        continue
+      for (tf1, number), (tf2, other_number) in zip(inputs, others, strict=True):
+        op, other = self.tf1.ops[tf1], self.tf2.ops[tf2]
+        free = self._is_free(tf1) and self.tf1_of[tf2] is None and not other.is_leaf
+        if free and number == other_number and family(op.op_type) == family(other.op_type):
+          self.add(tf1, tf2)
+          found = True
+    return found
+
+  def _pair_by_name(self) -> bool:
+    """Pairs what is left by name, where the names on both sides count alike."""
+    found = False
+    for position, op in enumerate(self.tf1.ops):
+      if self._is_free(position) and self._names.count_alike(op):
+        other = self._names.tf2_of(op)
+        if other is not None and self.tf1_of[other] is None:
+          self.add(position, other)
+          found = True
+    return found
+
+
+class _Names:
+  """Names of tf2 operations behind the layer's own prefix."""
+
+  def __init__(self, tf1: OpGraph, tf2: OpGraph) -> None:
+    tf1_names = {op.name for op in tf1.ops if not op.is_leaf}
+    prefixes = Counter(
+      '/'.join(op.name.split('/')[:depth])
+      for op in tf2.ops
+      if not op.is_leaf and op.op_type != TARGET
+      for depth in range(4)
+      if '/'.join(op.name.split('/')[depth:]) in tf1_names
+    )
+    self._prefix = max(prefixes, key=lambda prefix: prefixes[prefix], default='')
+    self._tf2: dict[tuple[str, str], int] = {}
+    for position, op in enumerate(tf2.ops):
+      if not op.is_leaf and op.op_type != TARGET:
+        self._tf2.setdefault((self.bare(op.name), op.op_type), position)
+    self._tf1_counts = Counter(_stem(op.name, op.op_type) for op in tf1.ops)
+    self._tf2_counts = Counter(_stem(self.bare(op.name), op.op_type) for op in tf2.ops)
+
+  def bare(self, name: str) -> str:
+    """Returns a tf2 name without the layer's prefix."""
+    if self._prefix:
+      name = name.replace(self._prefix + '/', '', 1)
+    return name
+
+  def tf2_of(self, op: OpRecord) -> int | None:
+    """Returns the tf2 operation of a tf1 operation's name and type."""
+    return self._tf2.get((op.name, op.op_type))
+
+  def count_alike(self, op: OpRecord) -> bool:
+    """Tells whether both sides have as many operations of this name, its number aside.
+
+    Otherwise `Relu_1` of one side may be `Relu` of the other.
+    """
+    stem = _stem(op.name, op.op_type)
+    return self._tf1_counts[stem] == self._tf2_counts[stem]
+
+
+def _stem(name: str, op_type: str) -> tuple[str, str]:
+  return re.sub(r'(_\d+)+$', '', name), op_type

@@ -1,0 +1,88 @@
+"""What stands between an operation and the nearest operations that have a partner."""
+
+import dataclasses
+
+from tf2verify.diagnosis.pairing import Pairing
+from tf2verify.records.op_graph import CONSTANT, OpGraph, TensorKey
+
+
+@dataclasses.dataclass(frozen=True)
+class Region:
+  """An operation of one side with the unpaired ones that lead to it.
+
+  Attributes:
+    end: the operation's position.
+    inner: positions of the unpaired operations before it, in order.
+    frontier: the tensors that enter: outputs of paired operations, and leaves other
+      than constants.
+  """
+
+  end: int
+  inner: tuple[int, ...]
+  frontier: tuple[TensorKey, ...]
+
+
+def region(graph: OpGraph, partners: list[int | None], end: int) -> Region:
+  """Returns the region that ends at an operation.
+
+  Args:
+    graph: the side's graph.
+    partners: for every operation its partner on the other side, None without one.
+    end: the operation's position.
+  """
+  inner: set[int] = set()
+  frontier: dict[TensorKey, None] = {}
+  pending = list(graph.ops[end].inputs)
+  while pending:
+    key = pending.pop(0)
+    op = graph.ops[key[0]]
+    if op.op_type == CONSTANT:
+      continue
+    if partners[key[0]] is not None or op.is_leaf:
+      frontier[key] = None
+    elif key[0] not in inner:
+      inner.add(key[0])
+      pending += op.inputs
+  return Region(end, tuple(sorted(inner)), tuple(frontier))
+
+
+@dataclasses.dataclass(frozen=True)
+class RegionPair:
+  """The regions of two partners.
+
+  Attributes:
+    tf1: that of the tf1 side.
+    tf2: that of the tf2 side.
+    entering: pairs of tensors that enter on either side; None where a tensor has no
+      counterpart on the other.
+  """
+
+  tf1: Region
+  tf2: Region
+  entering: tuple[tuple[TensorKey | None, TensorKey | None], ...]
+
+
+def region_pair(pairing: Pairing, tf1: int, tf2: int) -> RegionPair:
+  """Returns the regions of two partners."""
+  one = region(pairing.tf1, pairing.tf2_of, tf1)
+  two = region(pairing.tf2, pairing.tf1_of, tf2)
+  entering: dict[tuple[TensorKey | None, TensorKey | None], None] = {}
+  for position, number in one.frontier:
+    partner = pairing.tf2_of[position]
+    entering[(position, number), None if partner is None else (partner, number)] = None
+  for position, number in two.frontier:
+    partner = pairing.tf1_of[position]
+    entering[None if partner is None else (partner, number), (position, number)] = None
+  return RegionPair(one, two, tuple(entering))
+
+
+def ancestors(graph: OpGraph, ends: list[int]) -> set[int]:
+  """Returns the positions of operations from which the given ones are computed, with those."""
+  seen: set[int] = set()
+  pending = list(ends)
+  while pending:
+    position = pending.pop()
+    if position not in seen:
+      seen.add(position)
+      pending += [producer for producer, _ in graph.ops[position].inputs]
+  return seen

@@ -1,0 +1,164 @@
+"""Why a stage failed."""
+
+import dataclasses
+import enum
+from typing import Any
+
+from tf2verify.records.observation import SourceLine
+
+
+class GraphAspect(enum.Enum):
+  """How two operations, or what stands around them, differ."""
+
+  TYPE = 'type'
+  ATTRIBUTE = 'attribute'
+  CONSTANT = 'constant'
+  MISSING = 'missing in tf2'
+  EXTRA = 'extra in tf2'
+  REPLACED = 'replaced'
+  ORDER = 'order of inputs'
+  WIRING = 'wiring'
+  GRADIENT = 'gradient'
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphDifference:
+  """One difference between the two graphs.
+
+  Attributes:
+    aspect: what kind of difference it is.
+    op: the operation concerned, by its tf1 name where it has one.
+    op_type: its type.
+    what: the attribute's or input's name; empty for whole operations.
+    tf1: the tf1 side, as text.
+    tf2: the tf2 side, as text.
+    tf1_value: the plain value behind `tf1`: a number, a string, a tuple, the types of
+      operations; None where there is none.
+    tf2_value: the same of the tf2 side.
+  """
+
+  aspect: GraphAspect
+  op: str
+  op_type: str
+  what: str
+  tf1: str
+  tf2: str
+  tf1_value: Any = None
+  tf2_value: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+  """A tensor in a few numbers.
+
+  Attributes:
+    shape: its shape.
+    dtype: numpy's name of its dtype.
+    minimum: least finite element; NaN without any.
+    maximum: greatest finite element.
+    mean: of the finite elements.
+    zeros: share of elements that are 0.
+    non_finite: number of NaN and infinite elements.
+  """
+
+  shape: tuple[int, ...]
+  dtype: str
+  minimum: float
+  maximum: float
+  mean: float
+  zeros: float
+  non_finite: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+  """An operation whose inputs agree and whose outputs do not.
+
+  Attributes:
+    tf1_op: name on the tf1 side.
+    tf2_op: name on the tf2 side.
+    tf1_type: op type.
+    tf2_type: op type.
+    tf1_source: the user's line.
+    tf2_source: the user's line.
+    tf1_path: types of the unpaired operations that lead to it, and its own.
+    tf2_path: the same of the tf2 side.
+    absolute: greatest difference of its outputs.
+    relative: that, over the greatest magnitude of the tf1 side.
+    alone: whether it took a run on the other side's inputs to see it, since its own
+      inputs differ already.
+    tf1_output: statistics of the output that differs.
+    tf2_output: the same of the tf2 side, computed from the tf1 side's inputs.
+    differences: what differs in the graphs here.
+  """
+
+  tf1_op: str
+  tf2_op: str
+  tf1_type: str
+  tf2_type: str
+  tf1_source: SourceLine | None
+  tf2_source: SourceLine | None
+  tf1_path: tuple[str, ...]
+  tf2_path: tuple[str, ...]
+  absolute: float
+  relative: float
+  alone: bool
+  tf1_output: Statistics | None
+  tf2_output: Statistics | None
+  differences: tuple[GraphDifference, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class GrowthPoint:
+  """How far the sides are apart at one operation on the way from a source to the end.
+
+  Attributes:
+    op: the tf1 name.
+    relative: greatest difference over the greatest magnitude of the tf1 side.
+  """
+
+  op: str
+  relative: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+  """A known mistake whose marks were found.
+
+  Attributes:
+    rule: the rule's name.
+    text: what is wrong and how to mend it, one sentence.
+    evidence: what was seen.
+  """
+
+  rule: str
+  text: str
+  evidence: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+  """Where the sides part first, and why.
+
+  Attributes:
+    run: the run that was looked into.
+    causes: known mistakes, the most specific first; empty where nothing fits.
+    sources: in the order of execution.
+    gradient_differences: where the forward passes agree but let gradients pass
+      differently.
+    growth: from the first source to the end.
+    operations: number of operations behind what differs, tf1 side.
+    paired: how many of them have a partner in tf2.
+    notes: what could not be looked at, and why.
+    seconds: wall time of the diagnosis.
+  """
+
+  run: str = ''
+  causes: tuple[Cause, ...] = ()
+  sources: tuple[Source, ...] = ()
+  gradient_differences: tuple[GraphDifference, ...] = ()
+  growth: tuple[GrowthPoint, ...] = ()
+  operations: int = 0
+  paired: int = 0
+  notes: tuple[str, ...] = ()
+  seconds: float = 0.0

@@ -1,0 +1,133 @@
+"""Diagnoses as a terminal shows them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+  from tf2verify.records.diagnosis import (
+    Diagnosis,
+    GraphDifference,
+    GrowthPoint,
+    Source,
+    Statistics,
+  )
+
+_SHOWN_SOURCES = 3
+_SHOWN_DIFFERENCES = 6
+_SHOWN_CAUSES = 3
+_LONGEST = 200
+_BARS = '▁▂▃▄▅▆▇█'
+_PATH_LENGTH = 8
+
+
+def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
+  """Returns the diagnosis for reading: the causes, the first divergence, how it grows."""
+  lines: list[str] = []
+  for cause in diagnosis.causes[:_SHOWN_CAUSES]:
+    lines.append(f'likely cause: {cause.text}')
+    lines.append(f'  seen: {_clip(cause.evidence)}')
+  for number, source in enumerate(diagnosis.sources[:_SHOWN_SOURCES]):
+    lines += _source_lines(source, 'first divergence' if number == 0 else 'then')
+  if len(diagnosis.sources) > _SHOWN_SOURCES:
+    rest = ', '.join(source.tf1_op for source in diagnosis.sources[_SHOWN_SOURCES:][:3])
+    lines.append(f'… and {len(diagnosis.sources) - _SHOWN_SOURCES} more, see the JSON report: {rest}')
+  for difference in diagnosis.gradient_differences[:_SHOWN_DIFFERENCES]:
+    lines.append(f'gradient path: {_difference_text(difference)}')
+  lines += _growth_lines(diagnosis.growth)
+  if not diagnosis.causes:
+    lines.append(_without_cause(diagnosis))
+  if diagnosis.operations and diagnosis.paired < diagnosis.operations:
+    lines.append(
+      f'{diagnosis.paired:,} of {diagnosis.operations:,} values of tf1 have a partner in tf2'
+    )
+  lines += [f'note: {_clip(note)}' for note in diagnosis.notes]
+  return lines
+
+
+def _without_cause(diagnosis: Diagnosis) -> str:
+  differs = any(source.differences for source in diagnosis.sources)
+  if differs or diagnosis.gradient_differences:
+    return 'likely cause: what differs in the graphs, above; it is none of the known mistakes'
+  return 'likely cause: none of the known mistakes fits'
+
+
+def _source_lines(source: Source, head: str) -> list[str]:
+  op = source.tf1_op
+  if source.tf1_op.rsplit('/', 1)[-1] != source.tf2_op.rsplit('/', 1)[-1]:
+    op += f" (tf2 '{source.tf2_op}')"
+  how = 'run alone on the inputs of tf1' if source.alone else 'its inputs agree'
+  size = 'shape or non-finite elements differ'
+  if math.isfinite(source.relative):
+    size = f'outputs differ by {source.absolute:.3g}, {source.relative:.2g} of their size'
+  lines = [f'{head}: {op}: {how}, {size}']
+  for side, path, line, output in (
+    ('tf1', source.tf1_path, source.tf1_source, source.tf1_output),
+    ('tf2', source.tf2_path, source.tf2_source, source.tf2_output),
+  ):
+    lines.append(f'  {side}: {_path(path)}{_statistics(output)}')
+    if line is not None:
+      lines.append(f'       {_clip(str(line))}')
+  for difference in source.differences[:_SHOWN_DIFFERENCES]:
+    lines.append(f'  {_difference_text(difference)}')
+  if len(source.differences) > _SHOWN_DIFFERENCES:
+    lines.append(f'  … and {len(source.differences) - _SHOWN_DIFFERENCES} more')
+  return lines
+
+
+def _path(path: Sequence[str]) -> str:
+  shown = [op for op in path if op != 'target'] or ['passed on as it is']
+  if len(shown) > _PATH_LENGTH:
+    shown = [*shown[: _PATH_LENGTH - 2], f'… {len(shown) - _PATH_LENGTH + 1} more', shown[-1]]
+  return ' → '.join(shown)
+
+
+def _statistics(found: Statistics | None) -> str:
+  if found is None:
+    return ''
+  text = f'; {found.shape} {found.dtype}, {found.minimum:.3g} to {found.maximum:.3g}'
+  text += f', mean {found.mean:.3g}'
+  if found.zeros:
+    text += f', {100 * found.zeros:.0f} % zeros'
+  if found.non_finite:
+    text += f', {found.non_finite} not finite'
+  return text
+
+
+def _difference_text(difference: GraphDifference) -> str:
+  aspect = difference.aspect.value
+  op = f'{difference.op} ({difference.op_type})'
+  if aspect in ('missing in tf2', 'extra in tf2'):
+    return f'{aspect}: {_clip(difference.tf1 or difference.tf2)}'
+  if aspect == 'replaced':
+    return f'tf1 computes {_clip(difference.tf1)}, tf2 computes {_clip(difference.tf2)}'
+  if aspect == 'type':
+    return f'{difference.op}: {difference.tf1} (tf1), {difference.tf2} (tf2)'
+  what = difference.what or aspect
+  if aspect in ('order of inputs', 'wiring'):
+    what = f'{aspect}, {what}'
+  return f'{op}: {what} {_clip(difference.tf1)} (tf1), {_clip(difference.tf2)} (tf2)'
+
+
+def _growth_lines(growth: Sequence[GrowthPoint]) -> list[str]:
+  if len(growth) < 3:
+    return []
+  curve = ''.join(_bar(point.relative) for point in growth)
+  return [
+    f'difference over size, from there on: {curve}  {growth[0].relative:.1g} to '
+    f'{growth[-1].relative:.1g} at {growth[-1].op} (1e-7 {_BARS[0]} to 1 {_BARS[-1]})'
+  ]
+
+
+def _bar(relative: float) -> str:
+  if not relative > 0:
+    return ' '
+  height = 7 if not math.isfinite(relative) else (math.log10(relative) + 7) / 7 * 7
+  return _BARS[min(max(int(height), 0), 7)]
+
+
+def _clip(text: str) -> str:
+  text = ' '.join(text.split())
+  return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'

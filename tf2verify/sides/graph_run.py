@@ -1,0 +1,224 @@
+"""A side's graph, of which any tensor can be asked for, and any part run alone."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.records.op_graph import OpGraph
+from tf2verify.sides.op_recorder import is_random_op
+
+v1 = tf.compat.v1
+
+
+def open_session(graph: tf.Graph) -> Any:
+  """Opens a session that runs a graph as it was built.
+
+  Grappler's rewriting (convolution, batch norm and relu fused into one kernel,
+  constants folded) rounds otherwise than the same ops one by one, which is what
+  the port runs eagerly. Without it both sides run the same kernels, and a
+  difference is the port's.
+  """
+  config = v1.ConfigProto()
+  config.graph_options.rewrite_options.disable_meta_optimizer = True
+  config.graph_options.optimizer_options.opt_level = v1.OptimizerOptions.L0
+  return v1.Session(graph=graph, config=config)
+
+
+class GraphRun:
+  """One run of one side: a graph, what it is fed, and the values of its variables."""
+
+  def __init__(
+    self,
+    op_graph: OpGraph,
+    graph: tf.Graph,
+    feeds: Mapping[str, np.ndarray],
+    prepare: Callable[[Any], None],
+    reads: Mapping[str, str],
+  ) -> None:
+    """Prepares the run; nothing is computed yet.
+
+    Args:
+      op_graph: the graph's operations.
+      graph: the graph.
+      feeds: by tensor name.
+      prepare: gives the variables of a fresh session their values.
+      reads: from the name of a variable's handle to the tensor that reads it, as
+        `op_graph` names it.
+    """
+    self.op_graph = op_graph
+    self._graph = graph
+    self._feeds = feeds
+    self._prepare = prepare
+    self._reads = reads
+    self._session: Any = None
+    self._graph_def: Any = None
+    self._nodes: dict[str, Any] = {}
+    # A second run in one session would draw other numbers, or see variables that the
+    # first one has changed.
+    self._fresh_each_time = any(
+      is_random_op(op.type) or op.type.startswith(('Assign', 'Scatter'))
+      for op in graph.get_operations()
+      if not _is_of_a_variable(op)
+    )
+
+  def fetch(self, tensors: Sequence[str]) -> list[np.ndarray]:
+    """Returns tensors by name, all of one and the same run."""
+    if not tensors:
+      return []
+    if self._session is None or self._fresh_each_time:
+      self.close()
+      self._session = open_session(self._graph)
+      self._prepare(self._session)
+    return [np.asarray(value) for value in self._session.run(list(tensors), dict(self._feeds))]
+
+  def recompute(
+    self, requests: Sequence[tuple[Sequence[str], Mapping[str, np.ndarray]]]
+  ) -> list[list[np.ndarray] | None]:
+    """Computes parts of the graph alone.
+
+    Args:
+      requests: pairs of the tensors wanted and the values of the tensors, by name,
+        from which to compute them.
+
+    Returns:
+      One list of arrays per request; None where the part cannot be run from these
+      values: they have another shape or dtype, or something else is needed.
+    """
+    if not requests:
+      return []
+    parts = [self._part(number, *request) for number, request in enumerate(requests)]
+    found = self._run_parts(parts)
+    if found is not None:
+      return found
+    alone = [self._run_parts([part]) for part in parts]
+    return [None if one is None else one[0] for one in alone]
+
+  def close(self) -> None:
+    """Lets go of the session; a later `fetch` opens another."""
+    if self._session is not None:
+      self._session.close()
+      self._session = None
+
+  def _part(
+    self, number: int, wanted: Sequence[str], given: Mapping[str, np.ndarray]
+  ) -> '_Part | None':
+    if self._graph_def is None:
+      self._graph_def = self._graph.as_graph_def()
+      self._nodes = {node.name: node for node in self._graph_def.node}
+    try:
+      return _Part(f'part_{number}/', self._nodes, self._reads, wanted, given)
+    except KeyError:
+      return None
+
+  def _run_parts(self, parts: Sequence['_Part | None']) -> list[list[np.ndarray] | None] | None:
+    """Runs parts in one session; None where that raises."""
+    if all(part is None for part in parts):
+      return [None for _ in parts]
+    graph_def = v1.GraphDef()
+    graph_def.library.CopyFrom(self._graph_def.library)
+    graph_def.versions.CopyFrom(self._graph_def.versions)
+    fetches: list[list[str]] = []
+    feeds: dict[str, np.ndarray] = {}
+    for part in parts:
+      fetches.append([] if part is None else part.fetches)
+      if part is not None:
+        graph_def.node.extend(part.nodes)
+        feeds.update(part.feeds)
+    graph = tf.Graph()
+    try:
+      with graph.as_default():
+        tf.import_graph_def(graph_def, name='')
+      with open_session(graph) as session:
+        values = session.run(fetches, feeds)
+    except (tf.errors.OpError, ValueError, TypeError):
+      return None
+    return [
+      None if part is None else [np.asarray(array) for array in arrays]
+      for part, arrays in zip(parts, values, strict=True)
+    ]
+
+
+def _is_of_a_variable(op: tf.Operation) -> bool:
+  """Tells whether an operation only initializes a variable."""
+  return op.type in ('Assign', 'AssignVariableOp') and op.name.endswith('/Assign')
+
+
+class _Part:
+  """The nodes between some given tensors and some wanted ones, under names of their own.
+
+  Attributes:
+    nodes: NodeDefs.
+    fetches: the wanted tensors.
+    feeds: the given ones.
+  """
+
+  def __init__(
+    self,
+    prefix: str,
+    nodes: Mapping[str, Any],
+    reads: Mapping[str, str],
+    wanted: Sequence[str],
+    given: Mapping[str, np.ndarray],
+  ) -> None:
+    self.nodes: list[Any] = []
+    self.feeds: dict[str, np.ndarray] = {}
+    self._prefix = prefix
+    self._nodes = nodes
+    self._reads = reads
+    self._given = given
+    self._done: set[str] = set()
+    self._pending: list[str] = []
+    self.fetches = [_with_output(self._input(name)) for name in wanted]
+    while self._pending:
+      name = self._pending.pop()
+      if name not in self._done:
+        self._done.add(name)
+        self._copy(nodes[name])
+
+  def _copy(self, node: Any) -> None:
+    copied = v1.NodeDef()
+    copied.CopyFrom(node)
+    copied.name = self._prefix + node.name
+    del copied.input[:]
+    for name in node.input:
+      if not name.startswith('^'):
+        copied.input.append(self._input(_with_output(name)))
+    for attribute in ('_class', '_output_shapes'):
+      copied.attr.pop(attribute, None)
+    self.nodes.append(copied)
+
+  def _input(self, tensor: str) -> str:
+    tensor = self._known_as(tensor)
+    if tensor in self._given:
+      return self._placeholder(tensor, self._given[tensor])
+    producer = self._nodes[tensor.rpartition(':')[0]]
+    if producer.op in ('Placeholder', 'VarHandleOp', 'VariableV2', 'Variable'):
+      raise KeyError(tensor)  # of which no value is given
+    self._pending.append(producer.name)
+    return self._prefix + tensor
+
+  def _known_as(self, tensor: str) -> str:
+    """Returns the name under which a read of a variable may be given."""
+    node = self._nodes[tensor.rpartition(':')[0]]
+    handle = node.input[0] if node.op == 'ReadVariableOp' else node.name
+    return self._reads.get(_with_output(handle).rpartition(':')[0], tensor)
+
+  def _placeholder(self, tensor: str, value: np.ndarray) -> str:
+    name = self._prefix + 'given/' + tensor.replace(':', '_')
+    if name + ':0' not in self.feeds:
+      self.feeds[name + ':0'] = value
+      node = v1.NodeDef(name=name, op='Placeholder')
+      node.attr['dtype'].type = _dtype_of(value).as_datatype_enum
+      node.attr['shape'].shape.unknown_rank = True
+      self.nodes.append(node)
+    return name
+
+
+def _dtype_of(value: np.ndarray) -> tf.DType:
+  return tf.string if value.dtype.kind in 'SUO' else tf.as_dtype(value.dtype)
+
+
+def _with_output(name: str) -> str:
+  return name if ':' in name else name + ':0'

@@ -1,0 +1,20 @@
+"""The graphs in which Keras tries a layer out before it calls it."""
+
+from typing import Any
+
+
+def is_scratch_graph(graph: Any) -> bool:
+  """Tells whether ops of a graph are never run: Keras only wants to know their shapes.
+
+  A functional model, and a `tf.keras.Sequential` without an input shape at its
+  first call, build themselves by calling each layer once in such a graph.
+
+  Args:
+    graph: a `tf.Graph`; None for eager execution.
+  """
+  while graph is not None:
+    name = getattr(graph, 'name', '')
+    if name == 'keras_graph' or name.endswith('_scratch_graph'):
+      return True
+    graph = getattr(graph, 'outer_graph', None)
+  return False

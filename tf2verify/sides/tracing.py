@@ -1,0 +1,184 @@
+"""The port's forward pass as a graph, whose tensors can be asked for by name."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api as autograph
+from tensorflow.python.framework import func_graph
+
+from tf2verify.sides import nests
+from tf2verify.sides.graph_reading import GraphReader, Target, user_source
+from tf2verify.sides.graph_run import GraphRun
+from tf2verify.sides.op_recorder import static_shape
+from tf2verify.sides.side import TF2
+
+v1 = tf.compat.v1
+
+
+class NotTraceable(Exception):
+  """The port cannot be run as one graph; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Traced:
+  """A traced computation.
+
+  Attributes:
+    graph: the function graph.
+    feeds: input tensor name, and value.
+    inputs: input op name, and path.
+    targets: what it yields.
+    writes: names of the operations that change state.
+  """
+
+  graph: Any
+  feeds: Mapping[str, np.ndarray]
+  inputs: Mapping[str, str]
+  targets: tuple[Target, ...]
+  writes: tuple[str, ...]
+
+
+@contextmanager
+def _functions_inlined() -> Iterator[None]:
+  """Makes a `tf.function` inside of the port run as plain Python."""
+  before = tf.config.functions_run_eagerly()
+  tf.config.run_functions_eagerly(True)
+  try:
+    yield
+  finally:
+    tf.config.run_functions_eagerly(before)
+
+
+def trace(compute: Callable[[Any], Mapping[str, Any]], inputs: Any) -> Traced:
+  """Traces a computation on placeholders.
+
+  Args:
+    compute: takes placeholders in the structure of `inputs` and returns tensors, or
+      `IndexedSlices`, by what they are; runs the user's code.
+    inputs: a nest of arrays.
+
+  Raises:
+    NotTraceable: the user's code does not run on symbolic tensors.
+  """
+  try:
+    with _functions_inlined():
+      return _trace(compute, inputs)
+  except Exception as error:  # the user's code may raise anything
+    first = error
+  try:
+    # Python's `if` and `for` over tensors, which autograph rewrites.
+    with ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED):
+      return _trace(compute, inputs)
+  except Exception as error:
+    del error
+    summary = ' '.join(str(first).split())[:200]
+    raise NotTraceable(f'{type(first).__name__}: {summary}') from first
+
+
+def _trace(compute: Callable[[Any], Mapping[str, Any]], inputs: Any) -> Traced:
+  graph = func_graph.FuncGraph('port')
+  feeds: dict[str, np.ndarray] = {}
+  paths: dict[str, str] = {}
+
+  def placeholder(path: str, leaf: np.ndarray) -> tf.Tensor:
+    dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
+    tensor = v1.placeholder(dtype, leaf.shape, name=f'tf2verify_input/{len(feeds)}')
+    feeds[tensor.name] = leaf
+    paths[tensor.op.name] = path
+    return tensor
+
+  with graph.as_default():
+    fed = nests.map_leaves(placeholder, inputs)
+    results = compute(fed)
+    targets = tuple(_target(graph, name, result) for name, result in results.items())
+  writes = tuple(op.name for op in graph.get_operations() if op.type.startswith('Assign'))
+  return Traced(graph, feeds, paths, targets, writes)
+
+
+def with_autograph(function: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns the user's function, rewritten by autograph where that is switched on."""
+  if ag_ctx.control_status_ctx().status is not ag_ctx.Status.ENABLED:
+    return function
+  converted: Callable[..., Any] = autograph.tf_convert(function, ag_ctx.control_status_ctx())
+  return converted
+
+
+def _target(graph: Any, name: str, result: Any) -> Target:
+  parts = (result.values, result.indices) if isinstance(result, tf.IndexedSlices) else (result,)
+  return Target(name, tuple(graph.capture(tf.convert_to_tensor(part)).name for part in parts))
+
+
+def graph_run(
+  traced: Traced, names: Mapping[int, str], values: Callable[[str], np.ndarray], variables: Any
+) -> GraphRun:
+  """Makes a traced computation a graph that a session can run.
+
+  Args:
+    traced: the computation.
+    names: tf1 name of every variable, by the identity of its handle.
+    values: the value of a variable, by tf1 name.
+    variables: the variables, by tf1 name.
+
+  Raises:
+    NotTraceable: it uses a resource that is no variable of the port.
+  """
+  graph_def = traced.graph.as_graph_def()
+  handles: dict[str, str] = {}
+  constants: dict[str, np.ndarray] = {}
+  for outer, inner in traced.graph.captures:
+    if id(outer) in names:
+      handles[inner.op.name] = names[id(outer)]
+    elif outer.dtype in (tf.resource, tf.variant):
+      raise NotTraceable(
+        'the port uses a lookup table, an iterator or a variable that layer.variables does not hold'
+      )
+    else:
+      constants[inner.op.name] = np.asarray(outer)
+  for node in graph_def.node:
+    if node.name in handles:
+      _make_handle(node, variables[handles[node.name]])
+  graph = tf.Graph()
+  with graph.as_default():
+    tf.import_graph_def(graph_def, name='')
+    assigned = {
+      name: _assignment(graph, op_name, variables[name]) for op_name, name in handles.items()
+    }
+  sources = {op.name: op for op in traced.graph.get_operations()}
+  reader = GraphReader(
+    graph, handles, traced.inputs, constants, lambda op: user_source(sources[op.name])
+  )
+  op_graph = reader.read(traced.targets, traced.writes, TF2)
+
+  def prepare(session: Any) -> None:
+    for name, (operation, placeholder) in assigned.items():
+      session.run(operation, {placeholder: values(name)})
+
+  feeds = {**traced.feeds, **{f'{name}:0': value for name, value in constants.items()}}
+  reads = {
+    op_name: record.tensors[0]
+    for op_name, name in handles.items()
+    for record in op_graph.ops
+    if record.op_type == 'variable' and record.name == name
+  }
+  return GraphRun(op_graph, graph, feeds, prepare, reads)
+
+
+def _make_handle(node: Any, variable: Any) -> None:
+  """Turns the placeholder of a captured handle into a handle of its own."""
+  node.op = 'VarHandleOp'
+  node.attr.clear()
+  node.attr['dtype'].type = variable.dtype.base_dtype.as_datatype_enum
+  node.attr['shape'].shape.CopyFrom(tf.TensorShape(static_shape(variable.shape)).as_proto())
+  node.attr['shared_name'].s = node.name.encode()
+
+
+def _assignment(graph: tf.Graph, op_name: str, variable: Any) -> tuple[Any, Any]:
+  placeholder = v1.placeholder(variable.dtype.base_dtype, name=f'tf2verify_value/{op_name}')
+  handle = graph.get_tensor_by_name(f'{op_name}:0')
+  operation = tf.raw_ops.AssignVariableOp(resource=handle, value=placeholder, name=f'{op_name}/Assign')
+  return operation, placeholder

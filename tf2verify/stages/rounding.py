@@ -1,0 +1,219 @@
+"""Differences beyond the tolerance, sorted by the noise that rounding makes."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from tf2verify.compare.moving import Mover, fraction_bits
+from tf2verify.compare.noise import FACTOR, RUNS, SHARE, Kind, NoiseVerdict, Spread
+from tf2verify.compare.tolerance import Tolerance
+from tf2verify.errors import Tf2VerifyError
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.observation import Observation, RegularizationLoss
+from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf1_graph import FilledRuns
+
+# Runs the reference again, in a fresh session: moved, or as it was for None. The names
+# are those of the variables whose gradients are wanted.
+Rerun = Callable[[Mover | None, frozenset[str]], Observation]
+
+# An initial value is drawn, not computed: nothing rounds on the way.
+_MEASURABLE = ('output', 'regularization loss', 'gradient', 'state after the call')
+_GRADIENT = 'gradient'
+_ADVICE = (
+  'the inputs cannot tell: give other ones (not constant, a larger batch, another seed), a smaller '
+  'model, or float64'
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Suspect:
+  """A difference in values that rounding may explain.
+
+  Attributes:
+    difference: what the comparison found.
+    tf1: the reference's tensor.
+    tf2: the port's.
+    tolerance: the allowance.
+  """
+
+  difference: Difference
+  tf1: np.ndarray
+  tf2: np.ndarray
+  tolerance: Tolerance
+
+  @property
+  def tf1_subject(self) -> str:
+    """The variable's tf1 name, or the output's path."""
+    return self.difference.subject.partition(' (tf2: ')[0]
+
+
+def may_be_rounding(difference: Difference, tf1: np.ndarray) -> bool:
+  """Tells whether a difference is one of computed floating values."""
+  return (
+    difference.aspect is Aspect.VALUES
+    and difference.quantity in _MEASURABLE
+    and fraction_bits(tf1.dtype) is not None
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class Sorted:
+  """The differences of a run, beside their noise.
+
+  Attributes:
+    judged: pairs of a difference and its verdict, in the order of the suspects.
+    notes: for a report.
+  """
+
+  judged: tuple[tuple[Difference, NoiseVerdict], ...] = ()
+  notes: tuple[str, ...] = ()
+
+  @property
+  def rounding(self) -> tuple[Difference, ...]:
+    """What is no difference."""
+    return tuple(found for found, noise in self.judged if noise.kind is Kind.ROUNDING)
+
+  @property
+  def degenerate(self) -> tuple[Difference, ...]:
+    """What cannot be told."""
+    return tuple(found for found, noise in self.judged if noise.kind is Kind.DEGENERATE)
+
+  @property
+  def replacements(self) -> tuple[tuple[Difference, Difference | None], ...]:
+    """Each difference, and itself with its noise; None where it is none."""
+    return tuple(
+      (found, _with_noise(found, noise) if noise.kind is Kind.DIFFERENT else None)
+      for found, noise in self.judged
+    )
+
+
+def repeated(run_tf1: FilledRuns, run: FilledRun) -> Rerun:
+  """Returns what repeats one of the filled runs that were prepared."""
+
+  def rerun(mover: Mover | None, gradients_of: frozenset[str]) -> Observation:
+    again = dataclasses.replace(run, mover=mover, gradients_of=gradients_of)
+    return run_tf1([again])[0]
+
+  return rerun
+
+
+def sort_out(suspects: Sequence[Suspect], rerun: Rerun) -> Sorted:
+  """Runs the reference again with moved values, and judges the suspects by what that gives.
+
+  Once where every difference is far beyond the noise, `RUNS` times where some
+  are not, and then once as it was: what does not repeat itself is not excused.
+  An error of these runs leaves the suspects as they are.
+  """
+  if not suspects:
+    return Sorted()
+  finest = max(fraction_bits(suspect.tf1.dtype) or 0 for suspect in suspects)
+  pairs = [(suspect, Spread(suspect.tf1, suspect.tf2, suspect.tolerance)) for suspect in suspects]
+  changing = 0
+  try:
+    for mover in (*(Mover(number, finest) for number in range(RUNS)), None):
+      left = [pair for pair in pairs if not pair[1].settled]
+      if not left:
+        break
+      values = _run_again(left, rerun, mover)
+      for suspect, spread in left:
+        if mover is not None:
+          spread.add(values.of(suspect))
+        elif not spread.repeats(values.of(suspect)):
+          spread.add(None)
+          changing += 1
+  except Tf2VerifyError as error:
+    return Sorted(notes=(f'the rounding noise could not be measured: {error}',))
+  judged = tuple((suspect.difference, spread.judged()) for suspect, spread in pairs)
+  notes = _notes(judged)
+  if changing:
+    notes.append(
+      f'{changing} tensors of the TF1 graph are others each time it runs from the same values (a '
+      'random op without a seed, or one in Python), so their rounding noise cannot be told'
+    )
+  return Sorted(judged, tuple(notes))
+
+
+class _Values:
+  """The tensors of an observation, by what a difference calls them."""
+
+  def __init__(self, observation: Observation) -> None:
+    records = {
+      'output': observation.outputs,
+      _GRADIENT: observation.gradients,
+      'state after the call': observation.state_after,
+    }
+    self._by_quantity = {
+      quantity: {record.name: record.value for record in found}
+      for quantity, found in records.items()
+    }
+    self._losses = observation.regularization_losses
+    self._total = observation.regularization_total
+
+  def of(self, suspect: Suspect) -> np.ndarray | None:
+    """Returns the tensor that the suspect's is to be compared with; None if there is none."""
+    quantity, subject = suspect.difference.quantity, suspect.tf1_subject
+    if quantity in self._by_quantity:
+      return self._by_quantity[quantity].get(subject)
+    if subject == '(total)':
+      return self._total
+    return _sum_over(self._losses, subject)
+
+
+def _sum_over(losses: Iterable[RegularizationLoss], subject: str) -> np.ndarray | None:
+  """Adds up the losses of a group of variables, which the comparison may have joined."""
+  group = set(subject.split(', ')) if not subject.startswith('(') else set()
+  total: np.ndarray | None = None
+  for loss in losses:
+    if set(loss.variables) <= group and bool(loss.variables) == bool(group):
+      total = loss.value if total is None else np.asarray(total + loss.value, total.dtype)
+  return total
+
+
+def _run_again(
+  left: Sequence[tuple[Suspect, Spread]], rerun: Rerun, mover: Mover | None
+) -> _Values:
+  wanted = {s.tf1_subject for s, _ in left if s.difference.quantity == _GRADIENT}
+  return _Values(rerun(mover, frozenset(wanted)))
+
+
+def _with_noise(difference: Difference, verdict: NoiseVerdict) -> Difference:
+  array = difference.array
+  if array is None or not math.isfinite(verdict.noise):
+    return difference
+  return dataclasses.replace(difference, array=dataclasses.replace(array, noise=verdict.noise))
+
+
+def _notes(judged: Sequence[tuple[Difference, NoiseVerdict]]) -> list[str]:
+  by_kind = {kind: [pair for pair in judged if pair[1].kind is kind] for kind in Kind}
+  notes = []
+  if by_kind[Kind.ROUNDING]:
+    found = by_kind[Kind.ROUNDING]
+    difference, verdict = max(found, key=lambda pair: pair[1].ratio)
+    notes.append(
+      f'{_tensors(found)} by no more than {FACTOR:.1f} x rounding noise (worst: '
+      f'{difference.quantity} {difference.subject} [{difference.run}], difference '
+      f'{verdict.difference:.2g}, noise {verdict.noise:.2g})'
+    )
+  if by_kind[Kind.DEGENERATE]:
+    found = by_kind[Kind.DEGENERATE]
+    difference, verdict = max(found, key=lambda pair: pair[1].noise / (pair[1].size or 1e-300))
+    notes.append(
+      f'{_tensors(found)}, but rounding alone moves them by {100 * SHARE:.0f} % of their size or '
+      f'more (worst: {difference.quantity} {difference.subject} [{difference.run}], greatest '
+      f'element {verdict.size:.2g}, noise {verdict.noise:.2g}): {_ADVICE}'
+    )
+  for difference, verdict in by_kind[Kind.DIFFERENT]:
+    if verdict.index >= 0 and difference.array is not None:
+      index = tuple(int(axis) for axis in np.unravel_index(verdict.index, difference.array.shape))
+      notes.append(
+        f'{difference.quantity} {difference.subject} is within its noise as a whole, but not at '
+        f'{index}, where the noise is {verdict.index_noise:.2g}'
+      )
+  return notes
+
+
+def _tensors(found: Sequence[object]) -> str:
+  return f'{len(found)} tensors differ' if len(found) != 1 else '1 tensor differs'
