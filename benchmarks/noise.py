@@ -189,7 +189,7 @@ def main() -> int:
     if 'flagship' in arguments.models:
       for ones in (True, False):
         image = 'ones' if ones else 'random image'
-        for title, tolerance in (('0', _EXACT), ('default', None)):
+        for title, tolerance in (('default', None), ('0', _EXACT)):
           measured, verdict = flagship_gradients(ones, tolerance)
           print(row(f'flagship, gradients, {image}, {title}', measured), flush=True)
           _print_details(measured, arguments.details)

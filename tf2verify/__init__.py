@@ -15,6 +15,7 @@ Importing the package makes TF1-style code run on a current TensorFlow (see
 
 import functools
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from tf2verify import legacy_keras
@@ -60,7 +61,9 @@ _HOMES = {
   'verify': 'tf2verify.case',
 }
 
-legacy_keras.prepare()
+# To read stored reports takes no TensorFlow, whose import takes seconds.
+if '-m tf2verify report ' not in ' '.join(sys.orig_argv[:5]) + ' ':
+  legacy_keras.prepare()
 # Once it holds, it is not asked again; while it does not, every use raises.
 _require = functools.cache(legacy_keras.require)
 

@@ -1,4 +1,4 @@
-"""The command line: `python -m tf2verify run` and `doctor`."""
+"""The command line: `python -m tf2verify run`, `report` and `doctor`."""
 
 import argparse
 import sys
@@ -33,6 +33,16 @@ def _parser() -> argparse.ArgumentParser:
   run.add_argument(
     '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md there'
   )
+  report = commands.add_parser(
+    'report',
+    help='show stored JSON reports, judged by other tolerances where some are given',
+    epilog='exit status: 0 all passed, 1 some did not, 2 a file that is no report',
+  )
+  report.add_argument('files', nargs='+', metavar='FILE.json', help='written by --report_dir')
+  for name in ('rtol', 'atol'):
+    report.add_argument(
+      f'--{name}', type=float, metavar='X', help=f'judge all values by this {name} instead'
+    )
   commands.add_parser('doctor', help='show versions, what was mended, and a fix per problem')
   return parser
 
@@ -50,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
   try:
     if arguments.command == 'doctor':
       return doctor.main()
+    if arguments.command == 'report':
+      return _report(arguments.files, arguments.rtol, arguments.atol)
     legacy_keras.require()
     return _run(arguments.targets, arguments.stages, arguments.report_dir)
   except Tf2VerifyError as error:
@@ -78,9 +90,7 @@ def _run(targets: Sequence[str], stages: Sequence[str] | None, report_dir: str |
     with found.importable():
       verdict = verify(found.case, stages, terminal.stage_sayer(progress), progress)
     verdicts.append(verdict)
-    if verdict.first_failure is not None:
-      terminal.say('\n' + terminal.failure_text(verdict, verdict.first_failure) + '\n')
-    terminal.say(terminal.case_line(verdict))
+    terminal.say_outcome(verdict)
     if report_dir:
       write_case(verdict, report_dir)
   passed = sum(verdict.status is Status.PASSED for verdict in verdicts)
@@ -88,3 +98,23 @@ def _run(targets: Sequence[str], stages: Sequence[str] | None, report_dir: str |
     terminal.say(f'summary: {write_summary(verdicts, report_dir)}')
   terminal.say(f'{passed} of {len(verdicts)} cases passed')
   return EXIT_PASSED if passed == len(verdicts) else EXIT_FAILED
+
+
+def _report(files: Sequence[str], rtol: float | None, atol: float | None) -> int:
+  from tf2verify.records.verdict import Status
+  from tf2verify.report import terminal
+  from tf2verify.report.rejudging import rejudged
+  from tf2verify.report.report_dir import read_case
+
+  passed = 0
+  found = [rejudged(case, rtol, atol) for case in [read_case(path) for path in files]]
+  for judged in found:
+    terminal.say(judged.case.case)
+    for stage in judged.case.stages:
+      terminal.say(f'  {terminal.stage_line(stage)}')
+    terminal.say_outcome(judged.case)
+    for change in judged.changes:
+      terminal.say(f'  {change}')
+    passed += judged.case.status is Status.PASSED
+  terminal.say(f'{passed} of {len(found)} cases passed')
+  return EXIT_PASSED if passed == len(found) else EXIT_FAILED

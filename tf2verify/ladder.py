@@ -224,7 +224,8 @@ def _error_record(error: Tf2VerifyError) -> ErrorRecord:
 
 def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict:
   if findings.differences:
-    status, reason = Status.FAILED, ''
+    # Were the differences excused by a wider tolerance, this would be left.
+    status, reason = Status.FAILED, findings.inconclusive
   elif findings.inconclusive:
     status, reason = Status.INCONCLUSIVE, findings.inconclusive
   elif not findings.compared.tensors:
@@ -240,4 +241,5 @@ def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict
     reason=reason,
     notes=findings.notes,
     figures=findings.figures,
+    deviations=findings.deviations,
   )

@@ -65,16 +65,12 @@ class WithoutGamma(SlimNorm):
     return tf.keras.Sequential([norm])
 
 
-class LayersNorm(tiny_models.Normalized, abc.ABC):
-  pass
-
-
-class LostGamma(LayersNorm):
+class LostGamma(tiny_models.Normalized):
   def make_tf2_layer(self):
     return tf.keras.Sequential([layers.BatchNormalization(scale=False, name='norm')])
 
 
-class WithGamma(LayersNorm):
+class WithGamma(tiny_models.Normalized):
   def make_tf2_layer(self):
     return tf.keras.Sequential([layers.BatchNormalization(name='norm')])
 
@@ -90,9 +86,6 @@ class TwoDense(tiny_models.OneModel, abc.ABC):
 
 
 class SecondInstance(TwoDense):
-  def port(self, inputs, training):
-    raise NotImplementedError
-
   def make_tf2_layer(self):
     self.keras_port(None, None)  # built for its summary, say
     return self.keras_port(None, None)
@@ -104,27 +97,20 @@ class NamedInstance(TwoDense):
     return self.keras_port('dense', 'dense_1')
 
 
-class ScaledAndShifted(tiny_models.Normalized, abc.ABC):
-  def make_tf2_layer(self):
-    return tf.keras.Sequential([layers.BatchNormalization(name='norm')])
-
-
 # slim's and the shim's order of a batch norm's variables is not that of Keras.
 _TF1_ORDER = ('norm/beta', 'norm/gamma', 'norm/moving_mean', 'norm/moving_variance')
 _KERAS_ORDER = ('norm/gamma', 'norm/beta', 'norm/moving_mean', 'norm/moving_variance')
 
 
-class PairedByPosition(ScaledAndShifted):
+class PairedByPosition(WithGamma):
   variable_names = dict(zip(_TF1_ORDER, _KERAS_ORDER, strict=True))
 
 
-class PairedByName(ScaledAndShifted):
+class PairedByName(WithGamma):
   pass
 
 
 class FrozenEmbedding(tiny_models.Embedded, abc.ABC):
-  trainable = False
-
   def model(self, inputs, training):
     return self.looked_up(inputs, trainable=False)
 
@@ -178,7 +164,7 @@ class NarrowedByKeras(DoublePrecision):
 
 class KeptDouble(DoublePrecision):
   def make_tf2_layer(self):
-    return tf.keras.Sequential([layers.Dense(3, dtype='float64', name='fc')], name='float64')
+    return tf.keras.Sequential([layers.Dense(3, dtype='float64', name='fc')])
 
 
 class Attention(tiny_models.OneModel, abc.ABC):

@@ -251,7 +251,7 @@ PORT_BUGS = (
     stage=_STAGE,
     wrong=HeldByLambda,
     right=HeldByAttribute,
-    words=('bias', 'untracked', 'sharing.py:', 'a closure, a Lambda'),
+    words=('bias', 'untracked', 'sharing.py:', 'a closure, a Lambda', 'in an attribute'),
   ),
   PortBug(
     identifier='B17',

@@ -11,7 +11,11 @@ from tests.port_bugs.port_bug import PortBug
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'port_bugs.md'
 
-_CAUSE = re.compile(r'^\s*(?:likely cause|note): (.*)$', re.MULTILINE)
+# Sentences first, then what differs in the graphs.
+_QUOTED = (
+  re.compile(r'^\s*(?:likely cause|note): (.*)$', re.MULTILINE),
+  re.compile(r'^\s*(.* \(tf1\), .* \(tf2\)|(?:missing|extra) in tf2: .*)$', re.MULTILINE),
+)
 _HEAD = """# Porting mistakes, and what tf2verify says
 
 Mistakes that people make when they port TF1 models, each as a pair of small ports: a wrong one,
@@ -26,7 +30,8 @@ _COLUMNS = ('class', 'mistake', 'TF1', 'port', 'seen by', 'tf2verify says')
 
 def what_is_said(bug: PortBug) -> str:
   """Returns the line of the report that names most of the words, on one line."""
-  lines = _CAUSE.findall(suite.found(bug).to_text())
+  text = suite.found(bug).to_text()
+  lines = [line for pattern in _QUOTED for line in pattern.findall(text)]
   most = max(lines, key=lambda line: sum(word in line for word in bug.words), default='')
   return most if any(word in most for word in bug.words) else ''
 
@@ -46,7 +51,7 @@ def rows() -> list[tuple[str, ...]]:
       bug.tf1,
       bug.mistake,
       f'`{bug.stage}`' + (' (a note)' if bug.status is tf2verify.Status.PASSED else ''),
-      what_is_said(bug),
+      what_is_said(bug).replace('__', '\\_\\_'),  # not bold: __init__
     )
     for bug in sorted(suite.PORT_BUGS, key=place)
   ]

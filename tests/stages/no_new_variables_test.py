@@ -146,30 +146,6 @@ class RefusedTest(LadderTestCase):
       'a tf.function makes a variable while it is traced',
     )
 
-  def test_created_by_a_later_trace(self):
-    class Port(tiny_models.ShimLayer):
-      def __init__(self, forward):
-        super().__init__(forward)
-        self.kernel = tf.Variable(tf.ones([3, 3]), name='kernel')
-        self.shift = None
-        self.shifted = tf.function(self.shift_in_training)
-
-      def shift_in_training(self, net, training):
-        if training and self.shift is None:
-          self.shift = tf.Variable(tf.zeros([3]), name='bias')
-        return net + self.shift if training else net
-
-      def call(self, inputs, training=False):
-        return self.shifted(tf.matmul(inputs, self.kernel), training)
-
-    class Case(tiny_models.Affine):
-      def make_tf2_layer(self):
-        return Port(self.model)
-
-    self.assert_first_failure(
-      Case, STAGE, 'call 3 (training) tried to create it, (3) float32', 'in __init__ or build()'
-    )
-
   def test_another_error_inside_a_function(self):
     class Port(tf.Module):
       @tf.function
@@ -206,7 +182,7 @@ class RetracingTest(LadderTestCase):
     return stage.notes
 
   def test_new_python_number_in_every_call(self):
-    (note,) = self._notes(lambda port, net: port.scaled(net, 1 + port.calls // 10**9 + port.calls))
+    (note,) = self._notes(lambda port, net: port.scaled(net, port.calls))
     self.assertIn('call 2 (inference), call 4 (training) traced', note)
     self.assertIn('pass tensors', note)
 

@@ -1,5 +1,6 @@
 """Right ports that round otherwise pass; wrong ones fail, however noisy the model is."""
 
+import abc
 from unittest import mock
 
 import numpy as np
@@ -24,18 +25,51 @@ def stage_of(verdict, name):
   return next(stage for stage in verdict.stages if stage.stage == name)
 
 
-class Amplified(tiny_models.OneModel):
+class Amplified(tiny_models.OneModel, abc.ABC):
   """Subtracts what is nearly equal: rounding of the sum becomes 1e-4 of the output."""
 
   factor = 3e3
 
+  def scaled(self, inputs):
+    scale = v1.get_variable('scale', [3], initializer=v1.ones_initializer())
+    return (tf.matmul(inputs, kernel()) + bias()) * scale
+
   def model(self, inputs, training):
-    net = tf.matmul(inputs, kernel()) + bias() + 1.0
+    net = self.scaled(inputs)
     return self.factor * (net * net - (net - 0.01) * (net - 0.01))
 
   def port(self, inputs, training):
-    net = tf.matmul(inputs, kernel()) + bias() + 1.0
-    return self.factor * (0.02 * net - 0.0001)
+    return self.factor * (0.02 * self.scaled(inputs) - 0.0001)
+
+
+class HandMadeNorm(tiny_models.OneModel, abc.ABC):
+  """Batch norm from its formula; before it a bias, whose gradient is zero but for rounding."""
+
+  def model(self, inputs, training):
+    net = tf.matmul(inputs, kernel()) + bias()
+    return v1.layers.batch_normalization(net, training=training, fused=False, name='norm')
+
+  def port(self, inputs, training):
+    net = tf.matmul(inputs, kernel()) + bias()
+    with v1.variable_scope('norm'):
+      gamma = v1.get_variable('gamma', [3], initializer=v1.ones_initializer())
+      beta = v1.get_variable('beta', [3], initializer=v1.zeros_initializer())
+      zeros, ones = v1.zeros_initializer(), v1.ones_initializer()
+      mean = v1.get_variable('moving_mean', [3], initializer=zeros, trainable=False)
+      variance = v1.get_variable('moving_variance', [3], initializer=ones, trainable=False)
+    if training:
+      batch_mean = tf.reduce_mean(net, 0)
+      batch_variance = tf.reduce_mean(tf.square(net - batch_mean), 0)
+      mean.assign_sub(0.01 * (mean - batch_mean))
+      variance.assign_sub(0.01 * (variance - batch_variance))
+      return gamma * (net - batch_mean) / tf.sqrt(batch_variance + 1e-3) + beta
+    return gamma * (net - mean) / tf.sqrt(variance + 1e-3) + beta
+
+  def loss(self, outputs):
+    return 1e5 * tf.reduce_sum(outputs * tf.cos(tf.range(12.0))[:, None][:4])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 3))
 
 
 class OtherwiseTest(LadderTestCase, parameterized.TestCase):
@@ -86,46 +120,20 @@ class OtherwiseTest(LadderTestCase, parameterized.TestCase):
     class Case(tiny_models.OneModel):
       def model(self, inputs, training):
         net = tf.matmul(inputs, kernel()) + bias()
-        return 1e3 * ((net + 100.0) - 100.0 - net)
+        return 1e4 * (net - tf.reduce_mean(net, 0))
 
       def port(self, inputs, training):
-        return 0.0 * (tf.matmul(inputs, kernel()) + bias())
+        net = tf.matmul(inputs, kernel()) + bias()
+        return 1e4 * (net - tf.tensordot(tf.fill([7], 1.0 / 7.0), net, 1))
+
+      def make_inputs(self):
+        return np.repeat(tf2verify.normal_inputs((1, 3)), 7, 0)  # rows alike
 
     verdict = tf2verify.verify(Case, stages=['zero_randomness'])
     found = stage_of(verdict, 'zero_randomness')
     self.assertIs(found.status, tf2verify.Status.INCONCLUSIVE, found.to_text())
     self.assertEmpty(found.differences)
     self.assertIn('rounding alone moves it as far', found.to_text())
-
-
-class HandMadeNorm(tiny_models.OneModel):
-  """Batch norm from its formula; before it a bias, whose gradient is zero but for rounding."""
-
-  def model(self, inputs, training):
-    net = tf.matmul(inputs, kernel()) + bias()
-    return v1.layers.batch_normalization(net, training=training, fused=False, name='norm')
-
-  def port(self, inputs, training):
-    net = tf.matmul(inputs, kernel()) + bias()
-    with v1.variable_scope('norm'):
-      gamma = v1.get_variable('gamma', [3], initializer=v1.ones_initializer())
-      beta = v1.get_variable('beta', [3], initializer=v1.zeros_initializer())
-      zeros, ones = v1.zeros_initializer(), v1.ones_initializer()
-      mean = v1.get_variable('moving_mean', [3], initializer=zeros, trainable=False)
-      variance = v1.get_variable('moving_variance', [3], initializer=ones, trainable=False)
-    if training:
-      batch_mean = tf.reduce_mean(net, 0)
-      batch_variance = tf.reduce_mean(tf.square(net - batch_mean), 0)
-      mean.assign_sub(0.01 * (mean - batch_mean))
-      variance.assign_sub(0.01 * (variance - batch_variance))
-      return gamma * (net - batch_mean) / tf.sqrt(batch_variance + 1e-3) + beta
-    return gamma * (net - mean) / tf.sqrt(variance + 1e-3) + beta
-
-  def loss(self, outputs):
-    return 1e5 * tf.reduce_sum(outputs * tf.cos(tf.range(12.0))[:, None][:4])
-
-  def make_inputs(self):
-    return tf2verify.normal_inputs((4, 3))
 
 
 class WrongTest(LadderTestCase, parameterized.TestCase):

@@ -19,6 +19,7 @@ from tf2verify.records.difference import (
   Deviation,
   Difference,
   FrontierPoint,
+  Judgement,
 )
 
 _Array = np.ndarray[Any, Any]
@@ -158,6 +159,9 @@ def compare_tensors(
     difference = Difference(quantity, name, found.aspect, run=run, array=found.difference)
   deviation = None
   if found.frontier is not None:
+    judgement = Judgement.PASSED if difference is None else Judgement.FAILED
+    if found.within_tolerance_of_zero:
+      judgement = Judgement.NEAR_ZERO
     deviation = Deviation(
       quantity,
       name,
@@ -167,7 +171,7 @@ def compare_tensors(
       tolerance.atol,
       found.frontier,
       found.magnitude,
-      found.within_tolerance_of_zero,
+      judgement,
     )
   return TensorComparison(
     difference, found.elements, found.within_tolerance_of_zero, found.identical, deviation

@@ -165,8 +165,7 @@ class _FloatingRule(ChunkRule):
     )
 
   def sampled_greatest(self, chunk: _Array) -> float:
-    sample = np.abs(chunk[:: max(1, chunk.size // _SAMPLE)].astype(np.result_type(chunk, 'd')))
-    greatest = float(np.max(sample))
+    greatest = float(np.max(np.abs(chunk[:: max(1, chunk.size // _SAMPLE)])))
     return greatest if greatest < math.inf else math.inf
 
   def mismatch(self, tf1: _Array, tf2: _Array, frontier: FrontierBuilder) -> ChunkMismatch | None:

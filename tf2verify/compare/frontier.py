@@ -8,7 +8,7 @@ decides for every tolerance, with rtol and atol of 0 or more, as all elements wo
 
 An element is left out as well where it is above the hull by no more than `SLACK`,
 relative: to look at each of those closely would cost more than the comparison.
-So what is said of tolerances is right to 0.1 % of itself, and errs on the safe side.
+So what is said of tolerances is right to 0.2 % of itself, and errs on the safe side.
 """
 
 import dataclasses
@@ -24,7 +24,8 @@ from tf2verify.records.difference import FrontierPoint
 
 _Array = np.ndarray[Any, Any]
 
-SLACK = 2.0**-12
+SLACK = 2.0**-11
+_NEAR = 2.0**-20
 
 _GREATEST = float(np.finfo(np.float64).max)
 # Below it a float64 has not its full precision.
@@ -76,9 +77,9 @@ class FrontierBuilder:
     return passes(self.points, rtol, atol)
 
   def covers(self, magnitude: _Array, difference: _Array) -> _Array:
-    """Returns which points are under the frontier, or above it within the slack."""
+    """Returns which points are under the frontier, or above it by next to nothing."""
     x, y = np.array(self._vertices).T
-    covered: _Array = difference <= np.interp(magnitude, x, y * (1 + SLACK))
+    covered: _Array = difference <= np.interp(magnitude, x, y * (1 + _NEAR))
     return covered
 
   def add(self, magnitude: _Array, difference: _Array) -> None:

@@ -69,7 +69,11 @@ class _Leftovers:
 
   def beside(self, roles: Iterable[str]) -> dict[str, VariableRecord]:
     """Returns, by scope of this side, the counterpart of a variable in one of these roles."""
-    return {owner(one.name): other for one, other in self.pairs if role(one.name) in roles}
+    found: dict[str, VariableRecord] = {}
+    for one, other in self.pairs:
+      if role(one.name) in roles:
+        found.setdefault(owner(one.name), other)
+    return found
 
   def roles_there(self) -> frozenset[tuple[str, str]]:
     """Returns (scope, role) of the other side's variables."""

@@ -21,12 +21,16 @@ _Array = np.ndarray[Any, Any]
 
 # How often the reference is run with moved values before a difference is excused.
 RUNS = 8
+# How often where few elements of a tensor are beyond their own noise: rounding comes in
+# steps, so an element can be the same in all of eight runs.
+MOST_RUNS = 32
 # A tensor's greatest difference is rounding up to this multiple of its noise.
 FACTOR = 4.0
-# The same element by element. One element's noise over eight runs can be small by
-# chance: by a sixteenth of the typical in one of 1e9 elements if it is normally
-# distributed, by a quarter in one of 1e4.
+# The same element by element, since the greatest noise of eight runs can be small there
+# by chance.
 ELEMENT_FACTOR = 16.0
+# Up to this share of the elements beyond the tolerance (at least one) is few.
+_FEW = 0.05
 # A tensor whose noise is this share of its greatest element tells nothing.
 SHARE = 0.01
 # After the first runs, a difference beyond this multiple of the noise is settled. Of
@@ -62,6 +66,8 @@ class NoiseVerdict:
     index: the element that is furthest beyond its own noise, in C order, where that
       and not `noise` makes it DIFFERENT; -1 elsewhere.
     index_noise: the noise of that element; NaN elsewhere.
+    doubtful: whether the elements beyond their own noise are so few that more runs
+      may explain them.
   """
 
   kind: Kind
@@ -70,6 +76,7 @@ class NoiseVerdict:
   size: float
   index: int = -1
   index_noise: float = math.nan
+  doubtful: bool = False
 
   @property
   def ratio(self) -> float:
@@ -150,9 +157,10 @@ class Spread:
     verdict = NoiseVerdict(Kind.DIFFERENT, self._difference, self._greatest, self._size)
     if self._noise is None or self._difference > FACTOR * self._greatest:
       return verdict
-    index, index_noise = self._furthest(self._noise)
+    index, few = self._furthest(self._noise)
     if index >= 0:
-      return dataclasses.replace(verdict, index=index, index_noise=index_noise)
+      index_noise = float(self._noise[index])
+      return dataclasses.replace(verdict, index=index, index_noise=index_noise, doubtful=few)
     degenerate = self._greatest >= SHARE * self._size
     return dataclasses.replace(verdict, kind=Kind.DEGENERATE if degenerate else Kind.ROUNDING)
 
@@ -190,16 +198,18 @@ class Spread:
       greatest = max(greatest, found)
     return greatest
 
-  def _furthest(self, noise: _Array) -> tuple[int, float]:
-    """Returns the element furthest beyond its own noise, and that; -1 where none is beyond."""
-    worst, index, index_noise = 0.0, -1, math.nan
+  def _furthest(self, noise: _Array) -> tuple[int, bool]:
+    """Returns the element furthest beyond its own noise (-1: none), and whether few are."""
+    worst, index, count, mismatched = 0.0, -1, 0, 0
     for part in _parts(noise.size):
-      excess = self._beyond(part) - ELEMENT_FACTOR * noise[part]
+      beyond = self._beyond(part)
+      excess = beyond - ELEMENT_FACTOR * noise[part]
+      count += int(np.count_nonzero(excess > 0))
+      mismatched += int(np.count_nonzero(beyond))
       position = int(excess.argmax())
       if excess[position] > worst:
         worst, index = float(excess[position]), part.start + position
-        index_noise = float(noise[index])
-    return index, index_noise
+    return index, count <= max(1, _FEW * mismatched)
 
 
 def _parts(size: int) -> Iterator[slice]:

@@ -5,7 +5,7 @@ import difflib
 import re
 from collections.abc import Callable, Hashable, Sequence
 
-from tf2verify.compare.roles import counters, role, without_counters, words
+from tf2verify.compare.roles import counters, role, same_but_counters, without_counters, words
 from tf2verify.records.observation import VariableRecord
 
 _WORDS = re.compile(r'[a-z]+|\d+')
@@ -111,12 +111,12 @@ def _prefix_text(old: str, new: str, count: int) -> str:
   if not old:
     return f'{count} names: the tf2 side has the prefix "{new}", which the tf1 side lacks'
   text = f'{count} names: they begin with "{old}" on the tf1 side, with "{new}" on the tf2 side'
-  return f'{text}, {_COUNTED}' if without_counters(old) == without_counters(new) else text
+  return f'{text}, {_COUNTED}' if same_but_counters(old, new) else text
 
 
 def _counters_text(renames: Sequence[tuple[str, str]]) -> str:
   """Explains renames that all differ in nothing but counters; '' for others."""
-  if not renames or any(without_counters(one) != without_counters(other) for one, other in renames):
+  if not renames or not all(same_but_counters(one, other) for one, other in renames):
     return ''
   for one, other in zip(renames[0][0].split('/'), renames[0][1].split('/'), strict=True):
     if one != other:

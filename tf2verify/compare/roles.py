@@ -55,6 +55,12 @@ def without_counters(name: str) -> tuple[str, ...]:
   return tuple(_COUNTER.sub('', component) for component in words(name))
 
 
+def same_but_counters(name: str, other: str) -> bool:
+  """Tells whether two names differ in the numbers at the ends of their components only."""
+  one, two = name.split('/'), other.split('/')
+  return [_COUNTER.sub('', part) for part in one] == [_COUNTER.sub('', part) for part in two]
+
+
 def counters(name: str) -> tuple[int, ...]:
   """Returns the numbers at the ends of the components of a name, 0 where there is none."""
   found = (_COUNTER.search(component) for component in name.split('/'))

@@ -189,4 +189,3 @@ def _growth_points(growth: list[tuple[int, float]], graph: OpGraph) -> tuple[Gro
     step = (len(growth) - 1) / (_GROWTH_POINTS - 1)
     growth = [growth[round(n * step)] for n in range(_GROWTH_POINTS)]
   return tuple(GrowthPoint(graph.ops[position].name, relative) for position, relative in growth)
-

@@ -19,7 +19,7 @@ from tf2verify.diagnosis.regions import RegionPair, ancestors, region_pair
 from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
 
 # Tensors are fetched in portions of about this size, to bound memory.
-_PORTION_BYTES = 96 * 2**20
+_PORTION_BYTES = 192 * 2**20
 _UNKNOWN_BYTES = 2**20
 # Operations run alone in one session.
 _PARTS = 64
@@ -125,7 +125,7 @@ class Divergence:
     tf1_ops, tf2_ops = self._tf1.op_graph.ops, self._tf2.op_graph.ops
     inner = [n for n in pair.tf1.inner if _is_telling(tf1_ops[n])]
     other_inner = [n for n in pair.tf2.inner if _is_telling(tf2_ops[n])]
-    keys = [one for one, _ in pair.entering if one is not None]
+    keys = [one for one, _ in pair.entering if one is not None and self._can_fetch(one)]
     fetched = self._tf1.fetch(
       [tf1_ops[n].tensors[0] for n in inner] + [tf1_ops[n].tensors[k] for n, k in keys]
     )
@@ -213,7 +213,7 @@ class Divergence:
     wanted: dict[TensorKey, None] = {}
     for pair in suspects:
       for one, _ in pair.entering:
-        if one is not None:
+        if one is not None and self._can_fetch(one):
           wanted[one] = None
       for key in self._outputs(pair):
         wanted[key] = None
@@ -245,6 +245,9 @@ class Divergence:
       if source is not None:
         yield source
 
+  def _can_fetch(self, key: TensorKey) -> bool:
+    return not is_opaque(self._tf1.op_graph.ops[key[0]].outputs[key[1]][0])
+
   def _outputs(self, pair: RegionPair) -> list[TensorKey]:
     numbers = range(len(self._tf1.op_graph.ops[pair.tf1.end].tensors))
     return [(pair.tf1.end, n) for n in numbers if (pair.tf1.end, n) in self.agreements]
@@ -259,6 +262,9 @@ class Divergence:
         continue
       if one in self.agreements and not self.agreements[one].identical:
         return False
+      # A list of tensors, say, is as good as what else its maker yields.
+      if not self._can_fetch(one) and not self.output_agreement(one[0]).identical:
+        return False
     return True
 
   def _request(
@@ -268,7 +274,7 @@ class Divergence:
     given = {
       ops[other[0]].tensors[other[1]]: values[one]
       for one, other in pair.entering
-      if one is not None and other is not None
+      if one is not None and other is not None and one in values
     }
     return self._tf2_outputs(pair), given
 
@@ -314,11 +320,16 @@ def _read_outputs(graph: OpGraph, readers: set[int]) -> set[TensorKey]:
   return {key for reader in readers for key in graph.ops[reader].inputs}
 
 
+def is_opaque(dtype: str) -> bool:
+  """Tells whether tensors of a dtype cannot be fetched as numpy."""
+  return dtype in ('resource', 'variant')
+
+
 def _comparable_outputs(op: OpRecord, other: OpRecord) -> Iterator[int]:
   """Yields the outputs that mean the same on both sides and can be fetched."""
   factors = [one.attribute('exponential_avg_factor') for one in (op, other)]
   for number in range(min(len(op.tensors), len(other.tensors))):
-    if any(one.outputs[number][0] in ('resource', 'variant') for one in (op, other)):
+    if any(is_opaque(one.outputs[number][0]) for one in (op, other)):
       continue
     # Batch norm that keeps the moving averages itself yields those, not the batch's.
     if number in (1, 2) and factors[0] != factors[1]:
@@ -344,5 +355,3 @@ def _bytes(output: tuple[str, tuple[int | None, ...] | None]) -> int:
     return _UNKNOWN_BYTES
   width = 8 if '64' in dtype else 4
   return width * math.prod(size or 1 for size in shape)
-
-

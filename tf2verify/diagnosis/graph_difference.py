@@ -1,5 +1,6 @@
 """What differs between the graphs of two sides at one place."""
 
+import dataclasses
 import difflib
 import math
 from collections.abc import Sequence
@@ -8,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tf2verify.diagnosis.pairing import Pairing, family, is_backward
-from tf2verify.diagnosis.regions import Region, RegionPair
+from tf2verify.diagnosis.regions import Region, RegionPair, region_pair
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, OpGraph, OpRecord, TensorKey
 
 # They say how, not what, an operation computes, or follow from its inputs.
 _SILENT_ATTRIBUTES = frozenset(
@@ -116,6 +117,7 @@ class GraphComparison:
       found += self.of_operations(tf1, tf2)
       if not unmatched:
         found += self._wiring(tf1, tf2, dict(matched))
+      found += self._of_functions(tf1, tf2)
     found += unmatched
     return tuple(found)
 
@@ -151,10 +153,45 @@ class GraphComparison:
       if attribute in _SILENT_ATTRIBUTES or attribute not in others:
         continue
       if not _same(value, others[attribute]):
-        found.append(self._difference(GraphAspect.ATTRIBUTE, name, op, attribute, value, others[attribute]))
+        found.append(
+          self._difference(GraphAspect.ATTRIBUTE, name, op, attribute, value, others[attribute])
+        )
     if len(op.inputs) == len(other.inputs):
       found += self._constants(name, op, other)
     return found
+
+  def _of_functions(self, tf1: int, tf2: int) -> list[GraphDifference]:
+    """Returns what differs in the bodies of two loops, or the branches of two conditions."""
+    op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
+    others = dict(other.functions)
+    tf1_labels = [self._label(self._tf1, key, self._pairing.tf2_of[key[0]]) for key in op.inputs]
+    tf2_labels = [self._label(self._tf2, key, key[0]) for key in other.inputs]
+    found: list[GraphDifference] = []
+    for attribute, function in op.functions:
+      if attribute in others:
+        pairing = Pairing(
+          _relabelled(function, tf1_labels), _relabelled(others[attribute], tf2_labels)
+        )
+        found += [_inside(d, op.name) for d in GraphComparison(pairing).of_everything()]
+    return found
+
+  def _label(self, graph: OpGraph, key: TensorKey, tf2_position: int | None) -> str:
+    """Returns a name for what enters a loop, the same on both sides."""
+    op = graph.ops[key[0]]
+    if op.op_type == CONSTANT:
+      return f'constant {value_text(op.constant) if op.constant is not None else op.name}'
+    if tf2_position is None or tf2_position < 0:
+      return f'{graph.side} {op.name}, {key[1]}'
+    return f'{tf2_position}, {key[1]}'
+
+  def of_everything(self) -> list[GraphDifference]:
+    """Returns all differences between the graphs, without regard to values."""
+    found: dict[GraphDifference, None] = {}
+    for tf1, tf2 in self._pairing.pairs():
+      if not self._tf1.ops[tf1].is_leaf:
+        pair = region_pair(self._pairing, tf1, tf2)
+        found.update(dict.fromkeys(self.at(pair)))
+    return list(found)
 
   def _difference(
     self, aspect: GraphAspect, name: str, op: OpRecord, what: str, tf1: Any, tf2: Any
@@ -235,7 +272,12 @@ class GraphComparison:
     if len(op.inputs) != len(other.inputs):
       return [
         self._difference(
-          GraphAspect.WIRING, self._name(tf1), op, 'number of inputs', len(op.inputs), len(other.inputs)
+          GraphAspect.WIRING,
+          self._name(tf1),
+          op,
+          'number of inputs',
+          len(op.inputs),
+          len(other.inputs),
         )
       ]
     expected = [self._partner(key, matched) for key in op.inputs]
@@ -309,6 +351,28 @@ class GraphComparison:
     return found
 
 
+def _relabelled(graph: OpGraph, labels: Sequence[str]) -> OpGraph:
+  """Names the arguments and results of a function by what its caller gives it."""
+  counts: dict[str, int] = {}
+  names = []
+  for label in labels:
+    counts[label] = counts.get(label, 0) + 1
+    names.append(f'{label} #{counts[label]}')
+
+  def renamed(op: OpRecord) -> OpRecord:
+    if op.op_type not in (INPUT, TARGET):
+      return op
+    kind, _, number = op.name.rpartition(' ')
+    known = int(number) < len(names)
+    return dataclasses.replace(op, name=f'{kind} {names[int(number)] if known else number}')
+
+  return OpGraph(graph.side, tuple(renamed(op) for op in graph.ops))
+
+
+def _inside(difference: GraphDifference, loop: str) -> GraphDifference:
+  return dataclasses.replace(difference, op=f'{loop}, in its body: {difference.op}')
+
+
 def _gradient_marks(through: Sequence[str]) -> tuple[str, ...]:
   return tuple(mark for mark in through if mark.startswith(_GRADIENT_MARKS))
 
@@ -334,7 +398,11 @@ def _momentum_of(graph: OpGraph, region: Region) -> float | None:
     op = graph.ops[position]
     values = [graph.ops[producer].constant for producer, _ in op.inputs]
     # `(variable - batch) * (1 - momentum)`, with the difference of two constants.
-    if op.op_type == 'Sub' and len(values) == 2 and all(v is not None and v.size == 1 for v in values):
+    if (
+      op.op_type == 'Sub'
+      and len(values) == 2
+      and all(v is not None and v.size == 1 for v in values)
+    ):
       return float(values[1]) if float(values[0]) == 1.0 else None
   for position, number in region.frontier:
     op = graph.ops[position]

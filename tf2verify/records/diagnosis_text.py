@@ -33,7 +33,9 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
     lines += _source_lines(source, 'first divergence' if number == 0 else 'then')
   if len(diagnosis.sources) > _SHOWN_SOURCES:
     rest = ', '.join(source.tf1_op for source in diagnosis.sources[_SHOWN_SOURCES:][:3])
-    lines.append(f'… and {len(diagnosis.sources) - _SHOWN_SOURCES} more, see the JSON report: {rest}')
+    lines.append(
+      f'… and {len(diagnosis.sources) - _SHOWN_SOURCES} more, see the JSON report: {rest}'
+    )
   for difference in diagnosis.gradient_differences[:_SHOWN_DIFFERENCES]:
     lines.append(f'gradient path: {_difference_text(difference)}')
   lines += _growth_lines(diagnosis.growth)

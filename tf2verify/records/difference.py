@@ -88,6 +88,16 @@ class Difference:
   hint: str = ''
 
 
+class Judgement(enum.Enum):
+  """How a pair of tensors was judged that is not the same bit by bit."""
+
+  PASSED = 'passed'
+  NEAR_ZERO = 'within the tolerance of zero'
+  ROUNDING = 'differs by rounding'
+  DEGENERATE = 'as small as its rounding noise'
+  FAILED = 'failed'
+
+
 @dataclasses.dataclass(frozen=True)
 class Deviation:
   """Two floating tensors that were compared and are not the same bit by bit.
@@ -105,7 +115,7 @@ class Deviation:
       tolerance, by rising |tf1|; empty where only signs of zero or NaN differ.
     magnitude: a lower bound of the greatest |tf1|, from a sample of the elements;
       infinite where one of them is not finite.
-    within_tolerance_of_zero: whether zeros would have passed as well.
+    judgement: how the pair was judged.
   """
 
   quantity: str
@@ -116,4 +126,4 @@ class Deviation:
   atol: float
   frontier: tuple[FrontierPoint, ...]
   magnitude: float
-  within_tolerance_of_zero: bool = False
+  judgement: Judgement

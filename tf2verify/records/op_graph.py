@@ -34,6 +34,8 @@ class OpRecord:
     tensors: TensorFlow's name of every output, by which it can be fetched.
     source: the user's line that made it.
     constant: the value of a constant, where it is small.
+    functions: of a loop or a condition, its functions by attribute; they read inputs
+      called `argument 0`, and yield targets called `result 0`.
   """
 
   name: str
@@ -46,6 +48,7 @@ class OpRecord:
   tensors: tuple[str, ...] = ()
   source: SourceLine | None = None
   constant: np.ndarray | None = None
+  functions: tuple[tuple[str, 'OpGraph'], ...] = ()
 
   def attribute(self, name: str) -> Any:
     """Returns the value of an attribute; None where it has none of that name."""

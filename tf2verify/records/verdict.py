@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from tf2verify.records import verdict_json, verdict_text
 from tf2verify.records.diagnosis import Diagnosis
-from tf2verify.records.difference import Difference
+from tf2verify.records.difference import Deviation, Difference
 
 
 class Status(enum.Enum):
@@ -96,11 +96,14 @@ class StageVerdict(_NoTruthValue):
     compared: how much was looked at.
     differences: the findings, worst first; empty unless FAILED.
     seconds: wall time, without what earlier stages had computed already.
-    reason: why, for NOT_APPLICABLE, BLOCKED and INCONCLUSIVE.
+    reason: why, for NOT_APPLICABLE, BLOCKED and INCONCLUSIVE; for FAILED, why nothing
+      could be told even if the differences were none, or ''.
     notes: what a reader of a PASSED line has to know.
     figures: numbers worth showing: total regularization losses.
     error: for ERROR.
     diagnosis: where and why the sides part, for a FAILED stage that compares values.
+    deviations: every pair of floating tensors that is not the same bit by bit, so that
+      other tolerances can be judged; see `tf2verify.report.rejudging`.
   """
 
   stage: str
@@ -114,6 +117,7 @@ class StageVerdict(_NoTruthValue):
   figures: tuple[Figure, ...] = ()
   error: ErrorRecord | None = None
   diagnosis: Diagnosis | None = None
+  deviations: tuple[Deviation, ...] = ()
 
   def to_text(self) -> str:
     """Returns the verdict for a terminal: one line, and the findings below it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -149,8 +150,20 @@ def _array_lines(head: str, aspect: Aspect, array: ArrayDifference) -> list[str]
   return [
     first,
     f'  greatest difference {array.greatest_absolute:.3g}{place}: {values} {allowed}; greatest '
-    f'relative {array.greatest_relative:.3g}',
+    f'relative {array.greatest_relative:.3g}{_required(array)}',
   ]
+
+
+def _required(array: ArrayDifference) -> str:
+  ways = (('atol', array.required_atol), ('rtol', array.required_rtol))
+  shown = [f'{name} {rounded_up(way)}' for name, way in ways if way is not None and way < math.inf]
+  return f'; would pass with {" or ".join(shown)}' if shown else ''
+
+
+def rounded_up(number: float) -> str:
+  """Returns a positive number to two digits, never less than it is: `0.00032`, `2.1e-07`."""
+  upwards = decimal.Context(prec=2, rounding=decimal.ROUND_CEILING)
+  return f'{float(upwards.create_decimal_from_float(number)):.2g}'
 
 
 def _shape(shape: Sequence[int]) -> str:

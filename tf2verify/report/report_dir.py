@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tf2verify.errors import UsageError
 from tf2verify.records.verdict import CaseVerdict, Status
+from tf2verify.records.verdict_json import case_from_json
 from tf2verify.records.verdict_text import compared_text, failure_text
 
 ENVIRONMENT_VARIABLE = 'TF2VERIFY_REPORT_DIR'
@@ -60,6 +61,25 @@ def write_case(verdict: CaseVerdict, directory: str) -> str:
   path = os.path.join(directory, case_file_name(verdict))
   _write(path, verdict.to_json() + '\n')
   return path
+
+
+def read_case(path: str) -> CaseVerdict:
+  """Returns the verdict in a file that `write_case` has written.
+
+  Raises:
+    UsageError: the file cannot be read, or is no whole report of this schema version.
+  """
+  try:
+    with open(path, encoding='utf-8') as file:
+      text = file.read()
+  except (OSError, UnicodeDecodeError) as error:
+    raise UsageError(
+      f'could not read the report {path}: {error}; --report_dir writes one JSON file per case'
+    ) from error
+  try:
+    return case_from_json(text)
+  except UsageError as error:
+    raise UsageError(f'{path} {error}') from error
 
 
 def write_summary(verdicts: Sequence[CaseVerdict], directory: str) -> str:

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from tf2verify.records.verdict import StageVerdict
+from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.records.verdict_text import case_line, case_text, failure_text, stage_line
 
 
@@ -42,12 +42,20 @@ def stage_sayer(progress: StageProgress) -> Callable[[StageVerdict], None]:
   return show
 
 
+def say_outcome(verdict: CaseVerdict) -> None:
+  """Shows what comes behind the lines of a case's stages: the first failure, and the case's line."""
+  if verdict.first_failure is not None:
+    say('\n' + failure_text(verdict, verdict.first_failure) + '\n')
+  say(case_line(verdict))
+
+
 __all__ = [
   'StageProgress',
   'case_line',
   'case_text',
   'failure_text',
   'say',
+  'say_outcome',
   'stage_line',
   'stage_sayer',
 ]

@@ -69,9 +69,7 @@ def captured_variables_behind(tensor: Any, names: Mapping[int, str]) -> tuple[st
   if not hasattr(tensor, 'graph'):
     return ()
   captured = {
-    inner.op.name: names[id(outer)]
-    for outer, inner in tensor.graph.captures
-    if id(outer) in names
+    inner.op.name: names[id(outer)] for outer, inner in tensor.graph.captures if id(outer) in names
   }
   return tuple(sorted(captured[op.name] for op in _ops_behind(tensor) if op.name in captured))
 

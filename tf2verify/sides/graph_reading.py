@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import function_def_to_graph
 
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import (
@@ -37,6 +38,7 @@ _PASSING = (
 _HANDLES = ('VarHandleOp', 'VariableV2', 'Variable')
 _WRITES = ('Assign', 'ScatterUpdate', 'ScatterAdd', 'ScatterSub', 'ScatterNd')
 _LARGEST_CONSTANT = 4096
+_FUNCTION_ATTRIBUTES = ('body', 'cond', 'then_branch', 'else_branch')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +130,9 @@ class GraphReader:
     self._inputs = inputs
     self._constants = constants
     self._source_of = source_of
-    self._nodes = {node.name: node for node in graph.as_graph_def().node}
+    graph_def = graph.as_graph_def()
+    self._nodes = {node.name: node for node in graph_def.node}
+    self._library = {function.signature.name: function for function in graph_def.library.function}
     self._position = {op.name: n for n, op in enumerate(graph.get_operations())}
     self._records: list[OpRecord] = []
     self._index: dict[str, int] = {}
@@ -168,9 +172,7 @@ class GraphReader:
         pending += [tensor.op for tensor in op.inputs]
     return sorted(seen.values(), key=lambda op: self._position[op.name])
 
-  def _assignments(
-    self, ops: Sequence[tf.Operation]
-  ) -> list[tuple[str, str, list[tf.Tensor]]]:
+  def _assignments(self, ops: Sequence[tf.Operation]) -> list[tuple[str, str, list[tf.Tensor]]]:
     """Returns the writes to variables among some operations and behind them."""
     seen: dict[str, tf.Operation] = {}
     pending = list(ops)
@@ -229,9 +231,28 @@ class GraphReader:
       tuple((t.dtype.base_dtype.name, _shape(t)) for t in op.outputs),
       tuple(tensor.name for tensor in op.outputs),
       self._source_of(op),
+      functions=self._functions(op),
     )
     self._index[op.name] = len(self._records)
     self._records.append(record)
+
+  def _functions(self, op: tf.Operation) -> tuple[tuple[str, OpGraph], ...]:
+    """Returns the functions that a loop or a condition calls."""
+    found = []
+    for attribute in _FUNCTION_ATTRIBUTES:
+      node = self._nodes[op.name]
+      name = node.attr[attribute].func.name if attribute in node.attr else ''
+      if name in self._library:
+        found.append((attribute, self._function(name)))
+    return tuple(found)
+
+  def _function(self, name: str) -> OpGraph:
+    body = function_def_to_graph.function_def_to_graph(self._library[name])
+    inputs = {tensor.op.name: f'argument {n}' for n, tensor in enumerate(body.inputs)}
+    reader = GraphReader(body, {}, inputs, {}, lambda _: None)
+    reader._library = self._library
+    targets = [Target(f'result {n}', (tensor.name,)) for n, tensor in enumerate(body.outputs)]
+    return reader.read(targets, (), '')
 
   def _resolve(self, tensor: tf.Tensor) -> tuple[TensorKey, tuple[str, ...]]:
     """Returns where a tensor comes from, and what passes it on, the producer's end first."""
@@ -293,7 +314,11 @@ def _input_names(op: tf.Operation) -> tuple[str, ...]:
 
 def _passing_name(op: tf.Operation, node: Any) -> str:
   if '_gradient_op_type' in node.attr:
-    return 'custom gradient' if op.type == 'IdentityN' else f'gradient of {_value(node.attr["_gradient_op_type"])}'
+    return (
+      'custom gradient'
+      if op.type == 'IdentityN'
+      else f'gradient of {_value(node.attr["_gradient_op_type"])}'
+    )
   return str(op.type)
 
 

@@ -1,6 +1,6 @@
 """A side's graph, of which any tensor can be asked for, and any part run alone."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,9 +58,8 @@ class GraphRun:
     # A second run in one session would draw other numbers, or see variables that the
     # first one has changed.
     self._fresh_each_time = any(
-      is_random_op(op.type) or op.type.startswith(('Assign', 'Scatter'))
-      for op in graph.get_operations()
-      if not _is_of_a_variable(op)
+      is_random_op(op.type) or 'Assign' in op.type or 'Scatter' in op.type
+      for op in _run_for(graph, op_graph)
     )
 
   def fetch(self, tensors: Sequence[str]) -> list[np.ndarray]:
@@ -140,9 +139,16 @@ class GraphRun:
     ]
 
 
-def _is_of_a_variable(op: tf.Operation) -> bool:
-  """Tells whether an operation only initializes a variable."""
-  return op.type in ('Assign', 'AssignVariableOp') and op.name.endswith('/Assign')
+def _run_for(graph: tf.Graph, op_graph: OpGraph) -> Iterable[tf.Operation]:
+  """Returns the operations that run when any tensor of an op graph is fetched."""
+  pending = [graph.get_tensor_by_name(name).op for op in op_graph.ops for name in op.tensors[:1]]
+  seen: dict[str, tf.Operation] = {}
+  while pending:
+    op = pending.pop()
+    if op.name not in seen:
+      seen[op.name] = op
+      pending += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+  return seen.values()
 
 
 class _Part:

@@ -14,8 +14,8 @@ from tensorflow.python.ops import control_flow_v2_func_graphs
 
 from tf2verify.records.observation import RandomDraw, SourceLine, VariableCreation
 from tf2verify.sides.scratch_graph import is_scratch_graph
-from tf2verify.sides.side import Trace
 from tf2verify.sides.source_lines import user_line
+from tf2verify.sides.traces import Trace
 
 # Random ops that carry their seeds as attributes or as inputs; the key and
 # counter ops of the stateless family draw nothing.
@@ -88,9 +88,9 @@ def _is_loop_body(graph: Any) -> bool:
   return False
 
 
-def _raised_by_tf_function(error: BaseException | None) -> bool:
+def _raised_by_tf_function(error: BaseException) -> bool:
   """Tells whether `tf.function` raised an error itself: what its own code may not do."""
-  trace = error.__traceback__ if error is not None else None
+  trace = error.__traceback__
   while trace is not None and trace.tb_next is not None:
     trace = trace.tb_next
   return trace is not None and trace.tb_frame.f_code.co_filename.endswith('polymorphic_function.py')
@@ -214,13 +214,9 @@ class OpRecorder:
     if not isinstance(outer, func_graph.FuncGraph) and source is not None:
       self.traces.append(Trace(str(graph.name), self.call, source))
 
-  def refused_by_function(self, error: BaseException | None) -> tuple[VariableCreation, ...]:
-    """Returns what a `tf.function` did not let the current call create; `error` ended the call."""
-    late = _raised_by_tf_function(error)  # it looks after the trace as well
-    refused = [c for c in self.creations if c.refused_by_function or (late and c.call == self.call)]
-    return tuple(
-      dataclasses.replace(_creation_record(creation), refused=True) for creation in refused
-    )
+  def refused_by_function(self) -> tuple[VariableCreation, ...]:
+    """Returns what a `tf.function` did not let the calls create."""
+    return tuple(_creation_record(c) for c in self.creations if c.refused_by_function)
 
   def random_draws(self) -> tuple[RandomDraw, ...]:
     """Returns the random ops in the order in which they were made."""

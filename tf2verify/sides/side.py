@@ -12,12 +12,12 @@ from tf2verify.compare.moving import Mover
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.observation import (
   Observation,
-  SourceLine,
   VariableCreation,
   VariableRecord,
 )
 from tf2verify.sides import nests
 from tf2verify.sides.fill import Fill
+from tf2verify.sides.traces import Trace
 
 TF1 = 'tf1'
 TF2 = 'tf2'
@@ -54,21 +54,6 @@ class Inventory:
   variables: tuple[VariableRecord, ...]
   untracked: tuple[VariableRecord, ...] = ()
   variables_by_training: tuple[tuple[bool, tuple[str, ...]], ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Trace:
-  """A `tf.function` traced during a call.
-
-  Attributes:
-    function: its name.
-    call: which call it was: `call 2 (inference)`.
-    source: the user's line that was running.
-  """
-
-  function: str
-  call: str
-  source: SourceLine | None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,6 +19,7 @@ from tf2verify.sides.dataflow import captured_variables_behind, variables_behind
 from tf2verify.sides.graph_reading import target_name
 from tf2verify.sides.graph_run import GraphRun
 from tf2verify.sides.op_recorder import MAKING, OpRecorder, static_shape, variable_name
+from tf2verify.sides.traces import retraced
 from tf2verify.sides.user_code import user_code
 
 
@@ -124,7 +125,7 @@ class Tf2Layer(side.Side):
         try:
           self._call(port, self._inputs, training, calls[-1])
         except UserCodeError as error:
-          refused = port.recorder.refused_by_function(error.__cause__)
+          refused = port.recorder.refused_by_function()
           if refused:
             first = port.recorder.creation_records()[:first_call]
             self._report = side.CreationReport(tuple(calls), first, refused)
@@ -135,9 +136,7 @@ class Tf2Layer(side.Side):
       tuple(calls),
       records[:first_call],
       records[first_call:],
-      _retraced(
-        tuple(zip(calls, (modes[0], *modes, modes[-1]), strict=True)), port.recorder.traces
-      ),
+      retraced(tuple(zip(calls, (modes[0], *modes, modes[-1]), strict=True)), port.recorder.traces),
     )
     self._inspected = port
     return port
@@ -374,20 +373,6 @@ class Tf2Layer(side.Side):
       for value, read in zip(values, names, strict=True)
     )
     return records, total
-
-
-def _retraced(
-  calls: Sequence[tuple[str, bool]], traces: Sequence[side.Trace]
-) -> tuple[side.Trace, ...]:
-  """Returns the traces of functions that an earlier call in the same mode had traced already."""
-  found = {}
-  for number, (call, training) in enumerate(calls):
-    earlier = {name for name, mode in calls[:number] if mode == training}
-    known = {trace.function for trace in traces if trace.call in earlier}
-    for trace in traces:
-      if trace.call == call and trace.function in known:
-        found[trace.function, call] = trace
-  return tuple(found.values())
 
 
 def _check_layer(layer: Any) -> None:

@@ -20,6 +20,10 @@ from tf2verify.sides.side import TF2
 v1 = tf.compat.v1
 
 
+# Variables are given their values in portions of about this size, to bound memory.
+_PORTION_BYTES = 64 * 2**20
+
+
 class NotTraceable(Exception):
   """The port cannot be run as one graph; the message says why."""
 
@@ -155,8 +159,16 @@ def graph_run(
   op_graph = reader.read(traced.targets, traced.writes, TF2)
 
   def prepare(session: Any) -> None:
+    operations: list[Any] = []
+    fed: dict[Any, np.ndarray] = {}
     for name, (operation, placeholder) in assigned.items():
-      session.run(operation, {placeholder: values(name)})
+      operations.append(operation)
+      fed[placeholder] = values(name)
+      if sum(value.nbytes for value in fed.values()) > _PORTION_BYTES:
+        session.run(operations, fed)
+        operations, fed = [], {}
+    if operations:
+      session.run(operations, fed)
 
   feeds = {**traced.feeds, **{f'{name}:0': value for name, value in constants.items()}}
   reads = {
@@ -180,5 +192,7 @@ def _make_handle(node: Any, variable: Any) -> None:
 def _assignment(graph: tf.Graph, op_name: str, variable: Any) -> tuple[Any, Any]:
   placeholder = v1.placeholder(variable.dtype.base_dtype, name=f'tf2verify_value/{op_name}')
   handle = graph.get_tensor_by_name(f'{op_name}:0')
-  operation = tf.raw_ops.AssignVariableOp(resource=handle, value=placeholder, name=f'{op_name}/Assign')
+  operation = tf.raw_ops.AssignVariableOp(
+    resource=handle, value=placeholder, name=f'{op_name}/Assign'
+  )
   return operation, placeholder

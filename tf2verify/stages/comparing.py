@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ import numpy as np
 from tf2verify.compare.arrays import compare_tensors
 from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.errors import Tf2VerifyError
-from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
 from tf2verify.records.verdict import Compared, Figure
@@ -65,6 +66,7 @@ class Comparison:
     self._failed_run: FilledRun | None = None
     self._rounding = 0
     self._notes: list[str] = []
+    self._deviations: list[Deviation] = []
     self.figures: list[Figure] = []
 
   @property
@@ -128,6 +130,7 @@ class Comparison:
       self._tensors += part._tensors
       self._elements += part._elements
       self._inconclusive += part._inconclusive
+      self._deviations += part._deviations
     self.figures += part.figures
 
   def add(self, difference: Difference) -> None:
@@ -153,6 +156,8 @@ class Comparison:
     self._tensors += 1
     self._elements += result.elements
     self._inconclusive += result.inconclusive
+    if result.deviation is not None:
+      self._deviations.append(result.deviation)
     if result.difference is not None:
       self._differences.append(result.difference)
       self._failed.append(FailedTensor(quantity, name.partition(' (tf2: ')[0], run, tf1, tf2))
@@ -177,6 +182,8 @@ class Comparison:
     sorted_out = {id(difference): replacement for difference, replacement in found.replacements}
     kept = (sorted_out.get(id(known), known) for known in self._differences)
     self._differences = [difference for difference in kept if difference is not None]
+    self._excuse(found.rounding, Judgement.ROUNDING)
+    self._excuse(found.degenerate, Judgement.DEGENERATE)
     self._rounding += len(found.rounding)
     self._inconclusive += len(found.degenerate)
     telling = [d for d in found.degenerate if d.quantity in ('output', 'regularization loss')]
@@ -185,6 +192,15 @@ class Comparison:
         f'{telling[0].quantity} {telling[0].subject} [{tf1.run}] is beyond the tolerance, but '
         'rounding alone moves it as far; see the notes'
       )
+
+  def _excuse(self, differences: Iterable[Difference], judgement: Judgement) -> None:
+    excused = {(found.quantity, found.subject, found.run) for found in differences}
+    self._deviations = [
+      dataclasses.replace(known, judgement=judgement)
+      if (known.quantity, known.subject, known.run) in excused
+      else known
+      for known in self._deviations
+    ]
 
   def repeatable(self, run: FilledRun) -> None:
     """Remembers how to repeat a run of the tf1 side, if it is the first that shows a difference."""
@@ -300,6 +316,7 @@ class Comparison:
       tuple(self.figures),
       self._failed_run,
       self._failed_tensors(),
+      tuple(self._deviations),
     )
 
   def _failed_tensors(self) -> tuple[FailedTensor, ...]:

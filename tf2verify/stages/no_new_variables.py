@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableCreation
 from tf2verify.records.verdict import Compared
-from tf2verify.sides.side import CreationReport, Trace, training_name
+from tf2verify.sides.side import CreationReport, training_name
+from tf2verify.sides.traces import Trace
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 

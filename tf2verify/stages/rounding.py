@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from tf2verify.compare.moving import Mover, fraction_bits
-from tf2verify.compare.noise import FACTOR, RUNS, SHARE, Kind, NoiseVerdict, Spread
+from tf2verify.compare.noise import FACTOR, MOST_RUNS, RUNS, SHARE, Kind, NoiseVerdict, Spread
 from tf2verify.compare.tolerance import Tolerance
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.difference import Aspect, Difference
@@ -103,27 +103,26 @@ def repeated(run_tf1: FilledRuns, run: FilledRun) -> Rerun:
 def sort_out(suspects: Sequence[Suspect], rerun: Rerun) -> Sorted:
   """Runs the reference again with moved values, and judges the suspects by what that gives.
 
-  Once where every difference is far beyond the noise, `RUNS` times where some
-  are not, and then once as it was: what does not repeat itself is not excused.
+  Once where every difference is far beyond the noise, `RUNS` times (`MOST_RUNS`
+  where a few elements are in doubt) where some are not, and then once as it was:
+  what does not repeat itself is not excused.
   An error of these runs leaves the suspects as they are.
   """
   if not suspects:
     return Sorted()
   finest = max(fraction_bits(suspect.tf1.dtype) or 0 for suspect in suspects)
   pairs = [(suspect, Spread(suspect.tf1, suspect.tf2, suspect.tolerance)) for suspect in suspects]
-  changing = 0
   try:
-    for mover in (*(Mover(number, finest) for number in range(RUNS)), None):
+    for number in range(MOST_RUNS):
       left = [pair for pair in pairs if not pair[1].settled]
+      if number >= RUNS:
+        left = [pair for pair in left if pair[1].judged().doubtful]
       if not left:
         break
-      values = _run_again(left, rerun, mover)
+      values = _run_again(left, rerun, Mover(number, finest))
       for suspect, spread in left:
-        if mover is not None:
-          spread.add(values.of(suspect))
-        elif not spread.repeats(values.of(suspect)):
-          spread.add(None)
-          changing += 1
+        spread.add(values.of(suspect))
+    changing = _check_repeatable([pair for pair in pairs if not pair[1].settled], rerun)
   except Tf2VerifyError as error:
     return Sorted(notes=(f'the rounding noise could not be measured: {error}',))
   judged = tuple((suspect.difference, spread.judged()) for suspect, spread in pairs)
@@ -170,6 +169,19 @@ def _sum_over(losses: Iterable[RegularizationLoss], subject: str) -> np.ndarray 
     if set(loss.variables) <= group and bool(loss.variables) == bool(group):
       total = loss.value if total is None else np.asarray(total + loss.value, total.dtype)
   return total
+
+
+def _check_repeatable(left: Sequence[tuple[Suspect, Spread]], rerun: Rerun) -> int:
+  """Runs the reference as it was; returns how many tensors came out otherwise."""
+  if not any(spread.judged().kind is not Kind.DIFFERENT for _, spread in left):
+    return 0
+  values = _run_again(left, rerun, None)
+  changing = 0
+  for suspect, spread in left:
+    if not spread.repeats(values.of(suspect)):
+      spread.add(None)
+      changing += 1
+  return changing
 
 
 def _run_again(

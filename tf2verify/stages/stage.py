@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tf2verify.compare.alignment import Alignment, align
 from tf2verify.compare.tolerance import ToleranceTable
-from tf2verify.records.difference import Difference
+from tf2verify.records.difference import Deviation, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.verdict import Compared, Figure
@@ -59,6 +59,7 @@ class Findings:
     failed_run: the first run that shows a difference, by tf1 names; None without one,
       or where it cannot be repeated alone.
     failed_tensors: arrays behind some of the differences.
+    deviations: every pair of floating tensors that is not the same bit by bit.
   """
 
   compared: Compared
@@ -68,6 +69,7 @@ class Findings:
   figures: tuple[Figure, ...] = ()
   failed_run: FilledRun | None = None
   failed_tensors: tuple[FailedTensor, ...] = ()
+  deviations: tuple[Deviation, ...] = ()
 
 
 class Stage(abc.ABC):

@@ -1,0 +1,223 @@
+"""A stored report, judged by other tolerances, without running a model."""
+
+import dataclasses
+
+from tf2verify.compare.frontier import passes, required_atol, required_rtol
+from tf2verify.compare.tolerance import Tolerance
+from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
+from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict, Status
+from tf2verify.records.verdict_text import rounded_up
+
+_UNCLEAR = (Judgement.NEAR_ZERO, Judgement.DEGENERATE)
+_EXCUSED = (Judgement.ROUNDING, Judgement.DEGENERATE)
+_TELLING = ('output', 'regularization loss')
+
+
+@dataclasses.dataclass(frozen=True)
+class Rejudged:
+  """A verdict by other tolerances.
+
+  Attributes:
+    case: the verdict.
+    changes: one line per stage whose status is another now.
+  """
+
+  case: CaseVerdict
+  changes: tuple[str, ...]
+
+
+def rejudged(case: CaseVerdict, rtol: float | None, atol: float | None) -> Rejudged:
+  """Judges every compared pair of floating tensors by another tolerance.
+
+  Only values are judged again. What is missing, has another shape, dtype or
+  non-finite pattern, or comes in another order stays as it is, and so do stages that
+  did not run.
+
+  Args:
+    case: the verdict to start from.
+    rtol: in place of every rtol; None to keep them.
+    atol: in place of every atol; None to keep them.
+
+  Raises:
+    CaseDefinitionError: a figure is not finite or negative.
+  """
+  Tolerance(rtol or 0.0, atol or 0.0)
+  stages = tuple(_stage(stage, rtol, atol) for stage in case.stages)
+  stages = tuple(_no_longer_blocked(stage, stages) for stage in stages)
+  given = (('rtol', rtol), ('atol', atol))
+  by = ', '.join(f'{name} {figure:g}' for name, figure in given if figure is not None)
+  changes = tuple(
+    f'{after.stage}: {before.status.value} -> {after.status.value} at {by}'
+    for before, after in zip(case.stages, stages, strict=True)
+    if before.status is not after.status
+  )
+  return Rejudged(dataclasses.replace(case, stages=stages), changes)
+
+
+def _stage(stage: StageVerdict, rtol: float | None, atol: float | None) -> StageVerdict:
+  if not stage.deviations:
+    return stage
+  deviations = tuple(_deviation(known, rtol, atol) for known in stage.deviations)
+  known = {_key(difference): difference for difference in stage.differences}
+  differences = _other_differences(stage) + _failures(deviations, known, stage.deviations)
+  compared = _compared(stage.compared, stage.deviations, deviations)
+  reason = _reason(stage, deviations, compared)
+  status = Status.FAILED if differences else Status.INCONCLUSIVE if reason else Status.PASSED
+  return dataclasses.replace(
+    stage,
+    status=status,
+    compared=compared,
+    differences=differences,
+    deviations=deviations,
+    reason=reason,
+    notes=(*stage.notes, *_notes(stage.deviations, deviations)),
+    diagnosis=stage.diagnosis if differences else None,
+  )
+
+
+def _key(found: Difference | Deviation) -> tuple[str, str, str]:
+  return found.quantity, found.subject, found.run
+
+
+def _deviation(known: Deviation, rtol: float | None, atol: float | None) -> Deviation:
+  new = dataclasses.replace(
+    known,
+    rtol=known.rtol if rtol is None else rtol,
+    atol=known.atol if atol is None else atol,
+  )
+  return dataclasses.replace(new, judgement=_judgement(known, new))
+
+
+def _judgement(known: Deviation, new: Deviation) -> Judgement:
+  if (new.rtol, new.atol) == (known.rtol, known.atol):
+    return known.judgement
+  passed = known.judgement in (Judgement.PASSED, Judgement.NEAR_ZERO)
+  if passed and new.rtol >= known.rtol and new.atol >= known.atol:
+    fits = True
+  elif not passed and new.rtol <= known.rtol and new.atol <= known.atol:
+    fits = False
+  else:
+    fits = passes(new.frontier, new.rtol, new.atol)
+  if not fits:
+    return known.judgement if known.judgement in _EXCUSED else Judgement.FAILED
+  if known.judgement is Judgement.PASSED and new.atol <= known.atol:
+    return Judgement.PASSED
+  return Judgement.NEAR_ZERO if new.magnitude <= new.atol else Judgement.PASSED
+
+
+def _other_differences(stage: StageVerdict) -> tuple[Difference, ...]:
+  judged = {_key(deviation) for deviation in stage.deviations}
+  return tuple(
+    difference
+    for difference in stage.differences
+    if difference.aspect is not Aspect.VALUES or _key(difference) not in judged
+  )
+
+
+def _failures(
+  deviations: tuple[Deviation, ...],
+  known: dict[tuple[str, str, str], Difference],
+  before: tuple[Deviation, ...],
+) -> tuple[Difference, ...]:
+  found = []
+  for old, new in zip(before, deviations, strict=True):
+    if new.judgement is not Judgement.FAILED:
+      continue
+    stored = known.get(_key(new))
+    same = (old.rtol, old.atol) == (new.rtol, new.atol)
+    difference = stored if stored is not None and same else _failure(new, stored)
+    found.append((_excess(new), difference))
+  found.sort(key=lambda pair: -pair[0])
+  return tuple(difference for _, difference in found)
+
+
+def _excess(deviation: Deviation) -> float:
+  return max(y / (deviation.atol + deviation.rtol * x + 1e-300) for x, y in deviation.frontier)
+
+
+def _failure(deviation: Deviation, stored: Difference | None) -> Difference:
+  """Returns a finding as the stored points tell it; how many elements differ, they do not."""
+  rtol, atol = deviation.rtol, deviation.atol
+  x, y = max(deviation.frontier, key=lambda point: point[1] - atol - rtol * point[0])
+  ways = (
+    ('atol', required_atol(deviation.frontier, rtol)),
+    ('rtol', required_rtol(deviation.frontier, atol)),
+  )
+  required = ' or '.join(f'{name} {rounded_up(way)}' for name, way in ways if way < float('inf'))
+  return Difference(
+    deviation.quantity,
+    deviation.subject,
+    Aspect.VALUES,
+    f'|tf1| is {x:.3g} at the worst element ({deviation.dtype})',
+    f'|tf2 - tf1| is {y:.3g} there (allowed {atol:.3g} + {rtol:.3g}·|tf1|)'
+    + (f'; would pass with {required}' if required else ''),
+    deviation.run,
+    hint=stored.hint if stored is not None else '',
+  )
+
+
+def _compared(
+  compared: Compared, before: tuple[Deviation, ...], after: tuple[Deviation, ...]
+) -> Compared:
+  def more(judgements: tuple[Judgement, ...]) -> int:
+    counts = [sum(known.judgement in judgements for known in side) for side in (before, after)]
+    return counts[1] - counts[0]
+
+  return dataclasses.replace(
+    compared,
+    inconclusive=compared.inconclusive + more(_UNCLEAR),
+    rounding=compared.rounding + more((Judgement.ROUNDING,)),
+  )
+
+
+def _reason(stage: StageVerdict, deviations: tuple[Deviation, ...], compared: Compared) -> str:
+  """Returns why the stage can tell nothing now, were there no differences; '' if it can."""
+  if compared.tensors and compared.inconclusive == compared.tensors:
+    return stage.reason or (
+      'every tensor is within these tolerances of zero, so zeros would pass as well'
+    )
+  before = stage.compared
+  all_unclear = before.tensors and before.inconclusive == before.tensors
+  degenerate = _has_degenerate_output(stage.deviations)
+  if (all_unclear or degenerate) and not _has_degenerate_output(deviations):
+    return ''
+  return stage.reason
+
+
+def _has_degenerate_output(deviations: tuple[Deviation, ...]) -> bool:
+  return any(
+    known.judgement is Judgement.DEGENERATE and known.quantity in _TELLING for known in deviations
+  )
+
+
+def _notes(before: tuple[Deviation, ...], after: tuple[Deviation, ...]) -> list[str]:
+  pairs = list(zip(before, after, strict=True))
+  changed = [(old, new) for old, new in pairs if (old.rtol, old.atol) != (new.rtol, new.atol)]
+  excused = sum(new.judgement in _EXCUSED for _, new in changed)
+  failing = sum(
+    old.judgement is not Judgement.FAILED and new.judgement is Judgement.FAILED
+    for old, new in changed
+  )
+  notes = []
+  if excused:
+    notes.append(
+      f're-judged: {excused} tensors stay excused by rounding noise, which was measured for the '
+      'stored tolerances'
+    )
+  if failing:
+    notes.append(
+      f're-judged: {failing} tensors fail that had passed; whether rounding explains it was not '
+      'measured: declare the tolerance in the case and run it'
+    )
+  return notes
+
+
+def _no_longer_blocked(stage: StageVerdict, stages: tuple[StageVerdict, ...]) -> StageVerdict:
+  if stage.status is not Status.BLOCKED:
+    return stage
+  culprits = [other for other in stages if stage.reason.startswith(f'blocked: {other.stage} ')]
+  if not culprits or culprits[0].status in (Status.FAILED, Status.ERROR):
+    return stage
+  status = culprits[0].status.value
+  reason = f'not run: {culprits[0].stage} is {status} now; declare the tolerance and run the case'
+  return dataclasses.replace(stage, reason=reason)
