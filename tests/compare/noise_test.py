@@ -97,6 +97,19 @@ class RunsTest(absltest.TestCase):
     self.assertTrue(spread.settled)
     self.assertAlmostEqual(spread.judged().noise, 1e-6, delta=2e-7)
 
+  def test_a_small_tensor_may_be_still_for_some_runs(self):
+    tf1 = reference()[:3]
+    spread = Spread(tf1, tf1 + np.float32(1e-4), TOLERANCE)
+    for _ in range(3):
+      spread.add(tf1)
+      self.assertFalse(spread.settled)
+    spread.add(tf1 + np.float32(1e-4))
+    self.assertIs(spread.judged().kind, Kind.ROUNDING)
+    spread = Spread(tf1, tf1 + np.float32(1e-4), TOLERANCE)
+    for _ in range(4):
+      spread.add(tf1)
+    self.assertTrue(spread.settled)
+
   def test_a_smaller_one_takes_more(self):
     tf1 = reference()
     spread = Spread(tf1, tf1 + np.float32(2e-4), TOLERANCE)

@@ -33,11 +33,13 @@ ELEMENT_FACTOR = 16.0
 _FEW = 0.05
 # A tensor whose noise is this share of its greatest element tells nothing.
 SHARE = 0.01
-# After the first runs, a difference beyond this multiple of the noise is settled. Of
+# After one, two, ... runs, a difference beyond this multiple of the noise is settled. Of
 # normally distributed noise, one difference in 1e3 (first run) to 1e4 is as large.
 _SETTLED = (1000.0, 100.0, 30.0, 16.0)
-# How far, in noise, a run that moves nothing may be from the reference beyond the
-# tolerance.
+# A tensor of fewer elements can be still in one run, and is settled after four.
+_SMALL = 1000
+# How far, in noise, an element of a run that moves nothing may be from the reference
+# beyond the tolerance.
 _REPEATS = 0.1
 _CHUNK = 2**17
 
@@ -125,7 +127,11 @@ class Spread:
     greatest = self._greatest_spread(flat) if comparable else math.nan
     self._greatest = greatest if self._runs == 1 else float(np.maximum(self._greatest, greatest))
     limit = _SETTLED[min(self._runs, len(_SETTLED)) - 1]
-    self.settled = not self._difference <= limit * self._greatest  # also where that is NaN
+    if flat.size < _SMALL and self._runs < len(_SETTLED):
+      limit = math.inf
+    still = self._greatest == 0 and limit == math.inf
+    # Where the noise is NaN, too.
+    self.settled = not (still or self._difference <= limit * self._greatest)
     if self.settled:
       self._noise = None
       return
@@ -142,13 +148,13 @@ class Spread:
     Threads may add up in another order, so the last bits may differ; a random op that
     no seed reaches would make a noise of its draws, and is caught here.
     """
-    if again is None or again.shape != self._shape:
+    if again is None or again.shape != self._shape or self._noise is None:
       return False
     flat = again.reshape(-1)
     for part in _parts(flat.size):
       spread = self._spread(flat, part)
       allowed = self._allowed(_wide(self._tf1[part]))
-      if not np.all((spread <= _REPEATS * self._greatest) | (spread <= allowed)):
+      if not np.all((spread <= _REPEATS * self._noise[part]) | (spread <= allowed)):
         return False
     return True
 

@@ -1,6 +1,7 @@
 """From a failed stage to where the sides part and why."""
 
 import dataclasses
+import re
 import time
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ import numpy as np
 from tf2verify.diagnosis.evidence import Evidence, SourceEvidence
 from tf2verify.diagnosis.first_divergence import Divergence, FoundSource, InspectableRun
 from tf2verify.diagnosis.graph_difference import GraphComparison
+from tf2verify.diagnosis.pairing import is_backward
 from tf2verify.diagnosis.rules import RULES
 from tf2verify.records.diagnosis import (
   Diagnosis,
@@ -19,7 +21,6 @@ from tf2verify.records.diagnosis import (
 )
 from tf2verify.records.difference import Difference
 from tf2verify.records.failed_tensor import FailedTensor
-from tf2verify.diagnosis.pairing import is_backward
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph
 
 _SHOWN_SOURCES = 12
@@ -97,7 +98,9 @@ def _inspected(
   notes = []
   if len(found) > len(shown):
     notes.append(f'{len(found) - len(shown)} more such operations')
-  if not found and not gradients:
+  updates = _update_counts(evidence.differences, tf1.op_graph, tf2.op_graph)
+  numeric = any(difference.array is not None for difference in evidence.differences)
+  if numeric and not found and not gradients and not updates:
     notes.append(
       'from the same variable values, and traced as a graph, the port yields what tf1 yields'
     )
@@ -107,6 +110,7 @@ def _inspected(
       evidence,
       sources=sources,
       gradient_differences=tuple(gradients),
+      updates=updates,
       tf1_op_types=frozenset(op.op_type for op in tf1.op_graph.ops),
       tf2_op_types=frozenset(op.op_type for op in tf2.op_graph.ops),
       agrees_as_graph=not found,
@@ -115,12 +119,34 @@ def _inspected(
       diagnosis,
       sources=tuple(source.source for source in sources),
       gradient_differences=tuple(gradients),
+      updates=updates,
       growth=_growth_points(growth, tf1.op_graph),
       operations=len(values),
       paired=paired,
       notes=tuple(notes),
     ),
   )
+
+
+def _update_counts(
+  differences: Sequence[Difference], tf1: OpGraph, tf2: OpGraph
+) -> tuple[tuple[str, int, int], ...]:
+  """Returns the variables of another state afterwards that are not written equally often."""
+  found = []
+  for difference in differences:
+    if difference.quantity != 'state after the call':
+      continue
+    variable = _tf1_subject(difference.subject)
+    counts = [
+      sum(
+        re.fullmatch(rf'update of {re.escape(variable)}( \(\d+\))?', name) is not None
+        for name in g.targets()
+      )
+      for g in (tf1, tf2)
+    ]
+    if counts[0] != counts[1]:
+      found.append((variable, counts[0], counts[1]))
+  return tuple(dict.fromkeys(found))
 
 
 def _tf1_subject(subject: str) -> str:

@@ -41,6 +41,8 @@ class Evidence:
     tensors: some of the arrays behind them.
     sources: where the sides part, in the order of execution.
     gradient_differences: where gradients pass differently.
+    updates: variables that are written a different number of times: name, times in
+      tf1, times in tf2.
     tf2_op_types: the op types of the port's computation.
     tf1_op_types: those of the tf1 side's.
     not_traceable: why the port could not be traced; '' where it could.
@@ -52,6 +54,7 @@ class Evidence:
   tensors: tuple[FailedTensor, ...] = ()
   sources: tuple[SourceEvidence, ...] = ()
   gradient_differences: tuple[GraphDifference, ...] = ()
+  updates: tuple[tuple[str, int, int], ...] = ()
   tf1_op_types: frozenset[str] = frozenset()
   tf2_op_types: frozenset[str] = frozenset()
   not_traceable: str = ''

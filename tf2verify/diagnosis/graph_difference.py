@@ -111,6 +111,7 @@ class GraphComparison:
     momentum = self._momentum(pair)
     if momentum is not None:
       return (momentum,)
+    found += self._epsilon(pair)
     matched = self._matched(pair)
     unmatched = self._unmatched(pair, matched)
     for tf1, tf2 in matched:
@@ -130,6 +131,18 @@ class GraphComparison:
     if tf1 is None or tf2 is None or math.isclose(tf1, tf2, rel_tol=1e-5):
       return None
     return self._difference(GraphAspect.ATTRIBUTE, op.name, op, 'momentum', tf1, tf2)
+
+  def _epsilon(self, pair: RegionPair) -> list[GraphDifference]:
+    """Returns how the epsilon of a normalization differs that is spelt in two ways."""
+    tf1 = _epsilons(self._tf1, (*pair.tf1.inner, pair.tf1.end))
+    tf2 = _epsilons(self._tf2, (*pair.tf2.inner, pair.tf2.end))
+    if len(tf1) != 1 or len(tf2) != 1 or math.isclose(tf1[0][1], tf2[0][1], rel_tol=1e-5):
+      return []
+    position, epsilon = tf1[0]
+    op = self._tf1.ops[position]
+    if self._tf2.ops[tf2[0][0]].op_type == op.op_type and op.attribute('epsilon') is not None:
+      return []  # seen as an attribute
+    return [self._difference(GraphAspect.ATTRIBUTE, op.name, op, 'epsilon', epsilon, tf2[0][1])]
 
   def of_operations(self, tf1: int, tf2: int) -> list[GraphDifference]:
     """Returns what differs between two operations and their constant inputs."""
@@ -297,7 +310,14 @@ class GraphComparison:
       aspect = GraphAspect.ORDER if swapped else GraphAspect.WIRING
       found.append(
         GraphDifference(
-          aspect, self._name(tf1), op.op_type, what, tf1_text, tf2_text, tf1_text, tf2_text
+          aspect,
+          self._name(tf1),
+          op.op_type,
+          what,
+          tf1_text,
+          tf2_text,
+          self._tf1.ops[op.inputs[slot][0]].op_type,
+          self._tf2.ops[key[0]].op_type,
         )
       )
     return found
@@ -410,6 +430,22 @@ def _momentum_of(graph: OpGraph, region: Region) -> float | None:
     if op.op_type.startswith('FusedBatchNorm') and number in (1, 2) and factor is not None:
       return 1.0 - float(factor) if factor != 1.0 else None
   return None
+
+
+def _epsilons(graph: OpGraph, positions: Sequence[int]) -> list[tuple[int, float]]:
+  """Returns the epsilons of normalizations among some operations, with their places."""
+  found = []
+  for position in positions:
+    op = graph.ops[position]
+    if op.op_type.startswith('FusedBatchNorm') and op.attribute('epsilon') is not None:
+      found.append((position, float(op.attribute('epsilon'))))
+    elif op.op_type in ('Rsqrt', 'Sqrt') and op.inputs:
+      producer = graph.ops[op.inputs[0][0]]
+      added = [graph.ops[n].constant for n, _ in producer.inputs]
+      small = [float(c) for c in added if c is not None and c.size == 1 and 0 < float(c) < 0.1]
+      if family(producer.op_type) == 'AddV2' and len(small) == 1:
+        found.append((position, small[0]))
+  return found
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -33,7 +33,8 @@ class GraphDifference:
     tf1: the tf1 side, as text.
     tf2: the tf2 side, as text.
     tf1_value: the plain value behind `tf1`: a number, a string, a tuple, the types of
-      operations; None where there is none.
+      operations (one type for `WIRING` and `ORDER`: of what is read); None where there
+      is none.
     tf2_value: the same of the tf2 side.
   """
 
@@ -146,6 +147,8 @@ class Diagnosis:
     sources: in the order of execution.
     gradient_differences: where the forward passes agree but let gradients pass
       differently.
+    updates: variables that are written a different number of times: name, times in
+      tf1, times in tf2.
     growth: from the first source to the end.
     operations: number of operations behind what differs, tf1 side.
     paired: how many of them have a partner in tf2.
@@ -157,6 +160,7 @@ class Diagnosis:
   causes: tuple[Cause, ...] = ()
   sources: tuple[Source, ...] = ()
   gradient_differences: tuple[GraphDifference, ...] = ()
+  updates: tuple[tuple[str, int, int], ...] = ()
   growth: tuple[GrowthPoint, ...] = ()
   operations: int = 0
   paired: int = 0

@@ -38,6 +38,8 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
     )
   for difference in diagnosis.gradient_differences[:_SHOWN_DIFFERENCES]:
     lines.append(f'gradient path: {_difference_text(difference)}')
+  for variable, tf1, tf2 in diagnosis.updates[:_SHOWN_DIFFERENCES]:
+    lines.append(f'{variable} is written {_times(tf1)} per call in tf1, {_times(tf2)} in tf2')
   lines += _growth_lines(diagnosis.growth)
   if not diagnosis.causes:
     lines.append(_without_cause(diagnosis))
@@ -77,6 +79,10 @@ def _source_lines(source: Source, head: str) -> list[str]:
   if len(source.differences) > _SHOWN_DIFFERENCES:
     lines.append(f'  … and {len(source.differences) - _SHOWN_DIFFERENCES} more')
   return lines
+
+
+def _times(number: int) -> str:
+  return {0: 'never', 1: 'once', 2: 'twice'}.get(number, f'{number} times')
 
 
 def _path(path: Sequence[str]) -> str:

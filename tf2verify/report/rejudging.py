@@ -201,15 +201,19 @@ def _notes(before: tuple[Deviation, ...], after: tuple[Deviation, ...]) -> list[
   notes = []
   if excused:
     notes.append(
-      f're-judged: {excused} tensors stay excused by rounding noise, which was measured for the '
+      f're-judged: {_tensors(excused)} excused by rounding noise, which was measured for the '
       'stored tolerances'
     )
   if failing:
     notes.append(
-      f're-judged: {failing} tensors fail that had passed; whether rounding explains it was not '
-      'measured: declare the tolerance in the case and run it'
+      f're-judged: {_tensors(failing)} beyond the tolerance now; whether rounding '
+      'explains it was not measured: declare the tolerance in the case and run it'
     )
   return notes
+
+
+def _tensors(count: int) -> str:
+  return '1 tensor is' if count == 1 else f'{count} tensors are'
 
 
 def _no_longer_blocked(stage: StageVerdict, stages: tuple[StageVerdict, ...]) -> StageVerdict:

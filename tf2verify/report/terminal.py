@@ -43,7 +43,7 @@ def stage_sayer(progress: StageProgress) -> Callable[[StageVerdict], None]:
 
 
 def say_outcome(verdict: CaseVerdict) -> None:
-  """Shows what comes behind the lines of a case's stages: the first failure, and the case's line."""
+  """Shows what comes behind the lines of the stages: first failure, case."""
   if verdict.first_failure is not None:
     say('\n' + failure_text(verdict, verdict.first_failure) + '\n')
   say(case_line(verdict))

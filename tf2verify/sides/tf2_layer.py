@@ -12,77 +12,14 @@ from tf2verify.records.observation import (
   Observation,
   RegularizationLoss,
   TensorRecord,
-  VariableRecord,
 )
-from tf2verify.sides import functional, nests, process_state, randomness, side, tracing
-from tf2verify.sides.dataflow import captured_variables_behind, variables_behind_each
-from tf2verify.sides.graph_reading import target_name
+from tf2verify.sides import functional, nests, port_tracing, process_state, randomness, side
+from tf2verify.sides.dataflow import variables_behind_each
 from tf2verify.sides.graph_run import GraphRun
-from tf2verify.sides.op_recorder import MAKING, OpRecorder, static_shape, variable_name
+from tf2verify.sides.op_recorder import MAKING, static_shape, variable_name
+from tf2verify.sides.port import Port, array_of, flat_outputs
 from tf2verify.sides.traces import retraced
 from tf2verify.sides.user_code import user_code
-
-
-class _Port:
-  """A layer, and what is known of its variables."""
-
-  def __init__(self, layer: Any) -> None:
-    self.layer = layer
-    self.recorder = OpRecorder()
-
-  def variables(self) -> list[Any]:
-    """Returns the layer's own variables, each once."""
-    return list({id(variable): variable for variable in self.layer.variables}.values())
-
-  def initial_values(self) -> tuple[TensorRecord, ...]:
-    """Returns the values at creation, of the layer's variables."""
-    known = {id(creation.variable): creation for creation in self.recorder.creations}
-    records = []
-    for variable in self.variables():
-      creation = known.get(id(variable))
-      value = None if creation is None else creation.initial_value
-      records.append(
-        TensorRecord(variable_name(variable), _array(variable if value is None else value))
-      )
-    return tuple(records)
-
-  def keeps_initial_values(self) -> bool:
-    """Tells whether the value at creation is still known for every variable."""
-    known = {id(c.variable) for c in self.recorder.creations if c.initial_value is not None}
-    return all(id(variable) in known for variable in self.variables())
-
-  def reset(self) -> None:
-    """Gives every variable the value that it had at creation."""
-    values = {id(c.variable): c.initial_value for c in self.recorder.creations}
-    for variable in self.variables():
-      variable.assign(values[id(variable)])
-
-  def forget_initial_values(self, variables: Sequence[Any]) -> None:
-    """Frees the memory of values that no run will need again."""
-    forgotten = {id(variable) for variable in variables}
-    for creation in self.recorder.creations:
-      if id(creation.variable) in forgotten:
-        creation.initial_value = None
-
-  def values(self) -> tuple[TensorRecord, ...]:
-    return tuple(TensorRecord(variable_name(v), _array(v)) for v in self.variables())
-
-  def described(self, variables: Sequence[Any]) -> list[VariableRecord]:
-    """Returns the records of variables, the layer's own or not."""
-    sources = {id(creation.variable): creation.source for creation in self.recorder.creations}
-    trainable = {id(variable) for variable in self.layer.trainable_variables}
-    own = {id(variable) for variable in self.variables()}
-    return [
-      VariableRecord(
-        variable_name(variable),
-        static_shape(variable.shape),
-        variable.dtype.base_dtype.name,
-        trainable=id(variable) in trainable if id(variable) in own else bool(variable.trainable),
-        trainable_flag=bool(variable.trainable),
-        source=sources.get(id(variable)),
-      )
-      for variable in variables
-    ]
 
 
 class Tf2Layer(side.Side):
@@ -92,7 +29,7 @@ class Tf2Layer(side.Side):
     self._declaration = declaration
     self._inputs = inputs
     self._progress = progress
-    self._inspected: _Port | None = None
+    self._inspected: Port | None = None
     self._report: side.CreationReport | None = None
     self._inventory: side.Inventory | None = None
     self._loss_variables: dict[int, list[tuple[str, ...]]] = {}
@@ -109,7 +46,7 @@ class Tf2Layer(side.Side):
     assert self._report is not None
     return self._report
 
-  def _inspect(self) -> _Port:
+  def _inspect(self) -> Port:
     if self._inspected is not None:
       return self._inspected
     with randomness.seeded(randomness.CONSTANT):
@@ -124,7 +61,7 @@ class Tf2Layer(side.Side):
         self._progress(f'calling the TF2 layer, {calls[-1]}')
         try:
           self._call(port, self._inputs, training, calls[-1])
-        except UserCodeError as error:
+        except UserCodeError:
           refused = port.recorder.refused_by_function()
           if refused:
             first = port.recorder.creation_records()[:first_call]
@@ -148,7 +85,7 @@ class Tf2Layer(side.Side):
       self._inventory = self._take_inventory(port)
     return self._inventory
 
-  def _take_inventory(self, port: _Port) -> side.Inventory:
+  def _take_inventory(self, port: Port) -> side.Inventory:
     variables = port.variables()
     untracked = port.recorder.variables_used_beside(variables)
     return side.Inventory(
@@ -217,59 +154,13 @@ class Tf2Layer(side.Side):
       NotTraceable: the port does not run on symbolic tensors.
     """
     self._progress(f'tracing the TF2 layer, {run.description}')
-    port = self._inspected or self._called_port()
-    trainable = {id(v) for v in port.layer.trainable_variables}
-
-    def compute(inputs: Any) -> dict[str, Any]:
-      outputs = tracing.with_autograph(self._declaration.call_tf2_layer)(
-        port.layer, inputs, run.training
-      )
-      found = {f'output {path}': leaf for path, leaf in _flat(outputs).leaves if leaf is not None}
-      if not run.gradients:
-        return {**found, **self._traced_losses(port, run)}
-      watched = [variable for variable in port.variables() if id(variable) in trainable]
-      gradients = tf.gradients(self._declaration.loss(outputs), watched)
-      names = [run.tf1_names.get(variable_name(v), variable_name(v)) for v in watched]
-      gradients = zip(names, gradients, strict=True)
-      return {**found, **{f'gradient {name}': g for name, g in gradients if g is not None}}
-
-    with randomness.seeded(randomness.CONSTANT):
-      traced = tracing.trace(compute, run.inputs)
-    variables = {
-      run.tf1_names.get(record.name, record.name): (variable, record)
-      for variable, record in zip(port.variables(), port.described(port.variables()), strict=True)
-      if hasattr(variable, 'handle')
-    }
-    initial = {record.name: record.value for record in port.initial_values()}
-
-    def value(name: str) -> np.ndarray:
-      _, record = variables[name]
-      given = run.value_for(record)
-      return np.asarray(initial[record.name] if given is None else given)
-
-    handles = {id(variable.handle): name for name, (variable, _) in variables.items()}
-    found = {name: variable for name, (variable, _) in variables.items()}
-    return tracing.graph_run(traced, handles, value, found)
-
-  def _called_port(self) -> _Port:
-    port = self._fresh_port()
-    with randomness.seeded(randomness.CONSTANT):
-      self._call(
-        port, self._inputs, self._declaration.training_modes[-1], 'the call before tracing'
-      )
-    return port
-
-  def _traced_losses(self, port: _Port, run: side.FilledRun) -> dict[str, Any]:
-    losses = list(self._declaration.tf2_regularization_losses(port.layer))
-    variables = [(v, variable_name(v)) for v in port.variables() if hasattr(v, 'handle')]
-    handles = {id(variable.handle): name for variable, name in variables}
-    found = {}
-    for number, loss in enumerate(losses):
-      read = captured_variables_behind(loss, handles)
-      names = tuple(sorted(run.tf1_names.get(name, name) for name in read))
-      if names or number == 0:
-        found[target_name('regularization loss', names, number)] = loss
-    return found
+    port = self._inspected
+    if port is None:
+      port = self._fresh_port()
+      with randomness.seeded(randomness.CONSTANT):
+        modes = self._declaration.training_modes
+        self._call(port, self._inputs, modes[-1], 'the call before tracing')
+    return port_tracing.inspectable(self._declaration, port, run)
 
   def release(self) -> None:
     """Lets go of the inspected layer; another is made if it is asked for."""
@@ -280,9 +171,9 @@ class Tf2Layer(side.Side):
     self._inspected = None
     self._made.clear()
 
-  def _fresh_port(self) -> _Port:
+  def _fresh_port(self) -> Port:
     process_state.reset_names()
-    port = _Port(None)
+    port = Port(None)
     with user_code(side.TF2, 'make_tf2_layer'), port.recorder.recording(MAKING):
       layer = self._declaration.make_tf2_layer()
     _check_layer(layer)
@@ -309,7 +200,7 @@ class Tf2Layer(side.Side):
     port.layer = layer
     return port
 
-  def _call(self, port: _Port, inputs: Any, training: bool, call: str) -> Any:
+  def _call(self, port: Port, inputs: Any, training: bool, call: str) -> Any:
     fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), inputs)
     with user_code(side.TF2, 'call_tf2_layer'), port.recorder.recording(call):
       outputs = self._declaration.call_tf2_layer(port.layer, fed, training)
@@ -320,7 +211,7 @@ class Tf2Layer(side.Side):
       )
     return outputs
 
-  def _gradients(self, port: _Port, run: side.FilledRun) -> tuple[Any, tuple[TensorRecord, ...]]:
+  def _gradients(self, port: Port, run: side.FilledRun) -> tuple[Any, tuple[TensorRecord, ...]]:
     with tf.GradientTape() as tape:
       outputs = self._call(port, run.inputs, run.training, run.description)
       with user_code(side.TF2, 'loss'):
@@ -339,7 +230,7 @@ class Tf2Layer(side.Side):
       for variable, gradient in zip(trainable, gradients, strict=True)
     )
 
-  def _assign(self, port: _Port, run: side.FilledRun) -> None:
+  def _assign(self, port: Port, run: side.FilledRun) -> None:
     initial = {record.name: record.value for record in port.initial_values()}
     filled = []
     variables = port.variables()
@@ -352,7 +243,7 @@ class Tf2Layer(side.Side):
       port.forget_initial_values(filled)
 
   def _regularization_losses(
-    self, port: _Port
+    self, port: Port
   ) -> tuple[tuple[RegularizationLoss, ...], np.ndarray | None]:
     def losses() -> list[Any]:
       return list(self._declaration.tf2_regularization_losses(port.layer))
@@ -369,7 +260,7 @@ class Tf2Layer(side.Side):
       names = self._loss_variables[len(values)]
       total = functional.total(values)
     records = tuple(
-      RegularizationLoss(read, np.array(_array(value)))
+      RegularizationLoss(read, np.array(array_of(value)))
       for value, read in zip(values, names, strict=True)
     )
     return records, total
@@ -398,29 +289,12 @@ def _likely_slip(layer: Any) -> str:
   return 'return an instance of a tf.keras.layers.Layer, tf.keras.Model or tf.Module subclass'
 
 
-def _array(value: Any) -> np.ndarray:
-  """Returns a tensor's or variable's value, sharing its memory where that is possible."""
-  if isinstance(value, tf.Variable):
-    value = value.read_value()
-  return np.asarray(value)
-
-
-def _flat(outputs: Any) -> nests.FlatNest:
-  try:
-    return nests.flatten(outputs)
-  except nests.NotATensor as error:
-    raise LayerError(
-      f"the layer's call returned something that is not a tensor: {error}; return tensors, or "
-      'tuples, lists, named tuples and dictionaries of tensors'
-    ) from error
-
-
 def _output_records(outputs: Any) -> dict[str, Any]:
-  flat = _flat(outputs)
+  flat = flat_outputs(outputs)
   return {
     'structure': flat.structure,
     'outputs': tuple(
-      TensorRecord(path, None if leaf is None else _array(leaf)) for path, leaf in flat.leaves
+      TensorRecord(path, None if leaf is None else array_of(leaf)) for path, leaf in flat.leaves
     ),
   }
 
@@ -431,6 +305,6 @@ def _gradient_record(variable: Any, gradient: Any) -> TensorRecord:
     return TensorRecord(name, None)
   if isinstance(gradient, tf.IndexedSlices):
     shape = tuple(size or 0 for size in static_shape(variable.shape))
-    dense = side.dense_gradient(_array(gradient.values), _array(gradient.indices), shape)
+    dense = side.dense_gradient(array_of(gradient.values), array_of(gradient.indices), shape)
     return TensorRecord(name, dense)
-  return TensorRecord(name, _array(gradient))
+  return TensorRecord(name, array_of(gradient))

@@ -8,6 +8,7 @@ from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparing import Comparison
 from tf2verify.stages.rounding import repeated
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+from tf2verify.stages.vacuity import gradient_notes
 from tf2verify.stages.zero_randomness import CaseFill
 
 
@@ -54,6 +55,8 @@ class Gradients(Stage):
     notes = []
     if unconnected and not comparison.differences:
       notes.append(f'{unconnected} variables have no gradient on either side')
+    if not comparison.differences:
+      notes += gradient_notes(tf1.gradients)
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     return comparison.findings(notes)

@@ -14,27 +14,41 @@ _FEWEST = 16
 _SATURATED = 0.9
 
 
-def output_notes(observations: Sequence[Observation]) -> list[str]:
-  """Returns notes on floating outputs that are alike all over in each of some runs.
+class OutputWatch:
+  """Sees which floating outputs are alike all over in every run of a stage.
 
   Values tell little of an output whose elements are all the same, or of which nine in
   ten are at its least or greatest value (a dead ReLU, a saturated softmax). An output
   that varies in one of the runs has been seen.
 
-  Args:
-    observations: of the reference; that the port agrees is known.
+  Attributes:
+    all_zero: whether every output of every run is floating, and zero everywhere.
   """
-  kinds: dict[str, list[str]] = {}
-  for observation in observations:
-    for record in observation.outputs:
-      kinds.setdefault(record.name, []).append(_kind(record.value))
-  runs = ', '.join(observation.run for observation in observations)
-  notes = []
-  for kind, text in _TEXTS.items():
-    names = [name for name, found in kinds.items() if set(found) == {kind}]
-    if names:
-      notes.append(f'{_counted(names, "output")} {text} [{runs}]')
-  return notes
+
+  def __init__(self) -> None:
+    self._kinds: dict[str, set[str]] = {}
+    self._runs: list[str] = []
+
+  @property
+  def all_zero(self) -> bool:
+    """See the class."""
+    return bool(self._kinds) and all(found == {'zero'} for found in self._kinds.values())
+
+  def add(self, tf1: Observation) -> None:
+    """Looks at a run of the reference; that the port agrees is known otherwise."""
+    self._runs.append(tf1.run)
+    for record in tf1.outputs:
+      if record.value is not None:
+        self._kinds.setdefault(record.name, set()).add(_kind(record.value))
+
+  def notes(self) -> list[str]:
+    """Returns one note per way of telling little."""
+    notes = []
+    for kind, text in _TEXTS.items():
+      names = [name for name, found in self._kinds.items() if found == {kind}]
+      if names:
+        notes.append(f'{_counted(names, "output")} {text} [{"; ".join(self._runs)}]')
+    return notes
 
 
 _TEXTS = {
@@ -44,9 +58,9 @@ _TEXTS = {
 }
 
 
-def _kind(value: np.ndarray | None) -> str:
+def _kind(value: np.ndarray) -> str:
   """Returns a key of `_TEXTS`, or '' for an output that varies."""
-  if value is None or not value.size or value.dtype.kind not in 'fcV':
+  if not value.size or value.dtype.kind not in 'fcV':
     return ''
   if not np.any(value):
     return 'zero'

@@ -10,6 +10,7 @@ from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.fill import ConstantFill, Fill
 from tf2verify.sides.side import Declaration, FilledRun
 from tf2verify.sides.user_code import user_code
+from tf2verify.stages import vacuity
 from tf2verify.stages.comparing import Comparison, side_by_side
 from tf2verify.stages.rounding import repeated
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
@@ -62,6 +63,7 @@ class ZeroRandomness(Stage):
     )
     comparison = Comparison()
     telling_nothing = ''
+    varied_outputs, all_outputs = vacuity.OutputWatch(), vacuity.OutputWatch()
     notes: list[str] = []
     pairs = case.alignment().pairs
 
@@ -78,6 +80,9 @@ class ZeroRandomness(Stage):
         part.regularization(tf1, tf2, pairs, case.regularization_tolerance)
         part.sort_out_rounding(tf1, repeated(run_tf1, tf1_run))
       comparison.repeatable(tf1_run)
+      all_outputs.add(tf1)
+      if tf1_run is tf1_runs[0]:  # equal values make equal outputs, which is no news
+        varied_outputs.add(tf1)
       if _is_all_nan(tf1):
         telling_nothing = telling_nothing or tf1.run
       blind = sum(int(np.isnan(value).sum()) for value in _floating_outputs(tf1))
@@ -91,7 +96,15 @@ class ZeroRandomness(Stage):
         f'constant inputs were varied for the first run: {", ".join(replaced)}; constant inputs '
         'hide mistakes'
       )
+    if not comparison.differences:
+      notes += [*varied_outputs.notes(), *vacuity.influence_notes(case)]
     findings = comparison.findings(notes)
+    if all_outputs.all_zero and not findings.inconclusive:
+      reason = (
+        'every output is zero on both sides in every run, which tells nothing: use other inputs, '
+        'or override fill_values'
+      )
+      return dataclasses.replace(findings, inconclusive=reason)
     if telling_nothing and not findings.inconclusive:
       reason = (
         f'every output is NaN on both sides in {telling_nothing}, which tells nothing: the values '

@@ -1,0 +1,42 @@
+"""Moving averages that one side updates more often."""
+
+from tf2verify.diagnosis.evidence import Evidence
+from tf2verify.diagnosis.rules.rule import Rule
+from tf2verify.records.diagnosis import Cause
+
+
+class UpdateCount(Rule):
+  """A variable is written more often per call on one side."""
+
+  name = 'update_count'
+
+  def explain(self, evidence: Evidence) -> Cause | None:
+    """Looks for variables of another state that are not written equally often."""
+    if not evidence.updates:
+      return None
+    variable, tf1, tf2 = evidence.updates[0]
+    more = f' (and {len(evidence.updates) - 1} more)' if len(evidence.updates) > 1 else ''
+    seen = f'{variable}{more}: {_updates(tf1)} in tf1, {_updates(tf2)} in tf2'
+    if not tf1:
+      return self.cause(
+        'the reference never updates it, and the port does: either the update ops of tf1 are not '
+        'in UPDATE_OPS (then tf1 trains without them, and a port that does the same freezes '
+        'them), or the port updates what it should not',
+        seen,
+      )
+    if not tf2:
+      return self.cause(
+        'tf1 updates it in UPDATE_OPS and the port never does: call the layer with training=True, '
+        'and let it own the update',
+        seen,
+      )
+    return self.cause(
+      'the two sides do not update it equally often in one call: a layer that is called several '
+      'times (a discriminator, for real and generated) updates at every call, tf1 only by what '
+      'stands in UPDATE_OPS',
+      seen,
+    )
+
+
+def _updates(number: int) -> str:
+  return f'{number} update' + ('' if number == 1 else 's')
