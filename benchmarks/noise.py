@@ -1,21 +1,25 @@
-"""Differences between right ports and their references, beside the rounding noise.
+"""Two right implementations that round differently, beside the rounding noise.
 
-    python -m benchmarks.noise --models flagship examples
+    python -m benchmarks.noise --models examples flagship
 
 tf2verify runs the graph without Grappler, so that a right port is mostly equal bit by
-bit. Here the sessions rewrite the graph, as they do by default: fused kernels, folded
-constants. That is a reference which rounds otherwise than the port and is right.
+bit. What stands in for the port here is the same graph in a session with TensorFlow's
+defaults, which fuses kernels and folds constants: as right as the reference, rounded
+otherwise.
 
-Every example climbs the ladder; the flagship compares the gradients of a training step
-at seeded initial values, as the migration guide has it. A tolerance of zero makes every
-tensor a suspect that is not equal bit by bit.
+The examples go through the numeric stages. The flagship compares the gradients of a
+training step at seeded initial values, with the cross-entropy as its loss, as the
+migration guide has it. A tolerance of zero makes a suspect of every tensor that is not
+equal bit by bit.
 """
 
 import argparse
+import contextlib
+import contextvars
 import dataclasses
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -24,13 +28,17 @@ import tensorflow as tf
 
 import tf2verify
 from tf2verify import case as case_module
+from tf2verify.compare.alignment import Alignment, align
 from tf2verify.compare.noise import Kind, NoiseVerdict
 from tf2verify.records.difference import Difference
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides import tf1_graph
+from tf2verify.sides.tf1_graph import Tf1Graph
+from tf2verify.sides.tf2_layer import Tf2Layer
 from tf2verify.stages import STAGES, rounding
 from tf2verify.stages.gradients import Gradients
+from tf2verify.stages.stage import CaseUnderTest
 
 _EXACT = tf2verify.Tolerance(rtol=0.0, atol=0.0)
 _Judged = list[tuple[Difference, NoiseVerdict]]
@@ -67,9 +75,54 @@ class Measured:
 _SORT_OUT = rounding.sort_out
 
 
-def rewriting_session(graph: tf.Graph) -> Any:
-  """Opens a session with TensorFlow's defaults."""
-  return tf.compat.v1.Session(graph=graph)
+class StandIn:
+  """Takes the port's place: runs what the reference has prepared, in a rewriting session."""
+
+  def __init__(self) -> None:
+    self._rewrites: contextvars.ContextVar[bool] = contextvars.ContextVar('rewrites', default=False)
+    self._prepared: Any = None
+
+  @contextlib.contextmanager
+  def in_place(self) -> Iterator[None]:
+    """Replaces the port of every case until exit."""
+    plain, prepare_filled, prepare_seeded = (
+      tf1_graph.open_session,
+      Tf1Graph.prepare_filled,
+      Tf1Graph.prepare_seeded,
+    )
+
+    def open_session(graph: tf.Graph) -> Any:
+      # A thread has a context of its own: the reference beside it is not rewritten.
+      return tf.compat.v1.Session(graph=graph) if self._rewrites.get() else plain(graph)
+
+    def filled(side: Tf1Graph, runs: Any) -> Any:
+      self._prepared = prepare_filled(side, runs)
+      return self._prepared
+
+    def seeded(side: Tf1Graph, mode: str, training: bool) -> Any:
+      self._prepared = prepare_seeded(side, mode, training)
+      return self._prepared
+
+    def same_names(case: CaseUnderTest) -> Alignment:
+      names = [variable.name for variable in case.tf1.inventory().variables]
+      return align(names, names, None)
+
+    with (
+      mock.patch.object(tf1_graph, 'open_session', open_session),
+      mock.patch.object(Tf1Graph, 'prepare_filled', filled),
+      mock.patch.object(Tf1Graph, 'prepare_seeded', seeded),
+      mock.patch.object(Tf2Layer, 'observe_filled', lambda side, runs: self._run()),
+      mock.patch.object(Tf2Layer, 'observe_seeded', lambda side, mode, training: self._run()),
+      mock.patch.object(CaseUnderTest, 'alignment', same_names),
+    ):
+      yield
+
+  def _run(self) -> Any:
+    token = self._rewrites.set(True)
+    try:
+      return self._prepared()
+    finally:
+      self._rewrites.reset(token)
 
 
 def flagship(ones: bool) -> type[tf2verify.EquivalenceCase]:
@@ -130,14 +183,14 @@ def example_cases() -> list[type[tf2verify.EquivalenceCase]]:
 
 
 def example(declared: type[tf2verify.EquivalenceCase], exact: bool) -> Measured:
-  """Climbs the ladder, every stage whatever the ones before found."""
+  """Runs the numeric stages, each whatever the ones before found."""
   if exact:
     attributes = ('tolerance', 'gradient_tolerance', 'regularization_tolerance')
     declared = type(declared.__name__, (declared,), dict.fromkeys(attributes, _EXACT))
   measured = Measured()
   with mock.patch.object(rounding, 'sort_out', measured.sort_out):
     ladder = case_module.new_ladder(declared, lambda step: None)
-    for number, stage in enumerate(STAGES, 1):
+    for number, stage in enumerate(STAGES[2:], 3):
       verdict = ladder._run(stage, number)
       if verdict.error is not None:
         raise SystemExit(verdict.to_text())
@@ -179,7 +232,7 @@ def main() -> int:
     'beyond its own | noise / size: median | greatest | rounding / degenerate / different | cost |'
   )
   print('| --- ' * 10 + '|')
-  with mock.patch.object(tf1_graph, 'open_session', rewriting_session):
+  with StandIn().in_place():
     if 'examples' in arguments.models:
       for declared in example_cases():
         for title, exact in (('0', True), ('default', False)):

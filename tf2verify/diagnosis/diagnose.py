@@ -137,13 +137,8 @@ def _update_counts(
     if difference.quantity != 'state after the call':
       continue
     variable = _tf1_subject(difference.subject)
-    counts = [
-      sum(
-        re.fullmatch(rf'update of {re.escape(variable)}( \(\d+\))?', name) is not None
-        for name in g.targets()
-      )
-      for g in (tf1, tf2)
-    ]
+    pattern = re.compile(rf'update of {re.escape(variable)}( \(\d+\))?')
+    counts = [sum(bool(pattern.fullmatch(name)) for name in g.targets()) for g in (tf1, tf2)]
     if counts[0] != counts[1]:
       found.append((variable, counts[0], counts[1]))
   return tuple(dict.fromkeys(found))

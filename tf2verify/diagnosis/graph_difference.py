@@ -418,12 +418,9 @@ def _momentum_of(graph: OpGraph, region: Region) -> float | None:
     op = graph.ops[position]
     values = [graph.ops[producer].constant for producer, _ in op.inputs]
     # `(variable - batch) * (1 - momentum)`, with the difference of two constants.
-    if (
-      op.op_type == 'Sub'
-      and len(values) == 2
-      and all(v is not None and v.size == 1 for v in values)
-    ):
-      return float(values[1]) if float(values[0]) == 1.0 else None
+    numbers = [float(value) for value in values if value is not None and value.size == 1]
+    if op.op_type == 'Sub' and len(numbers) == 2:
+      return numbers[1] if numbers[0] == 1.0 else None
   for position, number in region.frontier:
     op = graph.ops[position]
     factor = op.attribute('exponential_avg_factor')

@@ -44,7 +44,7 @@ def diagnose_stage(case: CaseUnderTest, verdict: StageVerdict, findings: Finding
       findings.failed_tensors,
       (tf1, tf2),
     )
-  except Exception as error:  # a fault in the diagnosis must not cost the finding
+  except Exception as error:  # noqa: BLE001 - a fault in here must not cost the finding
     why = f'{type(error).__name__}: {error}'
     return Diagnosis(run.description, notes=(f'the diagnosis was given up: {why:.300}',))
   finally:

@@ -72,14 +72,13 @@ def trace(compute: Callable[[Any], Mapping[str, Any]], inputs: Any) -> Traced:
   try:
     with _functions_inlined():
       return _trace(compute, inputs)
-  except Exception as error:  # the user's code may raise anything
+  except Exception as error:  # noqa: BLE001 - the user's code may raise anything
     first = error
   try:
     # Python's `if` and `for` over tensors, which autograph rewrites.
     with ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED):
       return _trace(compute, inputs)
-  except Exception as error:
-    del error
+  except Exception:  # noqa: BLE001 - the first error is the one to report
     summary = ' '.join(str(first).split())[:200]
     raise NotTraceable(f'{type(first).__name__}: {summary}') from first
 

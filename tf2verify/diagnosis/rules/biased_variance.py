@@ -29,7 +29,8 @@ class BiasedVariance(Rule):
         f'the moving variance follows the unbiased variance in {unbiased} (fused batch norm, also '
         f'slim on rank 2) and the biased one, (N-1)/N of it, in {biased}: the batch norm of the '
         'port has to run the same kernel (a reshape to rank 4 around it does)',
-        f'{states[0].subject} alone differs; tf1 computes it by {_shown(tf1)}, tf2 by {_shown(tf2)}',
+        f'{states[0].subject} alone differs; tf1 computes it by {_shown(tf1)}, tf2 by '
+        f'{_shown(tf2)}',
       )
     return None
 

@@ -12,7 +12,8 @@ class UpdateCount(Rule):
 
   def explain(self, evidence: Evidence) -> Cause | None:
     """Looks for variables of another state that are not written equally often."""
-    if not evidence.updates:
+    mode = any(difference.what == 'is_training' for _, difference in evidence.graph_differences())
+    if not evidence.updates or mode:  # the mode explains it
       return None
     variable, tf1, tf2 = evidence.updates[0]
     more = f' (and {len(evidence.updates) - 1} more)' if len(evidence.updates) > 1 else ''
