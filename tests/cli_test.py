@@ -5,10 +5,14 @@ import os
 import pathlib
 import tempfile
 
+import numpy as np
 from absl.testing import absltest
 
 from tests import console
 from tf2verify import cli
+from tf2verify.compare.tolerance import VALUE_TOLERANCES
+from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
+from tf2verify.stages.comparing import Comparison
 
 
 class RunTest(absltest.TestCase):
@@ -44,7 +48,7 @@ class RunTest(absltest.TestCase):
     self.assertIn('4 seeded_constant         BLOCKED        blocked: zero_randomness FAILED', said)
     self.assertEndsWith(said, '1 of 2 cases passed\n')
     verdict = json.loads(next(report.glob('*WrongCase.json')).read_text())
-    self.assertEqual((verdict['schema_version'], verdict['status']), (1, 'FAILED'))
+    self.assertEqual((verdict['schema_version'], verdict['status']), (2, 'FAILED'))
     self.assertIn('1 of 2 cases passed.', (report / 'summary.md').read_text())
 
   def test_stages(self) -> None:
@@ -98,6 +102,74 @@ class RunTest(absltest.TestCase):
     )
     self.assertEqual(status, 2)
     self.assertIn('could not write the report', complained)
+
+
+class ReportTest(absltest.TestCase):
+  def setUp(self) -> None:
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self.folder = pathlib.Path(folder.name).resolve()
+    tf1 = np.array([1.0, 2.0])
+    for name, tf2 in (('Near', [1.0, 2.001]), ('Far', [1.0, 3.0])):
+      comparison = Comparison()
+      comparison.tensors('gradient', 'kernel', tf1, np.array(tf2), VALUE_TOLERANCES, 'training')
+      found = comparison.findings()
+      stage = StageVerdict(
+        'gradients',
+        6,
+        Status.FAILED,
+        found.compared,
+        found.differences,
+        deviations=found.deviations,
+      )
+      (self.folder / f'{name}.json').write_text(CaseVerdict(name, 'x.py', (stage,)).to_json())
+
+  def _report(self, *arguments: str) -> tuple[int, str, str]:
+    said, complained = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+      paths = [str(self.folder / word) if '.json' in word else word for word in arguments]
+      status = cli.main(['report', *paths])
+    return status, said.getvalue(), complained.getvalue()
+
+  def test_as_it_was(self) -> None:
+    status, said, _ = self._report('Near.json', 'Far.json')
+    self.assertEqual(status, 1)
+    self.assertStartsWith(said, 'Near\n  6 gradients               FAILED         1 of 1 tensors')
+    self.assertIn("Far: stage 'gradients' FAILED: 1 of 1 tensors differ", said)
+    self.assertIn('would pass with atol 1.01 or rtol 0.501', said)
+    self.assertEndsWith(said, '0 of 2 cases passed\n')
+
+  def test_judged_again(self) -> None:
+    status, said, _ = self._report('Near.json', 'Far.json', '--rtol', '1e-3')
+    self.assertEqual(status, 1)
+    self.assertIn('  gradients: FAILED -> PASSED at rtol 0.001\n', said)
+    self.assertEndsWith(said, '1 of 2 cases passed\n')
+    status, said, _ = self._report('Near.json', '--rtol', '0', '--atol', '0.01')
+    self.assertEqual(status, 0, said)
+
+  def test_what_is_no_report(self) -> None:
+    whole = (self.folder / 'Near.json').read_text()
+    (self.folder / 'cut.json').write_text(whole[:300])
+    (self.folder / 'old.json').write_text(whole.replace('_version": 2', '_version": 1'))
+    (self.folder / 'binary.json').write_bytes(b'\xff\x00')
+    for arguments, text in (
+      (['absent.json'], 'could not read the report'),
+      (['binary.json'], 'could not read the report'),
+      (['Near.json', 'cut.json'], 'cut.json is not JSON'),
+      (['old.json'], 'old.json has schema_version 1; this tf2verify reads 2: run the case again'),
+      (['Near.json', '--atol', '-1'], 'atol = -1.0; it must be finite and not negative'),
+    ):
+      with self.subTest(text):
+        status, said, complained = self._report(*arguments)
+        self.assertEqual((status, said), (2, ''))
+        self.assertIn(text, complained)
+
+  def test_it_takes_no_tensorflow(self) -> None:
+    console.write_files(self.folder, tensorflow='raise ImportError("it was imported")\n')
+    report = console.run('-m', 'tf2verify', 'report', 'Near.json', folder=self.folder)
+    self.assertEqual(report.returncode, 1, report.stderr)
+    self.assertIn('0 of 1 cases passed', report.stdout)
 
 
 class ProgramTest(absltest.TestCase):

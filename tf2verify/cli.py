@@ -1,4 +1,4 @@
-"""The command line: `python -m tf2verify run`, `report` and `doctor`."""
+"""The command line: `python -m tf2verify run`, `report`, `adequacy` and `doctor`."""
 
 import argparse
 import sys
@@ -43,8 +43,28 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument(
       f'--{name}', type=float, metavar='X', help=f'judge all values by this {name} instead'
     )
+  adequacy = commands.add_parser(
+    'adequacy',
+    help='plant faults into the port of a case, and count those that the case would show',
+    epilog='exit status: 0 the faults were run, 2 the case does not pass, usage or environment',
+  )
+  adequacy.add_argument(
+    'targets', nargs='+', metavar='PATH[::Case]', help='as of run; mostly a single case'
+  )
+  adequacy.add_argument(
+    '--limit', type=_positive, default=50, metavar='N', help='how many faults to run (50)'
+  )
+  adequacy.add_argument('--seed', type=int, default=0, metavar='S', help='which faults (0)')
+  adequacy.add_argument('--report_dir', metavar='DIR', help='write one JSON file per case there')
   commands.add_parser('doctor', help='show versions, what was mended, and a fix per problem')
   return parser
+
+
+def _positive(text: str) -> int:
+  number = int(text)
+  if number < 1:
+    raise argparse.ArgumentTypeError(f'{number} is below 1')
+  return number
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,6 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == 'report':
       return _report(arguments.files, arguments.rtol, arguments.atol)
     legacy_keras.require()
+    if arguments.command == 'adequacy':
+      return _adequacy(arguments.targets, arguments.limit, arguments.seed, arguments.report_dir)
     return _run(arguments.targets, arguments.stages, arguments.report_dir)
   except Tf2VerifyError as error:
     print(f'tf2verify: {error}', file=sys.stderr)
@@ -118,3 +140,20 @@ def _report(files: Sequence[str], rtol: float | None, atol: float | None) -> int
     passed += judged.case.status is Status.PASSED
   terminal.say(f'{passed} of {len(found)} cases passed')
   return EXIT_PASSED if passed == len(found) else EXIT_FAILED
+
+
+def _adequacy(targets: Sequence[str], limit: int, seed: int, report_dir: str | None) -> int:
+  from tf2verify.adequacy import adequacy
+  from tf2verify.discovery import find_cases
+  from tf2verify.report import terminal
+  from tf2verify.report.report_dir import write_adequacy
+
+  for found in [case for target in targets for case in find_cases(target)]:
+    progress = terminal.StageProgress()
+    with found.importable():
+      report = adequacy(found.case, limit, seed, progress)
+    progress.clear()
+    terminal.say(report.to_text())
+    if report_dir:
+      terminal.say(f'report: {write_adequacy(report, report_dir)}')
+  return EXIT_PASSED

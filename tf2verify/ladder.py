@@ -152,7 +152,7 @@ class Ladder:
     start = time.perf_counter()
     try:
       with process_state.preserved():
-        findings = stage().check(self._prepared())
+        findings = stage().check(self.prepared())
     except NotApplicable as reason:
       verdict = StageVerdict(stage.name, number, Status.NOT_APPLICABLE, reason=str(reason))
     except Tf2VerifyError as error:
@@ -167,10 +167,10 @@ class Ladder:
       return verdict
     self._progress(f'looking for the first divergence, {verdict.stage}')
     with process_state.preserved():
-      diagnosis = diagnose_stage(self._prepared(), verdict, findings)
+      diagnosis = diagnose_stage(self.prepared(), verdict, findings)
     return dataclasses.replace(verdict, diagnosis=diagnosis)
 
-  def _prepared(self) -> CaseUnderTest:
+  def prepared(self) -> CaseUnderTest:
     """Returns both sides, made at the first stage that runs."""
     if self._under_test is None:
       case = self._case

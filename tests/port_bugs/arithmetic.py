@@ -151,6 +151,7 @@ PORT_BUGS = (
     wrong=LeakyReluByDefault,
     right=LeakyRelu,
     words=('alpha', '0.2', '0.3'),
+    causes=('leaky_relu_slope',),
   ),
   PortBug(
     'B44',
@@ -161,6 +162,7 @@ PORT_BUGS = (
     wrong=GeluByErf,
     right=Gelu,
     words=('gelu', 'approximate=True'),
+    causes=('gelu_formula',),
   ),
   PortBug(
     'B45',
@@ -171,6 +173,7 @@ PORT_BUGS = (
     wrong=FlattenedChannelsLast,
     right=Flattened,
     words=('Transpose', '[0, 3, 1, 2]'),
+    causes=('flatten_order',),
   ),
   PortBug(
     'B46',
@@ -181,6 +184,7 @@ PORT_BUGS = (
     wrong=PredictedAlongTheLastAxis,
     right=Predicted,
     words=('ArgMax', 'axis', '-1'),
+    causes=('arg_axis',),
   ),
   PortBug(
     'B47',
@@ -191,6 +195,7 @@ PORT_BUGS = (
     wrong=DividedBuckets,
     right=FlooredBuckets,
     words=('FloorDiv', 'RealDiv', '//'),
+    causes=('integer_division',),
   ),
   PortBug(
     'B90',

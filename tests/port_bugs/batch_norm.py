@@ -216,6 +216,7 @@ PORT_BUGS = (
     wrong=DefaultEpsilon,
     right=SameEpsilon,
     words=('epsilon', '1e-05', '0.001'),
+    causes=('normalization_epsilon',),
   ),
   PortBug(
     identifier='B22',
@@ -226,6 +227,7 @@ PORT_BUGS = (
     wrong=AlwaysInference,
     right=TrainingMode,
     words=('norm', 'is_training', 'training='),
+    causes=('batch_norm_mode',),
   ),
   PortBug(
     identifier='B23',
@@ -236,6 +238,7 @@ PORT_BUGS = (
     wrong=DefaultMomentum,
     right=SlimMomentum,
     words=('moving_mean', 'momentum', '0.999', '0.99'),
+    causes=('moving_average_momentum',),
   ),
   PortBug(
     identifier='B24',
@@ -246,6 +249,7 @@ PORT_BUGS = (
     wrong=BiasedVariance,
     right=UnbiasedVariance,
     words=('moving_variance', 'unbiased', '(N-1)/N'),
+    causes=('biased_variance',),
   ),
   PortBug(
     identifier='B25',
@@ -256,6 +260,7 @@ PORT_BUGS = (
     wrong=FrozenIsInference,
     right=FrozenUsesBatch,
     words=('norm', 'is_training', 'trainable=False'),
+    causes=('batch_norm_mode',),
   ),
   PortBug(
     identifier='B26',
@@ -266,6 +271,7 @@ PORT_BUGS = (
     wrong=UpdatesAtOnce,
     right=UpdatesStopped,
     words=('moving_mean', 'UPDATE_OPS'),
+    causes=('update_count',),
   ),
   PortBug(
     identifier='B27',
@@ -276,5 +282,6 @@ PORT_BUGS = (
     wrong=UpdatedTwice,
     right=UpdatedOnce,
     words=('moving_mean', '2 updates', '1'),
+    causes=('update_count',),
   ),
 )

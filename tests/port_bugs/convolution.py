@@ -144,6 +144,7 @@ PORT_BUGS = (
     wrong=NoActivation,
     right=Relu,
     words=('conv', 'relu'),
+    causes=('activation',),
   ),
   PortBug(
     identifier='B31',
@@ -154,6 +155,7 @@ PORT_BUGS = (
     wrong=ActivationBeforeNorm,
     right=ActivationAfterNorm,
     words=('relu', 'batch norm', 'before'),
+    causes=('activation_order',),
   ),
   PortBug(
     identifier='B32',
@@ -164,6 +166,7 @@ PORT_BUGS = (
     wrong=StrideOfThePool,
     right=StrideOfTwo,
     words=('(2, 4, 4, 4)', '(2, 3, 3, 4)', 'strides'),
+    causes=('strides',),
   ),
   PortBug(
     identifier='B32',
@@ -174,6 +177,7 @@ PORT_BUGS = (
     wrong=DefaultPadding,
     right=SamePadding,
     words=('(2, 6, 6, 4)', '(2, 4, 4, 4)', 'padding', 'SAME', 'VALID'),
+    causes=('padding_default',),
   ),
   PortBug(
     identifier='B33',
@@ -184,5 +188,6 @@ PORT_BUGS = (
     wrong=SameAtStrideTwo,
     right=PaddedFirst,
     words=('conv', 'padding', 'SAME', 'VALID', 'Pad'),
+    causes=('fixed_padding',),
   ),
 )

@@ -150,6 +150,7 @@ PORT_BUGS = (
     wrong=DistilledByLabels,
     right=DistilledByStoppedLabels,
     words=('teacher/kernel', 'stop_gradient', 'labels'),
+    causes=('label_gradient',),
   ),
   PortBug(
     'B70',
@@ -160,6 +161,7 @@ PORT_BUGS = (
     wrong=GuidedByOverriding,
     right=Guided,
     words=('gradient_override_map', 'tf.custom_gradient'),
+    causes=('gradient_override',),
   ),
   PortBug(
     'B71',
@@ -170,6 +172,7 @@ PORT_BUGS = (
     wrong=QLearningOfBothNetworks,
     right=QLearning,
     words=('target/kernel', 'a stop_gradient was lost in the port'),
+    causes=('stop_gradient',),
   ),
   PortBug(
     'B92',
@@ -181,5 +184,6 @@ PORT_BUGS = (
     wrong=MixedPrecisionStillScaled,
     right=MixedPrecision,
     words=('128', 'loss scale'),
+    causes=('loss_scale',),
   ),
 )

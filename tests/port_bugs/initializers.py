@@ -88,6 +88,7 @@ PORT_BUGS = (
     wrong=NormalByDefault,
     right=Normal,
     words=('fc/kernel', 'stddev', '0.05'),
+    causes=('initializer_scale',),
   ),
   PortBug(
     'B77',
@@ -98,6 +99,7 @@ PORT_BUGS = (
     wrong=VarianceScalingOfKeras,
     right=VarianceScaling,
     words=('fc/kernel', '0.99708', '1.3'),
+    causes=('initializer_scale',),
   ),
   PortBug(
     'B77a',

@@ -148,6 +148,7 @@ PORT_BUGS = (
     wrong=ShardedInBlocks,
     right=Sharded,
     words=('mod', 'div', 'shards'),
+    causes=('embedding_partition',),
   ),
   PortBug(
     'B86',
@@ -158,6 +159,7 @@ PORT_BUGS = (
     wrong=ColumnsAsListed,
     right=Columns,
     words=('order of the inputs', 'sorted by name'),
+    causes=('concat_order',),
   ),
   PortBug(
     'B87',
@@ -178,5 +180,6 @@ PORT_BUGS = (
     wrong=BagsWithoutEmptyOnes,
     right=BagsWithEmptyOnes,
     words=('nan', 'divide_no_nan'),
+    causes=('division_by_zero',),
   ),
 )

@@ -75,6 +75,7 @@ PORT_BUGS = (
     wrong=LastAxisOnly,
     right=AllAxes,
     words=('axes', '1, 2, 3'),
+    causes=('reduction_axes',),
   ),
   PortBug(
     identifier='B28',
@@ -85,6 +86,7 @@ PORT_BUGS = (
     wrong=KerasEpsilon,
     right=SlimEpsilon,
     words=('epsilon', '1e-12', '0.001'),
+    causes=('normalization_epsilon',),
   ),
   PortBug(
     identifier='B29',
@@ -95,5 +97,6 @@ PORT_BUGS = (
     wrong=GroupNormEpsilon,
     right=InstanceNormEpsilon,
     words=('epsilon', '1e-06', '0.001'),
+    causes=('normalization_epsilon',),
   ),
 )

@@ -19,6 +19,8 @@ class PortBug:
     right: the same model with a port that must pass the whole ladder.
     words: what the text of the verdict of `wrong` must contain.
     status: of that verdict; PASSED where the words are in the notes of the stage.
+    causes: names of the rules that fire on it; empty where the stage itself names the
+      cause.
   """
 
   identifier: str
@@ -30,6 +32,7 @@ class PortBug:
   right: type[tf2verify.EquivalenceCase]
   words: tuple[str, ...]
   status: tf2verify.Status = tf2verify.Status.FAILED
+  causes: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

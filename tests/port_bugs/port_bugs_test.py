@@ -7,6 +7,7 @@ from absl.testing import absltest, parameterized
 import tf2verify
 from tests.port_bugs import suite, write_docs
 from tests.port_bugs.classes import CLASSES, FIRST_STAGES, SEEN_ELSEWHERE
+from tf2verify.diagnosis.rules import RULES
 
 _WELL = (tf2verify.Status.PASSED, tf2verify.Status.NOT_APPLICABLE)
 _BUGS = tuple(
@@ -26,6 +27,12 @@ class WrongPortTest(parameterized.TestCase):
   def test_cause_is_named(self, bug):
     text = suite.found(bug).to_text()
     self.assertEqual([word for word in bug.words if word not in text], [], text)
+
+  @parameterized.named_parameters(*_BUGS)
+  def test_no_other_rule_fires(self, bug):
+    diagnosis = suite.found(bug).diagnosis
+    fired = () if diagnosis is None else tuple(cause.rule for cause in diagnosis.causes)
+    self.assertEqual(fired, bug.causes)
 
 
 class RightPortTest(parameterized.TestCase):
@@ -60,6 +67,10 @@ class CoverageTest(absltest.TestCase):
       if bug.stage not in FIRST_STAGES[dict(CLASSES)[bug.identifier]]
     }
     self.assertEqual(elsewhere, set(SEEN_ELSEWHERE))
+
+  def test_every_rule_has_a_mistake(self):
+    fired = {cause for bug in suite.PORT_BUGS for cause in bug.causes}
+    self.assertEqual(fired, {rule.name for rule in RULES})
 
   def test_no_class_is_used_for_two_mistakes(self):
     wrong = [bug.wrong for bug in suite.PORT_BUGS]

@@ -166,6 +166,7 @@ PORT_BUGS = (
     wrong=KeepProbAsRate,
     right=KeepProb,
     words=('dropout', 'rate', '0.8', '0.2'),
+    causes=('dropout_rate',),
   ),
   PortBug(
     'B75',
@@ -176,6 +177,7 @@ PORT_BUGS = (
     wrong=InactiveDropoutSwitchedOn,
     right=InactiveDropout,
     words=('dropout', 'only in the port'),
+    causes=('dropout_presence',),
   ),
   PortBug(
     'B77c',

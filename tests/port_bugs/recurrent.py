@@ -197,6 +197,7 @@ PORT_BUGS = (
     wrong=LstmWithGatesOfKeras,
     right=Lstm,
     words=('order of the gates', 'kernel'),
+    causes=('lstm_gate_order',),
   ),
   PortBug(
     'B37',
@@ -207,6 +208,7 @@ PORT_BUGS = (
     wrong=LstmWithoutForgetBias,
     right=Lstm,
     words=('forget', '1.0'),
+    causes=('lstm_forget_bias',),
   ),
   PortBug(
     'B38',
@@ -217,6 +219,7 @@ PORT_BUGS = (
     wrong=KerasLstmWithSigmoid,
     right=KerasLstm,
     words=('hard_sigmoid', 'recurrent_activation'),
+    causes=('recurrent_activation',),
   ),
   PortBug(
     'B39',
@@ -227,6 +230,7 @@ PORT_BUGS = (
     wrong=HardSigmoidOfKeras3,
     right=HardSigmoid,
     words=('hard_sigmoid', 'Keras 3'),
+    causes=('hard_sigmoid_slope',),
   ),
   PortBug(
     'B40',
@@ -247,6 +251,7 @@ PORT_BUGS = (
     wrong=SequenceLengthAsMask,
     right=SequenceLength,
     words=('zero_output_for_mask',),
+    causes=('sequence_end',),
   ),
   PortBug(
     'B42',
@@ -257,5 +262,6 @@ PORT_BUGS = (
     wrong=BidirectionalWithoutMask,
     right=Bidirectional,
     words=('ReverseSequence', 'mask'),
+    causes=('reversed_padding',),
   ),
 )

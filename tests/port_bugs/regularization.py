@@ -115,6 +115,7 @@ PORT_BUGS = (
     wrong=DecayedTwice,
     right=Decayed,
     words=('fc/kernel', '2.0', 'L2'),
+    causes=('weight_decay_factor',),
   ),
   PortBug(
     'B56c',
@@ -135,6 +136,7 @@ PORT_BUGS = (
     wrong=SeparableWithIgnoredRegularizer,
     right=Separable,
     words=('conv/depthwise_weights', 'depthwise_regularizer'),
+    causes=('depthwise_regularizer',),
   ),
   PortBug(
     'B56e',

@@ -89,6 +89,7 @@ PORT_BUGS = (
     wrong=UpSampled,
     right=LegacyBilinear,
     words=('half_pixel_centers', 'resize_bilinear'),
+    causes=('resize_sampling',),
   ),
   PortBug(
     identifier='B35',
@@ -99,6 +100,7 @@ PORT_BUGS = (
     wrong=Nearest,
     right=LegacyNearest,
     words=('half_pixel_centers', 'resize_nearest_neighbor'),
+    causes=('resize_sampling',),
   ),
   PortBug(
     identifier='B35',
@@ -109,5 +111,6 @@ PORT_BUGS = (
     wrong=Bicubic,
     right=LegacyBicubic,
     words=('half_pixel_centers', 'resize_bicubic'),
+    causes=('resize_sampling',),
   ),
 )

@@ -100,7 +100,7 @@ class RefusedTest(parameterized.TestCase):
     ('{"a": 1}', 'is no report'),
     ('{"schema_version": 1, "stages": []}', 'has schema_version 1; this tf2verify reads 2'),
     ('{"schema_version": 2, "stages": []}', 'has no case'),
-    ('{"schema_version": 2, "case": 3, "module": "", "stages": []}', "case = 3; it is a string"),
+    ('{"schema_version": 2, "case": 3, "module": "", "stages": []}', 'case = 3; it is a string'),
   )
   def test_no_report(self, text, message):
     with self.assertRaisesRegex(UsageError, message):

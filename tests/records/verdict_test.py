@@ -53,7 +53,7 @@ class JsonTest(absltest.TestCase):
       (Difference('gradient', 'w', Aspect.NON_FINITE, array=array),),
     )
     report = json.loads(CaseVerdict('Case', 'case.py', (stage,), (('numpy', '2'),)).to_json())
-    self.assertEqual(report['schema_version'], 1)
+    self.assertEqual(report['schema_version'], 2)
     self.assertEqual(report['status'], 'FAILED')
     self.assertEqual(report['environment'], {'numpy': '2'})
     (found,) = report['stages'][0]['differences']

@@ -38,7 +38,7 @@ _NOT_RUN = (
 _EXCERPTS = {
   (
     'docs/overview.md',
-    "   runner.py  cli.py      absl's main();  python -m tf2verify run, doctor",
+    "   runner.py  cli.py      absl's main();  python -m tf2verify run, report, doctor",
   ): 'a drawing',
   (
     'docs/environment.md',
@@ -54,7 +54,8 @@ _NOTEBOOK = 'notebook'
 
 
 def _normalized(output: str) -> str:
-  """Returns text without what differs from run to run: seconds, and digits beyond the fifth."""
+  """Returns text without what differs from run to run: seconds, noise, digits beyond the fifth."""
+  output = re.sub(r'rounding noise here [^;)]*', 'rounding noise here N', output)
   output = re.sub(r'\b\d+\.\d s\b', 'N s', output)
   output = re.sub(r'\d+\.\d{4,}', lambda number: f'{float(number[0]):.4g}', output)
   return '\n'.join(line.rstrip() for line in output.strip().splitlines())
@@ -179,7 +180,7 @@ class InlineCommandsTest(parameterized.TestCase):
       if words[0] == 'make' and len(words) > 1:
         self.assertRegex(makefile, rf'(?m)^{re.escape(words[1])}:')
       elif words[:3] == ['python', '-m', 'tf2verify'] and len(words) > 3:
-        self.assertIn(words[3], ('run', 'doctor', '...'))
+        self.assertIn(words[3], ('run', 'report', 'doctor', '...'))
       elif words[:2] == ['python', 'examples']:
         self.assertTrue((pages.REPOSITORY / words[1]).is_file(), code)
 

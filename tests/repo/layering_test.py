@@ -24,7 +24,7 @@ _LAYERS = (
   ('selection',),
   ('ladder',),
   ('case',),
-  ('discovery', 'runner'),
+  ('adequacy', 'discovery', 'runner'),
   ('cli',),
   ('__init__',),
   ('__main__',),

@@ -63,7 +63,7 @@ class RejudgedTest(parameterized.TestCase):
     (verdict,) = found.case.stages
     self.assertIs(verdict.status, Status.FAILED)
     self.assertIn('is 1e-06 there (allowed 0 + 1e-07·|tf1|)', verdict.differences[0].tf2)
-    self.assertIn('would pass with atol 9.1e-07 or rtol 1.1e-06', verdict.differences[0].tf2)
+    self.assertIn('would pass with atol 9.01e-07 or rtol 1.01e-06', verdict.differences[0].tf2)
     self.assertIn('1 tensor is beyond the tolerance now', verdict.notes[0])
     self.assertEqual(found.changes, ('s: PASSED -> FAILED at rtol 1e-07, atol 0',))
 
@@ -136,6 +136,8 @@ class RoundingTest(parameterized.TestCase):
     self.assertIs(found.status, Status.PASSED)
     self.assertEqual(found.compared.rounding, 1)
     self.assertIn('1 tensor is excused by rounding noise', found.notes[0])
+    changes = judge(self.excused(Judgement.ROUNDING), rtol=1e-9).changes
+    self.assertEqual(changes, (f's: {found.notes[0]}',))
 
   def test_rounding_within_the_tolerance_needs_no_excuse(self):
     found = judge(self.excused(Judgement.ROUNDING), rtol=1e-2).case.stages[0]

@@ -54,7 +54,9 @@ def agreement(tf1: np.ndarray, tf2: np.ndarray) -> Agreement:
       same = bool(np.array_equal(tf1, tf2))
       return Agreement(same, 0.0 if same else 1.0, 1.0, 0.0)
     apart = np.abs(tf1.astype(np.float64) - tf2.astype(np.float64))
-    return Agreement(not apart.any(), float(apart.max(initial=0.0)), _scale(tf1), 0.0)
+    same = bool(np.array_equal(tf1, tf2))  # float64 does not hold every int64
+    absolute = 0.0 if same else max(float(apart.max()), 1.0)
+    return Agreement(same, absolute, _scale(tf1), 0.0)
   if tf1.tobytes() == tf2.tobytes():
     return Agreement(True, 0.0, _scale(tf1), epsilon)
   wide = np.complex128 if tf1.dtype.kind == 'c' else np.float64
@@ -65,7 +67,8 @@ def agreement(tf1: np.ndarray, tf2: np.ndarray) -> Agreement:
     return Agreement(True, 0.0, _scale(tf1), epsilon)
   if not (finite | same).all():
     return Agreement(False, math.inf, _scale(tf1), epsilon)
-  apart = np.abs(np.where(finite, one - other, 0.0))
+  with np.errstate(over='ignore'):
+    apart = np.abs(np.subtract(one, other, out=np.zeros_like(one), where=finite))
   return Agreement(False, float(apart.max(initial=0.0)), _scale(tf1), epsilon)
 
 

@@ -175,7 +175,7 @@ class _FloatingRule(ChunkRule):
     np.abs(difference, out=difference)
     highest = np.max(difference)
     # NaN and what overflows fail this.
-    if frontier.corner.top < highest <= self._greatest:
+    if frontier.top < highest <= self._greatest:
       position = int(np.argmax(difference)) // (2 if self._is_complex else 1)
       one, other = self._widened(np.array([position]), tf1, tf2)
       frontier.add(np.abs(one), np.abs(other - one))

@@ -96,6 +96,8 @@ def _inspected(
   values = [n for n in divergence.behind if tf1.op_graph.ops[n].op_type != CONSTANT]
   paired = sum(divergence.pairing.tf2_of[n] is not None for n in values)
   notes = []
+  if divergence.is_cut_short:
+    notes.append('operations further on were not looked at: what differs first comes first')
   if len(found) > len(shown):
     notes.append(f'{len(found) - len(shown)} more such operations')
   updates = _update_counts(evidence.differences, tf1.op_graph, tf2.op_graph)
@@ -114,6 +116,8 @@ def _inspected(
       tf1_op_types=frozenset(op.op_type for op in tf1.op_graph.ops),
       tf2_op_types=frozenset(op.op_type for op in tf2.op_graph.ops),
       agrees_as_graph=not found,
+      tf1_graph=tf1.op_graph,
+      tf2_graph=tf2.op_graph,
     ),
     dataclasses.replace(
       diagnosis,

@@ -8,6 +8,7 @@ import numpy as np
 from tf2verify.records.diagnosis import GraphDifference, Source
 from tf2verify.records.difference import Difference
 from tf2verify.records.failed_tensor import FailedTensor
+from tf2verify.records.op_graph import OpGraph
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,6 +48,8 @@ class Evidence:
     tf1_op_types: those of the tf1 side's.
     not_traceable: why the port could not be traced; '' where it could.
     agrees_as_graph: whether the port agrees once it is traced as a graph.
+    tf1_graph: the tf1 side's computation; None where it was not looked into.
+    tf2_graph: the port's, likewise.
   """
 
   stage: str
@@ -59,6 +62,8 @@ class Evidence:
   tf2_op_types: frozenset[str] = frozenset()
   not_traceable: str = ''
   agrees_as_graph: bool = False
+  tf1_graph: OpGraph | None = None
+  tf2_graph: OpGraph | None = None
 
   def graph_differences(self) -> Iterator[tuple[SourceEvidence, GraphDifference]]:
     """Yields what differs in the graphs at each source."""

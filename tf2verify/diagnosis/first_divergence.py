@@ -8,14 +8,15 @@ which tells a fault of its own from a difference that it only passes on.
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from tf2verify.compare.agreement import IDENTICAL, Agreement, agreement
-from tf2verify.diagnosis.pairing import Pairing
-from tf2verify.diagnosis.regions import RegionPair, ancestors, region_pair
+from tf2verify.diagnosis.pairing import Pairing, is_backward
+from tf2verify.diagnosis.regions import RegionPair, ancestors, means_otherwise, region_pair
 from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
 
 # Tensors are fetched in portions of about this size, to bound memory.
@@ -23,6 +24,8 @@ _PORTION_BYTES = 192 * 2**20
 _UNKNOWN_BYTES = 2**20
 # Operations run alone in one session.
 _PARTS = 64
+# Operations looked at past the first source. Those of a deep network behind it differ all.
+_FURTHER = 64
 
 
 class InspectableRun(Protocol):
@@ -63,7 +66,9 @@ class Divergence:
 
   Attributes:
     pairing: the operations in pairs.
+    behind: positions of the tf1 operations behind the targets.
     agreements: of the outputs of pairs, by tf1 tensor.
+    is_cut_short: whether operations far behind the first source were left out.
   """
 
   def __init__(self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str]) -> None:
@@ -79,19 +84,53 @@ class Divergence:
     self._tf2 = tf2
     self.pairing = Pairing(tf1.op_graph, tf2.op_graph)
     known = tf1.op_graph.targets()
-    ends = [known[name] for name in targets if name in known] or list(known.values())
+    # `update of v (2)` is the second write to `v`.
+    wanted = [end for name, end in known.items() if re.sub(r' \(\d+\)$', '', name) in targets]
+    ends = wanted or list(known.values())
     self.behind = ancestors(tf1.op_graph, ends)
     partners = [self.pairing.tf2_of[end] for end in ends]
     self._tf2_behind = ancestors(tf2.op_graph, [end for end in partners if end is not None])
     self.agreements: dict[TensorKey, Agreement] = {}
-    for tf1_keys, tf2_keys in self._portions():
-      self._compare(tf1_keys, tf2_keys)
+    self.is_cut_short = False
+    self._judged_since = 0
+    self._before: dict[str, np.ndarray] = {}
+    self._found = self._search(self._positions(targets))
 
   def sources(self) -> list[FoundSource]:
     """Returns the sources in order of execution: those beyond rounding, else all."""
-    found = list(self._sources())
-    real = [source for source in found if not source.agreement.is_rounding]
-    return _without_echoes(real or found)
+    real = [source for source in self._found if not source.agreement.is_rounding]
+    return _without_echoes(real or self._found)
+
+  def _positions(self, targets: Sequence[str]) -> set[int]:
+    """Returns the tf1 operations to look at.
+
+    Where gradients alone differ and the outputs are the same, bit by bit, those are
+    the operations of the backward pass.
+    """
+    gradients = bool(targets) and all(name.startswith('gradient ') for name in targets)
+    ops = self._tf1.op_graph.ops
+    outputs = [
+      n for n, op in enumerate(ops) if op.op_type == TARGET and op.name.startswith('output ')
+    ]
+    pairs = [(n, other) for n in outputs if (other := self.pairing.tf2_of[n]) is not None]
+    if not gradients or not pairs:
+      return self.behind
+    self._compare([(n, 0) for n, _ in pairs], [(other, 0) for _, other in pairs])
+    if not all(self.agreements[(n, 0)].identical for n, _ in pairs):
+      return self.behind
+    return {n for n in self.behind if is_backward(ops[n]) or ops[n].op_type == TARGET}
+
+  def _search(self, positions: set[int]) -> list[FoundSource]:
+    """Compares portion by portion; past the first source it goes on for a while only."""
+    found: list[FoundSource] = []
+    for tf1_keys, tf2_keys in self._portions(positions):
+      if self._judged_since > _FURTHER:
+        self.is_cut_short = True
+        break
+      self._compare(tf1_keys, tf2_keys)
+      for source in self._sources(dict.fromkeys(n for n, _ in tf1_keys)):
+        found.append(source)
+    return found
 
   def refined(self, source: FoundSource) -> FoundSource:
     """Pairs operations inside a source's regions by what they yield, to narrow it down.
@@ -123,8 +162,9 @@ class Divergence:
   ) -> tuple[dict[int, np.ndarray] | None, dict[int, np.ndarray] | None]:
     """Returns the first outputs of the unpaired operations, all from the tf1 side's inputs."""
     tf1_ops, tf2_ops = self._tf1.op_graph.ops, self._tf2.op_graph.ops
-    inner = [n for n in pair.tf1.inner if _is_telling(tf1_ops[n])]
-    other_inner = [n for n in pair.tf2.inner if _is_telling(tf2_ops[n])]
+    free, other_free = self.pairing.tf2_of, self.pairing.tf1_of
+    inner = [n for n in pair.tf1.inner if free[n] is None and _is_telling(tf1_ops[n])]
+    other_inner = [n for n in pair.tf2.inner if other_free[n] is None and _is_telling(tf2_ops[n])]
     keys = [one for one, _ in pair.entering if one is not None and self._can_fetch(one)]
     fetched = self._tf1.fetch(
       [tf1_ops[n].tensors[0] for n in inner] + [tf1_ops[n].tensors[k] for n, k in keys]
@@ -157,7 +197,7 @@ class Divergence:
     known = [self.agreements[(tf1, n)] for n in outputs if (tf1, n) in self.agreements]
     return max(known, key=lambda one: one.relative, default=IDENTICAL)
 
-  def _portions(self) -> Iterator[tuple[list[TensorKey], list[TensorKey]]]:
+  def _portions(self, positions: set[int]) -> Iterator[tuple[list[TensorKey], list[TensorKey]]]:
     """Yields the tensors to compare, in portions that fit into memory."""
     tf1_keys: list[TensorKey] = []
     tf2_keys: list[TensorKey] = []
@@ -166,7 +206,7 @@ class Divergence:
     tf2_read = _read_outputs(self._tf2.op_graph, self._tf2_behind)
     for tf1, tf2 in self.pairing.pairs():
       op, other = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
-      if tf1 not in self.behind:
+      if tf1 not in positions:
         continue
       for number in _comparable_outputs(op, other):
         # What nobody reads may hold anything: a reserve space of batch norm.
@@ -185,9 +225,13 @@ class Divergence:
   def _compare(self, tf1_keys: list[TensorKey], tf2_keys: list[TensorKey]) -> None:
     ones = self._tf1.fetch([self._tf1.op_graph.ops[n].tensors[k] for n, k in tf1_keys])
     others = self._tf2.fetch([self._tf2.op_graph.ops[n].tensors[k] for n, k in tf2_keys])
+    self._fetch_before([(n, other) for (n, _), (other, _) in zip(tf1_keys, tf2_keys, strict=True)])
     for key, other_key, one, other in zip(tf1_keys, tf2_keys, ones, others, strict=True):
       if self._writes_otherwise(key[0], other_key[0]):
-        one, other = _written(self._tf1, key[0], one), _written(self._tf2, other_key[0], other)
+        states = self._states(key[0], other_key[0], one, other)
+        if states is None:
+          continue
+        one, other = states
       self.agreements[key] = agreement(one, other)
 
   def _writes_otherwise(self, tf1: int, tf2: int) -> bool:
@@ -195,18 +239,48 @@ class Divergence:
     op, other = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
     return bool(op.attribute('op') != other.attribute('op'))
 
-  def _sources(self) -> Iterator[FoundSource]:
+  def _states(
+    self, tf1: int, tf2: int, one: np.ndarray, other: np.ndarray
+  ) -> tuple[np.ndarray, np.ndarray] | None:
+    """Returns what two updates make of a variable; None where nobody reads its value before."""
+    op, other_op = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
+    before = self._before.get(_written_variable(op))
+    if before is None:
+      return None
+    return _written(op, before, one), _written(other_op, before, other)
+
+  def _fetch_before(self, pairs: Sequence[tuple[int, int]]) -> None:
+    """Fetches the values that variables have before they are written, all at once."""
+    ops = self._tf1.op_graph.ops
+    wanted = {_written_variable(ops[tf1]) for tf1, tf2 in pairs if self._writes_otherwise(tf1, tf2)}
+    for run in (self._tf1, self._tf2):  # the same value before the run
+      leaves = {
+        leaf.name: leaf.tensors[0]
+        for leaf in run.op_graph.ops
+        if leaf.op_type == VARIABLE
+        and leaf.name in wanted - self._before.keys()
+        and not is_opaque(leaf.outputs[0][0])
+      }
+      self._before.update(zip(leaves, run.fetch(list(leaves.values())), strict=True))
+
+  def _sources(self, positions: Iterable[int]) -> Iterator[FoundSource]:
+    """Yields the sources among some tf1 operations, which have been compared."""
     suspects: list[RegionPair] = []
-    for tf1, tf2 in self.pairing.pairs():
-      if tf1 not in self.behind or self._tf1.op_graph.ops[tf1].is_leaf:
+    for tf1 in positions:
+      tf2 = self.pairing.tf2_of[tf1]
+      if tf2 is None or self._tf1.op_graph.ops[tf1].is_leaf:
         continue
-      if self.output_agreement(tf1).identical:
-        continue
-      suspects.append(region_pair(self.pairing, tf1, tf2))
-      if len(suspects) == _PARTS:
-        yield from self._judged(suspects)
-        suspects = []
-    yield from self._judged(suspects)
+      if not self.output_agreement(tf1).identical:
+        suspects.append(region_pair(self.pairing, tf1, tf2))
+    for start in range(0, len(suspects), _PARTS):
+      if self._judged_since > _FURTHER:
+        self.is_cut_short = True
+        return
+      part = suspects[start : start + _PARTS]
+      for source in self._judged(part):
+        self._judged_since += not source.agreement.is_rounding
+        yield source
+      self._judged_since += len(part) if self._judged_since else 0
 
   def _judged(self, suspects: list[RegionPair]) -> Iterator[FoundSource]:
     """Yields the sources among some operations whose outputs differ."""
@@ -228,10 +302,12 @@ class Divergence:
         strict=True,
       )
     )
+    plain = [pair for pair in suspects if pair.tf1.end not in answers]
+    fetched = iter(self._tf2.fetch([name for pair in plain for name in self._tf2_outputs(pair)]))
     for pair in suspects:
       keys = self._outputs(pair)
       if pair.tf1.end not in answers:
-        others = self._tf2.fetch(self._tf2_outputs(pair))
+        others = [next(fetched) for _ in keys]
       else:
         answer = answers[pair.tf1.end]
         if answer is None:
@@ -239,8 +315,10 @@ class Divergence:
         others = answer
       ones = [values[key] for key in keys]
       if self._writes_otherwise(pair.tf1.end, pair.tf2.end):
-        ones = [_written(self._tf1, pair.tf1.end, ones[0])]
-        others = [_written(self._tf2, pair.tf2.end, others[0])]
+        states = self._states(pair.tf1.end, pair.tf2.end, ones[0], others[0])
+        if states is None:
+          continue
+        ones, others = [states[0]], [states[1]]
       source = _source(pair, ones, others, pair.tf1.end in answers)
       if source is not None:
         yield source
@@ -327,26 +405,25 @@ def is_opaque(dtype: str) -> bool:
 
 def _comparable_outputs(op: OpRecord, other: OpRecord) -> Iterator[int]:
   """Yields the outputs that mean the same on both sides and can be fetched."""
-  factors = [one.attribute('exponential_avg_factor') for one in (op, other)]
+  if op.op_type == TARGET and len(op.tensors) != len(other.tensors):
+    return  # a gradient that is dense on one side, rows at their indices on the other
   for number in range(min(len(op.tensors), len(other.tensors))):
     if any(is_opaque(one.outputs[number][0]) for one in (op, other)):
       continue
-    # Batch norm that keeps the moving averages itself yields those, not the batch's.
-    if number in (1, 2) and factors[0] != factors[1]:
-      continue
-    yield number
+    if not means_otherwise(op, other, number):
+      yield number
 
 
-def _written(run: InspectableRun, target: int, value: np.ndarray) -> np.ndarray:
+def _written_variable(target: OpRecord) -> str:
+  return target.name.removeprefix('update of ').partition(' (')[0]
+
+
+def _written(op: OpRecord, before: np.ndarray, value: np.ndarray) -> np.ndarray:
   """Returns what a variable becomes by an update."""
-  op = run.op_graph.ops[target]
-  variable = op.name.removeprefix('update of ').partition(' (')[0]
-  leaf = next((o for o in run.op_graph.ops if (o.op_type, o.name) == (VARIABLE, variable)), None)
   kind = str(op.attribute('op'))
-  if leaf is None or not kind.startswith(('AssignSub', 'AssignAdd')):
-    return value
-  (before,) = run.fetch(leaf.tensors)
-  return np.asarray(before - value if kind.startswith('AssignSub') else before + value)
+  if kind.startswith('AssignSub'):
+    return np.asarray(before - value)
+  return np.asarray(before + value) if kind.startswith('AssignAdd') else value
 
 
 def _bytes(output: tuple[str, tuple[int | None, ...] | None]) -> int:

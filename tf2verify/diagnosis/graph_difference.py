@@ -51,6 +51,11 @@ _SILENT_ATTRIBUTES = frozenset(
     'parallel_iterations',
     'body',
     'cond',
+    'then_branch',
+    'else_branch',
+    'Tin',
+    'Tout',
+    'Tcond',
     'output_shapes',
     'num_original_outputs',
     'config',
@@ -72,7 +77,9 @@ def op_text(graph: OpGraph, position: int) -> str:
   shown = [
     f'{name}={value_text(value)}'
     for name, value in op.attributes
-    if name not in _SILENT_ATTRIBUTES and not name.startswith('_') and value not in ('', (), None)
+    if name not in _SILENT_ATTRIBUTES
+    and not name.startswith('_')
+    and value not in ('', (), None, 0)
   ]
   names = op.input_names or ('',) * len(op.inputs)
   for name, (producer, _) in zip(names, op.inputs, strict=True):
@@ -114,10 +121,15 @@ class GraphComparison:
     found += self._epsilon(pair)
     matched = self._matched(pair)
     unmatched = self._unmatched(pair, matched)
+    longest = max(len(pair.tf1.inner), len(pair.tf2.inner))
     for tf1, tf2 in matched:
-      found += self.of_operations(tf1, tf2)
+      # Few operations of one type in two long regions have nothing to do with each other.
+      if tf1 == pair.tf1.end or 2 * (len(matched) - 1) > longest:
+        found += self.of_operations(tf1, tf2)
+        found += self._of_functions(tf1, tf2)
       if not unmatched:
         found += self._wiring(tf1, tf2, dict(matched))
+    for tf1, tf2 in self._loops_before(pair):
       found += self._of_functions(tf1, tf2)
     found += unmatched
     return tuple(found)
@@ -187,6 +199,17 @@ class GraphComparison:
         )
         found += [_inside(d, op.name) for d in GraphComparison(pairing).of_everything()]
     return found
+
+  def _loops_before(self, pair: RegionPair) -> list[tuple[int, int]]:
+    """Returns loops that hand a list of tensors on, which no values tell apart."""
+    found: dict[tuple[int, int], None] = {}
+    for one, other in pair.entering:
+      if one is None or other is None:
+        continue
+      ops = self._tf1.ops[one[0]], self._tf2.ops[other[0]]
+      if all(op.functions for op in ops) and ops[0].outputs[one[1]][0] == 'variant':
+        found[one[0], other[0]] = None
+    return list(found)
 
   def _label(self, graph: OpGraph, key: TensorKey, tf2_position: int | None) -> str:
     """Returns a name for what enters a loop, the same on both sides."""
@@ -421,11 +444,12 @@ def _momentum_of(graph: OpGraph, region: Region) -> float | None:
     numbers = [float(value) for value in values if value is not None and value.size == 1]
     if op.op_type == 'Sub' and len(numbers) == 2:
       return numbers[1] if numbers[0] == 1.0 else None
-  for position, number in region.frontier:
+  entering = [position for position, number in region.frontier if number in (1, 2)]
+  for position in (*region.inner, *entering):
     op = graph.ops[position]
     factor = op.attribute('exponential_avg_factor')
-    if op.op_type.startswith('FusedBatchNorm') and number in (1, 2) and factor is not None:
-      return 1.0 - float(factor) if factor != 1.0 else None
+    if op.op_type.startswith('FusedBatchNorm') and factor is not None and factor != 1.0:
+      return 1.0 - float(factor)
   return None
 
 

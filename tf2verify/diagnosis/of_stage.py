@@ -5,6 +5,8 @@ import dataclasses
 from tf2verify.diagnosis.diagnose import diagnose
 from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.verdict import StageVerdict
+from tf2verify.sides.graph_run import GraphRun
+from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tracing import NotTraceable
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
@@ -20,33 +22,25 @@ def diagnose_stage(case: CaseUnderTest, verdict: StageVerdict, findings: Finding
     findings: what the stage found, with the run to repeat.
   """
   run = findings.failed_run
-  if run is None:
-    return diagnose(verdict.stage, '', findings.differences, findings.failed_tensors, None)
+  description = '' if run is None else run.description
+  found = verdict.stage, description, findings.differences, findings.failed_tensors
+  sides: tuple[GraphRun, GraphRun] | None = None
+  not_traceable = ''
   try:
-    tf1 = case.tf1.inspectable(run)
-    pairs = case.alignment().pairs
-    tf2_names = {tf2: name for name, tf2 in pairs}
-    tf2 = case.tf2.inspectable(dataclasses.replace(run, tf1_names=tf2_names))
-  except NotTraceable as error:
-    return diagnose(
-      verdict.stage,
-      run.description,
-      findings.differences,
-      findings.failed_tensors,
-      None,
-      str(error),
-    )
-  try:
-    return diagnose(
-      verdict.stage,
-      run.description,
-      findings.differences,
-      findings.failed_tensors,
-      (tf1, tf2),
-    )
+    try:
+      sides = None if run is None else _sides(case, run)
+    except NotTraceable as error:
+      not_traceable = str(error)
+    return diagnose(*found, sides, not_traceable)
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the finding
     why = f'{type(error).__name__}: {error}'
-    return Diagnosis(run.description, notes=(f'the diagnosis was given up: {why:.300}',))
+    return Diagnosis(description, notes=(f'the diagnosis was given up: {why:.300}',))
   finally:
-    tf1.close()
-    tf2.close()
+    for side in sides or ():
+      side.close()
+
+
+def _sides(case: CaseUnderTest, run: FilledRun) -> tuple[GraphRun, GraphRun]:
+  tf1 = case.tf1.inspectable(run)
+  tf2_names = {tf2: tf1_name for tf1_name, tf2 in case.alignment().pairs}
+  return tf1, case.tf2.inspectable(dataclasses.replace(run, tf1_names=tf2_names))

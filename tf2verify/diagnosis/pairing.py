@@ -58,6 +58,8 @@ class Pairing:
     self._tf1_consumers = tf1.consumers()
     self._tf2_consumers = tf2.consumers()
     self._names = _Names(tf1, tf2)
+    self._tf1_made = _made_of_constants(tf1)
+    self._tf2_made = _made_of_constants(tf2)
     self._pair_ends()
     while self._structural_round() or self._pair_by_name():
       pass
@@ -83,7 +85,7 @@ class Pairing:
     }
     for position, op in enumerate(self.tf1.ops):
       partner = known.get((op.op_type, op.name))
-      if partner is not None:
+      if partner is not None and self.tf1_of[partner] is None:
         self.add(position, partner)
 
   def _structural_round(self) -> bool:
@@ -149,18 +151,12 @@ class Pairing:
     named = self._names.tf2_of(op)
     if named is not None:
       return [named] if self.tf1_of[named] is None else []
-    ones, others = self._made_of_constants(self.tf1, op), self._made_of_constants(self.tf2, op)
+    ones = self._tf1_made.get(op.op_type, [])
+    others = self._tf2_made.get(op.op_type, [])
     if len(ones) != len(others):
       return []
-    return [others[[self.tf1.ops[position] for position in ones].index(op)]]
-
-  def _made_of_constants(self, graph: OpGraph, like: OpRecord) -> list[int]:
-    return [
-      position
-      for position, op in enumerate(graph.ops)
-      if op.op_type == like.op_type
-      and all(graph.ops[producer].op_type == CONSTANT for producer, _ in op.inputs)
-    ]
+    other = others[[self.tf1.ops[position] for position in ones].index(op)]
+    return [other] if self.tf1_of[other] is None else []
 
   def _same_inputs(
     self, other: OpRecord, wanted: list[tuple[int, int] | None], ordered: bool
@@ -250,6 +246,16 @@ class Pairing:
           self.add(position, other)
           found = True
     return found
+
+
+def _made_of_constants(graph: OpGraph) -> dict[str, list[int]]:
+  """Returns the operations that read constants alone, by type."""
+  found: dict[str, list[int]] = {}
+  for position, op in enumerate(graph.ops):
+    constant = all(graph.ops[producer].op_type == CONSTANT for producer, _ in op.inputs)
+    if constant and not op.is_leaf and op.op_type != TARGET:
+      found.setdefault(op.op_type, []).append(position)
+  return found
 
 
 class _Names:

@@ -3,7 +3,7 @@
 import dataclasses
 
 from tf2verify.diagnosis.pairing import Pairing
-from tf2verify.records.op_graph import CONSTANT, OpGraph, TensorKey
+from tf2verify.records.op_graph import CONSTANT, OpGraph, OpRecord, TensorKey
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,7 +12,8 @@ class Region:
 
   Attributes:
     end: the operation's position.
-    inner: positions of the unpaired operations before it, in order.
+    inner: positions of the unpaired operations before it, in order; also of paired ones
+      that are read by an output which means something else on the other side.
     frontier: the tensors that enter: outputs of paired operations, and leaves other
       than constants.
   """
@@ -22,13 +23,25 @@ class Region:
   frontier: tuple[TensorKey, ...]
 
 
-def region(graph: OpGraph, partners: list[int | None], end: int) -> Region:
+def means_otherwise(op: OpRecord, other: OpRecord, number: int) -> bool:
+  """Tells whether an output of two partners is not the same quantity.
+
+  Batch norm that keeps the moving averages itself yields those, not the batch's.
+  """
+  factors = [one.attribute('exponential_avg_factor') for one in (op, other)]
+  return number in (1, 2) and factors[0] != factors[1]
+
+
+def region(
+  graph: OpGraph, partners: list[int | None], end: int, others: OpGraph | None = None
+) -> Region:
   """Returns the region that ends at an operation.
 
   Args:
     graph: the side's graph.
     partners: for every operation its partner on the other side, None without one.
     end: the operation's position.
+    others: the other side's graph.
   """
   inner: set[int] = set()
   frontier: dict[TensorKey, None] = {}
@@ -38,7 +51,11 @@ def region(graph: OpGraph, partners: list[int | None], end: int) -> Region:
     op = graph.ops[key[0]]
     if op.op_type == CONSTANT:
       continue
-    if partners[key[0]] is not None or op.is_leaf:
+    partner = partners[key[0]]
+    compared = partner is not None and not (
+      others is not None and means_otherwise(op, others.ops[partner], key[1])
+    )
+    if compared or op.is_leaf:
       frontier[key] = None
     elif key[0] not in inner:
       inner.add(key[0])
@@ -64,8 +81,8 @@ class RegionPair:
 
 def region_pair(pairing: Pairing, tf1: int, tf2: int) -> RegionPair:
   """Returns the regions of two partners."""
-  one = region(pairing.tf1, pairing.tf2_of, tf1)
-  two = region(pairing.tf2, pairing.tf1_of, tf2)
+  one = region(pairing.tf1, pairing.tf2_of, tf1, pairing.tf2)
+  two = region(pairing.tf2, pairing.tf1_of, tf2, pairing.tf1)
   entering: dict[tuple[TensorKey | None, TensorKey | None], None] = {}
   for position, number in one.frontier:
     partner = pairing.tf2_of[position]

@@ -23,8 +23,13 @@ _BARS = '▁▂▃▄▅▆▇█'
 _PATH_LENGTH = 8
 
 
-def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
-  """Returns the diagnosis for reading: the causes, the first divergence, how it grows."""
+def diagnosis_lines(diagnosis: Diagnosis, explained: bool = False) -> list[str]:
+  """Returns the diagnosis for reading: the causes, the first divergence, how it grows.
+
+  Args:
+    diagnosis: what was found.
+    explained: whether a cause is named already, by the hint of a stage.
+  """
   lines: list[str] = []
   for cause in diagnosis.causes[:_SHOWN_CAUSES]:
     lines.append(f'likely cause: {cause.text}')
@@ -41,7 +46,7 @@ def diagnosis_lines(diagnosis: Diagnosis) -> list[str]:
   for variable, tf1, tf2 in diagnosis.updates[:_SHOWN_DIFFERENCES]:
     lines.append(f'{variable} is written {_times(tf1)} per call in tf1, {_times(tf2)} in tf2')
   lines += _growth_lines(diagnosis.growth)
-  if not diagnosis.causes:
+  if not diagnosis.causes and not explained:
     lines.append(_without_cause(diagnosis))
   if diagnosis.operations and diagnosis.paired < diagnosis.operations:
     lines.append(

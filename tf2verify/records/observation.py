@@ -153,6 +153,8 @@ class Observation:
     outputs: in the order of the nest, dictionaries by sorted key.
     regularization_losses: in the side's own order; pair them by variable.
     regularization_total: their sum, see `sides.functional.total`; None without any.
+    losses_left_out: tf2 only: the number of `layer.losses` where the case's
+      `tf2_regularization_losses` returns none.
     initial_values: of every variable, before the call.
     state_after: of every variable, after the call (and its update ops).
     gradients: of the loss, for every trainable variable; empty when not asked.
@@ -165,6 +167,7 @@ class Observation:
   outputs: tuple[TensorRecord, ...]
   regularization_losses: tuple[RegularizationLoss, ...] = ()
   regularization_total: np.ndarray | None = None
+  losses_left_out: int = 0
   initial_values: tuple[TensorRecord, ...] = ()
   state_after: tuple[TensorRecord, ...] = ()
   gradients: tuple[TensorRecord, ...] = ()

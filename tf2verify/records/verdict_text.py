@@ -95,7 +95,8 @@ def _finding(verdict: StageVerdict, head: str, before: Iterable[str] = ()) -> li
   lines += [f'  {line}' for line in before]
   lines += [f'  {line}' for line in differences_text(verdict.differences)]
   if verdict.diagnosis is not None:
-    lines += [f'  {line}' for line in diagnosis_lines(verdict.diagnosis)]
+    explained = any(difference.hint for difference in verdict.differences)
+    lines += [f'  {line}' for line in diagnosis_lines(verdict.diagnosis, explained)]
   lines += [f'  note: {note}' for note in verdict.notes]
   return lines
 
@@ -161,9 +162,9 @@ def _required(array: ArrayDifference) -> str:
 
 
 def rounded_up(number: float) -> str:
-  """Returns a positive number to two digits, never less than it is: `0.00032`, `2.1e-07`."""
-  upwards = decimal.Context(prec=2, rounding=decimal.ROUND_CEILING)
-  return f'{float(upwards.create_decimal_from_float(number)):.2g}'
+  """Returns a positive number to three digits, never less than it is: `0.000312`, `2.1e-07`."""
+  upwards = decimal.Context(prec=3, rounding=decimal.ROUND_CEILING)
+  return f'{float(upwards.create_decimal_from_float(number)):.3g}'
 
 
 def _shape(shape: Sequence[int]) -> str:

@@ -19,7 +19,8 @@ class Rejudged:
 
   Attributes:
     case: the verdict.
-    changes: one line per stage whose status is another now.
+    changes: one line per stage whose status is another now, and the new notes of
+      stages that did not fail, which a run does not show.
   """
 
   case: CaseVerdict
@@ -51,7 +52,13 @@ def rejudged(case: CaseVerdict, rtol: float | None, atol: float | None) -> Rejud
     for before, after in zip(case.stages, stages, strict=True)
     if before.status is not after.status
   )
-  return Rejudged(dataclasses.replace(case, stages=stages), changes)
+  remarks = tuple(
+    f'{after.stage}: {note}'
+    for before, after in zip(case.stages, stages, strict=True)
+    for note in after.notes[len(before.notes) :]
+    if after.status is not Status.FAILED
+  )
+  return Rejudged(dataclasses.replace(case, stages=stages), changes + remarks)
 
 
 def _stage(stage: StageVerdict, rtol: float | None, atol: float | None) -> StageVerdict:
@@ -71,8 +78,12 @@ def _stage(stage: StageVerdict, rtol: float | None, atol: float | None) -> Stage
     deviations=deviations,
     reason=reason,
     notes=(*stage.notes, *_notes(stage.deviations, deviations)),
-    diagnosis=stage.diagnosis if differences else None,
+    diagnosis=stage.diagnosis if any(_is_of_values(found) for found in differences) else None,
   )
+
+
+def _is_of_values(found: Difference) -> bool:
+  return found.aspect in (Aspect.VALUES, Aspect.NON_FINITE)
 
 
 def _key(found: Difference | Deviation) -> tuple[str, str, str]:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 
 from tf2verify.errors import UsageError
+from tf2verify.records.adequacy import AdequacyReport
 from tf2verify.records.verdict import CaseVerdict, Status
 from tf2verify.records.verdict_json import case_from_json
 from tf2verify.records.verdict_text import compared_text, failure_text
@@ -43,7 +44,7 @@ def _write(path: str, text: str) -> None:
     ) from error
 
 
-def case_file_name(verdict: CaseVerdict) -> str:
+def case_file_name(verdict: CaseVerdict | AdequacyReport) -> str:
   """Returns the name of a case's file: module and class, so that equal class names stay apart."""
   module = re.sub(r'\.py$', '', verdict.module)
   return re.sub(r'[^A-Za-z0-9_.-]+', '.', f'{module}.{verdict.case}').strip('.') + '.json'
@@ -60,6 +61,21 @@ def write_case(verdict: CaseVerdict, directory: str) -> str:
   """
   path = os.path.join(directory, case_file_name(verdict))
   _write(path, verdict.to_json() + '\n')
+  return path
+
+
+def write_adequacy(report: AdequacyReport, directory: str) -> str:
+  """Writes one case's adequacy as JSON.
+
+  Returns:
+    The path.
+
+  Raises:
+    UsageError: the folder cannot be written.
+  """
+  name = case_file_name(report).removesuffix('.json') + '.adequacy.json'
+  path = os.path.join(directory, name)
+  _write(path, report.to_json() + '\n')
   return path
 
 

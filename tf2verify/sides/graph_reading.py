@@ -1,7 +1,7 @@
 """From a TensorFlow graph to the records of its operations."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,9 +54,23 @@ class Target:
   tensors: tuple[str, ...]
 
 
-def target_name(quantity: str, names: Sequence[str], number: int) -> str:
-  """Returns the name of a target that is known by the variables it reads."""
-  return f'{quantity} {", ".join(names) or f"number {number}"}'
+def target_name(
+  quantity: str, names: Sequence[str], number: int, taken: Collection[str] = ()
+) -> str:
+  """Returns the name of a target that is known by the variables it reads.
+
+  Args:
+    quantity: what it is.
+    names: of the variables.
+    number: stands for the variables where there are none.
+    taken: names that others have: the next of one name gets a ` (2)`.
+  """
+  name = f'{quantity} {", ".join(names) or f"number {number}"}'
+  found, count = name, 1
+  while found in taken:
+    count += 1
+    found = f'{name} ({count})'
+  return found
 
 
 def _value(attribute: Any) -> Any:
@@ -136,6 +150,7 @@ class GraphReader:
     self._position = {op.name: n for n, op in enumerate(graph.get_operations())}
     self._records: list[OpRecord] = []
     self._index: dict[str, int] = {}
+    self._depth: dict[str, int] = {}
     self._leaves: dict[tuple[str, str], int] = {}
 
   def read(self, targets: Sequence[Target], writes: Iterable[str], side: str) -> OpGraph:
@@ -214,27 +229,50 @@ class GraphReader:
     self._records.append(OpRecord(name, op_type, keys, (), through, attributes, outputs, names))
 
   def _add(self, op: tf.Operation) -> None:
+    inputs = [tensor for tensor in op.inputs if tensor.op.type != 'NextIteration']  # no cycles
+    self._depth[op.name] = self._depth_of(op, inputs)
     if op.name in self._variables:
       return  # a leaf once somebody reads it
     if op.type in _PASSING and op.inputs:
       return
     if op.name in self._inputs or op.name in self._constants or op.type == 'Const':
       return
-    resolved = [self._resolve(tensor) for tensor in op.inputs]
+    resolved = [self._resolve(tensor) for tensor in inputs]
     record = OpRecord(
       op.name,
       op.type,
       tuple(key for key, _ in resolved),
-      _input_names(op),
+      _input_names(op) if len(inputs) == len(op.inputs) else (),
       tuple(passed for _, passed in resolved),
       _attributes(self._nodes[op.name]),
-      tuple((t.dtype.base_dtype.name, _shape(t)) for t in op.outputs),
-      tuple(tensor.name for tensor in op.outputs),
+      tuple((self._dtype(t), _shape(t)) for t in op.outputs),
+      tuple(self._fetchable(t).name for t in op.outputs),
       self._source_of(op),
       functions=self._functions(op),
     )
     self._index[op.name] = len(self._records)
     self._records.append(record)
+
+  def _fetchable(self, tensor: tf.Tensor) -> tf.Tensor:
+    """Returns a tensor, or what passes it on where a session does not yield it itself."""
+    if self._graph.is_fetchable(tensor):
+      return tensor
+    passed = (op.outputs[0] for op in tensor.consumers() if op.type == 'Identity')
+    return next((one for one in passed if self._graph.is_fetchable(one)), tensor)
+
+  def _dtype(self, tensor: tf.Tensor) -> str:
+    """Returns a dtype's name; within a loop of control flow v1, one that cannot be fetched."""
+    hidden = self._depth[tensor.op.name] or not self._graph.is_fetchable(self._fetchable(tensor))
+    return 'variant' if hidden else str(tensor.dtype.base_dtype.name)
+
+  def _depth_of(self, op: tf.Operation, inputs: Sequence[tf.Tensor]) -> int:
+    """Returns in how many loops and branches of control flow v1 an operation stands."""
+    depth = max((self._depth[tensor.op.name] for tensor in inputs), default=0)
+    in_loop = any(tensor.op.type in ('LoopCond', 'NextIteration') for tensor in op.inputs)
+    if op.type in ('Enter', 'RefEnter') or (op.type == 'Switch' and not in_loop):
+      return depth + 1
+    ends = op.type in ('Exit', 'RefExit') or (op.type == 'Merge' and not in_loop)
+    return max(depth - 1, 0) if ends else depth
 
   def _functions(self, op: tf.Operation) -> tuple[tuple[str, OpGraph], ...]:
     """Returns the functions that a loop or a condition calls."""

@@ -10,6 +10,7 @@ from tf2verify.records.op_graph import OpGraph
 from tf2verify.sides.op_recorder import is_random_op
 
 v1 = tf.compat.v1
+_FUNCTION_ATTRIBUTES = ('body', 'cond', 'then_branch', 'else_branch', 'f')
 
 
 def open_session(graph: tf.Graph) -> Any:
@@ -43,7 +44,7 @@ class GraphRun:
       op_graph: the graph's operations.
       graph: the graph.
       feeds: by tensor name.
-      prepare: gives the variables of a fresh session their values.
+      prepare: gives the variables of a fresh session their values, by name.
       reads: from the name of a variable's handle to the tensor that reads it, as
         `op_graph` names it.
     """
@@ -55,22 +56,35 @@ class GraphRun:
     self._session: Any = None
     self._graph_def: Any = None
     self._nodes: dict[str, Any] = {}
-    # A second run in one session would draw other numbers, or see variables that the
-    # first one has changed.
+    # A second run in one session would draw other numbers: they are fed what the first
+    # one drew. Or see variables that the first one has changed: it needs a fresh session.
+    run = list(_run_for(graph, op_graph))
+    self._draws = [op.outputs[0].name for op in run if is_random_op(op.type)]
+    self._drawn: dict[str, np.ndarray] = {}
     self._fresh_each_time = any(
-      is_random_op(op.type) or 'Assign' in op.type or 'Scatter' in op.type
-      for op in _run_for(graph, op_graph)
+      'Assign' in op.type or 'Scatter' in op.type or _draws_inside(graph, op) for op in run
     )
 
-  def fetch(self, tensors: Sequence[str]) -> list[np.ndarray]:
-    """Returns tensors by name, all of one and the same run."""
+  def fetch(self, tensors: Sequence[str], seconds: int = 0) -> list[np.ndarray]:
+    """Returns tensors by name, all of one and the same run.
+
+    Args:
+      tensors: TensorFlow's names.
+      seconds: after which the run is given up with `tf.errors.DeadlineExceededError`;
+        0 for never.
+    """
     if not tensors:
       return []
     if self._session is None or self._fresh_each_time:
       self.close()
       self._session = open_session(self._graph)
       self._prepare(self._session)
-    return [np.asarray(value) for value in self._session.run(list(tensors), dict(self._feeds))]
+    options = v1.RunOptions(timeout_in_ms=1000 * seconds)
+    undrawn = self._draws if not self._drawn else []
+    feeds = {**self._feeds, **({} if self._fresh_each_time else self._drawn)}
+    values = self._session.run([*tensors, *undrawn], feeds, options=options)
+    self._drawn.update(zip(undrawn, values[len(tensors) :], strict=True))
+    return [np.asarray(value) for value in values[: len(tensors)]]
 
   def recompute(
     self, requests: Sequence[tuple[Sequence[str], Mapping[str, np.ndarray]]]
@@ -116,6 +130,9 @@ class GraphRun:
     if all(part is None for part in parts):
       return [None for _ in parts]
     graph_def = v1.GraphDef()
+    reads_state = any(part is not None and part.reads_state for part in parts)
+    if reads_state:
+      graph_def.CopyFrom(self._graph_def)
     graph_def.library.CopyFrom(self._graph_def.library)
     graph_def.versions.CopyFrom(self._graph_def.versions)
     fetches: list[list[str]] = []
@@ -125,11 +142,15 @@ class GraphRun:
       if part is not None:
         graph_def.node.extend(part.nodes)
         feeds.update(part.feeds)
+    if not graph_def.node:  # nothing is wanted; a session refuses an empty graph
+      return [None if part is None else [] for part in parts]
     graph = tf.Graph()
     try:
       with graph.as_default():
         tf.import_graph_def(graph_def, name='')
       with open_session(graph) as session:
+        if reads_state:
+          self._prepare(session)
         values = session.run(fetches, feeds)
     except (tf.errors.OpError, ValueError, TypeError):
       return None
@@ -151,6 +172,25 @@ def _run_for(graph: tf.Graph, op_graph: OpGraph) -> Iterable[tf.Operation]:
   return seen.values()
 
 
+def _draws_inside(graph: tf.Graph, op: tf.Operation) -> bool:
+  """Tells whether a function that an operation calls draws random numbers."""
+  names = [op.get_attr(name).name for name in _FUNCTION_ATTRIBUTES if name in op.node_def.attr]
+  if not names:
+    return False
+  library = {f.signature.name: f for f in graph.as_graph_def().library.function}
+  pending, seen = names, set[str]()
+  while pending:
+    name = pending.pop()
+    if name in seen or name not in library:
+      continue
+    seen.add(name)
+    for node in library[name].node_def:
+      if is_random_op(node.op):
+        return True
+      pending += [node.attr[a].func.name for a in _FUNCTION_ATTRIBUTES if a in node.attr]
+  return False
+
+
 class _Part:
   """The nodes between some given tensors and some wanted ones, under names of their own.
 
@@ -158,6 +198,7 @@ class _Part:
     nodes: NodeDefs.
     fetches: the wanted tensors.
     feeds: the given ones.
+    reads_state: whether a variable is read of which no value is given.
   """
 
   def __init__(
@@ -170,6 +211,7 @@ class _Part:
   ) -> None:
     self.nodes: list[Any] = []
     self.feeds: dict[str, np.ndarray] = {}
+    self.reads_state = False
     self._prefix = prefix
     self._nodes = nodes
     self._reads = reads
@@ -200,7 +242,10 @@ class _Part:
     if tensor in self._given:
       return self._placeholder(tensor, self._given[tensor])
     producer = self._nodes[tensor.rpartition(':')[0]]
-    if producer.op in ('Placeholder', 'VarHandleOp', 'VariableV2', 'Variable'):
+    if producer.op in ('VarHandleOp', 'VariableV2', 'Variable'):
+      self.reads_state = True  # of the graph's own variables: a loop captures handles
+      return tensor
+    if producer.op == 'Placeholder':
       raise KeyError(tensor)  # of which no value is given
     self._pending.append(producer.name)
     return self._prefix + tensor
@@ -209,7 +254,8 @@ class _Part:
     """Returns the name under which a read of a variable may be given."""
     node = self._nodes[tensor.rpartition(':')[0]]
     handle = node.input[0] if node.op == 'ReadVariableOp' else node.name
-    return self._reads.get(_with_output(handle).rpartition(':')[0], tensor)
+    read = self._reads.get(_with_output(handle).rpartition(':')[0], tensor)
+    return read if read in self._given else tensor
 
   def _placeholder(self, tensor: str, value: np.ndarray) -> str:
     name = self._prefix + 'given/' + tensor.replace(':', '_')

@@ -8,13 +8,14 @@ import tensorflow as tf
 from tf2verify.sides import randomness, side, tracing
 from tf2verify.sides.dataflow import captured_variables_behind
 from tf2verify.sides.graph_reading import target_name
-from tf2verify.sides.graph_run import GraphRun
 from tf2verify.sides.op_recorder import variable_name
 from tf2verify.sides.port import Port, flat_outputs
 
 
-def inspectable(declaration: side.Declaration, port: Port, run: side.FilledRun) -> GraphRun:
-  """Traces a port and returns the run.
+def traced_port(
+  declaration: side.Declaration, port: Port, run: side.FilledRun
+) -> tracing.TracedPort:
+  """Traces a port, to run it as it is or changed.
 
   Args:
     declaration: the case.
@@ -50,7 +51,8 @@ def inspectable(declaration: side.Declaration, port: Port, run: side.FilledRun) 
 
   handles = {id(variable.handle): name for name, (variable, _) in variables.items()}
   by_name = {name: variable for name, (variable, _) in variables.items()}
-  return tracing.graph_run(traced, handles, value, by_name)
+  prefix = f'{port.layer.name}/'
+  return tracing.TracedPort(traced, handles, value, by_name, prefix)
 
 
 def _gradients(
@@ -71,10 +73,10 @@ def _losses(
   del outputs
   variables = [(v, variable_name(v)) for v in port.variables() if hasattr(v, 'handle')]
   handles = {id(variable.handle): name for variable, name in variables}
-  found = {}
+  found: dict[str, Any] = {}
   for number, loss in enumerate(declaration.tf2_regularization_losses(port.layer)):
     read = captured_variables_behind(loss, handles)
     names = tuple(sorted(run.tf1_names.get(name, name) for name in read))
     if names or number == 0:
-      found[target_name('regularization loss', names, number)] = loss
+      found[target_name('regularization loss', names, number, found)] = loss
   return found

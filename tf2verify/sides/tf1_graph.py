@@ -281,18 +281,9 @@ def _assign(session: Any, variables: Sequence[GraphVariable], run: side.FilledRu
   """Gives every variable its value: filled, or initial where the fill has none."""
   unfilled: list[str] = []
   for portion in _portions(variables):
-    targets: list[str] = []
-    feeds: dict[str, np.ndarray] = {}
-    for variable in portion:
-      value = run.value_for(variable.record)
-      if value is None:
-        unfilled.append(variable.initializer)
-      elif variable.shares_value:
-        _run(session, [variable.initializer], {variable.value: value})
-      else:
-        targets.append(variable.initializer)
-        feeds[variable.value] = value
-    _run(session, targets, feeds)
+    values = [(variable, run.value_for(variable.record)) for variable in portion]
+    unfilled += [variable.initializer for variable, value in values if value is None]
+    _write(session, [(variable, value) for variable, value in values if value is not None])
   _run(session, unfilled)
 
 
@@ -300,11 +291,23 @@ def _move(session: Any, variables: Sequence[GraphVariable], mover: Mover) -> Non
   """Moves the value that every floating variable has."""
   owned = [variable for variable in variables if not variable.local]
   for portion in _portions(owned):
-    values = _run(session, [variable.read for variable in portion])
-    for variable, value in zip(portion, map(np.asarray, values), strict=True):
-      moved = mover.variable(variable.record.name, value)
-      if moved is not value:
-        _run(session, [variable.initializer], {variable.value: moved})
+    values = map(np.asarray, _run(session, [variable.read for variable in portion]))
+    pairs = list(zip(portion, values, strict=True))
+    moved = [mover.variable(variable.record.name, value) for variable, value in pairs]
+    _write(
+      session,
+      [(pair[0], value) for pair, value in zip(pairs, moved, strict=True) if value is not pair[1]],
+    )
+
+
+def _write(session: Any, values: Sequence[tuple[GraphVariable, np.ndarray]]) -> None:
+  """Initializes variables with values of their own, in one run as far as that is possible."""
+  together = [(variable, value) for variable, value in values if not variable.shares_value]
+  feeds = {variable.value: value for variable, value in together}
+  _run(session, [variable.initializer for variable, _ in together], feeds)
+  for variable, value in values:
+    if variable.shares_value:
+      _run(session, [variable.initializer], {variable.value: value})
 
 
 def _moved_text(mover: Mover | None) -> str:
@@ -346,10 +349,10 @@ def _feeds(built: BuiltGraph, inputs: Any) -> dict[str, np.ndarray]:
 
 def _targets(built: BuiltGraph, gradients: Sequence[GraphGradient]) -> list[Target]:
   found = [Target(f'output {path}', (t,)) for path, t in built.outputs if isinstance(t, str)]
-  found += [
-    Target(target_name('regularization loss', variables, number), (tensor,))
-    for number, (variables, tensor) in enumerate(built.regularization_losses)
-  ]
+  losses: dict[str, str] = {}
+  for number, (variables, tensor) in enumerate(built.regularization_losses):
+    losses[target_name('regularization loss', variables, number, losses)] = tensor
+  found += [Target(name, (tensor,)) for name, tensor in losses.items()]
   for gradient in gradients:
     if gradient.values is not None:
       tensors = (gradient.values, *((gradient.indices,) if gradient.indices else ()))

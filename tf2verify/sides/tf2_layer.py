@@ -19,6 +19,7 @@ from tf2verify.sides.graph_run import GraphRun
 from tf2verify.sides.op_recorder import MAKING, static_shape, variable_name
 from tf2verify.sides.port import Port, array_of, flat_outputs
 from tf2verify.sides.traces import retraced
+from tf2verify.sides.tracing import TracedPort
 from tf2verify.sides.user_code import user_code
 
 
@@ -145,10 +146,19 @@ class Tf2Layer(side.Side):
       **_output_records(outputs),
       regularization_losses=losses,
       regularization_total=total,
+      losses_left_out=0 if losses or run.gradients else _losses_kept(port),
     )
 
   def inspectable(self, run: side.FilledRun) -> GraphRun:
     """Returns a run, traced as one graph, of which every tensor can be asked for.
+
+    Raises:
+      NotTraceable: the port does not run on symbolic tensors.
+    """
+    return self.traced(run).run()
+
+  def traced(self, run: side.FilledRun) -> TracedPort:
+    """Returns the port traced as one graph, to run it as it is or changed.
 
     Raises:
       NotTraceable: the port does not run on symbolic tensors.
@@ -160,7 +170,7 @@ class Tf2Layer(side.Side):
       with randomness.seeded(randomness.CONSTANT):
         modes = self._declaration.training_modes
         self._call(port, self._inputs, modes[-1], 'the call before tracing')
-    return port_tracing.inspectable(self._declaration, port, run)
+    return port_tracing.traced_port(self._declaration, port, run)
 
   def release(self) -> None:
     """Lets go of the inspected layer; another is made if it is asked for."""
@@ -264,6 +274,12 @@ class Tf2Layer(side.Side):
       for value, read in zip(values, names, strict=True)
     )
     return records, total
+
+
+def _losses_kept(port: Port) -> int:
+  """Returns the number of losses that a layer holds; a `tf.Module` holds none."""
+  with user_code(side.TF2, 'layer.losses'):
+    return len(getattr(port.layer, 'losses', ()))
 
 
 def _check_layer(layer: Any) -> None:

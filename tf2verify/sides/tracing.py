@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph
-from tensorflow.python.framework import func_graph
+from tensorflow.python.framework import auto_control_deps, func_graph
 
 from tf2verify.sides import nests
 from tf2verify.sides.graph_reading import GraphReader, Target, user_source
@@ -95,7 +95,8 @@ def _trace(compute: Callable[[Any], Mapping[str, Any]], inputs: Any) -> Traced:
     paths[tensor.op.name] = path
     return tensor
 
-  with graph.as_default():
+  # As eagerly, a read of a variable sees the writes before it.
+  with graph.as_default(), auto_control_deps.AutomaticControlDependencies():
     fed = nests.map_leaves(placeholder, inputs)
     results = compute(fed)
     targets = tuple(_target(graph, name, result) for name, result in results.items())
@@ -116,8 +117,43 @@ def _target(graph: Any, name: str, result: Any) -> Target:
   return Target(name, tuple(graph.capture(tf.convert_to_tensor(part)).name for part in parts))
 
 
+# Changes a graph before it is run: its GraphDef, and the values of captured constants.
+Change = Callable[[Any, dict[str, np.ndarray]], None]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TracedPort:
+  """A traced port, of which runs can be made.
+
+  Attributes:
+    traced: the computation.
+    names: tf1 name of every variable, by the identity of its handle.
+    values: the value of a variable, by tf1 name.
+    variables: the variables, by tf1 name.
+    prefix: what the names of its operations start with.
+  """
+
+  traced: Traced
+  names: Mapping[int, str]
+  values: Callable[[str], np.ndarray]
+  variables: Mapping[str, Any]
+  prefix: str
+
+  def run(self, change: Change | None = None) -> GraphRun:
+    """Returns a run of the graph as it was traced, or changed.
+
+    Raises:
+      NotTraceable: it uses a resource that is no variable of the port.
+    """
+    return graph_run(self.traced, self.names, self.values, self.variables, change)
+
+
 def graph_run(
-  traced: Traced, names: Mapping[int, str], values: Callable[[str], np.ndarray], variables: Any
+  traced: Traced,
+  names: Mapping[int, str],
+  values: Callable[[str], np.ndarray],
+  variables: Mapping[str, Any],
+  change: Change | None = None,
 ) -> GraphRun:
   """Makes a traced computation a graph that a session can run.
 
@@ -126,6 +162,7 @@ def graph_run(
     names: tf1 name of every variable, by the identity of its handle.
     values: the value of a variable, by tf1 name.
     variables: the variables, by tf1 name.
+    change: changes the graph before it is run.
 
   Raises:
     NotTraceable: it uses a resource that is no variable of the port.
@@ -145,6 +182,8 @@ def graph_run(
   for node in graph_def.node:
     if node.name in handles:
       _make_handle(node, variables[handles[node.name]])
+  if change is not None:
+    change(graph_def, constants)
   graph = tf.Graph()
   with graph.as_default():
     tf.import_graph_def(graph_def, name='')
@@ -153,13 +192,17 @@ def graph_run(
     }
   sources = {op.name: op for op in traced.graph.get_operations()}
   reader = GraphReader(
-    graph, handles, traced.inputs, constants, lambda op: user_source(sources[op.name])
+    graph,
+    handles,
+    traced.inputs,
+    constants,
+    lambda op: user_source(sources[op.name]) if op.name in sources else None,
   )
   op_graph = reader.read(traced.targets, traced.writes, TF2)
 
   def prepare(session: Any) -> None:
-    operations: list[Any] = []
-    fed: dict[Any, np.ndarray] = {}
+    operations: list[str] = []
+    fed: dict[str, np.ndarray] = {}
     for name, (operation, placeholder) in assigned.items():
       operations.append(operation)
       fed[placeholder] = values(name)
@@ -188,10 +231,11 @@ def _make_handle(node: Any, variable: Any) -> None:
   node.attr['shared_name'].s = node.name.encode()
 
 
-def _assignment(graph: tf.Graph, op_name: str, variable: Any) -> tuple[Any, Any]:
+def _assignment(graph: tf.Graph, op_name: str, variable: Any) -> tuple[str, str]:
+  """Adds an assignment; returns the names of its operation and of what it is fed with."""
   placeholder = v1.placeholder(variable.dtype.base_dtype, name=f'tf2verify_value/{op_name}')
   handle = graph.get_tensor_by_name(f'{op_name}:0')
   operation = tf.raw_ops.AssignVariableOp(
     resource=handle, value=placeholder, name=f'{op_name}/Assign'
   )
-  return operation, placeholder
+  return operation.name, placeholder.name

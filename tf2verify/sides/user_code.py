@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import re
 import traceback
 from collections.abc import Iterator
 
@@ -14,6 +15,8 @@ _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
 _LONGEST_SUMMARY = 300
 _KERAS_WRAPPING = 'Exception encountered when calling'
 _NODE = 'Node: '
+# tf.Assert, tf.debugging.assert_less, tf.compat.v1.assert_equal, ...
+_ASSERT = re.compile(r'\b(Assert|assert_\w+)\(')
 _SECOND_STACK = 'Original stack trace for'
 
 
@@ -74,6 +77,20 @@ def _summary(error: BaseException) -> str:
   return text
 
 
+def _assert_hint(error: BaseException) -> str:
+  """Returns the fix where it is an assert of TensorFlow that failed, as an operation."""
+  frames = traceback.extract_tb(error.__traceback__)
+  own = [frame for frame in frames if is_user_file(frame.filename)]
+  if type(error).__name__ != 'InvalidArgumentError' or not own:
+    return ''
+  if not _ASSERT.search(own[-1].line or ''):
+    return ''
+  return (
+    '; an assert that no fetched tensor depends on never runs in tf1, and always runs in eager '
+    'mode: mend what it asserts, or leave it out of the port'
+  )
+
+
 @contextlib.contextmanager
 def user_code(side: str, hook: str) -> Iterator[None]:
   """Turns whatever the user's code raises into a `UserCodeError` with its traceback.
@@ -87,4 +104,5 @@ def user_code(side: str, hook: str) -> Iterator[None]:
   except Tf2VerifyError:
     raise
   except (Exception, SystemExit) as error:  # the user's code may raise anything
-    raise UserCodeError(side, hook, _summary(error), _user_traceback(error)) from error
+    summary = _summary(error) + (_assert_hint(error) if side == 'tf2' else '')
+    raise UserCodeError(side, hook, summary, _user_traceback(error)) from error

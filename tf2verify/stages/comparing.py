@@ -13,12 +13,13 @@ from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.failed_tensor import FailedTensor
-from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
+from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.verdict import Compared, Figure
 from tf2verify.sides import randomness
 from tf2verify.sides.fill import RecordedFill
 from tf2verify.sides.side import FilledRun
-from tf2verify.stages import rounding
+from tf2verify.stages import initial_values, rounding
+from tf2verify.stages.loss_groups import by_common_groups, by_variables
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
 _Observed = TypeVar('_Observed')
@@ -256,11 +257,11 @@ class Comparison:
     other are added up.
     """
     tf1_names = {tf2_name: tf1_name for tf1_name, tf2_name in pairs}
-    ones = _by_variables(tf1.regularization_losses, {})
-    others = _by_variables(tf2.regularization_losses, tf1_names)
+    ones = by_variables(tf1.regularization_losses, {})
+    others = by_variables(tf2.regularization_losses, tf1_names)
     if not ones and not others:
       return
-    ones, others = _by_common_groups(ones, others)
+    ones, others = by_common_groups(ones, others)
     for variables in sorted(ones.keys() | others.keys()):
       name = ', '.join(variables) or '(reads no variable)'
       self.tensors(
@@ -273,6 +274,19 @@ class Comparison:
       )
     one, other = tf1.regularization_total, tf2.regularization_total
     self.tensors('regularization loss', '(total)', one, other, tolerance, tf1.run)
+    if tf2.losses_left_out:
+      hint = (
+        'tf2_regularization_losses returned no loss, and layer.losses holds '
+        f'{tf2.losses_left_out}: a collection (tf.compat.v1.get_collection, '
+        'tf.compat.v1.losses.get_regularization_losses) is empty in eager mode: return layer.losses'
+      )
+      self._differences = [
+        dataclasses.replace(known, hint=hint)
+        if (known.quantity, known.run, known.aspect)
+        == ('regularization loss', tf1.run, Aspect.PRESENCE)
+        else known
+        for known in self._differences
+      ]
     if one is not None and other is not None:
       self.figures.append(Figure('regularization loss', tf1.run, float(one), float(other)))
 
@@ -299,6 +313,9 @@ class Comparison:
         'state after the call', pairs, tf1.state_after, tf2.state_after, tolerance, run
       )
       part.sort_out_rounding(tf1, lambda mover, _: run_tf1(mover))
+    self._differences = [
+      initial_values.explained(known, tf1, tf2, pairs) for known in self._differences
+    ]
     if mode == randomness.CONSTANT:
       # In the other mode, what agrees in this one differs by the order of random ops alone.
       values = RecordedFill(mode, {record.name: record.value for record in tf1.initial_values})
@@ -369,43 +386,3 @@ def _presence_text(quantity: str, value: np.ndarray | None) -> str:
   if value.size == 1:
     return f'{value.reshape(-1)[0]!s} ({value.dtype})'
   return f'{value.shape} {value.dtype}'
-
-
-_LossesByVariables = dict[tuple[str, ...], np.ndarray]
-
-
-def _by_variables(
-  losses: Iterable[RegularizationLoss], tf1_names: dict[str, str]
-) -> _LossesByVariables:
-  """Adds up the losses that read the same variables, by the tf1 names of those."""
-  found: _LossesByVariables = {}
-  for loss in losses:
-    key = tuple(sorted(tf1_names.get(name, name) for name in loss.variables))
-    # The shim makes a zero of every Keras layer without regularizers.
-    if key or np.any(loss.value):
-      _add_loss(found, key, loss.value)
-  return found
-
-
-def _add_loss(losses: _LossesByVariables, key: tuple[str, ...], value: np.ndarray) -> None:
-  losses[key] = np.asarray(losses[key] + value, value.dtype) if key in losses else value
-
-
-def _by_common_groups(
-  ones: _LossesByVariables, others: _LossesByVariables
-) -> tuple[_LossesByVariables, _LossesByVariables]:
-  """Adds up, on both sides, the losses whose variables overlap: the shim has one per layer."""
-  groups: list[set[str]] = []
-  for key in (*ones, *others):
-    overlapping = [group for group in groups if group & set(key)]
-    groups = [group for group in groups if group not in overlapping]
-    groups.append(set(key).union(*overlapping))
-  group_of = {name: tuple(sorted(group)) for group in groups for name in group}
-
-  def regrouped(losses: _LossesByVariables) -> _LossesByVariables:
-    found: _LossesByVariables = {}
-    for key, value in losses.items():
-      _add_loss(found, group_of[key[0]] if key else (), value)
-    return found
-
-  return regrouped(ones), regrouped(others)

@@ -80,6 +80,7 @@ def first_order_difference(
     other = tf2[number] if number < len(tf2) else None
     if one and other and _same_draw(one, other, tf1_names):
       continue
+    per_step = _drawn_per_step(tf1, tf2, one)
     return Difference(
       'random op',
       f'number {number} (of {len(tf1)} in tf1, {len(tf2)} in tf2)',
@@ -87,12 +88,34 @@ def first_order_difference(
       _draw_text(one),
       _draw_text(other),
       run,
-      hint='the order of random ops differs from there on (a variable created earlier or later, a '
+      hint=per_step
+      or 'the order of random ops differs from there on (a variable created earlier or later, a '
       'dropout more or less): create variables in the order of tf1 (a Keras layer creates its '
       'own at its first call), or set tf2verify.random_tool().operation_seed where the port draws '
       'in another, known order',
     )
   return None
+
+
+def _drawn_per_step(
+  tf1: Sequence[RandomDraw], tf2: Sequence[RandomDraw], first: RandomDraw | None
+) -> str:
+  """Returns the hint where the port draws once what tf1 draws several times; '' elsewhere."""
+  if first is None or first.variable:
+    return ''
+  counts = [
+    sum(
+      (draw.op_type, draw.shape, draw.variable) == (first.op_type, first.shape, None) for draw in d
+    )
+    for d in (tf1, tf2)
+  ]
+  if counts[0] < 2 or counts[1] != 1:
+    return ''
+  return (
+    f'tf1 draws {_draw_name(first)} {counts[0]} times and the port once: either a mask per step in '
+    'tf1 (DropoutWrapper) and one for all steps in the port (dropout and recurrent_dropout of a '
+    'Keras RNN): apply tf.nn.dropout in the step; or a dropout that the port leaves out'
+  )
 
 
 def draws_made_once(

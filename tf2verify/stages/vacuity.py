@@ -47,7 +47,7 @@ class OutputWatch:
     for kind, text in _TEXTS.items():
       names = [name for name, found in self._kinds.items() if found == {kind}]
       if names:
-        notes.append(f'{_counted(names, "output")} {text} [{"; ".join(self._runs)}]')
+        notes.append(_told(names, 'output', f'{text} [{"; ".join(self._runs)}]'))
     return notes
 
 
@@ -80,24 +80,22 @@ def influence_notes(case: CaseUnderTest) -> list[str]:
   found = without_influence(graphs)
   notes = []
   if found.variables:
-    notes.append(
-      f'{_counted(found.variables, "variable")} without influence: no output, regularization loss '
-      'or update op of tf1 depends on it'
-    )
+    text = 'without influence on any output, regularization loss or update op of tf1'
+    notes.append(_told(found.variables, 'variable', text))
   if found.inputs:
-    notes.append(f'{_counted(found.inputs, "input")} never read by an output of tf1')
+    notes.append(_told(found.inputs, 'input', 'never read on the way to any output of tf1'))
   return notes
 
 
 def gradient_notes(tf1: Iterable[TensorRecord]) -> list[str]:
   """Returns notes on gradients that are zero everywhere, given that the port agrees."""
   names = [r.name for r in tf1 if r.value is not None and r.value.size and not np.any(r.value)]
-  if not names:
-    return []
-  return [f'{_counted(names, "gradient")} zero everywhere on both sides']
+  return [_told(names, 'gradient', 'zero everywhere on both sides')] if names else []
 
 
-def _counted(names: Sequence[str], noun: str) -> str:
-  """Returns `1 output (x) is`, `5 outputs (a, b, c, …) are`."""
+def _told(names: Sequence[str], noun: str, text: str) -> str:
+  """Returns `output x is zero`, or `5 outputs are zero: a, b, c, …`."""
+  if len(names) == 1:
+    return f'{noun} {names[0]} is {text}'
   shown = ', '.join(names[:_SHOWN]) + (', …' if len(names) > _SHOWN else '')
-  return f'{len(names):,} {noun}{"s are" if len(names) > 1 else " is"} ({shown})'
+  return f'{len(names):,} {noun}s are {text}: {shown}'

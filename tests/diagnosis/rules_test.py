@@ -1,0 +1,399 @@
+"""Rules keep quiet where something else than their mistake leaves like marks.
+
+That each fires on its own mistake, and no other rule does, the port-bug suite tests.
+"""
+
+import dataclasses
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from tests.diagnosis.hand_made import HandMade
+from tests.diagnosis.lstm_cells_test import cell
+from tf2verify.diagnosis.evidence import Evidence, SourceEvidence
+from tf2verify.diagnosis.rules import RULES
+from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.failed_tensor import FailedTensor
+
+_NUMBERS = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+_RULES = {rule.name: rule for rule in RULES}
+
+
+def difference(aspect, op_type, what='', tf1=None, tf2=None, op='net/op'):
+  return GraphDifference(aspect, op, op_type, what, str(tf1), str(tf2), tf1, tf2)
+
+
+def source(tf1_path=('Mul',), tf2_path=('Mul',), tf1=None, tf2=None, differences=(), **changes):
+  one = _NUMBERS if tf1 is None else tf1
+  other = 2 * one if tf2 is None else tf2
+  record = Source(
+    'net/op',
+    'layer/net/op',
+    tf1_path[-1],
+    tf2_path[-1],
+    None,
+    None,
+    tuple(tf1_path),
+    tuple(tf2_path),
+    1.0,
+    1.0,
+    False,
+    None,
+    None,
+    tuple(differences),
+  )
+  return SourceEvidence(dataclasses.replace(record, **changes), one, other)
+
+
+def evidence(*sources, stage='zero_randomness', tensors=(), **fields):
+  found = fields.pop('differences', ())
+  return Evidence(stage, tuple(found), tuple(tensors), tuple(sources), **fields)
+
+
+def failed(quantity, tf1, tf2, name='w'):
+  return FailedTensor(quantity, name, 'run', np.asarray(tf1), np.asarray(tf2))
+
+
+def missing(quantity, name):
+  return Difference(quantity, name, Aspect.PRESENCE, '1.0 (float32)', 'missing')
+
+
+def graph(side, *ops, dtype='float32', **attributes):
+  """Returns a graph of a chain, from a variable called `w` to the output."""
+  made = HandMade(side)
+  key = made.variable('w', np.ones(3, np.float32))
+  for number, op in enumerate(ops):
+    key = made.op(op, f'op_{number}', key, dtype=dtype, **attributes)
+  made.target('output w', key)
+  return made.graph()
+
+
+def graphs(tf1, tf2):
+  return {'tf1_graph': tf1, 'tf2_graph': tf2}
+
+
+def rows(*lengths, steps=4):
+  """Returns rows that end in zeros."""
+  values = np.ones((len(lengths), steps, 2), np.float32)
+  for row, length in enumerate(lengths):
+    values[row, length:] = 0
+  return values
+
+
+def dropped(threshold):
+  made = HandMade('tf1')
+  kind = 'RandomUniform' if threshold else 'Relu'
+  numbers = made.op(kind, 'numbers', made.constant([4, 8]))
+  made.target('output w', made.op('GreaterEqual', 'net/op', numbers, made.constant(0.2)))
+  return made.graph()
+
+
+_LATER = rows(4, 3) + np.array([[[0]], [[1]]], np.float32) * rows(4, 4)
+_SCALED = [failed('gradient', _NUMBERS, 128 * _NUMBERS)]
+_STOPPED = difference(GraphAspect.GRADIENT, 'Sub', 'x', ('StopGradient',), (), 'sub')
+_DECAY = {'tf1_op_types': frozenset(['L2Loss']), 'stage': 'zero_randomness'}
+_LOOP = {'tf1_op_types': frozenset(['While'])}
+_REVERSED = {'tf1_op_types': frozenset(['While', 'ReverseSequence'])}
+_NAN = _NUMBERS.copy()
+_NAN[0] = np.nan
+_ZERO_ROW = _NUMBERS.copy()
+_ZERO_ROW[0] = 0
+_PERMUTED = _NUMBERS[:, ::-1]
+
+# Rule, what makes it fire, and what is near it.
+_NEAR_MISSES = (
+  (
+    'lstm_gate_order',
+    evidence(source(), **graphs(cell('tf1', 'icfo'), cell('tf2', 'ifco'))),
+    evidence(source(), **graphs(cell('tf1', 'icfo'), cell('tf2', 'icfo'))),
+    evidence(source(), **graphs(cell('tf1', 'icfo'), graph('tf2', 'Split', 'Sigmoid'))),
+    evidence(**graphs(cell('tf1', 'icfo'), cell('tf2', 'ifco'))),
+  ),
+  (
+    'lstm_forget_bias',
+    evidence(source(), **graphs(cell('tf1', 'icfo', 1.0), cell('tf2', 'icfo', 0.0))),
+    evidence(source(), **graphs(cell('tf1', 'icfo', 1.0), cell('tf2', 'ifco', 1.0))),
+  ),
+  (
+    'recurrent_activation',
+    evidence(source(), **graphs(cell('tf1', 'ifco', sigmoid='0.2'), cell('tf2', 'ifco'))),
+    evidence(source(), **graphs(cell('tf1', 'ifco'), cell('tf2', 'ifco'))),
+    evidence(source(), **graphs(cell('tf1', 'ifco', sigmoid='0.25'), cell('tf2', 'ifco'))),
+    evidence(source(), **graphs(cell('tf1', 'ifco', sigmoid='0.2'), graph('tf2', 'Tanh'))),
+  ),
+  (
+    'hard_sigmoid_slope',
+    evidence(
+      source(),
+      **graphs(cell('tf1', 'ifco', sigmoid='0.2'), cell('tf2', 'ifco', sigmoid='relu6')),
+    ),
+    evidence(
+      source(),
+      **graphs(cell('tf1', 'ifco', sigmoid='0.2'), cell('tf2', 'icfo', sigmoid='0.2')),
+    ),
+  ),
+  (
+    'gelu_formula',
+    evidence(source(('Tanh', 'Mul'), ('Erf', 'Mul'), absolute=2e-4)),
+    evidence(source(('Tanh', 'Mul'), ('Erf', 'Mul'), absolute=2e-3)),
+    evidence(source(('Tanh', 'Mul'), ('Tanh', 'Mul'), absolute=2e-4)),
+    evidence(source(('Tanh', 'Mul'), ('Sigmoid', 'Mul'), absolute=2e-4)),
+  ),
+  (
+    'leaky_relu_slope',
+    evidence(
+      source(differences=[difference(GraphAspect.ATTRIBUTE, 'LeakyRelu', 'alpha', 0.2, 0.3)])
+    ),
+    evidence(source(differences=[difference(GraphAspect.ATTRIBUTE, 'Elu', 'alpha', 0.2, 0.3)])),
+  ),
+  (
+    'flatten_order',
+    evidence(
+      source(
+        ('Transpose', 'Reshape'),
+        ('Reshape',),
+        tf2=_PERMUTED,
+        differences=[difference(GraphAspect.MISSING, 'Transpose', tf1=('Transpose',))],
+      )
+    ),
+    evidence(
+      source(  # other elements
+        ('Transpose', 'Reshape'),
+        ('Reshape',),
+        differences=[difference(GraphAspect.MISSING, 'Transpose', tf1=('Transpose',))],
+      )
+    ),
+    evidence(
+      source(  # no reshape
+        ('Transpose', 'MatMul'),
+        ('MatMul',),
+        tf2=_PERMUTED,
+        differences=[difference(GraphAspect.MISSING, 'Transpose', tf1=('Transpose',))],
+      )
+    ),
+  ),
+  (
+    'arg_axis',
+    evidence(source(differences=[difference(GraphAspect.CONSTANT, 'ArgMax', 'dimension', 0, -1)])),
+    evidence(
+      source(differences=[difference(GraphAspect.CONSTANT, 'Max', 'reduction_indices', 0, -1)])
+    ),
+  ),
+  (
+    'integer_division',
+    evidence(source(('FloorDiv', 'Cast'), ('Cast', 'RealDiv'))),
+    evidence(source(('FloorDiv', 'RealDiv'), ('FloorDiv', 'RealDiv'))),
+    evidence(source(('RealDiv', 'Cast'), ('FloorDiv', 'Cast'))),
+  ),
+  (
+    'sequence_end',
+    evidence(tensors=[failed('output', rows(4, 2), rows(4, 4))], **_LOOP),
+    evidence(tensors=[failed('output', rows(4, 2), rows(4, 4))]),  # no loop
+    evidence(tensors=[failed('output', rows(2, 2), rows(4, 4))], **_LOOP),  # all rows end early
+    evidence(tensors=[failed('output', rows(4, 2), 2 * rows(4, 4))], **_LOOP),  # before as well
+    evidence(tensors=[failed('output', rows(4, 4), rows(4, 2))], **_LOOP),  # zeros of the port
+  ),
+  (
+    'reversed_padding',
+    evidence(tensors=[failed('output', rows(4, 3), _LATER)], **_REVERSED),
+    evidence(tensors=[failed('output', rows(4, 3), _LATER)], **_LOOP),
+    evidence(
+      tensors=[failed('output', rows(4, 3), _LATER)],
+      tf2_op_types=frozenset(['ReverseSequence']),
+      **_REVERSED,
+    ),
+    evidence(tensors=[failed('output', rows(4, 3), 2 * rows(4, 3))], **_REVERSED),  # long rows too
+  ),
+  (
+    'embedding_partition',
+    evidence(
+      source(('FloorMod', 'DynamicPartition'), ('FloorDiv', 'FloorMod', 'Maximum', 'GatherV2'))
+    ),
+    evidence(
+      source(('FloorMod', 'DynamicPartition'), ('FloorMod', 'DynamicPartition', 'GatherV2'))
+    ),
+    evidence(source(('GatherV2',), ('FloorDiv', 'FloorMod', 'Maximum', 'DynamicPartition'))),
+  ),
+  (
+    'weight_decay_factor',
+    evidence(tensors=[failed('regularization loss', 1.5, 3.0)], **_DECAY),
+    evidence(tensors=[failed('regularization loss', 1.5, 2.9)], **_DECAY),
+    evidence(tensors=[failed('regularization loss', 1.5, 3.0)]),  # not L2
+    evidence(  # one loss only is twice as large
+      tensors=[
+        failed('regularization loss', 1.5, 3.0),
+        failed('regularization loss', 1.5, 4.0, 'v'),
+      ],
+      **_DECAY,
+    ),
+    evidence(  # another one is lost
+      tensors=[failed('regularization loss', 1.5, 3.0)],
+      differences=[missing('regularization loss', 'v')],
+      **_DECAY,
+    ),
+  ),
+  (
+    'depthwise_regularizer',
+    evidence(
+      differences=[missing('regularization loss', 'w')],
+      tf1_graph=graph('tf1', 'DepthwiseConv2dNative'),
+    ),
+    evidence(differences=[missing('regularization loss', 'w')], tf1_graph=graph('tf1', 'Conv2D')),
+    evidence(
+      differences=[missing('regularization loss', 'v')],
+      tf1_graph=graph('tf1', 'DepthwiseConv2dNative'),
+    ),
+  ),
+  (
+    'gradient_override',
+    evidence(
+      stage='gradients',
+      agrees_as_graph=True,
+      **graphs(
+        graph('tf1', 'Relu', _gradient_op_type='Guided'),
+        graph('tf2', 'Relu', _gradient_op_type='Guided'),
+      ),
+    ),
+    evidence(  # the gradient differs in the graph as well
+      source(),
+      stage='gradients',
+      **graphs(
+        graph('tf1', 'Relu', _gradient_op_type='Guided'),
+        graph('tf2', 'Relu', _gradient_op_type='Guided'),
+      ),
+    ),
+    evidence(  # tf.custom_gradient
+      stage='gradients',
+      agrees_as_graph=True,
+      **graphs(
+        graph('tf1', 'IdentityN', _gradient_op_type='CustomGradient-7'),
+        graph('tf2', 'IdentityN', _gradient_op_type='CustomGradient-9'),
+      ),
+    ),
+    evidence(
+      stage='gradients', agrees_as_graph=True, **graphs(graph('tf1', 'Relu'), graph('tf2', 'Relu'))
+    ),
+  ),
+  (
+    'loss_scale',
+    evidence(stage='gradients', tensors=_SCALED, tf1_graph=graph('tf1', 'MatMul', dtype='float16')),
+    evidence(stage='gradients', tensors=_SCALED, tf1_graph=graph('tf1', 'MatMul')),
+    evidence(
+      stage='gradients',
+      tensors=[failed('gradient', _NUMBERS, 100 * _NUMBERS)],
+      tf1_graph=graph('tf1', 'MatMul', dtype='float16'),
+    ),
+    evidence(
+      stage='gradients',
+      tensors=[*_SCALED, failed('gradient', _NUMBERS, 64 * _NUMBERS, 'v')],
+      tf1_graph=graph('tf1', 'MatMul', dtype='float16'),
+    ),
+  ),
+  (
+    'dropout_rate',
+    evidence(
+      source(differences=[difference(GraphAspect.CONSTANT, 'GreaterEqual', 'y', 0.2, 0.8)]),
+      tf1_graph=dropped(True),
+    ),
+    evidence(
+      source(differences=[difference(GraphAspect.CONSTANT, 'GreaterEqual', 'y', 0.2, 0.8)]),
+      tf1_graph=dropped(False),
+    ),
+  ),
+  (
+    'dropout_presence',
+    evidence(source(('Mul',), ('RandomUniform', 'GreaterEqual', 'Mul'))),
+    evidence(source(('Mul',), ('RandomUniform', 'Mul'))),
+    evidence(
+      source(('RandomUniform', 'GreaterEqual', 'Mul'), ('RandomUniform', 'GreaterEqual', 'Mul'))
+    ),
+  ),
+  (
+    'initializer_scale',
+    evidence(tensors=[failed('initial value', _NUMBERS, 0.05 * _NUMBERS)]),
+    evidence(tensors=[failed('initial value', _NUMBERS, _PERMUTED)]),
+    evidence(tensors=[failed('gradient', _NUMBERS, 0.05 * _NUMBERS)]),
+    evidence(tensors=[failed('initial value', [1.0], [2.0])]),  # two numbers are always a factor
+  ),
+  (
+    'concat_order',
+    evidence(source(('ConcatV2',), ('ConcatV2',), tf2=_PERMUTED)),
+    evidence(source(('ConcatV2',), ('ConcatV2',), tf2=_PERMUTED + 1)),
+    evidence(source(('GatherV2',), ('GatherV2',), tf2=_PERMUTED)),
+  ),
+  (
+    'division_by_zero',
+    evidence(tensors=[failed('output', _ZERO_ROW, _NAN)], tf2_graph=graph('tf2', 'Sum', 'RealDiv')),
+    evidence(tensors=[failed('output', _NUMBERS, _NAN)], tf2_graph=graph('tf2', 'Sum', 'RealDiv')),
+    evidence(tensors=[failed('output', _ZERO_ROW, _NAN)], tf2_graph=graph('tf2', 'RealDiv', 'Log')),
+  ),
+  (
+    'stop_gradient',
+    evidence(stage='gradients', gradient_differences=(_STOPPED,)),
+    evidence(
+      stage='gradients',
+      gradient_differences=(
+        dataclasses.replace(_STOPPED, tf1_value=('gradient of A',), tf2_value=()),
+      ),
+    ),
+  ),
+)
+
+
+def labelled(slot):
+  """Returns a graph in which `labels` is read as labels (1) or as logits (0)."""
+  made = HandMade('tf1')
+  shaped = made.op('Reshape', 'labels', made.variable('w', np.ones(3)))
+  keys = [made.variable('v', np.ones(3))] * 2
+  keys[slot] = shaped
+  made.target('output w', made.op('SoftmaxCrossEntropyWithLogits', 'loss', *keys))
+  return made.graph()
+
+
+class NearMissTest(parameterized.TestCase):
+  @parameterized.named_parameters((entry[0], *entry[:2]) for entry in _NEAR_MISSES)
+  def test_evidence_that_fires(self, name, hit):
+    self.assertIsNotNone(_RULES[name].explain(hit))
+
+  @parameterized.named_parameters(
+    (f'{entry[0]}_{number}', entry[0], miss)
+    for entry in _NEAR_MISSES
+    for number, miss in enumerate(entry[2:], start=1)
+  )
+  def test_evidence_beside_it(self, name, miss):
+    self.assertIsNone(_RULES[name].explain(miss))
+
+  def test_labels_and_logits(self):
+    stopped = (dataclasses.replace(_STOPPED, op='labels'),)
+    labels = evidence(stage='gradients', gradient_differences=stopped, tf1_graph=labelled(1))
+    logits = evidence(stage='gradients', gradient_differences=stopped, tf1_graph=labelled(0))
+    fired = [_fired(one) for one in (labels, logits)]
+    self.assertEqual(fired, [['label_gradient'], ['stop_gradient']])
+
+  @parameterized.named_parameters((rule.name, rule) for rule in RULES)
+  def test_nothing_seen(self, rule):
+    for stage in ('zero_randomness', 'seeded_constant', 'gradients'):
+      self.assertIsNone(rule.explain(Evidence(stage)))
+    self.assertIsNone(rule.explain(evidence(source(), tensors=[failed('output', 1.0, 2.0)])))
+
+
+class RegistryTest(absltest.TestCase):
+  def test_names_are_unique(self):
+    self.assertLen(_RULES, len(RULES))
+
+  def test_hits_fire_no_second_rule(self):
+    for name, hit, *_ in _NEAR_MISSES:
+      self.assertEqual(_fired(hit), [name])
+
+  def test_array_evidence_of_other_shapes(self):
+    odd = failed('output', _NUMBERS, _NUMBERS[:2])
+    self.assertEmpty(_fired(evidence(source(tf2=_NUMBERS[:2]), tensors=[odd])))
+
+
+def _fired(found):
+  return [cause.rule for rule in RULES if (cause := rule.explain(found)) is not None]
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,168 @@
+"""Tests of tf2verify.records.diagnosis_text."""
+
+import math
+
+from absl.testing import absltest
+
+from tf2verify.records.diagnosis import (
+  Cause,
+  Diagnosis,
+  GraphAspect,
+  GraphDifference,
+  GrowthPoint,
+  Source,
+  Statistics,
+)
+from tf2verify.records.diagnosis_text import diagnosis_lines
+from tf2verify.records.observation import SourceLine
+
+_STATISTICS = Statistics((4, 8), 'float32', -1.25, 2.0, 0.5, 0.25, 0)
+_SLOPE = GraphDifference(GraphAspect.ATTRIBUTE, 'net/act', 'LeakyRelu', 'alpha', '0.2', '0.3')
+
+
+def _source(**changes):
+  values = {
+    'tf1_op': 'net/act',
+    'tf2_op': 'layer/net/act',
+    'tf1_type': 'LeakyRelu',
+    'tf2_type': 'LeakyRelu',
+    'tf1_source': SourceLine('model.py', 3, 'net', 'x = leaky_relu(x)'),
+    'tf2_source': None,
+    'tf1_path': ('LeakyRelu',),
+    'tf2_path': ('LeakyRelu',),
+    'absolute': 0.25,
+    'relative': 0.125,
+    'alone': False,
+    'tf1_output': _STATISTICS,
+    'tf2_output': None,
+    'differences': (_SLOPE,),
+    **changes,
+  }
+  return Source(**values)
+
+
+def _text(**changes):
+  return '\n'.join(diagnosis_lines(Diagnosis(**changes)))
+
+
+class SourceLinesTest(absltest.TestCase):
+  def test_source(self):
+    self.assertEqual(
+      diagnosis_lines(Diagnosis('run', sources=(_source(),)))[:5],
+      [
+        'first divergence: net/act: its inputs agree, outputs differ by 0.25, 0.12 of their size',
+        '  tf1: LeakyRelu; (4, 8) float32, -1.25 to 2, mean 0.5, 25 % zeros',
+        '       model.py:3, in net: x = leaky_relu(x)',
+        '  tf2: LeakyRelu',
+        '  net/act (LeakyRelu): alpha 0.2 (tf1), 0.3 (tf2)',
+      ],
+    )
+
+  def test_name_of_the_port_is_shown_where_it_is_another(self):
+    self.assertIn("net/act (tf2 'layer/leaky')", _text(sources=(_source(tf2_op='layer/leaky'),)))
+    self.assertNotIn("(tf2 '", _text(sources=(_source(),)))
+
+  def test_source_that_was_run_alone(self):
+    text = _text(sources=(_source(alone=True),))
+    self.assertIn('net/act: run alone on the inputs of tf1, outputs differ', text)
+
+  def test_shapes_that_differ(self):
+    text = _text(sources=(_source(relative=math.inf, absolute=math.inf),))
+    self.assertIn('its inputs agree, shape or non-finite elements differ', text)
+
+  def test_elements_that_are_not_finite(self):
+    statistics = Statistics((2,), 'float32', 1.0, 1.0, 1.0, 0.0, 1)
+    self.assertIn(', 1 not finite', _text(sources=(_source(tf2_output=statistics),)))
+
+  def test_paths(self):
+    text = _text(sources=(_source(tf1_path=('Relu', 'MatMul'), tf2_path=('target',)),))
+    self.assertIn('tf1: Relu → MatMul', text)
+    self.assertIn('tf2: passed on as it is', text)
+    text = _text(sources=(_source(tf1_path=tuple(f'Op{n}' for n in range(20))),))
+    self.assertIn('Op5 → … 13 more → Op19', text)
+
+  def test_three_sources_are_shown(self):
+    sources = tuple(_source(tf1_op=f'op_{n}', tf2_op=f'op_{n}') for n in range(5))
+    text = _text(sources=sources)
+    self.assertIn('first divergence: op_0', text)
+    self.assertIn('then: op_2', text)
+    self.assertIn('… and 2 more, see the JSON report: op_3, op_4', text)
+
+  def test_six_differences_are_shown(self):
+    text = _text(sources=(_source(differences=(_SLOPE,) * 8),))
+    self.assertEqual(text.count('alpha'), 6)
+    self.assertIn('… and 2 more', text)
+
+
+class DifferenceTest(absltest.TestCase):
+  def _line(self, aspect, what='', tf1='one', tf2='two'):
+    difference = GraphDifference(aspect, 'net/op', 'Op', what, tf1, tf2)
+    return _text(gradient_differences=(difference,)).splitlines()[0]
+
+  def test_every_aspect(self):
+    for aspect, line in (
+      (GraphAspect.TYPE, 'net/op: one (tf1), two (tf2)'),
+      (GraphAspect.ATTRIBUTE, 'net/op (Op): w one (tf1), two (tf2)'),
+      (GraphAspect.CONSTANT, 'net/op (Op): w one (tf1), two (tf2)'),
+      (GraphAspect.MISSING, 'missing in tf2: one'),
+      (GraphAspect.EXTRA, 'extra in tf2: two'),
+      (GraphAspect.REPLACED, 'tf1 computes one, tf2 computes two'),
+      (GraphAspect.ORDER, 'net/op (Op): order of inputs, w one (tf1), two (tf2)'),
+      (GraphAspect.WIRING, 'net/op (Op): wiring, w one (tf1), two (tf2)'),
+      (GraphAspect.GRADIENT, 'net/op (Op): w one (tf1), two (tf2)'),
+    ):
+      with self.subTest(aspect.value):
+        tf1 = '' if aspect is GraphAspect.EXTRA else 'one'
+        tf2 = '' if aspect is GraphAspect.MISSING else 'two'
+        self.assertEqual(self._line(aspect, 'w', tf1, tf2), f'gradient path: {line}')
+
+  def test_long_texts_are_cut(self):
+    line = self._line(GraphAspect.MISSING, tf1='x' * 500, tf2='')
+    self.assertLess(len(line), 250)
+    self.assertEndsWith(line, '…')
+
+
+class CauseTest(absltest.TestCase):
+  def test_causes_come_first(self):
+    causes = tuple(Cause(f'rule_{n}', f'text {n}', f'evidence {n}') for n in range(4))
+    lines = diagnosis_lines(Diagnosis(causes=causes, sources=(_source(),)))
+    self.assertEqual(lines[:2], ['likely cause: text 0', '  seen: evidence 0'])
+    self.assertEqual(sum(line.startswith('likely cause') for line in lines), 3)
+
+  def test_without_a_cause_it_is_said(self):
+    self.assertIn('none of the known mistakes fits', _text())
+    self.assertIn('what differs in the graphs, above', _text(sources=(_source(),)))
+    self.assertIn('none of the known mistakes fits', _text(sources=(_source(differences=()),)))
+
+
+class RestTest(absltest.TestCase):
+  def test_growth(self):
+    points = tuple(GrowthPoint(f'op_{n}', 10.0 ** (n - 7)) for n in range(8))
+    [line] = [line for line in _text(growth=points).splitlines() if 'from there on' in line]
+    self.assertIn('▁▂▃▄▅▆▇█', line)
+    self.assertIn('1e-07 to 1 at op_7', line)
+
+  def test_growth_of_zero_and_infinity(self):
+    points = tuple(GrowthPoint('op', size) for size in (0.0, math.inf, math.nan, 1e-30))
+    self.assertIn(':  █', _text(growth=points))
+
+  def test_short_growth_is_not_drawn(self):
+    self.assertNotIn('from there on', _text(growth=(GrowthPoint('a', 1.0), GrowthPoint('b', 1.0))))
+
+  def test_updates(self):
+    text = _text(updates=(('mean', 1, 0), ('variance', 2, 3)))
+    self.assertIn('mean is written once per call in tf1, never in tf2', text)
+    self.assertIn('variance is written twice per call in tf1, 3 times in tf2', text)
+
+  def test_unpaired_operations_are_counted(self):
+    self.assertIn('1,000 of 1,200 values of tf1', _text(operations=1200, paired=1000))
+    self.assertNotIn('have a partner', _text(operations=1200, paired=1200))
+
+  def test_notes(self):
+    self.assertEqual(
+      diagnosis_lines(Diagnosis(notes=('the port\nis odd',)))[-1], 'note: the port is odd'
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

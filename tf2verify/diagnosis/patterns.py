@@ -1,0 +1,119 @@
+"""Marks that mistakes leave in the numbers."""
+
+import dataclasses
+
+import numpy as np
+
+# Blocks beyond these are not looked for: the search is quadratic.
+_LONGEST_PERMUTED = 4096
+_ROUNDING = 1e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class Affine:
+  """`tf2 = factor * tf1 + offset`, for all elements.
+
+  Attributes:
+    factor: of every element.
+    offset: added to every element; 0 where the factor alone explains it.
+  """
+
+  factor: float
+  offset: float = 0.0
+
+
+def constant_factor(tf1: np.ndarray, tf2: np.ndarray, rtol: float = _ROUNDING) -> float | None:
+  """Returns the factor between two arrays, tf2 over tf1; None where no single one explains them.
+
+  Args:
+    tf1: the tf1 side's array, floating, of any shape.
+    tf2: the tf2 side's, of the same shape.
+    rtol: how far an element may be from the product, relative to the greatest one.
+  """
+  one, other = _wide(tf1, tf2)
+  if one is None or other is None or not one.any():
+    return None
+  factor = float((one * other).sum() / (one * one).sum())
+  explained = bool((np.abs(other - factor * one) <= rtol * np.abs(other).max()).all())
+  return factor if explained and factor else None
+
+
+def affine(tf1: np.ndarray, tf2: np.ndarray) -> Affine | None:
+  """Returns by what scale and offset tf2 follows from tf1; None where it does not."""
+  factor = constant_factor(tf1, tf2)
+  if factor is not None:
+    return Affine(factor)
+  one, other = _wide(tf1, tf2)
+  if one is None or other is None or one.size < 3 or np.ptp(one) == 0:
+    return None
+  factor, offset = (float(number) for number in np.polyfit(one.ravel(), other.ravel(), 1))
+  explained = np.abs(other - factor * one - offset) <= _ROUNDING * np.abs(other).max()
+  return Affine(factor, offset) if bool(explained.all()) else None
+
+
+def permutation(tf1: np.ndarray, tf2: np.ndarray, axis: int) -> tuple[int, ...] | None:
+  """Returns for every slice of tf1 along an axis where it is in tf2.
+
+  None where slices are not the same but for their order, where two are alike, or
+  where the order is the same.
+  """
+  if tf1.shape != tf2.shape or not 1 < tf1.shape[axis] <= _LONGEST_PERMUTED:
+    return None
+  ones, others = (np.moveaxis(array, axis, 0).reshape(tf1.shape[axis], -1) for array in (tf1, tf2))
+  places: dict[bytes, int] = {other.tobytes(): n for n, other in enumerate(others)}
+  found = [places.get(one.tobytes(), -1) for one in ones]
+  if sorted(found) != list(range(len(found))) or found == sorted(found):
+    return None
+  return tuple(found)
+
+
+def differing(tf1: np.ndarray, tf2: np.ndarray) -> np.ndarray:
+  """Returns which elements of two arrays of one shape differ by more than rounding."""
+  if any(array.dtype.kind not in 'fV' for array in (tf1, tf2)):
+    return np.asarray(tf1 != tf2)
+  one, other = tf1.astype(np.float64), tf2.astype(np.float64)
+  same = (one == other) | (np.isnan(one) & np.isnan(other))
+  with np.errstate(invalid='ignore'):
+    return np.asarray(~(same | (np.abs(other - one) <= 1e-6 + _ROUNDING * np.abs(one))))
+
+
+def is_zero_where_different(tf1: np.ndarray, tf2: np.ndarray) -> bool:
+  """Tells whether tf1 is exactly 0 in every element that differs."""
+  return tf1.shape == tf2.shape and not bool(tf1[differing(tf1, tf2)].any())
+
+
+def repeats_before(tf1: np.ndarray, tf2: np.ndarray) -> int | None:
+  """Returns the axis along which tf2 repeats its slice before, wherever the two differ."""
+  if tf1.shape != tf2.shape:
+    return None
+  differs = differing(tf1, tf2)
+  for axis in range(tf1.ndim):
+    moved, here = np.moveaxis(tf2, axis, 0), np.moveaxis(differs, axis, 0)
+    if here.any() and not here[0].any() and bool((moved[1:] == moved[:-1])[here[1:]].all()):
+      return axis
+  return None
+
+
+def ends(tf1: np.ndarray, axis: int) -> np.ndarray:
+  """Returns for every row, the first axis but `axis`, up to where along `axis` it is not zero.
+
+  Args:
+    tf1: rank 2 or more.
+    axis: 0 or 1; the other one is that of the rows.
+  """
+  used = np.moveaxis(tf1, axis, 1) != 0
+  used = used.reshape(*used.shape[:2], -1).any(axis=2)
+  steps = np.arange(1, used.shape[1] + 1)
+  return np.asarray((used * steps).max(axis=1))
+
+
+def _wide(tf1: np.ndarray, tf2: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+  """Returns both arrays in float64; None where they cannot be set against each other."""
+  if tf1.shape != tf2.shape or not tf1.size:
+    return None, None
+  if any(array.dtype.kind not in 'fV' for array in (tf1, tf2)):  # V: bfloat16
+    return None, None
+  one, other = tf1.astype(np.float64), tf2.astype(np.float64)
+  if not (np.isfinite(one).all() and np.isfinite(other).all()):
+    return None, None
+  return one, other

@@ -1,0 +1,38 @@
+"""Dropout on one side only."""
+
+from tf2verify.diagnosis.evidence import Evidence
+from tf2verify.diagnosis.rules.rule import Rule
+from tf2verify.records.diagnosis import Cause
+
+
+class DropoutPresence(Rule):
+  """One side drops elements where the other keeps all."""
+
+  name = 'dropout_presence'
+
+  def explain(self, evidence: Evidence) -> Cause | None:
+    """Looks for a mask of uniform random numbers in one side's region only."""
+    for found in evidence.sources:
+      in_tf1, in_tf2 = _masks(found.source.tf1_path), _masks(found.source.tf2_path)
+      if in_tf1 == in_tf2:
+        continue
+      seen = f'RandomUniform → GreaterEqual in {"tf1" if in_tf1 else "tf2"} only, on the way to '
+      seen += found.source.tf1_op
+      if in_tf2:
+        return self.cause(
+          'dropout only in the port: either tf1 has none here, or it never switches it on '
+          '(tf.layers.dropout has training=False by default): the port of what tf1 computes leaves '
+          'it out, or calls it with training=False',
+          seen,
+        )
+      return self.cause(
+        'dropout only in tf1: either the port has lost it, or it is called without training=True '
+        '(slim.dropout has is_training=True by default, a Keras layer in a loop of your own does '
+        'not)',
+        seen,
+      )
+    return None
+
+
+def _masks(path: tuple[str, ...]) -> bool:
+  return 'GreaterEqual' in path and any('RandomUniform' in op for op in path)

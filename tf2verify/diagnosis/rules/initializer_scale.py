@@ -1,0 +1,66 @@
+"""Initial values of another scale."""
+
+from tf2verify.diagnosis.evidence import Evidence
+from tf2verify.diagnosis.patterns import Affine, affine
+from tf2verify.diagnosis.rules.rule import Rule
+from tf2verify.records.diagnosis import Cause
+
+# slim divides by a rounded correction of the truncated normal, Keras by the exact one.
+SLIM_CORRECTION = 1.3**0.5 * 0.87962566103423978
+_DEFAULTS = (
+  (
+    Affine(0.05),
+    'the initializer of the port has the default of TF2, a stddev of 0.05, that of tf1 the default '
+    'of TF1, 1.0 (random_normal_initializer, truncated_normal_initializer): pass stddev=1.0',
+  ),
+  (
+    Affine(0.1, -0.05),
+    'the initializer of the port draws from -0.05 to 0.05, the default of TF2, that of tf1 from 0 '
+    'to 1, the default of TF1 (random_uniform_initializer): pass minval=0, maxval=1',
+  ),
+  (
+    Affine(1 / SLIM_CORRECTION),
+    'the variance scaling of tf1 corrects the truncated normal by the factor 1.3 of slim, that of '
+    'the port exactly: keep slim.variance_scaling_initializer, or pass '
+    'VarianceScaling(scale=1.3 * 0.87962566 ** 2 * factor)',
+  ),
+  (
+    Affine(SLIM_CORRECTION),
+    'the variance scaling of the port corrects the truncated normal by the factor 1.3 of slim, '
+    'that of tf1 exactly: take keras.initializers.VarianceScaling',
+  ),
+)
+
+
+class InitializerScale(Rule):
+  """The same random numbers, scaled otherwise."""
+
+  name = 'initializer_scale'
+
+  def explain(self, evidence: Evidence) -> Cause | None:
+    """Looks for initial values that follow from those of tf1 by one factor and offset."""
+    found: list[tuple[str, Affine]] = []
+    for failed in evidence.of_quantity('initial value'):
+      way = affine(failed.tf1, failed.tf2) if failed.tf1.size > 2 else None
+      if way is not None and abs(way.factor - 1) > 1e-4:
+        found.append((failed.name, way))
+    if not found:
+      return None
+    name, way = found[0]
+    alike = {other for other, its in found if _near(its, way)}
+    more = f' (and {len(alike) - 1} more)' if len(alike) > 1 else ''
+    offset = f' {way.offset:+.5g}' if abs(way.offset) > 1e-6 else ''
+    seen = f'initial value of {name}{more}: tf2 = {way.factor:.5f} tf1{offset}, for every element'
+    for known, text in _DEFAULTS:
+      if _near(way, known):
+        return self.cause(f'every initial value is {way.factor:.5g} of that of tf1: {text}', seen)
+    return self.cause(
+      f'{name} starts with {way.factor:.5g} times the values of tf1, drawn from the same random '
+      'numbers: the two initializers have another scale (stddev, gain, or fan in and fan out)',
+      seen,
+    )
+
+
+def _near(one: Affine, other: Affine) -> bool:
+  close = abs(one.factor - other.factor) <= 2e-4 * abs(other.factor)
+  return close and abs(one.offset - other.offset) <= 1e-5

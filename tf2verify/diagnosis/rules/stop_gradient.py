@@ -1,0 +1,57 @@
+"""A gradient that is stopped on one side only."""
+
+from tf2verify.diagnosis.evidence import Evidence
+from tf2verify.diagnosis.rules.rule import Rule
+from tf2verify.records.diagnosis import Cause, GraphDifference
+from tf2verify.records.op_graph import OpGraph
+
+_STOPS = ('StopGradient', 'PreventGradient')
+_LABELS = 1  # input number of the cross entropy
+
+
+class StopGradient(Rule):
+  """A `stop_gradient` lost or added."""
+
+  name = 'stop_gradient'
+
+  def explain(self, evidence: Evidence) -> Cause | None:
+    """Looks for an input whose gradient is stopped on one side only."""
+    graph = evidence.tf1_graph
+    for difference in evidence.gradient_differences:
+      if graph is not None and leads_to_labels(graph, difference.op):
+        continue  # a rule of its own
+      place = f'{difference.what} of {difference.op}'
+      if is_stopped_in_tf1_only(difference):
+        return self.cause(
+          f'tf1 stops the gradient at {place} and the port does not: put tf.stop_gradient there',
+          f'{place}: {difference.tf1} (tf1), {difference.tf2} (tf2)',
+        )
+      if _stops(difference.tf2_value) and not _stops(difference.tf1_value):
+        return self.cause(
+          f'the port stops the gradient at {place} and tf1 does not: take tf.stop_gradient out',
+          f'{place}: {difference.tf1} (tf1), {difference.tf2} (tf2)',
+        )
+    return None
+
+
+def is_stopped_in_tf1_only(difference: GraphDifference) -> bool:
+  """Tells whether a gradient difference is a stop that the port lacks."""
+  return _stops(difference.tf1_value) and not _stops(difference.tf2_value)
+
+
+def _stops(marks: tuple[str, ...]) -> bool:
+  return any(mark in _STOPS for mark in marks)
+
+
+def leads_to_labels(graph: OpGraph, name: str) -> bool:
+  """Tells whether an operation is a cross entropy, or shapes what it reads as labels."""
+  consumers = graph.consumers()
+  pending = [(n, _LABELS) for n, op in enumerate(graph.ops) if op.name == name]
+  while pending:
+    position, slot = pending.pop()
+    op = graph.ops[position]
+    if op.op_type == 'SoftmaxCrossEntropyWithLogits':
+      return slot == _LABELS
+    if op.op_type in ('Reshape', 'Transpose', 'Cast', 'Squeeze', 'ExpandDims'):
+      pending += consumers[position]
+  return False

@@ -1,0 +1,139 @@
+"""How much of what can go wrong a case's inputs and tolerances would show."""
+
+import dataclasses
+import enum
+import json
+from collections.abc import Sequence
+
+from tf2verify.records.planted_fault import FaultKind, PlantedFault
+
+SCHEMA_VERSION = 1
+
+
+class Fate(enum.Enum):
+  """What became of a planted fault."""
+
+  CAUGHT = 'caught'
+  WITHIN_TOLERANCE = 'within tolerance'
+  IDENTICAL = 'identical'
+  NOT_RUN = 'not run'
+
+
+@dataclasses.dataclass(frozen=True)
+class FaultOutcome:
+  """A planted fault and what became of it.
+
+  Attributes:
+    planted: the fault.
+    fate: CAUGHT: some run of the case would fail. WITHIN_TOLERANCE: numbers that are
+      compared differ, by no more than is allowed. IDENTICAL: all of them are the same
+      bit by bit. NOT_RUN: TensorFlow refuses the graph with the fault.
+    run: the run that catches it; '' elsewhere.
+    explanation: why it is not caught, or not run; '' for one that is caught.
+  """
+
+  planted: PlantedFault
+  fate: Fate
+  run: str = ''
+  explanation: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class AdequacyReport:
+  """What a case's own inputs and tolerances catch.
+
+  Attributes:
+    case: the class's name.
+    module: its file or module.
+    runs: what was run with each fault, in this order, up to the first that catches it.
+    possible: how many faults the port's graphs can have.
+    seed: of the draw.
+    outcomes: of the faults drawn, in the order of the draw.
+    notes: what a reader has to know.
+    seconds: wall time.
+  """
+
+  case: str
+  module: str
+  runs: tuple[str, ...]
+  possible: int
+  seed: int
+  outcomes: tuple[FaultOutcome, ...]
+  notes: tuple[str, ...] = ()
+  seconds: float = 0.0
+
+  @property
+  def counted(self) -> tuple[FaultOutcome, ...]:
+    """The faults that could be run."""
+    return tuple(outcome for outcome in self.outcomes if outcome.fate is not Fate.NOT_RUN)
+
+  @property
+  def survivors(self) -> tuple[FaultOutcome, ...]:
+    """The faults that no run catches: within tolerance first."""
+    fates = (Fate.WITHIN_TOLERANCE, Fate.IDENTICAL)
+    return tuple(outcome for fate in fates for outcome in self.outcomes if outcome.fate is fate)
+
+  def to_text(self) -> str:
+    """Returns the report for a terminal."""
+    counted, not_run = self.counted, len(self.outcomes) - len(self.counted)
+    lines = [f'{self.case}: {_share(counted, " planted faults caught")}']
+    lines += [f'  run {number}: {run}' for number, run in enumerate(self.runs, 1)]
+    for kind in FaultKind:
+      of_kind = [outcome for outcome in counted if outcome.planted.kind is kind]
+      if of_kind:
+        lines.append(f'  {kind.value:<20} {_share(of_kind)}')
+    for fate, title in (
+      (Fate.WITHIN_TOLERANCE, 'survivors that change numbers, within the tolerance'),
+      (Fate.IDENTICAL, 'survivors that change no compared number'),
+    ):
+      found = [outcome for outcome in counted if outcome.fate is fate]
+      if found:
+        lines.append(f'  {title}: {len(found)}')
+      for outcome in found:
+        lines += [f'    {outcome.planted}', f'      {outcome.explanation}']
+    lines += [f'  note: {note}' for note in self.notes]
+    lines.append(
+      f'  drawn: {len(self.outcomes)} of {self.possible:,} possible faults, seed {self.seed}; '
+      f'{not_run} left out, since the graph did not run with them; {self.seconds:.1f} s'
+    )
+    return '\n'.join(lines)
+
+  def to_json(self) -> str:
+    """Returns the report as a JSON object.
+
+    Its keys: `schema_version` (1), `case`, `module`, `caught`, `counted`, `possible`,
+    `seed`, `seconds`, `runs`, `notes`, and `faults`: one object each, with the fields
+    of `PlantedFault` and of `FaultOutcome`.
+    """
+    report = {
+      'schema_version': SCHEMA_VERSION,
+      'case': self.case,
+      'module': self.module,
+      'caught': sum(outcome.fate is Fate.CAUGHT for outcome in self.outcomes),
+      'counted': len(self.counted),
+      'possible': self.possible,
+      'seed': self.seed,
+      'seconds': round(self.seconds, 3),
+      'runs': list(self.runs),
+      'notes': list(self.notes),
+      'faults': [
+        {
+          **{key: _plain(value) for key, value in vars(outcome.planted).items()},
+          'fate': outcome.fate.value,
+          'run': outcome.run,
+          'explanation': outcome.explanation,
+        }
+        for outcome in self.outcomes
+      ],
+    }
+    return json.dumps(report, indent=1, ensure_ascii=False)
+
+
+def _plain(value: object) -> object:
+  return value.value if isinstance(value, enum.Enum) else value
+
+
+def _share(outcomes: Sequence[FaultOutcome], noun: str = '') -> str:
+  caught = sum(outcome.fate is Fate.CAUGHT for outcome in outcomes)
+  percent = f' ({100 * caught / len(outcomes):.0f} %)' if outcomes else ''
+  return f'{caught} of {len(outcomes)}{noun}{percent}'

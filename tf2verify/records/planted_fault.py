@@ -1,0 +1,47 @@
+"""A small fault in the port's graph."""
+
+import dataclasses
+import enum
+
+
+class FaultKind(enum.Enum):
+  """What was done to the graph."""
+
+  ATTRIBUTE = 'attribute changed'
+  SWAPPED_INPUTS = 'inputs swapped'
+  CONSTANT = 'constant changed'
+  BYPASS = 'operation left out'
+  TRANSPOSED = 'variable transposed'
+  SWAPPED_VARIABLES = 'variables swapped'
+
+
+@dataclasses.dataclass(frozen=True)
+class PlantedFault:
+  """One fault.
+
+  Attributes:
+    kind: what was done.
+    op: the faulty operation, without the layer's own prefix; of several, the first.
+    op_type: its type.
+    what: which attribute, inputs, constant or variables.
+    before: as it was, as text.
+    after: as it is.
+  """
+
+  kind: FaultKind
+  op: str
+  op_type: str
+  what: str
+  before: str
+  after: str
+
+  def __str__(self) -> str:
+    if self.kind is FaultKind.BYPASS:
+      return f'{self.op} ({self.op_type}): left out'
+    if self.kind is FaultKind.SWAPPED_VARIABLES:
+      return f'{self.op} ({self.op_type}): {self.after} read instead of {self.before}'
+    if self.kind is FaultKind.TRANSPOSED:
+      return f'{self.op} ({self.op_type}): {self.what} transposed'
+    if self.kind is FaultKind.SWAPPED_INPUTS:
+      return f'{self.op} ({self.op_type}): {self.what} swapped'
+    return f'{self.op} ({self.op_type}): {self.what} {self.before} -> {self.after}'
