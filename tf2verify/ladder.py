@@ -167,8 +167,10 @@ class Ladder:
       return verdict
     self._progress(f'looking for the first divergence, {verdict.stage}')
     with process_state.preserved():
+      start = time.perf_counter()
       diagnosis = diagnose_stage(self.prepared(), verdict, findings)
-    return dataclasses.replace(verdict, diagnosis=diagnosis)
+      seconds = time.perf_counter() - start
+    return dataclasses.replace(verdict, diagnosis=dataclasses.replace(diagnosis, seconds=seconds))
 
   def prepared(self) -> CaseUnderTest:
     """Returns both sides, made at the first stage that runs."""

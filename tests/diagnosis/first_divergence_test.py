@@ -357,6 +357,22 @@ class PortionsTest(absltest.TestCase):
       divergence = _divergence(_layers, lambda g: _layers(g, faults=(0, 2)))
       self.assertEqual(_ends(divergence), ['a/act', 'c/act'])
 
+  def test_search_ends_some_way_behind_the_first_source(self):
+    def build(g, faults=()):
+      net = g.input(_X)
+      for number in range(30):
+        factor = np.float32(1.5 if number in faults else 1.0)
+        net = g.op('Mul', f'm{number}', net, g.constant(factor), shape=(4, 3))
+      g.target('output', net)
+
+    with mock.patch.multiple(first_divergence, _FURTHER=4, _PARTS=2, _PORTION_BYTES=1):
+      divergence = _divergence(build, lambda g: build(g, (2, 4, 29)))
+    self.assertTrue(divergence.is_cut_short)
+    self.assertEqual(_ends(divergence), ['m2', 'm4'])
+    divergence = _divergence(build, lambda g: build(g, (2, 4, 29)))
+    self.assertFalse(divergence.is_cut_short)
+    self.assertEqual(_ends(divergence), ['m2', 'm4', 'm29'])
+
 
 class RefinedTest(absltest.TestCase):
   def test_source_without_unpaired_operations_stays(self):

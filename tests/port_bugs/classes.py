@@ -85,3 +85,8 @@ CLASSES = (
 
 # Classes that another stage sees first, and why.
 SEEN_ELSEWHERE: dict[str, str] = {}
+
+# Classes whose cause no report names, and why.
+UNNAMED = {
+  'B87': 'a port with a lookup table cannot be traced, so the shifted index is not seen',
+}

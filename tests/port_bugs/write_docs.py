@@ -13,7 +13,7 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'port_bugs.md'
 
 # Sentences first, then what differs in the graphs.
 _QUOTED = (
-  re.compile(r'^\s*(?:likely cause|note): (.*)$', re.MULTILINE),
+  re.compile(r'^\s*(?:likely cause|note|.* ERROR on the tf[12] side): (.*)$', re.MULTILINE),
   re.compile(r'^\s*(.* \(tf1\), .* \(tf2\)|(?:missing|extra) in tf2: .*)$', re.MULTILINE),
 )
 _HEAD = """# Porting mistakes, and what tf2verify says

@@ -4,7 +4,17 @@ import os
 
 from absl.testing import absltest, parameterized
 
+from tf2verify.records.diagnosis import (
+  Cause,
+  Diagnosis,
+  GraphAspect,
+  GraphDifference,
+  GrowthPoint,
+  Source,
+  Statistics,
+)
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.verdict import (
   CaseVerdict,
   Compared,
@@ -59,6 +69,72 @@ FAILED = CaseVerdict(
   run_again='python dense_test.py DenseCase.test_6_gradients',
 )
 
+_LOSS = GraphDifference(GraphAspect.TYPE, 'loss/Mean', 'Mean', '', 'Mean', 'Sum', 'Mean', 'Sum')
+_NORM = GraphDifference(
+  GraphAspect.ATTRIBUTE, 'net/norm', 'FusedBatchNormV3', 'epsilon', '0.001', '1e-05', 1e-3, 1e-5
+)
+_RELU = GraphDifference(GraphAspect.MISSING, 'net/Relu', 'Relu', '', 'Relu', '', ('Relu',), ())
+_STOP = GraphDifference(
+  GraphAspect.GRADIENT, 'net/fc/MatMul', 'MatMul', 'a', 'as it is', 'StopGradient', (), ()
+)
+
+
+def _source(op, op_type, difference, **fields):
+  values = {
+    'tf1_op': op,
+    'tf2_op': f'port/{op}',
+    'tf1_type': op_type,
+    'tf2_type': op_type,
+    'tf1_source': SourceLine('model.py', 12, 'net', 'net = norm(net)'),
+    'tf2_source': SourceLine('port.py', 34, 'call', 'net = self.norm(net)'),
+    'tf1_path': (op_type,),
+    'tf2_path': (op_type,),
+    'absolute': 0.0625,
+    'relative': 0.5,
+    'alone': False,
+    'tf1_output': Statistics((4, 8), 'float32', -0.125, 2.0, 0.75, 0.0, 0),
+    'tf2_output': Statistics((4, 8), 'float32', -0.0625, 1.0, 0.375, 0.0, 0),
+    'differences': (difference,),
+    **fields,
+  }
+  return Source(**values)
+
+
+DIAGNOSED = CaseVerdict(
+  'DenseCase',
+  'dense_test.py',
+  (
+    _passed('zero_randomness', 3),
+    StageVerdict(
+      'gradients',
+      6,
+      Status.FAILED,
+      Compared(9, 1234),
+      (_gradient('dense/kernel'),),
+      12.04,
+      diagnosis=Diagnosis(
+        'training, distinct values',
+        causes=(
+          Cause('loss_reduction', 'the loss is averaged in tf1 and summed in the port', 'factor 4'),
+        ),
+        sources=(
+          _source('net/norm', 'FusedBatchNormV3', _NORM),
+          _source('net/pool', 'MaxPool', _RELU, alone=True, tf1_path=('Relu', 'MaxPool')),
+          _source('loss/Mean', 'Mean', _LOSS, tf2_op='loss/Sum', tf2_path=('Sum',), alone=True),
+          _source('last', 'Neg', _LOSS),
+        ),
+        gradient_differences=(_STOP,),
+        updates=(('net/norm/moving_mean', 1, 0),),
+        growth=tuple(GrowthPoint(f'op_{n}', 10.0 ** (n - 6)) for n in range(7)),
+        operations=1200,
+        paired=1187,
+        notes=('the traced port may take another path than the eager one',),
+      ),
+    ),
+  ),
+  run_again='python dense_test.py DenseCase.test_6_gradients',
+)
+
 ERROR = CaseVerdict(
   'BrokenCase',
   'broken_test.py',
@@ -101,7 +177,9 @@ INVENTORY = CaseVerdict(
 class ReportTest(parameterized.TestCase):
   maxDiff = None
 
-  @parameterized.parameters(('failed', FAILED), ('error', ERROR), ('inventory', INVENTORY))
+  @parameterized.parameters(
+    ('failed', FAILED), ('diagnosed', DIAGNOSED), ('error', ERROR), ('inventory', INVENTORY)
+  )
   def test_equals_the_golden_report(self, name, verdict):
     with open(os.path.join(_GOLDEN, f'{name}.txt'), encoding='utf-8') as file:
       self.assertEqual(verdict.to_text() + '\n', file.read())

@@ -55,6 +55,7 @@ _NOTEBOOK = 'notebook'
 
 def _normalized(output: str) -> str:
   """Returns text without what differs from run to run: seconds, noise, digits beyond the fifth."""
+  output = re.sub(r'\S*/site-packages/', '…/site-packages/', output)
   output = re.sub(r'rounding noise here [^;)]*', 'rounding noise here N', output)
   output = re.sub(r'\b\d+\.\d s\b', 'N s', output)
   output = re.sub(r'\d+\.\d{4,}', lambda number: f'{float(number[0]):.4g}', output)

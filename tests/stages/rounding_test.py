@@ -80,7 +80,7 @@ class OtherwiseTest(LadderTestCase, parameterized.TestCase):
     for name in ('zero_randomness', 'seeded_constant', 'seeded_num_random_ops'):
       text = stage_of(verdict, name).to_text()
       self.assertRegex(text, r'; \d differs? by rounding')
-      self.assertIn('by no more than 4.0 x rounding noise (worst: output', text)
+      self.assertIn('by no more than 2.0 x rounding noise (worst: output', text)
 
   def test_without_the_noise_it_would_fail(self):
     class Case(Amplified):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -51,7 +50,6 @@ def diagnose(
     sides: that run of both sides; None where it cannot be inspected.
     not_traceable: why not.
   """
-  start = time.perf_counter()
   evidence = Evidence(stage, tuple(differences), tuple(tensors), not_traceable=not_traceable)
   diagnosis = Diagnosis(run)
   if sides is not None:
@@ -64,7 +62,6 @@ def diagnose(
     diagnosis,
     causes=tuple(cause for cause in causes if cause is not None),
     notes=tuple(notes),
-    seconds=time.perf_counter() - start,
   )
 
 

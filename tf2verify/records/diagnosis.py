@@ -153,7 +153,7 @@ class Diagnosis:
     operations: number of operations behind what differs, tf1 side.
     paired: how many of them have a partner in tf2.
     notes: what could not be looked at, and why.
-    seconds: wall time of the diagnosis.
+    seconds: wall time of the diagnosis, tracing the port included.
   """
 
   run: str = ''

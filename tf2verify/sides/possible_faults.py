@@ -301,7 +301,7 @@ def _can_stand_for(graph: OpGraph, op: OpRecord, key: TensorKey) -> bool:
 def _does_nothing(graph: OpGraph, op: OpRecord, slot: int) -> bool:
   """Tells whether an operation is `x + 0`, `x * 1`, or pools single elements."""
   if op.op_type in ('MaxPool', 'AvgPool'):
-    return op.attribute('ksize') == (1, 1, 1, 1)
+    return bool(op.attribute('ksize') == (1, 1, 1, 1))
   neutral = {'Add': 0, 'AddV2': 0, 'Sub': 0, 'Mul': 1, 'RealDiv': 1, 'Pow': 1}.get(op.op_type)
   if neutral is None:
     return False

@@ -50,6 +50,7 @@ class Tf1Graph(side.Side):
     self._inputs = inputs
     self._progress = progress
     self._graphs: dict[tuple[str, bool], BuiltGraph] = {}
+    self._inventory: side.Inventory | None = None
     self._gradients: weakref.WeakKeyDictionary[tf.Graph, tuple[GraphGradient, ...]] = (
       weakref.WeakKeyDictionary()
     )
@@ -99,6 +100,8 @@ class Tf1Graph(side.Side):
 
   def inventory(self) -> side.Inventory:
     """Returns the variables of all training modes' graphs."""
+    if self._inventory is not None:
+      return self._inventory
     records: dict[str, VariableRecord] = {}
     by_training = []
     for training in self._declaration.training_modes:
@@ -108,7 +111,10 @@ class Tf1Graph(side.Side):
           records.setdefault(variable.record.name, variable.record)
           names.append(variable.record.name)
       by_training.append((training, tuple(names)))
-    return side.Inventory(tuple(records.values()), variables_by_training=tuple(by_training))
+    self._inventory = side.Inventory(
+      tuple(records.values()), variables_by_training=tuple(by_training)
+    )
+    return self._inventory
 
   def observe_seeded(self, mode: str, training: bool) -> Observation:
     """Runs the graph in a fresh session from its own initial values."""

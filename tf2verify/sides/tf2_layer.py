@@ -19,7 +19,7 @@ from tf2verify.sides.graph_run import GraphRun
 from tf2verify.sides.op_recorder import MAKING, static_shape, variable_name
 from tf2verify.sides.port import Port, array_of, flat_outputs
 from tf2verify.sides.traces import retraced
-from tf2verify.sides.tracing import TracedPort
+from tf2verify.sides.tracing import NotTraceable, TracedPort
 from tf2verify.sides.user_code import user_code
 
 
@@ -81,9 +81,8 @@ class Tf2Layer(side.Side):
 
   def inventory(self) -> side.Inventory:
     """Returns the variables of the inspected layer, and those that it fails to track."""
-    port = self._inspect()
     if self._inventory is None:
-      self._inventory = self._take_inventory(port)
+      self._inventory = self._take_inventory(self._inspect())
     return self._inventory
 
   def _take_inventory(self, port: Port) -> side.Inventory:
@@ -164,12 +163,15 @@ class Tf2Layer(side.Side):
       NotTraceable: the port does not run on symbolic tensors.
     """
     self._progress(f'tracing the TF2 layer, {run.description}')
-    port = self._inspected
-    if port is None:
+    if self._inspected is not None:
+      return port_tracing.traced_port(self._declaration, self._inspected, run)
+    try:  # a layer that makes its variables while it is traced: the first call takes longer
+      return port_tracing.traced_port(self._declaration, self._fresh_port(), run)
+    except NotTraceable:
       port = self._fresh_port()
-      with randomness.seeded(randomness.CONSTANT):
-        modes = self._declaration.training_modes
-        self._call(port, self._inputs, modes[-1], 'the call before tracing')
+    with randomness.seeded(randomness.CONSTANT):
+      modes = self._declaration.training_modes
+      self._call(port, self._inputs, modes[-1], 'the call before tracing')
     return port_tracing.traced_port(self._declaration, port, run)
 
   def release(self) -> None:

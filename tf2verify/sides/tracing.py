@@ -11,6 +11,7 @@ from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph
 from tensorflow.python.framework import auto_control_deps, func_graph
 
+from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides import nests
 from tf2verify.sides.graph_reading import GraphReader, Target, user_source
 from tf2verify.sides.graph_run import GraphRun
@@ -213,12 +214,8 @@ def graph_run(
       session.run(operations, fed)
 
   feeds = {**traced.feeds, **{f'{name}:0': value for name, value in constants.items()}}
-  reads = {
-    op_name: record.tensors[0]
-    for op_name, name in handles.items()
-    for record in op_graph.ops
-    if record.op_type == 'variable' and record.name == name
-  }
+  read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
+  reads = {op_name: read[name] for op_name, name in handles.items() if name in read}
   return GraphRun(op_graph, graph, feeds, prepare, reads)
 
 

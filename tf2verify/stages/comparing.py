@@ -24,7 +24,7 @@ from tf2verify.stages.stage import CaseUnderTest, Findings
 
 _Observed = TypeVar('_Observed')
 # Arrays kept for a diagnosis.
-_KEPT_BYTES = 256 * 2**20
+_KEPT_BYTES = 64 * 2**20
 
 
 def side_by_side(

@@ -103,9 +103,10 @@ def repeated(run_tf1: FilledRuns, run: FilledRun) -> Rerun:
 def sort_out(suspects: Sequence[Suspect], rerun: Rerun) -> Sorted:
   """Runs the reference again with moved values, and judges the suspects by what that gives.
 
-  Once where every difference is far beyond the noise, `RUNS` times (`MOST_RUNS`
-  where a few elements are in doubt) where some are not, and then once as it was:
-  what does not repeat itself is not excused.
+  `RUNS` times (`MOST_RUNS` where a few elements are in doubt), and then once as it
+  was: what does not repeat itself is not excused. As soon as one difference is far
+  beyond its noise the stage fails, whatever the others are: no run is made for
+  them any more, and none is excused.
   An error of these runs leaves the suspects as they are.
   """
   if not suspects:
@@ -121,7 +122,11 @@ def sort_out(suspects: Sequence[Suspect], rerun: Rerun) -> Sorted:
         break
       values = _run_again(left, rerun, Mover(number, finest))
       for suspect, spread in left:
-        spread.add(values.of(suspect))
+        spread.look(values.of(suspect))
+      if any(spread.settled for _, spread in pairs):
+        return Sorted(tuple((suspect.difference, spread.different()) for suspect, spread in pairs))
+      for suspect, spread in left:
+        spread.keep(values.of(suspect))
     changing = _check_repeatable([pair for pair in pairs if not pair[1].settled], rerun)
   except Tf2VerifyError as error:
     return Sorted(notes=(f'the rounding noise could not be measured: {error}',))

@@ -51,7 +51,8 @@ def _time_axis(tf1: np.ndarray, tf2: np.ndarray) -> int | None:
     steps = np.arange(tf1.shape[axis])
     behind = steps[:, None] >= lengths if axis == 0 else steps >= lengths[:, None]
     differs = differing(tf1, tf2).reshape(*tf1.shape[:2], -1).any(axis=2)
-    # Some rows run to the end: they tell the lengths from zeros of another origin.
-    if differs.any() and (lengths == tf1.shape[axis]).any() and not (differs & ~behind).any():
+    # Rows of all lengths but 0, some to the end: they tell lengths from zeros of another origin.
+    told = lengths.min() > 0 and (lengths == tf1.shape[axis]).any()
+    if told and differs.any() and not (differs & ~behind).any():
       return axis
   return None
