@@ -172,6 +172,59 @@ class ReportTest(absltest.TestCase):
     self.assertIn('0 of 1 cases passed', report.stdout)
 
 
+class AdequacyTest(absltest.TestCase):
+  def setUp(self) -> None:
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self.folder = pathlib.Path(folder.name).resolve()
+    console.write_files(self.folder, cases_test=console.CASES)
+    self.file = str(self.folder / 'cases_test.py')
+
+  def _adequacy(self, *arguments: str) -> tuple[int, str, str]:
+    said, complained = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+      try:
+        status = cli.main(['adequacy', *arguments])
+      except SystemExit as ended:
+        status = int(ended.code or 0)
+    return status, said.getvalue(), complained.getvalue()
+
+  def test_a_right_port(self) -> None:
+    status, said, _ = self._adequacy(f'{self.file}::RightCase')
+    self.assertEqual(status, 0)
+    self.assertStartsWith(said, 'RightCase: ')
+    self.assertRegex(said, r'\d+ of \d+ planted faults caught \(\d+ %\)\n  run 1: inference, dist')
+    self.assertRegex(said, r'\n  operation left out   \d+ of \d+ \(')
+    self.assertRegex(said, r'drawn: \d+ of \d+ possible faults, seed 0; 0 left out')
+
+  def test_limit_seed_and_report(self) -> None:
+    report = self.folder / 'reports'
+    arguments = ('--limit', '1', '--seed', '7', '--report_dir', str(report))
+    status, said, _ = self._adequacy(f'{self.file}::RightCase', *arguments)
+    self.assertEqual(status, 0)
+    [path] = report.iterdir()
+    self.assertEndsWith(path.name, '.RightCase.adequacy.json')
+    self.assertEndsWith(said, f'report: {path}\n')
+    found = json.loads(path.read_text())
+    self.assertEqual((found['seed'], len(found['faults'])), (7, 1))
+
+  def test_what_cannot_be_asked(self) -> None:
+    for arguments, text in (
+      ([f'{self.file}::WrongCase'], 'WrongCase does not pass zero_randomness: FAILED; adequacy'),
+      ([f'{self.file}::LeftCase'], 'has no case LeftCase; it has RightCase, WrongCase'),
+      (['absent_test.py'], 'absent_test.py does not exist'),
+      ([self.file, '--limit', '0'], "argument --limit: '0' is no whole number from 1 on"),
+      ([self.file, '--limit', 'all'], "argument --limit: 'all' is no whole number from 1 on"),
+      ([self.file, '--seed', 'x'], "argument --seed: invalid int value: 'x'"),
+      ([], 'the following arguments are required: PATH[::Case]'),
+    ):
+      with self.subTest(text):
+        status, said, complained = self._adequacy(*arguments)
+        self.assertEqual((status, said), (2, ''))
+        self.assertIn(text, complained)
+
+
 class ProgramTest(absltest.TestCase):
   def test_doctor_and_usage(self) -> None:
     here = pathlib.Path(os.getcwd())

@@ -75,6 +75,8 @@ def adequacy(
     with process_state.preserved():
       runs, notes = _runs(ladder.prepared())
       possible, outcomes = _outcomes(runs, limit, seed, say)
+      if not any(outcome.fate is not Fate.NOT_RUN for outcome in outcomes):
+        notes.append('nothing is known: no fault of these kinds fits the operations of the port')
     module = ladder.verdict().module
   except NotTraceable as error:
     raise LayerError(

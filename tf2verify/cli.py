@@ -61,10 +61,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> int:
-  number = int(text)
-  if number < 1:
-    raise argparse.ArgumentTypeError(f'{number} is below 1')
-  return number
+  if not text.isdecimal() or int(text) < 1:
+    raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 1 on')
+  return int(text)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -150,9 +149,11 @@ def _adequacy(targets: Sequence[str], limit: int, seed: int, report_dir: str | N
 
   for found in [case for target in targets for case in find_cases(target)]:
     progress = terminal.StageProgress()
-    with found.importable():
-      report = adequacy(found.case, limit, seed, progress)
-    progress.clear()
+    try:
+      with found.importable():
+        report = adequacy(found.case, limit, seed, progress)
+    finally:
+      progress.clear()
     terminal.say(report.to_text())
     if report_dir:
       terminal.say(f'report: {write_adequacy(report, report_dir)}')

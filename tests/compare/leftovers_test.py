@@ -88,6 +88,11 @@ class SharingTest(absltest.TestCase):
     (text,) = set(found.values())
     self.assertIn('cell_1: tf1 has it beside cell_0, with the same variables', text)
 
+  def test_what_is_left_on_both_sides_is_no_copy(self):
+    pairs = [_pair('cell_0/gates/kernel')]
+    causes = leftover_causes(pairs, [_variable('cell_1/gates/kernel')], [_variable('b/kernel')])
+    self.assertEqual((causes.tf1, causes.tf2), ({}, {}))
+
   def test_the_most_similar_of_several_is_named(self):
     pairs = [_pair('decoder/fc_1/kernel'), _pair('encoder/fc_1/kernel')]
     text = _extra(pairs, _variable('encoder/fc_2/kernel'))['encoder/fc_2/kernel']

@@ -97,6 +97,19 @@ class CounterTest(absltest.TestCase):
     self.assertEqual(self._explanation(['fc/weights'], ['fc/kernel']), '')
 
 
+class ScopeTest(absltest.TestCase):
+  TF1 = tuple(f'net/block17_{n}/{end}' for n in (1, 2, 3) for end in ('a/w', 'b/w'))
+
+  def test_one_scope_called_otherwise(self):
+    tf2 = [name.replace('block17', 'b17') for name in self.TF1]
+    self.assertEqual(_renames(self.TF1, tf2), dict(zip(self.TF1, tf2, strict=True)))
+
+  def test_two_scopes_called_otherwise_are_no_one_change(self):
+    tf2 = [name.replace('block17', 'b17' if name.endswith('a/w') else 'c17') for name in self.TF1]
+    suggestion = rename_suggestions(_variables(*self.TF1), _variables(*tf2))
+    self.assertNotIn('a scope is called', suggestion.explanation)
+
+
 class ManyTest(absltest.TestCase):
   def test_ambiguous_names_are_left_out(self):
     self.assertEqual(_renames(['dense/kernel'], ['dense_1/kernel', 'dense_2/kernel']), {})

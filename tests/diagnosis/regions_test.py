@@ -68,6 +68,22 @@ class RegionTest(absltest.TestCase):
     pair = region_pair(Pairing(one.graph(), two.graph()), 3, 3)
     self.assertCountEqual(pair.entering, [((0, 0), (0, 0)), ((1, 0), (1, 0))])
 
+  def test_an_output_that_means_something_else_does_not_enter(self):
+    def build(factor):
+      def made(g):
+        x = g.input(_X)
+        norm = g.op('FusedBatchNormV3', 'norm', x, outputs=3, exponential_avg_factor=factor)
+        g.target('output', norm)
+        g.target('update of mean', (norm[0], 1))
+
+      return made
+
+    for factor, expected in ((1.0, [((1, 1), (1, 1))]), (0.1, [((0, 0), (0, 0))])):
+      one, two = both(build(1.0), build(factor))
+      pair = region_pair(Pairing(one.graph(), two.graph()), 3, 3)
+      self.assertEqual(list(pair.entering), expected)
+      self.assertEqual(pair.tf2.inner, () if factor == 1.0 else (1,))
+
   def test_ancestors(self):
     one, _ = both(_swish, _plain)
     names = [one.ops[n].name for n in sorted(ancestors(one.graph(), [3]))]

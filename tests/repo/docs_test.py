@@ -181,7 +181,7 @@ class InlineCommandsTest(parameterized.TestCase):
       if words[0] == 'make' and len(words) > 1:
         self.assertRegex(makefile, rf'(?m)^{re.escape(words[1])}:')
       elif words[:3] == ['python', '-m', 'tf2verify'] and len(words) > 3:
-        self.assertIn(words[3], ('run', 'report', 'doctor', '...'))
+        self.assertIn(words[3], ('run', 'report', 'adequacy', 'doctor', '...'))
       elif words[:2] == ['python', 'examples']:
         self.assertTrue((pages.REPOSITORY / words[1]).is_file(), code)
 

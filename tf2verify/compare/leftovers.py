@@ -43,9 +43,13 @@ def leftover_causes(
     only_tf2: likewise of tf2.
   """
   ones, others = [one for one, _ in pairs], [other for _, other in pairs]
-  tf1 = _Leftovers(tuple(pairs), tuple(only_tf1), (*ones, *only_tf1), (*others, *only_tf2))
+  tf1 = _Leftovers(
+    tuple(pairs), tuple(only_tf1), (*ones, *only_tf1), (*others, *only_tf2), tuple(only_tf2)
+  )
   swapped = tuple((other, one) for one, other in pairs)
-  tf2 = _Leftovers(swapped, tuple(only_tf2), (*others, *only_tf2), (*ones, *only_tf1))
+  tf2 = _Leftovers(
+    swapped, tuple(only_tf2), (*others, *only_tf2), (*ones, *only_tf1), tuple(only_tf1)
+  )
   missing = (_missing_of_normalization, _missing_bias, _no_projections, _one_object_for_two)
   extra = (_extra_of_normalization, _extra_bias, _untied, _two_objects_for_one)
   return LeftoverCauses(_explained(tf1, missing), _explained(tf2, extra))
@@ -60,12 +64,14 @@ class _Leftovers:
     variables: of this side, without a counterpart.
     here: all variables of this side.
     there: all variables of the other side.
+    left_there: those of them without a counterpart.
   """
 
   pairs: tuple[tuple[VariableRecord, VariableRecord], ...]
   variables: tuple[VariableRecord, ...]
   here: tuple[VariableRecord, ...]
   there: tuple[VariableRecord, ...]
+  left_there: tuple[VariableRecord, ...]
 
   def beside(self, roles: Iterable[str]) -> dict[str, VariableRecord]:
     """Returns, by scope of this side, the counterpart of a variable in one of these roles."""
@@ -226,6 +232,8 @@ _Signature = frozenset[tuple[str, tuple[int | None, ...], str]]
 def _copies(leftovers: _Leftovers) -> Iterator[tuple[str, list[str], str]]:
   """Yields (scope of leftovers only, their names, scope of pairs with the same variables)."""
   left = {variable.name for variable in leftovers.variables}
+  # What is left over there as well has another name, rather than no counterpart.
+  elsewhere = {(role(other.name), other.shape) for other in leftovers.left_there}
   members: dict[str, list[VariableRecord]] = collections.defaultdict(list)
   for variable in leftovers.here:
     for scope in _scopes(variable.name):
@@ -239,6 +247,8 @@ def _copies(leftovers: _Leftovers) -> Iterator[tuple[str, list[str], str]]:
     for scope in _scopes(variable.name):
       names = [member.name for member in members[scope]]
       if not left.issuperset(names) or not explained.isdisjoint(names):
+        continue
+      if any((role(member.name), member.shape) in elsewhere for member in members[scope]):
         continue
       twins = paired.get(_signature(scope, members[scope]))
       if twins:

@@ -41,7 +41,8 @@ def rename_suggestions(
 ) -> RenameSuggestion:
   """Pairs leftovers of equal shape and dtype whose names are alike.
 
-  In this order: one prefix that is missing, extra or another for all; the same name in
+  In this order: one prefix that is missing, extra or another for all; one scope that is
+  called otherwise in all (`block17_1` to `block17_20` against `b17_1`, ...); the same name in
   another library's words; counters that differ (`dense_1`, `dense`), alone or all by
   the same step; similar names. What has two equally good counterparts is left out.
 
@@ -49,9 +50,9 @@ def rename_suggestions(
     only_tf1: variables that only the tf1 side has; names are unique.
     only_tf2: likewise.
   """
-  by_prefix = _prefix_change(only_tf1, only_tf2)
-  if by_prefix is not None:
-    return by_prefix
+  by_rule = _prefix_change(only_tf1, only_tf2) or _scope_change(only_tf1, only_tf2)
+  if by_rule is not None:
+    return by_rule
   tf1, tf2 = list(only_tf1), list(only_tf2)
   found: dict[str, str] = {}
   for step in (_same_words, _same_but_counters, _counters_shifted, _most_similar):
@@ -66,6 +67,54 @@ def rename_suggestions(
 
 def _kind(variable: VariableRecord) -> tuple[Hashable, ...]:
   return variable.shape, variable.dtype
+
+
+_COUNTER = re.compile(r'(_\d+)?$')
+
+
+def _scope_change(
+  tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]
+) -> RenameSuggestion | None:
+  """Returns the suggestion if one scope of another name accounts for the shorter side."""
+  fewest = min(len(tf1), len(tf2))
+  if fewest < 2:
+    return None
+  others = {variable.name: variable for variable in tf2}
+  changes = dict.fromkeys(
+    change
+    for variable in tf2
+    if _kind(variable) == _kind(tf1[0])
+    for change in (_changed_scope(tf1[0].name, variable.name),)
+    if change is not None
+  )
+  for old, new in changes:
+    renames = []
+    for variable in tf1:
+      name = '/'.join(_with_stem(part, old, new) for part in variable.name.split('/'))
+      if name in others and _kind(others[name]) == _kind(variable):
+        renames.append((variable.name, name))
+    if len(renames) == fewest:
+      text = f'{fewest} names: a scope is called "{old}" on the tf1 side, "{new}" on the tf2 side'
+      return RenameSuggestion(tuple(renames), text)
+  return None
+
+
+def _changed_scope(tf1: str, tf2: str) -> tuple[str, str] | None:
+  """Returns the one scope in which two names differ, without its counter; None otherwise."""
+  ones, others = tf1.split('/'), tf2.split('/')
+  if len(ones) != len(others) or ones[-1] != others[-1]:
+    return None
+  differing = [(one, other) for one, other in zip(ones, others, strict=True) if one != other]
+  if len(differing) != 1:
+    return None
+  one, other = differing[0]
+  same_counter = _COUNTER.search(one).group() == _COUNTER.search(other).group()  # type: ignore[union-attr]
+  return (_COUNTER.sub('', one), _COUNTER.sub('', other)) if same_counter else None
+
+
+def _with_stem(part: str, old: str, new: str) -> str:
+  stem = _COUNTER.sub('', part)
+  return new + part[len(stem) :] if stem == old else part
 
 
 def _prefix_change(

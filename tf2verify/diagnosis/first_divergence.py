@@ -7,7 +7,6 @@ which tells a fault of its own from a difference that it only passes on.
 """
 
 import dataclasses
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -15,13 +14,20 @@ from typing import Protocol
 import numpy as np
 
 from tf2verify.compare.agreement import IDENTICAL, Agreement, agreement
+from tf2verify.diagnosis.outputs import (
+  comparable_outputs,
+  is_opaque,
+  output_bytes,
+  read_outputs,
+  written,
+  written_variable,
+)
 from tf2verify.diagnosis.pairing import Pairing, is_backward
-from tf2verify.diagnosis.regions import RegionPair, ancestors, means_otherwise, region_pair
+from tf2verify.diagnosis.regions import RegionPair, ancestors, region_pair
 from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
 
 # Tensors are fetched in portions of about this size, to bound memory.
-_PORTION_BYTES = 192 * 2**20
-_UNKNOWN_BYTES = 2**20
+_PORTION_BYTES = 128 * 2**20
 # Operations run alone in one session.
 _PARTS = 64
 # Operations looked at past the first source. Those of a deep network behind it differ all.
@@ -202,20 +208,20 @@ class Divergence:
     tf1_keys: list[TensorKey] = []
     tf2_keys: list[TensorKey] = []
     size = 0
-    tf1_read = _read_outputs(self._tf1.op_graph, self.behind)
-    tf2_read = _read_outputs(self._tf2.op_graph, self._tf2_behind)
+    tf1_read = read_outputs(self._tf1.op_graph, self.behind)
+    tf2_read = read_outputs(self._tf2.op_graph, self._tf2_behind)
     for tf1, tf2 in self.pairing.pairs():
       op, other = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
       if tf1 not in positions:
         continue
-      for number in _comparable_outputs(op, other):
+      for number in comparable_outputs(op, other):
         # What nobody reads may hold anything: a reserve space of batch norm.
         read = (tf1, number) in tf1_read and (tf2, number) in tf2_read
         if op.op_type != TARGET and not read:
           continue
         tf1_keys.append((tf1, number))
         tf2_keys.append((tf2, number))
-        size += _bytes(op.outputs[number])
+        size += output_bytes(op.outputs[number])
         if size > _PORTION_BYTES:
           yield tf1_keys, tf2_keys
           tf1_keys, tf2_keys, size = [], [], 0
@@ -244,15 +250,15 @@ class Divergence:
   ) -> tuple[np.ndarray, np.ndarray] | None:
     """Returns what two updates make of a variable; None where nobody reads its value before."""
     op, other_op = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
-    before = self._before.get(_written_variable(op))
+    before = self._before.get(written_variable(op))
     if before is None:
       return None
-    return _written(op, before, one), _written(other_op, before, other)
+    return written(op, before, one), written(other_op, before, other)
 
   def _fetch_before(self, pairs: Sequence[tuple[int, int]]) -> None:
     """Fetches the values that variables have before they are written, all at once."""
     ops = self._tf1.op_graph.ops
-    wanted = {_written_variable(ops[tf1]) for tf1, tf2 in pairs if self._writes_otherwise(tf1, tf2)}
+    wanted = {written_variable(ops[tf1]) for tf1, tf2 in pairs if self._writes_otherwise(tf1, tf2)}
     for run in (self._tf1, self._tf2):  # the same value before the run
       leaves = {
         leaf.name: leaf.tensors[0]
@@ -392,43 +398,3 @@ def _source(
     return None
   worst = max(range(len(found)), key=lambda n: (found[n].relative, -n))
   return FoundSource(pair, found[worst], alone, ones[worst], others[worst])
-
-
-def _read_outputs(graph: OpGraph, readers: set[int]) -> set[TensorKey]:
-  return {key for reader in readers for key in graph.ops[reader].inputs}
-
-
-def is_opaque(dtype: str) -> bool:
-  """Tells whether tensors of a dtype cannot be fetched as numpy."""
-  return dtype in ('resource', 'variant')
-
-
-def _comparable_outputs(op: OpRecord, other: OpRecord) -> Iterator[int]:
-  """Yields the outputs that mean the same on both sides and can be fetched."""
-  if op.op_type == TARGET and len(op.tensors) != len(other.tensors):
-    return  # a gradient that is dense on one side, rows at their indices on the other
-  for number in range(min(len(op.tensors), len(other.tensors))):
-    if any(is_opaque(one.outputs[number][0]) for one in (op, other)):
-      continue
-    if not means_otherwise(op, other, number):
-      yield number
-
-
-def _written_variable(target: OpRecord) -> str:
-  return target.name.removeprefix('update of ').partition(' (')[0]
-
-
-def _written(op: OpRecord, before: np.ndarray, value: np.ndarray) -> np.ndarray:
-  """Returns what a variable becomes by an update."""
-  kind = str(op.attribute('op'))
-  if kind.startswith('AssignSub'):
-    return np.asarray(before - value)
-  return np.asarray(before + value) if kind.startswith('AssignAdd') else value
-
-
-def _bytes(output: tuple[str, tuple[int | None, ...] | None]) -> int:
-  dtype, shape = output
-  if shape is None or any(size is None for size in shape):
-    return _UNKNOWN_BYTES
-  width = 8 if '64' in dtype else 4
-  return width * math.prod(size or 1 for size in shape)

@@ -8,100 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from tf2verify.diagnosis.normalizations import epsilons, momentum_of
+from tf2verify.diagnosis.op_text import SILENT_ATTRIBUTES, op_text, value_text
 from tf2verify.diagnosis.pairing import Pairing, family, is_backward
-from tf2verify.diagnosis.regions import Region, RegionPair, region_pair
+from tf2verify.diagnosis.regions import RegionPair, region_pair
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, OpGraph, OpRecord, TensorKey
 
-# They say how, not what, an operation computes, or follow from its inputs.
-_SILENT_ATTRIBUTES = frozenset(
-  (
-    'T',
-    'U',
-    'N',
-    'Tidx',
-    'Tdim',
-    'Tparams',
-    'Tindices',
-    'Taxis',
-    'Tmultiples',
-    'Tpaddings',
-    'Tshape',
-    'Tperm',
-    'Tlen',
-    'Index',
-    'dtype',
-    'DstT',
-    'SrcT',
-    'out_type',
-    'output_type',
-    'use_cudnn_on_gpu',
-    'use_locking',
-    'validate_indices',
-    'validate_shape',
-    'shared_name',
-    'container',
-    'batch_dims',
-    'explicit_paddings',
-    'grad_a',
-    'grad_b',
-    'seed',
-    'seed2',
-    'element_dtype',
-    'parallel_iterations',
-    'body',
-    'cond',
-    'then_branch',
-    'else_branch',
-    'Tin',
-    'Tout',
-    'Tcond',
-    'output_shapes',
-    'num_original_outputs',
-    'config',
-    'config_proto',
-    'executor_type',
-    'f',
-    'is_constant',
-    'exponential_avg_factor',
-    'op',
-  )
-)
 # Passing a value on unchanged, they stop or change its gradient.
 _GRADIENT_MARKS = ('StopGradient', 'PreventGradient', 'custom gradient', 'gradient of')
-
-
-def op_text(graph: OpGraph, position: int) -> str:
-  """Returns an operation with what is special about it: `LeakyRelu(alpha=0.3)`."""
-  op = graph.ops[position]
-  shown = [
-    f'{name}={value_text(value)}'
-    for name, value in op.attributes
-    if name not in _SILENT_ATTRIBUTES
-    and not name.startswith('_')
-    and value not in ('', (), None, 0)
-  ]
-  names = op.input_names or ('',) * len(op.inputs)
-  for name, (producer, _) in zip(names, op.inputs, strict=True):
-    constant = graph.ops[producer].constant
-    if constant is not None and constant.size <= 8:
-      shown.append(f'{name}={value_text(constant)}' if name else value_text(constant))
-  return f'{op.op_type}({", ".join(shown)})' if shown else op.op_type
-
-
-def value_text(value: Any) -> str:
-  """Returns a plain value for reading."""
-  if isinstance(value, np.ndarray):
-    if value.ndim == 0:
-      value = value.item()
-    else:
-      text = np.array2string(value, separator=', ', threshold=12, precision=7).replace('\n', '')
-      return ' '.join(text.split())
-  if isinstance(value, float):
-    return f'{value:.7g}'
-  if isinstance(value, bytes):
-    return value.decode('utf-8', 'replace')
-  return str(value)
 
 
 class GraphComparison:
@@ -139,15 +54,15 @@ class GraphComparison:
     op = self._tf1.ops[pair.tf1.end]
     if op.op_type != TARGET or not op.name.startswith('update of '):
       return None
-    tf1, tf2 = _momentum_of(self._tf1, pair.tf1), _momentum_of(self._tf2, pair.tf2)
+    tf1, tf2 = momentum_of(self._tf1, pair.tf1), momentum_of(self._tf2, pair.tf2)
     if tf1 is None or tf2 is None or math.isclose(tf1, tf2, rel_tol=1e-5):
       return None
     return self._difference(GraphAspect.ATTRIBUTE, op.name, op, 'momentum', tf1, tf2)
 
   def _epsilon(self, pair: RegionPair) -> list[GraphDifference]:
     """Returns how the epsilon of a normalization differs that is spelt in two ways."""
-    tf1 = _epsilons(self._tf1, (*pair.tf1.inner, pair.tf1.end))
-    tf2 = _epsilons(self._tf2, (*pair.tf2.inner, pair.tf2.end))
+    tf1 = epsilons(self._tf1, (*pair.tf1.inner, pair.tf1.end))
+    tf2 = epsilons(self._tf2, (*pair.tf2.inner, pair.tf2.end))
     if len(tf1) != 1 or len(tf2) != 1 or math.isclose(tf1[0][1], tf2[0][1], rel_tol=1e-5):
       return []
     position, epsilon = tf1[0]
@@ -175,7 +90,7 @@ class GraphComparison:
       )
     others = dict(other.attributes)
     for attribute, value in op.attributes:
-      if attribute in _SILENT_ATTRIBUTES or attribute not in others:
+      if attribute in SILENT_ATTRIBUTES or attribute not in others:
         continue
       if not _same(value, others[attribute]):
         found.append(
@@ -433,40 +348,6 @@ def _gradient_difference(
     tf1,
     tf2,
   )
-
-
-def _momentum_of(graph: OpGraph, region: Region) -> float | None:
-  """Returns the momentum by which a region updates a moving average; None where none is seen."""
-  for position in region.inner:
-    op = graph.ops[position]
-    values = [graph.ops[producer].constant for producer, _ in op.inputs]
-    # `(variable - batch) * (1 - momentum)`, with the difference of two constants.
-    numbers = [float(value) for value in values if value is not None and value.size == 1]
-    if op.op_type == 'Sub' and len(numbers) == 2:
-      return numbers[1] if numbers[0] == 1.0 else None
-  entering = [position for position, number in region.frontier if number in (1, 2)]
-  for position in (*region.inner, *entering):
-    op = graph.ops[position]
-    factor = op.attribute('exponential_avg_factor')
-    if op.op_type.startswith('FusedBatchNorm') and factor is not None and factor != 1.0:
-      return 1.0 - float(factor)
-  return None
-
-
-def _epsilons(graph: OpGraph, positions: Sequence[int]) -> list[tuple[int, float]]:
-  """Returns the epsilons of normalizations among some operations, with their places."""
-  found = []
-  for position in positions:
-    op = graph.ops[position]
-    if op.op_type.startswith('FusedBatchNorm') and op.attribute('epsilon') is not None:
-      found.append((position, float(op.attribute('epsilon'))))
-    elif op.op_type in ('Rsqrt', 'Sqrt') and op.inputs:
-      producer = graph.ops[op.inputs[0][0]]
-      added = [graph.ops[n].constant for n, _ in producer.inputs]
-      small = [float(c) for c in added if c is not None and c.size == 1 and 0 < float(c) < 0.1]
-      if family(producer.op_type) == 'AddV2' and len(small) == 1:
-        found.append((position, small[0]))
-  return found
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tf2verify.compare.agreement import agreement
-from tf2verify.diagnosis.first_divergence import InspectableRun, is_opaque
+from tf2verify.diagnosis.first_divergence import InspectableRun
+from tf2verify.diagnosis.outputs import is_opaque
 from tf2verify.records.op_graph import TARGET
 
 

@@ -90,7 +90,10 @@ class AdequacyReport:
       if found:
         lines.append(f'  {title}: {len(found)}')
       for outcome in found:
-        lines += [f'    {outcome.planted}', f'      {outcome.explanation}']
+        lines.append(f'    {outcome.planted}')
+        if outcome.planted.source is not None:
+          lines.append(f'      {outcome.planted.source}')
+        lines.append(f'      {outcome.explanation}')
     lines += [f'  note: {note}' for note in self.notes]
     lines.append(
       f'  drawn: {len(self.outcomes)} of {self.possible:,} possible faults, seed {self.seed}; '
@@ -130,7 +133,9 @@ class AdequacyReport:
 
 
 def _plain(value: object) -> object:
-  return value.value if isinstance(value, enum.Enum) else value
+  if isinstance(value, enum.Enum):
+    return value.value
+  return value if value is None else str(value)
 
 
 def _share(outcomes: Sequence[FaultOutcome], noun: str = '') -> str:

@@ -3,6 +3,8 @@
 import dataclasses
 import enum
 
+from tf2verify.records.observation import SourceLine
+
 
 class FaultKind(enum.Enum):
   """What was done to the graph."""
@@ -26,6 +28,7 @@ class PlantedFault:
     what: which attribute, inputs, constant or variables.
     before: as it was, as text.
     after: as it is.
+    source: the user's line that made the operation.
   """
 
   kind: FaultKind
@@ -34,6 +37,7 @@ class PlantedFault:
   what: str
   before: str
   after: str
+  source: SourceLine | None = None
 
   def __str__(self) -> str:
     if self.kind is FaultKind.BYPASS:

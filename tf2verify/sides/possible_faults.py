@@ -111,7 +111,7 @@ def _faults(
   ) -> PossibleFault:
     names = (*(f'{outer}/{attribute}' for outer, attribute in path), op.name)
     name = '/'.join(part.removeprefix(prefix) for part in names)
-    fault = PlantedFault(kind, name, op.op_type, what, _text(before), _text(after))
+    fault = PlantedFault(kind, name, op.op_type, what, _text(before), _text(after), op.source)
     return PossibleFault(fault, (op.name, *(one.name for one in also)), path, edit)
 
   for position, op in enumerate(graph.ops):

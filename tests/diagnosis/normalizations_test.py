@@ -1,0 +1,58 @@
+"""Tests of tf2verify.diagnosis.normalizations."""
+
+import numpy as np
+from absl.testing import absltest
+
+from tests.diagnosis.hand_made import HandMade
+from tf2verify.diagnosis.normalizations import epsilons, momentum_of
+from tf2verify.diagnosis.regions import region
+
+_X = np.ones((2, 3), np.float32)
+
+
+class EpsilonsTest(absltest.TestCase):
+  def _found(self, g):
+    return [epsilon for _, epsilon in epsilons(g.graph(), range(len(g.ops)))]
+
+  def test_fused(self):
+    g = HandMade('tf1')
+    g.op('FusedBatchNormV3', 'norm', g.input(_X), epsilon=1e-3)
+    self.assertEqual(self._found(g), [1e-3])
+
+  def test_added_before_a_root(self):
+    for root in ('Sqrt', 'Rsqrt'):
+      g = HandMade('tf1')
+      added = g.op('AddV2', 'add', g.input(_X), g.constant(np.float32(0.01)))
+      g.op(root, 'root', added)
+      self.assertAlmostEqual(self._found(g)[0], 0.01, places=6)
+
+  def test_other_sums_and_roots(self):
+    g = HandMade('tf1')
+    x = g.input(_X)
+    g.op('Sqrt', 'root', g.op('AddV2', 'one', x, g.constant(np.float32(1.0))))
+    g.op('Sqrt', 'other', g.op('Mul', 'mul', x, g.constant(np.float32(0.01))))
+    g.op('AddV2', 'add', x, g.constant(np.float32(0.01)))
+    self.assertEqual(self._found(g), [])
+
+
+class MomentumTest(absltest.TestCase):
+  def _momentum(self, g):
+    # Nothing but what comes from outside has a partner.
+    partners = [0 if op.is_leaf else None for op in g.ops]
+    return momentum_of(g.graph(), region(g.graph(), partners, len(g.ops) - 1))
+
+  def test_one_minus_momentum(self):
+    g = HandMade('tf1')
+    rate = g.op('Sub', 'rate', g.constant(np.float32(1.0)), g.constant(np.float32(0.75)))
+    step = g.op('Mul', 'step', g.op('Sub', 'diff', g.variable('v', _X), g.input(_X)), rate)
+    g.target('update of v', step, op='AssignSubVariableOp')
+    self.assertEqual(self._momentum(g), 0.75)
+
+  def test_no_moving_average(self):
+    g = HandMade('tf1')
+    g.target('update of v', g.op('Neg', 'neg', g.input(_X)), op='AssignVariableOp')
+    self.assertIsNone(self._momentum(g))
+
+
+if __name__ == '__main__':
+  absltest.main()
