@@ -207,8 +207,10 @@ def report(outcomes: Sequence[Outcome]) -> bool:
     f'{max(sizes)} at most; {alone} of {len(sizes)} have no further source. '
     f'{statistics.median(outcome.seconds for outcome in changing):.1f} s a fault (median).'
   )
-  for outcome in changing:
-    if not outcome.named:
+  for outcome in outcomes:
+    if not outcome.changes:
+      print(f'changes nothing beyond noise: {outcome.where}: {outcome.planted}')
+    elif not outcome.named:
       print(f'not named: {outcome.where}: {outcome.planted}; first: {outcome.first}')
   return sum(outcome.named for outcome in changing) >= _TARGET * len(changing)
 

@@ -58,7 +58,7 @@ class ProgramTest(absltest.TestCase):
       names, ['cases_test.RightCase.json', 'cases_test.WrongCase.json', 'summary.md']
     )
     wrong = json.loads((self.folder / folder / names[1]).read_text())
-    self.assertEqual((wrong['schema_version'], wrong['status']), (1, 'FAILED'))
+    self.assertEqual((wrong['schema_version'], wrong['status']), (2, 'FAILED'))
     self.assertEqual([stage['stage'] for stage in wrong['stages']], list(_STAGES))
     summary = (self.folder / folder / 'summary.md').read_text()
     self.assertIn('1 of 2 cases passed.', summary)

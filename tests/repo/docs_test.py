@@ -38,7 +38,7 @@ _NOT_RUN = (
 _EXCERPTS = {
   (
     'docs/overview.md',
-    "   runner.py  cli.py      absl's main();  python -m tf2verify run, report, doctor",
+    "   runner.py  cli.py      absl's main();  python -m tf2verify run, report, adequacy, doctor",
   ): 'a drawing',
   (
     'docs/environment.md',

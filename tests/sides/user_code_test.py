@@ -44,5 +44,19 @@ class AssertTest(parameterized.TestCase):
     self.assertNotIn(_NEVER_RUNS, summary)
 
 
+class CollectionTest(absltest.TestCase):
+  def test_slim_in_eager_mode_says_what_to_leave_out(self):
+    def _add_variable_to_collections():  # of tf_slim.layers
+      raise ValueError('The truth value of an array is ambiguous')
+
+    summary = _summary('tf2', _add_variable_to_collections)
+    self.assertIn("leave 'variables_collections' out", summary)
+
+  def test_other_comparison_of_arrays(self):
+    self.assertNotIn(
+      'variables_collections', _summary('tf2', lambda: bool(tf.constant([1, 2]) == 1))
+    )
+
+
 if __name__ == '__main__':
   absltest.main()

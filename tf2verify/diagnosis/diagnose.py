@@ -184,6 +184,8 @@ def _record(
     statistics(found.tf1),
     statistics(found.tf2),
     differences,
+    tf1.ops[pair.tf1.inner[0]].name if pair.tf1.inner else '',
+    tf2.ops[pair.tf2.inner[0]].name if pair.tf2.inner else '',
   )
 
 

@@ -91,6 +91,8 @@ class Source:
     tf1_output: statistics of the output that differs.
     tf2_output: the same of the tf2 side, computed from the tf1 side's inputs.
     differences: what differs in the graphs here.
+    tf1_first: name of the first unpaired operation that leads to it; '' without one.
+    tf2_first: the same of the tf2 side.
   """
 
   tf1_op: str
@@ -107,6 +109,8 @@ class Source:
   tf1_output: Statistics | None
   tf2_output: Statistics | None
   differences: tuple[GraphDifference, ...]
+  tf1_first: str = ''
+  tf2_first: str = ''
 
 
 @dataclasses.dataclass(frozen=True)

@@ -67,6 +67,8 @@ def _source_lines(source: Source, head: str) -> list[str]:
   op = source.tf1_op
   if source.tf1_op.rsplit('/', 1)[-1] != source.tf2_op.rsplit('/', 1)[-1]:
     op += f" (tf2 '{source.tf2_op}')"
+  if source.tf1_first or source.tf2_first:  # what has no partner is what is other
+    op = f'{source.tf1_first or repr(source.tf2_first) + " of tf2"}, on the way to {op}'
   how = 'run alone on the inputs of tf1' if source.alone else 'its inputs agree'
   size = 'shape or non-finite elements differ'
   if math.isfinite(source.relative):

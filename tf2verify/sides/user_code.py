@@ -77,6 +77,18 @@ def _summary(error: BaseException) -> str:
   return text
 
 
+def _collection_hint(error: BaseException) -> str:
+  """Returns the fix where slim looks a variable up in a collection, which fails in eager mode."""
+  frames = traceback.extract_tb(error.__traceback__)
+  if not any(frame.name == '_add_variable_to_collections' for frame in frames):
+    return ''
+  return (
+    "; slim asks `variable in collection`, which compares element by element in eager mode: leave "
+    "'variables_collections' out of the port's normalizer_params, in an arg_scope inside of the "
+    "net's own; a layer knows its variables without collections"
+  )
+
+
 def _assert_hint(error: BaseException) -> str:
   """Returns the fix where it is an assert of TensorFlow that failed, as an operation."""
   frames = traceback.extract_tb(error.__traceback__)
@@ -104,5 +116,6 @@ def user_code(side: str, hook: str) -> Iterator[None]:
   except Tf2VerifyError:
     raise
   except (Exception, SystemExit) as error:  # the user's code may raise anything
-    summary = _summary(error) + (_assert_hint(error) if side == 'tf2' else '')
+    hint = _assert_hint(error) or _collection_hint(error) if side == 'tf2' else ''
+    summary = _summary(error) + hint
     raise UserCodeError(side, hook, summary, _user_traceback(error)) from error
