@@ -50,6 +50,10 @@ bench: $(VENV)/made
 	$(BIN)/python -m benchmarks.compare_arrays
 	$(BIN)/python -m benchmarks.ladder
 	$(BIN)/python -m benchmarks.many_cases
+	$(BIN)/python -m benchmarks.diagnosis
+	$(BIN)/python -m benchmarks.first_divergence
+	$(BIN)/python -m benchmarks.noise
+	$(BIN)/python -m benchmarks.port_bugs
 
 clean:
 	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache

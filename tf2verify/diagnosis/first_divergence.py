@@ -27,7 +27,7 @@ from tf2verify.diagnosis.regions import RegionPair, ancestors, region_pair
 from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
 
 # Tensors are fetched in portions of about this size, to bound memory.
-_PORTION_BYTES = 128 * 2**20
+_PORTION_BYTES = 96 * 2**20
 # Operations run alone in one session.
 _PARTS = 64
 # Operations looked at past the first source. Those of a deep network behind it differ all.

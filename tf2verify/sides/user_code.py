@@ -83,7 +83,7 @@ def _collection_hint(error: BaseException) -> str:
   if not any(frame.name == '_add_variable_to_collections' for frame in frames):
     return ''
   return (
-    "; slim asks `variable in collection`, which compares element by element in eager mode: leave "
+    '; slim asks `variable in collection`, which compares element by element in eager mode: leave '
     "'variables_collections' out of the port's normalizer_params, in an arg_scope inside of the "
     "net's own; a layer knows its variables without collections"
   )
