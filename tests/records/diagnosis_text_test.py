@@ -1,5 +1,6 @@
 """Tests of tf2verify.records.diagnosis_text."""
 
+import dataclasses
 import math
 
 from absl.testing import absltest
@@ -82,11 +83,35 @@ class SourceLinesTest(absltest.TestCase):
     self.assertIn('Op5 → … 13 more → Op19', text)
 
   def test_three_sources_are_shown(self):
-    sources = tuple(_source(tf1_op=f'op_{n}', tf2_op=f'op_{n}') for n in range(5))
+    sources = tuple(
+      _source(
+        tf1_op=f'op_{n}',
+        tf2_op=f'op_{n}',
+        differences=(dataclasses.replace(_SLOPE, tf2=f'0.{n}'),),
+      )
+      for n in range(5)
+    )
     text = _text(sources=sources)
     self.assertIn('first divergence: op_0', text)
     self.assertIn('then: op_2', text)
     self.assertIn('… and 2 more, see the JSON report: op_3, op_4', text)
+    self.assertNotIn('the same at', text)
+
+  def test_sources_of_one_difference_are_shown_once(self):
+    sources = tuple(_source(tf1_op=f'op_{n}', tf2_op=f'op_{n}') for n in range(6))
+    text = _text(sources=sources)
+    self.assertIn('  the same at 5 more: op_1, op_2, op_3, …', text)
+    self.assertNotIn('then:', text)
+
+  def test_sources_about_which_nothing_is_known_are_kept_apart(self):
+    text = _text(sources=tuple(_source(tf1_op=f'op_{n}', differences=()) for n in range(2)))
+    self.assertIn('then: op_1', text)
+
+  def test_an_operation_without_a_partner_is_named_first(self):
+    text = _text(sources=(_source(tf1_first='net/pool/MaxPool'),))
+    self.assertIn('first divergence: net/pool/MaxPool, on the way to net/act: its inputs', text)
+    text = _text(sources=(_source(tf2_first='layer/mul'),))
+    self.assertIn("first divergence: 'layer/mul' of tf2, on the way to net/act", text)
 
   def test_six_differences_are_shown(self):
     text = _text(sources=(_source(differences=(_SLOPE,) * 8),))

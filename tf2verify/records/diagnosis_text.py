@@ -34,13 +34,14 @@ def diagnosis_lines(diagnosis: Diagnosis, explained: bool = False) -> list[str]:
   for cause in diagnosis.causes[:_SHOWN_CAUSES]:
     lines.append(f'likely cause: {cause.text}')
     lines.append(f'  seen: {_clip(cause.evidence)}')
-  for number, source in enumerate(diagnosis.sources[:_SHOWN_SOURCES]):
+  groups = _alike(diagnosis.sources)
+  for number, (source, *others) in enumerate(groups[:_SHOWN_SOURCES]):
     lines += _source_lines(source, 'first divergence' if number == 0 else 'then')
-  if len(diagnosis.sources) > _SHOWN_SOURCES:
-    rest = ', '.join(source.tf1_op for source in diagnosis.sources[_SHOWN_SOURCES:][:3])
-    lines.append(
-      f'… and {len(diagnosis.sources) - _SHOWN_SOURCES} more, see the JSON report: {rest}'
-    )
+    if others:
+      lines.append(f'  the same at {len(others)} more: {_names(others)}')
+  if len(groups) > _SHOWN_SOURCES:
+    rest = [source for source, *_ in groups[_SHOWN_SOURCES:]]
+    lines.append(f'… and {len(rest)} more, see the JSON report: {_names(rest)}')
   for difference in diagnosis.gradient_differences[:_SHOWN_DIFFERENCES]:
     lines.append(f'gradient path: {_difference_text(difference)}')
   for variable, tf1, tf2 in diagnosis.updates[:_SHOWN_DIFFERENCES]:
@@ -54,6 +55,20 @@ def diagnosis_lines(diagnosis: Diagnosis, explained: bool = False) -> list[str]:
     )
   lines += [f'note: {_clip(note)}' for note in diagnosis.notes]
   return lines
+
+
+def _alike(sources: Sequence[Source]) -> list[list[Source]]:
+  """Puts sources together at which the graphs differ in the same way."""
+  groups: dict[object, list[Source]] = {}
+  for number, source in enumerate(sources):
+    marks = tuple((d.aspect, d.op_type, d.what, d.tf1, d.tf2) for d in source.differences)
+    groups.setdefault(marks or number, []).append(source)
+  return list(groups.values())
+
+
+def _names(sources: Sequence[Source]) -> str:
+  names = ', '.join(source.tf1_op for source in sources[:3])
+  return names + (', …' if len(sources) > 3 else '')
 
 
 def _without_cause(diagnosis: Diagnosis) -> str:
