@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tf2verify.compare import tolerance as tolerances
-from tf2verify.diagnosis.of_stage import diagnose_stage
 from tf2verify.errors import (
   BuilderError,
   CaseDefinitionError,
@@ -165,6 +164,8 @@ class Ladder:
     """Adds where and why the sides part to a verdict that failed by what was computed."""
     if verdict.status is not Status.FAILED or findings.compared.noun != 'tensors':
       return verdict
+    from tf2verify.diagnosis.of_stage import diagnose_stage  # for failures only: 50 ms
+
     self._progress(f'looking for the first divergence, {verdict.stage}')
     with process_state.preserved():
       start = time.perf_counter()
