@@ -65,15 +65,28 @@ def diagnose(
   )
 
 
+def _targets(evidence: Evidence, run: str) -> list[str]:
+  """Returns the graphs' names of what differs in a run."""
+  return [
+    f'{_TARGET_OF[d.quantity]} {_tf1_subject(d.subject)}'
+    for d in evidence.differences
+    if d.quantity in _TARGET_OF and d.run == run
+  ]
+
+
+def _search_notes(is_cut_short: bool, not_shown: int) -> list[str]:
+  notes = []
+  if is_cut_short:
+    notes.append('operations further on were not looked at: what differs first comes first')
+  if not_shown:
+    notes.append(f'{not_shown} more such operations')
+  return notes
+
+
 def _inspected(
   evidence: Evidence, diagnosis: Diagnosis, tf1: InspectableRun, tf2: InspectableRun
 ) -> tuple[Evidence, Diagnosis]:
-  targets = [
-    f'{_TARGET_OF[d.quantity]} {_tf1_subject(d.subject)}'
-    for d in evidence.differences
-    if d.quantity in _TARGET_OF and d.run == diagnosis.run
-  ]
-  divergence = Divergence(tf1, tf2, targets)
+  divergence = Divergence(tf1, tf2, _targets(evidence, diagnosis.run))
   found = divergence.sources()
   if evidence.stage == 'gradients':
     found = _forward_first(found, tf1.op_graph)
@@ -92,12 +105,8 @@ def _inspected(
     gradients = comparison.of_gradients()
   values = [n for n in divergence.behind if tf1.op_graph.ops[n].op_type != CONSTANT]
   paired = sum(divergence.pairing.tf2_of[n] is not None for n in values)
-  notes = []
-  if divergence.is_cut_short:
-    notes.append('operations further on were not looked at: what differs first comes first')
-  if len(found) > len(shown):
-    notes.append(f'{len(found) - len(shown)} more such operations')
   updates = _update_counts(evidence.differences, tf1.op_graph, tf2.op_graph)
+  notes = _search_notes(divergence.is_cut_short, len(found) - len(shown))
   numeric = any(difference.array is not None for difference in evidence.differences)
   if numeric and not found and not gradients and not updates:
     notes.append(

@@ -201,6 +201,22 @@ def graph_run(
   )
   op_graph = reader.read(traced.targets, traced.writes, TF2)
 
+  feeds = {**traced.feeds, **{f'{name}:0': value for name, value in constants.items()}}
+  read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
+  reads = {op_name: read[name] for op_name, name in handles.items() if name in read}
+  return GraphRun(op_graph, graph, feeds, _preparation(assigned, values), reads)
+
+
+def _preparation(
+  assigned: Mapping[str, tuple[str, str]], values: Callable[[str], np.ndarray]
+) -> Callable[[Any], None]:
+  """Returns what gives the variables of a session their values.
+
+  Args:
+    assigned: the assignment of every variable, and what that is fed with.
+    values: the value of a variable, by name.
+  """
+
   def prepare(session: Any) -> None:
     operations: list[str] = []
     fed: dict[str, np.ndarray] = {}
@@ -213,10 +229,7 @@ def graph_run(
     if operations:
       session.run(operations, fed)
 
-  feeds = {**traced.feeds, **{f'{name}:0': value for name, value in constants.items()}}
-  read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
-  reads = {op_name: read[name] for op_name, name in handles.items() if name in read}
-  return GraphRun(op_graph, graph, feeds, prepare, reads)
+  return prepare
 
 
 def _make_handle(node: Any, variable: Any) -> None:
