@@ -8,6 +8,7 @@ from absl.testing import absltest, parameterized
 
 import tf2verify
 from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.verdict_text import stage_line
 from tf2verify.stages.vacuity import OutputWatch, gradient_notes
 
 v1 = tf.compat.v1
@@ -134,6 +135,10 @@ class StagesTest(absltest.TestCase):
       found['seeded_constant'], (f'{zero} [inference, constant; training, constant]',)
     )
     self.assertIn('gradient net/used is zero everywhere on both sides', found['gradients'])
+    counts = [stage.compared.blind_spots for stage in case.stages if stage.number in (3, 4, 6)]
+    self.assertEqual(counts, [3, 1, 1])
+    self.assertIn('; 3 blind spots, see the notes', stage_line(case.stages[2]))
+    self.assertNotIn('blind', stage_line(case.stages[1]))
 
 
 if __name__ == '__main__':

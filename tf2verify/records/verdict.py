@@ -35,6 +35,8 @@ class Compared:
     noun: what `tensors` counts.
     rounding: tensors that differ beyond the tolerance, but by no more than rounding
       alone moves them.
+    blind_spots: kinds of things that the numbers cannot show, each with a note: outputs
+      or gradients that are zero or constant, variables and inputs without influence.
   """
 
   tensors: int = 0
@@ -43,6 +45,7 @@ class Compared:
   unpaired: int = 0
   noun: str = 'tensors'
   rounding: int = 0
+  blind_spots: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -34,6 +34,8 @@ def compared_text(compared: Compared) -> str:
     text += f'; {count_text(compared.inconclusive)} inconclusive'
   if compared.rounding:
     text += f'; {count_text(compared.rounding)} differ{"s" * (compared.rounding == 1)} by rounding'
+  if compared.blind_spots:
+    text += f'; {compared.blind_spots} blind spot{"s" * (compared.blind_spots > 1)}, see the notes'
   return text
 
 

@@ -38,6 +38,9 @@ def stage_sayer(progress: StageProgress) -> Callable[[StageVerdict], None]:
   def show(verdict: StageVerdict) -> None:
     progress.clear()
     say(f'  {stage_line(verdict)}')
+    if verdict.compared.blind_spots:
+      for note in verdict.notes:
+        say(f'      note: {note}')
 
   return show
 

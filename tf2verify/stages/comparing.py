@@ -53,6 +53,7 @@ class Comparison:
 
   Attributes:
     figures: the total regularization losses met so far.
+    blind_spots: notes on what the numbers cannot show.
   """
 
   def __init__(self) -> None:
@@ -69,12 +70,18 @@ class Comparison:
     self._notes: list[str] = []
     self._deviations: list[Deviation] = []
     self.figures: list[Figure] = []
+    self.blind_spots: list[str] = []
 
   @property
   def compared(self) -> Compared:
     """How much was compared so far."""
     return Compared(
-      self._tensors, self._elements, self._inconclusive, self._unpaired, rounding=self._rounding
+      self._tensors,
+      self._elements,
+      self._inconclusive,
+      self._unpaired,
+      rounding=self._rounding,
+      blind_spots=len(self.blind_spots),
     )
 
   @property
@@ -328,7 +335,7 @@ class Comparison:
     return Findings(
       self.compared,
       self.differences,
-      (*notes, *self._notes),
+      (*notes, *self.blind_spots, *self._notes),
       self.inconclusive,
       tuple(self.figures),
       self._failed_run,

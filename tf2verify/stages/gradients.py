@@ -56,7 +56,7 @@ class Gradients(Stage):
     if unconnected and not comparison.differences:
       notes.append(f'{unconnected} variables have no gradient on either side')
     if not comparison.differences:
-      notes += gradient_notes(tf1.gradients)
+      comparison.blind_spots += gradient_notes(tf1.gradients)
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     return comparison.findings(notes)

@@ -97,7 +97,7 @@ class ZeroRandomness(Stage):
         'hide mistakes'
       )
     if not comparison.differences:
-      notes += [*varied_outputs.notes(), *vacuity.influence_notes(case)]
+      comparison.blind_spots += [*varied_outputs.notes(), *vacuity.influence_notes(case)]
     findings = comparison.findings(notes)
     if all_outputs.all_zero and not findings.inconclusive:
       reason = (
