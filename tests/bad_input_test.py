@@ -130,7 +130,7 @@ class DeclarationTest(absltest.TestCase):
     self._check(small_case.Port, 'takes a subclass of tf2verify.EquivalenceCase')
 
   def test_final_method_overridden(self) -> None:
-    for name in ('test_6_gradients', 'setUp', 'tearDownClass'):
+    for name in ('test_06_gradients', 'setUp', 'tearDownClass'):
       with self.assertRaisesRegex(
         tf2verify.Tf2VerifyError, rf'Overriding overrides {name}, which is final: .*into the hooks'
       ):

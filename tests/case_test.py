@@ -34,7 +34,7 @@ def _run(case: type[unittest.TestCase], *tests: str) -> unittest.TestResult:
 class TestsOfACaseTest(absltest.TestCase):
   def test_one_test_a_stage_in_ladder_order(self) -> None:
     self.assertEqual(_names(small_case.SmallCase), _TESTS)
-    documented = small_case.SmallCase('test_6_gradients').shortDescription()
+    documented = small_case.SmallCase('test_06_gradients').shortDescription()
     self.assertIn('gradients: the gradient of the loss agrees', documented)
 
   def test_bases_own_no_tests(self) -> None:
@@ -53,7 +53,7 @@ class TestsOfACaseTest(absltest.TestCase):
     self.assertEqual((result.testsRun, result.failures, result.skipped), (6, [], []))
 
   def test_one_alone_computes_what_it_needs(self) -> None:
-    result = _run(small_case.SmallCase, 'test_6_gradients')
+    result = _run(small_case.SmallCase, 'test_06_gradients')
     self.assertEqual((result.testsRun, result.failures, result.skipped), (1, [], []))
 
   def test_blocked_stages_are_skipped_with_the_reason(self) -> None:
@@ -64,11 +64,11 @@ class TestsOfACaseTest(absltest.TestCase):
     self.assertEmpty(result.errors)
 
   def test_blocked_stage_alone_is_not_green(self) -> None:
-    result = _run(builder.StructuresDiffer, 'test_6_gradients')
+    result = _run(builder.StructuresDiffer, 'test_06_gradients')
     self.assertEqual([why for _, why in result.skipped], ['blocked: zero_randomness FAILED'])
 
   def test_stage_with_nothing_to_look_at_is_skipped(self) -> None:
-    result = _run(layer.NoTrainableVariables, 'test_6_gradients')
+    result = _run(layer.NoTrainableVariables, 'test_06_gradients')
     self.assertRegex(result.skipped[0][1], 'no variable is trainable')
 
   def test_hook_missing(self) -> None:
@@ -76,7 +76,7 @@ class TestsOfACaseTest(absltest.TestCase):
       def make_inputs(self):
         return np.ones(3)
 
-    result = _run(Incomplete, 'test_1_no_new_variables')
+    result = _run(Incomplete, 'test_01_no_new_variables')
     self.assertIn('Incomplete does not override build_tf1_graph', result.errors[0][1])
 
 
@@ -136,7 +136,7 @@ class VerifyTest(absltest.TestCase):
 
   def test_runner_and_verify_do_not_share_verdicts(self) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
-      _run(small_case.SmallCase, 'test_1_no_new_variables')
+      _run(small_case.SmallCase, 'test_01_no_new_variables')
     self.assertIsNone(small_case.SmallCase._ladder)
 
 
@@ -144,7 +144,7 @@ class ReportTest(absltest.TestCase):
   def test_environment_variable_names_the_folder(self) -> None:
     with tempfile.TemporaryDirectory() as folder:
       with mock.patch.dict(os.environ, TF2VERIFY_REPORT_DIR=f'{folder}/new/report'):
-        _run(small_case.SmallCase, 'test_1_no_new_variables')
+        _run(small_case.SmallCase, 'test_01_no_new_variables')
       names = sorted(os.listdir(f'{folder}/new/report'))
     self.assertLen(names, 2)
     self.assertEndsWith(names[0] if 'summary.md' not in names[0] else names[1], 'SmallCase.json')

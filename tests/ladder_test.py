@@ -63,7 +63,7 @@ class LadderTest(absltest.TestCase):
 
   def test_verdict_names_the_test_to_run_again(self) -> None:
     verdict = tf2verify.verify(builder.StructuresDiffer)
-    self.assertEndsWith(verdict.run_again, 'builder.py StructuresDiffer.test_3_zero_randomness')
+    self.assertEndsWith(verdict.run_again, 'builder.py StructuresDiffer.test_03_zero_randomness')
     self.assertEqual(tf2verify.verify(small_case.SmallCase).run_again, '')
 
   def test_verdicts_stay_after_close(self) -> None:
@@ -84,7 +84,7 @@ class LadderTest(absltest.TestCase):
   def test_test_names_sort_into_ladder_order(self) -> None:
     names = [ladder_module.test_name(stage) for stage in STAGES]
     self.assertEqual(names, sorted(names))
-    self.assertEqual(names[5], 'test_6_gradients')
+    self.assertEqual(names[5], 'test_06_gradients')
 
   def test_environment_names_what_a_reader_needs(self) -> None:
     names = dict(ladder_module.environment())

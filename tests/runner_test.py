@@ -44,9 +44,9 @@ class ProgramTest(absltest.TestCase):
     for case in ('RightCase', 'WrongCase'):
       self.assertEqual([test for name, test in ran if name == f'__main__.{case}'], _TESTS)
     self.assertIn("stage 'zero_randomness' FAILED", done.stderr)
-    self.assertIn('run again: python cases_test.py WrongCase.test_3_zero_randomness', done.stderr)
+    self.assertIn('run again: python cases_test.py WrongCase.test_03_zero_randomness', done.stderr)
     self.assertIn('FAILED (failures=1, skipped=3)', done.stderr)
-    skipped = '[  SKIPPED ] WrongCase.test_4_seeded_constant - blocked: zero_randomness FAILED'
+    skipped = '[  SKIPPED ] WrongCase.test_04_seeded_constant - blocked: zero_randomness FAILED'
     self.assertIn(skipped, done.stderr)
     self.assertIn('RightCase: PASSED, 6 of 6 stages passed', done.stdout)
     self.assertIn('WrongCase: FAILED, 2 of 6 stages passed', done.stdout)
@@ -66,7 +66,7 @@ class ProgramTest(absltest.TestCase):
     self.assertIn("## WrongCase\n\n```text\nWrongCase: stage 'zero_randomness' FAILED", summary)
 
   def test_one_test_runs_what_it_needs(self) -> None:
-    done = console.run('cases_test.py', 'RightCase.test_6_gradients', folder=self.folder)
+    done = console.run('cases_test.py', 'RightCase.test_06_gradients', folder=self.folder)
     self.assertEqual(done.returncode, 0, done.stderr)
     self.assertIn('Ran 1 test', done.stderr)
     self.assertIn('6 gradients               PASSED', done.stdout)
@@ -76,7 +76,7 @@ class ProgramTest(absltest.TestCase):
   def test_filter_and_shards(self) -> None:
     done = console.run(
       'cases_test.py',
-      '--test_filter=test_2_variable_inventory',
+      '--test_filter=test_02_variable_inventory',
       folder=self.folder,
       TEST_TOTAL_SHARDS='2',
       TEST_SHARD_INDEX='1',

@@ -4,7 +4,7 @@ import abc
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -13,6 +13,7 @@ from absl.testing import absltest
 from tf2verify.compare.tolerance import Tolerance, ToleranceTable
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.ladder import CaseName, Ladder, test_name
+from tf2verify.optional_hooks import OptionalHooks
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
 from tf2verify.report import terminal
 from tf2verify.report.report_dir import default_report_dir, write_case, write_summary
@@ -30,11 +31,28 @@ _ARGUMENTS = {
   'loss': ('outputs',),
   'tf2_regularization_losses': ('layer',),
   'fill_values': ('name', 'shape', 'dtype'),
+  'make_labels': (),
+  'tf1_loss': ('outputs', 'labels'),
+  'tf2_loss': ('outputs', 'labels'),
+  'tf1_total_loss': ('outputs', 'labels'),
+  'tf2_total_loss': ('layer', 'outputs', 'labels'),
+  'tf1_metrics': ('outputs', 'labels'),
+  'tf2_metrics': ('outputs', 'labels'),
+  'loss_examples': (),
+  'make_tf1_optimizer': (),
+  'make_tf1_train_op': ('loss',),
+  'make_tf2_optimizer': (),
+  'tf1_checkpoint': (),
+  'load_tf1_checkpoint': ('layer', 'path'),
+  'save_tf2_checkpoint': ('layer', 'path'),
+  'load_tf2_checkpoint': ('layer', 'path'),
 }
-_FINAL = ('setUp', 'setUpClass', 'tearDownClass', 'runTest')
+# Arguments that a case may leave out of its definition, by name.
+_OPTIONAL_ARGUMENTS = {'tf2_train_step': (('layer', 'inputs'), ('labels', 'optimizer'))}
+_FINAL = ('setUp', 'setUpClass', 'tearDownClass', 'runTest', 'declares')
 
 
-class EquivalenceCase(absltest.TestCase):  # type: ignore[misc]
+class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
   """Two implementations of one model, and the tests that they are the same.
 
   Subclass it and override three hooks: `build_tf1_graph`, `make_tf2_layer` and
@@ -202,7 +220,7 @@ def missing_hooks(cls: type[EquivalenceCase]) -> list[str]:
 
 def _check_signatures(case: EquivalenceCase) -> None:
   """Raises `CaseDefinitionError` for a hook that cannot be called with its arguments."""
-  for hook, arguments in _ARGUMENTS.items():
+  for hook, arguments in (*_ARGUMENTS.items(), *_with_those_taken(case)):
     method = getattr(case, hook)
     problem = ''
     if not callable(method):
@@ -217,6 +235,14 @@ def _check_signatures(case: EquivalenceCase) -> None:
         f'{type(case).__name__}.{hook} cannot be called: {problem}; write it as a method, '
         f'def {hook}({", ".join(("self", *arguments))})'
       )
+
+
+def _with_those_taken(case: EquivalenceCase) -> Iterator[tuple[str, tuple[str, ...]]]:
+  """Yields hooks and their arguments, of the optional ones those that the case defines."""
+  for hook, (needed, optional) in _OPTIONAL_ARGUMENTS.items():
+    method = getattr(case, hook)
+    taken = inspect.signature(method).parameters if callable(method) else {}
+    yield hook, (*needed, *(name for name in optional if name in taken))
 
 
 def _takes_training(layer: Any) -> bool:

@@ -23,7 +23,9 @@ from tf2verify.selection import StageSelection
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides import process_state, side
 from tf2verify.sides.tf1_graph import Tf1Graph
+from tf2verify.sides.tf1_training import Tf1Training
 from tf2verify.sides.tf2_layer import Tf2Layer
+from tf2verify.sides.tf2_training import Tf2Training
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages import STAGES, Stage
 from tf2verify.stages.stage import CaseUnderTest, Findings
@@ -37,10 +39,12 @@ class LadderCase(side.Declaration, Protocol):
   tolerance: Any
   gradient_tolerance: Any
   regularization_tolerance: Any
+  training_tolerance: Any
   variable_names: Any
   stages: Any
 
   def make_inputs(self) -> Any: ...
+  def make_labels(self) -> Any: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +64,7 @@ class CaseName:
 
 def test_name(stage: type[Stage]) -> str:
   """Returns the name of the test method of a stage; names sort into ladder order."""
-  return f'test_{STAGES.index(stage) + 1}_{stage.name}'
+  return f'test_{STAGES.index(stage) + 1:02}_{stage.name}'
 
 
 def environment() -> tuple[tuple[str, str], ...]:
@@ -110,6 +114,7 @@ class Ladder:
     """Lets go of graphs and layers; the verdicts stay."""
     if self._under_test is not None:
       self._under_test.tf1.close()
+      self._under_test.tf1_training.close()
       self._under_test.tf2.close()
       self._under_test = None
     if self._thaw is not None:
@@ -157,12 +162,16 @@ class Ladder:
     except Tf2VerifyError as error:
       verdict = StageVerdict(stage.name, number, Status.ERROR, error=_error_record(error))
     else:
-      verdict = self._diagnosed(_judged(stage, number, findings), findings)
+      verdict = self._diagnosed(stage, _judged(stage, number, findings), findings)
     return dataclasses.replace(verdict, seconds=time.perf_counter() - start)
 
-  def _diagnosed(self, verdict: StageVerdict, findings: Findings) -> StageVerdict:
+  def _diagnosed(
+    self, stage: type[Stage], verdict: StageVerdict, findings: Findings
+  ) -> StageVerdict:
     """Adds where and why the sides part to a verdict that failed by what was computed."""
     if verdict.status is not Status.FAILED or findings.compared.noun != 'tensors':
+      return verdict
+    if findings.failed_run is None and not stage.diagnosed:
       return verdict
     from tf2verify.diagnosis.of_stage import diagnose_stage  # for failures only: 50 ms
 
@@ -181,16 +190,20 @@ class Ladder:
       with user_code('case', 'make_inputs'):
         inputs = case.make_inputs()
       inputs = case_inputs.checked_inputs(inputs)
+      with user_code('case', 'make_labels'):
+        labels = case.make_labels()
+      labels = None if labels is None else case_inputs.checked_inputs(labels, 'make_labels')
       process_state.require_eager()
       # Stages collect the layers that they are done with. To go through all of
       # TensorFlow's modules as well would take longer than a small stage.
       if gc.get_freeze_count() == 0:
         gc.freeze()
         self._thaw = weakref.finalize(self, gc.unfreeze)
+      tf2 = Tf2Layer(case, inputs, self._progress)
       self._under_test = CaseUnderTest(
         declaration=case,
         tf1=Tf1Graph(case, inputs, self._progress),
-        tf2=Tf2Layer(case, inputs, self._progress),
+        tf2=tf2,
         inputs=inputs,
         variable_names=case.variable_names,
         tolerance=tolerances.as_table(case.tolerance, tolerances.VALUE_TOLERANCES),
@@ -202,6 +215,12 @@ class Ladder:
           tolerances.REGULARIZATION_TOLERANCES,
           'regularization_tolerance',
         ),
+        training_tolerance=tolerances.as_table(
+          case.training_tolerance, tolerances.TRAINING_TOLERANCES, 'training_tolerance'
+        ),
+        labels=labels,
+        tf1_training=Tf1Training(case, inputs, labels, self._progress),
+        tf2_training=Tf2Training(case, tf2, labels, self._progress),
       )
     return self._under_test
 
@@ -245,4 +264,5 @@ def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict
     notes=findings.notes,
     figures=findings.figures,
     deviations=findings.deviations,
+    tables=findings.tables,
   )

@@ -66,7 +66,7 @@ FAILED = CaseVerdict(
       notes=('2 variables have no gradient on either side',),
     ),
   ),
-  run_again='python dense_test.py DenseCase.test_6_gradients',
+  run_again='python dense_test.py DenseCase.test_06_gradients',
 )
 
 _LOSS = GraphDifference(GraphAspect.TYPE, 'loss/Mean', 'Mean', '', 'Mean', 'Sum', 'Mean', 'Sum')
@@ -132,7 +132,7 @@ DIAGNOSED = CaseVerdict(
       ),
     ),
   ),
-  run_again='python dense_test.py DenseCase.test_6_gradients',
+  run_again='python dense_test.py DenseCase.test_06_gradients',
 )
 
 ERROR = CaseVerdict(

@@ -23,6 +23,7 @@ _LAYERS = (
   ('report',),
   ('selection',),
   ('ladder',),
+  ('optional_hooks',),
   ('case',),
   ('adequacy', 'discovery', 'runner'),
   ('cli',),

@@ -138,6 +138,10 @@ REGULARIZATION_TOLERANCES = ToleranceTable(
   tuple((name, Tolerance(10 * value.rtol, 0.0)) for name, value in VALUE_TOLERANCES)
 )
 
+# What training steps compute. atol is a share of the greatest element of the tensor
+# here: an update is as small as the learning rate.
+TRAINING_TOLERANCES = VALUE_TOLERANCES
+
 FLOATING_DTYPES = tuple(name for name, _ in VALUE_TOLERANCES)
 
 

@@ -66,6 +66,21 @@ class Figure:
 
 
 @dataclasses.dataclass(frozen=True)
+class Table:
+  """Findings that read best as a table.
+
+  Attributes:
+    title: what it shows.
+    columns: the head of each column.
+    rows: one text per column each.
+  """
+
+  title: str
+  columns: tuple[str, ...]
+  rows: tuple[tuple[str, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class ErrorRecord:
   """Why a stage could not be run.
 
@@ -107,6 +122,7 @@ class StageVerdict(_NoTruthValue):
     diagnosis: where and why the sides part, for a FAILED stage that compares values.
     deviations: every pair of floating tensors that is not the same bit by bit, so that
       other tolerances can be judged; see `tf2verify.report.rejudging`.
+    tables: what reads best as a table.
   """
 
   stage: str
@@ -121,6 +137,7 @@ class StageVerdict(_NoTruthValue):
   error: ErrorRecord | None = None
   diagnosis: Diagnosis | None = None
   deviations: tuple[Deviation, ...] = ()
+  tables: tuple[Table, ...] = ()
 
   def to_text(self) -> str:
     """Returns the verdict for a terminal: one line, and the findings below it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tf2verify.records.diagnosis_text import diagnosis_lines
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
+from tf2verify.records.table_text import table_lines
 
 if TYPE_CHECKING:
   from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict
@@ -58,7 +59,11 @@ def _remarks(verdict: StageVerdict) -> list[str]:
     f'{figure.quantity}, {figure.run}: tf1 {figure.tf1:.8g}, tf2 {figure.tf2:.8g}'
     for figure in verdict.figures
   ]
-  return figures + [f'note: {note}' for note in verdict.notes]
+  return [*figures, *_tables(verdict), *(f'note: {note}' for note in verdict.notes)]
+
+
+def _tables(verdict: StageVerdict) -> list[str]:
+  return [line for table in verdict.tables for line in table_lines(table)]
 
 
 def _failure_count(verdict: StageVerdict) -> str:
@@ -99,6 +104,7 @@ def _finding(verdict: StageVerdict, head: str, before: Iterable[str] = ()) -> li
   if verdict.diagnosis is not None:
     explained = any(difference.hint for difference in verdict.differences)
     lines += [f'  {line}' for line in diagnosis_lines(verdict.diagnosis, explained)]
+  lines += [f'  {line}' for line in _tables(verdict)]
   lines += [f'  note: {note}' for note in verdict.notes]
   return lines
 

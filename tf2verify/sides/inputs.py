@@ -35,8 +35,8 @@ def _likely_slip(path: str, leaf: Any) -> str:
   return 'return `np.asarray(x)` instead'
 
 
-def _check_leaf(path: str, leaf: Any) -> Any:
-  place = f'make_inputs(){path}'
+def _check_leaf(path: str, leaf: Any, hook: str) -> Any:
+  place = f'{hook}(){path}'
   if not isinstance(leaf, (np.ndarray, np.generic)):
     raise InputsError(
       f'{place} is of type {type(leaf).__name__}; inputs are nests of numpy arrays, so that both '
@@ -57,24 +57,28 @@ def _check_leaf(path: str, leaf: Any) -> Any:
   return array
 
 
-def checked_inputs(inputs: Any) -> Any:
+def checked_inputs(inputs: Any, hook: str = 'make_inputs') -> Any:
   """Returns the nest of arrays as it will be fed.
+
+  Args:
+    inputs: what the hook returned.
+    hook: for error messages.
 
   Raises:
     InputsError: not numpy, dtype object, NaN, no array or no element at all.
   """
   arrays: list[Any] = []
-  checked = nests.map_leaves(lambda path, leaf: _check_leaf(path, leaf), inputs)
+  checked = nests.map_leaves(lambda path, leaf: _check_leaf(path, leaf, hook), inputs)
   nests.map_leaves(lambda _, leaf: arrays.append(leaf), checked)
   if not arrays:
     raise InputsError(
-      f'make_inputs() returned {inputs!r}, which holds no array; return the array, or the nest '
+      f'{hook}() returned {inputs!r}, which holds no array; return the array, or the nest '
       'of arrays, that both sides take'
     )
   if not any(array.size for array in arrays):
     shapes = ', '.join(str(array.shape) for array in arrays[:3])
     raise InputsError(
-      f'make_inputs() returned arrays without any element (shape {shapes}): whatever is computed '
+      f'{hook}() returned arrays without any element (shape {shapes}): whatever is computed '
       'from them is empty and equal; give a batch of at least one'
     )
   return checked

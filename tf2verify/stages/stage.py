@@ -9,10 +9,12 @@ from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.records.difference import Deviation, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import VariableRecord
-from tf2verify.records.verdict import Compared, Figure
+from tf2verify.records.verdict import Compared, Figure, Table
 from tf2verify.sides.side import Declaration, FilledRun, Inventory
 from tf2verify.sides.tf1_graph import Tf1Graph
+from tf2verify.sides.tf1_training import Tf1Training
 from tf2verify.sides.tf2_layer import Tf2Layer
+from tf2verify.sides.tf2_training import Tf2Training
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,6 +30,11 @@ class CaseUnderTest:
     tolerance: for outputs, initial values and state.
     gradient_tolerance: for gradients.
     regularization_tolerance: for regularization losses.
+    training_tolerance: for what training steps compute; atol is a share of the tensor's
+      greatest element.
+    labels: the checked nest of arrays; None without labels.
+    tf1_training: the reference's training graph.
+    tf2_training: the port's training steps.
   """
 
   declaration: Declaration
@@ -38,6 +45,10 @@ class CaseUnderTest:
   tolerance: ToleranceTable
   gradient_tolerance: ToleranceTable
   regularization_tolerance: ToleranceTable
+  training_tolerance: ToleranceTable
+  labels: Any
+  tf1_training: Tf1Training
+  tf2_training: Tf2Training
 
   def alignment(self) -> Alignment:
     """Pairs the variables of the two sides by name."""
@@ -60,6 +71,7 @@ class Findings:
       or where it cannot be repeated alone.
     failed_tensors: arrays behind some of the differences.
     deviations: every pair of floating tensors that is not the same bit by bit.
+    tables: what reads best as a table.
   """
 
   compared: Compared
@@ -70,6 +82,7 @@ class Findings:
   failed_run: FilledRun | None = None
   failed_tensors: tuple[FailedTensor, ...] = ()
   deviations: tuple[Deviation, ...] = ()
+  tables: tuple[Table, ...] = ()
 
 
 class Stage(abc.ABC):
@@ -79,11 +92,13 @@ class Stage(abc.ABC):
     name: as in `STAGES`, docs and test names.
     needs: the stages without which this one would only repeat their failure.
     proves: one sentence.
+    diagnosed: whether a failure without a run to repeat is looked into all the same.
   """
 
   name: ClassVar[str]
   needs: ClassVar[tuple[str, ...]]
   proves: ClassVar[str]
+  diagnosed: ClassVar[bool] = True
 
   @abc.abstractmethod
   def check(self, case: CaseUnderTest) -> Findings:
