@@ -11,16 +11,9 @@ from absl.testing import absltest
 import tf2verify
 from tests import console, small_case
 from tf2verify import runner
+from tf2verify.stages import STAGES
 
-_STAGES = (
-  'no_new_variables',
-  'variable_inventory',
-  'zero_randomness',
-  'seeded_constant',
-  'seeded_num_random_ops',
-  'gradients',
-)
-_TESTS = [f'test_{number + 1}_{stage}' for number, stage in enumerate(_STAGES)]
+_TESTS = [f'test_{number + 1:02}_{stage.name}' for number, stage in enumerate(STAGES)]
 
 
 class ProgramTest(absltest.TestCase):
@@ -39,17 +32,17 @@ class ProgramTest(absltest.TestCase):
     )
     self.assertEqual(done.returncode, 1, done.stderr)
     suites = xml.etree.ElementTree.parse(self.folder / 'out.xml').getroot()
-    self.assertEqual((suites.get('tests'), suites.get('failures')), ('12', '1'))
+    self.assertEqual((suites.get('tests'), suites.get('failures')), (str(2 * len(STAGES)), '1'))
     ran = [(test.get('classname'), test.get('name')) for test in suites.iter('testcase')]
     for case in ('RightCase', 'WrongCase'):
       self.assertEqual([test for name, test in ran if name == f'__main__.{case}'], _TESTS)
     self.assertIn("stage 'zero_randomness' FAILED", done.stderr)
     self.assertIn('run again: python cases_test.py WrongCase.test_03_zero_randomness', done.stderr)
-    self.assertIn('FAILED (failures=1, skipped=3)', done.stderr)
+    self.assertIn('FAILED (failures=1, skipped=9)', done.stderr)
     skipped = '[  SKIPPED ] WrongCase.test_04_seeded_constant - blocked: zero_randomness FAILED'
     self.assertIn(skipped, done.stderr)
-    self.assertIn('RightCase: PASSED, 6 of 6 stages passed', done.stdout)
-    self.assertIn('WrongCase: FAILED, 2 of 6 stages passed', done.stdout)
+    self.assertIn('RightCase: PASSED, 9 of 9 stages passed, 2 not applicable', done.stdout)
+    self.assertIn('WrongCase: FAILED, 3 of 11 stages passed', done.stdout)
     self._check_reports('report')
 
   def _check_reports(self, folder: str) -> None:
@@ -59,7 +52,7 @@ class ProgramTest(absltest.TestCase):
     )
     wrong = json.loads((self.folder / folder / names[1]).read_text())
     self.assertEqual((wrong['schema_version'], wrong['status']), (2, 'FAILED'))
-    self.assertEqual([stage['stage'] for stage in wrong['stages']], list(_STAGES))
+    self.assertEqual([stage['stage'] for stage in wrong['stages']], [stage.name for stage in STAGES])
     summary = (self.folder / folder / 'summary.md').read_text()
     self.assertIn('1 of 2 cases passed.', summary)
     self.assertIn('| WrongCase | ✅ passed, 3 calls |', summary)
@@ -105,7 +98,7 @@ class ProgramTest(absltest.TestCase):
       folder=self.folder, TF2VERIFY_REPORT_DIR='report',
     )  # fmt: skip
     self.assertEqual(done.returncode, 1, done.stdout)
-    self.assertIn('1 failed, 8 passed, 3 skipped', done.stdout)
+    self.assertIn('1 failed, 12 passed, 9 skipped', done.stdout)
     self.assertNotIn('BaseCase::', done.stdout)
     self.assertNotIn('EquivalenceCase::', done.stdout)
     self.assertIn('blocked: zero_randomness FAILED', done.stdout)
@@ -123,14 +116,14 @@ class ShardTest(absltest.TestCase):
 
   def test_every_test_is_in_one_shard_and_cases_are_whole(self) -> None:
     everything = self._load(0, 1)
-    self.assertLen(everything, 3 * 6 + 2)
+    self.assertLen(everything, 3 * len(STAGES) + 2)
     for shards in range(1, 8):
       parts = [self._load(shard, shards) for shard in range(shards)]
       self.assertCountEqual([name for part in parts for name in part], everything)
       for case in ('_First', '_Second', '_Third'):
         counts = [sum(name.startswith(f'{case}.') for name in part) for part in parts]
-        self.assertEqual(sorted(counts)[-1], 6)
-        self.assertEqual(sum(counts), 6)
+        self.assertEqual(sorted(counts)[-1], len(STAGES))
+        self.assertEqual(sum(counts), len(STAGES))
 
   def test_variables_are_taken_over(self) -> None:
     with mock.patch.dict(os.environ, TEST_TOTAL_SHARDS='4', TEST_SHARD_INDEX='3'):

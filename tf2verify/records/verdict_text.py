@@ -50,8 +50,8 @@ def stage_line(verdict: StageVerdict) -> str:
   said = said.replace('\n', ' ')
   if len(said) > 140:
     said = said[:139] + '…'
-  name, status = verdict.stage, verdict.status.value
-  return f'{verdict.number} {name:<23} {status:<14} {said}  ({verdict.seconds:.1f} s)'
+  name, status = f'{verdict.number} {verdict.stage}', verdict.status.value
+  return f'{name:<25} {status:<14} {said}  ({verdict.seconds:.1f} s)'
 
 
 def _remarks(verdict: StageVerdict) -> list[str]:
@@ -218,5 +218,8 @@ def case_text(case: CaseVerdict) -> str:
 def case_line(case: CaseVerdict) -> str:
   """Returns the case's verdict on one line."""
   passed = sum(_passed(verdict) for verdict in case.stages)
-  outcome = f'{passed} of {len(case.stages)} stages passed'
+  without = sum(verdict.status.value == 'NOT_APPLICABLE' for verdict in case.stages)
+  outcome = f'{passed} of {len(case.stages) - without} stages passed'
+  if without:
+    outcome += f', {without} not applicable'
   return f'{case.case}: {case.status.value}, {outcome}, {case.seconds:.1f} s'

@@ -225,11 +225,6 @@ class Tf1Graph(side.Side):
 
     return GraphRun(op_graph, built.graph, _feeds(built, run.inputs), prepare, reads)
 
-  def release(self, training: bool) -> None:
-    """Lets go of a training mode's graphs; they are built again if they are asked for."""
-    for key in [key for key in self._graphs if key[1] is training]:
-      del self._graphs[key]
-
   def close(self) -> None:
     """Lets go of the graphs."""
     self._graphs.clear()

@@ -36,9 +36,7 @@ class Gradients(Stage):
     tf1_run = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
     tf2_run = FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
     # Variables and gradients of both sides at once would be the ladder's peak of
-    # memory: one side after the other, and what no later stage needs is let go.
-    if training:
-      case.tf1.release(training=False)
+    # memory: one side after the other, and the layer is let go in between.
     run_tf1 = case.tf1.prepare_filled([tf1_run])
     (tf2,) = case.tf2.observe_filled([tf2_run])
     case.tf2.release()
