@@ -6,15 +6,17 @@ python benchmarks/climb.py {flagship,small}
 import sys
 
 import tf2verify
+from tf2verify.stages import STAGES
 
 
 def main(model: str) -> int:
-  """Climbs all six stages; returns 0 when they passed."""
+  """Climbs the stages that are also done by hand, to the gradients; returns 0 when they passed."""
   if model == 'flagship':
     from examples.inception_resnet_v2.full_size_case import InceptionResnetV2FullSizeCase as case
   else:
     from benchmarks.small_case import SmallCase as case
-  verdict = tf2verify.verify(case)
+  last = [stage.name for stage in STAGES].index('gradients')
+  verdict = tf2verify.verify(case, [stage.name for stage in STAGES[: last + 1]])
   print(verdict.to_text())
   return 0 if verdict.status is tf2verify.Status.PASSED else 1
 

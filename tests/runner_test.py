@@ -52,7 +52,8 @@ class ProgramTest(absltest.TestCase):
     )
     wrong = json.loads((self.folder / folder / names[1]).read_text())
     self.assertEqual((wrong['schema_version'], wrong['status']), (2, 'FAILED'))
-    self.assertEqual([stage['stage'] for stage in wrong['stages']], [stage.name for stage in STAGES])
+    names = [stage.name for stage in STAGES]
+    self.assertEqual([stage['stage'] for stage in wrong['stages']], names)
     summary = (self.folder / folder / 'summary.md').read_text()
     self.assertIn('1 of 2 cases passed.', summary)
     self.assertIn('| WrongCase | ✅ passed, 3 calls |', summary)
