@@ -1,11 +1,17 @@
-"""The command line: `python -m tf2verify run`, `report`, `adequacy` and `doctor`."""
+"""The command line: `python -m tf2verify run`, `report`, `adequacy`, `repeat` and `doctor`."""
+
+from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from tf2verify import doctor, legacy_keras
-from tf2verify.errors import Tf2VerifyError, UserCodeError
+from tf2verify import doctor, legacy_keras, repeating_scripts
+from tf2verify.errors import Tf2VerifyError, UsageError, UserCodeError
+
+if TYPE_CHECKING:
+  from tf2verify.discovery import FoundCase
 
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
@@ -56,8 +62,59 @@ def _parser() -> argparse.ArgumentParser:
   )
   adequacy.add_argument('--seed', type=int, default=0, metavar='S', help='which faults (0)')
   adequacy.add_argument('--report_dir', metavar='DIR', help='write one JSON file per case there')
+  _add_repeat(commands)
+  _add_checkpoint_commands(commands)
   commands.add_parser('doctor', help='show versions, what was mended, and a fix per problem')
   return parser
+
+
+def _add_repeat(commands: Any) -> None:
+  repeat = commands.add_parser(
+    'repeat',
+    help='run a training script several times: do its metrics repeat, and at what price',
+    description='A metric is what the script prints to standard output as name=value; the last '
+    'value of each name counts. Arguments of the script stand behind --.',
+    epilog='exit status: 0 every metric repeats under the last setting, 1 some do not, 2 usage, or '
+    'the script failed',
+  )
+  repeat.add_argument('script', metavar='SCRIPT', help='the path of a Python script')
+  repeat.add_argument(
+    '--runs', type=_positive, default=10, metavar='N', help='runs under each setting (10)'
+  )
+  repeat.add_argument('--seed', type=int, default=0, metavar='S', help='of all seeds (0)')
+  repeat.add_argument(
+    '--settings',
+    nargs='+',
+    default=repeating_scripts.DEFAULT_SETTINGS,
+    metavar='NAME',
+    help=f'of {", ".join(setting.name for setting in repeating_scripts.SETTINGS)} (all but the '
+    'third)',
+  )
+  repeat.add_argument(
+    '--metrics', nargs='+', default=(), metavar='NAME', help='only these of what it prints'
+  )
+
+
+def _add_checkpoint_commands(commands: Any) -> None:
+  convert = commands.add_parser(
+    'convert',
+    help='turn a TF1 checkpoint into one of the port, if everything about it can be verified',
+    epilog='exit status: 0 written, 1 refused, nothing written, 2 usage or environment',
+  )
+  convert.add_argument('target', metavar='PATH::Case', help='as of run; a single case')
+  convert.add_argument(
+    '--tf1_checkpoint', required=True, metavar='PREFIX', help='as given to Saver.restore'
+  )
+  convert.add_argument(
+    '--out', required=True, metavar='PREFIX', help='where to write; nothing is overwritten'
+  )
+  inspect = commands.add_parser(
+    'inspect',
+    help='list the keys of a checkpoint, beside the variables of a case where one is given',
+    epilog='exit status: 0 listed, 2 a checkpoint that cannot be read, usage or environment',
+  )
+  inspect.add_argument('prefix', metavar='PREFIX', help='as given to Saver.restore')
+  inspect.add_argument('--case', metavar='PATH::Case', help='as of run; a single case')
 
 
 def _positive(text: str) -> int:
@@ -75,8 +132,11 @@ def main(argv: Sequence[str] | None = None) -> int:
   Returns:
     The exit status: 0 all passed, 1 some did not, 2 usage or environment.
   """
-  arguments = _parser().parse_args(argv)
+  own, script_arguments = _without_script_arguments(sys.argv[1:] if argv is None else list(argv))
+  arguments = _parser().parse_args(own)
   try:
+    if arguments.command == 'repeat':
+      return _repeat(arguments, script_arguments)
     if arguments.command == 'doctor':
       return doctor.main()
     if arguments.command == 'report':
@@ -84,12 +144,48 @@ def main(argv: Sequence[str] | None = None) -> int:
     legacy_keras.require()
     if arguments.command == 'adequacy':
       return _adequacy(arguments.targets, arguments.limit, arguments.seed, arguments.report_dir)
+    if arguments.command == 'convert':
+      return _convert(arguments.target, arguments.tf1_checkpoint, arguments.out)
+    if arguments.command == 'inspect':
+      return _inspect(arguments.prefix, arguments.case)
     return _run(arguments.targets, arguments.stages, arguments.report_dir)
   except Tf2VerifyError as error:
     print(f'tf2verify: {error}', file=sys.stderr)
     if isinstance(error, UserCodeError):
       print(error.traceback_text, file=sys.stderr)
     return EXIT_USAGE
+
+
+def _without_script_arguments(argv: list[str]) -> tuple[list[str], list[str]]:
+  """Splits off what `repeat` passes on to the script: all behind `--`."""
+  if argv[:1] != ['repeat'] or '--' not in argv:
+    return argv, []
+  end = argv.index('--')
+  return argv[:end], argv[end + 1 :]
+
+
+def _repeat(arguments: argparse.Namespace, script_arguments: Sequence[str]) -> int:
+  from tf2verify.report import terminal
+
+  progress = terminal.StageProgress()
+  try:
+    measured = repeating_scripts.repeat(
+      arguments.script,
+      script_arguments,
+      repeating_scripts.settings_named(arguments.settings),
+      arguments.runs,
+      arguments.seed,
+      arguments.metrics,
+      progress,
+    )
+  finally:
+    progress.clear()
+  for line in repeating_scripts.report_lines(measured):
+    terminal.say(line)
+  last = measured[-1]
+  said = 'every metric repeats' if last.repeatable else 'not every metric repeats'
+  terminal.say(f'{said} with {last.setting.name}')
+  return EXIT_PASSED if last.repeatable else EXIT_FAILED
 
 
 def _run(targets: Sequence[str], stages: Sequence[str] | None, report_dir: str | None) -> int:
@@ -157,4 +253,47 @@ def _adequacy(targets: Sequence[str], limit: int, seed: int, report_dir: str | N
     terminal.say(report.to_text())
     if report_dir:
       terminal.say(f'report: {write_adequacy(report, report_dir)}')
+  return EXIT_PASSED
+
+
+def _single_case(target: str) -> FoundCase:
+  from tf2verify.discovery import find_cases
+
+  found = find_cases(target)
+  if len(found) != 1:
+    names = ', '.join(one.case.__name__ for one in found)
+    raise UsageError(f'{target} has {len(found)} cases ({names}); name one: PATH::Case')
+  return found[0]
+
+
+def _convert(target: str, source: str, out: str) -> int:
+  from tf2verify.conversion import convert
+  from tf2verify.report import terminal
+
+  found = _single_case(target)
+  progress = terminal.StageProgress()
+  try:
+    with found.importable():
+      conversion = convert(found.case, source, out, progress)
+  finally:
+    progress.clear()
+  terminal.say(conversion.to_text())
+  return EXIT_FAILED if conversion.refusal else EXIT_PASSED
+
+
+def _inspect(prefix: str, target: str | None) -> int:
+  from tf2verify.inspection import inspect
+  from tf2verify.report import terminal
+
+  progress = terminal.StageProgress()
+  if target is None:
+    terminal.say(inspect(prefix, None, progress))
+    return EXIT_PASSED
+  found = _single_case(target)
+  try:
+    with found.importable():
+      said = inspect(prefix, found.case, progress)
+  finally:
+    progress.clear()
+  terminal.say(said)
   return EXIT_PASSED

@@ -33,6 +33,10 @@ class UsageError(Tf2VerifyError):
   """The command line names something that does not exist or cannot be read."""
 
 
+class CheckpointError(Tf2VerifyError):
+  """A checkpoint is absent, truncated, of another kind, or of another model."""
+
+
 class NotApplicable(Tf2VerifyError):
   """A stage has nothing to look at; the message is the reason that the report shows."""
 

@@ -4,14 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, final
 
 from tf2verify.compare.tolerance import Tolerance, ToleranceTable
+from tf2verify.records.execution_mode import MODES
 
-DEFAULT_MODES = (
-  'tf.function',
-  'jit_compile',
-  'keras functional model',
-  'no arithmetic optimization',
-  'two replicas',
-)
+DEFAULT_MODES = MODES
 
 
 class OptionalHooks:
@@ -29,6 +24,9 @@ class OptionalHooks:
       updates are as small as the learning rate. None for the default by dtype.
     modes_to_run: the execution modes to compare with eager execution, of
       `tf2verify.optional_hooks.DEFAULT_MODES`.
+    evaluates_shadows: whether TF1 evaluates with the moving averages of its weights
+      (`tf.train.ExponentialMovingAverage`): a checkpoint's `w/ExponentialMovingAverage`
+      is then the value of `w`.
     fresh_processes: how many processes of their own repeat the case for the stage
       `determinism`, beside the repetition in this one.
   """
@@ -37,6 +35,7 @@ class OptionalHooks:
   run_update_ops: bool = True
   training_tolerance: Tolerance | Mapping[Any, Tolerance] | ToleranceTable | None = None
   modes_to_run: tuple[str, ...] = DEFAULT_MODES
+  evaluates_shadows: bool = False
   fresh_processes: int = 0
 
   def make_labels(self) -> Any:
@@ -140,7 +139,9 @@ class OptionalHooks:
   def load_tf1_checkpoint(self, layer: Any, path: str) -> None:
     """Loads a name-based TF1 checkpoint into the port, by the port's own code.
 
-    In place of the framework's, which goes by `variable_names`.
+    In place of the framework's, which goes by `variable_names`. A port that continues
+    TF1's training adds a third parameter, `optimizer`: from `make_tf2_optimizer`, to be
+    given the slots and the step count of the checkpoint.
 
     Args:
       layer: from `make_tf2_layer`, called once, so that its variables are there.

@@ -6,19 +6,26 @@ import tf2verify
 from tests.port_bugs import (
   arithmetic,
   batch_norm,
+  checkpoints,
   convolution,
   creation,
   gradients,
   initializers,
   inventory,
   lookups,
+  loss_controls,
+  losses,
   normalization,
+  optimizer_controls,
+  optimizers,
   randomness,
   recurrent,
   regularization,
   resizing,
   right_ports,
+  schedules,
   sharing,
+  train_ops,
 )
 from tests.port_bugs.port_bug import PortBug
 
@@ -37,8 +44,13 @@ PORT_BUGS = (
   *initializers.PORT_BUGS,
   *randomness.PORT_BUGS,
   *gradients.PORT_BUGS,
+  *losses.PORT_BUGS,
+  *optimizers.PORT_BUGS,
+  *schedules.PORT_BUGS,
+  *train_ops.PORT_BUGS,
+  *checkpoints.PORT_BUGS,
 )
-CONTROLS = right_ports.CONTROLS
+CONTROLS = (*right_ports.CONTROLS, *loss_controls.CONTROLS, *optimizer_controls.CONTROLS)
 
 
 @functools.cache

@@ -20,7 +20,7 @@ from absl.testing import absltest, parameterized
 import tf2verify
 from tests import console, small_case
 from tests.repo import pages
-from tf2verify import case, cli, doctor
+from tf2verify import case, cli, doctor, optional_hooks
 from tf2verify.records import difference, verdict
 from tf2verify.stages import STAGES, Stage
 
@@ -38,7 +38,7 @@ _NOT_RUN = (
 _EXCERPTS = {
   (
     'docs/overview.md',
-    "   runner.py  cli.py      absl's main();  python -m tf2verify run, report, adequacy, doctor",
+    "   runner.py  cli.py      absl's main();  python -m tf2verify run, convert, repeat, ...",
   ): 'a drawing',
   (
     'docs/environment.md',
@@ -50,13 +50,19 @@ _EXCERPTS = {
     'ValueError: The truth value of an array with more than one element is ambiguous.',
   ): "numpy's words, of a port that is not in the example",
 }
+# Folders that commands write to, also those that read the repository's examples.
+_WRITTEN = 'reports|trained'
+_COMMANDS = ('run', 'report', 'adequacy', 'inspect', 'convert', 'repeat', 'doctor', '...')
 _NOTEBOOK = 'notebook'
 
 
 def _normalized(output: str) -> str:
-  """Returns text without what differs from run to run: seconds, noise, digits beyond the fifth."""
+  """Returns text without what differs by run or machine: seconds, noise, digits, widths."""
   output = re.sub(r'\S*/site-packages/', '…/site-packages/', output)
   output = re.sub(r'rounding noise here [^;)]*', 'rounding noise here N', output)
+  output = re.sub(r'\brounding \d\S*', 'rounding N', output)
+  output = re.sub(r'note: with \S+enable_op_determinism\(\) .*', 'note: with determinism …', output)
+  output = re.sub(r'(?<=\S) {2,}', '  ', output)  # columns are as wide as what was replaced
   output = re.sub(r'\b\d+\.\d s\b', 'N s', output)
   output = re.sub(r'\d+\.\d{4,}', lambda number: f'{float(number[0]):.4g}', output)
   return '\n'.join(line.rstrip() for line in output.strip().splitlines())
@@ -138,7 +144,7 @@ class PageTest(parameterized.TestCase):
   def _run_command(self, command, expected):
     """Returns what a command prints; it may exit with 1 where the page shows that it fails."""
     words = shlex.split(command)
-    statuses = (0, 1) if 'FAILED' in expected else (0,)
+    statuses = (0, 1) if re.search('FAILED|REFUSED', expected) else (0,)
     if words[0] == 'make':
       dry_run = subprocess.run(
         ['make', '-n', *words[1:]], cwd=pages.REPOSITORY, capture_output=True, check=False
@@ -152,7 +158,7 @@ class PageTest(parameterized.TestCase):
       # In this process, which has TensorFlow loaded.
       example = any(word.startswith('examples') for word in words)
       folder = pages.REPOSITORY if example else pathlib.Path.cwd()
-      words = [re.sub('^reports$', os.path.join(os.getcwd(), 'reports'), word) for word in words]
+      words = [re.sub(f'^({_WRITTEN})(?=/|$)', rf'{os.getcwd()}/\1', word) for word in words]
       with contextlib.redirect_stdout(io.StringIO()) as output, _working_in(folder):
         self.assertIn(cli.main(words[3:]), statuses, output.getvalue())
       return output.getvalue().replace(os.getcwd() + os.sep, '')
@@ -181,7 +187,7 @@ class InlineCommandsTest(parameterized.TestCase):
       if words[0] == 'make' and len(words) > 1:
         self.assertRegex(makefile, rf'(?m)^{re.escape(words[1])}:')
       elif words[:3] == ['python', '-m', 'tf2verify'] and len(words) > 3:
-        self.assertIn(words[3], ('run', 'report', 'adequacy', 'doctor', '...'))
+        self.assertIn(words[3], _COMMANDS)
       elif words[:2] == ['python', 'examples']:
         self.assertTrue((pages.REPOSITORY / words[1]).is_file(), code)
 
@@ -225,7 +231,7 @@ class CompletenessTest(absltest.TestCase):
 
   def test_every_hook_is_in_writing_a_case(self):
     page = pages.text('docs/writing_a_case.md')
-    for name in vars(tf2verify.EquivalenceCase):
+    for name in (*vars(tf2verify.EquivalenceCase), *vars(optional_hooks.OptionalHooks)):
       if not name.startswith('_') and name not in (*case._FINAL, *case._TESTS):
         self.assertRegex(page, rf'\| `{name}\b')
 
@@ -250,6 +256,7 @@ class CompletenessTest(absltest.TestCase):
       verdict.StageVerdict,
       verdict.Compared,
       verdict.Figure,
+      verdict.Table,
       verdict.ErrorRecord,
       difference.Difference,
       difference.ArrayDifference,

@@ -54,6 +54,20 @@ class OrderTest(absltest.TestCase):
       'rounding',
       'vacuity',
       'loss_groups',
+      'checkpoint_loading',
+      'checkpoint_saving',
+      'optimizer_restoring',
+      'restoring',
+      'kept_tensors',
+      'loss_causes',
+      'loss_examples',
+      'loss_in_model',
+      'loss_results',
+      'losses_alone',
+      'metrics_alone',
+      'repetition',
+      'variation_causes',
+      'fresh_processes',
     }
     self.assertEqual(files - {stage.name for stage in STAGES}, shared)
 

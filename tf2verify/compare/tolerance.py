@@ -139,8 +139,14 @@ REGULARIZATION_TOLERANCES = ToleranceTable(
 )
 
 # What training steps compute. atol is a share of the greatest element of the tensor
-# here: an update is as small as the learning rate.
-TRAINING_TOLERANCES = VALUE_TOLERANCES
+# here: an update is as small as the learning rate. Settings of optimizers are float32 on
+# either side, whatever the variables are: 2**-23 of the learning rate, rounded up.
+TRAINING_TOLERANCES = ToleranceTable(
+  tuple(
+    (name, Tolerance(max(value.rtol, 1e-6), max(value.atol, 1e-6)))
+    for name, value in VALUE_TOLERANCES
+  )
+)
 
 FLOATING_DTYPES = tuple(name for name, _ in VALUE_TOLERANCES)
 

@@ -20,6 +20,7 @@ class Aspect(enum.Enum):
   ORDER = 'order'
   NON_FINITE = 'non-finite pattern'
   VALUES = 'values'
+  REPETITION = 'repetition'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -66,6 +66,21 @@ def tf1_semantics(v2_tensorshape: bool) -> Iterator[None]:
       piece.write(value)
 
 
+@contextlib.contextmanager
+def without_arithmetic_optimization() -> Iterator[None]:
+  """Keeps grappler from rewriting arithmetic in functions that run inside.
+
+  A function that was traced before is optimized anew, without being traced again.
+  """
+  saved = [(piece, piece.read()) for piece in PROCESS_GLOBALS if piece.name == 'grappler options']
+  tf.config.optimizer.set_experimental_options({'arithmetic_optimization': False})
+  try:
+    yield
+  finally:
+    for piece, value in saved:
+      piece.write(value)
+
+
 def require_eager() -> None:
   """Raises `EnvironmentProblem` where eager execution is off."""
   if not tf.executing_eagerly():

@@ -42,6 +42,7 @@ class Declaration(Protocol):
   training_steps_to_take: int
   run_update_ops: bool
   modes_to_run: tuple[str, ...]
+  evaluates_shadows: bool
   fresh_processes: int
 
   def declares(self, hook: str) -> bool: ...

@@ -18,7 +18,8 @@ _AUTOGRAPH = '__autograph_generated_file'
 
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
-_RECORDERS = ('op_recorder.py', 'source_lines.py')  # they are called in the user's midst
+# They are called in the user's midst.
+_RECORDERS = ('op_recorder.py', 'run_ops.py', 'source_lines.py')
 _FRAMEWORKS = ('tensorflow', 'tf_keras', 'keras', 'numpy', 'absl')
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 from unittest import mock
 
@@ -110,48 +110,58 @@ class BuiltGraph:
     return any(draw.variable is None for draw in self.random_draws)
 
 
-def _refuse_disabling(*_: Any, **__: Any) -> NoReturn:
-  raise BuilderError(
-    'build_tf1_graph turned eager execution off (disable_v2_behavior() or '
-    'disable_eager_execution()): the tf2 side runs in the same process and could not run any '
-    'more. tf2verify builds the graph inside a tf.Graph, where TF1 semantics hold anyway: remove '
-    'the call'
-  )
+def _refuse_disabling(hook: str) -> Callable[..., NoReturn]:
+  def refuse(*_: Any, **__: Any) -> NoReturn:
+    raise BuilderError(
+      f'{hook} turned eager execution off (disable_v2_behavior() or '
+      'disable_eager_execution()): the tf2 side runs in the same process and could not run any '
+      'more. tf2verify builds the graph inside a tf.Graph, where TF1 semantics hold anyway: remove '
+      'the call'
+    )
+
+  return refuse
 
 
-def _refuse_session(session: Any, *_: Any, **__: Any) -> NoReturn:
-  session._session = None  # its __del__ looks there
-  raise BuilderError(
-    'build_tf1_graph opened a session: tf2verify runs the graph itself, in fresh sessions with '
-    'controlled variable values. Return the output tensors and leave sessions, initializers and '
-    'savers out'
-  )
+def _refuse_session(hook: str) -> Callable[..., NoReturn]:
+  def refuse(session: Any, *_: Any, **__: Any) -> NoReturn:
+    session._session = None  # its __del__ looks there
+    raise BuilderError(
+      f'{hook} opened a session: tf2verify runs the graph itself, in fresh sessions with '
+      'controlled variable values. Return the output tensors and leave sessions, initializers and '
+      'savers out'
+    )
+
+  return refuse
 
 
-def _refuse_resetting(*_: Any, **__: Any) -> NoReturn:
-  raise BuilderError(
-    'build_tf1_graph called reset_default_graph(), as clear_session() does: tf2verify gives every '
-    'call a fresh graph, which already holds the inputs; remove the call'
-  )
+def _refuse_resetting(hook: str) -> Callable[..., NoReturn]:
+  def refuse(*_: Any, **__: Any) -> NoReturn:
+    raise BuilderError(
+      f'{hook} called reset_default_graph(), as clear_session() does: tf2verify gives every '
+      'call a fresh graph, which already holds the inputs; remove the call'
+    )
+
+  return refuse
 
 
 @contextlib.contextmanager
-def _fenced() -> Iterator[None]:
-  """Refuses what a builder must not do to the process."""
+def fenced(hook: str) -> Iterator[None]:
+  """Refuses what a hook that builds a graph must not do to the process."""
   mode = context.default_execution_mode
+  disabling, resetting = _refuse_disabling(hook), _refuse_resetting(hook)
   with (
-    mock.patch.object(ops, 'disable_eager_execution', _refuse_disabling),
-    mock.patch.object(v1, 'disable_eager_execution', _refuse_disabling),
-    mock.patch.object(v1, 'disable_v2_behavior', _refuse_disabling),
-    mock.patch.object(ops, 'reset_default_graph', _refuse_resetting),
-    mock.patch.object(v1, 'reset_default_graph', _refuse_resetting),
-    mock.patch.object(tf.keras.backend, 'clear_session', _refuse_resetting),
-    mock.patch.object(session_lib.BaseSession, '__init__', _refuse_session),
+    mock.patch.object(ops, 'disable_eager_execution', disabling),
+    mock.patch.object(v1, 'disable_eager_execution', disabling),
+    mock.patch.object(v1, 'disable_v2_behavior', disabling),
+    mock.patch.object(ops, 'reset_default_graph', resetting),
+    mock.patch.object(v1, 'reset_default_graph', resetting),
+    mock.patch.object(tf.keras.backend, 'clear_session', resetting),
+    mock.patch.object(session_lib.BaseSession, '__init__', _refuse_session(hook)),
   ):
     yield
   if context.default_execution_mode != mode:
     # By a name bound before the fence: `from tensorflow.compat.v1 import disable_eager_execution`.
-    _refuse_disabling()
+    disabling()
 
 
 @contextlib.contextmanager
@@ -232,13 +242,13 @@ def _build(
     with (
       randomness.seeded(mode) as scope,
       recorder.recording('the build'),
-      _fenced(),
+      fenced(_HOOK),
       _one_graph(),
       user_code(side.TF1, _HOOK),
     ):
       outputs = declaration.build_tf1_graph(fed, training)
     flat = _checked_outputs(outputs, graph)
-    variables = _graph_variables(graph, recorder)
+    variables = graph_variables(graph, recorder)
     tables = graph.get_collection(_KEYS.TABLE_INITIALIZERS)
     losses = graph.get_collection(_KEYS.REGULARIZATION_LOSSES)
     return BuiltGraph(
@@ -302,7 +312,8 @@ def _checked_outputs(outputs: Any, graph: tf.Graph) -> nests.FlatNest:
   return flat
 
 
-def _graph_variables(graph: tf.Graph, recorder: OpRecorder) -> tuple[GraphVariable, ...]:
+def graph_variables(graph: tf.Graph, recorder: OpRecorder) -> tuple[GraphVariable, ...]:
+  """Returns the variables that a recorder saw the graph get."""
   members = {
     key: {id(item) for item in graph.get_collection(key)} for key in graph.get_all_collection_keys()
   }
@@ -379,12 +390,14 @@ def add_gradients(
       )
     with user_code(side.TF1, 'the gradient of loss'):
       gradients = tf.gradients(loss, [by_name[record.name] for record in trainable])
-  found = []
-  for record, gradient in zip(trainable, gradients, strict=True):
-    shape = tuple(size or 0 for size in record.shape)
-    if isinstance(gradient, tf.IndexedSlices):
-      found.append(GraphGradient(record.name, gradient.values.name, gradient.indices.name, shape))
-    else:
-      name = None if gradient is None else gradient.name
-      found.append(GraphGradient(record.name, name, None, shape))
-  return tuple(found)
+  return tuple(
+    graph_gradient(record, gradient) for record, gradient in zip(trainable, gradients, strict=True)
+  )
+
+
+def graph_gradient(variable: VariableRecord, gradient: Any) -> GraphGradient:
+  """Returns a gradient of the graph by name."""
+  shape = tuple(size or 0 for size in variable.shape)
+  if isinstance(gradient, tf.IndexedSlices):
+    return GraphGradient(variable.name, gradient.values.name, gradient.indices.name, shape)
+  return GraphGradient(variable.name, None if gradient is None else gradient.name, None, shape)

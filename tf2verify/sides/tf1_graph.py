@@ -1,8 +1,7 @@
 """The tf1 side: the reference's graph, run in fresh sessions."""
 
-import math
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,15 +16,19 @@ from tf2verify.records.observation import (
   VariableRecord,
 )
 from tf2verify.records.op_graph import VARIABLE
-from tf2verify.sides import functional, nests, randomness, seed_rewriting, side, tf1_build
+from tf2verify.sides import (
+  functional,
+  randomness,
+  seed_rewriting,
+  session_values,
+  side,
+  tf1_build,
+)
 from tf2verify.sides.graph_reading import GraphReader, Target, target_name, user_source
 from tf2verify.sides.graph_run import GraphRun, open_session
-from tf2verify.sides.tf1_build import BuiltGraph, GraphGradient, GraphVariable
-from tf2verify.sides.user_code import user_code
+from tf2verify.sides.tf1_build import BuiltGraph, GraphGradient
 
 v1 = tf.compat.v1
-# Variables are fed in portions of about this size, to bound memory.
-_PORTION_BYTES = 64 * 2**20
 
 
 class SeededRun(Protocol):
@@ -132,16 +135,18 @@ class Tf1Graph(side.Side):
     def observe(mover: Mover | None = None) -> Observation:
       self._progress(f'running the TF1 graph, {run}{_moved_text(mover)}')
       with open_session(built.graph) as session:
-        _run(session, [*_initializers(built), *built.table_initializers])
-        initial = _read_variables(session, built.variables)
+        session_values.fetch(
+          session, [*session_values.initializers(built), *built.table_initializers]
+        )
+        initial = session_values.read_variables(session, built.variables)
         if mover is not None:
-          _move(session, built.variables, mover)
+          session_values.move(session, built.variables, mover)
         fetched = _fetch(session, built, side.moved_inputs(self._inputs, mover), ())
         return Observation(
           side=side.TF1,
           run=run,
           initial_values=initial,
-          state_after=_read_again(session, built.variables, initial),
+          state_after=session_values.read_again(session, built.variables, initial),
           random_draws=built.random_draws,
           **fetched,
         )
@@ -160,12 +165,12 @@ class Tf1Graph(side.Side):
     def observe_all(runs: Sequence[side.FilledRun]) -> list[Observation]:
       observations = []
       with open_session(built.graph) as session:
-        _run(session, built.table_initializers)
+        session_values.fetch(session, built.table_initializers)
         for run in runs:
           self._progress(f'running the TF1 graph, {run.description}{_moved_text(run.mover)}')
-          _assign(session, built.variables, run)
+          session_values.assign(session, built.variables, run)
           if run.mover is not None:
-            _move(session, built.variables, run.mover)
+            session_values.move(session, built.variables, run.mover)
           wanted = [g for g in gradients if run.wants_gradient_of(g.variable)]
           fetched = _fetch(session, built, side.moved_inputs(run.inputs, run.mover), wanted)
           observations.append(
@@ -220,95 +225,14 @@ class Tf1Graph(side.Side):
     }
 
     def prepare(session: Any) -> None:
-      _run(session, built.table_initializers)
-      _assign(session, built.variables, run)
+      session_values.fetch(session, built.table_initializers)
+      session_values.assign(session, built.variables, run)
 
-    return GraphRun(op_graph, built.graph, _feeds(built, run.inputs), prepare, reads)
+    return GraphRun(op_graph, built.graph, session_values.feeds(built, run.inputs), prepare, reads)
 
   def close(self) -> None:
     """Lets go of the graphs."""
     self._graphs.clear()
-
-
-def _run(
-  session: Any, fetches: Sequence[str], feeds: Mapping[str, np.ndarray] | None = None
-) -> list[Any]:
-  """Runs ops and tensors by name; an error is the user's graph's, seen with their feeds."""
-  if not fetches:
-    return []
-  with user_code(side.TF1, 'running the graph of build_tf1_graph'):
-    return session.run(list(fetches), feeds)  # type: ignore[no-any-return]
-
-
-def _initializers(built: BuiltGraph) -> list[str]:
-  return [variable.initializer for variable in built.variables]
-
-
-def _portions(variables: Sequence[GraphVariable]) -> Iterator[list[GraphVariable]]:
-  """Splits the variables into portions of about `_PORTION_BYTES`."""
-  portion: list[GraphVariable] = []
-  size = 0
-  for variable in variables:
-    shape, dtype = variable.record.shape, tf.as_dtype(variable.record.dtype)
-    portion.append(variable)
-    size += math.prod(dimension or 1 for dimension in shape) * max(dtype.size, 1)
-    if size > _PORTION_BYTES:
-      yield portion
-      portion, size = [], 0
-  if portion:
-    yield portion
-
-
-def _read_variables(session: Any, variables: Sequence[GraphVariable]) -> tuple[TensorRecord, ...]:
-  """Reads the variables' values, which share the session's memory until a variable changes."""
-  owned = [variable for variable in variables if not variable.local]
-  values = _run(session, [variable.read for variable in owned])
-  return tuple(
-    TensorRecord(variable.record.name, np.asarray(value))
-    for variable, value in zip(owned, values, strict=True)
-  )
-
-
-def _read_again(
-  session: Any, variables: Sequence[GraphVariable], before: Sequence[TensorRecord]
-) -> tuple[TensorRecord, ...]:
-  """Reads the variables that may have changed; the others keep the record before."""
-  changed = [variable for variable in variables if variable.may_change]
-  after = {record.name: record for record in _read_variables(session, changed)}
-  return tuple(after.get(record.name, record) for record in before)
-
-
-def _assign(session: Any, variables: Sequence[GraphVariable], run: side.FilledRun) -> None:
-  """Gives every variable its value: filled, or initial where the fill has none."""
-  unfilled: list[str] = []
-  for portion in _portions(variables):
-    values = [(variable, run.value_for(variable.record)) for variable in portion]
-    unfilled += [variable.initializer for variable, value in values if value is None]
-    _write(session, [(variable, value) for variable, value in values if value is not None])
-  _run(session, unfilled)
-
-
-def _move(session: Any, variables: Sequence[GraphVariable], mover: Mover) -> None:
-  """Moves the value that every floating variable has."""
-  owned = [variable for variable in variables if not variable.local]
-  for portion in _portions(owned):
-    values = map(np.asarray, _run(session, [variable.read for variable in portion]))
-    pairs = list(zip(portion, values, strict=True))
-    moved = [mover.variable(variable.record.name, value) for variable, value in pairs]
-    _write(
-      session,
-      [(pair[0], value) for pair, value in zip(pairs, moved, strict=True) if value is not pair[1]],
-    )
-
-
-def _write(session: Any, values: Sequence[tuple[GraphVariable, np.ndarray]]) -> None:
-  """Initializes variables with values of their own, in one run as far as that is possible."""
-  together = [(variable, value) for variable, value in values if not variable.shares_value]
-  feeds = {variable.value: value for variable, value in together}
-  _run(session, [variable.initializer for variable, _ in together], feeds)
-  for variable, value in values:
-    if variable.shares_value:
-      _run(session, [variable.initializer], {variable.value: value})
 
 
 def _moved_text(mover: Mover | None) -> str:
@@ -319,12 +243,12 @@ def _fetch(
   session: Any, built: BuiltGraph, inputs: Any, gradients: Sequence[GraphGradient]
 ) -> dict[str, Any]:
   """Runs the outputs, losses, update ops and gradients together, as one training step would."""
-  feeds = _feeds(built, inputs)
+  feeds = session_values.feeds(built, inputs)
   names = [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
   names += [tensor for _, tensor in built.regularization_losses]
   for gradient in gradients:
     names += [name for name in (gradient.values, gradient.indices) if name is not None]
-  fetched = _run(session, names + list(built.update_ops), feeds)
+  fetched = session_values.fetch(session, names + list(built.update_ops), feeds)
   values = dict(zip(names, fetched, strict=False))  # the update ops come last and yield None
   losses = [values[tensor] for _, tensor in built.regularization_losses]
   return {
@@ -338,14 +262,8 @@ def _fetch(
       for variables, tensor in built.regularization_losses
     ),
     'regularization_total': functional.total(losses[::-1]),
-    'gradients': tuple(_gradient_record(gradient, values) for gradient in gradients),
+    'gradients': tuple(session_values.gradient_record(gradient, values) for gradient in gradients),
   }
-
-
-def _feeds(built: BuiltGraph, inputs: Any) -> dict[str, np.ndarray]:
-  leaves: dict[str, np.ndarray] = {}
-  nests.map_leaves(leaves.__setitem__, inputs)
-  return {name: leaves[path] for path, name in built.placeholders}
 
 
 def _targets(built: BuiltGraph, gradients: Sequence[GraphGradient]) -> list[Target]:
@@ -359,12 +277,3 @@ def _targets(built: BuiltGraph, gradients: Sequence[GraphGradient]) -> list[Targ
       tensors = (gradient.values, *((gradient.indices,) if gradient.indices else ()))
       found.append(Target(f'gradient {gradient.variable}', tensors))
   return found
-
-
-def _gradient_record(gradient: GraphGradient, values: Mapping[str, Any]) -> TensorRecord:
-  if gradient.values is None:
-    return TensorRecord(gradient.variable, None)
-  value = np.asarray(values[gradient.values])
-  if gradient.indices is not None:
-    value = side.dense_gradient(value, np.asarray(values[gradient.indices]), gradient.shape)
-  return TensorRecord(gradient.variable, value)

@@ -1,11 +1,23 @@
 """The tf1 side in training: one graph with losses and train op, run in fresh sessions."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
+
 from tf2verify.compare.moving import Mover
-from tf2verify.records.training import LossObservation, TrainingRun
-from tf2verify.sides import side
+from tf2verify.errors import NotApplicable
+from tf2verify.records.observation import TensorRecord
+from tf2verify.records.training import LossObservation, Slot, TrainingRun, TrainingStep
+from tf2verify.sides import functional, nests, randomness, session_values, side, tf1_build
+from tf2verify.sides.graph_run import open_session
+from tf2verify.sides.op_recorder import OpRecorder
+from tf2verify.sides.tf1_build import GraphGradient
+from tf2verify.sides.tf1_train_graph import LossGraph, TrainGraph, add_losses, add_train_op
+
+v1 = tf.compat.v1
 
 # Repeats the steps in a fresh session: moved, or as they were for None.
 PreparedSteps = Callable[[Mover | None], TrainingRun]
@@ -21,22 +33,238 @@ class Tf1Training:
     self._inputs = inputs
     self._labels = labels
     self._progress = progress
+    self._recorder = OpRecorder()
+    self._losses: LossGraph | None = None
+    self._train: TrainGraph | None = None
+    self._savers: dict[bool, Any] = {}
 
   def observe_losses(self, run: side.FilledRun) -> LossObservation:
-    """Runs model and losses in a fresh session from given values."""
-    raise NotImplementedError
+    """Runs model and losses in a fresh session from given values.
+
+    Args:
+      run: inputs and values; its training mode is that of the case, training where there
+        is one.
+    """
+    losses = self._loss_graph()
+    built = losses.built
+    places: dict[str, Any] = {}
+    nests.map_leaves(places.__setitem__, built.output_nest)
+    fetched = {path: leaf for path, leaf in places.items() if _is_symbolic(leaf)}
+    self._progress(f'running the TF1 losses, {run.description}')
+    with open_session(built.graph) as session:
+      session_values.fetch(session, built.table_initializers)
+      session_values.assign(session, built.variables, run)
+      tensors = [*fetched.values(), losses.loss, losses.total_loss]
+      tensors += [name for _, name in built.regularization_losses]
+      values = session_values.fetch(session, tensors, self._feeds(losses, run))
+    outputs = dict(zip(fetched, values, strict=False))
+    loss, total, *regularization = values[len(fetched) :]
+    return LossObservation(
+      side.TF1,
+      run.description,
+      nests.map_leaves(lambda path, leaf: outputs.get(path, leaf), built.output_nest),
+      np.asarray(loss),
+      np.asarray(total),
+      functional.total(regularization[::-1]),
+    )
 
   def prepare_steps(self, run: side.FilledRun, count: int) -> PreparedSteps:
     """Builds what training steps need and returns the run itself, as `prepare_filled` does."""
-    raise NotImplementedError
+    losses, train = self._loss_graph(), self._train_graph()
+
+    def observe(mover: Mover | None) -> TrainingRun:
+      self._progress(f'taking {count} TF1 training steps, {run.description}')
+      with _Steps(losses, train, self._feeds(losses, run, mover)) as steps:
+        steps.start(run, mover)
+        return steps.observed(run, count)
+
+    return observe
 
   def save(self, run: side.FilledRun, count: int, prefix: str) -> str:
     """Takes training steps and saves every variable, with slots, as a name-based checkpoint.
 
+    Args:
+      run: inputs and values.
+      count: of steps; 0 saves the given values, with slots only if there is a train op.
+      prefix: to write to.
+
     Returns:
       The prefix as `Saver.save` gives it.
     """
-    raise NotImplementedError
+    losses = self._loss_graph()
+    declares = self._declaration.declares
+    trains = declares('make_tf1_optimizer') or declares('make_tf1_train_op')
+    train = self._train_graph() if count or trains else None
+    saver = self._saver(losses.built.graph, train is not None)
+    with _Steps(losses, train, self._feeds(losses, run)) as steps:
+      steps.start(run, None)
+      for _ in range(count):
+        steps.take()
+      os.makedirs(os.path.dirname(prefix) or '.', exist_ok=True)
+      with losses.built.graph.as_default():
+        saved = saver.save(steps.session, prefix, write_meta_graph=False, write_state=False)
+      return str(saved)
 
   def close(self) -> None:
     """Lets go of the graph."""
+    self._losses = None
+    self._train = None
+    self._savers.clear()
+    self._recorder = OpRecorder()
+
+  def _loss_graph(self) -> LossGraph:
+    if self._losses is None:
+      training = True in self._declaration.training_modes
+      self._progress(f'building the TF1 graph for losses, {side.training_name(training)}')
+      built = tf1_build.build_graph(self._declaration, self._inputs, training, randomness.CONSTANT)
+      self._losses = add_losses(built, self._declaration, self._labels, self._recorder)
+    return self._losses
+
+  def _train_graph(self) -> TrainGraph:
+    if self._train is None:
+      declares = self._declaration.declares
+      if not declares('make_tf1_optimizer') and not declares('make_tf1_train_op'):
+        raise NotApplicable('the case declares neither make_tf1_optimizer nor make_tf1_train_op')
+      losses = self._loss_graph()
+      self._progress('adding the train op to the TF1 graph')
+      self._train = add_train_op(losses, self._declaration, self._recorder)
+    return self._train
+
+  def _saver(self, graph: tf.Graph, trained: bool) -> Any:
+    if trained not in self._savers:
+      with graph.as_default():
+        self._savers[trained] = v1.train.Saver(max_to_keep=None)
+    return self._savers[trained]
+
+  def _feeds(
+    self, losses: LossGraph, run: side.FilledRun, mover: Mover | None = None
+  ) -> dict[str, np.ndarray]:
+    feeds = session_values.feeds(losses.built, side.moved_inputs(run.inputs, mover))
+    if self._labels is not None:
+      leaves: dict[str, np.ndarray] = {}
+      nests.map_leaves(leaves.__setitem__, self._labels)
+      feeds.update({name: leaves[path] for path, name in losses.label_placeholders})
+    return feeds
+
+
+class _Steps:
+  """Training steps in a session; in a fresh one for each where steps draw random numbers.
+
+  The port draws the same numbers at every step, since its seeds start again.
+  """
+
+  def __init__(
+    self, losses: LossGraph, train: TrainGraph | None, feeds: dict[str, np.ndarray]
+  ) -> None:
+    self._losses = losses
+    self._built = losses.built
+    self._train = train
+    self._feeds = feeds
+    self._added = train.added if train is not None else ()
+    self.session: Any = None
+
+  def __enter__(self) -> '_Steps':
+    self._open()
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    self.session.close()
+
+  def _open(self) -> None:
+    self.session = open_session(self._built.graph)
+    session_values.fetch(self.session, self._built.table_initializers)
+
+  def start(self, run: side.FilledRun, mover: Mover | None) -> None:
+    """Gives every variable its value before the first step."""
+    session_values.assign(self.session, self._built.variables, run)
+    if mover is not None:
+      session_values.move(self.session, self._built.variables, mover)
+    # A shadow starts as its variable's value, so they come second.
+    session_values.fetch(self.session, [variable.initializer for variable in self._added])
+
+  def take(self) -> dict[str, Any]:
+    """Takes a step; returns what it used, by tensor name."""
+    assert self._train is not None
+    train = self._train
+    names = [self._losses.total_loss]
+    if isinstance(train.learning_rate, str):
+      names.append(train.learning_rate)
+    for gradient in (*train.gradients, *train.applied_gradients):
+      names += [name for name in (gradient.values, gradient.indices) if name is not None]
+    names = list(dict.fromkeys(names))
+    if train.draws:
+      self._carry_over()
+    fetched = session_values.fetch(self.session, [*names, train.train_op], self._feeds)
+    return dict(zip(names, fetched, strict=False))
+
+  def _carry_over(self) -> None:
+    """Goes on in a fresh session, whose random ops start again."""
+    variables = (*self._built.variables, *self._added)
+    values = session_values.read_all(self.session, variables)
+    self.session.close()
+    self._open()
+    session_values.write(self.session, list(zip(variables, values, strict=True)))
+
+  def observed(self, run: side.FilledRun, count: int) -> TrainingRun:
+    """Takes steps and reads everything after each."""
+    assert self._train is not None
+    train, built = self._train, self._built
+    regularization = session_values.fetch(
+      self.session, [name for _, name in built.regularization_losses], self._feeds
+    )
+    before, slots_before = self._model_values(), self._slots()
+    return TrainingRun(
+      side.TF1,
+      run.description,
+      train.optimizers,
+      before,
+      slots_before,
+      tuple(self._step(number) for number in range(1, count + 1)),
+      train.updates_left_out,
+      functional.total(regularization[::-1]),
+      train.random_draws,
+    )
+
+  def _step(self, number: int) -> TrainingStep:
+    assert self._train is not None
+    train = self._train
+    used = self.take()
+    rate = train.learning_rate
+    counter = None
+    if train.global_step is not None:
+      (counter,) = session_values.fetch(self.session, [train.global_step.read])
+    gradients = {
+      gradient: session_values.gradient_record(gradient, used) for gradient in _all(train)
+    }
+    return TrainingStep(
+      number=number,
+      loss=np.asarray(used[self._losses.total_loss]),
+      learning_rate=float(used[rate]) if isinstance(rate, str) else rate,
+      global_step=None if counter is None else int(counter),
+      gradients=tuple(gradients[gradient] for gradient in train.gradients),
+      applied_gradients=tuple(gradients[gradient] for gradient in train.applied_gradients),
+      variables=self._model_values(),
+      slots=self._slots(),
+    )
+
+  def _model_values(self) -> tuple[TensorRecord, ...]:
+    return session_values.read_variables(self.session, self._built.variables)
+
+  def _slots(self) -> tuple[Slot, ...]:
+    assert self._train is not None
+    states = [slot.state for slot in self._train.slots]
+    values = session_values.read_variables(self.session, states)
+    return tuple(
+      Slot(slot.role, slot.variable, record.name, record.value)
+      for slot, record in zip(self._train.slots, values, strict=True)
+      if record.value is not None
+    )
+
+
+def _all(train: TrainGraph) -> set[GraphGradient]:
+  return {*train.gradients, *train.applied_gradients}
+
+
+def _is_symbolic(leaf: Any) -> bool:
+  kinds = (tf.Tensor, tf.Variable, tf.SparseTensor, tf.RaggedTensor, tf.IndexedSlices)
+  return isinstance(leaf, kinds)

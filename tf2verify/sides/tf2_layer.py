@@ -37,6 +37,11 @@ class Tf2Layer(side.Side):
     # To see that each layer is another one: whoever returns one twice keeps it alive.
     self._made: list[weakref.ref[Any]] = []
 
+  @property
+  def progress(self) -> side.Progress:
+    """Whom to tell what is being run."""
+    return self._progress
+
   def creation_report(self) -> side.CreationReport:
     """Calls one layer twice in every training mode and returns what the calls created."""
     try:
@@ -51,8 +56,8 @@ class Tf2Layer(side.Side):
     if self._inspected is not None:
       return self._inspected
     with randomness.seeded(randomness.CONSTANT):
-      unused = self._fresh_port()  # kept until the next is there, to see that it is another
-      port = self._fresh_port()
+      unused = self.fresh_port()  # kept until the next is there, to see that it is another
+      port = self.fresh_port()
       del unused
       calls: list[str] = []
       first_call = 0
@@ -61,7 +66,7 @@ class Tf2Layer(side.Side):
         calls.append(f'call {len(calls) + 1} ({side.training_name(training)})')
         self._progress(f'calling the TF2 layer, {calls[-1]}')
         try:
-          self._call(port, self._inputs, training, calls[-1])
+          self.call(port, self._inputs, training, calls[-1])
         except UserCodeError:
           refused = port.recorder.refused_by_function()
           if refused:
@@ -107,9 +112,9 @@ class Tf2Layer(side.Side):
         port = self._inspect()
         port.reset()
       else:
-        port = self._fresh_port()
-      outputs = self._call(port, self._inputs, training, run)
-      losses, total = self._regularization_losses(port)
+        port = self.fresh_port()
+      outputs = self.call(port, self._inputs, training, run)
+      losses, total = self.regularization_losses(port)
     return Observation(
       side=side.TF2,
       run=run,
@@ -128,16 +133,16 @@ class Tf2Layer(side.Side):
   def _observe_filled(self, run: side.FilledRun) -> Observation:
     port = self._inspect()
     self._progress(f'running the TF2 layer, {run.description}')
-    self._assign(port, run)
+    self.assign(port, run)
     gradients: tuple[TensorRecord, ...] = ()
     losses: tuple[RegularizationLoss, ...] = ()
     total: np.ndarray | None = None
     with randomness.seeded(randomness.CONSTANT):
       if run.gradients:
-        outputs, gradients = self._gradients(port, run)
+        outputs, gradients = self.gradients(port, run)
       else:
-        outputs = self._call(port, run.inputs, run.training, run.description)
-        losses, total = self._regularization_losses(port)
+        outputs = self.call(port, run.inputs, run.training, run.description)
+        losses, total = self.regularization_losses(port)
     return Observation(
       side=side.TF2,
       run=run.description,
@@ -166,13 +171,21 @@ class Tf2Layer(side.Side):
     if self._inspected is not None:
       return port_tracing.traced_port(self._declaration, self._inspected, run)
     try:  # a layer that makes its variables while it is traced: the first call takes longer
-      return port_tracing.traced_port(self._declaration, self._fresh_port(), run)
+      return port_tracing.traced_port(self._declaration, self.fresh_port(), run)
     except NotTraceable:
-      port = self._fresh_port()
+      port = self.fresh_port()
     with randomness.seeded(randomness.CONSTANT):
       modes = self._declaration.training_modes
-      self._call(port, self._inputs, modes[-1], 'the call before tracing')
+      self.call(port, self._inputs, modes[-1], 'the call before tracing')
     return port_tracing.traced_port(self._declaration, port, run)
+
+  def filled_port(self, run: side.FilledRun) -> Port:
+    """Returns a fresh layer, called once so that its variables are there, with given values."""
+    with randomness.seeded(randomness.CONSTANT):
+      port = self.fresh_port()
+      self.call(port, self._inputs, run.training, 'the call that makes the variables')
+    self.assign(port, run)
+    return port
 
   def release(self) -> None:
     """Lets go of the inspected layer; another is made if it is asked for."""
@@ -183,7 +196,8 @@ class Tf2Layer(side.Side):
     self._inspected = None
     self._made.clear()
 
-  def _fresh_port(self) -> Port:
+  def fresh_port(self) -> Port:
+    """Returns a layer fresh from `make_tf2_layer`, which has not been called."""
     process_state.reset_names()
     port = Port(None)
     with user_code(side.TF2, 'make_tf2_layer'), port.recorder.recording(MAKING):
@@ -212,7 +226,8 @@ class Tf2Layer(side.Side):
     port.layer = layer
     return port
 
-  def _call(self, port: Port, inputs: Any, training: bool, call: str) -> Any:
+  def call(self, port: Port, inputs: Any, training: bool, call: str) -> Any:
+    """Calls a layer through the case's hook; what it does is recorded under the name `call`."""
     fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), inputs)
     with user_code(side.TF2, 'call_tf2_layer'), port.recorder.recording(call):
       outputs = self._declaration.call_tf2_layer(port.layer, fed, training)
@@ -223,9 +238,10 @@ class Tf2Layer(side.Side):
       )
     return outputs
 
-  def _gradients(self, port: Port, run: side.FilledRun) -> tuple[Any, tuple[TensorRecord, ...]]:
+  def gradients(self, port: Port, run: side.FilledRun) -> tuple[Any, tuple[TensorRecord, ...]]:
+    """Calls a layer under a tape; returns its outputs and the gradients of the loss."""
     with tf.GradientTape() as tape:
-      outputs = self._call(port, run.inputs, run.training, run.description)
+      outputs = self.call(port, run.inputs, run.training, run.description)
       with user_code(side.TF2, 'loss'):
         loss = self._declaration.loss(outputs)
     if loss is None:
@@ -242,7 +258,8 @@ class Tf2Layer(side.Side):
       for variable, gradient in zip(trainable, gradients, strict=True)
     )
 
-  def _assign(self, port: Port, run: side.FilledRun) -> None:
+  def assign(self, port: Port, run: side.FilledRun) -> None:
+    """Gives every variable its value: filled, or initial where the fill has none."""
     initial = {record.name: record.value for record in port.initial_values()}
     filled = []
     variables = port.variables()
@@ -254,9 +271,11 @@ class Tf2Layer(side.Side):
     if run.gradients:  # they need the memory
       port.forget_initial_values(filled)
 
-  def _regularization_losses(
+  def regularization_losses(
     self, port: Port
   ) -> tuple[tuple[RegularizationLoss, ...], np.ndarray | None]:
+    """Returns the losses that a layer holds after a call, and their sum."""
+
     def losses() -> list[Any]:
       return list(self._declaration.tf2_regularization_losses(port.layer))
 

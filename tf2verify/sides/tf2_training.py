@@ -1,10 +1,42 @@
 """The tf2 side in training: a fresh layer and a fresh optimizer for every run."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tf2verify.records.training import LossObservation, TrainingRun
-from tf2verify.sides import side
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.errors import NotApplicable
+from tf2verify.records.observation import TensorRecord
+from tf2verify.records.training import (
+  LossObservation,
+  OptimizerRecord,
+  Slot,
+  TrainingRun,
+  TrainingStep,
+)
+from tf2verify.sides import nests, randomness, side
+from tf2verify.sides.op_recorder import static_shape, variable_name
+from tf2verify.sides.optimizer_state import (
+  SlotVariable,
+  is_keras,
+  record_of,
+  slot_by_name,
+  slots_of,
+)
+from tf2verify.sides.port import Port, array_of
 from tf2verify.sides.tf2_layer import Tf2Layer
+from tf2verify.sides.tf2_step import (
+  Step,
+  checked_optimizer,
+  framework_step,
+  losses_of,
+  own_step,
+)
+from tf2verify.sides.update_recorder import UpdateRecorder
+from tf2verify.sides.user_code import user_code
+
+v1 = tf.compat.v1
 
 
 class Tf2Training:
@@ -17,11 +49,204 @@ class Tf2Training:
     self._layer = layer
     self._labels = labels
     self._progress = progress
+    # To see that each optimizer is another one.
+    self._optimizers: list[Any] = []
 
   def observe_losses(self, run: side.FilledRun) -> LossObservation:
     """Runs a fresh layer and the losses from given values, eagerly."""
-    raise NotImplementedError
+    self._progress(f'running the TF2 losses, {run.description}')
+    port = self._layer.filled_port(run)
+    with randomness.seeded(randomness.CONSTANT):
+      outputs = self._layer.call(port, run.inputs, run.training, run.description)
+      loss, total = losses_of(self._declaration, port, outputs, self._label_tensors())
+      _, regularization = self._layer.regularization_losses(port)
+    return LossObservation(
+      side.TF2,
+      run.description,
+      nests.map_leaves(lambda _, leaf: _array_leaf(leaf), outputs),
+      array_of(loss),
+      array_of(total),
+      regularization,
+    )
 
   def observe_steps(self, run: side.FilledRun, count: int) -> TrainingRun:
     """Takes training steps with a fresh layer and a fresh optimizer, from given values."""
-    raise NotImplementedError
+    declares = self._declaration.declares
+    if not declares('make_tf2_optimizer') and not declares('tf2_train_step'):
+      raise NotApplicable('the case declares neither make_tf2_optimizer nor tf2_train_step')
+    self._progress(f'taking {count} TF2 training steps, {run.description}')
+    port = self._layer.filled_port(run)
+    # An optimizer's schedule may count on the global step, which is a graph's.
+    v1.get_default_graph().clear_collection(v1.GraphKeys.GLOBAL_STEP)
+    optimizer = self._optimizer()
+    step = self._step(port, run, optimizer)
+    steps = _Steps(port, optimizer)
+    before = port.values()
+    with randomness.seeded(randomness.CONSTANT):
+      _, regularization = self._layer.regularization_losses(port)
+    taken = tuple(steps.take(step, number) for number in range(1, count + 1))
+    slots_before = steps.slots_before
+    return TrainingRun(
+      side.TF2,
+      run.description,
+      steps.records(),
+      before,
+      slots_before,
+      taken,
+      regularization_total=regularization,
+      random_draws=port.recorder.random_draws(),
+    )
+
+  def _optimizer(self) -> Any:
+    if not self._declaration.declares('make_tf2_optimizer'):
+      return None
+    with user_code(side.TF2, 'make_tf2_optimizer'), randomness.seeded(randomness.CONSTANT):
+      optimizer = self._declaration.make_tf2_optimizer()
+    checked_optimizer(optimizer, self._optimizers)
+    self._optimizers.append(optimizer)
+    if not is_keras(optimizer):
+      v1.train.get_or_create_global_step()
+    return optimizer
+
+  def _step(self, port: Port, run: side.FilledRun, optimizer: Any) -> Step:
+    labels = self._label_tensors()
+    if self._declaration.declares('tf2_train_step'):
+      return own_step(self._declaration, port, run.inputs, labels, optimizer)
+    return framework_step(self._declaration, port, run, labels, optimizer)
+
+  def _label_tensors(self) -> Any:
+    if self._labels is None:
+      return None
+    return nests.map_leaves(lambda _, leaf: tf.constant(leaf), self._labels)
+
+
+class _Steps:
+  """Training steps of one layer.
+
+  Attributes:
+    slots_before: the slots before the first step, which a Keras optimizer makes in it.
+  """
+
+  def __init__(self, port: Port, optimizer: Any) -> None:
+    self.slots_before: tuple[Slot, ...] = ()
+    self._port = port
+    self._optimizer = optimizer
+    self._known = {id(variable) for variable in port.variables()}
+    self._created_before = len(port.recorder.creations)
+    self._updating: list[Any] = []
+
+  def take(self, step: Step, number: int) -> TrainingStep:
+    """Takes a step and reads everything after it."""
+    updates = UpdateRecorder()
+    with (
+      randomness.seeded(randomness.CONSTANT),
+      self._port.recorder.recording(f'training step {number}'),
+      updates.recording(),
+    ):
+      loss = step()
+    for optimizer in updates.optimizers:
+      if not any(optimizer is known for known in self._updating):
+        self._updating.append(optimizer)
+    if number == 1:
+      self.slots_before = self._slots_at_creation()
+    first = updates.updates[0] if updates.updates else None
+    return TrainingStep(
+      number=number,
+      loss=loss,
+      learning_rate=None if first is None else first.learning_rate,
+      global_step=self._global_step(),
+      gradients=self._gradients(updates.differentiated),
+      applied_gradients=self._gradients(updates.applied),
+      variables=self._port.values(),
+      slots=self._slots(),
+    )
+
+  def records(self) -> tuple[OptimizerRecord, ...]:
+    """Returns the optimizers that have updated something."""
+    return tuple(record_of(optimizer) for optimizer in self._updating)
+
+  def _global_step(self) -> int | None:
+    optimizers = self._updating or [self._optimizer]
+    counter = v1.train.get_global_step()
+    if is_keras(optimizers[0]):
+      counter = optimizers[0].iterations
+    return None if counter is None else int(counter)
+
+  def _gradients(self, found: dict[str, Any]) -> tuple[TensorRecord, ...]:
+    records = []
+    for variable in self._port.variables():
+      name = variable_name(variable)
+      if name in found and _is_known(found[name]):
+        records.append(_gradient_record(variable, found[name]))
+    return tuple(records)
+
+  def _slots(self) -> tuple[Slot, ...]:
+    return tuple(_slot(slot, slot.source) for slot in self._slot_variables())
+
+  def _slots_at_creation(self) -> tuple[Slot, ...]:
+    values = {id(c.variable): c.initial_value for c in self._port.recorder.creations}
+    found = tuple(
+      _slot(slot, values[id(slot.source)])
+      for slot in self._slot_variables()
+      if values.get(id(slot.source)) is not None
+    )
+    for creation in self._port.recorder.creations[self._created_before :]:
+      creation.initial_value = None  # it would be held as long as the layer
+    return found
+
+  def _slot_variables(self) -> tuple[SlotVariable, ...]:
+    """Returns the state of the optimizers, and what else the steps have created."""
+    variables = self._port.variables()
+    found: list[SlotVariable] = []
+    seen = set(self._known)
+    for optimizer in self._updating or ([self._optimizer] if self._optimizer is not None else []):
+      for slot in slots_of(optimizer, variables):
+        seen.add(id(slot.source))
+        found.append(slot)
+      seen |= {id(variable) for variable in _own_variables(optimizer)}
+    names = [variable_name(variable) for variable in variables]
+    counter = v1.train.get_global_step()
+    for creation in self._port.recorder.creations[self._created_before :]:
+      variable = creation.variable
+      if variable is None or variable is counter or id(variable) in seen or creation.layer:
+        continue
+      seen.add(id(variable))
+      role, owner = slot_by_name(variable_name(variable), names)
+      found.append(SlotVariable(role, owner, variable_name(variable), variable))
+    return tuple(found)
+
+
+def _own_variables(optimizer: Any) -> Iterable[Any]:
+  variables = optimizer.variables
+  owned: Sequence[Any] = variables() if callable(variables) else variables
+  return owned
+
+
+def _slot(slot: SlotVariable, value: Any) -> Slot:
+  return Slot(slot.role, slot.variable, slot.name, array_of(value))
+
+
+def _is_known(gradient: Any) -> bool:
+  parts = gradient if not isinstance(gradient, tf.IndexedSlices) else gradient.values
+  return parts is None or hasattr(parts, 'numpy')
+
+
+def _gradient_record(variable: Any, gradient: Any) -> TensorRecord:
+  name = variable_name(variable)
+  if isinstance(gradient, tf.IndexedSlices):
+    shape = tuple(size or 0 for size in static_shape(variable.shape))
+    dense = side.dense_gradient(array_of(gradient.values), array_of(gradient.indices), shape)
+    return TensorRecord(name, dense)
+  return TensorRecord(name, None if gradient is None else array_of(gradient))
+
+
+def _array_leaf(leaf: Any) -> Any:
+  if isinstance(leaf, tf.SparseTensor):
+    parts = (leaf.indices, leaf.values, leaf.dense_shape)
+    return v1.SparseTensorValue(*(np.asarray(part) for part in parts))
+  if isinstance(leaf, tf.RaggedTensor):
+    value = _array_leaf(leaf.values)
+    return v1.ragged.RaggedTensorValue(value, np.asarray(leaf.row_splits))
+  if isinstance(leaf, (tf.Tensor, tf.Variable)):
+    return array_of(leaf)
+  return leaf

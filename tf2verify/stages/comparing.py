@@ -14,6 +14,7 @@ from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.training import TrainingRun
 from tf2verify.records.verdict import Compared, Figure
 from tf2verify.sides import randomness
 from tf2verify.sides.fill import RecordedFill
@@ -115,7 +116,7 @@ class Comparison:
     return ''
 
   @contextlib.contextmanager
-  def unless_drawn_in_a_loop(self, tf1: Observation) -> Iterator['Comparison']:
+  def unless_drawn_in_a_loop(self, tf1: Observation | TrainingRun) -> Iterator['Comparison']:
     """Yields where to compare what depends on the random ops of a run.
 
     A random op in the body of a loop has one seed for all steps in a graph, and the
@@ -173,7 +174,7 @@ class Comparison:
         allowed = tolerance.for_dtype(tf1.dtype)
         self._suspects.append(rounding.Suspect(result.difference, tf1, tf2, allowed))
 
-  def sort_out_rounding(self, tf1: Observation, rerun: rounding.Rerun) -> None:
+  def sort_out_rounding(self, tf1: Observation | TrainingRun, rerun: rounding.Rerun) -> None:
     """Takes what rounding explains out of the differences since this was last called.
 
     Costs nothing where no values differ.

@@ -1,11 +1,20 @@
-"""execution_modes: not built yet."""
+"""Rung 10: the port computes the same in every execution mode."""
 
-from tf2verify.errors import NotApplicable
+from collections.abc import Iterable
+from typing import Any
+
+from tf2verify.errors import CaseDefinitionError, NotApplicable
+from tf2verify.records.execution_mode import MODES
+from tf2verify.sides import inputs as case_inputs
+from tf2verify.sides.execution_modes import PortModes
+from tf2verify.sides.side import FilledRun
+from tf2verify.stages.mode_matrix import ModeMatrix
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+from tf2verify.stages.zero_randomness import CaseFill
 
 
 class ExecutionModes(Stage):
-  """Not built yet."""
+  """Runs the port eagerly and in other modes, from the same values."""
 
   name = 'execution_modes'
   needs = ('zero_randomness',)
@@ -13,5 +22,45 @@ class ExecutionModes(Stage):
   diagnosed = False
 
   def check(self, case: CaseUnderTest) -> Findings:
-    """Not built yet."""
-    raise NotApplicable('not built yet')
+    """Compares every mode with eager mode, and asks tf1 only where they differ."""
+    modes = checked_modes(case.declaration.modes_to_run)
+    port = PortModes(case.declaration, case.tf2, case.labels, _runs(case), case.tf2.progress)
+    matrix = ModeMatrix(case, port, port.eager())
+    limited = not case.declaration.declares('modes_to_run')
+    for mode in modes:
+      matrix.add(port.observe(mode, limited))
+    return matrix.findings()
+
+
+def checked_modes(modes: Any) -> tuple[str, ...]:
+  """Returns the modes that a case asks for, in the order of `MODES`.
+
+  Raises:
+    CaseDefinitionError: one of them does not exist.
+    NotApplicable: there is none.
+  """
+  names = ', '.join(map(repr, MODES))
+  if isinstance(modes, str) or not isinstance(modes, Iterable):
+    raise CaseDefinitionError(f'modes_to_run is {modes!r}; it is a tuple of some of {names}')
+  wanted = tuple(modes)
+  unknown = [mode for mode in wanted if mode not in MODES]
+  if unknown:
+    raise CaseDefinitionError(
+      f'modes_to_run names {unknown[0]!r}, which is no execution mode; there are {names}; eager '
+      'mode is always run'
+    )
+  if not wanted:
+    raise NotApplicable('modes_to_run is empty')
+  return tuple(mode for mode in MODES if mode in wanted)
+
+
+def _runs(case: CaseUnderTest) -> list[FilledRun]:
+  """Returns a run per training mode, with gradients in the one in which the port is trained."""
+  trained = True in case.declaration.training_modes
+  inputs, _ = case_inputs.varied_inputs(case.inputs)
+  fill = CaseFill(case.declaration)
+  names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
+  return [
+    FilledRun(inputs, training, fill, names, gradients=training is trained)
+    for training in case.declaration.training_modes
+  ]

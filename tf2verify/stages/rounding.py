@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -15,12 +16,33 @@ from tf2verify.records.observation import Observation, RegularizationLoss
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1_graph import FilledRuns
 
+
+class MovedValues(Protocol):
+  """What a run gave that is no observation."""
+
+  def of(self, suspect: 'Suspect') -> np.ndarray | None:
+    """Returns the tensor that the suspect's is to be compared with; None if there is none."""
+
+
 # Runs the reference again, in a fresh session: moved, or as it was for None. The names
 # are those of the variables whose gradients are wanted.
-Rerun = Callable[[Mover | None, frozenset[str]], Observation]
+Rerun = Callable[[Mover | None, frozenset[str]], Observation | MovedValues]
 
 # An initial value is drawn, not computed: nothing rounds on the way.
-_MEASURABLE = ('output', 'regularization loss', 'gradient', 'state after the call')
+_MEASURABLE = (
+  'output',
+  'regularization loss',
+  'gradient',
+  'state after the call',
+  'loss',
+  'loss gradient',
+  'model loss',
+  'applied gradient',
+  'slot',
+  'update',
+  'state',
+  'shadow',
+)
 _GRADIENT = 'gradient'
 # A draw without a seed repeats itself within a tenth of its noise one time in six.
 _REPEATED_RUNS = 6
@@ -148,6 +170,9 @@ class _Values:
   def __init__(self, observation: Observation) -> None:
     records = {
       'output': observation.outputs,
+      'loss': observation.outputs,
+      'loss gradient': observation.gradients,
+      'model loss': observation.outputs,
       _GRADIENT: observation.gradients,
       'state after the call': observation.state_after,
     }
@@ -204,9 +229,10 @@ def _check_repeatable(left: Sequence[tuple[Suspect, Spread]], rerun: Rerun) -> i
 
 def _run_again(
   left: Sequence[tuple[Suspect, Spread]], rerun: Rerun, mover: Mover | None
-) -> _Values:
+) -> MovedValues:
   wanted = {s.tf1_subject for s, _ in left if s.difference.quantity == _GRADIENT}
-  return _Values(rerun(mover, frozenset(wanted)))
+  found = rerun(mover, frozenset(wanted))
+  return _Values(found) if isinstance(found, Observation) else found
 
 
 def _with_noise(difference: Difference, verdict: NoiseVerdict) -> Difference:

@@ -1,0 +1,187 @@
+import contextlib
+import io
+import os
+import pathlib
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from tests import console
+from tf2verify import cli
+from tf2verify.sides import tf1_checkpoint
+
+_CASES = """
+import tf2verify
+import tensorflow as tf
+
+v1 = tf.compat.v1
+
+
+def dense(inputs):
+  return inputs @ v1.get_variable('kernel', [3, 2]) + v1.get_variable('bias', [2])
+
+
+class Port(tf.keras.layers.Layer):
+  @v1.keras.utils.track_tf1_style_variables
+  def call(self, inputs):
+    return dense(inputs)
+
+
+class RightCase(tf2verify.EquivalenceCase):
+  def build_tf1_graph(self, inputs, training):
+    return dense(inputs)
+
+  def make_tf2_layer(self):
+    return Port()
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 3))
+
+
+class ForgetfulCase(RightCase):
+  def load_tf1_checkpoint(self, layer, path):
+    layer.variables[0].assign(tf.train.load_checkpoint(path).get_tensor('bias'))
+
+
+class LossyCase(RightCase):
+  def load_tf2_checkpoint(self, layer, path):
+    pass
+
+
+class StrayCase(RightCase):
+  def save_tf2_checkpoint(self, layer, path):
+    return tf.train.Checkpoint(model=layer).write(path + '_elsewhere/model')
+
+
+class NumberedCase(RightCase):
+  def save_tf2_checkpoint(self, layer, path):
+    return tf.train.Checkpoint(model=layer).save(path)
+
+  def load_tf2_checkpoint(self, layer, path):
+    tf.train.Checkpoint(model=layer).restore(path).assert_consumed()
+
+
+class WrongCase(RightCase):
+  def call_tf2_layer(self, layer, inputs, training):
+    return 2.0 * layer(inputs)
+"""
+KERNEL = np.arange(6, dtype=np.float32).reshape(3, 2)
+BIAS = np.array([0.5, -1.0], np.float32)
+
+
+class CommandTestCase(parameterized.TestCase):
+  def setUp(self):
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self.folder = pathlib.Path(folder.name).resolve()
+    console.write_files(self.folder, dense_case=_CASES)
+    self.file = str(self.folder / 'dense_case.py')
+    (self.folder / 'tf1').mkdir()
+    (self.folder / 'tf2').mkdir()
+    self.out = str(self.folder / 'tf2' / 'dense')
+
+  def write(self, **values):
+    return tf1_checkpoint.write(str(self.folder / 'tf1' / 'model'), values)
+
+  def run_command(self, *arguments):
+    said, complained = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+      status = cli.main([str(argument) for argument in arguments])
+    return status, said.getvalue(), complained.getvalue()
+
+  def written(self):
+    return sorted(os.listdir(self.folder / 'tf2'))
+
+
+class ConvertTest(CommandTestCase):
+  def _convert(self, case, source, out=None):
+    target = f'{self.file}::{case}' if case else self.file
+    return self.run_command('convert', target, '--tf1_checkpoint', source, '--out', out or self.out)
+
+  def test_written(self):
+    source = self.write(kernel=KERNEL, bias=BIAS, kernel__unused=KERNEL) and self.write(
+      **{'kernel': KERNEL, 'bias': BIAS, 'kernel/Adam': KERNEL, 'global_step': np.array(5)}
+    )
+    status, said, complained = self._convert('RightCase', source)
+    self.assertEqual((status, complained), (0, ''), said)
+    self.assertEqual(
+      said,
+      f'RightCase: {source}\n'
+      '  keys of the TF1 checkpoint:\n'
+      '    kind            keys  read\n'
+      '    model variable  2     2\n'
+      '    optimizer slot  1     0\n'
+      '    global step     1     0\n'
+      '  verified: 6 tensors, 32 elements\n'
+      f'written: {self.out}\n',
+    )
+    self.assertEqual(self.written(), ['dense.data-00000-of-00001', 'dense.index'])
+    reader = tf.train.load_checkpoint(self.out)
+    [key] = [key for key in reader.get_variable_to_shape_map() if '/kernel/' in key]
+    np.testing.assert_array_equal(reader.get_tensor(key), KERNEL)
+
+  def test_saver_of_the_case(self):
+    status, said, _ = self._convert('NumberedCase', self.write(kernel=KERNEL, bias=BIAS))
+    self.assertEqual(status, 0, said)
+    self.assertIn(f'written: {self.out}-1\n', said)
+    self.assertEqual(self.written(), ['dense-1.data-00000-of-00001', 'dense-1.index'])
+
+  @parameterized.parameters(
+    ('ForgetfulCase', 'restored value kernel: presence differs'),
+    ('LossyCase', 'load_tf2_checkpoint calls no tf.train.Checkpoint'),
+    ('WrongCase', "stage 'zero_randomness' FAILED"),
+  )
+  def test_refused_for_the_case(self, case, words):
+    status, said, complained = self._convert(case, self.write(kernel=KERNEL, bias=BIAS))
+    self.assertEqual((status, complained), (1, ''))
+    self.assertIn('REFUSED, nothing was written:', said)
+    self.assertIn(words, said)
+    self.assertEqual(self.written(), [])
+
+  @parameterized.parameters(
+    ({'kernel': KERNEL, 'bais': BIAS}, 'no key bias; closest: bais'),
+    ({'kernel': KERNEL.T, 'bias': BIAS}, 'stored transposed'),
+    ({'kernel': KERNEL, 'bias': BIAS, 'aux': BIAS}, 'the checkpoint holds more than the model'),
+  )
+  def test_refused_for_the_checkpoint(self, values, words):
+    status, said, _ = self._convert('RightCase', self.write(**values))
+    self.assertEqual(status, 1)
+    self.assertIn(words, said)
+    self.assertEqual(self.written(), [])
+
+  @parameterized.parameters('dense', 'dense.index', 'dense-7.data-00000-of-00002')
+  def test_never_overwrites(self, name):
+    (self.folder / 'tf2' / name).write_text('kept')
+    source = self.write(kernel=KERNEL, bias=BIAS)
+    status, said, complained = self._convert('RightCase', source)
+    self.assertEqual((status, said), (2, ''))
+    self.assertIn(f'{name} exists, and nothing is overwritten', complained)
+    self.assertEqual(self.written(), [name])
+
+  def test_bad_input(self):
+    source = self.write(kernel=KERNEL, bias=BIAS)
+    for case, path, out, words in (
+      ('RightCase', f'{source}.index', None, '--tf1_checkpoint: '),
+      ('RightCase', source, self.folder / 'no' / 'dense', 'there is no folder'),
+      ('RightCase', source, self.folder, 'is a folder; give the prefix'),
+      ('', source, None, 'has 6 cases (RightCase, '),
+      ('StrayCase', source, None, 'it has to write where it is told'),
+      ('AbsentCase', source, None, 'has no case AbsentCase'),
+    ):
+      with self.subTest(words):
+        status, said, complained = self._convert(case, path, out)
+        self.assertEqual((status, said), (2, ''))
+        self.assertIn(words, complained)
+        self.assertEqual(self.written(), [])
+
+  def test_another_model(self):
+    status, _, complained = self._convert('RightCase', self.write(weights=KERNEL))
+    self.assertEqual(status, 2)
+    self.assertIn('is of another model', complained)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,94 @@
+import numpy as np
+from absl.testing import absltest
+
+from tests.stages.training_causes import simulated
+from tf2verify.compare.update_rules import Form
+from tf2verify.stages.training_causes.evidence import Evidence
+from tf2verify.stages.training_causes.parts import lazy_rows, pruned
+
+_SGD = Form('sgd', (('learning_rate', 0.1),))
+_MOMENTUM = Form('momentum', (('learning_rate', 0.1), ('momentum', 0.9)))
+
+
+def frozen(name):
+  return lambda gradients: {n: g * (n != name) for n, g in gradients.items()}
+
+
+def first_rows(count_of_call):
+  """Returns a clip that leaves the second row without gradient from the second step on."""
+  calls = []
+
+  def clip(gradients):
+    calls.append(None)
+    masked = dict(gradients)
+    if len(calls) > count_of_call:
+      masked['kernel'] = gradients['kernel'] * np.array([[1], [0], [1]])
+    return masked
+
+  return clip
+
+
+def evidence(tf1, tf2, number=1):
+  return Evidence(tf1, tf2, simulated.PAIRS, number)
+
+
+class PrunedTest(absltest.TestCase):
+  def test_variable_that_only_the_port_moves(self):
+    tf1 = simulated.run('tf1', _SGD, clip=frozen('kernel'))
+    found = pruned(evidence(tf1, simulated.run('tf2', _SGD)))
+    self.assertIn('does not move kernel, that of the port does', found.text)
+    self.assertEqual(found.variables, {'kernel'})
+
+  def test_variable_that_only_tf1_moves(self):
+    tf2 = simulated.run('tf2', _SGD, clip=frozen('bias'))
+    found = pruned(evidence(simulated.run('tf1', _SGD), tf2))
+    self.assertIn('the step of TF1 moves bias, that of the port does not', found.text)
+
+  def test_all_of_them_is_something_else(self):
+    tf2 = simulated.run('tf2', _SGD, rates=[0.0] * 3)
+    self.assertIsNone(pruned(evidence(simulated.run('tf1', _SGD), tf2)))
+
+  def test_the_same_is_no_cause(self):
+    runs = (simulated.run(side, _SGD, clip=frozen('bias')) for side in ('tf1', 'tf2'))
+    self.assertIsNone(pruned(evidence(*runs)))
+
+
+class LazyRowsTest(absltest.TestCase):
+  def lazy(self, side):
+    """A run whose second row rests when it has no gradient."""
+    run = simulated.run(side, _MOMENTUM, clip=first_rows(1))
+    rows, before = [], None
+    for step in run.steps:
+      kernel = next(r.value for r in step.variables if r.name == 'kernel').copy()
+      if step.number > 1:
+        kernel[1] = before[1]
+      before = kernel
+      rows.append(simulated.tensors({'bias': _of(step, 'bias'), 'kernel': kernel}))
+    return simulated.with_steps(run, variables=rows)
+
+  def test_the_port_moves_them(self):
+    tf2 = simulated.run('tf2', _MOMENTUM, clip=first_rows(1))
+    found = lazy_rows(evidence(self.lazy('tf1'), tf2, number=2))
+    self.assertIn(
+      'the rows whose gradient is zero at step 2 (1 of 3) still move in the port', found.text
+    )
+
+  def test_tf1_moves_them(self):
+    tf1 = simulated.run('tf1', _MOMENTUM, clip=first_rows(1))
+    found = lazy_rows(evidence(tf1, self.lazy('tf2'), number=2))
+    self.assertIn('still move in TF1', found.text)
+
+  def test_where_other_rows_differ_nothing_is_said(self):
+    tf2 = simulated.run('tf2', _MOMENTUM, rates=[0.1, 0.2, 0.1], clip=first_rows(1))
+    self.assertIsNone(lazy_rows(evidence(self.lazy('tf1'), tf2, number=2)))
+
+  def test_the_same_is_no_cause(self):
+    self.assertIsNone(lazy_rows(evidence(self.lazy('tf1'), self.lazy('tf2'), number=2)))
+
+
+def _of(step, name):
+  return next(record.value for record in step.variables if record.name == name)
+
+
+if __name__ == '__main__':
+  absltest.main()

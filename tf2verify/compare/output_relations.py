@@ -1,0 +1,133 @@
+"""Outputs of a model that are computed from one another: logits and their softmax.
+
+A loss of one side may read the logits, that of the other side their softmax. Seen as
+functions of the logits alone they are comparable: outputs that follow from another are
+made from it, and gradients are pulled back to it.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+_Array = np.ndarray[Any, Any]
+
+SAME, SOFTMAX, LOG_SOFTMAX, SIGMOID = 'the same', 'softmax', 'log softmax', 'sigmoid'
+_TOLERANCE = 1e-5
+
+
+@dataclasses.dataclass(frozen=True)
+class Relation:
+  """An output that follows from another one.
+
+  Attributes:
+    derived: its path.
+    source: the path of the other one.
+    kind: `SAME` (but for the shape), `SOFTMAX`, `LOG_SOFTMAX` or `SIGMOID`.
+  """
+
+  derived: str
+  source: str
+  kind: str
+
+
+def softmax(logits: _Array) -> _Array:
+  """Returns the softmax over the last axis."""
+  with np.errstate(all='ignore'):
+    powers = np.exp(logits - np.max(logits, -1, keepdims=True))
+    found: _Array = powers / np.sum(powers, -1, keepdims=True)
+  return found
+
+
+def log_softmax(logits: _Array) -> _Array:
+  """Returns the logarithm of the softmax over the last axis, without the softmax."""
+  with np.errstate(all='ignore'):
+    shifted = logits - np.max(logits, -1, keepdims=True)
+    found: _Array = shifted - np.log(np.sum(np.exp(shifted), -1, keepdims=True))
+  return found
+
+
+def sigmoid(logits: _Array) -> _Array:
+  """Returns 1 / (1 + exp(-logits)) without overflow."""
+  found: _Array = 0.5 * (1.0 + np.tanh(0.5 * logits))
+  return found
+
+
+_FUNCTIONS = {SOFTMAX: softmax, LOG_SOFTMAX: log_softmax, SIGMOID: sigmoid}
+
+
+def relations(outputs: Mapping[str, _Array], among: Iterable[str]) -> tuple[Relation, ...]:
+  """Returns which outputs follow from others, as their values tell.
+
+  Args:
+    outputs: by path.
+    among: the paths to look at; where two are the same, the first is the source.
+  """
+  paths = [p for p in outputs if p in set(among) and outputs[p].dtype.kind == 'f']
+  found: dict[str, Relation] = {}
+  for derived in paths:
+    for source in paths:
+      if source == derived or source in found or not outputs[source].size:
+        continue
+      kind = _kind(outputs[source], outputs[derived], paths.index(source) < paths.index(derived))
+      if kind:
+        found[derived] = Relation(derived, source, kind)
+        break
+  # A source that turned out to follow from a third one.
+  return tuple(_from_root(relation, found) for relation in found.values())
+
+
+def _from_root(relation: Relation, found: Mapping[str, Relation]) -> Relation:
+  while relation.source in found and SAME in (relation.kind, found[relation.source].kind):
+    further = found[relation.source]
+    kind = further.kind if relation.kind == SAME else relation.kind
+    relation = Relation(relation.derived, further.source, kind)
+  return relation
+
+
+def _kind(source: _Array, derived: _Array, first: bool) -> str:
+  if first and source.size == derived.size and _close(source, derived):
+    return SAME
+  if source.size != derived.size or source.ndim == 0:
+    return ''
+  for kind, function in _FUNCTIONS.items():
+    if _close(function(source.astype(np.float64)), derived):
+      return kind
+  return ''
+
+
+def _close(one: _Array, other: _Array) -> bool:
+  if one.size == 0 or one.dtype.kind != 'f' or other.dtype.kind != 'f':
+    return False
+  flat = one.reshape(-1), other.reshape(-1)
+  return bool(np.allclose(flat[0], flat[1], _TOLERANCE, _TOLERANCE))
+
+
+def follow(relation: Relation, source: _Array, like: _Array) -> _Array:
+  """Returns what the derived output is for other values of its source.
+
+  Args:
+    relation: of the two.
+    source: the new values of the source.
+    like: gives rank and dtype; its leading size may differ.
+  """
+  made = source if relation.kind == SAME else _FUNCTIONS[relation.kind](source.astype(np.float64))
+  shape = like.shape if like.size == made.size else (-1, *like.shape[1:])
+  found: _Array = made.astype(like.dtype).reshape(shape)
+  return found
+
+
+def pulled_back(relation: Relation, source: _Array, gradient: _Array) -> _Array:
+  """Returns the gradient with respect to the source that one for the derived output means."""
+  given: _Array = gradient.astype(np.float64).reshape(source.shape)
+  wide = source.astype(np.float64)
+  if relation.kind == SOFTMAX:
+    p = softmax(wide)
+    given = p * (given - np.sum(given * p, -1, keepdims=True))
+  elif relation.kind == LOG_SOFTMAX:
+    given = given - softmax(wide) * np.sum(given, -1, keepdims=True)
+  elif relation.kind == SIGMOID:
+    p = sigmoid(wide)
+    given = given * p * (1.0 - p)
+  return given

@@ -1,0 +1,231 @@
+"""Two runs of one side, compared bit by bit."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.records.repetition import FirstVariation, RepeatedTensor, RunOp, Variation
+
+_Array = np.ndarray[Any, Any]
+
+
+def same_bits(first: _Array, second: _Array) -> bool:
+  """Tells whether two arrays have shape, dtype and every bit in common; so -0 is not 0."""
+  if first.shape != second.shape or first.dtype != second.dtype:
+    return False
+  if first.dtype == object:
+    return bool(np.array_equal(first, second))
+  return bool(np.array_equal(_bits(first), _bits(second)))
+
+
+def digest(value: _Array | None) -> str:
+  """Returns a text that is the same for arrays of the same bits, and else another."""
+  if value is None:
+    return 'None'
+  found = hashlib.sha256(f'{value.shape} {value.dtype.name}'.encode())
+  if value.dtype == object:
+    found.update(repr(value.tolist()).encode())
+  else:
+    found.update(np.ascontiguousarray(value).view(np.uint8).data if value.size else b'')
+  return found.hexdigest()
+
+
+class Remembered:
+  """A run to compare later ones with: its tensors, or only their digests where they are large.
+
+  Attributes:
+    digests: of every tensor, by quantity, subject and run with tabs between them.
+    elements: of all tensors.
+    is_whole: whether the tensors are kept.
+  """
+
+  def __init__(self, tensors: Sequence[RepeatedTensor], most_elements: int) -> None:
+    """Remembers a run.
+
+    Args:
+      tensors: all of it.
+      most_elements: how many are kept.
+    """
+    self.digests = digests(tensors)
+    self.elements = sum(tensor.value.size for tensor in tensors if tensor.value is not None)
+    self.is_whole = self.elements <= most_elements
+    self._tensors = tuple(tensors) if self.is_whole else ()
+
+  def varying(self, other: Sequence[RepeatedTensor]) -> tuple[Variation, ...]:
+    """Returns the tensors that are not the same bits in another run."""
+    if self.is_whole:
+      return varying(self._tensors, other)
+    return tuple(differing(self.digests, digests(other), 'other bits'))
+
+
+def digests(tensors: Sequence[RepeatedTensor]) -> dict[str, str]:
+  """Returns the digest of every tensor, by quantity, subject and run with tabs between them."""
+  return {key: digest(tensor.value) for key, tensor in _keyed(tensors).items()}
+
+
+def _parts(key: str) -> tuple[str, str, str]:
+  quantity, subject, run = key.split('\t')
+  return quantity, subject, run
+
+
+def differing(first: Mapping[str, str], second: Mapping[str, str], other: str) -> list[Variation]:
+  """Returns the tensors whose digests are not the same.
+
+  Args:
+    first: digests by what the tensors are.
+    second: likewise.
+    other: says what differs.
+  """
+  return [
+    Variation(*_parts(key), other=other)
+    for key in {**first, **second}
+    if first.get(key) != second.get(key)
+  ]
+
+
+def varying(
+  first: Sequence[RepeatedTensor], second: Sequence[RepeatedTensor]
+) -> tuple[Variation, ...]:
+  """Returns the tensors that are not the same bits in two runs, in the order of the first."""
+  ones, others = _keyed(first), _keyed(second)
+  found = []
+  for key in (*ones, *(key for key in others if key not in ones)):
+    known = ones.get(key) or others[key]
+    if key not in ones or key not in others:
+      found.append(_other(known, 'in one run only'))
+    else:
+      variation = variation_of(known, ones[key].value, others[key].value)
+      if variation is not None:
+        found.append(variation)
+  return tuple(found)
+
+
+def variation_of(
+  what: RepeatedTensor | Variation, first: _Array | None, second: _Array | None
+) -> Variation | None:
+  """Returns how two values of one tensor differ; None where they are the same bits."""
+  if first is None or second is None:
+    return None if first is second else _other(what, 'None in one run only')
+  if same_bits(first, second):
+    return None
+  if first.shape != second.shape:
+    return _other(what, f'its shape varies: {first.shape}, {second.shape}')
+  if first.dtype != second.dtype:
+    return _other(what, f'its dtype varies: {first.dtype}, {second.dtype}')
+  differs = _differs(first, second)
+  absolute, relative, index = _greatest(first, second, differs)
+  return Variation(
+    what.quantity,
+    what.subject,
+    what.run,
+    int(np.count_nonzero(differs)),
+    first.size,
+    index,
+    absolute,
+    relative,
+  )
+
+
+def first_variation(first: Sequence[RunOp], second: Sequence[RunOp]) -> FirstVariation | None:
+  """Returns the first operation that gives other bits from the same bits.
+
+  Where an operation reads other bits that no operation before it has given, they come
+  from outside of TensorFlow. Where the two runs do not have the same operations at one
+  place, that place is what varies.
+
+  Args:
+    first: the operations of one run, in their order.
+    second: those of the other.
+  """
+  for one, other in zip(first, second, strict=False):
+    if (one.op_type, one.name) != (other.op_type, other.name):
+      return FirstVariation(
+        one.op_type,
+        one.name,
+        one.source,
+        f'in the other run {other.op_type} stands in its place: the order of operations varies, '
+        'as that of a set does',
+        None,
+      )
+    if one.inputs != other.inputs:
+      given = [
+        number
+        for number, pair in enumerate(zip(one.inputs, other.inputs, strict=False))
+        if pair[0] != pair[1] and not (one.produced and one.produced[number])
+      ]
+      if given:
+        why = (
+          f'its input {given[0]} differs, and no operation gave it: Python did (a generator without '
+          'a seed, as np.random.default_rng() is, the time, the order of a set, tf.numpy_function)'
+        )
+        return FirstVariation(one.op_type, one.name, one.source, why, None)
+      continue
+    for number, pair in enumerate(zip(one.outputs, other.outputs, strict=False)):
+      what = Variation(one.op_type, f'{one.name}:{number}', '')
+      variation = variation_of(what, *pair)
+      if variation is not None:
+        return FirstVariation(one.op_type, one.name, one.source, '', variation)
+  if len(first) != len(second):
+    longer = max(first, second, key=len)
+    extra = longer[min(len(first), len(second))]
+    return FirstVariation(
+      extra.op_type, extra.name, extra.source, 'only one of the two runs has it', None
+    )
+  return None
+
+
+def _keyed(tensors: Iterable[RepeatedTensor]) -> dict[str, RepeatedTensor]:
+  """Returns the tensors by quantity, subject and run; the next of one name gets a number."""
+  found: dict[str, RepeatedTensor] = {}
+  for tensor in tensors:
+    subject, count = tensor.subject, 1
+    while (key := '\t'.join((tensor.quantity, subject, tensor.run))) in found:
+      count += 1
+      subject = f'{tensor.subject} ({count})'
+    found[key] = tensor
+  return found
+
+
+def _other(what: RepeatedTensor | Variation, text: str) -> Variation:
+  return Variation(what.quantity, what.subject, what.run, other=text)
+
+
+def _bits(array: _Array) -> _Array:
+  if not array.size or array.dtype.kind not in 'fcV':
+    return array
+  return np.ascontiguousarray(array).view(np.uint8)
+
+
+def _differs(first: _Array, second: _Array) -> _Array:
+  """Returns, flat, which elements have other bits."""
+  if first.dtype.kind not in 'fcV':
+    return np.asarray(first != second).reshape(-1)
+  width = first.dtype.itemsize
+  one, other = (np.ascontiguousarray(a).view(np.uint8).reshape(-1, width) for a in (first, second))
+  return np.asarray(np.any(one != other, axis=1))
+
+
+def _greatest(
+  first: _Array, second: _Array, differs: _Array
+) -> tuple[float, float, tuple[int, ...]]:
+  """Returns the greatest absolute and relative difference, and where the former is."""
+  places = np.flatnonzero(differs)
+  index = tuple(int(axis) for axis in np.unravel_index(places[0], first.shape))
+  if first.dtype.kind not in 'fcViub':
+    return float('nan'), float('nan'), index
+  one, other = (_wide(array.reshape(-1)[places]) for array in (first, second))
+  with np.errstate(all='ignore'):
+    absolute = np.abs(other - one)
+    relative = absolute / np.abs(one)
+  if not np.isfinite(absolute).all():
+    return float('nan'), float('nan'), index
+  worst = int(np.argmax(absolute))
+  index = tuple(int(axis) for axis in np.unravel_index(places[worst], first.shape))
+  return float(absolute[worst]), float(np.max(relative)), index
+
+
+def _wide(array: _Array) -> _Array:
+  wide: _Array = array.astype(np.complex128 if array.dtype.kind == 'c' else np.float64)
+  return wide

@@ -1,0 +1,121 @@
+"""One side, run again from the same start."""
+
+import dataclasses
+
+import numpy as np
+
+from tf2verify.records.observation import SourceLine
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RepeatedTensor:
+  """One tensor of a run that is repeated.
+
+  Attributes:
+    quantity: as in `Difference`: `output`, `gradient`, `loss`, ...
+    subject: whose: a variable name, the path of an output, `step 2`.
+    run: which run: `training, constant`.
+    value: the array; None where the side has None in this place.
+  """
+
+  quantity: str
+  subject: str
+  run: str
+  value: np.ndarray | None
+
+  def __str__(self) -> str:
+    return f'{self.quantity} {self.subject} [{self.run}]'
+
+
+@dataclasses.dataclass(frozen=True)
+class Variation:
+  """A tensor that is not the same bit by bit in two runs.
+
+  Attributes:
+    quantity: as in `RepeatedTensor`.
+    subject: likewise.
+    run: likewise.
+    mismatched: number of elements with other bits.
+    size: number of elements.
+    index: the element with the greatest absolute difference.
+    greatest_absolute: of the elements; NaN where it cannot be formed (text, or a
+      non-finite value in one run only).
+    greatest_relative: of the elements, by the first run; likewise.
+    other: what differs instead of values: shape, dtype or presence; '' for values.
+  """
+
+  quantity: str
+  subject: str
+  run: str
+  mismatched: int = 0
+  size: int = 0
+  index: tuple[int, ...] = ()
+  greatest_absolute: float = 0.0
+  greatest_relative: float = 0.0
+  other: str = ''
+
+  def __str__(self) -> str:
+    return f'{self.quantity} {self.subject} [{self.run}]'
+
+  @property
+  def share(self) -> str:
+    """How many elements vary, for reports: `3 of 12 (25.0 %)`."""
+    if self.other:
+      return self.other
+    return (
+      f'{self.mismatched:,} of {self.size:,} ({100 * self.mismatched / max(self.size, 1):.1f} %)'
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunOp:
+  """An operation as it was run, in the order in which a side runs them.
+
+  Attributes:
+    op_type: TensorFlow's.
+    name: in a graph; '' for one that was run eagerly.
+    inputs: digests of the values that it read.
+    outputs: the values that it gave.
+    source: the user's line.
+    produced: whether each input came from an operation before; one that did not is a
+      value that Python gave, or a variable.
+  """
+
+  op_type: str
+  name: str
+  inputs: tuple[str, ...]
+  outputs: tuple[np.ndarray, ...]
+  source: SourceLine | None = None
+  produced: tuple[bool, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class FirstVariation:
+  """The first operation whose inputs are the same bits in two runs, and outputs are not.
+
+  Attributes:
+    op_type: TensorFlow's.
+    name: in a graph; '' for one that was run eagerly.
+    source: the user's line.
+    why: what kind of operation it is, where that is known.
+    variation: how far its output varies; None where the runs have other operations here.
+  """
+
+  op_type: str
+  name: str
+  source: SourceLine | None
+  why: str
+  variation: Variation | None
+
+  def __str__(self) -> str:
+    name = f' {self.name}' if self.name not in ('', self.op_type) else ''
+    place = f' at {self.source}' if self.source is not None else ''
+    said = f'{self.op_type}{name}{place}'
+    if self.variation is not None and not self.variation.other:
+      said += (
+        f'; {self.variation.share} elements of what it gives differ, by up to '
+        f'{self.variation.greatest_absolute:.3g} (relative {self.variation.greatest_relative:.3g})'
+      )
+    elif self.variation is not None:
+      said += f'; {self.variation.other}'
+    return f'{said}; {self.why}' if self.why else said

@@ -1,0 +1,61 @@
+"""Which operations XLA cannot compile for the CPU."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import kernels
+
+_DEVICE = 'XLA_CPU_JIT'
+# They are arguments or results of a function, and stand for no kernel.
+_NOT_COMPILED = ('Placeholder', '_Arg', '_Retval')
+
+
+class GraphOps:
+  """The operations of a function graph, and of the functions that it calls.
+
+  Keras puts functions for a GPU into the library, which nothing calls: they are left out.
+
+  Attributes:
+    types: of all operations.
+    count: how many there are.
+  """
+
+  def __init__(self, graph: Any) -> None:
+    graph_def = graph.as_graph_def()
+    functions = {function.signature.name: function for function in graph_def.library.function}
+    self.types: set[str] = set()
+    self.count = 0
+    called: set[str] = set()
+    waiting = list(graph_def.node)
+    while waiting:
+      node = waiting.pop()
+      self.count += 1
+      if node.op in functions:
+        names = {node.op}
+      else:
+        self.types.add(node.op)
+        names = {attribute.func.name for attribute in node.attr.values()}
+        names |= {item.name for attribute in node.attr.values() for item in attribute.list.func}
+      for name in (names & functions.keys()) - called:
+        called.add(name)
+        waiting += functions[name].node_def
+
+
+def without_kernel(op_types: Iterable[str]) -> tuple[str, ...]:
+  """Returns the types that XLA has no kernel for.
+
+  To ask XLA itself, by compiling, makes it log a stack for every such operation.
+  """
+  wanted = sorted(set(op_types) - set(_NOT_COMPILED))
+  missing = tuple(op_type for op_type in wanted if not _is_compiled(op_type))
+  if missing and not _is_compiled('MatMul'):
+    # XLA registers its kernels when it compiles for the first time.
+    tf.function(lambda: tf.zeros([]), jit_compile=True)()
+    missing = tuple(op_type for op_type in wanted if not _is_compiled(op_type))
+  return missing
+
+
+def _is_compiled(op_type: str) -> bool:
+  registered = kernels.get_registered_kernels_for_op(op_type).kernel
+  return any(kernel.device_type == _DEVICE for kernel in registered)

@@ -1,0 +1,57 @@
+"""A port embedded in a Keras functional model."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.errors import Tf2VerifyError
+from tf2verify.sides import nests
+
+
+class NotEmbeddable(Tf2VerifyError):
+  """No functional model can take such inputs; the message says why."""
+
+
+class _Embedding(tf.keras.layers.Layer):  # type: ignore[misc]
+  """Makes a layer of a `tf.Module`, which functional models do not take."""
+
+  def __init__(self, module: Any, call: Callable[[Any], Any]) -> None:
+    super().__init__(autocast=False)
+    self.module = module
+    self._call = call
+
+  def call(self, inputs: Any, training: Any = None) -> Any:
+    """Calls the module, in the training mode that the caller has settled."""
+    del training
+    return self._call(inputs)
+
+
+def embedded(call: Callable[[Any], Any], port: Any, inputs: Any) -> Any:
+  """Returns a functional model that holds the port and nothing else.
+
+  Args:
+    call: calls the port on a nest of tensors.
+    port: a Keras layer, which is called directly, or a `tf.Module`, which goes into a
+      layer of its own.
+    inputs: the nest of arrays whose shapes the model takes, batch size included.
+
+  Raises:
+    NotEmbeddable: an input has no batch axis.
+  """
+  scalars: list[str] = []
+
+  def keras_input(path: str, leaf: np.ndarray) -> Any:
+    if not leaf.ndim:
+      scalars.append(path or 'the input')
+      return None
+    dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
+    return tf.keras.Input(batch_shape=leaf.shape, dtype=dtype)
+
+  symbolic = nests.map_leaves(keras_input, inputs)
+  if scalars:
+    raise NotEmbeddable(f'{scalars[0]} is a scalar, and the inputs of Keras models have a batch')
+  is_layer = isinstance(port, tf.keras.layers.Layer)
+  outputs = call(symbolic) if is_layer else _Embedding(port, call)(symbolic)
+  return tf.keras.Model(symbolic, outputs)

@@ -1,0 +1,137 @@
+"""What both losses have in common: what they are fed, what they may return."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.errors import CaseDefinitionError
+from tf2verify.records.loss_values import Leaves, LossExample
+from tf2verify.sides import nests
+
+# What hands its input on, or is no result of the computation.
+_NO_TENSOR_OF_ITS_OWN = (
+  'Placeholder',
+  'Identity',
+  'IdentityN',
+  'Reshape',
+  'ExpandDims',
+  'Squeeze',
+  'StopGradient',
+  'PreventGradient',
+  'Const',
+  'ReadVariableOp',
+)
+Signature = tuple[tuple[str, tuple[int, ...], str], ...]
+
+
+def leaves_of(nest: Any) -> dict[str, np.ndarray]:
+  """Returns the arrays of a nest by path; None and other leaves are left out."""
+  found: dict[str, np.ndarray] = {}
+
+  def keep(path: str, leaf: Any) -> None:
+    if isinstance(leaf, (np.ndarray, np.generic)):
+      found[path] = np.asarray(leaf)
+
+  nests.map_leaves(keep, nest)
+  return found
+
+
+def filled(nest: Any, leaves: Mapping[str, Any]) -> Any:
+  """Returns the nest with other leaves; a path that is not among them keeps its own."""
+  return nests.map_leaves(lambda path, leaf: leaves.get(path, leaf), nest)
+
+
+def sparse(nest: Any) -> Any:
+  """Returns outputs with tensors where the arrays of a `SparseTensorValue` were."""
+  if isinstance(nest, tf.compat.v1.SparseTensorValue):
+    return tf.SparseTensor(*nest)
+  if isinstance(nest, Mapping):
+    return type(nest)({key: sparse(item) for key, item in nest.items()})  # type: ignore[call-arg]
+  if isinstance(nest, tuple) and hasattr(nest, '_fields'):
+    return type(nest)(*(sparse(item) for item in nest))
+  if isinstance(nest, (list, tuple)):
+    return type(nest)(sparse(item) for item in nest)
+  return nest
+
+
+def signature(example: LossExample) -> Signature:
+  """Returns shapes and dtypes, by which graphs and traces are kept."""
+  both = (
+    ((f'outputs{p}', a) for p, a in example.outputs.items()),
+    ((f'labels{p}', a) for p, a in example.labels.items()),
+  )
+  return tuple((path, array.shape, array.dtype.name) for part in both for path, array in part)
+
+
+def checked_loss(loss: Any, hook: str) -> Any:
+  """Returns a loss as a tensor.
+
+  Raises:
+    CaseDefinitionError: it is no floating tensor.
+  """
+  if loss is None:
+    raise CaseDefinitionError(f'{hook} returned None: usually a missing `return`; return the loss')
+  if isinstance(loss, tf.Variable):
+    loss = loss.read_value()
+  if not isinstance(loss, tf.Tensor):
+    slip = ': add the losses up' if isinstance(loss, (list, tuple, dict)) else ''
+    raise CaseDefinitionError(
+      f'{hook} returned a {type(loss).__name__}; it is a floating tensor, a scalar or one loss per '
+      f'example{slip}'
+    )
+  if not loss.dtype.is_floating:
+    raise CaseDefinitionError(
+      f'{hook} returned a tensor of dtype {loss.dtype.name}; a loss is floating: it has to be '
+      'differentiated'
+    )
+  return loss
+
+
+def floating_paths(leaves: Leaves) -> list[str]:
+  """Returns the paths of what a loss can be differentiated by."""
+  return [path for path, leaf in leaves.items() if tf.as_dtype(leaf.dtype).is_floating]
+
+
+def counts_as_kept(op_type: str) -> bool:
+  """Tells whether the results of ops of a type take memory of their own."""
+  return op_type not in _NO_TENSOR_OF_ITS_OWN
+
+
+def count_of_size(ops: Iterable[tf.Operation], sizes: Mapping[str, int]) -> dict[str, int]:
+  """Counts the ops that make a floating tensor of as many elements as each output has."""
+  found = dict.fromkeys(sizes, 0)
+  for op in ops:
+    if not counts_as_kept(op.type):
+      continue
+    made = {
+      tensor.shape.num_elements()
+      for tensor in op.outputs
+      if tensor.dtype.is_floating and tensor.shape.rank is not None
+    }
+    for path, size in sizes.items():
+      found[path] += size in made
+  return found
+
+
+def checked_metrics(made: Any, hook: str) -> dict[str, Any]:
+  """Returns metrics by name.
+
+  Raises:
+    CaseDefinitionError: the hook returned something else.
+  """
+  if not isinstance(made, Mapping) or not made:
+    raise CaseDefinitionError(
+      f'{hook} returned {made!r:.80}; it is a dictionary from name to metric, with at least one'
+    )
+  for name, metric in made.items():
+    value = metric[0] if isinstance(metric, tuple) and len(metric) == 2 else metric
+    if isinstance(value, tf.keras.metrics.Metric) and hook.startswith('tf2'):
+      continue
+    if not isinstance(value, (tf.Tensor, tf.Variable, np.ndarray, np.generic, float, int)):
+      raise CaseDefinitionError(
+        f'{hook} returned a {type(metric).__name__} for {name!r}; it is a tensor'
+        + (', or (value, update op)' if hook.startswith('tf1') else ', or an updated Keras metric')
+      )
+  return {str(name): metric for name, metric in made.items()}

@@ -1,0 +1,200 @@
+"""A case repeated in processes of their own."""
+
+import dataclasses
+import inspect
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+
+from tf2verify.compare.repeatability import differing
+from tf2verify.errors import CaseDefinitionError
+from tf2verify.records.repetition import Variation
+from tf2verify.stages.stage import CaseUnderTest
+
+_MODULE = 'tf2verify.fingerprint'
+_SHOWN_LINES = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Environment:
+  """What a process is given.
+
+  Attributes:
+    hash_seed: PYTHONHASHSEED, by which the order of a set of strings goes.
+    one_thread: whether TensorFlow has one thread within and one between operations.
+    op_determinism: whether `enable_op_determinism` is called.
+  """
+
+  hash_seed: int
+  one_thread: bool = False
+  op_determinism: bool = False
+
+  def __str__(self) -> str:
+    words = ['one thread'] if self.one_thread else []
+    words += ['op determinism'] if self.op_determinism else []
+    return ', '.join([f'PYTHONHASHSEED={self.hash_seed}', *words])
+
+  @property
+  def is_plain(self) -> bool:
+    """Whether the process differs from this one in nothing that may change bits."""
+    return not (self.one_thread or self.op_determinism)
+
+
+@dataclasses.dataclass(frozen=True)
+class AcrossProcesses:
+  """What the processes have shown.
+
+  Attributes:
+    processes: how many, with this one.
+    tf1: tensors of the reference that vary from process to process.
+    tf2: of the port.
+    cause: of what varies, where it was seen.
+    notes: for a report.
+    blind_spots: what could not be run.
+  """
+
+  processes: int = 1
+  tf1: tuple[Variation, ...] = ()
+  tf2: tuple[Variation, ...] = ()
+  cause: str = ''
+  notes: tuple[str, ...] = ()
+  blind_spots: tuple[str, ...] = ()
+
+
+# A process's digests: side, then what the tensor is.
+_Digests = Mapping[str, Mapping[str, str]]
+
+
+def environments(count: int) -> list[Environment]:
+  """Returns what each of the processes is given; the first four are of four kinds."""
+  kinds = ((False, False), (True, False), (False, True), (True, True))
+  return [
+    Environment(number, *(kinds[number - 1] if number <= len(kinds) else kinds[0]))
+    for number in range(1, count + 1)
+  ]
+
+
+def repeated(
+  case: CaseUnderTest, tf1: Mapping[str, str], tf2: Mapping[str, str]
+) -> AcrossProcesses:
+  """Runs the case in as many processes as it asks for.
+
+  Args:
+    case: both sides.
+    tf1: digests of the reference's tensors in this process.
+    tf2: of the port's.
+
+  Raises:
+    CaseDefinitionError: `fresh_processes` is no number of processes.
+  """
+  count = case.declaration.fresh_processes
+  if type(count) is not int or count < 0:
+    raise CaseDefinitionError(
+      f'fresh_processes is {count!r}; it is the number of processes that repeat the case: 0, 2'
+    )
+  if not count:
+    return AcrossProcesses(
+      notes=('repeated in this process only: fresh_processes = 2 repeats it in two others',)
+    )
+  target = _target(case)
+  if not target:
+    return AcrossProcesses(
+      blind_spots=(
+        'not repeated across processes: the case is not declared at the top of a Python file, '
+        'where another process could find it',
+      )
+    )
+  here: _Digests = {'tf1': tf1, 'tf2': tf2}
+  found = AcrossProcesses()
+  for environment in environments(count):
+    found = _with_process(found, target, environment, here)
+  return found
+
+
+def _with_process(
+  found: AcrossProcesses, target: str, environment: Environment, here: _Digests
+) -> AcrossProcesses:
+  """Returns what was found so far, and what one process more shows."""
+  there, failure = _digests_of(target, environment)
+  if there is None:
+    spot = f'the process with {environment} ended with an error: {failure}'
+    return dataclasses.replace(found, blind_spots=(*found.blind_spots, spot))
+  found = dataclasses.replace(found, processes=found.processes + 1)
+  what = 'other bits in another process'
+  differ = {name: tuple(differing(here[name], there[name], what)) for name in ('tf1', 'tf2')}
+  if not any(differ.values()):
+    return found
+  if not environment.is_plain:
+    count = sum(map(len, differ.values()))
+    note = f'{count} tensors have other bits in a process with {environment}'
+    return dataclasses.replace(found, notes=(*found.notes, note))
+  cause = found.cause or _cause(target, environment, there)
+  return dataclasses.replace(
+    found,
+    tf1=found.tf1 or differ['tf1'],
+    tf2=found.tf2 or differ['tf2'],
+    cause=cause,
+  )
+
+
+def _cause(target: str, environment: Environment, there: _Digests) -> str:
+  """Runs two more processes, to tell whether it is Python's hash seed that matters."""
+  again, _ = _digests_of(target, environment)
+  other = dataclasses.replace(environment, hash_seed=environment.hash_seed + 1000)
+  otherwise, _ = _digests_of(target, other)
+  if again == there and otherwise is not None and otherwise != there:
+    return (
+      'two processes with one PYTHONHASHSEED agree, and one with another does not: hash() of a '
+      'string, or the order of a set of strings, decides; sort it, or set PYTHONHASHSEED before '
+      'Python starts'
+    )
+  if again is not None and again != there:
+    return (
+      'two processes with one PYTHONHASHSEED differ as well: it depends on time, on the process, '
+      'or on numbers without a seed'
+    )
+  return (
+    'other processes agree with each other, but not with this one: something that was set, or run, '
+    'here before'
+  )
+
+
+def _target(case: CaseUnderTest) -> str:
+  """Returns `FILE::Case`; '' where another process could not find the case."""
+  cls = type(case.declaration)
+  try:
+    path = inspect.getfile(cls)
+  except (OSError, TypeError):
+    return ''
+  if cls.__qualname__ != cls.__name__ or not os.path.isfile(path):
+    return ''
+  return f'{os.path.abspath(path)}::{cls.__name__}'
+
+
+def _digests_of(target: str, environment: Environment) -> tuple[_Digests | None, str]:
+  """Returns what a process of its own finds, or the end of its error."""
+  threads = {'TF_NUM_INTEROP_THREADS': '1', 'TF_NUM_INTRAOP_THREADS': '1'}
+  with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, 'digests.json')
+    options = ['--op_determinism'] if environment.op_determinism else []
+    done = subprocess.run(
+      [sys.executable, '-m', _MODULE, *options, target, path],
+      env={
+        **os.environ,
+        'PYTHONPATH': os.pathsep.join(filter(None, sys.path)),
+        'PYTHONHASHSEED': str(environment.hash_seed),
+        **(threads if environment.one_thread else {}),
+      },
+      capture_output=True,
+      text=True,
+      errors='replace',
+      check=False,
+    )
+    if done.returncode:
+      return None, ' '.join(done.stderr.splitlines()[-_SHOWN_LINES:])
+    with open(path, encoding='utf-8') as file:
+      found: _Digests = json.load(file)
+  return found, ''

@@ -1,0 +1,216 @@
+"""Why two losses differ, verified by computing them again in numpy."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.compare import loss_formulas as formulas
+from tf2verify.compare.extreme_outputs import is_probability, target_of, weight_paths
+from tf2verify.compare.loss_formulas import DENOMINATORS, Evaluated
+from tf2verify.records.loss_values import LossExample
+
+_Array = np.ndarray[Any, Any]
+# Of a ratio or a share that is the same for several examples.
+_SAME = 1e-3
+# A share of labels that is smoothed.
+_LEAST_SMOOTHING, _MOST_SMOOTHING = 1e-3, 0.6
+# Examples larger than this are not computed again.
+_MOST_ELEMENTS = 2**20
+
+_SATURATES = (
+  'saturates at 16.118 (= -log 1e-7), where its gradient is zero: it takes the logarithm of '
+  'probabilities that are clipped to [1e-7, 1 - 1e-7] (from_logits=False on a softmax); give it '
+  'the logits, with from_logits=True'
+)
+_TEXTS = {
+  (formulas.FUSED_SOFTMAX, formulas.CLIPPED_SOFTMAX): f'the loss of tf2 {_SATURATES}',
+  (formulas.CLIPPED_SOFTMAX, formulas.FUSED_SOFTMAX): f'the loss of tf1 {_SATURATES}',
+  (formulas.FUSED_SIGMOID, formulas.CLIPPED_SIGMOID): f'the loss of tf2 {_SATURATES}',
+  (formulas.BLANK_LAST, formulas.BLANK_FIRST): (
+    'the losses match with blank_index=-1: tf.compat.v1.nn.ctc_loss takes the last class as blank, '
+    'tf.nn.ctc_loss the first one unless blank_index is given'
+  ),
+  (formulas.DOT, formulas.NEGATIVE_COSINE): (
+    'tf1 is 1 - sum(a·b), which takes its vectors as normalized; tf2 is -cos of vectors that it '
+    'normalizes itself (tf.keras.losses.CosineSimilarity): on normalized vectors, an offset of '
+    'exactly 1; on others, another loss'
+  ),
+}
+_AS_PROBABILITIES = (
+  formulas.CLIPPED_ROWS,
+  formulas.CLIPPED_BINARY,
+  formulas.LOG_ROWS,
+  formulas.LOG_BINARY,
+  formulas.SHIFTED_BINARY,
+)
+_ON_LOGITS = (formulas.FUSED_SOFTMAX, formulas.FUSED_SIGMOID)
+
+
+def cause(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], paths: Sequence[str]) -> str:
+  """Returns why the losses differ, if that can be shown; '' elsewhere.
+
+  Args:
+    tf1: the reference's loss, example by example.
+    tf2: the port's, of the same examples.
+    paths: the outputs that the losses read, without those that follow from others.
+  """
+  kept = [
+    pair
+    for pair in zip(tf1, tf2, strict=True)
+    if all(pair[0].example.outputs[path].size <= _MOST_ELEMENTS for path in paths)
+  ]
+  if not kept:
+    return ''
+  ones, others = [pair[0] for pair in kept], [pair[1] for pair in kept]
+  for path in paths:
+    found = (
+      _other_formula(ones, others, path)
+      or _smoothing(ones, others, path)
+      or _other_denominator(ones, others, path)
+    )
+    if found:
+      return found
+  return _fixed_size(ones, others, paths) or _offset(ones, others)
+
+
+def _other_formula(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], path: str) -> str:
+  one, other = formulas.formula_of(tf1, path), formulas.formula_of(tf2, path)
+  if not one or not other or one == other:
+    return ''
+  if (one, other) in _TEXTS:
+    return _TEXTS[one, other]
+  probable = all(is_probability(evaluated.example.outputs[path]) for evaluated in tf1)
+  for side, mine, its in (('tf2', other, one), ('tf1', one, other)):
+    if its in _ON_LOGITS and mine in _AS_PROBABILITIES and not probable:
+      return (
+        f'{side} takes logits for probabilities (its loss is the {mine}), but the outputs are not '
+        'in [0, 1] and their rows do not sum to 1: from_logits=True'
+      )
+  text = f'tf1 computes the {one}, tf2 the {other}'
+  if one in _AS_PROBABILITIES and other in _AS_PROBABILITIES:
+    return f'only saturated elements differ, by the placement of the epsilon: {text}'
+  return text
+
+
+def _smoothing(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], path: str) -> str:
+  """A loss of smoothed labels less one of plain ones is linear in the logits."""
+  shares: dict[str, list[float]] = {}
+  for one, other in zip(tf1, tf2, strict=True):
+    difference = one.value.astype(np.float64) - other.value if _alike(one, other) else None
+    if difference is None or not np.isfinite(difference).all():
+      continue
+    for name, term in _smoothing_terms(one, path):
+      scale = float(np.abs(term).max(initial=0.0))
+      if term.shape == difference.shape and scale > 1e-3:
+        share = float((difference * term).sum() / (term * term).sum())
+        fits = bool(np.allclose(difference, share * term, 1e-3, 1e-5 * max(scale, 1.0)))
+        shares.setdefault(name, []).append(share if fits else float('nan'))
+  for found in shares.values():
+    share = float(np.mean(found))
+    close = max(abs(one - share) for one in found) <= _SAME
+    if close and len(found) > 1 and _LEAST_SMOOTHING < abs(share) < _MOST_SMOOTHING:
+      sides = ('tf1', 'tf2') if share > 0 else ('tf2', 'tf1')
+      return (
+        f'the difference equals the smoothing term s·(z_y - mean z) with s = {abs(share):.3g}: '
+        f'label_smoothing={abs(share):.3g} in {sides[0]}, none in {sides[1]} '
+        '(SparseCategoricalCrossentropy has no such argument: give one-hot labels to '
+        'CategoricalCrossentropy(label_smoothing=))'
+      )
+  return ''
+
+
+def _alike(one: Evaluated, other: Evaluated) -> bool:
+  return bool(one.value.shape == other.value.shape)
+
+
+def _smoothing_terms(one: Evaluated, path: str) -> Iterator[tuple[str, _Array]]:
+  output = one.example.outputs[path].astype(np.float64)
+  for label in one.example.labels.values():
+    y = target_of(output, label)
+    if y is None:
+      continue
+    rows = {'of elements': output * (y - 0.5)}
+    if output.ndim and output.shape[-1] > 1:
+      rows['of rows'] = np.sum(output * y, -1) - np.mean(output, -1)
+    for name, terms in rows.items():
+      yield f'each {name}', terms
+      yield f'mean {name}', np.asarray(terms.mean())
+      yield f'sum {name}', np.asarray(terms.sum())
+
+
+def _other_denominator(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], path: str) -> str:
+  """The same sum over other numbers: the ratio on every example is that of the numbers."""
+  ratios = []
+  for one, other in zip(tf1, tf2, strict=True):
+    sums = float(np.sum(one.value, dtype=np.float64)), float(np.sum(other.value, dtype=np.float64))
+    if all(np.isfinite(sums)) and all(abs(total) > 1e-6 for total in sums):
+      ratios.append((one.example, sums[1] / sums[0]))
+  if not ratios:
+    return ''
+  if all(np.isclose(ratio, 1.0, _SAME) for _, ratio in ratios):
+    return ''
+  for terms in ('rows', 'elements'):
+    for weighted in (*weight_paths(ratios[0][0], [path]), None):
+      for number, mine in enumerate(DENOMINATORS):
+        for its in (*DENOMINATORS[:number], *DENOMINATORS[number + 1 :]):
+          if all(_explains(mine, its, terms, weighted, path, *pair) for pair in ratios):
+            return _denominator_text(mine, its, ratios, weighted)
+  return ''
+
+
+def _explains(
+  mine: formulas.Denominator,
+  its: formulas.Denominator,
+  terms: str,
+  weighted: str | None,
+  path: str,
+  example: LossExample,
+  ratio: float,
+) -> bool:
+  output = example.outputs[path]
+  shape = output.shape[:-1] if terms == 'rows' else output.shape
+  weights = None if weighted is None else example.labels[weighted]
+  try:
+    expected = mine.of(shape, weights) / its.of(shape, weights)
+  except (ValueError, ZeroDivisionError):
+    return False
+  return bool(np.isclose(expected, ratio, _SAME))
+
+
+def _denominator_text(
+  mine: formulas.Denominator,
+  its: formulas.Denominator,
+  ratios: Sequence[tuple[LossExample, float]],
+  weighted: str | None,
+) -> str:
+  example, ratio = next(pair for pair in ratios if not np.isclose(pair[1], 1.0, _SAME))
+  which = f' (labels{weighted})' if weighted else ''
+  return (
+    f'the same sum is divided by {mine.text} in tf1 and by {its.text} in tf2{which}: tf2 is '
+    f'{ratio:.6g} times tf1 on {example.name}, and as many times as that says on the others'
+  )
+
+
+def _fixed_size(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], paths: Sequence[str]) -> str:
+  """The port divides by a number that is the batch size of the case only."""
+  size = tf1[0].example.outputs[paths[0]].shape[:1] if paths else ()
+  for one, other in zip(tf1, tf2, strict=True):
+    sums = float(np.sum(one.value)), float(np.sum(other.value))
+    alone = one.example.outputs[paths[0]].shape[:1] if paths else ()
+    expected = alone[0] / size[0] if alone and size else 1.0
+    if all(np.isfinite(sums)) and not np.isclose(sums[1], expected * sums[0], _SAME, 1e-6):
+      return ''
+  return f'tf2_loss divides by a batch size of {size[0]}, whatever the batch is' if size else ''
+
+
+def _offset(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated]) -> str:
+  offsets = []
+  for one, other in zip(tf1, tf2, strict=True):
+    if not _alike(one, other):
+      return ''
+    offsets += (other.value.astype(np.float64) - one.value).reshape(-1).tolist()
+  finite = [offset for offset in offsets if np.isfinite(offset)]
+  if len(finite) < 2 or np.ptp(finite) > 1e-4 or abs(finite[0]) < 1e-3:
+    return ''
+  return f'tf2 is tf1 {finite[0]:+.6g} on every example: a constant was added on one side'

@@ -1,0 +1,74 @@
+"""Restored values compared with those that were saved."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tf2verify.compare.restored_values import sentinel
+from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.records.difference import Difference
+from tf2verify.sides import randomness, tf2_checkpoint
+from tf2verify.sides.op_recorder import variable_name
+from tf2verify.sides.port import Port
+from tf2verify.stages.comparing import Comparison
+from tf2verify.stages.stage import CaseUnderTest
+
+EXACT = ToleranceTable(())
+
+
+class RestoreComparison(Comparison):
+  """Compares restored values, which have to be equal, and says why one is not."""
+
+  def restored(
+    self,
+    quantity: str,
+    name: str,
+    expected: np.ndarray,
+    actual: np.ndarray,
+    explained: Callable[[Difference], Difference],
+    run: str = '',
+  ) -> None:
+    """Compares the value of one variable; `explained` is asked where it differs."""
+    known = len(self._differences)
+    self.tensors(quantity, name, expected, actual, EXACT, run)
+    self._differences[known:] = map(explained, self._differences[known:])
+
+  def agreed(self, value: np.ndarray) -> None:
+    """Counts a tensor that was compared in another way and agrees."""
+    self._tensors += 1
+    self._elements += value.size
+
+  def lost(self, difference: Difference) -> None:
+    """Adds something that one side has and the other has not."""
+    self._unpaired += 1
+    self.add(difference)
+
+
+def called_port(case: CaseUnderTest) -> Port:
+  """Returns a fresh layer with all its variables: called once, in both modes if it has to be."""
+  wanted = {variable.name for variable in case.tf2.inventory().variables}
+  with randomness.seeded(randomness.CONSTANT):
+    port = case.tf2.fresh_port()
+    for training in sorted(case.declaration.training_modes):
+      case.tf2.call(port, case.inputs, training, 'the call that makes the variables')
+      if wanted <= {variable_name(variable) for variable in port.variables()}:
+        break
+  return port
+
+
+def with_sentinels(port: Port, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+  """Gives every variable a value unlike the one that it should be restored to.
+
+  Returns:
+    What the variables hold now, by name.
+  """
+  before = {
+    name: sentinel(name, values[name] if _alike(values.get(name), value) else value)
+    for name, value in tf2_checkpoint.values_of(port).items()
+  }
+  tf2_checkpoint.assign(port, before)
+  return before
+
+
+def _alike(value: np.ndarray | None, other: np.ndarray) -> bool:
+  return value is not None and (value.shape, value.dtype) == (other.shape, other.dtype)

@@ -1,0 +1,266 @@
+"""What a training step has computed, quantity by quantity, in the order of cause and effect."""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.compare.moving import fraction_bits
+from tf2verify.compare.slots import PairedSlots, SlotPair, pair_slots
+from tf2verify.compare.tolerance import Tolerance, ToleranceTable
+from tf2verify.records.training import OptimizerRecord, Slot, TrainingRun, TrainingStep
+
+_Array = np.ndarray[Any, Any]
+
+LEARNING_RATE = 'learning rate'
+LOSS = 'loss'
+GRADIENT = 'gradient'
+APPLIED = 'applied gradient'
+SLOT = 'slot'
+UPDATE = 'update'
+STATE = 'state'
+SHADOW = 'shadow'
+GLOBAL_STEP = 'global step'
+# What a difference in one of them makes differ comes later.
+CAUSAL_ORDER = (
+  LEARNING_RATE,
+  LOSS,
+  GRADIENT,
+  APPLIED,
+  SLOT,
+  UPDATE,
+  STATE,
+  SHADOW,
+  GLOBAL_STEP,
+)
+_SHADOW_ROLE = 'shadow'
+# Storing a variable rounds it once a step on either side, by half a unit in the last
+# place; as much again for the order of a rule's operations.
+_STORED_UNITS = 2.0
+# The settings of all optimizers are float32, and 1 - 0.999 is another number where TF1
+# forms it, in float32, than where Keras does, in Python: 1.3e-5 apart.
+_SETTING_UNIT = 2.0**-24
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class QuantityPair:
+  """A quantity on both sides.
+
+  Attributes:
+    quantity: one of `CAUSAL_ORDER`.
+    subject: whose: a variable's tf1 name, or what it is.
+    variable: the variable's tf1 name; '' where it is of none.
+    tf1: None where the side has none.
+    tf2: in the unit of tf1's.
+    room: what storing the variables may add to the difference.
+    share: what the rounding of an optimizer's constants may add, relative to tf1's.
+  """
+
+  quantity: str
+  subject: str
+  variable: str
+  tf1: _Array | None
+  tf2: _Array | None
+  room: float = 0.0
+  share: float = 0.0
+
+
+def tolerance_for(pair: QuantityPair, table: ToleranceTable) -> ToleranceTable:
+  """Returns the allowance of a pair: atol is a share of the greatest element of tf1's."""
+  if pair.tf1 is None:
+    return table
+  allowed = table.for_dtype(pair.tf1.dtype)
+  size, rtol = greatest(pair.tf1), allowed.rtol + pair.share
+  return ToleranceTable(((pair.tf1.dtype.name, Tolerance(rtol, allowed.atol * size + pair.room)),))
+
+
+def greatest(value: _Array) -> float:
+  """Returns the greatest |element| of those that are finite; 0 where nothing is floating."""
+  if fraction_bits(value.dtype) is None or not value.size:
+    return 0.0
+  size = np.abs(value if value.dtype.itemsize >= 4 else value.astype(np.float32))
+  return float(np.max(size, initial=0.0, where=np.isfinite(size)))
+
+
+def _unit(value: _Array) -> float:
+  """Returns the unit in the last place of the greatest element."""
+  bits, size = fraction_bits(value.dtype), greatest(value)
+  return 0.0 if bits is None or not size else 2.0 ** (math.floor(math.log2(size)) - bits)
+
+
+def change(after: _Array, before: _Array | None) -> _Array:
+  """Returns what was added to a floating value; any other value as it is."""
+  if before is None or fraction_bits(after.dtype) is None or before.shape != after.shape:
+    return after
+  difference: _Array = after - before
+  return difference
+
+
+class Steps:
+  """Two runs, laid side by side.
+
+  Attributes:
+    tf1: the reference's.
+    tf2: the port's.
+    names: pairs of tf1 and tf2 variable names.
+  """
+
+  def __init__(
+    self,
+    tf1: TrainingRun,
+    tf2: TrainingRun,
+    names: Sequence[tuple[str, str]],
+    trainable: frozenset[str],
+  ) -> None:
+    """Takes two runs of as many steps.
+
+    Args:
+      tf1: the reference's.
+      tf2: the port's.
+      names: pairs of tf1 and tf2 variable names.
+      trainable: tf1 names.
+    """
+    self.tf1, self.tf2 = tf1, tf2
+    present = {record.name for record in tf1.values_before}
+    self.names = tuple(pair for pair in names if pair[0] in present)
+    self._trainable = trainable
+    self._before = _by_name(tf1.values_before), _by_name(tf2.values_before)
+    self._constants = _constants_share((*tf1.optimizers, *tf2.optimizers))
+
+  def slots(self, number: int) -> PairedSlots:
+    """Pairs the optimizers' slots after a step."""
+    rates = [step.learning_rate for run in (self.tf1, self.tf2) for step in run.steps[:number]]
+    one, other = self.tf1.steps[number - 1], self.tf2.steps[number - 1]
+    names = {tf2: tf1 for tf1, tf2 in self.names}
+    return pair_slots(_optimizers(one), _optimizers(other), names, rates)
+
+  def pairs(self, number: int) -> Iterator[QuantityPair]:
+    """Yields what both sides tell of a step, in the order of cause and effect."""
+    one, other = self.tf1.steps[number - 1], self.tf2.steps[number - 1]
+    if one.learning_rate is not None and other.learning_rate is not None:
+      rates = [np.asarray(step.learning_rate, np.float32) for step in (one, other)]
+      yield QuantityPair(LEARNING_RATE, '(of the step)', '', rates[0], rates[1])
+    if one.loss is not None and other.loss is not None:
+      yield QuantityPair(LOSS, '(total)', '', one.loss, other.loss)
+    yield from self._gradients(one, other)
+    yield from self._slots(number, one)
+    yield from self._changes(number, one, other)
+    yield from self._shadows(number, one, other)
+    if one.global_step is not None and other.global_step is not None and self.counts:
+      counts = [np.asarray(step.global_step, np.int64) for step in (one, other)]
+      yield QuantityPair(GLOBAL_STEP, '(count)', '', counts[0], counts[1])
+
+  @property
+  def counts(self) -> bool:
+    """Whether the reference's train op moves its global step."""
+    return any(step.global_step for step in self.tf1.steps)
+
+  def _gradients(self, one: TrainingStep, other: TrainingStep) -> Iterator[QuantityPair]:
+    raw = _by_name(one.gradients), _by_name(other.gradients)
+    applied = _by_name(one.applied_gradients), _by_name(other.applied_gradients)
+    for quantity, (ones, others) in ((GRADIENT, raw), (APPLIED, applied)):
+      for tf1, tf2 in self.names:
+        if tf1 not in ones or tf2 not in others:
+          continue
+        if quantity == APPLIED and _same(applied, raw, tf1, tf2):
+          continue
+        yield QuantityPair(quantity, tf1, tf1, ones[tf1], others[tf2])
+
+  def _slots(self, number: int, one: TrainingStep) -> Iterator[QuantityPair]:
+    pairs = [slot for slot in self.slots(number).pairs if slot.role != 'step count']
+    for slot in pairs:
+      subject = f'{slot.role} of {slot.variable}' if slot.variable else slot.role
+      room = _linear_room(slot.variable, pairs, one) if slot.role == 'linear' else 0.0
+      yield QuantityPair(SLOT, subject, slot.variable, slot.tf1, slot.tf2, room, self._constants)
+
+  def _changes(self, number: int, one: TrainingStep, other: TrainingStep) -> Iterator[QuantityPair]:
+    ones, others = _by_name(one.variables), _by_name(other.variables)
+    for trained in (True, False):
+      for tf1, tf2 in self.names:
+        if (tf1 in self._trainable) is not trained or tf1 not in ones or tf2 not in others:
+          continue
+        after = ones[tf1], others[tf2]
+        if after[0] is None or after[1] is None:
+          continue
+        yield QuantityPair(
+          UPDATE if trained else STATE,
+          tf1,
+          tf1,
+          change(after[0], self._before[0].get(tf1)),
+          change(after[1], self._before[1].get(tf2)),
+          _STORED_UNITS * number * _unit(after[0]),
+          self._constants if trained else 0.0,
+        )
+
+  def _shadows(self, number: int, one: TrainingStep, other: TrainingStep) -> Iterator[QuantityPair]:
+    """Yields moving averages of weights, as their distance to where the weights started."""
+    ones = {slot.variable: slot for slot in one.slots if slot.role == _SHADOW_ROLE}
+    others = {slot.variable: slot for slot in other.slots if slot.role == _SHADOW_ROLE}
+    for tf1, tf2 in self.names:
+      shadow, port = ones.get(tf1), others.get(tf2)
+      if shadow is None and port is None:
+        continue
+      yield QuantityPair(
+        SHADOW,
+        tf1,
+        tf1,
+        None if shadow is None else change(shadow.value, self._before[0].get(tf1)),
+        None if port is None else change(port.value, self._before[1].get(tf2)),
+        0.0 if shadow is None else _STORED_UNITS * number * _unit(shadow.value),
+        self._constants,
+      )
+
+
+def _constants_share(optimizers: Sequence[OptimizerRecord]) -> float:
+  """Returns how far 1 minus a decay may be off by rounding, relative to it."""
+  decays = [value for record in optimizers for _, value in record.settings if 0.5 < value < 1.0]
+  return max((_SETTING_UNIT / (1.0 - decay) for decay in decays), default=0.0)
+
+
+def _linear_room(variable: str, slots: Sequence[SlotPair], step: TrainingStep) -> float:
+  """Returns the rounding of Ftrl's `linear`, a sum of (sqrt(n') - sqrt(n)) / rate * w."""
+  squares = [s.tf1 for s in slots if s.role == 'squared gradient' and s.variable == variable]
+  values = [r.value for r in step.variables if r.name == variable and r.value is not None]
+  if not squares or not values or not step.learning_rate:
+    return 0.0
+  root = math.sqrt(greatest(squares[0]))
+  return 4.0 * _SETTING_UNIT * root / step.learning_rate * max(greatest(values[0]), 1.0)
+
+
+def of_reference(run: TrainingRun, number: int) -> dict[tuple[str, str], _Array]:
+  """Returns what a reference's run has computed in a step, by quantity and subject."""
+  step, before = run.steps[number - 1], _by_name(run.values_before)
+  found: dict[tuple[str, str], _Array] = {}
+  if step.loss is not None:
+    found[LOSS, '(total)'] = step.loss
+  for quantity, records in ((GRADIENT, step.gradients), (APPLIED, step.applied_gradients)):
+    found.update({(quantity, r.name): r.value for r in records if r.value is not None})
+  for record in step.variables:
+    if record.value is not None:
+      moved = change(record.value, before.get(record.name))
+      found[UPDATE, record.name] = found[STATE, record.name] = moved
+  for slot in step.slots:
+    if slot.role == _SHADOW_ROLE:
+      found[SHADOW, slot.variable] = change(slot.value, before.get(slot.variable))
+    else:
+      found[SLOT, f'{slot.role} of {slot.variable}' if slot.variable else slot.role] = slot.value
+  return found
+
+
+def _optimizers(step: TrainingStep) -> tuple[Slot, ...]:
+  return tuple(slot for slot in step.slots if slot.role != _SHADOW_ROLE)
+
+
+def _by_name(records: Any) -> Mapping[str, _Array | None]:
+  return {record.name: record.value for record in records}
+
+
+def _same(applied: Any, raw: Any, tf1: str, tf2: str) -> bool:
+  """Tells whether on neither side the gradient was changed before it was applied."""
+  for changed, known, name in zip(applied, raw, (tf1, tf2), strict=True):
+    before = known.get(name)
+    if before is None or changed[name] is None or not np.shares_memory(before, changed[name]):
+      return False
+  return True

@@ -1,0 +1,110 @@
+"""Moving averages of the weights that follow at another pace."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tf2verify.records.training import Slot, TrainingRun
+from tf2verify.stages.training_causes.cause import About, Cause, listed, number_text
+from tf2verify.stages.training_causes.evidence import Evidence
+
+_Array = np.ndarray[Any, Any]
+_SHADOW = 'shadow'
+_CLOSE = 1e-3
+
+
+def moving_average(evidence: Evidence) -> Cause | None:
+  """Names the decays in effect at the step, as the shadows of both sides show them."""
+  one, other = _decay(evidence, 'tf1'), _decay(evidence, 'tf2')
+  if one is None or other is None:
+    return _missing(evidence)
+  if abs(one - other) <= _CLOSE:
+    return None
+  if evidence.number == 1 and abs(other) <= _CLOSE:
+    return Cause(
+      'the moving averages of the port start at the values after the first step, those of TF1 at '
+      'the values before it: tf.train.ExponentialMovingAverage makes them when it is applied; call '
+      'its apply once before the first step',
+      frozenset({About.SHADOWS}),
+    )
+  text = (
+    f'at step {evidence.number} the moving averages keep {number_text(one)} of themselves in TF1 '
+    f'(the decay in effect) and {number_text(other)} in the port'
+  )
+  ramp = {_ramp(evidence.number - 1), _ramp(evidence.number)}
+  # A few digits are all that a float32 average of float32 values shows.
+  if any(abs(one - known) <= _CLOSE for known in ramp):
+    text += (
+      ': the decay of TF1 is min(decay, (1 + n) / (10 + n)) with n = num_updates; pass '
+      'num_updates=optimizer.iterations to a tf.train.ExponentialMovingAverage in place of use_ema '
+      'or a fixed decay'
+    )
+  elif any(abs(other - known) <= _CLOSE for known in ramp):
+    text += (
+      ': that of the port is min(decay, (1 + n) / (10 + n)) with n = num_updates, which TF1 does '
+      'not pass: leave num_updates out'
+    )
+  else:
+    text += f': pass a decay of {number_text(round(one, 4))} to the average of the port'
+  return Cause(text, frozenset({About.SHADOWS}))
+
+
+def _missing(evidence: Evidence) -> Cause | None:
+  tf1 = sorted(slot.variable for slot in evidence.steps[0].slots if slot.role == _SHADOW)
+  if not tf1 or any(slot.role == _SHADOW for slot in evidence.steps[1].slots):
+    return None
+  return Cause(
+    f'TF1 keeps moving averages of {listed(tf1)}, the port keeps none: apply a '
+    'tf.train.ExponentialMovingAverage of its own after each step, or use_ema of the optimizer',
+    frozenset({About.SHADOWS}),
+  )
+
+
+def _decay(evidence: Evidence, side: str) -> float | None:
+  """Returns the decay that all shadows of a side share; None where there is no one decay."""
+  run = evidence.tf1 if side == 'tf1' else evidence.tf2
+  kept = gone = 0.0
+  for left, right in _distances(run, evidence.number):
+    kept += float(np.sum(left * right))
+    gone += float(np.sum(right * right))
+  if not gone:
+    return None
+  decay = kept / gone
+  for left, right in _distances(run, evidence.number):
+    if np.any(np.abs(left - decay * right) > _CLOSE * np.abs(right).max(initial=0.0)):
+      return None
+  return decay
+
+
+def _distances(run: TrainingRun, number: int) -> Iterator[tuple[_Array, _Array]]:
+  """Yields how far each shadow is from its variable after the step, and was before it."""
+  before, after = (_shadows(slots) for slots in _slots_around(run, number))
+  values, values_before = _values(run, number), _values(run, number - 1)
+  for name, shadow in after.items():
+    value = values.get(name)
+    # One that is made in its first step starts at the value before it.
+    start = before.get(name, values_before.get(name))
+    if value is not None and start is not None and value.shape == shadow.shape == start.shape:
+      wide = value.astype(np.float64)
+      yield shadow - wide, start - wide
+
+
+def _ramp(updates: int) -> float:
+  """`tf.train.ExponentialMovingAverage`, below its decay."""
+  return (1 + updates) / (10 + updates)
+
+
+def _slots_around(run: TrainingRun, number: int) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
+  before = run.steps[number - 2].slots if number > 1 else run.slots_before
+  return before, run.steps[number - 1].slots
+
+
+def _shadows(slots: tuple[Slot, ...]) -> dict[str, _Array]:
+  return {s.variable: s.value for s in slots if s.role == _SHADOW}
+
+
+def _values(run: TrainingRun, number: int) -> dict[str, _Array]:
+  """Returns the variables after a step; before the first one for 0."""
+  records = run.steps[number - 1].variables if number else run.values_before
+  return {r.name: r.value for r in records if r.value is not None}

@@ -1,0 +1,69 @@
+"""Losses that differ although the models do not."""
+
+import math
+
+from tf2verify.stages.training_causes.cause import About, Cause, number_text
+from tf2verify.stages.training_causes.evidence import Evidence
+
+_CLOSE = 1e-4
+
+
+def loss_of_next_step(evidence: Evidence) -> Cause | None:
+  """Names a loss that one side takes after the update."""
+  tf1, tf2 = _losses(evidence)
+  if len(tf1) < 2 or _close(tf1[0], tf2[0]):
+    return None
+  last = len(tf1) - 1
+  if all(_close(tf1[n + 1], tf2[n]) for n in range(last)):
+    text = (
+      "the port's loss at each step is TF1's of the next step: the port computes it after the "
+      'update; return the loss of the forward pass that was differentiated, before the update'
+    )
+  elif all(_close(tf1[n], tf2[n + 1]) for n in range(last)):
+    text = (
+      "TF1's loss at each step is the port's of the next step: TF1's loss is computed after the "
+      'update, that of the port before the update'
+    )
+  else:
+    return None
+  return Cause(text, frozenset({About.LOSS}))
+
+
+def regularization_left_out(evidence: Evidence) -> Cause | None:
+  """Names a total loss that is without the regularization losses."""
+  tf1, tf2 = _losses(evidence)
+  recorded = evidence.tf1.regularization_total
+  total = 0.0 if recorded is None else float(recorded)
+  if not tf1 or not total or _close(tf1[0], tf2[0]):
+    return None
+  apart = tf1[0] - tf2[0]
+  room = 4e-7 * (abs(tf1[0]) + abs(tf2[0])) + _CLOSE * abs(total)
+  if abs(apart - total) <= room:
+    text = (
+      f'the losses differ by {number_text(total)}, the sum of the regularization losses, which '
+      "the port's step does not add: add layer.losses to the loss that is differentiated"
+    )
+  elif abs(apart + total) <= room:
+    text = (
+      f'the losses differ by {number_text(total)}, the sum of the regularization losses, which '
+      'TF1 does not add to what it minimizes (nothing of REGULARIZATION_LOSSES is in its loss): '
+      "leave them out of the port's loss as well, or override tf1_total_loss"
+    )
+  else:
+    return None
+  return Cause(text, frozenset({About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS}))
+
+
+def _losses(evidence: Evidence) -> tuple[list[float], list[float]]:
+  """Returns the scalar losses of the steps; empty where a side does not tell them."""
+  found: tuple[list[float], list[float]] = [], []
+  for one, other in zip(evidence.tf1.steps, evidence.tf2.steps, strict=False):
+    if one.loss is None or other.loss is None or one.loss.size != 1 or other.loss.size != 1:
+      return [], []
+    found[0].append(float(one.loss.reshape(())))
+    found[1].append(float(other.loss.reshape(())))
+  return found
+
+
+def _close(one: float, other: float) -> bool:
+  return math.isclose(one, other, rel_tol=_CLOSE)
