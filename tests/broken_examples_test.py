@@ -29,15 +29,30 @@ def _cases(path):
 class BrokenExamplesTest(parameterized.TestCase):
   @parameterized.named_parameters(
     ('scaling', broken.BrokenScalingCase, 'no_new_variables', ['offset']),
-    ('schedule', simple_model.FrozenScheduleCase, 'training_steps', ['learning rate', 'step 2']),
-    ('rmsprop', slim_rmsprop_ema.PlainRmspropCase, 'training_steps', ['accumulator', '1', '0']),
+    (
+      'schedule',
+      simple_model.FrozenScheduleCase,
+      'training_steps',
+      ['[step 2]', 'the learning rate stays at 0.001 in the port, the value of its first step'],
+    ),
+    (
+      'rmsprop',
+      slim_rmsprop_ema.PlainRmspropCase,
+      'training_steps',
+      ['the accumulated squared gradient starts at 0 in tf.keras.optimizers.RMSprop, at 1 in TF1'],
+    ),
     (
       'nothing',
       checkpoint_conversion.RestoredByObjectCase,
       'checkpoint',
-      ['bars/stem/kernel', 'not restored'],
+      ['bars/stem/kernel', 'kept its value: not restored', '0 of 7 variables restored'],
     ),
-    ('name', checkpoint_conversion.MissedNameCase, 'checkpoint', ['bars/head/', 'not restored']),
+    (
+      'name',
+      checkpoint_conversion.MissedNameCase,
+      'checkpoint',
+      ['5 of 7 variables restored', 'keys unread: classifier/fc/kernel, classifier/fc/bias'],
+    ),
   )
   def test_fails_where_its_page_says(self, case, stage, words):
     verdict = tf2verify.verify(case)

@@ -102,9 +102,8 @@ class ConvertTest(CommandTestCase):
     return self.run_command('convert', target, '--tf1_checkpoint', source, '--out', out or self.out)
 
   def test_written(self):
-    source = self.write(kernel=KERNEL, bias=BIAS, kernel__unused=KERNEL) and self.write(
-      **{'kernel': KERNEL, 'bias': BIAS, 'kernel/Adam': KERNEL, 'global_step': np.array(5)}
-    )
+    further = {'kernel/Adam': KERNEL, 'global_step': np.array(5)}
+    source = self.write(kernel=KERNEL, bias=BIAS, **further)
     status, said, complained = self._convert('RightCase', source)
     self.assertEqual((status, complained), (0, ''), said)
     self.assertEqual(
@@ -152,14 +151,25 @@ class ConvertTest(CommandTestCase):
     self.assertIn(words, said)
     self.assertEqual(self.written(), [])
 
-  @parameterized.parameters('dense', 'dense.index', 'dense-7.data-00000-of-00002')
-  def test_never_overwrites(self, name):
+  @parameterized.parameters(
+    ('RightCase', 'dense'),
+    ('RightCase', 'dense.index'),
+    ('RightCase', 'dense.data-00000-of-00002'),
+    ('NumberedCase', 'dense-1.data-00000-of-00001'),
+  )
+  def test_never_overwrites(self, case, name):
     (self.folder / 'tf2' / name).write_text('kept')
     source = self.write(kernel=KERNEL, bias=BIAS)
-    status, said, complained = self._convert('RightCase', source)
+    status, said, complained = self._convert(case, source)
     self.assertEqual((status, said), (2, ''))
     self.assertIn(f'{name} exists, and nothing is overwritten', complained)
     self.assertEqual(self.written(), [name])
+
+  def test_others_of_like_names_do_not_matter(self):
+    (self.folder / 'tf2' / 'dense2.index').write_text('kept')
+    status, said, _ = self._convert('RightCase', self.write(kernel=KERNEL, bias=BIAS))
+    self.assertEqual(status, 0, said)
+    self.assertLen(self.written(), 3)
 
   def test_bad_input(self):
     source = self.write(kernel=KERNEL, bias=BIAS)

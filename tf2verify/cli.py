@@ -1,4 +1,4 @@
-"""The command line: `python -m tf2verify run`, `report`, `adequacy`, `repeat` and `doctor`."""
+"""The command line: `python -m tf2verify run`, `report`, `adequacy`, `convert`, `repeat`, …"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import tempfile
 
 from tf2verify.case import EquivalenceCase, new_ladder
@@ -137,6 +138,9 @@ def _written(
 def _move(folder: str, target: str) -> None:
   """Moves the files of a checkpoint, the index last: without it there is no checkpoint."""
   names = [name for name in os.listdir(folder) if name != _STATE_FILE]
+  for name in names:
+    if os.path.exists(os.path.join(target, name)):
+      raise UsageError(_taken(os.path.join(target, name)))
   for name in sorted(names, key=lambda name: name.endswith('.index')):
     os.rename(os.path.join(folder, name), os.path.join(target, name))
 
@@ -148,18 +152,17 @@ def _check_free(out: str) -> None:
     raise UsageError(f'--out {out}: there is no folder {folder}; make it first')
   if not base or os.path.isdir(out):
     raise UsageError(f'--out {out} is a folder; give the prefix of the files to write in it')
-  taken = [name for name in sorted(os.listdir(folder)) if name == base or _is_of(name, base)]
+  files = re.compile(rf'{re.escape(base)}(\.index|\.data-\d+-of-\d+)?')
+  taken = [name for name in sorted(os.listdir(folder)) if files.fullmatch(name)]
   if taken:
-    raise UsageError(
-      f'--out {out}: {os.path.join(folder, taken[0])} exists, and nothing is overwritten; give '
-      'another prefix, or remove the old files'
-    )
+    raise UsageError(_taken(os.path.join(folder, taken[0])))
 
 
-def _is_of(name: str, base: str) -> bool:
-  rest = name.removeprefix(base)
-  # `save` of tf.train.Checkpoint adds a number to the prefix.
-  return rest != name and ('.index' in rest or '.data-' in rest)
+def _taken(path: str) -> str:
+  return (
+    f'--out: {path} exists, and nothing is overwritten; give another prefix, or remove the old '
+    'files'
+  )
 
 
 def _refusal(comparison: RestoreComparison) -> tuple[str, ...]:

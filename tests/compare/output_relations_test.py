@@ -3,7 +3,7 @@ from absl.testing import absltest
 
 import tf2verify
 from tf2verify.compare import output_relations
-from tf2verify.compare.output_relations import LOG_SOFTMAX, SAME, SIGMOID, SOFTMAX, Relation
+from tf2verify.compare.output_relations import ARGMAX, LOG_SOFTMAX, SAME, SIGMOID, SOFTMAX, Relation
 
 LOGITS = tf2verify.normal_inputs((4, 3)).astype(np.float64)
 FUNCTIONS = {
@@ -34,6 +34,14 @@ class RelationsTest(absltest.TestCase):
     p = FUNCTIONS[SOFTMAX](LOGITS)
     found = relations({'p': p, 'again': p.copy(), 'z': LOGITS})
     self.assertEqual(found, (Relation('p', 'z', SOFTMAX), Relation('again', 'z', SOFTMAX)))
+
+  def test_argmax(self):
+    found = relations({'class': np.argmax(LOGITS, -1).astype(np.int32), 'z': LOGITS})
+    self.assertEqual(found, (Relation('class', 'z', ARGMAX),))
+    made = output_relations.follow(found[0], -LOGITS, np.zeros(4, np.int32))
+    np.testing.assert_array_equal(made, np.argmin(LOGITS, -1))
+    self.assertEqual(made.dtype, np.int32)
+    self.assertEqual(relations({'class': np.argmin(LOGITS, -1), 'z': LOGITS}), ())
 
   def test_only_among_those_that_are_asked_for(self):
     outputs = {'z': LOGITS, 'p': FUNCTIONS[SOFTMAX](LOGITS)}

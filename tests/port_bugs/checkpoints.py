@@ -219,7 +219,7 @@ PORT_BUGS = (
     stage=_STAGE,
     wrong=RestoredByMisspeltName,
     right=RestoredByMappedName,
-    words=('c1/BatchNorm/gama is no key', 'closest: c1/BatchNorm/gamma', 'not restored'),
+    words=('c1/BatchNorm/gama is no key', 'there it is c1/BatchNorm/gamma', 'not restored'),
   ),
   PortBug(
     identifier='B79',

@@ -10,6 +10,7 @@ FIRST_STAGES = {
   'LOSS': ('loss',),
   'OPT': ('training_steps',),
   'CKPT': ('checkpoint',),
+  'DET': ('determinism',),
 }
 
 # The class, and what should see it first.
@@ -120,6 +121,7 @@ CLASSES = (
   ('B90', 'ZERO'),
   ('B91', 'LOSS'),
   ('B92', 'GRAD'),
+  ('B95', 'DET'),
 )
 
 # Classes that another stage sees first, and why.
@@ -128,4 +130,13 @@ SEEN_ELSEWHERE: dict[str, str] = {}
 # Classes whose cause no report names, and why.
 UNNAMED = {
   'B87': 'a port with a lookup table cannot be traced, so the shifted index is not seen',
+}
+
+# Classes without a pair, and why.
+NOT_MEASURED = {
+  'B93': 'needs a GPU: the kernel of the softmax cross-entropy varies there',
+  'B94': 'needs a GPU: kernels of depthwise convolution, gather, crop_and_resize vary there',
+  'B96': 'needs a GPU of the Ampere generation or later: TensorFloat-32',
+  'B97': 'no mistake of a port: oneDNN is on or off in a process, for both sides alike',
+  'B98': 'no mistake of a port: both sides run without Grappler, see the controls',
 }

@@ -4,7 +4,7 @@ import abc
 
 import tensorflow as tf
 
-from tests.port_bugs import contrib_optimizers, trained_models
+from tests.port_bugs import contrib_optimizers, schedules, trained_models
 from tests.port_bugs.port_bug import Control
 
 v1 = tf.compat.v1
@@ -168,6 +168,11 @@ class InverseTime(Scheduled):
     return new.schedules.InverseTimeDecay(0.1, 2, 0.5)
 
 
+class KeptMomentum(schedules.ScheduledMomentum):
+  def make_tf2_optimizer(self):
+    return self.make_tf1_optimizer()
+
+
 CONTROLS = (
   Control('Adagrad of Keras: the accumulator starts at 0.1 as in TF1', Adagrad),
   Control('the same, legacy', LegacyAdagrad),
@@ -184,6 +189,7 @@ CONTROLS = (
   Control("Nesterov's momentum of Keras at a constant learning rate", Nesterov),
   Control('the same, legacy', LegacyNesterov),
   Control('RMSProp of Keras with its slot preset to 1 and epsilon 1e-10', PresetRmsProp),
+  Control('momentum of TF1 with a schedule, kept in eager mode', KeptMomentum),
   Control('exponential decay of TF1 and of Keras', Exponential),
   Control('piecewise constant learning rates of TF1 and of Keras', Piecewise),
   Control('polynomial decay of TF1 and of Keras', Polynomial),

@@ -9,6 +9,7 @@ from tests.port_bugs import (
   checkpoints,
   convolution,
   creation,
+  determinism,
   gradients,
   initializers,
   inventory,
@@ -49,8 +50,14 @@ PORT_BUGS = (
   *schedules.PORT_BUGS,
   *train_ops.PORT_BUGS,
   *checkpoints.PORT_BUGS,
+  *determinism.PORT_BUGS,
 )
-CONTROLS = (*right_ports.CONTROLS, *loss_controls.CONTROLS, *optimizer_controls.CONTROLS)
+CONTROLS = (
+  *right_ports.CONTROLS,
+  *loss_controls.CONTROLS,
+  *optimizer_controls.CONTROLS,
+  *determinism.CONTROLS,
+)
 
 
 @functools.cache

@@ -179,8 +179,20 @@ class StepsTest(absltest.TestCase):
       def make_tf1_optimizer(self):
         return v1.train.GradientDescentOptimizer(0.0)
 
-    taken = steps_of(Case, 3)
-    self.assertLen({float(step.loss) for step in taken.steps}, 1)
+    class InAFunction(Case):
+      def model(self, inputs, training):
+        net = tiny_models.Affine.model(self, inputs, training)
+        dropped = tf.function(lambda net: v1.nn.dropout(net, rate=0.2))
+        return dropped(net) if training else net
+
+    self.assert_one_loss(Case)
+    self.assert_one_loss(InAFunction)
+
+  def assert_one_loss(self, case_class):
+    with prepared(case_class) as (case, run):
+      taken = case.tf1_training.prepare_steps(run, 3)(None)
+      loss = case.tf1_training.observe_losses(run).total_loss
+    self.assertEqual({float(step.loss) for step in taken.steps}, {float(loss)})
 
   def test_repeated_and_moved(self):
     with prepared(Trained) as (case, run):

@@ -215,7 +215,7 @@ class SavedModelTest(LadderTestCase):
 
     found = checkpoint_of(Case)
     self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
-    self.assertIn('see execution_modes', found.to_text())
+    self.assertIn('the matter of execution_modes', found.to_text())
 
 
 if __name__ == '__main__':

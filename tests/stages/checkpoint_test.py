@@ -1,5 +1,6 @@
 import os
 import tempfile
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -199,10 +200,10 @@ class GivenCheckpointTest(LadderTestCase, parameterized.TestCase):
     self.assertIn(('model variable', '2', '1'), found.tables[0].rows)
 
   def test_files_are_removed(self):
-    before = set(os.listdir(tempfile.gettempdir()))
-    self._found(write(self.folder, kernel=KERNEL, bias=BIAS))
-    left = set(os.listdir(tempfile.gettempdir())) - before
-    self.assertEqual([name for name in left if name.startswith('tf2verify_')], [])
+    path = write(self.folder, kernel=KERNEL, bias=BIAS)
+    with tempfile.TemporaryDirectory() as own, mock.patch.object(tempfile, 'tempdir', own):
+      self._found(path)
+      self.assertEqual(os.listdir(own), [])
 
 
 if __name__ == '__main__':

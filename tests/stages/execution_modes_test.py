@@ -148,7 +148,7 @@ class ReplicasTest(LadderTestCase):
       replicated.return_value = modes.ModeRun(modes.REPLICAS, (), 'there is one device')
       verdict = climbed(Case)
     self.assertIs(verdict.status, tf2verify.Status.INCONCLUSIVE)
-    self.assertIn('no execution mode but eager could be run', verdict.reason)
+    self.assertIn('no execution mode could be compared with eager mode', verdict.reason)
 
 
 class LossTest(LadderTestCase):
@@ -297,6 +297,23 @@ class RightPortTest(LadderTestCase):
         return Port(self.model)
 
     self.assert_passes(Case, STAGE)
+
+  def test_dropout_in_a_loop(self):
+    class Case(tiny_models.OneModel):
+      modes_to_run = (modes.FUNCTION, modes.FUNCTIONAL)
+
+      def model(self, inputs, training):
+        def step(number, net):
+          net = net @ kernel_value
+          return number + 1, tf.nn.dropout(net, 0.4) if training else net
+
+        kernel_value = tf.identity(kernel())
+        return tf.while_loop(lambda number, _: number < 3, step, (0, inputs))[1]
+
+    verdict = climbed(Case)
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+    self.assertIn('nothing was compared in training: a random op stands', str(verdict.notes))
+    self.assertEqual(row(verdict, modes.FUNCTION)['outputs'], 'equal, inference only')
 
   def test_regularization_losses(self):
     class Case(tiny_models.Regularized):

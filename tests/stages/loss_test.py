@@ -1,3 +1,5 @@
+import abc
+
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
@@ -13,7 +15,7 @@ STAGE = 'loss'
 Status = tf2verify.Status
 
 
-class Squared(tiny_models.Affine):
+class Squared(tiny_models.Affine, abc.ABC):
   """A squared error of unbounded targets."""
 
   def make_labels(self):
@@ -26,7 +28,7 @@ class Squared(tiny_models.Affine):
     return tf.reduce_mean(tf.square(outputs - labels))
 
 
-class Sequences(tiny_models.OneModel):
+class Sequences(tiny_models.OneModel, abc.ABC):
   """Steps of sequences, of which a mask leaves some out."""
 
   def model(self, inputs, training):
@@ -204,7 +206,7 @@ class EagerAndTracedTest(LadderTestCase):
   def test_loss_that_cannot_be_traced_is_a_blind_spot(self):
     class Case(Squared):
       def tf2_loss(self, outputs, labels):
-        float(tf.reduce_sum(outputs))
+        outputs.numpy()
         return super().tf2_loss(outputs, labels)
 
     found = self.assert_passes(Case, STAGE).stages[-1]
@@ -328,6 +330,28 @@ class MetricTest(LadderTestCase):
         return {'area': super().tf2_metrics(outputs, labels)['auc']}
 
     self.assert_first_failure(Case, STAGE, 'metric area', 'tf1: missing', 'metric auc')
+
+  def test_of_outputs_that_follow_from_each_other(self):
+    class Case(losses.Classified):
+      def model(self, inputs, training):
+        logits = inputs @ kernel() + bias()
+        return {'logits': logits, 'rows': tf.nn.softmax(logits), 'class': tf.argmax(logits, 1)}
+
+      def tf1_loss(self, outputs, labels):
+        return super().tf1_loss(outputs['logits'], labels)
+
+      def tf2_loss(self, outputs, labels):
+        return super().tf2_loss(outputs['logits'], labels)
+
+      def tf1_metrics(self, outputs, labels):
+        return {'accuracy': v1.metrics.accuracy(labels['classes'], outputs['class'])}
+
+      def tf2_metrics(self, outputs, labels):
+        metric = tf.keras.metrics.SparseCategoricalAccuracy()
+        metric.update_state(labels['classes'], outputs['rows'])
+        return {'accuracy': metric}
+
+    self.assert_passes(Case, STAGE)
 
   def test_another_threshold(self):
     class Case(losses.Measured):

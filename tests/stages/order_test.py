@@ -54,9 +54,14 @@ class OrderTest(absltest.TestCase):
       'rounding',
       'vacuity',
       'loss_groups',
+      'mode_causes',
+      'mode_comparison',
+      'mode_matrix',
+      'mode_reference',
       'checkpoint_loading',
       'checkpoint_saving',
       'optimizer_restoring',
+      'restore_reasons',
       'restoring',
       'kept_tensors',
       'loss_causes',
@@ -68,6 +73,8 @@ class OrderTest(absltest.TestCase):
       'repetition',
       'variation_causes',
       'fresh_processes',
+      'step_quantities',
+      'training_remarks',
     }
     self.assertEqual(files - {stage.name for stage in STAGES}, shared)
 

@@ -53,6 +53,11 @@ def _rows(p: _Array, y: _Array) -> _Array:
   return found
 
 
+def _plain_rows(p: _Array, y: _Array) -> _Array:
+  found: _Array = -np.sum(y * np.log(p), -1)  # NaN where 0 is multiplied by -inf
+  return found
+
+
 def _clipped_rows(p: _Array, y: _Array) -> _Array:
   return _rows(_clip(p / np.sum(p, -1, keepdims=True)), y)
 
@@ -85,7 +90,9 @@ _CATEGORICAL: tuple[tuple[str, _Formula], ...] = (
   (CLIPPED_ROWS, _clipped_rows),
   (CLIPPED_ROWS, _clipped_rows_of_sparse),
   (LOG_SOFTMAX_ROWS, lambda z, y: _rows(softmax(z), y)),
+  (LOG_SOFTMAX_ROWS, lambda z, y: _plain_rows(softmax(z), y)),
   (LOG_ROWS, _rows),
+  (LOG_ROWS, _plain_rows),
 )
 # Element by element.
 _BINARY: tuple[tuple[str, _Formula], ...] = (

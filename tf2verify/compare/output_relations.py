@@ -14,6 +14,7 @@ import numpy as np
 _Array = np.ndarray[Any, Any]
 
 SAME, SOFTMAX, LOG_SOFTMAX, SIGMOID = 'the same', 'softmax', 'log softmax', 'sigmoid'
+ARGMAX = 'argmax'
 _TOLERANCE = 1e-5
 
 
@@ -24,7 +25,8 @@ class Relation:
   Attributes:
     derived: its path.
     source: the path of the other one.
-    kind: `SAME` (but for the shape), `SOFTMAX`, `LOG_SOFTMAX` or `SIGMOID`.
+    kind: `SAME` (but for the shape), `SOFTMAX`, `LOG_SOFTMAX` or `SIGMOID`; `ARGMAX` over
+      the last axis, of integers.
   """
 
   derived: str
@@ -64,11 +66,16 @@ def relations(outputs: Mapping[str, _Array], among: Iterable[str]) -> tuple[Rela
     outputs: by path.
     among: the paths to look at; where two are the same, the first is the source.
   """
-  paths = [p for p in outputs if p in set(among) and outputs[p].dtype.kind == 'f']
+  wanted = set(among)
+  paths = [
+    path
+    for path, output in outputs.items()
+    if path in wanted and output.dtype.kind in 'fiu' and output.size
+  ]
   found: dict[str, Relation] = {}
   for derived in paths:
     for source in paths:
-      if source == derived or source in found or not outputs[source].size:
+      if source == derived or source in found or outputs[source].dtype.kind != 'f':
         continue
       kind = _kind(outputs[source], outputs[derived], paths.index(source) < paths.index(derived))
       if kind:
@@ -87,6 +94,8 @@ def _from_root(relation: Relation, found: Mapping[str, Relation]) -> Relation:
 
 
 def _kind(source: _Array, derived: _Array, first: bool) -> str:
+  if derived.dtype.kind != 'f':
+    return ARGMAX if _is_argmax(source, derived) else ''
   if first and source.size == derived.size and _close(source, derived):
     return SAME
   if source.size != derived.size or source.ndim == 0:
@@ -95,6 +104,12 @@ def _kind(source: _Array, derived: _Array, first: bool) -> str:
     if _close(function(source.astype(np.float64)), derived):
       return kind
   return ''
+
+
+def _is_argmax(source: _Array, derived: _Array) -> bool:
+  if source.ndim == 0 or not source.size or source.shape[:-1] != derived.shape:
+    return False
+  return bool(np.array_equal(np.argmax(source, -1), derived))
 
 
 def _close(one: _Array, other: _Array) -> bool:
@@ -112,7 +127,12 @@ def follow(relation: Relation, source: _Array, like: _Array) -> _Array:
     source: the new values of the source.
     like: gives rank and dtype; its leading size may differ.
   """
-  made = source if relation.kind == SAME else _FUNCTIONS[relation.kind](source.astype(np.float64))
+  if relation.kind == ARGMAX:
+    made = np.argmax(source, -1)
+  elif relation.kind == SAME:
+    made = source
+  else:
+    made = _FUNCTIONS[relation.kind](source.astype(np.float64))
   shape = like.shape if like.size == made.size else (-1, *like.shape[1:])
   found: _Array = made.astype(like.dtype).reshape(shape)
   return found

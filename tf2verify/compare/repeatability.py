@@ -157,8 +157,9 @@ def first_variation(first: Sequence[RunOp], second: Sequence[RunOp]) -> FirstVar
       ]
       if given:
         why = (
-          f'its input {given[0]} differs, and no operation gave it: Python did (a generator without '
-          'a seed, as np.random.default_rng() is, the time, the order of a set, tf.numpy_function)'
+          f'its input {given[0]} differs, and no operation gave it: Python did (a generator '
+          'without a seed, as np.random.default_rng() is, the time, the order of a set, '
+          'tf.numpy_function)'
         )
         return FirstVariation(one.op_type, one.name, one.source, why, None)
       continue

@@ -77,6 +77,7 @@ class ModeRun:
       mode without functions.
     draws: training modes in which the calls draw random numbers: as seen in eager mode,
       where a function that was traced before hides them, or in the graph of a function.
+    draws_in_loops: those of them in which a random op stands in the body of a loop.
   """
 
   mode: str
@@ -86,3 +87,4 @@ class ModeRun:
   created: tuple[VariableCreation, ...] = ()
   traces: tuple[int, ...] = ()
   draws: frozenset[bool] = frozenset()
+  draws_in_loops: frozenset[bool] = frozenset()

@@ -7,6 +7,8 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels
 
 _DEVICE = 'XLA_CPU_JIT'
+# They call their body again and again.
+_LOOPS = ('While', 'StatelessWhile')
 # They are arguments or results of a function, and stand for no kernel.
 _NOT_COMPILED = ('Placeholder', '_Arg', '_Retval')
 
@@ -18,28 +20,34 @@ class GraphOps:
 
   Attributes:
     types: of all operations.
-    count: how many there are.
+    types_in_loops: of those in the body of a loop.
+    count: how many operations there are.
   """
 
   def __init__(self, graph: Any) -> None:
     graph_def = graph.as_graph_def()
     functions = {function.signature.name: function for function in graph_def.library.function}
     self.types: set[str] = set()
+    self.types_in_loops: set[str] = set()
     self.count = 0
-    called: set[str] = set()
-    waiting = list(graph_def.node)
+    called: set[tuple[str, bool]] = set()
+    waiting = [(node, False) for node in graph_def.node]
     while waiting:
-      node = waiting.pop()
+      node, in_loop = waiting.pop()
       self.count += 1
       if node.op in functions:
         names = {node.op}
       else:
         self.types.add(node.op)
+        if in_loop:
+          self.types_in_loops.add(node.op)
         names = {attribute.func.name for attribute in node.attr.values()}
         names |= {item.name for attribute in node.attr.values() for item in attribute.list.func}
-      for name in (names & functions.keys()) - called:
-        called.add(name)
-        waiting += functions[name].node_def
+      inside = in_loop or node.op in _LOOPS
+      for name in names & functions.keys():
+        if (name, inside) not in called:
+          called.add((name, inside))
+          waiting += [(inner, inside) for inner in functions[name].node_def]
 
 
 def without_kernel(op_types: Iterable[str]) -> tuple[str, ...]:

@@ -78,17 +78,19 @@ class PortModes:
     self._progress('running the TF2 layer, eager mode')
     self._shared = state = self._fresh()
     calls: list[ModeCall] = []
-    draws = set()
-    drawn = 0  # the call that makes the variables counts as one of the first mode
+    draws: dict[bool, bool] = {}  # training mode, and whether in a loop
+    seen = 0  # the call that makes the variables counts as one of the first mode
     for run in self._runs:
       with randomness.seeded(randomness.CONSTANT), _recording(state, words.EAGER, run):
         calls.append(self._called(state, run, 1, self._callees.eager(state, run)))
         calls.append(self._second_call(state, run))
       all_draws = state.port.recorder.random_draws()
-      if any(draw.variable is None for draw in all_draws[drawn:]):
-        draws.add(run.training)
-      drawn = len(all_draws)
-    return ModeRun(words.EAGER, tuple(calls), draws=frozenset(draws))
+      drawn = [draw for draw in all_draws[seen:] if draw.variable is None]
+      if drawn:
+        draws[run.training] = any(draw.in_loop for draw in drawn)
+      seen = len(all_draws)
+    in_loops = frozenset(training for training, in_loop in draws.items() if in_loop)
+    return ModeRun(words.EAGER, tuple(calls), draws=frozenset(draws), draws_in_loops=in_loops)
 
   def _second_call(self, state: ModeState, run: side.FilledRun) -> ModeCall:
     """Calls the port with other inputs, or with the same ones where it takes no others."""
@@ -168,22 +170,15 @@ class PortModes:
       missing = compilation.without_kernel(name for graph in graphs for name in graph.types)
       if missing:
         return ModeRun(mode, (), f'XLA has no kernel for {", ".join(missing)}')
-    found = self._run_mode(mode, shared)
-    if not found.raised or found.created or mode == words.JIT:
-      return found
-    # A tensor that the layer keeps of another mode's trace may be in the way.
-    return self._run_mode(mode, self._fresh())
-
-  def _run_mode(self, mode: str, state: ModeState) -> ModeRun:
     if mode == words.NO_ARITHMETIC:
       with process_state.without_arithmetic_optimization():
-        return self._calls(mode, state, self._callees.traced)
+        return self._calls(mode, shared, self._callees.traced)
     makers: dict[str, Maker] = {
       words.FUNCTION: self._callees.traced,
       words.JIT: self._callees.compiled,
       words.FUNCTIONAL: self._callees.embedded,
     }
-    return self._calls(mode, state, makers[mode])
+    return self._calls(mode, shared, makers[mode])
 
   def _replicated(self) -> ModeRun:
     if not logical_devices.two_cpus():
@@ -203,6 +198,7 @@ class PortModes:
     reasons: dict[str, list[str]] = {}
     traces: list[int] = []
     draws: set[bool] = set()
+    in_loops: set[bool] = set()
     raised = False
     created = len(state.port.recorder.creations)
     for run in self._runs:
@@ -223,14 +219,23 @@ class PortModes:
         if callee.function is not None:
           traces.append(callee.function.experimental_get_tracing_count())
         if mode == words.FUNCTION:
-          types = {name for graph in _graphs(callee.function) for name in graph.types}
-          if any(map(is_random_op, types)):
-            draws.add(run.training)
+          for graph in _graphs(callee.function):
+            draws |= {run.training} if any(map(is_random_op, graph.types)) else set()
+            in_loops |= {run.training} if any(map(is_random_op, graph.types_in_loops)) else set()
     why = '; '.join(
       f'{" and ".join(modes)}: {reason}' if modes else reason for reason, modes in reasons.items()
     )
     records = state.port.recorder.creation_records(created)
-    return ModeRun(mode, tuple(calls), why, raised, records, tuple(traces), frozenset(draws))
+    return ModeRun(
+      mode,
+      tuple(calls),
+      why,
+      raised,
+      records,
+      tuple(traces),
+      frozenset(draws),
+      frozenset(in_loops),
+    )
 
   def _first_call(
     self, state: ModeState, run: side.FilledRun, make: Maker
@@ -279,6 +284,12 @@ class PortModes:
   def _fresh(self) -> ModeState:
     """Returns a layer that was called once, with its values."""
     port = self._tf2.filled_port(self._runs[0])
+    if len(port.variables()) < len(self._tf2.inventory().variables):
+      # The other training mode has more of them.
+      with randomness.seeded(randomness.CONSTANT):
+        for run in self._runs[1:]:
+          self._tf2.call(port, run.inputs, run.training, 'the call that makes more variables')
+      self._tf2.assign(port, self._runs[0])
     return ModeState(port, [variable.read_value() for variable in port.variables()])
 
   def _moved(self, state: ModeState, mover: Mover) -> ModeState:

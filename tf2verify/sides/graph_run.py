@@ -10,6 +10,7 @@ from tf2verify.records.op_graph import OpGraph
 from tf2verify.sides.op_recorder import is_random_op
 
 v1 = tf.compat.v1
+_CALLING_WORDS = ('Call', 'If', 'While', 'Case', 'For', 'Scan', 'Map', 'SymbolicGradient')
 _FUNCTION_ATTRIBUTES = ('body', 'cond', 'then_branch', 'else_branch', 'f')
 
 
@@ -61,8 +62,8 @@ class GraphRun:
     run = list(_run_for(graph, op_graph))
     self._draws = [op.outputs[0].name for op in run if is_random_op(op.type)]
     self._drawn: dict[str, np.ndarray] = {}
-    self._fresh_each_time = any(
-      'Assign' in op.type or 'Scatter' in op.type or _draws_inside(graph, op) for op in run
+    self._fresh_each_time = draws_inside(graph, run) or any(
+      'Assign' in op.type or 'Scatter' in op.type for op in run
     )
 
   def fetch(self, tensors: Sequence[str], seconds: int = 0) -> list[np.ndarray]:
@@ -172,9 +173,16 @@ def _run_for(graph: tf.Graph, op_graph: OpGraph) -> Iterable[tf.Operation]:
   return seen.values()
 
 
-def _draws_inside(graph: tf.Graph, op: tf.Operation) -> bool:
-  """Tells whether a function that an operation calls draws random numbers."""
-  names = [op.get_attr(name).name for name in _FUNCTION_ATTRIBUTES if name in op.node_def.attr]
+def draws_inside(graph: tf.Graph, ops: Iterable[tf.Operation]) -> bool:
+  """Tells whether a function that one of the operations calls draws random numbers."""
+  # The attributes of every op of a large graph would take seconds.
+  calling = [op for op in ops if any(word in op.type for word in _CALLING_WORDS)]
+  names = [
+    op.get_attr(name).name
+    for op in calling
+    for name in _FUNCTION_ATTRIBUTES
+    if name in op.node_def.attr
+  ]
   if not names:
     return False
   library = {f.signature.name: f for f in graph.as_graph_def().library.function}

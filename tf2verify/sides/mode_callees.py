@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.autograph.core import ag_ctx
 
 from tf2verify.sides import replicas, side
 from tf2verify.sides.embedding import embedded
@@ -80,7 +81,10 @@ class Callees:
       NotEmbeddable: no functional model can take such inputs.
     """
     computation = Computation(self._declaration, state.port, run, self._labels, autograph)
-    model = embedded(computation.call_port, state.port.layer, run.inputs)
+    # Keras would rewrite every layer, which leaves a function to call at exit.
+    status = ag_ctx.Status.ENABLED if autograph else ag_ctx.Status.DISABLED
+    with ag_ctx.ControlStatusCtx(status):
+      model = embedded(computation.call_port, state.port.layer, run.inputs)
 
     def call(inputs: Any) -> Any:
       return model(inputs, training=run.training)

@@ -2,18 +2,16 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from typing import Any
 from unittest import mock
 
 import tensorflow as tf
-from tensorflow.python.client import session as session_lib
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
 
 from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
 from tf2verify.records.observation import RandomDraw, VariableRecord
 from tf2verify.sides import dataflow, nests, process_state, randomness, side
+from tf2verify.sides.fence import fenced
 from tf2verify.sides.op_recorder import OpRecorder, static_shape, variable_name
 from tf2verify.sides.user_code import user_code
 
@@ -108,60 +106,6 @@ class BuiltGraph:
   def draws_in_computation(self) -> bool:
     """Whether a random op serves anything but a variable's initial value."""
     return any(draw.variable is None for draw in self.random_draws)
-
-
-def _refuse_disabling(hook: str) -> Callable[..., NoReturn]:
-  def refuse(*_: Any, **__: Any) -> NoReturn:
-    raise BuilderError(
-      f'{hook} turned eager execution off (disable_v2_behavior() or '
-      'disable_eager_execution()): the tf2 side runs in the same process and could not run any '
-      'more. tf2verify builds the graph inside a tf.Graph, where TF1 semantics hold anyway: remove '
-      'the call'
-    )
-
-  return refuse
-
-
-def _refuse_session(hook: str) -> Callable[..., NoReturn]:
-  def refuse(session: Any, *_: Any, **__: Any) -> NoReturn:
-    session._session = None  # its __del__ looks there
-    raise BuilderError(
-      f'{hook} opened a session: tf2verify runs the graph itself, in fresh sessions with '
-      'controlled variable values. Return the output tensors and leave sessions, initializers and '
-      'savers out'
-    )
-
-  return refuse
-
-
-def _refuse_resetting(hook: str) -> Callable[..., NoReturn]:
-  def refuse(*_: Any, **__: Any) -> NoReturn:
-    raise BuilderError(
-      f'{hook} called reset_default_graph(), as clear_session() does: tf2verify gives every '
-      'call a fresh graph, which already holds the inputs; remove the call'
-    )
-
-  return refuse
-
-
-@contextlib.contextmanager
-def fenced(hook: str) -> Iterator[None]:
-  """Refuses what a hook that builds a graph must not do to the process."""
-  mode = context.default_execution_mode
-  disabling, resetting = _refuse_disabling(hook), _refuse_resetting(hook)
-  with (
-    mock.patch.object(ops, 'disable_eager_execution', disabling),
-    mock.patch.object(v1, 'disable_eager_execution', disabling),
-    mock.patch.object(v1, 'disable_v2_behavior', disabling),
-    mock.patch.object(ops, 'reset_default_graph', resetting),
-    mock.patch.object(v1, 'reset_default_graph', resetting),
-    mock.patch.object(tf.keras.backend, 'clear_session', resetting),
-    mock.patch.object(session_lib.BaseSession, '__init__', _refuse_session(hook)),
-  ):
-    yield
-  if context.default_execution_mode != mode:
-    # By a name bound before the fence: `from tensorflow.compat.v1 import disable_eager_execution`.
-    disabling()
 
 
 @contextlib.contextmanager

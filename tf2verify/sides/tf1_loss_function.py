@@ -12,8 +12,8 @@ from tf2verify.records.loss_values import Leaves, LossExample, LossProgram, Loss
 from tf2verify.records.observation import TensorRecord
 from tf2verify.sides import loss_function, process_state, randomness, side
 from tf2verify.sides.dataflow import op_names_behind
+from tf2verify.sides.fence import fenced
 from tf2verify.sides.graph_run import open_session
-from tf2verify.sides.tf1_build import fenced
 from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1

@@ -15,7 +15,8 @@ from tf2verify.sides import functional, nests, randomness, session_values, side,
 from tf2verify.sides.graph_run import open_session
 from tf2verify.sides.op_recorder import OpRecorder
 from tf2verify.sides.tf1_build import GraphGradient
-from tf2verify.sides.tf1_train_graph import LossGraph, TrainGraph, add_losses, add_train_op
+from tf2verify.sides.tf1_loss_graph import LossGraph, add_losses
+from tf2verify.sides.tf1_train_graph import TrainGraph, add_train_op
 
 v1 = tf.compat.v1
 
@@ -148,9 +149,11 @@ class Tf1Training:
 
 
 class _Steps:
-  """Training steps in a session; in a fresh one for each where steps draw random numbers.
+  """Training steps in a session.
 
-  The port draws the same numbers at every step, since its seeds start again.
+  The port draws the same numbers at every step, since its seeds start again. A session
+  would go on: what it draws first is fed to every step, or, where that cannot be, each
+  step has a session of its own.
   """
 
   def __init__(
@@ -159,7 +162,7 @@ class _Steps:
     self._losses = losses
     self._built = losses.built
     self._train = train
-    self._feeds = feeds
+    self._feeds = dict(feeds)
     self._added = train.added if train is not None else ()
     self.session: Any = None
 
@@ -181,6 +184,9 @@ class _Steps:
       session_values.move(self.session, self._built.variables, mover)
     # A shadow starts as its variable's value, so they come second.
     session_values.fetch(self.session, [variable.initializer for variable in self._added])
+    if self._train is not None and self._train.drawn and not self._train.draws_inside:
+      drawn = session_values.fetch(self.session, self._train.drawn, self._feeds)
+      self._feeds.update(zip(self._train.drawn, drawn, strict=True))
 
   def take(self) -> dict[str, Any]:
     """Takes a step; returns what it used, by tensor name."""
@@ -192,7 +198,7 @@ class _Steps:
     for gradient in (*train.gradients, *train.applied_gradients):
       names += [name for name in (gradient.values, gradient.indices) if name is not None]
     names = list(dict.fromkeys(names))
-    if train.draws:
+    if train.draws_inside:
       self._carry_over()
     fetched = session_values.fetch(self.session, [*names, train.train_op], self._feeds)
     return dict(zip(names, fetched, strict=False))
@@ -212,7 +218,7 @@ class _Steps:
     regularization = session_values.fetch(
       self.session, [name for _, name in built.regularization_losses], self._feeds
     )
-    before, slots_before = self._model_values(), self._slots()
+    before, slots_before, _ = self._state()
     return TrainingRun(
       side.TF1,
       run.description,
@@ -230,35 +236,35 @@ class _Steps:
     train = self._train
     used = self.take()
     rate = train.learning_rate
-    counter = None
-    if train.global_step is not None:
-      (counter,) = session_values.fetch(self.session, [train.global_step.read])
-    gradients = {
-      gradient: session_values.gradient_record(gradient, used) for gradient in _all(train)
-    }
+    variables, slots, counter = self._state()
+    gradients = {known: session_values.gradient_record(known, used) for known in _all(train)}
     return TrainingStep(
       number=number,
       loss=np.asarray(used[self._losses.total_loss]),
       learning_rate=float(used[rate]) if isinstance(rate, str) else rate,
-      global_step=None if counter is None else int(counter),
+      global_step=counter,
       gradients=tuple(gradients[gradient] for gradient in train.gradients),
       applied_gradients=tuple(gradients[gradient] for gradient in train.applied_gradients),
-      variables=self._model_values(),
-      slots=self._slots(),
+      variables=variables,
+      slots=slots,
     )
 
-  def _model_values(self) -> tuple[TensorRecord, ...]:
-    return session_values.read_variables(self.session, self._built.variables)
-
-  def _slots(self) -> tuple[Slot, ...]:
+  def _state(self) -> tuple[tuple[TensorRecord, ...], tuple[Slot, ...], int | None]:
+    """Reads the model's variables, the slots and the global step, all in one run."""
     assert self._train is not None
-    states = [slot.state for slot in self._train.slots]
-    values = session_values.read_variables(self.session, states)
-    return tuple(
-      Slot(slot.role, slot.variable, record.name, record.value)
-      for slot, record in zip(self._train.slots, values, strict=True)
-      if record.value is not None
+    model = [variable for variable in self._built.variables if not variable.local]
+    slots, counter = self._train.slots, self._train.global_step
+    wanted = [*model, *(slot.state for slot in slots), *((counter,) if counter else ())]
+    values = session_values.read_all(self.session, wanted)
+    records = tuple(
+      TensorRecord(variable.record.name, value)
+      for variable, value in zip(model, values, strict=False)
     )
+    kept = tuple(
+      Slot(slot.role, slot.variable, slot.state.record.name, value)
+      for slot, value in zip(slots, values[len(model) :], strict=False)
+    )
+    return records, kept, int(values[-1]) if counter else None
 
 
 def _all(train: TrainGraph) -> set[GraphGradient]:

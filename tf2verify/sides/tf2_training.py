@@ -1,6 +1,6 @@
 """The tf2 side in training: a fresh layer and a fresh optimizer for every run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -218,8 +218,9 @@ class _Steps:
 
 def _own_variables(optimizer: Any) -> Iterable[Any]:
   variables = optimizer.variables
-  owned: Sequence[Any] = variables() if callable(variables) else variables
-  return owned
+  listed = variables() if callable(variables) else variables
+  # A new Keras optimizer does not list its learning rate.
+  return [*listed, *(v for v in vars(optimizer).values() if isinstance(v, tf.Variable))]
 
 
 def _slot(slot: SlotVariable, value: Any) -> Slot:

@@ -16,8 +16,15 @@ from tf2verify.records.observation import Observation
 from tf2verify.sides import randomness, saved_model, tf2_checkpoint
 from tf2verify.sides.port import Port
 from tf2verify.sides.tf2_checkpoint import RestoreCall
-from tf2verify.stages.checkpoint_loading import Loaded, unbuilt_text
-from tf2verify.stages.restoring import EXACT, RestoreComparison, called_port, with_sentinels
+from tf2verify.stages.checkpoint_loading import Loaded
+from tf2verify.stages.restore_reasons import unbuilt_text
+from tf2verify.stages.restoring import (
+  EXACT,
+  RestoreComparison,
+  call_for_variables,
+  called_port,
+  with_sentinels,
+)
 from tf2verify.stages.stage import CaseUnderTest
 
 _OBJECT_BASED = "the port's checkpoint"
@@ -44,10 +51,12 @@ def check_saved(case: CaseUnderTest, loaded: Loaded, comparison: RestoreComparis
     if loaded.outputs is not None:
       _check_saved_model(case, loaded, os.path.join(folder, 'saved_model'), comparison, notes)
     known = len(comparison.differences)
-    check_restored(case, loaded, values, prefix, comparison)
-    own_loader = case.declaration.declares('load_tf2_checkpoint')
-    if loaded.outputs is not None and len(comparison.differences) == known and not own_loader:
-      _restored_before_call(case, loaded, after, prefix, comparison)
+    fresh, note = None, ''
+    if loaded.outputs is not None and not case.declaration.declares('load_tf2_checkpoint'):
+      fresh, note = _restored_before_call(case, loaded, after, prefix)
+    check_restored(case, loaded, values, prefix, comparison, fresh)
+    if note and len(comparison.differences) == known:
+      comparison.blind_spots.append(note)
   return notes
 
 
@@ -57,6 +66,7 @@ def check_restored(
   values: dict[str, np.ndarray],
   prefix: str,
   comparison: RestoreComparison,
+  fresh: Port | None = None,
 ) -> None:
   """Restores a port's own checkpoint into a fresh layer, and compares values and outputs.
 
@@ -66,8 +76,9 @@ def check_restored(
     values: that the layer had when it was saved, by name.
     prefix: of the files.
     comparison: takes the findings.
+    fresh: another layer that has its variables; None to make one.
   """
-  fresh = called_port(case)
+  fresh = called_port(case) if fresh is None else fresh
   before = with_sentinels(fresh, values)
   calls = tf2_checkpoint.load(case.declaration, fresh.layer, prefix)
   explained = _explained(fresh, calls, values, before)
@@ -174,23 +185,25 @@ def _why_kept(
 
 
 def _restored_before_call(
-  case: CaseUnderTest,
-  loaded: Loaded,
-  after: dict[str, np.ndarray],
-  prefix: str,
-  comparison: RestoreComparison,
-) -> None:
-  """Restores a layer before its first call, as many programs do, and looks what it has then."""
+  case: CaseUnderTest, loaded: Loaded, after: dict[str, np.ndarray], prefix: str
+) -> tuple[Port, str]:
+  """Restores a layer before its first call, as many programs do, and looks what it has then.
+
+  Returns:
+    The layer with all its variables, and what was found; '' for nothing.
+  """
   with randomness.seeded(randomness.CONSTANT):
     port = case.tf2.fresh_port()
     tf2_checkpoint.restore_before_call(port.layer, prefix)
     case.tf2.call(port, loaded.inputs, loaded.training, 'the first call, after restoring')
-  now = tf2_checkpoint.values_of(port)
+    now = tf2_checkpoint.values_of(port)
+    if now.keys() != after.keys():
+      call_for_variables(case, port)
   others = [name for name in now if not restored_values.same(now[name], after[name])]
   if not others:
-    return
+    return port, ''
   more = f' and {len(others) - _SHOWN} more' if len(others) > _SHOWN else ''
-  comparison.blind_spots.append(
+  return port, (
     f'a layer that is restored before its first call has other values afterwards: '
     f'{", ".join(others[:_SHOWN])}{more} (not tracked from an attribute when they are made, or '
     'assigned in build); call the port once before it is restored'

@@ -60,9 +60,15 @@ def cause(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], paths: Sequence[st
     for pair in zip(tf1, tf2, strict=True)
     if all(pair[0].example.outputs[path].size <= _MOST_ELEMENTS for path in paths)
   ]
-  if not kept:
+  # Where a batch size is written into one side, the batch of another size fits nothing.
+  of_one_batch = [pair for pair in kept if not pair[0].example.other_batch]
+  return _cause(kept, paths) or (_cause(of_one_batch, paths) if of_one_batch != kept else '')
+
+
+def _cause(pairs: Sequence[tuple[Evaluated, Evaluated]], paths: Sequence[str]) -> str:
+  if not pairs:
     return ''
-  ones, others = [pair[0] for pair in kept], [pair[1] for pair in kept]
+  ones, others = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
   for path in paths:
     found = (
       _other_formula(ones, others, path)

@@ -155,7 +155,7 @@ class LossesAlone:
     else:
       tf2 = frozenset(r.name for r in model.tf2.gradients if r.value is not None)
     floating = set(loss_function.floating_paths(self._model.outputs))
-    related = relations(self._model.outputs, (tf1 | tf2) & floating)
+    related = relations(self._model.outputs, tf1 | tf2)
     roots = {relation.derived: relation.source for relation in related}
     read = [{roots.get(path, path) for path in reads & floating} for reads in (tf1, tf2)]
     if not read[0] and not read[1]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tf2verify.compare.extreme_outputs import extreme_examples
+from tf2verify.compare.output_relations import relations
 from tf2verify.errors import UserCodeError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.loss_values import LossExample, MetricValue
@@ -19,6 +20,8 @@ from tf2verify.stages.stage import CaseUnderTest
 METRIC = 'metric'
 # tf.metrics.auc adds it to numerators and denominators.
 _RATE_EPSILON = 1e-6
+# Which of more follow from which is not looked for.
+_MOST_OUTPUTS = 16
 
 
 class MetricsAlone:
@@ -44,8 +47,14 @@ class MetricsAlone:
   def compare(self) -> None:
     """Runs the metrics on every example and compares them by name."""
     self._compare(self._model)
-    read = loss_function.floating_paths(self._model.outputs)
-    for example in extreme_examples(self._model, read, ()):
+    floating = loss_function.floating_paths(self._model.outputs)
+    if len(floating) > _MOST_OUTPUTS:
+      self.notes.append("metrics were compared on the model's outputs only, which are many")
+      return
+    related = relations(self._model.outputs, self._model.outputs)
+    derived = {relation.derived for relation in related}
+    read = [path for path in floating if path not in derived]
+    for example in extreme_examples(self._model, read, related):
       try:
         self._compare(example)
       except UserCodeError as error:
@@ -60,8 +69,8 @@ class MetricsAlone:
         self._missing(name, one is None, example.name)
         continue
       value = other.value
-      if value.dtype.kind == 'f' and one.value.dtype.kind == 'f':
-        value = value.astype(one.value.dtype)  # Keras computes some in its own dtype
+      if value.dtype.kind in 'fiu' and one.value.dtype.kind in 'fiu':
+        value = value.astype(one.value.dtype)  # counts are floats on one side
       self._comparison.tensors(METRIC, name, one.value, value, self._case.tolerance, example.name)
       self._pairs.setdefault(name, []).append((one.value, other))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tf2verify.compare.arrays import compare_tensors, describe
-from tf2verify.compare.noise import Kind
+from tf2verify.compare.noise import SHARE, Kind, NoiseVerdict
 from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.records import execution_mode as words
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
@@ -28,6 +28,9 @@ _COLUMN_OF = {
   words.TOTAL_GRADIENT: 'gradients',
   words.STATE: 'state',
 }
+# XLA adds up in another order within an operation and has approximations of its own, so
+# its rounding is more than that of the other modes, see decision 0021.
+XLA_FACTOR = 16.0
 # What comes first is the cause of what follows.
 _ORDER = tuple(_COLUMN_OF)
 
@@ -61,6 +64,11 @@ class Pair:
   def key(self) -> str:
     """The name of the tensor within its call."""
     return key_of(self.other)
+
+  @property
+  def name(self) -> str:
+    """The variable's name, or the path of the output."""
+    return self.other.name
 
   @property
   def column(self) -> str:
@@ -102,27 +110,32 @@ def tolerance_of(case: CaseUnderTest, quantity: str) -> ToleranceTable:
 
 
 def pairs_of(
-  case: CaseUnderTest, eager: ModeRun, found: ModeRun, draws: frozenset[bool]
+  case: CaseUnderTest, eager: ModeRun, found: ModeRun, drawing: ModeRun
 ) -> Iterator[Pair]:
   """Compares every call that can be compared.
 
-  XLA draws other random numbers from the same seeds, and a function draws on where an
-  eager op starts again: what depends on draws is left out there.
+  What depends on random draws is left out where no seeds align them, see `comparable`.
 
   Args:
     case: the case.
     eager: the calls of eager mode.
     found: those of another mode.
-    draws: the training modes in which the port draws random numbers.
+    drawing: a run that knows in which training modes the port draws random numbers.
   """
   for call in found.calls:
-    if comparable(draws, found.mode, call):
+    if comparable(drawing, found.mode, call):
       yield from _call_pairs(case, _same_call(eager, call), call, found.mode)
 
 
-def comparable(draws: frozenset[bool], mode: str, call: ModeCall) -> bool:
-  """Tells whether the random draws of a call, if any, are those of the eager one."""
-  return call.training not in draws or (mode != words.JIT and call.number == 1)
+def comparable(drawing: ModeRun, mode: str, call: ModeCall) -> bool:
+  """Tells whether the random draws of a call, if any, are those of the eager one.
+
+  From the same seeds XLA draws other numbers. A function draws on in its next call, and
+  so does a loop in its next step, where an eager op starts again.
+  """
+  if call.training not in drawing.draws:
+    return True
+  return mode != words.JIT and call.number == 1 and call.training not in drawing.draws_in_loops
 
 
 def _same_call(eager: ModeRun, call: ModeCall) -> ModeCall:
@@ -181,33 +194,65 @@ def suspects_of(case: CaseUnderTest, pairs: Sequence[Pair]) -> list[tuple[Pair, 
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Excused:
-  """What rounding explains.
+class Judged:
+  """A pair beyond the tolerance, beside the noise of the port in eager mode.
 
   Attributes:
-    rounding: pairs that differ by rounding.
-    degenerate: pairs that rounding moves as far as they are large.
-    noises: the noise of the others, by the identity of a pair.
-    notes: for a report.
+    pair: what differs.
+    noise: how far rounding moves the tensor.
+    behind_equals: whether XLA computed a gradient, or the state after the call, of a
+      call whose outputs and losses agree. An activation next to the kink of a relu is
+      on the other side then, by rounding alone.
   """
 
-  rounding: tuple[Pair, ...] = ()
-  degenerate: tuple[Pair, ...] = ()
-  noises: dict[int, float] = dataclasses.field(default_factory=dict)
-  notes: tuple[str, ...] = ()
+  pair: Pair
+  noise: NoiseVerdict
+  behind_equals: bool = False
+
+  @property
+  def kind(self) -> Kind:
+    """What the difference is, given how the mode rounds."""
+    found = self.noise
+    if self.behind_equals and found.kind is Kind.DIFFERENT:
+      return Kind.DEGENERATE
+    within = math.isfinite(found.noise) and found.ratio <= XLA_FACTOR
+    if self.pair.mode == words.JIT and found.kind is Kind.DIFFERENT and within:
+      return Kind.DEGENERATE if found.noise >= SHARE * found.size else Kind.ROUNDING
+    return found.kind
 
 
-def excused(suspects: Sequence[tuple[Pair, rounding.Suspect]], rerun: rounding.Rerun) -> Excused:
-  """Judges differences of one call by how far rounding moves the port in eager mode."""
+def judged(
+  suspects: Sequence[tuple[Pair, rounding.Suspect]], rerun: rounding.Rerun
+) -> tuple[Judged, ...]:
+  """Judges differences of one call by how far rounding moves the port in eager mode.
+
+  Returns:
+    One for every suspect; none where the noise could not be measured.
+  """
   found = rounding.sort_out([suspect for _, suspect in suspects], rerun)
   if not found.judged:
-    return Excused(notes=found.notes)
-  judged = [(pair, noise) for (pair, _), (_, noise) in zip(suspects, found.judged, strict=True)]
-  return Excused(
-    tuple(pair for pair, noise in judged if noise.kind is Kind.ROUNDING),
-    tuple(pair for pair, noise in judged if noise.kind is Kind.DEGENERATE),
-    {id(pair): noise.noise for pair, noise in judged if noise.kind is Kind.DIFFERENT},
-    found.notes,
+    return ()
+  pairs = zip(suspects, found.judged, strict=True)
+  return tuple(Judged(pair, noise) for (pair, _), (_, noise) in pairs)
+
+
+def rounding_note(found: Sequence[Judged]) -> str:
+  """Returns what a reader has to know of differences that rounding explains."""
+  behind = [item for item in found if item.behind_equals and item.noise.kind is Kind.DIFFERENT]
+  if len(behind) == len(found):
+    worst = max(found, key=lambda item: item.pair.greatest)
+    return (
+      f'{len(found)} gradients differ under {words.JIT}, by up to {worst.pair.greatest:.2g} '
+      f'({worst.pair.name}), behind equal outputs and losses: XLA rounds otherwise, and an '
+      'activation next to the kink of a relu is on its other side; the inputs cannot tell'
+    )
+  worst = max(found, key=lambda item: item.noise.ratio)
+  count = '1 tensor differs' if len(found) == 1 else f'{len(found)} tensors differ'
+  pair = worst.pair
+  return (
+    f'{count} beyond the tolerance, by no more than rounding explains (worst: {pair.mode}, '
+    f'{training_name(pair.training)}, {pair.key}: difference {worst.noise.difference:.2g}, noise '
+    f'of eager mode {worst.noise.noise:.2g})'
   )
 
 

@@ -1,10 +1,12 @@
 """All execution modes of a port beside eager mode, judged and shown as a table."""
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
 
 from tf2verify.compare.moving import Mover
+from tf2verify.compare.noise import Kind
 from tf2verify.records import execution_mode as words
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.execution_mode import ModeRun
@@ -12,16 +14,18 @@ from tf2verify.records.observation import Observation, VariableCreation
 from tf2verify.records.verdict import Compared, Table
 from tf2verify.sides.execution_modes import PortModes
 from tf2verify.sides.side import training_name
-from tf2verify.stages import mode_causes
+from tf2verify.stages import mode_causes, rounding
 from tf2verify.stages.mode_comparison import (
   COLUMNS,
+  Judged,
   Pair,
   column_of,
   comparable,
   difference_of,
-  excused,
+  judged,
   observation_of,
   pairs_of,
+  rounding_note,
   suspects_of,
 )
 from tf2verify.stages.mode_reference import Reference
@@ -35,23 +39,21 @@ class ModeMatrix:
     self._case = case
     self._port = port
     self._eager = eager
-    self._draws = eager.draws
+    self._drawing = eager
     self._runs: list[ModeRun] = []
     self._pairs: list[Pair] = []
     # What is known of pairs, by identity.
-    self._excused: set[int] = set()
+    self._excused: dict[int, Judged] = {}
     self._noises: dict[int, float] = {}
     self._hints: dict[int, str] = {}
-    self._degenerate = 0
-    self._notes: list[str] = []
     self._undecided: dict[bool, str] = {}
 
   def add(self, run: ModeRun) -> None:
     """Compares a mode with eager mode."""
     if run.mode == words.FUNCTION and len(run.calls) == len(self._eager.calls):
-      self._draws = run.draws
+      self._drawing = run
     self._runs.append(run)
-    self._pairs += pairs_of(self._case, self._eager, run, self._draws)
+    self._pairs += pairs_of(self._case, self._eager, run, self._drawing)
 
   def findings(self) -> Findings:
     """Judges all that differs, and returns what the stage found."""
@@ -60,20 +62,25 @@ class ModeMatrix:
     not_run = [found for run in self._runs for found in _not_traceable(run)]
     created = [found for run in self._runs for found in _created(run)]
     blind_spots = self._blind_spots()
+    explained = list(self._excused.values())
+    degenerate = [item for item in explained if item.kind is Kind.DEGENERATE]
+    behind = [item for item in explained if item.behind_equals and item.kind is Kind.DEGENERATE]
+    plain = [item for item in explained if item not in behind]
+    rounding_notes = [rounding_note(found) for found in (plain, behind) if found]
     inconclusive = next(iter(self._undecided.values()), '')
     if not self._pairs and not created and not not_run:
-      inconclusive = 'no execution mode but eager could be run; see the notes'
+      inconclusive = 'no execution mode could be compared with eager mode; see the notes'
     return Findings(
       Compared(
         tensors=len(self._pairs),
         elements=sum(pair.elements for pair in self._pairs),
-        inconclusive=self._degenerate,
+        inconclusive=len(degenerate),
         unpaired=len(created) + len(not_run),
-        rounding=len(self._excused) - self._degenerate,
+        rounding=len(explained) - len(degenerate),
         blind_spots=len(blind_spots),
       ),
       (*created, *not_run, *self._differences()),
-      (*blind_spots, *reference.notes(), *self._notes, *self._draw_notes()),
+      (*blind_spots, *reference.notes(), *rounding_notes, *self._draw_notes()),
       inconclusive,
       tables=(self._table(),),
     )
@@ -104,7 +111,7 @@ class ModeMatrix:
     first, second = self._port.again(training, number, times=2)
     if mode_causes.calls_agree(self._case, first, second):
       return True
-    if training in self._draws:
+    if training in self._drawing.draws:
       self._undecided[training] = (
         f'the port draws random numbers in {training_name(training)} that differ from call to '
         'call in eager mode also with fixed seeds, so modes cannot be compared: declare the case '
@@ -122,14 +129,35 @@ class ModeMatrix:
       return observation_of(self._port.again(training, number, mover=mover)[0])
 
     wrong = [p for p in self._wrong() if (p.training, p.number) == (training, number)]
-    for _, grouped in itertools.groupby(wrong, lambda pair: (pair.mode, pair.other.replica)):
-      suspects = suspects_of(self._case, list(grouped))
-      if suspects:
-        found = excused(suspects, rerun)
-        self._excused |= {id(pair) for pair in (*found.rounding, *found.degenerate)}
-        self._degenerate += len(found.degenerate)
-        self._noises |= found.noises
-        self._notes += found.notes
+    compiled = [pair for pair in wrong if pair.mode == words.JIT]
+    others = [pair for pair in wrong if pair.mode != words.JIT]
+    compiled_found = self._judged_compiled(compiled, rerun)
+    found = [*compiled_found, *self._judged(others, rerun)]
+    if any(item.kind is Kind.DIFFERENT and item.pair.mode != words.JIT for item in found):
+      # One mode that differs excuses nothing in the same runs: mode by mode.
+      found = compiled_found
+      for _, grouped in itertools.groupby(others, lambda pair: pair.mode):
+        found += self._judged(list(grouped), rerun)
+    for item in found:
+      if item.kind is Kind.DIFFERENT:
+        self._noises[id(item.pair)] = item.noise.noise
+      else:
+        self._excused[id(item.pair)] = item
+
+  def _judged_compiled(self, pairs: Sequence[Pair], rerun: rounding.Rerun) -> list[Judged]:
+    """Judges what XLA computed: outputs and losses first, then what is behind them."""
+    forward = [pair for pair in pairs if pair.column in ('outputs', 'losses')]
+    behind = [pair for pair in pairs if pair.column not in ('outputs', 'losses')]
+    found = self._judged(forward, rerun)
+    agrees = len(found) == len(forward) and all(item.kind is not Kind.DIFFERENT for item in found)
+    found += [
+      dataclasses.replace(item, behind_equals=agrees) for item in self._judged(behind, rerun)
+    ]
+    return found
+
+  def _judged(self, pairs: Sequence[Pair], rerun: rounding.Rerun) -> list[Judged]:
+    suspects = suspects_of(self._case, pairs)
+    return list(judged(suspects, rerun)) if suspects else []
 
   def _explain(self, wrong: Sequence[Pair]) -> None:
     """Looks for the cause of what differs in one call of a mode."""
@@ -169,15 +197,20 @@ class ModeMatrix:
     left_out = [
       run.mode
       for run in self._runs
-      if any(not comparable(self._draws, run.mode, call) for call in run.calls)
+      if any(not comparable(self._drawing, run.mode, call) for call in run.calls)
     ]
     if not left_out:
       return []
-    training = ' and '.join(training_name(mode) for mode in sorted(self._draws))
+    training = ' and '.join(training_name(mode) for mode in sorted(self._drawing.draws))
     notes = [
       f'the port draws random numbers in {training}: there, only first calls were compared, since '
       'a function draws on'
     ]
+    for mode in sorted(self._drawing.draws_in_loops):
+      notes.append(
+        f'nothing was compared in {training_name(mode)}: a random op stands in a loop, which draws '
+        'on from step to step in a function only'
+      )
     if words.JIT in left_out:
       notes.append(f'{words.JIT} was not compared in {training}: XLA draws other random numbers')
     return notes

@@ -45,15 +45,20 @@ class RestoreComparison(Comparison):
 
 
 def called_port(case: CaseUnderTest) -> Port:
-  """Returns a fresh layer with all its variables: called once, in both modes if it has to be."""
-  wanted = {variable.name for variable in case.tf2.inventory().variables}
+  """Returns a fresh layer with all its variables."""
   with randomness.seeded(randomness.CONSTANT):
     port = case.tf2.fresh_port()
-    for training in sorted(case.declaration.training_modes):
-      case.tf2.call(port, case.inputs, training, 'the call that makes the variables')
-      if wanted <= {variable_name(variable) for variable in port.variables()}:
-        break
+    call_for_variables(case, port)
   return port
+
+
+def call_for_variables(case: CaseUnderTest, port: Port) -> None:
+  """Calls a layer until it has all its variables: once, in both modes if it has to be."""
+  wanted = {variable.name for variable in case.tf2.inventory().variables}
+  for training in sorted(case.declaration.training_modes):
+    case.tf2.call(port, case.inputs, training, 'the call that makes the variables')
+    if wanted <= {variable_name(variable) for variable in port.variables()}:
+      break
 
 
 def with_sentinels(port: Port, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -40,7 +40,8 @@ _SHADOW_ROLE = 'shadow'
 # place; as much again for the order of a rule's operations.
 _STORED_UNITS = 2.0
 # The settings of all optimizers are float32, and 1 - 0.999 is another number where TF1
-# forms it, in float32, than where Keras does, in Python: 1.3e-5 apart.
+# forms it, in float32, than where Keras does, in Python: 1.3e-5 apart. Every step adds
+# to that, and what is computed from the variables drifts with it.
 _SETTING_UNIT = 2.0**-24
 
 
@@ -80,8 +81,14 @@ def greatest(value: _Array) -> float:
   """Returns the greatest |element| of those that are finite; 0 where nothing is floating."""
   if fraction_bits(value.dtype) is None or not value.size:
     return 0.0
-  size = np.abs(value if value.dtype.itemsize >= 4 else value.astype(np.float32))
-  return float(np.max(size, initial=0.0, where=np.isfinite(size)))
+  if value.dtype.itemsize < 4:
+    value = value.astype(np.float32)
+  if value.dtype.kind == 'f':  # without a copy, where all are finite
+    size = max(abs(float(value.max())), abs(float(value.min())))
+    if math.isfinite(size):
+      return size
+  sizes = np.abs(value)
+  return float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
 
 
 def _unit(value: _Array) -> float:
@@ -143,8 +150,8 @@ class Steps:
       rates = [np.asarray(step.learning_rate, np.float32) for step in (one, other)]
       yield QuantityPair(LEARNING_RATE, '(of the step)', '', rates[0], rates[1])
     if one.loss is not None and other.loss is not None:
-      yield QuantityPair(LOSS, '(total)', '', one.loss, other.loss)
-    yield from self._gradients(one, other)
+      yield QuantityPair(LOSS, '(total)', '', one.loss, other.loss, 0.0, self._drift(number))
+    yield from self._gradients(number, one, other)
     yield from self._slots(number, one)
     yield from self._changes(number, one, other)
     yield from self._shadows(number, one, other)
@@ -157,7 +164,13 @@ class Steps:
     """Whether the reference's train op moves its global step."""
     return any(step.global_step for step in self.tf1.steps)
 
-  def _gradients(self, one: TrainingStep, other: TrainingStep) -> Iterator[QuantityPair]:
+  def _drift(self, number: int) -> float:
+    """Returns what earlier steps may have added, relative to what is computed from variables."""
+    return self._constants * (number - 1)
+
+  def _gradients(
+    self, number: int, one: TrainingStep, other: TrainingStep
+  ) -> Iterator[QuantityPair]:
     raw = _by_name(one.gradients), _by_name(other.gradients)
     applied = _by_name(one.applied_gradients), _by_name(other.applied_gradients)
     for quantity, (ones, others) in ((GRADIENT, raw), (APPLIED, applied)):
@@ -166,14 +179,19 @@ class Steps:
           continue
         if quantity == APPLIED and _same(applied, raw, tf1, tf2):
           continue
-        yield QuantityPair(quantity, tf1, tf1, ones[tf1], others[tf2])
+        gradient, share = ones[tf1], self._drift(number)
+        room = 0.0 if gradient is None else share * greatest(gradient)
+        yield QuantityPair(quantity, tf1, tf1, gradient, others[tf2], room, share)
 
   def _slots(self, number: int, one: TrainingStep) -> Iterator[QuantityPair]:
     pairs = [slot for slot in self.slots(number).pairs if slot.role != 'step count']
     for slot in pairs:
       subject = f'{slot.role} of {slot.variable}' if slot.variable else slot.role
-      room = _linear_room(slot.variable, pairs, one) if slot.role == 'linear' else 0.0
-      yield QuantityPair(SLOT, subject, slot.variable, slot.tf1, slot.tf2, room, self._constants)
+      room = self._drift(number) * greatest(slot.tf1)
+      if slot.role == 'linear':
+        room += _linear_room(slot.variable, pairs, one)
+      share = self._constants * number
+      yield QuantityPair(SLOT, subject, slot.variable, slot.tf1, slot.tf2, room, share)
 
   def _changes(self, number: int, one: TrainingStep, other: TrainingStep) -> Iterator[QuantityPair]:
     ones, others = _by_name(one.variables), _by_name(other.variables)
@@ -181,18 +199,14 @@ class Steps:
       for tf1, tf2 in self.names:
         if (tf1 in self._trainable) is not trained or tf1 not in ones or tf2 not in others:
           continue
-        after = ones[tf1], others[tf2]
-        if after[0] is None or after[1] is None:
+        one_after, other_after = ones[tf1], others[tf2]
+        if one_after is None or other_after is None:
           continue
-        yield QuantityPair(
-          UPDATE if trained else STATE,
-          tf1,
-          tf1,
-          change(after[0], self._before[0].get(tf1)),
-          change(after[1], self._before[1].get(tf2)),
-          _STORED_UNITS * number * _unit(after[0]),
-          self._constants if trained else 0.0,
-        )
+        moved = change(one_after, self._before[0].get(tf1))
+        other_moved = change(other_after, self._before[1].get(tf2))
+        room = _STORED_UNITS * number * _unit(one_after) + self._drift(number) * greatest(moved)
+        share = self._constants * number
+        yield QuantityPair(UPDATE if trained else STATE, tf1, tf1, moved, other_moved, room, share)
 
   def _shadows(self, number: int, one: TrainingStep, other: TrainingStep) -> Iterator[QuantityPair]:
     """Yields moving averages of weights, as their distance to where the weights started."""
@@ -261,6 +275,6 @@ def _same(applied: Any, raw: Any, tf1: str, tf2: str) -> bool:
   """Tells whether on neither side the gradient was changed before it was applied."""
   for changed, known, name in zip(applied, raw, (tf1, tf2), strict=True):
     before = known.get(name)
-    if before is None or changed[name] is None or not np.shares_memory(before, changed[name]):
+    if before is None or changed[name] is None or not np.may_share_memory(before, changed[name]):
       return False
   return True

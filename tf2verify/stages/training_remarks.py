@@ -11,6 +11,8 @@ from tf2verify.stages import step_quantities as quantities
 from tf2verify.stages.step_quantities import Steps, greatest
 
 _SHOWN_NAMES = 3
+# What optimizers know of the number of steps, each in its own way.
+_COUNTS = ('step count', 'beta1 power', 'beta2 power')
 # An update of fewer units in the last place of its variable cannot be told from its
 # neighbours.
 _LEAST_SHARE = 0.1
@@ -123,7 +125,7 @@ def remarks(steps: Steps, parted: int) -> list[str]:
     )
   alone = steps.slots(total)
   for side, slots in (('tf1', alone.tf1_only), ('tf2', alone.tf2_only)):
-    roles = sorted({slot.role for slot in slots if slot.role != 'step count'})
+    roles = sorted({slot.role for slot in slots if slot.role not in _COUNTS})
     if roles:
       notes.append(f'only {side} keeps {", ".join(roles)}: not compared')
   if not steps.counts and steps.tf1.steps[0].global_step is not None:

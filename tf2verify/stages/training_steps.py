@@ -100,6 +100,7 @@ class _Judge:
     self._case = case
     self._steps = steps
     self._moved = _MovedRuns(run_tf1)
+    self._names = dict(steps.names)
     self._idle = idle_updates(steps)
     self._variables: dict[tuple[str, str], str] = {}
 
@@ -135,7 +136,7 @@ class _Judge:
       comparison.tensors(pair.quantity, subject, pair.tf1, pair.tf2, allowed, f'step {number}')
 
   def _subject(self, pair: QuantityPair) -> str:
-    port = dict(self._steps.names).get(pair.variable, pair.variable)
+    port = self._names.get(pair.variable, pair.variable)
     return pair.subject if port == pair.variable else f'{pair.subject} (tf2: {port})'
 
   def _explained(self, found: Sequence[Difference], parted: int) -> tuple[Difference, ...]:

@@ -55,6 +55,10 @@ class MovingAverageTest(absltest.TestCase):
     tf2 = averaged('tf2', lambda _: 0.9, starts_after=True)
     self.assertIn('start at the values after', cause(averaged('tf1', lambda _: 0.9), tf2).text)
 
+  def test_before_the_update(self):
+    found = cause(averaged('tf1', lambda _: 0.9), averaged('tf2', lambda _: 1.0))
+    self.assertIn('apply them after apply_gradients', found.text)
+
   def test_missing(self):
     found = cause(averaged('tf1', lambda _: 0.9), simulated.run('tf2', _FORM))
     self.assertIn('keeps moving averages of bias, kernel, the port keeps none', found.text)

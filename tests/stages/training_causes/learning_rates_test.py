@@ -48,6 +48,17 @@ class LearningRateTest(parameterized.TestCase):
     else:
       self.assertIsNone(cause(tf1, tf2))
 
+  def test_no_schedule_in_tf1(self):
+    for counts, setting, words in (
+      ([1, 2], 0.0, 'a number in place of a schedule'),
+      ([0, 0], 0.0, 'counts no global_step'),
+      ([1, 2], 0.5, 'pass no decay to tf.keras.optimizers.legacy.SGD (it is 0.5)'),
+    ):
+      record = OptimizerRecord('tf.keras.optimizers.legacy.SGD', (('decay', setting),), 'sgd')
+      tf1 = simulated.with_steps(simulated.run('tf1', _FORM, 2), global_step=counts)
+      tf2 = simulated.run('tf2', _FORM, 2, record, [0.1, 0.05])
+      self.assertIn(words, learning_rate(Evidence(tf1, tf2, simulated.PAIRS, 2)).text)
+
   def test_default_of_others(self):
     found = cause([0.1] * 2, [0.001] * 2, 'tf.keras.optimizers.Adagrad')
     self.assertIn('(0.001 is the default of tf.keras.optimizers.Adagrad)', found.text)

@@ -6,7 +6,11 @@ from absl.testing import absltest
 from tests.stages.training_causes import simulated
 from tf2verify.compare.update_rules import Form
 from tf2verify.stages.training_causes.evidence import Evidence
-from tf2verify.stages.training_causes.losses import loss_of_next_step, regularization_left_out
+from tf2verify.stages.training_causes.losses import (
+  loss_factor,
+  loss_of_next_step,
+  regularization_left_out,
+)
 
 _FORM = Form('sgd', (('learning_rate', 0.1),))
 
@@ -59,6 +63,23 @@ class RegularizationTest(absltest.TestCase):
   def test_others(self):
     for tf2, total in (([3.0], 0.25), ([2.5], 0.25), ([2.75], None), ([2.75], 0.0)):
       self.assertIsNone(regularization_left_out(evidence([3.0], tf2, total)))
+
+
+class LossFactorTest(absltest.TestCase):
+  def test_sum_over_the_batch(self):
+    found = loss_factor(evidence([0.5], [4.0]))
+    self.assertIn('the loss of the port is 8 times that of TF1', found.text)
+
+  def test_mean_over_the_batch(self):
+    self.assertIn('the loss of TF1 is 8 times', loss_factor(evidence([4.0], [0.5])).text)
+
+  def test_apart_from_regularization(self):
+    found = loss_factor(evidence([0.75], [4.25], total=0.25))
+    self.assertIn('apart from the regularization losses, is 8 times', found.text)
+
+  def test_others(self):
+    for tf2 in (0.5, 0.6, 1.1, -1.0, 0.0):
+      self.assertIsNone(loss_factor(evidence([0.5], [tf2])))
 
 
 if __name__ == '__main__':

@@ -4,7 +4,7 @@ from absl.testing import absltest
 from tests.stages.training_causes import simulated
 from tf2verify.compare.update_rules import Form
 from tf2verify.stages.training_causes.evidence import Evidence
-from tf2verify.stages.training_causes.parts import lazy_rows, pruned
+from tf2verify.stages.training_causes.parts import averages_at_rest, lazy_rows, pruned
 
 _SGD = Form('sgd', (('learning_rate', 0.1),))
 _MOMENTUM = Form('momentum', (('learning_rate', 0.1), ('momentum', 0.9)))
@@ -51,6 +51,37 @@ class PrunedTest(absltest.TestCase):
   def test_the_same_is_no_cause(self):
     runs = (simulated.run(side, _SGD, clip=frozen('bias')) for side in ('tf1', 'tf2'))
     self.assertIsNone(pruned(evidence(*runs)))
+
+
+class AveragesAtRestTest(absltest.TestCase):
+  def run_with_state(self, side, moves, loss=1.0):
+    run = simulated.run(side, _SGD)
+    gradients = [step.gradients[:1] for step in run.steps]  # the kernel is a state
+    variables = [
+      step.variables if moves else (step.variables[0], run.values_before[1]) for step in run.steps
+    ]
+    return simulated.with_steps(
+      run,
+      gradients=gradients,
+      applied_gradients=gradients,
+      variables=variables,
+      loss=[np.float32(loss)] * 3,
+    )
+
+  def test_inference_mode(self):
+    tf1, tf2 = self.run_with_state('tf1', True), self.run_with_state('tf2', False, loss=2.0)
+    found = averages_at_rest(evidence(tf1, tf2))
+    self.assertIn('updates kernel, that of the port leaves them', found.text)
+    self.assertEqual(found.variables, frozenset())
+
+  def test_where_the_losses_agree_only_the_averages_are_explained(self):
+    tf1, tf2 = self.run_with_state('tf1', True), self.run_with_state('tf2', False)
+    self.assertEqual(averages_at_rest(evidence(tf1, tf2)).variables, {'kernel'})
+
+  def test_others(self):
+    for one, other in ((True, True), (False, False), (False, True)):
+      tf1, tf2 = self.run_with_state('tf1', one), self.run_with_state('tf2', other)
+      self.assertIsNone(averages_at_rest(evidence(tf1, tf2)))
 
 
 class LazyRowsTest(absltest.TestCase):

@@ -26,8 +26,8 @@ class UpdateRuleTest(absltest.TestCase):
     other = form('adam', epsilon=1e-7)
     found = cause(tf1, simulated.run('tf2', other, optimizer=keras('Adam', other)))
     self.assertIn(
-      "TF1's step with epsilon=1e-07 in place of 1e-08 is the port's: pass epsilon=1e-08 to "
-      'tf.keras.optimizers.Adam',
+      'epsilon is 1e-08 in TF1 and 1e-07 in the port, which alone makes the steps differ: pass '
+      'epsilon=1e-08 to tf.keras.optimizers.Adam',
       found.text,
     )
 
@@ -47,8 +47,16 @@ class UpdateRuleTest(absltest.TestCase):
     other = form('rmsprop', epsilon=1e-2)
     tf1 = simulated.run('tf1', form('rmsprop', epsilon=1e-10), slots={'squared gradient': 1.0})
     found = cause(tf1, simulated.run('tf2', other, optimizer=keras('RMSprop', other)))
+    self.assertStartsWith(found.text, "2 changes together make the port's step out of TF1's: ")
+    self.assertNotIn('alone', found.text)
     self.assertIn('starts at 0', found.text)
     self.assertIn('pass epsilon=1e-10', found.text)
+
+  def test_a_setting_that_slots_alone_show(self):
+    tf1 = simulated.run('tf1', form('adam', epsilon=1e-8, beta1=0.5))
+    other = form('adam', epsilon=1e-8, beta1=0.9)
+    found = cause(tf1, simulated.run('tf2', other, optimizer=keras('Adam', other)))
+    self.assertIn('pass beta1=0.5', found.text)
 
   def test_momentum(self):
     tf1 = simulated.run('tf1', form('momentum', momentum=0.9))
@@ -70,7 +78,7 @@ class UpdateRuleTest(absltest.TestCase):
     tf1 = simulated.run('tf1', made)
     other = form('velocity', momentum=0.9)
     found = cause(tf1, simulated.run('tf2', other, optimizer=keras('SGD', other)))
-    self.assertIn('nesterov=1', found.text)
+    self.assertIn('pass nesterov=True to', found.text)
 
   def test_schedule_of_nadam(self):
     tf1 = simulated.run(
@@ -87,6 +95,11 @@ class UpdateRuleTest(absltest.TestCase):
     tf1 = simulated.run('tf1', made, decay=1e-3)
     tf2 = simulated.run('tf2', made, decay=1e-5, optimizer=keras('AdamW', made, weight_decay=1e-3))
     self.assertIn('pass weight_decay=0.1', cause(tf1, tf2).text)
+
+  def test_weight_decay_of_the_port_alone(self):
+    made = form('adam', epsilon=1e-8)
+    tf2 = simulated.run('tf2', made, decay=1e-5, optimizer=keras('AdamW', made, weight_decay=1e-3))
+    self.assertIn('pass no weight_decay', cause(simulated.run('tf1', made), tf2).text)
 
   def test_weight_decay_that_the_port_lacks(self):
     made = form('adam', epsilon=1e-8)

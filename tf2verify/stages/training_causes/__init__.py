@@ -11,14 +11,20 @@ from tf2verify.stages.training_causes.clipping import clipping
 from tf2verify.stages.training_causes.counts import count_of_steps
 from tf2verify.stages.training_causes.evidence import Evidence
 from tf2verify.stages.training_causes.learning_rates import learning_rate
-from tf2verify.stages.training_causes.losses import loss_of_next_step, regularization_left_out
-from tf2verify.stages.training_causes.parts import lazy_rows, pruned
+from tf2verify.stages.training_causes.losses import (
+  loss_factor,
+  loss_of_next_step,
+  regularization_left_out,
+)
+from tf2verify.stages.training_causes.parts import averages_at_rest, lazy_rows, pruned
 from tf2verify.stages.training_causes.updates import update_rule
 
 # What explains a difference first is its hint.
 SEARCHES: tuple[Search, ...] = (
   loss_of_next_step,
   regularization_left_out,
+  loss_factor,
+  averages_at_rest,
   pruned,
   clipping,
   lazy_rows,

@@ -28,6 +28,12 @@ def moving_average(evidence: Evidence) -> Cause | None:
       'its apply once before the first step',
       frozenset({About.SHADOWS}),
     )
+  if evidence.number == 1 and abs(other - 1) <= _CLOSE * abs(one - 1):
+    return Cause(
+      'after the first step the moving averages of the port are still the values before it: they '
+      'are applied before the update, those of TF1 after it; apply them after apply_gradients',
+      frozenset({About.SHADOWS}),
+    )
   text = (
     f'at step {evidence.number} the moving averages keep {number_text(one)} of themselves in TF1 '
     f'(the decay in effect) and {number_text(other)} in the port'

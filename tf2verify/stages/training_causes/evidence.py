@@ -14,8 +14,9 @@ _Array = np.ndarray[Any, Any]
 
 # A variable is stored with a rounding, and an update is the difference of two of them.
 _STORED = 8.0
-# Of an update: kernels compute in the variable's own dtype.
-_COMPUTED = 1e-5
+# Of an update: kernels compute in float32, and 1 - 0.9999 is off by 6e-4 there, whose root
+# divides the update of Adam.
+_COMPUTED = 3e-4
 # A hypothesis has to explain all but this share of what differs, element by element.
 _LEFT = 0.05
 
@@ -29,12 +30,14 @@ class Move:
     end: the value after it.
     gradient: as given to the update; None where it is not known.
     slots: before the step, by role.
+    slots_after: after it.
   """
 
   start: _Array
   end: _Array
   gradient: _Array | None
   slots: Mapping[str, _Array]
+  slots_after: Mapping[str, _Array] = dataclasses.field(default_factory=dict)
 
   @property
   def before(self) -> _Array:
@@ -98,6 +101,7 @@ class Evidence:
     tf2: the port's.
     number: of that step, from 1.
     moves: of the trainable variables that both sides have.
+    states: of the other ones.
   """
 
   def __init__(
@@ -105,7 +109,8 @@ class Evidence:
   ) -> None:
     self.tf1, self.tf2, self.number = tf1, tf2, number
     self._pairs = tuple(pairs)
-    self.moves = tuple(self._moves())
+    self.moves = tuple(self._moves(trained=True))
+    self.states = tuple(self._moves(trained=False))
 
   @property
   def steps(self) -> tuple[TrainingStep, TrainingStep]:
@@ -121,17 +126,17 @@ class Evidence:
       return None
     return [a for a, _ in known], [b for _, b in known]
 
-  def _moves(self) -> list[MovePair]:
+  def _moves(self, trained: bool) -> list[MovePair]:
     one, other = self.steps
-    trained = {r.name for r in (*one.gradients, *one.applied_gradients)}
-    trained_by_port = {r.name for r in (*other.gradients, *other.applied_gradients)}
+    by_tf1 = {r.name for r in (*one.gradients, *one.applied_gradients)}
+    by_port = {r.name for r in (*other.gradients, *other.applied_gradients)}
     ones, others = _sides_moves(self.tf1, self.number), _sides_moves(self.tf2, self.number)
     return [
       MovePair(tf1, ones[tf1], others[tf2])
       for tf1, tf2 in self._pairs
       if tf1 in ones
       and tf2 in others
-      and (tf1 in trained or tf2 in trained_by_port)
+      and (tf1 in by_tf1 or tf2 in by_port) is trained
       and ones[tf1].start.shape == others[tf2].start.shape
     ]
 
@@ -151,6 +156,14 @@ def _by_name(records: Iterable[TensorRecord]) -> dict[str, _Array]:
   return {r.name: r.value for r in records if r.value is not None and _floating(r.value)}
 
 
+def _by_role(slots: Iterable[Slot]) -> dict[str, dict[str, _Array]]:
+  found: dict[str, dict[str, _Array]] = {}
+  for slot in slots:
+    if _floating(slot.value):
+      found.setdefault(slot.variable, {})[slot.role] = slot.value
+  return found
+
+
 def _floating(value: _Array) -> bool:
   return fraction_bits(value.dtype) is not None and value.dtype.kind != 'c'
 
@@ -159,12 +172,11 @@ def _sides_moves(run: TrainingRun, number: int) -> dict[str, Move]:
   before, after = (_by_name(records) for records in _around(run, number))
   step = run.steps[number - 1]
   gradients = _by_name(step.gradients) | _by_name(step.applied_gradients)
-  slots: dict[str, dict[str, _Array]] = {}
-  for slot in _slots_before(run, number):
-    if _floating(slot.value):
-      slots.setdefault(slot.variable, {})[slot.role] = slot.value
+  slots, slots_after = _by_role(_slots_before(run, number)), _by_role(step.slots)
   return {
-    name: Move(value, after[name], gradients.get(name), slots.get(name, {}))
+    name: Move(
+      value, after[name], gradients.get(name), slots.get(name, {}), slots_after.get(name, {})
+    )
     for name, value in before.items()
     if name in after
   }

@@ -27,7 +27,6 @@ _SETTINGS: Mapping[str, str] = {
   'l2_regularization_strength': 'l2',
   'initial_accumulator_value': 'initial_accumulator',
 }
-# Of legacy Keras optimizers, 1 / (1 + decay·t): no rate of a mean of squares.
 _KERAS = 'tf.keras.optimizers.'
 _LEGACY = f'{_KERAS}legacy.'
 # The settings that each rule reads, beside the learning rate.
@@ -112,6 +111,7 @@ def _is_own(record: OptimizerRecord) -> bool:
 def _settings(record: OptimizerRecord) -> dict[str, float]:
   found = {}
   for name, value in record.settings:
+    # Keras' legacy `decay` is a schedule of the learning rate, TF1's that of a mean of squares.
     if name in _SETTINGS and not (name == 'decay' and record.name.startswith(_KERAS)):
       found[_SETTINGS[name]] = value
   return found

@@ -25,7 +25,7 @@ def learning_rate(evidence: Evidence) -> Cause | None:
     return None
   tf1, tf2 = rates
   text = (
-    _frozen(tf1, tf2)
+    _frozen(tf1, tf2, evidence)
     or _staircase(tf1, tf2)
     or _pace(tf1, tf2)
     or _shifted(tf1, tf2)
@@ -34,7 +34,7 @@ def learning_rate(evidence: Evidence) -> Cause | None:
   return Cause(text, _EXPLAINS) if text else None
 
 
-def _frozen(tf1: Sequence[float], tf2: Sequence[float]) -> str:
+def _frozen(tf1: Sequence[float], tf2: Sequence[float], evidence: Evidence) -> str:
   still, moving, side, other = tf2, tf1, 'in the port', 'TF1'
   if not _is_constant(tf2):
     still, moving, side, other = tf1, tf2, 'in TF1', 'the port'
@@ -46,11 +46,25 @@ def _frozen(tf1: Sequence[float], tf2: Sequence[float]) -> str:
     f'of {other} is {number_text(moving[step - 1])} at step {step}'
   )
   if side == 'in TF1':
-    return f'{text}: the schedule of the reference does not read the step that its train op counts'
+    return f'{text}{_without_schedule(evidence)}'
   return (
     f'{text}: the schedule was evaluated once, when the optimizer was made; give the optimizer a '
     'tf.keras.optimizers.schedules object, which is evaluated at each step'
   )
+
+
+def _without_schedule(evidence: Evidence) -> str:
+  """Says why only the port's learning rate changes."""
+  if not any(step.global_step for step in evidence.tf1.steps):
+    return (
+      ': the train op of TF1 counts no global_step (it was not given to minimize), which its '
+      'schedule reads'
+    )
+  record = evidence.tf2.optimizers[0] if evidence.tf2.optimizers else None
+  decay = record.setting('decay') if record else None
+  if record and decay:
+    return f': pass no decay to {record.name} (it is {number_text(decay)})'
+  return ": give the port's optimizer a number in place of a schedule"
 
 
 def _staircase(tf1: Sequence[float], tf2: Sequence[float]) -> str:

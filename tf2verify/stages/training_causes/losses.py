@@ -54,6 +54,28 @@ def regularization_left_out(evidence: Evidence) -> Cause | None:
   return Cause(text, frozenset({About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS}))
 
 
+def loss_factor(evidence: Evidence) -> Cause | None:
+  """Names a loss that is a whole multiple, or part, of the other side's."""
+  tf1, tf2 = _losses(evidence)
+  if not tf1 or not tf1[0] or not tf2[0]:
+    return None
+  recorded = evidence.tf1.regularization_total
+  totals = {0.0} if recorded is None else {0.0, float(recorded)}
+  for total in sorted(totals):
+    one, other = tf1[0] - total, tf2[0] - total
+    ratio = other / one if one else 0.0
+    times = max(ratio, 1 / ratio) if ratio > 0 else 0.0
+    if round(times) >= 2 and math.isclose(times, round(times), rel_tol=_CLOSE):
+      more, less = ('the port', 'TF1') if ratio > 1 else ('TF1', 'the port')
+      apart = ', apart from the regularization losses,' if total else ''
+      text = (
+        f'the loss of {more}{apart} is {round(times)} times that of {less}: a sum over the batch '
+        'on one side, a mean on the other, or a division by the number of replicas'
+      )
+      return Cause(text, frozenset({About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS}))
+  return None
+
+
 def _losses(evidence: Evidence) -> tuple[list[float], list[float]]:
   """Returns the scalar losses of the steps; empty where a side does not tell them."""
   found: tuple[list[float], list[float]] = [], []

@@ -34,6 +34,24 @@ def pruned(evidence: Evidence) -> Cause | None:
   return None
 
 
+def averages_at_rest(evidence: Evidence) -> Cause | None:
+  """Names moving averages that the step of TF1 updates and that of the port does not."""
+  resting = [
+    pair.name for pair in evidence.states if _rests(pair.tf2.update) and not _rests(pair.tf1.update)
+  ]
+  if not resting or any(not _rests(pair.tf2.update) for pair in evidence.states):
+    return None
+  text = (
+    f'the step of TF1 updates {listed(resting)}, that of the port leaves them as they are, as in '
+    'inference: call the layer with training=True within the step'
+  )
+  one, other = (step.loss for step in evidence.steps)
+  agree = one is None or other is None or np.allclose(one, other, rtol=1e-4, atol=0.0)
+  if agree:
+    return Cause(text, frozenset({About.UPDATE}), frozenset(resting))
+  return Cause(text, frozenset({About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS}))
+
+
 def lazy_rows(evidence: Evidence) -> Cause | None:
   """Names rows without gradient that only one side moves."""
   for pair in evidence.moves:

@@ -25,31 +25,50 @@ _RULES = {
 }
 
 
-def text(name: str, tf1: Found, tf2: Found, evidence: Evidence, pairs: Sequence[MovePair]) -> str:
-  """Returns the sentence for one exchanged part."""
+def text(
+  names: Sequence[str], tf1: Found, tf2: Found, evidence: Evidence, pairs: Sequence[MovePair]
+) -> str:
+  """Returns what to say of the exchanged parts; '' without any."""
+  parts = [_part(name, tf1, tf2, evidence, pairs, len(names) > 1) for name in names]
+  if len(parts) < 2:
+    return ''.join(parts)
+  return f"{len(parts)} changes together make the port's step out of TF1's: " + '; '.join(parts)
+
+
+def _part(
+  name: str,
+  tf1: Found,
+  tf2: Found,
+  evidence: Evidence,
+  pairs: Sequence[MovePair],
+  together: bool,
+) -> str:
   if name == 'rule':
     return _rule(tf1, tf2, evidence)
   if name == 'start':
     return _start(tf1, tf2, pairs, evidence.number)
   if name == 'decay':
     return _decay(tf1, tf2)
-  return _setting(name, tf1, tf2, pairs)
+  return _setting(name, tf1, tf2, pairs, together)
 
 
-def _setting(name: str, tf1: Found, tf2: Found, pairs: Sequence[MovePair]) -> str:
+def _setting(name: str, tf1: Found, tf2: Found, pairs: Sequence[MovePair], together: bool) -> str:
   own, other = setting_of(tf1.record, name), setting_of(tf2.record, name)
-  one, two = (number_text(found.form.setting(name)) for found in (tf1, tf2))
+  one, two = (_value_text(name, found.form.setting(name)) for found in (tf1, tf2))
+  alone = '' if together else ', which alone makes the steps differ'
   said = (
-    f"TF1's step with {own}={two} in place of {one} is the port's: pass {other}={one} to "
-    f'{tf2.record.name}'
+    f'{own} is {one} in TF1 and {two} in the port{alone}: pass {other}={one} to {tf2.record.name}'
   )
-  ratio = greatest_ratio(pairs)
   if name == 'epsilon':
     said += (
-      f' (the steps differ up to {ratio:.3g} times, the most where gradients are small; Keras has '
-      'other defaults than TF1)'
+      f' (the steps differ up to {greatest_ratio(pairs):.3g} times, the most where gradients are '
+      'small; Keras has other defaults than TF1)'
     )
   return said
+
+
+def _value_text(name: str, value: float) -> str:
+  return str(bool(value)) if name in ('nesterov', 'centered') else number_text(value)
 
 
 def _start(tf1: Found, tf2: Found, pairs: Sequence[MovePair], number: int) -> str:
@@ -109,6 +128,8 @@ def _decay(tf1: Found, tf2: Found) -> str:
   rate = tf2.form.setting('learning_rate')
   declared = tf2.record.setting('weight_decay')
   said = f'the weight decay of a step is {tf1.decay:.3g} of each weight in TF1'
+  if not tf1.decay:
+    return f'the port takes {tf2.decay:.3g} of each weight beside its update: pass no weight_decay'
   if declared is None:
     return (
       f'{said} and {tf2.decay:.3g} in the port: pass weight_decay={tf1.decay / rate:.3g} (Keras '

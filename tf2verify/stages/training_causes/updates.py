@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.compare.update_rules import Form, Moment
+from tf2verify.compare.update_rules import Form, Moment, Stepped
 from tf2verify.stages.training_causes import update_texts
 from tf2verify.stages.training_causes.cause import About, Cause
 from tf2verify.stages.training_causes.evidence import Evidence, Move, MovePair
@@ -29,20 +29,26 @@ _EXPLAINS = frozenset({About.UPDATE, About.SHADOWS})
 def update_rule(evidence: Evidence) -> Cause | None:
   """Names what the two optimizers have not in common, where that alone makes the difference."""
   pairs = [p for p in evidence.moves if p.tf1.gradient is not None and p.tf2.gradient is not None]
-  if not any(pair.differs for pair in pairs) or not all(map(_same_gradient, pairs)):
+  of_slots = not any(pair.differs for pair in pairs)
+  if of_slots and not any(map(_unlike_after, pairs)):
+    return None
+  if not all(map(_same_gradient, pairs)):
     return None
   tf1, tf2 = _found(evidence, pairs, 'tf1'), _found(evidence, pairs, 'tf2')
   if tf1 is None or tf2 is None:
     return None
+  explains = _explains_slots if of_slots else _explains
+  if all(explains(pair, tf1, (), evidence.number) for pair in pairs):
+    return None  # too little to tell one reason from another
   unlike = list(_unlike(tf1, tf2, pairs))
   for count in range(1, _MOST_EXCHANGED + 1):
     for exchanged in itertools.combinations(unlike, count):
       hybrid = _hybrid(tf1, tf2, exchanged)
-      if all(_explains(pair, hybrid, exchanged, evidence.number) for pair in pairs):
+      if all(explains(pair, hybrid, exchanged, evidence.number) for pair in pairs):
         # The learning rate is compared by itself.
         names = [name for name in exchanged if name != 'learning_rate']
-        texts = [update_texts.text(name, tf1, tf2, evidence, pairs) for name in names]
-        return Cause('; '.join(texts), _EXPLAINS) if texts else None
+        said = update_texts.text(names, tf1, tf2, evidence, pairs)
+        return Cause(said, _EXPLAINS) if said else None
   return None
 
 
@@ -77,8 +83,12 @@ def _own_step(found: Found, move: Move, number: int) -> _Array:
 
 
 def _step(form: Form, move: Move, slots: Mapping[str, _Array], number: int) -> _Array:
+  return _stepped(form, move, slots, number).update
+
+
+def _stepped(form: Form, move: Move, slots: Mapping[str, _Array], number: int) -> Stepped:
   gradient = move.gradient if move.gradient is not None else np.zeros_like(move.start)
-  return form.step(Moment(move.start, gradient, slots, number)).update
+  return form.step(Moment(move.start, gradient, slots, number))
 
 
 def _decay(form: Form, pairs: Sequence[MovePair], side: str, number: int) -> float:
@@ -119,13 +129,30 @@ def _hybrid(tf1: Found, tf2: Found, exchanged: Sequence[str]) -> Found:
 
 
 def _explains(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number: int) -> bool:
+  stepped = _hybrid_step(pair, hybrid, exchanged, number)
+  return pair.explains(stepped.update - hybrid.decay * pair.tf1.before, pair.tf2.update)
+
+
+def _explains_slots(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number: int) -> bool:
+  stepped = _hybrid_step(pair, hybrid, exchanged, number)
+  return all(
+    role in stepped.slots and _close_arrays(stepped.slots[role], pair.tf2.slots_after[role])
+    for role in _unlike_after(pair)
+  )
+
+
+def _hybrid_step(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number: int) -> Stepped:
   # What the port has not made yet starts as its rule says.
   slots = dict(pair.tf2.slots)
   if START not in exchanged:
     slots |= pair.tf1.slots
-  step = _step(hybrid.form, pair.tf1, slots, number)
-  prediction = step - hybrid.decay * pair.tf1.before
-  return pair.explains(prediction, pair.tf2.update)
+  return _stepped(hybrid.form, pair.tf1, slots, number)
+
+
+def _unlike_after(pair: MovePair) -> list[str]:
+  """Returns the roles of the slots that are not the same after the step."""
+  one, other = pair.tf1.slots_after, pair.tf2.slots_after
+  return [r for r in sorted(one.keys() & other.keys()) if not _close_arrays(one[r], other[r])]
 
 
 def _same_gradient(pair: MovePair) -> bool:
@@ -138,3 +165,9 @@ def _same_gradient(pair: MovePair) -> bool:
 
 def _close(one: float, other: float) -> bool:
   return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
+
+
+def _close_arrays(one: _Array, other: _Array) -> bool:
+  """Tells whether two slots are the same, but for rounding that a difference stands out from."""
+  size = float(np.abs(one).max(initial=0.0))
+  return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-3, atol=1e-5 * size))

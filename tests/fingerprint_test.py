@@ -1,0 +1,44 @@
+import json
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+
+from tests import console
+from tf2verify import fingerprint
+from tf2verify.errors import UsageError
+
+
+class FingerprintTest(absltest.TestCase):
+  def setUp(self):
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self.folder = pathlib.Path(folder.name).resolve()
+    console.write_files(self.folder, cases_test=console.CASES)
+
+  def digests(self, case, *options):
+    path = self.folder / 'digests.json'
+    fingerprint.main([*options, f'{self.folder}/cases_test.py::{case}', str(path)])
+    return json.loads(path.read_text())
+
+  def test_the_same_again_and_with_op_determinism(self):
+    first = self.digests('RightCase')
+    self.assertEqual(set(first), {'tf1', 'tf2'})
+    self.assertIn('initial value\tscale/factor\ttraining, constant', first['tf1'])
+    self.assertEqual(first['tf1'].keys(), first['tf2'].keys())
+    self.assertEqual(first, self.digests('RightCase'))
+    self.assertEqual(first, self.digests('RightCase', '--op_determinism'))
+
+  def test_another_port_has_other_digests(self):
+    right, wrong = self.digests('RightCase'), self.digests('WrongCase')
+    self.assertEqual(right['tf1'], wrong['tf1'])
+    self.assertNotEqual(right['tf2'], wrong['tf2'])
+
+  def test_no_such_case(self):
+    with self.assertRaisesRegex(UsageError, 'has no case LeftCase'):
+      self.digests('LeftCase')
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,210 @@
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+from tests.port_bugs import losses
+from tests.stages import tiny_models
+from tests.stages.tiny_models import bias, kernel
+
+v1 = tf.compat.v1
+keras = tf.keras
+
+
+class CauseTestCase(absltest.TestCase):
+  def assert_cause(self, case, *words):
+    """Asserts that every difference has one cause, which contains the words."""
+    found = tf2verify.verify(case, stages=['loss']).stages[-1]
+    self.assertIs(found.status, tf2verify.Status.FAILED, found.to_text())
+    causes = {difference.hint for difference in found.differences}
+    self.assertLen(causes, 1)
+    (cause,) = causes
+    for word in words:
+      self.assertIn(word, cause)
+
+  def assert_no_cause(self, case):
+    found = tf2verify.verify(case, stages=['loss']).stages[-1]
+    self.assertIs(found.status, tf2verify.Status.FAILED, found.to_text())
+    self.assertEqual({difference.hint for difference in found.differences}, {''})
+
+
+class FormulaTest(CauseTestCase):
+  def test_sparse_cross_entropy_of_a_softmax(self):
+    class Case(losses.Classified):
+      def tf2_loss(self, outputs, labels):
+        loss = keras.losses.SparseCategoricalCrossentropy()
+        return loss(labels['classes'], tf.nn.softmax(outputs))
+
+    self.assert_cause(Case, 'the loss of tf2 saturates at 16.118', 'gradient is zero')
+
+  def test_reference_that_saturates(self):
+    class Case(losses.Classified):
+      def tf1_loss(self, outputs, labels):
+        rows = tf.clip_by_value(tf.nn.softmax(outputs), 1e-7, 1.0 - 1e-7)
+        return -tf.reduce_mean(tf.reduce_sum(self.one_hot(labels) * tf.math.log(rows), 1))
+
+    self.assert_cause(Case, 'the loss of tf1 saturates at 16.118')
+
+  def test_softmax_of_the_model(self):
+    class Case(losses.Classified):
+      def model(self, inputs, training):
+        logits = inputs @ kernel() + bias()
+        return logits, tf.nn.softmax(logits)
+
+      def tf1_loss(self, outputs, labels):
+        return super().tf1_loss(outputs[0], labels)
+
+      def tf2_loss(self, outputs, labels):
+        return keras.losses.CategoricalCrossentropy()(self.one_hot(labels), outputs[1])
+
+    self.assert_cause(Case, 'the loss of tf2 saturates at 16.118')
+
+  def test_binary_logits_taken_for_probabilities(self):
+    class Case(tiny_models.Affine):
+      def make_labels(self):
+        return np.array([[0, 1, 1], [1, 0, 0], [0, 0, 1], [1, 1, 1]], np.float32)
+
+      def tf1_loss(self, outputs, labels):
+        return v1.losses.sigmoid_cross_entropy(labels, outputs)
+
+      def tf2_loss(self, outputs, labels):
+        return keras.losses.BinaryCrossentropy()(labels, outputs)
+
+    self.assert_cause(Case, 'tf2 takes logits for probabilities', 'from_logits=True')
+
+  def test_epsilon_of_a_distribution(self):
+    class Case(losses.Classified):
+      def model(self, inputs, training):
+        return tf.nn.softmax(super().model(inputs, training))
+
+      def tf1_loss(self, outputs, labels):
+        return -tf.reduce_mean(tf.reduce_sum(self.one_hot(labels) * tf.math.log(outputs), 1))
+
+      def tf2_loss(self, outputs, labels):
+        return keras.losses.CategoricalCrossentropy()(self.one_hot(labels), outputs)
+
+    self.assert_cause(Case, 'by the placement of the epsilon', 'tf2 the logarithm of the clipped')
+
+  def test_ctc_of_sparse_labels_and_steps_first(self):
+    class Case(losses.Transcribed):
+      def model(self, inputs, training):
+        return tf.transpose(super().model(inputs, training), [1, 0, 2])
+
+      def make_labels(self):
+        return v1.SparseTensorValue(
+          np.int64([[0, 0], [0, 1], [1, 0]]), np.int32([1, 2, 2]), np.int64([2, 2])
+        )
+
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean(v1.nn.ctc_loss(tf.SparseTensor(*labels), outputs, [5, 4]))
+
+      def tf2_loss(self, outputs, labels):
+        labels = tf.SparseTensor(*labels)
+        return tf.reduce_mean(tf.nn.ctc_loss(labels, outputs, None, [5, 4], blank_index=0))
+
+    self.assert_no_cause(Case)  # the lengths are not among the labels
+
+    class WithLengths(Case):
+      def make_labels(self):
+        return {'sparse': super().make_labels(), 'steps': np.array([5, 4], np.int32)}
+
+      def tf1_loss(self, outputs, labels):
+        sparse = tf.SparseTensor(*labels['sparse'])
+        return tf.reduce_mean(v1.nn.ctc_loss(sparse, outputs, labels['steps']))
+
+      def tf2_loss(self, outputs, labels):
+        sparse, steps = tf.SparseTensor(*labels['sparse']), labels['steps']
+        return tf.reduce_mean(tf.nn.ctc_loss(sparse, outputs, None, steps, blank_index=0))
+
+    self.assert_cause(WithLengths, 'blank_index=-1')
+
+  def test_two_losses_of_no_known_formula(self):
+    class Case(tiny_models.Affine):
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean(tf.abs(outputs))
+
+      def tf2_loss(self, outputs, labels):
+        return tf.reduce_mean(tf.square(outputs))
+
+    self.assert_no_cause(Case)
+
+
+class SmoothingTest(CauseTestCase):
+  def test_of_independent_labels(self):
+    class Case(tiny_models.Affine):
+      def make_labels(self):
+        return np.array([[0, 1, 1], [1, 0, 0], [0, 0, 1], [1, 1, 1]], np.float32)
+
+      def tf1_loss(self, outputs, labels):
+        return v1.losses.sigmoid_cross_entropy(labels, outputs)
+
+      def tf2_loss(self, outputs, labels):
+        loss = keras.losses.BinaryCrossentropy(from_logits=True, label_smoothing=0.2)
+        return loss(labels, outputs)
+
+    self.assert_cause(Case, 'label_smoothing=0.2 in tf2, none in tf1')
+
+  def test_of_another_share(self):
+    class Case(losses.Smoothed):
+      def tf2_loss(self, outputs, labels):
+        loss = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.05)
+        return loss(self.one_hot(labels), outputs)
+
+    self.assert_cause(Case, 's = 0.05')
+
+
+class DenominatorTest(CauseTestCase):
+  def test_weights_of_a_squared_error(self):
+    class Case(tiny_models.Affine):
+      def make_labels(self):
+        labels = tf2verify.normal_inputs((4, 3), seed=1)
+        return {'targets': labels, 'weights': np.ones((4, 1), np.float32)}
+
+      def tf1_loss(self, outputs, labels):
+        return v1.losses.mean_squared_error(labels['targets'], outputs, labels['weights'])
+
+      def tf2_loss(self, outputs, labels):
+        loss = keras.losses.MeanSquaredError()
+        return loss(labels['targets'], outputs, labels['weights'])
+
+    self.assert_cause(Case, 'the number of weights that are not zero in tf1')
+
+  def test_sum_for_a_batch_size_that_is_written_down(self):
+    class Case(losses.Classified):
+      def tf1_loss(self, outputs, labels):
+        return 4.0 * super().tf1_loss(outputs, labels)
+
+    self.assert_cause(Case, 'nothing (a sum) in tf1 and by the batch size in tf2', '0.25 times')
+
+  def test_sum_of_the_port(self):
+    class Case(losses.PerExample):
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean(super().tf1_loss(outputs, labels))
+
+    self.assert_cause(Case, 'the batch size in tf1 and by nothing (a sum) in tf2', '4 times')
+
+  def test_mean_over_steps(self):
+    class Case(losses.Sequences):
+      def make_labels(self):
+        return {**super().make_labels(), 'weights': np.ones((3, 4), np.float32)}
+
+      def tf1_loss(self, outputs, labels):
+        terms = tf.nn.sparse_softmax_cross_entropy_with_logits(labels['words'], outputs)
+        return tf.reduce_sum(terms) / 3.0
+
+      def tf2_loss(self, outputs, labels):
+        terms = tf.nn.sparse_softmax_cross_entropy_with_logits(labels['words'], outputs)
+        return tf.reduce_mean(terms)
+
+    self.assert_cause(Case, 'the number of terms in tf2')
+
+  def test_a_factor_that_is_no_number_of_anything(self):
+    class Case(losses.Classified):
+      def tf1_loss(self, outputs, labels):
+        return 1.7 * super().tf1_loss(outputs, labels)
+
+    self.assert_no_cause(Case)
+
+
+if __name__ == '__main__':
+  absltest.main()
