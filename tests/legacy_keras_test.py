@@ -30,7 +30,9 @@ for shape in ((2, 3), (2, 4, 4, 3)):
     inputs = tf.compat.v1.placeholder(tf.float32, shape)
     slim.batch_norm(inputs, is_training=True)
     slim.batch_norm(inputs, is_training=True, updates_collections=None)
-    tf.compat.v1.layers.dense(inputs, 2)
+    loss = tf.reduce_sum(tf.compat.v1.layers.dense(inputs, 2))
+    optimizer = tf.compat.v1.train.GradientDescentOptimizer(0.1)
+    slim.learning.create_train_op(loss, optimizer, clip_gradient_norm=1.0)
     tf.compat.v1.nn.rnn_cell.LSTMCell(2)
 print('TF1-style code works')
 """

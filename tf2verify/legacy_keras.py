@@ -20,6 +20,12 @@ NEWEST_TENSORFLOW = (2, 21)  # the newest that the suite has run on
 FIRST_TENSORFLOW_WITH_KERAS_3 = (2, 16)
 
 FLAG = 'TF_USE_LEGACY_KERAS'
+# Classes that tf-slim 1.1.0 looks for in tensorflow.python.framework.ops: name, the
+# module that has it now, and what of tf-slim fails without.
+_MOVED_CLASSES = (
+  ('Tensor', 'tensor', 'slim.batch_norm'),
+  ('IndexedSlices', 'indexed_slices', 'slim.learning.create_train_op'),
+)
 # TensorFlow takes these three as "on", and anything else as "off".
 _FLAG_ON = ('1', 'true', 'True')
 
@@ -246,11 +252,12 @@ def _mend(release: tuple[int, int]) -> tuple[str, ...]:
   if layers != _OLD_LAYERS:
     mends.append(f'{_OLD_LAYERS} is {layers}: slim.batch_norm imports it under the old name')
   ops = importlib.import_module('tensorflow.python.framework.ops')
-  tensor = importlib.import_module('tensorflow.python.framework.tensor')
-  if not hasattr(ops, 'Tensor'):
-    setattr(ops, 'Tensor', tensor.Tensor)  # noqa: B010
-  # Every supported TensorFlow lacks the name, so that its presence is the mend.
-  mends.append(f'{ops.__name__}.Tensor is {tensor.__name__}.Tensor: slim.batch_norm uses it')
+  for name, home, user in _MOVED_CLASSES:
+    module = importlib.import_module(f'tensorflow.python.framework.{home}')
+    if not hasattr(ops, name):
+      setattr(ops, name, getattr(module, name))
+    # Every supported TensorFlow lacks the names, so that their presence is the mend.
+    mends.append(f'{ops.__name__}.{name} is {module.__name__}.{name}: {user} uses it')
   return tuple(mends)
 
 
