@@ -43,12 +43,14 @@ _ARGUMENTS = {
   'make_tf1_train_op': ('loss',),
   'make_tf2_optimizer': (),
   'tf1_checkpoint': (),
-  'load_tf1_checkpoint': ('layer', 'path'),
   'save_tf2_checkpoint': ('layer', 'path'),
   'load_tf2_checkpoint': ('layer', 'path'),
 }
 # Arguments that a case may leave out of its definition, by name.
-_OPTIONAL_ARGUMENTS = {'tf2_train_step': (('layer', 'inputs'), ('labels', 'optimizer'))}
+_OPTIONAL_ARGUMENTS = {
+  'tf2_train_step': (('layer', 'inputs'), ('labels', 'optimizer')),
+  'load_tf1_checkpoint': (('layer', 'path'), ('optimizer',)),
+}
 _FINAL = ('setUp', 'setUpClass', 'tearDownClass', 'runTest', 'declares')
 
 

@@ -142,6 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == 'report':
       return _report(arguments.files, arguments.rtol, arguments.atol)
     legacy_keras.require()
+    _divide_the_cpu()
     if arguments.command == 'adequacy':
       return _adequacy(arguments.targets, arguments.limit, arguments.seed, arguments.report_dir)
     if arguments.command == 'convert':
@@ -154,6 +155,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(error, UserCodeError):
       print(error.traceback_text, file=sys.stderr)
     return EXIT_USAGE
+
+
+def _divide_the_cpu() -> None:
+  """Gives this process the devices that the execution mode of two replicas needs."""
+  from tf2verify.sides import logical_devices
+
+  logical_devices.ask_for_two_cpus()
 
 
 def _without_script_arguments(argv: list[str]) -> tuple[list[str], list[str]]:

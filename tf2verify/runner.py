@@ -18,6 +18,7 @@ from tf2verify.report.report_dir import (
   default_report_dir,
   write_summary,
 )
+from tf2verify.sides import logical_devices
 
 _REPORT_DIR = flags.DEFINE_string(
   'report_dir', None, 'Folder for one JSON file per case and a Markdown summary.'
@@ -112,6 +113,7 @@ def main(argv: Sequence[str] | None = None, **arguments: Any) -> NoReturn:
   except UsageError as error:
     print(f'tf2verify: {error}', file=sys.stderr)
     sys.exit(USAGE)
+  logical_devices.ask_for_two_cpus()  # this program owns its process
   loader = CaseLoader(shard, shards)
   app.call_after_init(_take_flags)
   if argv is not None:

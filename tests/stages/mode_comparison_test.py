@@ -9,6 +9,7 @@ from tf2verify.records import execution_mode as modes
 from tf2verify.records.difference import Aspect
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor
 from tf2verify.stages.mode_comparison import (
+  Judged,
   comparable,
   difference_of,
   greatest_difference,

@@ -49,7 +49,7 @@ class KindOfPortTest(LadderTestCase, parameterized.TestCase):
         return DensePort()
 
     verdict = self.assert_passes(Case)
-    self.assertLen([s for s in verdict.stages if s.status is tf2verify.Status.PASSED], 6)
+    self.assertLen([s for s in verdict.stages if s.status is tf2verify.Status.PASSED], 9)
 
   def test_keras_layer_by_function(self):
     class Case(FcModel):
