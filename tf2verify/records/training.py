@@ -79,6 +79,11 @@ class TrainingStep:
   slots: tuple[Slot, ...]
 
 
+  def without_arrays(self) -> 'TrainingStep':
+    """Returns the step without gradients, variables and slots, which take the memory."""
+    return dataclasses.replace(self, gradients=(), applied_gradients=(), variables=(), slots=())
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainingRun:
   """Training steps from given values, on fixed data.
@@ -90,7 +95,7 @@ class TrainingRun:
       several.
     values_before: of every variable of the model.
     slots_before: of the optimizer, before the first step.
-    steps: in order.
+    steps: in order, those taken so far.
     updates_left_out: tf1 only: names of the UPDATE_OPS that the train op does not run.
     regularization_total: the sum of the regularization losses before the first step;
       None without any.

@@ -1,5 +1,6 @@
 """The tf1 side in training: one graph with losses and train op, run in fresh sessions."""
 
+import dataclasses
 import os
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +21,23 @@ from tf2verify.sides.tf1_train_graph import TrainGraph, add_train_op
 
 v1 = tf.compat.v1
 
-# Repeats the steps in a fresh session: moved, or as they were for None.
-PreparedSteps = Callable[[Mover | None], TrainingRun]
+
+class PreparedSteps:
+  """Training steps that are ready to be taken, in a fresh session each time."""
+
+  def __init__(self, begin: Callable[[Mover | None], 'Tf1Steps'], count: int) -> None:
+    self._begin = begin
+    self._count = count
+
+  def __call__(self, mover: Mover | None) -> TrainingRun:
+    """Takes all steps: from moved values, or as they are for None."""
+    with self.begin(mover) as steps:
+      taken = tuple(steps.take() for _ in range(self._count))
+      return dataclasses.replace(steps.run(), steps=taken)
+
+  def begin(self, mover: Mover | None) -> 'Tf1Steps':
+    """Returns a session before its first step, to be taken one by one."""
+    return self._begin(mover)
 
 
 class Tf1Training:
@@ -73,13 +89,17 @@ class Tf1Training:
     """Builds what training steps need and returns the run itself, as `prepare_filled` does."""
     losses, train = self._loss_graph(), self._train_graph()
 
-    def observe(mover: Mover | None) -> TrainingRun:
+    def begin(mover: Mover | None) -> Tf1Steps:
       self._progress(f'taking {count} TF1 training steps, {run.description}')
-      with _Steps(losses, train, self._feeds(losses, run, mover)) as steps:
+      steps = Tf1Steps(losses, train, self._feeds(losses, run, mover), run.description)
+      try:
         steps.start(run, mover)
-        return steps.observed(run, count)
+      except BaseException:
+        steps.close()
+        raise
+      return steps
 
-    return observe
+    return PreparedSteps(begin, count)
 
   def save(self, run: side.FilledRun, count: int, prefix: str) -> str:
     """Takes training steps and saves every variable, with slots, as a name-based checkpoint.
@@ -97,10 +117,10 @@ class Tf1Training:
     trains = declares('make_tf1_optimizer') or declares('make_tf1_train_op')
     train = self._train_graph() if count or trains else None
     saver = self._saver(losses.built.graph, train is not None)
-    with _Steps(losses, train, self._feeds(losses, run)) as steps:
+    with Tf1Steps(losses, train, self._feeds(losses, run), run.description) as steps:
       steps.start(run, None)
       for _ in range(count):
-        steps.take()
+        steps.update()
       os.makedirs(os.path.dirname(prefix) or '.', exist_ok=True)
       with losses.built.graph.as_default():
         saved = saver.save(steps.session, prefix, write_meta_graph=False, write_state=False)
@@ -148,8 +168,8 @@ class Tf1Training:
     return feeds
 
 
-class _Steps:
-  """Training steps in a session.
+class Tf1Steps:
+  """Training steps in a session, one by one.
 
   The port draws the same numbers at every step, since its seeds start again. A session
   would go on: what it draws first is fed to every step, or, where that cannot be, each
@@ -157,20 +177,27 @@ class _Steps:
   """
 
   def __init__(
-    self, losses: LossGraph, train: TrainGraph | None, feeds: dict[str, np.ndarray]
+    self, losses: LossGraph, train: TrainGraph | None, feeds: dict[str, np.ndarray], run: str
   ) -> None:
+    self._run = run
+    self._number = 0
+    self._before: TrainingRun | None = None
     self._losses = losses
     self._built = losses.built
     self._train = train
     self._feeds = dict(feeds)
     self._added = train.added if train is not None else ()
     self.session: Any = None
-
-  def __enter__(self) -> '_Steps':
     self._open()
+
+  def __enter__(self) -> 'Tf1Steps':
     return self
 
   def __exit__(self, *_: object) -> None:
+    self.close()
+
+  def close(self) -> None:
+    """Lets go of the session."""
     self.session.close()
 
   def _open(self) -> None:
@@ -188,7 +215,7 @@ class _Steps:
       drawn = session_values.fetch(self.session, self._train.drawn, self._feeds)
       self._feeds.update(zip(self._train.drawn, drawn, strict=True))
 
-  def take(self) -> dict[str, Any]:
+  def update(self) -> dict[str, Any]:
     """Takes a step; returns what it used, by tensor name."""
     assert self._train is not None
     train = self._train
@@ -211,35 +238,40 @@ class _Steps:
     self._open()
     session_values.write(self.session, list(zip(variables, values, strict=True)))
 
-  def observed(self, run: side.FilledRun, count: int) -> TrainingRun:
-    """Takes steps and reads everything after each."""
+  def run(self) -> TrainingRun:
+    """Returns what is known before the first step; first asked for before it is taken."""
     assert self._train is not None
-    train, built = self._train, self._built
-    regularization = session_values.fetch(
-      self.session, [name for _, name in built.regularization_losses], self._feeds
-    )
-    before, slots_before, _ = self._state()
-    return TrainingRun(
-      side.TF1,
-      run.description,
-      train.optimizers,
-      before,
-      slots_before,
-      tuple(self._step(number) for number in range(1, count + 1)),
-      train.updates_left_out,
-      functional.total(regularization[::-1]),
-      train.random_draws,
-    )
+    if self._before is None:
+      train, built = self._train, self._built
+      regularization = session_values.fetch(
+        self.session, [name for _, name in built.regularization_losses], self._feeds
+      )
+      before, slots_before, _ = self._state()
+      self._before = TrainingRun(
+        side.TF1,
+        self._run,
+        train.optimizers,
+        before,
+        slots_before,
+        (),
+        train.updates_left_out,
+        functional.total(regularization[::-1]),
+        train.random_draws,
+      )
+    return self._before
 
-  def _step(self, number: int) -> TrainingStep:
+  def take(self) -> TrainingStep:
+    """Takes a step and reads everything after it."""
     assert self._train is not None
+    self.run()
+    self._number += 1
     train = self._train
-    used = self.take()
+    used = self.update()
     rate = train.learning_rate
     variables, slots, counter = self._state()
     gradients = {known: session_values.gradient_record(known, used) for known in _all(train)}
     return TrainingStep(
-      number=number,
+      number=self._number,
       loss=np.asarray(used[self._losses.total_loss]),
       learning_rate=float(used[rate]) if isinstance(rate, str) else rate,
       global_step=counter,

@@ -1,5 +1,6 @@
 """The tf2 side in training: a fresh layer and a fresh optimizer for every run."""
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -71,6 +72,17 @@ class Tf2Training:
 
   def observe_steps(self, run: side.FilledRun, count: int) -> TrainingRun:
     """Takes training steps with a fresh layer and a fresh optimizer, from given values."""
+    steps = self.begin_steps(run, count)
+    taken = tuple(steps.take() for _ in range(count))
+    return dataclasses.replace(steps.run(), steps=taken)
+
+  def begin_steps(self, run: side.FilledRun, count: int) -> 'Tf2Steps':
+    """Returns a fresh layer before its first step, to be taken one by one.
+
+    Args:
+      run: inputs and values.
+      count: how many there will be, for progress.
+    """
     declares = self._declaration.declares
     if not declares('make_tf2_optimizer') and not declares('tf2_train_step'):
       raise NotApplicable('the case declares neither make_tf2_optimizer nor tf2_train_step')
@@ -80,22 +92,13 @@ class Tf2Training:
     v1.get_default_graph().clear_collection(v1.GraphKeys.GLOBAL_STEP)
     optimizer = self._optimizer()
     step = self._step(port, run, optimizer)
-    steps = _Steps(port, optimizer)
     before = port.values()
     with randomness.seeded(randomness.CONSTANT):
       _, regularization = self._layer.regularization_losses(port)
-    taken = tuple(steps.take(step, number) for number in range(1, count + 1))
-    slots_before = steps.slots_before
-    return TrainingRun(
-      side.TF2,
-      run.description,
-      steps.records(),
-      before,
-      slots_before,
-      taken,
-      regularization_total=regularization,
-      random_draws=port.recorder.random_draws(),
+    known = TrainingRun(
+      side.TF2, run.description, (), before, (), (), regularization_total=regularization
     )
+    return Tf2Steps(port, optimizer, step, known)
 
   def _optimizer(self) -> Any:
     if not self._declaration.declares('make_tf2_optimizer'):
@@ -120,35 +123,57 @@ class Tf2Training:
     return nests.map_leaves(lambda _, leaf: tf.constant(leaf), self._labels)
 
 
-class _Steps:
-  """Training steps of one layer.
+class Tf2Steps:
+  """Training steps of one layer, one by one."""
 
-  Attributes:
-    slots_before: the slots before the first step, which a Keras optimizer makes in it.
-  """
+  def __init__(self, port: Port, optimizer: Any, step: Step, known: TrainingRun) -> None:
+    """Takes what was made for the steps.
 
-  def __init__(self, port: Port, optimizer: Any) -> None:
-    self.slots_before: tuple[Slot, ...] = ()
+    Args:
+      port: the layer.
+      optimizer: of the case; None where its own step has one.
+      step: takes a step.
+      known: the run before its first step.
+    """
+    self._slots_before: tuple[Slot, ...] = ()
+    self._number = 0
+    self._step = step
+    self._before = known
     self._port = port
     self._optimizer = optimizer
     self._known = {id(variable) for variable in port.variables()}
     self._created_before = len(port.recorder.creations)
     self._updating: list[Any] = []
 
-  def take(self, step: Step, number: int) -> TrainingStep:
+  def run(self) -> TrainingRun:
+    """Returns what is known beside the steps themselves.
+
+    Optimizers, and the slots before the first step, which a Keras optimizer makes in it,
+    only once a step was taken.
+    """
+    return dataclasses.replace(
+      self._before,
+      optimizers=self.records(),
+      slots_before=self._slots_before,
+      random_draws=self._port.recorder.random_draws(),
+    )
+
+  def take(self) -> TrainingStep:
     """Takes a step and reads everything after it."""
+    self._number += 1
+    number = self._number
     updates = UpdateRecorder()
     with (
       randomness.seeded(randomness.CONSTANT),
       self._port.recorder.recording(f'training step {number}'),
       updates.recording(),
     ):
-      loss = step()
+      loss = self._step()
     for optimizer in updates.optimizers:
       if not any(optimizer is known for known in self._updating):
         self._updating.append(optimizer)
     if number == 1:
-      self.slots_before = self._slots_at_creation()
+      self._slots_before = self._slots_at_creation()
     first = updates.updates[0] if updates.updates else None
     return TrainingStep(
       number=number,

@@ -43,6 +43,10 @@ _STORED_UNITS = 2.0
 # forms it, in float32, than where Keras does, in Python: 1.3e-5 apart. Every step adds
 # to that, and what is computed from the variables drifts with it.
 _SETTING_UNIT = 2.0**-24
+# After an update that rounds, a gradient far below the others (of a softmax that has
+# saturated, beside those of weight decay) is rounding throughout. What it does to its
+# variable is compared all the same.
+_GRADIENT_UNIT = 2.0**-23
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -174,13 +178,16 @@ class Steps:
     raw = _by_name(one.gradients), _by_name(other.gradients)
     applied = _by_name(one.applied_gradients), _by_name(other.applied_gradients)
     for quantity, (ones, others) in ((GRADIENT, raw), (APPLIED, applied)):
+      # Beside the gradients of the other variables these are rounding.
+      known = [value for tf1, _ in self.names if (value := ones.get(tf1)) is not None]
+      lost = _GRADIENT_UNIT * max(map(greatest, known), default=0.0) if number > 1 else 0.0
       for tf1, tf2 in self.names:
         if tf1 not in ones or tf2 not in others:
           continue
         if quantity == APPLIED and _same(applied, raw, tf1, tf2):
           continue
         gradient, share = ones[tf1], self._drift(number)
-        room = 0.0 if gradient is None else share * greatest(gradient)
+        room = 0.0 if gradient is None else share * greatest(gradient) + lost
         yield QuantityPair(quantity, tf1, tf1, gradient, others[tf2], room, share)
 
   def _slots(self, number: int, one: TrainingStep) -> Iterator[QuantityPair]:

@@ -106,14 +106,14 @@ _TOLD = (
 )
 
 
-def remarks(steps: Steps, parted: int) -> list[str]:
+def remarks(steps: Steps, parted: int, total: int) -> list[str]:
   """Returns notes for a reader of the verdict.
 
   Args:
-    steps: both runs.
+    steps: both runs, to the last step that was looked at.
     parted: the first step that differs; 0 without.
+    total: the number of steps taken.
   """
-  total = len(steps.tf1.steps)
   notes = [f'{total} steps: {_names(steps, "tf1")} (tf1), {_names(steps, "tf2")} (tf2)']
   if parted and parted < total:
     notes.append(f'steps {parted + 1} to {total} only continue what parts at step {parted}')
@@ -123,7 +123,7 @@ def remarks(steps: Steps, parted: int) -> list[str]:
       f'the train op of the reference does not run {len(left_out)} of the UPDATE_OPS: '
       f'{_listed(list(left_out))}'
     )
-  alone = steps.slots(total)
+  alone = steps.slots(len(steps.tf1.steps))
   for side, slots in (('tf1', alone.tf1_only), ('tf2', alone.tf2_only)):
     roles = sorted({slot.role for slot in slots if slot.role not in _COUNTS})
     if roles:

@@ -8,11 +8,11 @@ import numpy as np
 from tf2verify.compare.moving import Mover
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.difference import Difference
-from tf2verify.records.training import TrainingRun
-from tf2verify.records.verdict import Table
+from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.side import Declaration, FilledRun
-from tf2verify.sides.tf1_training import PreparedSteps
+from tf2verify.sides.tf1_training import PreparedSteps, Tf1Steps
+from tf2verify.sides.tf2_training import Tf2Steps
 from tf2verify.stages import step_quantities as quantities
 from tf2verify.stages import training_causes
 from tf2verify.stages.comparing import Comparison, side_by_side
@@ -20,7 +20,13 @@ from tf2verify.stages.rounding import Rerun, Suspect
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 from tf2verify.stages.step_quantities import QuantityPair, Steps, tolerance_for
 from tf2verify.stages.training_causes.cause import About
-from tf2verify.stages.training_remarks import blind_spots, idle_updates, remarks, step_table
+from tf2verify.stages.training_remarks import (
+  IdleUpdates,
+  blind_spots,
+  idle_updates,
+  remarks,
+  step_table,
+)
 from tf2verify.stages.zero_randomness import CaseFill
 
 _ABOUT = {
@@ -34,8 +40,8 @@ _ABOUT = {
   quantities.SHADOW: About.SHADOWS,
   quantities.GLOBAL_STEP: About.COUNT,
 }
-# Moved runs are kept for the steps to come up to this size.
-_KEPT_BYTES = 256 * 2**20
+# Moved runs are kept for the steps to come where one takes no more than this.
+_KEPT_BYTES = 16 * 2**20
 
 
 class TrainingSteps(Stage):
@@ -62,11 +68,11 @@ class TrainingSteps(Stage):
     tf1_run = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
     tf2_run = FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
     run_tf1 = case.tf1_training.prepare_steps(tf1_run, count)
-    tf1, tf2 = side_by_side(
-      lambda: run_tf1(None), lambda: case.tf2_training.observe_steps(tf2_run, count)
-    )
     trainable = frozenset(v.name for v in case.tf1.inventory().variables if v.trainable)
-    return _Judge(case, Steps(tf1, tf2, pairs, trainable), run_tf1).findings(count, replaced)
+    port = case.tf2_training.begin_steps(tf2_run, count)
+    with run_tf1.begin(None) as reference:
+      both = _BothSides(reference, port, pairs, trainable)
+      return _Judge(case, both, run_tf1, count).findings(replaced)
 
 
 def _count(declaration: Declaration) -> int:
@@ -93,38 +99,109 @@ def _count(declaration: Declaration) -> int:
   return count
 
 
+class _BothSides:
+  """Two runs that go on step by step.
+
+  Of a large model all steps together would not fit into memory: the arrays of the last
+  two are kept, which is what a step is explained with.
+  """
+
+  def __init__(
+    self,
+    reference: Tf1Steps,
+    port: Tf2Steps,
+    pairs: Sequence[tuple[str, str]],
+    trainable: frozenset[str],
+  ) -> None:
+    self._sides = reference, port
+    self._pairs = pairs
+    self._trainable = trainable
+    self._taken: list[tuple[TrainingStep, TrainingStep]] = []
+    reference.run()  # reads the values before the first step
+
+  def take(self, keep: int) -> Steps:
+    """Takes a step on both sides.
+
+    Args:
+      keep: arrays are kept of the steps from this one on.
+
+    Returns:
+      The steps so far.
+    """
+    reference, port = self._sides
+    self._taken.append(side_by_side(reference.take, port.take))
+    for earlier in range(min(keep, len(self._taken)) - 1):
+      one, other = self._taken[earlier]
+      self._taken[earlier] = one.without_arrays(), other.without_arrays()
+    return self.so_far()
+
+  def forget_last(self) -> Steps:
+    """Lets go of the arrays of the last step."""
+    one, other = self._taken[-1]
+    self._taken[-1] = one.without_arrays(), other.without_arrays()
+    return self.so_far()
+
+  def so_far(self) -> Steps:
+    """Returns the steps taken."""
+    ones, others = (tuple(side) for side in zip(*self._taken, strict=True))
+    tf1 = dataclasses.replace(self._sides[0].run(), steps=ones)
+    tf2 = dataclasses.replace(self._sides[1].run(), steps=others)
+    return Steps(tf1, tf2, self._pairs, self._trainable)
+
+
 class _Judge:
   """Compares two runs step by step."""
 
-  def __init__(self, case: CaseUnderTest, steps: Steps, run_tf1: PreparedSteps) -> None:
+  def __init__(
+    self, case: CaseUnderTest, both: _BothSides, run_tf1: PreparedSteps, count: int
+  ) -> None:
     self._case = case
-    self._steps = steps
-    self._moved = _MovedRuns(run_tf1)
-    self._names = dict(steps.names)
-    self._idle = idle_updates(steps)
+    self._both = both
+    self._count = count
+    self._moved = _MovedRuns(run_tf1, count)
+    self._idle = IdleUpdates()
     self._variables: dict[tuple[str, str], str] = {}
+    self._steps = both.take(keep=1)
+    self._names = dict(self._steps.names)
 
-  def findings(self, count: int, replaced: Sequence[str]) -> Findings:
+  def findings(self, replaced: Sequence[str]) -> Findings:
     """Returns what the stage found."""
     comparison = Comparison()
+    differing: dict[int, int] = {}
     parted = 0
     with comparison.unless_drawn_in_a_loop(self._steps.tf1) as part:
-      for number in range(1, count + 1):
+      for number in range(1, self._count + 1):
+        if number > 1:
+          self._steps = self._both.take(keep=number - 1)
+        self._idle = idle_updates(self._steps)
         self._compare(part, number)
         part.sort_out_rounding(self._steps.tf1, self._moved.rerun(number))
+        differing[number] = len(part.differences)
         if part.differences:
           parted = number
           break
-    comparison.blind_spots += blind_spots(self._steps)
-    notes = list(remarks(self._steps, parted))
+    looked_at = self._steps
+    for number in range(parted + 1, self._count + 1 if parted else 0):
+      differing[number] = self._consequences(parted, number)
+    comparison.blind_spots += blind_spots(looked_at)
+    notes = list(remarks(looked_at, parted, self._count))
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     findings = comparison.findings(notes)
     explained = self._explained(findings.differences, parted)
     reason = self._idle.reason if self._idle.variables else findings.inconclusive
+    table = step_table(self._steps, differing if parted else {})
     return dataclasses.replace(
-      findings, differences=explained, inconclusive=reason, tables=(self._table(parted),)
+      findings, differences=explained, inconclusive=reason, tables=(table,), deviations=()
     )
+
+  def _consequences(self, parted: int, number: int) -> int:
+    """Takes a step beyond the one that parts; returns how many tensors differ then."""
+    self._steps = self._both.take(keep=parted - 1)
+    part = Comparison()
+    self._compare(part, number)
+    self._steps = self._both.forget_last()
+    return len(part.differences)
 
   def _compare(self, comparison: Comparison, number: int) -> None:
     for pair in self._steps.pairs(number):
@@ -157,15 +234,6 @@ class _Judge:
       for known in ordered
     )
 
-  def _table(self, parted: int) -> Table:
-    """Returns losses and learning rates; with differences, how many tensors differ."""
-    differing: dict[int, int] = {}
-    for number in range(1, len(self._steps.tf1.steps) + 1 if parted else 0):
-      part = Comparison()
-      self._compare(part, number)
-      differing[number] = len(part.differences)
-    return step_table(self._steps, differing)
-
 
 class _StepValues:
   """What a moved run of the reference computed in one step."""
@@ -179,31 +247,38 @@ class _StepValues:
 
 
 class _MovedRuns:
-  """Runs of the reference with moved values, each made once where memory allows it."""
+  """Runs of the reference with moved values; those of a small model are made once each."""
 
-  def __init__(self, run_tf1: PreparedSteps) -> None:
+  def __init__(self, run_tf1: PreparedSteps, count: int) -> None:
     self._run = run_tf1
-    self._known: dict[Mover | None, TrainingRun] = {}
-    self._bytes = 0
+    self._count = count
+    self._known: dict[Mover, TrainingRun] = {}
 
   def rerun(self, number: int) -> Rerun:
     """Returns what runs the reference again, to look at one step."""
 
     def again(mover: Mover | None, _: frozenset[str]) -> _StepValues:
-      return _StepValues(self._of(mover), number)
+      return _StepValues(self._of(mover, number), number)
 
     return again
 
-  def _of(self, mover: Mover | None) -> TrainingRun:
-    if mover is None or mover not in self._known:
-      run = self._run(mover)
-      self._bytes += _size(run)
-      if mover is None or self._bytes > _KEPT_BYTES:
-        return run
+  def _of(self, mover: Mover | None, number: int) -> TrainingRun:
+    if mover in self._known:
+      return self._known[mover]
+    with self._run.begin(mover) as steps:
+      known = steps.run()
+      small = self._count * _size(known) <= _KEPT_BYTES
+      taken: list[TrainingStep] = []
+      for _ in range(self._count if small else number):
+        if taken and not small:
+          taken[-1] = taken[-1].without_arrays()
+        taken.append(steps.take())
+    run = dataclasses.replace(known, steps=tuple(taken))
+    if small and mover is not None:
       self._known[mover] = run
-    return self._known[mover]
+    return run
 
 
 def _size(run: TrainingRun) -> int:
-  arrays = [record.value for step in run.steps for record in (*step.variables, *step.gradients)]
-  return sum(array.nbytes for array in arrays if array is not None)
+  """Returns the bytes of the model's variables."""
+  return sum(record.value.nbytes for record in run.values_before if record.value is not None)
