@@ -129,6 +129,32 @@ class FormulaTest(CauseTestCase):
     self.assert_no_cause(Case)
 
 
+class UnreadWeightsTest(CauseTestCase):
+  def test_port_without_the_weights(self):
+    class Case(losses.Weighted):
+      def tf2_loss(self, outputs, labels):
+        loss = keras.losses.CategoricalCrossentropy(from_logits=True)
+        return loss(self.one_hot(labels), outputs)
+
+    self.assert_cause(
+      Case, "the loss of tf2 does not depend on labels['weights']", 'that of tf1 goes from', 'to 0'
+    )
+
+  def test_reference_without_the_weights(self):
+    class Case(losses.Weighted):
+      def tf1_loss(self, outputs, labels):
+        return v1.losses.softmax_cross_entropy(self.one_hot(labels), outputs)
+
+    self.assert_cause(Case, "the loss of tf1 does not depend on labels['weights']")
+
+  def test_weights_that_both_read(self):
+    class Case(losses.Weighted):
+      def tf2_loss(self, outputs, labels):
+        return super().tf2_loss(outputs, {**labels, 'weights': labels['weights'] ** 2})
+
+    self.assert_no_cause(Case)
+
+
 class SmoothingTest(CauseTestCase):
   def test_of_independent_labels(self):
     class Case(tiny_models.Affine):

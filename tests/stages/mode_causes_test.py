@@ -25,7 +25,7 @@ def _call(training=True, **values):
 def _cause(mode, eager, other, port=None):
   """Returns the cause of what differs in the last call of a mode."""
   run = ModeRun(modes.EAGER, tuple(eager))
-  pairs = list(pairs_of(_CASE, run, ModeRun(mode, (other,)), run))
+  pairs = list(pairs_of(_CASE, run, other, mode))
   return mode_causes.cause_of(_CASE, port, run, pairs)
 
 

@@ -33,7 +33,7 @@ def _output(value, replica=0):
 
 
 def _pairs(eager, other):
-  return list(pairs_of(_CASE, eager, other, eager))
+  return [pair for call in other.calls for pair in pairs_of(_CASE, eager, call, other.mode)]
 
 
 class PairsTest(absltest.TestCase):

@@ -57,6 +57,7 @@ class OrderTest(absltest.TestCase):
       'mode_causes',
       'mode_comparison',
       'mode_matrix',
+      'mode_noise',
       'mode_reference',
       'checkpoint_loading',
       'checkpoint_saving',

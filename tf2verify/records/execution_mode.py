@@ -1,6 +1,7 @@
 """One port, run in several execution modes."""
 
 import dataclasses
+from collections.abc import Collection
 
 import numpy as np
 
@@ -22,6 +23,9 @@ TOTAL_LOSS = 'total loss'
 GRADIENT = 'gradient'
 TOTAL_GRADIENT = 'gradient of the total loss'
 STATE = 'state after the call'
+
+# Quantities and names of the tensors that are asked for.
+Wanted = frozenset[tuple[str, str]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,6 +65,19 @@ class ModeCall:
   number: int
   structure: str
   tensors: tuple[ModeTensor, ...]
+
+  def with_values_of(self, quantities: Collection[str]) -> 'ModeCall':
+    """Returns the call without the values of other quantities, whose memory is not kept."""
+    tensors = (
+      tensor if tensor.quantity in quantities else dataclasses.replace(tensor, value=None)
+      for tensor in self.tensors
+    )
+    return dataclasses.replace(self, tensors=tuple(tensors))
+
+  def only(self, wanted: Wanted) -> 'ModeCall':
+    """Returns the call with some of its tensors."""
+    tensors = (tensor for tensor in self.tensors if (tensor.quantity, tensor.name) in wanted)
+    return dataclasses.replace(self, tensors=tuple(tensors))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -79,6 +79,10 @@ class TrainingStep:
   slots: tuple[Slot, ...]
 
 
+  def as_start_of_next(self) -> 'TrainingStep':
+    """Returns the step without its gradients, which nothing after it is explained with."""
+    return dataclasses.replace(self, gradients=(), applied_gradients=())
+
   def without_arrays(self) -> 'TrainingStep':
     """Returns the step without gradients, variables and slots, which take the memory."""
     return dataclasses.replace(self, gradients=(), applied_gradients=(), variables=(), slots=())

@@ -2,8 +2,9 @@
 
 import contextlib
 import dataclasses
+import gc
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,16 @@ from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
 
+# What is done with a call as soon as it is made; returns what is kept of it.
+Seen = Callable[[ModeCall], ModeCall]
+
 # Inception-ResNet-v2 has 11,218 operations with its gradients: to compile them takes XLA
 # 26 s, and to trace them for two replicas 59 s (TensorFlow 2.21, 2 cores).
 LARGE = 4000
+
+
+def _kept(call: ModeCall) -> ModeCall:
+  return call
 
 
 class PortModes:
@@ -102,8 +110,25 @@ class PortModes:
       self._second_inputs[run.training] = run.inputs
       return self._called(state, run, 2, callee)
 
+  def calls_alike(self, training: bool) -> tuple[tuple[int, ...], ...]:
+    """Returns the numbers of the calls after `eager`, those with the same inputs together."""
+    run = self.run_of(training, 1)
+    first, second = (_leaves(inputs) for inputs in (run.inputs, self._second_inputs[training]))
+    same = all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+    return ((1, 2),) if same else ((1,), (2,))
+
+  def release(self) -> None:
+    """Lets go of the layer that was in all modes: what follows are eager calls of another."""
+    self._shared = None
+    gc.collect()
+
   def again(
-    self, training: bool, number: int, times: int = 1, mover: Mover | None = None
+    self,
+    training: bool,
+    number: int,
+    times: int = 1,
+    mover: Mover | None = None,
+    wanted: words.Wanted | None = None,
   ) -> tuple[ModeCall, ...]:
     """Repeats a call of the eager mode with a layer that was in no other mode.
 
@@ -112,14 +137,17 @@ class PortModes:
       number: of the call.
       times: how often, each time from the same values.
       mover: moves inputs and values; None leaves them.
+      wanted: of what it computes; None for all.
     """
     run = self.run_of(training, number)
+    if wanted is not None:
+      run = _for_wanted(run, wanted)
     if self._spare is None:
       self._spare = self._fresh()
-    state = self._spare if mover is None else self._moved(self._spare, mover)
+    state = self._spare
     with randomness.seeded(randomness.CONSTANT), _recording(state, 'eager mode again', run):
       callee = self._callees.eager(state, run)
-      return tuple(self._called(state, run, number, callee, mover) for _ in range(times))
+      return tuple(self._called(state, run, number, callee, mover, wanted) for _ in range(times))
 
   def python_draws(self, training: bool) -> str:
     """Returns which generator of Python's an eager call draws from; '' if from none."""
@@ -143,19 +171,21 @@ class PortModes:
       function = tf.function(lambda: self._declaration.tf2_loss(outputs, labels), autograph=False)
       return array_of(function())
 
-  def observe(self, mode: str, limited: bool = False) -> ModeRun:
+  def observe(self, mode: str, limited: bool = False, seen: Seen = _kept) -> ModeRun:
     """Runs the port in a mode, after `eager`; what it raises is in the record.
 
     Args:
       mode: of `MODES`.
       limited: whether what takes long for a large graph is left out.
+      seen: is given every call; the record has what it returns. The calls of a mode
+        together would take much memory: each has the gradients of all variables.
     """
     assert self._shared is not None
     self._progress(f'running the TF2 layer, {mode}')
     with _quietly():
-      return self._observe(mode, limited, self._shared)
+      return self._observe(mode, limited, self._shared, seen)
 
-  def _observe(self, mode: str, limited: bool, shared: ModeState) -> ModeRun:
+  def _observe(self, mode: str, limited: bool, shared: ModeState, seen: Seen) -> ModeRun:
     graphs = [found for callee in shared.traced.values() for found in _graphs(callee.function)]
     operations = max((graph.count for graph in graphs), default=0)
     if mode in (words.JIT, words.REPLICAS) and limited and operations > LARGE:
@@ -165,22 +195,22 @@ class PortModes:
       )
       return ModeRun(mode, (), why)
     if mode == words.REPLICAS:
-      return self._replicated()
+      return self._replicated(seen)
     if mode == words.JIT:
       missing = compilation.without_kernel(name for graph in graphs for name in graph.types)
       if missing:
         return ModeRun(mode, (), f'XLA has no kernel for {", ".join(missing)}')
     if mode == words.NO_ARITHMETIC:
       with process_state.without_arithmetic_optimization():
-        return self._calls(mode, shared, self._callees.traced)
+        return self._calls(mode, shared, self._callees.traced, seen)
     makers: dict[str, Maker] = {
       words.FUNCTION: self._callees.traced,
       words.JIT: self._callees.compiled,
       words.FUNCTIONAL: self._callees.embedded,
     }
-    return self._calls(mode, shared, makers[mode])
+    return self._calls(mode, shared, makers[mode], seen)
 
-  def _replicated(self) -> ModeRun:
+  def _replicated(self, seen: Seen) -> ModeRun:
     if not logical_devices.two_cpus():
       return ModeRun(words.REPLICAS, (), replicas.ONE_DEVICE)
     strategy = replicas.two_replicas()
@@ -190,9 +220,9 @@ class PortModes:
         state = self._fresh()
       except UserCodeError as error:
         return ModeRun(words.REPLICAS, (), _reason(error), raised=True)
-      return self._calls(words.REPLICAS, state, make)
+      return self._calls(words.REPLICAS, state, make, seen)
 
-  def _calls(self, mode: str, state: ModeState, make: Maker) -> ModeRun:
+  def _calls(self, mode: str, state: ModeState, make: Maker, seen: Seen) -> ModeRun:
     """Makes all calls of a mode, as far as they go."""
     calls: list[ModeCall] = []
     reasons: dict[str, list[str]] = {}
@@ -205,9 +235,10 @@ class PortModes:
       try:
         with randomness.seeded(randomness.CONSTANT), _recording(state, mode, run):
           callee, first = self._first_call(state, run, make)
-          calls.append(first)
+          calls.append(seen(first))
+          del first
           if callee.function is not None:  # without one, nothing is frozen
-            calls.append(self._called(state, run, 2, callee))
+            calls.append(seen(self._called(state, run, 2, callee)))
       except NotEmbeddable as reason:
         reasons.setdefault(str(reason), [])
       except Tf2VerifyError as error:
@@ -262,9 +293,10 @@ class PortModes:
     number: int,
     callee: Callee,
     mover: Mover | None = None,
+    wanted: words.Wanted | None = None,
   ) -> ModeCall:
     """Makes one call from the state's values."""
-    state.reset()
+    state.reset(None if mover is None else self._moving(mover))
     inputs = self.run_of(run.training, number).inputs
     leaves = callee.computation.leaves(side.moved_inputs(inputs, mover))
     with user_code(side.TF2, 'call_tf2_layer'):
@@ -272,12 +304,13 @@ class PortModes:
     tensors = [
       tensor
       for replica, values in enumerate(computed)
-      for tensor in mode_tensors(callee.computation, values, replica)
+      for tensor in mode_tensors(callee.computation, values, replica, wanted)
     ]
     if run.training:
       tensors += [
         ModeTensor(words.STATE, variable_name(variable), array_of(variable))
         for variable in state.port.variables()
+        if wanted is None or (words.STATE, variable_name(variable)) in wanted
       ]
     return ModeCall(run.training, number, callee.computation.structure, tuple(tensors))
 
@@ -290,21 +323,36 @@ class PortModes:
         for run in self._runs[1:]:
           self._tf2.call(port, run.inputs, run.training, 'the call that makes more variables')
       self._tf2.assign(port, self._runs[0])
+    port.forget_initial_values(port.variables())
     return ModeState(port, [variable.read_value() for variable in port.variables()])
 
-  def _moved(self, state: ModeState, mover: Mover) -> ModeState:
+  def _moving(self, mover: Mover) -> Callable[[Any, Any], np.ndarray]:
     names = self._runs[0].tf1_names
-    moved = []
-    for variable, value in zip(state.port.variables(), state.values, strict=True):
+
+    def moved(variable: Any, value: Any) -> np.ndarray:
       name = variable_name(variable)
-      moved.append(mover.variable(names.get(name, name), array_of(value)))
-    return ModeState(state.port, moved)
+      return mover.variable(names.get(name, name), array_of(value))
+
+    return moved
 
 
 def _graphs(function: Any) -> list[compilation.GraphOps]:
   # There is no public way to ask a function for its traces.
   concrete = function._list_all_concrete_functions()
   return [compilation.GraphOps(traced.graph) for traced in concrete]
+
+
+def _leaves(inputs: Any) -> list[np.ndarray]:
+  found: list[np.ndarray] = []
+  nests.map_leaves(lambda _, leaf: found.append(leaf), inputs)
+  return found
+
+
+def _for_wanted(run: side.FilledRun, wanted: words.Wanted) -> side.FilledRun:
+  """Returns the run without the gradients that are not wanted."""
+  quantities = (words.GRADIENT, words.TOTAL_GRADIENT)
+  names = frozenset(name for quantity, name in wanted if quantity in quantities)
+  return dataclasses.replace(run, gradients=run.gradients and bool(names), gradients_of=names)
 
 
 def other_inputs(inputs: Any) -> Any:

@@ -42,10 +42,10 @@ class ModeState:
   values: list[Any]
   traced: dict[bool, Callee] = dataclasses.field(default_factory=dict)
 
-  def reset(self) -> None:
-    """Gives every variable its value."""
+  def reset(self, moved: Callable[[Any, Any], Any] | None = None) -> None:
+    """Gives every variable its value, or what `moved` makes of variable and value."""
     for variable, value in zip(self.port.variables(), self.values, strict=True):
-      variable.assign(value)
+      variable.assign(value if moved is None else moved(variable, value))
 
 
 # Prepares calls of a training mode, with autograph or without.

@@ -124,7 +124,11 @@ class Computation:
   def _gradients(self, tape: Any, quantity: str, loss: Any) -> list[tuple[str, str, Any]]:
     if loss is None:
       return []
-    trainable = list({id(v): v for v in self._port.layer.trainable_variables}.values())
+    trainable = [
+      variable
+      for variable in {id(v): v for v in self._port.layer.trainable_variables}.values()
+      if self._run.wants_gradient_of(variable_name(variable))
+    ]
     gradients = tape.gradient(loss, trainable)
     return [
       (quantity, variable_name(variable), gradient)
@@ -149,11 +153,18 @@ def _autograph_on() -> Any:
 
 
 def mode_tensors(
-  computation: Computation, values: Sequence[Any], replica: int = 0
+  computation: Computation,
+  values: Sequence[Any],
+  replica: int = 0,
+  wanted: words.Wanted | None = None,
 ) -> list[words.ModeTensor]:
-  """Returns what a call computed, as arrays."""
+  """Returns what a call computed, as arrays; of it only what is wanted."""
   left = iter(values)
+  found = [
+    (quantity, name, next(left) if there else None) for quantity, name, there in computation.names
+  ]
   return [
-    words.ModeTensor(quantity, name, array_of(next(left)) if there else None, replica)
-    for quantity, name, there in computation.names
+    words.ModeTensor(quantity, name, None if value is None else array_of(value), replica)
+    for quantity, name, value in found
+    if wanted is None or (quantity, name) in wanted
   ]

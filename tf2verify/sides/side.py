@@ -111,8 +111,8 @@ class FilledRun:
       regularization losses.
     mover: moves inputs and values to measure rounding noise (tf1 only); None leaves
       them.
-    gradients_of: the variables, by name, whose gradients are wanted; None for all
-      (tf1 only).
+    gradients_of: the variables, by name, whose gradients are wanted; None for all (in
+      tf1, and in execution modes).
   """
 
   inputs: Any

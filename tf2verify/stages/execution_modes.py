@@ -25,10 +25,10 @@ class ExecutionModes(Stage):
     """Compares every mode with eager mode, and asks tf1 only where they differ."""
     modes = checked_modes(case.declaration.modes_to_run)
     port = PortModes(case.declaration, case.tf2, case.labels, _runs(case), case.tf2.progress)
-    matrix = ModeMatrix(case, port, port.eager())
+    matrix = ModeMatrix(case, port)
     limited = not case.declaration.declares('modes_to_run')
     for mode in modes:
-      matrix.add(port.observe(mode, limited))
+      matrix.run(mode, limited)
     return matrix.findings()
 
 

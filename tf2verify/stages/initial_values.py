@@ -65,8 +65,13 @@ def _seed(name: str, tf1: Observation, tf2: Observation, tf2_names: Mapping[str,
   one, other = kinds[0].pop(), kinds[1].pop()
   if one.startswith('Stateless') == other.startswith('Stateless'):
     return ''
+  # tf.compat.v1.layers without an initializer takes that of Keras.
+  fix = 'tf.compat.v1 for variables of TF1'
+  if one.startswith('Stateless'):
+    fix = 'tf1 has one of Keras here, as tf.compat.v1.layers does by default: take that, not one '
+    fix += 'of tf.compat.v1'
   return (
     f'{name} is drawn by {one} in tf1 and by {other} in the port, which make other numbers of one '
     'seed: a seed means nothing across the two: take the same initializer on both sides '
-    '(tf.compat.v1 for variables of TF1), at least for this check'
+    f'({fix}), at least for this check'
   )

@@ -8,6 +8,7 @@ import numpy as np
 from tf2verify.compare import loss_formulas as formulas
 from tf2verify.compare.extreme_outputs import is_probability, target_of, weight_paths
 from tf2verify.compare.loss_formulas import DENOMINATORS, Evaluated
+from tf2verify.compare.unread_weights import unread_weights
 from tf2verify.records.loss_values import LossExample
 
 _Array = np.ndarray[Any, Any]
@@ -77,7 +78,9 @@ def _cause(pairs: Sequence[tuple[Evaluated, Evaluated]], paths: Sequence[str]) -
     )
     if found:
       return found
-  return _fixed_size(ones, others, paths) or _offset(ones, others)
+  return (
+    unread_weights(ones, others, paths) or _fixed_size(ones, others, paths) or _offset(ones, others)
+  )
 
 
 def _other_formula(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], path: str) -> str:

@@ -88,6 +88,8 @@ def _moved(run: FilledRun, mover: Mover | None) -> FilledRun:
 def _slip_of_labels(case: CaseUnderTest) -> str:
   labels = loss_function.leaves_of(case.labels)
   if not labels:
+    if case.declaration.declares('make_labels'):
+      return 'make_labels returned no array: usually a missing `return`'
     return 'the case declares no make_labels, so labels is None'
   inputs = loss_function.leaves_of(case.inputs)
   sizes = [

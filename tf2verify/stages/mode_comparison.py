@@ -12,9 +12,7 @@ from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.records import execution_mode as words
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor
-from tf2verify.records.observation import Observation, TensorRecord
-from tf2verify.sides.side import TF2, training_name
-from tf2verify.stages import rounding
+from tf2verify.sides.side import training_name
 from tf2verify.stages.stage import CaseUnderTest
 
 # The columns of the matrix.
@@ -109,24 +107,6 @@ def tolerance_of(case: CaseUnderTest, quantity: str) -> ToleranceTable:
   return case.regularization_tolerance if quantity == words.REGULARIZATION else case.tolerance
 
 
-def pairs_of(
-  case: CaseUnderTest, eager: ModeRun, found: ModeRun, drawing: ModeRun
-) -> Iterator[Pair]:
-  """Compares every call that can be compared.
-
-  What depends on random draws is left out where no seeds align them, see `comparable`.
-
-  Args:
-    case: the case.
-    eager: the calls of eager mode.
-    found: those of another mode.
-    drawing: a run that knows in which training modes the port draws random numbers.
-  """
-  for call in found.calls:
-    if comparable(drawing, found.mode, call):
-      yield from _call_pairs(case, _same_call(eager, call), call, found.mode)
-
-
 def comparable(drawing: ModeRun, mode: str, call: ModeCall) -> bool:
   """Tells whether the random draws of a call, if any, are those of the eager one.
 
@@ -138,12 +118,10 @@ def comparable(drawing: ModeRun, mode: str, call: ModeCall) -> bool:
   return mode != words.JIT and call.number == 1 and call.training not in drawing.draws_in_loops
 
 
-def _same_call(eager: ModeRun, call: ModeCall) -> ModeCall:
-  return next(c for c in eager.calls if (c.training, c.number) == (call.training, call.number))
-
-
-def _call_pairs(case: CaseUnderTest, eager: ModeCall, call: ModeCall, mode: str) -> Iterator[Pair]:
-  ones = {key_of(tensor): tensor for tensor in eager.tensors}
+def pairs_of(case: CaseUnderTest, eager: ModeRun, call: ModeCall, mode: str) -> Iterator[Pair]:
+  """Compares a call of a mode with the same one of eager mode."""
+  same = next(c for c in eager.calls if (c.training, c.number) == (call.training, call.number))
+  ones = {key_of(tensor): tensor for tensor in same.tensors}
   met = set()
   for tensor in call.tensors:
     met.add(key_of(tensor))
@@ -174,25 +152,6 @@ def _pair(
   )
 
 
-def observation_of(call: ModeCall) -> Observation:
-  """Returns a call as an observation whose outputs are all its tensors."""
-  records = tuple(TensorRecord(key_of(tensor), tensor.value) for tensor in call.tensors)
-  return Observation(TF2, training_name(call.training), call.structure, records)
-
-
-def suspects_of(case: CaseUnderTest, pairs: Sequence[Pair]) -> list[tuple[Pair, rounding.Suspect]]:
-  """Returns the pairs that rounding may explain."""
-  found = []
-  for pair in pairs:
-    one, other = pair.eager.value, pair.other.value
-    if pair.difference is None or one is None or other is None:
-      continue
-    if rounding.may_be_rounding(pair.difference, one):
-      allowed = tolerance_of(case, pair.other.quantity).for_dtype(one.dtype)
-      found.append((pair, rounding.Suspect(pair.difference, one, other, allowed)))
-  return found
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Judged:
   """A pair beyond the tolerance, beside the noise of the port in eager mode.
@@ -219,21 +178,6 @@ class Judged:
     if self.pair.mode == words.JIT and found.kind is Kind.DIFFERENT and within:
       return Kind.DEGENERATE if found.noise >= SHARE * found.size else Kind.ROUNDING
     return found.kind
-
-
-def judged(
-  suspects: Sequence[tuple[Pair, rounding.Suspect]], rerun: rounding.Rerun
-) -> tuple[Judged, ...]:
-  """Judges differences of one call by how far rounding moves the port in eager mode.
-
-  Returns:
-    One for every suspect; none where the noise could not be measured.
-  """
-  found = rounding.sort_out([suspect for _, suspect in suspects], rerun)
-  if not found.judged:
-    return ()
-  pairs = zip(suspects, found.judged, strict=True)
-  return tuple(Judged(pair, noise) for (pair, _), (_, noise) in pairs)
 
 
 def rounding_note(found: Sequence[Judged]) -> str:

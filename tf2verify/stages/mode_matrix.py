@@ -5,16 +5,15 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from tf2verify.compare.moving import Mover
 from tf2verify.compare.noise import Kind
 from tf2verify.records import execution_mode as words
 from tf2verify.records.difference import Aspect, Difference
-from tf2verify.records.execution_mode import ModeRun
-from tf2verify.records.observation import Observation, VariableCreation
+from tf2verify.records.execution_mode import ModeCall, ModeRun
+from tf2verify.records.observation import VariableCreation
 from tf2verify.records.verdict import Compared, Table
 from tf2verify.sides.execution_modes import PortModes
 from tf2verify.sides.side import training_name
-from tf2verify.stages import mode_causes, rounding
+from tf2verify.stages import mode_causes
 from tf2verify.stages.mode_comparison import (
   COLUMNS,
   Judged,
@@ -22,12 +21,10 @@ from tf2verify.stages.mode_comparison import (
   column_of,
   comparable,
   difference_of,
-  judged,
-  observation_of,
   pairs_of,
   rounding_note,
-  suspects_of,
 )
+from tf2verify.stages.mode_noise import judged_by_noise, wanted_of
 from tf2verify.stages.mode_reference import Reference
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
@@ -35,11 +32,11 @@ from tf2verify.stages.stage import CaseUnderTest, Findings
 class ModeMatrix:
   """Collects the modes of one port, and tells at the end what differs."""
 
-  def __init__(self, case: CaseUnderTest, port: PortModes, eager: ModeRun) -> None:
+  def __init__(self, case: CaseUnderTest, port: PortModes) -> None:
+    """Runs the port in eager mode."""
     self._case = case
     self._port = port
-    self._eager = eager
-    self._drawing = eager
+    self._eager = self._drawing = _without_second_draws(port.eager())
     self._runs: list[ModeRun] = []
     self._pairs: list[Pair] = []
     # What is known of pairs, by identity.
@@ -48,17 +45,34 @@ class ModeMatrix:
     self._hints: dict[int, str] = {}
     self._undecided: dict[bool, str] = {}
 
-  def add(self, run: ModeRun) -> None:
-    """Compares a mode with eager mode."""
+  def run(self, mode: str, limited: bool) -> None:
+    """Runs the port in a mode, and compares it with eager mode call by call.
+
+    Args:
+      mode: of `MODES`.
+      limited: whether what takes long for a large graph is left out.
+    """
+    pairs: list[Pair] = []
+
+    def compared(call: ModeCall) -> ModeCall:
+      if comparable(self._drawing, mode, call):
+        pairs.extend(pairs_of(self._case, self._eager, call, mode))
+      return call.with_values_of(())
+
+    run = self._port.observe(mode, limited, compared)
     if run.mode == words.FUNCTION and len(run.calls) == len(self._eager.calls):
-      self._drawing = run
+      self._drawing = run  # a graph shows draws that eager mode hides
+    left = [call for call in run.calls if comparable(self._drawing, mode, call)]
+    known = {(call.training, call.number) for call in left}
     self._runs.append(run)
-    self._pairs += pairs_of(self._case, self._eager, run, self._drawing)
+    self._pairs += [pair for pair in pairs if (pair.training, pair.number) in known]
 
   def findings(self) -> Findings:
     """Judges all that differs, and returns what the stage found."""
     reference = Reference(self._case, self._port)
-    self._judge(reference)
+    if self._wrong():
+      self._release()
+      self._judge(reference)
     not_run = [found for run in self._runs for found in _not_traceable(run)]
     created = [found for run in self._runs for found in _created(run)]
     blind_spots = self._blind_spots()
@@ -95,10 +109,21 @@ class ModeMatrix:
       and pair.training not in self._undecided
     ]
 
+  def _release(self) -> None:
+    """Lets go of what no judgement needs: pairs have the values that differ."""
+    drawing, self._drawing = self._drawing, self._eager
+    calls = tuple(call.with_values_of((words.OUTPUT,)) for call in self._eager.calls)
+    self._eager = dataclasses.replace(self._eager, calls=calls)
+    self._drawing = drawing if drawing.mode == words.FUNCTION else self._eager
+    self._port.release()
+
   def _judge(self, reference: Reference) -> None:
-    for training, number in sorted({(pair.training, pair.number) for pair in self._wrong()}):
-      if self._repeats(training, number):
-        self._sort_out_rounding(training, number)
+    for training in sorted({pair.training for pair in self._wrong()}):
+      for numbers in self._port.calls_alike(training):
+        wrong = [p for p in self._wrong() if p.training == training and p.number in numbers]
+        unmoved = self._repeated(wrong) if wrong else ()
+        if unmoved:
+          self._sort_out_rounding(training, numbers, unmoved)
     for _, grouped in itertools.groupby(self._wrong(), lambda pair: (pair.mode, pair.training)):
       wrong = list(grouped)
       # What differs in the second call too has the cause of the first.
@@ -106,58 +131,40 @@ class ModeMatrix:
       self._explain(wrong)
       reference.ask(wrong)
 
-  def _repeats(self, training: bool, number: int) -> bool:
-    """Tells whether eager mode computes the same twice; where not, that is the finding."""
-    first, second = self._port.again(training, number, times=2)
+  def _repeated(self, wrong: Sequence[Pair]) -> tuple[ModeCall, ...]:
+    """Repeats a call in eager mode twice.
+
+    Returns:
+      Both, with the tensors that are wrong; nothing where they differ from each other,
+      which is the finding then.
+    """
+    training = wrong[0].training
+    first, second = self._port.again(training, wrong[0].number, times=2)
     if mode_causes.calls_agree(self._case, first, second):
-      return True
+      wanted = wanted_of(wrong)
+      return first.only(wanted), second.only(wanted)
     if training in self._drawing.draws:
       self._undecided[training] = (
         f'the port draws random numbers in {training_name(training)} that differ from call to '
         'call in eager mode also with fixed seeds, so modes cannot be compared: declare the case '
         'with that randomness switched off'
       )
-      return False
+      return ()
     hint = mode_causes.python_state(self._port, training)
     for pair in self._wrong():
       if pair.training == training:
         self._hints[id(pair)] = hint
-    return False
+    return ()
 
-  def _sort_out_rounding(self, training: bool, number: int) -> None:
-    def rerun(mover: Mover | None, _: frozenset[str]) -> Observation:
-      return observation_of(self._port.again(training, number, mover=mover)[0])
-
-    wrong = [p for p in self._wrong() if (p.training, p.number) == (training, number)]
-    compiled = [pair for pair in wrong if pair.mode == words.JIT]
-    others = [pair for pair in wrong if pair.mode != words.JIT]
-    compiled_found = self._judged_compiled(compiled, rerun)
-    found = [*compiled_found, *self._judged(others, rerun)]
-    if any(item.kind is Kind.DIFFERENT and item.pair.mode != words.JIT for item in found):
-      # One mode that differs excuses nothing in the same runs: mode by mode.
-      found = compiled_found
-      for _, grouped in itertools.groupby(others, lambda pair: pair.mode):
-        found += self._judged(list(grouped), rerun)
-    for item in found:
+  def _sort_out_rounding(
+    self, training: bool, numbers: Sequence[int], unmoved: Sequence[ModeCall]
+  ) -> None:
+    wrong = [p for p in self._wrong() if p.training == training and p.number in numbers]
+    for item in judged_by_noise(self._case, self._port, wrong, unmoved):
       if item.kind is Kind.DIFFERENT:
         self._noises[id(item.pair)] = item.noise.noise
       else:
         self._excused[id(item.pair)] = item
-
-  def _judged_compiled(self, pairs: Sequence[Pair], rerun: rounding.Rerun) -> list[Judged]:
-    """Judges what XLA computed: outputs and losses first, then what is behind them."""
-    forward = [pair for pair in pairs if pair.column in ('outputs', 'losses')]
-    behind = [pair for pair in pairs if pair.column not in ('outputs', 'losses')]
-    found = self._judged(forward, rerun)
-    agrees = len(found) == len(forward) and all(item.kind is not Kind.DIFFERENT for item in found)
-    found += [
-      dataclasses.replace(item, behind_equals=agrees) for item in self._judged(behind, rerun)
-    ]
-    return found
-
-  def _judged(self, pairs: Sequence[Pair], rerun: rounding.Rerun) -> list[Judged]:
-    suspects = suspects_of(self._case, pairs)
-    return list(judged(suspects, rerun)) if suspects else []
 
   def _explain(self, wrong: Sequence[Pair]) -> None:
     """Looks for the cause of what differs in one call of a mode."""
@@ -248,6 +255,15 @@ class ModeMatrix:
     if seen < {call.training for call in eager}:
       text += f', {training_name(seen.pop())} only'
     return text
+
+
+def _without_second_draws(eager: ModeRun) -> ModeRun:
+  """Lets go of second calls with random draws: no mode is compared with them."""
+  calls = (
+    call if comparable(eager, words.FUNCTION, call) else call.with_values_of((words.OUTPUT,))
+    for call in eager.calls
+  )
+  return dataclasses.replace(eager, calls=tuple(calls))
 
 
 def _created(run: ModeRun) -> list[Difference]:

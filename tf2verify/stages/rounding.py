@@ -133,35 +133,100 @@ def sort_out(suspects: Sequence[Suspect], rerun: Rerun) -> Sorted:
   them any more, and none is excused.
   An error of these runs leaves the suspects as they are.
   """
-  if not suspects:
-    return Sorted()
-  finest = max(fraction_bits(suspect.tf1.dtype) or 0 for suspect in suspects)
-  pairs = [(suspect, Spread(suspect.tf1, suspect.tf2, suspect.tolerance)) for suspect in suspects]
-  try:
-    for number in range(MOST_RUNS):
-      left = [pair for pair in pairs if not pair[1].settled]
-      if number >= RUNS:
-        left = [pair for pair in left if pair[1].judged().doubtful]
-      if not left:
-        break
-      values = _run_again(left, rerun, Mover(number, finest))
-      for suspect, spread in left:
-        spread.look(values.of(suspect))
-      if any(spread.settled for _, spread in pairs):
-        return Sorted(tuple((suspect.difference, spread.different()) for suspect, spread in pairs))
-      for suspect, spread in left:
-        spread.keep(values.of(suspect))
-    changing = _check_repeatable([pair for pair in pairs if not pair[1].settled], rerun)
-  except Tf2VerifyError as error:
-    return Sorted(notes=(f'the rounding noise could not be measured: {error}',))
-  judged = tuple((suspect.difference, spread.judged()) for suspect, spread in pairs)
-  notes = _notes(judged)
-  if changing:
-    notes.append(
-      f'{changing} tensors of the TF1 graph are others each time it runs from the same values (a '
-      'random op without a seed, or one in Python), so their rounding noise cannot be told'
+  return sort_out_together([suspects], rerun)[0]
+
+
+def sort_out_together(groups: Sequence[Sequence[Suspect]], rerun: Rerun) -> tuple[Sorted, ...]:
+  """Judges groups of suspects of one run, each as `sort_out` does, by the same moved runs."""
+  sortings = [_Sorting(suspects) for suspects in groups]
+  for finest in sorted({sorting.finest for sorting in sortings if sorting.pairs}):
+    alike = [sorting for sorting in sortings if sorting.pairs and sorting.finest == finest]
+    try:
+      _look_at_moved_runs(alike, rerun, finest)
+      _check_repeatable([sorting for sorting in alike if not sorting.settled], rerun)
+    except Tf2VerifyError as error:
+      for sorting in (sorting for sorting in alike if not sorting.settled):
+        sorting.error = f'the rounding noise could not be measured: {error}'
+  return tuple(sorting.found() for sorting in sortings)
+
+
+class _Sorting:
+  """The suspects of one group, beside their moved runs.
+
+  Attributes:
+    pairs: each suspect, and its runs.
+    finest: the most bits that the fraction of a suspect has.
+    settled: whether one is far beyond its noise, so that none is excused.
+    changing: how many tensors are others in a run that moves nothing.
+    error: why nothing could be measured; '' where it could.
+  """
+
+  def __init__(self, suspects: Sequence[Suspect]) -> None:
+    self.pairs = [(s, Spread(s.tf1, s.tf2, s.tolerance)) for s in suspects]
+    self.finest = max((fraction_bits(suspect.tf1.dtype) or 0 for suspect in suspects), default=0)
+    self.settled = False
+    self.changing: set[int] = set()
+    self.error = ''
+
+  def left(self, number: int) -> list[tuple[Suspect, Spread]]:
+    """Returns what a moved run is still to be made for."""
+    if self.settled or number < RUNS:
+      return [] if self.settled else self.pairs
+    return [pair for pair in self.pairs if pair[1].judged().doubtful]
+
+  def add(self, left: Sequence[tuple[Suspect, Spread]], values: MovedValues) -> None:
+    """Adds a moved run."""
+    for suspect, spread in left:
+      spread.look(values.of(suspect))
+    self.settled = any(spread.settled for _, spread in self.pairs)
+    for suspect, spread in left if not self.settled else ():
+      spread.keep(values.of(suspect))
+
+  def excuses(self) -> bool:
+    """Tells whether anything is rounding so far."""
+    return any(spread.judged().kind is not Kind.DIFFERENT for _, spread in self.pairs)
+
+  def repeats(self, values: MovedValues) -> bool:
+    """Adds a run that moved nothing; returns whether it gave the same bits."""
+    found = [values.of(suspect) for suspect, _ in self.pairs]
+    for number, ((_, spread), value) in enumerate(zip(self.pairs, found, strict=True)):
+      if number not in self.changing and not spread.repeats(value):
+        spread.add(None)
+        self.changing.add(number)
+    return all(
+      value is not None and np.array_equal(value, suspect.tf1, equal_nan=True)
+      for (suspect, _), value in zip(self.pairs, found, strict=True)
     )
-  return Sorted(judged, tuple(notes))
+
+  def found(self) -> Sorted:
+    """Returns the verdicts."""
+    if self.error:
+      return Sorted(notes=(self.error,))
+    if self.settled:
+      return Sorted(
+        tuple((suspect.difference, spread.different()) for suspect, spread in self.pairs)
+      )
+    judged = tuple((suspect.difference, spread.judged()) for suspect, spread in self.pairs)
+    notes = _notes(judged)
+    if self.changing:
+      notes.append(
+        f'{len(self.changing)} tensors of the TF1 graph are others each time it runs from the same '
+        'values (a random op without a seed, or one in Python), so their rounding noise cannot be '
+        'told'
+      )
+    return Sorted(judged, tuple(notes))
+
+
+def _look_at_moved_runs(sortings: Sequence[_Sorting], rerun: Rerun, finest: int) -> None:
+  for number in range(MOST_RUNS):
+    left = [(sorting, sorting.left(number)) for sorting in sortings]
+    wanted = [suspect for _, pairs in left for suspect, _ in pairs]
+    if not wanted:
+      break
+    values = _run_again(wanted, rerun, Mover(number, finest))
+    for sorting, pairs in left:
+      if pairs:
+        sorting.add(pairs, values)
 
 
 class _Values:
@@ -203,35 +268,24 @@ def _sum_over(losses: Iterable[RegularizationLoss], subject: str) -> np.ndarray 
   return total
 
 
-def _check_repeatable(left: Sequence[tuple[Suspect, Spread]], rerun: Rerun) -> int:
-  """Runs the reference as it was; returns how many tensors came out otherwise.
+def _check_repeatable(sortings: Sequence[_Sorting], rerun: Rerun) -> None:
+  """Runs the reference as it was, to see which tensors come out otherwise.
 
   One run is enough where it gives the same bits. Where it does not, draws that no seed
   reaches may have come out close to the first ones by luck: it is run again.
   """
-  if not any(spread.judged().kind is not Kind.DIFFERENT for _, spread in left):
-    return 0
-  changing: set[int] = set()
+  left = [sorting for sorting in sortings if sorting.excuses()]
   for _ in range(_REPEATED_RUNS):
-    values = _run_again(left, rerun, None)
-    found = [values.of(suspect) for suspect, _ in left]
-    for number, ((_, spread), value) in enumerate(zip(left, found, strict=True)):
-      if number not in changing and not spread.repeats(value):
-        spread.add(None)
-        changing.add(number)
-    if all(
-      value is not None and np.array_equal(value, suspect.tf1, equal_nan=True)
-      for (suspect, _), value in zip(left, found, strict=True)
-    ):
+    if not left:
       break
-  return len(changing)
+    wanted = [suspect for sorting in left for suspect, _ in sorting.pairs]
+    values = _run_again(wanted, rerun, None)
+    left = [sorting for sorting in left if not sorting.repeats(values)]
 
 
-def _run_again(
-  left: Sequence[tuple[Suspect, Spread]], rerun: Rerun, mover: Mover | None
-) -> MovedValues:
-  wanted = {s.tf1_subject for s, _ in left if s.difference.quantity == _GRADIENT}
-  found = rerun(mover, frozenset(wanted))
+def _run_again(wanted: Sequence[Suspect], rerun: Rerun, mover: Mover | None) -> MovedValues:
+  gradients = {s.tf1_subject for s in wanted if s.difference.quantity == _GRADIENT}
+  found = rerun(mover, frozenset(gradients))
   return _Values(found) if isinstance(found, Observation) else found
 
 

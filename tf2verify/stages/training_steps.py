@@ -2,12 +2,14 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from tf2verify.compare.moving import Mover
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.difference import Difference
+from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.side import Declaration, FilledRun
@@ -42,6 +44,8 @@ _ABOUT = {
 }
 # Moved runs are kept for the steps to come where one takes no more than this.
 _KEPT_BYTES = 16 * 2**20
+# An array, or None.
+_Value = TypeVar('_Value')
 
 
 class TrainingSteps(Stage):
@@ -129,11 +133,34 @@ class _BothSides:
       The steps so far.
     """
     reference, port = self._sides
+    if self._taken:
+      one, other = (step.as_start_of_next() for step in self._taken[-1])
+      self._taken[-1] = one, self._shared(one, other)
     self._taken.append(side_by_side(reference.take, port.take))
     for earlier in range(min(keep, len(self._taken)) - 1):
       one, other = self._taken[earlier]
       self._taken[earlier] = one.without_arrays(), other.without_arrays()
     return self.so_far()
+
+  def _shared(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
+    """Returns the port's step with the reference's arrays where they are the same."""
+    values = {record.name: record.value for record in one.variables}
+    slots = {(slot.role, slot.variable): slot.value for slot in one.slots}
+    tf1 = {tf2: name for name, tf2 in self._pairs}
+    return dataclasses.replace(
+      other,
+      variables=tuple(
+        TensorRecord(known.name, _one_of(known.value, values.get(tf1.get(known.name, ''))))
+        for known in other.variables
+      ),
+      slots=tuple(
+        dataclasses.replace(
+          slot,
+          value=_one_of(slot.value, slots.get((slot.role, tf1.get(slot.variable, slot.variable)))),
+        )
+        for slot in other.slots
+      ),
+    )
 
   def forget_last(self) -> Steps:
     """Lets go of the arrays of the last step."""
@@ -147,6 +174,13 @@ class _BothSides:
     tf1 = dataclasses.replace(self._sides[0].run(), steps=ones)
     tf2 = dataclasses.replace(self._sides[1].run(), steps=others)
     return Steps(tf1, tf2, self._pairs, self._trainable)
+
+
+def _one_of(value: _Value, same: _Value | None) -> _Value:
+  """Returns the second of two arrays where they are the same, so that one is let go."""
+  if not isinstance(same, np.ndarray) or not isinstance(value, np.ndarray):
+    return value
+  return same if same.dtype == value.dtype and np.array_equal(same, value) else value
 
 
 class _Judge:

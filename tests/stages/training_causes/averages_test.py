@@ -26,6 +26,26 @@ def averaged(side, decay, starts_after=False):
   return simulated.with_steps(run, slots=slots)
 
 
+def late(side, decay, names):
+  """Returns a run whose shadows of some variables follow the values from before each step."""
+  run = averaged(side, decay)
+  shadows = {record.name: record.value for record in run.values_before}
+  values, slots = shadows.copy(), []
+  for step in run.steps:
+    kept = decay(step.number)
+    for name in names:
+      apart = shadows[name] - values[name]
+      shadows[name] = (shadows[name] - (1 - kept) * apart).astype(np.float32)
+    values = {record.name: record.value for record in step.variables}
+    slots.append(
+      tuple(
+        Slot('shadow', s.variable, s.name, shadows[s.variable] if s.variable in names else s.value)
+        for s in step.slots
+      )
+    )
+  return simulated.with_steps(run, slots=slots)
+
+
 def ramp(decay):
   return lambda number: min(decay, (1 + number) / (10 + number))
 
@@ -58,6 +78,20 @@ class MovingAverageTest(absltest.TestCase):
   def test_before_the_update(self):
     found = cause(averaged('tf1', lambda _: 0.9), averaged('tf2', lambda _: 1.0))
     self.assertIn('apply them after apply_gradients', found.text)
+
+  def test_one_step_behind_for_a_variable(self):
+    for number in (1, 2, 3):
+      found = cause(late('tf1', ramp(0.9), ['kernel']), averaged('tf2', ramp(0.9)), number)
+      self.assertIn('TF1 averages the values of kernel from before each step', found.text)
+      self.assertEqual(found.variables, {'kernel'})
+
+  def test_one_step_behind_and_another_decay(self):
+    found = cause(late('tf1', lambda _: 0.9, ['kernel']), averaged('tf2', lambda _: 0.99))
+    self.assertIn('pass a decay of 0.9 to', found.text)
+
+  def test_one_step_behind_on_both_sides_is_no_cause(self):
+    runs = (late(side, ramp(0.9), ['kernel']) for side in ('tf1', 'tf2'))
+    self.assertIsNone(cause(*runs, number=2))
 
   def test_missing(self):
     found = cause(averaged('tf1', lambda _: 0.9), simulated.run('tf2', _FORM))

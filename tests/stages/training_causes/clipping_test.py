@@ -56,6 +56,10 @@ class ClippingTest(parameterized.TestCase):
   def test_is_named(self, tf1, tf2, words):
     self.assertIn(words, cause(tf1, tf2).text)
 
+  def test_a_norm_of_sparse_gradients(self):
+    self.assertIn('repeated rows of a sparse gradient', cause(joint(0.199509), each(0.2)).text)
+    self.assertNotIn('repeated rows', cause(joint(0.2), each(0.2)).text)
+
   @parameterized.named_parameters(
     ('same', joint(0.2), joint(0.2)),
     ('none', None, None),

@@ -32,6 +32,10 @@ class CountTest(absltest.TestCase):
   def test_the_port_does_not_count(self):
     self.assertIn('once for each train op of TF1', cause([1, 2], [0, 0]).text)
 
+  def test_steps_that_are_counted_elsewhere(self):
+    self.assertIsNone(cause([1, 2, 3], [0, 0, 0], rates=[0.1, 0.05, 0.02]))
+    self.assertIsNone(cause([0, 0, 0], [1, 2, 3], rates=[0.1, 0.05, 0.02]))
+
   def test_the_same_is_no_cause(self):
     self.assertIsNone(cause([1, 2, 3], [1, 2, 3]))
 

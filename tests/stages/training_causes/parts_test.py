@@ -48,6 +48,17 @@ class PrunedTest(absltest.TestCase):
     tf2 = simulated.run('tf2', _SGD, rates=[0.0] * 3)
     self.assertIsNone(pruned(evidence(simulated.run('tf1', _SGD), tf2)))
 
+  def test_updates_that_cancel_are_something_else(self):
+    # As of two Adams that step the same variable, one up and one down.
+    tf2 = simulated.run('tf2', _SGD)
+    start = next(record for record in tf2.values_before if record.name == 'bias')
+    variables = [
+      tuple(start if record.name == 'bias' else record for record in step.variables)
+      for step in tf2.steps
+    ]
+    tf2 = simulated.with_steps(tf2, variables=variables)
+    self.assertIsNone(pruned(evidence(simulated.run('tf1', _SGD), tf2)))
+
   def test_the_same_is_no_cause(self):
     runs = (simulated.run(side, _SGD, clip=frozen('bias')) for side in ('tf1', 'tf2'))
     self.assertIsNone(pruned(evidence(*runs)))

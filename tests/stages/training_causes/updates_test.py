@@ -1,3 +1,5 @@
+import dataclasses
+
 from absl.testing import absltest
 
 from tests.stages.training_causes import simulated
@@ -137,6 +139,49 @@ class UpdateRuleTest(absltest.TestCase):
 
     tf1, tf2 = simulated.run('tf1', made), simulated.run('tf2', other, clip=halved)
     self.assertIsNone(cause(tf1, tf2))
+
+
+def stepped_by_two(side, bias, kernel):
+  """Returns a run whose variables have an optimizer each."""
+  runs = {'bias': simulated.run(side, bias), 'kernel': simulated.run(side, kernel)}
+  runs_steps = zip(*(run.steps for run in runs.values()), strict=True)
+  own = {name: list(run.steps) for name, run in runs.items()}
+  fields = {'variables': [], 'slots': [], 'gradients': [], 'applied_gradients': []}
+  for number, _ in enumerate(runs_steps):
+    for field, values in fields.items():
+      values.append(
+        tuple(
+          record
+          for name, steps in own.items()
+          for record in getattr(steps[number], field)
+          if getattr(record, 'variable', getattr(record, 'name', '')) == name
+        )
+      )
+  optimizers = tuple(run.optimizers[0] for run in runs.values())
+  return dataclasses.replace(simulated.with_steps(runs['bias'], **fields), optimizers=optimizers)
+
+
+class SeveralOptimizersTest(absltest.TestCase):
+  def test_setting_of_the_second(self):
+    one, other = form('adam', epsilon=1e-8), form('adam', epsilon=1e-3)
+    found = cause(stepped_by_two('tf1', one, one), stepped_by_two('tf2', one, other))
+    self.assertIn('in the step of kernel, epsilon is 1e-08 in TF1 and 0.001', found.text)
+    self.assertEqual(found.variables, {'kernel'})
+
+  def test_learning_rate_of_the_second(self):
+    one = form('adam', epsilon=1e-8)
+    other = one.replaced(learning_rate=0.03)
+    found = cause(stepped_by_two('tf1', one, one), stepped_by_two('tf2', one, other))
+    self.assertIn('learning_rate is 0.01 in TF1 and 0.03 in the port', found.text)
+
+  def test_setting_that_slots_alone_show(self):
+    one, other = form('adam', epsilon=1e-8, beta1=0.5), form('adam', epsilon=1e-8, beta1=0.9)
+    found = cause(stepped_by_two('tf1', one, one), stepped_by_two('tf2', one, other))
+    self.assertIn('pass beta1=0.5', found.text)
+
+  def test_the_same_is_no_cause(self):
+    one, other = form('adam', epsilon=1e-8), form('momentum', momentum=0.9)
+    self.assertIsNone(cause(*(stepped_by_two(side, one, other) for side in ('tf1', 'tf2'))))
 
 
 if __name__ == '__main__':

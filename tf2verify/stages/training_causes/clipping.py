@@ -12,11 +12,15 @@ from tf2verify.stages.training_causes.evidence import Evidence
 _CLOSE = 1e-4
 _NONE, _JOINT, _EACH, _VALUES = 'none', 'joint', 'each', 'values'
 _WORDS = {
-  _NONE: 'does not clip the gradients',
+  _NONE: 'leaves the gradients of this step as they are',
   _JOINT: 'scales all gradients by their joint norm, to {}',
   _EACH: 'scales each gradient by its own norm, to {}',
   _VALUES: 'cuts each element off at {}',
 }
+_SUM = (
+  ' (if repeated rows of a sparse gradient come in, tf.clip_by_global_norm has taken their norm '
+  'before it adds them up: the limit is then the one in the code of TF1)'
+)
 _FIXES = {
   _NONE: 'leave clipnorm, global_clipnorm and clipvalue out',
   _JOINT: 'pass global_clipnorm={0} (or apply tf.clip_by_global_norm)',
@@ -41,6 +45,8 @@ def clipping(evidence: Evidence) -> Cause | None:
   if tf1 is None or tf2 is None or (tf1.kind == tf2.kind and _close(tf1.limit, tf2.limit)):
     return None
   fix = _FIXES[tf1.kind].format(number_text(tf1.limit))
+  if tf1.kind == _JOINT and not _is_round(tf1.limit):
+    fix += _SUM
   return Cause(
     f'TF1 {tf1}; the port {tf2}: {fix}',
     frozenset({About.GRADIENTS, About.UPDATE, About.SHADOWS}),
@@ -98,6 +104,10 @@ def _norm(values: np.ndarray) -> float:
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
   size = float(np.abs(other).max(initial=0.0))
   return bool(np.allclose(one, other, rtol=_CLOSE, atol=_CLOSE * size))
+
+
+def _is_round(limit: float) -> bool:
+  return _close(limit, float(f'{limit:.2g}'))
 
 
 def _close(one: float, other: float) -> bool:

@@ -13,6 +13,9 @@ def count_of_steps(evidence: Evidence) -> Cause | None:
   if len(tf1) != 1 or len(tf2) != 1 or tf1 == tf2:
     return None
   (one,), (other,) = tf1, tf2
+  rates = evidence.learning_rates()
+  if rates and (_stands_still(one, rates[0]) or _stands_still(other, rates[1])):
+    return None  # a schedule moves, so that the steps are counted elsewhere
   text = f'global_step advances by {one} a step in TF1, iterations by {other} a step in the port'
   if one > other > 0:
     text += (
@@ -27,11 +30,14 @@ def count_of_steps(evidence: Evidence) -> Cause | None:
     )
   else:
     text += ': call apply_gradients of an optimizer once for each train op of TF1'
-  rates = evidence.learning_rates()
   explains = {About.COUNT}
   if rates is None or len(set(rates[0])) > 1 or len(set(rates[1])) > 1:
     explains |= {About.LEARNING_RATE, About.UPDATE}
   return Cause(text, frozenset(explains))
+
+
+def _stands_still(pace: int, rates: list[float]) -> bool:
+  return pace == 0 and len(set(rates)) > 1
 
 
 def _paces(run: TrainingRun) -> set[int]:

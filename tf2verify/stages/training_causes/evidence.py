@@ -1,7 +1,7 @@
 """Two training runs, laid side by side at one step."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,22 @@ class Evidence:
   def steps(self) -> tuple[TrainingStep, TrainingStep]:
     """The step, on both sides."""
     return self.tf1.steps[self.number - 1], self.tf2.steps[self.number - 1]
+
+  def given_gradients(self) -> tuple[set[str], set[str]]:
+    """Returns which variables an update was given a gradient for, by tf1 name, for both sides."""
+    ones, others = (
+      {
+        record.name
+        for record in step.applied_gradients
+        if record.value is not None and np.any(record.value)
+      }
+      for step in self.steps
+    )
+    return ones, self.by_tf1(others)
+
+  def by_tf1(self, names: Collection[str]) -> set[str]:
+    """Returns the tf1 names of the port's variables."""
+    return {tf1 for tf1, tf2 in self._pairs if tf2 in names}
 
   def learning_rates(self) -> tuple[list[float], list[float]] | None:
     """Returns the learning rates of all steps; None where a side does not tell them."""

@@ -91,8 +91,9 @@ def _pace(tf1: Sequence[float], tf2: Sequence[float]) -> str:
         continue
       return (
         f'{words[0]} learning rate at step t is {words[1]} at step {pace}·(t - 1) + 1: the two '
-        'schedules count other units; one step is one call of the train op on either side (not an '
-        'epoch, and not one for each optimizer)'
+        f'schedules differ by a factor of {pace} in what they count: decay_steps or boundaries are '
+        'others, or they are in other units; one step is one call of the train op on either side '
+        '(not an epoch, and not one for each optimizer)'
       )
   return ''
 

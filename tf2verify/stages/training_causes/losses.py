@@ -46,8 +46,9 @@ def regularization_left_out(evidence: Evidence) -> Cause | None:
   elif abs(apart + total) <= room:
     text = (
       f'the losses differ by {number_text(total)}, the sum of the regularization losses, which '
-      'TF1 does not add to what it minimizes (nothing of REGULARIZATION_LOSSES is in its loss): '
-      "leave them out of the port's loss as well, or override tf1_total_loss"
+      "the port's step adds once more than TF1: either twice (Keras' train_step adds layer.losses "
+      'to the loss that compile was given), or once where TF1 leaves REGULARIZATION_LOSSES out of '
+      "what it minimizes; take them out of the port's step once"
     )
   else:
     return None

@@ -15,8 +15,12 @@ def pruned(evidence: Evidence) -> Cause | None:
   rests = {pair.name: (_rests(pair.tf1.update), _rests(pair.tf2.update)) for pair in evidence.moves}
   if all(one for one, _ in rests.values()) or all(other for _, other in rests.values()):
     return None
-  kept_by_tf1 = [name for name, (one, other) in rests.items() if one and not other]
-  kept_by_port = [name for name, (one, other) in rests.items() if other and not one]
+  # One that is given a gradient is not left out: several updates of it may cancel.
+  given_tf1, given_port = evidence.given_gradients()
+  kept_by_tf1 = [n for n, (one, other) in rests.items() if one and not other and n not in given_tf1]
+  kept_by_port = [
+    n for n, (one, other) in rests.items() if other and not one and n not in given_port
+  ]
   explains = frozenset({About.UPDATE, About.GRADIENTS, About.SHADOWS})
   if kept_by_tf1:
     text = (

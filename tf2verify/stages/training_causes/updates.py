@@ -5,6 +5,7 @@ the two have not in common is put into TF1's, in the smallest number, until that
 the port's step in every element.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from tf2verify.compare.update_rules import Form, Moment, Stepped
+from tf2verify.records.training import TrainingRun
 from tf2verify.stages.training_causes import update_texts
-from tf2verify.stages.training_causes.cause import About, Cause
+from tf2verify.stages.training_causes.cause import About, Cause, listed
 from tf2verify.stages.training_causes.evidence import Evidence, Move, MovePair
 from tf2verify.stages.training_causes.forms import Found, forms
 
@@ -29,12 +31,52 @@ _EXPLAINS = frozenset({About.UPDATE, About.SHADOWS})
 def update_rule(evidence: Evidence) -> Cause | None:
   """Names what the two optimizers have not in common, where that alone makes the difference."""
   pairs = [p for p in evidence.moves if p.tf1.gradient is not None and p.tf2.gradient is not None]
+  if max(len(run.optimizers) for run in (evidence.tf1, evidence.tf2)) < 2:
+    return _of_one(evidence, pairs, 0, 0)
+  for one, other in itertools.product(*(_numbers(run) for run in (evidence.tf1, evidence.tf2))):
+    group = [
+      pair
+      for pair in pairs
+      if _owner(evidence, pair, 'tf1') == one and _owner(evidence, pair, 'tf2') == other
+    ]
+    found = _of_one(evidence, group, one, other)
+    if found is not None:
+      names = [pair.name for pair in group]
+      text = f'in the step of {listed(names)}, {found.text}'
+      return dataclasses.replace(found, text=text, variables=frozenset(names))
+  return None
+
+
+def _numbers(run: TrainingRun) -> range:
+  return range(len(run.optimizers))
+
+
+def _owner(evidence: Evidence, pair: MovePair, side: str) -> int | None:
+  """Returns which of a side's optimizers reproduces the step of a variable, slots and all."""
+  move = _move(pair, side)
+  numbers = _numbers(evidence.tf1 if side == 'tf1' else evidence.tf2)
+  # A weight decay that is fitted to one variable explains too much: last of all.
+  for decays in ((False,), (False, True)):
+    for number in numbers:
+      found = _found(evidence, [pair], side, number, decays)
+      if found is not None and _gives_slots(found, move, evidence.number):
+        return number
+  return None
+
+
+def _gives_slots(found: Found, move: Move, number: int) -> bool:
+  slots = _stepped(found.form, move, move.slots, number).slots
+  return all(_close_arrays(slots[r], move.slots_after[r]) for r in slots if r in move.slots_after)
+
+
+def _of_one(evidence: Evidence, pairs: Sequence[MovePair], one: int, other: int) -> Cause | None:
+  """Compares one optimizer of each side, on the variables that both step."""
   of_slots = not any(pair.differs for pair in pairs)
   if of_slots and not any(map(_unlike_after, pairs)):
     return None
   if not all(map(_same_gradient, pairs)):
     return None
-  tf1, tf2 = _found(evidence, pairs, 'tf1'), _found(evidence, pairs, 'tf2')
+  tf1, tf2 = _found(evidence, pairs, 'tf1', one), _found(evidence, pairs, 'tf2', other)
   if tf1 is None or tf2 is None:
     return None
   explains = _explains_slots if of_slots else _explains
@@ -45,23 +87,30 @@ def update_rule(evidence: Evidence) -> Cause | None:
     for exchanged in itertools.combinations(unlike, count):
       hybrid = _hybrid(tf1, tf2, exchanged)
       if all(explains(pair, hybrid, exchanged, evidence.number) for pair in pairs):
-        # The learning rate is compared by itself.
-        names = [name for name in exchanged if name != 'learning_rate']
+        # The learning rate of the first optimizers is compared by itself.
+        names = [name for name in exchanged if one or other or name != 'learning_rate']
         said = update_texts.text(names, tf1, tf2, evidence, pairs)
         return Cause(said, _EXPLAINS) if said else None
   return None
 
 
-def _found(evidence: Evidence, pairs: Sequence[MovePair], side: str) -> Found | None:
+def _found(
+  evidence: Evidence,
+  pairs: Sequence[MovePair],
+  side: str,
+  number: int,
+  with_decay: Sequence[bool] = (False, True),
+) -> Found | None:
   """Returns what reproduces a side's step; None where nothing does."""
   run, step = (
     (evidence.tf1, evidence.steps[0]) if side == 'tf1' else (evidence.tf2, evidence.steps[1])
   )
-  if not run.optimizers:
+  if number >= len(run.optimizers):
     return None
-  record = run.optimizers[0]
-  for form in forms(record, step.learning_rate):
-    for decays in (False, True):
+  record = run.optimizers[number]
+  # That of the step is the first optimizer's.
+  for form in forms(record, None if number else step.learning_rate):
+    for decays in with_decay:
       decay = _decay(form, pairs, side, evidence.number) if decays else 0.0
       found = Found(record, form, decay)
       if all(
