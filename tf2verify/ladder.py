@@ -263,6 +263,6 @@ def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict
     reason=reason,
     notes=findings.notes,
     figures=findings.figures,
-    deviations=findings.deviations,
+    deviations=findings.deviations if stage.diagnosed else (),
     tables=findings.tables,
   )

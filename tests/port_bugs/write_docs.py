@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import tf2verify
 from tests.port_bugs import suite
-from tests.port_bugs.classes import CLASSES
+from tests.port_bugs.classes import CLASSES, NOT_MEASURED
 from tests.port_bugs.port_bug import PortBug
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'port_bugs.md'
@@ -23,7 +23,7 @@ in which the stage that is named is the first to see the mistake, and a right on
 whole ladder. The pairs are in `tests/port_bugs/`. This page is written by
 `python -m tests.port_bugs.write_docs`; its last column quotes the reports of the wrong ports.
 {count} pairs of {classes} classes of mistakes, in the order of the ladder; below them, {controls}
-pairs that look wrong and are right.
+pairs that look wrong and are right, and what has no pair here.
 """
 _COLUMNS = ('class', 'mistake', 'TF1', 'port', 'seen by', 'tf2verify says')
 
@@ -64,7 +64,9 @@ def page() -> str:
   )
   lines = [_row(_COLUMNS), _row(['---'] * len(_COLUMNS)), *map(_row, rows())]
   controls = [f'- {control.title}' for control in suite.CONTROLS]
-  return '\n'.join([head, *lines, '', '## Not blamed', '', *controls, ''])
+  left_out = [f'- {identifier}: {reason}' for identifier, reason in NOT_MEASURED.items()]
+  parts = [head, *lines, '', '## Not blamed', '', *controls, '', '## Not measured', '', *left_out]
+  return '\n'.join([*parts, ''])
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -78,7 +78,6 @@ class TrainingStep:
   variables: tuple[TensorRecord, ...]
   slots: tuple[Slot, ...]
 
-
   def as_start_of_next(self) -> 'TrainingStep':
     """Returns the step without its gradients, which nothing after it is explained with."""
     return dataclasses.replace(self, gradients=(), applied_gradients=())

@@ -92,7 +92,8 @@ class Stage(abc.ABC):
     name: as in `STAGES`, docs and test names.
     needs: the stages without which this one would only repeat their failure.
     proves: one sentence.
-    diagnosed: whether a failure without a run to repeat is looked into all the same.
+    diagnosed: whether it holds the two models against each other by the case's tolerances,
+      so that a failure is looked into op by op, and can be judged by other tolerances.
   """
 
   name: ClassVar[str]

@@ -226,7 +226,7 @@ class _Judge:
     reason = self._idle.reason if self._idle.variables else findings.inconclusive
     table = step_table(self._steps, differing if parted else {})
     return dataclasses.replace(
-      findings, differences=explained, inconclusive=reason, tables=(table,), deviations=()
+      findings, differences=explained, inconclusive=reason, tables=(table,)
     )
 
   def _consequences(self, parted: int, number: int) -> int:

@@ -57,7 +57,7 @@ class ClippingTest(parameterized.TestCase):
     self.assertIn(words, cause(tf1, tf2).text)
 
   def test_a_norm_of_sparse_gradients(self):
-    self.assertIn('repeated rows of a sparse gradient', cause(joint(0.199509), each(0.2)).text)
+    self.assertIn('repeated rows', cause(joint(0.199509), each(0.2)).text)
     self.assertNotIn('repeated rows', cause(joint(0.2), each(0.2)).text)
 
   @parameterized.named_parameters(

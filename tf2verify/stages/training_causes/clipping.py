@@ -17,9 +17,9 @@ _WORDS = {
   _EACH: 'scales each gradient by its own norm, to {}',
   _VALUES: 'cuts each element off at {}',
 }
-_SUM = (
-  ' (if repeated rows of a sparse gradient come in, tf.clip_by_global_norm has taken their norm '
-  'before it adds them up: the limit is then the one in the code of TF1)'
+_SPARSE = (
+  '; if a gradient is sparse and has repeated rows, tf.clip_by_global_norm takes its norm before '
+  "they are added up: pass the limit that stands in TF1's code then"
 )
 _FIXES = {
   _NONE: 'leave clipnorm, global_clipnorm and clipvalue out',
@@ -46,7 +46,7 @@ def clipping(evidence: Evidence) -> Cause | None:
     return None
   fix = _FIXES[tf1.kind].format(number_text(tf1.limit))
   if tf1.kind == _JOINT and not _is_round(tf1.limit):
-    fix += _SUM
+    fix += _SPARSE
   return Cause(
     f'TF1 {tf1}; the port {tf2}: {fix}',
     frozenset({About.GRADIENTS, About.UPDATE, About.SHADOWS}),
