@@ -80,6 +80,46 @@ class PortModesTest(absltest.TestCase):
     (again,) = port.again(True, 1)
     np.testing.assert_array_equal(_values(eager.calls[2])[output], _values(again)[output])
 
+  def test_again_only_what_is_wanted(self):
+    class Case(tiny_models.Affine):
+      pass
+
+    port = _port(Case())
+    whole = _values(port.eager().calls[2])
+    for wanted in (
+      {(modes.OUTPUT, '(the output)')},
+      {(modes.GRADIENT, 'kernel'), (modes.STATE, 'bias')},
+    ):
+      (call,) = port.again(True, 1, wanted=frozenset(wanted))
+      found = _values(call)
+      self.assertEqual({key[:2] for key in found}, wanted)
+      for key, value in found.items():
+        np.testing.assert_array_equal(value, whole[key])
+
+  def test_calls_with_the_same_inputs(self):
+    class Case(tiny_models.Affine):
+      pass
+
+    class OneExample(tiny_models.Affine):
+      def make_inputs(self):
+        return super().make_inputs()[:1]
+
+    for case, expected in ((Case(), ((1,), (2,))), (OneExample(), ((1, 2),))):
+      port = _port(case)
+      port.eager()
+      self.assertEqual(port.calls_alike(True), expected)
+
+  def test_a_record_has_what_is_kept_of_its_calls(self):
+    class Case(tiny_models.Affine):
+      training_modes = (True,)
+
+    port = _port(Case())
+    port.eager()
+    run = port.observe(modes.FUNCTION, seen=lambda call: call.with_values_of((modes.OUTPUT,)))
+    self.assertLen(run.calls, 2)
+    for tensor in run.calls[0].tensors:
+      self.assertEqual(tensor.value is not None, tensor.quantity == modes.OUTPUT)
+
   def test_labels(self):
     class Case(tiny_models.Regularized):
       def make_labels(self):

@@ -32,6 +32,15 @@ class LossesTest(absltest.TestCase):
     self.assertEqual(tf1.regularization_total, tf2.regularization_total)
     np.testing.assert_array_equal(tf1.outputs, tf2.outputs)
 
+  def test_loss_that_is_a_number_of_python(self):
+    class Case(Trained):
+      def tf2_train_step(self, layer, inputs):
+        return {'loss': 0.1}
+
+    (step,) = steps_of(Case, 1).steps
+    self.assertEqual(step.loss, np.float32(0.1))
+    self.assertEqual(step.loss.dtype, np.float32)
+
   def test_what_is_no_loss(self):
     class Case(Trained):
       def tf2_loss(self, outputs, labels):

@@ -227,6 +227,15 @@ class RepeatableTest(StageTestCase):
     found = self.assert_passes(Case, 'training steps of tf2 were not repeated: ', 'no rate')
     self.assertEqual(found.compared.blind_spots, 1)
 
+  def test_count_of_steps_that_is_none(self):
+    class Case(Affine):
+      training_steps_to_take = '3'
+
+      def make_tf2_optimizer(self):
+        return v1.train.GradientDescentOptimizer(0.01)
+
+    self.assert_passes(Case, "not repeated: training_steps_to_take is '3', no number of steps")
+
   def test_op_determinism_is_off_again(self):
     class Case(Affine):
       pass

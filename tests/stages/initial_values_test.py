@@ -49,6 +49,11 @@ class SeedTest(absltest.TestCase):
     hint = _hint(tf1, _run('tf2', (_ONE, _OTHER), (kind, kind)))
     self.assertStartsWith(hint, f'b is drawn by TruncatedNormal in tf1 and by {kind} in the port')
 
+  def test_stateless_in_tf1(self):
+    kind = 'StatelessRandomUniformV2'
+    hint = _hint(_run('tf1', (_ONE, _ONE), (kind, kind)), _run('tf2', (_ONE, _OTHER)))
+    self.assertIn('tf1 has one of Keras here, as tf.compat.v1.layers does by default', hint)
+
   def test_stateless_on_both(self):
     kinds = ('StatelessRandomUniform', 'StatelessRandomUniformV2')
     tf1 = _run('tf1', (_ONE, _ONE), kinds)

@@ -222,6 +222,17 @@ class WithinTheModelTest(LadderTestCase):
 
     self.assert_first_failure(Case, STAGE, 'tf2 adds them to what it minimizes, tf1 does not')
 
+  def test_loss_that_is_twice_in_the_collection(self):
+    class Case(losses.Decayed):
+      def tf1_loss(self, outputs, labels):
+        return v1.losses.mean_squared_error(labels, outputs)
+
+      def tf1_total_loss(self, outputs, labels):
+        self.tf1_loss(outputs, labels)
+        return v1.losses.get_total_loss()
+
+    self.assert_first_failure(Case, STAGE, 'once more than that of tf2', 'get_total_loss() alone')
+
   def test_regularization_in_the_loss_of_tf1(self):
     class Case(losses.Decayed):
       def tf1_loss(self, outputs, labels):
@@ -407,10 +418,20 @@ class ApplicabilityTest(LadderTestCase):
 
     self.assert_error(Case, 'leading size 3', 'make_inputs of 4', 'another batch size')
 
-  def test_no_labels(self):
+  def test_labels_that_are_none(self):
     class Case(losses.PerExample):
       def make_labels(self):
         return None
+
+    self.assert_error(Case, 'make_labels returned no array')
+
+  def test_no_labels(self):
+    class Case(tiny_models.Affine):
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean(outputs - labels)
+
+      def tf2_loss(self, outputs, labels):
+        return tf.reduce_mean(outputs - labels)
 
     self.assert_error(Case, 'declares no make_labels')
 

@@ -44,6 +44,8 @@ class PortTest(absltest.TestCase):
     values = tf2_checkpoint.values_of(port)
     self.assertEqual(sorted(values), ['dense/bias', 'dense/kernel'])
     before = with_sentinels(port, values)
+    self.assertEqual(set(before), set(values))
+    self.assertLen(before, len(values))
     now = tf2_checkpoint.values_of(port)
     for name, value in values.items():
       np.testing.assert_array_equal(now[name], before[name])

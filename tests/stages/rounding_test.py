@@ -330,6 +330,42 @@ class SortOutTest(absltest.TestCase):
     self.assertLen(moved, 9)
     self.assertIsNone(moved[-1])
 
+  def test_groups_share_the_runs_but_not_the_verdict(self):
+    moved = []
+
+    def rerun(mover, gradients_of):
+      moved.append(mover)
+      shift = np.float32(1e-4 if mover else 0)
+      values = np.linspace(1, 2, 50, dtype=np.float32)
+      return observation(gradients={'a': values + shift, 'b': values + shift})
+
+    far = np.linspace(2, 3, 5000, dtype=np.float32)
+    wrong = suspect_of('gradient', 'c', far, far + np.float32(0.5))  # moved runs have no such
+    right = [self.suspect('gradient', name) for name in 'ab']
+    together, apart, none = rounding.sort_out_together([right, [right[0], wrong], []], rerun)
+    self.assertLen(together.rounding, 2)
+    self.assertEqual([len(apart.judged), len(apart.rounding)], [2, 0])
+    self.assertEqual(none, rounding.Sorted())
+    self.assertLen(moved, 9)
+
+  def test_groups_of_several_dtypes_are_moved_apart(self):
+    moved = []
+
+    def rerun(mover, gradients_of):
+      moved.append((mover.least_fraction_bits, gradients_of) if mover else None)
+      shift = 1e-4 if mover else 0.0
+      values = np.linspace(1, 2, 50)
+      return observation(
+        gradients={'a': (values + shift).astype(np.float32), 'b': (values + shift)}
+      )
+
+    values = np.linspace(1, 2, 50)
+    wide = suspect_of('gradient', 'b', values, values + 1e-4)
+    narrow = suspect_of('gradient', 'a', values.astype(np.float32), (values + 1e-4).astype('f4'))
+    for found in rounding.sort_out_together([[narrow], [wide]], rerun):
+      self.assertLen(found.rounding, 1)
+    self.assertEqual(set(moved), {(23, frozenset('a')), (52, frozenset('b')), None})
+
   def test_what_may_be_rounding(self):
     array = np.ones(3, np.float32)
     values = Difference('output', 'x', Aspect.VALUES)

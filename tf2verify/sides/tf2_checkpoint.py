@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from unittest import mock
 
@@ -123,7 +123,7 @@ def values_of(port: Port) -> dict[str, np.ndarray]:
   return {variable_name(variable): array_of(variable) for variable in port.variables()}
 
 
-def assign(port: Port, values: dict[str, np.ndarray]) -> None:
+def assign(port: Port, values: Mapping[str, np.ndarray]) -> None:
   """Gives variables their values, by name; the others keep theirs."""
   for variable in port.variables():
     if variable_name(variable) in values:

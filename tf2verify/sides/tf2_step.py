@@ -114,12 +114,12 @@ def own_step(
         returned = declaration.tf2_train_step(port.layer, fed, **given)
     finally:
       tf.config.run_functions_eagerly(was_eager)
-    return _returned_loss(returned)
+    return _returned_loss(returned, port)
 
   return step
 
 
-def _returned_loss(returned: Any) -> np.ndarray | None:
+def _returned_loss(returned: Any, port: Port) -> np.ndarray | None:
   if isinstance(returned, Mapping):
     if 'loss' not in returned:
       names = ', '.join(map(str, returned)) or 'nothing'
@@ -135,6 +135,10 @@ def _returned_loss(returned: Any) -> np.ndarray | None:
       f'tf2_train_step returned {returned!r:.80} of type {type(returned).__name__}: return the '
       "loss that the step has minimized, a dictionary with it under 'loss', or None"
     )
+  if isinstance(returned, (int, float)) and not isinstance(returned, np.generic):
+    # A number of Python, as train_on_batch gives it, has no dtype of its own.
+    dtypes = (variable.dtype for variable in port.variables() if variable.dtype.is_floating)
+    return np.asarray(returned, next(dtypes, tf.float32).as_numpy_dtype)
   return array_of(returned)
 
 

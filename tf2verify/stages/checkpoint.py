@@ -1,12 +1,14 @@
 """Rung 9: checkpoints load and restore."""
 
 import dataclasses
+import gc
 import os
 import tempfile
 
 from tf2verify.compare import restored_values
 from tf2verify.errors import NotApplicable
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
+from tf2verify.records.verdict import Table
 from tf2verify.sides import tf1_checkpoint
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1_checkpoint import CheckpointFile
@@ -36,6 +38,14 @@ class Checkpoint(Stage):
     if not case.alignment().pairs:
       raise NotApplicable('the model has no variable to save')
     comparison = RestoreComparison()
+    notes, tables = self._compared(case, comparison)
+    gc.collect()  # layers and traces, before the next stage makes its own
+    return dataclasses.replace(comparison.findings(notes), tables=tables, failed_run=None)
+
+  def _compared(
+    self, case: CaseUnderTest, comparison: RestoreComparison
+  ) -> tuple[list[str], tuple[Table, ...]]:
+    """Compares everything, and returns notes and tables."""
     with tempfile.TemporaryDirectory(prefix='tf2verify_') as folder:
       file = self._file(case, folder)
       loaded = load(case, file, comparison)
@@ -43,8 +53,7 @@ class Checkpoint(Stage):
     if loaded.outputs is None:
       notes.append('outputs were not compared, since values differ')
     notes += check_saved(case, loaded, comparison)
-    found = comparison.findings(notes)
-    return dataclasses.replace(found, tables=loaded.tables(), failed_run=None)
+    return notes, loaded.tables()
 
   def _file(self, case: CaseUnderTest, folder: str) -> CheckpointFile:
     """Returns the case's checkpoint, or one that the reference writes now."""

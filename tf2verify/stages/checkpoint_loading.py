@@ -113,6 +113,9 @@ def load(case: CaseUnderTest, file: CheckpointFile, comparison: RestoreCompariso
   complete = len(comparison.differences) == found and not account.missing and not account.changed
   if optimizer is not None:
     optimizer_restoring.compare(file, account, optimizer, comparison)
+  if complete:  # equal values, in the memory of the variables
+    now = tf2_checkpoint.values_of(port)
+    values = {name: now[name] for name in values}
   loaded = Loaded(port, values, account, False not in case.declaration.training_modes, None)
   if complete:
     return _with_outputs(case, loaded, comparison)

@@ -1,11 +1,13 @@
 """What the port saves, restored into fresh layers."""
 
 import dataclasses
+import functools
+import gc
 import itertools
 import os
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -43,13 +45,15 @@ def check_saved(case: CaseUnderTest, loaded: Loaded, comparison: RestoreComparis
   """
   port = loaded.port
   after = tf2_checkpoint.values_of(port)  # a call may have changed some
-  tf2_checkpoint.assign(port, loaded.values)
+  changed = {n: v for n, v in loaded.values.items() if not restored_values.same(after[n], v)}
+  tf2_checkpoint.assign(port, changed)
   values = tf2_checkpoint.values_of(port)
   notes: list[str] = []
   with tempfile.TemporaryDirectory(prefix='tf2verify_') as folder:
     prefix = tf2_checkpoint.save(case.declaration, port.layer, os.path.join(folder, 'tf2'))
     if loaded.outputs is not None:
       _check_saved_model(case, loaded, os.path.join(folder, 'saved_model'), comparison, notes)
+      gc.collect()  # another set of variables
     known = len(comparison.differences)
     fresh, note = None, ''
     if loaded.outputs is not None and not case.declaration.declares('load_tf2_checkpoint'):
@@ -81,12 +85,20 @@ def check_restored(
   fresh = called_port(case) if fresh is None else fresh
   before = with_sentinels(fresh, values)
   calls = tf2_checkpoint.load(case.declaration, fresh.layer, prefix)
-  explained = _explained(fresh, calls, values, before)
+  reasons = functools.cache(lambda: _explained(fresh, calls, values, before))
+
+  def explained(name: str, difference: Difference) -> Difference:
+    return reasons()(name)(difference)
+
   now = tf2_checkpoint.values_of(fresh)
   known = len(comparison.differences)
   for name, value in values.items():
     comparison.restored(
-      f'value restored from {_OBJECT_BASED}', name, value, now[name], explained(name)
+      f'value restored from {_OBJECT_BASED}',
+      name,
+      value,
+      now[name],
+      functools.partial(explained, name),
     )
   if loaded.outputs is None or len(comparison.differences) > known:
     return
@@ -122,7 +134,7 @@ def _explained(
   fresh: Port,
   calls: Sequence[RestoreCall],
   values: dict[str, np.ndarray],
-  before: dict[str, np.ndarray],
+  before: Mapping[str, np.ndarray],
 ) -> Callable[[str], Callable[[Difference], Difference]]:
   """Returns what says of a variable's difference how it came about."""
   now = tf2_checkpoint.values_of(fresh)
@@ -199,6 +211,7 @@ def _restored_before_call(
     now = tf2_checkpoint.values_of(port)
     if now.keys() != after.keys():
       call_for_variables(case, port)
+    port.forget_initial_values(port.variables())
   others = [name for name in now if not restored_values.same(now[name], after[name])]
   if not others:
     return port, ''

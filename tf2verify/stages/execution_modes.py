@@ -1,5 +1,6 @@
 """Rung 10: the port computes the same in every execution mode."""
 
+import gc
 from collections.abc import Iterable
 from typing import Any
 
@@ -29,7 +30,10 @@ class ExecutionModes(Stage):
     limited = not case.declaration.declares('modes_to_run')
     for mode in modes:
       matrix.run(mode, limited)
-    return matrix.findings()
+    findings = matrix.findings()
+    del matrix, port
+    gc.collect()  # layers and traces, before the next stage makes its own
+    return findings
 
 
 def checked_modes(modes: Any) -> tuple[str, ...]:

@@ -194,7 +194,8 @@ def explained(difference: Difference, model: InModel) -> Difference:
     hint = (
       f'the total of tf1 holds its loss ({float(np.sum(model.tf1.loss)):.6g}) once more than that '
       'of tf2: tf1_total_loss follows tf1_loss in one graph, so that a second call of tf1_loss '
-      'adds its loss to the collection LOSSES again; call tf.compat.v1.losses.get_total_loss() alone'
+      'adds its loss to the collection LOSSES again; call tf.compat.v1.losses.get_total_loss() '
+      'alone'
     )
     return dataclasses.replace(difference, hint=hint)
   return difference

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from tf2verify.compare.repeatability import Remembered, digests, first_variation, varying
-from tf2verify.errors import Tf2VerifyError
+from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.repetition import FirstVariation, RepeatedTensor, Variation
 from tf2verify.sides import inputs as case_inputs
@@ -171,7 +171,10 @@ class Repeater:
       return (), str(error)
 
   def _steps(self) -> int:
-    return min(self.case.declaration.training_steps_to_take, MOST_STEPS)
+    count = self.case.declaration.training_steps_to_take
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+      raise CaseDefinitionError(f'training_steps_to_take is {count!r}, no number of steps')
+    return min(count, MOST_STEPS)
 
   def _first_tf1(self, found: Sequence[Variation]) -> FirstVariation | None:
     for variation in found:

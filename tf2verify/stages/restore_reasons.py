@@ -1,7 +1,7 @@
 """Why a case's own loader left a variable otherwise than a TF1 checkpoint has it."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Reasons:
     account: KeyAccount,
     port: Port,
     values: dict[str, np.ndarray],
-    before: dict[str, np.ndarray],
+    before: Mapping[str, np.ndarray],
     calls: Sequence[RestoreCall],
   ) -> None:
     self._file = file

@@ -1,6 +1,6 @@
 """Restored values compared with those that were saved."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -49,6 +49,7 @@ def called_port(case: CaseUnderTest) -> Port:
   with randomness.seeded(randomness.CONSTANT):
     port = case.tf2.fresh_port()
     call_for_variables(case, port)
+  port.forget_initial_values(port.variables())  # as much memory as the variables
   return port
 
 
@@ -61,16 +62,35 @@ def call_for_variables(case: CaseUnderTest, port: Port) -> None:
       break
 
 
-def with_sentinels(port: Port, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+class Sentinels(Mapping[str, np.ndarray]):
+  """Values unlike those that variables should be restored to, each made when it is asked for."""
+
+  def __init__(self, values: Mapping[str, np.ndarray]) -> None:
+    """Takes the values that the others are unlike, by name of the variable."""
+    self._values = values
+
+  def __getitem__(self, name: str) -> np.ndarray:
+    return sentinel(name, self._values[name])
+
+  def __iter__(self) -> Iterator[str]:
+    return iter(self._values)
+
+  def __len__(self) -> int:
+    return len(self._values)
+
+
+def with_sentinels(port: Port, values: Mapping[str, np.ndarray]) -> Sentinels:
   """Gives every variable a value unlike the one that it should be restored to.
 
   Returns:
     What the variables hold now, by name.
   """
-  before = {
-    name: sentinel(name, values[name] if _alike(values.get(name), value) else value)
-    for name, value in tf2_checkpoint.values_of(port).items()
-  }
+  before = Sentinels(
+    {
+      name: values[name] if _alike(values.get(name), value) else value
+      for name, value in tf2_checkpoint.values_of(port).items()
+    }
+  )
   tf2_checkpoint.assign(port, before)
   return before
 

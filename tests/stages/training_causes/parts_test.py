@@ -4,7 +4,7 @@ from absl.testing import absltest
 from tests.stages.training_causes import simulated
 from tf2verify.compare.update_rules import Form
 from tf2verify.stages.training_causes.evidence import Evidence
-from tf2verify.stages.training_causes.parts import averages_at_rest, lazy_rows, pruned
+from tf2verify.stages.training_causes.parts import averages_at_rest, lazy_rows, pruned, step_at_rest
 
 _SGD = Form('sgd', (('learning_rate', 0.1),))
 _MOMENTUM = Form('momentum', (('learning_rate', 0.1), ('momentum', 0.9)))
@@ -62,6 +62,19 @@ class PrunedTest(absltest.TestCase):
   def test_the_same_is_no_cause(self):
     runs = (simulated.run(side, _SGD, clip=frozen('bias')) for side in ('tf1', 'tf2'))
     self.assertIsNone(pruned(evidence(*runs)))
+
+
+class StepAtRestTest(absltest.TestCase):
+  def test_port_that_changes_nothing(self):
+    tf2 = simulated.run('tf2', _SGD, rates=[0.0] * 3)
+    found = step_at_rest(evidence(simulated.run('tf1', _SGD), tf2))
+    self.assertIn('the step of the port changes no variable', found.text)
+
+  def test_others(self):
+    one, rests = simulated.run('tf1', _SGD), simulated.run('tf1', _SGD, rates=[0.0] * 3)
+    partly = simulated.run('tf2', _SGD, clip=frozen('kernel'))
+    for tf1, tf2 in ((one, one), (rests, rests), (rests, one), (one, partly)):
+      self.assertIsNone(step_at_rest(evidence(tf1, tf2)))
 
 
 class AveragesAtRestTest(absltest.TestCase):

@@ -16,7 +16,12 @@ from tf2verify.stages.training_causes.losses import (
   loss_of_next_step,
   regularization_left_out,
 )
-from tf2verify.stages.training_causes.parts import averages_at_rest, lazy_rows, pruned
+from tf2verify.stages.training_causes.parts import (
+  averages_at_rest,
+  lazy_rows,
+  pruned,
+  step_at_rest,
+)
 from tf2verify.stages.training_causes.updates import update_rule
 
 # What explains a difference first is its hint.
@@ -24,6 +29,7 @@ SEARCHES: tuple[Search, ...] = (
   loss_of_next_step,
   regularization_left_out,
   loss_factor,
+  step_at_rest,
   averages_at_rest,
   pruned,
   clipping,

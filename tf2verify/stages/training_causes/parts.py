@@ -38,6 +38,21 @@ def pruned(evidence: Evidence) -> Cause | None:
   return None
 
 
+def step_at_rest(evidence: Evidence) -> Cause | None:
+  """Names a step of the port that changes no variable at all."""
+  pairs = (*evidence.moves, *evidence.states)
+  if any(not _rests(pair.tf2.update) for pair in pairs):
+    return None
+  if all(_rests(pair.tf1.update) for pair in evidence.moves):
+    return None
+  text = (
+    'the step of the port changes no variable of the layer: it calls no apply_gradients, calls it '
+    'with gradients that are None or zero, or trains another layer than the one that it is given'
+  )
+  explains = frozenset(about for about in About if about is not About.LEARNING_RATE)
+  return Cause(text, explains)
+
+
 def averages_at_rest(evidence: Evidence) -> Cause | None:
   """Names moving averages that the step of TF1 updates and that of the port does not."""
   resting = [
