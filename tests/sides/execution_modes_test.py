@@ -80,6 +80,27 @@ class PortModesTest(absltest.TestCase):
     (again,) = port.again(True, 1)
     np.testing.assert_array_equal(_values(eager.calls[2])[output], _values(again)[output])
 
+  def test_one_layer_more_where_it_is_asked_for(self):
+    class Case(tiny_models.Affine):
+      made = 0
+
+      def make_tf2_layer(self):
+        self.made += 1
+        return super().make_tf2_layer()
+
+    case = Case()
+    port = _port(case)
+    port.eager()
+    port.observe(modes.FUNCTION)
+    made = case.made
+    port.release()
+    port.again(True, 1)
+    self.assertEqual(case.made, made)
+    self.assertTrue(port.renew())
+    port.again(True, 1)
+    self.assertEqual(case.made, made + 1)
+    self.assertFalse(port.renew())
+
   def test_again_only_what_is_wanted(self):
     class Case(tiny_models.Affine):
       pass

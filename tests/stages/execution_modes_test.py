@@ -73,6 +73,47 @@ class HowItIsRunTest(LadderTestCase):
     )
     self.assertNotIn('likely cause', text)
 
+  def test_a_trace_changes_the_layer(self):
+    class Port(tiny_models.ShimLayer):
+      scale = 1.0
+
+      @tiny_models.under_shim
+      def call(self, inputs, training=False):
+        if not tf.executing_eagerly():
+          self.scale = 1.001
+        return self.scale * self._forward(inputs, training)
+
+    class Case(tiny_models.Affine):
+      modes_to_run = (modes.FUNCTION,)
+
+      def make_tf2_layer(self):
+        return Port(self.model)
+
+    text = self.assert_first_failure(
+      Case, STAGE, 'the port equals tf1 in eager mode, and differs from it in tf.function'
+    )
+    self.assertNotIn('at its next call', text)
+
+  def test_a_trace_breaks_the_layer(self):
+    class Port(tiny_models.ShimLayer):
+      kept = 1.0
+
+      @tiny_models.under_shim
+      def call(self, inputs, training=False):
+        net = self._forward(inputs, training)
+        if not tf.executing_eagerly():
+          self.kept = 1.001 * tf.reduce_sum(tf.ones_like(net[0, :1]))
+        return self.kept * net
+
+    class Case(tiny_models.Affine):
+      modes_to_run = (modes.FUNCTION,)
+
+      def make_tf2_layer(self):
+        return Port(self.model)
+
+    text = self.assert_first_failure(Case, STAGE, 'differs from it in tf.function')
+    self.assertNotIn('at its next call', text)
+
   def test_variable_made_in_a_trace(self):
     class Case(tiny_models.Affine):
       modes_to_run = (modes.FUNCTION, modes.FUNCTIONAL)

@@ -218,7 +218,7 @@ class WrongTest(TrainingStepsTestCase):
       def make_tf2_optimizer(self):
         return keras.Adam(RATE)
 
-    text = self.assert_parts(Case, 'update kernel [step 1]')
+    text = self.assert_parts(Case, 'update kernel [step 1]', 'pass epsilon=1e-08')
     self.assertNotIn('gradient kernel', text)
 
   def test_start_of_the_accumulator(self):
@@ -229,7 +229,12 @@ class WrongTest(TrainingStepsTestCase):
       def make_tf2_optimizer(self):
         return keras.RMSprop(RATE, epsilon=1e-10)
 
-    self.assert_parts(Case, 'slot squared gradient of kernel [step 1]', 'update kernel [step 1]')
+    self.assert_parts(
+      Case,
+      'slot squared gradient of kernel [step 1]',
+      'update kernel [step 1]',
+      'accumulated squared gradient starts at 0',
+    )
 
   def test_clipping(self):
     class Case(Trained):

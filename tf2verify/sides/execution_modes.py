@@ -70,6 +70,7 @@ class PortModes:
     self._progress = progress
     self._shared: ModeState | None = None
     self._spare: ModeState | None = None
+    self._used = False
     self._second_inputs: dict[bool, Any] = {}
 
   def run_of(self, training: bool, number: int) -> side.FilledRun:
@@ -118,9 +119,20 @@ class PortModes:
     return ((1, 2),) if same else ((1,), (2,))
 
   def release(self) -> None:
-    """Lets go of the layer that was in all modes: what follows are eager calls of another."""
-    self._shared = None
+    """Lets go of all functions: what follows are eager calls of the layer, see `renew`."""
+    self._spare, self._shared = self._shared, None
+    if self._spare is not None:
+      self._spare.traced.clear()
+    self._used = True
     gc.collect()
+
+  def renew(self) -> bool:
+    """Takes a layer that was in no mode for what follows; returns whether it was another."""
+    if not self._used:
+      return False
+    self._spare, self._used = None, False
+    gc.collect()
+    return True
 
   def again(
     self,
@@ -130,7 +142,7 @@ class PortModes:
     mover: Mover | None = None,
     wanted: words.Wanted | None = None,
   ) -> tuple[ModeCall, ...]:
-    """Repeats a call of the eager mode with a layer that was in no other mode.
+    """Repeats a call of the eager mode.
 
     Args:
       training: the training mode.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tf2verify.compare.noise import Kind
+from tf2verify.errors import UserCodeError
 from tf2verify.records import execution_mode as words
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.execution_mode import ModeCall, ModeRun
@@ -24,7 +25,7 @@ from tf2verify.stages.mode_comparison import (
   pairs_of,
   rounding_note,
 )
-from tf2verify.stages.mode_noise import judged_by_noise, wanted_of
+from tf2verify.stages.mode_noise import judged_by_noise, same_bits, wanted_of
 from tf2verify.stages.mode_reference import Reference
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
@@ -139,7 +140,7 @@ class ModeMatrix:
       which is the finding then.
     """
     training = wrong[0].training
-    first, second = self._port.again(training, wrong[0].number, times=2)
+    first, second = self._twice(wrong)
     if mode_causes.calls_agree(self._case, first, second):
       wanted = wanted_of(wrong)
       return first.only(wanted), second.only(wanted)
@@ -155,6 +156,18 @@ class ModeMatrix:
       if pair.training == training:
         self._hints[id(pair)] = hint
     return ()
+
+  def _twice(self, wrong: Sequence[Pair]) -> tuple[ModeCall, ...]:
+    """Makes a call twice, with a layer that was in all modes if it still yields the same bits."""
+    training, number = wrong[0].training, wrong[0].number
+    try:
+      calls = self._port.again(training, number, times=2)
+      if same_bits(wrong, calls[0]) or not self._port.renew():
+        return calls
+    except UserCodeError:  # what a trace has left in the layer
+      if not self._port.renew():
+        raise
+    return self._port.again(training, number, times=2)
 
   def _sort_out_rounding(
     self, training: bool, numbers: Sequence[int], unmoved: Sequence[ModeCall]

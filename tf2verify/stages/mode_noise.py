@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
+from tf2verify.compare import restored_values
 from tf2verify.compare.moving import Mover
 from tf2verify.compare.noise import Kind
 from tf2verify.records import execution_mode as words
@@ -51,6 +52,15 @@ def judged_by_noise(
 def wanted_of(pairs: Sequence[Pair]) -> words.Wanted:
   """Returns what is to be asked for to judge the pairs."""
   return frozenset((pair.other.quantity, pair.name) for pair in pairs)
+
+
+def same_bits(pairs: Sequence[Pair], call: ModeCall) -> bool:
+  """Tells whether a call in eager mode gave what the pairs have of it."""
+  found = {key_of(tensor): tensor.value for tensor in call.tensors}
+  return all(
+    one is other or (one is not None and other is not None and restored_values.same(one, other))
+    for one, other in ((pair.eager.value, found.get(pair.key)) for pair in pairs)
+  )
 
 
 def _groups(pairs: Sequence[Pair]) -> list[list[Pair]]:

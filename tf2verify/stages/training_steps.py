@@ -123,24 +123,34 @@ class _BothSides:
     self._taken: list[tuple[TrainingStep, TrainingStep]] = []
     reference.run()  # reads the values before the first step
 
-  def take(self, keep: int) -> Steps:
-    """Takes a step on both sides.
-
-    Args:
-      keep: arrays are kept of the steps from this one on.
+  def take_next(self) -> Steps:
+    """Takes a step on both sides, and keeps of those before it what it starts from.
 
     Returns:
       The steps so far.
     """
-    reference, port = self._sides
+    if len(self._taken) > 1:
+      self._taken[-2] = _without_arrays(self._taken[-2])
     if self._taken:
       one, other = (step.as_start_of_next() for step in self._taken[-1])
       self._taken[-1] = one, self._shared(one, other)
-    self._taken.append(side_by_side(reference.take, port.take))
-    for earlier in range(min(keep, len(self._taken)) - 1):
-      one, other = self._taken[earlier]
-      self._taken[earlier] = one.without_arrays(), other.without_arrays()
+    self._taken.append(self._both_take())
     return self.so_far()
+
+  def take_beyond(self) -> tuple[Steps, Steps]:
+    """Takes a step on both sides, and keeps all that is there of those before it.
+
+    Returns:
+      The steps so far; and the same, of the last one losses and learning rates alone.
+    """
+    self._taken.append(self._both_take())
+    whole = self.so_far()
+    self._taken[-1] = _without_arrays(self._taken[-1])
+    return whole, self.so_far()
+
+  def _both_take(self) -> tuple[TrainingStep, TrainingStep]:
+    reference, port = self._sides
+    return side_by_side(reference.take, port.take)
 
   def _shared(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
     """Returns the port's step with the reference's arrays where they are the same."""
@@ -162,18 +172,17 @@ class _BothSides:
       ),
     )
 
-  def forget_last(self) -> Steps:
-    """Lets go of the arrays of the last step."""
-    one, other = self._taken[-1]
-    self._taken[-1] = one.without_arrays(), other.without_arrays()
-    return self.so_far()
-
   def so_far(self) -> Steps:
     """Returns the steps taken."""
     ones, others = (tuple(side) for side in zip(*self._taken, strict=True))
     tf1 = dataclasses.replace(self._sides[0].run(), steps=ones)
     tf2 = dataclasses.replace(self._sides[1].run(), steps=others)
     return Steps(tf1, tf2, self._pairs, self._trainable)
+
+
+def _without_arrays(taken: tuple[TrainingStep, TrainingStep]) -> tuple[TrainingStep, TrainingStep]:
+  one, other = taken
+  return one.without_arrays(), other.without_arrays()
 
 
 def _one_of(value: _Value, same: _Value | None) -> _Value:
@@ -195,7 +204,7 @@ class _Judge:
     self._moved = _MovedRuns(run_tf1, count)
     self._idle = IdleUpdates()
     self._variables: dict[tuple[str, str], str] = {}
-    self._steps = both.take(keep=1)
+    self._steps = both.take_next()
     self._names = dict(self._steps.names)
 
   def findings(self, replaced: Sequence[str]) -> Findings:
@@ -206,7 +215,7 @@ class _Judge:
     with comparison.unless_drawn_in_a_loop(self._steps.tf1) as part:
       for number in range(1, self._count + 1):
         if number > 1:
-          self._steps = self._both.take(keep=number - 1)
+          self._steps = self._both.take_next()
         self._idle = idle_updates(self._steps)
         self._compare(part, number)
         part.sort_out_rounding(self._steps.tf1, self._moved.rerun(number))
@@ -216,7 +225,7 @@ class _Judge:
           break
     looked_at = self._steps
     for number in range(parted + 1, self._count + 1 if parted else 0):
-      differing[number] = self._consequences(parted, number)
+      differing[number] = self._consequences(number)
     comparison.blind_spots += blind_spots(looked_at)
     notes = list(remarks(looked_at, parted, self._count))
     if replaced:
@@ -229,12 +238,12 @@ class _Judge:
       findings, differences=explained, inconclusive=reason, tables=(table,)
     )
 
-  def _consequences(self, parted: int, number: int) -> int:
+  def _consequences(self, number: int) -> int:
     """Takes a step beyond the one that parts; returns how many tensors differ then."""
-    self._steps = self._both.take(keep=parted - 1)
     part = Comparison()
+    self._steps, scalars = self._both.take_beyond()
     self._compare(part, number)
-    self._steps = self._both.forget_last()
+    self._steps = scalars
     return len(part.differences)
 
   def _compare(self, comparison: Comparison, number: int) -> None:

@@ -67,6 +67,11 @@ class MovingAverageTest(absltest.TestCase):
     found = cause(averaged('tf1', lambda _: 0.999), averaged('tf2', ramp(0.999)))
     self.assertIn('leave num_updates out', found.text)
 
+  def test_num_updates_that_counts_from_another_step(self):
+    tf2 = averaged('tf2', lambda number: ramp(0.999)(number - 1))
+    found = cause(averaged('tf1', ramp(0.999)), tf2)
+    self.assertIn('num_updates that is greater by 1 in TF1', found.text)
+
   def test_decay(self):
     found = cause(averaged('tf1', lambda _: 0.99), averaged('tf2', lambda _: 0.9))
     self.assertIn('pass a decay of 0.99', found.text)

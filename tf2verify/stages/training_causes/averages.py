@@ -51,7 +51,13 @@ def moving_average(evidence: Evidence) -> Cause | None:
   )
   ramp = {_ramp(evidence.number - 1), _ramp(evidence.number)}
   # A few digits are all that a float32 average of float32 values shows.
-  if any(abs(one - known) <= _CLOSE for known in ramp):
+  if all(any(abs(found - known) <= _CLOSE for known in ramp) for found in (one, other)):
+    ahead = 'TF1' if one > other else 'the port'
+    text += (
+      ': both are min(decay, (1 + n) / (10 + n)), with an n = num_updates that is greater by 1 in '
+      f'{ahead}: the step is counted before the average on one side, after it on the other'
+    )
+  elif any(abs(one - known) <= _CLOSE for known in ramp):
     text += (
       ': the decay of TF1 is min(decay, (1 + n) / (10 + n)) with n = num_updates; pass '
       'num_updates=optimizer.iterations to a tf.train.ExponentialMovingAverage in place of use_ema '
