@@ -1,6 +1,9 @@
 """Many small cases in one process: neither slower nor larger as they go on.
 
-    python -m benchmarks.many_cases [--cases 100]
+    python -m benchmarks.many_cases [--cases 100] [--xla]
+
+The whole ladder, without the mode `jit_compile`: TensorFlow keeps every program that XLA
+has compiled as long as the process lives. `--xla` runs that mode as well.
 
 Targets: the last 20 cases take at most 1.1 times the first 20 (medians), and memory
 grows by at most 2 MiB a case. The first five cases load kernels and are not counted.
@@ -16,6 +19,7 @@ import time
 
 import tf2verify
 from benchmarks.small_case import SmallCase
+from tf2verify.optional_hooks import DEFAULT_MODES
 
 _WARM_UP = 5
 _GROUP = 20
@@ -33,14 +37,17 @@ def main() -> int:
   """Runs the cases and prints the two figures beside their targets."""
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument('--cases', type=int, default=100)
-  count = parser.parse_args().cases
+  parser.add_argument('--xla', action='store_true', help='with the mode jit_compile')
+  arguments = parser.parse_args()
+  count = arguments.cases
+  modes = tuple(mode for mode in DEFAULT_MODES if arguments.xla or mode != 'jit_compile')
   seconds = []
   before = 0.0
   for number in range(_WARM_UP + count):
     if number == _WARM_UP:
       gc.collect()
       before = _resident()
-    case = type(f'SmallCase{number}', (SmallCase,), {})
+    case = type(f'SmallCase{number}', (SmallCase,), {'modes_to_run': modes})
     start = time.perf_counter()
     verdict = tf2verify.verify(case)
     seconds.append(time.perf_counter() - start)

@@ -114,6 +114,22 @@ class RightTest(TrainingStepsTestCase):
 
     self.assert_right(Case)
 
+  def test_an_optimizer_that_counts_in_a_variable_of_its_own(self):
+    class Case(OwnLoop):
+      def make_tf1_optimizer(self):
+        return v1.train.MomentumOptimizer(RATE, 0.9)
+
+      def make_tf2_optimizer(self):
+        optimizer = v1.train.MomentumOptimizer(RATE, 0.9)
+        optimizer.own_count = tf.Variable(0, dtype=tf.int64)
+        return optimizer
+
+      def update(self, optimizer, gradients, variables):
+        pairs = zip(gradients, variables, strict=True)
+        optimizer.apply_gradients(pairs, global_step=optimizer.own_count)
+
+    self.assert_right(Case)
+
   def test_in_float64(self):
     class Case(Trained):
       def model(self, inputs, training):

@@ -191,11 +191,13 @@ class Tf2Steps:
     return tuple(record_of(optimizer) for optimizer in self._updating)
 
   def _global_step(self) -> int | None:
+    """Returns the count of steps; None where the case's own step does not move it."""
     optimizers = self._updating or [self._optimizer]
-    counter = v1.train.get_global_step()
     if is_keras(optimizers[0]):
-      counter = optimizers[0].iterations
-    return None if counter is None else int(counter)
+      return int(optimizers[0].iterations)
+    counter = v1.train.get_global_step()
+    # Whoever keeps an optimizer of TF1 may count in a variable of his own.
+    return int(counter) or None if counter is not None else None
 
   def _gradients(self, found: dict[str, Any]) -> tuple[TensorRecord, ...]:
     records = []
