@@ -8,6 +8,7 @@ from absl.testing import absltest
 import tf2verify
 from tests import small_case
 from tests.bad_cases import BAD_CASES, layer, raising
+from tf2verify.stages import STAGES
 
 Status = tf2verify.Status
 
@@ -26,7 +27,7 @@ class BadInputTest(absltest.TestCase):
     self.assertEqual(found.error.side if found.error else '', mistake.side)
     text = ' '.join(found.to_text().split())
     self.assertRegex(text, '.*'.join(re.escape(part) for part in mistake.text))
-    self.assertLen(verdict.stages, 6)
+    self.assertLen(verdict.stages, len(STAGES))
     if found.error is not None:
       self.assertNotIn('\n', found.error.summary)
       self.assertIsNone(re.search(r'File ".*/tf2verify/', found.error.traceback_text))
@@ -39,7 +40,7 @@ class BadInputTest(absltest.TestCase):
     verdict = tf2verify.verify(raising.BuilderRaises)
     self.assertEqual(
       [stage.status for stage in verdict.stages],
-      [Status.PASSED, Status.ERROR, *[Status.BLOCKED] * 4],
+      [Status.PASSED, Status.ERROR, *[Status.BLOCKED] * 9],
     )
     self.assertEqual(verdict.stages[5].reason, 'blocked: variable_inventory ERROR')
     text = verdict.stages[1].error.traceback_text
@@ -51,7 +52,10 @@ class BadInputTest(absltest.TestCase):
 
   def test_loss_that_raises_leaves_the_five_stages_before_passed(self) -> None:
     verdict = tf2verify.verify(raising.LossRaises)
-    self.assertEqual([s.status for s in verdict.stages], [*[Status.PASSED] * 5, Status.ERROR])
+    statuses = [stage.status for stage in verdict.stages]
+    self.assertEqual(statuses[:6], [*[Status.PASSED] * 5, Status.ERROR])
+    left = (Status.NOT_APPLICABLE, Status.BLOCKED, Status.PASSED, Status.BLOCKED, Status.BLOCKED)
+    self.assertSequenceEqual(statuses[6:], left)
 
   def test_interrupt_is_no_verdict(self) -> None:
     class Interrupted(small_case.SmallCase):

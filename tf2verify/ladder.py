@@ -142,6 +142,11 @@ class Ladder:
         culprit = self._culprit(needed)
         reason = f'{culprit.stage} {culprit.status.value}'
         return StageVerdict(stage.name, number, Status.BLOCKED, reason=f'blocked: {reason}')
+    for earlier in stage.repeats_errors_of:
+      verdict = self._verdicts.get(earlier)
+      if verdict is not None and verdict.status is Status.ERROR:
+        reason = f'blocked: {earlier} {verdict.status.value}'
+        return StageVerdict(stage.name, number, Status.BLOCKED, reason=reason)
     return self._run(stage, number)
 
   def _culprit(self, stage: type[Stage]) -> StageVerdict:

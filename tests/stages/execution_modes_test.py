@@ -302,6 +302,27 @@ class RightPortTest(LadderTestCase):
     self.assertEqual([cells[0] for cells in verdict.tables[0].rows], list(modes.MODES))
     self.assertEqual({cells[-2] for cells in verdict.tables[0].rows}, {'1', '-'})
 
+  def test_loss_that_keras_refuses_under_a_strategy(self):
+    class Case(tiny_models.Affine):
+      modes_to_run = (modes.REPLICAS,)
+
+      def make_labels(self):
+        return tf2verify.normal_inputs((4, 3), seed=3)
+
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean(tf.square(outputs - labels))
+
+      def tf2_loss(self, outputs, labels):
+        return tf.keras.losses.MeanSquaredError()(labels, outputs)
+
+    verdict = climbed(Case)
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+    self.assertEqual(row(verdict, modes.REPLICAS)['losses'], 'equal')
+    self.assertIn('MeanSquaredError took the mean over each replica', verdict.to_text())
+    strategy = tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])
+    with strategy.scope(), self.assertRaisesRegex(ValueError, 'Reduction.SUM'):  # put back
+      tf.keras.losses.MeanSquaredError()([1.0], [1.0])
+
   def test_batch_norm_on_replicas(self):
     class Case(tiny_models.Normalized):
       pass

@@ -95,6 +95,7 @@ class ModeRun:
     draws: training modes in which the calls draw random numbers: as seen in eager mode,
       where a function that was traced before hides them, or in the graph of a function.
     draws_in_loops: those of them in which a random op stands in the body of a loop.
+    remark: what a reader has to know of the mode although it was compared; '' without.
   """
 
   mode: str
@@ -105,3 +106,4 @@ class ModeRun:
   traces: tuple[int, ...] = ()
   draws: frozenset[bool] = frozenset()
   draws_in_loops: frozenset[bool] = frozenset()
+  remark: str = ''

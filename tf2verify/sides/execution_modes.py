@@ -227,12 +227,13 @@ class PortModes:
       return ModeRun(words.REPLICAS, (), replicas.ONE_DEVICE)
     strategy = replicas.two_replicas()
     make = self._callees.replicated(strategy)
-    with strategy.scope():
+    with strategy.scope(), replicas.mean_over_each_replica() as refused:
       try:
         state = self._fresh()
       except UserCodeError as error:
         return ModeRun(words.REPLICAS, (), _reason(error), raised=True)
-      return self._calls(words.REPLICAS, state, make, seen)
+      found = self._calls(words.REPLICAS, state, make, seen)
+    return dataclasses.replace(found, remark=replicas.refusal(refused))
 
   def _calls(self, mode: str, state: ModeState, make: Maker, seen: Seen) -> ModeRun:
     """Makes all calls of a mode, as far as they go."""

@@ -12,6 +12,7 @@ from tf2verify.sides import nests, side
 from tf2verify.sides.op_recorder import variable_name
 from tf2verify.sides.port import Port, array_of, flat_outputs
 from tf2verify.sides.tracing import with_autograph
+from tf2verify.sides.user_code import user_code
 
 Call = Callable[[Any], Any]
 
@@ -112,9 +113,11 @@ class Computation:
     return tf.add_n([tf.cast(tf.reduce_sum(loss), losses[0].dtype) for loss in losses])
 
   def _training_losses(self, outputs: Any, labels: Any, regularization: Any) -> tuple[Any, Any]:
-    loss = self._hook(self._declaration.tf2_loss)(outputs, labels)
+    with user_code(side.TF2, 'tf2_loss'):
+      loss = self._hook(self._declaration.tf2_loss)(outputs, labels)
     if self._declaration.declares('tf2_total_loss'):
-      total = self._hook(self._declaration.tf2_total_loss)(self._port.layer, outputs, labels)
+      with user_code(side.TF2, 'tf2_total_loss'):
+        total = self._hook(self._declaration.tf2_total_loss)(self._port.layer, outputs, labels)
     elif regularization is None:
       total = loss
     else:

@@ -23,6 +23,7 @@ class Determinism(Stage):
   name = 'determinism'
   needs = ('no_new_variables',)
   proves = 'each side, repeated in fresh state, gives the same bits'
+  repeats_errors_of = ('variable_inventory', 'zero_randomness', 'seeded_constant', 'gradients')
   diagnosed = False
 
   def check(self, case: CaseUnderTest) -> Findings:

@@ -20,6 +20,7 @@ class ExecutionModes(Stage):
   name = 'execution_modes'
   needs = ('zero_randomness',)
   proves = 'the port computes the same eagerly, in a tf.function, compiled, embedded and replicated'
+  repeats_errors_of = ('seeded_constant', 'gradients')
   diagnosed = False
 
   def check(self, case: CaseUnderTest) -> Findings:

@@ -95,7 +95,7 @@ class ModeMatrix:
         blind_spots=len(blind_spots),
       ),
       (*created, *not_run, *self._differences()),
-      (*blind_spots, *reference.notes(), *rounding_notes, *self._draw_notes()),
+      (*blind_spots, *reference.notes(), *rounding_notes, *self._remarks()),
       inconclusive,
       tables=(self._table(),),
     )
@@ -211,6 +211,11 @@ class ModeMatrix:
         how_far = 'not run' if not run.calls else 'only partly run'
         spots.append(f'{run.mode} was {how_far}: {run.not_run}')
     return spots
+
+  def _remarks(self) -> list[str]:
+    """Returns what is to be known of modes that were compared."""
+    said = [f'{run.mode}: {run.remark}' for run in self._runs if run.remark]
+    return said + self._draw_notes()
 
   def _draw_notes(self) -> list[str]:
     """Says what random numbers keep from being compared."""

@@ -92,6 +92,8 @@ class Stage(abc.ABC):
     name: as in `STAGES`, docs and test names.
     needs: the stages without which this one would only repeat their failure.
     proves: one sentence.
+    repeats_errors_of: stages whose ERROR, if they have run, this one would only repeat,
+      although it does not need them to pass.
     diagnosed: whether it holds the two models against each other by the case's tolerances,
       so that a failure is looked into op by op, and can be judged by other tolerances.
   """
@@ -99,6 +101,7 @@ class Stage(abc.ABC):
   name: ClassVar[str]
   needs: ClassVar[tuple[str, ...]]
   proves: ClassVar[str]
+  repeats_errors_of: ClassVar[tuple[str, ...]] = ()
   diagnosed: ClassVar[bool] = True
 
   @abc.abstractmethod
