@@ -87,10 +87,15 @@ class JudgedByNoiseTest(absltest.TestCase):
     )
 
   def test_gradients_of_xla(self):
-    behind = {modes.GRADIENT: 0.5}
+    behind = {modes.GRADIENT: 0.01}
     (_, gradient) = self._kinds(_pairs(modes.JIT, output=_NOISE, **behind))
     self.assertIs(gradient[-1], Kind.DEGENERATE)
     (_, gradient) = self._kinds(_pairs(modes.JIT, output=0.5, **behind))
+    self.assertIs(gradient[-1], Kind.DIFFERENT)
+
+  def test_gradients_of_xla_that_are_others_altogether(self):
+    pairs = _pairs(modes.JIT, **{'output': _NOISE, modes.GRADIENT: 0.5})
+    (_, gradient) = self._kinds(pairs)
     self.assertIs(gradient[-1], Kind.DIFFERENT)
 
   def test_runs_that_raise_judge_nothing(self):
