@@ -18,7 +18,7 @@ import tf2verify
 from tests.port_bugs import suite
 from tests.port_bugs.classes import CLASSES
 from tf2verify.discovery import find_cases
-from tf2verify.sides import fill, inputs, randomness
+from tf2verify.sides import fill, inputs, logical_devices, randomness
 
 _LEFT_OUT = ('broken', 'full_size', 'demo')
 
@@ -59,16 +59,16 @@ def _right_ports() -> Iterator[tuple[str, type[tf2verify.EquivalenceCase]]]:
       yield f'example: {found.case.__name__}', found.case
 
 
-def _under_seed(case: type[tf2verify.EquivalenceCase], seed: int) -> tf2verify.CaseVerdict:
+def _under_seed(case: type[tf2verify.EquivalenceCase], number: int) -> tf2verify.CaseVerdict:
   normal_inputs = inputs.normal_inputs
 
-  def other_inputs(shape: tuple[int, ...], number: int = 0, **_: int) -> object:
-    return normal_inputs(shape, 1000 * seed + number)
+  def other_inputs(shape: tuple[int, ...], seed: int = 0) -> object:
+    return normal_inputs(shape, 1000 * number + seed)
 
   with (
     mock.patch.object(inputs, 'normal_inputs', other_inputs),
-    mock.patch.object(fill, 'VERSION', seed),
-    mock.patch.object(randomness, 'SEED', 42 + seed),
+    mock.patch.object(fill, 'VERSION', number),
+    mock.patch.object(randomness, 'SEED', 42 + number),
   ):
     return tf2verify.verify(case)
 
@@ -78,6 +78,7 @@ def main() -> int:
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument('--seeds', type=int, default=5)
   arguments = parser.parse_args()
+  logical_devices.ask_for_two_cpus()
   start = time.perf_counter()
   met = _wrong_ports()
   print(f'wrong ports: {time.perf_counter() - start:.0f} s', flush=True)
