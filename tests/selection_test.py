@@ -34,7 +34,7 @@ class StageSelectionTest(absltest.TestCase):
 
   def test_stage_missing_without_reason(self) -> None:
     with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'leaves out gradients without a reason'):
-      StageSelection.of(_ALL[:-1])
+      StageSelection.of([name for name in _ALL if name != 'gradients'])
 
   def test_neither_selection_nor_names(self) -> None:
     for declared in (None, 6, 'gradients'):

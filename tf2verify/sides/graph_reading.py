@@ -229,7 +229,13 @@ class GraphReader:
     self._records.append(OpRecord(name, op_type, keys, (), through, attributes, outputs, names))
 
   def _add(self, op: tf.Operation) -> None:
-    inputs = [tensor for tensor in op.inputs if tensor.op.type != 'NextIteration']  # no cycles
+    # No cycles; and what the gradient of a loop gives to the loop, which is older than that.
+    place = self._position[op.name]
+    inputs = [
+      tensor
+      for tensor in op.inputs
+      if tensor.op.type != 'NextIteration' and self._position[tensor.op.name] < place
+    ]
     self._depth[op.name] = self._depth_of(op, inputs)
     if op.name in self._variables:
       return  # a leaf once somebody reads it

@@ -1,7 +1,7 @@
 """Both sides of a case, repeated from fresh state."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tf2verify.compare.repeatability import Remembered, digests, first_variation, varying
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
@@ -96,7 +96,7 @@ class Repeater:
       _measured(found, repeat),
       remembered.digests,
       repeating.watched_in_graph(self.case.tf1, self.tf1_run.training),
-      first=self._first_tf1(found) if found else None,
+      first=_looked_for(lambda: self._first_tf1(found)) if found else None,
       not_repeated=not_repeated,
     )
 
@@ -123,7 +123,7 @@ class Repeater:
       watched.found,
       refused,
       tuple(variation for variation in other_bits if str(variation) not in varies),
-      self._first_tf2(repeat) if found else None,
+      _looked_for(lambda: self._first_tf2(repeat)) if found else None,
       not_repeated,
     )
 
@@ -194,6 +194,14 @@ class Repeater:
 
   def _first_tf2(self, repeat: Repeat) -> FirstVariation | None:
     return first_variation(run_ops.eager_ops(repeat), run_ops.eager_ops(repeat))
+
+
+def _looked_for(search: Callable[[], FirstVariation | None]) -> FirstVariation | None:
+  """Returns what a search for the first operation to vary finds; None where it fails."""
+  try:
+    return search()
+  except Exception:  # noqa: BLE001 - a fault in here must not cost the finding
+    return None
 
 
 def _begun(repeat: Repeat, steps: Repeat | None) -> tuple[tuple[RepeatedTensor, ...], Repeat, str]:
