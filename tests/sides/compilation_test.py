@@ -1,7 +1,9 @@
+from unittest import mock
+
 import tensorflow as tf
 from absl.testing import absltest
 
-from tf2verify.sides.compilation import GraphOps, without_kernel
+from tf2verify.sides.compilation import GraphOps, untried, without_kernel
 
 
 def _ops(function, *arguments):
@@ -31,6 +33,18 @@ class GraphOpsTest(absltest.TestCase):
       return tf.while_loop(lambda _: True, inner, [inner(net)], maximum_iterations=2)
 
     self.assertIn('Sinh', _ops(loop, tf.ones([2])).types_in_loops)
+
+
+class UntriedTest(absltest.TestCase):
+  def test_an_older_tensorflow(self):
+    for version in ('2.16.2', '2.20.0'):
+      with mock.patch.object(tf, '__version__', version):
+        self.assertIn(f'and this is {version}; name', untried())
+
+  def test_those_that_were_tried(self):
+    for version in ('2.21.0', '2.22.0-rc1'):
+      with mock.patch.object(tf, '__version__', version):
+        self.assertEqual(untried(), '')
 
 
 class WithoutKernelTest(absltest.TestCase):

@@ -12,6 +12,21 @@ _LOOPS = ('While', 'StatelessWhile')
 # They are arguments or results of a function, and stand for no kernel.
 _NOT_COMPILED = ('Placeholder', '_Arg', '_Retval')
 
+# The oldest TensorFlow whose XLA all examples and tests have been through. That of 2.16.2
+# ends the process with a segmentation fault on the transformer block of the examples.
+_TRIED = (2, 21)
+
+
+def untried() -> str:
+  """Returns why XLA is left to those who ask for it; '' where it is not."""
+  if tuple(int(part) for part in tf.__version__.split('.')[:2]) >= _TRIED:
+    return ''
+  return (
+    f'XLA of TensorFlow before {_TRIED[0]}.{_TRIED[1]} can end the process with a segmentation '
+    f"fault (2.16.2 does), and this is {tf.__version__}; name 'jit_compile' in modes_to_run to "
+    'have it run'
+  )
+
 
 class GraphOps:
   """The operations of a function graph, and of the functions that it calls.

@@ -209,6 +209,8 @@ class PortModes:
     if mode == words.REPLICAS:
       return self._replicated(seen)
     if mode == words.JIT:
+      if limited and compilation.untried():
+        return ModeRun(mode, (), compilation.untried())
       missing = compilation.without_kernel(name for graph in graphs for name in graph.types)
       if missing:
         return ModeRun(mode, (), f'XLA has no kernel for {", ".join(missing)}')
