@@ -15,9 +15,10 @@ def pruned(evidence: Evidence) -> Cause | None:
   rests = {pair.name: (_rests(pair.tf1.update), _rests(pair.tf2.update)) for pair in evidence.moves}
   if all(one for one, _ in rests.values()) or all(other for _, other in rests.values()):
     return None
-  # One that is given a gradient is not left out: several updates of it may cancel.
-  given_tf1, given_port = evidence.given_gradients()
-  kept_by_tf1 = [n for n, (one, other) in rests.items() if one and not other and n not in given_tf1]
+  # What the port gives a gradient is not left out: several updates of it may cancel. An
+  # update that a graph holds need not be one that is fetched.
+  _, given_port = evidence.given_gradients()
+  kept_by_tf1 = [n for n, (one, other) in rests.items() if one and not other]
   kept_by_port = [
     n for n, (one, other) in rests.items() if other and not one and n not in given_port
   ]
