@@ -105,5 +105,15 @@ class FirstVariationTest(absltest.TestCase):
     self.assertIsNone(repeater(Case, self)._first_tf1([variation]))
 
 
+class SearchTest(absltest.TestCase):
+  def test_a_fault_of_the_search_is_said(self):
+    def search():
+      raise KeyError('while_grad')
+
+    self.assertIn(
+      "the search for it was given up: KeyError: 'while_grad'", str(repetition._looked_for(search))
+    )
+
+
 if __name__ == '__main__':
   absltest.main()

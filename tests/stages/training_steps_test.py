@@ -128,7 +128,8 @@ class RightTest(TrainingStepsTestCase):
         pairs = zip(gradients, variables, strict=True)
         optimizer.apply_gradients(pairs, global_step=optimizer.own_count)
 
-    self.assert_right(Case)
+    notes = self.assert_right(Case).notes
+    self.assertIn('global_step is not compared', ' '.join(notes))
 
   def test_in_float64(self):
     class Case(Trained):

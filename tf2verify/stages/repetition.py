@@ -197,11 +197,12 @@ class Repeater:
 
 
 def _looked_for(search: Callable[[], FirstVariation | None]) -> FirstVariation | None:
-  """Returns what a search for the first operation to vary finds; None where it fails."""
+  """Returns what a search for the first operation to vary finds, or that it failed."""
   try:
     return search()
-  except Exception:  # noqa: BLE001 - a fault in here must not cost the finding
-    return None
+  except Exception as error:  # noqa: BLE001 - a fault in here must not cost the finding
+    why = f'the search for it was given up: {type(error).__name__}: {error}'
+    return FirstVariation('(not found)', '', None, why, None)
 
 
 def _begun(repeat: Repeat, steps: Repeat | None) -> tuple[tuple[RepeatedTensor, ...], Repeat, str]:

@@ -128,6 +128,8 @@ def remarks(steps: Steps, parted: int, total: int) -> list[str]:
     roles = sorted({slot.role for slot in slots if slot.role not in _COUNTS})
     if roles:
       notes.append(f'only {side} keeps {", ".join(roles)}: not compared')
+  if steps.counts and all(step.global_step is None for step in steps.tf2.steps):
+    notes.append('no count of steps is known on the tf2 side: global_step is not compared')
   if not steps.counts and steps.tf1.steps[0].global_step is not None:
     notes.append('the train op of the reference does not count its steps: global_step stays at 0')
   return notes
