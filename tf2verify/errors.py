@@ -37,6 +37,10 @@ class CheckpointError(Tf2VerifyError):
   """A checkpoint is absent, truncated, of another kind, or of another model."""
 
 
+class RecordingError(Tf2VerifyError):
+  """A recording is damaged, incomplete, of another model, or cannot be used with the case."""
+
+
 class NotApplicable(Tf2VerifyError):
   """A stage has nothing to look at; the message is the reason that the report shows."""
 

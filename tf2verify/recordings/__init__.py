@@ -1,0 +1,1 @@
+"""Recordings of TensorFlow 1.x, read without executing anything."""
