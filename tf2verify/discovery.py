@@ -11,10 +11,9 @@ import types
 from collections.abc import Iterator
 
 from tf2verify.case import EquivalenceCase, missing_hooks
+from tf2verify.case_files import case_files
 from tf2verify.errors import UsageError
 from tf2verify.sides.user_code import user_code
-
-_PATTERNS = ('test_', '_test.py', '_case.py')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,25 +63,6 @@ def _local_imports(folder: str, modules: dict[str, types.ModuleType]) -> Iterato
     sys.modules.update(hidden)
 
 
-def _is_case_file(name: str) -> bool:
-  return name.endswith('.py') and (name.startswith(_PATTERNS[0]) or name.endswith(_PATTERNS[1:]))
-
-
-def _files(path: str) -> list[str]:
-  if os.path.isfile(path):
-    return [path]
-  found = []
-  for folder, folders, names in os.walk(path):
-    folders[:] = sorted(f for f in folders if not f.startswith('.') and f != '__pycache__')
-    found += [os.path.join(folder, name) for name in sorted(names) if _is_case_file(name)]
-  if not found:
-    raise UsageError(
-      f'{path} has no file named test_*.py, *_test.py or *_case.py; name the file that holds '
-      'the cases'
-    )
-  return found
-
-
 def _import_file(path: str) -> tuple[types.ModuleType, str, dict[str, types.ModuleType]]:
   """Imports a file as Python would: by its dotted name where it is part of a package."""
   path = os.path.abspath(path)
@@ -108,11 +88,12 @@ def _cases_of(module: types.ModuleType) -> list[type[EquivalenceCase]]:
   ]
 
 
-def find_cases(target: str) -> list[FoundCase]:
+def find_cases(target: str, may_have_none: bool = False) -> list[FoundCase]:
   """Returns the cases that a command-line argument names.
 
   Args:
     target: a file, a folder or a module name, `::Case` behind it for one case.
+    may_have_none: whether a target without any case is no error.
 
   Raises:
     UsageError: there is no such file, module or case.
@@ -121,16 +102,16 @@ def find_cases(target: str) -> list[FoundCase]:
   place, _, wanted = target.partition('::')
   imported = []
   if os.path.exists(place):
-    imported = [_import_file(path) for path in _files(place)]
-  elif place.endswith('.py') or os.sep in place:
-    raise UsageError(f'{place} does not exist; give a file, a folder or a module name')
+    imported = [_import_file(path) for path in case_files(place)]
   else:
-    imported = [_import_module(place)]
+    imported = [_import_module(name) for name in case_files(place)]
   found = [
     FoundCase(case, root, tuple(modules.items()))
     for module, root, modules in imported
     for case in _cases_of(module)
   ]
+  if may_have_none:
+    return found
   if wanted:
     names = sorted({case.case.__name__ for case in found})
     found = [case for case in found if case.case.__name__ == wanted]

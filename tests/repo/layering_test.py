@@ -13,6 +13,7 @@ _LAYERS = (
   ('recorder',),  # on its own: it runs where nothing of this package is installed
   ('errors',),
   ('installed',),
+  ('case_files',),
   ('import_order',),
   ('legacy_keras',),
   ('doctor',),

@@ -69,12 +69,17 @@ def case_from_json(text: str) -> CaseVerdict:
     UsageError: it is no report, not whole, of another schema version, or a value is
       not of its type; the message starts with 'is' or 'has', to go behind a file name.
   """
-  from tf2verify.records.verdict import CaseVerdict  # which itself writes JSON
-
   try:
     report = json.loads(text)
   except ValueError as error:
     raise UsageError(f'is not JSON ({error}): cut off, or no report of tf2verify') from error
+  return case_from_fields(report)
+
+
+def case_from_fields(report: Any) -> CaseVerdict:
+  """Returns the verdict of parsed JSON, as `case_from_json` does."""
+  from tf2verify.records.verdict import CaseVerdict  # which itself writes JSON
+
   if not isinstance(report, dict) or 'schema_version' not in report or 'stages' not in report:
     raise UsageError(
       'is no report of tf2verify: a case has the keys schema_version, case and stages; '

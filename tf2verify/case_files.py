@@ -1,0 +1,40 @@
+"""Which files a command-line argument names; nothing is imported."""
+
+import os
+
+from tf2verify.errors import UsageError
+
+_PREFIX = 'test_'
+_SUFFIXES = ('_test.py', '_case.py')
+
+
+def _is_case_file(name: str) -> bool:
+  return name.endswith('.py') and (name.startswith(_PREFIX) or name.endswith(_SUFFIXES))
+
+
+def case_files(place: str) -> list[str]:
+  """Returns the files that an argument stands for, in order.
+
+  Args:
+    place: a file, a folder (its test_*.py, *_test.py and *_case.py, also below) or the
+      name of a module, which stands for itself.
+
+  Raises:
+    UsageError: there is no such file, or the folder has none of these names.
+  """
+  if os.path.isfile(place):
+    return [place]
+  if not os.path.isdir(place):
+    if place.endswith('.py') or os.sep in place:
+      raise UsageError(f'{place} does not exist; give a file, a folder or a module name')
+    return [place]
+  found = []
+  for folder, folders, names in os.walk(place):
+    folders[:] = sorted(f for f in folders if not f.startswith('.') and f != '__pycache__')
+    found += [os.path.join(folder, name) for name in sorted(names) if _is_case_file(name)]
+  if not found:
+    raise UsageError(
+      f'{place} has no file named test_*.py, *_test.py or *_case.py; name the file that holds '
+      'the cases'
+    )
+  return found
