@@ -1,4 +1,4 @@
-"""The command line: `python -m tf2verify run`, `report`, `adequacy`, `convert`, `repeat`, …"""
+"""The command line: `python -m tf2verify run`, `report`, `adequacy`, `recorder`, `repeat`, …"""
 
 from __future__ import annotations
 
@@ -39,12 +39,16 @@ def _parser() -> argparse.ArgumentParser:
   run.add_argument(
     '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md there'
   )
+  run.add_argument('--html', metavar='FILE', help='write a page to look at there')
   report = commands.add_parser(
     'report',
     help='show stored JSON reports, judged by other tolerances where some are given',
     epilog='exit status: 0 all passed, 1 some did not, 2 a file that is no report',
   )
-  report.add_argument('files', nargs='+', metavar='FILE.json', help='written by --report_dir')
+  report.add_argument(
+    'files', nargs='+', metavar='FILE.json', help='written by --report_dir, or its folder'
+  )
+  report.add_argument('--html', metavar='FILE', help='write a page to look at there')
   for name in ('rtol', 'atol'):
     report.add_argument(
       f'--{name}', type=float, metavar='X', help=f'judge all values by this {name} instead'
@@ -64,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
   adequacy.add_argument('--report_dir', metavar='DIR', help='write one JSON file per case there')
   _add_repeat(commands)
   _add_checkpoint_commands(commands)
+  _add_recording_commands(commands)
   commands.add_parser('doctor', help='show versions, what was mended, and a fix per problem')
   return parser
 
@@ -117,6 +122,20 @@ def _add_checkpoint_commands(commands: Any) -> None:
   inspect.add_argument('--case', metavar='PATH::Case', help='as of run; a single case')
 
 
+def _add_recording_commands(commands: Any) -> None:
+  commands.add_parser(
+    'recorder',
+    help='print the one file that records a reference where TensorFlow 1.x is',
+    epilog='python -m tf2verify recorder > tf1_recorder.py',
+  )
+  recording = commands.add_parser(
+    'recording',
+    help='verify a recording, and tell what is in it',
+    epilog='exit status: 0 all of it is as it was recorded, 2 it is not, or is no recording',
+  )
+  recording.add_argument('folder', metavar='DIR', help='written by tf1_recorder.py --out DIR')
+
+
 def _positive(text: str) -> int:
   if not text.isdecimal() or int(text) < 1:
     raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 1 on')
@@ -140,7 +159,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == 'doctor':
       return doctor.main()
     if arguments.command == 'report':
-      return _report(arguments.files, arguments.rtol, arguments.atol)
+      return _report(arguments.files, arguments.rtol, arguments.atol, arguments.html)
+    if arguments.command == 'recorder':
+      return _recorder()
+    if arguments.command == 'recording':
+      return _recording(arguments.folder)
     legacy_keras.require()
     _divide_the_cpu()
     if arguments.command == 'adequacy':
@@ -149,12 +172,28 @@ def main(argv: Sequence[str] | None = None) -> int:
       return _convert(arguments.target, arguments.tf1_checkpoint, arguments.out)
     if arguments.command == 'inspect':
       return _inspect(arguments.prefix, arguments.case)
-    return _run(arguments.targets, arguments.stages, arguments.report_dir)
+    return _run(arguments.targets, arguments.stages, arguments.report_dir, arguments.html)
   except Tf2VerifyError as error:
     print(f'tf2verify: {error}', file=sys.stderr)
     if isinstance(error, UserCodeError):
       print(error.traceback_text, file=sys.stderr)
     return EXIT_USAGE
+
+
+def _recorder() -> int:
+  from tf2verify.recording_command import recorder_text
+  from tf2verify.report import terminal
+
+  terminal.say(recorder_text().removesuffix('\n'))
+  return EXIT_PASSED
+
+
+def _recording(folder: str) -> int:
+  from tf2verify.recording_command import recording_text
+  from tf2verify.report import terminal
+
+  terminal.say(recording_text(folder))
+  return EXIT_PASSED
 
 
 def _divide_the_cpu() -> None:
@@ -196,15 +235,23 @@ def _repeat(arguments: argparse.Namespace, script_arguments: Sequence[str]) -> i
   return EXIT_PASSED if last.repeatable else EXIT_FAILED
 
 
-def _run(targets: Sequence[str], stages: Sequence[str] | None, report_dir: str | None) -> int:
+def _run(
+  targets: Sequence[str],
+  stages: Sequence[str] | None,
+  report_dir: str | None,
+  html: str | None,
+) -> int:
   # Imported here, since these need an environment that works, and doctor does not.
   from tf2verify.case import verify
   from tf2verify.discovery import find_cases
   from tf2verify.records.verdict import Status
   from tf2verify.report import terminal
+  from tf2verify.report.html import page
   from tf2verify.report.report_dir import write_case, write_summary
   from tf2verify.selection import check_stage_name
 
+  if html:
+    page.require()
   for name in stages or ():
     check_stage_name(name)
   cases = [found for target in targets for found in find_cases(target)]
@@ -221,18 +268,25 @@ def _run(targets: Sequence[str], stages: Sequence[str] | None, report_dir: str |
   passed = sum(verdict.status is Status.PASSED for verdict in verdicts)
   if report_dir:
     terminal.say(f'summary: {write_summary(verdicts, report_dir)}')
+  if html:
+    page.write_page(html, verdicts)
+    terminal.say(f'page: {html}')
   terminal.say(f'{passed} of {len(verdicts)} cases passed')
   return EXIT_PASSED if passed == len(verdicts) else EXIT_FAILED
 
 
-def _report(files: Sequence[str], rtol: float | None, atol: float | None) -> int:
+def _report(files: Sequence[str], rtol: float | None, atol: float | None, html: str | None) -> int:
   from tf2verify.records.verdict import Status
   from tf2verify.report import terminal
+  from tf2verify.report.html import page
   from tf2verify.report.rejudging import rejudged
-  from tf2verify.report.report_dir import read_case
+  from tf2verify.report.report_dir import case_files, read_case
 
+  if html:
+    page.require()
   passed = 0
-  found = [rejudged(case, rtol, atol) for case in [read_case(path) for path in files]]
+  stored = [read_case(path) for path in case_files(files)]
+  found = [rejudged(case, rtol, atol) for case in stored]
   for judged in found:
     terminal.say(judged.case.case)
     for stage in judged.case.stages:
@@ -241,6 +295,9 @@ def _report(files: Sequence[str], rtol: float | None, atol: float | None) -> int
     for change in judged.changes:
       terminal.say(f'  {change}')
     passed += judged.case.status is Status.PASSED
+  if html:
+    page.write_page(html, [judged.case for judged in found], [judged.changes for judged in found])
+    terminal.say(f'page: {html}')
   terminal.say(f'{passed} of {len(found)} cases passed')
   return EXIT_PASSED if passed == len(found) else EXIT_FAILED
 
