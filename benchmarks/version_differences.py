@@ -20,13 +20,16 @@ from collections.abc import Iterable, Iterator
 
 import tf2verify
 from examples.recorded_models import verify
-from tf2verify.records.difference import Deviation
+from tf2verify.records.difference import Deviation, Judgement
 from tf2verify.records.verdict import CaseVerdict, Status
 
 _STAGES = {
   'forward': ('zero_randomness', 'seeded_constant', 'seeded_num_random_ops'),
   'gradient': ('gradients',),
 }
+# A tensor that is as small as its noise, or that the tolerance cannot tell from zeros, has no
+# relative difference that means anything.
+_TOLD_FROM_NOISE = (Judgement.PASSED, Judgement.ROUNDING)
 # Beyond it, the table says which tensor it is.
 _REMARKABLE = 2e-6
 
@@ -39,12 +42,14 @@ class Row:
     model: its name.
     status: of the ladder.
     rounding: tensors beyond the tolerance that rounding noise excuses.
+    inconclusive: tensors that are as small as their noise or the tolerance.
     greatest: per kind, the greatest relative difference, and of which tensor.
   """
 
   model: str
   status: str
   rounding: int
+  inconclusive: int
   greatest: dict[str, tuple[float, str]]
 
 
@@ -60,6 +65,7 @@ def _greatest(verdict: CaseVerdict, stages: Iterable[str]) -> tuple[float, str]:
     for stage in verdict.stages
     if stage.stage in stages
     for one in stage.deviations
+    if one.judgement in _TOLD_FROM_NOISE
   ]
   return max(found, default=(0.0, ''))
 
@@ -69,6 +75,7 @@ def _row(model: str, verdict: CaseVerdict) -> Row:
     model,
     verdict.status.value,
     sum(stage.compared.rounding for stage in verdict.stages),
+    sum(stage.compared.inconclusive for stage in verdict.stages),
     {kind: _greatest(verdict, stages) for kind, stages in _STAGES.items()},
   )
 
@@ -81,11 +88,11 @@ def _rows(recordings: pathlib.Path) -> Iterator[Row]:
 
 def _print_table(title: str, rows: list[Row]) -> None:
   print(f'\n{title}\n')
-  print('| model | ladder | tensors excused by noise | forward | gradient |')
-  print('| --- | --- | --- | --- | --- |')
+  print('| model | ladder | excused by noise | inconclusive | forward | gradient |')
+  print('| --- | --- | --- | --- | --- | --- |')
   for row in rows:
     figures = ' | '.join(f'{row.greatest[kind][0]:.1e}' for kind in _STAGES)
-    print(f'| {row.model} | {row.status} | {row.rounding} | {figures} |')
+    print(f'| {row.model} | {row.status} | {row.rounding} | {row.inconclusive} | {figures} |')
   for row in rows:
     for kind, (figure, tensor) in row.greatest.items():
       if figure > _REMARKABLE:

@@ -316,6 +316,28 @@ class NotRunTest(_Folder):
     self.assertIn('no operation is named', notes)
     self.assertIn('a recording is not run with ReadFile (read)', notes)
 
+  def test_recorded_tensors_stand_for_what_is_not_run(self):
+    def build(inputs, training):
+      found = v1.py_func(np.tanh, [small_case.model(inputs, training)], tf.float32, name='custom')
+      return 2 * tf.exp(tf.ensure_shape(found, (4, 2)), name='exp')
+
+    class Port(tf.keras.layers.Layer):
+      @small_case.tracked
+      def call(self, inputs, training=False):
+        return 2.1 * tf.exp(tf.tanh(small_case.model(inputs, training)))
+
+    diagnoses = []
+    for level in ('none', 'full'):
+      path = recorded_small.record(self.folder, build, intermediates=level)
+      case = recorded_small.case_of(path, make_tf2_layer=lambda self: Port())
+      stage = _verify(case).stages[2]
+      self.assertEqual(stage.status, Status.FAILED)
+      diagnoses.append(stage.diagnosis)
+    self.assertEqual(diagnoses[0].sources, ())
+    self.assertIn('a recording is not run with PyFunc (custom)', ' '.join(diagnoses[0].notes))
+    (source,) = diagnoses[1].sources
+    self.assertEqual(source.tf1_type, 'Mul')
+
   def test_a_run_that_was_not_recorded_is_run_here_and_said_so(self):
     case = recorded_small.case_of(self.recording)
     verdict = _verify(case, 'execution_modes')

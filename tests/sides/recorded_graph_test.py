@@ -74,7 +74,7 @@ class RecordedGraphTest(absltest.TestCase):
     large = inventory.variables[0]
     self.assertEqual((large.shape, large.dtype, large.trainable), ((3, 40000), 'float32', True))
     self.assertEqual(large.source.code, "large = v1.get_variable('large', (3, 40000))")
-    self.assertEqual([names for _, names in inventory.variables_by_training][0][0], 'net/large')
+    self.assertEqual(inventory.variables_by_training[0][1][0], 'net/large')
     self.assertEqual(self._tf1._builds, {})
 
   def test_what_has_no_influence_is_told_without_a_graph(self):

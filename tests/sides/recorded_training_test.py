@@ -130,7 +130,7 @@ class StepsTest(RecordedTrainingTestCase):
           self.assertIn("takes the recorded step: what differs is the port's", recorded.to_text())
 
   def test_kernels_of_another_version(self):
-    case = self.record(models.Adam)
+    case = self.record(optimizers.Adam)
 
     def another_kernel(manifest, arrays):
       step = manifest['steps']['steps'][1]
@@ -294,7 +294,7 @@ class RepetitionTest(RecordedTrainingTestCase):
     self.assertIs(found.status, tf2verify.Status.INCONCLUSIVE, found.to_text())
     self.assertIn('other numbers in a second run when it was recorded', found.to_text())
 
-  def test_what_does_not_repeat_itself_excuses_nothing(self):
+  def test_noise_of_what_does_not_repeat_itself_excuses_nothing(self):
     case = self.record(models.Trained)
 
     def is_noisy(manifest, arrays):
@@ -310,7 +310,10 @@ class RepetitionTest(RecordedTrainingTestCase):
     self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
     self.assertIn('1 tensor differs by no more than', found.to_text())
     recorded_small.altered(case.tf1_recording, does_not_repeat_itself)
-    self.assertIs(self.last(case, _STEPS).status, tf2verify.Status.FAILED)
+    found = self.last(case, _STEPS)
+    self.assertNotIn('1 tensor differs by no more than', found.to_text())
+    # The same graph, run here, still does.
+    self.assertIn('as the recorded graph does, run here', found.to_text())
 
 
 @contextlib.contextmanager

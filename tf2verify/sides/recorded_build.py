@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import NotApplicable, RecordingError
@@ -95,6 +96,11 @@ class RecordedBuild:
         seen.add(op.name)
         pending += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
     return tuple(op for op in self.refused if op.name in seen)
+
+  def is_given(self, op: RefusedOp, known: Mapping[str, np.ndarray]) -> bool:
+    """Tells whether all that is read of a replaced operation is among some known tensors."""
+    read = [tensor for tensor in self.placeholders if tensor.rpartition(':')[0] == op.name]
+    return bool(read) and all(tensor in known for tensor in read)
 
 
 def parsed(data: bytes, path: str) -> Any:

@@ -243,18 +243,29 @@ class RecordedGraph(Tf1Graph):
     )
 
   def _check_can_run(
-    self, build: RecordedBuild, built: BuiltGraph, gradients: Sequence[GraphGradient]
+    self,
+    build: RecordedBuild,
+    built: BuiltGraph,
+    gradients: Sequence[GraphGradient],
+    known: Mapping[str, np.ndarray] | None = None,
   ) -> None:
+    """Raises `NotApplicable` where something that is not run would have to be.
+
+    Args:
+      build: the imported graph.
+      built: what of it is to be run.
+      gradients: likewise.
+      known: values of tensors that need not be computed, by name.
+    """
     names = [*session_values.initializers(built), *built.table_initializers, *built.update_ops]
     names += [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
     names += [tensor for _, tensor in built.regularization_losses]
     for gradient in gradients:
       names += [name for name in (gradient.values, gradient.indices) if name is not None]
-    refused = build.stand_ins_behind(names)
+    refused = [op for op in build.stand_ins_behind(names) if not build.is_given(op, known or {})]
     if refused:
       raise NotApplicable(
-        'the run was not recorded, and the recorded graph is not run here: '
-        f'{graph_safety.refusal_text(refused)}'
+        f'the recorded graph is not run here: {graph_safety.refusal_text(refused)}'
       )
 
   def _with_gradients(self, training: bool) -> tuple[BuiltGraph, tuple[GraphGradient, ...]]:
@@ -273,8 +284,10 @@ class RecordedGraph(Tf1Graph):
     """Returns a run, here, of which every tensor can be asked for."""
     built, gradients = self._graph_for(run)
     build = self.build(run.training, built.mode)
-    self._check_can_run(build, built, gradients)
-    return graph_run_of(run, built, gradients, build.source_of)
+    known = self._intermediates(run) if build.refused else {}
+    self._check_can_run(build, built, gradients, known)
+    given = {name: known[tensor] for tensor, name in build.placeholders.items() if tensor in known}
+    return graph_run_of(run, built, gradients, build.source_of, given)
 
   def seeded_here(self, mode: str, training: bool) -> GraphHere | None:
     """Returns what runs the graph here from its own initial values; None if nothing is recorded."""
@@ -302,7 +315,10 @@ class RecordedGraph(Tf1Graph):
 
   def recorded_here(self, run: side.FilledRun) -> RecordedGraphHere | None:
     """Returns what the recorded graph yields here for a run, recorded or not."""
-    (observation,) = self._run_filled(run)()
+    try:
+      (observation,) = self._run_filled(run)()
+    except NotApplicable:
+      return None
     made = self.recording.manifest.environment.get('tensorflow', '(unknown)')
     return RecordedGraphHere(
       f'TensorFlow {made}',

@@ -1,8 +1,9 @@
 """A run of the reference's graph of which every tensor can be asked for."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
@@ -18,6 +19,7 @@ def graph_run_of(
   built: BuiltGraph,
   gradients: Sequence[GraphGradient],
   source_of: Callable[[tf.Operation], SourceLine | None],
+  given: Mapping[str, np.ndarray] | None = None,
 ) -> GraphRun:
   """Returns a run of a graph of which every tensor can be asked for.
 
@@ -26,6 +28,7 @@ def graph_run_of(
     built: the graph.
     gradients: those that are targets, beside outputs, losses and updates.
     source_of: tells the user's line of an operation.
+    given: values of further placeholders, by tensor name.
   """
   handles = {
     built.graph.get_operation_by_name(variable.initializer).inputs[0].op.name: variable
@@ -34,7 +37,10 @@ def graph_run_of(
   reader = GraphReader(
     built.graph,
     {op_name: variable.record.name for op_name, variable in handles.items()},
-    {name.rpartition(':')[0]: path for path, name in built.placeholders},
+    {
+      **{name.rpartition(':')[0]: path for path, name in built.placeholders},
+      **{name.rpartition(':')[0]: f'recorded {name}' for name in given or {}},
+    },
     {},
     source_of,
   )
@@ -50,7 +56,8 @@ def graph_run_of(
     session_values.fetch(session, built.table_initializers)
     session_values.assign(session, built.variables, run)
 
-  return GraphRun(op_graph, built.graph, session_values.feeds(built, run.inputs), prepare, reads)
+  feeds = {**session_values.feeds(built, run.inputs), **(given or {})}
+  return GraphRun(op_graph, built.graph, feeds, prepare, reads)
 
 
 def _targets(built: BuiltGraph, gradients: Sequence[GraphGradient]) -> list[Target]:

@@ -1,4 +1,4 @@
-"""Whose a difference from recorded training steps is: the port's, or that of TensorFlow's kernels."""
+"""Whose a difference from recorded training steps is: the port's, or TensorFlow's kernels'."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -42,8 +42,8 @@ def said_of(
     return ''
   if as_recorded:
     return (
-      'the recorded graph, run by the TensorFlow that is here, takes the recorded step: what differs '
-      "is the port's"
+      'the recorded graph, run by the TensorFlow that is here, takes the recorded step: what '
+      "differs is the port's"
     )
   return (
     'the recorded graph, run by the TensorFlow that is here, takes the step of the port (at most '
