@@ -79,6 +79,7 @@ record-small: $(VENV)/made $(TF1)/made
 record-committed: $(VENV)/made $(TF1)/made
 	$(BIN)/python -m examples.recorded_models.record --python $(TF1)/bin/python --out examples/recorded_models/recordings
 	$(BIN)/python -m tests.port_bugs.record --python $(TF1)/bin/python
+	$(BIN)/python -m tests.repo.recorded_page --python $(TF1)/bin/python
 
 clean:
 	rm -rf $(VENV) $(OLDEST) $(TF1) $(RECORDINGS) .pytest_cache .mypy_cache .ruff_cache

@@ -19,7 +19,7 @@ from absl.testing import absltest, parameterized
 
 import tf2verify
 from tests import console, small_case
-from tests.repo import pages
+from tests.repo import pages, recorded_page
 from tf2verify import case, cli, doctor, optional_hooks
 from tf2verify.records import difference, verdict
 from tf2verify.stages import STAGES, Stage
@@ -38,7 +38,7 @@ _NOT_RUN = (
 _EXCERPTS = {
   (
     'docs/overview.md',
-    "   runner.py  cli.py      absl's main();  python -m tf2verify run, convert, repeat, ...",
+    "   runner.py  cli.py      absl's main();  python -m tf2verify run, convert, recorder, ...",
   ): 'a drawing',
   (
     'docs/environment.md',
@@ -52,7 +52,18 @@ _EXCERPTS = {
 }
 # Folders that commands write to, also those that read the repository's examples.
 _WRITTEN = 'reports|trained'
-_COMMANDS = ('run', 'report', 'adequacy', 'inspect', 'convert', 'repeat', 'doctor', '...')
+_COMMANDS = (
+  'run',
+  'report',
+  'adequacy',
+  'inspect',
+  'convert',
+  'repeat',
+  'recorder',
+  'recording',
+  'doctor',
+  '...',
+)
 _NOTEBOOK = 'notebook'
 
 
@@ -64,6 +75,7 @@ def _normalized(output: str) -> str:
   output = re.sub(r'note: with \S+enable_op_determinism\(\) .*', 'note: with determinism …', output)
   output = re.sub(r'(?<=\S) {2,}', '  ', output)  # columns are as wide as what was replaced
   output = re.sub(r'\b\d+\.\d s\b', 'N s', output)
+  output = re.sub(r'(?m)^( +made +)\S+|^( +by +).*|\d[\d,]* bytes', r'\1\2…', output)
   output = re.sub(r'\d+\.\d{4,}', lambda number: f'{float(number[0]):.4g}', output)
   return '\n'.join(line.rstrip() for line in output.strip().splitlines())
 
@@ -154,6 +166,13 @@ class PageTest(parameterized.TestCase):
     if any(re.fullmatch(pattern, command) for pattern, _ in _NOT_RUN):
       self._check_names(words)
       return ''
+    if words[:2] == ['python', recorded_page.RECORDER]:
+      self._record(words)
+      return ''
+    if '>' in words:
+      *words, _, written = words
+      pathlib.Path(written).write_text(self._run_command(shlex.join(words), expected))
+      return ''
     if words[:3] == ['python', '-m', 'tf2verify']:
       # In this process, which has TensorFlow loaded.
       example = any(word.startswith('examples') for word in words)
@@ -168,6 +187,13 @@ class PageTest(parameterized.TestCase):
     done = console.run(*words[1:], folder=pathlib.Path.cwd(), **environment)
     self.assertIn(done.returncode, statuses, done.stdout + done.stderr)
     return done.stdout
+
+  def _record(self, words):
+    python = os.environ.get('TF1_PYTHON')
+    if python:
+      recorded_page.record(words, python, pathlib.Path.cwd())
+    else:  # the case refuses it if it is none of the model that the page shows
+      recorded_page.take_committed(words, pathlib.Path.cwd())
 
   def _check_names(self, words):
     """Asserts that the files and modules of a command exist."""
