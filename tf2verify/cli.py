@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -39,16 +40,8 @@ def _parser() -> argparse.ArgumentParser:
   run.add_argument(
     '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md there'
   )
-  report = commands.add_parser(
-    'report',
-    help='show stored JSON reports, judged by other tolerances where some are given',
-    epilog='exit status: 0 all passed, 1 some did not, 2 a file that is no report',
-  )
-  report.add_argument('files', nargs='+', metavar='FILE.json', help='written by --report_dir')
-  for name in ('rtol', 'atol'):
-    report.add_argument(
-      f'--{name}', type=float, metavar='X', help=f'judge all values by this {name} instead'
-    )
+  _add_fleet(commands)
+  _add_report(commands)
   adequacy = commands.add_parser(
     'adequacy',
     help='plant faults into the port of a case, and count those that the case would show',
@@ -66,6 +59,74 @@ def _parser() -> argparse.ArgumentParser:
   _add_checkpoint_commands(commands)
   commands.add_parser('doctor', help='show versions, what was mended, and a fix per problem')
   return parser
+
+
+def _add_fleet(commands: Any) -> None:
+  fleet = commands.add_parser(
+    'fleet',
+    help='run many cases, each in a process of its own, and keep the verdicts in a journal',
+    description='TEST_TOTAL_SHARDS and TEST_SHARD_INDEX choose a part of the cases, for one of '
+    'several machines.',
+    epilog='exit status: 0 all passed, 1 some did not, 2 usage or environment, 130 after Ctrl-C',
+  )
+  fleet.add_argument('targets', nargs='+', metavar='PATH[::Case]', help='as of run')
+  fleet.add_argument(
+    '--journal', required=True, metavar='RUN.sqlite', help='gets a verdict the moment its case ends'
+  )
+  fleet.add_argument(
+    '--jobs', type=_positive, metavar='N', help='cases at once (as many as there are processors)'
+  )
+  fleet.add_argument(
+    '--timeout',
+    type=_not_negative,
+    default=3600.0,
+    metavar='S',
+    help='seconds that a case may take (3600); 0 for no limit',
+  )
+  fleet.add_argument(
+    '--memory',
+    type=_not_negative,
+    metavar='GB',
+    help='GiB that a case may take (an even share of nine tenths of all)',
+  )
+  fleet.add_argument(
+    '--stages', nargs='+', default=(), metavar='STAGE', help='only these, and those that they need'
+  )
+  fleet.add_argument(
+    '--resume', action='store_true', help='run only what has no verdict yet, or has changed since'
+  )
+  fleet.add_argument(
+    '--retry', action='store_true', help='as --resume, and run cases again that ended with ERROR'
+  )
+  fleet.add_argument(
+    '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md there'
+  )
+
+
+def _add_report(commands: Any) -> None:
+  report = commands.add_parser(
+    'report',
+    help='show stored reports and journals, judged by other tolerances where some are given',
+    epilog='exit status: 0 all passed, 1 some did not, 2 a file that is no report',
+  )
+  report.add_argument(
+    'files', nargs='+', metavar='FILE', help='written by --report_dir, or a journal: its last run'
+  )
+  for name in ('rtol', 'atol'):
+    report.add_argument(
+      f'--{name}', type=float, metavar='X', help=f'judge all values by this {name} instead'
+    )
+  report.add_argument('--junit', metavar='FILE.xml', help="write JUnit's XML there")
+  report.add_argument('--markdown', metavar='FILE.md', help='write the summary there')
+  report.add_argument(
+    '--merge', metavar='OUT.sqlite', help='write the journals of several shards there as one'
+  )
+  history = commands.add_parser(
+    'history',
+    help='show how the cases of journals fared across runs and versions',
+    epilog='exit status: 0 no case has got worse since the run before, 1 some have, 2 usage',
+  )
+  history.add_argument('journals', nargs='+', metavar='RUN.sqlite', help='written by fleet')
 
 
 def _add_repeat(commands: Any) -> None:
@@ -123,6 +184,16 @@ def _positive(text: str) -> int:
   return int(text)
 
 
+def _not_negative(text: str) -> float:
+  try:
+    number = float(text)
+  except ValueError:
+    number = -1.0
+  if not 0.0 <= number < float('inf'):
+    raise argparse.ArgumentTypeError(f'{text!r} is no number from 0 on')
+  return number
+
+
 def main(argv: Sequence[str] | None = None) -> int:
   """Runs one command.
 
@@ -139,8 +210,8 @@ def main(argv: Sequence[str] | None = None) -> int:
       return _repeat(arguments, script_arguments)
     if arguments.command == 'doctor':
       return doctor.main()
-    if arguments.command == 'report':
-      return _report(arguments.files, arguments.rtol, arguments.atol)
+    if arguments.command in ('fleet', 'report', 'history'):
+      return _without_tensorflow(arguments)
     legacy_keras.require()
     _divide_the_cpu()
     if arguments.command == 'adequacy':
@@ -155,6 +226,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(error, UserCodeError):
       print(error.traceback_text, file=sys.stderr)
     return EXIT_USAGE
+
+
+def _without_tensorflow(arguments: argparse.Namespace) -> int:
+  """Runs a command that imports no TensorFlow into this process."""
+  from tf2verify import fleet_command, report_command
+
+  if arguments.command == 'fleet':
+    fields = {field.name for field in dataclasses.fields(fleet_command.Arguments)}
+    given = {name: value for name, value in vars(arguments).items() if name in fields}
+    return fleet_command.fleet(fleet_command.Arguments(**given))
+  if arguments.command == 'history':
+    well = report_command.history(arguments.journals)
+  else:
+    well = report_command.report(
+      arguments.files,
+      arguments.rtol,
+      arguments.atol,
+      arguments.junit,
+      arguments.markdown,
+      arguments.merge,
+    )
+  return EXIT_PASSED if well else EXIT_FAILED
 
 
 def _divide_the_cpu() -> None:
@@ -223,26 +316,6 @@ def _run(targets: Sequence[str], stages: Sequence[str] | None, report_dir: str |
     terminal.say(f'summary: {write_summary(verdicts, report_dir)}')
   terminal.say(f'{passed} of {len(verdicts)} cases passed')
   return EXIT_PASSED if passed == len(verdicts) else EXIT_FAILED
-
-
-def _report(files: Sequence[str], rtol: float | None, atol: float | None) -> int:
-  from tf2verify.records.verdict import Status
-  from tf2verify.report import terminal
-  from tf2verify.report.rejudging import rejudged
-  from tf2verify.report.report_dir import read_case
-
-  passed = 0
-  found = [rejudged(case, rtol, atol) for case in [read_case(path) for path in files]]
-  for judged in found:
-    terminal.say(judged.case.case)
-    for stage in judged.case.stages:
-      terminal.say(f'  {terminal.stage_line(stage)}')
-    terminal.say_outcome(judged.case)
-    for change in judged.changes:
-      terminal.say(f'  {change}')
-    passed += judged.case.status is Status.PASSED
-  terminal.say(f'{passed} of {len(found)} cases passed')
-  return EXIT_PASSED if passed == len(found) else EXIT_FAILED
 
 
 def _adequacy(targets: Sequence[str], limit: int, seed: int, report_dir: str | None) -> int:

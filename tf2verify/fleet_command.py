@@ -1,14 +1,21 @@
 """`python -m tf2verify fleet`: many cases, each in a process of its own."""
 
+import dataclasses
 import os
+import shlex
+import signal
 import sys
 import time
 from collections.abc import Sequence
+from types import FrameType
 
-from tf2verify.errors import UsageError
-from tf2verify.fleet.fleet import Options, passed, run_fleet, verdicts
-from tf2verify.fleet.journal import Journal, Result
+from tf2verify.fleet.fleet import Options, Outcome, run_fleet
+from tf2verify.fleet.journal import Journal
 from tf2verify.fleet.local_engine import Limits, LocalEngine
+from tf2verify.fleet.plan import Plan
+from tf2verify.fleet.results import Result
+from tf2verify.fleet.server_process import MODULE
+from tf2verify.fleet.sharding import Shard, hide_from_jobs
 from tf2verify.records.verdict import Status
 from tf2verify.report import terminal
 from tf2verify.report.report_dir import write_case, write_summary
@@ -16,6 +23,9 @@ from tf2verify.report.report_dir import write_case, write_summary
 # What of the machine's memory all jobs may take together, where nothing is said.
 _SHARE_OF_MEMORY = 0.9
 _CGROUP_LIMITS = ('/sys/fs/cgroup/memory.max', '/sys/fs/cgroup/memory/memory.limit_in_bytes')
+# As a shell reports a program that a signal ended.
+_BY_SIGNAL = 128
+_SHOWN_FILES = 5
 
 
 def memory_of_machine() -> int:
@@ -32,6 +42,22 @@ def memory_of_machine() -> int:
   return min(found)
 
 
+class Interrupted(KeyboardInterrupt):
+  """A signal asked the fleet to end.
+
+  Attributes:
+    number: the signal.
+  """
+
+  def __init__(self, number: int) -> None:
+    super().__init__(number)
+    self.number = number
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+  raise Interrupted(number)
+
+
 class Progress:
   """Shows each verdict, and on a terminal what is under way."""
 
@@ -41,12 +67,24 @@ class Progress:
     self._to_run = self._done = 0
     self._under_way: list[str] = []
 
-  def planned(self, to_run: int, kept: int) -> None:
+  @property
+  def done(self) -> int:
+    """How many cases have ended."""
+    return self._done
+
+  def planned(self, plan: Plan, to_run: int, kept: int) -> None:
     """Says how much there is to do."""
     self._to_run, self._start = to_run, time.monotonic()
-    if kept:
-      terminal.say(f'{kept} cases are unchanged since the journal has their verdicts')
-    terminal.say(f'{to_run} cases to run')
+    said = f'{_count(len(plan.units), "case")} in {_count(len(plan.files), "file")}'
+    if plan.empty:
+      more = ', …' if len(plan.empty) > _SHOWN_FILES else ''
+      said += f' ({len(plan.empty)} without: {", ".join(plan.empty[:_SHOWN_FILES])}{more})'
+    said += f': {kept} unchanged, with a verdict in the journal; {to_run} to run'
+    terminal.say(said)
+
+  def not_kept(self, changes: list[str]) -> None:
+    """Says why the verdicts of the run before do not count."""
+    terminal.say(f'no verdict of the last run is kept: {", ".join(changes)}')
 
   def started(self, target: str) -> None:
     """Notes a case that begins."""
@@ -55,14 +93,14 @@ class Progress:
 
   def ended(self, result: Result) -> None:
     """Shows a case that has ended."""
-    if result.target in self._under_way:
-      self._under_way.remove(result.target)
-      self._done += 1
+    if result.entry.target in self._under_way:
+      self._under_way.remove(result.entry.target)
+    self._done += 1
     self.clear()
     verdict = result.verdict
-    if verdict.first_failure is not None and verdict.status is not Status.PASSED:
+    if verdict.first_failure is not None:
       terminal.say('\n' + terminal.failure_text(verdict, verdict.first_failure) + '\n')
-    terminal.say(terminal.case_line(verdict))
+    terminal.say(f'[{self._done}/{self._to_run}] {terminal.case_line(verdict)}')
     self._show()
 
   def clear(self) -> None:
@@ -82,7 +120,13 @@ class Progress:
 
   def _show(self) -> None:
     if self._terminal:
-      print(f'\r\033[K  … {self.text()}', end='', file=sys.stderr, flush=True)
+      width = os.get_terminal_size(sys.stderr.fileno()).columns
+      shown = f'  … {self.text()}'[: max(width - 1, 20)]
+      print(f'\r\033[K{shown}', end='', file=sys.stderr, flush=True)
+
+
+def _count(number: int, noun: str) -> str:
+  return f'{number} {noun}{"" if number == 1 else "s"}'
 
 
 def _rate_text(rate: float) -> str:
@@ -95,66 +139,112 @@ def _duration(seconds: float) -> str:
   return f'{seconds / 60:.0f} min' if seconds < 5400 else f'{seconds / 3600:.1f} h'
 
 
-def fleet(
-  targets: Sequence[str],
-  journal: str,
-  jobs: int | None,
-  timeout: float | None,
-  memory: float | None,
-  stages: Sequence[str] | None,
-  resume: bool,
-  retry: bool,
-  report_dir: str | None,
-) -> bool:
-  """Runs a fleet and says what came of it.
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+  """The command line.
 
-  Args:
+  Attributes:
     targets: as of `run`.
     journal: path of the SQLite file.
     jobs: how many cases at once; as many as there are processors by default.
-    timeout: seconds that a case may take.
+    timeout: seconds that a case may take; 0 for no limit.
     memory: GiB that a case may take; by default an even share of nine tenths of all.
     stages: only these, and those that they need.
-    resume: go on with the last run of the journal.
-    retry: run cases again that ended with ERROR.
+    resume: keep the verdicts whose case is unchanged.
+    retry: but run cases again that ended with ERROR.
     report_dir: folder for JSON files and the summary.
+  """
+
+  targets: Sequence[str]
+  journal: str
+  jobs: int | None = None
+  timeout: float = 3600.0
+  memory: float | None = None
+  stages: Sequence[str] = ()
+  resume: bool = False
+  retry: bool = False
+  report_dir: str | None = None
+
+
+def fleet(arguments: Arguments, module: str = MODULE) -> int:
+  """Runs a fleet and says what came of it.
+
+  Args:
+    arguments: the command line.
+    module: the program of the process that is copied for every case.
 
   Returns:
-    Whether all cases passed.
+    The exit status: 0 all passed, 1 some did not, 130 after Ctrl-C, 143 after SIGTERM.
 
   Raises:
     UsageError: targets or journal cannot be used.
+    EnvironmentProblem: TF1-style code cannot run here.
   """
-  workers = jobs or len(os.sched_getaffinity(0))
+  workers = arguments.jobs or len(os.sched_getaffinity(0))
   share = memory_of_machine() * _SHARE_OF_MEMORY / workers
-  limits = Limits(timeout, int(share if memory is None else memory * 2**30))
-  if os.path.exists(journal) and not resume and not retry:
-    with Journal(journal) as opened:
-      unfinished = [run for run in opened.runs() if not run.ended][-1:]
-    if unfinished:
-      terminal.say(f'{journal} has a run that was cut off: --resume would go on with it')
+  memory = int(share if arguments.memory is None else arguments.memory * 2**30)
+  limits = Limits(arguments.timeout or None, memory)
+  options = Options(
+    tuple(arguments.targets),
+    tuple(arguments.stages),
+    arguments.resume or arguments.retry,
+    arguments.retry,
+    Shard.from_environment(os.environ),
+  )
+  hide_from_jobs()
   progress = Progress()
-  options = Options(tuple(targets), tuple(stages or ()), resume or retry, retry)
-  with Journal(journal) as opened, LocalEngine(workers, limits) as engine:
-    try:
-      results = run_fleet(options, opened, engine, progress)
-    finally:
+  before = [
+    (number, signal.signal(number, _interrupt)) for number in (signal.SIGINT, signal.SIGTERM)
+  ]
+  try:
+    with Journal(arguments.journal, writable=True) as journal:
+      if not options.resume:
+        _say_of_a_run_cut_off(journal)
+      with LocalEngine(workers, limits, module) as engine:
+        outcome = run_fleet(options, journal, engine, progress)
       progress.clear()
-  if not results:
-    raise UsageError(
-      f'{", ".join(targets)}: no complete EquivalenceCase: a case overrides build_tf1_graph, '
-      'make_tf2_layer and make_inputs'
+      if arguments.report_dir:
+        _write_reports(journal, outcome, arguments.report_dir)
+    _say_outcome(outcome, arguments)
+    return 0 if outcome.passed == len(outcome.statuses) else 1
+  except Interrupted as interrupted:
+    progress.clear()
+    terminal.say(
+      f'interrupted: {progress.done} verdicts of this run are in {arguments.journal}; go on with: '
+      f'{_resume_command()}'
     )
-  if report_dir:
-    for verdict in verdicts(results):
-      write_case(verdict, report_dir)
-    terminal.say(f'summary: {write_summary(verdicts(results), report_dir)}')
-  _say_outcome(results)
-  return passed(results) == len(results)
+    return _BY_SIGNAL + interrupted.number
+  finally:
+    progress.clear()
+    for number, handler in before:
+      signal.signal(number, handler)
 
 
-def _say_outcome(results: Sequence[Result]) -> None:
-  others = [result for result in results if result.verdict.status is not Status.PASSED]
-  for result in others:
-    terminal.say(f'{result.verdict.status.value}: {result.target}')
-  terminal.say(f'{passed(results)} of {len(results)} cases passed')
+def _resume_command() -> str:
+  words = ['python', *sys.orig_argv[1:]]
+  return shlex.join(words if '--resume' in words else [*words, '--resume'])
+
+
+def _say_of_a_run_cut_off(journal: Journal) -> None:
+  runs = journal.runs()
+  if runs and not runs[-1].ended:
+    terminal.say(f'{journal.path} has a run that was cut off: --resume would go on with it')
+
+
+def _write_reports(journal: Journal, outcome: Outcome, folder: str) -> None:
+  slim = []
+  for entry in journal.entries(outcome.run):
+    if entry.target in outcome.statuses:
+      write_case(journal.verdict(entry, deviations=True), folder)
+      slim.append(journal.verdict(entry))
+  terminal.say(f'summary: {write_summary(slim, folder)}')
+
+
+def _say_outcome(outcome: Outcome, arguments: Arguments) -> None:
+  for target, status in outcome.statuses.items():
+    if status is not Status.PASSED:
+      terminal.say(f'{status.value}: {target}')
+  errors = sum(status is Status.ERROR for status in outcome.statuses.values())
+  if errors and outcome.kept and not arguments.retry:
+    terminal.say(f'{_count(errors, "ERROR")}, some of them of before: --retry runs those again')
+  terminal.say(f'{outcome.passed} of {len(outcome.statuses)} cases passed')

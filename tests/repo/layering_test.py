@@ -31,6 +31,8 @@ _LAYERS = (
   ('adequacy', 'conversion', 'inspection', 'discovery', 'runner'),
   ('repeating_scripts', 'seeded_script'),
   ('fingerprint',),
+  ('fleet',),
+  ('fleet_command', 'report_command'),
   ('cli',),
   ('__init__',),
   ('__main__',),

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tf2verify.fleet import job as jobs
+from tf2verify.fleet.crash_text import end_of_log
+from tf2verify.fleet.results import Deviations, without_deviations
 from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict, Status
 from tf2verify.records.verdict_json import case_from_fields
 
-_SHOWN_LINES = 40
-_GUESSES = {
-  signal.SIGSEGV: 'a crash of native code: see the stack below for the line of Python that it '
-  'was called from',
+IMPORTING = 'importing'
+_GUESSES: dict[int, str] = {
+  signal.SIGSEGV: 'a crash of native code; the stack below has the line of Python that it was '
+  'called from',
   signal.SIGABRT: 'native code gave up (an assertion, a failed CHECK): see the lines above the '
   'stack',
   signal.SIGBUS: 'a crash of native code, or a file or memory that went away',
@@ -44,9 +46,9 @@ class Ended:
   seconds: float
   greatest_memory: int
 
-  def last(self, event: str) -> Mapping[str, Any] | None:
-    """Returns the last event of a kind; None without one."""
-    return next((told for told in reversed(self.events) if told['event'] == event), None)
+  def last(self, *kinds: str) -> Mapping[str, Any] | None:
+    """Returns the last event of some kinds; None without one."""
+    return next((told for told in reversed(self.events) if told['event'] in kinds), None)
 
   @property
   def cause(self) -> str:
@@ -57,55 +59,78 @@ class Ended:
       return 'the process was lost'
     if os.WIFSIGNALED(self.status):
       number = os.WTERMSIG(self.status)
-      name, guess = signal.Signals(number).name, _GUESSES.get(signal.Signals(number), '')
-      said = signal.strsignal(number)
-      return f'the process was ended by {name} ({said})' + (f': {guess}' if guess else '')
+      guess = _GUESSES.get(number)
+      said = f'the process was ended by {_name(number)} ({signal.strsignal(number)})'
+      return f'{said}: {guess}' if guess else said
     code = os.WEXITSTATUS(self.status)
+    if code == jobs.UNCAUGHT:
+      return 'the process failed outside of the case: see the end of what it printed'
     return (
       f'the process ended with exit status {code} before it had a verdict: something called '
-      'sys.exit or os._exit'
+      'os._exit, or ended the interpreter'
     )
 
 
-def verdict_of(ended: Ended, case: str, module: str) -> CaseVerdict:
-  """Returns the verdict that a process has delivered, or the error that it stands for.
+def _name(number: int) -> str:
+  try:
+    return signal.Signals(number).name
+  except ValueError:  # a real-time signal
+    return f'signal {number}'
 
-  Args:
-    ended: the process.
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+  """What a process was to give a verdict on.
+
+  Attributes:
     case: the name of the case.
-    module: the file or module that declares it.
+    module: the file or module that declares it, as the journal names it.
+    target: what `run` takes.
+    versions: of what it ran on.
   """
+
+  case: str
+  module: str
+  target: str
+  versions: Mapping[str, str]
+
+
+def verdict_of(ended: Ended, asked: Asked) -> tuple[CaseVerdict, Deviations]:
+  """Returns the verdict that a process has delivered, or the error that it stands for."""
   done = ended.last(jobs.DONE)
   if done is not None:
-    return dataclasses.replace(case_from_fields(done['verdict']), module=module)
+    fields, deviations = without_deviations({**done['verdict'], 'module': asked.module})
+    return case_from_fields(fields), deviations
   refused = ended.last(jobs.REFUSED)
   if refused is not None:
     error = ErrorRecord('case', refused['error'], refused['traceback'])
-    return _failed(ended, case, module, error)
-  return _failed(ended, case, module, ErrorRecord('case', _told(ended), _tail(ended.log)))
+  else:
+    error = ErrorRecord('case', _told(ended), end_of_log(ended.log))
+  return _failed(ended, asked, error)
 
 
-def _failed(ended: Ended, case: str, module: str, error: ErrorRecord) -> CaseVerdict:
+def _failed(ended: Ended, asked: Asked, error: ErrorRecord) -> tuple[CaseVerdict, Deviations]:
   """Returns the stages that were done, and the error at the one that was not."""
-  stages = [
-    stage
-    for event in ended.events
-    if event['event'] == jobs.STAGE
-    for stage in case_from_fields(event['verdict']).stages
-  ]
+  stages: list[StageVerdict] = []
+  deviations: dict[str, list[Any]] = {}
+  for event in ended.events:
+    if event['event'] == jobs.STAGE:
+      fields, found = without_deviations(event['verdict'])
+      stages += case_from_fields(fields).stages
+      deviations |= found
   started = ended.last(jobs.STARTED)
   names = list(started['stages']) if started is not None else []
   left = [name for name in names if name not in {stage.stage for stage in stages}]
-  name = left[0] if left else 'importing'
+  name = left[0] if left else IMPORTING
   number = names.index(name) + 1 if left else 0
-  spent = sum(stage.seconds for stage in stages)
-  stages.append(
-    StageVerdict(name, number, Status.ERROR, error=error, seconds=max(0.0, ended.seconds - spent))
-  )
+  seconds = max(0.0, ended.seconds - sum(stage.seconds for stage in stages))
+  stages.append(StageVerdict(name, number, Status.ERROR, error=error, seconds=seconds))
   for blocked in left[1:]:
     reason = f'blocked: {name} ERROR'
     stages.append(StageVerdict(blocked, names.index(blocked) + 1, Status.BLOCKED, reason=reason))
-  return CaseVerdict(case, module, tuple(stages))
+  again = f'python -m tf2verify run {asked.target}' + (f' --stages {name}' if left else '')
+  environment = tuple(asked.versions.items())
+  return CaseVerdict(asked.case, asked.module, tuple(stages), environment, again), deviations
 
 
 def _told(ended: Ended) -> str:
@@ -113,9 +138,3 @@ def _told(ended: Ended) -> str:
   step = f', while {doing["step"]}' if doing is not None else ''
   memory = ended.greatest_memory / 2**30
   return f'{ended.cause} (after {ended.seconds:.1f} s, {memory:.1f} GiB of memory{step})'
-
-
-def _tail(log: str) -> str:
-  lines = log.splitlines()
-  cut = len(lines) - _SHOWN_LINES
-  return '\n'.join([f'… {cut} lines before', *lines[cut:]] if cut > 0 else lines)

@@ -1,23 +1,21 @@
 """A fleet: finds the cases, runs what has to be run, and keeps every verdict in the journal."""
 
 import dataclasses
-import glob
-import importlib.metadata
 import os
-import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from tf2verify.case_files import case_files
 from tf2verify.errors import UsageError
 from tf2verify.fleet import job as jobs
-from tf2verify.fleet.content import are_unchanged
-from tf2verify.fleet.ended import Ended, verdict_of
-from tf2verify.fleet.journal import Discovery, Journal, Result, now
+from tf2verify.fleet import plan as plans
+from tf2verify.fleet.content import Digests, files_around, versions
+from tf2verify.fleet.ended import Asked, Ended, verdict_of
+from tf2verify.fleet.journal import Journal, now
 from tf2verify.fleet.local_engine import Request
-from tf2verify.records.verdict import CaseVerdict, Status
-
-_PACKAGES = ('tensorflow', 'tf-keras', 'tf-slim', 'numpy', 'tf2verify')
+from tf2verify.fleet.places import places_of
+from tf2verify.fleet.results import Entry, Result, Run
+from tf2verify.fleet.sharding import Shard
+from tf2verify.records.verdict import Status
 
 
 class Engine(Protocol):
@@ -36,142 +34,184 @@ class Options:
   Attributes:
     targets: files, folders or modules, with or without `::Case`.
     stages: names of stages; empty for all.
-    resume: whether to go on with the last run of the journal.
+    resume: whether verdicts of the journal are kept whose case is unchanged.
     retry: whether cases that ended with ERROR are run again, too.
+    shard: which part of the cases.
   """
 
   targets: tuple[str, ...]
   stages: tuple[str, ...] = ()
   resume: bool = False
   retry: bool = False
+  shard: Shard = dataclasses.field(default_factory=Shard)
 
 
 class Watcher(Protocol):
   """Is told how a run goes on."""
 
-  def planned(self, to_run: int, kept: int) -> None: ...
+  def planned(self, plan: plans.Plan, to_run: int, kept: int) -> None: ...
+  def not_kept(self, changes: list[str]) -> None: ...
   def started(self, target: str) -> None: ...
   def ended(self, result: Result) -> None: ...
 
 
-def versions() -> dict[str, str]:
-  """Returns what a verdict depends on beside the case's own files."""
-  found = {'python': platform.python_version(), 'machine': platform.machine()}
-  for package in _PACKAGES:
-    try:
-      found[package] = importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-      continue
-  return found
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+  """How a run ended.
+
+  Attributes:
+    run: its number.
+    statuses: by target, of what was asked for.
+    kept: how many of them are of before.
+  """
+
+  run: int
+  statuses: Mapping[str, Status]
+  kept: int
+
+  @property
+  def passed(self) -> int:
+    """How many cases passed."""
+    return sum(status is Status.PASSED for status in self.statuses.values())
 
 
-def run_fleet(options: Options, journal: Journal, engine: Engine, watcher: Watcher) -> list[Result]:
+def run_fleet(options: Options, journal: Journal, engine: Engine, watcher: Watcher) -> Outcome:
   """Runs the cases of some targets.
 
-  Returns:
-    The results of the run, those kept from before it went on among them.
-
   Raises:
-    UsageError: a target is not there, or has no case.
+    UsageError: a target is not there, has no case, or the journal cannot be written.
   """
-  number, kept = _begun(options, journal)
-  targets, unusable = _cases(options, journal, engine, number)
-  for result in unusable:
+  digests = Digests()
+  places = places_of(options.targets)
+  if options.stages:
+    _check_stages(options, engine)
+  wanted = plans.requests(places, journal, digests)
+  plan = plans.discovered(places, journal, digests, engine.run(wanted, lambda _: None))
+  units = options.shard.part_of(plan.units)
+  keys = [unit.key for unit in units]
+  number, known = _begun(options, journal, watcher, plan, keys)
+  kept = {
+    unit.key
+    for unit in units
+    if unit.key in known and _still_holds(known[unit.key], unit, options, digests)
+  }
+  for key in kept:
+    if known[key].run != number:
+      journal.keep(known[key], number)
+  to_run = [unit for unit in units if unit.key not in kept]
+  watcher.planned(dataclasses.replace(plan, units=tuple(units)), len(to_run), len(kept))
+  for unit, ended in _done(to_run, options, engine, watcher):
+    before = known.get(unit.key)
+    attempt = before.attempt + 1 if before is not None and before.run == number else 1
+    result = _result(number, unit, ended, options, attempt)
     journal.write(result)
-  known = {result.target: result for result in kept}
-  keep = {target for target in targets if target in known and _still_holds(known[target], options)}
-  requests = [
-    Request(jobs.VERIFY, target, options.stages or None, target)
-    for target in targets
-    if target not in keep
+    watcher.ended(result)
+  return _outcome(journal, number, keys, len(kept))
+
+
+def _outcome(journal: Journal, number: int, keys: list[str], kept: int) -> Outcome:
+  statuses = {entry.target: entry.status for entry in journal.entries(number)}
+  (run,) = (run for run in journal.runs() if run.number == number)
+  if statuses.keys() >= set(run.planned):
+    journal.end_run(number)
+  return Outcome(number, {key: statuses[key] for key in keys}, kept)
+
+
+def _done(
+  units: list[plans.Unit], options: Options, engine: Engine, watcher: Watcher
+) -> Iterator[tuple[plans.Unit, Ended]]:
+  for unit in units:
+    if unit.failed is not None:
+      yield unit, unit.failed
+  wanted = (
+    Request(jobs.VERIFY, unit.target, options.stages or None, unit)
+    for unit in units
+    if unit.failed is None
+  )
+  for request, ended in engine.run(wanted, lambda one: watcher.started(one.key.key)):
+    yield request.key, ended
+
+
+def _check_stages(options: Options, engine: Engine) -> None:
+  request = Request(jobs.CHECK, '', options.stages)
+  for _, ended in engine.run(iter([request]), lambda _: None):
+    refused = ended.last(jobs.REFUSED)
+    if refused is not None:
+      raise UsageError(refused['error'])
+
+
+def _begun(
+  options: Options, journal: Journal, watcher: Watcher, plan: plans.Plan, keys: list[str]
+) -> tuple[int, dict[str, Entry]]:
+  """Returns the number of the run, and the results that there are already, by target.
+
+  A run that was cut off goes on; one that had ended stays as it is, and a new one takes
+  over what is unchanged, so that the journal tells the history of each case.
+  """
+  here, shard = versions(), str(options.shard)
+  runs = [run for run in journal.runs() if run.shard == shard]
+  last = runs[-1] if options.resume and runs else None
+  changes = _changes(last, here) if last is not None else []
+  if changes:
+    watcher.not_kept(changes)
+  if last is None or changes:
+    return journal.begin_run(options.targets, here, shard, keys), {}
+  known = {entry.target: entry for entry in journal.entries(last.number)}
+  if last.ended:
+    return journal.begin_run(options.targets, here, shard, keys), known
+  journal.plan(last.number, _planned_with(last, plan, keys))
+  return last.number, known
+
+
+def _changes(run: Run, here: Mapping[str, str]) -> list[str]:
+  names = [name for name in {**run.versions, **here} if run.versions.get(name) != here.get(name)]
+  return [f'{name} {run.versions.get(name, "-")} -> {here.get(name, "-")}' for name in names]
+
+
+def _planned_with(run: Run, plan: plans.Plan, keys: list[str]) -> list[str]:
+  """Returns what a run that was cut off is to have results for: all but what is gone."""
+  there = [
+    key for key in run.planned if key in plan.declared or key.partition('::')[0] not in plan.files
   ]
-  watcher.planned(len(requests), len(keep))
-  for result in unusable:
-    watcher.ended(result)
-  for request, ended in engine.run(iter(requests), lambda one: watcher.started(one.target)):
-    attempt = known[request.target].attempt + 1 if request.target in known else 1
-    result = _result(number, request.target, ended, options, attempt)
-    journal.write(result)
-    watcher.ended(result)
-  journal.end_run(number)
-  wanted = {*targets, *(result.target for result in unusable)}
-  return [result for result in journal.results(number) if result.target in wanted]
+  return [*dict.fromkeys((*there, *keys))]
 
 
-def _begun(options: Options, journal: Journal) -> tuple[int, list[Result]]:
-  """Returns the number of the run, and the results that it has already."""
-  here = versions()
-  runs = journal.runs()
-  if options.resume and runs and runs[-1].versions == here:
-    journal.go_on(runs[-1].number)
-    return runs[-1].number, journal.results(runs[-1].number)
-  return journal.begin_run(options.targets, here), []
-
-
-def _still_holds(result: Result, options: Options) -> bool:
-  if options.retry and result.verdict.status is Status.ERROR:
+def _still_holds(entry: Entry, unit: plans.Unit, options: Options, digests: Digests) -> bool:
+  if unit.failed is not None or (options.retry and entry.status is Status.ERROR):
     return False
-  return result.stages == options.stages and are_unchanged(result.files)
+  of_this_file = not unit.place.is_file or unit.place.target in entry.files
+  return of_this_file and entry.stages == options.stages and digests.are_unchanged(entry.files)
 
 
-def _cases(
-  options: Options, journal: Journal, engine: Engine, run: int
-) -> tuple[list[str], list[Result]]:
-  """Returns `path::Case` of every case, and an error per file that cannot be imported."""
-  found: dict[str, list[str]] = {}
-  wanted: dict[str, set[str]] = {}
-  for target in options.targets:
-    place, _, case = target.partition('::')
-    for file in case_files(place):
-      found.setdefault(file, [])
-      wanted.setdefault(file, set()).add(case)
-  requests, errors = [], []
-  for file in found:
-    known = journal.discovery(file)
-    if known is not None and known.files and are_unchanged(known.files):
-      found[file] = list(known.cases)
-    else:
-      requests.append(Request(jobs.DISCOVER, file, None, file))
-  for request, ended in engine.run(iter(requests), lambda _: None):
-    told = ended.last(jobs.FOUND)
-    if told is None:
-      errors.append(_result(run, request.target, ended, options, 1))
-      continue
-    found[request.target] = list(told['cases'])
-    journal.write_discovery(Discovery(request.target, told['files'], tuple(told['cases'])))
-  targets = []
-  for file, cases in found.items():
-    asked = wanted[file] - {''}
-    unknown = asked - set(cases)
-    if unknown and file not in {error.target for error in errors}:
-      raise UsageError(
-        f'{file} has no case {sorted(unknown)[0]}; its cases: {", ".join(cases) or "none"}'
-      )
-    targets += [f'{file}::{name}' for name in cases if '' in wanted[file] or name in asked]
-  return targets, errors
+def _result(number: int, unit: plans.Unit, ended: Ended, options: Options, attempt: int) -> Result:
+  case = unit.key.partition('::')[2] or os.path.basename(unit.place.target)
+  target = _as_typed(unit.target)
+  verdict, deviations = verdict_of(ended, Asked(case, unit.place.key, target, versions()))
+  entry = Entry(
+    run=number,
+    target=unit.key,
+    status=verdict.status,
+    attempt=attempt,
+    ended=now(),
+    seconds=ended.seconds,
+    memory=ended.greatest_memory,
+    files=_files(ended, unit),
+    stages=options.stages,
+    kept_from=number,
+  )
+  return Result(entry, verdict, deviations)
 
 
-def _result(run: int, target: str, ended: Ended, options: Options, attempt: int) -> Result:
-  place, _, case = target.partition('::')
-  verdict = verdict_of(ended, case or os.path.basename(place), place)
-  told = ended.last(jobs.DONE) or ended.last(jobs.REFUSED) or {}
-  files = told.get('files') or _files_around(place)
-  return Result(run, target, attempt, now(), ended.seconds, files, options.stages, verdict)
+def _files(ended: Ended, unit: plans.Unit) -> dict[str, str]:
+  done = ended.last(jobs.DONE)
+  if done is not None:
+    return dict(done['files'])
+  told = ended.last(jobs.REFUSED, jobs.STARTED) or {'files': {}}
+  around = files_around(unit.place.target) if unit.place.is_file else {}
+  return {**told['files'], **around}
 
 
-def _files_around(place: str) -> dict[str, str]:
-  """Returns the digests of the files beside one of which no process could tell its imports."""
-  from tf2verify.fleet.content import sha256_of
-
-  beside = glob.glob(os.path.join(glob.escape(os.path.dirname(place) or '.'), '*.py'))
-  return {os.path.abspath(path): sha256_of(path) for path in (place, *sorted(beside))}
-
-
-def passed(results: Sequence[Result]) -> int:
-  """Returns how many cases passed."""
-  return sum(result.verdict.status is Status.PASSED for result in results)
-
-
-def verdicts(results: Sequence[Result]) -> list[CaseVerdict]:
-  """Returns the verdicts alone."""
-  return [result.verdict for result in results]
+def _as_typed(target: str) -> str:
+  """Returns a target as one would type it in this folder."""
+  below = os.path.relpath(target) if os.path.isabs(target) else target
+  return target if below.startswith('..') else below

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-DISCOVER, VERIFY = 'discover', 'verify'
+CHECK, DISCOVER, VERIFY = 'check', 'discover', 'verify'
 
 # What a process tells, line by line.
 STARTED, DOING, STAGE, FOUND, DONE, REFUSED = (
@@ -17,6 +17,10 @@ STARTED, DOING, STAGE, FOUND, DONE, REFUSED = (
   'done',
   'refused',
 )
+# Any of these is the last that there is to tell.
+OUTCOMES = (FOUND, DONE, REFUSED)
+# Exit status of a process in which something raised that is no error of the case.
+UNCAUGHT = 70
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,50 +29,88 @@ class Job:
 
   Attributes:
     number: tells it from others of this run of the fleet.
-    kind: `DISCOVER`: name the cases of a target. `VERIFY`: climb the ladder with one.
-    target: a file, a folder or a module as `run` takes it; to verify, with `::Case`.
+    kind: `CHECK`: are there stages of these names? `DISCOVER`: name the cases of a target.
+      `VERIFY`: climb the ladder with one.
+    target: a file or a module as `run` takes it; to verify, with `::Case`.
     stages: names of the stages to run; None for all.
-    events: path of the file that the process tells its events to.
-    log: path of the file that gets what the process prints.
+    folder: of the job alone; gone when it has ended.
   """
 
   number: int
   kind: str
   target: str
   stages: tuple[str, ...] | None
-  events: str
-  log: str
+  folder: str
 
-  def to_json(self) -> str:
-    """Returns the job as one line."""
-    return json.dumps(dataclasses.asdict(self))
+  @property
+  def events(self) -> str:
+    """The file that the process tells its events to."""
+    return os.path.join(self.folder, 'events')
+
+  @property
+  def log(self) -> str:
+    """The file that gets what the process prints."""
+    return os.path.join(self.folder, 'log')
+
+  @property
+  def scratch(self) -> str:
+    """The folder for temporary files, which a process that is killed leaves behind."""
+    return os.path.join(self.folder, 'tmp')
 
   @classmethod
-  def from_json(cls, line: str) -> 'Job':
-    """Returns the job that `to_json` has written."""
-    fields = json.loads(line)
+  def from_fields(cls, fields: dict[str, Any]) -> 'Job':
+    """Returns the job that `dataclasses.asdict` has taken apart."""
     stages = fields['stages']
     return cls(**{**fields, 'stages': None if stages is None else tuple(stages)})
 
 
 class EventWriter:
-  """Tells events to a file: whole lines, there for good once written."""
+  """Tells events to a file: whole lines, there for good once written.
+
+  The case may close every descriptor of its process, and open files of its own in their
+  place; and it may fork: a copy of the process tells nothing.
+  """
 
   def __init__(self, path: str) -> None:
-    self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    self._path = path
+    self._process = os.getpid()
+    self._descriptor = self._opened()
+    self._identity = os.fstat(self._descriptor)
 
   def tell(self, event: str, **fields: Any) -> None:
-    """Writes an event."""
+    """Writes an event.
+
+    Raises:
+      OSError: it cannot be written; mostly since the disk is full.
+    """
+    if os.getpid() != self._process:
+      return
+    if not self._is_open():
+      self._descriptor = self._opened()
     left = json.dumps({'event': event, **fields}).encode() + b'\n'
     while left:
       left = left[os.write(self._descriptor, left) :]
 
+  def _opened(self) -> int:
+    return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+  def _is_open(self) -> bool:
+    try:
+      return os.path.samestat(os.fstat(self._descriptor), self._identity)
+    except OSError:
+      return False
+
 
 def read_events(path: str) -> Iterator[dict[str, Any]]:
   """Yields the events of a file; a process that was killed may have left half of a line."""
-  if not os.path.exists(path):
+  try:
+    with open(path, encoding='utf-8', errors='replace') as file:
+      for line in file:
+        try:
+          event = json.loads(line)
+        except ValueError:
+          continue
+        if isinstance(event, dict) and 'event' in event:
+          yield event
+  except FileNotFoundError:
     return
-  with open(path, encoding='utf-8', errors='replace') as file:
-    for line in file:
-      if line.endswith('\n'):
-        yield json.loads(line)

@@ -2,28 +2,26 @@
 
 import contextlib
 import dataclasses
-import json
 import os
-import selectors
-import signal
-import socket
-import subprocess
-import sys
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tf2verify.errors import Tf2VerifyError
+from tf2verify.fleet import processes
 from tf2verify.fleet.ended import Ended
-from tf2verify.fleet.job import Job, read_events
-from tf2verify.fleet.job_run import SHOW_STACK
+from tf2verify.fleet.job import OUTCOMES, Job, read_events
+from tf2verify.fleet.server_process import MODULE, ServerLost, ServerProcess, never_started
 
-_MODULE = 'tf2verify.fleet.fork_server'
 _LOOK_SECONDS = 0.05
 # A process that hangs gets this long to write its stack.
-_STACK_SECONDS = 0.5
+_STACK_SECONDS = 1.0
+# A process that was ended, and its server, get this long to say so.
+_END_SECONDS = 30.0
 _LOG_BYTES = 256 * 2**10
+# Beyond this the log of a job is emptied: its end is what a report shows.
+_LARGEST_LOG = 64 * 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +30,7 @@ class Limits:
 
   Attributes:
     seconds: of wall time; None for no limit.
-    memory: in bytes of resident memory, of the process and what it starts; None for no
-      limit.
+    memory: in bytes, as `processes.anonymous_memory` counts; None for no limit.
   """
 
   seconds: float | None = None
@@ -54,7 +51,7 @@ class Request:
   kind: str
   target: str
   stages: tuple[str, ...] | None
-  key: Any
+  key: Any = None
 
 
 @dataclasses.dataclass
@@ -63,31 +60,48 @@ class _Running:
 
   request: Request
   job: Job
+  alone: bool
   start: float
   process: int = 0
   greatest_memory: int = 0
   reason: str = ''
-  kill_at: float | None = None
+  end_at: float | None = None
+  asked_to_end: bool = False
 
 
 class LocalEngine:
-  """Does jobs in copies of one process that has imported TensorFlow, until it is closed."""
+  """Does jobs in copies of one process that has imported TensorFlow, until it is closed.
 
-  def __init__(self, workers: int, limits: Limits) -> None:
+  Should that process itself end, what ran then is run again, one job after the other: the
+  job with which it ends a second time is to blame, and the others are done.
+
+  Args:
+    workers: how many jobs at once.
+    limits: of each.
+    module: the program of the process that is copied.
+  """
+
+  def __init__(self, workers: int, limits: Limits, module: str = MODULE) -> None:
     self._workers = workers
     self._limits = limits
+    self._module = module
     self._running: dict[int, _Running] = {}
+    self._suspects: list[Request] = []
     self._numbers = 0
     self._resources = contextlib.ExitStack()
-    self._server: _Server | None = None
+    self._server: ServerProcess | None = None
     self._folder = ''
 
   def __enter__(self) -> 'LocalEngine':
+    folder = tempfile.TemporaryDirectory(prefix='tf2verify-fleet-', ignore_cleanup_errors=True)
+    self._folder = self._resources.enter_context(folder)
     return self
 
   def __exit__(self, *_: object) -> None:
-    self._resources.close()
-    self._server = None
+    try:
+      self._close_server()
+    finally:
+      self._resources.close()
 
   def run(
     self, requests: Iterable[Request], started: Callable[[Request], None]
@@ -97,178 +111,138 @@ class LocalEngine:
     Args:
       requests: asked for one by one, when there is room.
       started: called when a job begins.
+
+    Raises:
+      EnvironmentProblem: TF1-style code cannot run here.
+      Tf2VerifyError: the process that imports TensorFlow does not start.
     """
     waiting = iter(requests)
     while True:
-      while len(self._running) < self._workers:
-        request = next(waiting, None)
-        if request is None:
-          break
-        self._start(request)
-        started(request)
-      if not self._running:
-        return
-      for message in self._ready_server().messages(_LOOK_SECONDS):
-        running = self._running.get(message['job'])
-        if running is None:
-          continue
-        if 'process' in message:
-          running.process, running.start = message['process'], time.monotonic()
-        else:
-          yield running.request, self._ended(message['job'], message['status'])
-      self._look_after()
+      try:
+        self._fill(waiting, started)
+        if not self._running:
+          return
+        for message in self._ready_server().messages(_LOOK_SECONDS):
+          yield from self._heard(message)
+        self._look_after()
+      except ServerLost as lost:
+        yield from self._without_server(str(lost))
 
-  def _ready_server(self) -> '_Server':
+  def _fill(self, waiting: Iterator[Request], started: Callable[[Request], None]) -> None:
+    if self._suspects:
+      if not self._running:
+        self._start(self._suspects.pop(0), alone=True)
+      return
+    while len(self._running) < self._workers:
+      request = next(waiting, None)
+      if request is None:
+        return
+      started(request)
+      self._start(request, alone=False)
+
+  def _ready_server(self) -> ServerProcess:
     if self._server is None:
-      folder = tempfile.TemporaryDirectory(prefix='tf2verify-fleet-')
-      self._folder = self._resources.enter_context(folder)
-      self._server = self._resources.enter_context(_Server())
+      self._server = ServerProcess(self._module, {'TF_CPP_MIN_LOG_LEVEL': '2', **os.environ})
     return self._server
 
-  def _start(self, request: Request) -> None:
-    server = self._ready_server()
-    self._numbers += 1
-    events, log = (
-      os.path.join(self._folder, f'{self._numbers}.{kind}') for kind in ('events', 'log')
-    )
-    job = Job(self._numbers, request.kind, request.target, request.stages, events, log)
-    self._running[job.number] = _Running(request, job, time.monotonic())
-    server.start(job)
+  def _close_server(self) -> bool:
+    """Ends the process that is copied; returns whether it had ever been ready."""
+    server, self._server = self._server, None
+    if server is None:
+      return False
+    server.close()
+    return server.ready
 
-  def _ended(self, number: int, status: int) -> Ended:
-    running = self._running.pop(number)
+  def _start(self, request: Request, alone: bool) -> None:
+    self._numbers += 1
+    folder = os.path.join(self._folder, str(self._numbers))
+    os.mkdir(folder)
+    job = Job(self._numbers, request.kind, request.target, request.stages, folder)
+    self._running[job.number] = _Running(request, job, alone, time.monotonic())
+    self._ready_server().start(job)
+
+  def _heard(self, message: dict[str, Any]) -> Iterator[tuple[Request, Ended]]:
+    running = self._running.get(message['job'])
+    if running is None:
+      return
+    if 'process' in message:
+      running.process, running.start = message['process'], time.monotonic()
+      return
+    del self._running[running.job.number]
+    running.reason = running.reason or message.get('refused', '')
+    yield running.request, self._ended(running, message.get('status'))
+
+  def _ended(self, running: _Running, status: int | None) -> Ended:
     events, log = tuple(read_events(running.job.events)), _end_of(running.job.log)
-    for path in (running.job.events, running.job.log):
-      with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+    shutil.rmtree(running.job.folder, ignore_errors=True)
     seconds = time.monotonic() - running.start
     return Ended(status, events, log, running.reason, seconds, running.greatest_memory)
+
+  def _without_server(self, how: str) -> Iterator[tuple[Request, Ended]]:
+    """Goes on when the process that is copied has ended."""
+    lost = list(self._running.values())
+    self._running.clear()
+    if not self._close_server():
+      raise never_started(how)
+    for running in lost:
+      if running.process:
+        processes.end_session(running.process)
+    for running in lost:
+      told = any(event['event'] in OUTCOMES for event in read_events(running.job.events))
+      blamed = running.alone and running.process
+      if told or blamed or running.reason:
+        running.reason = running.reason or (
+          f'the process that cases are copied from {how} while this case ran alone, for the second '
+          'time: the case ends processes that are not its own'
+        )
+        yield running.request, self._ended(running, None)
+      else:
+        self._suspects.append(running.request)
 
   def _look_after(self) -> None:
     """Ends what takes more than it may."""
     now = time.monotonic()
-    for running in self._running.values():
-      if not running.process:
+    for running in [known for known in self._running.values() if known.process]:
+      if running.end_at is not None:
+        self._end(running, now)
         continue
-      memory = memory_of_group(running.process)
+      memory = processes.anonymous_memory(running.process)
       running.greatest_memory = max(running.greatest_memory, memory)
-      if running.kill_at is not None:
-        if now >= running.kill_at:
-          _signal_group(running.process, signal.SIGKILL)
-        continue
       allowed, seconds = self._limits.memory, self._limits.seconds
       if allowed is not None and memory > allowed:
         running.reason = (
           f'ended by the fleet: it took {memory / 2**30:.2f} GiB of memory, and may take '
           f'{allowed / 2**30:.2f} (--memory)'
         )
-        running.kill_at = now
-        _signal_group(running.process, signal.SIGKILL)
+        running.end_at = now
+        self._end(running, now)
       elif seconds is not None and now - running.start > seconds:
         running.reason = (
           f'ended by the fleet: no verdict after {seconds:g} s (--timeout); the stack below '
           'shows where it was'
         )
-        running.kill_at = now + _STACK_SECONDS
-        _signal(running.process, SHOW_STACK)
+        running.end_at = now + _STACK_SECONDS
+        self._ready_server().show_stack(running.job.number)
+      elif _size(running.job.log) > _LARGEST_LOG:
+        with contextlib.suppress(OSError):
+          os.truncate(running.job.log, 0)
+
+  def _end(self, running: _Running, now: float) -> None:
+    """Has a job ended whose time is over."""
+    if running.end_at is None or now < running.end_at:
+      return
+    if not running.asked_to_end:
+      running.asked_to_end = True
+      self._ready_server().end(running.job.number)
+    elif now > running.end_at + _END_SECONDS:
+      raise ServerLost('does not answer')
 
 
-class _Server:
-  """The process that is copied, and the socket to it."""
-
-  def __enter__(self) -> '_Server':
-    here, there = socket.socketpair()
-    self._connection, self._unread = here, b''
-    with there:
-      descriptor = there.fileno()
-      self._process = subprocess.Popen(
-        [sys.executable, '-m', _MODULE, str(descriptor)],
-        pass_fds=[descriptor],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is for the supervisor, which ends the others
-        env={
-          'TF_CPP_MIN_LOG_LEVEL': '2',
-          **os.environ,
-          'PYTHONPATH': os.pathsep.join(filter(None, sys.path)),
-        },
-      )
-    self._selector = selectors.DefaultSelector()
-    self._selector.register(here, selectors.EVENT_READ)
-    return self
-
-  def __exit__(self, *_: object) -> None:
-    self._selector.close()
-    self._connection.close()  # which it takes as the end
-    self._process.wait()
-
-  def start(self, job: Job) -> None:
-    """Asks for a job."""
-    self._connection.sendall(job.to_json().encode() + b'\n')
-
-  def messages(self, seconds: float) -> list[dict[str, int]]:
-    """Returns what it has told; waits for that a little.
-
-    Raises:
-      Tf2VerifyError: it is gone.
-    """
-    if not self._selector.select(seconds):
-      return []
-    try:
-      data = self._connection.recv(2**16)
-    except ConnectionResetError:
-      data = b''
-    if not data:
-      code = self._process.wait()
-      raise Tf2VerifyError(
-        f'the process that imports TensorFlow for the fleet ended with status {code}; what it '
-        'printed is above; `python -m tf2verify doctor` explains an environment that cannot work'
-      )
-    *lines, self._unread = (self._unread + data).split(b'\n')
-    return [message for message in map(json.loads, lines) if 'job' in message]
-
-
-def memory_of_group(leader: int) -> int:
-  """Returns the resident memory, in bytes, of a process and of all it has started.
-
-  Pages that a copy shares with the process that it was copied from count in each.
-  """
-  total = 0
-  for process in _group(leader):
-    try:
-      with open(f'/proc/{process}/statm', encoding='ascii') as file:
-        total += int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
-    except (OSError, IndexError):
-      continue  # it has ended meanwhile
-  return total
-
-
-def _group(leader: int) -> Iterator[int]:
-  """Yields a process and its descendants."""
-  pending = [leader]
-  while pending:
-    process = pending.pop()
-    yield process
-    try:
-      tasks = os.listdir(f'/proc/{process}/task')
-    except OSError:
-      continue
-    for task in tasks:
-      try:
-        with open(f'/proc/{process}/task/{task}/children', encoding='ascii') as file:
-          pending += map(int, file.read().split())
-      except OSError:
-        continue
-
-
-def _signal(process: int, number: int) -> None:
-  with contextlib.suppress(ProcessLookupError):
-    os.kill(process, number)
-
-
-def _signal_group(leader: int, number: int) -> None:
-  for process in list(_group(leader)):
-    _signal(process, number)
+def _size(path: str) -> int:
+  try:
+    return os.path.getsize(path)
+  except OSError:
+    return 0
 
 
 def _end_of(path: str) -> str:

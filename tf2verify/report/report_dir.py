@@ -28,9 +28,13 @@ def default_report_dir() -> str:
   return os.environ.get(ENVIRONMENT_VARIABLE, '')
 
 
-def _write(path: str, text: str) -> None:
-  """Writes a file whole or not at all."""
-  directory = os.path.dirname(path)
+def write_text(path: str, text: str) -> None:
+  """Writes a file whole or not at all.
+
+  Raises:
+    UsageError: it cannot be written.
+  """
+  directory = os.path.dirname(os.path.abspath(path))
   try:
     os.makedirs(directory, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=directory, prefix='.writing-')
@@ -39,8 +43,8 @@ def _write(path: str, text: str) -> None:
     os.replace(temporary, path)
   except OSError as error:
     raise UsageError(
-      f'could not write the report {path}: {error.strerror}; --report_dir names a folder that '
-      'can be made and written'
+      f'could not write the report {path}: {error.strerror}; name a folder that can be made '
+      'and written'
     ) from error
 
 
@@ -60,7 +64,7 @@ def write_case(verdict: CaseVerdict, directory: str) -> str:
     UsageError: the folder cannot be written.
   """
   path = os.path.join(directory, case_file_name(verdict))
-  _write(path, verdict.to_json() + '\n')
+  write_text(path, verdict.to_json() + '\n')
   return path
 
 
@@ -75,7 +79,7 @@ def write_adequacy(report: AdequacyReport, directory: str) -> str:
   """
   name = case_file_name(report).removesuffix('.json') + '.adequacy.json'
   path = os.path.join(directory, name)
-  _write(path, report.to_json() + '\n')
+  write_text(path, report.to_json() + '\n')
   return path
 
 
@@ -108,7 +112,7 @@ def write_summary(verdicts: Sequence[CaseVerdict], directory: str) -> str:
     UsageError: the folder cannot be written.
   """
   path = os.path.join(directory, SUMMARY)
-  _write(path, summary_text(verdicts))
+  write_text(path, summary_text(verdicts))
   return path
 
 
