@@ -52,7 +52,18 @@ _EXCERPTS = {
 }
 # Folders that commands write to, also those that read the repository's examples.
 _WRITTEN = 'reports|trained'
-_COMMANDS = ('run', 'report', 'adequacy', 'inspect', 'convert', 'repeat', 'doctor', '...')
+_COMMANDS = (
+  'run',
+  'report',
+  'adequacy',
+  'inspect',
+  'convert',
+  'repeat',
+  'doctor',
+  'fleet',
+  'history',
+  '...',
+)
 _NOTEBOOK = 'notebook'
 
 
@@ -64,6 +75,7 @@ def _normalized(output: str) -> str:
   output = re.sub(r'note: with \S+enable_op_determinism\(\) .*', 'note: with determinism …', output)
   output = re.sub(r'(?<=\S) {2,}', '  ', output)  # columns are as wide as what was replaced
   output = re.sub(r'\b\d+\.\d s\b', 'N s', output)
+  output = re.sub(r'\b\d+\.\d GiB\b', 'N GiB', output)
   output = re.sub(r'\d+\.\d{4,}', lambda number: f'{float(number[0]):.4g}', output)
   return '\n'.join(line.rstrip() for line in output.strip().splitlines())
 

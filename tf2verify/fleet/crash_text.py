@@ -11,6 +11,7 @@ _CONTROL = re.compile(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]')
 _FRAME = re.compile(r'  File "(?P<path>.*)", line (?P<line>\d+) in ')
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LOADERS = ('<string>', '<frozen importlib', '<frozen runpy')
+_ADDRESS = re.compile(r'(?<=[Tt]hread) 0x[0-9a-f]+')
 _MODULES = 'Extension modules: '
 # TensorFlow says so at every start on a machine without a GPU.
 _NO_GPU = 'failed call to cuInit'
@@ -47,7 +48,7 @@ def _stacks_cut(lines: list[str]) -> list[str]:
       found += _user_frames(stack)
       stack = None
     if not line.startswith(_MODULES) and _NO_GPU not in line:
-      found.append(line)
+      found.append(_ADDRESS.sub('', line))
   return found + _user_frames(stack or [])
 
 
