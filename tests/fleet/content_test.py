@@ -12,13 +12,14 @@ from tf2verify.fleet import content
 from tf2verify.fleet.content import Digests
 
 READS = """
+import json
+import os
 import sys
 sys.orig_argv = ['python', '-m', 'tf2verify', 'fleet', '']
 from tf2verify.fleet.content import FilesRead, files_of_loaded_modules
 import numpy as np
 known = frozenset(sys.modules)
-read = FilesRead()
-import json, os
+read = FilesRead(os.path.abspath('late/scratch'))
 import model
 np.load('data.npz')['x']
 open('written', 'w').close()
@@ -26,7 +27,11 @@ open('written').read()
 open('/proc/self/stat').read()
 sys.path.append('late')
 import late_model
-print(json.dumps([sorted(read.files()), sorted(files_of_loaded_modules(known))]))
+sys.path.append('late/scratch')
+import generated
+open('late/scratch/generated.py').read()
+modules = files_of_loaded_modules(known, os.path.abspath('late/scratch'))
+print(json.dumps([sorted(read.files()), sorted(modules)]))
 """
 
 
@@ -44,6 +49,7 @@ class ContentTest(absltest.TestCase):
 
     console.write_files(self.folder, model='x = 1', reads=READS)
     console.write_files(self.folder / 'late', late_model='y = 2')
+    console.write_files(self.folder / 'late' / 'scratch', generated='z = 3')
     np.savez(self.folder / 'data.npz', x=np.ones(3))
     done = subprocess.run(
       [sys.executable, 'reads.py'],

@@ -73,6 +73,7 @@ class RealProcessesTest(absltest.TestCase):
         for folder in ('alone', 'fleet')
       )
       self.assertEqual(_without_times(one), _without_times(other))
+    self.assertIn('0 to run', self.fleet('.', '--resume').stdout)
     _, crash = self.entries()['crash_case.py::CrashCase']
     text = crash.to_text()
     self.assertIn('SIGSEGV', text)

@@ -156,7 +156,7 @@ class PageTest(parameterized.TestCase):
   def _run_command(self, command, expected):
     """Returns what a command prints; it may exit with 1 where the page shows that it fails."""
     words = shlex.split(command)
-    statuses = (0, 1) if re.search('FAILED|REFUSED', expected) else (0,)
+    statuses = (0, 1) if re.search('FAILED|REFUSED|ERROR', expected) else (0,)
     if words[0] == 'make':
       dry_run = subprocess.run(
         ['make', '-n', *words[1:]], cwd=pages.REPOSITORY, capture_output=True, check=False

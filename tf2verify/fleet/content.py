@@ -83,29 +83,38 @@ def _is_told_by_version(path: str) -> bool:
   return path.startswith((*library, _OWN_FOLDER))
 
 
-def files_of_loaded_modules(known: frozenset[str]) -> dict[str, str]:
+def files_of_loaded_modules(known: frozenset[str], scratch: str) -> dict[str, str]:
   """Returns path and digest of the modules that this process has loaded.
 
   Python's own modules and TensorFlow's are left out: their versions tell.
 
   Args:
     known: names of the modules that were there before.
+    scratch: a folder for temporary files; what AutoGraph writes there is left out.
   """
   paths = set()
   for name, module in list(sys.modules.items()):
     path = getattr(module, '__file__', None)
     if name not in known and isinstance(path, str):
       paths.add(os.path.abspath(path))
-  return {path: sha256_of(path) for path in sorted(paths) if not _is_told_by_version(path)}
+  return {
+    path: sha256_of(path)
+    for path in sorted(paths)
+    if not _is_told_by_version(path) and not path.startswith(scratch)
+  }
 
 
 class FilesRead:
   """What this process opens for reading through Python: data, recordings, `.npz` files.
 
   What TensorFlow opens itself is not seen, so that a checkpoint has to be named.
+
+  Args:
+    scratch: a folder for temporary files, which are left out.
   """
 
-  def __init__(self) -> None:
+  def __init__(self, scratch: str) -> None:
+    self._scratch = scratch
     self._start = time.time()
     self._read: set[str] = set()
     self._written: set[str] = set()
@@ -125,7 +134,8 @@ class FilesRead:
     """Returns path and digest of what was read and is no product of this process."""
     found = {}
     for path in sorted(self._read - self._written):
-      if not os.path.isfile(path) or _is_told_by_version(path):
+      left_out = path.startswith(self._scratch) or _is_told_by_version(path)
+      if left_out or not os.path.isfile(path):
         continue
       if os.path.getmtime(path) < self._start:
         found[path] = sha256_of(path)

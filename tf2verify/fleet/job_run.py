@@ -37,6 +37,7 @@ def prepare() -> None:
 
 def begin(job: Job) -> EventWriter:
   """Sends what the process prints to the job's log, and Python's stack if it crashes."""
+  del sys.argv[1:]  # those of the process that was copied
   os.mkdir(job.scratch)
   tempfile.tempdir = os.environ['TMPDIR'] = job.scratch
   log = os.open(job.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -71,7 +72,7 @@ def do(job: Job) -> int:
       _verify(job, events, known)
   except Tf2VerifyError as error:
     text = error.traceback_text if isinstance(error, UserCodeError) else ''
-    files = files_of_loaded_modules(known)
+    files = files_of_loaded_modules(known, job.scratch)
     usage = isinstance(error, UsageError)
     events.tell(jobs.REFUSED, error=str(error), traceback=text, files=files, usage=usage)
   for stream in (sys.stdout, sys.stderr):
@@ -101,7 +102,7 @@ def _discover(job: Job, events: EventWriter, known: frozenset[str]) -> None:
   for case in found:
     sys.modules.update(dict(case.modules))
   homes = {sys.modules[case.case.__module__].__file__ for case in found}
-  files = files_of_loaded_modules(known)
+  files = files_of_loaded_modules(known, job.scratch)
   events.tell(jobs.FOUND, cases=names, files=files, file=next(iter(homes), None))
 
 
@@ -113,7 +114,7 @@ def _verify(job: Job, events: EventWriter, known: frozenset[str]) -> None:
   from tf2verify.stages import STAGES
 
   logical_devices.ask_for_two_cpus()
-  read = FilesRead()
+  read = FilesRead(job.scratch)
   found = find_cases(job.target)[0]  # several: one class under two names
   checkpoints: list[str] = []
   _note_checkpoint(found.case, checkpoints)
@@ -127,10 +128,10 @@ def _verify(job: Job, events: EventWriter, known: frozenset[str]) -> None:
       jobs.STARTED,
       case=found.case.__name__,
       stages=[stage.name for stage in STAGES if job.stages is None or stage.name in job.stages],
-      files=files_of_loaded_modules(known),
+      files=files_of_loaded_modules(known, job.scratch),
     )
     verdict = verify(found.case, job.stages, told, lambda step: events.tell(jobs.DOING, step=step))
-    files = read.files() | files_of_loaded_modules(known)
+    files = read.files() | files_of_loaded_modules(known, job.scratch)
   for prefix in checkpoints:
     files |= files_of_checkpoint(prefix)
   events.tell(jobs.DONE, verdict=json.loads(verdict.to_json()), files=files)

@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from tf2verify.errors import Tf2VerifyError
 from tf2verify.fleet import processes
 from tf2verify.fleet.ended import Ended
 from tf2verify.fleet.job import OUTCOMES, Job, read_events
-from tf2verify.fleet.server_process import MODULE, ServerLost, ServerProcess, never_started
+from tf2verify.fleet.server_process import MODULE, ServerLost, ServerProcess
 
 _LOOK_SECONDS = 0.05
 # A process that hangs gets this long to write its stack.
@@ -142,21 +143,28 @@ class LocalEngine:
 
   def _ready_server(self) -> ServerProcess:
     if self._server is None:
-      self._server = ServerProcess(self._module, {'TF_CPP_MIN_LOG_LEVEL': '2', **os.environ})
+      environment = {'TF_CPP_MIN_LOG_LEVEL': '2', **os.environ}
+      log = os.path.join(self._folder, 'server.log')
+      self._server = ServerProcess(self._module, environment, log)
     return self._server
 
-  def _close_server(self) -> bool:
-    """Ends the process that is copied; returns whether it had ever been ready."""
+  def _close_server(self) -> ServerProcess | None:
+    """Ends the process that is copied, if there is one, and returns it."""
     server, self._server = self._server, None
-    if server is None:
-      return False
-    server.close()
-    return server.ready
+    if server is not None:
+      server.close()
+    return server
 
   def _start(self, request: Request, alone: bool) -> None:
     self._numbers += 1
     folder = os.path.join(self._folder, str(self._numbers))
-    os.mkdir(folder)
+    try:
+      os.mkdir(folder)
+    except OSError as error:
+      raise Tf2VerifyError(
+        f'could not make {folder}: {error.strerror}; TMPDIR names another folder for temporary '
+        'files; go on with --resume'
+      ) from error
     job = Job(self._numbers, request.kind, request.target, request.stages, folder)
     self._running[job.number] = _Running(request, job, alone, time.monotonic())
     self._ready_server().start(job)
@@ -182,8 +190,9 @@ class LocalEngine:
     """Goes on when the process that is copied has ended."""
     lost = list(self._running.values())
     self._running.clear()
-    if not self._close_server():
-      raise never_started(how)
+    server = self._close_server()
+    if server is not None and not server.ready:
+      raise server.never_started(how)
     for running in lost:
       if running.process:
         processes.end_session(running.process)

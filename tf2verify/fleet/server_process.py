@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tf2verify.errors import EnvironmentProblem, Tf2VerifyError
+from tf2verify.fleet.crash_text import end_of_log
 from tf2verify.fleet.job import Job
 
 # The path of modules is the supervisor's; not by way of the environment, which the
@@ -35,14 +36,16 @@ class ServerProcess:
   Args:
     module: whose `main` it runs.
     environment: its variables.
+    log: path of the file that gets what it prints.
   """
 
-  def __init__(self, module: str, environment: dict[str, str]) -> None:
+  def __init__(self, module: str, environment: dict[str, str], log: str) -> None:
     self._connection, there = socket.socketpair()
     self._unread = b''
     self._start = time.monotonic()
     self.ready = False
-    with there:
+    self._log = log
+    with there, open(log, 'wb') as printed:
       program = _PROGRAM.format(module=module)
       arguments = [str(there.fileno()), json.dumps(list(filter(None, sys.path)))]
       self._process = subprocess.Popen(
@@ -50,6 +53,7 @@ class ServerProcess:
         pass_fds=[there.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
+        stderr=printed,
         start_new_session=True,  # Ctrl-C is for the supervisor, which ends the others
         env=environment,
       )
@@ -70,6 +74,15 @@ class ServerProcess:
     except subprocess.TimeoutExpired:
       self._process.kill()
       self._process.wait()
+
+  def never_started(self, how: str) -> Tf2VerifyError:
+    """Returns the error of a process that ended while it imported TensorFlow."""
+    with open(self._log, encoding='utf-8', errors='replace') as file:
+      printed = end_of_log(file.read())
+    return Tf2VerifyError(
+      f'the process that imports TensorFlow for the fleet {how}; `python -m tf2verify doctor` '
+      f'explains an environment that cannot work; what it printed:\n{printed}'
+    )
 
   def start(self, job: Job) -> None:
     """Asks for a job.
@@ -126,11 +139,3 @@ class ServerProcess:
     if code >= 0:
       return f'ended with exit status {code}'
     return f'was ended by {signal.Signals(-code).name}'
-
-
-def never_started(how: str) -> Tf2VerifyError:
-  """Returns the error of a process that ended while it imported TensorFlow."""
-  return Tf2VerifyError(
-    f'the process that imports TensorFlow for the fleet {how}; what it printed is above; '
-    '`python -m tf2verify doctor` explains an environment that cannot work'
-  )
