@@ -58,13 +58,13 @@ class FleetTest(absltest.TestCase):
     for name, text in texts.items():
       (self.models / f'{name}.py').write_text(text)
 
-  def run_fleet(self, *targets, stop_after=None, **options):
+  def run_fleet(self, *targets, stop_after=None, seconds=None, **options):
     """Returns the outcome and what was told; stops as if killed after some verdicts."""
     watched = Watched()
     targets = targets or (str(self.models),)
     with (
       Journal(self.journal, writable=True) as journal,
-      LocalEngine(1, Limits(), SERVER) as engine,
+      LocalEngine(1, Limits(seconds), SERVER) as engine,
     ):
       if stop_after is not None:
         engine = _Stopping(engine, stop_after)
@@ -102,6 +102,25 @@ class FleetTest(absltest.TestCase):
       broken = journal.verdict(journal.entries(1)[0])
     self.assertIn('never closed', broken.stages[0].error.summary)
     self.assertEqual(broken.run_again, f'python -m tf2verify run {self.models}/broken_case.py')
+
+  def test_files_whose_import_hangs_or_crashes(self):
+    self.write(hangs_case='import time\ntime.sleep(1000)\n', sinks_case='import os\nos.abort()\n')
+    outcome, _ = self.run_fleet(seconds=1.5)
+    self.assertEqual(outcome.passed, 2)
+    with Journal(self.journal) as journal:
+      found = {
+        os.path.basename(entry.target): journal.verdict(entry).to_text()
+        for entry in journal.entries(1)
+        if entry.status is Status.ERROR
+      }
+    self.assertCountEqual(found, ['hangs_case.py', 'sinks_case.py'])
+    self.assertIn('no verdict after 1.5 s', found['hangs_case.py'])
+    self.assertIn('time.sleep(1000)', found['hangs_case.py'])
+    self.assertIn('SIGABRT', found['sinks_case.py'])
+    self.write(hangs_case=ONE, sinks_case=NONE)
+    outcome, watched = self.run_fleet(resume=True)
+    self.assertEqual(watched.ran, ['hangs_case.py::C'])
+    self.assertEqual(outcome.passed, 3)
 
   def test_resuming_a_finished_run_keeps_what_is_unchanged(self):
     self.run_fleet()

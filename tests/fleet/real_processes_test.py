@@ -28,6 +28,13 @@ class ReadingCase(BaseCase):
     return 'model.ckpt'
 """
 )
+# A copy of a process has none of its threads: what they hold would be held for ever.
+NO_THREADS = """
+import os
+from tf2verify.fleet import job_run
+job_run.prepare()
+assert os.listdir('/proc/self/task') == [str(os.getpid())], os.listdir('/proc/self/task')
+"""
 NO_TENSORFLOW = """
 import sys
 sys.orig_argv = ['python', '-m', 'tf2verify', 'fleet', '']
@@ -102,6 +109,10 @@ class RealProcessesTest(absltest.TestCase):
     done = self.fleet('reading_case.py', '--stages', 'gradient')
     self.assertEqual(done.returncode, 2)
     self.assertIn("'gradient' names no stage (did you mean 'gradients'?)", done.stderr)
+
+  def test_the_process_that_is_copied_has_no_threads_but_those_of_openblas(self):
+    done = console.run('-c', NO_THREADS, folder=self.folder, OPENBLAS_NUM_THREADS='1')
+    self.assertEqual(done.returncode, 0, done.stderr)
 
   def test_the_supervisor_imports_no_tensorflow(self):
     done = console.run('-c', NO_TENSORFLOW, folder=self.folder)
