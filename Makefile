@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 OLDEST_PYTHON ?= python3.10
 OLDEST := .venv-oldest
+TF1 := .venv-tf1
+RECORDINGS := build/recordings
 
-.PHONY: help demo test test-oldest check format bench clean
+.PHONY: help demo test test-oldest check format bench record record-small record-committed clean
 
 help:
 	@echo 'make demo         Inception-ResNet-v2 climbs the ladder; figures beside the published ones'
@@ -14,6 +16,10 @@ help:
 	@echo 'make check        ruff and mypy --strict'
 	@echo 'make format       ruff format and sorted imports'
 	@echo 'make bench        benchmarks/, side by side with what a user would do by hand'
+	@echo 'make record       records the models of examples/recorded_models under TensorFlow 1.15.5,'
+	@echo '                  and verifies their ports against it; needs Python 3.7 (TF1_PYTHON=...)'
+	@echo 'make record-small the same without Inception-ResNet-v2'
+	@echo 'make record-committed  writes the committed recordings anew'
 	@echo 'make clean        removes the virtual environments and caches'
 
 $(VENV)/made: pyproject.toml
@@ -48,12 +54,31 @@ format: $(VENV)/made
 
 bench: $(VENV)/made
 	$(BIN)/python -m benchmarks.compare_arrays
+	$(BIN)/python -m benchmarks.html_report
 	$(BIN)/python -m benchmarks.ladder
 	$(BIN)/python -m benchmarks.many_cases
 	$(BIN)/python -m benchmarks.diagnosis
 	$(BIN)/python -m benchmarks.first_divergence
 	$(BIN)/python -m benchmarks.noise
 	$(BIN)/python -m benchmarks.port_bugs
+	$(BIN)/python -m benchmarks.version_differences
+
+$(TF1)/made: .ci/tf1_environment
+	rm -rf $(TF1)
+	.ci/tf1_environment $(TF1)
+	touch $@
+
+record: record-small
+	$(BIN)/python -m examples.recorded_models.record --python $(TF1)/bin/python --out $(RECORDINGS) inception_resnet_v2
+	$(BIN)/python -m examples.recorded_models.verify $(RECORDINGS) inception_resnet_v2
+
+record-small: $(VENV)/made $(TF1)/made
+	$(BIN)/python -m examples.recorded_models.record --python $(TF1)/bin/python --out $(RECORDINGS)
+	$(BIN)/python -m examples.recorded_models.verify $(RECORDINGS)
+
+record-committed: $(VENV)/made $(TF1)/made
+	$(BIN)/python -m examples.recorded_models.record --python $(TF1)/bin/python --out examples/recorded_models/recordings
+	$(BIN)/python -m tests.port_bugs.record --python $(TF1)/bin/python
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) $(TF1) $(RECORDINGS) .pytest_cache .mypy_cache .ruff_cache

@@ -1,4 +1,5 @@
 import contextlib
+import importlib.util
 import io
 import json
 import os
@@ -147,6 +148,26 @@ class ReportTest(absltest.TestCase):
     self.assertEndsWith(said, '1 of 2 cases passed\n')
     status, said, _ = self._report('Near.json', '--rtol', '0', '--atol', '0.01')
     self.assertEqual(status, 0, said)
+
+  def test_a_folder_and_a_page(self) -> None:
+    (self.folder / 'Near.adequacy.json').write_text('{}')
+    page = self.folder / 'pages' / 'page.html'
+    if any(importlib.util.find_spec(name) is None for name in ('jinja2', 'matplotlib')):
+      status, said, complained = self._report('.', '--html', str(page))
+      self.assertEqual((status, said), (2, ''))
+      self.assertIn("pip install 'tf2verify[report]'", complained)
+      return
+    status, said, _ = self._report(str(self.folder), '--html', str(page), '--rtol', '1e-3')
+    self.assertEqual(status, 1)
+    self.assertEndsWith(said, f'page: {page}\n1 of 2 cases passed\n')
+    self.assertIn('gradients: FAILED -&gt; PASSED at rtol 0.001', page.read_text())
+
+  def test_a_folder_without_reports(self) -> None:
+    empty = self.folder / 'empty'
+    empty.mkdir()
+    status, said, complained = self._report(str(empty))
+    self.assertEqual((status, said), (2, ''))
+    self.assertIn('empty has no JSON report of a case', complained)
 
   def test_what_is_no_report(self) -> None:
     whole = (self.folder / 'Near.json').read_text()

@@ -61,10 +61,10 @@ _HOMES = {
   'verify': 'tf2verify.case',
 }
 
-# To read stored reports takes no TensorFlow, whose import takes seconds; nor does a fleet,
-# whose cases run in processes of their own, or repeating a script, whose processes must not
-# inherit the choice of Keras 2.
-_WITHOUT_TENSORFLOW = ('fleet', 'history', 'report', 'repeat')
+# To read stored reports, journals and recordings takes no TensorFlow, whose import takes
+# seconds; nor does a fleet, whose cases run in processes of their own, or repeating a script,
+# whose processes must not inherit the choice of Keras 2.
+_WITHOUT_TENSORFLOW = ('fleet', 'history', 'report', 'repeat', 'recorder', 'recording')
 _command = ' '.join(sys.orig_argv[:5]) + ' '
 if not any(f'-m tf2verify {name} ' in _command for name in _WITHOUT_TENSORFLOW):
   legacy_keras.prepare()

@@ -22,7 +22,7 @@ from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.verdict import Status
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides import planting, process_state, randomness
-from tf2verify.sides.fill import ConstantFill, RecordedFill
+from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.graph_run import GraphRun
 from tf2verify.sides.possible_faults import PossibleFault, possible_faults
 from tf2verify.sides.side import FilledRun, Progress
@@ -265,10 +265,9 @@ def _runs(case: CaseUnderTest) -> tuple[list[_Run], list[str]]:
     if any(draw.in_loop for draw in reference.random_draws):
       notes.append(f'not run: {reference.run}, which draws random numbers inside a loop')
     else:
-      initial = {record.name: record.value for record in reference.initial_values}
-      fill = RecordedFill(randomness.CONSTANT, initial)
+      fill = case.tf1.initial_fill(randomness.CONSTANT, True, reference.initial_values)
       run = FilledRun(case.inputs, True, fill, tf1_names)
-      runs.append(_Run(case, run, reference, lambda mover, _: seeded(mover)))
+      runs.append(_Run(case, run, reference, lambda mover, _: seeded(mover, again=True)))
   runs.append(last)
   for one in runs:
     for quantity, subject in sorted(one.left_out):

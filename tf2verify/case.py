@@ -19,6 +19,7 @@ from tf2verify.report import terminal
 from tf2verify.report.report_dir import default_report_dir, write_case, write_summary
 from tf2verify.selection import StageSelection, check_stage_name
 from tf2verify.sides import fill, functional
+from tf2verify.sides.recording import REFERENCE_HOOKS, declaration_of
 from tf2verify.sides.side import Progress
 from tf2verify.stages import STAGES, Stage
 
@@ -61,6 +62,9 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
   `make_inputs`. The subclass then has one test per stage of the ladder, under
   any unittest runner; `tf2verify.verify(Subclass)` runs them without one.
 
+  Where the reference was recorded by TensorFlow 1.x, set `tf1_recording` in place of
+  `build_tf1_graph`; `make_inputs` and `make_labels` are then those of the recording.
+
   One model in several configurations: let class attributes hold what varies,
   and write one subclass per configuration that sets them. A base class that
   declares only some of the hooks lists `abc.ABC` among its bases.
@@ -76,6 +80,9 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
     variable_names: from tf1 to tf2 variable name: a mapping, or a method of one
       name; None where both sides use the same names.
     stages: the whole ladder, or `tf2verify.all_stages_except(stage='why')`.
+    tf1_recording: the folder that `tf1_recorder.py` has written (see
+      `python -m tf2verify recorder`), relative to the file of the case or to the working
+      folder; None where the case builds its reference.
   """
 
   training_modes: tuple[bool, ...] = (False, True)
@@ -84,6 +91,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
   regularization_tolerance: Tolerance | Mapping[Any, Tolerance] | ToleranceTable | None = None
   variable_names: Mapping[str, str] | Callable[[str], str] | None = None
   stages: Any = StageSelection()
+  tf1_recording: str | None = None
 
   _ladder: ClassVar[Ladder | None] = None
 
@@ -104,7 +112,11 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
     raise CaseDefinitionError(_missing_hook(type(self), 'make_tf2_layer'))
 
   def make_inputs(self) -> Any:
-    """Returns a nest of numpy arrays, the same for both sides; called once."""
+    """Returns a nest of numpy arrays, the same for both sides; called once.
+
+    With `tf1_recording` the default is what was recorded, and another one has to give the
+    same arrays.
+    """
     raise CaseDefinitionError(_missing_hook(type(self), 'make_inputs'))
 
   def call_tf2_layer(self, layer: Any, inputs: Any, training: bool) -> Any:
@@ -210,14 +222,29 @@ _TESTS = {test_name(stage): stage for stage in STAGES}
 
 def _missing_hook(cls: type, hook: str) -> str:
   return (
-    f'{cls.__name__} does not override {hook}; a case declares {", ".join(_HOOKS)}. A base class '
-    'that leaves a hook to its subclasses lists abc.ABC among its bases'
+    f'{cls.__name__} does not override {hook}; a case declares {", ".join(_HOOKS)} (or, with '
+    'tf1_recording, make_tf2_layer). A base class that leaves a hook to its subclasses lists '
+    'abc.ABC among its bases'
   )
 
 
 def missing_hooks(cls: type[EquivalenceCase]) -> list[str]:
-  """Returns the abstract hooks that a class does not override."""
-  return [hook for hook in _HOOKS if getattr(cls, hook) is getattr(EquivalenceCase, hook)]
+  """Returns the abstract hooks that a class does not override, and needs."""
+  needed = _HOOKS if cls.tf1_recording is None else ('make_tf2_layer',)
+  return [hook for hook in needed if getattr(cls, hook) is getattr(EquivalenceCase, hook)]
+
+
+def _check_reference(cls: type[EquivalenceCase]) -> None:
+  """Raises `CaseDefinitionError` for a case with two references."""
+  own = [
+    hook for hook in REFERENCE_HOOKS if getattr(cls, hook) is not getattr(EquivalenceCase, hook)
+  ]
+  if cls.tf1_recording is not None and own:
+    raise CaseDefinitionError(
+      f'{cls.__name__} sets tf1_recording and overrides {", ".join(own)}: which is the reference? '
+      'Leave the hooks out, since the recording answers for them (record with --loss, '
+      '--optimizer, ...); or leave tf1_recording out (tf1_recording = None in a subclass)'
+    )
 
 
 def _check_signatures(case: EquivalenceCase) -> None:
@@ -275,9 +302,11 @@ def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
   def run_again(test: str) -> str:
     return f'python {place} {cls.__name__}.{test}' if path else f'tf2verify.verify({cls.__name__})'
 
+  _check_reference(cls)
   case = cls()
   _check_signatures(case)
-  return Ladder(case, CaseName(cls.__name__, place, run_again), progress)
+  declared = declaration_of(case, EquivalenceCase)
+  return Ladder(declared, CaseName(cls.__name__, place, run_again), progress)
 
 
 def _relative(path: str) -> str:

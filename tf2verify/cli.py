@@ -1,4 +1,4 @@
-"""The command line: `python -m tf2verify run`, `report`, `adequacy`, `convert`, `repeat`, …"""
+"""The command line: `python -m tf2verify run`, `report`, `adequacy`, `recorder`, `repeat`, …"""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
   run.add_argument(
     '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md there'
   )
+  run.add_argument('--html', metavar='FILE', help='write a page to look at there')
   _add_fleet(commands)
   _add_report(commands)
   adequacy = commands.add_parser(
@@ -57,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
   adequacy.add_argument('--report_dir', metavar='DIR', help='write one JSON file per case there')
   _add_repeat(commands)
   _add_checkpoint_commands(commands)
+  _add_recording_commands(commands)
   commands.add_parser('doctor', help='show versions, what was mended, and a fix per problem')
   return parser
 
@@ -110,12 +112,16 @@ def _add_report(commands: Any) -> None:
     epilog='exit status: 0 all passed, 1 some did not, 2 a file that is no report',
   )
   report.add_argument(
-    'files', nargs='+', metavar='FILE', help='written by --report_dir, or a journal: its last run'
+    'files',
+    nargs='+',
+    metavar='FILE',
+    help='written by --report_dir, or its folder; or a journal: its last run',
   )
   for name in ('rtol', 'atol'):
     report.add_argument(
       f'--{name}', type=float, metavar='X', help=f'judge all values by this {name} instead'
     )
+  report.add_argument('--html', metavar='FILE', help='write a page to look at there')
   report.add_argument('--junit', metavar='FILE.xml', help="write JUnit's XML there")
   report.add_argument('--markdown', metavar='FILE.md', help='write the summary there')
   report.add_argument(
@@ -178,6 +184,20 @@ def _add_checkpoint_commands(commands: Any) -> None:
   inspect.add_argument('--case', metavar='PATH::Case', help='as of run; a single case')
 
 
+def _add_recording_commands(commands: Any) -> None:
+  commands.add_parser(
+    'recorder',
+    help='print the one file that records a reference where TensorFlow 1.x is',
+    epilog='python -m tf2verify recorder > tf1_recorder.py',
+  )
+  recording = commands.add_parser(
+    'recording',
+    help='verify a recording, and tell what is in it',
+    epilog='exit status: 0 all of it is as it was recorded, 2 it is not, or is no recording',
+  )
+  recording.add_argument('folder', metavar='DIR', help='written by tf1_recorder.py --out DIR')
+
+
 def _positive(text: str) -> int:
   if not text.isdecimal() or int(text) < 1:
     raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 1 on')
@@ -212,6 +232,10 @@ def main(argv: Sequence[str] | None = None) -> int:
       return doctor.main()
     if arguments.command in ('fleet', 'report', 'history'):
       return _without_tensorflow(arguments)
+    if arguments.command == 'recorder':
+      return _recorder()
+    if arguments.command == 'recording':
+      return _recording(arguments.folder)
     legacy_keras.require()
     _divide_the_cpu()
     if arguments.command == 'adequacy':
@@ -220,7 +244,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       return _convert(arguments.target, arguments.tf1_checkpoint, arguments.out)
     if arguments.command == 'inspect':
       return _inspect(arguments.prefix, arguments.case)
-    return _run(arguments.targets, arguments.stages, arguments.report_dir)
+    return _run(arguments.targets, arguments.stages, arguments.report_dir, arguments.html)
   except Tf2VerifyError as error:
     print(f'tf2verify: {error}', file=sys.stderr)
     if isinstance(error, UserCodeError):
@@ -243,11 +267,28 @@ def _without_tensorflow(arguments: argparse.Namespace) -> int:
       arguments.files,
       arguments.rtol,
       arguments.atol,
+      arguments.html,
       arguments.junit,
       arguments.markdown,
       arguments.merge,
     )
   return EXIT_PASSED if well else EXIT_FAILED
+
+
+def _recorder() -> int:
+  from tf2verify.recording_command import recorder_text
+  from tf2verify.report import terminal
+
+  terminal.say(recorder_text().removesuffix('\n'))
+  return EXIT_PASSED
+
+
+def _recording(folder: str) -> int:
+  from tf2verify.recording_command import recording_text
+  from tf2verify.report import terminal
+
+  terminal.say(recording_text(folder))
+  return EXIT_PASSED
 
 
 def _divide_the_cpu() -> None:
@@ -289,15 +330,23 @@ def _repeat(arguments: argparse.Namespace, script_arguments: Sequence[str]) -> i
   return EXIT_PASSED if last.repeatable else EXIT_FAILED
 
 
-def _run(targets: Sequence[str], stages: Sequence[str] | None, report_dir: str | None) -> int:
+def _run(
+  targets: Sequence[str],
+  stages: Sequence[str] | None,
+  report_dir: str | None,
+  html: str | None,
+) -> int:
   # Imported here, since these need an environment that works, and doctor does not.
   from tf2verify.case import verify
   from tf2verify.discovery import find_cases
   from tf2verify.records.verdict import Status
   from tf2verify.report import terminal
+  from tf2verify.report.html import page
   from tf2verify.report.report_dir import write_case, write_summary
   from tf2verify.selection import check_stage_name
 
+  if html:
+    page.require()
   for name in stages or ():
     check_stage_name(name)
   cases = [found for target in targets for found in find_cases(target)]
@@ -314,6 +363,9 @@ def _run(targets: Sequence[str], stages: Sequence[str] | None, report_dir: str |
   passed = sum(verdict.status is Status.PASSED for verdict in verdicts)
   if report_dir:
     terminal.say(f'summary: {write_summary(verdicts, report_dir)}')
+  if html:
+    page.write_page(html, verdicts)
+    terminal.say(f'page: {html}')
   terminal.say(f'{passed} of {len(verdicts)} cases passed')
   return EXIT_PASSED if passed == len(verdicts) else EXIT_FAILED
 

@@ -6,7 +6,7 @@ import importlib.metadata
 import platform
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tf2verify.compare import tolerance as tolerances
@@ -15,25 +15,22 @@ from tf2verify.errors import (
   CaseDefinitionError,
   LayerError,
   NotApplicable,
+  RecordingError,
   Tf2VerifyError,
   UserCodeError,
 )
 from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict, Status
 from tf2verify.selection import StageSelection
-from tf2verify.sides import inputs as case_inputs
-from tf2verify.sides import process_state, side
-from tf2verify.sides.tf1_graph import Tf1Graph
-from tf2verify.sides.tf1_training import Tf1Training
+from tf2verify.sides import process_state, references, side
 from tf2verify.sides.tf2_layer import Tf2Layer
 from tf2verify.sides.tf2_training import Tf2Training
-from tf2verify.sides.user_code import user_code
 from tf2verify.stages import STAGES, Stage
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
 _BLOCKING = (Status.FAILED, Status.ERROR, Status.BLOCKED)
 
 
-class LadderCase(side.Declaration, Protocol):
+class LadderCase(references.DeclaredReference, Protocol):
   """What the ladder needs of a case beside what the sides need."""
 
   tolerance: Any
@@ -42,9 +39,6 @@ class LadderCase(side.Declaration, Protocol):
   training_tolerance: Any
   variable_names: Any
   stages: Any
-
-  def make_inputs(self) -> Any: ...
-  def make_labels(self) -> Any: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +89,7 @@ class Ladder:
     self._verdicts: dict[str, StageVerdict] = {}
     self._under_test: CaseUnderTest | None = None
     self._thaw: Callable[[], object] | None = None
+    self._without_reference = ''  # the stage that found the recording of no use
 
   def stage(self, stage: type[Stage]) -> StageVerdict:
     """Returns the verdict of a stage, running it and what it needs if that is not done."""
@@ -108,7 +103,8 @@ class Ladder:
     bad = (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)
     failed = next((s for s in STAGES if self._status(s) in bad), None)
     again = self._name.run_again(test_name(failed)) if failed else ''
-    return CaseVerdict(self._name.case, self._name.module, done, environment(), again)
+    versions = (*environment(), *references.made_by(self._case))
+    return CaseVerdict(self._name.case, self._name.module, done, versions, again)
 
   def close(self) -> None:
     """Lets go of graphs and layers; the verdicts stay."""
@@ -137,6 +133,9 @@ class Ladder:
       return StageVerdict(
         stage.name, number, Status.NOT_APPLICABLE, reason=f'left out by the case: {reason}'
       )
+    if self._without_reference:
+      reason = f'blocked: {self._without_reference} {Status.ERROR.value}'
+      return StageVerdict(stage.name, number, Status.BLOCKED, reason=reason)
     for needed in STAGES:
       if needed.name in stage.needs and self.stage(needed).status in _BLOCKING:
         culprit = self._culprit(needed)
@@ -160,8 +159,9 @@ class Ladder:
   def _run(self, stage: type[Stage], number: int) -> StageVerdict:
     start = time.perf_counter()
     try:
-      with process_state.preserved():
-        findings = stage().check(self.prepared())
+      with process_state.preserved(), references.conditions(self._case):
+        findings = stage().check(self._prepared_for(stage))
+        findings = _with_remarks(findings, self.prepared().tf1.remarks())
     except NotApplicable as reason:
       verdict = StageVerdict(stage.name, number, Status.NOT_APPLICABLE, reason=str(reason))
     except Tf2VerifyError as error:
@@ -181,23 +181,26 @@ class Ladder:
     from tf2verify.diagnosis.of_stage import diagnose_stage  # for failures only: 50 ms
 
     self._progress(f'looking for the first divergence, {verdict.stage}')
-    with process_state.preserved():
+    with process_state.preserved(), references.conditions(self._case):
       start = time.perf_counter()
       diagnosis = diagnose_stage(self.prepared(), verdict, findings)
       seconds = time.perf_counter() - start
     return dataclasses.replace(verdict, diagnosis=dataclasses.replace(diagnosis, seconds=seconds))
+
+  def _prepared_for(self, stage: type[Stage]) -> CaseUnderTest:
+    try:
+      return self.prepared()
+    except RecordingError:
+      self._without_reference = stage.name
+      raise
 
   def prepared(self) -> CaseUnderTest:
     """Returns both sides, made at the first stage that runs."""
     if self._under_test is None:
       case = self._case
       _check_training_modes(case.training_modes)
-      with user_code('case', 'make_inputs'):
-        inputs = case.make_inputs()
-      inputs = case_inputs.checked_inputs(inputs)
-      with user_code('case', 'make_labels'):
-        labels = case.make_labels()
-      labels = None if labels is None else case_inputs.checked_inputs(labels, 'make_labels')
+      reference = references.reference(case, self._progress)
+      inputs, labels = reference.inputs, reference.labels
       process_state.require_eager()
       # Stages collect the layers that they are done with. To go through all of
       # TensorFlow's modules as well would take longer than a small stage.
@@ -207,7 +210,7 @@ class Ladder:
       tf2 = Tf2Layer(case, inputs, self._progress)
       self._under_test = CaseUnderTest(
         declaration=case,
-        tf1=Tf1Graph(case, inputs, self._progress),
+        tf1=reference.graph,
         tf2=tf2,
         inputs=inputs,
         variable_names=case.variable_names,
@@ -224,7 +227,7 @@ class Ladder:
           case.training_tolerance, tolerances.TRAINING_TOLERANCES, 'training_tolerance'
         ),
         labels=labels,
-        tf1_training=Tf1Training(case, inputs, labels, self._progress),
+        tf1_training=reference.training,
         tf2_training=Tf2Training(case, tf2, labels, self._progress),
       )
     return self._under_test
@@ -242,11 +245,15 @@ def _check_training_modes(modes: Any) -> None:
 def _error_record(error: Tf2VerifyError) -> ErrorRecord:
   if isinstance(error, UserCodeError):
     return ErrorRecord(error.side, str(error), error.traceback_text)
-  if isinstance(error, BuilderError):
+  if isinstance(error, (BuilderError, RecordingError)):
     return ErrorRecord(side.TF1, str(error))
   if isinstance(error, LayerError):
     return ErrorRecord(side.TF2, str(error))
   return ErrorRecord('case', str(error))
+
+
+def _with_remarks(findings: Findings, remarks: Sequence[str]) -> Findings:
+  return dataclasses.replace(findings, notes=(*findings.notes, *remarks)) if remarks else findings
 
 
 def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict:
@@ -270,4 +277,7 @@ def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict
     figures=findings.figures,
     deviations=findings.deviations if stage.diagnosed else (),
     tables=findings.tables,
+    inventory=findings.inventory,
+    random_ops=findings.random_ops,
+    curves=findings.curves,
   )

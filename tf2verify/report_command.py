@@ -11,15 +11,17 @@ from tf2verify.fleet.journal import Journal, is_journal
 from tf2verify.fleet.merging import merge
 from tf2verify.records.verdict import CaseVerdict, Status
 from tf2verify.report import terminal
+from tf2verify.report.html import page
 from tf2verify.report.junit import junit_text
 from tf2verify.report.rejudging import Rejudged, rejudged
-from tf2verify.report.report_dir import read_case, summary_text, write_text
+from tf2verify.report.report_dir import case_files, read_case, summary_text, write_whole
 
 
 def report(
   files: Sequence[str],
   rtol: float | None = None,
   atol: float | None = None,
+  html: str | None = None,
   junit: str | None = None,
   markdown: str | None = None,
   merged: str | None = None,
@@ -27,9 +29,10 @@ def report(
   """Shows stored verdicts.
 
   Args:
-    files: JSON reports and journals; of a journal, its last run.
+    files: JSON reports, folders of them, and journals; of a journal, its last run.
     rtol: judge all values by this instead.
     atol: likewise.
+    html: path of the page to be written.
     junit: path of JUnit's XML to be written.
     markdown: path of the summary to be written.
     merged: path of a journal to be written, of the journals in `files`, and shown.
@@ -40,26 +43,36 @@ def report(
   Raises:
     UsageError: a file cannot be read or written.
     CaseDefinitionError: a tolerance is none.
+    EnvironmentProblem: a page is wanted, and what makes it is not installed.
   """
+  if html is not None:
+    page.require()
   if merged is not None:
     for note in merge(merged, files):
       terminal.say(note)
     files = [merged]
+  files = case_files(files)
   judge = rtol is not None or atol is not None
   missing = list(itertools.chain.from_iterable(map(_without_verdict, files)))
   shown: list[CaseVerdict] = []
-  found = [_slim(rejudged(case, rtol, atol)) for case in _cases(files, judge)]
+  whole = html is not None
+  found = []
+  for case in _cases(files, judge or whole):
+    judged = rejudged(case, rtol, atol)
+    found.append(judged if whole else _slim(judged))
   for judged in found:
     _show(judged)
     shown.append(judged.case)
   for target in missing:
     terminal.say(f'{target}: no verdict, the run was cut off before')
   passed = sum(case.status is Status.PASSED for case in shown)
-  terminal.say(f'{passed} of {len(shown) + len(missing)} cases passed')
-  # Further kinds of pages are written here, each a function of the verdicts.
-  for path, page in ((junit, junit_text), (markdown, summary_text)):
+  if html is not None:
+    page.write_page(html, shown, [judged.changes for judged in found])
+    terminal.say(f'page: {html}')
+  for path, text_of in ((junit, junit_text), (markdown, summary_text)):
     if path is not None:
-      write_text(path, page(shown))
+      write_whole(path, text_of(shown), 'name a file')
+  terminal.say(f'{passed} of {len(shown) + len(missing)} cases passed')
   return passed == len(shown) + len(missing)
 
 

@@ -14,6 +14,7 @@ from tf2verify.records.difference import (
   Difference,
   Judgement,
 )
+from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair, VariableSummary
 from tf2verify.records.verdict import (
   CaseVerdict,
   Compared,
@@ -30,11 +31,12 @@ _ARRAY = ArrayDifference(
 _DIFFERENCE = Difference('output', "['a']", Aspect.VALUES, run='training', array=_ARRAY, hint='why')
 _DEVIATION = Deviation(
   'output', "['a']", 'training', 'float32', 1e-6, 1e-5, ((0.5, 0.25), (1.0, 0.5)), 2.0,
-  Judgement.FAILED,
+  Judgement.FAILED, 1e-9, (3, 0, 1),
 )  # fmt: skip
 _GRAPH = GraphDifference(
   GraphAspect.CONSTANT, 'pad', 'Pad', 'paddings', '(1, 1)', '(0, 2)', ((1, 1),), ((0, 2),)
 )
+_VARIABLE = VariableSummary('w', (2, None), 'float32', True)
 CASE = CaseVerdict(
   'Case',
   'case.py',
@@ -51,6 +53,9 @@ CASE = CaseVerdict(
       figures=(Figure('loss', 'training', 1.0, 2.0),),
       diagnosis=Diagnosis('training', gradient_differences=(_GRAPH,)),
       deviations=(_DEVIATION,),
+      inventory=(VariablePair(_VARIABLE, None, 'duplicate'), VariablePair(None, _VARIABLE)),
+      random_ops=(RandomOps('training', ('A',), ('B', 'C'), ('a.py:1',), ('', '')),),
+      curves=(Curve('loss', (1, 2), (0.5, None), (0.5, math.inf)),),
     ),
     StageVerdict('c', 3, Status.BLOCKED, reason='blocked: b FAILED'),
   ),

@@ -29,7 +29,7 @@ _LAYERS = (
   ('optional_hooks',),
   ('case',),
   ('adequacy', 'conversion', 'inspection', 'discovery', 'runner'),
-  ('repeating_scripts', 'seeded_script'),
+  ('recording_command', 'repeating_scripts', 'seeded_script'),
   ('fingerprint',),
   ('fleet',),
   ('fleet_command', 'report_command'),

@@ -13,6 +13,7 @@ import numpy as np
 
 from tf2verify.compare import chunks, frontier
 from tf2verify.compare.tolerance import FLOATING_DTYPES, Tolerance, ToleranceTable, dtype_name
+from tf2verify.compare.ulps import ulp_histogram
 from tf2verify.records.difference import (
   ArrayDifference,
   Aspect,
@@ -172,6 +173,7 @@ def compare_tensors(
       found.frontier,
       found.magnitude,
       judgement,
+      ulps=ulp_histogram(tf1, tf2),
     )
   return TensorComparison(
     difference, found.elements, found.within_tolerance_of_zero, found.identical, deviation

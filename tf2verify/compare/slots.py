@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import Slot
 
 _Array = np.ndarray[Any, Any]
@@ -77,7 +78,7 @@ def pair_slots(
     for other in left:
       scale = _scale(one.role, other.role, rate)
       named = tf1_names.get(other.variable, other.variable)
-      if scale is not None and named == one.variable and one.value.shape == other.value.shape:
+      if scale is not None and named == one.variable and _shape(one.value) == other.value.shape:
         value = other.value if scale == 1.0 else (other.value * scale).astype(other.value.dtype)
         pairs.append(SlotPair(one.role, one.variable, one.value, value, other.name))
         left.remove(other)
@@ -85,6 +86,10 @@ def pair_slots(
     else:
       alone.append(one)
   return PairedSlots(tuple(pairs), tuple(alone), tuple(left))
+
+
+def _shape(value: _Array) -> tuple[int, ...]:
+  return value.full_shape if isinstance(value, SampledArray) else value.shape
 
 
 def _scale(tf1: str, tf2: str, rate: float | None) -> float | None:

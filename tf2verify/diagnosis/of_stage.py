@@ -3,6 +3,8 @@
 import dataclasses
 
 from tf2verify.diagnosis.diagnose import diagnose
+from tf2verify.diagnosis.versions import with_versions
+from tf2verify.errors import NotApplicable
 from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.sides.graph_run import GraphRun
@@ -25,13 +27,22 @@ def diagnose_stage(case: CaseUnderTest, verdict: StageVerdict, findings: Finding
   description = '' if run is None else run.description
   found = verdict.stage, description, findings.differences, findings.failed_tensors
   sides: tuple[GraphRun, GraphRun] | None = None
-  not_traceable = ''
+  not_traceable = not_run = ''
   try:
     try:
       sides = None if run is None else _sides(case, run)
     except NotTraceable as error:
       not_traceable = str(error)
-    return diagnose(*found, sides, not_traceable)
+    except NotApplicable as error:  # a recorded graph that is not run here
+      not_run = f'no operation is named: {error}'
+    diagnosis = diagnose(*found, sides, not_traceable)
+    if not_run:
+      return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, not_run))
+    here = None if run is None else case.tf1.recorded_here(run)
+    if here is None:
+      return diagnosis
+    tf1 = None if sides is None else sides[0]
+    return with_versions(diagnosis, findings.failed_tensors, here, tf1)
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the finding
     why = f'{type(error).__name__}: {error}'
     return Diagnosis(description, notes=(f'the diagnosis was given up: {why:.300}',))

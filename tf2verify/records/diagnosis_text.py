@@ -34,7 +34,7 @@ def diagnosis_lines(diagnosis: Diagnosis, explained: bool = False) -> list[str]:
   for cause in diagnosis.causes[:_SHOWN_CAUSES]:
     lines.append(f'likely cause: {cause.text}')
     lines.append(f'  seen: {_clip(cause.evidence)}')
-  groups = _alike(diagnosis.sources)
+  groups = alike_sources(diagnosis.sources)
   for number, (source, *others) in enumerate(groups[:_SHOWN_SOURCES]):
     lines += _source_lines(source, 'first divergence' if number == 0 else 'then')
     if others:
@@ -43,12 +43,14 @@ def diagnosis_lines(diagnosis: Diagnosis, explained: bool = False) -> list[str]:
     rest = [source for source, *_ in groups[_SHOWN_SOURCES:]]
     lines.append(f'… and {len(rest)} more, see the JSON report: {_names(rest)}')
   for difference in diagnosis.gradient_differences[:_SHOWN_DIFFERENCES]:
-    lines.append(f'gradient path: {_difference_text(difference)}')
+    lines.append(f'gradient path: {graph_difference_text(difference)}')
   for variable, tf1, tf2 in diagnosis.updates[:_SHOWN_DIFFERENCES]:
-    lines.append(f'{variable} is written {_times(tf1)} per call in tf1, {_times(tf2)} in tf2')
+    lines.append(
+      f'{variable} is written {times_text(tf1)} per call in tf1, {times_text(tf2)} in tf2'
+    )
   lines += _growth_lines(diagnosis.growth)
   if not diagnosis.causes and not explained:
-    lines.append(_without_cause(diagnosis))
+    lines.append(without_cause_text(diagnosis))
   if diagnosis.operations and diagnosis.paired < diagnosis.operations:
     lines.append(
       f'{diagnosis.paired:,} of {diagnosis.operations:,} values of tf1 have a partner in tf2'
@@ -57,8 +59,8 @@ def diagnosis_lines(diagnosis: Diagnosis, explained: bool = False) -> list[str]:
   return lines
 
 
-def _alike(sources: Sequence[Source]) -> list[list[Source]]:
-  """Puts sources together at which the graphs differ in the same way."""
+def alike_sources(sources: Sequence[Source]) -> list[list[Source]]:
+  """Returns sources in groups: those at which the graphs differ in the same way together."""
   groups: dict[object, list[Source]] = {}
   for number, source in enumerate(sources):
     marks = tuple((d.aspect, d.op_type, d.what, d.tf1, d.tf2) for d in source.differences)
@@ -71,14 +73,16 @@ def _names(sources: Sequence[Source]) -> str:
   return names + (', …' if len(sources) > 3 else '')
 
 
-def _without_cause(diagnosis: Diagnosis) -> str:
+def without_cause_text(diagnosis: Diagnosis) -> str:
+  """Returns what to say of a diagnosis that names no cause."""
   differs = any(source.differences for source in diagnosis.sources)
   if differs or diagnosis.gradient_differences:
     return 'likely cause: what differs in the graphs, above; it is none of the known mistakes'
   return 'likely cause: none of the known mistakes fits'
 
 
-def _source_lines(source: Source, head: str) -> list[str]:
+def source_text(source: Source) -> str:
+  """Returns which operation it is and how its outputs differ, on one line."""
   op = source.tf1_op
   if source.tf1_op.rsplit('/', 1)[-1] != source.tf2_op.rsplit('/', 1)[-1]:
     op += f" (tf2 '{source.tf2_op}')"
@@ -88,33 +92,40 @@ def _source_lines(source: Source, head: str) -> list[str]:
   size = 'shape or non-finite elements differ'
   if math.isfinite(source.relative):
     size = f'outputs differ by {source.absolute:.3g}, {source.relative:.2g} of their size'
-  lines = [f'{head}: {op}: {how}, {size}']
+  return f'{op}: {how}, {size}'
+
+
+def _source_lines(source: Source, head: str) -> list[str]:
+  lines = [f'{head}: {source_text(source)}']
   for side, path, line, output in (
     ('tf1', source.tf1_path, source.tf1_source, source.tf1_output),
     ('tf2', source.tf2_path, source.tf2_source, source.tf2_output),
   ):
-    lines.append(f'  {side}: {_path(path)}{_statistics(output)}')
+    lines.append(f'  {side}: {operations_text(path)}{statistics_text(output)}')
     if line is not None:
       lines.append(f'       {_clip(str(line))}')
   for difference in source.differences[:_SHOWN_DIFFERENCES]:
-    lines.append(f'  {_difference_text(difference)}')
+    lines.append(f'  {graph_difference_text(difference)}')
   if len(source.differences) > _SHOWN_DIFFERENCES:
     lines.append(f'  … and {len(source.differences) - _SHOWN_DIFFERENCES} more')
   return lines
 
 
-def _times(number: int) -> str:
+def times_text(number: int) -> str:
+  """Returns how often: `never`, `once`, `twice`, `3 times`."""
   return {0: 'never', 1: 'once', 2: 'twice'}.get(number, f'{number} times')
 
 
-def _path(path: Sequence[str]) -> str:
+def operations_text(path: Sequence[str]) -> str:
+  """Returns the types of the operations on a path: `Mul → Add`."""
   shown = [op for op in path if op != 'target'] or ['passed on as it is']
   if len(shown) > _PATH_LENGTH:
     shown = [*shown[: _PATH_LENGTH - 2], f'… {len(shown) - _PATH_LENGTH + 1} more', shown[-1]]
   return ' → '.join(shown)
 
 
-def _statistics(found: Statistics | None) -> str:
+def statistics_text(found: Statistics | None) -> str:
+  """Returns a tensor in a few numbers, to go behind what gave it; '' for none."""
   if found is None:
     return ''
   text = f'; {found.shape} {found.dtype}, {found.minimum:.3g} to {found.maximum:.3g}'
@@ -126,7 +137,8 @@ def _statistics(found: Statistics | None) -> str:
   return text
 
 
-def _difference_text(difference: GraphDifference) -> str:
+def graph_difference_text(difference: GraphDifference) -> str:
+  """Returns one difference of the two graphs on one line."""
   aspect = difference.aspect.value
   op = f'{difference.op} ({difference.op_type})'
   if aspect in ('missing in tf2', 'extra in tf2'):

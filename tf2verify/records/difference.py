@@ -46,6 +46,10 @@ class ArrayDifference:
     noise: how far rounding alone moves the tensor: the greatest |moved - tf1| of
       runs of the reference with values moved by one unit in the last place; None
       where it was not, or could not be, measured.
+    sampled: whether a recording holds a part of tf1's tensor: `size` counts the elements
+      and means that were compared.
+    block: where the worst is the signed mean of several elements, how many; `index` is
+      the first of them, `tf1` and `tf2` are the means. 0 elsewhere.
   """
 
   shape: tuple[int, ...]
@@ -62,6 +66,8 @@ class ArrayDifference:
   required_atol: float | None = None
   required_rtol: float | None = None
   noise: float | None = None
+  sampled: bool = False
+  block: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +123,10 @@ class Deviation:
     magnitude: a lower bound of the greatest |tf1|, from a sample of the elements;
       infinite where one of them is not finite.
     judgement: how the pair was judged.
+    noise: as in `ArrayDifference`; measured for pairs beyond the tolerance alone.
+    ulps: how many elements are how many units in the last place apart: at 0 the equal
+      ones, at n those from 2**(n - 1) to 2**n - 1 apart. Of a sample of the elements
+      where there are many, and of those finite on both sides.
   """
 
   quantity: str
@@ -128,3 +138,5 @@ class Deviation:
   frontier: tuple[FrontierPoint, ...]
   magnitude: float
   judgement: Judgement
+  noise: float | None = None
+  ulps: tuple[int, ...] = ()

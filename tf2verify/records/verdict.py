@@ -7,6 +7,7 @@ from typing import NoReturn
 from tf2verify.records import verdict_json, verdict_text
 from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.difference import Deviation, Difference
+from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
 
 
 class Status(enum.Enum):
@@ -123,6 +124,9 @@ class StageVerdict(_NoTruthValue):
     deviations: every pair of floating tensors that is not the same bit by bit, so that
       other tolerances can be judged; see `tf2verify.report.rejudging`.
     tables: what reads best as a table.
+    inventory: every variable of both sides, for `variable_inventory`.
+    random_ops: of the runs in which their order differs.
+    curves: numbers of each training step.
   """
 
   stage: str
@@ -138,6 +142,9 @@ class StageVerdict(_NoTruthValue):
   diagnosis: Diagnosis | None = None
   deviations: tuple[Deviation, ...] = ()
   tables: tuple[Table, ...] = ()
+  inventory: tuple[VariablePair, ...] = ()
+  random_ops: tuple[RandomOps, ...] = ()
+  curves: tuple[Curve, ...] = ()
 
   def to_text(self) -> str:
     """Returns the verdict for a terminal: one line, and the findings below it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import json
 import math
 import types
@@ -99,9 +100,9 @@ def case_from_fields(report: Any) -> CaseVerdict:
 def _record(cls: Any, value: Any, path: str) -> Any:
   """Returns a dataclass of its fields; the annotations say what these are."""
   _checked(value, dict, path)
-  annotations = typing.get_type_hints(cls)
+  annotations, fields = _annotations(cls)
   found = {}
-  for field in dataclasses.fields(cls):
+  for field in fields:
     place = f'{path}.{field.name}'.lstrip('.')
     if field.name in value:
       found[field.name] = _typed(annotations[field.name], value[field.name], place)
@@ -111,6 +112,17 @@ def _record(cls: Any, value: Any, path: str) -> Any:
     for side in ('tf1', 'tf2'):
       found[side] = _element(found[side], found['dtype'])
   return cls(**found)
+
+
+@functools.cache
+def _annotations(cls: Any) -> tuple[dict[str, Any], tuple[dataclasses.Field[Any], ...]]:
+  """Returns what the fields of a dataclass are; a report has thousands of its records."""
+  return typing.get_type_hints(cls), dataclasses.fields(cls)
+
+
+@functools.cache
+def _parts(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+  return typing.get_origin(annotation), typing.get_args(annotation)
 
 
 def _element(value: Any, dtype: str) -> Any:
@@ -127,7 +139,7 @@ def _element(value: Any, dtype: str) -> Any:
 
 def _typed(annotation: Any, value: Any, path: str) -> Any:
   """Returns a value of JSON as what an annotation says."""
-  origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+  origin, arguments = _parts(annotation)
   if annotation is Any:
     return tuple(_typed(Any, item, path) for item in value) if isinstance(value, list) else value
   if origin in (typing.Union, types.UnionType):
@@ -151,6 +163,8 @@ def _tuple(arguments: tuple[Any, ...], value: list[Any], path: str) -> tuple[Any
     arguments = arguments[:1] * len(value)
   if len(arguments) != len(value):
     raise UsageError(f'has {len(value)} values in {path}; there are {len(arguments)}')
+  if all(type(item) is known for item, known in zip(value, arguments, strict=True)):
+    return tuple(value)  # of plain numbers and texts, as most are
   pairs = enumerate(zip(arguments, value, strict=True))
   return tuple(_typed(annotation, item, f'{path}[{n}]') for n, (annotation, item) in pairs)
 

@@ -40,14 +40,19 @@ def compared_text(compared: Compared) -> str:
   return text
 
 
-def stage_line(verdict: StageVerdict) -> str:
-  """Returns the verdict on one line: number, name, status, what was compared, seconds."""
+def outcome_text(verdict: StageVerdict) -> str:
+  """Returns, on one line, what was compared, how much of it differs, or why nothing was."""
   said = verdict.reason or compared_text(verdict.compared)
   if verdict.error is not None:
     said = f'{verdict.error.side} side: {verdict.error.summary}'
   elif verdict.differences:
     said = _failure_count(verdict)
-  said = said.replace('\n', ' ')
+  return said.replace('\n', ' ')
+
+
+def stage_line(verdict: StageVerdict) -> str:
+  """Returns the verdict on one line: number, name, status, what was compared, seconds."""
+  said = outcome_text(verdict)
   if len(said) > 140:
     said = said[:139] + '…'
   name, status = f'{verdict.number} {verdict.stage}', verdict.status.value
@@ -142,13 +147,16 @@ def _difference_lines(difference: Difference) -> list[str]:
 
 def _array_lines(head: str, aspect: Aspect, array: ArrayDifference) -> list[str]:
   share = 100.0 * array.mismatched / max(array.size, 1)
+  noun = 'samples and signed means' if array.sampled else 'elements'
   first = (
     f'{head}  {_shape(array.shape)} {array.dtype}: {count_text(array.mismatched)} of '
-    f'{count_text(array.size)} elements differ ({share:.1f} %)'
+    f'{count_text(array.size)} {noun} differ ({share:.1f} %)'
   )
   if aspect is Aspect.NON_FINITE:
     first += ', in their non-finite pattern'
   place = f' at {_shape(array.index)}' if array.index else ''
+  if array.block:
+    place = f' of the signed mean of {array.block} elements from {_shape(array.index)} on'
   values = f'tf1 {_scalar(array.tf1)}, tf2 {_scalar(array.tf2)}'
   if array.rtol == 0 and array.atol == 0:
     return [first, f'  first{place}: {values} (must be equal)']

@@ -2,7 +2,7 @@
 
 import os
 import re
-import tempfile
+import uuid
 from collections.abc import Sequence
 
 from tf2verify.errors import UsageError
@@ -13,6 +13,8 @@ from tf2verify.records.verdict_text import compared_text, failure_text
 
 ENVIRONMENT_VARIABLE = 'TF2VERIFY_REPORT_DIR'
 SUMMARY = 'summary.md'
+_ADEQUACY = '.adequacy.json'
+_NAMED_BY = '--report_dir names a folder'
 _MARKS = {
   Status.PASSED: '✅',
   Status.NOT_APPLICABLE: '➖',
@@ -28,23 +30,29 @@ def default_report_dir() -> str:
   return os.environ.get(ENVIRONMENT_VARIABLE, '')
 
 
-def write_text(path: str, text: str) -> None:
+def write_whole(path: str, text: str, named_by: str = _NAMED_BY) -> None:
   """Writes a file whole or not at all.
+
+  Args:
+    path: of the file; its folder is made.
+    text: what it is to hold.
+    named_by: what a reader of the error is told to mend.
 
   Raises:
     UsageError: it cannot be written.
   """
-  directory = os.path.dirname(os.path.abspath(path))
+  directory = os.path.dirname(path) or '.'
   try:
     os.makedirs(directory, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=directory, prefix='.writing-')
-    with os.fdopen(descriptor, 'w', encoding='utf-8') as file:
+    # Not by mkstemp, whose files nobody else may read.
+    temporary = os.path.join(directory, f'.writing-{uuid.uuid4().hex}')
+    with open(temporary, 'x', encoding='utf-8') as file:
       file.write(text)
     os.replace(temporary, path)
   except OSError as error:
     raise UsageError(
-      f'could not write the report {path}: {error.strerror}; name a folder that can be made '
-      'and written'
+      f'could not write the report {path}: {error.strerror}; {named_by} that can be made and '
+      'written'
     ) from error
 
 
@@ -64,7 +72,7 @@ def write_case(verdict: CaseVerdict, directory: str) -> str:
     UsageError: the folder cannot be written.
   """
   path = os.path.join(directory, case_file_name(verdict))
-  write_text(path, verdict.to_json() + '\n')
+  write_whole(path, verdict.to_json() + '\n')
   return path
 
 
@@ -77,10 +85,29 @@ def write_adequacy(report: AdequacyReport, directory: str) -> str:
   Raises:
     UsageError: the folder cannot be written.
   """
-  name = case_file_name(report).removesuffix('.json') + '.adequacy.json'
+  name = case_file_name(report).removesuffix('.json') + _ADEQUACY
   path = os.path.join(directory, name)
-  write_text(path, report.to_json() + '\n')
+  write_whole(path, report.to_json() + '\n')
   return path
+
+
+def case_files(paths: Sequence[str]) -> list[str]:
+  """Returns the files of cases: a path that is a folder stands for those in it, by name.
+
+  Raises:
+    UsageError: a folder has none.
+  """
+  found = []
+  for path in paths:
+    if not os.path.isdir(path):
+      found.append(path)
+      continue
+    names = sorted(name for name in os.listdir(path) if name.endswith('.json'))
+    cases = [os.path.join(path, name) for name in names if not name.endswith(_ADEQUACY)]
+    if not cases:
+      raise UsageError(f'{path} has no JSON report of a case; --report_dir writes one per case')
+    found += cases
+  return found
 
 
 def read_case(path: str) -> CaseVerdict:
@@ -112,7 +139,7 @@ def write_summary(verdicts: Sequence[CaseVerdict], directory: str) -> str:
     UsageError: the folder cannot be written.
   """
   path = os.path.join(directory, SUMMARY)
-  write_text(path, summary_text(verdicts))
+  write_whole(path, summary_text(verdicts))
   return path
 
 

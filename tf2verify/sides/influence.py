@@ -2,9 +2,11 @@
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
+from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.sides.tf1_build import BuiltGraph
 
 
@@ -21,28 +23,88 @@ class WithoutInfluence:
   inputs: tuple[str, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Reach:
+  """What the numbers of one graph depend on.
+
+  Attributes:
+    variables: name, and whether some number depends on it.
+    inputs: path, likewise.
+  """
+
+  variables: tuple[tuple[str, bool], ...]
+  inputs: tuple[tuple[str, bool], ...]
+
+
 def without_influence(graphs: Sequence[BuiltGraph]) -> WithoutInfluence:
   """Returns what the numbers of these graphs do not depend on.
 
   A path in the graph counts as an influence, whatever its operations do. The global
   step and local variables are not part of the model.
   """
+  return combined([_reach(built) for built in graphs])
+
+
+def combined(reaches: Sequence[Reach]) -> WithoutInfluence:
+  """Returns what no number depends on in any of several graphs."""
   variables: dict[str, bool] = {}
   inputs: dict[str, bool] = {}
-  for built in graphs:
-    reached = _ops_behind(built)
-    for variable in built.variables:
-      if not variable.local and not variable.global_step:
-        handle = built.graph.get_operation_by_name(variable.initializer).inputs[0].op.name
-        name = variable.record.name
-        variables[name] = variables.get(name, False) or handle in reached
-    for path, placeholder in built.placeholders:
-      op_name = placeholder.rpartition(':')[0]
-      inputs[path] = inputs.get(path, False) or op_name in reached
+  for reach in reaches:
+    for name, counts in reach.variables:
+      variables[name] = variables.get(name, False) or counts
+    for path, counts in reach.inputs:
+      inputs[path] = inputs.get(path, False) or counts
   return WithoutInfluence(
     tuple(name for name, counts in variables.items() if not counts),
     tuple(path or '(the input)' for path, counts in inputs.items() if not counts),
   )
+
+
+def _reach(built: BuiltGraph) -> Reach:
+  reached = _ops_behind(built)
+
+  def handle(initializer: str) -> str:
+    return str(built.graph.get_operation_by_name(initializer).inputs[0].op.name)
+
+  return Reach(
+    tuple(
+      (variable.record.name, handle(variable.initializer) in reached)
+      for variable in built.variables
+      if not variable.local and not variable.global_step
+    ),
+    tuple((path, _op_name(name) in reached) for path, name in built.placeholders),
+  )
+
+
+def recorded_reach(entry: GraphEntry, graph_def: Any) -> Reach:
+  """Returns what the numbers of a recorded graph depend on, by its nodes alone."""
+  inputs = {node.name: node.input for node in graph_def.node}
+  names = [_op_name(tensor) for _, tensor in entry.outputs if tensor is not None]
+  names += [_op_name(tensor) for _, tensor in entry.regularization_losses]
+  reached: set[str] = set()
+  pending = [*names, *entry.update_ops]
+  while pending:
+    name = pending.pop()
+    if name not in reached:
+      reached.add(name)
+      pending += [_op_name(before) for before in inputs.get(name, ())]
+
+  def handle(initializer: str) -> str:
+    return next((_op_name(before) for before in inputs.get(initializer, ())), '')
+
+  return Reach(
+    tuple(
+      (variable.name, handle(variable.initializer) in reached)
+      for variable in entry.variables
+      if not variable.local and not variable.global_step
+    ),
+    tuple((path, _op_name(name) in reached) for path, name in entry.placeholders),
+  )
+
+
+def _op_name(tensor: str) -> str:
+  """Returns the operation of a tensor, or of an input of a node: `x`, `x:1`, `^x`."""
+  return tensor.lstrip('^').partition(':')[0]
 
 
 def _ops_behind(built: BuiltGraph) -> set[str]:

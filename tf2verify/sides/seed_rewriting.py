@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import tensorflow as tf
 
@@ -17,7 +17,16 @@ def _nodes(graph_def: Any) -> Iterator[Any]:
     yield from function.node_def
 
 
-def rewriting_obstacle(built: BuiltGraph, graph_def: Any) -> str:
+class SeededBuild(Protocol):
+  """What is known of how a graph got its seeds; see `BuiltGraph`."""
+
+  @property
+  def seed_obstacle(self) -> str: ...
+  @property
+  def operation_seeds(self) -> int: ...
+
+
+def rewriting_obstacle(built: SeededBuild, graph_def: Any) -> str:
   """Returns why setting `seed2` to 0 does not give the `constant` graph; '' if it does.
 
   In `num_random_ops` mode every random op has the seeds (42, n), n counting from
@@ -40,6 +49,16 @@ def rewriting_obstacle(built: BuiltGraph, graph_def: Any) -> str:
   return ''
 
 
+def make_constant(built: SeededBuild, graph_def: Any) -> str:
+  """Rewrites the GraphDef of a graph for `constant` mode; returns why not, '' if it did."""
+  obstacle = rewriting_obstacle(built, graph_def)
+  if not obstacle:
+    for node in _nodes(graph_def):
+      if is_random_op(node.op):
+        node.attr['seed2'].i = 0
+  return obstacle
+
+
 def constant_seed_graph(built: BuiltGraph) -> BuiltGraph | str:
   """Returns the graph as `constant` mode would have built it.
 
@@ -50,12 +69,9 @@ def constant_seed_graph(built: BuiltGraph) -> BuiltGraph | str:
     The imported graph, its names unchanged; or why it cannot be rewritten.
   """
   graph_def = built.graph.as_graph_def()
-  obstacle = rewriting_obstacle(built, graph_def)
+  obstacle = make_constant(built, graph_def)
   if obstacle:
     return obstacle
-  for node in _nodes(graph_def):
-    if is_random_op(node.op):
-      node.attr['seed2'].i = 0
   graph = tf.Graph()
   with graph.as_default():
     tf.import_graph_def(graph_def, name='')

@@ -1,7 +1,7 @@
 """The tf1 side: the reference's graph, run in fresh sessions."""
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from tf2verify.records.observation import (
   TensorRecord,
   VariableRecord,
 )
-from tf2verify.records.op_graph import VARIABLE
+from tf2verify.records.recorded_here import RecordedGraphHere
 from tf2verify.sides import (
   functional,
   randomness,
@@ -24,8 +24,11 @@ from tf2verify.sides import (
   side,
   tf1_build,
 )
-from tf2verify.sides.graph_reading import GraphReader, Target, target_name, user_source
+from tf2verify.sides.fill import Fill, RecordedFill
+from tf2verify.sides.graph_reading import user_source
 from tf2verify.sides.graph_run import GraphRun, open_session
+from tf2verify.sides.influence import WithoutInfluence, without_influence
+from tf2verify.sides.reference_run import graph_run_of
 from tf2verify.sides.tf1_build import BuiltGraph, GraphGradient
 
 v1 = tf.compat.v1
@@ -34,15 +37,27 @@ v1 = tf.compat.v1
 class SeededRun(Protocol):
   """A run from seeded initial values."""
 
-  def __call__(self, mover: Mover | None = None) -> Observation:
-    """Runs it in a fresh session; with a mover, from moved initial values and inputs."""
+  def __call__(self, mover: Mover | None = None, again: bool = False) -> Observation:
+    """Runs it in a fresh session; with a mover, from moved initial values and inputs.
+
+    Args:
+      mover: moves values and inputs; None leaves them.
+      again: whether the run is to show if it repeats itself.
+    """
 
 
 class FilledRuns(Protocol):
   """Runs with given variable values."""
 
   def __call__(self, others: Sequence[side.FilledRun] | None = None) -> tuple[Observation, ...]:
-    """Runs what was prepared; or, in fresh sessions, others of the same training mode."""
+    """Runs what was prepared; or, in fresh sessions, others of the same training mode.
+
+    Others that are those which were prepared show if these repeat themselves.
+    """
+
+
+# Runs a recorded graph here, with the gradients for these variables.
+GraphHere = Callable[[frozenset[str]], Observation]
 
 
 class Tf1Graph(side.Side):
@@ -132,7 +147,8 @@ class Tf1Graph(side.Side):
     built = self.built_for(mode, training)
     run = f'{side.training_name(training)}, {mode}'
 
-    def observe(mover: Mover | None = None) -> Observation:
+    def observe(mover: Mover | None = None, again: bool = False) -> Observation:
+      del again  # every run is one
       self._progress(f'running the TF1 graph, {run}{_moved_text(mover)}')
       with open_session(built.graph) as session:
         session_values.fetch(
@@ -205,30 +221,41 @@ class Tf1Graph(side.Side):
     built, gradients = self._graph_for(run)
     # A rewritten graph does not know who made its operations.
     made = {op.name: op for op in self.built(run.training).graph.get_operations()}
-    handles = {
-      built.graph.get_operation_by_name(variable.initializer).inputs[0].op.name: variable
-      for variable in built.variables
-    }
-    reader = GraphReader(
-      built.graph,
-      {op_name: variable.record.name for op_name, variable in handles.items()},
-      {name.rpartition(':')[0]: path for path, name in built.placeholders},
-      {},
-      lambda op: user_source(made.get(op.name, op)),
-    )
-    op_graph = reader.read(_targets(built, gradients), built.update_ops, side.TF1)
-    read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
-    reads = {
-      op_name: read[variable.record.name]
-      for op_name, variable in handles.items()
-      if variable.record.name in read
-    }
+    return graph_run_of(run, built, gradients, lambda op: user_source(made.get(op.name, op)))
 
-    def prepare(session: Any) -> None:
-      session_values.fetch(session, built.table_initializers)
-      session_values.assign(session, built.variables, run)
+  def initial_fill(self, mode: str, training: bool, initial: Sequence[TensorRecord]) -> Fill:
+    """Returns the fill that gives variables the initial values of a seeded run.
 
-    return GraphRun(op_graph, built.graph, session_values.feeds(built, run.inputs), prepare, reads)
+    Args:
+      mode: of the run.
+      training: of the run.
+      initial: what the run has shown of them.
+    """
+    del training
+    return RecordedFill(mode, {record.name: record.value for record in initial})
+
+  def without_influence(self) -> WithoutInfluence:
+    """Returns what of the graphs no compared number depends on."""
+    return without_influence([self.built(mode) for mode in self._declaration.training_modes])
+
+  def recorded_here(self, run: side.FilledRun) -> RecordedGraphHere | None:
+    """Returns what a recorded graph yields for a run here; None for one that was built here."""
+    del run
+    return None
+
+  def seeded_here(self, mode: str, training: bool) -> GraphHere | None:
+    """Returns what runs a recorded graph here as a seeded run; None for one built here."""
+    del mode, training
+    return None
+
+  def filled_here(self, run: side.FilledRun) -> GraphHere | None:
+    """Returns what runs a recorded graph here as a filled run; None for one built here."""
+    del run
+    return None
+
+  def remarks(self) -> tuple[str, ...]:
+    """Returns what readers have to know of the runs since this was last asked for."""
+    return ()
 
   def close(self) -> None:
     """Lets go of the graphs."""
@@ -264,16 +291,3 @@ def _fetch(
     'regularization_total': functional.total(losses[::-1]),
     'gradients': tuple(session_values.gradient_record(gradient, values) for gradient in gradients),
   }
-
-
-def _targets(built: BuiltGraph, gradients: Sequence[GraphGradient]) -> list[Target]:
-  found = [Target(f'output {path}', (t,)) for path, t in built.outputs if isinstance(t, str)]
-  losses: dict[str, str] = {}
-  for number, (variables, tensor) in enumerate(built.regularization_losses):
-    losses[target_name('regularization loss', variables, number, losses)] = tensor
-  found += [Target(name, (tensor,)) for name, tensor in losses.items()]
-  for gradient in gradients:
-    if gradient.values is not None:
-      tensors = (gradient.values, *((gradient.indices,) if gradient.indices else ()))
-      found.append(Target(f'gradient {gradient.variable}', tensors))
-  return found

@@ -53,7 +53,7 @@ class Tf1LossFunction:
     loss, gradients = built.made
     outputs = example.outputs
     if mover is not None:
-      outputs = {path: _moved(path, array, mover) for path, array in outputs.items()}
+      outputs = {path: moved_output(path, array, mover) for path, array in outputs.items()}
     with open_session(built.graph) as session, user_code(side.TF1, f'running {_LOSS}'):
       session.run(_initializers(built.graph))
       values = session.run({'loss': loss, **gradients}, built.feeds(outputs, example.labels))
@@ -137,7 +137,8 @@ def _placeholder(array: np.ndarray) -> tf.Tensor:
   return v1.placeholder(dtype, array.shape)
 
 
-def _moved(path: str, array: np.ndarray, mover: Mover) -> np.ndarray:
+def moved_output(path: str, array: np.ndarray, mover: Mover) -> np.ndarray:
+  """Returns an output that a loss reads, moved by one unit in the last place."""
   if not np.issubdtype(array.dtype, np.floating):
     return array
   if array.size and array.min() >= 0 and array.max() <= 1:

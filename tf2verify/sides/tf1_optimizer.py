@@ -43,7 +43,7 @@ def framework_train_op(declaration: side.Declaration, total_loss: tf.Tensor) -> 
   updates = v1.get_collection(v1.GraphKeys.UPDATE_OPS) if declaration.run_update_ops else []
   with (
     user_code(side.TF1, f'minimize of {class_name(optimizer)}'),
-    tf.control_dependencies(updates),
+    tf.control_dependencies([tf.group(*updates)] if updates else []),
   ):
     train_op = optimizer.minimize(total_loss, global_step=step)
   return checked_train_op(train_op, v1.get_default_graph())

@@ -90,7 +90,8 @@ def add_train_op(
   own = declaration.declares('make_tf1_train_op')
 
   def make() -> Any:
-    with graph.control_dependencies(first):
+    # One op in between: of hundreds of losses each op that follows would hold the names.
+    with graph.control_dependencies([tf.group(*first)]):
       if not own:
         return framework_train_op(declaration, total)
       with user_code(side.TF1, 'make_tf1_train_op'):
@@ -104,7 +105,7 @@ def add_train_op(
   model = {variable.record.name: variable.record for variable in built.variables}
   added = tuple(variable for variable in all_variables if variable.record.name not in model)
   counters = [v for v in (*built.variables, *added) if v.global_step]
-  run = _ops_run_by(train_op)
+  run = ops_run_by(train_op)
   draws = [op for op in run.values() if is_random_op(op.type)]
   rates = [graph_learning_rate(optimizer) for optimizer in updates.optimizers]
   return TrainGraph(
@@ -180,7 +181,7 @@ def _slots(
   return tuple(found)
 
 
-def _ops_run_by(op: tf.Operation) -> dict[str, tf.Operation]:
+def ops_run_by(op: tf.Operation) -> dict[str, tf.Operation]:
   """Returns all ops that running an op runs, by data and by control, by name."""
   found: dict[str, tf.Operation] = {}
   pending = [op]

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -16,18 +16,45 @@ from tf2verify.sides import functional, nests, randomness, session_values, side,
 from tf2verify.sides.graph_run import open_session
 from tf2verify.sides.op_recorder import OpRecorder
 from tf2verify.sides.tf1_build import GraphGradient
+from tf2verify.sides.tf1_loss_function import Tf1LossFunction
 from tf2verify.sides.tf1_loss_graph import LossGraph, add_losses
 from tf2verify.sides.tf1_train_graph import TrainGraph, add_train_op
 
 v1 = tf.compat.v1
 
 
+class ReferenceSteps(Protocol):
+  """Training steps of the reference, one by one; a context manager that lets go of them."""
+
+  def __enter__(self) -> 'ReferenceSteps': ...
+  def __exit__(self, *_: object) -> None: ...
+
+  def run(self) -> TrainingRun:
+    """Returns what is known before the first step; first asked for before it is taken."""
+
+  def take(self) -> TrainingStep:
+    """Takes a step and reads everything after it."""
+
+
 class PreparedSteps:
   """Training steps that are ready to be taken, in a fresh session each time."""
 
-  def __init__(self, begin: Callable[[Mover | None], 'Tf1Steps'], count: int) -> None:
+  def __init__(
+    self,
+    begin: Callable[[Mover | None, bool], ReferenceSteps],
+    count: int,
+    here: Callable[[], ReferenceSteps] | None = None,
+  ) -> None:
+    """Takes what opens a session.
+
+    Args:
+      begin: opens it, before its first step.
+      count: of steps.
+      here: the same for steps by this TensorFlow, of a reference that is recorded.
+    """
     self._begin = begin
     self._count = count
+    self.here = here
 
   def __call__(self, mover: Mover | None) -> TrainingRun:
     """Takes all steps: from moved values, or as they are for None."""
@@ -35,9 +62,14 @@ class PreparedSteps:
       taken = tuple(steps.take() for _ in range(self._count))
       return dataclasses.replace(steps.run(), steps=taken)
 
-  def begin(self, mover: Mover | None) -> 'Tf1Steps':
-    """Returns a session before its first step, to be taken one by one."""
-    return self._begin(mover)
+  def begin(self, mover: Mover | None, again: bool = False) -> ReferenceSteps:
+    """Returns a session before its first step, to be taken one by one.
+
+    Args:
+      mover: moves inputs and values; None leaves them.
+      again: whether the steps are to show if they repeat themselves.
+    """
+    return self._begin(mover, again)
 
 
 class Tf1Training:
@@ -55,12 +87,17 @@ class Tf1Training:
     self._train: TrainGraph | None = None
     self._savers: dict[bool, Any] = {}
 
-  def observe_losses(self, run: side.FilledRun) -> LossObservation:
+  def reason_without(self, hook: str) -> str:
+    """Returns why the reference has nothing of a hook, where a case cannot declare it; ''."""
+    return ''
+
+  def observe_losses(self, run: side.FilledRun, again: bool = False) -> LossObservation:
     """Runs model and losses in a fresh session from given values.
 
     Args:
-      run: inputs and values; its training mode is that of the case, training where there
-        is one.
+      run: inputs and values, and what moves them; its training mode is that of the case,
+        training where there is one.
+      again: whether the run is to show if it repeats itself.
     """
     losses = self._loss_graph()
     built = losses.built
@@ -71,9 +108,11 @@ class Tf1Training:
     with open_session(built.graph) as session:
       session_values.fetch(session, built.table_initializers)
       session_values.assign(session, built.variables, run)
+      if run.mover is not None:
+        session_values.move(session, built.variables, run.mover)
       tensors = [*fetched.values(), losses.loss, losses.total_loss]
       tensors += [name for _, name in built.regularization_losses]
-      values = session_values.fetch(session, tensors, self._feeds(losses, run))
+      values = session_values.fetch(session, tensors, self._feeds(losses, run, run.mover))
     outputs = dict(zip(fetched, values, strict=False))
     loss, total, *regularization = values[len(fetched) :]
     return LossObservation(
@@ -85,11 +124,15 @@ class Tf1Training:
       functional.total(regularization[::-1]),
     )
 
+  def loss_function(self, outputs: Any, labels: Any) -> Tf1LossFunction:
+    """Returns what runs the loss, and metrics, on arrays, given the nests that they are of."""
+    return Tf1LossFunction(self._declaration, outputs, labels)
+
   def prepare_steps(self, run: side.FilledRun, count: int) -> PreparedSteps:
     """Builds what training steps need and returns the run itself, as `prepare_filled` does."""
     losses, train = self._loss_graph(), self._train_graph()
 
-    def begin(mover: Mover | None) -> Tf1Steps:
+    def begin(mover: Mover | None, _: bool) -> Tf1Steps:
       self._progress(f'taking {count} TF1 training steps, {run.description}')
       steps = Tf1Steps(losses, train, self._feeds(losses, run, mover), run.description)
       try:

@@ -8,19 +8,19 @@ from typing import TypeVar
 
 import numpy as np
 
-from tf2verify.compare.arrays import compare_tensors
 from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.errors import Tf2VerifyError
-from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
+from tf2verify.records.difference import Aspect, Deviation, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import TrainingRun
 from tf2verify.records.verdict import Compared, Figure
 from tf2verify.sides import randomness
-from tf2verify.sides.fill import RecordedFill
 from tf2verify.sides.side import FilledRun
-from tf2verify.stages import initial_values, rounding
+from tf2verify.stages import initial_values, kernels, rounding
 from tf2verify.stages.loss_groups import by_common_groups, by_variables
+from tf2verify.stages.sampled_tensors import SampledCount, compare_either
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
 _Observed = TypeVar('_Observed')
@@ -70,6 +70,7 @@ class Comparison:
     self._rounding = 0
     self._notes: list[str] = []
     self._deviations: list[Deviation] = []
+    self._sampled = SampledCount()
     self.figures: list[Figure] = []
     self.blind_spots: list[str] = []
 
@@ -140,6 +141,7 @@ class Comparison:
       self._elements += part._elements
       self._inconclusive += part._inconclusive
       self._deviations += part._deviations
+      self._sampled.merge(part._sampled)
     self.figures += part.figures
 
   def add(self, difference: Difference) -> None:
@@ -161,20 +163,29 @@ class Comparison:
         self._unpaired += 1
         self._differences.append(_presence(quantity, name, tf1, tf2, run))
       return
-    result = compare_tensors(quantity, name, tf1, tf2, tolerance, run)
+    looked = compare_either(quantity, name, tf1, tf2, tolerance, run)
+    result = looked.result
     self._tensors += 1
     self._elements += result.elements
     self._inconclusive += result.inconclusive
+    self._sampled.add(looked)
     if result.deviation is not None:
       self._deviations.append(result.deviation)
     if result.difference is not None:
       self._differences.append(result.difference)
-      self._failed.append(FailedTensor(quantity, name.partition(' (tf2: ')[0], run, tf1, tf2))
+      failed = looked.failed(name.partition(' (tf2: ')[0])
+      self._failed += [] if failed is None else [failed]
       if rounding.may_be_rounding(result.difference, tf1):
         allowed = tolerance.for_dtype(tf1.dtype)
-        self._suspects.append(rounding.Suspect(result.difference, tf1, tf2, allowed))
+        sides = looked.tf1, looked.tf2
+        self._suspects.append(rounding.Suspect(result.difference, *sides, allowed, looked.views))
 
-  def sort_out_rounding(self, tf1: Observation | TrainingRun, rerun: rounding.Rerun) -> None:
+  def sort_out_rounding(
+    self,
+    tf1: Observation | TrainingRun,
+    rerun: rounding.Rerun,
+    here: kernels.RunHere | None = None,
+  ) -> None:
     """Takes what rounding explains out of the differences since this was last called.
 
     Costs nothing where no values differ.
@@ -182,17 +193,17 @@ class Comparison:
     Args:
       tf1: the reference's run that was compared.
       rerun: repeats it.
+      here: runs a recorded reference's graph here; None for another reference.
     """
     suspects, self._suspects = self._suspects, []
     if any(draw.in_loop for draw in tf1.random_draws):
       return  # no two runs draw alike
-    found = rounding.sort_out(suspects, rerun)
+    found = kernels.sort_out(suspects, rerun, here)
     self._notes += found.notes
     sorted_out = {id(difference): replacement for difference, replacement in found.replacements}
     kept = (sorted_out.get(id(known), known) for known in self._differences)
     self._differences = [difference for difference in kept if difference is not None]
-    self._excuse(found.rounding, Judgement.ROUNDING)
-    self._excuse(found.degenerate, Judgement.DEGENERATE)
+    self._deviations = found.told(self._deviations)
     self._rounding += len(found.rounding)
     self._inconclusive += len(found.degenerate)
     telling = [d for d in found.degenerate if d.quantity in ('output', 'regularization loss')]
@@ -201,15 +212,6 @@ class Comparison:
         f'{telling[0].quantity} {telling[0].subject} [{tf1.run}] is beyond the tolerance, but '
         'rounding alone moves it as far; see the notes'
       )
-
-  def _excuse(self, differences: Iterable[Difference], judgement: Judgement) -> None:
-    excused = {(found.quantity, found.subject, found.run) for found in differences}
-    self._deviations = [
-      dataclasses.replace(known, judgement=judgement)
-      if (known.quantity, known.subject, known.run) in excused
-      else known
-      for known in self._deviations
-    ]
 
   def repeatable(self, run: FilledRun) -> None:
     """Remembers how to repeat a run of the tf1 side, if it is the first that shows a difference."""
@@ -320,13 +322,14 @@ class Comparison:
       part.variables(
         'state after the call', pairs, tf1.state_after, tf2.state_after, tolerance, run
       )
-      part.sort_out_rounding(tf1, lambda mover, _: run_tf1(mover))
+      here = case.tf1.seeded_here(mode, training)
+      part.sort_out_rounding(tf1, lambda mover, _: run_tf1(mover, again=True), here)
     self._differences = [
       initial_values.explained(known, tf1, tf2, pairs) for known in self._differences
     ]
     if mode == randomness.CONSTANT:
       # In the other mode, what agrees in this one differs by the order of random ops alone.
-      values = RecordedFill(mode, {record.name: record.value for record in tf1.initial_values})
+      values = case.tf1.initial_fill(mode, training, tf1.initial_values)
       names = {name: name for name, _ in pairs}
       self.repeatable(FilledRun(case.inputs, training, values, names))
     return tf1, tf2
@@ -336,7 +339,7 @@ class Comparison:
     return Findings(
       self.compared,
       self.differences,
-      (*notes, *self.blind_spots, *self._notes),
+      (*notes, *self.blind_spots, *self._notes, *self._sampled.notes()),
       self.inconclusive,
       tuple(self.figures),
       self._failed_run,
@@ -393,4 +396,5 @@ def _presence_text(quantity: str, value: np.ndarray | None) -> str:
     return 'None' if quantity in ('gradient', 'output') else 'missing'
   if value.size == 1:
     return f'{value.reshape(-1)[0]!s} ({value.dtype})'
-  return f'{value.shape} {value.dtype}'
+  shape = value.full_shape if isinstance(value, SampledArray) else value.shape
+  return f'{shape} {value.dtype}'

@@ -164,7 +164,7 @@ def _cause(target: str, environment: Environment, there: _Digests) -> str:
 
 def _target(case: CaseUnderTest) -> str:
   """Returns `FILE::Case`; '' where another process could not find the case."""
-  cls = type(case.declaration)
+  cls = getattr(case.declaration, 'case_class', type(case.declaration))
   try:
     path = inspect.getfile(cls)
   except (OSError, TypeError):

@@ -47,7 +47,7 @@ class Gradients(Stage):
       part.variables(
         'gradient', pairs, tf1.gradients, tf2.gradients, case.gradient_tolerance, tf1.run
       )
-      part.sort_out_rounding(tf1, repeated(run_tf1, tf1_run))
+      part.sort_out_rounding(tf1, repeated(run_tf1, tf1_run), case.tf1.filled_here(tf1_run))
     comparison.repeatable(tf1_run)
     unconnected = sum(record.value is None for record in tf1.gradients)
     notes = []

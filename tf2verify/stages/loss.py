@@ -57,10 +57,14 @@ def _declares(case: CaseUnderTest, hooks: tuple[str, str]) -> bool:
 
   Raises:
     CaseDefinitionError: it declares one of them.
+    NotApplicable: the reference is a recording without.
   """
   declared = [hook for hook in hooks if case.declaration.declares(hook)]
   if len(declared) == 1:
     missing = next(hook for hook in hooks if hook not in declared)
+    reason = case.tf1_training.reason_without(missing)
+    if reason:
+      raise NotApplicable(reason)
     raise CaseDefinitionError(
       f'the case declares {declared[0]}, but not {missing}: there is nothing to compare it with; '
       f'declare {missing} as well'

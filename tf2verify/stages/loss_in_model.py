@@ -13,8 +13,7 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.training import LossObservation
 from tf2verify.sides import loss_function
-from tf2verify.sides.fill import Fill
-from tf2verify.sides.side import FilledRun, moved_inputs
+from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparing import Comparison
 from tf2verify.stages.loss_results import comparable, loss_tolerance, summed
 from tf2verify.stages.stage import CaseUnderTest
@@ -60,29 +59,10 @@ def observed(case: CaseUnderTest, inputs: Any) -> InModel:
     raise UserCodeError(error.side, error.hook, summary, text) from error.__cause__
 
   def rerun(mover: Mover | None) -> LossObservation:
-    return case.tf1_training.observe_losses(_moved(tf1_run, mover))
+    again = dataclasses.replace(tf1_run, mover=mover)
+    return case.tf1_training.observe_losses(again, again=True)
 
   return InModel(tf1, tf2, rerun)
-
-
-class _MovedFill:
-  """The values of another fill, moved."""
-
-  def __init__(self, fill: Fill, mover: Mover) -> None:
-    self.description = fill.description
-    self._fill = fill
-    self._mover = mover
-
-  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-    value = self._fill(name, shape, dtype)
-    return None if value is None else self._mover.variable(name, value)
-
-
-def _moved(run: FilledRun, mover: Mover | None) -> FilledRun:
-  if mover is None:
-    return run
-  inputs = moved_inputs(run.inputs, mover)
-  return dataclasses.replace(run, inputs=inputs, fill=_MovedFill(run.fill, mover))
 
 
 def _slip_of_labels(case: CaseUnderTest) -> str:

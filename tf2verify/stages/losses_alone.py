@@ -9,14 +9,13 @@ from tf2verify.compare.extreme_outputs import extreme_examples
 from tf2verify.compare.loss_formulas import Evaluated
 from tf2verify.compare.moving import Mover
 from tf2verify.compare.output_relations import relations
-from tf2verify.errors import UserCodeError
+from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.loss_values import LossExample, LossValue
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.training import LossObservation
 from tf2verify.records.verdict import Table
 from tf2verify.sides import loss_function
-from tf2verify.sides.tf1_loss_function import Tf1LossFunction
 from tf2verify.sides.tf2_loss_function import Tf2LossFunction
 from tf2verify.stages import loss_causes
 from tf2verify.stages.comparing import Comparison
@@ -62,7 +61,7 @@ class LossesAlone:
     self._comparison = comparison
     labels = loss_function.leaves_of(case.labels)
     self._model = LossExample(MODEL, loss_function.leaves_of(tf1.outputs), labels, extreme=False)
-    self._tf1 = Tf1LossFunction(case.declaration, tf1.outputs, case.labels)
+    self._tf1 = case.tf1_training.loss_function(tf1.outputs, case.labels)
     self._tf2 = Tf2LossFunction(case.declaration, tf2.outputs, case.labels)
     self._results: list[LossResult] = []
     self._reading = LossReading()
@@ -189,6 +188,9 @@ class LossesAlone:
         errors.append('')
       except UserCodeError as error:
         errors.append(error.summary)
+      except NotApplicable as reason:
+        self.notes.append(f'left out: {example.name}: {reason}')
+        return None
     if not any(errors):
       return LossResult(example, values[0], values[1], self._traced(example))
     if all(errors):

@@ -8,7 +8,8 @@ from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.repetition import FirstVariation, RepeatedTensor, Variation
 from tf2verify.sides import inputs as case_inputs
-from tf2verify.sides import repeating, run_ops, side
+from tf2verify.sides import recorded_repetition, repeating, run_ops, side
+from tf2verify.sides.recorded_graph import RecordedGraph
 from tf2verify.sides.repeating import Repeat
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1_training import PreparedSteps
@@ -82,7 +83,9 @@ class Repeater:
     )
 
   def tf1(self) -> SideRepetitions:
-    """Repeats the reference in fresh sessions."""
+    """Repeats the reference in fresh sessions; a recorded one was repeated by the recorder."""
+    if isinstance(self.case.tf1, RecordedGraph):
+      return self._recorded_tf1(self.case.tf1)
     first, repeat, not_repeated = _begun(*self._tf1_repeats())
     remembered, count = Remembered(first, LARGE), len(first)
     del first
@@ -96,6 +99,24 @@ class Repeater:
       _measured(found, repeat),
       remembered.digests,
       repeating.watched_in_graph(self.case.tf1, self.tf1_run.training),
+      first=_looked_for(lambda: self._first_tf1(found)) if found else None,
+      not_repeated=not_repeated,
+    )
+
+  def _recorded_tf1(self, tf1: RecordedGraph) -> SideRepetitions:
+    repeat, steps = self._tf1_repeats()
+    first, _, not_repeated = _begun(repeat, steps)
+    with_steps = steps is not None and not not_repeated
+    found = recorded_repetition.varying_tensors(tf1, self.tf1_run, self._steps(), with_steps)
+    tf1.remark(recorded_repetition.REMARK)
+    return SideRepetitions(
+      side.TF1,
+      2,
+      len(first),
+      sum(tensor.value.size for tensor in first if tensor.value is not None),
+      found,
+      digests(first),
+      recorded_repetition.watched_ops(tf1, self.tf1_run.training),
       first=_looked_for(lambda: self._first_tf1(found)) if found else None,
       not_repeated=not_repeated,
     )

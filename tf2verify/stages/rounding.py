@@ -9,9 +9,10 @@ import numpy as np
 
 from tf2verify.compare.moving import Mover, fraction_bits
 from tf2verify.compare.noise import FACTOR, MOST_RUNS, RUNS, SHARE, Kind, NoiseVerdict, Spread
+from tf2verify.compare.sampling import Views
 from tf2verify.compare.tolerance import Tolerance
 from tf2verify.errors import Tf2VerifyError
-from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.observation import Observation, RegularizationLoss
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1_graph import FilledRuns
@@ -44,6 +45,7 @@ _MEASURABLE = (
   'shadow',
 )
 _GRADIENT = 'gradient'
+_JUDGEMENTS = {Kind.ROUNDING: Judgement.ROUNDING, Kind.DEGENERATE: Judgement.DEGENERATE}
 # A draw without a seed repeats itself within a tenth of its noise one time in six.
 _REPEATED_RUNS = 6
 _ADVICE = (
@@ -61,17 +63,30 @@ class Suspect:
     tf1: the reference's tensor.
     tf2: the port's.
     tolerance: the allowance.
+    views: of a tensor that a recording holds in part: what `tf1` and `tf2` are of it.
   """
 
   difference: Difference
   tf1: np.ndarray
   tf2: np.ndarray
   tolerance: Tolerance
+  views: Views | None = None
 
   @property
   def tf1_subject(self) -> str:
     """The variable's tf1 name, or the output's path."""
     return self.difference.subject.partition(' (tf2: ')[0]
+
+  def among(self, values: MovedValues) -> np.ndarray | None:
+    """Returns its tensor in another run, to be set beside `tf1`; None if there is none."""
+    value = values.of(self)
+    return value if value is None or self.views is None else self.views.of(value)
+
+  def placed(self, verdict: NoiseVerdict) -> NoiseVerdict:
+    """Returns a verdict on `tf1` with its index as one of the whole tensor."""
+    if self.views is None or verdict.index < 0:
+      return verdict
+    return dataclasses.replace(verdict, index=self.views.element(verdict.index)[0])
 
 
 def may_be_rounding(difference: Difference, tf1: np.ndarray) -> bool:
@@ -113,6 +128,21 @@ class Sorted:
       for found, noise in self.judged
     )
 
+  def told(self, deviations: Sequence[Deviation]) -> list[Deviation]:
+    """Returns deviations with the noise measured for them, and what that makes of them."""
+    noises = {(found.quantity, found.subject, found.run): noise for found, noise in self.judged}
+    return [
+      _told(known, noises.get((known.quantity, known.subject, known.run))) for known in deviations
+    ]
+
+
+def _told(known: Deviation, noise: NoiseVerdict | None) -> Deviation:
+  if noise is None:
+    return known
+  judgement = _JUDGEMENTS.get(noise.kind, known.judgement)
+  finite = noise.noise if math.isfinite(noise.noise) else None
+  return dataclasses.replace(known, judgement=judgement, noise=finite)
+
 
 def repeated(run_tf1: FilledRuns, run: FilledRun) -> Rerun:
   """Returns what repeats one of the filled runs that were prepared."""
@@ -139,15 +169,25 @@ def sort_out(suspects: Sequence[Suspect], rerun: Rerun) -> Sorted:
 def sort_out_together(groups: Sequence[Sequence[Suspect]], rerun: Rerun) -> tuple[Sorted, ...]:
   """Judges groups of suspects of one run, each as `sort_out` does, by the same moved runs."""
   sortings = [_Sorting(suspects) for suspects in groups]
-  for finest in sorted({sorting.finest for sorting in sortings if sorting.pairs}):
-    alike = [sorting for sorting in sortings if sorting.pairs and sorting.finest == finest]
+  for bits in sorted({sorting.finest for sorting in sortings if sorting.pairs}):
+    alike = [sorting for sorting in sortings if sorting.pairs and sorting.finest == bits]
     try:
-      _look_at_moved_runs(alike, rerun, finest)
+      _look_at_moved_runs(alike, rerun, bits)
       _check_repeatable([sorting for sorting in alike if not sorting.settled], rerun)
     except Tf2VerifyError as error:
       for sorting in (sorting for sorting in alike if not sorting.settled):
         sorting.error = f'the rounding noise could not be measured: {error}'
   return tuple(sorting.found() for sorting in sortings)
+
+
+def finest(suspects: Sequence[Suspect]) -> int:
+  """Returns the most bits that the fraction of a suspect has."""
+  return max((fraction_bits(suspect.tf1.dtype) or 0 for suspect in suspects), default=0)
+
+
+def values_of(found: Observation | MovedValues) -> MovedValues:
+  """Returns the tensors of a run, by what a difference calls them."""
+  return _Values(found) if isinstance(found, Observation) else found
 
 
 class _Sorting:
@@ -163,7 +203,7 @@ class _Sorting:
 
   def __init__(self, suspects: Sequence[Suspect]) -> None:
     self.pairs = [(s, Spread(s.tf1, s.tf2, s.tolerance)) for s in suspects]
-    self.finest = max((fraction_bits(suspect.tf1.dtype) or 0 for suspect in suspects), default=0)
+    self.finest = finest(suspects)
     self.settled = False
     self.changing: set[int] = set()
     self.error = ''
@@ -177,10 +217,10 @@ class _Sorting:
   def add(self, left: Sequence[tuple[Suspect, Spread]], values: MovedValues) -> None:
     """Adds a moved run."""
     for suspect, spread in left:
-      spread.look(values.of(suspect))
+      spread.look(suspect.among(values))
     self.settled = any(spread.settled for _, spread in self.pairs)
     for suspect, spread in left if not self.settled else ():
-      spread.keep(values.of(suspect))
+      spread.keep(suspect.among(values))
 
   def excuses(self) -> bool:
     """Tells whether anything is rounding so far."""
@@ -188,7 +228,7 @@ class _Sorting:
 
   def repeats(self, values: MovedValues) -> bool:
     """Adds a run that moved nothing; returns whether it gave the same bits."""
-    found = [values.of(suspect) for suspect, _ in self.pairs]
+    found = [suspect.among(values) for suspect, _ in self.pairs]
     for number, ((_, spread), value) in enumerate(zip(self.pairs, found, strict=True)):
       if number not in self.changing and not spread.repeats(value):
         spread.add(None)
@@ -206,7 +246,9 @@ class _Sorting:
       return Sorted(
         tuple((suspect.difference, spread.different()) for suspect, spread in self.pairs)
       )
-    judged = tuple((suspect.difference, spread.judged()) for suspect, spread in self.pairs)
+    judged = tuple(
+      (suspect.difference, suspect.placed(spread.judged())) for suspect, spread in self.pairs
+    )
     notes = _notes(judged)
     if self.changing:
       notes.append(
@@ -286,7 +328,7 @@ def _check_repeatable(sortings: Sequence[_Sorting], rerun: Rerun) -> None:
 def _run_again(wanted: Sequence[Suspect], rerun: Rerun, mover: Mover | None) -> MovedValues:
   gradients = {s.tf1_subject for s in wanted if s.difference.quantity == _GRADIENT}
   found = rerun(mover, frozenset(gradients))
-  return _Values(found) if isinstance(found, Observation) else found
+  return values_of(found)
 
 
 def _with_noise(difference: Difference, verdict: NoiseVerdict) -> Difference:

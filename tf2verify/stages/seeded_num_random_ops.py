@@ -1,10 +1,12 @@
 """Rung 5: the same with one seed per random op, so that their order counts."""
 
+import dataclasses
 import gc
 from collections.abc import Sequence
 
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import RandomDraw
+from tf2verify.records.side_by_side import RandomOps
 from tf2verify.sides import randomness
 from tf2verify.stages.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
@@ -22,6 +24,7 @@ class SeededNumRandomOps(Stage):
     comparison = Comparison()
     names = {tf2_name: tf1_name for tf1_name, tf2_name in case.alignment().pairs}
     notes: list[str] = []
+    orders: list[RandomOps] = []
     draws = 0
     for training in case.declaration.training_modes:
       before = len(comparison.differences)
@@ -31,6 +34,8 @@ class SeededNumRandomOps(Stage):
       differs = len(comparison.differences) > before
       for once in draws_made_once(tf1.random_draws, tf2.random_draws, tf1.run):
         comparison.add(once)
+      if first is not None:
+        orders.append(_side_by_side(tf1.random_draws, tf2.random_draws, names, tf1.run))
       if first is not None and differs:
         comparison.add(first)
       elif first is not None:
@@ -44,7 +49,25 @@ class SeededNumRandomOps(Stage):
       gc.collect()
     if not comparison.differences and not notes:
       notes = [f'{draws:,} random ops in the same order']
-    return comparison.findings(notes)
+    return dataclasses.replace(comparison.findings(notes), random_ops=tuple(orders))
+
+
+def _side_by_side(
+  tf1: Sequence[RandomDraw], tf2: Sequence[RandomDraw], tf1_names: dict[str, str], run: str
+) -> RandomOps:
+  renamed = [
+    dataclasses.replace(draw, variable=tf1_names.get(draw.variable, draw.variable))
+    if draw.variable
+    else draw
+    for draw in tf2
+  ]
+  return RandomOps(
+    run,
+    tuple(str(draw) for draw in tf1),
+    tuple(str(draw) for draw in renamed),
+    tuple(str(draw.source or '') for draw in tf1),
+    tuple(str(draw.source or '') for draw in tf2),
+  )
 
 
 def _harmless_text(first: Difference) -> str:

@@ -9,6 +9,7 @@ from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.records.difference import Deviation, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import VariableRecord
+from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
 from tf2verify.records.verdict import Compared, Figure, Table
 from tf2verify.sides.side import Declaration, FilledRun, Inventory
 from tf2verify.sides.tf1_graph import Tf1Graph
@@ -72,6 +73,9 @@ class Findings:
     failed_tensors: arrays behind some of the differences.
     deviations: every pair of floating tensors that is not the same bit by bit.
     tables: what reads best as a table.
+    inventory: as in `StageVerdict`, and so are the next two.
+    random_ops: see there.
+    curves: see there.
   """
 
   compared: Compared
@@ -83,6 +87,9 @@ class Findings:
   failed_tensors: tuple[FailedTensor, ...] = ()
   deviations: tuple[Deviation, ...] = ()
   tables: tuple[Table, ...] = ()
+  inventory: tuple[VariablePair, ...] = ()
+  random_ops: tuple[RandomOps, ...] = ()
+  curves: tuple[Curve, ...] = ()
 
 
 class Stage(abc.ABC):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tf2verify.records.side_by_side import Curve
 from tf2verify.records.training import TrainingStep
 from tf2verify.records.verdict import Table
 from tf2verify.stages import step_quantities as quantities
@@ -155,6 +156,25 @@ def step_table(steps: Steps, differing: Mapping[int, int]) -> Table:
   if differing:
     columns.append('tensors that differ')
   return Table('training, step by step', tuple(columns), tuple(rows))
+
+
+def step_curves(steps: Steps) -> tuple[Curve, ...]:
+  """Returns the same numbers as `step_table`; without what neither side tells."""
+  numbers = tuple(step.number for step in steps.tf1.steps)
+  curves = []
+  for quantity, tell in (('loss', _loss_value), ('learning rate', _rate_value)):
+    ones, others = (tuple(map(tell, run.steps)) for run in (steps.tf1, steps.tf2))
+    if any(value is not None for value in ones + others):
+      curves.append(Curve(quantity, numbers, ones, others))
+  return tuple(curves)
+
+
+def _loss_value(step: TrainingStep) -> float | None:
+  return None if step.loss is None else float(np.sum(step.loss))
+
+
+def _rate_value(step: TrainingStep) -> float | None:
+  return None if step.learning_rate is None else float(step.learning_rate)
 
 
 def _loss(step: TrainingStep) -> str:

@@ -1,7 +1,7 @@
 """Rung 8: training goes the same way."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -12,11 +12,11 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides import inputs as case_inputs
-from tf2verify.sides.side import Declaration, FilledRun
-from tf2verify.sides.tf1_training import PreparedSteps, Tf1Steps
+from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf1_training import PreparedSteps, ReferenceSteps
 from tf2verify.sides.tf2_training import Tf2Steps
 from tf2verify.stages import step_quantities as quantities
-from tf2verify.stages import training_causes
+from tf2verify.stages import steps_here, training_causes
 from tf2verify.stages.comparing import Comparison, side_by_side
 from tf2verify.stages.rounding import Rerun, Suspect
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
@@ -27,6 +27,7 @@ from tf2verify.stages.training_remarks import (
   blind_spots,
   idle_updates,
   remarks,
+  step_curves,
   step_table,
 )
 from tf2verify.stages.zero_randomness import CaseFill
@@ -64,7 +65,7 @@ class TrainingSteps(Stage):
     Stops at the first step that differs: what follows are consequences. Of a variable
     its change since the start is compared, which is small beside its value.
     """
-    count = _count(case.declaration)
+    count = _count(case)
     training = True in case.declaration.training_modes
     inputs, replaced = case_inputs.varied_inputs(case.inputs)
     pairs = case.alignment().pairs
@@ -79,21 +80,26 @@ class TrainingSteps(Stage):
       return _Judge(case, both, run_tf1, count).findings(replaced)
 
 
-def _count(declaration: Declaration) -> int:
+def _count(case: CaseUnderTest) -> int:
   """Returns how many steps to take.
 
   Raises:
     NotApplicable: a side declares no training.
     CaseDefinitionError: the number is none.
   """
+  declaration = case.declaration
   hooks = (('make_tf1_optimizer', 'make_tf1_train_op'), ('make_tf2_optimizer', 'tf2_train_step'))
   missing = [
-    f'{one} (or {other})'
+    (one, other)
     for one, other in hooks
     if not declaration.declares(one) and not declaration.declares(other)
   ]
-  if missing:
-    raise NotApplicable(f'the case declares no {" and no ".join(missing)}')
+  reasons = [reason for one, _ in missing if (reason := case.tf1_training.reason_without(one))]
+  lacking = [f'{one} (or {other})' for one, other in missing[len(reasons) :]]
+  if lacking:
+    reasons.append(f'the case declares no {" and no ".join(lacking)}')
+  if reasons:
+    raise NotApplicable('; '.join(reasons))
   count = declaration.training_steps_to_take
   if not isinstance(count, int) or isinstance(count, bool) or count < 1:
     raise CaseDefinitionError(
@@ -112,7 +118,7 @@ class _BothSides:
 
   def __init__(
     self,
-    reference: Tf1Steps,
+    reference: ReferenceSteps,
     port: Tf2Steps,
     pairs: Sequence[tuple[str, str]],
     trainable: frozenset[str],
@@ -218,16 +224,16 @@ class _Judge:
           self._steps = self._both.take_next()
         self._idle = idle_updates(self._steps)
         self._compare(part, number)
-        part.sort_out_rounding(self._steps.tf1, self._moved.rerun(number))
+        part.sort_out_rounding(self._steps.tf1, self._moved.rerun(number), self._moved.here(number))
         differing[number] = len(part.differences)
         if part.differences:
           parted = number
           break
-    looked_at = self._steps
+    looked_at, whose = self._steps, self._whose(parted)
     for number in range(parted + 1, self._count + 1 if parted else 0):
       differing[number] = self._consequences(number)
     comparison.blind_spots += blind_spots(looked_at)
-    notes = list(remarks(looked_at, parted, self._count))
+    notes = [*remarks(looked_at, parted, self._count), *([whose] if whose else [])]
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     findings = comparison.findings(notes)
@@ -235,8 +241,25 @@ class _Judge:
     reason = self._idle.reason if self._idle.variables else findings.inconclusive
     table = step_table(self._steps, differing if parted else {})
     return dataclasses.replace(
-      findings, differences=explained, inconclusive=reason, tables=(table,)
+      findings,
+      differences=explained,
+      inconclusive=reason,
+      tables=(table,),
+      curves=step_curves(self._steps),
     )
+
+  def _whose(self, parted: int) -> str:
+    """Returns whose the difference from a recorded reference is; '' where that is not told."""
+    here = self._moved.here(parted) if parted else None
+    if here is None:
+      return ''
+    try:
+      values = here(frozenset())
+    except NotApplicable as reason:
+      return str(reason)
+    pairs = (p for p in self._steps.pairs(parted) if p.variable not in self._idle.variables)
+    tolerances = self._case.training_tolerance
+    return steps_here.said_of(pairs, values.known, lambda pair: tolerance_for(pair, tolerances))
 
   def _consequences(self, number: int) -> int:
     """Takes a step beyond the one that parts; returns how many tensors differ then."""
@@ -282,11 +305,11 @@ class _StepValues:
   """What a moved run of the reference computed in one step."""
 
   def __init__(self, run: TrainingRun, number: int) -> None:
-    self._values = quantities.of_reference(run, number)
+    self.known = quantities.of_reference(run, number)
 
   def of(self, suspect: Suspect) -> np.ndarray | None:
     """Returns the tensor that the suspect's is to be compared with; None if there is none."""
-    return self._values.get((suspect.difference.quantity, suspect.tf1_subject))
+    return self.known.get((suspect.difference.quantity, suspect.tf1_subject))
 
 
 class _MovedRuns:
@@ -296,6 +319,7 @@ class _MovedRuns:
     self._run = run_tf1
     self._count = count
     self._known: dict[Mover, TrainingRun] = {}
+    self._taken_here: tuple[int, _StepValues] | None = None
 
   def rerun(self, number: int) -> Rerun:
     """Returns what runs the reference again, to look at one step."""
@@ -305,10 +329,28 @@ class _MovedRuns:
 
     return again
 
+  def here(self, number: int) -> Callable[[frozenset[str]], _StepValues] | None:
+    """Returns what takes recorded steps here, to look at one; None for a live reference."""
+    begin = self._run.here
+    if begin is None:
+      return None
+
+    def taken(_: frozenset[str]) -> _StepValues:
+      if self._taken_here is not None and self._taken_here[0] == number:
+        return self._taken_here[1]
+      with begin() as steps:
+        known = steps.run()
+        run = dataclasses.replace(known, steps=tuple(steps.take() for _ in range(number)))
+      values = _StepValues(run, number)
+      self._taken_here = number, values
+      return values
+
+    return taken
+
   def _of(self, mover: Mover | None, number: int) -> TrainingRun:
     if mover in self._known:
       return self._known[mover]
-    with self._run.begin(mover) as steps:
+    with self._run.begin(mover, again=True) as steps:
       known = steps.run()
       small = self._count * _size(known) <= _KEPT_BYTES
       taken: list[TrainingStep] = []

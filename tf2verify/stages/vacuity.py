@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tf2verify.records.observation import Observation, TensorRecord
-from tf2verify.sides.influence import without_influence
 from tf2verify.stages.stage import CaseUnderTest
 
 _SHOWN = 3
@@ -76,8 +75,7 @@ def _kind(value: np.ndarray) -> str:
 
 def influence_notes(case: CaseUnderTest) -> list[str]:
   """Returns notes on variables and inputs that no compared number depends on."""
-  graphs = [case.tf1.built(training) for training in case.declaration.training_modes]
-  found = without_influence(graphs)
+  found = case.tf1.without_influence()
   notes = []
   if found.variables:
     text = 'without influence on any output, regularization loss or update op of tf1'

@@ -1,5 +1,6 @@
 """Rung 2: both sides have the same variables."""
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 
 from tf2verify.compare.alignment import Alignment
@@ -9,6 +10,7 @@ from tf2verify.compare.variable_pairs import VARIABLE, compare_pairs, described
 from tf2verify.errors import NotApplicable
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
+from tf2verify.records.side_by_side import VariablePair, VariableSummary
 from tf2verify.records.verdict import Compared
 from tf2verify.sides.side import Inventory
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
@@ -53,7 +55,37 @@ class VariableInventory(Stage):
       ),
       tuple(differences),
       (*_totals(alignment, ones), *_grouped(notes)),
+      inventory=_side_by_side(alignment, tf1, tf2),
     )
+
+
+def _side_by_side(alignment: Alignment, tf1: Inventory, tf2: Inventory) -> tuple[VariablePair, ...]:
+  """Returns every variable of both sides: tf1's in its order, then what tf2 alone has."""
+  ones, others = by_name(tf1), by_name(tf2)
+  names = dict(alignment.pairs)
+  single = [
+    VariablePair(_summary(v), _summary(others[names[v.name]]) if v.name in names else None)
+    if v.name not in alignment.duplicates_tf1
+    else VariablePair(_summary(v), None, 'duplicate')
+    for v in tf1.variables
+  ]
+  rows = [
+    dataclasses.replace(row, remark='the global step')
+    if row.tf1 is not None and row.tf2 is None and 'global_step' in ones[row.tf1.name].collections
+    else row
+    for row in single
+  ]
+  paired = set(names.values())
+  for variable in tf2.variables:
+    if variable.name not in paired:
+      remark = 'duplicate' if variable.name in alignment.duplicates_tf2 else ''
+      rows.append(VariablePair(None, _summary(variable), remark))
+  rows += [VariablePair(None, _summary(variable), 'untracked') for variable in tf2.untracked]
+  return tuple(rows)
+
+
+def _summary(variable: VariableRecord) -> VariableSummary:
+  return VariableSummary(variable.name, variable.shape, variable.dtype, variable.trainable)
 
 
 def _totals(alignment: Alignment, ones: dict[str, VariableRecord]) -> tuple[str, ...]:

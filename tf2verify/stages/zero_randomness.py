@@ -78,7 +78,7 @@ class ZeroRandomness(Stage):
       with comparison.unless_drawn_in_a_loop(tf1) as part:
         part.outputs(tf1, tf2, case.tolerance)
         part.regularization(tf1, tf2, pairs, case.regularization_tolerance)
-        part.sort_out_rounding(tf1, repeated(run_tf1, tf1_run))
+        part.sort_out_rounding(tf1, repeated(run_tf1, tf1_run), case.tf1.filled_here(tf1_run))
       comparison.repeatable(tf1_run)
       all_outputs.add(tf1)
       if tf1_run is tf1_runs[0]:  # equal values make equal outputs, which is no news

@@ -40,6 +40,8 @@ class _Clip:
 
 def clipping(evidence: Evidence) -> Cause | None:
   """Names clips of other kinds or limits, each verified on the gradients of its side."""
+  if evidence.sampled:
+    return None  # a norm is of all elements
   one, other = evidence.steps
   tf1, tf2 = _clip(one), _clip(other)
   if tf1 is None or tf2 is None or (tf1.kind == tf2.kind and _close(tf1.limit, tf2.limit)):

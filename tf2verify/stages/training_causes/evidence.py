@@ -9,6 +9,7 @@ import numpy as np
 from tf2verify.compare.moving import fraction_bits
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
+from tf2verify.stages.training_causes.samples import at_samples
 
 _Array = np.ndarray[Any, Any]
 
@@ -31,6 +32,8 @@ class Move:
     gradient: as given to the update; None where it is not known.
     slots: before the step, by role.
     slots_after: after it.
+    whole: start and end with all that is known of them, where the others are cut down to
+      some elements; None where they are whole themselves.
   """
 
   start: _Array
@@ -38,6 +41,7 @@ class Move:
   gradient: _Array | None
   slots: Mapping[str, _Array]
   slots_after: Mapping[str, _Array] = dataclasses.field(default_factory=dict)
+  whole: tuple[_Array, _Array] | None = None
 
   @property
   def before(self) -> _Array:
@@ -50,6 +54,12 @@ class Move:
     # Made when it is asked for: a large model would not fit into memory twice as wide.
     difference: _Array = self.end.astype(np.float64) - self.before
     return difference
+
+  @property
+  def rests(self) -> bool:
+    """Whether the step changes nothing of the variable."""
+    start, end = self.whole or (self.start, self.end)
+    return not np.any(end.astype(np.float64) - start)
 
   @property
   def room(self) -> _Array:
@@ -97,9 +107,10 @@ class Evidence:
   """What both sides did up to the first step that differs.
 
   Attributes:
-    tf1: the reference's run.
-    tf2: the port's.
+    tf1: the reference's run; arrays of which a recording has samples are those samples.
+    tf2: the port's; of the same variables the same elements.
     number: of that step, from 1.
+    sampled: tf1 names of those variables.
     moves: of the trainable variables that both sides have.
     states: of the other ones.
   """
@@ -107,8 +118,10 @@ class Evidence:
   def __init__(
     self, tf1: TrainingRun, tf2: TrainingRun, pairs: Sequence[tuple[str, str]], number: int
   ) -> None:
-    self.tf1, self.tf2, self.number = tf1, tf2, number
+    self.number = number
     self._pairs = tuple(pairs)
+    self._whole = tf1, tf2
+    self.tf1, self.tf2, self.sampled = at_samples(tf1, tf2, pairs)
     self.moves = tuple(self._moves(trained=True))
     self.states = tuple(self._moves(trained=False))
 
@@ -147,6 +160,9 @@ class Evidence:
     by_tf1 = {r.name for r in (*one.gradients, *one.applied_gradients)}
     by_port = {r.name for r in (*other.gradients, *other.applied_gradients)}
     ones, others = _sides_moves(self.tf1, self.number), _sides_moves(self.tf2, self.number)
+    names = dict(self._pairs)
+    self._with_whole(ones, self._whole[0], self.sampled)
+    self._with_whole(others, self._whole[1], {names[name] for name in self.sampled})
     return [
       MovePair(tf1, ones[tf1], others[tf2])
       for tf1, tf2 in self._pairs
@@ -155,6 +171,12 @@ class Evidence:
       and (tf1 in by_tf1 or tf2 in by_port) is trained
       and ones[tf1].start.shape == others[tf2].start.shape
     ]
+
+  def _with_whole(self, moves: dict[str, Move], run: TrainingRun, names: Collection[str]) -> None:
+    before, after = (_by_name(records) for records in _around(run, self.number))
+    for name in names:
+      if name in moves:
+        moves[name] = dataclasses.replace(moves[name], whole=(before[name], after[name]))
 
 
 def _around(

@@ -12,7 +12,7 @@ _Array = np.ndarray[Any, Any]
 
 def pruned(evidence: Evidence) -> Cause | None:
   """Names trainable variables that only the step of one side moves."""
-  rests = {pair.name: (_rests(pair.tf1.update), _rests(pair.tf2.update)) for pair in evidence.moves}
+  rests = {pair.name: (pair.tf1.rests, pair.tf2.rests) for pair in evidence.moves}
   if all(one for one, _ in rests.values()) or all(other for _, other in rests.values()):
     return None
   # What the port gives a gradient is not left out: several updates of it may cancel. An
@@ -42,9 +42,9 @@ def pruned(evidence: Evidence) -> Cause | None:
 def step_at_rest(evidence: Evidence) -> Cause | None:
   """Names a step of the port that changes no variable at all."""
   pairs = (*evidence.moves, *evidence.states)
-  if any(not _rests(pair.tf2.update) for pair in pairs):
+  if any(not pair.tf2.rests for pair in pairs):
     return None
-  if all(_rests(pair.tf1.update) for pair in evidence.moves):
+  if all(pair.tf1.rests for pair in evidence.moves):
     return None
   text = (
     'the step of the port changes no variable of the layer: it calls no apply_gradients, calls it '
@@ -56,10 +56,8 @@ def step_at_rest(evidence: Evidence) -> Cause | None:
 
 def averages_at_rest(evidence: Evidence) -> Cause | None:
   """Names moving averages that the step of TF1 updates and that of the port does not."""
-  resting = [
-    pair.name for pair in evidence.states if _rests(pair.tf2.update) and not _rests(pair.tf1.update)
-  ]
-  if not resting or any(not _rests(pair.tf2.update) for pair in evidence.states):
+  resting = [pair.name for pair in evidence.states if pair.tf2.rests and not pair.tf1.rests]
+  if not resting or any(not pair.tf2.rests for pair in evidence.states):
     return None
   text = (
     f'the step of TF1 updates {listed(resting)}, that of the port leaves them as they are, as in '

@@ -1,0 +1,1 @@
+"""The ports of `examples.recorded_models.tf1`."""

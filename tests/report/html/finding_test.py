@@ -1,0 +1,87 @@
+import dataclasses
+
+from absl.testing import absltest
+
+from tests.report.html import made_up
+from tf2verify.records.diagnosis import Diagnosis, GraphAspect
+from tf2verify.records.verdict import Compared, Status
+from tf2verify.report.html.finding import finding_of
+
+
+def _with_gradients(case, **changes):
+  """Returns the case with another verdict of its gradients."""
+  stages = tuple(
+    dataclasses.replace(stage, **changes) if stage.stage == 'gradients' else stage
+    for stage in case.stages
+  )
+  return dataclasses.replace(case, stages=stages)
+
+
+class FindingTest(absltest.TestCase):
+  def test_cause_then_hint_then_place(self):
+    found = finding_of(made_up.failed())
+    self.assertEqual((found.number, found.stage, found.status), (6, 'gradients', Status.FAILED))
+    self.assertEqual(
+      [cause.text for cause in found.causes],
+      ['the cause is dense/kernel', 'a hint on dense/kernel'],
+    )
+    self.assertEqual(found.headline, 'the cause is dense/kernel')
+    [place] = found.places
+    self.assertEqual([side.line.path for side in place.sides], ['tf1.py', 'tf2.py'])
+    self.assertEqual(
+      place.differences, ('dense/kernel (Mul): the constant y is 0.1 in tf1, 0.2 in tf2',)
+    )
+    self.assertEqual(found.facts, ('9 of 10 values of tf1 have a partner in tf2',))
+    self.assertEqual(
+      found.passed, ('no_new_variables', 'variable_inventory', 'seeded_num_random_ops')
+    )
+
+  def test_without_a_cause_the_graphs_tell(self):
+    case = made_up.failed()
+    diagnosis = dataclasses.replace(case.stages[3].diagnosis, causes=())
+    found = finding_of(_with_gradients(case, diagnosis=diagnosis, differences=()))
+    self.assertEqual(
+      found.headline,
+      'none of the known mistakes; the graphs differ: dense/kernel (Mul): the constant y is 0.1 in '
+      'tf1, 0.2 in tf2',
+    )
+    self.assertEqual(found.without_cause, found.headline)
+    renamed = dataclasses.replace(
+      case.stages[3].diagnosis.sources[0].differences[0], aspect=GraphAspect.WIRING
+    )
+    diagnosis = dataclasses.replace(diagnosis, sources=(), gradient_differences=(renamed,))
+    found = finding_of(_with_gradients(case, diagnosis=diagnosis, differences=()))
+    self.assertIn('dense/kernel (Mul): wiring, y 0.1 (tf1)', found.headline)
+    self.assertStartsWith(found.facts[0], 'gradient path: dense/kernel')
+
+  def test_without_anything_the_counts_tell(self):
+    found = finding_of(
+      _with_gradients(
+        made_up.failed(), differences=(made_up.difference('w'),), diagnosis=Diagnosis()
+      )
+    )
+    self.assertEqual(found.headline, '1 of 60 tensors differ (60 compared, 0 unmatched)')
+    self.assertEqual(found.without_cause, 'none of the known mistakes fits')
+
+  def test_causes_are_counted_not_dropped(self):
+    many = tuple(made_up.difference('w', hint=f'hint {n}') for n in range(9))
+    found = finding_of(_with_gradients(made_up.failed(), differences=many, diagnosis=None))
+    self.assertLen(found.causes, 6)
+    self.assertEqual(found.more_causes, 3)
+
+  def test_error_and_inconclusive(self):
+    found = finding_of(made_up.error())
+    self.assertEqual(found.outcome, 'tf2 side: call raised ValueError: no')
+    self.assertIn('port.py', found.traceback)
+    unclear = _with_gradients(
+      made_up.failed(), status=Status.INCONCLUSIVE, differences=(), diagnosis=None,
+      reason='nothing was compared', compared=Compared(),
+    )  # fmt: skip
+    self.assertEqual(finding_of(unclear).headline, 'nothing was compared')
+
+  def test_nothing_is_wrong(self):
+    self.assertIsNone(finding_of(made_up.passed()))
+
+
+if __name__ == '__main__':
+  absltest.main()

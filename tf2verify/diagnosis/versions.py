@@ -1,0 +1,174 @@
+"""Whether a difference is the port's, or one between two versions of TensorFlow.
+
+Numbers that TensorFlow 1.x recorded are compared with those of a port on another
+TensorFlow. The recorded graph, run by that TensorFlow, stands between the two: it is the
+reference's model on the port's kernels.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.compare.agreement import agreement
+from tf2verify.compare.sampling import Views
+from tf2verify.diagnosis.first_divergence import InspectableRun
+from tf2verify.records.diagnosis import Cause, Diagnosis
+from tf2verify.records.failed_tensor import FailedTensor
+from tf2verify.records.observation import Observation
+from tf2verify.records.op_graph import TARGET
+from tf2verify.records.recorded_here import RecordedGraphHere
+from tf2verify.records.sampled import SampledArray
+
+RULE = 'kernel_of_another_version'
+# The graph run here is beside one of the two if it is ten times nearer to it.
+_NEARER = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class _Distances:
+  """Of one tensor, over the greatest magnitude of what was recorded.
+
+  Attributes:
+    name: the tensor.
+    here: from what was recorded to the graph run here.
+    port: from what was recorded to the port.
+    between: from the graph run here to the port.
+  """
+
+  name: str
+  here: float
+  port: float
+  between: float
+
+
+def with_versions(
+  diagnosis: Diagnosis,
+  tensors: Sequence[FailedTensor],
+  here: RecordedGraphHere,
+  run: InspectableRun | None = None,
+) -> Diagnosis:
+  """Returns a diagnosis that tells the port's faults from changed kernels.
+
+  Args:
+    diagnosis: of the failed run.
+    tensors: arrays behind the differences, those of the run among them.
+    here: the same run of the recorded graph.
+    run: the graph run here, to find the operation that differs first; None without one.
+  """
+  found = [
+    distances
+    for failed in tensors
+    if failed.run == diagnosis.run and (distances := _distances(failed, here.observation))
+  ]
+  if not found:
+    return diagnosis
+  far = [one for one in found if one.between <= _NEARER * one.here and one.here > 0]
+  if far and len(far) == len(found):
+    worst = max(far, key=lambda one: one.here)
+    first = '' if run is None else _first(here, run)
+    return dataclasses.replace(diagnosis, causes=(_cause(here, worst, first),))
+  note = _note(here, found, len(far))
+  return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, note))
+
+
+def _cause(here: RecordedGraphHere, worst: _Distances, first: str) -> Cause:
+  where = f', first at {first}' if first else ''
+  return Cause(
+    RULE,
+    f'the recorded graph itself, run here by {here.run_by}, differs from what {here.recorded_by} '
+    f'recorded as the port does{where}: kernels of the two versions compute otherwise, and the '
+    'port is not to blame: give the tolerance that the versions differ by, or keep to inputs for '
+    'which they agree',
+    f'{worst.name}: the graph run here differs from the recording by {worst.here:.2g} of its size, '
+    f'and from the port by {worst.between:.2g}'
+    + ('' if first else '; record with --intermediates summary to see where it begins'),
+  )
+
+
+def _note(here: RecordedGraphHere, found: Sequence[_Distances], far: int) -> str:
+  worst = max(found, key=lambda one: one.here)
+  if all(one.here <= _NEARER * one.port for one in found):
+    return (
+      f'the recorded graph, run by {here.run_by} here, gives what {here.recorded_by} recorded '
+      f"(greatest relative difference {worst.here:.2g}): the difference is the port's"
+    )
+  if far:
+    return (
+      f'{far} of {len(found)} tensors differ as the recorded graph does, run by {here.run_by} here '
+      f'({worst.name} by {worst.here:.2g} of its size): there the kernels of {here.recorded_by} '
+      "compute otherwise; the others are the port's"
+    )
+  return (
+    f'the recorded graph, run by {here.run_by} here, differs from what {here.recorded_by} recorded '
+    f'by {worst.here:.2g} of its size ({worst.name}), and the port by {worst.port:.2g}: part of '
+    'the difference may be between the versions of TensorFlow'
+  )
+
+
+def _distances(failed: FailedTensor, observation: Observation) -> _Distances | None:
+  computed = _tensor_of(failed, observation)
+  if computed is None:
+    return None
+  recorded, port = failed.tf1, failed.tf2
+  if isinstance(recorded, SampledArray):
+    if recorded.full_shape != port.shape or recorded.full_shape != computed.shape:
+      return None
+    views = Views(recorded, port)
+    shown = views.of(computed)
+    if shown is None:
+      return None
+    recorded, port, computed = views.tf1, views.tf2, shown
+  if recorded.shape != computed.shape or recorded.dtype.kind not in 'fcV':
+    return None
+  here, apart = agreement(recorded, computed), agreement(recorded, port)
+  between = agreement(computed, port)
+  numbers = [here.absolute, apart.absolute, between.absolute]
+  scale = here.scale or 1.0
+  if here.identical:
+    numbers[0] = 0.0
+  return _Distances(f'{failed.quantity} {failed.name}', *(number / scale for number in numbers))
+
+
+def _tensor_of(failed: FailedTensor, observation: Observation) -> np.ndarray | None:
+  """Returns what the graph run here gives for a tensor."""
+  if failed.quantity == 'output':
+    return next((r.value for r in observation.outputs if r.name == failed.name), None)
+  if failed.quantity == 'gradient':
+    return next((r.value for r in observation.gradients if r.name == failed.name), None)
+  if failed.quantity == 'regularization loss':
+    if failed.name == '(total)':
+      return observation.regularization_total
+    names = tuple(failed.name.split(', '))
+    values = [loss.value for loss in observation.regularization_losses if loss.variables == names]
+    return np.asarray(sum(values), values[0].dtype) if values else None
+  return None
+
+
+def _first(here: RecordedGraphHere, run: InspectableRun) -> str:
+  """Returns the first operation that yields something else than was recorded."""
+  known = [
+    (op, tensor)
+    for op in run.op_graph.ops
+    if op.op_type != TARGET and not op.is_leaf
+    for tensor in op.tensors[:1]
+    if tensor in here.intermediates
+  ]
+  values = run.fetch([tensor for _, tensor in known])
+  for (op, tensor), value in zip(known, values, strict=True):
+    if not _agree(here.intermediates[tensor], value):
+      line = f', {op.source}' if op.source is not None else ''
+      return f'{op.name} ({op.op_type}{line})'
+  return ''
+
+
+def _agree(recorded: np.ndarray, value: np.ndarray) -> bool:
+  one: Any = recorded
+  other: Any = value
+  if isinstance(recorded, SampledArray):
+    if recorded.full_shape != value.shape:
+      return False
+    views = Views(recorded, value)
+    one, other = views.tf1, views.tf2
+  return agreement(one, other).is_rounding

@@ -1,0 +1,1 @@
+"""Verdicts in, one self-contained HTML page out."""

@@ -1,0 +1,201 @@
+"""What is wrong with a case, in the order in which a reader wants to know it."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from tf2verify.records.diagnosis import Diagnosis, GraphAspect, GraphDifference, Source
+from tf2verify.records.diagnosis_text import (
+  alike_sources,
+  graph_difference_text,
+  operations_text,
+  source_text,
+  statistics_text,
+  times_text,
+)
+from tf2verify.records.observation import SourceLine
+from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
+from tf2verify.records.verdict_text import outcome_text
+
+_SHOWN_PLACES = 3
+_SHOWN_CAUSES = 6
+# What a name of an input or an attribute stands for.
+_NAMED = {GraphAspect.CONSTANT: 'the constant', GraphAspect.ATTRIBUTE: 'the attribute'}
+
+
+@dataclasses.dataclass(frozen=True)
+class CauseView:
+  """A likely cause.
+
+  Attributes:
+    text: one sentence.
+    evidence: what was seen; '' for a stage's own hint.
+  """
+
+  text: str
+  evidence: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class SideView:
+  """One side of a place where the sides part.
+
+  Attributes:
+    name: 'tf1' or 'tf2'.
+    line: the user's line; None where it is not known.
+    computes: the operations, as text.
+    statistics: of what they give; '' where it is not known.
+  """
+
+  name: str
+  line: SourceLine | None
+  computes: str
+  statistics: str
+
+
+@dataclasses.dataclass(frozen=True)
+class PlaceView:
+  """A place where the sides part.
+
+  Attributes:
+    text: which operation, and by how much.
+    sides: tf1, tf2.
+    differences: of the graphs, as text.
+    others: names of the places that part in the same way.
+  """
+
+  text: str
+  sides: tuple[SideView, ...]
+  differences: tuple[str, ...]
+  others: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class FindingView:
+  """The first stage of a case that is not well.
+
+  Attributes:
+    stage: its name.
+    number: its rung.
+    status: how it ended.
+    outcome: how much differs, or why nothing can be told.
+    causes: likely ones, the most specific first.
+    more_causes: how many are left out here; the table of differences has them.
+    without_cause: what to say where none is known; '' where one is.
+    graphs_differ: whether that names a difference of the graphs.
+    places: where the sides part first.
+    more_places: how many groups of places are left out; the JSON report has them.
+    facts: what else was seen: gradient paths, updates, pairs.
+    passed: names of the stages that passed before.
+    traceback: of the user's code; '' without an error.
+    run: which run was looked into; '' without a diagnosis.
+  """
+
+  stage: str
+  number: int
+  status: Status
+  outcome: str
+  causes: tuple[CauseView, ...]
+  more_causes: int
+  without_cause: str
+  graphs_differ: bool
+  places: tuple[PlaceView, ...]
+  more_places: int
+  facts: tuple[str, ...]
+  passed: tuple[str, ...]
+  traceback: str
+  run: str
+
+  @property
+  def headline(self) -> str:
+    """The likely cause if there is one, else what differs first in the graphs, or how much."""
+    if self.causes:
+      return self.causes[0].text
+    return self.without_cause if self.graphs_differ else self.outcome
+
+
+def finding_of(case: CaseVerdict) -> FindingView | None:
+  """Returns what is wrong first; None for a case in which nothing is."""
+  stage = case.first_failure
+  if stage is None:
+    return None
+  diagnosis = stage.diagnosis or Diagnosis()
+  causes = _causes(stage)
+  groups = alike_sources(diagnosis.sources)
+  of_graphs = [known for source in diagnosis.sources for known in source.differences]
+  of_graphs += diagnosis.gradient_differences
+  without = ''
+  if not causes and stage.diagnosis is not None:
+    without = 'none of the known mistakes fits'
+    if of_graphs:
+      without = f'none of the known mistakes; the graphs differ: {_graph_text(of_graphs[0])}'
+  return FindingView(
+    stage=stage.stage,
+    number=stage.number,
+    status=stage.status,
+    outcome=outcome_text(stage),
+    causes=tuple(causes[:_SHOWN_CAUSES]),
+    more_causes=max(0, len(causes) - _SHOWN_CAUSES),
+    without_cause=without,
+    graphs_differ=bool(of_graphs),
+    places=tuple(_place(group) for group in groups[:_SHOWN_PLACES]),
+    more_places=max(0, len(groups) - _SHOWN_PLACES),
+    facts=tuple(_facts(diagnosis)),
+    passed=tuple(
+      known.stage
+      for known in case.stages
+      if known.number < stage.number and known.status is Status.PASSED
+    ),
+    traceback=stage.error.traceback_text if stage.error is not None else '',
+    run=diagnosis.run,
+  )
+
+
+def _causes(stage: StageVerdict) -> list[CauseView]:
+  """Returns the causes of the diagnosis, then the hints of the differences, once each."""
+  found = [] if stage.diagnosis is None else stage.diagnosis.causes
+  causes = {cause.text: CauseView(cause.text, cause.evidence) for cause in found}
+  for difference in stage.differences:
+    if difference.hint:
+      causes.setdefault(difference.hint, CauseView(difference.hint))
+  return list(causes.values())
+
+
+def _place(group: Sequence[Source]) -> PlaceView:
+  source, *others = group
+  sides = (
+    ('tf1', source.tf1_source, source.tf1_path, source.tf1_output),
+    ('tf2', source.tf2_source, source.tf2_path, source.tf2_output),
+  )
+  return PlaceView(
+    source_text(source),
+    tuple(
+      SideView(name, line, operations_text(path), statistics_text(output).removeprefix('; '))
+      for name, line, path, output in sides
+    ),
+    tuple(_graph_text(difference) for difference in source.differences),
+    tuple(other.tf1_op for other in others),
+  )
+
+
+def _graph_text(difference: GraphDifference) -> str:
+  """Returns a difference of the graphs for those who do not know the operation's inputs."""
+  named = _NAMED.get(difference.aspect)
+  if named is None or not difference.what:
+    return graph_difference_text(difference)
+  return (
+    f'{difference.op} ({difference.op_type}): {named} {difference.what} is {difference.tf1} in '
+    f'tf1, {difference.tf2} in tf2'
+  )
+
+
+def _facts(diagnosis: Diagnosis) -> list[str]:
+  facts = [f'gradient path: {_graph_text(known)}' for known in diagnosis.gradient_differences]
+  facts += [
+    f'{variable} is written {times_text(tf1)} per call in tf1, {times_text(tf2)} in tf2'
+    for variable, tf1, tf2 in diagnosis.updates
+  ]
+  if diagnosis.operations and diagnosis.paired < diagnosis.operations:
+    facts.append(
+      f'{diagnosis.paired:,} of {diagnosis.operations:,} values of tf1 have a partner in tf2'
+    )
+  return facts
