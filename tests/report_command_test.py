@@ -1,4 +1,5 @@
 import contextlib
+import importlib.util
 import io
 import pathlib
 import tempfile
@@ -64,6 +65,14 @@ class ReportCommandTest(absltest.TestCase):
     status, _, complained = self.run_command('report', 'run.sqlite', '--junit', 'file/x.xml')
     self.assertEqual(status, 2)
     self.assertIn('could not write the report', complained)
+
+  def test_the_page_of_a_journal(self):
+    if any(importlib.util.find_spec(name) is None for name in ('jinja2', 'matplotlib')):
+      self.skipTest("the extra 'report' is not installed")
+    status, said, _ = self.run_command('report', 'run.sqlite', '--html', 'page.html')
+    self.assertEqual(status, 1)
+    self.assertIn(f'page: {self.folder}/page.html\n1 of 2 cases passed', said)
+    self.assertIn('gradients', (self.folder / 'page.html').read_text())
 
   def test_a_run_that_was_cut_off_has_not_passed(self):
     self.journal('cut.sqlite', {'A': (Status.PASSED,)}, planned=['x.py::Z'])

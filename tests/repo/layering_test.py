@@ -33,6 +33,7 @@ _LAYERS = (
   ('fingerprint',),
   ('fleet',),
   ('fleet_command', 'report_command'),
+  ('cli_arguments',),
   ('cli',),
   ('__init__',),
   ('__main__',),
