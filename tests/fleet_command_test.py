@@ -166,7 +166,7 @@ class FleetCommandTest(absltest.TestCase):
     for _ in range(rounds):
       lines = len(self.log.read_text().splitlines())
       process = self.start('--jobs', '2', '--resume')
-      time.sleep(chance.uniform(0.4, 1.4))
+      time.sleep(chance.uniform(0.2, 1.4))
       if process.poll() is None:
         process.kill()
         killed += 1
@@ -182,6 +182,10 @@ class FleetCommandTest(absltest.TestCase):
     begun = self.log.read_text().splitlines()
     # Each kill may cost the two cases that were under way, and no more.
     self.assertLessEqual(len(begun) - count, 2 * killed)
+    end = time.monotonic() + 20
+    while list(self.scratch.iterdir()) and time.monotonic() < end:
+      time.sleep(0.1)
+    self.assertEmpty(list(self.scratch.iterdir()))
     self.assertEmpty(self.processes_of_the_fleet())
 
   def test_processes_end_with_a_killed_fleet(self):

@@ -47,5 +47,5 @@ def _do(job):
   return 0
 
 
-def main(descriptor):
-  fork_server.serve(descriptor, lambda: None, _do)
+def main(descriptor, folder):
+  fork_server.serve(descriptor, folder, lambda: None, _do)

@@ -29,15 +29,17 @@ class ForkServer:
 
   Args:
     connection: to the supervisor: a line of JSON per message, either way.
+    folder: of all jobs; goes with the supervisor, if that cannot see to it.
     do: does a job in the copy and returns its exit status.
   """
 
-  def __init__(self, connection: socket.socket, do: Callable[[Job], int]) -> None:
+  def __init__(self, connection: socket.socket, folder: str, do: Callable[[Job], int]) -> None:
     self._connection = connection
+    self._folder = folder
     self._do = do
     self._jobs: dict[int, int] = {}  # number of the job by process
     self._unread = b''
-    self._folder = ''  # of all jobs
+    self._is_dismissed = False  # else, when the connection ends, the supervisor is gone
 
   def serve(self) -> None:
     """Goes on until the supervisor closes the connection, or is gone."""
@@ -62,10 +64,13 @@ class ForkServer:
       processes.end_session(process)
     self._jobs.clear()
     self._end_orphans()
-    if self._folder:
+    if not self._is_dismissed:
       shutil.rmtree(self._folder, ignore_errors=True)
 
   def _obey(self, message: dict[str, Any]) -> None:
+    if 'dismissed' in message:
+      self._is_dismissed = True
+      return
     if 'job' in message:
       self._start(Job.from_fields(message['job']))
       return
@@ -80,7 +85,6 @@ class ForkServer:
 
   def _start(self, job: Job) -> None:
     server = os.getpid()
-    self._folder = os.path.dirname(job.folder)
     try:
       process = os.fork()
     except OSError as error:
@@ -131,11 +135,14 @@ class ForkServer:
     self._connection.sendall(json.dumps(message).encode() + b'\n')
 
 
-def serve(descriptor: int, prepare: Callable[[], None], do: Callable[[Job], int]) -> None:
+def serve(
+  descriptor: int, folder: str, prepare: Callable[[], None], do: Callable[[Job], int]
+) -> None:
   """Serves the supervisor at the other end of a socket, and ends this process.
 
   Args:
     descriptor: of the socket.
+    folder: of all jobs.
     prepare: imports what jobs need.
     do: does a job.
   """
@@ -147,7 +154,7 @@ def serve(descriptor: int, prepare: Callable[[], None], do: Callable[[Job], int]
       return
     gc.collect()
     gc.freeze()  # so that a copy's collections leave the shared pages alone
-    server = ForkServer(connection, do)
+    server = ForkServer(connection, folder, do)
     try:
       with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the supervisor is gone
         server.serve()
@@ -157,10 +164,11 @@ def serve(descriptor: int, prepare: Callable[[], None], do: Callable[[Job], int]
   os._exit(0)  # what TensorFlow does at exit takes time, and is of no use here
 
 
-def main(descriptor: int) -> None:
+def main(descriptor: int, folder: str) -> None:
   """Serves with TensorFlow.
 
   Args:
     descriptor: of the socket.
+    folder: of all jobs.
   """
-  serve(descriptor, job_run.prepare, job_run.do)
+  serve(descriptor, folder, job_run.prepare, job_run.do)

@@ -144,8 +144,7 @@ class LocalEngine:
   def _ready_server(self) -> ServerProcess:
     if self._server is None:
       environment = {'TF_CPP_MIN_LOG_LEVEL': '2', **os.environ}
-      log = os.path.join(self._folder, 'server.log')
-      self._server = ServerProcess(self._module, environment, log)
+      self._server = ServerProcess(self._module, environment, self._folder)
     return self._server
 
   def _close_server(self) -> ServerProcess | None:

@@ -1,7 +1,9 @@
 """The supervisor's end of the connection to the process that is copied for every job."""
 
+import contextlib
 import dataclasses
 import json
+import os
 import selectors
 import signal
 import socket
@@ -19,7 +21,7 @@ from tf2verify.fleet.job import Job
 # case's own processes would inherit.
 _PROGRAM = (
   'import sys, json; sys.path[:] = json.loads(sys.argv[2]); '
-  'from {module} import main; main(int(sys.argv[1]))'
+  'from {module} import main; main(int(sys.argv[1]), sys.argv[3])'
 )
 MODULE = 'tf2verify.fleet.fork_server'
 _START_SECONDS = 600.0
@@ -36,18 +38,18 @@ class ServerProcess:
   Args:
     module: whose `main` it runs.
     environment: its variables.
-    log: path of the file that gets what it prints.
+    folder: of all jobs.
   """
 
-  def __init__(self, module: str, environment: dict[str, str], log: str) -> None:
+  def __init__(self, module: str, environment: dict[str, str], folder: str) -> None:
     self._connection, there = socket.socketpair()
     self._unread = b''
     self._start = time.monotonic()
     self.ready = False
-    self._log = log
-    with there, open(log, 'wb') as printed:
+    self._log = os.path.join(folder, 'server.log')
+    with there, open(self._log, 'wb') as printed:
       program = _PROGRAM.format(module=module)
-      arguments = [str(there.fileno()), json.dumps(list(filter(None, sys.path)))]
+      arguments = [str(there.fileno()), json.dumps(list(filter(None, sys.path))), folder]
       self._process = subprocess.Popen(
         [sys.executable, '-c', program, *arguments],
         pass_fds=[there.fileno()],
@@ -67,6 +69,8 @@ class ServerProcess:
 
   def close(self) -> None:
     """Has it end all jobs and itself, and waits for that."""
+    with contextlib.suppress(ServerLost, OSError):
+      self._send({'dismissed': True})
     self._selector.close()
     self._connection.close()  # which it takes as the end
     try:
@@ -77,7 +81,11 @@ class ServerProcess:
 
   def never_started(self, how: str) -> Tf2VerifyError:
     """Returns the error of a process that ended while it imported TensorFlow."""
-    with open(self._log, encoding='utf-8', errors='replace') as file:
+    printed = ''
+    with (
+      contextlib.suppress(FileNotFoundError),
+      open(self._log, encoding='utf-8', errors='replace') as file,
+    ):
       printed = end_of_log(file.read())
     return Tf2VerifyError(
       f'the process that imports TensorFlow for the fleet {how}; `python -m tf2verify doctor` '
