@@ -123,9 +123,9 @@ class BadInputTest(absltest.TestCase):
 
 class DefaultsTest(absltest.TestCase):
   def test_the_command_line_has_the_same_limit(self):
-    from tf2verify import cli
+    from tf2verify import cli_arguments
 
-    arguments = cli._parser().parse_args(['adequacy', 'case_test.py'])
+    arguments = cli_arguments.parser().parse_args(['adequacy', 'case_test.py'])
     self.assertEqual(arguments.limit, module.LIMIT)
 
 

@@ -61,11 +61,12 @@ _HOMES = {
   'verify': 'tf2verify.case',
 }
 
-# To read stored reports and recordings takes no TensorFlow, whose import takes seconds; nor
-# does repeating a script, whose processes must not inherit the choice of Keras 2.
+# To read stored reports, journals and recordings takes no TensorFlow, whose import takes
+# seconds; nor does a fleet, whose cases run in processes of their own, or repeating a script,
+# whose processes must not inherit the choice of Keras 2.
+_WITHOUT_TENSORFLOW = ('fleet', 'history', 'report', 'repeat', 'recorder', 'recording')
 _command = ' '.join(sys.orig_argv[:5]) + ' '
-_without_tensorflow = ('report', 'repeat', 'recorder', 'recording')
-if not any(f'-m tf2verify {name} ' in _command for name in _without_tensorflow):
+if not any(f'-m tf2verify {name} ' in _command for name in _WITHOUT_TENSORFLOW):
   legacy_keras.prepare()
 # Once it holds, it is not asked again; while it does not, every use raises.
 _require = functools.cache(legacy_keras.require)

@@ -3,143 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tf2verify import doctor, legacy_keras, repeating_scripts
+from tf2verify.cli_arguments import parser
 from tf2verify.errors import Tf2VerifyError, UsageError, UserCodeError
 
 if TYPE_CHECKING:
   from tf2verify.discovery import FoundCase
 
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
-
-
-def _parser() -> argparse.ArgumentParser:
-  parser = argparse.ArgumentParser(
-    prog='python -m tf2verify',
-    description='Verifies that a TF2 port of a TensorFlow 1 model is still the same model.',
-  )
-  commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
-  run = commands.add_parser(
-    'run',
-    help='climb the ladder with the cases of files, folders or modules',
-    epilog='exit status: 0 all passed, 1 some did not, 2 usage or environment',
-  )
-  run.add_argument(
-    'targets',
-    nargs='+',
-    metavar='PATH[::Case]',
-    help='a file, a folder (its test_*.py, *_test.py and *_case.py) or a module',
-  )
-  run.add_argument(
-    '--stages', nargs='+', metavar='STAGE', help='only these stages, and those that they need'
-  )
-  run.add_argument(
-    '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md there'
-  )
-  run.add_argument('--html', metavar='FILE', help='write a page to look at there')
-  report = commands.add_parser(
-    'report',
-    help='show stored JSON reports, judged by other tolerances where some are given',
-    epilog='exit status: 0 all passed, 1 some did not, 2 a file that is no report',
-  )
-  report.add_argument(
-    'files', nargs='+', metavar='FILE.json', help='written by --report_dir, or its folder'
-  )
-  report.add_argument('--html', metavar='FILE', help='write a page to look at there')
-  for name in ('rtol', 'atol'):
-    report.add_argument(
-      f'--{name}', type=float, metavar='X', help=f'judge all values by this {name} instead'
-    )
-  adequacy = commands.add_parser(
-    'adequacy',
-    help='plant faults into the port of a case, and count those that the case would show',
-    epilog='exit status: 0 the faults were run, 2 the case does not pass, usage or environment',
-  )
-  adequacy.add_argument(
-    'targets', nargs='+', metavar='PATH[::Case]', help='as of run; mostly a single case'
-  )
-  adequacy.add_argument(
-    '--limit', type=_positive, default=50, metavar='N', help='how many faults to run (50)'
-  )
-  adequacy.add_argument('--seed', type=int, default=0, metavar='S', help='which faults (0)')
-  adequacy.add_argument('--report_dir', metavar='DIR', help='write one JSON file per case there')
-  _add_repeat(commands)
-  _add_checkpoint_commands(commands)
-  _add_recording_commands(commands)
-  commands.add_parser('doctor', help='show versions, what was mended, and a fix per problem')
-  return parser
-
-
-def _add_repeat(commands: Any) -> None:
-  repeat = commands.add_parser(
-    'repeat',
-    help='run a training script several times: do its metrics repeat, and at what price',
-    description='A metric is what the script prints to standard output as name=value; the last '
-    'value of each name counts. Arguments of the script stand behind --.',
-    epilog='exit status: 0 every metric repeats under the last setting, 1 some do not, 2 usage, or '
-    'the script failed',
-  )
-  repeat.add_argument('script', metavar='SCRIPT', help='the path of a Python script')
-  repeat.add_argument(
-    '--runs', type=_positive, default=10, metavar='N', help='runs under each setting (10)'
-  )
-  repeat.add_argument('--seed', type=int, default=0, metavar='S', help='of all seeds (0)')
-  repeat.add_argument(
-    '--settings',
-    nargs='+',
-    default=repeating_scripts.DEFAULT_SETTINGS,
-    metavar='NAME',
-    help=f'of {", ".join(setting.name for setting in repeating_scripts.SETTINGS)} (all but the '
-    'third)',
-  )
-  repeat.add_argument(
-    '--metrics', nargs='+', default=(), metavar='NAME', help='only these of what it prints'
-  )
-
-
-def _add_checkpoint_commands(commands: Any) -> None:
-  convert = commands.add_parser(
-    'convert',
-    help='turn a TF1 checkpoint into one of the port, if everything about it can be verified',
-    epilog='exit status: 0 written, 1 refused, nothing written, 2 usage or environment',
-  )
-  convert.add_argument('target', metavar='PATH::Case', help='as of run; a single case')
-  convert.add_argument(
-    '--tf1_checkpoint', required=True, metavar='PREFIX', help='as given to Saver.restore'
-  )
-  convert.add_argument(
-    '--out', required=True, metavar='PREFIX', help='where to write; nothing is overwritten'
-  )
-  inspect = commands.add_parser(
-    'inspect',
-    help='list the keys of a checkpoint, beside the variables of a case where one is given',
-    epilog='exit status: 0 listed, 2 a checkpoint that cannot be read, usage or environment',
-  )
-  inspect.add_argument('prefix', metavar='PREFIX', help='as given to Saver.restore')
-  inspect.add_argument('--case', metavar='PATH::Case', help='as of run; a single case')
-
-
-def _add_recording_commands(commands: Any) -> None:
-  commands.add_parser(
-    'recorder',
-    help='print the one file that records a reference where TensorFlow 1.x is',
-    epilog='python -m tf2verify recorder > tf1_recorder.py',
-  )
-  recording = commands.add_parser(
-    'recording',
-    help='verify a recording, and tell what is in it',
-    epilog='exit status: 0 all of it is as it was recorded, 2 it is not, or is no recording',
-  )
-  recording.add_argument('folder', metavar='DIR', help='written by tf1_recorder.py --out DIR')
-
-
-def _positive(text: str) -> int:
-  if not text.isdecimal() or int(text) < 1:
-    raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 1 on')
-  return int(text)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -152,14 +28,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     The exit status: 0 all passed, 1 some did not, 2 usage or environment.
   """
   own, script_arguments = _without_script_arguments(sys.argv[1:] if argv is None else list(argv))
-  arguments = _parser().parse_args(own)
+  arguments = parser().parse_args(own)
   try:
     if arguments.command == 'repeat':
       return _repeat(arguments, script_arguments)
     if arguments.command == 'doctor':
       return doctor.main()
-    if arguments.command == 'report':
-      return _report(arguments.files, arguments.rtol, arguments.atol, arguments.html)
+    if arguments.command in ('fleet', 'report', 'history'):
+      return _without_tensorflow(arguments)
     if arguments.command == 'recorder':
       return _recorder()
     if arguments.command == 'recording':
@@ -178,6 +54,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(error, UserCodeError):
       print(error.traceback_text, file=sys.stderr)
     return EXIT_USAGE
+
+
+def _without_tensorflow(arguments: argparse.Namespace) -> int:
+  """Runs a command that imports no TensorFlow into this process."""
+  from tf2verify import fleet_command, report_command
+
+  if arguments.command == 'fleet':
+    fields = {field.name for field in dataclasses.fields(fleet_command.Arguments)}
+    given = {name: value for name, value in vars(arguments).items() if name in fields}
+    return fleet_command.fleet(fleet_command.Arguments(**given))
+  if arguments.command == 'history':
+    well = report_command.history(arguments.journals)
+  else:
+    well = report_command.report(
+      arguments.files,
+      arguments.rtol,
+      arguments.atol,
+      arguments.html,
+      arguments.junit,
+      arguments.markdown,
+      arguments.merge,
+    )
+  return EXIT_PASSED if well else EXIT_FAILED
 
 
 def _recorder() -> int:
@@ -273,33 +172,6 @@ def _run(
     terminal.say(f'page: {html}')
   terminal.say(f'{passed} of {len(verdicts)} cases passed')
   return EXIT_PASSED if passed == len(verdicts) else EXIT_FAILED
-
-
-def _report(files: Sequence[str], rtol: float | None, atol: float | None, html: str | None) -> int:
-  from tf2verify.records.verdict import Status
-  from tf2verify.report import terminal
-  from tf2verify.report.html import page
-  from tf2verify.report.rejudging import rejudged
-  from tf2verify.report.report_dir import case_files, read_case
-
-  if html:
-    page.require()
-  passed = 0
-  stored = [read_case(path) for path in case_files(files)]
-  found = [rejudged(case, rtol, atol) for case in stored]
-  for judged in found:
-    terminal.say(judged.case.case)
-    for stage in judged.case.stages:
-      terminal.say(f'  {terminal.stage_line(stage)}')
-    terminal.say_outcome(judged.case)
-    for change in judged.changes:
-      terminal.say(f'  {change}')
-    passed += judged.case.status is Status.PASSED
-  if html:
-    page.write_page(html, [judged.case for judged in found], [judged.changes for judged in found])
-    terminal.say(f'page: {html}')
-  terminal.say(f'{passed} of {len(found)} cases passed')
-  return EXIT_PASSED if passed == len(found) else EXIT_FAILED
 
 
 def _adequacy(targets: Sequence[str], limit: int, seed: int, report_dir: str | None) -> int:

@@ -62,6 +62,8 @@ _COMMANDS = (
   'recorder',
   'recording',
   'doctor',
+  'fleet',
+  'history',
   '...',
 )
 _NOTEBOOK = 'notebook'
@@ -76,6 +78,7 @@ def _normalized(output: str) -> str:
   output = re.sub(r'(?<=\S) {2,}', '  ', output)  # columns are as wide as what was replaced
   output = re.sub(r'\b\d+\.\d s\b', 'N s', output)
   output = re.sub(r'(?m)^( +made +)\S+|^( +by +).*|\d[\d,]* bytes', r'\1\2…', output)
+  output = re.sub(r'\b\d+\.\d GiB\b', 'N GiB', output)
   output = re.sub(r'\d+\.\d{4,}', lambda number: f'{float(number[0]):.4g}', output)
   return '\n'.join(line.rstrip() for line in output.strip().splitlines())
 
@@ -156,7 +159,7 @@ class PageTest(parameterized.TestCase):
   def _run_command(self, command, expected):
     """Returns what a command prints; it may exit with 1 where the page shows that it fails."""
     words = shlex.split(command)
-    statuses = (0, 1) if re.search('FAILED|REFUSED', expected) else (0,)
+    statuses = (0, 1) if re.search('FAILED|REFUSED|ERROR', expected) else (0,)
     if words[0] == 'make':
       dry_run = subprocess.run(
         ['make', '-n', *words[1:]], cwd=pages.REPOSITORY, capture_output=True, check=False

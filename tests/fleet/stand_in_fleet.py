@@ -1,0 +1,16 @@
+"""`python stand_in_fleet.py ARGUMENTS`: `python -m tf2verify fleet` with stand-in cases."""
+
+import sys
+from unittest import mock
+
+from tests.fleet import without_tensorflow  # noqa: F401
+
+# isort: split
+from tf2verify import cli, fleet_command
+
+if __name__ == '__main__':
+  fleet = fleet_command.fleet
+  with mock.patch.object(
+    fleet_command, 'fleet', lambda arguments: fleet(arguments, 'tests.fleet.stand_in_server')
+  ):
+    sys.exit(cli.main(['fleet', *sys.argv[1:]]))

@@ -1,0 +1,118 @@
+"""Processes, as Linux shows them: descendants, memory, and their end."""
+
+import contextlib
+import ctypes
+import os
+import signal
+from collections.abc import Iterator
+
+# Of linux/prctl.h.
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+# Fields of /proc/PID/stat behind the command, which may hold spaces: proc(5).
+_PARENT_FIELD, _SESSION_FIELD = 1, 3
+
+
+def _prctl(option: int, value: int) -> bool:
+  try:
+    return bool(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0)
+  except (OSError, AttributeError):
+    return False  # no Linux
+
+
+def end_with_parent(parent: int) -> None:
+  """Has the kernel end this process when the thread that forked it ends.
+
+  Args:
+    parent: the process that forked it; if it is gone already, this one ends at once.
+  """
+  if _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL) and os.getppid() != parent:
+    os._exit(0)
+
+
+def adopt_orphans() -> None:
+  """Makes this process the parent of descendants whose own parent ends."""
+  _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_first_for_lack_of_memory() -> None:
+  """Lets the kernel end this process, and not the fleet, when memory runs out."""
+  with contextlib.suppress(OSError), open('/proc/self/oom_score_adj', 'w', encoding='ascii') as f:
+    f.write('1000')
+
+
+def _stat(process: int) -> list[str]:
+  with open(f'/proc/{process}/stat', encoding='utf-8', errors='replace') as file:
+    return file.read().rpartition(')')[2].split()
+
+
+def _of_all(field: int, value: int) -> Iterator[int]:
+  """Yields the processes with a value in a field of their stat."""
+  try:
+    names = os.listdir('/proc')
+  except OSError:
+    return
+  for name in filter(str.isdecimal, names):
+    with contextlib.suppress(OSError, IndexError):
+      if int(_stat(int(name))[field]) == value:
+        yield int(name)
+
+
+def session_of(process: int) -> int:
+  """Returns the session of a process; 0 if it is gone."""
+  try:
+    return int(_stat(process)[_SESSION_FIELD])
+  except (OSError, IndexError):
+    return 0
+
+
+def children(process: int) -> list[int]:
+  """Returns the children of a process."""
+  return list(_of_all(_PARENT_FIELD, process))
+
+
+def descendants(process: int) -> Iterator[int]:
+  """Yields a process and all that it has started, and they have."""
+  pending = [process]
+  while pending:
+    parent = pending.pop()
+    yield parent
+    with contextlib.suppress(OSError):
+      for task in os.listdir(f'/proc/{parent}/task'):
+        path = f'/proc/{parent}/task/{task}/children'
+        with contextlib.suppress(OSError), open(path, encoding='ascii') as file:
+          pending += map(int, file.read().split())
+
+
+def anonymous_memory(process: int) -> int:
+  """Returns the bytes of resident memory, of a process and its descendants, without files.
+
+  What is mapped from files, TensorFlow's libraries above all, is shared and can be had
+  back at any time. Pages that a copy shares with the process that it was forked from
+  count in each: about 0.2 GiB where TensorFlow is imported. To tell those apart
+  (`smaps_rollup`) takes 10 ms a look, this 0.02 ms.
+  """
+  pages = 0
+  for one in descendants(process):
+    with contextlib.suppress(OSError, IndexError):  # it has ended meanwhile
+      with open(f'/proc/{one}/statm', encoding='ascii') as file:
+        fields = file.read().split()
+      pages += int(fields[1]) - int(fields[2])
+  return pages * os.sysconf('SC_PAGE_SIZE')
+
+
+def kill(process: int, number: int = signal.SIGKILL) -> None:
+  """Sends a signal to a process, if it is still there."""
+  with contextlib.suppress(ProcessLookupError, PermissionError):
+    os.kill(process, number)
+
+
+def end_descendants(process: int) -> None:
+  """Ends a process and what it has started."""
+  for one in list(descendants(process)):
+    kill(one)
+
+
+def end_session(session: int) -> None:
+  """Ends the processes of a session, also those whose parents are gone."""
+  for one in list(_of_all(_SESSION_FIELD, session)):
+    kill(one)

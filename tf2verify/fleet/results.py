@@ -1,0 +1,109 @@
+"""What a journal holds: runs, results, and the cases of files."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from tf2verify.records.verdict import CaseVerdict, Status
+
+# By stage: the fields of its `Deviation`s. Most of a report, and of use to few readers.
+Deviations = Mapping[str, list[Any]]
+
+
+def without_deviations(report: Mapping[str, Any]) -> tuple[dict[str, Any], Deviations]:
+  """Splits the fields of a case's JSON; `with_deviations` puts them together again."""
+  found = {stage['stage']: stage['deviations'] for stage in report['stages'] if _has(stage)}
+  stages = [{**stage, 'deviations': []} for stage in report['stages']]
+  return {**report, 'stages': stages}, found
+
+
+def with_deviations(report: Mapping[str, Any], deviations: Deviations) -> dict[str, Any]:
+  """Returns the fields of a whole report."""
+  stages = [
+    {**stage, 'deviations': deviations.get(stage['stage'], [])} for stage in report['stages']
+  ]
+  return {**report, 'stages': stages}
+
+
+def _has(stage: Mapping[str, Any]) -> bool:
+  return bool(stage.get('deviations'))
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """One run of a fleet.
+
+  Attributes:
+    number: from 1.
+    started: ISO 8601, UTC.
+    ended: the same; '' while it goes on, or where it was cut off.
+    versions: of what it ran on.
+    shard: `2/4` for the second of four; '' for a whole run.
+    planned: the targets that it is to have results for.
+  """
+
+  number: int
+  started: str
+  ended: str
+  versions: Mapping[str, str]
+  shard: str
+  planned: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+  """What is told of a result without its verdict.
+
+  Attributes:
+    run: the number of the run.
+    target: `path::Case`; the path alone for a file whose cases could not be found.
+    status: of the verdict.
+    attempt: 1 for the first in this run.
+    ended: ISO 8601, UTC.
+    seconds: of wall time, with the start of its process.
+    memory: the greatest, in bytes, as seen from outside.
+    files: path and SHA-256 of what the verdict depends on.
+    stages: the stages asked for; empty for all.
+    kept_from: the run that the result is of; `run` itself where it was run in it.
+  """
+
+  run: int
+  target: str
+  status: Status
+  attempt: int
+  ended: str
+  seconds: float
+  memory: int
+  files: Mapping[str, str]
+  stages: tuple[str, ...]
+  kept_from: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+  """A result to be kept.
+
+  Attributes:
+    entry: all but the verdict.
+    verdict: what was found, without deviations.
+    deviations: those.
+  """
+
+  entry: Entry
+  verdict: CaseVerdict
+  deviations: Deviations
+
+
+@dataclasses.dataclass(frozen=True)
+class Discovery:
+  """The cases of a file or module.
+
+  Attributes:
+    place: as the journal names it.
+    files: path and SHA-256 of what was imported to find them.
+    cases: their names.
+  """
+
+  place: str
+  files: Mapping[str, str]
+  cases: tuple[str, ...]

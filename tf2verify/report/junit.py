@@ -1,0 +1,59 @@
+"""The report as JUnit's XML, which CI systems show."""
+
+import re
+from collections.abc import Iterable
+from xml.etree import ElementTree
+
+from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
+from tf2verify.records.verdict_text import failure_text, stage_line
+
+# What XML 1.0 cannot hold: https://www.w3.org/TR/xml/#charsets
+_NOT_XML = re.compile('[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]')
+_SKIPPED = (Status.BLOCKED, Status.NOT_APPLICABLE)
+
+
+def junit_text(verdicts: Iterable[CaseVerdict]) -> str:
+  """Returns one test suite per case, one test per stage.
+
+  A stage that is INCONCLUSIVE counts as failed, as it does in a test; BLOCKED and
+  NOT_APPLICABLE are skipped, with the reason.
+  """
+  root = ElementTree.Element('testsuites', name='tf2verify')
+  for verdict in verdicts:
+    failed = sum(s.status in (Status.FAILED, Status.INCONCLUSIVE) for s in verdict.stages)
+    suite = ElementTree.SubElement(
+      root,
+      'testsuite',
+      name=_xml(f'{verdict.module}::{verdict.case}'),
+      tests=str(len(verdict.stages)),
+      failures=str(failed),
+      errors=str(sum(stage.status is Status.ERROR for stage in verdict.stages)),
+      skipped=str(sum(stage.status in _SKIPPED for stage in verdict.stages)),
+      time=f'{verdict.seconds:.3f}',
+    )
+    for stage in verdict.stages:
+      _add_stage(suite, verdict, stage)
+  ElementTree.indent(root)
+  return ElementTree.tostring(root, encoding='unicode', xml_declaration=True) + '\n'
+
+
+def _add_stage(suite: ElementTree.Element, verdict: CaseVerdict, stage: StageVerdict) -> None:
+  test = ElementTree.SubElement(
+    suite,
+    'testcase',
+    classname=_xml(f'{verdict.module}::{verdict.case}'),
+    name=_xml(stage.stage),
+    time=f'{stage.seconds:.3f}',
+  )
+  if stage.status in _SKIPPED:
+    ElementTree.SubElement(test, 'skipped', message=_xml(stage.reason))
+  elif stage.status is not Status.PASSED:
+    kind = 'error' if stage.status is Status.ERROR else 'failure'
+    found = ElementTree.SubElement(
+      test, kind, message=_xml(stage_line(stage)), type=stage.status.value
+    )
+    found.text = _xml(failure_text(verdict, stage))
+
+
+def _xml(text: str) -> str:
+  return _NOT_XML.sub('\N{REPLACEMENT CHARACTER}', text)

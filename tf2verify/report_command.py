@@ -1,0 +1,133 @@
+"""`python -m tf2verify report` and `history`: what was found, without running a model."""
+
+import contextlib
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+
+from tf2verify.errors import UsageError
+from tf2verify.fleet.history import histories, history_lines
+from tf2verify.fleet.journal import Journal, is_journal
+from tf2verify.fleet.merging import merge
+from tf2verify.records.verdict import CaseVerdict, Status
+from tf2verify.report import terminal
+from tf2verify.report.html import page
+from tf2verify.report.junit import junit_text
+from tf2verify.report.rejudging import Rejudged, rejudged
+from tf2verify.report.report_dir import case_files, read_case, summary_text, write_whole
+
+
+def report(
+  files: Sequence[str],
+  rtol: float | None = None,
+  atol: float | None = None,
+  html: str | None = None,
+  junit: str | None = None,
+  markdown: str | None = None,
+  merged: str | None = None,
+) -> bool:
+  """Shows stored verdicts.
+
+  Args:
+    files: JSON reports, folders of them, and journals; of a journal, its last run.
+    rtol: judge all values by this instead.
+    atol: likewise.
+    html: path of the page to be written.
+    junit: path of JUnit's XML to be written.
+    markdown: path of the summary to be written.
+    merged: path of a journal to be written, of the journals in `files`, and shown.
+
+  Returns:
+    Whether all cases passed, and none is without a verdict.
+
+  Raises:
+    UsageError: a file cannot be read or written.
+    CaseDefinitionError: a tolerance is none.
+    EnvironmentProblem: a page is wanted, and what makes it is not installed.
+  """
+  if html is not None:
+    page.require()
+  if merged is not None:
+    for note in merge(merged, files):
+      terminal.say(note)
+    files = [merged]
+  files = case_files(files)
+  judge = rtol is not None or atol is not None
+  missing = list(itertools.chain.from_iterable(map(_without_verdict, files)))
+  shown: list[CaseVerdict] = []
+  whole = html is not None
+  found = []
+  for case in _cases(files, judge or whole):
+    judged = rejudged(case, rtol, atol)
+    found.append(judged if whole else _slim(judged))
+  for judged in found:
+    _show(judged)
+    shown.append(judged.case)
+  for target in missing:
+    terminal.say(f'{target}: no verdict, the run was cut off before')
+  passed = sum(case.status is Status.PASSED for case in shown)
+  if html is not None:
+    page.write_page(html, shown, [judged.changes for judged in found])
+    terminal.say(f'page: {html}')
+  for path, text_of in ((junit, junit_text), (markdown, summary_text)):
+    if path is not None:
+      write_whole(path, text_of(shown), 'name a file')
+  terminal.say(f'{passed} of {len(shown) + len(missing)} cases passed')
+  return passed == len(shown) + len(missing)
+
+
+def _slim(judged: Rejudged) -> Rejudged:
+  """Leaves the deviations out: they are many, and of use only to judge again."""
+  stages = tuple(dataclasses.replace(stage, deviations=()) for stage in judged.case.stages)
+  return dataclasses.replace(judged, case=dataclasses.replace(judged.case, stages=stages))
+
+
+def _cases(files: Sequence[str], deviations: bool) -> Iterator[CaseVerdict]:
+  for path in files:
+    if not is_journal(path):
+      yield read_case(path)
+      continue
+    with Journal(path) as journal:
+      for run in journal.runs()[-1:]:
+        for entry in journal.entries(run.number):
+          yield journal.verdict(entry, deviations)
+
+
+def _without_verdict(path: str) -> list[str]:
+  """Returns what the last run of a journal was to have a verdict for, and has none."""
+  if not is_journal(path):
+    return []
+  with Journal(path) as journal:
+    runs = journal.runs()
+    if not runs:
+      raise UsageError(f'{path} has no run yet')
+    there = {entry.target for entry in journal.entries(runs[-1].number)}
+    return [target for target in runs[-1].planned if target not in there]
+
+
+def _show(judged: Rejudged) -> None:
+  terminal.say(judged.case.case)
+  for stage in judged.case.stages:
+    terminal.say(f'  {terminal.stage_line(stage)}')
+  terminal.say_outcome(judged.case)
+  for change in judged.changes:
+    terminal.say(f'  {change}')
+
+
+def history(paths: Sequence[str]) -> bool:
+  """Shows how cases fared across runs.
+
+  Args:
+    paths: journals.
+
+  Returns:
+    Whether no case has got worse since the run before.
+
+  Raises:
+    UsageError: a journal cannot be read.
+  """
+  with contextlib.ExitStack() as stack:
+    found = histories([stack.enter_context(Journal(path)) for path in paths])
+  for line in history_lines(found):
+    terminal.say(line)
+  return not any(case.got_worse for case in found)
