@@ -31,7 +31,11 @@ def record(words: Sequence[str], python: str, folder: pathlib.Path) -> None:
   """
   environment = {name: text for name, text in os.environ.items() if name != 'PYTHONPATH'}
   subprocess.run(
-    [os.path.abspath(python), *words[1:]], cwd=folder, env=environment, check=True, stdout=sys.stderr
+    [os.path.abspath(python), *words[1:]],
+    cwd=folder,
+    env=environment,
+    check=True,
+    stdout=sys.stderr,
   )
 
 
