@@ -134,6 +134,24 @@ class ReplayTest(_Folder):
     self.assertEqual(stage.compared.rounding, 2)
     self.assertIn('kernels of another version round otherwise', ' '.join(stage.notes))
 
+  def test_a_fault_of_the_port_is_not_excused_by_kernels(self):
+    def change(manifest, arrays):
+      for run in manifest['runs']:
+        for _, tensor in run['outputs']:
+          value = arrays[tensor['value']]
+          arrays[tensor['value']] = value + np.float32(1e-6)
+
+    class Port(small_case.Port):
+      @small_case.tracked
+      def call(self, inputs, training=False):
+        return small_case.model(inputs, training) + 2e-6
+
+    tight = {'tolerance': tf2verify.Tolerance(rtol=0, atol=1e-7)}
+    case = recorded_small.case_of(
+      recorded_small.altered(self.copied(), change), make_tf2_layer=lambda self: Port(), **tight
+    )
+    self.assertEqual(_verify(case).stages[2].status, Status.FAILED)
+
   def test_process_globals_stay(self):
     before = tf.keras.backend.floatx(), tf.executing_eagerly()
     from tf_keras.src.legacy_tf_layers import base

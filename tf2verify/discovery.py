@@ -120,7 +120,7 @@ def find_cases(target: str, may_have_none: bool = False) -> list[FoundCase]:
   elif not found:
     raise UsageError(
       f'{place} declares no complete EquivalenceCase: a case overrides build_tf1_graph, '
-      'make_tf2_layer and make_inputs'
+      'make_tf2_layer and make_inputs; or, with tf1_recording, make_tf2_layer'
     )
   return found
 
