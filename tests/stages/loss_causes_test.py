@@ -147,6 +147,26 @@ class UnreadWeightsTest(CauseTestCase):
 
     self.assert_cause(Case, "the loss of tf1 does not depend on labels['weights']")
 
+  def test_zero_divided_by_zero(self):
+    class Case(losses.Weighted):
+      def tf2_loss(self, outputs, labels):
+        weights = labels['weights']
+        each = tf.nn.softmax_cross_entropy_with_logits(self.one_hot(labels), outputs)
+        present = tf.cast(tf.math.count_nonzero(weights), tf.float32)
+        return tf.reduce_sum(each * weights) / present
+
+    self.assert_cause(Case, 'tf2 is NaN where tf1 is 0', 'divide_no_nan')
+
+  def test_reference_that_divides_zero_by_zero(self):
+    class Case(losses.Weighted):
+      def tf1_loss(self, outputs, labels):
+        weights = labels['weights']
+        each = tf.nn.softmax_cross_entropy_with_logits(self.one_hot(labels), outputs)
+        present = tf.cast(tf.math.count_nonzero(weights), tf.float32)
+        return tf.reduce_sum(each * weights) / present
+
+    self.assert_cause(Case, 'tf1 is NaN where tf2 is 0', 'which the port mends')
+
   def test_weights_that_both_read(self):
     class Case(losses.Weighted):
       def tf2_loss(self, outputs, labels):

@@ -28,7 +28,10 @@ class Loss(Stage):
     """Compares the losses alone first: on the same arrays, what differs is the loss itself."""
     with_loss, with_metrics = _declares(case, _LOSSES), _declares(case, _METRICS)
     if not with_loss and not with_metrics:
-      raise NotApplicable('the case declares no losses: tf1_loss and tf2_loss')
+      raise NotApplicable(
+        case.tf1_training.reason_without('tf1_loss')
+        or 'the case declares no losses: tf1_loss and tf2_loss'
+      )
     inputs, replaced = case_inputs.varied_inputs(case.inputs)
     model = loss_in_model.observed(case, inputs)
     comparison = Comparison()

@@ -79,7 +79,10 @@ def _cause(pairs: Sequence[tuple[Evaluated, Evaluated]], paths: Sequence[str]) -
     if found:
       return found
   return (
-    unread_weights(ones, others, paths) or _fixed_size(ones, others, paths) or _offset(ones, others)
+    unread_weights(ones, others, paths)
+    or _zero_by_zero(ones, others)
+    or _fixed_size(ones, others, paths)
+    or _offset(ones, others)
   )
 
 
@@ -201,16 +204,39 @@ def _denominator_text(
   )
 
 
+def _zero_by_zero(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated]) -> str:
+  """One side is NaN where the other is 0, and both are the same elsewhere."""
+  example, texts = '', set()
+  for one, other in zip(tf1, tf2, strict=True):
+    sums = float(np.sum(one.value)), float(np.sum(other.value))
+    if all(map(np.isnan, sums)) or np.isclose(sums[0], sums[1], _SAME, 1e-6):
+      continue
+    if sums[0] == 0 and np.isnan(sums[1]):
+      texts.add('tf2 is NaN where tf1 is 0: it divides 0 by 0: take tf.math.divide_no_nan')
+    elif sums[1] == 0 and np.isnan(sums[0]):
+      texts.add('tf1 is NaN where tf2 is 0: it divides 0 by 0, which the port mends')
+    else:
+      return ''
+    example = example or one.example.name
+  return f'{texts.pop()} ({example})' if len(texts) == 1 else ''
+
+
 def _fixed_size(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], paths: Sequence[str]) -> str:
   """The port divides by a number that is the batch size of the case only."""
   size = tf1[0].example.outputs[paths[0]].shape[:1] if paths else ()
+  shown = False
   for one, other in zip(tf1, tf2, strict=True):
     sums = float(np.sum(one.value)), float(np.sum(other.value))
     alone = one.example.outputs[paths[0]].shape[:1] if paths else ()
     expected = alone[0] / size[0] if alone and size else 1.0
-    if all(np.isfinite(sums)) and not np.isclose(sums[1], expected * sums[0], _SAME, 1e-6):
+    if np.isfinite(sums[0]) != np.isfinite(sums[1]):
       return ''
-  return f'tf2_loss divides by a batch size of {size[0]}, whatever the batch is' if size else ''
+    if all(np.isfinite(sums)):
+      if not np.isclose(sums[1], expected * sums[0], _SAME, 1e-6):
+        return ''
+      # Batches of the same size tell nothing.
+      shown = shown or (expected != 1.0 and abs(sums[0]) > 1e-6)
+  return f'tf2_loss divides by a batch size of {size[0]}, whatever the batch is' if shown else ''
 
 
 def _offset(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated]) -> str:
