@@ -110,3 +110,14 @@ def build_killed(inputs, training):
   if training:
     os.kill(os.getpid(), 9)
   return inputs * v1.get_variable('scale', [])
+
+
+def build_endless(inputs, training):
+  """A graph whose one run takes hours."""
+  square = tf.ones([800, 800])
+  _, product = tf.while_loop(
+    lambda number, _: number < 10**9,
+    lambda number, product: (number + 1, tf.matmul(product, square) * 1e-3),
+    [0, square],
+  )
+  return inputs + tf.reduce_mean(product)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -448,6 +449,31 @@ class FolderTest(absltest.TestCase):
     with self.assertRaises(KeyboardInterrupt):
       self.record(models.build_interrupted)
     self.assertEqual(os.listdir(self.folder), [])
+
+  def test_ctrl_c_ends_a_long_run(self):
+    np.savez(os.path.join(self.folder, 'inputs.npz'), np.ones(3, np.float32))
+    running = subprocess.Popen(
+      [
+        *(sys.executable, tf1_recorder.__file__),
+        *('--builder', 'tests.recorder.models:build_endless', '--out', self.out),
+        *('--inputs', os.path.join(self.folder, 'inputs.npz')),
+      ],
+      cwd=_HERE.parents[1],
+      stderr=subprocess.PIPE,
+      text=True,
+    )
+    with running:
+      self.addCleanup(running.kill)
+      said = ''
+      while 'running the graph' not in said:
+        read = running.stderr.read(1)
+        self.assertTrue(read, said)
+        said += read
+      time.sleep(0.5)
+      running.send_signal(signal.SIGINT)
+      self.assertEqual(running.wait(30), 130)
+      self.assertIn('interrupted; nothing was written', running.stderr.read())
+    self.assertEqual(os.listdir(self.folder), ['inputs.npz'])
 
   def test_a_killed_run_leaves_no_recording_and_is_named_by_the_next(self):
     code = (

@@ -38,6 +38,7 @@ inputs, and names and lines of your source files.
 
 import argparse
 import collections.abc
+import concurrent.futures
 import contextlib
 import hashlib
 import importlib
@@ -1677,6 +1678,11 @@ def _is_recording(folder: str) -> bool:
     return False
 
 
+def _partial_of(out: str) -> str:
+  """Returns where a recording is written until it is whole."""
+  return '{}.partial-{}'.format(os.path.abspath(out), os.getpid())
+
+
 @contextlib.contextmanager
 def _new_folder(out: str, overwrite: bool) -> Iterator[str]:
   """Gives a folder beside `out`, which takes its name when all has gone well.
@@ -1697,7 +1703,7 @@ def _new_folder(out: str, overwrite: bool) -> Iterator[str]:
           out
         )
       )
-  partial = '{}.partial-{}'.format(out, os.getpid())
+  partial = _partial_of(out)
   try:
     os.makedirs(parent, exist_ok=True)
     left = sorted(n for n in os.listdir(parent) if n.startswith(name + '.partial-'))
@@ -3442,6 +3448,27 @@ def _record_as_told(arguments: argparse.Namespace) -> None:
   )
 
 
+def _interruptible(work: Callable[[], None], partial: str) -> None:
+  """Does the work in a thread, so that Ctrl-C ends the process in the midst of a long run.
+
+  TensorFlow 1.x does not look for it before a run is over.
+
+  Args:
+    work: what to do; what it raises is raised here.
+    partial: the folder that it may leave half written.
+  """
+  done = concurrent.futures.ThreadPoolExecutor(1).submit(work)
+  try:
+    while not done.done():
+      concurrent.futures.wait([done], timeout=0.2)
+  except KeyboardInterrupt:
+    shutil.rmtree(partial, ignore_errors=True)
+    _say('tf1_recorder: interrupted; nothing was written')
+    sys.stderr.flush()
+    os._exit(130)  # the thread would not end
+  done.result()
+
+
 def main(arguments: Optional[Sequence[str]] = None) -> int:
   """Runs the command.
 
@@ -3450,7 +3477,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
   """
   parsed = _parser().parse_args(arguments)
   try:
-    _record_as_told(parsed)
+    _interruptible(lambda: _record_as_told(parsed), _partial_of(parsed.out))
   except RecorderError as error:
     if error.__cause__ is not None:
       sys.stderr.write(_user_traceback(error.__cause__))
