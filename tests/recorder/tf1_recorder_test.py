@@ -450,6 +450,13 @@ class FolderTest(absltest.TestCase):
       self.record(models.build_interrupted)
     self.assertEqual(os.listdir(self.folder), [])
 
+  def test_a_second_argument_that_is_no_training_mode_is_refused(self):
+    with self.assertRaisesRegex(
+      tf1_recorder.RecorderError, 'second argument is `labels`.*given False.*build_for_labels'
+    ):
+      self.record(models.build_for_labels)
+    self.assertEqual(os.listdir(self.folder), [])
+
   def test_ctrl_c_ends_a_long_run(self):
     np.savez(os.path.join(self.folder, 'inputs.npz'), np.ones(3, np.float32))
     running = subprocess.Popen(

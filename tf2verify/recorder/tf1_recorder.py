@@ -1993,6 +1993,14 @@ def _with_training(builder: Callable[..., Any]) -> Callable[[Any, bool], Any]:
       return lambda inputs, training: builder(inputs, **{name: training})
   required = [p for p in parameters if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
   positional = [p for p in required if p.kind is not p.VAR_KEYWORD]
+  if len(positional) > 1 and not any(p.kind is p.VAR_POSITIONAL for p in positional):
+    second = positional[1].name
+    if not any(word in second.lower() for word in ('train', 'phase')):
+      raise RecorderError(
+        "the builder's second argument is `{0}`, and would be given False for inference and True "
+        'for training; write a function beside it: def build(inputs, training): return {1}(inputs, '
+        '...what {0} is then...)'.format(second, getattr(builder, '__name__', 'your_builder'))
+      )
   if len(positional) > 1 or any(p.kind is p.VAR_POSITIONAL for p in positional):
     return builder
   return lambda inputs, training: builder(inputs)
