@@ -253,7 +253,12 @@ def _error_record(error: Tf2VerifyError) -> ErrorRecord:
 
 
 def _with_remarks(findings: Findings, remarks: Sequence[str]) -> Findings:
-  return dataclasses.replace(findings, notes=(*findings.notes, *remarks)) if remarks else findings
+  if not remarks:
+    return findings
+  # Counted as blind spots, so that a stage that passes shows them as well.
+  blind_spots = findings.compared.blind_spots + len(remarks)
+  compared = dataclasses.replace(findings.compared, blind_spots=blind_spots)
+  return dataclasses.replace(findings, compared=compared, notes=(*findings.notes, *remarks))
 
 
 def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict:
