@@ -1,5 +1,6 @@
 """The recorder: the package's own numbers, what it writes, and what it refuses."""
 
+import contextlib
 import glob
 import os
 import pathlib
@@ -459,6 +460,9 @@ class FolderTest(absltest.TestCase):
 
   def test_ctrl_c_ends_a_long_run(self):
     np.savez(os.path.join(self.folder, 'inputs.npz'), np.ones(3, np.float32))
+    # A shell's background jobs ignore Ctrl-C, and so does what they start.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    self.addCleanup(signal.signal, signal.SIGINT, before)
     running = subprocess.Popen(
       [
         *(sys.executable, tf1_recorder.__file__),
@@ -469,8 +473,8 @@ class FolderTest(absltest.TestCase):
       stderr=subprocess.PIPE,
       text=True,
     )
-    with running:
-      self.addCleanup(running.kill)
+    with running, contextlib.ExitStack() as stack:
+      stack.callback(running.kill)  # before the end of `with`, which waits for it
       said = ''
       while 'running the graph' not in said:
         read = running.stderr.read(1)
