@@ -17,6 +17,7 @@ from tf2verify.optional_hooks import OptionalHooks
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
 from tf2verify.report import terminal
 from tf2verify.report.report_dir import default_report_dir, write_case, write_summary
+from tf2verify.report.tensorboard import writing
 from tf2verify.selection import StageSelection, check_stage_name
 from tf2verify.sides import fill, functional
 from tf2verify.sides.recording import REFERENCE_HOOKS, declaration_of
@@ -176,6 +177,9 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
       if directory:
         write_case(cls._ladder.verdict(), directory)
         write_summary(climbed_cases(), directory)
+      events = writing.default_directory()
+      if events:
+        writing.write_cases(events, [cls._ladder.verdict()])
 
   def __init_subclass__(cls, **arguments: Any) -> None:
     """Attaches one test per stage to the subclass."""
@@ -197,6 +201,8 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
       raise CaseDefinitionError(_missing_hook(cls, missing[0]))
     progress = terminal.StageProgress()
     if cls._ladder is None:
+      if writing.default_directory():
+        writing.require(writing.default_directory())
       cls._ladder = new_ladder(cls, progress)
     verdict = cls._ladder.stage(stage)
     progress.clear()

@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       return _convert(arguments.target, arguments.tf1_checkpoint, arguments.out)
     if arguments.command == 'inspect':
       return _inspect(arguments.prefix, arguments.case)
-    return _run(arguments.targets, arguments.stages, arguments.report_dir, arguments.html)
+    return _run(arguments)
   except Tf2VerifyError as error:
     print(f'tf2verify: {error}', file=sys.stderr)
     if isinstance(error, UserCodeError):
@@ -67,14 +67,11 @@ def _without_tensorflow(arguments: argparse.Namespace) -> int:
   if arguments.command == 'history':
     well = report_command.history(arguments.journals)
   else:
+    pages = report_command.Pages(
+      arguments.html, arguments.junit, arguments.markdown, arguments.tensorboard_dir
+    )
     well = report_command.report(
-      arguments.files,
-      arguments.rtol,
-      arguments.atol,
-      arguments.html,
-      arguments.junit,
-      arguments.markdown,
-      arguments.merge,
+      arguments.files, arguments.rtol, arguments.atol, pages, arguments.merge
     )
   return EXIT_PASSED if well else EXIT_FAILED
 
@@ -134,12 +131,7 @@ def _repeat(arguments: argparse.Namespace, script_arguments: Sequence[str]) -> i
   return EXIT_PASSED if last.repeatable else EXIT_FAILED
 
 
-def _run(
-  targets: Sequence[str],
-  stages: Sequence[str] | None,
-  report_dir: str | None,
-  html: str | None,
-) -> int:
+def _run(arguments: argparse.Namespace) -> int:
   # Imported here, since these need an environment that works, and doctor does not.
   from tf2verify.case import verify
   from tf2verify.discovery import find_cases
@@ -147,13 +139,18 @@ def _run(
   from tf2verify.report import terminal
   from tf2verify.report.html import page
   from tf2verify.report.report_dir import write_case, write_summary
+  from tf2verify.report.tensorboard import writing
   from tf2verify.selection import check_stage_name
 
+  stages, report_dir, html = arguments.stages, arguments.report_dir, arguments.html
+  tensorboard_dir = arguments.tensorboard_dir
   if html:
     page.require()
+  if tensorboard_dir:
+    writing.require(tensorboard_dir)
   for name in stages or ():
     check_stage_name(name)
-  cases = [found for target in targets for found in find_cases(target)]
+  cases = [found for target in arguments.targets for found in find_cases(target)]
   verdicts = []
   for found in cases:
     progress = terminal.StageProgress()
@@ -170,6 +167,9 @@ def _run(
   if html:
     page.write_page(html, verdicts)
     terminal.say(f'page: {html}')
+  if tensorboard_dir:
+    writing.write_cases(tensorboard_dir, verdicts)
+    terminal.say(writing.how_to_look(tensorboard_dir))
   terminal.say(f'{passed} of {len(verdicts)} cases passed')
   return EXIT_PASSED if passed == len(verdicts) else EXIT_FAILED
 

@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md there'
   )
   run.add_argument('--html', metavar='FILE', help='write a page to look at there')
+  _add_tensorboard_dir(run)
   _add_fleet(commands)
   _add_report(commands)
   adequacy = commands.add_parser(
@@ -93,6 +94,18 @@ def _add_fleet(commands: Any) -> None:
   fleet.add_argument(
     '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md there'
   )
+  _add_pages(fleet)
+
+
+def _add_pages(command: argparse.ArgumentParser) -> None:
+  command.add_argument('--html', metavar='FILE', help='write a page to look at there')
+  command.add_argument('--junit', metavar='FILE.xml', help="write JUnit's XML there")
+  command.add_argument('--markdown', metavar='FILE.md', help='write the summary there')
+  _add_tensorboard_dir(command)
+
+
+def _add_tensorboard_dir(command: argparse.ArgumentParser) -> None:
+  command.add_argument('--tensorboard_dir', metavar='DIR', help='write events of TensorBoard there')
 
 
 def _add_report(commands: Any) -> None:
@@ -111,9 +124,7 @@ def _add_report(commands: Any) -> None:
     report.add_argument(
       f'--{name}', type=float, metavar='X', help=f'judge all values by this {name} instead'
     )
-  report.add_argument('--html', metavar='FILE', help='write a page to look at there')
-  report.add_argument('--junit', metavar='FILE.xml', help="write JUnit's XML there")
-  report.add_argument('--markdown', metavar='FILE.md', help='write the summary there')
+  _add_pages(report)
   report.add_argument(
     '--merge', metavar='OUT.sqlite', help='write the journals of several shards there as one'
   )

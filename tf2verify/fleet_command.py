@@ -19,6 +19,7 @@ from tf2verify.fleet.sharding import Shard, hide_from_jobs
 from tf2verify.records.verdict import Status
 from tf2verify.report import terminal
 from tf2verify.report.report_dir import write_case, write_summary
+from tf2verify.report_command import Pages, cases_of
 
 # What of the machine's memory all jobs may take together, where nothing is said.
 _SHARE_OF_MEMORY = 0.9
@@ -153,6 +154,10 @@ class Arguments:
     resume: keep the verdicts whose case is unchanged.
     retry: but run cases again that ended with ERROR.
     report_dir: folder for JSON files and the summary.
+    html: path of a page.
+    junit: path of JUnit's XML.
+    markdown: path of the summary.
+    tensorboard_dir: folder of TensorBoard's events.
   """
 
   targets: Sequence[str]
@@ -164,6 +169,15 @@ class Arguments:
   resume: bool = False
   retry: bool = False
   report_dir: str | None = None
+  html: str | None = None
+  junit: str | None = None
+  markdown: str | None = None
+  tensorboard_dir: str | None = None
+
+  @property
+  def pages(self) -> Pages:
+    """What is to be written of the journal."""
+    return Pages(self.html, self.junit, self.markdown, self.tensorboard_dir)
 
 
 def fleet(arguments: Arguments, module: str = MODULE) -> int:
@@ -178,8 +192,9 @@ def fleet(arguments: Arguments, module: str = MODULE) -> int:
 
   Raises:
     UsageError: targets or journal cannot be used.
-    EnvironmentProblem: TF1-style code cannot run here.
+    EnvironmentProblem: TF1-style code cannot run here, or what makes a page is not installed.
   """
+  arguments.pages.require()
   workers = arguments.jobs or len(os.sched_getaffinity(0))
   share = memory_of_machine() * _SHARE_OF_MEMORY / workers
   memory = int(share if arguments.memory is None else arguments.memory * 2**30)
@@ -205,6 +220,7 @@ def fleet(arguments: Arguments, module: str = MODULE) -> int:
       progress.clear()
       if arguments.report_dir:
         _write_reports(journal, outcome, arguments.report_dir)
+    _write_pages(arguments)
     _say_outcome(outcome, arguments)
     return 0 if outcome.passed == len(outcome.statuses) else 1
   except Interrupted as interrupted:
@@ -238,6 +254,13 @@ def _write_reports(journal: Journal, outcome: Outcome, folder: str) -> None:
       write_case(journal.verdict(entry, deviations=True), folder)
       slim.append(journal.verdict(entry))
   terminal.say(f'summary: {write_summary(slim, folder)}')
+
+
+def _write_pages(arguments: Arguments) -> None:
+  """Writes what `report` would write of the journal."""
+  pages, files = arguments.pages, [arguments.journal]
+  pages.write(list(cases_of(files, deviations=pages.html is not None)))
+  pages.write_events(files)
 
 
 def _say_outcome(outcome: Outcome, arguments: Arguments) -> None:

@@ -285,4 +285,5 @@ def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict
     inventory=findings.inventory,
     random_ops=findings.random_ops,
     curves=findings.curves,
+    extents=() if stage.diagnosed else findings.extents,
   )

@@ -15,15 +15,78 @@ from tf2verify.report.html import page
 from tf2verify.report.junit import junit_text
 from tf2verify.report.rejudging import Rejudged, rejudged
 from tf2verify.report.report_dir import case_files, read_case, summary_text, write_whole
+from tf2verify.report.tensorboard import writing
+from tf2verify.report.tensorboard.names import target_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Pages:
+  """What is to be written, beside what is shown.
+
+  Attributes:
+    html: path of the page.
+    junit: path of JUnit's XML.
+    markdown: path of the summary.
+    tensorboard_dir: folder of TensorBoard's events.
+  """
+
+  html: str | None = None
+  junit: str | None = None
+  markdown: str | None = None
+  tensorboard_dir: str | None = None
+
+  def require(self) -> None:
+    """Checks that all of them can be made, before models are run.
+
+    Raises:
+      EnvironmentProblem: what makes one is not installed.
+      UsageError: the folder cannot be made.
+    """
+    if self.html is not None:
+      page.require()
+    if self.tensorboard_dir is not None:
+      writing.require(self.tensorboard_dir)
+
+  def write(self, cases: Sequence[CaseVerdict], changes: Sequence[Sequence[str]] = ()) -> None:
+    """Writes those of one run; see `write_events` for TensorBoard's.
+
+    Args:
+      cases: with deviations, for the page.
+      changes: what other tolerances changed, of each case; empty where none were given.
+
+    Raises:
+      UsageError: a file cannot be written.
+    """
+    if self.html is not None:
+      page.write_page(self.html, cases, changes)
+      terminal.say(f'page: {self.html}')
+    for path, text_of in ((self.junit, junit_text), (self.markdown, summary_text)):
+      if path is not None:
+        write_whole(path, text_of(cases), 'name a file')
+
+  def write_events(
+    self, files: Sequence[str], rtol: float | None = None, atol: float | None = None
+  ) -> None:
+    """Writes TensorBoard's events of reports and journals, of these all runs.
+
+    Args:
+      files: JSON reports and journals.
+      rtol: judge all values by this instead.
+      atol: likewise.
+
+    Raises:
+      UsageError: a file cannot be read or written.
+    """
+    if self.tensorboard_dir is not None:
+      writing.write_runs(self.tensorboard_dir, _runs(files, rtol, atol))
+      terminal.say(writing.how_to_look(self.tensorboard_dir))
 
 
 def report(
   files: Sequence[str],
   rtol: float | None = None,
   atol: float | None = None,
-  html: str | None = None,
-  junit: str | None = None,
-  markdown: str | None = None,
+  pages: Pages | None = None,
   merged: str | None = None,
 ) -> bool:
   """Shows stored verdicts.
@@ -32,9 +95,7 @@ def report(
     files: JSON reports, folders of them, and journals; of a journal, its last run.
     rtol: judge all values by this instead.
     atol: likewise.
-    html: path of the page to be written.
-    junit: path of JUnit's XML to be written.
-    markdown: path of the summary to be written.
+    pages: what is to be written.
     merged: path of a journal to be written, of the journals in `files`, and shown.
 
   Returns:
@@ -43,10 +104,10 @@ def report(
   Raises:
     UsageError: a file cannot be read or written.
     CaseDefinitionError: a tolerance is none.
-    EnvironmentProblem: a page is wanted, and what makes it is not installed.
+    EnvironmentProblem: what makes a page is not installed.
   """
-  if html is not None:
-    page.require()
+  pages = pages or Pages()
+  pages.require()
   if merged is not None:
     for note in merge(merged, files):
       terminal.say(note)
@@ -55,9 +116,9 @@ def report(
   judge = rtol is not None or atol is not None
   missing = list(itertools.chain.from_iterable(map(_without_verdict, files)))
   shown: list[CaseVerdict] = []
-  whole = html is not None
+  whole = pages.html is not None
   found = []
-  for case in _cases(files, judge or whole):
+  for case in cases_of(files, judge or whole):
     judged = rejudged(case, rtol, atol)
     found.append(judged if whole else _slim(judged))
   for judged in found:
@@ -66,12 +127,8 @@ def report(
   for target in missing:
     terminal.say(f'{target}: no verdict, the run was cut off before')
   passed = sum(case.status is Status.PASSED for case in shown)
-  if html is not None:
-    page.write_page(html, shown, [judged.changes for judged in found])
-    terminal.say(f'page: {html}')
-  for path, text_of in ((junit, junit_text), (markdown, summary_text)):
-    if path is not None:
-      write_whole(path, text_of(shown), 'name a file')
+  pages.write(shown, [judged.changes for judged in found])
+  pages.write_events(files, rtol, atol)
   terminal.say(f'{passed} of {len(shown) + len(missing)} cases passed')
   return passed == len(shown) + len(missing)
 
@@ -82,7 +139,35 @@ def _slim(judged: Rejudged) -> Rejudged:
   return dataclasses.replace(judged, case=dataclasses.replace(judged.case, stages=stages))
 
 
-def _cases(files: Sequence[str], deviations: bool) -> Iterator[CaseVerdict]:
+def _runs(
+  files: Sequence[str], rtol: float | None, atol: float | None
+) -> Iterator[tuple[str, int, CaseVerdict]]:
+  """Yields target, run and verdict: of a journal every run of the targets of the last one."""
+  for path in files:
+    if not is_journal(path):
+      case = rejudged(read_case(path), rtol, atol).case
+      yield target_of(case.module, case.case), 1, case
+      continue
+    with Journal(path) as journal:
+      runs = journal.runs()
+      shown = {entry.target for run in runs[-1:] for entry in journal.entries(run.number)}
+      for run in runs:
+        for entry in journal.entries(run.number):
+          if entry.target in shown and entry.kept_from == entry.run:
+            found = rejudged(journal.verdict(entry, deviations=True), rtol, atol)
+            yield entry.target, run.number, found.case
+
+
+def cases_of(files: Sequence[str], deviations: bool) -> Iterator[CaseVerdict]:
+  """Yields the verdicts of reports and journals, of these the last run.
+
+  Args:
+    files: JSON reports and journals.
+    deviations: whether with those, of journals: they take memory and time.
+
+  Raises:
+    UsageError: a file cannot be read.
+  """
   for path in files:
     if not is_journal(path):
       yield read_case(path)

@@ -11,17 +11,21 @@ from absl import app, flags
 from absl.testing import absltest
 
 from tf2verify.case import EquivalenceCase, climbed_cases
-from tf2verify.errors import UsageError
+from tf2verify.errors import EnvironmentProblem, UsageError
 from tf2verify.report import terminal
 from tf2verify.report.report_dir import (
   ENVIRONMENT_VARIABLE,
   default_report_dir,
   write_summary,
 )
+from tf2verify.report.tensorboard import writing
 from tf2verify.sides import logical_devices
 
 _REPORT_DIR = flags.DEFINE_string(
   'report_dir', None, 'Folder for one JSON file per case and a Markdown summary.'
+)
+_TENSORBOARD_DIR = flags.DEFINE_string(
+  'tensorboard_dir', None, 'Folder for events of TensorBoard, a folder per case.'
 )
 _TEST_FILTER = flags.DEFINE_string(
   'test_filter', None, 'Runs only the tests whose Class.method matches: as of `bazel test`.'
@@ -88,11 +92,20 @@ def _report() -> None:
   directory = default_report_dir()
   if verdicts and directory:
     terminal.say(f'summary: {write_summary(verdicts, directory)}')
+  if verdicts and writing.default_directory():
+    terminal.say(writing.how_to_look(writing.default_directory()))
 
 
 def _take_flags() -> None:
   if _REPORT_DIR.value:
     os.environ[ENVIRONMENT_VARIABLE] = _REPORT_DIR.value
+  if _TENSORBOARD_DIR.value:
+    os.environ[writing.ENVIRONMENT_VARIABLE] = _TENSORBOARD_DIR.value
+    try:
+      writing.require(_TENSORBOARD_DIR.value)
+    except (EnvironmentProblem, UsageError) as error:
+      print(f'tf2verify: {error}', file=sys.stderr)
+      sys.exit(USAGE)
   if _TEST_FILTER.value:
     os.environ[_FILTER_VARIABLE] = _TEST_FILTER.value
 

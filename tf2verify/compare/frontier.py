@@ -153,6 +153,25 @@ def _is_under(left: FrontierPoint, middle: FrontierPoint, right: FrontierPoint) 
   return (y1 - y0) * (x2 - x1) <= (y2 - y1) * (x1 - x0)
 
 
+def greatest_absolute(points: Sequence[FrontierPoint]) -> float:
+  """Returns the greatest |tf2 - tf1|; 0 without points."""
+  return max((y for _, y in points), default=0.0)
+
+
+def greatest_relative(points: Sequence[FrontierPoint]) -> float:
+  """Returns the greatest |tf2 - tf1| / |tf1|, infinite where tf1 is 0; 0 without points."""
+  return max((y / x if x else math.inf for x, y in points), default=0.0)
+
+
+def greatest_share(points: Sequence[FrontierPoint], rtol: float, atol: float) -> float:
+  """Returns the greatest |tf2 - tf1| / (atol + rtol * |tf1|), infinite where nothing is allowed."""
+  return max((_over(y, atol + rtol * x) for x, y in points), default=0.0)
+
+
+def _over(difference: float, allowed: float) -> float:
+  return difference / allowed if allowed else math.inf
+
+
 def passes(points: Sequence[FrontierPoint], rtol: float, atol: float) -> bool:
   """Returns whether a tensor with this frontier surely passes a tolerance."""
   return all(y * _SAFE <= min(atol + rtol * x, _GREATEST) for x, y in points)

@@ -140,3 +140,34 @@ class Deviation:
   judgement: Judgement
   noise: float | None = None
   ulps: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Extent:
+  """How far the two sides are apart in one run: the greatest over its tensors.
+
+  NaN, and infinite in `share` and the tolerances, where something differs in a way that
+  is no number: shape, dtype, presence, the pattern of non-finite elements.
+
+  Attributes:
+    run: which run: `step 3`; '' where there is but one.
+    differing: how many findings the run has.
+    absolute: greatest |tf2 - tf1|.
+    relative: greatest |tf2 - tf1| / |tf1|; infinite where tf1 is 0.
+    share: greatest |tf2 - tf1| / (atol + rtol * |tf1|), without pairs that rounding
+      explains; beyond 1 the run fails.
+    required_atol: the least atol that all of these pass, each with its own rtol.
+    required_rtol: the least rtol, likewise.
+    noise: greatest rounding noise; None where none was measured.
+    ulps: as in `Deviation`, of all pairs that are not the same bit by bit together.
+  """
+
+  run: str
+  differing: int
+  absolute: float
+  relative: float
+  share: float
+  required_atol: float
+  required_rtol: float
+  noise: float | None = None
+  ulps: tuple[int, ...] = ()

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from tf2verify.records import verdict_json, verdict_text
 from tf2verify.records.diagnosis import Diagnosis
-from tf2verify.records.difference import Deviation, Difference
+from tf2verify.records.difference import Deviation, Difference, Extent
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
 
 
@@ -127,6 +127,8 @@ class StageVerdict(_NoTruthValue):
     inventory: every variable of both sides, for `variable_inventory`.
     random_ops: of the runs in which their order differs.
     curves: numbers of each training step.
+    extents: how far the sides are apart, a run each, of stages without deviations that
+      compare the sides: of `training_steps` a step each.
   """
 
   stage: str
@@ -145,6 +147,7 @@ class StageVerdict(_NoTruthValue):
   inventory: tuple[VariablePair, ...] = ()
   random_ops: tuple[RandomOps, ...] = ()
   curves: tuple[Curve, ...] = ()
+  extents: tuple[Extent, ...] = ()
 
   def to_text(self) -> str:
     """Returns the verdict for a terminal: one line, and the findings below it."""

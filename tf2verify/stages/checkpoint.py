@@ -6,6 +6,7 @@ import os
 import tempfile
 
 from tf2verify.compare import restored_values
+from tf2verify.compare.extent import extents
 from tf2verify.errors import NotApplicable
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.verdict import Table
@@ -40,7 +41,9 @@ class Checkpoint(Stage):
     comparison = RestoreComparison()
     notes, tables = self._compared(case, comparison)
     gc.collect()  # layers and traces, before the next stage makes its own
-    return dataclasses.replace(comparison.findings(notes), tables=tables, failed_run=None)
+    findings = comparison.findings(notes)
+    found = extents(findings.deviations, findings.differences)
+    return dataclasses.replace(findings, tables=tables, failed_run=None, extents=found)
 
   def _compared(
     self, case: CaseUnderTest, comparison: RestoreComparison

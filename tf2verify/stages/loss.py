@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from tf2verify.compare.extent import extents
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.difference import Difference
 from tf2verify.sides import inputs as case_inputs
@@ -52,7 +53,12 @@ class Loss(Stage):
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     findings = comparison.findings(notes)
     differences = tuple(map(explained, findings.differences))
-    return dataclasses.replace(findings, differences=differences, tables=tuple(alone.tables))
+    return dataclasses.replace(
+      findings,
+      differences=differences,
+      tables=tuple(alone.tables),
+      extents=extents(findings.deviations, findings.differences),
+    )
 
 
 def _declares(case: CaseUnderTest, hooks: tuple[str, str]) -> bool:

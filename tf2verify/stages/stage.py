@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tf2verify.compare.alignment import Alignment, align
 from tf2verify.compare.tolerance import ToleranceTable
-from tf2verify.records.difference import Deviation, Difference
+from tf2verify.records.difference import Deviation, Difference, Extent
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
@@ -76,6 +76,7 @@ class Findings:
     inventory: as in `StageVerdict`, and so are the next two.
     random_ops: see there.
     curves: see there.
+    extents: see there.
   """
 
   compared: Compared
@@ -90,6 +91,7 @@ class Findings:
   inventory: tuple[VariablePair, ...] = ()
   random_ops: tuple[RandomOps, ...] = ()
   curves: tuple[Curve, ...] = ()
+  extents: tuple[Extent, ...] = ()
 
 
 class Stage(abc.ABC):

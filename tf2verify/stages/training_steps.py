@@ -6,9 +6,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from tf2verify.compare.extent import extent
 from tf2verify.compare.moving import Mover
 from tf2verify.errors import CaseDefinitionError, NotApplicable
-from tf2verify.records.difference import Difference
+from tf2verify.records.difference import Difference, Extent
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides import inputs as case_inputs
@@ -210,6 +211,7 @@ class _Judge:
     self._moved = _MovedRuns(run_tf1, count)
     self._idle = IdleUpdates()
     self._variables: dict[tuple[str, str], str] = {}
+    self._extents: list[Extent] = []
     self._steps = both.take_next()
     self._names = dict(self._steps.names)
 
@@ -226,6 +228,7 @@ class _Judge:
         self._compare(part, number)
         part.sort_out_rounding(self._steps.tf1, self._moved.rerun(number), self._moved.here(number))
         differing[number] = len(part.differences)
+        self._extents.append(_extent(part, number))
         if part.differences:
           parted = number
           break
@@ -246,6 +249,7 @@ class _Judge:
       inconclusive=reason,
       tables=(table,),
       curves=step_curves(self._steps),
+      extents=tuple(self._extents),
     )
 
   def _whose(self, parted: int) -> str:
@@ -267,6 +271,7 @@ class _Judge:
     self._steps, scalars = self._both.take_beyond()
     self._compare(part, number)
     self._steps = scalars
+    self._extents.append(_extent(part, number))
     return len(part.differences)
 
   def _compare(self, comparison: Comparison, number: int) -> None:
@@ -276,7 +281,7 @@ class _Judge:
       subject = self._subject(pair)
       self._variables[pair.quantity, subject] = pair.variable
       allowed = tolerance_for(pair, self._case.training_tolerance)
-      comparison.tensors(pair.quantity, subject, pair.tf1, pair.tf2, allowed, f'step {number}')
+      comparison.tensors(pair.quantity, subject, pair.tf1, pair.tf2, allowed, _run(number))
 
   def _subject(self, pair: QuantityPair) -> str:
     port = self._names.get(pair.variable, pair.variable)
@@ -299,6 +304,15 @@ class _Judge:
       )
       for known in ordered
     )
+
+
+def _run(number: int) -> str:
+  return f'step {number}'
+
+
+def _extent(comparison: Comparison, number: int) -> Extent:
+  found = comparison.findings()
+  return extent(_run(number), found.deviations, found.differences)
 
 
 class _StepValues:

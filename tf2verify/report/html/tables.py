@@ -2,10 +2,14 @@
 
 import collections
 import difflib
-import math
 from collections.abc import Iterator
 
-from tf2verify.compare.frontier import required_atol
+from tf2verify.compare.frontier import (
+  greatest_absolute,
+  greatest_relative,
+  greatest_share,
+  required_atol,
+)
 from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.difference import ArrayDifference, Deviation, Difference, Judgement
 from tf2verify.records.side_by_side import RandomOps, VariableSummary
@@ -122,12 +126,6 @@ def _tensors(case: CaseVerdict) -> PackedTable:
 
 
 def _tensor_row(stage: str, known: Deviation) -> tuple[Cell, ...]:
-  absolute, relative, share = 0.0, 0.0, 0.0
-  for x, y in known.frontier:
-    absolute = max(absolute, y)
-    relative = max(relative, y / x if x else math.inf)
-    allowed = known.atol + known.rtol * x
-    share = max(share, y / allowed if allowed else math.inf)
   failed = known.judgement is Judgement.FAILED
   return (
     stage,
@@ -135,9 +133,9 @@ def _tensor_row(stage: str, known: Deviation) -> tuple[Cell, ...]:
     known.subject,
     known.run,
     known.dtype,
-    absolute,
-    relative,
-    share,
+    greatest_absolute(known.frontier),
+    greatest_relative(known.frontier),
+    greatest_share(known.frontier, known.rtol, known.atol),
     known.noise,
     '' if known.judgement is Judgement.PASSED else known.judgement.value,
     known.ulps,

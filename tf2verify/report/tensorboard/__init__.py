@@ -1,0 +1,1 @@
+"""The report as events that TensorBoard draws."""

@@ -1,0 +1,37 @@
+"""How folders and tags are called."""
+
+import hashlib
+import re
+
+# A file name may have 255 bytes.
+_LONGEST = 150
+_NO_TEXT = re.compile('[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]')
+
+
+def target_of(module: str, case: str) -> str:
+  """Returns how a case of a report is called: `path::Case`, as a journal calls it."""
+  return f'{module}::{case}'
+
+
+def folder_name(target: str) -> str:
+  """Returns the folder of a case: `examples.dense.equivalence_test.DenseCase`.
+
+  Args:
+    target: `path::Case`.
+
+  Returns:
+    Letters and digits of any language, `_`, `-` and `.`; another one for another target:
+    where more than slashes had to be replaced, a part of a digest stands behind.
+  """
+  dotted = re.sub(r'\.py(?=::|$)', '', target).replace('::', '.').replace('/', '.')
+  plain = re.sub(r'[^\w.-]+', '.', dotted).strip('.')
+  short = plain.encode()[:_LONGEST].decode(errors='ignore')
+  if short == dotted:
+    return short
+  digest = hashlib.sha256(target.encode(errors='surrogatepass')).hexdigest()
+  return f'{short}-{digest[:8]}'.lstrip('-')
+
+
+def tag(*parts: str) -> str:
+  """Returns a tag of its parts; control characters, which TensorBoard drops, are replaced."""
+  return '/'.join(_NO_TEXT.sub('\N{REPLACEMENT CHARACTER}', part).strip() for part in parts)
