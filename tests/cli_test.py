@@ -5,11 +5,12 @@ import json
 import os
 import pathlib
 import tempfile
+from unittest import mock
 
 import numpy as np
 from absl.testing import absltest
 
-from tests import console
+from tests import console, tensorboard_events
 from tf2verify import cli
 from tf2verify.compare.tolerance import VALUE_TOLERANCES
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
@@ -51,6 +52,34 @@ class RunTest(absltest.TestCase):
     verdict = json.loads(next(report.glob('*WrongCase.json')).read_text())
     self.assertEqual((verdict['schema_version'], verdict['status']), (2, 'FAILED'))
     self.assertIn('1 of 2 cases passed.', (report / 'summary.md').read_text())
+
+  @tensorboard_events.needs_tensorboard
+  def test_tensorboard(self) -> None:
+    folder = self.folder / 'events'
+    status, said, _ = self._run(
+      self.file, '--tensorboard_dir', str(folder), '--stages', 'zero_randomness'
+    )
+    self.assertEqual(status, 1)
+    self.assertIn(f'TensorBoard: tensorboard --logdir {folder}\n1 of 2 cases passed\n', said)
+    found = tensorboard_events.read(folder)
+    shares = [
+      found[next(name for name in found if name.endswith(case))][
+        'zero_randomness/greatest_relative'
+      ]
+      for case in ('RightCase', 'WrongCase')
+    ]
+    self.assertEqual(shares, [{1: 0.0}, {1: 1.0}])  # the factor is 2 instead of 1
+
+  def test_tensorboard_is_missing(self) -> None:
+    absent = mock.patch.object(importlib.util, 'find_spec', return_value=None)
+    with absent, mock.patch('tf2verify.case.verify', side_effect=AssertionError('a case was run')):
+      status, said, complained = self._run(self.file, '--tensorboard_dir', str(self.folder / 'new'))
+    self.assertEqual((status, said), (2, ''))
+    self.assertEqual(
+      complained,
+      'tf2verify: --tensorboard_dir needs tensorboard, which this Python does not have: '
+      "pip install 'tf2verify[tensorboard]'\n",
+    )
 
   def test_stages(self) -> None:
     status, said, _ = self._run(self.file, '--stages', 'variable_inventory', 'no_new_variables')

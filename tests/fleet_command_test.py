@@ -1,3 +1,5 @@
+import contextlib
+import io
 import os
 import pathlib
 import random
@@ -10,7 +12,9 @@ import time
 
 from absl.testing import absltest
 
-from tests import console
+from tests import console, tensorboard_events
+from tests.report.html import made_up
+from tf2verify import cli
 from tf2verify.fleet.journal import Journal
 
 # Each notes that it has begun, and that it has come to its verdict.
@@ -111,6 +115,35 @@ class FleetCommandTest(absltest.TestCase):
     self.assertTrue((report / 'bad_case.Dies.json').is_file())
     status, said, _ = self.run_all('--resume')
     self.assertIn('1 ERROR, some of them of before: --retry runs those again', said)
+
+  @tensorboard_events.needs_tensorboard
+  @made_up.needs_report_extra
+  def test_pages(self):
+    self.write(2)
+    text = "CASES = {{'Wrong': lambda *_: 'FAILED'}}\n"
+    self.write(1, name='bad_case', text=text)
+    pages = ('--html', 'page.html', '--junit', 'junit.xml', '--markdown', 'summary.md')
+    status, said, complained = self.run_all(*pages, '--tensorboard_dir', 'events')
+    self.assertEqual(status, 1, complained)
+    self.assertIn('\npage: page.html\nTensorBoard: tensorboard --logdir events\nFAILED: bad', said)
+    self.assertEndsWith(said, '\n2 of 3 cases passed\n')
+    found = tensorboard_events.read(self.folder / 'events')
+    self.assertCountEqual(found, ['bad_case.Wrong', 'some_case.Case0', 'some_case.Case1'])
+    again = [str(self.folder / f'again_{name}') for name in pages[1::2]]
+    words = [word for pair in zip(pages[::2], again, strict=True) for word in pair]
+    with contextlib.redirect_stdout(io.StringIO()):
+      cli.main(['report', str(self.journal), *words])
+    for name, other in zip(pages[1::2], again, strict=True):
+      written = (self.folder / name).read_text()
+      self.assertEqual(written, pathlib.Path(other).read_text())
+      self.assertIn('Wrong', written)
+
+  def test_a_folder_that_cannot_be_stops_it_before_a_case_runs(self):
+    self.write(1)
+    status, said, complained = self.run_all('--tensorboard_dir', 'some_case.py/events')
+    self.assertEqual((status, said), (2, ''))
+    self.assertIn('--tensorboard_dir', complained)
+    self.assertEqual(self.log.read_text(), '')
 
   def test_usage(self):
     self.write(1)

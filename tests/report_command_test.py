@@ -7,11 +7,12 @@ from xml.etree import ElementTree
 
 from absl.testing import absltest
 
-from tests import console
+from tests import console, tensorboard_events
 from tests.fleet import made_results
 from tf2verify import cli
 from tf2verify.fleet.journal import Journal
 from tf2verify.records.verdict import Status
+from tf2verify.report.report_dir import write_case
 
 
 class ReportCommandTest(absltest.TestCase):
@@ -102,6 +103,38 @@ class ReportCommandTest(absltest.TestCase):
     status, _, complained = self.run_command('history', 'absent.sqlite')
     self.assertEqual(status, 2)
     self.assertIn('does not exist', complained)
+
+  @tensorboard_events.needs_tensorboard
+  def test_tensorboard(self):
+    runs = [{'A': (Status.PASSED, share)} for share in (0.25, 0.5)]
+    last = {'A': (Status.FAILED, 2.0), 'B': (Status.PASSED, 0.5)}
+    self.journal('more.sqlite', {**runs[0], 'Gone': (Status.PASSED, 0.5)}, runs[1], last)
+    self.run_command('report', 'more.sqlite', '--tensorboard_dir', str(self.folder / 'events'))
+    found = tensorboard_events.read(self.folder / 'events')
+    self.assertCountEqual(found, ['x.A', 'x.B'])
+    quantity = 'gradients/share_of_tolerance'
+    self.assertEqual(found['x.A'][quantity], {1: 0.25, 2: 0.5, 3: 2.0})
+    self.assertEqual(found['x.B'][quantity], {3: 0.5})
+    self.assertEqual(list(found['x.A']['gradients/tensors_by_share']), [1, 2, 3])
+    self.assertIn('**FAILED**', found['x.A']['summary'][3])
+    # By another tolerance, of two journals, and in place of what was there.
+    _, said, _ = self.run_command(
+      'report', 'run.sqlite', 'more.sqlite', '--rtol', '0', '--atol', '4e-5',
+      '--tensorboard_dir', str(self.folder / 'events'),
+    )  # fmt: skip
+    self.assertIn('4 of 4 cases passed', said)
+    found = tensorboard_events.read(self.folder / 'events')
+    self.assertEqual(found['x.A'][quantity], {1: 0.25, 2: 0.125, 3: 0.25, 4: 1.0})
+
+  @tensorboard_events.needs_tensorboard
+  def test_tensorboard_of_json_reports(self):
+    for number, share in enumerate((0.25, 0.5)):
+      verdict = made_results.verdict('x.py::A', Status.PASSED, share)
+      write_case(verdict, str(self.folder / str(number)))
+    folders = [str(self.folder / name) for name in '01']
+    cli.main(['report', *folders, '--tensorboard_dir', str(self.folder / 'events')])
+    [found] = tensorboard_events.read(self.folder / 'events').values()
+    self.assertEqual(found['gradients/share_of_tolerance'], {1: 0.25, 2: 0.5})
 
   def test_it_takes_no_tensorflow(self):
     console.write_files(self.folder, tensorflow='raise ImportError("it was imported")\n')

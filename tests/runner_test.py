@@ -9,7 +9,7 @@ from unittest import mock
 from absl.testing import absltest
 
 import tf2verify
-from tests import console, small_case
+from tests import console, small_case, tensorboard_events
 from tf2verify import runner
 from tf2verify.stages import STAGES
 
@@ -44,6 +44,24 @@ class ProgramTest(absltest.TestCase):
     self.assertIn('RightCase: PASSED, 9 of 9 stages passed, 2 not applicable', done.stdout)
     self.assertIn('WrongCase: FAILED, 3 of 11 stages passed', done.stdout)
     self._check_reports('report')
+
+  @tensorboard_events.needs_tensorboard
+  def test_tensorboard(self) -> None:
+    done = console.run(
+      'cases_test.py', '--tensorboard_dir=events', 'RightCase.test_03_zero_randomness',
+      folder=self.folder,
+    )  # fmt: skip
+    self.assertEqual(done.returncode, 0, done.stderr)
+    self.assertEndsWith(done.stdout, 'TensorBoard: tensorboard --logdir events\n')
+    [found] = tensorboard_events.read(self.folder / 'events').values()
+    self.assertEqual(found['zero_randomness/greatest_absolute'], {1: 0.0})
+    self.assertNotIn('gradients/greatest_absolute', found)
+
+  def test_tensorboard_folder_that_cannot_be(self) -> None:
+    done = console.run('cases_test.py', '--tensorboard_dir=cases_test.py', folder=self.folder)
+    self.assertEqual((done.returncode, done.stdout), (2, ''))
+    self.assertIn('tf2verify: could not make the folder cases_test.py: File exists', done.stderr)
+    self.assertNotIn('Traceback', done.stderr)
 
   def _check_reports(self, folder: str) -> None:
     names = sorted(os.listdir(self.folder / folder))

@@ -114,11 +114,27 @@ class CurvesTest(absltest.TestCase):
       def make_tf2_optimizer(self):
         return tf.keras.optimizers.SGD(0.25)
 
-    loss, rate = stage_of(Case, 'training_steps').curves
+    found = stage_of(Case, 'training_steps')
+    loss, rate = found.curves
     self.assertEqual((loss.quantity, loss.steps), ('loss', (1, 2)))
     self.assertAlmostEqual(loss.tf1[0], loss.tf2[0], places=5)
     self.assertNotAlmostEqual(loss.tf1[1], loss.tf2[1], places=3)
     self.assertEqual(rate, Curve('learning rate', (1, 2), (0.5, 0.5), (0.25, 0.25)))
+    first, second = found.extents  # the second only continues what parts at the first
+    self.assertEqual((first.run, second.run), ('step 1', 'step 2'))
+    self.assertEqual(first.differing, len(found.differences))
+    greatest = max(known.array.greatest_absolute for known in found.differences)
+    self.assertAlmostEqual(first.absolute, greatest)
+    self.assertGreater(second.absolute, 0)
+    self.assertGreater(second.differing, first.differing - 1)
+
+    class RightCase(Case):
+      def make_tf2_optimizer(self):
+        return tf.keras.optimizers.SGD(0.5)
+
+    first, second = stage_of(RightCase, 'training_steps').extents
+    self.assertEqual((first.differing, second.differing), (0, 0))
+    self.assertLess(max(first.share, second.share), 1)
 
 
 class NoiseTest(absltest.TestCase):
