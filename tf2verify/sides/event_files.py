@@ -4,6 +4,7 @@ import glob
 import os
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context
 
@@ -65,7 +66,9 @@ def _write_folder(path: str, folder: EventFolder) -> None:
   with writer.as_default(), tf.summary.record_if(True):
     for event in folder.events:
       if isinstance(event, Scalar):
-        tf.summary.scalar(event.tag, event.value, event.step, event.description or None)
+        with np.errstate(over='ignore'):  # what float32 cannot hold is infinite
+          value = np.float32(event.value)
+        tf.summary.scalar(event.tag, value, event.step, event.description or None)
       elif isinstance(event, Text):
         tf.summary.text(event.tag, event.markdown, event.step)
       else:
