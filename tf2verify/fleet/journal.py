@@ -146,8 +146,8 @@ class Journal:
     if writable:
       # A verdict must outlive a loss of power as well.
       execute('pragma synchronous = full')
-      execute('begin immediate')  # a file that cannot be written is told of now
-      execute('commit')
+      # A file that cannot be written is told of now; to begin a transaction would not do.
+      execute(f'pragma user_version = {SCHEMA_VERSION}')
 
   @contextlib.contextmanager
   def _transaction(self) -> Iterator[None]:
