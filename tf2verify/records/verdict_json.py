@@ -9,6 +9,7 @@ import json
 import math
 import types
 import typing
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tf2verify.errors import UsageError
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 2
 
+# What JSON calls the types that a record may hold, beside floats, tuples and other records.
+_KINDS: dict[Any, str] = {
+  dict: 'an object',
+  list: 'an array',
+  str: 'a string',
+  int: 'an integer',
+  bool: 'a boolean',
+}
 _NOT_JSON = {'nan': math.nan, 'inf': math.inf, '-inf': -math.inf}
 
 
@@ -91,38 +100,95 @@ def case_from_fields(report: Any) -> CaseVerdict:
       f'has schema_version {report["schema_version"]!r}; this tf2verify reads {SCHEMA_VERSION}: '
       'run the case again'
     )
-  environment = _checked(report.get('environment', {}), dict, 'environment')
+  environment = report.get('environment', {})
+  if not isinstance(environment, dict):
+    raise UsageError(f'has environment = {environment!r:.80}; it is an object')
   fields = {**report, 'environment': [list(pair) for pair in environment.items()]}
-  case: CaseVerdict = _record(CaseVerdict, fields, '')
+  try:
+    case: CaseVerdict = _reader(CaseVerdict)(fields)
+  except _Misfit as misfit:
+    raise UsageError(misfit.text()) from misfit
   return case
 
 
-def _record(cls: Any, value: Any, path: str) -> Any:
-  """Returns a dataclass of its fields; the annotations say what these are."""
-  _checked(value, dict, path)
-  annotations, fields = _annotations(cls)
-  found = {}
-  for field in fields:
-    place = f'{path}.{field.name}'.lstrip('.')
-    if field.name in value:
-      found[field.name] = _typed(annotations[field.name], value[field.name], place)
-    elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-      raise UsageError(f'has no {place}: it is no report of tf2verify, or not whole')
-  if cls is ArrayDifference:
-    for side in ('tf1', 'tf2'):
-      found[side] = _element(found[side], found['dtype'])
-  return cls(**found)
+class _Misfit(Exception):
+  """A value that is not what its annotation says; containers add where it lies.
+
+  Attributes:
+    before: the start of the message.
+    path: where the value lies, as far as it is known.
+    after: the end of the message.
+  """
+
+  def __init__(self, before: str, after: str, path: str = '') -> None:
+    super().__init__(before, after)
+    self.before, self.path, self.after = before, path, after
+
+  def inside(self, place: str) -> _Misfit:
+    """Returns itself, known to lie in `place`: `.name` or `[3]`."""
+    self.path = place + self.path
+    return self
+
+  def text(self) -> str:
+    return f'{self.before} {self.path.lstrip(".") or "the report"}{self.after}'
+
+
+_Reader = Callable[[Any], Any]
 
 
 @functools.cache
-def _annotations(cls: Any) -> tuple[dict[str, Any], tuple[dataclasses.Field[Any], ...]]:
-  """Returns what the fields of a dataclass are; a report has thousands of its records."""
-  return typing.get_type_hints(cls), dataclasses.fields(cls)
+def _reader(annotation: Any) -> _Reader:
+  """Returns what turns a value of JSON into what an annotation says, or raises `_Misfit`.
+
+  Made once for each annotation: a report has thousands of values of each.
+  """
+  origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+  if annotation is Any:
+    return _anything
+  if origin in (typing.Union, types.UnionType):
+    (one,) = (argument for argument in arguments if argument is not types.NoneType)
+    read = _reader(one)
+    return lambda value: None if value is None else read(value)
+  if origin is tuple:
+    return _tuple_reader(arguments)
+  if dataclasses.is_dataclass(annotation):
+    return _record_reader(annotation)
+  if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+    return functools.partial(_member, annotation, {member.value: member for member in annotation})
+  if annotation is float:
+    return _number
+  return functools.partial(_checked, annotation, _KINDS[annotation])
 
 
-@functools.cache
-def _parts(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
-  return typing.get_origin(annotation), typing.get_args(annotation)
+def _record_reader(cls: Any) -> _Reader:
+  """Reads a dataclass of its fields."""
+  annotations = typing.get_type_hints(cls)
+  fields = [
+    (
+      field.name,
+      _reader(annotations[field.name]),
+      field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
+    )
+    for field in dataclasses.fields(cls)
+  ]
+
+  def read_record(value: Any) -> Any:
+    _checked(dict, _KINDS[dict], value)
+    found = {}
+    for name, read, needed in fields:
+      if name in value:
+        try:
+          found[name] = read(value[name])
+        except _Misfit as misfit:
+          raise misfit.inside(f'.{name}') from None
+      elif needed:
+        raise _Misfit('has no', ': it is no report of tf2verify, or not whole', f'.{name}')
+    if cls is ArrayDifference:
+      for side in ('tf1', 'tf2'):
+        found[side] = _element(found[side], found['dtype'])
+    return cls(**found)
+
+  return read_record
 
 
 def _element(value: Any, dtype: str) -> Any:
@@ -137,64 +203,52 @@ def _element(value: Any, dtype: str) -> Any:
     return value
 
 
-def _typed(annotation: Any, value: Any, path: str) -> Any:
-  """Returns a value of JSON as what an annotation says."""
-  origin, arguments = _parts(annotation)
-  if annotation is Any:
-    return tuple(_typed(Any, item, path) for item in value) if isinstance(value, list) else value
-  if origin in (typing.Union, types.UnionType):
-    if value is None:
-      return None
-    (annotation,) = (argument for argument in arguments if argument is not types.NoneType)
-    return _typed(annotation, value, path)
-  if origin is tuple:
-    return _tuple(arguments, _checked(value, list, path), path)
-  if dataclasses.is_dataclass(annotation):
-    return _record(annotation, value, path)
-  if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
-    return _member(annotation, value, path)
-  if annotation is float:
-    return _number(value, path)
-  return _checked(value, annotation, path)
+def _anything(value: Any) -> Any:
+  return tuple(map(_anything, value)) if isinstance(value, list) else value
 
 
-def _tuple(arguments: tuple[Any, ...], value: list[Any], path: str) -> tuple[Any, ...]:
-  if arguments[-1] is Ellipsis:
-    arguments = arguments[:1] * len(value)
-  if len(arguments) != len(value):
-    raise UsageError(f'has {len(value)} values in {path}; there are {len(arguments)}')
-  if all(type(item) is known for item, known in zip(value, arguments, strict=True)):
-    return tuple(value)  # of plain numbers and texts, as most are
-  pairs = enumerate(zip(arguments, value, strict=True))
-  return tuple(_typed(annotation, item, f'{path}[{n}]') for n, (annotation, item) in pairs)
+def _tuple_reader(arguments: tuple[Any, ...]) -> _Reader:
+  any_length = arguments[-1] is Ellipsis
+  kinds = arguments[:1] if any_length else arguments
+  readers = [_reader(kind) for kind in kinds]
+  same = kinds[0] if len(set(kinds)) == 1 else None
+
+  def read_tuple(value: Any) -> tuple[Any, ...]:
+    _checked(list, _KINDS[list], value)
+    if not any_length and len(value) != len(kinds):
+      raise _Misfit(f'has {len(value)} values in', f'; there are {len(kinds)}')
+    if same is not None and {same}.issuperset(map(type, value)):
+      return tuple(value)  # of plain numbers or texts, as most are
+    found = []
+    for item, read in zip(value, readers * len(value) if any_length else readers, strict=True):
+      try:
+        found.append(read(item))
+      except _Misfit as misfit:
+        raise misfit.inside(f'[{len(found)}]') from None
+    return tuple(found)
+
+  return read_tuple
 
 
-def _member(annotation: type[enum.Enum], value: Any, path: str) -> enum.Enum:
+def _member(cls: type[enum.Enum], members: dict[Any, enum.Enum], value: Any) -> enum.Enum:
   try:
-    return annotation(value)
-  except ValueError as error:
-    allowed = ', '.join(str(member.value) for member in annotation)
-    raise UsageError(f'has {path} = {value!r:.80}; it is one of {allowed}') from error
+    return members[value]
+  except (KeyError, TypeError):  # TypeError: a list or an object cannot be looked up
+    allowed = ', '.join(str(member.value) for member in cls)
+    raise _Misfit('has', f' = {value!r:.80}; it is one of {allowed}') from None
 
 
-def _number(value: Any, path: str) -> float:
+def _number(value: Any) -> float:
+  if type(value) is float:
+    return value
   if isinstance(value, str) and value in _NOT_JSON:
     return _NOT_JSON[value]
   if isinstance(value, bool) or not isinstance(value, (int, float)):
-    raise UsageError(f'has {path} = {value!r:.80}; it is a number')
+    raise _Misfit('has', f' = {value!r:.80}; it is a number')
   return float(value)
 
 
-def _checked(value: Any, annotation: Any, path: str) -> Any:
-  known = {
-    dict: 'an object',
-    list: 'an array',
-    str: 'a string',
-    int: 'an integer',
-    bool: 'a boolean',
-  }
-  if annotation not in known:
-    raise TypeError(f'{path} is declared as {annotation}, which the reader does not know')
-  if not isinstance(value, annotation) or (annotation is int and isinstance(value, bool)):
-    raise UsageError(f'has {path or "the report"} = {value!r:.80}; it is {known[annotation]}')
+def _checked(cls: type, kind: str, value: Any) -> Any:
+  if type(value) is not cls:  # what JSON gives is of no subclass; True is no integer
+    raise _Misfit('has', f' = {value!r:.80}; it is {kind}')
   return value

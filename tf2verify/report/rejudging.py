@@ -42,6 +42,8 @@ def rejudged(case: CaseVerdict, rtol: float | None, atol: float | None) -> Rejud
   Raises:
     CaseDefinitionError: a figure is not finite or negative.
   """
+  if rtol is None and atol is None:
+    return Rejudged(case, ())
   Tolerance(rtol or 0.0, atol or 0.0)
   stages = tuple(_stage(stage, rtol, atol) for stage in case.stages)
   stages = tuple(_no_longer_blocked(stage, stages) for stage in stages)

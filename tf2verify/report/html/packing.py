@@ -2,6 +2,7 @@
 
 import base64
 import dataclasses
+import functools
 import gzip
 import json
 import math
@@ -111,11 +112,13 @@ def _text(value: Cell) -> str:
 
 def _letters(counts: Sequence[int]) -> str:
   """Returns a histogram as a letter per count: exact up to 16, to a tenth of itself beyond."""
-  return ''.join(_LETTERS[min(_level(count), len(_LETTERS) - 1)] for count in counts)
+  return ''.join(map(_letter, counts))
 
 
-def _level(count: int) -> int:
-  return count if count <= _EXACT else _EXACT + round(math.log(count / _EXACT, _STEP))
+@functools.lru_cache(maxsize=4096)
+def _letter(count: int) -> str:
+  level = count if count <= _EXACT else _EXACT + round(math.log(count / _EXACT, _STEP))
+  return _LETTERS[min(level, len(_LETTERS) - 1)]
 
 
 def _number(value: Cell) -> float | int | str | None:
