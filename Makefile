@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Processes that run the tests; 0 for one alone, without pytest-xdist.
+WORKERS ?= 2
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadscope
 OLDEST_PYTHON ?= python3.10
 OLDEST := .venv-oldest
 TF1 := .venv-tf1
@@ -32,7 +35,7 @@ demo: $(VENV)/made
 	$(BIN)/python examples/inception_resnet_v2/demo.py
 
 test: $(VENV)/made
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST)
 
 $(OLDEST)/made: pyproject.toml
 	$(OLDEST_PYTHON) -m venv $(OLDEST)
@@ -41,7 +44,7 @@ $(OLDEST)/made: pyproject.toml
 	touch $@
 
 test-oldest: $(OLDEST)/made
-	$(OLDEST)/bin/python -m pytest
+	$(OLDEST)/bin/python $(PYTEST)
 
 check: $(VENV)/made
 	$(BIN)/ruff check .
