@@ -75,21 +75,36 @@ from typing import (
 )
 from unittest import mock
 
-import numpy as np
-
 if __name__ == '__main__':
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
-with warnings.catch_warnings():
-  warnings.simplefilter('ignore')  # TensorFlow 1.x warns of newer numpy versions
-  import tensorflow as tf
-  from tensorflow.python.framework import random_seed, tensor_shape
-  from tensorflow.python.framework.tensor_util import constant_value
-  from tensorflow.python.util import nest as tf_nest
+try:
+  import numpy as np
 
-  try:
-    from tensorflow.python.ops import gradients_util
-  except ImportError:  # before TensorFlow 1.14
-    from tensorflow.python.ops import gradients_impl as gradients_util
+  with warnings.catch_warnings():
+    warnings.simplefilter('ignore')  # TensorFlow 1.x warns of newer numpy versions
+    import tensorflow as tf
+    from tensorflow.python.framework import random_seed, tensor_shape
+    from tensorflow.python.framework.tensor_util import constant_value
+    from tensorflow.python.util import nest as tf_nest
+
+    try:
+      from tensorflow.python.ops import gradients_util
+    except ImportError:  # before TensorFlow 1.14
+      from tensorflow.python.ops import gradients_impl as gradients_util
+except (ImportError, TypeError) as _error:  # a TypeError: protobuf is too new for it
+  if __name__ != '__main__':
+    raise
+  sys.stderr.write(
+    'tf1_recorder: error: TensorFlow cannot be imported by {} (Python {}): {}: {}; run the '
+    'recorder with the Python in which the model runs: /path/to/its/python tf1_recorder.py ...\n'
+    ''.format(
+      sys.executable or 'this Python',
+      platform.python_version(),
+      type(_error).__name__,
+      (str(_error).strip().splitlines() or [''])[0].rstrip('.'),
+    )
+  )
+  sys.exit(2)
 
 
 class RecorderError(Exception):
@@ -697,8 +712,16 @@ def _shown_path(path: str) -> str:
   return path if below.startswith('..') else below
 
 
+# Returns what is known of an error's cause beyond its message; '' for nothing.
+_Hint = Callable[[BaseException], str]
+
+
+def _no_hint(_: BaseException) -> str:
+  return ''
+
+
 @contextlib.contextmanager
-def _user_code(what: str) -> Iterator[None]:
+def _user_code(what: str, hint: _Hint = _no_hint) -> Iterator[None]:
   """Turns whatever the user's code raises into a `RecorderError` that shows it."""
   try:
     yield
@@ -709,7 +732,56 @@ def _user_code(what: str) -> Iterator[None]:
     text = '{} raised {}: {}'.format(what, type(error).__name__, lines[0][:300])
     if 'same graph' in lines[0] or 'is not an element of this graph' in lines[0]:
       text += '; maybe since it makes ' + _OTHER_GRAPH
+    elif 'tf.reset_default_graph()' in lines[0]:
+      text += '; remove that line, each call of the builder gets a fresh graph'
+    else:
+      text += hint(error)
     raise RecorderError(text) from error
+
+
+def _input_hint(error: BaseException, inputs: Any) -> str:
+  """Returns how the inputs came to be what the builder was given, where that may be the cause."""
+  text = str(error)
+  if isinstance(inputs, np.ndarray):
+    if not isinstance(error, TypeError) or 'valid indices' not in text:
+      return ''
+    return (
+      '; `inputs` was one tensor, since there is one array, without a name of its own: '
+      'numpy.savez(FILE, x=array) makes it a dictionary with the key x'
+    )
+  if not isinstance(inputs, collections.abc.Mapping):
+    return ''
+  slips = (TypeError, AttributeError, ValueError)
+  alone = len(inputs) == 1 and isinstance(error, slips)
+  if not (alone or isinstance(error, KeyError) or 'dict' in text):
+    return ''
+  keys = ', '.join(repr(key) for key in inputs)
+  hint = '; `inputs` was a dictionary of tensors with the keys {}, as the arrays are named'.format(
+    keys
+  )
+  if len(inputs) > 1:
+    return hint
+  return hint + ': to give the tensor itself, save the array as numpy.savez(FILE, inputs=array)'
+
+
+def _check_call(what: str, function: Any, names: Sequence[str], slip: str = '') -> None:
+  """Raises `RecorderError` where a function cannot be called with these arguments."""
+  try:
+    signature = inspect.signature(function)
+  except (TypeError, ValueError):  # of one that is not written in Python
+    return
+  try:
+    signature.bind(*names)
+  except TypeError as error:
+    raise RecorderError(
+      '{} is called as {}({}), which it does not take: {}{}'.format(
+        what, _call_name(function), ', '.join(names), error, slip and '; ' + slip
+      )
+    ) from None
+
+
+def _call_name(function: Any) -> str:
+  return str(getattr(function, '__name__', None) or type(function).__name__)
 
 
 def _user_traceback(error: BaseException) -> str:
@@ -932,6 +1004,12 @@ class BuiltGraph:
     """Whether a random op serves anything but a variable's initial value."""
     return any(draw['variable'] is None for draw in self.random_draws)
 
+  def targets(self) -> List[str]:
+    """Returns the names of outputs, regularization losses and update ops."""
+    names = [name for _, name in self.outputs if name is not None]
+    names += [name for _, name in self.regularization_losses]
+    return names + self.update_ops
+
   def draws_used(self, gradients: bool) -> Optional[List[str]]:
     """Returns the random tensors behind what is computed; None where they cannot be fed."""
     names = [name for _, name in self.outputs if name is not None]
@@ -1074,10 +1152,14 @@ def _build(
 
   with _tf1_semantics(v2_tensorshape), graph.as_default():
     fed = _map_leaves(placeholder, inputs)
-    with _user_code('the builder'), _seeded(seeding), v1.variable_creator_scope(creations):
+    with contextlib.ExitStack() as stack:
+      stack.enter_context(_user_code('the builder', lambda error: _input_hint(error, inputs)))
+      stack.enter_context(_seeded(seeding))
+      stack.enter_context(v1.variable_creator_scope(creations))
       built.output_nest = builder(fed, training)
     _describe_outputs(built)
     _describe_collections(built, creations)
+    _check_runs_alone('the builder', built, built.targets(), _FED_BY_BUILDER)
     if seeding.keras.draws:
       built.seed_obstacle = '{} seeds came from Keras, as constants'.format(seeding.keras.draws)
     built.operation_seeds = seeding.ops.count
@@ -1143,6 +1225,86 @@ def _ops_behind(tensors: Iterable[Any]) -> Dict[str, Any]:
       found[op.name] = op
       pending += [tensor.op for tensor in op.inputs]
   return found
+
+
+def _ops_run_by(ops: Iterable[Any]) -> Dict[str, Any]:
+  """Returns all ops that running some ops runs, by data and by control, by name."""
+  found = {}  # type: Dict[str, Any]
+  pending = list(ops)
+  while pending:
+    current = pending.pop()
+    if current.name not in found:
+      found[current.name] = current
+      pending += [tensor.op for tensor in current.inputs]
+      pending += current.control_inputs
+  return found
+
+
+# Ops that wait until another thread, or another machine, has put something there.
+_WAITING_WORDS = (
+  'QueueDequeue',
+  'ReaderRead',
+  'Unstage',
+  'BarrierTakeMany',
+  'AccumulatorTakeGradient',
+)
+_FED_BY_BUILDER = (
+  'the tensors that the builder is given as `inputs`: let session.run give you one batch of what '
+  'is behind it, numpy.savez that, and give the file with --inputs (labels with --labels)'
+)
+_FED_BY_LOSS = (
+  'the outputs and labels that the function is given: let session.run give you one batch of the '
+  'labels, numpy.savez that, and give the file with --labels'
+)
+_FED_BY_TRAIN_OP = (
+  'a train op that waits for no other thread or machine (without SyncReplicasOptimizer), of the '
+  'loss that the function is given'
+)
+
+
+def _check_runs_alone(
+  what: str, built: 'BuiltGraph', names: Iterable[str], instead: str, fed: Iterable[str] = ()
+) -> None:
+  """Raises `RecorderError` where a run would wait for a queue, or lacks the value of a placeholder.
+
+  Args:
+    what: has made the ops.
+    built: the graph, with the placeholders that are fed.
+    names: of the ops or tensors that are run.
+    instead: what they are to be made of.
+    fed: further placeholders, by the names of their tensors.
+  """
+  graph = built.graph
+  known = {name.partition(':')[0] for name in fed}
+  known.update(name.partition(':')[0] for _, name in built.placeholders)
+  roots = [graph.get_operation_by_name(name.partition(':')[0]) for name in names]
+  for op in _ops_run_by(roots).values():
+    if any(word in op.type for word in _WAITING_WORDS):
+      raise RecorderError(
+        '{} reads from a queue, {}; nobody fills it while the model is recorded, so that the run '
+        'would wait for ever: use {}'.format(what, _op_text(built, op), instead)
+      )
+    # One inside of a branch of `tf.cond` may never be run.
+    inside = op._get_control_flow_context() is not None
+    if op.type == 'Placeholder' and op.name not in known and not inside:
+      raise RecorderError(
+        '{} uses a placeholder of its own, {}; nothing is fed to it: use {}; in place of one for a '
+        'setting, as is_training or keep_prob, what the argument for training says'.format(
+          what, _op_text(built, op), instead
+        )
+      )
+
+
+def _op_text(built: 'BuiltGraph', op: Any) -> str:
+  """Returns type, name, what it yields, and the user's line of an op."""
+  made = '{} {!r}'.format(op.type, op.name)
+  if op.type == 'Placeholder':
+    made = '{!r} ({}, shape {})'.format(op.name, op.outputs[0].dtype.name, op.outputs[0].shape)
+  line = built.sources.of_op(op)
+  if line < 0:
+    return made
+  path, number, function, _ = built.sources.table[line]
+  return '{} of {}:{}, in {}'.format(made, path, number, function)
 
 
 def _variables_behind(tensor: Any) -> List[str]:
@@ -1735,6 +1897,19 @@ def _say(text: str) -> None:
   sys.stderr.flush()
 
 
+# How the user's functions are called; and what may have been meant where one cannot be.
+_CALLS = {
+  'loss': (('outputs', 'labels'), 'without labels it is called with None'),
+  'total_loss': (('outputs', 'labels'), 'without labels it is called with None'),
+  'optimizer': ((), 'a function of the loss that returns the train op is given with --train_op'),
+  'train_op': (
+    ('loss',),
+    'a function that takes nothing and returns a tf.train.Optimizer is given with --optimizer',
+  ),
+  'fill': (('name', 'shape', 'dtype'), ''),
+}  # type: Dict[str, Tuple[Tuple[str, ...], str]]
+
+
 class Options:
   """What beside the builder and its inputs is asked for; see `record`."""
 
@@ -1768,6 +1943,15 @@ class Options:
       )
     if self.optimizer is not None and self.train_op is not None:
       raise RecorderError('both an optimizer and a train op are given; one of them trains')
+    for name, (arguments, slip) in _CALLS.items():
+      function = getattr(self, name)
+      if function is not None:
+        _check_call('the function of --' + name, function, arguments, slip)
+    if self.train_op is not None and self.loss is None and self.total_loss is None:
+      raise RecorderError(
+        'a train op is made of a loss (--train_op), and none is given: add --loss, the function of '
+        'outputs and labels that training minimizes (with --labels, where it takes some)'
+      )
     least = {'steps': 1, 'noise_runs': 0, 'largest_array': 1}
     for name, smallest in least.items():
       if getattr(self, name) is not None and getattr(self, name) < smallest:
@@ -1825,6 +2009,7 @@ class Recorder:
     self._filled = {}  # type: Values
     self._builder = _with_training(builder)
     self._graphs = {}  # type: Dict[Tuple[str, bool], BuiltGraph]
+    self._graph_digest = ''  # of the one that was built before
     self._open_line = ''
     self._started = time.time()
     self._noise_seconds = 0.0
@@ -1856,9 +2041,22 @@ class Recorder:
       with self.step('building the graph{}, {}'.format(again, training_name(training))):
         built = build_graph(self._builder, self.inputs, training, mode, self.sources)
       self._graphs[key] = built
+      if mode == _NUM_RANDOM_OPS:
+        self._say_if_same(built)
       if sum(_size(n or 1 for n in variable.shape) for variable in built.variables) > LARGE_MODEL:
         self.writer.spare()
     return self._graphs[key]
+
+  def _say_if_same(self, built: BuiltGraph) -> None:
+    """Says so where the second graph is the same as the first."""
+    data = built.graph.as_graph_def().SerializeToString(deterministic=True)
+    known = hashlib.sha256(data).hexdigest()
+    if known == self._graph_digest:
+      _say(
+        'note: the graphs of inference and training are the same: the model does nothing else in '
+        'training (no dropout, no batch statistics), or the builder ignores its argument for it'
+      )
+    self._graph_digest = known
 
   def fill_values(self, built: BuiltGraph, description: str) -> Values:
     """Returns the values of a fill for every variable, and notes their digests."""
@@ -2017,6 +2215,7 @@ def _with_training(builder: Callable[..., Any]) -> Callable[[Any, bool], Any]:
     return builder
   for name in ('training', 'is_training'):
     if any(p.name == name and p.kind is not p.POSITIONAL_ONLY for p in parameters):
+      _check_builder_call(builder, [], name)
       return lambda inputs, training: builder(inputs, **{name: training})
   required = [p for p in parameters if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
   positional = [p for p in required if p.kind is not p.VAR_KEYWORD]
@@ -2029,8 +2228,24 @@ def _with_training(builder: Callable[..., Any]) -> Callable[[Any, bool], Any]:
         '...what {0} is then...)'.format(second, getattr(builder, '__name__', 'your_builder'))
       )
   if len(positional) > 1 or any(p.kind is p.VAR_POSITIONAL for p in positional):
+    _check_builder_call(builder, ['training'])
     return builder
+  _check_builder_call(builder, [])
   return lambda inputs, training: builder(inputs)
+
+
+def _check_builder_call(builder: Callable[..., Any], further: List[str], keyword: str = '') -> None:
+  """Raises `RecorderError` where a builder cannot be called as it will be."""
+  try:
+    inspect.signature(builder).bind('inputs', *further, **({keyword: False} if keyword else {}))
+  except TypeError as error:
+    shown = ['inputs', *further, *([keyword + '=False'] if keyword else [])]
+    raise RecorderError(
+      'the builder is called as {0}({1}), which it does not take: {2}; write a function beside it: '
+      'def build(inputs, training): return {0}(...)'.format(
+        _call_name(builder), ', '.join(shown), error
+      )
+    ) from None
 
 
 def _constant_graph(recorder: Recorder, built: BuiltGraph) -> Tuple[Any, bool]:
@@ -2530,7 +2745,7 @@ class _Training:
     self._creations = _Creations(self.built.graph, recorder.sources)
     self.loss, self.total_loss = self._add_losses(options)
 
-  def in_graph(self, what: str, make: Callable[[], Any]) -> Any:
+  def in_graph(self, what: str, make: Callable[[], Any], hint: _Hint = _no_hint) -> Any:
     """Calls what goes on with the graph; under TensorFlow 2 also with the shapes of that."""
     graph, first = self.built.graph, None  # type: Any, Optional[RecorderError]
     collections_ = {key: list(graph.get_collection(key)) for key in _collection_keys(graph)}
@@ -2541,7 +2756,7 @@ class _Training:
           stack.enter_context(graph.as_default())
           stack.enter_context(_seeded(_Seeding(_CONSTANT)))
           stack.enter_context(v1.variable_creator_scope(self._creations))
-          stack.enter_context(_user_code(what))
+          stack.enter_context(_user_code(what, hint))
           return make()
       except RecorderError as error:
         if first is not None:
@@ -2589,12 +2804,17 @@ class _Training:
   def _add_losses(self, options: Options) -> Tuple[str, str]:
     graph, outputs = self.built.graph, self.built.output_nest
     labels = self._labels(options.labels)
+
+    def hint(_: BaseException) -> str:
+      given = options.labels is not None
+      return '' if given else '; it was called with None for labels, since --labels is not given'
+
     if options.loss is None:
       made = self.in_graph('the default loss', lambda: weighted_sum(outputs))
       if made is None:
         raise RecorderError('no output is floating, so there is nothing to train; give --loss')
     else:
-      made = self.in_graph('the loss', lambda: options.loss(outputs, labels))
+      made = self.in_graph('the loss', lambda: options.loss(outputs, labels), hint)
     loss = self._checked(made, 'the loss')
 
     def total() -> Any:
@@ -2606,7 +2826,10 @@ class _Training:
         return loss
       return loss + tf.cast(tf.add_n(losses), loss.dtype)
 
-    total_loss = self._checked(self.in_graph('the total loss', total), 'the total loss')
+    total_loss = self._checked(self.in_graph('the total loss', total, hint), 'the total loss')
+    names = [loss.name, total_loss.name]
+    placeholders = [name for _, name in self.label_placeholders]
+    _check_runs_alone('the loss', self.built, names, _FED_BY_LOSS, placeholders)
     return loss.name, total_loss.name
 
   def _labels(self, labels: Any) -> Any:
@@ -2638,6 +2861,11 @@ def _record_training(recorder: Recorder) -> Tuple[Any, Any]:
   with_steps = options.optimizer is not None or options.train_op is not None
   if options.loss is None and not with_steps:
     return None, None
+  if options.loss is None and options.total_loss is None:
+    _say(
+      'note: no --loss is given: the training steps minimize the default loss, a weighted sum of '
+      'all outputs, and the regularization losses'
+    )
   training = _Training(recorder)
   with recorder.step('adding losses{}'.format(' and the train op' if with_steps else '')):
     train = _TrainOp(training) if with_steps else None
@@ -2883,7 +3111,9 @@ class _TrainOp:
     self.rate = _learning_rate(self.optimizers[0], graph) if self.optimizers else None
     self.gradients = _gradient_entries(updates.differentiated, built)
     self.applied = _gradient_entries(updates.applied, built)
-    run = _ops_run_by(train_op)
+    placeholders = [name for _, name in training.label_placeholders]
+    _check_runs_alone(what, built, [train_op.name], _FED_BY_TRAIN_OP, placeholders)
+    run = _ops_run_by([train_op])
     self.left_out = [name for name in built.update_ops if name not in run]
     draws = [op for op in run.values() if _is_random_op(op.type)]
     self.drawn = [tensor.name for op in draws for tensor in op.outputs]
@@ -2905,6 +3135,8 @@ def _minimize(options: Options, total_loss: Any) -> Any:
     )
     if isinstance(optimizer, type):
       slip = 'it is the class: return an instance'
+    if isinstance(optimizer, (tf.Operation, tf.Tensor)):
+      slip = 'a train op is made by a function of the loss: --train_op'
     raise RecorderError(
       'the optimizer function returned {:.80}, which is no tf.train.Optimizer: {}'.format(
         repr(optimizer), slip
@@ -2926,6 +3158,8 @@ def _checked_train_op(made: Any, graph: Any) -> Any:
   if is_known(made):
     return made.op if isinstance(made, tf.Tensor) else made
   slip = 'usually a missing `return`' if made is None else 'return what session.run is given'
+  if isinstance(made, v1.train.Optimizer):
+    slip = 'a function that returns an optimizer takes nothing: --optimizer'
   raise RecorderError(
     'the train op function returned {:.80}, which is no op of the graph: {}'.format(
       repr(made), slip
@@ -2944,19 +3178,6 @@ def _gradient_entries(found: Dict[str, Any], built: BuiltGraph) -> List[Dict[str
     if variable.name in found and fetchable:
       entries.append(_gradient_entry(variable, gradient))
   return entries
-
-
-def _ops_run_by(op: Any) -> Dict[str, Any]:
-  """Returns all ops that running an op runs, by data and by control, by name."""
-  found = {}  # type: Dict[str, Any]
-  pending = [op]
-  while pending:
-    current = pending.pop()
-    if current.name not in found:
-      found[current.name] = current
-      pending += [tensor.op for tensor in current.inputs]
-      pending += current.control_inputs
-  return found
 
 
 def _draws_in_functions(graph: Any, run: Iterable[Any]) -> bool:
@@ -3315,6 +3536,11 @@ def record(
     largest_array=largest_array,
     fill=fill,
   )
+  if not tf.__version__.startswith('1.'):
+    _say(
+      'note: this is TensorFlow {}, not 1.x: the recording says what the code computes here, not '
+      'what it computes in TensorFlow 1.x'.format(tf.__version__)
+    )
   start = time.time()
   with _new_folder(out, overwrite) as folder:
     writer = Writer(folder, options.largest_array, compress)
@@ -3383,10 +3609,16 @@ def load_arrays(path: str, what: str) -> Any:
     if not hasattr(found, 'files'):
       return found
     arrays = {name: found[name] for name in found.files}
-  except (OSError, ValueError, zipfile.BadZipFile) as error:
+  except OSError as error:
+    raise RecorderError(
+      '--{} {} cannot be read: {}'.format(what, path, error.strerror or error)
+    ) from None
+  except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    pickled = 'allow_pickle' in str(error)  # numpy takes any other file for one of objects
+    why = 'it is no file of plain arrays' if pickled else str(error).rstrip('.')
     raise RecorderError(
       '--{} {} cannot be read: {}; write it by np.savez, with arrays of numbers'.format(
-        what, path, error
+        what, path, why
       )
     ) from None
   numbered = ['arr_{}'.format(n) for n in range(len(arrays))]

@@ -275,7 +275,7 @@ class ArrayFiles:
     except OSError as error:
       raise self._unreadable(name, error) from None
     except _ZIP_ERRORS as error:
-      text = ascii(str(error))[1:120]
+      text = ascii(str(error))[1:-1][:120]
       raise self._refused(
         name, f'{problem} ({type(error).__name__}: {text})', _COPY_AGAIN
       ) from None

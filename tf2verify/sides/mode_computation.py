@@ -113,10 +113,11 @@ class Computation:
     return tf.add_n([tf.cast(tf.reduce_sum(loss), losses[0].dtype) for loss in losses])
 
   def _training_losses(self, outputs: Any, labels: Any, regularization: Any) -> tuple[Any, Any]:
-    with user_code(side.TF2, 'tf2_loss'):
+    slip = side.without_labels(self._declaration, labels)
+    with user_code(side.TF2, 'tf2_loss', slip):
       loss = self._hook(self._declaration.tf2_loss)(outputs, labels)
     if self._declaration.declares('tf2_total_loss'):
-      with user_code(side.TF2, 'tf2_total_loss'):
+      with user_code(side.TF2, 'tf2_total_loss', slip):
         total = self._hook(self._declaration.tf2_total_loss)(self._port.layer, outputs, labels)
     elif regularization is None:
       total = loss

@@ -295,9 +295,9 @@ class RecordedGraph(Tf1Graph):
       return None
 
     def here(_: frozenset[str]) -> Observation:
-      self._kernels_differ = True
-      known = self._ahead.pop((mode, training), None)
-      return known or self._run_seeded(mode, training)()
+      known = self._ahead.pop((mode, training), None) or self._run_seeded(mode, training)()
+      self._kernels_differ = True  # where it can be run at all
+      return known
 
     return here
 
@@ -307,9 +307,10 @@ class RecordedGraph(Tf1Graph):
       return None
 
     def here(gradients: frozenset[str]) -> Observation:
-      self._kernels_differ = True
       wanted = dataclasses.replace(run, gradients_of=gradients)
-      return self._run_filled(wanted)([wanted])[0]
+      (found,) = self._run_filled(wanted)([wanted])
+      self._kernels_differ = True
+      return found
 
     return here
 

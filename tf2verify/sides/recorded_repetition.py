@@ -5,6 +5,7 @@ import dataclasses
 from tf2verify.compare.gpu_kernels import WATCHED
 from tf2verify.compare.repeatability import varying
 from tf2verify.recordings import observations
+from tf2verify.recordings.run_entries import RunEntry
 from tf2verify.records.repetition import RepeatedTensor, Variation
 from tf2verify.sides import randomness, repeating
 from tf2verify.sides.recorded_build import parsed
@@ -19,6 +20,31 @@ REMARK = (
 _VARIED = 'other numbers in a second run when it was recorded'
 
 
+def recorded_tensors(tf1: RecordedGraph, run: FilledRun) -> tuple[RepeatedTensor, ...]:
+  """Returns what was recorded of the runs that are repeated; the graph is not run for others.
+
+  Args:
+    tf1: the recorded reference.
+    run: from given values, with gradients.
+
+  Raises:
+    RecordingError: the values are others than were recorded.
+  """
+  tf1.check_fill(run)
+  observed = [tf1.recording.observation(entry) for entry in _entries(tf1, run)]
+  return tuple(tensor for found in observed for tensor in repeating.tensors_of(found))
+
+
+def _entries(tf1: RecordedGraph, run: FilledRun) -> list[RunEntry]:
+  recording = tf1.recording
+  found: list[RunEntry | None] = [
+    recording.seeded(randomness.CONSTANT, run.training),
+    recording.filled(run.training, run.fill.description, 'varied', True)
+    or recording.filled(run.training, run.fill.description, 'varied', False),
+  ]
+  return [entry for entry in found if entry is not None]
+
+
 def varying_tensors(
   tf1: RecordedGraph, run: FilledRun, steps: int, with_steps: bool
 ) -> tuple[Variation, ...]:
@@ -31,16 +57,10 @@ def varying_tensors(
     with_steps: whether they are.
   """
   recording = tf1.recording
-  entries = [
-    recording.seeded(randomness.CONSTANT, run.training),
-    recording.filled(run.training, run.fill.description, 'varied', True)
-    or recording.filled(run.training, run.fill.description, 'varied', False),
-  ]
   found: list[Variation] = []
-  for entry in entries:
-    if entry is not None:
-      first, again = (recording.observation(entry, again=second) for second in (False, True))
-      found += varying(repeating.tensors_of(first), repeating.tensors_of(again))
+  for entry in _entries(tf1, run):
+    first, again = (recording.observation(entry, again=second) for second in (False, True))
+    found += varying(repeating.tensors_of(first), repeating.tensors_of(again))
   if with_steps:
     found += varying(_of_steps(tf1, steps, False), _of_steps(tf1, steps, True))
   return tuple(dataclasses.replace(variation, other=_VARIED) for variation in found)

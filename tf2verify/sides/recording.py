@@ -13,6 +13,7 @@ from tf2verify.errors import RecordingError
 from tf2verify.recordings.recording import Recording
 from tf2verify.sides import nests, recorded_sources
 from tf2verify.sides.inputs import checked_inputs
+from tf2verify.sides.recorded_blind_spots import blind_spots
 from tf2verify.sides.recorded_checkpoint import checkpoint_path
 from tf2verify.sides.user_code import user_code
 
@@ -27,6 +28,7 @@ REFERENCE_HOOKS = (
 _MADE_BY = {'make_tf1_optimizer': 'optimizer', 'make_tf1_train_op': 'train_op'}
 # Hooks of the case that the recording has something to say about.
 HELD_HOOKS = ('make_inputs', 'make_labels', 'loss')
+_STEPS = 'training_steps_to_take'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class OpenedRecording:
     recording: every digest of it has been compared.
     inputs: the nest to feed to both sides.
     labels: likewise; None without labels.
-    notes: what could not be checked.
+    notes: what was not checked, or cannot be seen.
   """
 
   recording: Recording
@@ -61,7 +63,7 @@ class RecordedDeclaration:
       case: the case.
       path: its `tf1_recording`.
       files: of the class that sets it, and of the case: what the path is relative to.
-      overridden: those of `HELD_HOOKS` that the case defines.
+      overridden: those of `HELD_HOOKS` that the case defines, and the number of steps.
     """
     self._case = case
     self._path = path
@@ -81,6 +83,14 @@ class RecordedDeclaration:
   def has_own_loss(self) -> bool:
     """Whether the case differentiates another loss than the one that was recorded."""
     return 'loss' in self._overridden
+
+  @property
+  def training_steps_to_take(self) -> Any:
+    """How many steps to take: as many as were recorded, if the case does not say."""
+    steps = None if self._recording is None else self._recording.manifest.steps
+    if steps is None or _STEPS in self._overridden:
+      return self._case.training_steps_to_take
+    return len(steps.steps)
 
   def declares(self, hook: str) -> bool:
     """Tells whether the recording has what a hook of the reference gives, or the case the hook."""
@@ -128,7 +138,8 @@ class RecordedDeclaration:
     self._check_modes(recording)
     inputs = self._inputs(recording)
     labels = self._labels(recording)
-    notes = recorded_sources.check(recording.manifest.builder, self._files, recording.path)
+    changes = recorded_sources.check(recording.manifest.builder, self._files, recording.path)
+    notes = (*changes, *blind_spots(recording, self._case.training_modes))
     self._recording = recording
     return OpenedRecording(recording, inputs, labels, notes)
 
@@ -203,8 +214,10 @@ def declaration_of(case: Any, base: type) -> Any:
   setter = next((c for c in cls.__mro__ if 'tf1_recording' in vars(c)), cls)
   modules = [sys.modules.get(c.__module__) for c in (setter, cls)]
   files = [file for module in modules if (file := getattr(module, '__file__', None))]
-  own = frozenset(hook for hook in HELD_HOOKS if getattr(cls, hook) is not getattr(base, hook))
-  return RecordedDeclaration(case, case.tf1_recording, files, own)
+  own = [hook for hook in HELD_HOOKS if getattr(cls, hook) is not getattr(base, hook)]
+  definitions = [vars(case), *(vars(c) for c in cls.__mro__[: cls.__mro__.index(base)])]
+  own += [_STEPS] if any(_STEPS in known for known in definitions) else []
+  return RecordedDeclaration(case, case.tf1_recording, files, frozenset(own))
 
 
 def leaves_of(nest: Any) -> dict[str, np.ndarray]:

@@ -63,6 +63,18 @@ class Declaration(Protocol):
   def load_tf2_checkpoint(self, layer: Any, path: str) -> None: ...
 
 
+def without_labels(declaration: Declaration, labels: Any) -> str:
+  """Returns why a loss may have failed that was given None for labels; '' where it was not."""
+  if labels is not None:
+    return ''
+  if getattr(declaration, 'tf1_recording', None) is None:
+    return 'it was given None for labels: the case declares no make_labels'
+  return (
+    'it was given None for labels: the recording has none, and the case declares no make_labels; '
+    'record with --loss and --labels'
+  )
+
+
 @dataclasses.dataclass(frozen=True)
 class Inventory:
   """The variables of a side.

@@ -36,7 +36,8 @@ def losses_of(
     UserCodeError: a hook raised.
   """
   hook = 'tf2_loss' if declaration.declares('tf2_loss') else 'loss'
-  with user_code(side.TF2, hook):
+  slip = side.without_labels(declaration, labels)
+  with user_code(side.TF2, hook, slip if hook == 'tf2_loss' else ''):
     if hook == 'tf2_loss':
       loss = declaration.tf2_loss(outputs, labels)
     else:
@@ -45,7 +46,7 @@ def losses_of(
         raise NotApplicable('no output is floating, so the default loss has nothing to sum')
   loss = _checked_loss(loss, hook)
   if declaration.declares('tf2_total_loss'):
-    with user_code(side.TF2, 'tf2_total_loss'):
+    with user_code(side.TF2, 'tf2_total_loss', slip):
       total = declaration.tf2_total_loss(port.layer, outputs, labels)
     return loss, _checked_loss(total, 'tf2_total_loss')
   with user_code(side.TF2, 'tf2_regularization_losses'):
@@ -166,6 +167,22 @@ def checked_optimizer(optimizer: Any, earlier: Sequence[Any]) -> None:
       f'{hook} returned a {class_name(optimizer)} that has been used before: it is shared with '
       'the tf1 side or with another run; construct a fresh optimizer inside the hook'
     )
+
+
+def check_not_used(optimizers: Sequence[Any], earlier: Sequence[Any]) -> None:
+  """Raises `CaseDefinitionError` for an optimizer of `tf2_train_step` that is none of this run's.
+
+  Args:
+    optimizers: that update in this run.
+    earlier: that have updated in an earlier one, of another layer.
+  """
+  for optimizer in optimizers:
+    if any(optimizer is known for known in earlier):
+      raise CaseDefinitionError(
+        f'tf2_train_step updates with the {class_name(optimizer)} of an earlier run: its step '
+        'count and slots leak from one run into the next; make it in make_tf2_optimizer, and '
+        'take it as the parameter `optimizer`'
+      )
 
 
 def _likely_slip(optimizer: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.errors import NotApplicable
+from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import (
   LossObservation,
@@ -29,6 +29,7 @@ from tf2verify.sides.port import Port, array_of
 from tf2verify.sides.tf2_layer import Tf2Layer
 from tf2verify.sides.tf2_step import (
   Step,
+  check_not_used,
   checked_optimizer,
   framework_step,
   losses_of,
@@ -52,6 +53,7 @@ class Tf2Training:
     self._progress = progress
     # To see that each optimizer is another one.
     self._optimizers: list[Any] = []
+    self._updating: list[Any] = []
 
   def observe_losses(self, run: side.FilledRun) -> LossObservation:
     """Runs a fresh layer and the losses from given values, eagerly."""
@@ -98,7 +100,7 @@ class Tf2Training:
     known = TrainingRun(
       side.TF2, run.description, (), before, (), (), regularization_total=regularization
     )
-    return Tf2Steps(port, optimizer, step, known)
+    return Tf2Steps(port, optimizer, step, known, self._updating)
 
   def _optimizer(self) -> Any:
     if not self._declaration.declares('make_tf2_optimizer'):
@@ -126,7 +128,9 @@ class Tf2Training:
 class Tf2Steps:
   """Training steps of one layer, one by one."""
 
-  def __init__(self, port: Port, optimizer: Any, step: Step, known: TrainingRun) -> None:
+  def __init__(
+    self, port: Port, optimizer: Any, step: Step, known: TrainingRun, used: list[Any]
+  ) -> None:
     """Takes what was made for the steps.
 
     Args:
@@ -134,7 +138,9 @@ class Tf2Steps:
       optimizer: of the case; None where its own step has one.
       step: takes a step.
       known: the run before its first step.
+      used: the optimizers that have updated in any run; those of this one are added.
     """
+    self._used_earlier, self._used = tuple(used), used
     self._slots_before: tuple[Slot, ...] = ()
     self._number = 0
     self._step = step
@@ -168,10 +174,16 @@ class Tf2Steps:
       self._port.recorder.recording(f'training step {number}'),
       updates.recording(),
     ):
-      loss = self._step()
+      try:
+        loss = self._step()
+      except UserCodeError:
+        check_not_used(updates.begun, self._used_earlier)
+        raise
+    check_not_used(updates.begun, self._used_earlier)
     for optimizer in updates.optimizers:
       if not any(optimizer is known for known in self._updating):
         self._updating.append(optimizer)
+        self._used.append(optimizer)
     if number == 1:
       self._slots_before = self._slots_at_creation()
     first = updates.updates[0] if updates.updates else None

@@ -49,12 +49,14 @@ class UpdateRecorder:
 
   Attributes:
     updates: in order.
+    begun: the optimizers of them, and of an update that failed.
     differentiated: gradient by variable name, of all variables that were
       differentiated for once; None for one without gradient.
   """
 
   def __init__(self) -> None:
     self.updates: list[Update] = []
+    self.begun: list[Any] = []
     self.differentiated: dict[str, Any] = {}
     self._twice: set[str] = set()
     # One entry for each update that is going on: whether it holds another one.
@@ -98,6 +100,7 @@ class UpdateRecorder:
         pairs = given[position] = tuple(given[position])
       else:
         pairs = keywords['grads_and_vars'] = tuple(keywords['grads_and_vars'])
+      self.begun.append(optimizer)
       rate = eager_learning_rate(optimizer) if tf.executing_eagerly() else None
       if self._open:
         self._open[-1] = True

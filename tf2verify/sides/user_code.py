@@ -104,12 +104,13 @@ def _assert_hint(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def user_code(side: str, hook: str) -> Iterator[None]:
+def user_code(side: str, hook: str, slip: str = '') -> Iterator[None]:
   """Turns whatever the user's code raises into a `UserCodeError` with its traceback.
 
   Args:
     side: 'tf1', 'tf2' or 'case'.
     hook: the method that is called inside.
+    slip: what is said of a possible cause, whatever is raised; '' for nothing.
   """
   try:
     yield
@@ -117,5 +118,5 @@ def user_code(side: str, hook: str) -> Iterator[None]:
     raise
   except (Exception, SystemExit) as error:  # the user's code may raise anything
     hint = _assert_hint(error) or _collection_hint(error) if side == 'tf2' else ''
-    summary = _summary(error) + hint
+    summary = _summary(error) + hint + (f'; {slip}' if slip else '')
     raise UserCodeError(side, hook, summary, _user_traceback(error)) from error

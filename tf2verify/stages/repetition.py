@@ -155,7 +155,7 @@ class Repeater:
     return {side.TF1: digests(tf1), side.TF2: digests(tf2)}
 
   def _tf1_repeats(self) -> tuple[Repeat, Repeat | None]:
-    repeat = repeating.prepare_tf1(self.case.tf1, self.tf1_run)
+    repeat = self._tf1_runs()
     declares = self.case.declaration.declares
     if not (declares('make_tf1_optimizer') or declares('make_tf1_train_op')):
       return repeat, None
@@ -167,6 +167,13 @@ class Repeater:
       return repeating.tensors_of_steps(prepared[0](None))
 
     return repeat, steps
+
+  def _tf1_runs(self) -> Repeat:
+    tf1 = self.case.tf1
+    if not isinstance(tf1, RecordedGraph):
+      return repeating.prepare_tf1(tf1, self.tf1_run)
+    recorded = recorded_repetition.recorded_tensors(tf1, self.tf1_run)
+    return lambda: recorded
 
   def _tf2_repeats(self) -> tuple[Repeat, Repeat | None]:
     case = self.case

@@ -117,7 +117,9 @@ def remarks(steps: Steps, parted: int, total: int) -> list[str]:
   """
   notes = [f'{total} steps: {_names(steps, "tf1")} (tf1), {_names(steps, "tf2")} (tf2)']
   if parted and parted < total:
-    notes.append(f'steps {parted + 1} to {total} only continue what parts at step {parted}')
+    more = f'steps {parted + 1} to {total}' if parted + 1 < total else f'step {total}'
+    verb = 'continue' if parted + 1 < total else 'continues'
+    notes.append(f'{more} only {verb} what parts at step {parted}')
   left_out = steps.tf1.updates_left_out
   if left_out:
     notes.append(
