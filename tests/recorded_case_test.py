@@ -334,6 +334,34 @@ class NotRunTest(_Folder):
     self.assertIn('no operation is named', notes)
     self.assertIn('a recording is not run with ReadFile (read)', notes)
 
+  def test_the_port_is_repeated_all_the_same(self):
+    class Port(small_case.Port):
+      def call(self, inputs, training=False):
+        return self.model(inputs, training)
+
+      @small_case.tracked
+      def model(self, inputs, training):
+        return small_case.model(inputs, training) + 0
+
+    class Varying(Port):
+      def model(self, inputs, training):
+        return super().model(inputs, training) + np.random.default_rng().random() * 1e-6
+
+    path = self._with_a_read()
+    own_loss = {'loss': lambda self, outputs: tf.reduce_sum(outputs**2)}
+    for port, status, options in (
+      (Port, Status.PASSED, {}),
+      (Port, Status.PASSED, own_loss),
+      (Varying, Status.FAILED, own_loss),
+    ):
+      case = recorded_small.case_of(path, make_tf2_layer=lambda self, p=port: p(), **options)
+      found = _verify(case, 'determinism').stages[-1]
+      self.assertEqual(found.status, status, found.to_text())
+    # What an earlier stage would have run does not matter either.
+    wrong = recorded_small.case_of(path, make_tf2_layer=lambda self: _WrongPort())
+    found = _verify(wrong, 'zero_randomness', 'determinism').stages
+    self.assertEqual([found[-2].status, found[-1].status], [Status.FAILED, Status.PASSED])
+
   def test_recorded_tensors_stand_for_what_is_not_run(self):
     def build(inputs, training):
       found = v1.py_func(np.tanh, [small_case.model(inputs, training)], tf.float32, name='custom')

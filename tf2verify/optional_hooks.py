@@ -16,7 +16,8 @@ class OptionalHooks:
 
   Attributes:
     training_steps_to_take: how many steps the stage `training_steps` takes; give more
-      where a learning-rate schedule has a boundary to cross.
+      where a learning-rate schedule has a boundary to cross. With `tf1_recording` the
+      default is as many as were recorded.
     run_update_ops: whether the reference runs its UPDATE_OPS with each training step, as
       a `tf.control_dependencies` on them does; only used with `make_tf1_optimizer`.
     training_tolerance: of what training computes: a `Tolerance` for all floating dtypes,

@@ -144,11 +144,49 @@ class StepsTest(RecordedTrainingTestCase):
 
   def test_more_steps_than_were_recorded(self):
     case = self.record(models.Trained, steps=2)
-    found = self.last(case, _STEPS)
+    more = type('More', (case,), {'training_steps_to_take': 3})
+    found = self.last(more, _STEPS)
     self.assertIs(found.status, tf2verify.Status.ERROR)
     self.assertRegex(found.error.summary, 'is 3, and .* has 2 steps: record with --steps 3')
     fewer = type('Fewer', (case,), {'training_steps_to_take': 1})
     self.assertIs(self.last(fewer, _STEPS).status, tf2verify.Status.PASSED)
+
+  def test_as_many_steps_as_were_recorded(self):
+    for steps in (2, 5):
+      found = self.last(self.record(models.Trained, steps=steps), _STEPS)
+      self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+      self.assertIn(f'note: {steps} steps: ', found.to_text())
+
+  def test_steps_of_the_default_loss(self):
+    class Default(models.Trained):
+      tf2_loss = tf2verify.EquivalenceCase.tf2_loss
+
+    without = {'loss': None, 'labels': None}
+    found = self.last(self.record(models.Trained, **without), _STEPS)
+    self.assertIs(found.status, tf2verify.Status.ERROR)
+    self.assertRegex(found.error.summary, 'steps of the default loss.*record with --loss, or leave')
+    found = self.last(self.record(Default, **without), _STEPS)
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+
+  def test_a_loss_without_recorded_labels(self):
+    class Unlabelled(models.Trained):
+      make_labels = tf2verify.EquivalenceCase.make_labels
+
+    class Ignoring(Unlabelled):
+      def tf2_loss(self, outputs, labels):
+        return tf.reduce_mean(outputs)
+
+    without = {'loss': None, 'labels': None, 'optimizer': None}
+    found = self.last(self.record(Unlabelled, **without), 'execution_modes')
+    self.assertIs(found.status, tf2verify.Status.ERROR)
+    self.assertRegex(
+      found.error.summary,
+      'tf2_loss raised .*given None for labels: the recording has none.*record with --loss and',
+    )
+    found = self.last(self.record(Ignoring, **without), 'execution_modes')
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+    found = self.last(Unlabelled, 'execution_modes')
+    self.assertIn('labels: the case declares no make_labels', found.error.summary)
 
   def test_other_update_ops(self):
     class Normed(models.RegularizedNorm):
@@ -274,6 +312,48 @@ class CheckpointTest(RecordedTrainingTestCase):
     found = self.last(case, 'checkpoint')
     self.assertIs(found.status, tf2verify.Status.NOT_APPLICABLE)
     self.assertIn('which is not here: copy its files, and declare tf1_checkpoint', found.reason)
+
+
+class KeptOptimizerTest(RecordedTrainingTestCase):
+  """One that `tf2_train_step` takes from the case, not from `make_tf2_optimizer`."""
+
+  def _kept(self, make):
+    class Kept(models.Adam):
+      make_tf2_optimizer = tf2verify.EquivalenceCase.make_tf2_optimizer
+
+      def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.optimizer = make()
+
+      def tf2_train_step(self, layer, inputs, labels):
+        with tf.GradientTape() as tape:
+          loss = self.tf2_loss(layer(inputs), labels)
+        variables = layer.trainable_variables
+        pairs = zip(tape.gradient(loss, variables), variables, strict=True)
+        self.optimizer.apply_gradients(pairs)
+        return loss
+
+    return Kept
+
+  def test_it_is_named(self):
+    for make in (
+      lambda: keras.Adam(0.01, epsilon=1e-8),
+      lambda: keras.legacy.Adam(0.01, epsilon=1e-8),
+      lambda: train.AdamOptimizer(0.01),
+    ):
+      case = self._kept(make)
+      with self.subTest(type(make()).__module__):
+        found = self.last(case, 'determinism')
+        self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+        self.assertRegex(
+          found.to_text(),
+          'training steps of tf2 were not repeated: tf2_train_step updates with the tf.*Adam.* of '
+          'an earlier run.*make it in make_tf2_optimizer',
+        )
+
+  def test_one_of_each_run_is_repeated(self):
+    found = self.last(models.Adam, 'determinism')
+    self.assertNotIn('were not repeated', found.to_text())
 
 
 class RepetitionTest(RecordedTrainingTestCase):

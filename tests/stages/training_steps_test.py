@@ -224,6 +224,14 @@ class WrongTest(TrainingStepsTestCase):
 
     self.assert_parts(Case, 'learning rate (of the step) [step 3]')
 
+    class Earlier(Case):
+      def make_tf1_optimizer(self):
+        step = v1.train.get_or_create_global_step()
+        rate = v1.train.piecewise_constant(step, [0], [RATE, RATE / 10])
+        return v1.train.GradientDescentOptimizer(rate)
+
+    self.assert_parts(Earlier, 'step 3 only continues what parts at step 2')
+
   def test_epsilon(self):
     class Case(Trained):
       def make_inputs(self):

@@ -419,8 +419,8 @@ def _weights(size: Any, position: int, dtype: Any) -> Any:
   modulus = 2**31
   index = tf.range(1, size + 1, dtype=tf.int64)
   salt = (position * 1013904223 + 12345) % modulus
-  magnitude = tf.math.floormod(index * 1103515245 + salt, modulus)
-  positive = tf.math.floormod(index * 1664525 + salt, modulus) >= modulus // 2
+  magnitude = v1.floormod(index * 1103515245 + salt, modulus)
+  positive = v1.floormod(index * 1664525 + salt, modulus) >= modulus // 2
   weight = 0.5 + tf.cast(magnitude, tf.float64) / (2.0 * modulus)
   return tf.cast(tf.where(positive, weight, -weight), dtype)
 

@@ -176,6 +176,13 @@ class RecordedTraining(Tf1Training):
         f'{path} has training steps of the run {entry.run!r}, not of {run.description!r} with '
         'these inputs: record again'
       )
+    losses, declares = self._losses_entry(), self._declaration.declares
+    default = not (losses.own_loss or losses.own_total_loss or declares('tf2_train_step'))
+    if default and declares('tf2_loss'):
+      raise RecordingError(
+        f'{path} has training steps of the default loss, since it was recorded without --loss, and '
+        'the case declares tf2_loss: record with --loss, or leave tf2_loss out of the case'
+      )
     if count > len(entry.steps):
       raise RecordingError(
         f'training_steps_to_take is {count}, and {path} has {len(entry.steps)} steps: record with '
