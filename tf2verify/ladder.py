@@ -21,7 +21,7 @@ from tf2verify.errors import (
 )
 from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict, Status
 from tf2verify.selection import StageSelection
-from tf2verify.sides import process_state, references, side
+from tf2verify.sides import autograph_cache, process_state, references, side
 from tf2verify.sides.tf2_layer import Tf2Layer
 from tf2verify.sides.tf2_training import Tf2Training
 from tf2verify.stages import STAGES, Stage
@@ -202,6 +202,7 @@ class Ladder:
       reference = references.reference(case, self._progress)
       inputs, labels = reference.inputs, reference.labels
       process_state.require_eager()
+      autograph_cache.forget()
       # Stages collect the layers that they are done with. To go through all of
       # TensorFlow's modules as well would take longer than a small stage.
       if gc.get_freeze_count() == 0:

@@ -18,6 +18,7 @@ class Aspect(enum.Enum):
   DTYPE = 'dtype'
   TRAINABLE = 'trainable'
   ORDER = 'order'
+  CLIPPING = 'clipping'
   NON_FINITE = 'non-finite pattern'
   VALUES = 'values'
   REPETITION = 'repetition'

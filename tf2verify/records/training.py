@@ -88,6 +88,23 @@ class TrainingStep:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class ClippingTrial:
+  """Gradients of a step, and the same far larger, on their way to the update.
+
+  Attributes:
+    gradients: as differentiated, one per trainable variable.
+    applied: what the update is given for them.
+    large: those that were put in the place of the gradients.
+    large_applied: what the update is given for these.
+  """
+
+  gradients: tuple[TensorRecord, ...]
+  applied: tuple[TensorRecord, ...]
+  large: tuple[TensorRecord, ...]
+  large_applied: tuple[TensorRecord, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class TrainingRun:
   """Training steps from given values, on fixed data.
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,12 @@ from tf2verify.errors import NotApplicable, RecordingError
 from tf2verify.recordings.graph_entries import GradientEntry, VariableEntry
 from tf2verify.recordings.training_entries import LossesEntry, StepsEntry
 from tf2verify.records.sampled import SampledArray
-from tf2verify.records.training import LossObservation, TrainingRun, TrainingStep
+from tf2verify.records.training import (
+  ClippingTrial,
+  LossObservation,
+  TrainingRun,
+  TrainingStep,
+)
 from tf2verify.sides import functional, graph_safety, nests, session_values, side, tf1_checkpoint
 from tf2verify.sides.graph_run import draws_inside, open_session
 from tf2verify.sides.op_recorder import is_random_op
@@ -109,7 +114,9 @@ class RecordedTraining(Tf1Training):
       moved = mover is not None
       found = self._recording.steps(moved=moved, again=again and not moved)
       assert found is not None, 'there is an entry'
-      return RecordedSteps(dataclasses.replace(found, run=run.description))
+      return RecordedSteps(
+        dataclasses.replace(found, run=run.description), lambda: self._try_clipping(run, entry)
+      )
 
     return PreparedSteps(begin, count, lambda: self._begin_here(run, entry))
 
@@ -229,6 +236,13 @@ class RecordedTraining(Tf1Training):
       raise
     return steps
 
+  def _try_clipping(self, run: side.FilledRun, entry: StepsEntry) -> ClippingTrial | None:
+    """Runs the recorded graph of the train op on far larger gradients, by this TensorFlow."""
+    if entry.gradients and entry.gradients == entry.applied_gradients:
+      return None
+    with self._begin_here(run, entry) as steps:
+      return steps.try_clipping()
+
   def _imported(self, entry: LossesEntry) -> RecordedBuild:
     if self._build is None:
       self._progress('importing the recorded graph with losses')
@@ -318,9 +332,18 @@ def train_graph(
 class RecordedSteps:
   """Recorded training steps, one by one."""
 
-  def __init__(self, recorded: TrainingRun) -> None:
+  def __init__(
+    self, recorded: TrainingRun, try_clipping: Callable[[], ClippingTrial | None]
+  ) -> None:
+    """Takes what was recorded.
+
+    Args:
+      recorded: the steps.
+      try_clipping: as `ReferenceSteps.try_clipping`.
+    """
     self._recorded = recorded
     self._number = 0
+    self.try_clipping = try_clipping
 
   def __enter__(self) -> 'RecordedSteps':
     return self

@@ -27,6 +27,14 @@ def fetch(
     return session.run(list(fetches), feeds)  # type: ignore[no-any-return]
 
 
+def fetched(
+  session: Any, names: Sequence[str], feeds: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+  """Returns tensors by name, copied: the next run of the session does not change them."""
+  values = fetch(session, names, feeds)
+  return {name: np.array(value) for name, value in zip(names, values, strict=True)}
+
+
 def initializers(built: BuiltGraph) -> list[str]:
   """Returns the names of the ops that give every variable its own initial value."""
   return [variable.initializer for variable in built.variables]

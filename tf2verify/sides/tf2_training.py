@@ -10,6 +10,7 @@ import tensorflow as tf
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import (
+  ClippingTrial,
   LossObservation,
   OptimizerRecord,
   Slot,
@@ -26,6 +27,7 @@ from tf2verify.sides.optimizer_state import (
   slots_of,
 )
 from tf2verify.sides.port import Port, array_of
+from tf2verify.sides.tf1_training import enlargement
 from tf2verify.sides.tf2_layer import Tf2Layer
 from tf2verify.sides.tf2_step import (
   Step,
@@ -150,6 +152,9 @@ class Tf2Steps:
     self._known = {id(variable) for variable in port.variables()}
     self._created_before = len(port.recorder.creations)
     self._updating: list[Any] = []
+    # Of the last step: whether the update was given something else, and what.
+    self._changes_gradients = False
+    self._last: tuple[tuple[TensorRecord, ...], tuple[TensorRecord, ...]] = (), ()
 
   def run(self) -> TrainingRun:
     """Returns what is known beside the steps themselves.
@@ -168,10 +173,33 @@ class Tf2Steps:
     """Takes a step and reads everything after it."""
     self._number += 1
     number = self._number
+    self._last = (), ()  # not held while the next ones are made
     updates = UpdateRecorder()
+    loss = self._stepped(updates)
+    for optimizer in updates.optimizers:
+      if not any(optimizer is known for known in self._updating):
+        self._updating.append(optimizer)
+        self._used.append(optimizer)
+    if number == 1:
+      self._slots_before = self._slots_at_creation()
+    first = updates.updates[0] if updates.updates else None
+    self._changes_gradients = updates.changes_gradients
+    self._last = self._gradients(updates.differentiated), self._gradients(updates.applied)
+    return TrainingStep(
+      number=number,
+      loss=loss,
+      learning_rate=None if first is None else first.learning_rate,
+      global_step=self._global_step(),
+      gradients=self._last[0],
+      applied_gradients=self._last[1],
+      variables=self._port.values(),
+      slots=self._slots(),
+    )
+
+  def _stepped(self, updates: UpdateRecorder) -> np.ndarray | None:
     with (
       randomness.seeded(randomness.CONSTANT),
-      self._port.recorder.recording(f'training step {number}'),
+      self._port.recorder.recording(f'training step {self._number}'),
       updates.recording(),
     ):
       try:
@@ -180,23 +208,27 @@ class Tf2Steps:
         check_not_used(updates.begun, self._used_earlier)
         raise
     check_not_used(updates.begun, self._used_earlier)
-    for optimizer in updates.optimizers:
-      if not any(optimizer is known for known in self._updating):
-        self._updating.append(optimizer)
-        self._used.append(optimizer)
-    if number == 1:
-      self._slots_before = self._slots_at_creation()
-    first = updates.updates[0] if updates.updates else None
-    return TrainingStep(
-      number=number,
-      loss=loss,
-      learning_rate=None if first is None else first.learning_rate,
-      global_step=self._global_step(),
-      gradients=self._gradients(updates.differentiated),
-      applied_gradients=self._gradients(updates.applied),
-      variables=self._port.values(),
-      slots=self._slots(),
-    )
+    return loss
+
+  def try_clipping(self) -> ClippingTrial | None:
+    """Takes a step with far larger gradients, the last step of all.
+
+    Returns:
+      What the updates were given; None where they are given the gradients as they are.
+
+    Raises:
+      NotApplicable: that cannot be tried.
+    """
+    raw, applied = self._last
+    if not raw or not applied:
+      raise NotApplicable('the step of the port does not tell what it makes of the gradients')
+    if not self._changes_gradients:
+      return None
+    updates = UpdateRecorder(enlargement(raw))
+    self._number += 1
+    self._stepped(updates)
+    large, large_applied = map(self._gradients, (updates.differentiated, updates.applied))
+    return ClippingTrial(raw, applied, large, large_applied)
 
   def records(self) -> tuple[OptimizerRecord, ...]:
     """Returns the optimizers that have updated something."""

@@ -47,6 +47,9 @@ class UpdateRecorder:
 
   Where an optimizer wraps another one, it is the inner one's update that counts.
 
+  Args:
+    factor: multiplies every gradient for a variable, before anybody sees it.
+
   Attributes:
     updates: in order.
     begun: the optimizers of them, and of an update that failed.
@@ -54,7 +57,8 @@ class UpdateRecorder:
       differentiated for once; None for one without gradient.
   """
 
-  def __init__(self) -> None:
+  def __init__(self, factor: float = 1.0) -> None:
+    self._factor = factor
     self.updates: list[Update] = []
     self.begun: list[Any] = []
     self.differentiated: dict[str, Any] = {}
@@ -76,6 +80,15 @@ class UpdateRecorder:
       for update in self.updates
       for gradient, variable in update.pairs
     }
+
+  @property
+  def changes_gradients(self) -> bool:
+    """Whether an update was given another tensor than was differentiated, as clipping makes one."""
+    applied = self.applied
+    return any(
+      name in applied and applied[name] is not gradient
+      for name, gradient in self.differentiated.items()
+    )
 
   @contextlib.contextmanager
   def recording(self) -> Iterator[None]:
@@ -130,10 +143,21 @@ class UpdateRecorder:
       with self._outermost() as outermost:
         results = known(tape, target, sources, *arguments, **keywords)
       if outermost:
-        self._keep(tf.nest.flatten(sources), tf.nest.flatten(results))
+        listed = tf.nest.flatten(sources)
+        flat = [self._scaled(s, r) for s, r in zip(listed, tf.nest.flatten(results), strict=True)]
+        self._keep(listed, flat)
+        return results if self._factor == 1.0 else tf.nest.pack_sequence_as(results, flat)
       return results
 
     return gradient
+
+  def _scaled(self, source: Any, gradient: Any) -> Any:
+    if self._factor == 1.0 or gradient is None or _variable_of(source) is None:
+      return gradient
+    if isinstance(gradient, tf.IndexedSlices):
+      values = self._scaled(source, gradient.values)
+      return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+    return gradient * tf.cast(self._factor, gradient.dtype)
 
   @contextlib.contextmanager
   def _outermost(self) -> Iterator[bool]:

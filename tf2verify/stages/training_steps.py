@@ -18,6 +18,7 @@ from tf2verify.sides.tf1_training import PreparedSteps, ReferenceSteps
 from tf2verify.sides.tf2_training import Tf2Steps
 from tf2verify.stages import step_quantities as quantities
 from tf2verify.stages import steps_here, training_causes
+from tf2verify.stages.clipping_trials import ClippingWatch
 from tf2verify.stages.comparing import Comparison, side_by_side
 from tf2verify.stages.rounding import Rerun, Suspect
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
@@ -155,6 +156,11 @@ class _BothSides:
     self._taken[-1] = _without_arrays(self._taken[-1])
     return whole, self.so_far()
 
+  def try_clipping(self, watch: ClippingWatch, comparison: Comparison) -> list[str]:
+    """Compares what both sides make of larger gradients, after the last step; returns notes."""
+    reference, port = self._sides
+    return watch.judge(comparison, reference.try_clipping, port.try_clipping)
+
   def _both_take(self) -> tuple[TrainingStep, TrainingStep]:
     reference, port = self._sides
     return side_by_side(reference.take, port.take)
@@ -210,6 +216,7 @@ class _Judge:
     self._count = count
     self._moved = _MovedRuns(run_tf1, count)
     self._idle = IdleUpdates()
+    self._clipping = ClippingWatch()
     self._variables: dict[tuple[str, str], str] = {}
     self._extents: list[Extent] = []
     self._steps = both.take_next()
@@ -225,6 +232,7 @@ class _Judge:
         if number > 1:
           self._steps = self._both.take_next()
         self._idle = idle_updates(self._steps)
+        self._clipping.see(self._steps.tf2.steps[-1])
         self._compare(part, number)
         part.sort_out_rounding(self._steps.tf1, self._moved.rerun(number), self._moved.here(number))
         differing[number] = len(part.differences)
@@ -236,7 +244,8 @@ class _Judge:
     for number in range(parted + 1, self._count + 1 if parted else 0):
       differing[number] = self._consequences(number)
     comparison.blind_spots += blind_spots(looked_at)
-    notes = [*remarks(looked_at, parted, self._count), *([whose] if whose else [])]
+    tried = [] if parted else self._both.try_clipping(self._clipping, comparison)
+    notes = [*tried, *remarks(looked_at, parted, self._count), *([whose] if whose else [])]
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     findings = comparison.findings(notes)

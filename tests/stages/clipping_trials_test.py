@@ -1,0 +1,157 @@
+import abc
+import os
+import tempfile
+
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+import tf2verify
+from tests.sides import recorded_cases
+from tests.stages.first_failure import LadderTestCase
+from tests.stages.training_steps_test import RATE, OwnLoop, Trained
+
+v1 = tf.compat.v1
+keras = tf.keras.optimizers
+STAGE = 'training_steps'
+# The gradients of these models are of norm 1.7.
+LIMIT = 50.0
+
+
+class Clipped(Trained, abc.ABC):
+  """A train op that clips gradients which are not there in the first steps."""
+
+  def clip(self, gradients):
+    return tf.clip_by_global_norm(gradients, LIMIT)[0]
+
+  def make_tf1_train_op(self, loss):
+    optimizer = v1.train.GradientDescentOptimizer(RATE)
+    gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
+    pairs = zip(self.clip(gradients), variables, strict=True)
+    return optimizer.apply_gradients(pairs, v1.train.get_or_create_global_step())
+
+
+class Right(Clipped, abc.ABC):
+  def make_tf2_optimizer(self):
+    return keras.SGD(RATE, global_clipnorm=LIMIT)
+
+
+class Missing(Clipped, abc.ABC):
+  def make_tf2_optimizer(self):
+    return keras.SGD(RATE)
+
+
+class Lopsided(Clipped, abc.ABC):
+  def clip(self, gradients):
+    return [tf.clip_by_value(gradient, -1.0, 40.0) for gradient in gradients]
+
+  def make_tf2_optimizer(self):
+    return keras.SGD(RATE)
+
+  def tf1_loss(self, outputs, labels):
+    return 0.01 * tf.reduce_mean(tf.square(outputs - labels))
+
+  tf2_loss = tf1_loss
+
+
+def with_optimizer(make, base=Clipped):
+  return type('Case', (base,), {'make_tf2_optimizer': lambda self: make()})
+
+
+class ClippingTrialsTest(parameterized.TestCase, LadderTestCase):
+  def passed(self, case):
+    found = tf2verify.verify(case, stages=[STAGE]).stages[-1]
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+    return ' '.join(found.notes), found.compared.blind_spots
+
+  @parameterized.named_parameters(
+    ('keras', lambda: keras.SGD(RATE, global_clipnorm=LIMIT)),
+    ('legacy', lambda: keras.legacy.SGD(RATE, global_clipnorm=LIMIT)),
+  )
+  def test_the_same_clipping_is_tried_and_told(self, make):
+    notes, blind = self.passed(with_optimizer(make))
+    self.assertIn('joint norm, to 50', notes)
+    self.assertRegex(notes, r'do not reach that \(greatest joint norm 1\.\d+\)')
+    self.assertEqual(blind, 0)
+
+  @parameterized.named_parameters(
+    ('missing', lambda: keras.SGD(RATE), 'pass global_clipnorm=50'),
+    ('limit', lambda: keras.SGD(RATE, global_clipnorm=40.0), 'joint norm, to 40'),
+    ('kind', lambda: keras.SGD(RATE, clipnorm=LIMIT), 'each gradient by its own norm, to 50'),
+    ('of_tf1', lambda: v1.train.GradientDescentOptimizer(RATE), 'the gradients as they are'),
+  )
+  def test_another_clipping_fails_although_no_step_shows_it(self, make, words):
+    self.assert_first_failure(
+      with_optimizer(make), STAGE, 'clipping differs', 'larger gradients', words
+    )
+
+  def test_clipping_in_the_port_alone(self):
+    case = with_optimizer(lambda: keras.SGD(RATE, clipvalue=LIMIT), Trained)
+    self.assert_first_failure(case, STAGE, 'cuts each element off at 50', 'leave clipnorm')
+
+  def test_a_loop_of_the_port(self):
+    class Case(OwnLoop, Right):
+      def make_tf2_optimizer(self):
+        return keras.SGD(RATE)
+
+      def update(self, optimizer, gradients, variables):
+        optimizer.apply_gradients(zip(self.clip(gradients), variables, strict=True))
+
+    class Wrong(Case):
+      def update(self, optimizer, gradients, variables):
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+    self.passed(Case)
+    self.assert_first_failure(Wrong, STAGE, 'clipping differs')
+
+  def test_gradients_that_are_multiplied_are_not_clipped(self):
+    class Case(OwnLoop, Clipped):
+      def clip(self, gradients):
+        return [0.5 * gradient for gradient in gradients]
+
+      def make_tf2_optimizer(self):
+        return keras.SGD(RATE)
+
+      def update(self, optimizer, gradients, variables):
+        optimizer.apply_gradients(zip(self.clip(gradients), variables, strict=True))
+
+    notes, blind = self.passed(Case)
+    self.assertNotIn('clip', notes)
+    self.assertEqual(blind, 0)
+
+  def test_a_clipping_that_is_not_known_is_a_blind_spot(self):
+    notes, blind = self.passed(type('Case', (Lopsided,), {}))
+    self.assertIn('clipping was not compared', notes)
+    self.assertEqual(blind, 1)
+
+  def test_a_step_that_refuses_large_gradients(self):
+    class Case(OwnLoop, Right):
+      def update(self, optimizer, gradients, variables):
+        assert float(tf.linalg.global_norm(gradients)) < 100, 'exploded'
+        super().update(optimizer, gradients, variables)
+
+    notes, blind = self.passed(Case)
+    self.assertIn('AssertionError: exploded', notes)
+    self.assertEqual(blind, 1)
+
+
+class RecordedTest(LadderTestCase):
+  def record(self, case):
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    return recorded_cases.record(case, os.path.join(folder, 'recording'))
+
+  def test_the_recorded_train_op_is_tried_here(self):
+    right, missing = self.record(Right), self.record(Missing)
+    found = tf2verify.verify(right, stages=[STAGE]).stages[-1]
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+    self.assertIn('tried with larger ones', ' '.join(found.notes))
+    self.assert_first_failure(missing, STAGE, 'clipping differs', 'pass global_clipnorm=50')
+
+  def test_without_clipping_nothing_is_said(self):
+    case = self.record(with_optimizer(lambda: keras.SGD(RATE), Trained))
+    found = tf2verify.verify(case, stages=[STAGE]).stages[-1]
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+    self.assertNotIn('clip', ' '.join(found.notes))
+
+
+if __name__ == '__main__':
+  absltest.main()

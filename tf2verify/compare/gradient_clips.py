@@ -1,0 +1,140 @@
+"""How gradients were clipped, told by what they were before it and after it."""
+
+import dataclasses
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from tf2verify.records.observation import TensorRecord
+from tf2verify.records.training import ClippingTrial
+
+NONE, JOINT, EACH, VALUES = 'none', 'joint', 'each', 'values'
+_CLOSE = 1e-4
+# One factor for small gradients and for large ones, up to the rounding of both.
+_SAME_FACTOR = 1e-3
+
+_Pair = tuple[np.ndarray, np.ndarray]
+_Pairs = list[_Pair]
+
+
+@dataclasses.dataclass(frozen=True)
+class Clip:
+  """A clipping.
+
+  Attributes:
+    kind: `NONE`, `JOINT` (all are scaled by their joint norm), `EACH` (each by its own
+      norm) or `VALUES` (elements are cut off).
+    limit: of the norm, or of the elements; 0 for `NONE`.
+  """
+
+  kind: str
+  limit: float = 0.0
+
+  def is_like(self, other: 'Clip') -> bool:
+    """Tells whether two clippings are the same, as far as arrays tell."""
+    return self.kind == other.kind and is_close(self.limit, other.limit)
+
+  @property
+  def is_round(self) -> bool:
+    """Whether the limit is a number that somebody may have written."""
+    return is_close(self.limit, float(f'{self.limit:.2g}'))
+
+
+def clip_of(before: Iterable[TensorRecord], after: Iterable[TensorRecord]) -> Clip | None:
+  """Returns the clipping that makes some gradients out of others; None where none does.
+
+  Args:
+    before: as differentiated.
+    after: as given to the update.
+  """
+  pairs = list(_paired(before, after).values())
+  if not pairs or any(raw.shape != applied.shape for raw, applied in pairs):
+    return None
+  return _no_clip(pairs) or _joint(pairs) or _each(pairs) or _values(pairs)
+
+
+def clip_in_trial(trial: ClippingTrial) -> Clip | None:
+  """Returns the clipping of large gradients; None where it is none that is known.
+
+  What multiplies small gradients and large ones by the same factors clips none.
+  """
+  if _has_same_factors(trial):
+    return Clip(NONE)
+  return clip_of(trial.large, trial.large_applied)
+
+
+def greatest_sizes(gradients: Iterable[TensorRecord]) -> dict[str, float]:
+  """Returns, by kind of clipping, what its limit is compared with, at the most."""
+  values = [record.value for record in gradients if record.value is not None]
+  norms = [norm(value) for value in values]
+  return {
+    JOINT: math.hypot(*norms),
+    EACH: max(norms, default=0.0),
+    VALUES: max((float(np.abs(value).max(initial=0.0)) for value in values), default=0.0),
+  }
+
+
+def norm(values: np.ndarray) -> float:
+  """Returns the Euclidean norm, summed in float64."""
+  return math.sqrt(float(np.sum(np.square(values, dtype=np.float64))))
+
+
+def is_close(one: float, other: float) -> bool:
+  """Tells whether two limits are the same, up to rounding."""
+  return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
+
+
+def _paired(before: Iterable[TensorRecord], after: Iterable[TensorRecord]) -> dict[str, _Pair]:
+  raw = {r.name: r.value for r in before if r.value is not None}
+  return {
+    r.name: (raw[r.name].reshape(-1), r.value.reshape(-1))
+    for r in after
+    if r.value is not None and r.name in raw
+  }
+
+
+def _has_same_factors(trial: ClippingTrial) -> bool:
+  small = _paired(trial.gradients, trial.applied)
+  large = _paired(trial.large, trial.large_applied)
+  factors = [
+    [norm(applied) / size for raw, applied in (small[name], large[name]) if (size := norm(raw))]
+    for name in small.keys() & large.keys()
+  ]
+  known = [pair for pair in factors if len(pair) == 2]
+  return bool(known) and all(abs(a - b) <= _SAME_FACTOR * max(a, b) for a, b in known)
+
+
+def _no_clip(pairs: _Pairs) -> Clip | None:
+  return Clip(NONE) if all(_same(raw, applied) for raw, applied in pairs) else None
+
+
+def _joint(pairs: _Pairs) -> Clip | None:
+  size = math.hypot(*(norm(raw) for raw, _ in pairs))
+  limit = math.hypot(*(norm(applied) for _, applied in pairs))
+  if not 0 < limit < size or len(pairs) < 2:
+    return None
+  scaled = all(_same(raw * (limit / size), applied) for raw, applied in pairs)
+  return Clip(JOINT, limit) if scaled else None
+
+
+def _each(pairs: _Pairs) -> Clip | None:
+  clipped = [(raw, applied) for raw, applied in pairs if not _same(raw, applied)]
+  limit = norm(clipped[0][1])
+  for raw, applied in pairs:
+    size = norm(raw)
+    expected = raw * (limit / size) if size > limit else raw
+    if not _same(expected, applied):
+      return None
+  return Clip(EACH, limit)
+
+
+def _values(pairs: _Pairs) -> Clip | None:
+  limit = max(float(np.abs(applied).max(initial=0.0)) for _, applied in pairs)
+  cut = all(_same(np.clip(raw, -limit, limit), applied) for raw, applied in pairs)
+  return Clip(VALUES, limit) if cut else None
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+  size = float(np.abs(other).max(initial=0.0))
+  return bool(np.allclose(one, other, rtol=_CLOSE, atol=_CLOSE * size))
