@@ -67,6 +67,33 @@ class SourcesTest(parameterized.TestCase):
     ops = divergence.pairing.tf1.ops
     self.assertEqual([ops[n].name for n in source.regions.tf1.inner], ['b/act'])
 
+  def test_sizes_that_each_side_reads_for_itself_are_no_source(self):
+    def build(g, read, slope):
+      x = g.input(_X)
+      size = g.op('Shape', 'Shape', x, dtype='int32', shape=(2,))
+      taken = g.op(
+        'StridedSlice', 'size', size, compute=lambda s: s[read], dtype='int32', shape=()
+      )
+      rows = g.op('Tile', 'rows', x, taken, compute=lambda x, n: x[: min(n, 3)])
+      g.target('output', g.op('LeakyRelu', 'act', rows, compute=lambda x: x * np.float32(slope)))
+
+    divergence = _divergence(lambda g: build(g, 0, 0.2), lambda g: build(g, 1, 0.3))
+    self.assertEqual(_ends(divergence), ['act'])
+    self.assertEqual(_ends(_divergence(lambda g: build(g, 0, 0.2), lambda g: build(g, 1, 0.2))), [])
+
+  def test_a_wrong_size_is_found_where_something_is_computed_by_it(self):
+    def build(g, read):
+      x = g.input(_X)
+      size = g.op('Shape', 'Shape', x, dtype='int32', shape=(2,))
+      taken = g.op(
+        'StridedSlice', 'size', size, compute=lambda s: s[read], dtype='int32', shape=()
+      )
+      g.target('output', g.op('RealDiv', 'mean', x, taken, compute=lambda x, n: x / np.float32(n)))
+
+    [source] = _divergence(lambda g: build(g, 0), lambda g: build(g, 1)).sources()
+    ends = source.regions.tf1.end, source.regions.tf1.inner
+    self.assertEqual(ends, (3, (2,)))
+
   def test_difference_that_only_grows_has_one_source(self):
     def build(g, fault=1.0):
       net = g.op('Mul', 'scale', g.input(_X), g.constant(np.float32(fault)))

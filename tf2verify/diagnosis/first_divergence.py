@@ -19,6 +19,7 @@ from tf2verify.diagnosis.outputs import (
   is_opaque,
   output_bytes,
   read_outputs,
+  size_arithmetic,
   written,
   written_variable,
 )
@@ -96,6 +97,7 @@ class Divergence:
     self.behind = ancestors(tf1.op_graph, ends)
     partners = [self.pairing.tf2_of[end] for end in ends]
     self._tf2_behind = ancestors(tf2.op_graph, [end for end in partners if end is not None])
+    self._sizes = size_arithmetic(tf1.op_graph)
     self.agreements: dict[TensorKey, Agreement] = {}
     self.is_cut_short = False
     self._judged_since = 0
@@ -238,7 +240,12 @@ class Divergence:
         if states is None:
           continue
         one, other = states
-      self.agreements[key] = agreement(one, other)
+      found = agreement(one, other)
+      if not found.identical and key[0] in self._sizes:
+        if self.pairing.tf2_of[key[0]] is not None:
+          self.pairing.part(key[0])
+        continue
+      self.agreements[key] = found
 
   def _writes_otherwise(self, tf1: int, tf2: int) -> bool:
     """Tells whether one side assigns what the other one adds or subtracts."""

@@ -6,9 +6,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from tf2verify.diagnosis.regions import means_otherwise
-from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
 
 _UNKNOWN_BYTES = 2**20
+_SIZES = ('Shape', 'ShapeN', 'Size', 'Rank')
+# What code does with sizes.
+_ARITHMETIC = frozenset(
+  'StridedSlice Slice Pack Unpack Concat ConcatV2 Range Add AddV2 Sub Mul Neg Abs Maximum Minimum '
+  'FloorDiv FloorMod Mod Div RealDiv TruncateDiv Cast Prod Sum Max Min All Any Gather GatherV2 '
+  'Squeeze ExpandDims Reshape Transpose ReverseV2 Split Less LessEqual Greater GreaterEqual Equal '
+  'NotEqual LogicalAnd LogicalOr LogicalNot Select SelectV2 BroadcastArgs'.split()
+)
 
 
 def read_outputs(graph: OpGraph, readers: set[int]) -> set[TensorKey]:
@@ -30,6 +38,24 @@ def comparable_outputs(op: OpRecord, other: OpRecord) -> Iterator[int]:
       continue
     if not means_otherwise(op, other, number):
       yield number
+
+
+def size_arithmetic(graph: OpGraph) -> set[int]:
+  """Returns the operations that compute integers from the sizes of tensors and constants alone.
+
+  Each side reads the sizes that its own way of computing needs. Of two such operations
+  in the same place that yield other numbers none is wrong; where one is, what is
+  computed by it differs as well.
+  """
+  found: set[int] = set()
+  for position, op in enumerate(graph.ops):
+    if op.op_type in _SIZES:
+      found.add(position)
+    elif op.op_type in _ARITHMETIC and op.outputs and op.outputs[0][0].startswith(('int', 'bool')):
+      known = [n in found or graph.ops[n].op_type == CONSTANT for n, _ in op.inputs]
+      if known and all(known):
+        found.add(position)
+  return found
 
 
 def written_variable(target: OpRecord) -> str:
