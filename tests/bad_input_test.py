@@ -116,6 +116,27 @@ class DeclarationTest(absltest.TestCase):
       r'it as a method, def build_tf1_graph\(self, inputs, training\)',
     )
 
+  def test_two_train_ops(self) -> None:
+    class WithOptimizer(small_case.SmallCase):
+      def make_tf1_optimizer(self):
+        pass
+
+    class WithTrainOp(WithOptimizer):  # in the place of the optimizer
+      def make_tf1_train_op(self, loss):
+        pass
+
+    class WithBoth(WithTrainOp):
+      def make_tf1_optimizer(self):
+        pass
+
+    class WithNeither(WithBoth):
+      make_tf1_train_op = tf2verify.EquivalenceCase.make_tf1_train_op
+
+    stages = ['no_new_variables']
+    for case in (WithOptimizer, WithTrainOp, WithNeither):
+      self.assertIs(tf2verify.verify(case, stages).status, Status.PASSED)
+    self._check(WithBoth, 'declares make_tf1_optimizer and make_tf1_train_op: which trains the ref')
+
   def test_hook_that_is_a_value(self) -> None:
     class ArrayAsHook(small_case.SmallCase):
       make_inputs = np.ones((4, 3))

@@ -79,6 +79,18 @@ class RunTest(absltest.TestCase):
       "pip install 'tf2verify[tensorboard]'\n",
     )
 
+  def test_a_case_with_a_wrong_hook_does_not_keep_the_others_from_running(self) -> None:
+    wrong = (
+      console.ONE_CASE.format(name='BrokenCase') + '\n  def make_inputs(self, batch):\n    1\n'
+    )
+    console.write_files(self.folder, broken_test=wrong, model=console.MODEL.format(offset=0.0))
+    status, said, complained = self._run(
+      str(self.folder / 'broken_test.py'), f'{self.file}::RightCase'
+    )
+    self.assertEqual((status, complained), (1, ''))
+    self.assertIn('BrokenCase.make_inputs cannot be called: missing a required argument', said)
+    self.assertEndsWith(said, '1 of 2 cases passed\n')
+
   def test_stages(self) -> None:
     status, said, _ = self._run(self.file, '--stages', 'variable_inventory', 'no_new_variables')
     self.assertEqual(status, 0)

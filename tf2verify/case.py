@@ -14,7 +14,7 @@ from tf2verify.compare.tolerance import Tolerance, ToleranceTable
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.ladder import CaseName, Ladder, test_name
 from tf2verify.optional_hooks import OptionalHooks
-from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
+from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict, Status
 from tf2verify.report import terminal
 from tf2verify.report.report_dir import default_report_dir, write_case, write_summary
 from tf2verify.report.tensorboard import writing
@@ -253,6 +253,23 @@ def _check_reference(cls: type[EquivalenceCase]) -> None:
     )
 
 
+def _check_train_op(cls: type[EquivalenceCase]) -> None:
+  """Raises `CaseDefinitionError` for two train ops; a subclass may put its own in place of one."""
+  optimizer, train_op = hooks = 'make_tf1_optimizer', 'make_tf1_train_op'
+  if any(getattr(cls, hook) is getattr(OptionalHooks, hook) for hook in hooks):
+    return
+  homes = [
+    next(number for number, base in enumerate(cls.__mro__) if hook in vars(base)) for hook in hooks
+  ]
+  if homes[0] <= homes[1]:
+    raise CaseDefinitionError(
+      f'{cls.__name__} declares {optimizer} and {train_op}: which trains the reference? The '
+      f'optimizer would not be used. Leave out {optimizer}, or {train_op} where the model trains '
+      f'with a plain optimizer.minimize ({train_op} = tf2verify.EquivalenceCase.{train_op} in a '
+      'subclass)'
+    )
+
+
 def _check_signatures(case: EquivalenceCase) -> None:
   """Raises `CaseDefinitionError` for a hook that cannot be called with its arguments."""
   for hook, arguments in (*_ARGUMENTS.items(), *_with_those_taken(case)):
@@ -309,6 +326,7 @@ def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
     return f'python {place} {cls.__name__}.{test}' if path else f'tf2verify.verify({cls.__name__})'
 
   _check_reference(cls)
+  _check_train_op(cls)
   case = cls()
   _check_signatures(case)
   declared = declaration_of(case, EquivalenceCase)
@@ -366,3 +384,28 @@ def verify(
     return ladder.verdict()
   finally:
     ladder.close()
+
+
+def verify_or_refuse(
+  case: type[EquivalenceCase],
+  stages: Iterable[str] | None,
+  on_stage: Callable[[StageVerdict], None],
+  progress: Progress,
+) -> CaseVerdict:
+  """Climbs the ladder as `verify`; a class that is no complete case is a verdict, too.
+
+  One wrong case does not keep a run from the others.
+
+  Args:
+    case: a subclass of `EquivalenceCase`.
+    stages: names of stages that there are; None for all.
+    on_stage: as of `verify`.
+    progress: likewise.
+  """
+  try:
+    return verify(case, stages, on_stage, progress)
+  except CaseDefinitionError as error:
+    first = StageVerdict(STAGES[0].name, 1, Status.ERROR, error=ErrorRecord('case', str(error)))
+    on_stage(first)
+    place = getattr(sys.modules.get(case.__module__), '__file__', None)
+    return CaseVerdict(case.__name__, _relative(place) if place else case.__module__, (first,))

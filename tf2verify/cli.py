@@ -133,7 +133,7 @@ def _repeat(arguments: argparse.Namespace, script_arguments: Sequence[str]) -> i
 
 def _run(arguments: argparse.Namespace) -> int:
   # Imported here, since these need an environment that works, and doctor does not.
-  from tf2verify.case import verify
+  from tf2verify.case import verify_or_refuse
   from tf2verify.discovery import find_cases
   from tf2verify.records.verdict import Status
   from tf2verify.report import terminal
@@ -156,7 +156,7 @@ def _run(arguments: argparse.Namespace) -> int:
     progress = terminal.StageProgress()
     terminal.say(found.case.__name__)
     with found.importable():
-      verdict = verify(found.case, stages, terminal.stage_sayer(progress), progress)
+      verdict = verify_or_refuse(found.case, stages, terminal.stage_sayer(progress), progress)
     verdicts.append(verdict)
     terminal.say_outcome(verdict)
     if report_dir:

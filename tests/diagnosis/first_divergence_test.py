@@ -71,9 +71,7 @@ class SourcesTest(parameterized.TestCase):
     def build(g, read, slope):
       x = g.input(_X)
       size = g.op('Shape', 'Shape', x, dtype='int32', shape=(2,))
-      taken = g.op(
-        'StridedSlice', 'size', size, compute=lambda s: s[read], dtype='int32', shape=()
-      )
+      taken = g.op('StridedSlice', 'size', size, compute=lambda s: s[read], dtype='int32', shape=())
       rows = g.op('Tile', 'rows', x, taken, compute=lambda x, n: x[: min(n, 3)])
       g.target('output', g.op('LeakyRelu', 'act', rows, compute=lambda x: x * np.float32(slope)))
 
@@ -85,9 +83,7 @@ class SourcesTest(parameterized.TestCase):
     def build(g, read):
       x = g.input(_X)
       size = g.op('Shape', 'Shape', x, dtype='int32', shape=(2,))
-      taken = g.op(
-        'StridedSlice', 'size', size, compute=lambda s: s[read], dtype='int32', shape=()
-      )
+      taken = g.op('StridedSlice', 'size', size, compute=lambda s: s[read], dtype='int32', shape=())
       g.target('output', g.op('RealDiv', 'mean', x, taken, compute=lambda x, n: x / np.float32(n)))
 
     [source] = _divergence(lambda g: build(g, 0), lambda g: build(g, 1)).sources()

@@ -1,5 +1,7 @@
 """Tests of tf2verify.diagnosis.graph_difference."""
 
+import functools
+
 import numpy as np
 from absl.testing import absltest, parameterized
 
@@ -71,6 +73,18 @@ class OperationsTest(absltest.TestCase):
       _facts(_everything(build, lambda g: build(g, 0))),
       [(GraphAspect.CONSTANT, 'mean', 'axis', '1', '0')],
     )
+
+  def test_axes_counted_from_the_end_are_the_same(self):
+    def build(g, op_type, axis):
+      net = g.op(op_type, 'op', g.input(_X), g.constant(axis), input_names=('input', 'dim'))
+      g.target('output', net)
+
+    for op_type, same, other in (('Mean', -1, -2), ('ExpandDims', -2, -1)):
+      with self.subTest(op_type):
+        one = functools.partial(build, op_type=op_type, axis=1)
+        others = (functools.partial(build, op_type=op_type, axis=axis) for axis in (same, other))
+        found = [_everything(one, build_other) for build_other in others]
+        self.assertEqual([len(differences) for differences in found], [0, 1])
 
   def test_spellings_of_one_operation_are_alike(self):
     def build(g, op_type='BiasAdd'):

@@ -60,6 +60,26 @@ class SeedTest(absltest.TestCase):
     self.assertEqual(_hint(tf1, _run('tf2', (_ONE, _OTHER), kinds)), '')
 
 
+class DistributionTest(absltest.TestCase):
+  def hint(self, tf1, tf2):
+    return _hint(_run('tf1', (_ONE, _ONE), (tf1, tf1)), _run('tf2', (_ONE, _OTHER), (tf2, tf2)))
+
+  def test_another_kind_of_initializer(self):
+    hint = self.hint('StatelessRandomUniformV2', 'StatelessTruncatedNormalV2')
+    self.assertIn('tf1 draws from a uniform distribution (StatelessRandomUniformV2)', hint)
+    self.assertIn('from a truncated normal one', hint)
+    self.assertIn('glorot_uniform', hint)
+    self.assertIn('glorot_normal', self.hint('TruncatedNormal', 'RandomUniform'))
+    self.assertIn('random_normal', self.hint('RandomStandardNormal', 'TruncatedNormal'))
+
+  def test_beside_another_meaning_of_a_seed(self):
+    hint = self.hint('RandomStandardNormal', 'StatelessTruncatedNormalV2')
+    self.assertRegex(hint, 'a seed means nothing across the two.* Beside that, the initializer of')
+
+  def test_the_same_kind(self):
+    self.assertEqual(self.hint('RandomUniform', 'RandomUniform'), '')
+
+
 class OtherFindingsTest(absltest.TestCase):
   def test_are_left_alone(self):
     tf1, tf2 = _run('tf1', (_ONE, _OTHER)), _run('tf2', (_ONE, _ONE))

@@ -17,6 +17,8 @@ from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, OpGraph, OpRecor
 
 # Passing a value on unchanged, they stop or change its gradient.
 _GRADIENT_MARKS = ('StopGradient', 'PreventGradient', 'custom gradient', 'gradient of')
+# Names of inputs that count axes.
+_AXES = ('dim', 'axis', 'dimension', 'reduction_indices', 'concat_dim', 'split_dim')
 
 
 class GraphComparison:
@@ -160,10 +162,27 @@ class GraphComparison:
       if tf1.constant is None or tf2.constant is None or _same(tf1.constant, tf2.constant):
         continue
       what = op.input_names[slot] if op.input_names else f'input {slot}'
+      if what in _AXES and self._are_same_axes(op, slot, tf1.constant, tf2.constant):
+        continue
       found.append(
         self._difference(GraphAspect.CONSTANT, name, op, what, tf1.constant, tf2.constant)
       )
     return found
+
+  def _are_same_axes(self, op: OpRecord, slot: int, tf1: np.ndarray, tf2: np.ndarray) -> bool:
+    """Tells whether axes are the same, some of them counted from the end: 1 and -2."""
+    ranks = {
+      len(shape)
+      for number, (producer, output) in enumerate(op.inputs)
+      if number != slot
+      for _, shape in self._tf1.ops[producer].outputs[output : output + 1]
+      if shape is not None
+    }
+    if tf1.shape != tf2.shape or not ranks:
+      return False
+    rank = max(ranks) + (op.op_type == 'ExpandDims')
+    one, other = (np.where(value < 0, value + rank, value) for value in (tf1, tf2))
+    return bool(np.array_equal(one, other))
 
   def _name(self, tf1: int) -> str:
     return self._tf1.ops[tf1].name

@@ -12,10 +12,56 @@ _UNKNOWN_BYTES = 2**20
 _SIZES = ('Shape', 'ShapeN', 'Size', 'Rank')
 # What code does with sizes.
 _ARITHMETIC = frozenset(
-  'StridedSlice Slice Pack Unpack Concat ConcatV2 Range Add AddV2 Sub Mul Neg Abs Maximum Minimum '
-  'FloorDiv FloorMod Mod Div RealDiv TruncateDiv Cast Prod Sum Max Min All Any Gather GatherV2 '
-  'Squeeze ExpandDims Reshape Transpose ReverseV2 Split Less LessEqual Greater GreaterEqual Equal '
-  'NotEqual LogicalAnd LogicalOr LogicalNot Select SelectV2 BroadcastArgs'.split()
+  (
+    'StridedSlice',
+    'Slice',
+    'Pack',
+    'Unpack',
+    'Concat',
+    'ConcatV2',
+    'Range',
+    'Add',
+    'AddV2',
+    'Sub',
+    'Mul',
+    'Neg',
+    'Abs',
+    'Maximum',
+    'Minimum',
+    'FloorDiv',
+    'FloorMod',
+    'Mod',
+    'Div',
+    'RealDiv',
+    'TruncateDiv',
+    'Cast',
+    'Prod',
+    'Sum',
+    'Max',
+    'Min',
+    'All',
+    'Any',
+    'Gather',
+    'GatherV2',
+    'Squeeze',
+    'ExpandDims',
+    'Reshape',
+    'Transpose',
+    'ReverseV2',
+    'Split',
+    'Less',
+    'LessEqual',
+    'Greater',
+    'GreaterEqual',
+    'Equal',
+    'NotEqual',
+    'LogicalAnd',
+    'LogicalOr',
+    'LogicalNot',
+    'Select',
+    'SelectV2',
+    'BroadcastArgs',
+  )
 )
 
 

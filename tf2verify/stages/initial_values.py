@@ -8,6 +8,19 @@ import numpy as np
 from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation
 
+# Part of the type of a random op, and what it draws from; the longer name first.
+_DISTRIBUTIONS = (
+  ('TruncatedNormal', 'truncated normal'),
+  ('Normal', 'normal'),
+  ('Uniform', 'uniform'),
+)
+_DRAWN_BY: Mapping[str, str] = {
+  'uniform': 'glorot_uniform (the default of tf.get_variable, tf.layers, slim and Keras), he_uniform '
+  'and random_uniform draw so',
+  'truncated normal': 'glorot_normal, he_normal, variance_scaling and truncated_normal draw so',
+  'normal': 'random_normal draws so',
+}
+
 
 def explained(
   difference: Difference, tf1: Observation, tf2: Observation, pairs: Sequence[tuple[str, str]]
@@ -54,6 +67,27 @@ def _same_numbers(one: np.ndarray | None, other: np.ndarray | None) -> bool:
   return bool((one == other).all()) and bool((one != one.flat[0]).any())
 
 
+def _kind(op_type: str) -> str:
+  """Returns the distribution that a random op draws from; its type where that is not known."""
+  for known, distribution in _DISTRIBUTIONS:
+    if known in op_type:
+      return distribution
+  return op_type
+
+
+def _distribution(one: str, other: str) -> str:
+  """Tells of two initializers of other kinds; '' for two of one."""
+  kinds = [_kind(op_type) for op_type in (one, other)]
+  if kinds[0] == kinds[1]:
+    return ''
+  return (
+    f'the initializer of tf1 draws from a {kinds[0]} distribution ({one}), that of the port from a '
+    f'{kinds[1]} one ({other}): {_DRAWN_BY[kinds[0]]}; pass one of these to the port'
+    if kinds[0] in _DRAWN_BY
+    else f'tf1 draws it by {one}, the port by {other}: take the same initializer on both sides'
+  )
+
+
 def _seed(name: str, tf1: Observation, tf2: Observation, tf2_names: Mapping[str, str]) -> str:
   """Tells of a variable that a stateful op draws on one side and a stateless one on the other."""
   kinds = [
@@ -63,8 +97,9 @@ def _seed(name: str, tf1: Observation, tf2: Observation, tf2_names: Mapping[str,
   if any(len(kind) != 1 for kind in kinds):
     return ''
   one, other = kinds[0].pop(), kinds[1].pop()
+  unlike = _distribution(one, other)
   if one.startswith('Stateless') == other.startswith('Stateless'):
-    return ''
+    return unlike
   # tf.compat.v1.layers without an initializer takes that of Keras.
   fix = 'tf.compat.v1 for variables of TF1'
   if one.startswith('Stateless'):
@@ -73,5 +108,5 @@ def _seed(name: str, tf1: Observation, tf2: Observation, tf2_names: Mapping[str,
   return (
     f'{name} is drawn by {one} in tf1 and by {other} in the port, which make other numbers of one '
     'seed: a seed means nothing across the two: take the same initializer on both sides '
-    f'({fix}), at least for this check'
+    f'({fix}), at least for this check' + (f'. Beside that, {unlike}' if unlike else '')
   )
