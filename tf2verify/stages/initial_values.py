@@ -15,8 +15,8 @@ _DISTRIBUTIONS = (
   ('Uniform', 'uniform'),
 )
 _DRAWN_BY: Mapping[str, str] = {
-  'uniform': 'glorot_uniform (the default of tf.get_variable, tf.layers, slim and Keras), he_uniform '
-  'and random_uniform draw so',
+  'uniform': 'glorot_uniform (the default of tf.get_variable, tf.layers, slim and Keras), '
+  'he_uniform and random_uniform draw so',
   'truncated normal': 'glorot_normal, he_normal, variance_scaling and truncated_normal draw so',
   'normal': 'random_normal draws so',
 }

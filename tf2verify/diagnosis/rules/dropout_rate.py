@@ -24,9 +24,9 @@ class DropoutRate(Rule):
       seen = f'{op}: uniform numbers >= {tf1:.4g} are kept in tf1, >= {tf2:.4g} in tf2'
       if abs(tf1 + tf2 - 1) < 1e-5:
         return self.cause(
-          f'the dropout drops {tf1:.4g} of the elements in tf1 and {tf2:.4g} in the port, which '
-          f'together are 1: if keep_prob={tf2:.4g} of tf1 was passed as the rate, pass '
-          f'rate = 1 - keep_prob = {tf1:.4g}; else rate={tf1:.4g} all the same',
+          f'the dropout drops {tf1:.4g} of the elements in tf1 and {tf2:.4g} in the port: pass '
+          f'rate={tf1:.4g}; the two add up to 1, so if tf1 has keep_prob={tf2:.4g}, that was passed '
+          'as the rate, which is 1 - keep_prob',
           seen,
         )
       return self.cause(

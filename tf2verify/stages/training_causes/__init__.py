@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from tf2verify.records.difference import Difference
 from tf2verify.records.training import TrainingRun
+from tf2verify.stages.training_causes.amsgrad import amsgrad
 from tf2verify.stages.training_causes.averages import moving_average
 from tf2verify.stages.training_causes.cause import About, Cause, Search
 from tf2verify.stages.training_causes.clipping import clipping
@@ -35,6 +36,7 @@ SEARCHES: tuple[Search, ...] = (
   clipping,
   lazy_rows,
   update_rule,
+  amsgrad,
   count_of_steps,
   learning_rate,
   moving_average,
