@@ -14,7 +14,7 @@ from tf2verify.compare.tolerance import Tolerance, ToleranceTable
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.ladder import CaseName, Ladder, test_name
 from tf2verify.optional_hooks import OptionalHooks
-from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict, Status
+from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
 from tf2verify.report import terminal
 from tf2verify.report.report_dir import default_report_dir, write_case, write_summary
 from tf2verify.report.tensorboard import writing
@@ -384,28 +384,3 @@ def verify(
     return ladder.verdict()
   finally:
     ladder.close()
-
-
-def verify_or_refuse(
-  case: type[EquivalenceCase],
-  stages: Iterable[str] | None,
-  on_stage: Callable[[StageVerdict], None],
-  progress: Progress,
-) -> CaseVerdict:
-  """Climbs the ladder as `verify`; a class that is no complete case is a verdict, too.
-
-  One wrong case does not keep a run from the others.
-
-  Args:
-    case: a subclass of `EquivalenceCase`.
-    stages: names of stages that there are; None for all.
-    on_stage: as of `verify`.
-    progress: likewise.
-  """
-  try:
-    return verify(case, stages, on_stage, progress)
-  except CaseDefinitionError as error:
-    first = StageVerdict(STAGES[0].name, 1, Status.ERROR, error=ErrorRecord('case', str(error)))
-    on_stage(first)
-    place = getattr(sys.modules.get(case.__module__), '__file__', None)
-    return CaseVerdict(case.__name__, _relative(place) if place else case.__module__, (first,))

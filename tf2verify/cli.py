@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from tf2verify import doctor, legacy_keras, repeating_scripts
 from tf2verify.cli_arguments import parser
-from tf2verify.errors import Tf2VerifyError, UsageError, UserCodeError
+from tf2verify.errors import CaseDefinitionError, Tf2VerifyError, UsageError, UserCodeError
 
 if TYPE_CHECKING:
+  from tf2verify.case import EquivalenceCase
   from tf2verify.discovery import FoundCase
+  from tf2verify.records.verdict import CaseVerdict
 
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
@@ -133,7 +135,7 @@ def _repeat(arguments: argparse.Namespace, script_arguments: Sequence[str]) -> i
 
 def _run(arguments: argparse.Namespace) -> int:
   # Imported here, since these need an environment that works, and doctor does not.
-  from tf2verify.case import verify_or_refuse
+  from tf2verify.case import verify
   from tf2verify.discovery import find_cases
   from tf2verify.records.verdict import Status
   from tf2verify.report import terminal
@@ -156,7 +158,11 @@ def _run(arguments: argparse.Namespace) -> int:
     progress = terminal.StageProgress()
     terminal.say(found.case.__name__)
     with found.importable():
-      verdict = verify_or_refuse(found.case, stages, terminal.stage_sayer(progress), progress)
+      try:
+        verdict = verify(found.case, stages, terminal.stage_sayer(progress), progress)
+      except CaseDefinitionError as error:  # it does not keep the other cases from running
+        verdict = _refusal(found.case, error)
+        terminal.say(terminal.stage_line(verdict.stages[0]))
     verdicts.append(verdict)
     terminal.say_outcome(verdict)
     if report_dir:
@@ -172,6 +178,16 @@ def _run(arguments: argparse.Namespace) -> int:
     terminal.say(writing.how_to_look(tensorboard_dir))
   terminal.say(f'{passed} of {len(verdicts)} cases passed')
   return EXIT_PASSED if passed == len(verdicts) else EXIT_FAILED
+
+
+def _refusal(case: type[EquivalenceCase], error: CaseDefinitionError) -> CaseVerdict:
+  """Returns the verdict of a class that is no complete case."""
+  from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict, Status
+  from tf2verify.stages import STAGES
+
+  record = ErrorRecord('case', str(error))
+  first = StageVerdict(STAGES[0].name, 1, Status.ERROR, error=record)
+  return CaseVerdict(case.__name__, case.__module__, (first,))
 
 
 def _adequacy(targets: Sequence[str], limit: int, seed: int, report_dir: str | None) -> int:

@@ -117,9 +117,8 @@ class Divergence:
     """
     gradients = bool(targets) and all(name.startswith('gradient ') for name in targets)
     ops = self._tf1.op_graph.ops
-    outputs = [
-      n for n, op in enumerate(ops) if op.op_type == TARGET and op.name.startswith('output ')
-    ]
+    targets_at = self._tf1.op_graph.targets()
+    outputs = [n for name, n in targets_at.items() if name.startswith('output ')]
     pairs = [(n, other) for n in outputs if (other := self.pairing.tf2_of[n]) is not None]
     if not gradients or not pairs:
       return self.behind
@@ -182,10 +181,8 @@ class Divergence:
     (answer,) = self._tf2.recompute([([tf2_ops[n].tensors[0] for n in other_inner], given)])
     if answer is None:
       return None, None
-    return (
-      dict(zip(inner, fetched[: len(inner)], strict=True)),
-      dict(zip(other_inner, answer, strict=True)),
-    )
+    ones = dict(zip(inner, fetched[: len(inner)], strict=True))
+    return ones, dict(zip(other_inner, answer, strict=True))
 
   def growth(self, source: int) -> list[tuple[int, float]]:
     """Returns the operations on the way from a source to what differs, and how far apart."""
@@ -241,11 +238,10 @@ class Divergence:
           continue
         one, other = states
       found = agreement(one, other)
-      if not found.identical and key[0] in self._sizes:
-        if self.pairing.tf2_of[key[0]] is not None:
-          self.pairing.part(key[0])
-        continue
-      self.agreements[key] = found
+      if found.identical or key[0] not in self._sizes:
+        self.agreements[key] = found
+      else:
+        self.pairing.part(key[0])
 
   def _writes_otherwise(self, tf1: int, tf2: int) -> bool:
     """Tells whether one side assigns what the other one adds or subtracts."""
@@ -362,19 +358,15 @@ class Divergence:
     self, pair: RegionPair, values: Mapping[TensorKey, np.ndarray]
   ) -> tuple[list[str], dict[str, np.ndarray]]:
     ops = self._tf2.op_graph.ops
-    given = {
-      ops[other[0]].tensors[other[1]]: values[one]
-      for one, other in pair.entering
-      if one is not None and other is not None and one in values
-    }
+    both = [(one, other) for one, other in pair.entering if one in values and other is not None]
+    given = {ops[n].tensors[k]: values[one] for one, (n, k) in both if one is not None}
     return self._tf2_outputs(pair), given
 
 
 def _without_echoes(sources: list[FoundSource]) -> list[FoundSource]:
   """Leaves out sources whose unpaired operations another source before them has, too."""
   kept: list[FoundSource] = []
-  tf1_seen: set[int] = set()
-  tf2_seen: set[int] = set()
+  tf1_seen, tf2_seen = set[int](), set[int]()
   for source in sources:
     tf1, tf2 = set(source.regions.tf1.inner), set(source.regions.tf2.inner)
     if not (tf1 & tf1_seen or tf2 & tf2_seen):

@@ -71,10 +71,10 @@ class Pairing:
     self.tf1_of[tf2] = tf1
 
   def part(self, tf1: int) -> None:
-    """Takes the partner from a tf1 operation."""
+    """Takes the partner from a tf1 operation, if it has one."""
     tf2 = self.tf2_of[tf1]
-    assert tf2 is not None
-    self.tf2_of[tf1] = self.tf1_of[tf2] = None
+    if tf2 is not None:
+      self.tf2_of[tf1] = self.tf1_of[tf2] = None
 
   def pairs(self) -> Iterator[tuple[int, int]]:
     """Yields the positions of partners, in the order of tf1."""

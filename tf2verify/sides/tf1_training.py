@@ -1,15 +1,13 @@
 """The tf1 side in training: one graph with losses and train op, run in fresh sessions."""
 
 import dataclasses
-import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.gradient_clips import norm
 from tf2verify.compare.moving import Mover
 from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import TensorRecord
@@ -20,7 +18,15 @@ from tf2verify.records.training import (
   TrainingRun,
   TrainingStep,
 )
-from tf2verify.sides import functional, nests, randomness, session_values, side, tf1_build
+from tf2verify.sides import (
+  functional,
+  gradient_trials,
+  nests,
+  randomness,
+  session_values,
+  side,
+  tf1_build,
+)
 from tf2verify.sides.graph_run import open_session
 from tf2verify.sides.op_recorder import OpRecorder
 from tf2verify.sides.tf1_build import GraphGradient
@@ -345,25 +351,8 @@ class Tf1Steps:
   def try_clipping(self) -> ClippingTrial | None:
     """Feeds far larger gradients in the place of those of a step, which it does not take."""
     assert self._train is not None
-    graph = self._built.graph
-    pairs = clipping_pairs(self._train)
-    if not pairs:
-      return None
-    fed = dict.fromkeys(raw.values for raw, _ in pairs if raw.values is not None)
-    if not all(graph.is_feedable(graph.get_tensor_by_name(name)) for name in fed):
-      raise NotApplicable('the gradients of the TF1 graph cannot be replaced')
-    known = session_values.fetched(self.session, _tensors(pairs), self._feeds)
-    raws = [session_values.gradient_record(raw, known) for raw, _ in pairs]
-    factor = enlargement(raws)
-    larger = {name: np.asarray(known[name] * np.asarray(factor, known[name].dtype)) for name in fed}
-    feeds = {**self._feeds, **larger}
-    large = session_values.fetched(self.session, _tensors(pairs), feeds)
-    return ClippingTrial(
-      tuple(raws),
-      tuple(session_values.gradient_record(applied, known) for _, applied in pairs),
-      tuple(session_values.gradient_record(raw, large) for raw, _ in pairs),
-      tuple(session_values.gradient_record(applied, large) for _, applied in pairs),
-    )
+    graph, train = self._built.graph, self._train
+    return gradient_trials.in_graph(self.session, graph, train, self._feeds)
 
   def _state(self) -> tuple[tuple[TensorRecord, ...], tuple[Slot, ...], int | None]:
     """Reads the model's variables, the slots and the global step, all in one run."""
@@ -381,45 +370,6 @@ class Tf1Steps:
       for slot, value in zip(slots, values[len(model) :], strict=False)
     )
     return records, kept, int(values[-1]) if counter else None
-
-
-def clipping_pairs(train: TrainGraph) -> list[tuple[GraphGradient, GraphGradient]]:
-  """Returns the gradients and what the updates are given for them; none if that is the same.
-
-  Raises:
-    NotApplicable: one of the two is not known.
-  """
-  raw = {gradient.variable: gradient for gradient in train.gradients}
-  pairs = [
-    (raw[applied.variable], applied)
-    for applied in train.applied_gradients
-    if applied.values is not None and applied.variable in raw
-  ]
-  pairs = [(one, other) for one, other in pairs if one.values is not None]
-  if not pairs:
-    raise NotApplicable('the train op of TF1 does not tell what it makes of the gradients')
-  return [] if all(one.values == other.values for one, other in pairs) else pairs
-
-
-def _tensors(pairs: list[tuple[GraphGradient, GraphGradient]]) -> list[str]:
-  tensors = [name for pair in pairs for g in pair for name in (g.values, g.indices)]
-  return list(dict.fromkeys(name for name in tensors if name is not None))
-
-
-def enlargement(gradients: Iterable[TensorRecord]) -> float:
-  """Returns the power of 2 by which gradients become larger than any limit of a clipping.
-
-  Their joint norm is about 1e6 then; 100 where a square would not fit into float16.
-
-  Raises:
-    NotApplicable: all of them are 0, or one is not finite.
-  """
-  values = [record.value for record in gradients if record.value is not None]
-  size = math.hypot(*(norm(value) for value in values))
-  if not size or not math.isfinite(size):
-    raise NotApplicable('the gradients are 0, or not finite')
-  wanted = 1e2 if any(value.dtype.itemsize < 4 for value in values) else 1e6
-  return float(2.0 ** round(math.log2(wanted / size)))
 
 
 def _all(train: TrainGraph) -> set[GraphGradient]:

@@ -18,6 +18,7 @@ from tf2verify.records.training import (
   TrainingStep,
 )
 from tf2verify.sides import nests, randomness, side
+from tf2verify.sides.gradient_trials import enlargement
 from tf2verify.sides.op_recorder import static_shape, variable_name
 from tf2verify.sides.optimizer_state import (
   SlotVariable,
@@ -27,7 +28,6 @@ from tf2verify.sides.optimizer_state import (
   slots_of,
 )
 from tf2verify.sides.port import Port, array_of
-from tf2verify.sides.tf1_training import enlargement
 from tf2verify.sides.tf2_layer import Tf2Layer
 from tf2verify.sides.tf2_step import (
   Step,

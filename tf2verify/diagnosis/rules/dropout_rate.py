@@ -25,8 +25,8 @@ class DropoutRate(Rule):
       if abs(tf1 + tf2 - 1) < 1e-5:
         return self.cause(
           f'the dropout drops {tf1:.4g} of the elements in tf1 and {tf2:.4g} in the port: pass '
-          f'rate={tf1:.4g}; the two add up to 1, so if tf1 has keep_prob={tf2:.4g}, that was passed '
-          'as the rate, which is 1 - keep_prob',
+          f'rate={tf1:.4g}; the two add up to 1, so if tf1 has keep_prob={tf2:.4g}, that was '
+          'passed as the rate, which is 1 - keep_prob',
           seen,
         )
       return self.cause(
