@@ -104,7 +104,8 @@ def block8(
   return _residual_block(net, _BLOCK8, scale, activation_fn, scope, 'Block8')
 
 
-def _stem(net: tf.Tensor) -> tf.Tensor:
+def stem(net: tf.Tensor) -> tf.Tensor:
+  """The layers before the first block, down to the 35 x 35 grid."""
   net = slim.conv2d(net, 32, 3, stride=2, padding='VALID', scope='Conv2d_1a_3x3')
   net = slim.conv2d(net, 32, 3, padding='VALID', scope='Conv2d_2a_3x3')
   net = slim.conv2d(net, 64, 3, scope='Conv2d_2b_3x3')
@@ -180,7 +181,10 @@ def inception_resnet_v2_arg_scope(
 
 
 def inception_resnet_v2(
-  inputs: tf.Tensor, num_classes: int, is_training: bool
+  inputs: tf.Tensor,
+  num_classes: int,
+  is_training: bool,
+  stem_fn: Callable[[tf.Tensor], tf.Tensor] = stem,
 ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
   """Builds the network under its own arg scope.
 
@@ -190,6 +194,7 @@ def inception_resnet_v2(
       17 x 17 grid at 299 pixels, and a 5 x 5 grid at 107.
     num_classes: the number of classes.
     is_training: whether batch statistics and dropout (keep 0.8) are used.
+    stem_fn: the layers before the first block.
 
   Returns:
     The logits, `[batch, num_classes]`, and the end points by name.
@@ -201,7 +206,7 @@ def inception_resnet_v2(
     slim.arg_scope([slim.batch_norm, slim.dropout], is_training=is_training),
     slim.arg_scope([slim.conv2d, slim.max_pool2d, slim.avg_pool2d], stride=1, padding='SAME'),
   ):
-    net = _mixed_5b(_stem(inputs))
+    net = _mixed_5b(stem_fn(inputs))
     net = slim.repeat(net, 10, block35, scale=0.17)
     net = _reduction(net, _REDUCTION_6A, 'Mixed_6a')
     end_points['PreAuxLogits'] = net

@@ -89,6 +89,33 @@ def dropped(threshold):
   return made.graph()
 
 
+def moved_relu(*, before_in_tf2=True, behind=True, reads_norm=True):
+  """Returns evidence of a relu before a batch norm on one side, and behind it on the other."""
+  graphs = {}
+  for side in ('tf1', 'tf2'):
+    made = HandMade(side)
+    start = made.variable('w', np.ones(3, np.float32))
+    norm = made.op('FusedBatchNormV3', 'norm', start)
+    made.target('output w', made.op('Relu', 'behind', norm if reads_norm else start))
+    graphs[f'{side}_graph'] = made.graph()
+  ones = ('Relu',), None
+  kinds = (GraphAspect.EXTRA, GraphAspect.MISSING)
+  if not before_in_tf2:
+    ones, kinds = ones[::-1], kinds[::-1]
+  names = {'tf1_op': 'norm', 'tf2_op': 'norm'}
+  found = [
+    source(
+      ('FusedBatchNormV3',),
+      ('FusedBatchNormV3',),
+      differences=[difference(kinds[0], 'Relu', '', *ones[::-1], op='before')],
+      **names,
+    )
+  ]
+  if behind:
+    found.append(source(differences=[difference(kinds[1], 'Relu', '', *ones, op='behind')]))
+  return evidence(*found, **graphs)
+
+
 _LATER = rows(4, 3) + np.array([[[0]], [[1]]], np.float32) * rows(4, 4)
 _SCALED = [failed('gradient', _NUMBERS, 128 * _NUMBERS)]
 _STOPPED = difference(GraphAspect.GRADIENT, 'Sub', 'x', ('StopGradient',), (), 'sub')
@@ -103,6 +130,13 @@ _PERMUTED = _NUMBERS[:, ::-1]
 
 # Rule, what makes it fire, and what is near it.
 _NEAR_MISSES = (
+  (
+    'activation_order',
+    moved_relu(),
+    moved_relu(behind=False),
+    moved_relu(reads_norm=False),
+  ),
+  ('activation', moved_relu(behind=False), moved_relu(), moved_relu(before_in_tf2=False)),
   (
     'lstm_gate_order',
     evidence(source(), **graphs(cell('tf1', 'icfo'), cell('tf2', 'ifco'))),
@@ -385,6 +419,13 @@ class RegistryTest(absltest.TestCase):
   def test_hits_fire_no_second_rule(self):
     for name, hit, *_ in _NEAR_MISSES:
       self.assertEqual(_fired(hit), [name])
+
+  def test_activation_moved_the_other_way(self):
+    cause = _RULES['activation_order'].explain(moved_relu(before_in_tf2=False))
+    self.assertStartsWith(cause.text, 'tf1 applies relu before the batch norm')
+    self.assertEqual(
+      cause.evidence, 'before before the batch norm (tf1), behind behind it (the port)'
+    )
 
   def test_array_evidence_of_other_shapes(self):
     odd = failed('output', _NUMBERS, _NUMBERS[:2])

@@ -83,16 +83,26 @@ def without_cause_text(diagnosis: Diagnosis) -> str:
 
 def source_text(source: Source) -> str:
   """Returns which operation it is and how its outputs differ, on one line."""
+  return f'{source_name(source)}: {source_size_text(source)}'
+
+
+def source_name(source: Source) -> str:
+  """Returns which operation it is."""
   op = source.tf1_op
   if source.tf1_op.rsplit('/', 1)[-1] != source.tf2_op.rsplit('/', 1)[-1]:
     op += f" (tf2 '{source.tf2_op}')"
   if source.tf1_first or source.tf2_first:  # what has no partner is what is other
     op = f'{source.tf1_first or repr(source.tf2_first) + " of tf2"}, on the way to {op}'
+  return op
+
+
+def source_size_text(source: Source) -> str:
+  """Returns how the outputs of an operation differ."""
   how = 'run alone on the inputs of tf1' if source.alone else 'its inputs agree'
   size = 'shape or non-finite elements differ'
   if math.isfinite(source.relative):
     size = f'outputs differ by {source.absolute:.3g}, {source.relative:.2g} of their size'
-  return f'{op}: {how}, {size}'
+  return f'{how}, {size}'
 
 
 def _source_lines(source: Source, head: str) -> list[str]:

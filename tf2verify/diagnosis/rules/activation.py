@@ -2,7 +2,8 @@
 
 from tf2verify.diagnosis.evidence import Evidence
 from tf2verify.diagnosis.rules.rule import Rule
-from tf2verify.records.diagnosis import Cause, GraphAspect
+from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference
+from tf2verify.records.op_graph import OpGraph
 
 ACTIVATIONS = (
   'Relu',
@@ -23,22 +24,60 @@ class Activation(Rule):
   name = 'activation'
 
   def explain(self, evidence: Evidence) -> Cause | None:
-    """Looks for an activation that is all that one side has more."""
+    """Looks for an activation that is all that one side has more, and nowhere else."""
+    moved = [known for pair in moved_activations(evidence) for known in pair]
     for found, difference in evidence.graph_differences():
-      if difference.aspect is GraphAspect.MISSING:
-        ops, side, other = difference.tf1_value, 'tf1', 'the port'
-      elif difference.aspect is GraphAspect.EXTRA:
-        ops, side, other = difference.tf2_value, 'the port', 'tf1'
-      else:
+      kind = _activation(difference)
+      if not kind or difference in moved:
         continue
-      if len(ops) != 1 or ops[0] not in ACTIVATIONS:
-        continue
-      kind = ops[0].lower()
-      before = found.source.tf1_op
+      sides = ('tf1', 'the port')
+      side, other = sides if difference.aspect is GraphAspect.MISSING else sides[::-1]
       return self.cause(
-        f'{side} applies {kind} and {other} does not: slim.conv2d and slim.fully_connected apply '
-        'relu unless they get activation_fn=None, Keras and tf.layers apply none unless they get '
-        f'activation={kind!r}',
-        f'{ops[0]} in {side} only, on the way to {before}',
+        f'{side} applies {kind.lower()} and {other} does not: slim.conv2d and '
+        'slim.fully_connected apply relu unless they get activation_fn=None, Keras and tf.layers '
+        f'apply none unless they get activation={kind.lower()!r}',
+        f'{kind} in {side} only, on the way to {found.source.tf1_op}',
       )
     return None
+
+
+def moved_activations(evidence: Evidence) -> list[tuple[GraphDifference, GraphDifference]]:
+  """Returns the activations that stand before a batch norm on one side, behind it on the other.
+
+  Returns:
+    Pairs: the difference of the side that applies it before the batch norm, then that of
+    the side that applies it behind.
+  """
+  sources = list(evidence.graph_differences())
+  found = []
+  for source, before in sources:
+    norm = source.source
+    if not (_activation(before) and norm.tf1_type.startswith('FusedBatchNorm')):
+      continue
+    extra = before.aspect is GraphAspect.EXTRA
+    graph, name = (evidence.tf1_graph, norm.tf1_op) if extra else (evidence.tf2_graph, norm.tf2_op)
+    found += [
+      (before, behind)
+      for _, behind in sources
+      if behind.aspect is not before.aspect
+      and _activation(behind) == _activation(before)
+      and _reads(graph, behind.op, name)
+    ]
+  return found
+
+
+def _activation(difference: GraphDifference) -> str:
+  """Returns the op type of an activation that one side has more; '' for another difference."""
+  ops = {
+    GraphAspect.MISSING: difference.tf1_value,
+    GraphAspect.EXTRA: difference.tf2_value,
+  }.get(difference.aspect)
+  return ops[0] if ops and len(ops) == 1 and ops[0] in ACTIVATIONS else ''
+
+
+def _reads(graph: OpGraph | None, reader: str, producer: str) -> bool:
+  """Tells whether an operation reads what another one yields."""
+  ops = () if graph is None else graph.ops
+  return any(
+    op.name == reader and any(ops[number].name == producer for number, _ in op.inputs) for op in ops
+  )

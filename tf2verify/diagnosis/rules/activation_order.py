@@ -1,7 +1,7 @@
 """Activation and normalization in the wrong order."""
 
 from tf2verify.diagnosis.evidence import Evidence
-from tf2verify.diagnosis.rules.activation import ACTIVATIONS
+from tf2verify.diagnosis.rules.activation import ACTIVATIONS, moved_activations
 from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.records.diagnosis import Cause, GraphAspect
 
@@ -13,22 +13,37 @@ class ActivationOrder(Rule):
 
   def explain(self, evidence: Evidence) -> Cause | None:
     """Looks for a batch norm that reads an activation on one side only."""
+    for before, behind in moved_activations(evidence):
+      of_port = before.aspect is GraphAspect.EXTRA
+      sides = ('the port', 'tf1') if of_port else ('tf1', 'the port')
+      return self._cause_of(
+        before.op_type,
+        of_port,
+        f'{before.op} before the batch norm ({sides[0]}), {behind.op} behind it ({sides[1]})',
+      )
     for _, difference in evidence.graph_differences():
       wiring = difference.aspect is GraphAspect.WIRING
       if not (wiring and difference.op_type.startswith('FusedBatchNorm')):
         continue
-      before = [value in ACTIVATIONS for value in (difference.tf1_value, difference.tf2_value)]
-      if before == [False, True]:
-        return self.cause(
-          f'the port applies {difference.tf2_value.lower()} before the batch norm, tf1 behind it '
-          '(slim: convolution, normalizer, activation): take the activation out of the '
-          'convolution and apply it after the batch norm',
-          f'{difference.op} reads {difference.tf1} (tf1), {difference.tf2} (tf2)',
-        )
-      if before == [True, False]:
-        return self.cause(
-          f'tf1 applies {difference.tf1_value.lower()} before the batch norm, the port behind it: '
-          'give the activation to the convolution',
-          f'{difference.op} reads {difference.tf1} (tf1), {difference.tf2} (tf2)',
-        )
+      before_it = [value in ACTIVATIONS for value in (difference.tf1_value, difference.tf2_value)]
+      seen = f'{difference.op} reads {difference.tf1} (tf1), {difference.tf2} (tf2)'
+      if before_it == [False, True]:
+        return self._cause_of(str(difference.tf2_value), True, seen)
+      if before_it == [True, False]:
+        return self._cause_of(str(difference.tf1_value), False, seen)
     return None
+
+  def _cause_of(self, op_type: str, before_in_port: bool, seen: str) -> Cause:
+    kind = op_type.lower()
+    if before_in_port:
+      return self.cause(
+        f'the port applies {kind} before the batch norm, tf1 behind it (slim: convolution, '
+        'normalizer, activation): take the activation out of the convolution and apply it after '
+        'the batch norm',
+        seen,
+      )
+    return self.cause(
+      f'tf1 applies {kind} before the batch norm, the port behind it: give the activation to the '
+      'convolution',
+      seen,
+    )

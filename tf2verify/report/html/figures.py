@@ -25,6 +25,9 @@ _COLOURS = {
   '#050505': 'var(--line)',
 }
 _INK, _TF1, _TF2, _BAD, _LINE = _COLOURS
+# The width of a figure in inches, and of a label below its axes in letters.
+_WIDTH = 7.2
+_LONGEST_LABEL = 22
 _LEAST_GROWTH = 1e-9
 
 
@@ -86,7 +89,8 @@ def _growth(case: CaseVerdict, stage: StageVerdict, diagnosis: Diagnosis, draws:
     axes.set_xticks(shown, [_short(points[i].op) for i in shown], rotation=28, ha='right')
     axes.set_ylabel('difference / size')
 
-  svg = _drawn(draw, f'{case.module}-{case.case}-{stage.stage}-growth', 3.2, 1.15) if draws else ''
+  salt = f'{case.module}-{case.case}-{stage.stage}-growth'
+  svg = _drawn(draw, salt, 3.0, below=1.0, left=1.3) if draws else ''
   return Figure('growth', title, sentence, f'growth-{stage.stage}', svg)
 
 
@@ -108,8 +112,10 @@ def _short(name: str) -> str:
   """Returns the end of an operation's name, whole parts where they fit."""
   parts = name.split('/')
   text = parts.pop()
-  while parts and len(text) + len(parts[-1]) < 26:
+  while parts and len(text) + len(parts[-1]) < _LONGEST_LABEL:
     text = f'{parts.pop()}/{text}'
+  if len(text) > _LONGEST_LABEL:
+    return '…' + text[-_LONGEST_LABEL:]
   return ('…/' if parts else '') + text
 
 
@@ -180,14 +186,17 @@ def _told(value: float | None) -> str:
   return 'a value not told' if value is None else f'{value:.6g}'
 
 
-def _drawn(draw: Callable[[Any], None], salt: str, height: float, below: float = 0.5) -> str:
+def _drawn(
+  draw: Callable[[Any], None], salt: str, height: float, below: float = 0.5, left: float = 0.8
+) -> str:
   """Returns a figure as SVG; the same data gives the same text.
 
   Args:
     draw: draws on the axes that it is given.
     salt: of the names in the SVG, which must not meet those of another figure.
-    height: in inches; the width is 7.2.
+    height: in inches; the width is `_WIDTH`.
     below: room for what stands under the axes, in inches.
+    left: room for what stands beside them, in inches.
   """
   import matplotlib
   from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -208,9 +217,9 @@ def _drawn(draw: Callable[[Any], None], salt: str, height: float, below: float =
     'text.parse_math': False,
   }
   with matplotlib.rc_context(settings):
-    figure = Canvas(figsize=(7.2, height))
+    figure = Canvas(figsize=(_WIDTH, height))
     # By hand, in inches: to have it worked out takes as long as the drawing.
-    figure.subplots_adjust(0.11, below / height, 0.985, 1 - 0.12 / height)
+    figure.subplots_adjust(left / _WIDTH, below / height, 0.985, 1 - 0.12 / height)
     draw(figure.add_subplot())
     written = io.StringIO()
     FigureCanvasSVG(figure).print_svg(

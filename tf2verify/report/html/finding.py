@@ -8,7 +8,8 @@ from tf2verify.records.diagnosis_text import (
   alike_sources,
   graph_difference_text,
   operations_text,
-  source_text,
+  source_name,
+  source_size_text,
   statistics_text,
   times_text,
 )
@@ -57,12 +58,14 @@ class PlaceView:
   """A place where the sides part.
 
   Attributes:
-    text: which operation, and by how much.
+    name: which operation.
+    text: how its outputs differ.
     sides: tf1, tf2.
     differences: of the graphs, as text.
     others: names of the places that part in the same way.
   """
 
+  name: str
   text: str
   sides: tuple[SideView, ...]
   differences: tuple[str, ...]
@@ -167,7 +170,8 @@ def _place(group: Sequence[Source]) -> PlaceView:
     ('tf2', source.tf2_source, source.tf2_path, source.tf2_output),
   )
   return PlaceView(
-    source_text(source),
+    source_name(source),
+    source_size_text(source),
     tuple(
       SideView(name, line, operations_text(path), statistics_text(output).removeprefix('; '))
       for name, line, path, output in sides
