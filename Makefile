@@ -9,8 +9,11 @@ OLDEST_PYTHON ?= python3.10
 OLDEST := .venv-oldest
 TF1 := .venv-tf1
 RECORDINGS := build/recordings
+SITE := build/site
+# A notice of the theme's authors about their next product.
+export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help demo test test-oldest check format bench record record-small record-committed clean
+.PHONY: help demo test test-oldest check format bench docs docs-serve record record-small record-committed clean
 
 help:
 	@echo 'make demo         Inception-ResNet-v2 climbs the ladder; figures beside the published ones'
@@ -19,11 +22,13 @@ help:
 	@echo 'make check        ruff and mypy --strict'
 	@echo 'make format       ruff format and sorted imports'
 	@echo 'make bench        benchmarks/, side by side with what a user would do by hand'
+	@echo 'make docs         the documentation site, in build/site; a link to nowhere is an error'
+	@echo 'make docs-serve   shows the site at http://127.0.0.1:8000, made anew when a page changes'
 	@echo 'make record       records the models of examples/recorded_models under TensorFlow 1.15.5,'
 	@echo '                  and verifies their ports against it; needs Python 3.7 (TF1_PYTHON=...)'
 	@echo 'make record-small the same without Inception-ResNet-v2'
 	@echo 'make record-committed  writes the committed recordings anew'
-	@echo 'make clean        removes the virtual environments and caches'
+	@echo 'make clean        removes the virtual environments, caches and what was built'
 
 $(VENV)/made: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -66,6 +71,12 @@ bench: $(VENV)/made
 	$(BIN)/python -m benchmarks.port_bugs
 	$(BIN)/python -m benchmarks.version_differences
 
+docs: $(VENV)/made
+	$(BIN)/mkdocs build --quiet --strict --site-dir $(SITE)
+
+docs-serve: $(VENV)/made
+	$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
+
 $(TF1)/made: .ci/tf1_environment
 	rm -rf $(TF1)
 	.ci/tf1_environment $(TF1)
@@ -85,4 +96,4 @@ record-committed: $(VENV)/made $(TF1)/made
 	$(BIN)/python -m tests.repo.recorded_page --python $(TF1)/bin/python
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(TF1) $(RECORDINGS) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) $(TF1) $(RECORDINGS) $(SITE) .pytest_cache .mypy_cache .ruff_cache

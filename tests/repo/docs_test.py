@@ -32,6 +32,10 @@ _NOT_RUN = (
   (r'python -m pytest( (examples|tests/\S+))?', 'runs this suite, or a part of it'),
   (r'python examples/\w+/(equivalence_test|broken_case)\.py', 'the suite runs every example'),
   (r'python examples/inception_resnet_v2/full_size_case\.py', 'takes minutes: make demo'),
+  (
+    r'python -m tf2verify run examples/inception_resnet_v2/broken_case\.py .*',
+    'takes a minute: tests.report.html.screenshots',
+  ),
   (r'python -m benchmarks\.\w+ .*', 'takes minutes: make bench'),
 )
 # Text blocks that are no output of the block before, by their first line.
