@@ -171,7 +171,7 @@ def _place(group: Sequence[Source]) -> PlaceView:
   )
   return PlaceView(
     source_name(source),
-    source_size_text(source),
+    source_size_text(source).removeprefix('its '),
     tuple(
       SideView(name, line, operations_text(path), statistics_text(output).removeprefix('; '))
       for name, line, path, output in sides
