@@ -72,7 +72,7 @@ bench: $(VENV)/made
 	$(BIN)/python -m benchmarks.version_differences
 
 docs: $(VENV)/made
-	$(BIN)/mkdocs build --quiet --strict --site-dir $(SITE)
+	$(BIN)/mkdocs build --strict --site-dir $(SITE)
 
 docs-serve: $(VENV)/made
 	$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000

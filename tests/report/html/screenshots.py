@@ -18,7 +18,7 @@ from tf2verify.report.report_dir import case_files, read_case, write_case
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 _IMAGES = _ROOT / 'docs' / 'images'
-_WIDTH, _OVERVIEW_HEIGHT, _CASE_HEIGHT = 1180, 1240, 1340
+_WIDTH, _OVERVIEW_HEIGHT, _CASE_HEIGHT = 1240, 1240, 1370
 
 
 def _run_cases(folder):

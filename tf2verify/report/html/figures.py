@@ -90,7 +90,7 @@ def _growth(case: CaseVerdict, stage: StageVerdict, diagnosis: Diagnosis, draws:
     axes.set_ylabel('difference / size')
 
   salt = f'{case.module}-{case.case}-{stage.stage}-growth'
-  svg = _drawn(draw, salt, 3.0, below=1.0, left=1.3) if draws else ''
+  svg = _drawn(draw, salt, 3.2, below=1.2, left=1.3) if draws else ''
   return Figure('growth', title, sentence, f'growth-{stage.stage}', svg)
 
 
