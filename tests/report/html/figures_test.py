@@ -1,3 +1,5 @@
+import dataclasses
+import re
 import xml.etree.ElementTree as ElementTree
 
 from absl.testing import absltest
@@ -26,6 +28,24 @@ class FiguresTest(absltest.TestCase):
     level = Curve('learning rate', (1, 2), (0.1, 0.1), (0.1, 0.1))
     stage = StageVerdict('training_steps', 8, Status.PASSED, curves=(level,))
     self.assertEqual(figures_of(CaseVerdict('Case', 'case.py', (stage,)), draws=False), ())
+
+  @made_up.needs_report_extra
+  def test_labels_of_long_names_have_room(self):
+    case = made_up.failed()
+    stages = []
+    for stage in case.stages:
+      known = stage.diagnosis
+      if known is not None and known.growth:
+        points = [dataclasses.replace(p, op='net/' + 'a' * 40 + '_end') for p in known.growth]
+        stage = dataclasses.replace(
+          stage, diagnosis=dataclasses.replace(known, growth=tuple(points))
+        )
+      stages.append(stage)
+    figure, *_ = figures_of(dataclasses.replace(case, stages=tuple(stages)), draws=True)
+    labels = re.findall(r'>(…[^<]*_end)<', figure.svg)
+    self.assertNotEmpty(labels)
+    self.assertEqual({len(label) for label in labels}, {23})
+    self.assertNotIn('a' * 40, figure.svg)
 
   @made_up.needs_report_extra
   def test_svg_of_the_page(self):

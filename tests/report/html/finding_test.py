@@ -27,6 +27,8 @@ class FindingTest(absltest.TestCase):
     )
     self.assertEqual(found.headline, 'the cause is dense/kernel')
     [place] = found.places
+    self.assertEqual(place.name, 'dense/kernel')
+    self.assertRegex(place.text, '^inputs agree, outputs differ by ')
     self.assertEqual([side.line.path for side in place.sides], ['tf1.py', 'tf2.py'])
     self.assertEqual(
       place.differences, ('dense/kernel (Mul): the constant y is 0.1 in tf1, 0.2 in tf2',)
