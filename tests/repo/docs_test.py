@@ -205,7 +205,7 @@ class PageTest(parameterized.TestCase):
   def _check_names(self, words):
     """Asserts that the files and modules of a command exist."""
     for before, word in zip(['', *words], words, strict=False):
-      if before == '-m' and word not in ('pytest', 'venv'):
+      if before == '-m' and word not in ('pytest', 'tf2verify', 'venv'):
         self.assertTrue((pages.REPOSITORY / (word.replace('.', '/') + '.py')).is_file(), word)
       elif word.startswith(('examples', 'tests', '.ci/')):
         self.assertTrue((pages.REPOSITORY / word).exists(), word)
