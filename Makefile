@@ -4,7 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Processes that run the tests; 0 for one alone, without pytest-xdist.
 WORKERS ?= 2
-PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadscope
+# Tests that start processes of their own run behind the others: no more than two of TensorFlow at once.
+define run_tests
+$(1)/python -m pytest -m 'not starts_processes' --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder; \
+  beside=$$?; $(1)/python -m pytest -m starts_processes; alone=$$?; exit $$((beside + alone))
+endef
 OLDEST_PYTHON ?= python3.10
 OLDEST := .venv-oldest
 TF1 := .venv-tf1
@@ -40,7 +44,7 @@ demo: $(VENV)/made
 	$(BIN)/python examples/inception_resnet_v2/demo.py
 
 test: $(VENV)/made
-	$(BIN)/python $(PYTEST)
+	$(call run_tests,$(BIN))
 
 $(OLDEST)/made: pyproject.toml
 	$(OLDEST_PYTHON) -m venv $(OLDEST)
@@ -49,7 +53,7 @@ $(OLDEST)/made: pyproject.toml
 	touch $@
 
 test-oldest: $(OLDEST)/made
-	$(OLDEST)/bin/python $(PYTEST)
+	$(call run_tests,$(OLDEST)/bin)
 
 check: $(VENV)/made
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ import tempfile
 from unittest import mock
 
 import numpy as np
+import pytest
 from absl.testing import absltest
 
 from tests import console, tensorboard_events
@@ -15,6 +16,8 @@ from tf2verify import cli
 from tf2verify.compare.tolerance import VALUE_TOLERANCES
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
 from tf2verify.stages.comparing import Comparison
+
+pytestmark = pytest.mark.starts_processes
 
 
 class RunTest(absltest.TestCase):

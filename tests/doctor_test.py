@@ -5,9 +5,12 @@ import sys
 import textwrap
 from unittest import mock
 
+import pytest
 from absl.testing import absltest
 
 from tf2verify import doctor, installed, legacy_keras
+
+pytestmark = pytest.mark.starts_processes
 
 _REPOSITORY = pathlib.Path(__file__).parents[1]
 _HEALTHY = doctor.DoctorReport(

@@ -10,12 +10,15 @@ import sys
 import tempfile
 import time
 
+import pytest
 from absl.testing import absltest
 
 from tests import console, tensorboard_events
 from tests.report.html import made_up
 from tf2verify import cli
 from tf2verify.fleet.journal import Journal
+
+pytestmark = pytest.mark.starts_processes
 
 # Each notes that it has begun, and that it has come to its verdict.
 CASES = """

@@ -8,9 +8,12 @@ import textwrap
 import types
 from unittest import mock
 
+import pytest
 from absl.testing import absltest, parameterized
 
 from tf2verify import errors, installed, legacy_keras
+
+pytestmark = pytest.mark.starts_processes
 
 _REPOSITORY = pathlib.Path(__file__).parents[1]
 

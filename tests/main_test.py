@@ -7,12 +7,15 @@ import subprocess
 import sys
 import tempfile
 
+import pytest
 from absl.testing import absltest
 
 from tests import console
 from tests.fleet import made_results
 from tf2verify.fleet.journal import Journal
 from tf2verify.records.verdict import Status
+
+pytestmark = pytest.mark.starts_processes
 
 _CLOSED = 141  # what a shell says of a process that SIGPIPE has ended
 

@@ -3,10 +3,13 @@
 import pathlib
 import tempfile
 
+import pytest
 from absl.testing import absltest
 
 from tests import console
 from tests.recordings import hand_made
+
+pytestmark = pytest.mark.starts_processes
 
 
 class RecordingCommandTest(absltest.TestCase):

@@ -5,11 +5,14 @@ import pathlib
 import tempfile
 from unittest import mock
 
+import pytest
 from absl.testing import absltest, parameterized
 
 from tests import console
 from tf2verify import cli, repeating_scripts
 from tf2verify.errors import UsageError
+
+pytestmark = pytest.mark.starts_processes
 
 # Stands in for TensorFlow, which takes seconds to import: what is set in it can be printed.
 _TENSORFLOW = """

@@ -5,6 +5,7 @@ import pathlib
 import tempfile
 from xml.etree import ElementTree
 
+import pytest
 from absl.testing import absltest
 
 from tests import console, tensorboard_events
@@ -13,6 +14,8 @@ from tf2verify import cli
 from tf2verify.fleet.journal import Journal
 from tf2verify.records.verdict import Status
 from tf2verify.report.report_dir import write_case
+
+pytestmark = pytest.mark.starts_processes
 
 
 class ReportCommandTest(absltest.TestCase):

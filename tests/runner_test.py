@@ -6,12 +6,15 @@ import unittest
 import xml.etree.ElementTree
 from unittest import mock
 
+import pytest
 from absl.testing import absltest
 
 import tf2verify
 from tests import console, small_case, tensorboard_events
 from tf2verify import runner
 from tf2verify.stages import STAGES
+
+pytestmark = pytest.mark.starts_processes
 
 _TESTS = [f'test_{number + 1:02}_{stage.name}' for number, stage in enumerate(STAGES)]
 

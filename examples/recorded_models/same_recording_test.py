@@ -7,9 +7,12 @@ import shutil
 import tempfile
 
 import numpy as np
+import pytest
 from absl.testing import absltest
 
 from examples.recorded_models import models, recording_run, same_recording
+
+pytestmark = pytest.mark.starts_processes
 
 _COMMITTED = pathlib.Path(__file__).parent / 'recordings' / 'bag_of_words'
 

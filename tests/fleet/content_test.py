@@ -5,11 +5,14 @@ import sys
 import tempfile
 from unittest import mock
 
+import pytest
 from absl.testing import absltest
 
 from tests import console
 from tf2verify.fleet import content
 from tf2verify.fleet.content import Digests
+
+pytestmark = pytest.mark.starts_processes
 
 READS = """
 import json

@@ -3,6 +3,7 @@ import pathlib
 import tempfile
 from unittest import mock
 
+import pytest
 from absl.testing import absltest
 
 from tests.fleet import made_results
@@ -13,6 +14,8 @@ from tf2verify.fleet.journal import Journal
 from tf2verify.fleet.local_engine import Limits, LocalEngine
 from tf2verify.fleet.sharding import Shard
 from tf2verify.records.verdict import Status
+
+pytestmark = pytest.mark.starts_processes
 
 SERVER = 'tests.fleet.stand_in_server'
 TWO = "CASES = {'A': lambda *_: 'PASSED', 'B': lambda *_: 'FAILED'}\n"

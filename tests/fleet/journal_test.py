@@ -8,6 +8,7 @@ import sys
 import tempfile
 from unittest import mock
 
+import pytest
 from absl.testing import absltest
 
 from tests import console
@@ -17,6 +18,8 @@ from tf2verify.fleet import journal as journals
 from tf2verify.fleet.journal import Journal, is_journal
 from tf2verify.fleet.results import Discovery
 from tf2verify.records.verdict import Status
+
+pytestmark = pytest.mark.starts_processes
 
 VERSIONS = {'python': '3.11.7', 'tensorflow': '2.21.0'}
 

@@ -4,6 +4,7 @@ import signal
 import tempfile
 import time
 
+import pytest
 from absl.testing import absltest
 
 from tf2verify.errors import Tf2VerifyError
@@ -12,6 +13,8 @@ from tf2verify.fleet import processes
 from tf2verify.fleet.ended import Asked, verdict_of
 from tf2verify.fleet.local_engine import Limits, LocalEngine, Request
 from tf2verify.records.verdict import Status
+
+pytestmark = pytest.mark.starts_processes
 
 SERVER = 'tests.fleet.stand_in_server'
 CASES = """

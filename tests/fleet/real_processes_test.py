@@ -2,10 +2,13 @@ import json
 import pathlib
 import tempfile
 
+import pytest
 from absl.testing import absltest
 
 from tests import console
 from tf2verify.fleet.journal import Journal
+
+pytestmark = pytest.mark.starts_processes
 
 BASE = console.CASES.partition('class RightCase')[0]
 FATAL = (

@@ -8,11 +8,14 @@ import zipfile
 from unittest import mock
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from absl.testing import absltest
 
 from tests.recorder import mistakes
 from tf2verify.recorder import tf1_recorder
+
+pytestmark = pytest.mark.starts_processes
 
 v1 = tf.compat.v1
 _INPUTS = np.random.RandomState(0).standard_normal((4, 3)).astype(np.float32)

@@ -15,6 +15,7 @@ import unittest
 from unittest import mock
 
 import numpy as np
+import pytest
 from absl.testing import absltest
 
 from tf2verify.compare import digest, noise_codes, sampling
@@ -28,6 +29,8 @@ from tf2verify.recordings.recording import Recording
 from tf2verify.sides import fill, functional, randomness, side
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.tf1_graph import Tf1Graph
+
+pytestmark = pytest.mark.starts_processes
 
 v1 = tf.compat.v1
 _HERE = pathlib.Path(__file__).parent

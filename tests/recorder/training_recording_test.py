@@ -7,6 +7,7 @@ import tempfile
 import textwrap
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
@@ -17,6 +18,8 @@ from tf2verify.compare.digest import array_digest
 from tf2verify.compare.moving import Mover
 from tf2verify.recorder.tf1_recorder import RecorderError
 from tf2verify.recordings.recording import Recording
+
+pytestmark = pytest.mark.starts_processes
 
 v1 = tf.compat.v1
 train = v1.train

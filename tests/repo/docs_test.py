@@ -15,6 +15,7 @@ import sys
 import tempfile
 import types
 
+import pytest
 from absl.testing import absltest, parameterized
 
 import tf2verify
@@ -23,6 +24,8 @@ from tests.repo import pages, recorded_page
 from tf2verify import case, cli, doctor, optional_hooks
 from tf2verify.records import difference, verdict
 from tf2verify.stages import STAGES, Stage
+
+pytestmark = pytest.mark.starts_processes
 
 # Commands that are not run here, and why; what they name is checked to exist.
 _NOT_RUN = (

@@ -10,10 +10,13 @@ import tempfile
 import unittest
 import urllib.parse
 
+import pytest
 from absl.testing import absltest
 
 from tests import browser
 from tests.repo import pages
+
+pytestmark = pytest.mark.starts_processes
 
 _NEEDED = (
   'mkdocs.yml',

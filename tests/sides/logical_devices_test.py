@@ -2,7 +2,10 @@ import os
 import subprocess
 import sys
 
+import pytest
 from absl.testing import absltest
+
+pytestmark = pytest.mark.starts_processes
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _ASKED = """

@@ -2,6 +2,7 @@ import pathlib
 import tempfile
 from unittest import mock
 
+import pytest
 from absl.testing import absltest
 
 import tf2verify
@@ -10,6 +11,8 @@ from tests.stages import tiny_models
 from tf2verify.discovery import find_cases
 from tf2verify.stages import fresh_processes
 from tf2verify.stages.fresh_processes import Environment
+
+pytestmark = pytest.mark.starts_processes
 
 Status = tf2verify.Status
 _CASES = """

@@ -12,11 +12,14 @@ import sys
 import tempfile
 from unittest import mock
 
+import pytest
 from absl.testing import absltest
 
 from tests.report.html import made_up
 from tf2verify.errors import EnvironmentProblem, UsageError
 from tf2verify.report.html import page
+
+pytestmark = pytest.mark.starts_processes
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 _GOLDEN = _ROOT / 'tests' / 'golden_reports' / 'page.txt'
