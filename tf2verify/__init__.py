@@ -15,6 +15,7 @@ Importing the package makes TF1-style code run on a current TensorFlow (see
 
 import functools
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
   from tf2verify.case import EquivalenceCase, verify
   from tf2verify.compare.tolerance import Tolerance
   from tf2verify.errors import Tf2VerifyError
+  from tf2verify.records.resources import Resources
   from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
   from tf2verify.runner import main
   from tf2verify.selection import all_stages_except
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
   'CaseVerdict',
   'EquivalenceCase',
+  'Resources',
   'StageVerdict',
   'Status',
   'Tf2VerifyError',
@@ -49,6 +52,7 @@ __all__ = [
 _HOMES = {
   'CaseVerdict': 'tf2verify.records.verdict',
   'EquivalenceCase': 'tf2verify.case',
+  'Resources': 'tf2verify.records.resources',
   'StageVerdict': 'tf2verify.records.verdict',
   'Status': 'tf2verify.records.verdict',
   'Tf2VerifyError': 'tf2verify.errors',
@@ -66,7 +70,9 @@ _HOMES = {
 # whose processes must not inherit the choice of Keras 2.
 _WITHOUT_TENSORFLOW = ('fleet', 'history', 'report', 'repeat', 'recorder', 'recording')
 _command = ' '.join(sys.orig_argv[:5]) + ' '
-if not any(f'-m tf2verify {name} ' in _command for name in _WITHOUT_TENSORFLOW):
+# A process of another program that only hands cases on sets this: a worker of Ray.
+_supervises = 'TF2VERIFY_SUPERVISES' in os.environ
+if not (_supervises or any(f'-m tf2verify {name} ' in _command for name in _WITHOUT_TENSORFLOW)):
   legacy_keras.prepare()
 # Once it holds, it is not asked again; while it does not, every use raises.
 _require = functools.cache(legacy_keras.require)

@@ -14,6 +14,7 @@ from tf2verify.compare.tolerance import Tolerance, ToleranceTable
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.ladder import CaseName, Ladder, test_name
 from tf2verify.optional_hooks import OptionalHooks
+from tf2verify.records.resources import Resources
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
 from tf2verify.report import terminal
 from tf2verify.report.report_dir import default_report_dir, write_case, write_summary
@@ -84,6 +85,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
     tf1_recording: the folder that `tf1_recorder.py` has written (see
       `python -m tf2verify recorder`), relative to the file of the case or to the working
       folder; None where the case builds its reference.
+    resources: what the case needs of the machine, for `python -m tf2verify fleet`.
   """
 
   training_modes: tuple[bool, ...] = (False, True)
@@ -93,6 +95,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
   variable_names: Mapping[str, str] | Callable[[str], str] | None = None
   stages: Any = StageSelection()
   tf1_recording: str | None = None
+  resources: Resources = Resources()
 
   _ladder: ClassVar[Ladder | None] = None
 
@@ -240,6 +243,20 @@ def missing_hooks(cls: type[EquivalenceCase]) -> list[str]:
   return [hook for hook in needed if getattr(cls, hook) is getattr(EquivalenceCase, hook)]
 
 
+def resources_of(cls: type[EquivalenceCase]) -> Resources:
+  """Returns what a case needs.
+
+  Raises:
+    CaseDefinitionError: it says so in another form.
+  """
+  if not isinstance(cls.resources, Resources):
+    raise CaseDefinitionError(
+      f'{cls.__name__}.resources is {cls.resources!r:.80}; it is a tf2verify.Resources: '
+      'resources = tf2verify.Resources(cpus=2, memory_gib=8)'
+    )
+  return cls.resources
+
+
 def _check_reference(cls: type[EquivalenceCase]) -> None:
   """Raises `CaseDefinitionError` for a case with two references."""
   own = [
@@ -327,6 +344,7 @@ def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
 
   _check_reference(cls)
   _check_train_op(cls)
+  resources_of(cls)
   case = cls()
   _check_signatures(case)
   declared = declaration_of(case, EquivalenceCase)

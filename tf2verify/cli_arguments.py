@@ -83,6 +83,17 @@ def _add_fleet(commands: Any) -> None:
     help='GiB that a case may take (an even share of nine tenths of all)',
   )
   fleet.add_argument(
+    '--engine',
+    choices=('local', 'ray'),
+    default='local',
+    help='this machine (local), or a Ray cluster',
+  )
+  fleet.add_argument(
+    '--ray_address',
+    metavar='HOST:PORT',
+    help="the cluster's head (RAY_ADDRESS; a cluster of this machine, or one for this run)",
+  )
+  fleet.add_argument(
     '--stages', nargs='+', default=(), metavar='STAGE', help='only these, and those that they need'
   )
   fleet.add_argument(

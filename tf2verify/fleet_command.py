@@ -9,38 +9,28 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
+from tf2verify.errors import UsageError
 from tf2verify.fleet.fleet import Options, Outcome, run_fleet
 from tf2verify.fleet.journal import Journal
 from tf2verify.fleet.local_engine import Limits, LocalEngine
+from tf2verify.fleet.machine import memory_for_jobs, processors
+from tf2verify.fleet.places import places_of
 from tf2verify.fleet.plan import Plan
+from tf2verify.fleet.ray_engine import Cluster, RayEngine
 from tf2verify.fleet.results import Result
 from tf2verify.fleet.server_process import MODULE
 from tf2verify.fleet.sharding import Shard, hide_from_jobs
+from tf2verify.fleet.shipping import roots_of
 from tf2verify.records.verdict import Status
 from tf2verify.report import terminal
 from tf2verify.report.report_dir import write_case, write_summary
 from tf2verify.report_command import Pages, cases_of
 
-# What of the machine's memory all jobs may take together, where nothing is said.
-_SHARE_OF_MEMORY = 0.9
-_CGROUP_LIMITS = ('/sys/fs/cgroup/memory.max', '/sys/fs/cgroup/memory/memory.limit_in_bytes')
+# The endings of the files of a journal.
+_OF_JOURNAL = ('', '-wal', '-shm', '-lock')
 # As a shell reports a program that a signal ended.
 _BY_SIGNAL = 128
 _SHOWN_FILES = 5
-
-
-def memory_of_machine() -> int:
-  """Returns the bytes of memory that this machine, or the container, has."""
-  found = [os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')]
-  for path in _CGROUP_LIMITS:
-    try:
-      with open(path, encoding='ascii') as file:
-        text = file.read().strip()
-    except OSError:
-      continue
-    if text.isdecimal():
-      found.append(int(text))
-  return min(found)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -158,6 +148,8 @@ class Arguments:
     junit: path of JUnit's XML.
     markdown: path of the summary.
     tensorboard_dir: folder of TensorBoard's events.
+    engine: `local` or `ray`.
+    ray_address: HOST:PORT of a Ray cluster.
   """
 
   targets: Sequence[str]
@@ -173,6 +165,8 @@ class Arguments:
   junit: str | None = None
   markdown: str | None = None
   tensorboard_dir: str | None = None
+  engine: str = 'local'
+  ray_address: str | None = None
 
   @property
   def pages(self) -> Pages:
@@ -195,10 +189,6 @@ def fleet(arguments: Arguments, module: str = MODULE) -> int:
     EnvironmentProblem: TF1-style code cannot run here, or what makes a page is not installed.
   """
   arguments.pages.require()
-  workers = arguments.jobs or len(os.sched_getaffinity(0))
-  share = memory_of_machine() * _SHARE_OF_MEMORY / workers
-  memory = int(share if arguments.memory is None else arguments.memory * 2**30)
-  limits = Limits(arguments.timeout or None, memory)
   options = Options(
     tuple(arguments.targets),
     tuple(arguments.stages),
@@ -215,7 +205,7 @@ def fleet(arguments: Arguments, module: str = MODULE) -> int:
     with Journal(arguments.journal, writable=True) as journal:
       if not options.resume:
         _say_of_a_run_cut_off(journal)
-      with LocalEngine(workers, limits, module) as engine:
+      with _engine(arguments, module) as engine:
         outcome = run_fleet(options, journal, engine, progress)
       progress.clear()
       if arguments.report_dir:
@@ -234,6 +224,21 @@ def fleet(arguments: Arguments, module: str = MODULE) -> int:
     progress.clear()
     for number, handler in before:
       signal.signal(number, handler)
+
+
+def _engine(arguments: Arguments, module: str) -> LocalEngine | RayEngine:
+  seconds = arguments.timeout or None
+  memory = None if arguments.memory is None else int(arguments.memory * 2**30)
+  if arguments.engine == 'ray':
+    without = tuple(os.path.abspath(arguments.journal) + end for end in _OF_JOURNAL)
+    cluster = Cluster(arguments.ray_address, roots_of(places_of(arguments.targets)), without)
+    return RayEngine(cluster, Limits(seconds, memory), arguments.jobs, module)
+  if arguments.ray_address is not None:
+    raise UsageError('--ray_address names a cluster for --engine ray, which is not asked for')
+  workers = arguments.jobs or processors()
+  memory_of_all = memory_for_jobs()
+  share = memory_of_all // workers if memory is None else memory
+  return LocalEngine(workers, Limits(seconds, share, memory_of_all), module)
 
 
 def _resume_command() -> str:

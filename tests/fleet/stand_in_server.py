@@ -24,6 +24,11 @@ def fields_of(case, module, status, stage='first', number=1):
   return json.loads(CaseVerdict(case, module, (found,)).to_json())
 
 
+def _with_resources(cases):
+  """Returns what each function needs: its attribute `resources`, fields of `Resources`."""
+  return {name: getattr(case, 'resources', {}) for name, case in cases.items()}
+
+
 def _do(job):
   events = job_run.begin(job)
   place, _, name = job.target.partition('::')
@@ -38,7 +43,7 @@ def _do(job):
     return 0
   files = {place: sha256_of(place)}
   if job.kind == jobs.DISCOVER:
-    events.tell(jobs.FOUND, cases=list(cases), files=files, file=place)
+    events.tell(jobs.FOUND, cases=_with_resources(cases), files=files, file=place)
     return 0
   events.tell(jobs.STARTED, case=name, stages=STAGES, files=files)
   events.tell(jobs.DOING, step='standing in')

@@ -27,6 +27,8 @@ _VARIABLES = (
   'XLA_FLAGS',
   'CUDA_VISIBLE_DEVICES',
 )
+# With these a variable may begin that goes with cases to another machine.
+_PREFIXES = ('TF_', 'XLA_', 'TF2VERIFY_')
 _NO_FILES = ('/proc/', '/sys/', '/dev/')
 
 
@@ -44,6 +46,23 @@ def sha256_of(path: str) -> str:
 
 def versions() -> dict[str, str]:
   """Returns what a verdict depends on beside the case's own files."""
+  return package_versions() | {
+    name: os.environ[name] for name in _VARIABLES if os.environ.get(name)
+  }
+
+
+def environment_of_cases() -> dict[str, str]:
+  """Returns the variables that cases are to have on another machine as well."""
+  threads = 'OMP_NUM_THREADS'
+  return {
+    name: value
+    for name, value in os.environ.items()
+    if name == threads or name.startswith(_PREFIXES)
+  }
+
+
+def package_versions() -> dict[str, str]:
+  """Returns the part of `versions` that is not of the environment."""
   found = {'python': platform.python_version(), 'machine': platform.machine()}
   for package in _PACKAGES:
     try:
@@ -52,7 +71,7 @@ def versions() -> dict[str, str]:
       continue
   # A checkout keeps its version while it changes.
   found['tf2verify'] = f'{found.get("tf2verify", "unknown")}+{_own_digest()[:8]}'
-  return found | {name: os.environ[name] for name in _VARIABLES if os.environ.get(name)}
+  return found
 
 
 @functools.cache

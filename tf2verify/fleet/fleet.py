@@ -124,7 +124,7 @@ def _done(
     if unit.failed is not None:
       yield unit, unit.failed
   wanted = (
-    Request(jobs.VERIFY, unit.target, options.stages or None, unit)
+    Request(jobs.VERIFY, unit.target, options.stages or None, unit, unit.resources)
     for unit in units
     if unit.failed is None
   )

@@ -11,7 +11,7 @@ import tempfile
 from typing import Any
 
 from tf2verify import legacy_keras
-from tf2verify.errors import Tf2VerifyError, UsageError, UserCodeError
+from tf2verify.errors import CaseDefinitionError, Tf2VerifyError, UsageError, UserCodeError
 from tf2verify.fleet import job as jobs
 from tf2verify.fleet.content import FilesRead, files_of_checkpoint, files_of_loaded_modules
 from tf2verify.fleet.job import EventWriter, Job
@@ -82,7 +82,6 @@ def do(job: Job) -> int:
 
 
 def _check(job: Job, events: EventWriter) -> None:
-  from tf2verify.errors import CaseDefinitionError
   from tf2verify.selection import check_stage_name
 
   try:
@@ -90,20 +89,25 @@ def _check(job: Job, events: EventWriter) -> None:
       check_stage_name(name)
   except CaseDefinitionError as error:
     raise UsageError(str(error)) from error
-  events.tell(jobs.FOUND, cases=[], files={}, file=None)
+  events.tell(jobs.FOUND, cases={}, files={}, file=None)
 
 
 def _discover(job: Job, events: EventWriter, known: frozenset[str]) -> None:
+  from tf2verify.case import resources_of
   from tf2verify.discovery import find_cases
 
   found = find_cases(job.target, may_have_none=True)
-  names = list(dict.fromkeys(case.case.__name__ for case in found))
+  cases: dict[str, dict[str, Any]] = {}
+  for case in found:
+    cases[case.case.__name__] = {}
+    with contextlib.suppress(CaseDefinitionError):  # of which the case's own verdict tells
+      cases[case.case.__name__] = resources_of(case.case).to_fields()
   # Modules of the file's own folder are kept apart from those of this process.
   for case in found:
     sys.modules.update(dict(case.modules))
   homes = {sys.modules[case.case.__module__].__file__ for case in found}
   files = files_of_loaded_modules(known, job.scratch)
-  events.tell(jobs.FOUND, cases=names, files=files, file=next(iter(homes), None))
+  events.tell(jobs.FOUND, cases=cases, files=files, file=next(iter(homes), None))
 
 
 def _verify(job: Job, events: EventWriter, known: frozenset[str]) -> None:

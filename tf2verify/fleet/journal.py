@@ -13,6 +13,7 @@ from typing import Any
 from tf2verify.errors import UsageError
 from tf2verify.fleet.journal_lock import JournalLock
 from tf2verify.fleet.results import Deviations, Discovery, Entry, Result, Run, with_deviations
+from tf2verify.records.resources import Resources
 from tf2verify.records.verdict import CaseVerdict, Status
 from tf2verify.records.verdict_json import case_from_fields
 
@@ -281,15 +282,23 @@ class Journal:
     row = self._connection.execute(
       'select files, cases from discoveries where place = ?', (place,)
     ).fetchone()
-    return None if row is None else Discovery(place, json.loads(row[0]), tuple(json.loads(row[1])))
+    return None if row is None else Discovery(place, json.loads(row[0]), _cases(json.loads(row[1])))
 
   def write_discovery(self, found: Discovery) -> None:
     """Keeps what was found in a file."""
+    cases = {name: resources.to_fields() for name, resources in found.cases.items()}
     with self._transaction():
       self._connection.execute(
         'insert or replace into discoveries values (?, ?, ?)',
-        (found.place, json.dumps(dict(found.files)), json.dumps(found.cases)),
+        (found.place, json.dumps(dict(found.files)), json.dumps(cases)),
       )
+
+
+def _cases(stored: Any) -> dict[str, Resources]:
+  """Returns the cases of a file; a journal from before there were demands has their names."""
+  if isinstance(stored, list):
+    return {name: Resources() for name in stored}
+  return {name: Resources.from_fields(fields) for name, fields in stored.items()}
 
 
 def _entry(fields: dict[str, object]) -> Entry:

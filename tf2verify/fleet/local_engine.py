@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import os
 import shutil
 import tempfile
@@ -13,7 +14,8 @@ from tf2verify.errors import Tf2VerifyError
 from tf2verify.fleet import processes
 from tf2verify.fleet.ended import Ended
 from tf2verify.fleet.job import OUTCOMES, Job, read_events
-from tf2verify.fleet.server_process import MODULE, ServerLost, ServerProcess
+from tf2verify.fleet.server_process import MODULE, ServerLost, ServerProcess, Surroundings
+from tf2verify.records.resources import Resources
 
 _LOOK_SECONDS = 0.05
 # A process that hangs gets this long to write its stack.
@@ -31,11 +33,20 @@ class Limits:
 
   Attributes:
     seconds: of wall time; None for no limit.
-    memory: in bytes, as `processes.anonymous_memory` counts; None for no limit.
+    memory: in bytes, as `processes.anonymous_memory` counts; None for no limit. What a
+      case declares counts in its place.
+    memory_of_all: what all jobs may take together: one that declares more than is left
+      waits, unless nothing else runs; None for no limit.
   """
 
   seconds: float | None = None
   memory: int | None = None
+  memory_of_all: int | None = None
+
+  def memory_of(self, request: 'Request') -> int | None:
+    """Returns what one job may take."""
+    declared = request.resources.memory
+    return self.memory if declared is None else declared
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,12 +58,14 @@ class Request:
     target: as of `Job`.
     stages: as of `Job`.
     key: whatever the caller knows it by.
+    resources: what it needs.
   """
 
   kind: str
   target: str
   stages: tuple[str, ...] | None
   key: Any = None
+  resources: Resources = dataclasses.field(default_factory=Resources)
 
 
 @dataclasses.dataclass
@@ -80,12 +93,21 @@ class LocalEngine:
     workers: how many jobs at once.
     limits: of each.
     module: the program of the process that is copied.
+    surroundings: what that process starts with; those of this one by default.
   """
 
-  def __init__(self, workers: int, limits: Limits, module: str = MODULE) -> None:
+  def __init__(
+    self,
+    workers: int,
+    limits: Limits,
+    module: str = MODULE,
+    surroundings: Surroundings | None = None,
+  ) -> None:
     self._workers = workers
     self._limits = limits
     self._module = module
+    self._surroundings = surroundings or Surroundings.of_this_process()
+    self._next: Request | None = None
     self._running: dict[int, _Running] = {}
     self._suspects: list[Request] = []
     self._numbers = 0
@@ -117,7 +139,7 @@ class LocalEngine:
       EnvironmentProblem: TF1-style code cannot run here.
       Tf2VerifyError: the process that imports TensorFlow does not start.
     """
-    waiting = iter(requests)
+    waiting, self._next = iter(requests), None
     while True:
       try:
         self._fill(waiting, started)
@@ -135,16 +157,28 @@ class LocalEngine:
         self._start(self._suspects.pop(0), alone=True)
       return
     while len(self._running) < self._workers:
-      request = next(waiting, None)
-      if request is None:
+      self._next = self._next or next(waiting, None)
+      if self._next is None or not self._has_room_for(self._next):
         return
+      request, self._next = self._next, None
       started(request)
       self._start(request, alone=False)
 
+  def _has_room_for(self, request: Request) -> bool:
+    requests = [running.request for running in self._running.values()]
+    if not requests:
+      return True  # it will not get more
+    requests.append(request)
+    if sum(_slots(one) for one in requests) > self._workers:
+      return False
+    if all(one.resources.memory is None for one in requests):
+      return True
+    memory = sum(self._limits.memory_of(one) or 0 for one in requests)
+    return self._limits.memory_of_all is None or memory <= self._limits.memory_of_all
+
   def _ready_server(self) -> ServerProcess:
     if self._server is None:
-      environment = {'TF_CPP_MIN_LOG_LEVEL': '2', **os.environ}
-      self._server = ServerProcess(self._module, environment, self._folder)
+      self._server = ServerProcess(self._module, self._surroundings, self._folder)
     return self._server
 
   def _close_server(self) -> ServerProcess | None:
@@ -216,11 +250,11 @@ class LocalEngine:
         continue
       memory = processes.anonymous_memory(running.process)
       running.greatest_memory = max(running.greatest_memory, memory)
-      allowed, seconds = self._limits.memory, self._limits.seconds
+      allowed, seconds = self._limits.memory_of(running.request), self._limits.seconds
       if allowed is not None and memory > allowed:
         running.reason = (
           f'ended by the fleet: it took {memory / 2**30:.2f} GiB of memory, and may take '
-          f'{allowed / 2**30:.2f} (--memory)'
+          f'{allowed / 2**30:.2f} ({_said_by(running.request)})'
         )
         running.end_at = now
         self._end(running, now)
@@ -244,6 +278,14 @@ class LocalEngine:
       self._ready_server().end(running.job.number)
     elif now > running.end_at + _END_SECONDS:
       raise ServerLost('does not answer')
+
+
+def _slots(request: Request) -> int:
+  return max(1, math.ceil(request.resources.cpus))
+
+
+def _said_by(request: Request) -> str:
+  return '--memory' if request.resources.memory is None else 'its resources'
 
 
 def _size(path: str) -> int:

@@ -37,11 +37,12 @@ class Place:
 def key_of(path: str) -> str:
   """Returns the name of a file that does not depend on the folder it is looked at from."""
   path = os.path.abspath(path)
-  root = _root(path)
+  root = root_of(path)
   return path if root is None else os.path.relpath(path, root).replace(os.sep, '/')
 
 
-def _root(path: str) -> str | None:
+def root_of(path: str) -> str | None:
+  """Returns the folder of the repository, or of the project, that a file is in; None without."""
   folders: list[str] = []
   folder = os.path.dirname(path)
   while not folders or folder != folders[-1]:

@@ -1,7 +1,7 @@
 """Which cases a fleet has to run."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tf2verify.errors import UsageError
 from tf2verify.fleet import job as jobs
@@ -11,6 +11,7 @@ from tf2verify.fleet.journal import Journal
 from tf2verify.fleet.local_engine import Request
 from tf2verify.fleet.places import Place
 from tf2verify.fleet.results import Discovery
+from tf2verify.records.resources import Resources
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +23,14 @@ class Unit:
     target: what `run` takes, the path absolute.
     place: the file or module.
     failed: how the process ended that was to find the cases; None for a case.
+    resources: what the case needs.
   """
 
   key: str
   target: str
   place: Place
   failed: Ended | None = None
+  resources: Resources = dataclasses.field(default_factory=Resources)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,11 +79,12 @@ def discovered(
     if told is None:
       failed[place.key] = process
       continue
-    found[place.key] = tuple(told['cases'])
+    cases = {name: Resources.from_fields(fields) for name, fields in told['cases'].items()}
+    found[place.key] = cases
     homes[place.key] = told['file'] or ''
     if place.is_file:
       # A module's file depends on the folder that it is looked for from.
-      journal.write_discovery(Discovery(place.key, told['files'], tuple(told['cases'])))
+      journal.write_discovery(Discovery(place.key, told['files'], cases))
   paths = {place.target for place in places if place.is_file}
   places = [place for place in places if place.is_file or homes.get(place.key) not in paths]
   units: list[Unit] = []
@@ -105,14 +109,14 @@ def requests(places: Sequence[Place], journal: Journal, digests: Digests) -> Ite
 
 def _known(
   places: Sequence[Place], journal: Journal, digests: Digests
-) -> Iterator[tuple[str, tuple[str, ...]]]:
+) -> Iterator[tuple[str, Mapping[str, Resources]]]:
   for place in places:
     known = journal.discovery(place.key)
     if known is not None and place.target in known.files and digests.are_unchanged(known.files):
       yield place.key, known.cases
 
 
-def _units(place: Place, cases: tuple[str, ...]) -> Iterator[Unit]:
+def _units(place: Place, cases: Mapping[str, Resources]) -> Iterator[Unit]:
   unknown = sorted(place.wanted - set(cases))
   if unknown:
     raise UsageError(
@@ -123,6 +127,7 @@ def _units(place: Place, cases: tuple[str, ...]) -> Iterator[Unit]:
       f'{place.key} declares no complete EquivalenceCase: a case overrides build_tf1_graph, '
       'make_tf2_layer and make_inputs'
     )
-  for case in cases:
+  for case, resources in cases.items():
     if not place.wanted or case in place.wanted:
-      yield Unit(f'{place.key}::{case}', f'{place.target}::{case}', place)
+      key, target = f'{place.key}::{case}', f'{place.target}::{case}'
+      yield Unit(key, target, place, resources=resources)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from tf2verify.records.resources import Resources
 from tf2verify.records.verdict import CaseVerdict, Status
 
 # By stage: the fields of its `Deviation`s. Most of a report, and of use to few readers.
@@ -101,9 +102,9 @@ class Discovery:
   Attributes:
     place: as the journal names it.
     files: path and SHA-256 of what was imported to find them.
-    cases: their names.
+    cases: what each needs, by name.
   """
 
   place: str
   files: Mapping[str, str]
-  cases: tuple[str, ...]
+  cases: Mapping[str, Resources]

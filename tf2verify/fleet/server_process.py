@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tf2verify.errors import EnvironmentProblem, Tf2VerifyError
@@ -32,16 +32,36 @@ class ServerLost(Exception):
   """The process has ended, or does not answer; the message is how."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Surroundings:
+  """What a process starts with, and every copy of it.
+
+  Attributes:
+    path: of modules.
+    environment: its variables.
+    folder: its working folder.
+  """
+
+  path: tuple[str, ...]
+  environment: Mapping[str, str]
+  folder: str
+
+  @classmethod
+  def of_this_process(cls) -> 'Surroundings':
+    """Returns those of this process."""
+    return cls(tuple(sys.path), dict(os.environ), os.getcwd())
+
+
 class ServerProcess:
   """A process that has imported TensorFlow and is copied for every job.
 
   Args:
     module: whose `main` it runs.
-    environment: its variables.
+    surroundings: what it starts with.
     folder: of all jobs.
   """
 
-  def __init__(self, module: str, environment: dict[str, str], folder: str) -> None:
+  def __init__(self, module: str, surroundings: Surroundings, folder: str) -> None:
     self._connection, there = socket.socketpair()
     self._unread = b''
     self._start = time.monotonic()
@@ -49,7 +69,8 @@ class ServerProcess:
     self._log = os.path.join(folder, 'server.log')
     with there, open(self._log, 'wb') as printed:
       program = _PROGRAM.format(module=module)
-      arguments = [str(there.fileno()), json.dumps(list(filter(None, sys.path))), folder]
+      path = json.dumps(list(filter(None, surroundings.path)))
+      arguments = [str(there.fileno()), path, folder]
       self._process = subprocess.Popen(
         [sys.executable, '-c', program, *arguments],
         pass_fds=[there.fileno()],
@@ -57,7 +78,8 @@ class ServerProcess:
         stdout=subprocess.DEVNULL,
         stderr=printed,
         start_new_session=True,  # Ctrl-C is for the supervisor, which ends the others
-        env=environment,
+        cwd=surroundings.folder,
+        env={'TF_CPP_MIN_LOG_LEVEL': '2', **surroundings.environment},
       )
     self._selector = selectors.DefaultSelector()
     self._selector.register(self._connection, selectors.EVENT_READ)
