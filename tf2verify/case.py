@@ -17,7 +17,8 @@ from tf2verify.optional_hooks import OptionalHooks
 from tf2verify.records.resources import Resources
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
 from tf2verify.report import terminal
-from tf2verify.report.report_dir import default_report_dir, write_case, write_summary
+from tf2verify.report.report_dir import default_report_dir
+from tf2verify.report.shared_report_dir import write_reports
 from tf2verify.report.tensorboard import writing
 from tf2verify.selection import StageSelection, check_stage_name
 from tf2verify.sides import fill, functional
@@ -178,8 +179,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
       cls._ladder.close()
       directory = default_report_dir()
       if directory:
-        write_case(cls._ladder.verdict(), directory)
-        write_summary(climbed_cases(), directory)
+        write_reports(cls._ladder.verdict(), climbed_cases(), directory)
       events = writing.default_directory()
       if events:
         writing.write_cases(events, [cls._ladder.verdict()])
