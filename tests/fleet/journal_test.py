@@ -17,6 +17,7 @@ from tf2verify.errors import UsageError
 from tf2verify.fleet import journal as journals
 from tf2verify.fleet.journal import Journal, is_journal
 from tf2verify.fleet.results import Discovery
+from tf2verify.records.resources import Resources
 from tf2verify.records.verdict import Status
 
 pytestmark = pytest.mark.starts_processes
@@ -56,8 +57,12 @@ class JournalTest(absltest.TestCase):
     with Journal(self.path, writable=True) as journal:
       run = self.begin(journal, 'a.py::A')
       journal.write(result)
-      journal.write_discovery(Discovery('a.py', {'/x/a.py': 'd'}, ('A', 'B')))
-      self.assertEqual(journal.discovery('a.py').cases, ('A', 'B'))
+      cases = {'A': Resources(), 'B': Resources(cpus=2, gpus=1, memory_gib=1.5)}
+      journal.write_discovery(Discovery('a.py', {'/x/a.py': 'd'}, cases))
+      self.assertEqual(journal.discovery('a.py').cases, cases)
+      # As written before there were demands.
+      journal._connection.execute('update discoveries set cases = \'["A"]\'')
+      self.assertEqual(journal.discovery('a.py').cases, {'A': Resources()})
       self.assertIsNone(journal.discovery('b.py'))
       self.assertEqual(journal.runs()[0].ended, '')
       journal.end_run(run)

@@ -12,6 +12,7 @@ from tf2verify.fleet import job as jobs
 from tf2verify.fleet import processes
 from tf2verify.fleet.ended import Asked, verdict_of
 from tf2verify.fleet.local_engine import Limits, LocalEngine, Request
+from tf2verify.records.resources import Resources
 from tf2verify.records.verdict import Status
 
 pytestmark = pytest.mark.starts_processes
@@ -219,6 +220,36 @@ class LocalEngineTest(absltest.TestCase):
     self.assertLen(found, 3)
     for ended in found:
       self.assertIs(self.verdict('slow', ended).status, Status.PASSED)
+
+  def test_what_cases_declare(self):
+    large, wide = Resources(memory_gib=0.25), Resources(cpus=3)
+    limits = Limits(memory=2**27, memory_of_all=2**28)
+    names = {'slow 1': large, 'slow 2': Resources(), 'slow 3': wide, 'slow 4': Resources()}
+    begun, most = [], {}
+    with LocalEngine(2, limits, SERVER) as engine:
+      requests = [
+        Request(jobs.VERIFY, f'{self.file}::slow', None, name, needed)
+        for name, needed in names.items()
+      ]
+
+      def started(request):
+        under_way = [running.request.key for running in engine._running.values()]
+        begun.append(request.key)
+        most[request.key] = under_way
+
+      found = [request.key for request, _ in engine.run(requests, started)]
+    self.assertEqual(found, list(names))
+    self.assertEqual(begun, list(names))
+    # None has room beside the first, which declares all memory, or the third, all processors.
+    self.assertEqual(most, {name: [] for name in names})
+    found = self.run_jobs('slow', 'right')  # two without demands run at once
+    self.assertLen(found, 2)
+
+  def test_declared_memory_is_the_limit(self):
+    with LocalEngine(1, Limits(memory=2**40), SERVER) as engine:
+      request = Request(jobs.VERIFY, f'{self.file}::eat', None, None, Resources(memory_gib=0.25))
+      ((_, ended),) = engine.run([request], lambda _: None)
+    self.assert_error('eat', ended, 'GiB of memory, and may take 0.25 (its resources)')
 
   def test_server_that_does_not_start(self):
     with (
