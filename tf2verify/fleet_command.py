@@ -33,20 +33,19 @@ _BY_SIGNAL = 128
 _SHOWN_FILES = 5
 
 
-class Interrupted(KeyboardInterrupt):
-  """A signal asked the fleet to end.
+class _Interrupter:
+  """Ends the fleet by `KeyboardInterrupt` when a signal asks for it.
 
   Attributes:
-    number: the signal.
+    number: the signal; not in the exception, in whose place Ray may raise its own.
   """
 
-  def __init__(self, number: int) -> None:
-    super().__init__(number)
+  def __init__(self) -> None:
+    self.number: int = signal.SIGINT
+
+  def __call__(self, number: int, _: FrameType | None) -> None:
     self.number = number
-
-
-def _interrupt(number: int, _: FrameType | None) -> None:
-  raise Interrupted(number)
+    raise KeyboardInterrupt
 
 
 class Progress:
@@ -198,8 +197,9 @@ def fleet(arguments: Arguments, module: str = MODULE) -> int:
   )
   hide_from_jobs()
   progress = Progress()
+  interrupter = _Interrupter()
   before = [
-    (number, signal.signal(number, _interrupt)) for number in (signal.SIGINT, signal.SIGTERM)
+    (number, signal.signal(number, interrupter)) for number in (signal.SIGINT, signal.SIGTERM)
   ]
   try:
     with Journal(arguments.journal, writable=True) as journal:
@@ -213,13 +213,13 @@ def fleet(arguments: Arguments, module: str = MODULE) -> int:
     _write_pages(arguments)
     _say_outcome(outcome, arguments)
     return 0 if outcome.passed == len(outcome.statuses) else 1
-  except Interrupted as interrupted:
+  except KeyboardInterrupt:
     progress.clear()
     terminal.say(
       f'interrupted: {progress.done} verdicts of this run are in {arguments.journal}; go on with: '
       f'{_resume_command()}'
     )
-    return _BY_SIGNAL + interrupted.number
+    return _BY_SIGNAL + interrupter.number
   finally:
     progress.clear()
     for number, handler in before:

@@ -3,6 +3,9 @@
 import importlib.util
 import os
 import pathlib
+import signal
+import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -49,6 +52,8 @@ def note(job, text=''):
 def case(events, job):
   note(job, 'begins')
   time.sleep({seconds})
+  while os.path.exists(NOTES + '.hold'):
+    time.sleep(0.02)
   note(job, 'ends')
   return 'PASSED'
 
@@ -162,6 +167,11 @@ class RayEngineTest(absltest.TestCase):
     text = f'import sys\nsys.path.insert(0, __file__.rpartition("/")[0])\n{text}'
     (self.code / 'some_case.py').write_text(text)
 
+  def pids(self):
+    """Returns the processes of the cases that have begun and not ended."""
+    texts = [path.read_text() for path in self.notes.iterdir()]
+    return [text.split()[0] for text in texts if text.count('begins') > text.count('ends')]
+
   def noted(self, word):
     return sum(path.read_text().count(word) for path in self.notes.iterdir())
 
@@ -208,9 +218,13 @@ class RayEngineTest(absltest.TestCase):
       def ended(watched, result):
         super().ended(result)
         if len(watched.ran) == 8:
-          while self.noted('begins') - self.noted('ends') < 2:  # one on each node
-            time.sleep(0.01)
+          hold = pathlib.Path(f'{self.notes}.hold')
+          hold.touch()
+          self.wait(lambda: self.noted('begins') - self.noted('ends') == 2)  # one on each node
+          running = self.pids()
           self.machines.remove_node(node, allow_graceful=False)
+          self.wait(lambda: sum(os.path.exists(f'/proc/{pid}') for pid in running) == 1)
+          hold.unlink()
 
     watched = Losing()
     outcome, found = self.run_fleet(self.engine(), watched)
@@ -228,7 +242,7 @@ class RayEngineTest(absltest.TestCase):
     self.assertIn(f'File "{self.code}/some_case.py", line', crash)
     self.assertIn('ctypes.string_at(0)', crash)
     self.assertEqual(outcome.passed, 28)
-    self.assertGreater(self.noted('begins'), 28)  # what was lost began again
+    self.assertEqual(self.noted('begins'), 29)  # what was lost began again
     # What was shipped has the digests of what is here.
     with LocalEngine(1, Limits(), SERVER) as local:
       watched = Watched()
@@ -292,12 +306,56 @@ class RayEngineTest(absltest.TestCase):
     ):
       list(engine.run([Request(jobs.CHECK, '', ())], lambda _: None))
 
-  def test_jobs_end_with_an_engine_that_is_left(self):
-    self.run_left_engine()
-    end = time.monotonic() + 20
-    while _is_there(int((self.notes / 'Case00').read_text().split()[0])):
+  def test_a_real_case(self):
+    console.write_files(self.code, real_case=console.CASES)
+    cluster = Cluster(self.machines.address, (str(self.code),))
+    path = f'{self.code}/real_case.py'
+    chosen = ('variable_inventory',)
+    with RayEngine(cluster, Limits()) as engine:
+      ((_, found),) = engine.run([Request(jobs.DISCOVER, path, None)], lambda _: None)
+      request = Request(jobs.VERIFY, f'{path}::RightCase', chosen)
+      ((_, ended),) = engine.run([request], lambda _: None)
+    needed = Resources().to_fields()
+    told = found.last(jobs.FOUND)
+    self.assertEqual(told['cases'], {'RightCase': needed, 'WrongCase': needed})
+    done = ended.last(jobs.DONE)
+    self.assertEqual(done['verdict']['status'], 'PASSED')
+    self.assertEqual(done['files'][path], content.sha256_of(path))
+
+  def test_sigterm_ends_the_fleet_and_its_cases(self):
+    self.write(1, 1000)  # and two that end at once
+    script = console.REPOSITORY / 'tests' / 'fleet' / 'stand_in_fleet.py'
+    journal = self.folder / 'run.sqlite'
+    options = ['--engine', 'ray', '--ray_address', self.machines.address, '--journal', journal]
+    process = subprocess.Popen(
+      [sys.executable, script, '.', *options],
+      cwd=self.code,
+      env={**os.environ, 'PYTHONPATH': str(console.REPOSITORY)},
+      stdout=subprocess.PIPE,
+      stderr=subprocess.PIPE,
+      text=True,
+    )
+    self.addCleanup(process.kill)
+    self.wait(lambda: (self.notes / 'Case00').exists() or process.poll() is not None)
+    process.send_signal(signal.SIGTERM)
+    said, complained = process.communicate(timeout=60)
+    self.assertEqual(process.returncode, 143, said + complained)
+    self.assertIn('interrupted: 2 verdicts of this run are in', said)  # of Case03 and Case05
+    self.assert_case_has_ended()
+
+  def wait(self, condition):
+    end = time.monotonic() + 60
+    while not condition():
       self.assertLess(time.monotonic(), end)
       time.sleep(0.05)
+
+  def assert_case_has_ended(self):
+    process = int((self.notes / 'Case00').read_text().split()[0])
+    self.wait(lambda: not os.path.exists(f'/proc/{process}'))
+
+  def test_jobs_end_with_an_engine_that_is_left(self):
+    self.run_left_engine()
+    self.assert_case_has_ended()
 
   def run_left_engine(self):
     self.write(1, 1000)
@@ -336,10 +394,6 @@ class WithoutClusterTest(absltest.TestCase):
   def test_an_address_without_ray(self):
     with self.assertRaisesRegex(UsageError, '--ray_address names a cluster for --engine ray'):
       fleet_command._engine(fleet_command.Arguments(['x'], 'y', ray_address='a:1'), SERVER)
-
-
-def _is_there(process):
-  return os.path.exists(f'/proc/{process}')
 
 
 if __name__ == '__main__':

@@ -30,7 +30,7 @@ from tf_keras.src import backend
 from tf_keras.src.engine import base_layer_utils
 from tf_keras.src.mixed_precision import policy
 
-from tf2verify.sides import layer_classes
+from tf2verify.sides import decorated_calls, layer_classes
 
 v1 = tf.compat.v1
 
@@ -282,6 +282,9 @@ _KERAS = (
   _layer_name_counts('TF-internal layer names', inner_backend.PER_GRAPH_OBJECT_NAME_UIDS),
   ProcessGlobal(
     'Keras layer classes', layer_classes.read_tf1_classes, layer_classes.write_tf1_classes
+  ),
+  ProcessGlobal(
+    'decorated layer calls', decorated_calls.read_targets, decorated_calls.write_targets
   ),
   _setting('Keras floatx', tf.keras.backend.floatx, tf.keras.backend.set_floatx),
   _setting('Keras epsilon', tf.keras.backend.epsilon, tf.keras.backend.set_epsilon),
