@@ -340,7 +340,7 @@ class RayEngineTest(absltest.TestCase):
     process.send_signal(signal.SIGTERM)
     said, complained = process.communicate(timeout=60)
     self.assertEqual(process.returncode, 143, said + complained)
-    self.assertIn('interrupted: 2 verdicts of this run are in', said)  # of Case03 and Case05
+    self.assertRegex(said, r'interrupted: \d verdicts of this run are in .*--resume')
     self.assert_case_has_ended()
 
   def wait(self, condition):

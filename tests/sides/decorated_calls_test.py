@@ -1,8 +1,11 @@
+import pathlib
+import tempfile
+
 import tensorflow as tf
 from absl.testing import absltest
+from tensorflow.python.util import tf_decorator
 
-import tf2verify
-from tests import small_case
+from tests import console
 from tf2verify.sides import decorated_calls, process_state
 
 
@@ -12,45 +15,34 @@ class Decorated(tf.keras.layers.Layer):
     return 2 * inputs
 
 
-def _functional_model():
-  inputs = tf.keras.Input((3,))
-  return tf.keras.Model(inputs, Decorated()(inputs))
-
-
-class WithoutTrainingCase(small_case.SmallCase):
-  def build_tf1_graph(self, inputs, training):
-    return 2 * inputs
-
-  def make_tf2_layer(self):
-    return Decorated()
-
-  def make_inputs(self):
-    return tf2verify.normal_inputs((2, 3))
+def _converted(*arguments, **keywords):
+  """Stands for what AutoGraph makes of the method."""
+  raise AssertionError('it is not to be called any more')
 
 
 class DecoratedCallsTest(absltest.TestCase):
-  def setUp(self):
-    super().setUp()
-    self.addCleanup(decorated_calls.write_targets, decorated_calls.read_targets())
-
-  def test_a_functional_model_changes_the_class_of_its_layers(self):
-    _functional_model()
-    with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'training'"):
-      Decorated()(tf.ones((2, 3)), training=None)  # as Keras' fit passes it
-
-  def test_it_is_changed_back(self):
+  def test_what_is_decorated_is_changed_back(self):
     before = dict(decorated_calls.read_targets())
+    target = before[Decorated.call]
+    self.addCleanup(decorated_calls.write_targets, ((Decorated.call, target),))
     with process_state.preserved():
-      _functional_model()
-      self.assertNotEqual(dict(decorated_calls.read_targets()), before)
+      tf_decorator.rewrap(Decorated.call, target, _converted)
+      self.assertIs(dict(decorated_calls.read_targets())[Decorated.call], _converted)
+      with self.assertRaisesRegex(AssertionError, 'any more'):
+        Decorated()(tf.ones((2, 3)))
     self.assertEqual(dict(decorated_calls.read_targets()), before)
     self.assertEqual(float(tf.reduce_sum(Decorated()(tf.ones((2, 3))))), 12)
 
   def test_a_stage_behind_execution_modes(self):
-    verdict = tf2verify.verify(WithoutTrainingCase, ['execution_modes', 'determinism'])
-    statuses = {stage.stage: stage.status for stage in verdict.stages}
-    self.assertIs(statuses['execution_modes'], tf2verify.Status.PASSED, verdict.to_text())
-    self.assertIs(statuses['determinism'], tf2verify.Status.PASSED, verdict.to_text())
+    # Without `checkpoint` in between, these stages found an argument that the port does not take.
+    with tempfile.TemporaryDirectory() as folder:
+      console.write_files(pathlib.Path(folder), cases_test=console.CASES)
+      stages = ('--stages', 'execution_modes', 'determinism')
+      done = console.run(
+        '-m', 'tf2verify', 'run', 'cases_test.py::RightCase', *stages, folder=folder
+      )
+    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+    self.assertRegex(done.stdout, 'determinism +PASSED')
 
 
 if __name__ == '__main__':

@@ -1,11 +1,10 @@
 """The decorated `call` of layer classes, which AutoGraph gives another function to decorate.
 
-Keras converts `layer.call` whenever a layer is called in a graph: in a `tf.function`, or on
-the symbolic inputs of a functional model. Where the method has a decorator, such as
-`track_tf1_style_variables`, TensorFlow (2.21: `tf_decorator.rewrap`) puts what was converted
-into the decorator itself, for the whole class and process. Its argument list is
-`(*args, **kwargs)`, so that Keras gives layers made afterwards a `training` that they may not
-take.
+Keras converts `layer.call` where a layer is called in a graph. Where the method has a
+decorator, such as `track_tf1_style_variables`, TensorFlow (2.21: `tf_decorator.rewrap`) may
+put what was converted into the decorator itself, for the whole class and process. Layers made
+afterwards were then given a `training` that they do not take (seen behind the stage
+`execution_modes`).
 """
 
 from collections.abc import Callable, Iterator
