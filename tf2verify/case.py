@@ -14,7 +14,7 @@ from tf2verify.compare.tolerance import Tolerance, ToleranceTable
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.ladder import CaseName, Ladder, test_name
 from tf2verify.optional_hooks import OptionalHooks
-from tf2verify.records.resources import Resources
+from tf2verify.records.resources import Resources, resources_of
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
 from tf2verify.report import terminal
 from tf2verify.report.report_dir import default_report_dir
@@ -241,20 +241,6 @@ def missing_hooks(cls: type[EquivalenceCase]) -> list[str]:
   """Returns the abstract hooks that a class does not override, and needs."""
   needed = _HOOKS if cls.tf1_recording is None else ('make_tf2_layer',)
   return [hook for hook in needed if getattr(cls, hook) is getattr(EquivalenceCase, hook)]
-
-
-def resources_of(cls: type[EquivalenceCase]) -> Resources:
-  """Returns what a case needs.
-
-  Raises:
-    CaseDefinitionError: it says so in another form.
-  """
-  if not isinstance(cls.resources, Resources):
-    raise CaseDefinitionError(
-      f'{cls.__name__}.resources is {cls.resources!r:.80}; it is a tf2verify.Resources: '
-      'resources = tf2verify.Resources(cpus=2, memory_gib=8)'
-    )
-  return cls.resources
 
 
 def _check_reference(cls: type[EquivalenceCase]) -> None:

@@ -3,7 +3,7 @@ import math
 from absl.testing import absltest, parameterized
 
 from tf2verify.errors import CaseDefinitionError
-from tf2verify.records.resources import Resources
+from tf2verify.records.resources import Resources, resources_of
 
 
 class ResourcesTest(parameterized.TestCase):
@@ -30,6 +30,19 @@ class ResourcesTest(parameterized.TestCase):
   def test_wrong(self, fields, text):
     with self.assertRaisesRegex(CaseDefinitionError, text):
       Resources(**fields)
+
+  def test_of_a_case(self):
+    class Case:
+      resources = Resources(cpus=2)
+
+    class WrongCase:
+      resources = {'cpus': 2}
+
+    self.assertEqual(resources_of(Case), Resources(cpus=2))
+    with self.assertRaisesRegex(
+      CaseDefinitionError, r"WrongCase.resources is \{'cpus': 2\}; it is"
+    ):
+      resources_of(WrongCase)
 
 
 if __name__ == '__main__':

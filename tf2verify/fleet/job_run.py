@@ -93,8 +93,8 @@ def _check(job: Job, events: EventWriter) -> None:
 
 
 def _discover(job: Job, events: EventWriter, known: frozenset[str]) -> None:
-  from tf2verify.case import resources_of
   from tf2verify.discovery import find_cases
+  from tf2verify.records.resources import resources_of
 
   found = find_cases(job.target, may_have_none=True)
   cases: dict[str, dict[str, Any]] = {}

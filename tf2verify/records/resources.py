@@ -66,3 +66,18 @@ class Resources:
   def __str__(self) -> str:
     memory = '' if self.memory_gib is None else f', {self.memory_gib:g} GiB of memory'
     return f'CPU {self.cpus:g}, GPU {self.gpus:g}{memory}'
+
+
+def resources_of(case: type[Any]) -> Resources:
+  """Returns what a case needs.
+
+  Raises:
+    CaseDefinitionError: it says so in another form.
+  """
+  declared = case.resources
+  if not isinstance(declared, Resources):
+    raise CaseDefinitionError(
+      f'{case.__name__}.resources is {declared!r:.80}; it is a tf2verify.Resources: '
+      'resources = tf2verify.Resources(cpus=2, memory_gib=8)'
+    )
+  return declared
