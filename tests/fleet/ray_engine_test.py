@@ -11,6 +11,7 @@ import time
 import unittest
 from unittest import mock
 
+import pytest
 from absl.testing import absltest
 
 from tests import console
@@ -28,6 +29,8 @@ from tf2verify.fleet.ray_engine import Cluster, RayEngine
 from tf2verify.fleet.shipping import roots_of
 from tf2verify.records.resources import Resources
 from tf2verify.records.verdict import Status
+
+pytestmark = pytest.mark.starts_processes
 
 SERVER = 'tests.fleet.stand_in_server'
 STORE = 100 * 2**20

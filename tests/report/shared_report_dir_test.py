@@ -4,12 +4,15 @@ import pathlib
 import tempfile
 import unittest.mock
 
+import pytest
 from absl.testing import absltest
 
 from tests import console
 from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict, Status
 from tf2verify.report import shared_report_dir
 from tf2verify.report.report_dir import read_case
+
+pytestmark = pytest.mark.starts_processes
 
 STAGES = ('no_new_variables', 'variable_inventory', 'zero_randomness', 'seeded_constant')
 

@@ -1,12 +1,15 @@
 import pathlib
 import tempfile
 
+import pytest
 import tensorflow as tf
 from absl.testing import absltest
 from tensorflow.python.util import tf_decorator
 
 from tests import console
 from tf2verify.sides import decorated_calls, process_state
+
+pytestmark = pytest.mark.starts_processes
 
 
 class Decorated(tf.keras.layers.Layer):
