@@ -15,7 +15,7 @@ import pytest
 import tf2verify  # noqa: F401 - before TensorFlow: it chooses the Keras
 
 # isort: split
-from tf2verify.sides import logical_devices
+from tf2verify.sides.process import logical_devices
 
 logical_devices.ask_for_two_cpus()
 

@@ -29,14 +29,16 @@ from tf2verify.compare.noise import FACTOR
 from tf2verify.diagnosis.first_divergence import Divergence
 from tf2verify.records.op_graph import TARGET
 from tf2verify.records.planted_fault import FaultKind, PlantedFault
-from tf2verify.sides import planting, process_state, randomness
 from tf2verify.sides.fill import RecordedFill
-from tf2verify.sides.graph_run import GraphRun
-from tf2verify.sides.possible_faults import PossibleFault, possible_faults
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.process import randomness
+from tf2verify.sides.process import state as process_state
 from tf2verify.sides.side import FilledRun, training_name
-from tf2verify.sides.tracing import TracedPort
+from tf2verify.sides.tf2 import planting
+from tf2verify.sides.tf2.possible_faults import PossibleFault, possible_faults
+from tf2verify.sides.tf2.tracing import TracedPort
+from tf2verify.stages.passes.zero_randomness import CaseFill, ZeroRandomness
 from tf2verify.stages.stage import CaseUnderTest
-from tf2verify.stages.zero_randomness import CaseFill, ZeroRandomness
 
 _CASES = (ResnetV2Case, InceptionV3Case)
 _MOVED_RUNS = 4

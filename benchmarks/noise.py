@@ -32,11 +32,13 @@ from tf2verify.compare.alignment import Alignment, align
 from tf2verify.compare.noise import RUNS, Kind, NoiseVerdict
 from tf2verify.records.difference import Difference
 from tf2verify.sides import inputs as case_inputs
-from tf2verify.sides import process_state, tf1_graph
-from tf2verify.sides.tf1_graph import Tf1Graph
-from tf2verify.sides.tf2_layer import Tf2Layer
-from tf2verify.stages import STAGES, rounding
-from tf2verify.stages.gradients import Gradients
+from tf2verify.sides.process import state as process_state
+from tf2verify.sides.tf1 import graph as tf1_graph
+from tf2verify.sides.tf1.graph import Tf1Graph
+from tf2verify.sides.tf2.layer import Tf2Layer
+from tf2verify.stages import STAGES
+from tf2verify.stages.comparison import rounding
+from tf2verify.stages.passes.gradients import Gradients
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 _EXACT = tf2verify.Tolerance(rtol=0.0, atol=0.0)

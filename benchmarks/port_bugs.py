@@ -18,7 +18,8 @@ import tf2verify
 from tests.port_bugs import suite
 from tests.port_bugs.classes import CLASSES
 from tf2verify.discovery import find_cases
-from tf2verify.sides import fill, inputs, logical_devices, randomness
+from tf2verify.sides import fill, inputs
+from tf2verify.sides.process import logical_devices, randomness
 
 _LEFT_OUT = ('broken', 'full_size', 'demo')
 

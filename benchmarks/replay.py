@@ -31,7 +31,7 @@ def climb(kind: str, recording: str) -> None:
   """Climbs in this process and prints seconds as JSON, by stage, and of the port."""
   import tf2verify
   from examples.inception_resnet_v2 import full_size_case, port
-  from tf2verify.sides.tf2_layer import Tf2Layer
+  from tf2verify.sides.tf2.layer import Tf2Layer
 
   class Recorded(tf2verify.EquivalenceCase):
     tf1_recording = recording

@@ -15,7 +15,7 @@ from tests import console, tensorboard_events
 from tf2verify import cli
 from tf2verify.compare.tolerance import VALUE_TOLERANCES
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
-from tf2verify.stages.comparing import Comparison
+from tf2verify.stages.comparison.comparing import Comparison
 
 pytestmark = pytest.mark.starts_processes
 

@@ -10,7 +10,7 @@ from absl.testing import absltest, parameterized
 
 from tests import console
 from tf2verify import cli
-from tf2verify.sides import tf1_checkpoint
+from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 
 _CASES = """
 import tf2verify

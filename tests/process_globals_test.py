@@ -11,7 +11,7 @@ import numpy as np
 from absl.testing import absltest
 
 import tf2verify
-import tf2verify.sides.process_state as process_state_of_tf2verify
+import tf2verify.sides.process.state as process_state_of_tf2verify
 from tests import small_case
 from tests.bad_cases import BAD_CASES, builder, layer
 from tests.global_probes import process_state

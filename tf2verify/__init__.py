@@ -31,7 +31,7 @@ if TYPE_CHECKING:
   from tf2verify.selection import all_stages_except
   from tf2verify.sides.fill import distinct_values
   from tf2verify.sides.inputs import normal_inputs
-  from tf2verify.sides.randomness import random_tool
+  from tf2verify.sides.process.randomness import random_tool
 
 __all__ = [
   'CaseVerdict',
@@ -61,7 +61,7 @@ _HOMES = {
   'distinct_values': 'tf2verify.sides.fill',
   'main': 'tf2verify.runner',
   'normal_inputs': 'tf2verify.sides.inputs',
-  'random_tool': 'tf2verify.sides.randomness',
+  'random_tool': 'tf2verify.sides.process.randomness',
   'verify': 'tf2verify.case',
 }
 

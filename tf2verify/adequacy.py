@@ -21,16 +21,18 @@ from tf2verify.records.observation import Observation, RegularizationLoss, Tenso
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.verdict import Status
 from tf2verify.sides import inputs as case_inputs
-from tf2verify.sides import planting, process_state, randomness
 from tf2verify.sides.fill import ConstantFill
-from tf2verify.sides.graph_run import GraphRun
-from tf2verify.sides.possible_faults import PossibleFault, possible_faults
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.process import randomness
+from tf2verify.sides.process import state as process_state
 from tf2verify.sides.side import FilledRun, Progress
-from tf2verify.sides.tracing import NotTraceable
-from tf2verify.stages.comparing import Comparison
-from tf2verify.stages.rounding import Rerun, repeated
+from tf2verify.sides.tf2 import planting
+from tf2verify.sides.tf2.possible_faults import PossibleFault, possible_faults
+from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.rounding import Rerun, repeated
+from tf2verify.stages.passes.zero_randomness import CaseFill, ZeroRandomness
 from tf2verify.stages.stage import CaseUnderTest
-from tf2verify.stages.zero_randomness import CaseFill, ZeroRandomness
 
 LIMIT = 50
 # A run with a fault may take this many times as long as one without, and these seconds.

@@ -22,7 +22,7 @@ from tf2verify.report.shared_report_dir import write_reports
 from tf2verify.report.tensorboard import writing
 from tf2verify.selection import StageSelection, check_stage_name
 from tf2verify.sides import fill, functional
-from tf2verify.sides.recording import REFERENCE_HOOKS, declaration_of
+from tf2verify.sides.recorded.recording import REFERENCE_HOOKS, declaration_of
 from tf2verify.sides.side import Progress
 from tf2verify.stages import STAGES, Stage
 

@@ -96,7 +96,7 @@ def _recording(folder: str) -> int:
 
 def _divide_the_cpu() -> None:
   """Gives this process the devices that the execution mode of two replicas needs."""
-  from tf2verify.sides import logical_devices
+  from tf2verify.sides.process import logical_devices
 
   logical_devices.ask_for_two_cpus()
 

@@ -12,13 +12,15 @@ from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.table_text import table_lines
 from tf2verify.records.verdict import Status, Table
 from tf2verify.records.verdict_text import compared_text, differences_text
-from tf2verify.sides import process_state, tf1_checkpoint, tf2_checkpoint
+from tf2verify.sides.process import state as process_state
 from tf2verify.sides.side import Progress
-from tf2verify.stages.checkpoint_loading import Loaded, key_table, load
-from tf2verify.stages.checkpoint_saving import check_restored
-from tf2verify.stages.restoring import RestoreComparison
+from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
+from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
+from tf2verify.stages.checkpoints.loading import Loaded, key_table, load
+from tf2verify.stages.checkpoints.restoring import RestoreComparison
+from tf2verify.stages.checkpoints.saving import check_restored
+from tf2verify.stages.passes.zero_randomness import ZeroRandomness
 from tf2verify.stages.stage import CaseUnderTest
-from tf2verify.stages.zero_randomness import ZeroRandomness
 
 # The state file of a folder is no part of a checkpoint.
 _STATE_FILE = 'checkpoint'

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from tf2verify.case import new_ladder
 from tf2verify.discovery import find_cases
-from tf2verify.sides import process_state, repeating
-from tf2verify.stages.repetition import Repeater
+from tf2verify.sides.process import state as process_state
+from tf2verify.sides.repetition import repeating
+from tf2verify.stages.repetition.repetition import Repeater
 
 
 def main(argv: Sequence[str]) -> None:

@@ -6,10 +6,10 @@ from tf2verify.case import EquivalenceCase, new_ladder
 from tf2verify.compare import checkpoint_keys
 from tf2verify.errors import UsageError
 from tf2verify.records.checkpoint import AccountedKey, CheckpointKey, KeyAccount, KeyKind
-from tf2verify.sides import process_state
+from tf2verify.sides.process import state as process_state
 from tf2verify.sides.side import Progress
-from tf2verify.sides.tf1_checkpoint import CheckpointFile
-from tf2verify.stages.checkpoint_loading import global_steps
+from tf2verify.sides.tf1.checkpoint import CheckpointFile
+from tf2verify.stages.checkpoints.loading import global_steps
 from tf2verify.stages.stage import by_name
 
 _VALUE = '/.ATTRIBUTES/VARIABLE_VALUE'

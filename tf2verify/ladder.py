@@ -21,9 +21,12 @@ from tf2verify.errors import (
 )
 from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict, Status
 from tf2verify.selection import StageSelection
-from tf2verify.sides import autograph_cache, process_state, references, side
-from tf2verify.sides.tf2_layer import Tf2Layer
-from tf2verify.sides.tf2_training import Tf2Training
+from tf2verify.sides import side
+from tf2verify.sides.process import autograph_cache
+from tf2verify.sides.process import state as process_state
+from tf2verify.sides.recorded import references
+from tf2verify.sides.tf2.layer import Tf2Layer
+from tf2verify.sides.tf2.training import Tf2Training
 from tf2verify.stages import STAGES, Stage
 from tf2verify.stages.stage import CaseUnderTest, Findings
 

@@ -19,7 +19,7 @@ from tf2verify.report.report_dir import (
   write_summary,
 )
 from tf2verify.report.tensorboard import writing
-from tf2verify.sides import logical_devices
+from tf2verify.sides.process import logical_devices
 
 _REPORT_DIR = flags.DEFINE_string(
   'report_dir', None, 'Folder for one JSON file per case and a Markdown summary.'

@@ -12,7 +12,7 @@ from tests.global_probes import process_state
 from tests.stages import tiny_models
 from tf2verify.diagnosis import of_stage
 from tf2verify.records.diagnosis import GraphAspect
-from tf2verify.sides import tracing
+from tf2verify.sides.tf2 import tracing
 
 v1 = tf.compat.v1
 

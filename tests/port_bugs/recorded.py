@@ -33,7 +33,7 @@ from tests.port_bugs import (
   trained_models,
 )
 from tests.port_bugs.port_bug import PortBug
-from tf2verify.sides.recording import REFERENCE_HOOKS
+from tf2verify.sides.recorded.recording import REFERENCE_HOOKS
 
 v1 = tf.compat.v1
 FOLDER = pathlib.Path(__file__).parents[1] / 'recorded' / 'port_bugs'

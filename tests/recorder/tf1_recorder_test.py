@@ -26,9 +26,10 @@ import tensorflow as tf
 from tests.recorder import models
 from tf2verify.recorder import tf1_recorder
 from tf2verify.recordings.recording import Recording
-from tf2verify.sides import fill, functional, randomness, side
+from tf2verify.sides import fill, functional, side
 from tf2verify.sides import inputs as case_inputs
-from tf2verify.sides.tf1_graph import Tf1Graph
+from tf2verify.sides.process import randomness
+from tf2verify.sides.tf1.graph import Tf1Graph
 
 pytestmark = pytest.mark.starts_processes
 

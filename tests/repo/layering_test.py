@@ -38,6 +38,23 @@ _LAYERS = (
   ('__init__',),
   ('__main__',),
 )
+# The same for the folders of a layer; '' stands for the modules beside them.
+_WITHIN = {
+  'sides': (
+    ('process',),
+    ('graphs',),
+    ('',),
+    ('tf1', 'tf2'),
+    ('recorded',),
+    ('repetition', 'modes'),
+  ),
+  'stages': (
+    ('',),
+    ('comparison',),
+    ('passes',),
+    ('losses', 'training', 'checkpoints', 'modes', 'repetition'),
+  ),
+}
 _MAY_NAME_TENSORFLOW = ('recorder', 'sides', 'legacy_keras', 'import_order', 'doctor')
 _TENSORFLOW = ('tensorflow', 'tf_keras', 'tf_slim', 'keras')
 _RANK = {name: rank for rank, layer in enumerate(_LAYERS) for name in layer}
@@ -78,6 +95,28 @@ class LayeringTest(absltest.TestCase):
         if target in _RANK and _RANK[target] > _RANK[layer]:
           wrong.append(f'{os.path.relpath(path, _ROOT)}:{line} imports {name}')
     # cli imports these only once the environment is known to work.
+    self.assertEqual(wrong, [])
+
+  def test_every_folder_of_a_layer_has_a_rank(self):
+    for layer, ranks in _WITHIN.items():
+      inside = os.scandir(os.path.join(_PACKAGE, layer))
+      folders = {entry.name for entry in inside if entry.is_dir() and entry.name != '__pycache__'}
+      self.assertEqual(folders, {name for names in ranks for name in names} - {''})
+
+  def test_no_folder_of_a_layer_imports_a_higher_one(self):
+    wrong = []
+    for path, layer in _modules():
+      here = os.path.relpath(path, _PACKAGE).split(os.sep)[1:]
+      if layer not in _WITHIN or here == ['__init__.py']:  # the registry of stages
+        continue
+      rank = {name: n for n, names in enumerate(_WITHIN[layer]) for name in names}
+      folder = here[0] if len(here) > 1 else ''
+      for name, line in _imports(path):
+        parts = name.split('.')
+        if parts[:2] == ['tf2verify', layer]:
+          target = parts[2] if parts[2] in rank else ''
+          if target != folder and rank[target] >= rank[folder]:
+            wrong.append(f'{os.path.relpath(path, _ROOT)}:{line} imports {name}')
     self.assertEqual(wrong, [])
 
   def test_tensorflow_is_named_only_where_it_may_be(self):

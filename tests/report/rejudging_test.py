@@ -8,7 +8,7 @@ from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict, Status
 from tf2verify.report.rejudging import rejudged
-from tf2verify.stages.comparing import Comparison
+from tf2verify.stages.comparison.comparing import Comparison
 
 _TABLE = as_table(Tolerance(rtol=1e-6, atol=1e-5), None)
 

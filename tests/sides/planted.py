@@ -3,10 +3,10 @@
 import contextlib
 
 from tf2verify.case import new_ladder
-from tf2verify.sides import process_state
+from tf2verify.sides.process import state as process_state
 from tf2verify.sides.side import FilledRun
-from tf2verify.stages.variable_inventory import VariableInventory
-from tf2verify.stages.zero_randomness import CaseFill
+from tf2verify.stages.passes.variable_inventory import VariableInventory
+from tf2verify.stages.passes.zero_randomness import CaseFill
 
 
 @contextlib.contextmanager

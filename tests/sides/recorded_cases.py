@@ -7,7 +7,7 @@ from typing import Any
 
 import tf2verify
 from tf2verify.recorder import tf1_recorder
-from tf2verify.sides.recording import REFERENCE_HOOKS
+from tf2verify.sides.recorded.recording import REFERENCE_HOOKS
 
 
 def record(

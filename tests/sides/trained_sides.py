@@ -9,9 +9,9 @@ import tensorflow as tf
 import tf2verify
 from tests.stages import tiny_models
 from tf2verify.ladder import CaseName, Ladder
-from tf2verify.sides import process_state
+from tf2verify.sides.process import state as process_state
 from tf2verify.sides.side import FilledRun
-from tf2verify.stages.zero_randomness import CaseFill
+from tf2verify.stages.passes.zero_randomness import CaseFill
 
 v1 = tf.compat.v1
 RATE = 0.25

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import ClippingTrial
 
@@ -73,6 +74,22 @@ def greatest_sizes(gradients: Iterable[TensorRecord]) -> dict[str, float]:
     EACH: max(norms, default=0.0),
     VALUES: max((float(np.abs(value).max(initial=0.0)) for value in values), default=0.0),
   }
+
+
+def enlargement(gradients: Iterable[TensorRecord]) -> float:
+  """Returns the power of 2 by which gradients become larger than any limit of a clipping.
+
+  Their joint norm is about 1e6 then; 100 where a square would not fit into float16.
+
+  Raises:
+    NotApplicable: all of them are 0, or one is not finite.
+  """
+  values = [record.value for record in gradients if record.value is not None]
+  size = math.hypot(*(norm(value) for value in values))
+  if not size or not math.isfinite(size):
+    raise NotApplicable('the gradients are 0, or not finite')
+  wanted = 1e2 if any(value.dtype.itemsize < 4 for value in values) else 1e6
+  return float(2.0 ** round(math.log2(wanted / size)))
 
 
 def norm(values: np.ndarray) -> float:

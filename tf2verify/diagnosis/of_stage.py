@@ -7,9 +7,9 @@ from tf2verify.diagnosis.versions import with_versions
 from tf2verify.errors import NotApplicable
 from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.verdict import StageVerdict
-from tf2verify.sides.graph_run import GraphRun
+from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import FilledRun
-from tf2verify.sides.tracing import NotTraceable
+from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
 

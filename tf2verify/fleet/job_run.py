@@ -30,7 +30,7 @@ def prepare() -> None:
   import tf2verify.case
   import tf2verify.diagnosis.of_stage
   import tf2verify.discovery  # noqa: F401
-  from tf2verify.sides import preloading
+  from tf2verify.sides.process import preloading
 
   preloading.preload()
 
@@ -114,7 +114,7 @@ def _verify(job: Job, events: EventWriter, known: frozenset[str]) -> None:
   from tf2verify.case import verify
   from tf2verify.discovery import find_cases
   from tf2verify.records.verdict import CaseVerdict, StageVerdict
-  from tf2verify.sides import logical_devices
+  from tf2verify.sides.process import logical_devices
   from tf2verify.stages import STAGES
 
   logical_devices.ask_for_two_cpus()

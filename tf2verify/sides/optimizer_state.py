@@ -11,7 +11,7 @@ from tf_keras.src.optimizers import optimizer as keras_optimizer
 from tf_keras.src.optimizers.legacy import optimizer_v2
 
 from tf2verify.records.training import OptimizerRecord
-from tf2verify.sides.op_recorder import variable_name
+from tf2verify.sides.graphs.op_recorder import variable_name
 
 v1 = tf.compat.v1
 V1_OPTIMIZER: Any = v1.train.Optimizer

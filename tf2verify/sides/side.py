@@ -17,7 +17,7 @@ from tf2verify.records.observation import (
 )
 from tf2verify.sides import nests
 from tf2verify.sides.fill import Fill
-from tf2verify.sides.traces import Trace
+from tf2verify.sides.graphs.traces import Trace
 
 TF1 = 'tf1'
 TF2 = 'tf2'

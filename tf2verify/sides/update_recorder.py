@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.eager import backprop
 from tensorflow.python.ops import gradients_util
 
-from tf2verify.sides.op_recorder import variable_name
+from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.optimizer_state import (
   KERAS_OPTIMIZER,
   LEGACY_OPTIMIZER,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import tf2verify
 from tf2verify.errors import Tf2VerifyError, UserCodeError
-from tf2verify.sides.source_lines import is_user_file
+from tf2verify.sides.graphs.source_lines import is_user_file
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
 _LONGEST_SUMMARY = 300

@@ -12,10 +12,10 @@ from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
 from tf2verify.records.verdict import Compared, Figure, Table
 from tf2verify.sides.side import Declaration, FilledRun, Inventory
-from tf2verify.sides.tf1_graph import Tf1Graph
-from tf2verify.sides.tf1_training import Tf1Training
-from tf2verify.sides.tf2_layer import Tf2Layer
-from tf2verify.sides.tf2_training import Tf2Training
+from tf2verify.sides.tf1.graph import Tf1Graph
+from tf2verify.sides.tf1.training import Tf1Training
+from tf2verify.sides.tf2.layer import Tf2Layer
+from tf2verify.sides.tf2.training import Tf2Training
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

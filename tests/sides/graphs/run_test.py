@@ -1,0 +1,153 @@
+"""Tests of tf2verify.sides.graphs.run."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest
+
+from tf2verify.records.op_graph import VARIABLE
+from tf2verify.sides.graphs.reading import GraphReader, Target
+from tf2verify.sides.graphs.run import GraphRun
+
+v1 = tf.compat.v1
+_X = np.array([1.0, -2.0, 3.0], np.float32)
+
+
+class _Made:
+  """A run of a graph with one input and one variable, and how often it was prepared."""
+
+  def __init__(self, build, use_resource=True):
+    with tf.Graph().as_default() as graph:
+      x = v1.placeholder(tf.float32, [3], name='x')
+      w = v1.get_variable('w', initializer=tf.constant([2.0, 2.0, 2.0]), use_resource=use_resource)
+      nest, writes = build(x, w)
+      initializer = w.initializer.name
+    self.prepared = 0
+    reader = GraphReader(graph, {'w': 'w'}, {'x': 'x'}, {})
+    targets = [Target(f'output {n}', (tensor.name,)) for n, tensor in enumerate(nest)]
+    op_graph = reader.read(targets, [op.name for op in writes], 'tf1')
+    self.names = {op.name: op.tensors[0] for op in op_graph.ops}
+    reads = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
+
+    def prepare(session):
+      self.prepared += 1
+      session.run(initializer)
+
+    self.run = GraphRun(op_graph, graph, {'x:0': _X}, prepare, reads)
+
+  def fetch(self, *names):
+    return self.run.fetch([self.names[name] for name in names])
+
+  def alone(self, name, **given):
+    request = [self.names[name]], {self.names[key]: value for key, value in given.items()}
+    return self.run.recompute([request])[0]
+
+
+def _dense(x, w):
+  net = tf.exp(x, name='exp')
+  return [tf.multiply(net, w, name='mul')], []
+
+
+class FetchTest(absltest.TestCase):
+  def test_any_tensor_can_be_fetched(self):
+    made = _Made(_dense)
+    exp, mul, w = made.fetch('exp', 'mul', 'w')
+    np.testing.assert_array_equal(mul, exp * w)
+    np.testing.assert_array_equal(w, [2, 2, 2])
+    made.fetch('exp')
+    self.assertEqual(made.prepared, 1)
+    made.run.close()
+    np.testing.assert_array_equal(made.fetch('mul')[0], mul)
+    self.assertEqual(made.prepared, 2)
+    made.run.close()
+
+  def test_nothing_wanted_runs_nothing(self):
+    made = _Made(_dense)
+    self.assertEqual(made.run.fetch([]), [])
+    self.assertEqual(made.run.recompute([]), [])
+    self.assertEqual(made.prepared, 0)
+
+  def test_later_fetches_do_not_see_what_earlier_ones_wrote(self):
+    def build(x, w):
+      with tf.control_dependencies([v1.assign_add(w, x).op]):
+        return [tf.multiply(x, 2.0, name='twice'), tf.exp(w.read_value(), name='exp')], []
+
+    for use_resource in (False, True):
+      with self.subTest(use_resource=use_resource):
+        made = _Made(build, use_resource)
+        first = made.fetch('twice', 'exp')
+        for _ in range(2):
+          np.testing.assert_array_equal(made.fetch('exp')[0], first[1])
+          np.testing.assert_array_equal(made.fetch('twice')[0], first[0])
+        np.testing.assert_array_equal(first[1], np.exp(_X + 2))
+        made.run.close()
+
+  def test_random_ops_draw_the_same_at_every_fetch(self):
+    def build(x, w):
+      return [tf.multiply(x, v1.random_uniform([3], seed=4), name='noisy'), w.read_value()], []
+
+    made = _Made(build)
+    np.testing.assert_array_equal(made.fetch('noisy')[0], made.fetch('noisy')[0])
+    made.run.close()
+
+
+class RecomputeTest(absltest.TestCase):
+  def test_part_is_computed_from_given_values(self):
+    for use_resource in (False, True):
+      with self.subTest(use_resource=use_resource):
+        made = _Made(_dense, use_resource)
+        [mul] = made.alone('mul', exp=np.float32([1, 2, 3]), w=np.float32([5, 5, 5]))
+        np.testing.assert_array_equal(mul, [5, 10, 15])
+        self.assertEqual(made.prepared, 0)
+
+  def test_all_reads_of_a_variable_have_the_given_value(self):
+    def build(x, w):
+      return [tf.add(tf.identity(w), w.read_value() * x, name='sum')], []
+
+    [found] = _Made(build).alone('sum', x=_X, w=np.float32([1, 1, 1]))
+    np.testing.assert_array_equal(found, 1 + _X)
+
+  def test_other_shapes_are_tried_and_misfits_are_none(self):
+    made = _Made(_dense)
+    [mul] = made.alone('mul', exp=np.float32(7.0), w=np.float32([1, 2]))
+    np.testing.assert_array_equal(mul, [7, 14])
+    self.assertIsNone(made.alone('mul', exp=np.ones(4, np.float32), w=np.ones(3, np.float32)))
+    self.assertIsNone(made.alone('mul', exp=np.ones(3, np.int32), w=np.ones(3, np.float32)))
+
+  def test_input_without_a_value_is_none(self):
+    self.assertIsNone(_Made(_dense).alone('mul', w=np.ones(3, np.float32)))
+
+  def test_variable_without_a_value_has_its_own(self):
+    for use_resource in (False, True):
+      [mul] = _Made(_dense, use_resource).alone('mul', exp=_X)
+      np.testing.assert_array_equal(mul, _X * 2)
+
+  def test_one_misfit_does_not_cost_the_others(self):
+    made = _Made(_dense)
+    names, three = made.names, np.ones(3, np.float32)
+    good = ([names['mul']], {names['exp']: three, names['w']: three})
+    bad = ([names['mul']], {names['exp']: np.ones(4, np.float32), names['w']: three})
+    found = made.run.recompute([good, bad, good])
+    self.assertIsNone(found[1])
+    for index in (0, 2):
+      np.testing.assert_array_equal(found[index][0], three)
+
+  def test_writes_are_left_out(self):
+    def build(x, w):
+      with tf.control_dependencies([v1.assign_add(w, x).op]):
+        return [tf.multiply(x, 2.0, name='twice')], []
+
+    [found] = _Made(build).alone('twice', x=np.float32([1, 1, 1]))
+    np.testing.assert_array_equal(found, [2, 2, 2])
+
+  def test_loops_can_run_alone(self):
+    def build(x, w):
+      net = tf.while_loop(lambda i, _: i < 3, lambda i, s: (i + 1, s * w), [0, x], name='loop')[1]
+      return [tf.negative(net, name='net')], []
+
+    # The loop captures the handle of the variable, of which no value can be given.
+    [found] = _Made(build).alone('net', x=_X + 1)
+    np.testing.assert_array_equal(found, -(_X + 1) * 8)
+
+
+if __name__ == '__main__':
+  absltest.main()

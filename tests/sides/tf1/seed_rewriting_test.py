@@ -1,0 +1,148 @@
+"""Tests of tf2verify.sides.tf1.seed_rewriting: rewritten = rebuilt, bit for bit."""
+
+import numpy as np
+import tensorflow as tf
+import tf_slim as slim
+from absl.testing import absltest
+
+import tf2verify
+from tf2verify.sides.process import randomness
+from tf2verify.sides.process import state as process_state
+from tf2verify.sides.tf1 import build as tf1_build
+from tf2verify.sides.tf1 import seed_rewriting
+from tf2verify.sides.tf1.graph import Tf1Graph
+
+v1 = tf.compat.v1
+
+
+def _slim_model(inputs, training):
+  with slim.arg_scope([slim.conv2d], normalizer_fn=slim.batch_norm):
+    net = slim.conv2d(inputs, 4, 3, scope='conv', normalizer_params={'is_training': training})
+  net = slim.dropout(slim.flatten(net), 0.7, is_training=training, scope='dropout')
+  net = slim.fully_connected(net, 3, activation_fn=None, scope='logits')
+  return net + v1.random_normal([3])
+
+
+def _loop_model(inputs, training):
+  del training
+  start = tf.reshape(inputs, [-1, 4]) @ v1.get_variable('kernel', [4, 4])
+  return tf.while_loop(
+    lambda step, _: step < 3,
+    lambda step, state: (step + 1, state * v1.random_uniform([4], 0.5, 1.5)),
+    (0, start),
+    parallel_iterations=1,
+  )[1]
+
+
+def _layers_model(inputs, training):
+  net = v1.layers.dense(v1.layers.flatten(inputs), 3, name='dense')
+  return v1.layers.dropout(net, 0.5, training=training)
+
+
+def _raw_seed_model(inputs, training):
+  del training
+  kernel = v1.get_variable('kernel', [4, 4])
+  noise = tf.raw_ops.RandomUniform(shape=[4], dtype=tf.float32, seed=42, seed2=0)
+  return tf.linalg.matmul(tf.reshape(inputs, [-1, 4]), kernel) + noise
+
+
+def _moved_seed_model(inputs, training):
+  del training
+  tool = tf2verify.random_tool()
+  tool.operation_seed = 5
+  return tf.reshape(inputs, [-1, 4]) @ v1.get_variable('kernel', [4, 4])
+
+
+def _declaration(model):
+  class Declaration(tf2verify.EquivalenceCase):
+    def build_tf1_graph(self, inputs, training):
+      return model(inputs, training)
+
+  return Declaration()
+
+
+_INPUTS = tf2verify.normal_inputs((2, 4, 4, 1))
+
+
+def _build(model, mode, training=True):
+  with process_state.preserved():
+    return tf1_build.build_graph(_declaration(model), _INPUTS, training, mode)
+
+
+def _observe(built):
+  """Runs a given graph as the tf1 side would."""
+  side = Tf1Graph(_declaration(None), _INPUTS, lambda _: None)
+  side.built_for = lambda mode, training: built
+  with process_state.preserved():
+    return side.observe_seeded(built.mode, built.training)
+
+
+class RewrittenEqualsRebuiltTest(absltest.TestCase):
+  def _assert_same_bits(self, one, other):
+    self.assertEqual([record.name for record in one], [record.name for record in other])
+    self.assertNotEmpty(one)
+    for first, second in zip(one, other, strict=True):
+      np.testing.assert_array_equal(
+        first.value.view(np.uint8), second.value.view(np.uint8), err_msg=first.name
+      )
+
+  def test_slim_model_with_dropout_and_noise(self):
+    for training in (False, True):
+      built = _build(_slim_model, randomness.NUM_RANDOM_OPS, training)
+      rewritten = seed_rewriting.constant_seed_graph(built)
+      self.assertIsInstance(rewritten, tf1_build.BuiltGraph)
+      rebuilt = _build(_slim_model, randomness.CONSTANT, training)
+      one, other = _observe(rewritten), _observe(rebuilt)
+      self._assert_same_bits(one.initial_values, other.initial_values)
+      self._assert_same_bits(one.outputs, other.outputs)
+      self._assert_same_bits(one.state_after, other.state_after)
+      # The modes differ, or the comparison above would prove nothing.
+      before = _observe(built)
+      self.assertFalse(np.array_equal(before.outputs[0].value, one.outputs[0].value))
+
+  def test_the_original_graph_keeps_its_seeds(self):
+    built = _build(_slim_model, randomness.NUM_RANDOM_OPS)
+    before = _observe(built).outputs
+    seed_rewriting.constant_seed_graph(built)
+    self._assert_same_bits(before, _observe(built).outputs)
+
+  def test_random_ops_in_the_body_of_a_loop(self):
+    built = _build(_loop_model, randomness.NUM_RANDOM_OPS)
+    rewritten = seed_rewriting.constant_seed_graph(built)
+    self.assertIsInstance(rewritten, tf1_build.BuiltGraph)
+    rebuilt = _build(_loop_model, randomness.CONSTANT)
+    self._assert_same_bits(_observe(rewritten).outputs, _observe(rebuilt).outputs)
+
+
+class FallBackTest(absltest.TestCase):
+  def test_tf_keras_seeds_cannot_be_rewritten(self):
+    built = _build(_layers_model, randomness.NUM_RANDOM_OPS)
+    self.assertIn('came from tf-keras', seed_rewriting.constant_seed_graph(built))
+
+  def test_an_op_with_seeds_of_its_own_cannot_be_rewritten(self):
+    built = _build(_raw_seed_model, randomness.NUM_RANDOM_OPS)
+    self.assertIn('seeds of its own', seed_rewriting.constant_seed_graph(built))
+
+  def test_a_seed_that_user_code_sets_cannot_be_rewritten(self):
+    built = _build(_moved_seed_model, randomness.NUM_RANDOM_OPS)
+    self.assertIn('operation_seed', seed_rewriting.constant_seed_graph(built))
+
+  def test_the_side_builds_again_where_it_must(self):
+    steps = []
+    side = Tf1Graph(_declaration(_layers_model), _INPUTS, steps.append)
+    with process_state.preserved():
+      side.observe_seeded(randomness.CONSTANT, training=True)
+    self.assertIn('building the TF1 graph again, for constant mode, training', steps)
+
+  def test_the_side_builds_once_where_it_can(self):
+    steps = []
+    side = Tf1Graph(_declaration(_slim_model), _INPUTS, steps.append)
+    with process_state.preserved():
+      for mode in (randomness.CONSTANT, randomness.NUM_RANDOM_OPS):
+        side.observe_seeded(mode, training=True)
+    builds = [step for step in steps if 'building' in step]
+    self.assertEqual(builds, ['building the TF1 graph, training'])
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,289 @@
+import abc
+
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+from tests.stages import tiny_models
+from tests.stages.first_failure import LadderTestCase
+from tests.stages.tiny_models import bias, kernel
+
+v1 = tf.compat.v1
+STAGE = 'seeded_num_random_ops'
+
+
+class TwoKernels(tiny_models.OneModel, abc.ABC):
+  def model(self, inputs, training, order=('first', 'second')):
+    kernels = {name: v1.get_variable(name, [3, 3]) for name in order}
+    return inputs @ kernels['first'] @ kernels['second']
+
+
+class LayersInTurn(tf.keras.layers.Layer):
+  """A Keras port; its layers make their variables at their first call."""
+
+  def __init__(self):
+    super().__init__()
+    self.first = tf.keras.layers.Dense(3, use_bias=False, name='first')
+    self.dropout = tf.keras.layers.Dropout(0.5)
+    self.second = tf.keras.layers.Dense(3, use_bias=False, name='second')
+
+  def call(self, inputs, training=False):
+    return self.second(self.dropout(self.first(inputs), training=training))
+
+
+class FaultTest(LadderTestCase):
+  def test_variables_created_in_another_order(self):
+    class Case(TwoKernels):
+      def port(self, inputs, training):
+        return self.model(inputs, training, order=('second', 'first'))
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'random op number 0 (of 2 in tf1, 2 in tf2) [inference, num_random_ops]: order differs',
+      'tf1: RandomUniform (3, 3), initial value of first, at tests/stages/passes/seeded',
+      'tf2: RandomUniform (3, 3), initial value of second, at tests/stages/passes/seeded',
+      '10 of 10 tensors differ',
+      'initial value first [inference, num_random_ops]',
+    )
+
+  def test_draw_that_is_thrown_away(self):
+    class Case(tiny_models.Dropped):
+      def port(self, inputs, training):
+        tf.random.normal([2, 3])
+        return self.model(inputs, training)
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'random op number 0 (of 1 in tf1, 2 in tf2)',
+      'tf2: RandomStandardNormal (2, 3), in the computation, at tests/stages/passes/seeded',
+      'tf.random.normal([2, 3])',
+    )
+
+  def test_draw_that_the_port_spares(self):
+    class Case(tiny_models.Dropped):
+      def build_tf1_graph(self, inputs, training):
+        net = inputs @ kernel() + bias()
+        if training:
+          v1.nn.dropout(net, rate=0.5)  # of a branch whose output nobody takes
+          net = v1.nn.dropout(net, rate=0.2)
+        return net
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'random op number 2 (of 3 in tf1, 2 in tf2) [training, num_random_ops]',
+      'tf2: no random op left',
+    )
+
+  def test_dropout_drawn_before_the_last_variable(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        first, second = v1.get_variable('first', [3, 3]), v1.get_variable('second', [3, 3])
+        return self.dropped(inputs @ first, training) @ second
+
+      def port(self, inputs, training):
+        net = self.dropped(inputs @ v1.get_variable('first', [3, 3]), training)
+        return net @ v1.get_variable('second', [3, 3])
+
+      def dropped(self, net, training):
+        return v1.nn.dropout(net, rate=0.5) if training else net
+
+    text = self.assert_first_failure(
+      Case,
+      STAGE,
+      'random op number 1 (of 3 in tf1, 3 in tf2) [training, num_random_ops]: order differs',
+      'tf1: RandomUniform (3, 3), initial value of second',
+      'tf2: RandomUniform (4, 3), in the computation',
+      'a Keras layer creates its own at its first call',
+    )
+    self.assertNotIn('[inference', text)
+
+  def test_variable_of_another_draw_in_between(self):
+    class Case(TwoKernels):
+      def port(self, inputs, training):
+        first = v1.get_variable('first', [3, 3])
+        noisy = inputs + 0.0 * tf.random.uniform([3])
+        return noisy @ first @ v1.get_variable('second', [3, 3])
+
+    self.assert_first_failure(
+      Case, STAGE, 'random op number 1', 'tf2: RandomUniform (3), in the computation'
+    )
+
+  def test_two_dropouts_swapped(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training, rows_first=True):
+        net = inputs * v1.get_variable('scale', [3])
+        if not training:
+          return net, net
+        one = v1.nn.dropout(net, rate=0.5)
+        other = v1.nn.dropout(net, rate=0.5)
+        return (one, other) if rows_first else (other, one)
+
+      def port(self, inputs, training):
+        return self.model(inputs, training, rows_first=False)
+
+    self.assert_first_failure(
+      Case, STAGE, 'output [0] [training, num_random_ops]', 'two of a kind have changed places'
+    )
+
+  def test_one_initializer_for_two_layers(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        return v1.layers.dense(v1.layers.dense(inputs, 3, name='first'), 3, name='second')
+
+      def make_tf2_layer(self):
+        glorot = tf.keras.initializers.GlorotUniform()  # it draws its seed once
+        return tf.keras.Sequential(
+          [tf.keras.layers.Dense(3, kernel_initializer=glorot, name=n) for n in ('first', 'second')]
+        )
+
+    text = self.assert_first_failure(
+      Case, STAGE, 'initial value second/kernel', 'or one seed serves two of them'
+    )
+    self.assertNotIn('initial value first/kernel', text)
+
+  def test_noise_drawn_once_for_all_calls(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        return inputs @ kernel() + tf.random.normal([3])
+
+      def make_tf2_layer(self):
+        noise = tf.random.normal([3])
+        return tiny_models.ShimLayer(lambda inputs, training: inputs @ kernel() + noise)
+
+    self.assert_first_failure(
+      Case, STAGE, 'random op number 0', 'in make_tf2_layer: noise = tf.random.normal([3])'
+    )
+
+  def test_noise_drawn_once_with_the_numbers_of_the_first_run(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        return (inputs + tf.random.normal([3])) @ kernel()
+
+      def make_tf2_layer(self):
+        noise = tf.random.normal([3])
+        return tiny_models.ShimLayer(lambda inputs, training: (inputs + noise) @ kernel())
+
+    text = self.assert_first_failure(
+      Case,
+      STAGE,
+      'random op RandomStandardNormal (3,) [inference, num_random_ops]: presence differs',
+      'every run draws anew',
+      'drawn once, in make_tf2_layer',
+      'every call of the port uses the same random numbers',
+    )
+    self.assertNotIn('output (the output)', text)
+
+
+class KnownLimitTest(LadderTestCase):
+  # Inside a `while_loop`, a session has one op that draws anew at every step, and runs the
+  # steps' draws in no fixed order; the port, run eagerly, has an op and a seed of its own at
+  # every step. No seed makes these agree: a right port must not be blamed, nor be passed.
+  def test_random_op_inside_a_loop_is_inconclusive(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        with v1.variable_scope('net'):
+          cell = v1.nn.rnn_cell.GRUCell(3)
+          if training:
+            cell = v1.nn.rnn_cell.DropoutWrapper(cell, output_keep_prob=0.5)
+          return v1.nn.dynamic_rnn(cell, inputs, dtype=tf.float32)[0]
+
+      def make_inputs(self):
+        return tf2verify.normal_inputs((2, 6, 3))
+
+    verdict = tf2verify.verify(Case)
+    statuses = {stage.stage: stage.status for stage in verdict.stages}
+    self.assertIs(statuses['zero_randomness'], tf2verify.Status.PASSED)
+    for stage in ('seeded_constant', STAGE, 'gradients'):
+      self.assertIs(statuses[stage], tf2verify.Status.INCONCLUSIVE)
+    self.assertIn('inside a loop (RandomUniform at', verdict.first_failure.reason)
+
+
+class RightPortTest(LadderTestCase):
+  def test_same_order(self):
+    class Case(TwoKernels):
+      pass
+
+    self.assertIn('4 random ops in the same order', self.assert_passes(Case, STAGE).to_text())
+
+  def test_known_other_order(self):
+    class Case(TwoKernels):
+      def port(self, inputs, training):
+        tool = tf2verify.random_tool()
+        variables = {}
+        for number, name in ((1, 'second'), (0, 'first')):
+          if tool is not None:
+            tool.operation_seed = number
+          variables[name] = v1.get_variable(name, [3, 3])
+        return inputs @ variables['first'] @ variables['second']
+
+    self.assert_passes(Case, STAGE)
+
+  def test_keras_layers_in_turn(self):
+    class Case(tiny_models.OneModel):
+      def variable_names(self, name):
+        return f'layers_in_turn/{name}'
+
+      def model(self, inputs, training):
+        net = v1.layers.dense(inputs, 3, use_bias=False, name='first')
+        net = v1.layers.dropout(net, rate=0.5, training=training)
+        return v1.layers.dense(net, 3, use_bias=False, name='second')
+
+      def make_tf2_layer(self):
+        return LayersInTurn()
+
+    self.assert_passes(Case, STAGE)
+
+  def test_other_order_that_changes_no_value(self):
+    class Case(tiny_models.OneModel):
+      def variable_names(self, name):
+        return f'layers_in_turn/{name}'
+
+      def model(self, inputs, training):
+        first = v1.layers.Dense(3, use_bias=False, name='first')
+        second = v1.layers.Dense(3, use_bias=False, name='second')
+        first.build([4, 3])
+        second.build([4, 3])
+        return second(v1.layers.dropout(first(inputs), rate=0.5, training=training))
+
+      def make_tf2_layer(self):
+        return LayersInTurn()
+
+    # Keras initializers have seeds of their own, so a dropout in between moves none.
+    text = self.assert_passes(Case, STAGE).to_text()
+    self.assertIn('all values agree in training, num_random_ops although the random ops', text)
+    self.assertIn('differ from number 1 (of 3 in tf1, 3 in tf2) on', text)
+    self.assertNotIn('random ops in the same order', text)
+
+  def test_initial_values_drawn_while_the_layer_is_made(self):
+    class Port(tf.Module):
+      def __init__(self):
+        super().__init__()
+        self.kernel = tf.Variable(tf.random.normal([3, 3]), name='kernel')
+
+      def __call__(self, inputs):
+        return inputs @ self.kernel
+
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        return inputs @ v1.get_variable('kernel', initializer=tf.random.normal([3, 3]))
+
+      def make_tf2_layer(self):
+        return Port()
+
+    self.assert_passes(Case, STAGE)
+
+  def test_left_out_with_a_reason(self):
+    class Case(TwoKernels):
+      stages = tf2verify.all_stages_except(seeded_num_random_ops='the port sorts its variables')
+
+      def port(self, inputs, training):
+        return self.model(inputs, training, order=('second', 'first'))
+
+    self.assertIn('the port sorts its variables', self.assert_passes(Case).to_text())
+
+
+if __name__ == '__main__':
+  absltest.main()

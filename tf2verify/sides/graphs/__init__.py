@@ -1,0 +1,1 @@
+"""Graphs of either side: recorded, read, run in part."""

@@ -1,0 +1,309 @@
+"""What a side does while it runs: variables created, random ops drawn, variables read."""
+
+import contextlib
+import dataclasses
+import gc
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import func_graph, op_callbacks
+from tensorflow.python.ops import control_flow_v2_func_graphs
+
+from tf2verify.records.observation import RandomDraw, SourceLine, VariableCreation
+from tf2verify.sides.graphs.source_lines import user_line
+from tf2verify.sides.graphs.traces import Trace
+from tf2verify.sides.process.scratch_graph import is_scratch_graph
+
+# Random ops that carry their seeds as attributes or as inputs; the key and
+# counter ops of the stateless family draw nothing.
+_RANDOM_WORDS = ('Random', 'TruncatedNormal', 'Multinomial', 'StatefulUniform', 'StatefulStandard')
+_RANDOM_OTHERS = ('CandidateSampler', 'SampleDistortedBoundingBox', 'ShuffleV2')
+_NOT_RANDOM = ('GetKeyCounter', 'GetAlg', 'RandomDataset', 'RandomSeedGenerator')
+
+# Ops that read or change a variable, whose handle is their first input.
+_VARIABLE_USES = (
+  'ReadVariableOp',
+  'ResourceGather',
+  'ResourceGatherNd',
+  'AssignVariableOp',
+  'AssignAddVariableOp',
+  'AssignSubVariableOp',
+)
+# The call in which the layer is made.
+MAKING = 'make_tf2_layer'
+
+
+def is_random_op(op_type: str) -> bool:
+  """Tells whether ops of this type draw random numbers."""
+  words = _RANDOM_WORDS + _RANDOM_OTHERS
+  return any(word in op_type for word in words) and not any(word in op_type for word in _NOT_RANDOM)
+
+
+def variable_name(variable: Any) -> str:
+  """Returns the variable's full name without `:0`."""
+  return str(variable.name).rsplit(':', 1)[0]
+
+
+def static_shape(shape: Any) -> tuple[int | None, ...]:
+  """Returns a `TensorShape` as a tuple; an unknown rank as `(None,)`."""
+  shape = tf.TensorShape(shape)
+  return (None,) if shape.rank is None else tuple(shape.as_list())
+
+
+def _is_keras_counter() -> bool:
+  """Tells whether a Keras model is making one of its three counters of batches."""
+  frame = sys._getframe(2)
+  while frame is not None:
+    code = frame.f_code
+    if code.co_name == '_init_batch_counters' and 'keras' in code.co_filename:
+      return True
+    frame = frame.f_back  # type: ignore[assignment]
+  return False
+
+
+def _creator_of_frame() -> tuple[str, str | None]:
+  """Returns how the variable being created is made, and by which Keras layer class."""
+  frame = sys._getframe(2)
+  creator, layer = 'tf.Variable', None
+  while frame is not None:
+    name, path = frame.f_code.co_name, frame.f_code.co_filename
+    if name == 'get_variable' and 'variable_scope' in path:
+      return 'get_variable', None
+    if name == 'add_weight' and 'tf_keras' in path:
+      owner = frame.f_locals.get('self')
+      creator, layer = 'keras layer', type(owner).__name__
+    frame = frame.f_back  # type: ignore[assignment]
+  return creator, layer
+
+
+def _is_loop_body(graph: Any) -> bool:
+  """Tells whether a graph is the body of a loop, or stands in one."""
+  while graph is not None:
+    if isinstance(graph, control_flow_v2_func_graphs.WhileBodyFuncGraph):
+      return True
+    graph = getattr(graph, 'outer_graph', None)
+  return False
+
+
+def _raised_by_tf_function(error: BaseException) -> bool:
+  """Tells whether `tf.function` raised an error itself: what its own code may not do."""
+  trace = error.__traceback__
+  while trace is not None and trace.tb_next is not None:
+    trace = trace.tb_next
+  return trace is not None and trace.tb_frame.f_code.co_filename.endswith('polymorphic_function.py')
+
+
+@dataclasses.dataclass
+class _Creation:
+  """A creation attempt; `variable` is None where TensorFlow refused it."""
+
+  requested_name: str
+  requested_shape: Any
+  requested_dtype: Any
+  call: str
+  source: SourceLine | None
+  creator: str
+  layer: str | None
+  variable: Any = None
+  initial_value: Any = None
+  refused_by_function: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class _Draw:
+  """A random op; `creation` is of the variable whose initial value it draws."""
+
+  op_type: str
+  shape: tuple[int | None, ...]
+  creation: _Creation | None
+  source: SourceLine | None
+  in_loop: bool
+  op_name: str | None
+  call: str
+
+
+class OpRecorder:
+  """Records one side's variables, random ops and variable reads while `recording`.
+
+  Attributes:
+    creations: every variable whose creation was attempted, in order.
+    call: what is being called, for the records; the owner sets it.
+    traces: every `tf.function` that user code had traced, once a trace.
+  """
+
+  def __init__(self) -> None:
+    self.creations: list[_Creation] = []
+    self.call = ''
+    self.traces: list[Trace] = []
+    self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
+    self._draws: list[_Draw] = []
+    self._uses: dict[int, Any] = {}
+    self._being_created: list[_Creation] = []
+
+  @contextlib.contextmanager
+  def recording(self, call: str) -> Iterator[None]:
+    """Records until exit; the variables stay known afterwards."""
+    self.call = call
+    op_callbacks.add_op_callback(self._on_op)
+    try:
+      with tf.variable_creator_scope(self._on_variable):
+        yield
+    finally:
+      op_callbacks.remove_op_callback(self._on_op)
+
+  def _on_variable(self, next_creator: Any, **arguments: Any) -> Any:
+    if _is_keras_counter():
+      return next_creator(**arguments)
+    creator, layer = _creator_of_frame()
+    value = arguments.get('initial_value')
+    creation = _Creation(
+      requested_name=str(arguments.get('name') or 'Variable'),
+      requested_shape=arguments.get('shape') or getattr(value, 'shape', None),
+      requested_dtype=arguments.get('dtype') or getattr(value, 'dtype', None),
+      call=self.call,
+      source=user_line(),
+      creator=creator,
+      layer=layer,
+    )
+    self.creations.append(creation)
+    self._being_created.append(creation)
+    try:
+      creation.variable = next_creator(**arguments)
+    except ValueError as error:
+      creation.refused_by_function = _raised_by_tf_function(error)
+      raise
+    finally:
+      self._being_created.pop()
+    with tf.init_scope():
+      if tf.executing_eagerly() and hasattr(creation.variable, 'read_value'):
+        # On the CPU this shares the variable's buffer until the variable changes.
+        creation.initial_value = creation.variable.read_value()
+    return creation.variable
+
+  def _on_op(
+    self,
+    op_type: str | bytes,
+    inputs: Any,
+    attributes: Any,
+    outputs: Any,
+    op_name: str | None = None,
+    graph: Any = None,
+  ) -> None:
+    del attributes
+    kind = op_type if isinstance(op_type, str) else op_type.decode()
+    if isinstance(graph, func_graph.FuncGraph) and graph not in self._graphs:
+      self._on_trace(graph)
+    if is_random_op(kind) and outputs and not is_scratch_graph(graph):
+      creation = self._being_created[-1] if self._being_created else None
+      shape = static_shape(outputs[0].shape)
+      in_loop = _is_loop_body(graph)
+      name = None if op_name is None else str(op_name)
+      self._draws.append(_Draw(kind, shape, creation, user_line(), in_loop, name, self.call))
+    elif kind in _VARIABLE_USES and inputs and self.call != MAKING:
+      handle = _outside_of_functions(inputs[0], graph)
+      self._uses.setdefault(id(handle), handle)
+
+  def _on_trace(self, graph: Any) -> None:
+    self._graphs.add(graph)
+    outer = getattr(graph, 'outer_graph', None)
+    source = user_line()
+    # A branch or a loop body belongs to the function around it.
+    if not isinstance(outer, func_graph.FuncGraph) and source is not None:
+      self.traces.append(Trace(str(graph.name), self.call, source))
+
+  def refused_by_function(self) -> tuple[VariableCreation, ...]:
+    """Returns what a `tf.function` did not let the calls create."""
+    return tuple(_creation_record(c) for c in self.creations if c.refused_by_function)
+
+  def random_draws(self) -> tuple[RandomDraw, ...]:
+    """Returns the random ops in the order in which they were made."""
+    return tuple(
+      RandomDraw(
+        draw.op_type,
+        draw.shape,
+        None
+        if draw.creation is None or draw.creation.variable is None
+        else variable_name(draw.creation.variable),
+        draw.source,
+        draw.in_loop,
+        draw.op_name,
+        before_calls=draw.call == MAKING and draw.creation is None,
+      )
+      for draw in self._draws
+    )
+
+  def creation_records(self, first: int = 0) -> tuple[VariableCreation, ...]:
+    """Returns the creations from number `first` on."""
+    return tuple(_creation_record(creation) for creation in self.creations[first:])
+
+  def variables_used_beside(self, known: list[Any]) -> tuple[Any, ...]:
+    """Returns the variables that calls made or used although they are not among `known`.
+
+    What was made in `make_tf2_layer` and not used since is no part of the model:
+    an optimizer's learning rate, a metric's counter. A resource that no living
+    variable owns (a lookup table, an iterator) is no variable.
+    """
+    known_ids = {id(variable) for variable in known}
+    handles = {id(variable.handle) for variable in known if hasattr(variable, 'handle')}
+    unknown = {key: handle for key, handle in self._uses.items() if key not in handles}
+    found = [c.variable for c in self.creations if c.variable is not None and c.call != MAKING]
+    if unknown:
+      owners = [
+        candidate
+        for candidate in _living_objects()
+        if issubclass(type(candidate), tf.Variable) and hasattr(candidate, '_handle')
+      ]
+      found += [variable for variable in owners if id(variable._handle) in unknown]
+    return tuple({id(v): v for v in found if id(v) not in known_ids}.values())
+
+
+def _outside_of_functions(tensor: Any, graph: Any) -> Any:
+  """Returns the tensor that the argument of a function stands for, as far out as it is known."""
+  while graph is not None:
+    captured = next(
+      (outer for outer, inner in getattr(graph, 'captures', ()) if inner is tensor), None
+    )
+    if captured is None:
+      break
+    tensor, graph = captured, getattr(graph, 'outer_graph', None)
+  return tensor
+
+
+def _living_objects() -> list[Any]:
+  """Returns what the garbage collector knows, also if it is frozen."""
+  frozen = gc.get_freeze_count() > 0
+  if frozen:
+    gc.unfreeze()
+  try:
+    return gc.get_objects()
+  finally:
+    if frozen:
+      gc.freeze()
+
+
+def _creation_record(creation: _Creation) -> VariableCreation:
+  variable = creation.variable
+  if variable is None:
+    shape, dtype = creation.requested_shape, creation.requested_dtype
+    return VariableCreation(
+      creation.requested_name,
+      static_shape(shape) if shape is not None else (None,),
+      tf.as_dtype(dtype).name if dtype is not None else 'unknown dtype',
+      creation.call,
+      creation.source,
+      creation.creator,
+      creation.layer,
+      refused=True,
+    )
+  return VariableCreation(
+    variable_name(variable),
+    static_shape(variable.shape),
+    variable.dtype.base_dtype.name,
+    creation.call,
+    creation.source,
+    creation.creator,
+    creation.layer,
+  )

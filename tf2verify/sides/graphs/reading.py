@@ -1,0 +1,378 @@
+"""From a TensorFlow graph to the records of its operations."""
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import function_def_to_graph
+
+from tf2verify.records.observation import SourceLine
+from tf2verify.records.op_graph import (
+  CONSTANT,
+  INPUT,
+  TARGET,
+  VARIABLE,
+  OpGraph,
+  OpRecord,
+  TensorKey,
+)
+from tf2verify.sides.graphs.op_recorder import static_shape
+from tf2verify.sides.graphs.source_lines import is_own_file, is_user_file, source_line
+
+# They pass their input on as it is, or say so to the gradient only.
+_PASSING = (
+  'Identity',
+  'IdentityN',
+  'StopGradient',
+  'PreventGradient',
+  'Snapshot',
+  'EnsureShape',
+  'CheckNumerics',
+  'PlaceholderWithDefault',
+  'ReadVariableOp',
+  'Enter',
+  'RefIdentity',
+)
+_HANDLES = ('VarHandleOp', 'VariableV2', 'Variable')
+_WRITES = ('Assign', 'ScatterUpdate', 'ScatterAdd', 'ScatterSub', 'ScatterNd')
+_LARGEST_CONSTANT = 4096
+_FUNCTION_ATTRIBUTES = ('body', 'cond', 'then_branch', 'else_branch')
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+  """What a run yields.
+
+  Attributes:
+    name: what it is: `output ['logits']`.
+    tensors: TensorFlow's names: one, or values and indices of `IndexedSlices`.
+  """
+
+  name: str
+  tensors: tuple[str, ...]
+
+
+def target_name(
+  quantity: str, names: Sequence[str], number: int, taken: Collection[str] = ()
+) -> str:
+  """Returns the name of a target that is known by the variables it reads.
+
+  Args:
+    quantity: what it is.
+    names: of the variables.
+    number: stands for the variables where there are none.
+    taken: names that others have: the next of one name gets a ` (2)`.
+  """
+  name = f'{quantity} {", ".join(names) or f"number {number}"}'
+  found, count = name, 1
+  while found in taken:
+    count += 1
+    found = f'{name} ({count})'
+  return found
+
+
+def _value(attribute: Any) -> Any:
+  """Returns an attribute of a NodeDef as a plain value."""
+  kind = attribute.WhichOneof('value')
+  if kind == 's':
+    return attribute.s.decode('utf-8', 'replace')
+  if kind == 'type':
+    return tf.as_dtype(attribute.type).name
+  if kind == 'shape':
+    return static_shape(tf.TensorShape(attribute.shape))
+  if kind == 'func':
+    return attribute.func.name
+  if kind == 'tensor':
+    return None
+  if kind == 'list':
+    found = attribute.list
+    if found.s:
+      return tuple(text.decode('utf-8', 'replace') for text in found.s)
+    if found.type:
+      return tuple(tf.as_dtype(dtype).name for dtype in found.type)
+    return tuple(found.i) or tuple(found.f) or tuple(found.b)
+  return getattr(attribute, kind) if kind else None
+
+
+def _attributes(node: Any) -> tuple[tuple[str, Any], ...]:
+  kept = (
+    (name, _value(value))
+    for name, value in node.attr.items()
+    if not name.startswith('_') or name == '_gradient_op_type'
+  )
+  return tuple(sorted(kept, key=lambda item: item[0]))
+
+
+def user_source(op: tf.Operation) -> SourceLine | None:
+  """Returns the innermost line of the user's code that made an operation."""
+  for frame in reversed(op.traceback):
+    if is_user_file(frame.filename):
+      return source_line(frame.filename, frame.lineno, frame.name)
+    if is_own_file(frame.filename):
+      return None  # further out there is whoever runs tf2verify
+  return None
+
+
+class GraphReader:
+  """Reads the operations behind some targets.
+
+  What reads a variable, a placeholder or a captured tensor becomes a leaf of the
+  name that both sides know it by.
+  """
+
+  def __init__(
+    self,
+    graph: tf.Graph,
+    variables: Mapping[str, str],
+    inputs: Mapping[str, str],
+    constants: Mapping[str, np.ndarray],
+    source_of: Callable[[tf.Operation], SourceLine | None] = user_source,
+  ) -> None:
+    """Prepares to read.
+
+    Args:
+      graph: the graph.
+      variables: from the name of a handle's op to the variable's tf1 name.
+      inputs: from a placeholder's op name to the input's path.
+      constants: from a placeholder's op name to the value that it always has.
+      source_of: tells the user's line of an operation.
+    """
+    self._graph = graph
+    self._variables = variables
+    self._inputs = inputs
+    self._constants = constants
+    self._source_of = source_of
+    graph_def = graph.as_graph_def()
+    self._nodes = {node.name: node for node in graph_def.node}
+    self._library = {function.signature.name: function for function in graph_def.library.function}
+    self._position = {op.name: n for n, op in enumerate(graph.get_operations())}
+    self._records: list[OpRecord] = []
+    self._index: dict[str, int] = {}
+    self._depth: dict[str, int] = {}
+    self._leaves: dict[tuple[str, str], int] = {}
+
+  def read(self, targets: Sequence[Target], writes: Iterable[str], side: str) -> OpGraph:
+    """Returns the operations behind the targets, and behind what writes variables.
+
+    Args:
+      targets: what the run yields.
+      writes: names of operations, such as update ops: those that write variables
+        among them and behind them become targets, too.
+      side: 'tf1' or 'tf2'.
+    """
+    graph = self._graph
+    found = [(t.name, [graph.get_tensor_by_name(n) for n in t.tensors]) for t in targets]
+    assignments = self._assignments([graph.get_operation_by_name(name) for name in writes])
+    roots = [tensor for _, tensors in found for tensor in tensors]
+    roots += [tensor for _, _, tensors in assignments for tensor in tensors]
+    for op in self._behind(roots):
+      self._add(op)
+    for name, tensors in found:
+      self._add_target(name, TARGET, tensors)
+    for name, op_type, tensors in assignments:
+      self._add_target(name, TARGET, tensors, (('op', op_type),))
+    return OpGraph(side, tuple(self._records))
+
+  def _behind(self, roots: Iterable[tf.Tensor]) -> list[tf.Operation]:
+    seen: dict[str, tf.Operation] = {}
+    pending = [tensor.op for tensor in roots]
+    while pending:
+      op = pending.pop()
+      if op.name in seen:
+        continue
+      seen[op.name] = op
+      if op.type not in _HANDLES:
+        pending += [tensor.op for tensor in op.inputs]
+    return sorted(seen.values(), key=lambda op: self._position[op.name])
+
+  def _assignments(self, ops: Sequence[tf.Operation]) -> list[tuple[str, str, list[tf.Tensor]]]:
+    """Returns the writes to variables among some operations and behind them."""
+    seen: dict[str, tf.Operation] = {}
+    pending = list(ops)
+    while pending:
+      op = pending.pop()
+      if op.name not in seen:
+        seen[op.name] = op
+        pending += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+    found = []
+    counts: dict[str, int] = {}
+    for op in sorted(seen.values(), key=lambda op: self._position[op.name]):
+      kind = op.type.removeprefix('Resource')
+      if not kind.startswith(_WRITES) or not op.inputs:
+        continue
+      variable = self._variables.get(self._handle(op.inputs[0]).name)
+      if variable is None:
+        continue
+      counts[variable] = counts.get(variable, 0) + 1
+      number = f' ({counts[variable]})' if counts[variable] > 1 else ''
+      found.append((f'update of {variable}{number}', kind, list(op.inputs)[1:]))
+    return found
+
+  def _handle(self, tensor: tf.Tensor) -> tf.Operation:
+    op = tensor.op
+    while op.type in ('Identity', 'Enter', 'RefIdentity') and op.inputs:
+      op = op.inputs[0].op
+    return op
+
+  def _add_target(
+    self,
+    name: str,
+    op_type: str,
+    tensors: Sequence[tf.Tensor],
+    attributes: tuple[tuple[str, Any], ...] = (),
+  ) -> None:
+    keys, through = zip(*(self._resolve(tensor) for tensor in tensors), strict=True)
+    outputs = tuple((t.dtype.base_dtype.name, _shape(t)) for t in tensors)
+    names = tuple(tensor.name for tensor in tensors)
+    self._records.append(OpRecord(name, op_type, keys, (), through, attributes, outputs, names))
+
+  def _add(self, op: tf.Operation) -> None:
+    # No cycles; and what the gradient of a loop gives to the loop, which is older than that.
+    place = self._position[op.name]
+    inputs = [
+      tensor
+      for tensor in op.inputs
+      if tensor.op.type != 'NextIteration' and self._position[tensor.op.name] < place
+    ]
+    self._depth[op.name] = self._depth_of(op, inputs)
+    if op.name in self._variables:
+      return  # a leaf once somebody reads it
+    if op.type in _PASSING and op.inputs:
+      return
+    if op.name in self._inputs or op.name in self._constants or op.type == 'Const':
+      return
+    resolved = [self._resolve(tensor) for tensor in inputs]
+    record = OpRecord(
+      op.name,
+      op.type,
+      tuple(key for key, _ in resolved),
+      _input_names(op) if len(inputs) == len(op.inputs) else (),
+      tuple(passed for _, passed in resolved),
+      _attributes(self._nodes[op.name]),
+      tuple((self._dtype(t), _shape(t)) for t in op.outputs),
+      tuple(self._fetchable(t).name for t in op.outputs),
+      self._source_of(op),
+      functions=self._functions(op),
+    )
+    self._index[op.name] = len(self._records)
+    self._records.append(record)
+
+  def _fetchable(self, tensor: tf.Tensor) -> tf.Tensor:
+    """Returns a tensor, or what passes it on where a session does not yield it itself."""
+    if self._graph.is_fetchable(tensor):
+      return tensor
+    passed = (op.outputs[0] for op in tensor.consumers() if op.type == 'Identity')
+    return next((one for one in passed if self._graph.is_fetchable(one)), tensor)
+
+  def _dtype(self, tensor: tf.Tensor) -> str:
+    """Returns a dtype's name; within a loop of control flow v1, one that cannot be fetched."""
+    hidden = self._depth[tensor.op.name] or not self._graph.is_fetchable(self._fetchable(tensor))
+    return 'variant' if hidden else str(tensor.dtype.base_dtype.name)
+
+  def _depth_of(self, op: tf.Operation, inputs: Sequence[tf.Tensor]) -> int:
+    """Returns in how many loops and branches of control flow v1 an operation stands."""
+    depth = max((self._depth[tensor.op.name] for tensor in inputs), default=0)
+    in_loop = any(tensor.op.type in ('LoopCond', 'NextIteration') for tensor in op.inputs)
+    if op.type in ('Enter', 'RefEnter') or (op.type == 'Switch' and not in_loop):
+      return depth + 1
+    ends = op.type in ('Exit', 'RefExit') or (op.type == 'Merge' and not in_loop)
+    return max(depth - 1, 0) if ends else depth
+
+  def _functions(self, op: tf.Operation) -> tuple[tuple[str, OpGraph], ...]:
+    """Returns the functions that a loop or a condition calls."""
+    found = []
+    for attribute in _FUNCTION_ATTRIBUTES:
+      node = self._nodes[op.name]
+      name = node.attr[attribute].func.name if attribute in node.attr else ''
+      if name in self._library:
+        found.append((attribute, self._function(name)))
+    return tuple(found)
+
+  def _function(self, name: str) -> OpGraph:
+    body = function_def_to_graph.function_def_to_graph(self._library[name])
+    inputs = {tensor.op.name: f'argument {n}' for n, tensor in enumerate(body.inputs)}
+    reader = GraphReader(body, {}, inputs, {}, lambda _: None)
+    reader._library = self._library
+    targets = [Target(f'result {n}', (tensor.name,)) for n, tensor in enumerate(body.outputs)]
+    return reader.read(targets, (), '')
+
+  def _resolve(self, tensor: tf.Tensor) -> tuple[TensorKey, tuple[str, ...]]:
+    """Returns where a tensor comes from, and what passes it on, the producer's end first."""
+    passed: list[str] = []
+    first = tensor
+    while tensor.op.type in _PASSING and tensor.op.inputs:
+      op = tensor.op
+      if op.type not in ('ReadVariableOp', 'Enter'):
+        passed.append(_passing_name(op, self._nodes[op.name]))
+      before = tensor
+      tensor = op.inputs[tensor.value_index if op.type == 'IdentityN' else 0]
+      if tensor.op.name in self._variables:
+        return (self._leaf(VARIABLE, self._variables[tensor.op.name], before), 0), tuple(
+          passed[::-1]
+        )
+    op = tensor.op
+    if op.name in self._variables:
+      key = (self._leaf(VARIABLE, self._variables[op.name], first), 0)
+    elif op.name in self._inputs:
+      key = (self._leaf(INPUT, self._inputs[op.name], tensor), 0)
+    elif op.name in self._constants:
+      key = (self._leaf(CONSTANT, op.name, tensor, self._constants[op.name]), 0)
+    elif op.type == 'Const':
+      key = (self._leaf(CONSTANT, op.name, tensor, _constant(self._nodes[op.name])), 0)
+    else:
+      key = (self._index[op.name], tensor.value_index)
+    return key, tuple(passed[::-1])
+
+  def _leaf(
+    self, op_type: str, name: str, tensor: tf.Tensor, value: np.ndarray | None = None
+  ) -> int:
+    key = (op_type, name)
+    if key not in self._leaves:
+      self._leaves[key] = len(self._records)
+      output = (tensor.dtype.base_dtype.name, _shape(tensor))
+      self._records.append(
+        OpRecord(
+          name,
+          op_type,
+          (),
+          outputs=(output,),
+          tensors=(tensor.name,),
+          source=self._source_of(tensor.op),
+          constant=value,
+        )
+      )
+    return self._leaves[key]
+
+
+def _input_names(op: tf.Operation) -> tuple[str, ...]:
+  arguments = op.op_def.input_arg
+  names = []
+  for argument in arguments:
+    many = argument.number_attr or argument.type_list_attr
+    number = len(op.inputs) - len(arguments) + 1 if many else 1
+    names += [argument.name] if number == 1 else [f'{argument.name}[{n}]' for n in range(number)]
+  return tuple(names) if len(names) == len(op.inputs) else ()
+
+
+def _passing_name(op: tf.Operation, node: Any) -> str:
+  if '_gradient_op_type' in node.attr:
+    return (
+      'custom gradient'
+      if op.type == 'IdentityN'
+      else f'gradient of {_value(node.attr["_gradient_op_type"])}'
+    )
+  return str(op.type)
+
+
+def _shape(tensor: tf.Tensor) -> tuple[int | None, ...] | None:
+  shape = tf.TensorShape(tensor.shape)
+  return None if shape.rank is None else tuple(shape.as_list())
+
+
+def _constant(node: Any) -> np.ndarray | None:
+  shape = tf.TensorShape(node.attr['value'].tensor.tensor_shape)
+  if (shape.num_elements() or 0) > _LARGEST_CONSTANT:
+    return None
+  return np.asarray(tf.make_ndarray(node.attr['value'].tensor))

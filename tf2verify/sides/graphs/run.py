@@ -1,0 +1,284 @@
+"""A side's graph, of which any tensor can be asked for, and any part run alone."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.records.op_graph import OpGraph
+from tf2verify.sides.graphs.op_recorder import is_random_op
+
+v1 = tf.compat.v1
+_CALLING_WORDS = ('Call', 'If', 'While', 'Case', 'For', 'Scan', 'Map', 'SymbolicGradient')
+_FUNCTION_ATTRIBUTES = ('body', 'cond', 'then_branch', 'else_branch', 'f')
+
+
+def open_session(graph: tf.Graph) -> Any:
+  """Opens a session that runs a graph as it was built.
+
+  Grappler's rewriting (convolution, batch norm and relu fused into one kernel,
+  constants folded) rounds otherwise than the same ops one by one, which is what
+  the port runs eagerly. Without it both sides run the same kernels, and a
+  difference is the port's.
+  """
+  config = v1.ConfigProto()
+  config.graph_options.rewrite_options.disable_meta_optimizer = True
+  config.graph_options.optimizer_options.opt_level = v1.OptimizerOptions.L0
+  return v1.Session(graph=graph, config=config)
+
+
+class GraphRun:
+  """One run of one side: a graph, what it is fed, and the values of its variables."""
+
+  def __init__(
+    self,
+    op_graph: OpGraph,
+    graph: tf.Graph,
+    feeds: Mapping[str, np.ndarray],
+    prepare: Callable[[Any], None],
+    reads: Mapping[str, str],
+  ) -> None:
+    """Prepares the run; nothing is computed yet.
+
+    Args:
+      op_graph: the graph's operations.
+      graph: the graph.
+      feeds: by tensor name.
+      prepare: gives the variables of a fresh session their values, by name.
+      reads: from the name of a variable's handle to the tensor that reads it, as
+        `op_graph` names it.
+    """
+    self.op_graph = op_graph
+    self._graph = graph
+    self._feeds = feeds
+    self._prepare = prepare
+    self._reads = reads
+    self._session: Any = None
+    self._graph_def: Any = None
+    self._nodes: dict[str, Any] = {}
+    # A second run in one session would draw other numbers: they are fed what the first
+    # one drew. Or see variables that the first one has changed: it needs a fresh session.
+    run = list(_run_for(graph, op_graph))
+    self._draws = [op.outputs[0].name for op in run if is_random_op(op.type)]
+    self._drawn: dict[str, np.ndarray] = {}
+    self._fresh_each_time = draws_inside(graph, run) or any(
+      'Assign' in op.type or 'Scatter' in op.type for op in run
+    )
+
+  def fetch(self, tensors: Sequence[str], seconds: int = 0) -> list[np.ndarray]:
+    """Returns tensors by name, all of one and the same run.
+
+    Args:
+      tensors: TensorFlow's names.
+      seconds: after which the run is given up with `tf.errors.DeadlineExceededError`;
+        0 for never.
+    """
+    if not tensors:
+      return []
+    if self._session is None or self._fresh_each_time:
+      self.close()
+      self._session = open_session(self._graph)
+      self._prepare(self._session)
+    options = v1.RunOptions(timeout_in_ms=1000 * seconds)
+    undrawn = self._draws if not self._drawn else []
+    feeds = {**self._feeds, **({} if self._fresh_each_time else self._drawn)}
+    values = self._session.run([*tensors, *undrawn], feeds, options=options)
+    self._drawn.update(zip(undrawn, values[len(tensors) :], strict=True))
+    return [np.asarray(value) for value in values[: len(tensors)]]
+
+  def recompute(
+    self, requests: Sequence[tuple[Sequence[str], Mapping[str, np.ndarray]]]
+  ) -> list[list[np.ndarray] | None]:
+    """Computes parts of the graph alone.
+
+    Args:
+      requests: pairs of the tensors wanted and the values of the tensors, by name,
+        from which to compute them.
+
+    Returns:
+      One list of arrays per request; None where the part cannot be run from these
+      values: they have another shape or dtype, or something else is needed.
+    """
+    if not requests:
+      return []
+    parts = [self._part(number, *request) for number, request in enumerate(requests)]
+    found = self._run_parts(parts)
+    if found is not None:
+      return found
+    alone = [self._run_parts([part]) for part in parts]
+    return [None if one is None else one[0] for one in alone]
+
+  def close(self) -> None:
+    """Lets go of the session; a later `fetch` opens another."""
+    if self._session is not None:
+      self._session.close()
+      self._session = None
+
+  def _part(
+    self, number: int, wanted: Sequence[str], given: Mapping[str, np.ndarray]
+  ) -> '_Part | None':
+    if self._graph_def is None:
+      self._graph_def = self._graph.as_graph_def()
+      self._nodes = {node.name: node for node in self._graph_def.node}
+    try:
+      return _Part(f'part_{number}/', self._nodes, self._reads, wanted, given)
+    except KeyError:
+      return None
+
+  def _run_parts(self, parts: Sequence['_Part | None']) -> list[list[np.ndarray] | None] | None:
+    """Runs parts in one session; None where that raises."""
+    if all(part is None for part in parts):
+      return [None for _ in parts]
+    graph_def = v1.GraphDef()
+    reads_state = any(part is not None and part.reads_state for part in parts)
+    if reads_state:
+      graph_def.CopyFrom(self._graph_def)
+    graph_def.library.CopyFrom(self._graph_def.library)
+    graph_def.versions.CopyFrom(self._graph_def.versions)
+    fetches: list[list[str]] = []
+    feeds: dict[str, np.ndarray] = {}
+    for part in parts:
+      fetches.append([] if part is None else part.fetches)
+      if part is not None:
+        graph_def.node.extend(part.nodes)
+        feeds.update(part.feeds)
+    if not graph_def.node:  # nothing is wanted; a session refuses an empty graph
+      return [None if part is None else [] for part in parts]
+    graph = tf.Graph()
+    try:
+      with graph.as_default():
+        tf.import_graph_def(graph_def, name='')
+      with open_session(graph) as session:
+        if reads_state:
+          self._prepare(session)
+        values = session.run(fetches, feeds)
+    except (tf.errors.OpError, ValueError, TypeError):
+      return None
+    return [
+      None if part is None else [np.asarray(array) for array in arrays]
+      for part, arrays in zip(parts, values, strict=True)
+    ]
+
+
+def _run_for(graph: tf.Graph, op_graph: OpGraph) -> Iterable[tf.Operation]:
+  """Returns the operations that run when any tensor of an op graph is fetched."""
+  pending = [graph.get_tensor_by_name(name).op for op in op_graph.ops for name in op.tensors[:1]]
+  seen: dict[str, tf.Operation] = {}
+  while pending:
+    op = pending.pop()
+    if op.name not in seen:
+      seen[op.name] = op
+      pending += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+  return seen.values()
+
+
+def draws_inside(graph: tf.Graph, ops: Iterable[tf.Operation]) -> bool:
+  """Tells whether a function that one of the operations calls draws random numbers."""
+  # The attributes of every op of a large graph would take seconds.
+  calling = [op for op in ops if any(word in op.type for word in _CALLING_WORDS)]
+  names = [
+    op.get_attr(name).name
+    for op in calling
+    for name in _FUNCTION_ATTRIBUTES
+    if name in op.node_def.attr
+  ]
+  if not names:
+    return False
+  library = {f.signature.name: f for f in graph.as_graph_def().library.function}
+  pending, seen = names, set[str]()
+  while pending:
+    name = pending.pop()
+    if name in seen or name not in library:
+      continue
+    seen.add(name)
+    for node in library[name].node_def:
+      if is_random_op(node.op):
+        return True
+      pending += [node.attr[a].func.name for a in _FUNCTION_ATTRIBUTES if a in node.attr]
+  return False
+
+
+class _Part:
+  """The nodes between some given tensors and some wanted ones, under names of their own.
+
+  Attributes:
+    nodes: NodeDefs.
+    fetches: the wanted tensors.
+    feeds: the given ones.
+    reads_state: whether a variable is read of which no value is given.
+  """
+
+  def __init__(
+    self,
+    prefix: str,
+    nodes: Mapping[str, Any],
+    reads: Mapping[str, str],
+    wanted: Sequence[str],
+    given: Mapping[str, np.ndarray],
+  ) -> None:
+    self.nodes: list[Any] = []
+    self.feeds: dict[str, np.ndarray] = {}
+    self.reads_state = False
+    self._prefix = prefix
+    self._nodes = nodes
+    self._reads = reads
+    self._given = given
+    self._done: set[str] = set()
+    self._pending: list[str] = []
+    self.fetches = [_with_output(self._input(name)) for name in wanted]
+    while self._pending:
+      name = self._pending.pop()
+      if name not in self._done:
+        self._done.add(name)
+        self._copy(nodes[name])
+
+  def _copy(self, node: Any) -> None:
+    copied = v1.NodeDef()
+    copied.CopyFrom(node)
+    copied.name = self._prefix + node.name
+    del copied.input[:]
+    for name in node.input:
+      if not name.startswith('^'):
+        copied.input.append(self._input(_with_output(name)))
+    for attribute in ('_class', '_output_shapes'):
+      copied.attr.pop(attribute, None)
+    self.nodes.append(copied)
+
+  def _input(self, tensor: str) -> str:
+    tensor = self._known_as(tensor)
+    if tensor in self._given:
+      return self._placeholder(tensor, self._given[tensor])
+    producer = self._nodes[tensor.rpartition(':')[0]]
+    if producer.op in ('VarHandleOp', 'VariableV2', 'Variable'):
+      self.reads_state = True  # of the graph's own variables: a loop captures handles
+      return tensor
+    if producer.op == 'Placeholder':
+      raise KeyError(tensor)  # of which no value is given
+    self._pending.append(producer.name)
+    return self._prefix + tensor
+
+  def _known_as(self, tensor: str) -> str:
+    """Returns the name under which a read of a variable may be given."""
+    node = self._nodes[tensor.rpartition(':')[0]]
+    handle = node.input[0] if node.op == 'ReadVariableOp' else node.name
+    read = self._reads.get(_with_output(handle).rpartition(':')[0], tensor)
+    return read if read in self._given else tensor
+
+  def _placeholder(self, tensor: str, value: np.ndarray) -> str:
+    name = self._prefix + 'given/' + tensor.replace(':', '_')
+    if name + ':0' not in self.feeds:
+      self.feeds[name + ':0'] = value
+      node = v1.NodeDef(name=name, op='Placeholder')
+      node.attr['dtype'].type = _dtype_of(value).as_datatype_enum
+      node.attr['shape'].shape.unknown_rank = True
+      self.nodes.append(node)
+    return name
+
+
+def _dtype_of(value: np.ndarray) -> tf.DType:
+  return tf.string if value.dtype.kind in 'SUO' else tf.as_dtype(value.dtype)
+
+
+def _with_output(name: str) -> str:
+  return name if ':' in name else name + ':0'

@@ -1,0 +1,1 @@
+"""The port in every mode of execution."""

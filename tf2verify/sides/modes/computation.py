@@ -1,0 +1,174 @@
+"""What is computed of a port in every execution mode."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.autograph.core import ag_ctx
+
+from tf2verify.records import execution_mode as words
+from tf2verify.sides import nests, side
+from tf2verify.sides.graphs.op_recorder import variable_name
+from tf2verify.sides.tf2.port import Port, array_of, flat_outputs
+from tf2verify.sides.tf2.tracing import with_autograph
+from tf2verify.sides.user_code import user_code
+
+Call = Callable[[Any], Any]
+
+
+class Computation:
+  """Outputs, losses and gradients of one call, for tensors eager or symbolic.
+
+  Attributes:
+    names: (quantity, name, whether there is a tensor) of what the last call computed.
+    structure: of the outputs of the last call.
+  """
+
+  def __init__(
+    self,
+    declaration: side.Declaration,
+    port: Port,
+    run: side.FilledRun,
+    labels: Any,
+    autograph: bool = False,
+  ) -> None:
+    """Takes what every call has in common.
+
+    Args:
+      declaration: the case.
+      port: the layer, whose variables are there.
+      run: training mode, structure of the inputs, and whether gradients are wanted.
+      labels: the nest of arrays; None without labels.
+      autograph: whether Python's `if` and `for` over tensors are rewritten.
+    """
+    self._declaration = declaration
+    self._port = port
+    self._run = run
+    self._labels = labels
+    self.names: tuple[tuple[str, str, bool], ...] = ()
+    self.structure = ''
+    self._autograph = autograph
+
+  def leaves(self, inputs: Any) -> list[tf.Tensor]:
+    """Returns what a call is fed with: the arrays of inputs and labels as tensors."""
+    found: list[Any] = []
+    nests.map_leaves(lambda _, leaf: found.append(tf.constant(leaf)), inputs)
+    if self._labels is not None:
+      nests.map_leaves(lambda _, leaf: found.append(tf.constant(leaf)), self._labels)
+    return found
+
+  def call_port(self, inputs: Any) -> Any:
+    """Calls the port through the case's hook."""
+    hook = self._hook(self._declaration.call_tf2_layer)
+    return hook(self._port.layer, inputs, self._run.training)
+
+  def outputs_and_labels(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
+    """Returns the outputs of a call alone, and the labels of what it is fed with."""
+    inputs, labels = self._nests(leaves)
+    return self.call_port(inputs), labels
+
+  def __call__(self, leaves: Sequence[Any], call: Call | None = None) -> list[Any]:
+    """Computes everything there is.
+
+    Args:
+      leaves: as `leaves` gives them.
+      call: stands in for the port.
+
+    Returns:
+      The tensors that `names` has one for, in that order.
+    """
+    inputs, labels = self._nests(leaves)
+    with _autograph_on() if self._autograph else contextlib.nullcontext():
+      found = self._compute(inputs, labels, call or self.call_port)
+    self.names = tuple((quantity, name, value is not None) for quantity, name, value in found)
+    return [tf.convert_to_tensor(value) for _, _, value in found if value is not None]
+
+  def _compute(self, inputs: Any, labels: Any, call: Call) -> list[tuple[str, str, Any]]:
+    found: list[tuple[str, str, Any]] = []
+    trained = self._declaration.declares('tf2_loss')
+    tape = tf.GradientTape(persistent=trained)
+    with tape if self._run.gradients else contextlib.nullcontext():
+      outputs = call(inputs)
+      flat = flat_outputs(outputs)
+      self.structure = flat.structure
+      found += [(words.OUTPUT, path, leaf) for path, leaf in flat.leaves]
+      regularization = self._regularization()
+      if regularization is not None:
+        found.append((words.REGULARIZATION, '(total)', regularization))
+      loss = self._hook(self._declaration.loss)(outputs) if self._run.gradients else None
+      total = None
+      if trained:
+        own, total = self._training_losses(outputs, labels, regularization)
+        found += [(words.LOSS, '(tf2_loss)', own), (words.TOTAL_LOSS, '(total)', total)]
+    if self._run.gradients:
+      found += self._gradients(tape, words.GRADIENT, loss)
+      found += self._gradients(tape, words.TOTAL_GRADIENT, total)
+    return found
+
+  def _regularization(self) -> Any:
+    losses = list(self._declaration.tf2_regularization_losses(self._port.layer))
+    if not losses:
+      return None
+    return tf.add_n([tf.cast(tf.reduce_sum(loss), losses[0].dtype) for loss in losses])
+
+  def _training_losses(self, outputs: Any, labels: Any, regularization: Any) -> tuple[Any, Any]:
+    slip = side.without_labels(self._declaration, labels)
+    with user_code(side.TF2, 'tf2_loss', slip):
+      loss = self._hook(self._declaration.tf2_loss)(outputs, labels)
+    if self._declaration.declares('tf2_total_loss'):
+      with user_code(side.TF2, 'tf2_total_loss', slip):
+        total = self._hook(self._declaration.tf2_total_loss)(self._port.layer, outputs, labels)
+    elif regularization is None:
+      total = loss
+    else:
+      total = loss + tf.cast(regularization, loss.dtype)
+    return loss, total
+
+  def _gradients(self, tape: Any, quantity: str, loss: Any) -> list[tuple[str, str, Any]]:
+    if loss is None:
+      return []
+    trainable = [
+      variable
+      for variable in {id(v): v for v in self._port.layer.trainable_variables}.values()
+      if self._run.wants_gradient_of(variable_name(variable))
+    ]
+    gradients = tape.gradient(loss, trainable)
+    return [
+      (quantity, variable_name(variable), gradient)
+      for variable, gradient in zip(trainable, gradients, strict=True)
+    ]
+
+  def _nests(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
+    """Returns inputs and labels in their nests, with other leaves."""
+    left = iter(leaves)
+    inputs = nests.map_leaves(lambda *_: next(left), self._run.inputs)
+    labels = None
+    if self._labels is not None:
+      labels = nests.map_leaves(lambda *_: next(left), self._labels)
+    return inputs, labels
+
+  def _hook(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+    return with_autograph(hook) if self._autograph else hook
+
+
+def _autograph_on() -> Any:
+  return ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)
+
+
+def mode_tensors(
+  computation: Computation,
+  values: Sequence[Any],
+  replica: int = 0,
+  wanted: words.Wanted | None = None,
+) -> list[words.ModeTensor]:
+  """Returns what a call computed, as arrays; of it only what is wanted."""
+  left = iter(values)
+  found = [
+    (quantity, name, next(left) if there else None) for quantity, name, there in computation.names
+  ]
+  return [
+    words.ModeTensor(quantity, name, None if value is None else array_of(value), replica)
+    for quantity, name, value in found
+    if wanted is None or (quantity, name) in wanted
+  ]

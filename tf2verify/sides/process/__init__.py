@@ -1,0 +1,1 @@
+"""Globals, seeds and devices of the process: set, and put back."""

@@ -1,0 +1,148 @@
+"""The same random draws on both sides."""
+
+import contextlib
+import contextvars
+import random
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.ops import stateful_random_ops
+from tf_keras.src import backend
+
+from tf2verify.sides.process.scratch_graph import is_scratch_graph
+
+SEED = 42
+CONSTANT = 'constant'
+NUM_RANDOM_OPS = 'num_random_ops'
+
+_Tool: Any = tf.compat.v1.keras.utils.DeterministicRandomTestTool
+
+
+class RandomTool(_Tool):  # type: ignore[misc]
+  """`DeterministicRandomTestTool`, and whether user code has moved its `operation_seed`.
+
+  In `constant` mode every random op has the seeds (42, 0), in `num_random_ops`
+  mode (42, n) where n counts the random ops made so far.
+  """
+
+  def __init__(self, seed: int, mode: str) -> None:
+    super().__init__(seed=seed, mode=mode)
+    self.moved = False
+
+  @property
+  def operation_seed(self) -> int:
+    """The seed of the next random op; a port that draws in another, known order may set it."""
+    return int(self._operation_seed)
+
+  @operation_seed.setter
+  def operation_seed(self, value: int) -> None:
+    self.moved = True
+    # In `constant` mode all random ops keep the one seed that they have.
+    self._operation_seed = 0 if self._mode == CONSTANT else value
+
+  @contextlib.contextmanager
+  def scope(self) -> Iterator[None]:
+    """Seeds every random op until exit, but for those that are never run."""
+    with super().scope():
+      seed_of_next_op = self.seed_implementation.get_seed
+
+      def get_seed(op_seed: int | None) -> tuple[int, int]:
+        eager = tf.executing_eagerly()
+        if not eager and is_scratch_graph(tf.compat.v1.get_default_graph()):
+          return self._seed, 0
+        seeds: tuple[int, int] = seed_of_next_op(op_seed)
+        return seeds
+
+      with mock.patch.object(self.seed_implementation, 'get_seed', get_seed):
+        yield
+
+
+class _KerasSeeds(random.Random):
+  """tf-keras' own source of initializer seeds: counted, and constant where the mode is."""
+
+  def __init__(self, seed: int, constant: bool) -> None:
+    super().__init__(seed)
+    self.draws = 0
+    self._constant = constant
+
+  def randint(self, a: int, b: int) -> int:
+    self.draws += 1
+    return SEED if self._constant else super().randint(a, b)
+
+
+_ACTIVE: contextvars.ContextVar[RandomTool | None] = contextvars.ContextVar(
+  'tf2verify_random_tool', default=None
+)
+
+
+def random_tool() -> RandomTool | None:
+  """Returns the tool whose scope is active, for a port that draws in another, known order.
+
+  Such a port sets `operation_seed` before a random op to the number that this op
+  has on the TF1 side:
+
+      tool = tf2verify.random_tool()
+      if tool is not None:
+        tool.operation_seed = 3
+
+  Returns:
+    The active `DeterministicRandomTestTool`; None where no seeded run is on.
+  """
+  return _ACTIVE.get()
+
+
+class SeededScope:
+  """What a seeded scope has seen so far.
+
+  Attributes:
+    tool: the active tool.
+  """
+
+  def __init__(self, tool: RandomTool, keras_seeds: _KerasSeeds) -> None:
+    self.tool = tool
+    self._keras_seeds = keras_seeds
+
+  @property
+  def depends_on_more_than_op_seeds(self) -> str:
+    """Why setting every op's `seed2` to 0 is not what `constant` mode does; '' if it is."""
+    if self._keras_seeds.draws:
+      return f'{self._keras_seeds.draws} seeds came from tf-keras, as constants'
+    if self.tool.moved:
+      return 'user code sets operation_seed'
+    return ''
+
+
+def _seeded_generator(alg: Any = None) -> Any:
+  """Stands in for `tf.random.Generator.from_non_deterministic_state`."""
+  return tf.random.Generator.from_seed(SEED, alg or 'philox')
+
+
+@contextlib.contextmanager
+def seeded(mode: str) -> Iterator[SeededScope]:
+  """Owns every source of randomness until exit.
+
+  TensorFlow's op seeds, tf-keras' seed generator (which the tool alone does not
+  reach: a correct `tf.layers` model then differs by 3.8), `tf.random.Generator`s
+  without a seed, Python and numpy. `process_state.preserved` puts them back.
+
+  Args:
+    mode: `CONSTANT` or `NUM_RANDOM_OPS`.
+  """
+  random.seed(SEED)
+  np.random.seed(SEED)
+  keras_seeds = _KerasSeeds(SEED, constant=mode == CONSTANT)
+  backend._SEED_GENERATOR.generator = keras_seeds
+  stateful_random_ops.global_generator = None  # made anew, by `_seeded_generator`, if asked for
+  tool = RandomTool(SEED, mode)
+  token = _ACTIVE.set(tool)
+  try:
+    with (
+      tool.scope(),
+      mock.patch.object(tf.random.Generator, 'from_non_deterministic_state', _seeded_generator),
+    ):
+      yield SeededScope(tool, keras_seeds)
+  finally:
+    _ACTIVE.reset(token)

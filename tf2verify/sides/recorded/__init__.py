@@ -1,0 +1,1 @@
+"""The reference, read back from a recording."""

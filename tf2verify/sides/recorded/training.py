@@ -1,0 +1,364 @@
+"""Losses and training steps of the tf1 side, read back from a recording."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.compare.moving import Mover
+from tf2verify.errors import NotApplicable, RecordingError
+from tf2verify.recordings.graph_entries import GradientEntry, VariableEntry
+from tf2verify.recordings.training_entries import LossesEntry, StepsEntry
+from tf2verify.records.sampled import SampledArray
+from tf2verify.records.training import (
+  ClippingTrial,
+  LossObservation,
+  TrainingRun,
+  TrainingStep,
+)
+from tf2verify.sides import functional, nests, side
+from tf2verify.sides.graphs.op_recorder import is_random_op
+from tf2verify.sides.graphs.run import draws_inside, open_session
+from tf2verify.sides.recorded import graph_safety
+from tf2verify.sides.recorded.build import RecordedBuild, variables_of
+from tf2verify.sides.recorded.graph import RecordedGraph
+from tf2verify.sides.recorded.loss import RecordedLossFunction
+from tf2verify.sides.recorded.recording import leaves_of, same_arrays
+from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
+from tf2verify.sides.tf1 import session_values
+from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
+from tf2verify.sides.tf1.loss_function import Tf1LossFunction
+from tf2verify.sides.tf1.loss_graph import LossGraph
+from tf2verify.sides.tf1.train_graph import GraphSlot, TrainGraph, ops_run_by
+from tf2verify.sides.tf1.training import PreparedSteps, ReferenceSteps, Tf1Steps, Tf1Training
+
+NO_LOSSES = (
+  'the recording has no losses: record with --loss MODULE:FUNCTION (and --labels, where it takes '
+  'some)'
+)
+NO_STEPS = (
+  'the recording has no training steps: record with --optimizer MODULE:FUNCTION or --train_op '
+  'MODULE:FUNCTION'
+)
+_REASONS = {
+  'tf1_loss': NO_LOSSES,
+  'tf2_loss': 'the recording has a loss, and the case declares no tf2_loss',
+  'make_tf1_optimizer': NO_STEPS,
+}
+_DEFAULT_OF_UPDATES = True
+
+
+class RecordedTraining(Tf1Training):
+  """Gives the losses and training steps that TensorFlow 1.x recorded.
+
+  Losses of other runs than the recorded one come from the recorded graph, run here.
+  """
+
+  def __init__(
+    self,
+    declaration: side.Declaration,
+    graph: RecordedGraph,
+    inputs: Any,
+    labels: Any,
+    progress: side.Progress,
+  ) -> None:
+    """Takes a case.
+
+    Args:
+      declaration: the case.
+      graph: its recording, and what is remarked of it.
+      inputs: the nest of arrays to feed.
+      labels: likewise; None without.
+      progress: called with one line of text before every long step.
+    """
+    super().__init__(declaration, inputs, labels, progress)
+    self._graph = graph
+    self._recording = graph.recording
+    self._build: RecordedBuild | None = None
+
+  def reason_without(self, hook: str) -> str:
+    """Returns why the recording has nothing of a hook, and how to record that."""
+    return _REASONS.get(hook, '')
+
+  def observe_losses(self, run: side.FilledRun, again: bool = False) -> LossObservation:
+    """Returns the recorded losses; for another run, those of the recorded graph run here.
+
+    Raises:
+      NotApplicable: none were recorded.
+    """
+    entry = self._losses_entry()
+    if not self._is_recorded(run, entry.training, entry.run):
+      return self._observe_here(run, entry)
+    self._graph.check_fill(run)
+    found = self._recording.losses(moved=run.mover is not None, again=again and run.mover is None)
+    return self._changing() if found is None else found
+
+  def loss_function(self, outputs: Any, labels: Any) -> Tf1LossFunction:
+    """Returns what runs the recorded loss, and metrics of the case, on arrays."""
+    return RecordedLossFunction(
+      self._declaration, self._recording, outputs, labels, self._graph.remark
+    )
+
+  def prepare_steps(self, run: side.FilledRun, count: int) -> PreparedSteps:
+    """Returns the recorded training steps.
+
+    Raises:
+      NotApplicable: none were recorded.
+      RecordingError: fewer were recorded than are wanted, or those of another run.
+    """
+    entry = self._steps_entry(run, count)
+    self._graph.check_fill(run)
+    self._progress(f'reading {count} recorded training steps, {entry.run}')
+
+    def begin(mover: Mover | None, again: bool) -> RecordedSteps:
+      moved = mover is not None
+      found = self._recording.steps(moved=moved, again=again and not moved)
+      assert found is not None, 'there is an entry'
+      return RecordedSteps(
+        dataclasses.replace(found, run=run.description), lambda: self._try_clipping(run, entry)
+      )
+
+    return PreparedSteps(begin, count, lambda: self._begin_here(run, entry))
+
+  def save(self, run: side.FilledRun, count: int, prefix: str) -> str:
+    """Writes recorded values, after recorded steps, as a name-based checkpoint.
+
+    Raises:
+      NotApplicable: no steps were recorded, or their values only in part.
+    """
+    entry = self._recording.manifest.steps
+    found = self._recording.steps()
+    if entry is None or found is None:
+      raise NotApplicable(NO_STEPS)
+    taken = found.steps[:count]
+    last = taken[-1] if taken else None
+    values = {
+      record.name: record.value for record in (last.variables if last else found.values_before)
+    }
+    values.update({slot.name: slot.value for slot in (last.slots if last else found.slots_before)})
+    sampled = [name for name, value in values.items() if isinstance(value, SampledArray)]
+    if sampled:
+      self._graph.remark(
+        f'{len(sampled)} variables and slots after the recorded steps were stored by samples only, '
+        'so the checkpoint has the values that the fill gives, and no slots'
+      )
+      raise NotApplicable('the values after the recorded steps are not known as a whole')
+    if entry.global_step is not None and entry.global_step not in values:
+      counted = last.global_step if last else 0
+      values[entry.global_step] = np.asarray(counted, self._dtype_of(entry, entry.global_step))
+    self._graph.remark(
+      f'the checkpoint was written here, of the values after {len(taken)} recorded training steps'
+    )
+    os.makedirs(os.path.dirname(prefix) or '.', exist_ok=True)
+    return tf1_checkpoint.write(prefix, {n: v for n, v in values.items() if v is not None})
+
+  def close(self) -> None:
+    """Lets go of the graph."""
+    super().close()
+    self._build = None
+
+  def _dtype_of(self, entry: StepsEntry, name: str) -> Any:
+    dtypes = [variable.dtype for variable in entry.added if variable.name == name]
+    return np.dtype(dtypes[0] if dtypes else np.int64)
+
+  def _losses_entry(self) -> LossesEntry:
+    entry = self._recording.manifest.losses
+    if entry is None:
+      raise NotApplicable(NO_LOSSES)
+    return entry
+
+  def _is_recorded(self, run: side.FilledRun, training: bool, description: str) -> bool:
+    recorded = self._recording.varied_inputs
+    same = run.training is training and run.description == description
+    return same and same_arrays(run.inputs, recorded)
+
+  def _steps_entry(self, run: side.FilledRun, count: int) -> StepsEntry:
+    """Returns the entry of the steps, if they are those that are wanted."""
+    entry = self._recording.manifest.steps
+    path = self._recording.path
+    if entry is None:
+      raise NotApplicable(NO_STEPS)
+    if not self._is_recorded(run, entry.training, entry.run):
+      raise RecordingError(
+        f'{path} has training steps of the run {entry.run!r}, not of {run.description!r} with '
+        'these inputs: record again'
+      )
+    losses, declares = self._losses_entry(), self._declaration.declares
+    default = not (losses.own_loss or losses.own_total_loss or declares('tf2_train_step'))
+    if default and declares('tf2_loss'):
+      raise RecordingError(
+        f'{path} has training steps of the default loss, since it was recorded without --loss, and '
+        'the case declares tf2_loss: record with --loss, or leave tf2_loss out of the case'
+      )
+    if count > len(entry.steps):
+      raise RecordingError(
+        f'training_steps_to_take is {count}, and {path} has {len(entry.steps)} steps: record with '
+        f'--steps {count}, or set training_steps_to_take = {len(entry.steps)}'
+      )
+    wanted, recorded = self._declaration.run_update_ops, entry.run_update_ops
+    if recorded is not None and wanted is not recorded and wanted is not _DEFAULT_OF_UPDATES:
+      raise RecordingError(
+        f'run_update_ops of the case is {wanted}, and {path} was recorded with {recorded}: record '
+        f'with --run_update_ops {str(wanted).lower()}, or leave it out of the case'
+      )
+    return entry
+
+  def _changing(self) -> LossObservation:
+    """Returns the losses of a run that did not repeat itself: no number that is known."""
+    found = self._recording.losses()
+    assert found is not None, 'there is an entry'
+    total = found.regularization_total
+    return dataclasses.replace(
+      found,
+      loss=np.full_like(found.loss, np.nan),
+      total_loss=np.full_like(found.total_loss, np.nan),
+      regularization_total=None if total is None else np.full_like(total, np.nan),
+    )
+
+  def _begin_here(self, run: side.FilledRun, entry: StepsEntry) -> ReferenceSteps:
+    """Returns the same steps, taken by this TensorFlow with the recorded graph.
+
+    Raises:
+      NotApplicable: the graph is not run here.
+    """
+    losses = self._losses_entry()
+    built = self._imported(losses).built
+    added = variables_of(dataclasses.replace(losses.graph, variables=entry.added))
+    train = train_graph(entry, built, added)
+    self._check_can_run([train.train_op, losses.total_loss], built, entry.added)
+    graph = LossGraph(built, losses.label_placeholders, losses.loss, losses.total_loss)
+    self._progress(f'taking training steps with the recorded graph, {entry.run}')
+    steps = Tf1Steps(graph, train, self._feeds(graph, run), run.description)
+    try:
+      steps.start(run, None)
+    except BaseException:
+      steps.close()
+      raise
+    return steps
+
+  def _try_clipping(self, run: side.FilledRun, entry: StepsEntry) -> ClippingTrial | None:
+    """Runs the recorded graph of the train op on far larger gradients, by this TensorFlow."""
+    if entry.gradients and entry.gradients == entry.applied_gradients:
+      return None
+    with self._begin_here(run, entry) as steps:
+      return steps.try_clipping()
+
+  def _imported(self, entry: LossesEntry) -> RecordedBuild:
+    if self._build is None:
+      self._progress('importing the recorded graph with losses')
+      self._build = RecordedBuild(self._recording, entry.graph, mode='')
+    return self._build
+
+  def _check_can_run(
+    self, names: Sequence[str], built: BuiltGraph, added: Sequence[VariableEntry]
+  ) -> None:
+    assert self._build is not None, 'it is the graph that was built'
+    initializers = [*session_values.initializers(built), *(v.initializer for v in added)]
+    refused = self._build.stand_ins_behind([*names, *initializers, *built.table_initializers])
+    if refused:
+      raise NotApplicable(
+        f'the recorded graph is not run here: {graph_safety.refusal_text(refused)}'
+      )
+
+  def _observe_here(self, run: side.FilledRun, entry: LossesEntry) -> LossObservation:
+    """Runs the recorded graph of model and losses, by this TensorFlow."""
+    built = self._imported(entry).built
+    outputs = {path: name for path, name in built.outputs if isinstance(name, str)}
+    names = [entry.loss, entry.total_loss, *outputs.values()]
+    names += [name for _, name in built.regularization_losses]
+    steps = self._recording.manifest.steps
+    added = () if steps is None else steps.added
+    self._check_can_run(names, built, added)
+    self._graph.remark(
+      f'losses, {run.description}, were not recorded: the recorded graph was run here, by '
+      f'TensorFlow {tf.__version__}'
+    )
+    feeds = session_values.feeds(built, side.moved_inputs(run.inputs, run.mover))
+    labels = leaves_of(self._labels) if self._labels is not None else {}
+    feeds.update({name: labels[path] for path, name in entry.label_placeholders})
+    with open_session(built.graph) as session:
+      session_values.fetch(session, built.table_initializers)
+      session_values.assign(session, built.variables, run)
+      if run.mover is not None:
+        session_values.move(session, built.variables, run.mover)
+      session_values.fetch(session, [variable.initializer for variable in added])
+      values = [np.asarray(value) for value in session_values.fetch(session, names, feeds)]
+    by_path = dict(zip(outputs, values[2:], strict=False))
+    return LossObservation(
+      side.TF1,
+      run.description,
+      nests.map_leaves(
+        lambda path, leaf: by_path.get(path or '(the output)', leaf),
+        self._recording.nest(entry.output_nest),
+      ),
+      values[0],
+      values[1],
+      functional.total(values[2 + len(outputs) :][::-1]),
+    )
+
+
+def train_graph(
+  entry: StepsEntry, built: BuiltGraph, added: tuple[GraphVariable, ...]
+) -> TrainGraph:
+  """Returns what a recorded train op has added to a graph, which is imported."""
+  states = {variable.record.name: variable for variable in added}
+  run = ops_run_by(built.graph.get_operation_by_name(entry.train_op))
+  draws = [op for op in run.values() if is_random_op(op.type)]
+  in_loop = any(draw.in_loop for draw in entry.random_draws)
+
+  def gradients(entries: Sequence[GradientEntry]) -> tuple[GraphGradient, ...]:
+    return tuple(GraphGradient(g.variable, g.values, g.indices, g.shape) for g in entries)
+
+  return TrainGraph(
+    train_op=entry.train_op,
+    gradients=gradients(entry.gradients),
+    applied_gradients=gradients(entry.applied_gradients),
+    learning_rate=entry.learning_rate,
+    global_step=next((v for v in (*built.variables, *added) if v.global_step), None),
+    added=added,
+    slots=tuple(
+      GraphSlot(slot.role, slot.variable, states[slot.name])
+      for slot in entry.slots_before
+      if slot.name in states
+    ),
+    optimizers=(),
+    updates_left_out=entry.updates_left_out,
+    random_draws=(),
+    drawn=tuple(tensor.name for op in draws for tensor in op.outputs),
+    draws_inside=in_loop or draws_inside(built.graph, run.values()),
+  )
+
+
+class RecordedSteps:
+  """Recorded training steps, one by one."""
+
+  def __init__(
+    self, recorded: TrainingRun, try_clipping: Callable[[], ClippingTrial | None]
+  ) -> None:
+    """Takes what was recorded.
+
+    Args:
+      recorded: the steps.
+      try_clipping: as `ReferenceSteps.try_clipping`.
+    """
+    self._recorded = recorded
+    self._number = 0
+    self.try_clipping = try_clipping
+
+  def __enter__(self) -> 'RecordedSteps':
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    pass
+
+  def run(self) -> TrainingRun:
+    """Returns what is known before the first step."""
+    return dataclasses.replace(self._recorded, steps=())
+
+  def take(self) -> TrainingStep:
+    """Returns the next step."""
+    self._number += 1
+    return self._recorded.steps[self._number - 1]

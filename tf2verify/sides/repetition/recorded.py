@@ -1,0 +1,87 @@
+"""Which tensors of a recorded reference repeated themselves when it was recorded."""
+
+import dataclasses
+
+from tf2verify.compare.gpu_kernels import WATCHED
+from tf2verify.compare.repeatability import varying
+from tf2verify.recordings import observations
+from tf2verify.recordings.run_entries import RunEntry
+from tf2verify.records.repetition import RepeatedTensor, Variation
+from tf2verify.sides.process import randomness
+from tf2verify.sides.recorded.build import parsed
+from tf2verify.sides.recorded.graph import RecordedGraph
+from tf2verify.sides.repetition import repeating
+from tf2verify.sides.repetition.run_ops import Sources
+from tf2verify.sides.side import FilledRun
+
+REMARK = (
+  'the reference was run twice when it was recorded, and is not run here: what repeated itself '
+  'then, but for rounding, counts as the same bits'
+)
+_VARIED = 'other numbers in a second run when it was recorded'
+
+
+def recorded_tensors(tf1: RecordedGraph, run: FilledRun) -> tuple[RepeatedTensor, ...]:
+  """Returns what was recorded of the runs that are repeated; the graph is not run for others.
+
+  Args:
+    tf1: the recorded reference.
+    run: from given values, with gradients.
+
+  Raises:
+    RecordingError: the values are others than were recorded.
+  """
+  tf1.check_fill(run)
+  observed = [tf1.recording.observation(entry) for entry in _entries(tf1, run)]
+  return tuple(tensor for found in observed for tensor in repeating.tensors_of(found))
+
+
+def _entries(tf1: RecordedGraph, run: FilledRun) -> list[RunEntry]:
+  recording = tf1.recording
+  found: list[RunEntry | None] = [
+    recording.seeded(randomness.CONSTANT, run.training),
+    recording.filled(run.training, run.fill.description, 'varied', True)
+    or recording.filled(run.training, run.fill.description, 'varied', False),
+  ]
+  return [entry for entry in found if entry is not None]
+
+
+def varying_tensors(
+  tf1: RecordedGraph, run: FilledRun, steps: int, with_steps: bool
+) -> tuple[Variation, ...]:
+  """Returns what came out otherwise in the second run of the recorder.
+
+  Args:
+    tf1: the recorded reference.
+    run: from given values, with gradients.
+    steps: how many training steps are looked at.
+    with_steps: whether they are.
+  """
+  recording = tf1.recording
+  found: list[Variation] = []
+  for entry in _entries(tf1, run):
+    first, again = (recording.observation(entry, again=second) for second in (False, True))
+    found += varying(repeating.tensors_of(first), repeating.tensors_of(again))
+  if with_steps:
+    found += varying(_of_steps(tf1, steps, False), _of_steps(tf1, steps, True))
+  return tuple(dataclasses.replace(variation, other=_VARIED) for variation in found)
+
+
+def _of_steps(tf1: RecordedGraph, count: int, again: bool) -> tuple[RepeatedTensor, ...]:
+  taken = tf1.recording.steps(again=again)
+  if taken is None:
+    return ()
+  return repeating.tensors_of_steps(dataclasses.replace(taken, steps=taken.steps[:count]))
+
+
+def watched_ops(tf1: RecordedGraph, training: bool) -> Sources:
+  """Returns the types of the operations that vary on a GPU, with the user's line of the first."""
+  entry = tf1.entry(training)
+  nodes = parsed(tf1.recording.graph_def(entry), tf1.recording.path).node
+  lines = observations.source_lines(entry.sources)
+  numbers = tf1.recording.op_sources(entry).tolist()
+  found: Sources = {}
+  for node, number in zip(nodes, numbers, strict=False):
+    if node.op in WATCHED and found.get(node.op) is None:
+      found[node.op] = lines[number] if number >= 0 else None
+  return found

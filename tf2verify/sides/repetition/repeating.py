@@ -1,0 +1,148 @@
+"""Each side from fresh state, again and again: a fresh session, a fresh layer."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import config
+
+from tf2verify.compare.gpu_kernels import WATCHED
+from tf2verify.errors import NotApplicable
+from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.repetition import RepeatedTensor
+from tf2verify.records.training import TrainingRun
+from tf2verify.sides import side
+from tf2verify.sides.graphs.reading import user_source
+from tf2verify.sides.process import randomness
+from tf2verify.sides.repetition.run_ops import Sources
+from tf2verify.sides.tf1.graph import Tf1Graph
+from tf2verify.sides.tf2.layer import Tf2Layer
+from tf2verify.sides.tf2.port import array_of, flat_outputs
+
+# Runs a side from its start and returns all that it yields.
+Repeat = Callable[[], tuple[RepeatedTensor, ...]]
+
+
+def devices() -> tuple[str, ...]:
+  """Returns the kinds of devices that TensorFlow sees: `CPU`, `GPU`."""
+  return tuple(sorted({device.device_type for device in tf.config.list_physical_devices()}))
+
+
+@contextlib.contextmanager
+def op_determinism() -> Iterator[None]:
+  """Switches `enable_op_determinism` on until exit."""
+  before = config.is_op_determinism_enabled()
+  tf.config.experimental.enable_op_determinism()
+  try:
+    yield
+  finally:
+    if not before:
+      config.disable_op_determinism()
+
+
+def prepare_tf1(tf1: Tf1Graph, run: side.FilledRun) -> Repeat:
+  """Builds what a repetition of the reference needs and returns it; it opens its own sessions.
+
+  A repetition runs the graph from its seeded initial values, then from given ones with
+  the gradients of the loss.
+  """
+  seeded = tf1.prepare_seeded(randomness.CONSTANT, run.training)
+  try:
+    filled = tf1.prepare_filled([run])
+  except NotApplicable:  # no loss to differentiate
+    filled = tf1.prepare_filled([dataclasses.replace(run, gradients=False)])
+
+  def repeat() -> tuple[RepeatedTensor, ...]:
+    return (*tensors_of(seeded()), *tensors_of(filled()[0]))
+
+  return repeat
+
+
+def watched_in_graph(tf1: Tf1Graph, training: bool) -> Sources:
+  """Returns the types of the operations of the reference's graph that vary on a GPU.
+
+  With those whose gradients they are, and the user's line of the first of each.
+  """
+  found: Sources = {}
+  for op in tf1.built(training).graph.get_operations():
+    if op.type in WATCHED and found.get(op.type) is None:
+      found[op.type] = user_source(op)
+  return found
+
+
+def observe_tf2(tf2: Tf2Layer, inputs: Any, run: side.FilledRun) -> tuple[RepeatedTensor, ...]:
+  """Runs a fresh layer from its seeded initial values, then from given ones with gradients."""
+  name = f'{side.training_name(run.training)}, {randomness.CONSTANT}'
+  with randomness.seeded(randomness.CONSTANT):
+    port = tf2.fresh_port()
+    outputs = tf2.call(port, inputs, run.training, name)
+    losses, total = tf2.regularization_losses(port)
+  seeded = Observation(
+    side=side.TF2,
+    run=name,
+    **_output_records(outputs),
+    regularization_losses=losses,
+    regularization_total=total,
+    initial_values=port.initial_values(),
+    state_after=port.values(),
+  )
+  tf2.assign(port, run)
+  gradients: tuple[TensorRecord, ...] = ()
+  with randomness.seeded(randomness.CONSTANT):
+    try:
+      outputs, gradients = tf2.gradients(port, run)
+    except NotApplicable:
+      outputs = tf2.call(port, run.inputs, run.training, run.description)
+  filled = Observation(
+    side=side.TF2, run=run.description, **_output_records(outputs), gradients=gradients
+  )
+  return (*tensors_of(seeded), *tensors_of(filled))
+
+
+def tensors_of(observation: Observation) -> tuple[RepeatedTensor, ...]:
+  """Returns all that an observation holds."""
+  losses = [
+    TensorRecord(', '.join(loss.variables) or '(reads no variable)', loss.value)
+    for loss in observation.regularization_losses
+  ]
+  records = (
+    ('initial value', observation.initial_values),
+    ('output', observation.outputs),
+    ('regularization loss', losses),
+    ('state after the call', observation.state_after),
+    ('gradient', observation.gradients),
+  )
+  return tuple(
+    RepeatedTensor(quantity, record.name, observation.run, record.value)
+    for quantity, found in records
+    for record in found
+  )
+
+
+def tensors_of_steps(training: TrainingRun) -> tuple[RepeatedTensor, ...]:
+  """Returns the loss and the gradients of every step, variables and slots after the last."""
+  run = f'{len(training.steps)} training steps'
+  found = []
+  for step in training.steps:
+    found.append(RepeatedTensor('loss', f'of step {step.number}', run, step.loss))
+    found += [
+      RepeatedTensor(f'gradient at step {step.number}', gradient.name, run, gradient.value)
+      for gradient in step.gradients
+    ]
+  if training.steps:
+    last = training.steps[-1]
+    found += [RepeatedTensor('variable', v.name, run, v.value) for v in last.variables]
+    found += [RepeatedTensor('slot', slot.name, run, slot.value) for slot in last.slots]
+  return tuple(found)
+
+
+def _output_records(outputs: Any) -> dict[str, Any]:
+  flat = flat_outputs(outputs)
+  return {
+    'structure': flat.structure,
+    'outputs': tuple(
+      TensorRecord(path, None if leaf is None else array_of(leaf)) for path, leaf in flat.leaves
+    ),
+  }

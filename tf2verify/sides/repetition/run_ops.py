@@ -1,0 +1,160 @@
+"""Every operation of a run, with what it read and what it gave."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import op_callbacks
+
+from tf2verify.compare.gpu_kernels import WATCHED
+from tf2verify.compare.repeatability import digest
+from tf2verify.records.observation import SourceLine
+from tf2verify.records.op_graph import INPUT, TARGET
+from tf2verify.records.repetition import RunOp
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.source_lines import user_line
+
+Sources = dict[str, SourceLine | None]
+# Of the outputs of one run: what comes behind is not kept.
+_KEPT_BYTES = 256 * 2**20
+_OPAQUE = ('resource', 'variant')
+
+
+class EagerOps:
+  """Records the operations of eager execution.
+
+  Attributes:
+    ops: in the order in which they ran.
+  """
+
+  def __init__(self) -> None:
+    self.ops: list[RunOp] = []
+    self._kept = 0
+    self._given: set[int] = set()
+
+  @contextlib.contextmanager
+  def recording(self) -> Iterator[None]:
+    """Records until exit; what stands in a `tf.function` runs eagerly as well."""
+    eager_functions = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    op_callbacks.add_op_callback(self._on_op)
+    try:
+      yield
+    finally:
+      op_callbacks.remove_op_callback(self._on_op)
+      tf.config.run_functions_eagerly(eager_functions)
+
+  def _on_op(
+    self,
+    op_type: str | bytes,
+    inputs: Any,
+    attributes: Any,
+    outputs: Any,
+    op_name: str | None = None,
+    graph: Any = None,
+  ) -> None:
+    del attributes, op_name
+    if graph is not None or self._kept > _KEPT_BYTES:
+      return
+    values = tuple(_value(tensor) for tensor in outputs)
+    self._kept += sum(value.nbytes for value in values)
+    kind = op_type if isinstance(op_type, str) else op_type.decode()
+    self.ops.append(
+      RunOp(
+        kind,
+        '',
+        tuple(digest(_value(tensor)) for tensor in inputs),
+        values,
+        user_line(),
+        # Handles of variables are opaque: what they hold is what some write gave them.
+        tuple(tensor._id in self._given or _is_opaque(tensor) for tensor in inputs),
+      )
+    )
+    self._given.update(tensor._id for tensor in outputs)
+
+
+class OpSources:
+  """The watched types of operations that ran, with the user's line of the first of each.
+
+  Attributes:
+    found: by type.
+  """
+
+  def __init__(self) -> None:
+    self.found: Sources = {}
+
+  @contextlib.contextmanager
+  def recording(self) -> Iterator[None]:
+    """Watches until exit, also what is traced as a graph."""
+    op_callbacks.add_op_callback(self._on_op)
+    try:
+      yield
+    finally:
+      op_callbacks.remove_op_callback(self._on_op)
+
+  def _on_op(
+    self,
+    op_type: str | bytes,
+    inputs: Any,
+    attributes: Any,
+    outputs: Any,
+    op_name: str | None = None,
+    graph: Any = None,
+  ) -> None:
+    del inputs, attributes, outputs, op_name, graph
+    kind = op_type if isinstance(op_type, str) else op_type.decode()
+    if kind in WATCHED and self.found.get(kind) is None:
+      self.found[kind] = user_line()
+
+
+def eager_ops(run: Callable[[], object]) -> Sequence[RunOp]:
+  """Returns the operations of what a function runs eagerly."""
+  recorder = EagerOps()
+  with recorder.recording():
+    run()
+  return recorder.ops
+
+
+def graph_ops(run: GraphRun) -> Sequence[RunOp]:
+  """Runs a graph once and returns its operations, as far as their values can be had."""
+  ops = run.op_graph.ops
+  names: list[str] = []
+  size = 0
+  for op in ops:
+    if op.op_type == TARGET:
+      continue
+    for (dtype, shape), name in zip(op.outputs, op.tensors, strict=True):
+      if dtype not in _OPAQUE and size < _KEPT_BYTES:
+        size += 4 * int(np.prod([dimension or 1 for dimension in shape or ()]))
+        names.append(name)
+  values = dict(zip(names, run.fetch(names), strict=True))
+  run.close()
+  digests = {name: digest(value) for name, value in values.items()}
+  return [
+    RunOp(
+      op.op_type,
+      op.name,
+      tuple(_digest_of(ops[n].tensors, k, digests) for n, k in op.inputs),
+      tuple(values[name] for name in op.tensors if name in values),
+      op.source,
+      tuple(True for _ in op.inputs),
+    )
+    for op in ops
+    if op.op_type not in (TARGET, INPUT)
+  ]
+
+
+def _digest_of(tensors: Sequence[str], number: int, digests: dict[str, str]) -> str:
+  return digests.get(tensors[number], '') if number < len(tensors) else ''
+
+
+def _is_opaque(tensor: Any) -> bool:
+  return tensor.dtype.base_dtype.name in _OPAQUE
+
+
+def _value(tensor: Any) -> np.ndarray:
+  if _is_opaque(tensor):
+    return np.zeros(0)
+  return np.array(tensor.numpy())

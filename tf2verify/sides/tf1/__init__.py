@@ -1,0 +1,1 @@
+"""The reference: its graph, in a session."""

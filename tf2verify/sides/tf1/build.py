@@ -1,0 +1,350 @@
+"""Building the TF1 graph, and what is known of it by name."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import tensorflow as tf
+
+from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
+from tf2verify.records.observation import RandomDraw, VariableRecord
+from tf2verify.sides import nests, side
+from tf2verify.sides.graphs import dataflow
+from tf2verify.sides.graphs.op_recorder import OpRecorder, static_shape, variable_name
+from tf2verify.sides.process import randomness
+from tf2verify.sides.process import state as process_state
+from tf2verify.sides.process.fence import fenced
+from tf2verify.sides.user_code import user_code
+
+v1 = tf.compat.v1
+_KEYS = v1.GraphKeys
+_HOOK = 'build_tf1_graph'
+_OTHER_GRAPH = (
+  'another graph than the one it is called in: usually a `with tf.Graph().as_default():` inside '
+  'the builder; remove it, tf2verify gives every call a fresh graph'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphVariable:
+  """A variable of a graph, by the names of what reads and writes it.
+
+  Attributes:
+    record: what an inventory shows.
+    read: the tensor that holds its value.
+    initializer: the op that initializes it.
+    value: the tensor that the initializer assigns.
+    shares_value: whether another variable is initialized from the same tensor.
+    may_change: whether any op but the initializer could write it.
+    local: whether it is a LOCAL_VARIABLE (a metric's counter), not the model's.
+    global_step: whether it is the graph's global step.
+  """
+
+  record: VariableRecord
+  read: str
+  initializer: str
+  value: str
+  shares_value: bool
+  may_change: bool
+  local: bool
+  global_step: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphGradient:
+  """The gradient for one variable, by tensor name.
+
+  Attributes:
+    variable: the variable's name.
+    values: the gradient, or the rows of `IndexedSlices`; None if unconnected.
+    indices: for `IndexedSlices`.
+    shape: of the variable.
+  """
+
+  variable: str
+  values: str | None
+  indices: str | None
+  shape: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BuiltGraph:
+  """A TF1 graph.
+
+  Attributes:
+    graph: the graph.
+    mode: the mode its random ops are seeded for.
+    training: the training mode.
+    placeholders: input path to placeholder name.
+    structure: of the outputs, as text.
+    outputs: path, and tensor name (str), array or None.
+    output_nest: the tensors themselves; None in a graph that was imported.
+    variables: in the order of creation.
+    regularization_losses: names of the variables read, and tensor name.
+    update_ops: names of the ops in UPDATE_OPS.
+    table_initializers: name of the op that initializes lookup tables.
+    random_draws: the random ops in order.
+    seed_obstacle: why the graph cannot be rewritten for `constant` mode; '' if it can.
+    operation_seeds: how many op seeds the build has drawn.
+  """
+
+  graph: tf.Graph
+  mode: str
+  training: bool
+  placeholders: tuple[tuple[str, str], ...]
+  structure: str
+  outputs: tuple[tuple[str, Any], ...]
+  output_nest: Any
+  variables: tuple[GraphVariable, ...]
+  regularization_losses: tuple[tuple[tuple[str, ...], str], ...]
+  update_ops: tuple[str, ...]
+  table_initializers: tuple[str, ...]
+  random_draws: tuple[RandomDraw, ...]
+  seed_obstacle: str
+  operation_seeds: int
+
+  @property
+  def draws_in_computation(self) -> bool:
+    """Whether a random op serves anything but a variable's initial value."""
+    return any(draw.variable is None for draw in self.random_draws)
+
+
+@contextlib.contextmanager
+def _one_graph() -> Iterator[None]:
+  """Adds the likely cause to an error of a builder that makes graphs of its own."""
+  graph_init, made = tf.Graph.__init__, False
+
+  def init(graph: tf.Graph, *arguments: Any, **keywords: Any) -> None:
+    nonlocal made
+    made = made or type(graph) is tf.Graph  # not the graph of a tf.function
+    graph_init(graph, *arguments, **keywords)
+
+  try:
+    with mock.patch.object(tf.Graph, '__init__', init):
+      yield
+  except UserCodeError as error:
+    if not made:
+      raise
+    summary = f'{error.summary}; maybe since it makes {_OTHER_GRAPH}'
+    cause, text = error.__cause__, error.traceback_text
+    raise UserCodeError(error.side, error.hook, summary, text) from cause
+
+
+def build_graph(
+  declaration: side.Declaration, inputs: Any, training: bool, mode: str
+) -> BuiltGraph:
+  """Builds the TF1 graph under TF1 semantics.
+
+  `shape[i]` is a `Dimension`, as in TF1. A builder that counts on TF2's ints (a
+  forward pass that is half ported) is built again with those.
+
+  Args:
+    declaration: the case.
+    inputs: the checked nest of arrays.
+    training: the training mode.
+    mode: the mode to seed random ops for.
+
+  Raises:
+    BuilderError: it returned something unusable or turned a process global.
+    UserCodeError: it raised.
+  """
+  as_in_tf1, as_in_tf2 = tf.Graph(), tf.Graph()
+  try:
+    return _build(as_in_tf1, declaration, inputs, training, mode, v2_tensorshape=False)
+  except UserCodeError as error:
+    if not isinstance(error.__cause__, (TypeError, AttributeError, ValueError)):
+      raise
+    first = error
+  try:
+    return _build(as_in_tf2, declaration, inputs, training, mode, v2_tensorshape=True)
+  except UserCodeError as second:
+    # The attempt that got further has met the mistake, the other one only a shape.
+    further = len(as_in_tf2.get_operations()) > len(as_in_tf1.get_operations())
+    shown = second if further else first
+    raise shown from shown.__cause__
+
+
+def _build(
+  graph: tf.Graph,
+  declaration: side.Declaration,
+  inputs: Any,
+  training: bool,
+  mode: str,
+  v2_tensorshape: bool,
+) -> BuiltGraph:
+  recorder = OpRecorder()
+  placeholders: list[tuple[str, str]] = []
+
+  def placeholder(path: str, leaf: Any) -> tf.Tensor:
+    dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
+    tensor = v1.placeholder(dtype, leaf.shape, name=f'tf2verify_input/{len(placeholders)}')
+    placeholders.append((path, tensor.name))
+    return tensor
+
+  process_state.reset_names()
+  with process_state.tf1_semantics(v2_tensorshape), graph.as_default():
+    fed = nests.map_leaves(placeholder, inputs)
+    with (
+      randomness.seeded(mode) as scope,
+      recorder.recording('the build'),
+      fenced(_HOOK),
+      _one_graph(),
+      user_code(side.TF1, _HOOK),
+    ):
+      outputs = declaration.build_tf1_graph(fed, training)
+    flat = _checked_outputs(outputs, graph)
+    variables = graph_variables(graph, recorder)
+    tables = graph.get_collection(_KEYS.TABLE_INITIALIZERS)
+    losses = graph.get_collection(_KEYS.REGULARIZATION_LOSSES)
+    return BuiltGraph(
+      graph=graph,
+      mode=mode,
+      training=training,
+      placeholders=tuple(placeholders),
+      structure=flat.structure,
+      outputs=tuple(
+        (path, leaf.name if isinstance(leaf, tf.Tensor) else leaf) for path, leaf in flat.leaves
+      ),
+      output_nest=outputs,
+      variables=variables,
+      regularization_losses=tuple(
+        (dataflow.graph_variables_behind(loss), loss.name) for loss in losses
+      ),
+      update_ops=tuple(
+        update.op.name if isinstance(update, tf.Tensor) else update.name
+        for update in graph.get_collection(_KEYS.UPDATE_OPS)
+      ),
+      table_initializers=tuple(op.name for op in tables),
+      random_draws=_draws_with_use(recorder.random_draws(), flat),
+      seed_obstacle=scope.depends_on_more_than_op_seeds,
+      operation_seeds=scope.tool.operation_seed,
+    )
+
+
+def _draws_with_use(draws: tuple[RandomDraw, ...], flat: nests.FlatNest) -> tuple[RandomDraw, ...]:
+  """Fills in which draws the outputs are computed from."""
+  if all(draw.variable is not None for draw in draws):
+    return draws
+  behind = dataflow.op_names_behind(leaf for _, leaf in flat.leaves if isinstance(leaf, tf.Tensor))
+  return tuple(
+    dataclasses.replace(draw, feeds_outputs=draw.op_name in behind and not draw.in_loop)
+    for draw in draws
+  )
+
+
+def _checked_outputs(outputs: Any, graph: tf.Graph) -> nests.FlatNest:
+  if outputs is None:
+    raise BuilderError(
+      'build_tf1_graph returned None: usually a missing `return`; return the output tensors, in '
+      "the same structure as the layer's"
+    )
+  try:
+    flat = nests.flatten(outputs)
+  except nests.NotATensor as error:
+    raise BuilderError(
+      f'build_tf1_graph returned something that is not a tensor: {error}; return tensors, or '
+      'tuples, lists, named tuples and dictionaries of tensors'
+    ) from error
+  tensors = [(path, leaf) for path, leaf in flat.leaves if isinstance(leaf, tf.Tensor)]
+  if not tensors:
+    raise BuilderError(
+      f'build_tf1_graph returned {outputs!r:.80}, which holds no tensor: there is nothing to '
+      'compare; return the output tensors'
+    )
+  for path, leaf in tensors:
+    if not hasattr(leaf, 'graph') or leaf.graph is not graph:
+      raise BuilderError(f'build_tf1_graph returned {path} from {_OTHER_GRAPH}')
+  return flat
+
+
+def graph_variables(graph: tf.Graph, recorder: OpRecorder) -> tuple[GraphVariable, ...]:
+  """Returns the variables that a recorder saw the graph get."""
+  members = {
+    key: {id(item) for item in graph.get_collection(key)} for key in graph.get_all_collection_keys()
+  }
+  found: dict[str, GraphVariable] = {}
+  used_values: set[str] = set()
+  for creation in recorder.creations:
+    variable = creation.variable
+    if variable is None or variable.graph is not graph or variable_name(variable) in found:
+      continue
+    keys = tuple(sorted(str(key) for key, items in members.items() if id(variable) in items))
+    value = variable.initializer.inputs[1].name
+    shared = value in used_values
+    used_values.add(value)
+    record = VariableRecord(
+      variable_name(variable),
+      static_shape(variable.shape),
+      variable.dtype.base_dtype.name,
+      trainable=_KEYS.TRAINABLE_VARIABLES in keys,
+      trainable_flag=bool(variable.trainable),
+      collections=keys,
+      source=creation.source,
+    )
+    found[record.name] = GraphVariable(
+      record,
+      read=variable._as_graph_element().name,
+      initializer=variable.initializer.name,
+      value=value,
+      shares_value=shared,
+      may_change=_may_change(variable),
+      local=_KEYS.LOCAL_VARIABLES in keys and _KEYS.GLOBAL_VARIABLES not in keys,
+      global_step=_KEYS.GLOBAL_STEP in keys,
+    )
+  return tuple(found.values())
+
+
+# What reads a resource variable and writes nothing.
+_READS = ('ReadVariableOp', 'VarIsInitializedOp', 'VariableShape', 'ResourceGather')
+
+
+def _may_change(variable: Any) -> bool:
+  """Tells whether any op of the graph but the initializer could write a variable.
+
+  An op of another kind than a plain read counts as a write: a loop, a function.
+  """
+  handle = getattr(variable, 'handle', None)
+  if handle is None:  # a reference variable, which every op can write
+    return True
+  return any(
+    op.type not in _READS and op.name != variable.initializer.name for op in handle.consumers()
+  )
+
+
+def add_gradients(
+  built: BuiltGraph, declaration: side.Declaration
+) -> tuple[GraphGradient, ...] | None:
+  """Adds the gradients of the case's loss for every trainable variable to the graph.
+
+  Returns:
+    The gradients in the order of the variables; None when the loss is None.
+  """
+  by_name = {
+    variable_name(variable): variable
+    for variable in built.graph.get_collection(_KEYS.TRAINABLE_VARIABLES)
+  }
+  trainable = [v.record for v in built.variables if v.record.name in by_name]
+  with process_state.tf1_semantics(v2_tensorshape=True), built.graph.as_default():
+    with user_code(side.TF1, 'loss'):
+      loss = declaration.loss(built.output_nest)
+    if loss is None:
+      return None
+    if not isinstance(loss, tf.Tensor):
+      raise CaseDefinitionError(
+        f'loss returned a {type(loss).__name__} on the tf1 side; return a scalar tensor'
+      )
+    with user_code(side.TF1, 'the gradient of loss'):
+      gradients = tf.gradients(loss, [by_name[record.name] for record in trainable])
+  return tuple(
+    graph_gradient(record, gradient) for record, gradient in zip(trainable, gradients, strict=True)
+  )
+
+
+def graph_gradient(variable: VariableRecord, gradient: Any) -> GraphGradient:
+  """Returns a gradient of the graph by name."""
+  shape = tuple(size or 0 for size in variable.shape)
+  if isinstance(gradient, tf.IndexedSlices):
+    return GraphGradient(variable.name, gradient.values.name, gradient.indices.name, shape)
+  return GraphGradient(variable.name, None if gradient is None else gradient.name, None, shape)

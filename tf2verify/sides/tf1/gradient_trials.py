@@ -1,0 +1,73 @@
+"""Far larger gradients in the place of those of a step: what becomes of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.compare.gradient_clips import enlargement
+from tf2verify.errors import NotApplicable
+from tf2verify.records.training import ClippingTrial
+from tf2verify.sides.tf1 import session_values
+from tf2verify.sides.tf1.build import GraphGradient
+from tf2verify.sides.tf1.train_graph import TrainGraph
+
+
+def in_graph(
+  session: Any, graph: tf.Graph, train: TrainGraph, feeds: Mapping[str, np.ndarray]
+) -> ClippingTrial | None:
+  """Feeds them, and fetches what the updates would be given, without an update.
+
+  Args:
+    session: with the values of the variables.
+    graph: its graph.
+    train: the train op.
+    feeds: inputs and labels.
+
+  Returns:
+    The trial; None where the updates are given the gradients as they are.
+
+  Raises:
+    NotApplicable: the gradients are not known, or cannot be fed.
+  """
+  pairs = _pairs(train)
+  if not pairs:
+    return None
+  fed = dict.fromkeys(raw.values for raw, _ in pairs if raw.values is not None)
+  if not all(graph.is_feedable(graph.get_tensor_by_name(name)) for name in fed):
+    raise NotApplicable('the gradients of the TF1 graph cannot be replaced')
+  known = session_values.fetched(session, _tensors(pairs), feeds)
+  raws = [session_values.gradient_record(raw, known) for raw, _ in pairs]
+  factor = enlargement(raws)
+  larger = {name: np.asarray(known[name] * np.asarray(factor, known[name].dtype)) for name in fed}
+  large = session_values.fetched(session, _tensors(pairs), {**feeds, **larger})
+  return ClippingTrial(
+    tuple(raws),
+    tuple(session_values.gradient_record(applied, known) for _, applied in pairs),
+    tuple(session_values.gradient_record(raw, large) for raw, _ in pairs),
+    tuple(session_values.gradient_record(applied, large) for _, applied in pairs),
+  )
+
+
+def _pairs(train: TrainGraph) -> list[tuple[GraphGradient, GraphGradient]]:
+  """Returns the gradients and what the updates are given for them; none if that is the same.
+
+  Raises:
+    NotApplicable: one of the two is not known.
+  """
+  raw = {gradient.variable: gradient for gradient in train.gradients}
+  pairs = [
+    (raw[applied.variable], applied)
+    for applied in train.applied_gradients
+    if applied.values is not None and applied.variable in raw
+  ]
+  pairs = [(one, other) for one, other in pairs if one.values is not None]
+  if not pairs:
+    raise NotApplicable('the train op of TF1 does not tell what it makes of the gradients')
+  return [] if all(one.values == other.values for one, other in pairs) else pairs
+
+
+def _tensors(pairs: list[tuple[GraphGradient, GraphGradient]]) -> list[str]:
+  tensors = [name for pair in pairs for g in pair for name in (g.values, g.indices)]
+  return list(dict.fromkeys(name for name in tensors if name is not None))

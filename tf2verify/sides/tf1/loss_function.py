@@ -1,0 +1,175 @@
+"""The reference's loss alone: in a graph of its own, without the model."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.compare.moving import Mover
+from tf2verify.errors import UserCodeError
+from tf2verify.records.loss_values import Leaves, LossExample, LossProgram, LossValue, MetricValue
+from tf2verify.records.observation import TensorRecord
+from tf2verify.sides import loss_function, side
+from tf2verify.sides.graphs.dataflow import op_names_behind
+from tf2verify.sides.graphs.run import open_session
+from tf2verify.sides.process import randomness
+from tf2verify.sides.process import state as process_state
+from tf2verify.sides.process.fence import fenced
+from tf2verify.sides.user_code import user_code
+
+v1 = tf.compat.v1
+_LOSS, _METRICS = 'tf1_loss', 'tf1_metrics'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Graph:
+  """A graph of placeholders and what a hook makes of them."""
+
+  graph: tf.Graph
+  outputs: dict[str, tf.Tensor]
+  labels: dict[str, tf.Tensor]
+  made: Any
+
+  def feeds(self, outputs: Leaves, labels: Leaves) -> dict[tf.Tensor, np.ndarray]:
+    """Returns what to feed for an example."""
+    return {
+      **{tensor: outputs[path] for path, tensor in self.outputs.items()},
+      **{tensor: labels[path] for path, tensor in self.labels.items()},
+    }
+
+
+class Tf1LossFunction:
+  """Runs `tf1_loss`, and `tf1_metrics`, on arrays; one graph per set of shapes."""
+
+  def __init__(self, declaration: side.Declaration, outputs: Any, labels: Any) -> None:
+    """Takes the nests of arrays that give the structure."""
+    self._declaration = declaration
+    self._outputs = outputs
+    self._labels = labels
+    self._graphs: dict[tuple[str, loss_function.Signature], _Graph] = {}
+
+  def value(self, example: LossExample, mover: Mover | None = None) -> LossValue:
+    """Runs the loss and its gradients in a fresh session; with a mover, on moved outputs."""
+    built = self._built(_LOSS, example)
+    loss, gradients = built.made
+    outputs = example.outputs
+    if mover is not None:
+      outputs = {path: moved_output(path, array, mover) for path, array in outputs.items()}
+    with open_session(built.graph) as session, user_code(side.TF1, f'running {_LOSS}'):
+      session.run(_initializers(built.graph))
+      values = session.run({'loss': loss, **gradients}, built.feeds(outputs, example.labels))
+    value = np.asarray(values.pop('loss'))
+    return LossValue(
+      value,
+      tuple(
+        TensorRecord(path, _dense(values.get(path), outputs[path].shape))
+        for path in built.outputs
+        if path in loss_function.floating_paths(outputs)
+      ),
+    )
+
+  def program(self, example: LossExample) -> LossProgram:
+    """Returns what the loss reads and computes."""
+    built = self._built(_LOSS, example)
+    loss, gradients = built.made
+    behind_loss = op_names_behind([loss])
+    reads = frozenset(p for p, tensor in built.outputs.items() if tensor.op.name in behind_loss)
+    tensors = [loss]
+    for gradient in gradients.values():
+      tensors += [gradient.values] if isinstance(gradient, tf.IndexedSlices) else [gradient]
+    ops = [built.graph.get_operation_by_name(name) for name in op_names_behind(tensors)]
+    sizes = {path: example.outputs[path].size for path in reads}
+    return LossProgram(reads, loss_function.count_of_size(ops, sizes))
+
+  def metrics(self, example: LossExample) -> tuple[MetricValue, ...]:
+    """Runs the metrics in a fresh session: every update op once, then the values."""
+    built = self._built(_METRICS, example)
+    feeds = built.feeds(example.outputs, example.labels)
+    updates = {name: update for name, (_, update) in built.made.items() if update is not None}
+    values = {name: value for name, (value, _) in built.made.items()}
+    with open_session(built.graph) as session, user_code(side.TF1, f'running {_METRICS}'):
+      session.run(_initializers(built.graph))
+      session.run(updates, feeds)
+      fetched = session.run(values, feeds)
+    return tuple(MetricValue(name, np.asarray(value)) for name, value in fetched.items())
+
+  def _built(self, hook: str, example: LossExample) -> _Graph:
+    key = hook, loss_function.signature(example)
+    if key not in self._graphs:
+      self._graphs[key] = self._build(hook, example)
+    return self._graphs[key]
+
+  def _build(self, hook: str, example: LossExample) -> _Graph:
+    """Builds the graph with TF1's shapes, or TF2's where the hook counts on those."""
+    try:
+      return self._build_with(hook, example, v2_tensorshape=False)
+    except UserCodeError as error:
+      if not isinstance(error.__cause__, (TypeError, AttributeError, ValueError)):
+        raise
+      first = error
+    try:
+      return self._build_with(hook, example, v2_tensorshape=True)
+    except UserCodeError:
+      raise first from first.__cause__
+
+  def _build_with(self, hook: str, example: LossExample, v2_tensorshape: bool) -> _Graph:
+    graph = tf.Graph()
+    process_state.reset_names()
+    with process_state.tf1_semantics(v2_tensorshape), graph.as_default():
+      outputs = {path: _placeholder(array) for path, array in example.outputs.items()}
+      labels = {path: _placeholder(array) for path, array in example.labels.items()}
+      with randomness.seeded(randomness.CONSTANT), fenced(hook), user_code(side.TF1, hook):
+        made = getattr(self._declaration, hook)(
+          loss_function.sparse(loss_function.filled(self._outputs, outputs)),
+          loss_function.filled(self._labels, labels),
+        )
+      if hook == _METRICS:
+        return _Graph(graph, outputs, labels, _metric_tensors(made))
+      loss = loss_function.checked_loss(made, hook)
+      floating = loss_function.floating_paths(example.outputs)
+      with user_code(side.TF1, f'the gradient of {hook}'):
+        found = tf.gradients(loss, [outputs[path] for path in floating])
+    gradients = {path: g for path, g in zip(floating, found, strict=True) if g is not None}
+    return _Graph(graph, outputs, labels, (loss, gradients))
+
+
+def _placeholder(array: np.ndarray) -> tf.Tensor:
+  dtype = tf.string if array.dtype.kind in 'SUO' else tf.as_dtype(array.dtype)
+  return v1.placeholder(dtype, array.shape)
+
+
+def moved_output(path: str, array: np.ndarray, mover: Mover) -> np.ndarray:
+  """Returns an output that a loss reads, moved by one unit in the last place."""
+  if not np.issubdtype(array.dtype, np.floating):
+    return array
+  if array.size and array.min() >= 0 and array.max() <= 1:
+    return mover.input(path, array)  # probabilities of exactly 0 and 1 are meant
+  return mover.variable(f'input {path}', array)
+
+
+def _initializers(graph: tf.Graph) -> list[Any]:
+  keys = v1.GraphKeys
+  variables = {
+    id(variable): variable
+    for key in (keys.GLOBAL_VARIABLES, keys.LOCAL_VARIABLES, keys.METRIC_VARIABLES)
+    for variable in graph.get_collection(key)
+  }
+  tables = graph.get_collection(keys.TABLE_INITIALIZERS)
+  return [*(variable.initializer for variable in variables.values()), *tables]
+
+
+def _dense(gradient: Any, shape: tuple[int, ...]) -> np.ndarray | None:
+  if gradient is None:
+    return None
+  if hasattr(gradient, 'indices'):  # what a session makes of IndexedSlices
+    return side.dense_gradient(np.asarray(gradient.values), np.asarray(gradient.indices), shape)
+  return np.asarray(gradient)
+
+
+def _metric_tensors(made: Any) -> dict[str, tuple[Any, Any]]:
+  checked = loss_function.checked_metrics(made, _METRICS)
+  return {
+    name: metric if isinstance(metric, tuple) else (metric, None)
+    for name, metric in checked.items()
+  }

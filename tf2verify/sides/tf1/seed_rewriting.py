@@ -1,0 +1,78 @@
+"""From the graph of one randomness mode to that of the other without a second build."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import tensorflow as tf
+
+from tf2verify.sides.graphs.op_recorder import is_random_op
+from tf2verify.sides.process import randomness
+from tf2verify.sides.tf1.build import BuiltGraph
+
+
+def _nodes(graph_def: Any) -> Iterator[Any]:
+  yield from graph_def.node
+  for function in graph_def.library.function:
+    yield from function.node_def
+
+
+class SeededBuild(Protocol):
+  """What is known of how a graph got its seeds; see `BuiltGraph`."""
+
+  @property
+  def seed_obstacle(self) -> str: ...
+  @property
+  def operation_seeds(self) -> int: ...
+
+
+def rewriting_obstacle(built: SeededBuild, graph_def: Any) -> str:
+  """Returns why setting `seed2` to 0 does not give the `constant` graph; '' if it does.
+
+  In `num_random_ops` mode every random op has the seeds (42, n), n counting from
+  0; in `constant` mode all have (42, 0). Anything else in the graph that draws
+  got its seed in another way.
+  """
+  if built.seed_obstacle:
+    return built.seed_obstacle
+  seen: set[int] = set()
+  for node in _nodes(graph_def):
+    if not is_random_op(node.op):
+      continue
+    if 'seed2' not in node.attr:
+      return f'{node.op} {node.name} has no seed attribute'
+    number = node.attr['seed2'].i
+    aligned = node.attr['seed'].i == randomness.SEED and number < built.operation_seeds
+    if not aligned or number in seen:
+      return f'{node.op} {node.name} has seeds of its own'
+    seen.add(number)
+  return ''
+
+
+def make_constant(built: SeededBuild, graph_def: Any) -> str:
+  """Rewrites the GraphDef of a graph for `constant` mode; returns why not, '' if it did."""
+  obstacle = rewriting_obstacle(built, graph_def)
+  if not obstacle:
+    for node in _nodes(graph_def):
+      if is_random_op(node.op):
+        node.attr['seed2'].i = 0
+  return obstacle
+
+
+def constant_seed_graph(built: BuiltGraph) -> BuiltGraph | str:
+  """Returns the graph as `constant` mode would have built it.
+
+  Args:
+    built: a graph built in `num_random_ops` mode.
+
+  Returns:
+    The imported graph, its names unchanged; or why it cannot be rewritten.
+  """
+  graph_def = built.graph.as_graph_def()
+  obstacle = make_constant(built, graph_def)
+  if obstacle:
+    return obstacle
+  graph = tf.Graph()
+  with graph.as_default():
+    tf.import_graph_def(graph_def, name='')
+  return dataclasses.replace(built, graph=graph, mode=randomness.CONSTANT, output_nest=None)

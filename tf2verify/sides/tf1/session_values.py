@@ -1,0 +1,129 @@
+"""What a session reads and writes: the values of a graph's variables, and its gradients."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.compare.moving import Mover
+from tf2verify.records.observation import TensorRecord
+from tf2verify.sides import nests, side
+from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
+from tf2verify.sides.user_code import user_code
+
+# Variables are fed in portions of about this size, to bound memory.
+_PORTION_BYTES = 64 * 2**20
+
+
+def fetch(
+  session: Any, fetches: Sequence[str], feeds: Mapping[str, np.ndarray] | None = None
+) -> list[Any]:
+  """Runs ops and tensors by name; an error is the user's graph's, seen with their feeds."""
+  if not fetches:
+    return []
+  with user_code(side.TF1, 'running the graph of build_tf1_graph'):
+    return session.run(list(fetches), feeds)  # type: ignore[no-any-return]
+
+
+def fetched(
+  session: Any, names: Sequence[str], feeds: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+  """Returns tensors by name, copied: the next run of the session does not change them."""
+  values = fetch(session, names, feeds)
+  return {name: np.array(value) for name, value in zip(names, values, strict=True)}
+
+
+def initializers(built: BuiltGraph) -> list[str]:
+  """Returns the names of the ops that give every variable its own initial value."""
+  return [variable.initializer for variable in built.variables]
+
+
+def _portions(variables: Sequence[GraphVariable]) -> Iterator[list[GraphVariable]]:
+  """Splits the variables into portions of about `_PORTION_BYTES`."""
+  portion: list[GraphVariable] = []
+  size = 0
+  for variable in variables:
+    shape, dtype = variable.record.shape, tf.as_dtype(variable.record.dtype)
+    portion.append(variable)
+    size += math.prod(dimension or 1 for dimension in shape) * max(dtype.size, 1)
+    if size > _PORTION_BYTES:
+      yield portion
+      portion, size = [], 0
+  if portion:
+    yield portion
+
+
+def read_all(session: Any, variables: Sequence[GraphVariable]) -> list[np.ndarray]:
+  """Returns the variables' values, local ones too."""
+  return [np.asarray(value) for value in fetch(session, [v.read for v in variables])]
+
+
+def read_variables(session: Any, variables: Sequence[GraphVariable]) -> tuple[TensorRecord, ...]:
+  """Reads the variables' values, which share the session's memory until a variable changes."""
+  owned = [variable for variable in variables if not variable.local]
+  values = fetch(session, [variable.read for variable in owned])
+  return tuple(
+    TensorRecord(variable.record.name, np.asarray(value))
+    for variable, value in zip(owned, values, strict=True)
+  )
+
+
+def read_again(
+  session: Any, variables: Sequence[GraphVariable], before: Sequence[TensorRecord]
+) -> tuple[TensorRecord, ...]:
+  """Reads the variables that may have changed; the others keep the record before."""
+  changed = [variable for variable in variables if variable.may_change]
+  after = {record.name: record for record in read_variables(session, changed)}
+  return tuple(after.get(record.name, record) for record in before)
+
+
+def assign(session: Any, variables: Sequence[GraphVariable], run: side.FilledRun) -> None:
+  """Gives every variable its value: filled, or initial where the fill has none."""
+  unfilled: list[str] = []
+  for portion in _portions(variables):
+    values = [(variable, run.value_for(variable.record)) for variable in portion]
+    unfilled += [variable.initializer for variable, value in values if value is None]
+    write(session, [(variable, value) for variable, value in values if value is not None])
+  fetch(session, unfilled)
+
+
+def move(session: Any, variables: Sequence[GraphVariable], mover: Mover) -> None:
+  """Moves the value that every floating variable has."""
+  owned = [variable for variable in variables if not variable.local]
+  for portion in _portions(owned):
+    values = map(np.asarray, fetch(session, [variable.read for variable in portion]))
+    pairs = list(zip(portion, values, strict=True))
+    moved = [mover.variable(variable.record.name, value) for variable, value in pairs]
+    write(
+      session,
+      [(pair[0], value) for pair, value in zip(pairs, moved, strict=True) if value is not pair[1]],
+    )
+
+
+def write(session: Any, values: Sequence[tuple[GraphVariable, np.ndarray]]) -> None:
+  """Initializes variables with values of their own, in one run as far as that is possible."""
+  together = [(variable, value) for variable, value in values if not variable.shares_value]
+  feeds = {variable.value: value for variable, value in together}
+  fetch(session, [variable.initializer for variable, _ in together], feeds)
+  for variable, value in values:
+    if variable.shares_value:
+      fetch(session, [variable.initializer], {variable.value: value})
+
+
+def feeds(built: BuiltGraph, inputs: Any) -> dict[str, np.ndarray]:
+  """Returns the arrays of a nest by the names of the placeholders that take them."""
+  leaves: dict[str, np.ndarray] = {}
+  nests.map_leaves(leaves.__setitem__, inputs)
+  return {name: leaves[path] for path, name in built.placeholders}
+
+
+def gradient_record(gradient: GraphGradient, values: Mapping[str, Any]) -> TensorRecord:
+  """Returns a gradient out of what was fetched, rows of `IndexedSlices` in their places."""
+  if gradient.values is None:
+    return TensorRecord(gradient.variable, None)
+  value = np.asarray(values[gradient.values])
+  if gradient.indices is not None:
+    value = side.dense_gradient(value, np.asarray(values[gradient.indices]), gradient.shape)
+  return TensorRecord(gradient.variable, value)

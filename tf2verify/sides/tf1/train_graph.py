@@ -1,0 +1,195 @@
+"""The TF1 graph in training: the train op, added to model and losses."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import tensorflow as tf
+
+from tf2verify.records.observation import RandomDraw, VariableRecord
+from tf2verify.records.training import OptimizerRecord
+from tf2verify.sides import side
+from tf2verify.sides.graphs.op_recorder import OpRecorder, is_random_op, variable_name
+from tf2verify.sides.graphs.run import draws_inside
+from tf2verify.sides.optimizer_state import (
+  graph_learning_rate,
+  record_of,
+  slot_by_name,
+  slots_of,
+)
+from tf2verify.sides.tf1 import build as tf1_build
+from tf2verify.sides.tf1.build import GraphGradient, GraphVariable
+from tf2verify.sides.tf1.loss_graph import LossGraph, in_graph, with_either_shape
+from tf2verify.sides.tf1.optimizer import checked_train_op, framework_train_op
+from tf2verify.sides.update_recorder import UpdateRecorder
+from tf2verify.sides.user_code import user_code
+
+v1 = tf.compat.v1
+_KEYS = v1.GraphKeys
+_Made = TypeVar('_Made')
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphSlot:
+  """A slot by name, see `records.training.Slot`."""
+
+  role: str
+  variable: str
+  state: GraphVariable
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TrainGraph:
+  """What the train op has added.
+
+  Attributes:
+    train_op: its name.
+    gradients: as differentiated.
+    applied_gradients: as given to the updates.
+    learning_rate: name of the tensor, or the number; None where it cannot be told.
+    global_step: the counter; None without one.
+    added: the variables that came with losses and train op, local ones too.
+    slots: those of them that are an optimizer's or a moving average.
+    optimizers: in the order of their updates.
+    updates_left_out: UPDATE_OPS that the train op does not run.
+    random_draws: of model, losses and train op.
+    drawn: names of the tensors that a step draws.
+    draws_inside: whether it draws others, in functions or loops.
+  """
+
+  train_op: str
+  gradients: tuple[GraphGradient, ...]
+  applied_gradients: tuple[GraphGradient, ...]
+  learning_rate: str | float | None
+  global_step: GraphVariable | None
+  added: tuple[GraphVariable, ...]
+  slots: tuple[GraphSlot, ...]
+  optimizers: tuple[OptimizerRecord, ...]
+  updates_left_out: tuple[str, ...]
+  random_draws: tuple[RandomDraw, ...]
+  drawn: tuple[str, ...]
+  draws_inside: bool
+
+
+def add_train_op(
+  losses: LossGraph, declaration: side.Declaration, recorder: OpRecorder
+) -> TrainGraph:
+  """Adds the case's train op to the graph.
+
+  Everything that it adds runs after the total loss and the regularization losses have
+  been computed, so that what is fetched beside it are the values before the update.
+
+  Raises:
+    CaseDefinitionError: a hook returned something else than an op or an optimizer.
+    UserCodeError: a hook raised.
+  """
+  built, graph = losses.built, losses.built.graph
+  total = graph.get_tensor_by_name(losses.total_loss)
+  first = [total, graph.get_tensor_by_name(losses.loss)]
+  first += [graph.get_tensor_by_name(name) for _, name in built.regularization_losses]
+  updates = UpdateRecorder()
+  own = declaration.declares('make_tf1_train_op')
+
+  def make() -> Any:
+    # One op in between: of hundreds of losses each op that follows would hold the names.
+    with graph.control_dependencies([tf.group(*first)]):
+      if not own:
+        return framework_train_op(declaration, total)
+      with user_code(side.TF1, 'make_tf1_train_op'):
+        made = declaration.make_tf1_train_op(total)
+      return checked_train_op(made, graph)
+
+  hook = 'make_tf1_train_op' if own else 'make_tf1_optimizer'
+  with in_graph(built, recorder, hook), updates.recording():
+    train_op = with_either_shape(graph, make)
+  all_variables = tf1_build.graph_variables(graph, recorder)
+  model = {variable.record.name: variable.record for variable in built.variables}
+  added = tuple(variable for variable in all_variables if variable.record.name not in model)
+  counters = [v for v in (*built.variables, *added) if v.global_step]
+  run = ops_run_by(train_op)
+  draws = [op for op in run.values() if is_random_op(op.type)]
+  rates = [graph_learning_rate(optimizer) for optimizer in updates.optimizers]
+  return TrainGraph(
+    train_op=train_op.name,
+    gradients=_gradients(updates.differentiated, model, graph),
+    applied_gradients=_gradients(updates.applied, model, graph),
+    learning_rate=_rate_name(rates[0], graph) if rates else None,
+    global_step=counters[0] if counters else None,
+    added=added,
+    slots=_slots(updates.optimizers, added, model, graph),
+    optimizers=tuple(record_of(optimizer) for optimizer in updates.optimizers),
+    updates_left_out=tuple(name for name in built.update_ops if name not in run),
+    random_draws=(*built.random_draws, *recorder.random_draws()),
+    drawn=tuple(tensor.name for op in draws for tensor in op.outputs),
+    draws_inside=draws_inside(graph, run.values())
+    or any(op._get_control_flow_context() is not None for op in draws),
+  )
+
+
+def _gradients(
+  found: dict[str, Any], model: dict[str, VariableRecord], graph: tf.Graph
+) -> tuple[GraphGradient, ...]:
+  """Returns the gradients for the model's variables that a session can be asked for."""
+  gradients = []
+  for name, record in model.items():
+    if name not in found:
+      continue
+    tensor = found[name]
+    parts = [tensor.values, tensor.indices] if isinstance(tensor, tf.IndexedSlices) else [tensor]
+    if all(part is None or _can_be_fetched(part, graph) for part in parts):
+      gradients.append(tf1_build.graph_gradient(record, tensor))
+  return tuple(gradients)
+
+
+def _can_be_fetched(tensor: Any, graph: tf.Graph) -> bool:
+  return isinstance(tensor, tf.Tensor) and tensor.graph is graph and graph.is_fetchable(tensor)
+
+
+def _rate_name(rate: Any, graph: tf.Graph) -> str | float | None:
+  if isinstance(rate, tf.Variable):
+    rate = rate._as_graph_element()
+  if isinstance(rate, tf.Tensor):
+    return rate.name if _can_be_fetched(rate, graph) else None
+  return None if rate is None else float(rate)
+
+
+def _slots(
+  optimizers: Iterable[Any],
+  added: tuple[GraphVariable, ...],
+  model: dict[str, VariableRecord],
+  graph: tf.Graph,
+) -> tuple[GraphSlot, ...]:
+  left = {
+    variable.record.name: variable
+    for variable in added
+    if not variable.local and not variable.global_step
+  }
+  variables = [
+    variable
+    for variable in graph.get_collection(_KEYS.GLOBAL_VARIABLES)
+    if variable_name(variable) in model
+  ]
+  found = []
+  with graph.as_default():  # `get_slot` asks for it
+    for optimizer in optimizers:
+      for slot in slots_of(optimizer, variables):
+        state = left.pop(slot.name, None)
+        if state is not None:
+          found.append(GraphSlot(slot.role, slot.variable, state))
+  for name, state in left.items():
+    role, owner = slot_by_name(name, model)
+    found.append(GraphSlot(role, owner, state))
+  return tuple(found)
+
+
+def ops_run_by(op: tf.Operation) -> dict[str, tf.Operation]:
+  """Returns all ops that running an op runs, by data and by control, by name."""
+  found: dict[str, tf.Operation] = {}
+  pending = [op]
+  while pending:
+    current = pending.pop()
+    if current.name not in found:
+      found[current.name] = current
+      pending += [tensor.op for tensor in current.inputs]
+      pending += current.control_inputs
+  return found

@@ -1,0 +1,350 @@
+"""The tf2 side: the port's layer, run eagerly."""
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.errors import CaseDefinitionError, LayerError, NotApplicable, UserCodeError
+from tf2verify.records.observation import (
+  Observation,
+  RegularizationLoss,
+  TensorRecord,
+)
+from tf2verify.sides import functional, nests, side
+from tf2verify.sides.graphs.dataflow import variables_behind_each
+from tf2verify.sides.graphs.op_recorder import MAKING, static_shape, variable_name
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.traces import retraced
+from tf2verify.sides.process import randomness
+from tf2verify.sides.process import state as process_state
+from tf2verify.sides.tf2 import port_tracing
+from tf2verify.sides.tf2.port import Port, array_of, flat_outputs
+from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
+from tf2verify.sides.user_code import user_code
+
+
+class Tf2Layer(side.Side):
+  """Inspects one layer over several calls, and runs fresh layers for seeded runs."""
+
+  def __init__(self, declaration: side.Declaration, inputs: Any, progress: side.Progress) -> None:
+    self._declaration = declaration
+    self._inputs = inputs
+    self._progress = progress
+    self._inspected: Port | None = None
+    self._report: side.CreationReport | None = None
+    self._inventory: side.Inventory | None = None
+    self._loss_variables: dict[int, list[tuple[str, ...]]] = {}
+    # To see that each layer is another one: whoever returns one twice keeps it alive.
+    self._made: list[weakref.ref[Any]] = []
+
+  @property
+  def progress(self) -> side.Progress:
+    """Whom to tell what is being run."""
+    return self._progress
+
+  def creation_report(self) -> side.CreationReport:
+    """Calls one layer twice in every training mode and returns what the calls created."""
+    try:
+      self._inspect()
+    except UserCodeError:
+      if self._report is None:
+        raise
+    assert self._report is not None
+    return self._report
+
+  def _inspect(self) -> Port:
+    if self._inspected is not None:
+      return self._inspected
+    with randomness.seeded(randomness.CONSTANT):
+      unused = self.fresh_port()  # kept until the next is there, to see that it is another
+      port = self.fresh_port()
+      del unused
+      calls: list[str] = []
+      first_call = 0
+      modes = self._declaration.training_modes
+      for training in (modes[0], *modes, modes[-1]):
+        calls.append(f'call {len(calls) + 1} ({side.training_name(training)})')
+        self._progress(f'calling the TF2 layer, {calls[-1]}')
+        try:
+          self.call(port, self._inputs, training, calls[-1])
+        except UserCodeError:
+          refused = port.recorder.refused_by_function()
+          if refused:
+            first = port.recorder.creation_records()[:first_call]
+            self._report = side.CreationReport(tuple(calls), first, refused)
+          raise
+        first_call = first_call if len(calls) > 1 else len(port.recorder.creations)
+    records = port.recorder.creation_records()
+    self._report = side.CreationReport(
+      tuple(calls),
+      records[:first_call],
+      records[first_call:],
+      retraced(tuple(zip(calls, (modes[0], *modes, modes[-1]), strict=True)), port.recorder.traces),
+    )
+    self._inspected = port
+    return port
+
+  def inventory(self) -> side.Inventory:
+    """Returns the variables of the inspected layer, and those that it fails to track."""
+    if self._inventory is None:
+      self._inventory = self._take_inventory(self._inspect())
+    return self._inventory
+
+  def _take_inventory(self, port: Port) -> side.Inventory:
+    variables = port.variables()
+    untracked = port.recorder.variables_used_beside(variables)
+    return side.Inventory(
+      tuple(port.described(variables)), untracked=tuple(port.described(untracked))
+    )
+
+  def observe_seeded(self, mode: str, training: bool) -> Observation:
+    """Runs a layer from its own initial values.
+
+    In `constant` mode that is the inspected layer, whose initial values were
+    drawn in this mode, put back to them: they do not depend on the order of random
+    ops, so that a fresh layer would have the same. In `num_random_ops` mode they
+    do, and the layer is a fresh one.
+    """
+    run = f'{side.training_name(training)}, {mode}'
+    self._progress(f'running the TF2 layer, {run}')
+    with randomness.seeded(mode):
+      if mode == randomness.CONSTANT and self._inspect().keeps_initial_values():
+        port = self._inspect()
+        port.reset()
+      else:
+        port = self.fresh_port()
+      outputs = self.call(port, self._inputs, training, run)
+      losses, total = self.regularization_losses(port)
+    return Observation(
+      side=side.TF2,
+      run=run,
+      initial_values=port.initial_values(),
+      state_after=port.values(),
+      random_draws=port.recorder.random_draws(),
+      **_output_records(outputs),
+      regularization_losses=losses,
+      regularization_total=total,
+    )
+
+  def observe_filled(self, runs: Sequence[side.FilledRun]) -> tuple[Observation, ...]:
+    """Runs the inspected layer from given values."""
+    return tuple(self._observe_filled(run) for run in runs)
+
+  def _observe_filled(self, run: side.FilledRun) -> Observation:
+    port = self._inspect()
+    self._progress(f'running the TF2 layer, {run.description}')
+    self.assign(port, run)
+    gradients: tuple[TensorRecord, ...] = ()
+    losses: tuple[RegularizationLoss, ...] = ()
+    total: np.ndarray | None = None
+    with randomness.seeded(randomness.CONSTANT):
+      if run.gradients:
+        outputs, gradients = self.gradients(port, run)
+      else:
+        outputs = self.call(port, run.inputs, run.training, run.description)
+        losses, total = self.regularization_losses(port)
+    return Observation(
+      side=side.TF2,
+      run=run.description,
+      gradients=gradients,
+      **_output_records(outputs),
+      regularization_losses=losses,
+      regularization_total=total,
+      losses_left_out=0 if losses or run.gradients else _losses_kept(port),
+    )
+
+  def inspectable(self, run: side.FilledRun) -> GraphRun:
+    """Returns a run, traced as one graph, of which every tensor can be asked for.
+
+    Raises:
+      NotTraceable: the port does not run on symbolic tensors.
+    """
+    return self.traced(run).run()
+
+  def traced(self, run: side.FilledRun) -> TracedPort:
+    """Returns the port traced as one graph, to run it as it is or changed.
+
+    Raises:
+      NotTraceable: the port does not run on symbolic tensors.
+    """
+    self._progress(f'tracing the TF2 layer, {run.description}')
+    if self._inspected is not None:
+      return port_tracing.traced_port(self._declaration, self._inspected, run)
+    try:  # a layer that makes its variables while it is traced: the first call takes longer
+      return port_tracing.traced_port(self._declaration, self.fresh_port(), run)
+    except NotTraceable:
+      port = self.fresh_port()
+    with randomness.seeded(randomness.CONSTANT):
+      modes = self._declaration.training_modes
+      self.call(port, self._inputs, modes[-1], 'the call before tracing')
+    return port_tracing.traced_port(self._declaration, port, run)
+
+  def filled_port(self, run: side.FilledRun) -> Port:
+    """Returns a fresh layer, called once so that its variables are there, with given values."""
+    with randomness.seeded(randomness.CONSTANT):
+      port = self.fresh_port()
+      self.call(port, self._inputs, run.training, 'the call that makes the variables')
+    self.assign(port, run)
+    return port
+
+  def release(self) -> None:
+    """Lets go of the inspected layer; another is made if it is asked for."""
+    self._inspected = None
+
+  def close(self) -> None:
+    """Lets go of the layers."""
+    self._inspected = None
+    self._made.clear()
+
+  def fresh_port(self) -> Port:
+    """Returns a layer fresh from `make_tf2_layer`, which has not been called."""
+    process_state.reset_names()
+    port = Port(None)
+    with user_code(side.TF2, 'make_tf2_layer'), port.recorder.recording(MAKING):
+      layer = self._declaration.make_tf2_layer()
+    _check_layer(layer)
+    if any(layer is earlier() for earlier in self._made):
+      raise LayerError(
+        'make_tf2_layer returned the same object twice: every stage needs a fresh, unbuilt layer, '
+        'or the state of one run leaks into the next; construct the layer inside make_tf2_layer '
+        'instead of in __init__, setUp or at module level'
+      )
+    created_now = {id(creation.variable) for creation in port.recorder.creations}
+    # Not `layer.variables`, which a Keras model raises from while it is not built.
+    variables = tf.Module.variables.fget(layer)
+    built_before = any(id(variable) not in created_now for variable in variables)
+    # A functional model is built where it is made, under the controlled seeds.
+    functional = getattr(layer, '_is_graph_network', False)
+    if built_before or (getattr(layer, 'built', False) and not functional):
+      names = ', '.join(variable_name(variable) for variable in variables[:3]) or 'none'
+      raise LayerError(
+        'make_tf2_layer returned a layer that is already built (variables: '
+        f'{names}): its initial values were drawn outside of the controlled seeds; return the '
+        'layer without calling or building it'
+      )
+    self._made.append(weakref.ref(layer))
+    port.layer = layer
+    return port
+
+  def call(self, port: Port, inputs: Any, training: bool, call: str) -> Any:
+    """Calls a layer through the case's hook; what it does is recorded under the name `call`."""
+    fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), inputs)
+    with user_code(side.TF2, 'call_tf2_layer'), port.recorder.recording(call):
+      outputs = self._declaration.call_tf2_layer(port.layer, fed, training)
+    if outputs is None:
+      raise LayerError(
+        "the layer's call returned None: usually a missing `return`; return the output tensors, "
+        "in the same structure as the builder's"
+      )
+    return outputs
+
+  def gradients(self, port: Port, run: side.FilledRun) -> tuple[Any, tuple[TensorRecord, ...]]:
+    """Calls a layer under a tape; returns its outputs and the gradients of the loss."""
+    with tf.GradientTape() as tape:
+      outputs = self.call(port, run.inputs, run.training, run.description)
+      with user_code(side.TF2, 'loss'):
+        loss = self._declaration.loss(outputs)
+    if loss is None:
+      raise NotApplicable('no output is floating, so the default loss has nothing to sum')
+    if not isinstance(loss, tf.Tensor):
+      raise CaseDefinitionError(
+        f'loss returned a {type(loss).__name__} on the tf2 side; return a scalar tensor'
+      )
+    trainable = list({id(v): v for v in port.layer.trainable_variables}.values())
+    with user_code(side.TF2, 'the gradient of loss'):
+      gradients = tape.gradient(loss, trainable)
+    return outputs, tuple(
+      _gradient_record(variable, gradient)
+      for variable, gradient in zip(trainable, gradients, strict=True)
+    )
+
+  def assign(self, port: Port, run: side.FilledRun) -> None:
+    """Gives every variable its value: filled, or initial where the fill has none."""
+    initial = {record.name: record.value for record in port.initial_values()}
+    filled = []
+    variables = port.variables()
+    for variable, record in zip(variables, port.described(variables), strict=True):
+      value = run.value_for(record)
+      variable.assign(initial[record.name] if value is None else value)
+      if value is not None:
+        filled.append(variable)
+    if run.gradients:  # they need the memory
+      port.forget_initial_values(filled)
+
+  def regularization_losses(
+    self, port: Port
+  ) -> tuple[tuple[RegularizationLoss, ...], np.ndarray | None]:
+    """Returns the losses that a layer holds after a call, and their sum."""
+
+    def losses() -> list[Any]:
+      return list(self._declaration.tf2_regularization_losses(port.layer))
+
+    variables = [(v, variable_name(v)) for v in port.variables() if hasattr(v, 'handle')]
+    with user_code(side.TF2, 'tf2_regularization_losses'):
+      values = losses()
+      if not values:
+        return (), None
+      # A trace of its own for every number of losses: an activity regularizer adds
+      # its loss to some calls only. Fresh layers list their losses in one order.
+      if len(values) not in self._loss_variables:
+        self._loss_variables[len(values)] = variables_behind_each(losses, variables)
+      names = self._loss_variables[len(values)]
+      total = functional.total(values)
+    records = tuple(
+      RegularizationLoss(read, np.array(array_of(value)))
+      for value, read in zip(values, names, strict=True)
+    )
+    return records, total
+
+
+def _losses_kept(port: Port) -> int:
+  """Returns the number of losses that a layer holds; a `tf.Module` holds none."""
+  with user_code(side.TF2, 'layer.losses'):
+    return len(getattr(port.layer, 'losses', ()))
+
+
+def _check_layer(layer: Any) -> None:
+  if not isinstance(layer, tf.Module):
+    raise LayerError(
+      f'make_tf2_layer returned {layer!r:.80} of type {type(layer).__name__}, which is not a '
+      f'layer; {_likely_slip(layer)}'
+    )
+  if not callable(layer):
+    raise LayerError(
+      f'make_tf2_layer returned a {type(layer).__name__} without __call__; a tf.Module needs a '
+      '__call__ decorated with tf.compat.v1.keras.utils.track_tf1_style_variables'
+    )
+
+
+def _likely_slip(layer: Any) -> str:
+  if layer is None:
+    return 'usually a missing `return`'
+  if isinstance(layer, type) and issubclass(layer, tf.Module):
+    return f'it is the class: return an instance, {layer.__name__}(...)'
+  if type(layer).__module__.startswith('keras.'):
+    return 'it is a Keras 3 object: use tf.keras of tf-keras, see `python -m tf2verify doctor`'
+  return 'return an instance of a tf.keras.layers.Layer, tf.keras.Model or tf.Module subclass'
+
+
+def _output_records(outputs: Any) -> dict[str, Any]:
+  flat = flat_outputs(outputs)
+  return {
+    'structure': flat.structure,
+    'outputs': tuple(
+      TensorRecord(path, None if leaf is None else array_of(leaf)) for path, leaf in flat.leaves
+    ),
+  }
+
+
+def _gradient_record(variable: Any, gradient: Any) -> TensorRecord:
+  name = variable_name(variable)
+  if gradient is None:
+    return TensorRecord(name, None)
+  if isinstance(gradient, tf.IndexedSlices):
+    shape = tuple(size or 0 for size in static_shape(variable.shape))
+    dense = side.dense_gradient(array_of(gradient.values), array_of(gradient.indices), shape)
+    return TensorRecord(name, dense)
+  return TensorRecord(name, array_of(gradient))

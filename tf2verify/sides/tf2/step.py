@@ -1,0 +1,200 @@
+"""One training step of the port: the framework's, or the case's own."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.errors import CaseDefinitionError, NotApplicable
+from tf2verify.sides import nests, side
+from tf2verify.sides.optimizer_state import class_name, is_keras, is_optimizer
+from tf2verify.sides.tf2.port import Port, array_of
+from tf2verify.sides.user_code import user_code
+
+v1 = tf.compat.v1
+
+# Takes a step; returns the loss that it minimized, None where it does not tell.
+Step = Callable[[], np.ndarray | None]
+
+
+def losses_of(
+  declaration: side.Declaration, port: Port, outputs: Any, labels: Any
+) -> tuple[Any, Any]:
+  """Returns the loss of a call's outputs, and what training minimizes.
+
+  Args:
+    declaration: the case.
+    port: whose layer was called.
+    outputs: of the call.
+    labels: tensors; None without.
+
+  Raises:
+    NotApplicable: there is no loss.
+    CaseDefinitionError: a hook returned no tensor.
+    UserCodeError: a hook raised.
+  """
+  hook = 'tf2_loss' if declaration.declares('tf2_loss') else 'loss'
+  slip = side.without_labels(declaration, labels)
+  with user_code(side.TF2, hook, slip if hook == 'tf2_loss' else ''):
+    if hook == 'tf2_loss':
+      loss = declaration.tf2_loss(outputs, labels)
+    else:
+      loss = declaration.loss(outputs)
+      if loss is None:
+        raise NotApplicable('no output is floating, so the default loss has nothing to sum')
+  loss = _checked_loss(loss, hook)
+  if declaration.declares('tf2_total_loss'):
+    with user_code(side.TF2, 'tf2_total_loss', slip):
+      total = declaration.tf2_total_loss(port.layer, outputs, labels)
+    return loss, _checked_loss(total, 'tf2_total_loss')
+  with user_code(side.TF2, 'tf2_regularization_losses'):
+    regularization = list(declaration.tf2_regularization_losses(port.layer))
+    total = loss
+    if regularization:
+      total = loss + tf.cast(tf.add_n(regularization), loss.dtype)
+  return loss, total
+
+
+def _checked_loss(loss: Any, hook: str) -> tf.Tensor:
+  if isinstance(loss, (tf.Variable, int, float, np.floating)):
+    loss = tf.convert_to_tensor(loss)
+  if not isinstance(loss, tf.Tensor):
+    slip = 'usually a missing `return`' if loss is None else 'return the tensor to minimize'
+    raise CaseDefinitionError(
+      f'{hook} returned {loss!r:.80} on the tf2 side, which is no tensor: {slip}'
+    )
+  return loss
+
+
+def framework_step(
+  declaration: side.Declaration, port: Port, run: side.FilledRun, labels: Any, optimizer: Any
+) -> Step:
+  """Returns the step of a plain loop: a tape around call and loss, then `apply_gradients`."""
+
+  def step() -> np.ndarray:
+    with tf.GradientTape() as tape:
+      fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), run.inputs)
+      with user_code(side.TF2, 'call_tf2_layer'):
+        outputs = declaration.call_tf2_layer(port.layer, fed, run.training)
+      _, total = losses_of(declaration, port, outputs, labels)
+    trainable = list({id(v): v for v in port.layer.trainable_variables}.values())
+    with user_code(side.TF2, 'the gradient of the total loss'):
+      gradients = tape.gradient(total, trainable)
+    pairs = list(zip(gradients, trainable, strict=True))
+    with user_code(side.TF2, f'apply_gradients of {class_name(optimizer)}'):
+      if is_keras(optimizer):
+        optimizer.apply_gradients(pairs)
+      else:
+        optimizer.apply_gradients(pairs, global_step=v1.train.get_global_step())
+    return array_of(total)
+
+  return step
+
+
+def own_step(
+  declaration: side.Declaration, port: Port, inputs: Any, labels: Any, optimizer: Any
+) -> Step:
+  """Returns the step of the case's `tf2_train_step`, which is called with what it takes."""
+  parameters = inspect.signature(declaration.tf2_train_step).parameters
+  takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+  given = {'labels': labels, 'optimizer': optimizer}
+  given = {name: value for name, value in given.items() if takes_all or name in parameters}
+
+  def step() -> np.ndarray | None:
+    # A Keras model's own step returns the mean of the losses since its metrics were reset.
+    reset = getattr(port.layer, 'reset_metrics', None)
+    if callable(reset):
+      reset()
+    fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), inputs)
+    was_eager = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    try:
+      with user_code(side.TF2, 'tf2_train_step'):
+        returned = declaration.tf2_train_step(port.layer, fed, **given)
+    finally:
+      tf.config.run_functions_eagerly(was_eager)
+    return _returned_loss(returned, port)
+
+  return step
+
+
+def _returned_loss(returned: Any, port: Port) -> np.ndarray | None:
+  if isinstance(returned, Mapping):
+    if 'loss' not in returned:
+      names = ', '.join(map(str, returned)) or 'nothing'
+      raise CaseDefinitionError(
+        f"tf2_train_step returned a dictionary without 'loss' (it has {names}): return the loss "
+        "that the step has minimized, a dictionary with it under 'loss', or None"
+      )
+    returned = returned['loss']
+  if returned is None:
+    return None
+  if not isinstance(returned, (tf.Tensor, tf.Variable, np.ndarray, np.generic, int, float)):
+    raise CaseDefinitionError(
+      f'tf2_train_step returned {returned!r:.80} of type {type(returned).__name__}: return the '
+      "loss that the step has minimized, a dictionary with it under 'loss', or None"
+    )
+  if isinstance(returned, (int, float)) and not isinstance(returned, np.generic):
+    # A number of Python, as train_on_batch gives it, has no dtype of its own.
+    dtypes = (variable.dtype for variable in port.variables() if variable.dtype.is_floating)
+    return np.asarray(returned, next(dtypes, tf.float32).as_numpy_dtype)
+  return array_of(returned)
+
+
+def checked_optimizer(optimizer: Any, earlier: Sequence[Any]) -> None:
+  """Raises `CaseDefinitionError` for anything but a fresh optimizer.
+
+  Args:
+    optimizer: what `make_tf2_optimizer` returned.
+    earlier: what it has returned before.
+  """
+  hook = 'make_tf2_optimizer'
+  if not is_optimizer(optimizer):
+    raise CaseDefinitionError(
+      f'{hook} returned {optimizer!r:.80} of type {type(optimizer).__name__}, which is no '
+      f'optimizer; {_likely_slip(optimizer)}'
+    )
+  if any(optimizer is known for known in earlier):
+    raise CaseDefinitionError(
+      f'{hook} returned the same {class_name(optimizer)} twice: its step count and slots leak from '
+      'one run into the next; construct a fresh optimizer inside the hook'
+    )
+  used = int(optimizer.iterations) if is_keras(optimizer) else len(optimizer.get_slot_names())
+  if used:
+    raise CaseDefinitionError(
+      f'{hook} returned a {class_name(optimizer)} that has been used before: it is shared with '
+      'the tf1 side or with another run; construct a fresh optimizer inside the hook'
+    )
+
+
+def check_not_used(optimizers: Sequence[Any], earlier: Sequence[Any]) -> None:
+  """Raises `CaseDefinitionError` for an optimizer of `tf2_train_step` that is none of this run's.
+
+  Args:
+    optimizers: that update in this run.
+    earlier: that have updated in an earlier one, of another layer.
+  """
+  for optimizer in optimizers:
+    if any(optimizer is known for known in earlier):
+      raise CaseDefinitionError(
+        f'tf2_train_step updates with the {class_name(optimizer)} of an earlier run: its step '
+        'count and slots leak from one run into the next; make it in make_tf2_optimizer, and '
+        'take it as the parameter `optimizer`'
+      )
+
+
+def _likely_slip(optimizer: Any) -> str:
+  if optimizer is None:
+    return 'usually a missing `return`'
+  if isinstance(optimizer, type):
+    return f'it is the class: return an instance, {optimizer.__name__}(...)'
+  if isinstance(optimizer, str):
+    return f'return tf.keras.optimizers.get({optimizer!r})'
+  if type(optimizer).__module__.startswith('keras.'):
+    return 'it is a Keras 3 object: use tf.keras of tf-keras, see `python -m tf2verify doctor`'
+  return (
+    'return one of tf.keras.optimizers, tf.keras.optimizers.legacy or tf.compat.v1.train, or '
+    'declare tf2_train_step for a loop of your own'
+  )

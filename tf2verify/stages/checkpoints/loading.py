@@ -1,0 +1,222 @@
+"""A TF1 checkpoint restored on both sides."""
+
+import dataclasses
+import inspect
+from typing import Any
+
+import numpy as np
+
+from tf2verify.compare import checkpoint_keys
+from tf2verify.errors import CheckpointError
+from tf2verify.records.checkpoint import KeyAccount, KeyKind
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.observation import Observation
+from tf2verify.records.verdict import Table
+from tf2verify.sides import inputs as case_inputs
+from tf2verify.sides import side
+from tf2verify.sides.fill import RecordedFill
+from tf2verify.sides.process import randomness
+from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf1.checkpoint import CheckpointFile
+from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.checkpoint import RestoreCall
+from tf2verify.sides.tf2.port import Port
+from tf2verify.sides.user_code import user_code
+from tf2verify.stages.checkpoints import optimizer_restoring
+from tf2verify.stages.checkpoints.restore_reasons import RESTORED, Reasons, both_names
+from tf2verify.stages.checkpoints.restoring import RestoreComparison, called_port, with_sentinels
+from tf2verify.stages.comparison.rounding import Rerun, repeated
+from tf2verify.stages.stage import CaseUnderTest, by_name
+
+_KEY = 'checkpoint key'
+# Names in one sentence.
+_SHOWN = 3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Loaded:
+  """The port with the values of a TF1 checkpoint.
+
+  Attributes:
+    port: its variables hold `values`.
+    values: by tf2 name.
+    account: of the checkpoint's keys.
+    training: the mode that outputs are compared in.
+    inputs: the inputs that they are compared on.
+    outputs: of the port at these values; None where they were not compared.
+    rerun: repeats the reference's run at these values; None likewise.
+    reference: that run.
+  """
+
+  port: Port
+  values: dict[str, np.ndarray]
+  account: KeyAccount
+  training: bool
+  inputs: Any
+  outputs: Observation | None = None
+  rerun: Rerun | None = None
+  reference: Observation | None = None
+
+  def tables(self) -> tuple[Table, ...]:
+    """Returns the account of the keys, where not all of them are read model variables."""
+    counts = self.account.counts()
+    if all(keys == read and kind == KeyKind.MODEL.value for kind, keys, read in counts):
+      return ()
+    return (key_table(self.account),)
+
+
+def key_table(account: KeyAccount) -> Table:
+  """Returns how many keys of each kind there are, and how many are read."""
+  rows = tuple((kind, f'{keys:,}', f'{read:,}') for kind, keys, read in account.counts())
+  missing = (('(missing)', f'{len(account.missing):,}', ''),) if account.missing else ()
+  return Table('keys of the TF1 checkpoint', ('kind', 'keys', 'read'), (*rows, *missing))
+
+
+def load(case: CaseUnderTest, file: CheckpointFile, comparison: RestoreComparison) -> Loaded:
+  """Restores a TF1 checkpoint on both sides, and compares keys, values and outputs.
+
+  On the tf1 side values are read by name and assigned, as a `Saver` does. The port's
+  variables hold other values before, so that one which is left out is seen.
+
+  Raises:
+    CheckpointError: no key fits the model, or a tensor cannot be read.
+  """
+  pairs = case.alignment().pairs
+  records = by_name(case.tf1.inventory())
+  variables = [records[tf1] for tf1, _ in pairs]
+  account = checkpoint_keys.account(
+    file.keys, variables, case.declaration.evaluates_shadows, global_steps(case)
+  )
+  if not account.sources and not account.changed:
+    raise CheckpointError(_of_another_model(file, account))
+  for difference in _key_differences(account):
+    comparison.lost(difference)
+  tf2_names = dict(pairs)
+  values = {
+    tf2_names[source.variable]: file.value_of(source, records[source.variable].shape)
+    for source in account.sources
+  }
+  port = called_port(case)
+  before = with_sentinels(port, values)
+  found = len(comparison.differences)
+  optimizer = None
+  if case.declaration.declares('load_tf1_checkpoint'):
+    calls, optimizer = _load_by_hook(case, port, file)
+    reasons = Reasons(case, file, account, port, values, before, calls)
+    for source in account.sources:
+      reasons.compare(source.variable, tf2_names[source.variable], source.key, comparison)
+  else:
+    tf2_checkpoint.assign(port, values)
+    now = tf2_checkpoint.values_of(port)
+    for tf1, tf2 in ((s.variable, tf2_names[s.variable]) for s in account.sources):
+      comparison.restored(
+        RESTORED, both_names(tf1, tf2), values[tf2], now[tf2], lambda found: found
+      )
+  complete = len(comparison.differences) == found and not account.missing and not account.changed
+  if optimizer is not None:
+    optimizer_restoring.compare(file, account, optimizer, comparison)
+  if complete:  # equal values, in the memory of the variables
+    now = tf2_checkpoint.values_of(port)
+    values = {name: now[name] for name in values}
+  loaded = Loaded(port, values, account, False not in case.declaration.training_modes, None)
+  if complete:
+    return _with_outputs(case, loaded, comparison)
+  tf2_checkpoint.assign(port, values)
+  return loaded
+
+
+def _with_outputs(case: CaseUnderTest, loaded: Loaded, comparison: RestoreComparison) -> Loaded:
+  """Compares the outputs of both sides at the restored values."""
+  pairs = case.alignment().pairs
+  inputs, _ = case_inputs.varied_inputs(case.inputs)
+  by_tf1 = {tf1: loaded.values[tf2] for tf1, tf2 in pairs}
+  fill = RecordedFill('values of the checkpoint', by_tf1)
+  run = FilledRun(inputs, loaded.training, fill, {tf1: tf1 for tf1, _ in pairs})
+  run_tf1 = case.tf1.prepare_filled([run])
+  (tf1,) = run_tf1()
+  with randomness.seeded(randomness.CONSTANT):
+    outputs = case.tf2.call(loaded.port, inputs, loaded.training, run.description)
+  tf2 = tf2_checkpoint.observed(outputs, run.description)
+  rerun = repeated(run_tf1, run)
+  with comparison.unless_drawn_in_a_loop(tf1) as part:
+    part.outputs(tf1, tf2, case.tolerance)
+    part.sort_out_rounding(tf1, rerun)
+  return dataclasses.replace(loaded, inputs=inputs, outputs=tf2, rerun=rerun, reference=tf1)
+
+
+def _load_by_hook(
+  case: CaseUnderTest, port: Port, file: CheckpointFile
+) -> tuple[list[RestoreCall], tf2_checkpoint.OptimizerState | None]:
+  """Lets the case load the checkpoint; into an optimizer as well where its hook takes one."""
+  hook = case.declaration.load_tf1_checkpoint
+  optimizer, further = None, {}
+  if takes_optimizer(case.declaration):
+    optimizer = tf2_checkpoint.made_optimizer(case.declaration, port.layer)
+    further = {'optimizer': optimizer}
+  with tf2_checkpoint.recorded_restores() as calls, user_code(side.TF2, 'load_tf1_checkpoint'):
+    hook(port.layer, file.path, **further)
+  return calls, None if optimizer is None else tf2_checkpoint.optimizer_state(optimizer)
+
+
+def takes_optimizer(declaration: side.Declaration) -> bool:
+  """Tells whether a case's own loader also restores an optimizer."""
+  if not declaration.declares('load_tf1_checkpoint'):
+    return False
+  parameters = inspect.signature(declaration.load_tf1_checkpoint).parameters
+  return 'optimizer' in parameters and declaration.declares('make_tf2_optimizer')
+
+
+def global_steps(case: CaseUnderTest) -> tuple[str, ...]:
+  """Returns the names of the counters of steps that the reference has."""
+  records = case.tf1.inventory().variables
+  return tuple(record.name for record in records if 'global_step' in record.collections)
+
+
+def _key_differences(account: KeyAccount) -> list[Difference]:
+  found = []
+  names = [absent.variable for absent in account.missing]
+  other = checkpoint_keys.other_scope(names, {key.key.name for key in account.keys})
+  for missing in account.missing:
+    hint = f'no key {missing.variable}' + (
+      f'; closest: {missing.closest}' if missing.closest else ''
+    )
+    found.append(
+      Difference(
+        _KEY,
+        missing.variable,
+        Aspect.PRESENCE,
+        'a variable of the model',
+        'not in the checkpoint',
+        hint=other or hint,
+      )
+    )
+  for changed in account.changed:
+    key, shape = changed.key, tuple(changed.shape)
+    same_shape = key.shape == shape
+    hint = ''
+    if not same_shape and sorted(key.shape) == sorted(size or 0 for size in shape):
+      hint = 'the same axes in another order: the tensor was stored transposed'
+    elif not same_shape:
+      hint = 'the checkpoint is of a model of another size (classes, layers, vocabulary)'
+    found.append(
+      Difference(
+        _KEY,
+        key.name,
+        Aspect.DTYPE if same_shape else Aspect.SHAPE,
+        f'the variable: {shape} {changed.dtype}',
+        f'the checkpoint: {key}',
+        hint=hint,
+      )
+    )
+  return found
+
+
+def _of_another_model(file: CheckpointFile, account: KeyAccount) -> str:
+  names = [missing.variable for missing in account.missing]
+  keys = {key.name for key in file.keys}
+  other = checkpoint_keys.other_scope(names, keys)
+  return (
+    f'{file.path} is of another model: none of the {len(names)} variables is a key (variables: '
+    f'{", ".join(names[:_SHOWN])}; keys: {", ".join(sorted(keys)[:_SHOWN])})'
+    + (f'; {other}' if other else '')
+  )

@@ -1,0 +1,100 @@
+"""Restored values compared with those that were saved."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from tf2verify.compare.restored_values import sentinel
+from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.records.difference import Difference
+from tf2verify.sides.graphs.op_recorder import variable_name
+from tf2verify.sides.process import randomness
+from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.port import Port
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.stage import CaseUnderTest
+
+EXACT = ToleranceTable(())
+
+
+class RestoreComparison(Comparison):
+  """Compares restored values, which have to be equal, and says why one is not."""
+
+  def restored(
+    self,
+    quantity: str,
+    name: str,
+    expected: np.ndarray,
+    actual: np.ndarray,
+    explained: Callable[[Difference], Difference],
+    run: str = '',
+  ) -> None:
+    """Compares the value of one variable; `explained` is asked where it differs."""
+    known = len(self._differences)
+    self.tensors(quantity, name, expected, actual, EXACT, run)
+    self._differences[known:] = map(explained, self._differences[known:])
+
+  def agreed(self, value: np.ndarray) -> None:
+    """Counts a tensor that was compared in another way and agrees."""
+    self._tensors += 1
+    self._elements += value.size
+
+  def lost(self, difference: Difference) -> None:
+    """Adds something that one side has and the other has not."""
+    self._unpaired += 1
+    self.add(difference)
+
+
+def called_port(case: CaseUnderTest) -> Port:
+  """Returns a fresh layer with all its variables."""
+  with randomness.seeded(randomness.CONSTANT):
+    port = case.tf2.fresh_port()
+    call_for_variables(case, port)
+  port.forget_initial_values(port.variables())  # as much memory as the variables
+  return port
+
+
+def call_for_variables(case: CaseUnderTest, port: Port) -> None:
+  """Calls a layer until it has all its variables: once, in both modes if it has to be."""
+  wanted = {variable.name for variable in case.tf2.inventory().variables}
+  for training in sorted(case.declaration.training_modes):
+    case.tf2.call(port, case.inputs, training, 'the call that makes the variables')
+    if wanted <= {variable_name(variable) for variable in port.variables()}:
+      break
+
+
+class Sentinels(Mapping[str, np.ndarray]):
+  """Values unlike those that variables should be restored to, each made when it is asked for."""
+
+  def __init__(self, values: Mapping[str, np.ndarray]) -> None:
+    """Takes the values that the others are unlike, by name of the variable."""
+    self._values = values
+
+  def __getitem__(self, name: str) -> np.ndarray:
+    return sentinel(name, self._values[name])
+
+  def __iter__(self) -> Iterator[str]:
+    return iter(self._values)
+
+  def __len__(self) -> int:
+    return len(self._values)
+
+
+def with_sentinels(port: Port, values: Mapping[str, np.ndarray]) -> Sentinels:
+  """Gives every variable a value unlike the one that it should be restored to.
+
+  Returns:
+    What the variables hold now, by name.
+  """
+  before = Sentinels(
+    {
+      name: values[name] if _alike(values.get(name), value) else value
+      for name, value in tf2_checkpoint.values_of(port).items()
+    }
+  )
+  tf2_checkpoint.assign(port, before)
+  return before
+
+
+def _alike(value: np.ndarray | None, other: np.ndarray) -> bool:
+  return value is not None and (value.shape, value.dtype) == (other.shape, other.dtype)

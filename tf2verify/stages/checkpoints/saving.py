@@ -1,0 +1,276 @@
+"""What the port saves, restored into fresh layers."""
+
+import dataclasses
+import functools
+import gc
+import itertools
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.compare import restored_values
+from tf2verify.errors import LayerError, UserCodeError
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.observation import Observation
+from tf2verify.sides.process import randomness
+from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2 import saved_model
+from tf2verify.sides.tf2.checkpoint import RestoreCall
+from tf2verify.sides.tf2.port import Port
+from tf2verify.stages.checkpoints.loading import Loaded
+from tf2verify.stages.checkpoints.restore_reasons import unbuilt_text
+from tf2verify.stages.checkpoints.restoring import (
+  EXACT,
+  RestoreComparison,
+  call_for_variables,
+  called_port,
+  with_sentinels,
+)
+from tf2verify.stages.stage import CaseUnderTest
+
+_OBJECT_BASED = "the port's checkpoint"
+_SAVED_MODEL = "the port's SavedModel (as tf2) against the port (as tf1)"
+_AGAIN = 'restored port (as tf2) against the one that was saved (as tf1)'
+_SHOWN = 3
+_LONGEST = 300
+_ERROR_LINE = re.compile(r'(\w+(?:Error|Exception)): (.+)')
+
+
+def check_saved(case: CaseUnderTest, loaded: Loaded, comparison: RestoreComparison) -> list[str]:
+  """Saves the port, restores it into fresh layers and compares values and outputs.
+
+  Returns:
+    Notes for a report.
+  """
+  port = loaded.port
+  after = tf2_checkpoint.values_of(port)  # a call may have changed some
+  changed = {n: v for n, v in loaded.values.items() if not restored_values.same(after[n], v)}
+  tf2_checkpoint.assign(port, changed)
+  values = tf2_checkpoint.values_of(port)
+  notes: list[str] = []
+  with tempfile.TemporaryDirectory(prefix='tf2verify_') as folder:
+    prefix = tf2_checkpoint.save(case.declaration, port.layer, os.path.join(folder, 'tf2'))
+    if loaded.outputs is not None:
+      _check_saved_model(case, loaded, os.path.join(folder, 'saved_model'), comparison, notes)
+      gc.collect()  # another set of variables
+    known = len(comparison.differences)
+    fresh, note = None, ''
+    if loaded.outputs is not None and not case.declaration.declares('load_tf2_checkpoint'):
+      fresh, note = _restored_before_call(case, loaded, after, prefix)
+    check_restored(case, loaded, values, prefix, comparison, fresh)
+    if note and len(comparison.differences) == known:
+      comparison.blind_spots.append(note)
+  return notes
+
+
+def check_restored(
+  case: CaseUnderTest,
+  loaded: Loaded,
+  values: dict[str, np.ndarray],
+  prefix: str,
+  comparison: RestoreComparison,
+  fresh: Port | None = None,
+) -> None:
+  """Restores a port's own checkpoint into a fresh layer, and compares values and outputs.
+
+  Args:
+    case: the case.
+    loaded: what was saved.
+    values: that the layer had when it was saved, by name.
+    prefix: of the files.
+    comparison: takes the findings.
+    fresh: another layer that has its variables; None to make one.
+  """
+  fresh = called_port(case) if fresh is None else fresh
+  before = with_sentinels(fresh, values)
+  calls = tf2_checkpoint.load(case.declaration, fresh.layer, prefix)
+  reasons = functools.cache(lambda: _explained(fresh, calls, values, before))
+
+  def explained(name: str, difference: Difference) -> Difference:
+    return reasons()(name)(difference)
+
+  now = tf2_checkpoint.values_of(fresh)
+  known = len(comparison.differences)
+  for name, value in values.items():
+    comparison.restored(
+      f'value restored from {_OBJECT_BASED}',
+      name,
+      value,
+      now[name],
+      functools.partial(explained, name),
+    )
+  if loaded.outputs is None or len(comparison.differences) > known:
+    return
+  outputs = _outputs(case, loaded, fresh)
+  if _identical(loaded.outputs, outputs):
+    comparison.outputs(loaded.outputs, outputs, EXACT)
+    return
+  # Kernels that add up in no fixed order differ from themselves as well.
+  tf2_checkpoint.assign(loaded.port, values)
+  again = _outputs(case, loaded, loaded.port)
+  tolerance = EXACT if _identical(loaded.outputs, again) else case.tolerance
+  comparison.outputs(dataclasses.replace(loaded.outputs, run=_AGAIN), outputs, tolerance)
+
+
+def _outputs(case: CaseUnderTest, loaded: Loaded, port: Port) -> Observation:
+  with randomness.seeded(randomness.CONSTANT):
+    outputs = case.tf2.call(port, loaded.inputs, loaded.training, 'the call after restoring')
+  return tf2_checkpoint.observed(outputs, _AGAIN)
+
+
+def _identical(one: Observation, other: Observation) -> bool:
+  if one.structure != other.structure:
+    return False
+  pairs = zip(one.outputs, other.outputs, strict=True)
+  return all(
+    a.value is b.value
+    or (a.value is not None and b.value is not None and restored_values.same(a.value, b.value))
+    for a, b in pairs
+  )
+
+
+def _explained(
+  fresh: Port,
+  calls: Sequence[RestoreCall],
+  values: dict[str, np.ndarray],
+  before: Mapping[str, np.ndarray],
+) -> Callable[[str], Callable[[Difference], Difference]]:
+  """Returns what says of a variable's difference how it came about."""
+  now = tf2_checkpoint.values_of(fresh)
+  kept = [name for name in values if restored_values.same(now[name], before[name])]
+  count = f'{len(values) - len(kept)} of {len(values)} variables restored'
+  ids = {name: id(v) for name, v in zip(now, fresh.variables(), strict=True)}
+  said: dict[str, str] = {}
+
+  def of(name: str) -> Callable[[Difference], Difference]:
+    def explained(difference: Difference) -> Difference:
+      found = restored_values.cause(name, now[name], values[name], before[name], name, values)
+      if not found.kept:
+        return dataclasses.replace(difference, hint=found.said)
+      return dataclasses.replace(
+        difference,
+        aspect=Aspect.PRESENCE,
+        tf1='the value that was saved',
+        tf2='kept its value: not restored',
+        array=None,
+        hint=f'{count}: {_why_kept(name, ids[name], fresh, calls, said)}',
+      )
+
+    return explained
+
+  return of
+
+
+def _why_kept(
+  name: str, identity: int, fresh: Port, calls: Sequence[RestoreCall], said: dict[str, str]
+) -> str:
+  """Tells why a variable was left out, by the object paths that were looked for."""
+  layer = type(fresh.layer).__name__
+  if identity not in tf2_checkpoint.object_paths(fresh.layer):
+    return said.setdefault(
+      'no attribute',
+      f'no attribute of {layer} leads to {name}, so tf.train.Checkpoint does not save it: keep '
+      'variables and layers in attributes (not in a closure or a wrapped object)',
+    )
+  if not calls:
+    return 'load_tf2_checkpoint calls no tf.train.Checkpoint and leaves the variable as it was'
+  looked_for = [call.paths[identity] for call in calls if identity in call.paths]
+  if not looked_for:
+    if all(not call.paths for call in calls):
+      return unbuilt_text(layer)
+    return 'the object that was restored does not lead to the layer that was given'
+  stored = tf2_checkpoint.stored_paths(calls[-1].path)
+  entry = looked_for[-1]
+  if entry in stored:
+    return said.setdefault('entry', f'the file has an entry {entry}, which was not assigned')
+  unused = [path for path in stored if path not in calls[-1].paths.values()]
+  ending = entry.rpartition('/')[2]
+  like = [path for path in unused if path.rpartition('/')[2] == ending] or unused
+  return said.setdefault(
+    'no entry',
+    f'object path {entry} has no entry in the file'
+    + (f'; {", ".join(like[:_SHOWN])} is unused' if like else '')
+    + ': an attribute was renamed, and restore() is silent; keep the names of attributes, and '
+    'call assert_existing_objects_matched() on what restore() returns',
+  )
+
+
+def _restored_before_call(
+  case: CaseUnderTest, loaded: Loaded, after: dict[str, np.ndarray], prefix: str
+) -> tuple[Port, str]:
+  """Restores a layer before its first call, as many programs do, and looks what it has then.
+
+  Returns:
+    The layer with all its variables, and what was found; '' for nothing.
+  """
+  with randomness.seeded(randomness.CONSTANT):
+    port = case.tf2.fresh_port()
+    tf2_checkpoint.restore_before_call(port.layer, prefix)
+    case.tf2.call(port, loaded.inputs, loaded.training, 'the first call, after restoring')
+    now = tf2_checkpoint.values_of(port)
+    if now.keys() != after.keys():
+      call_for_variables(case, port)
+    port.forget_initial_values(port.variables())
+  others = [name for name in now if not restored_values.same(now[name], after[name])]
+  if not others:
+    return port, ''
+  more = f' and {len(others) - _SHOWN} more' if len(others) > _SHOWN else ''
+  return port, (
+    f'a layer that is restored before its first call has other values afterwards: '
+    f'{", ".join(others[:_SHOWN])}{more} (not tracked from an attribute when they are made, or '
+    'assigned in build); call the port once before it is restored'
+  )
+
+
+def _check_saved_model(
+  case: CaseUnderTest,
+  loaded: Loaded,
+  folder: str,
+  comparison: RestoreComparison,
+  notes: list[str],
+) -> None:
+  """Saves the port as a SavedModel, loads it and compares its outputs."""
+  assert loaded.outputs is not None and loaded.rerun is not None and loaded.reference is not None
+  try:
+    saved = saved_model.save(
+      case.declaration, loaded.port.layer, loaded.inputs, loaded.training, folder
+    )
+    outputs = saved.loaded()
+  except (UserCodeError, LayerError) as error:
+    comparison.blind_spots.append(f'no SavedModel was compared: {_telling_line(error)}')
+    return
+  if any(draw.variable is None for draw in loaded.reference.random_draws):
+    comparison.blind_spots.append(
+      'the outputs of the SavedModel were not compared: the model draws random numbers in this mode'
+    )
+    return
+  expected = dataclasses.replace(loaded.outputs, run=_SAVED_MODEL)
+  part = RestoreComparison()
+  part.outputs(expected, outputs, case.tolerance)
+  if part.differences:
+    traced = saved.traced()
+    if _identical(traced, outputs):
+      # What a tf.function computes otherwise than eager execution is no matter of saving.
+      notes.append(
+        'the SavedModel yields what the port yields as a tf.function, to the bit; how far that is '
+        'from eager execution is the matter of execution_modes'
+      )
+      comparison.outputs(traced, outputs, EXACT)
+      return
+  comparison.outputs(expected, outputs, case.tolerance)
+  comparison.sort_out_rounding(loaded.reference, loaded.rerun)
+
+
+def _telling_line(error: UserCodeError | LayerError) -> str:
+  """Returns what was wrong on one line; autograph and Keras put it behind a traceback."""
+  lines = [line.strip() for line in str(error.__cause__).splitlines() if line.strip()]
+  for line, following in itertools.pairwise([*lines, '']):
+    found = _ERROR_LINE.fullmatch(line)
+    if found and found[2].startswith('Exception encountered when calling'):
+      return f'{found[1]}: {following}'[:_LONGEST]
+    if found:
+      return line[:_LONGEST]
+  return str(error).splitlines()[0][:_LONGEST]

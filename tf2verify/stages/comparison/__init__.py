@@ -1,0 +1,1 @@
+"""Arrays compared, rounding told from faults: for all stages."""

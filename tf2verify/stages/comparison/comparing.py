@@ -1,0 +1,400 @@
+"""Observations compared, tensor by tensor."""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.errors import Tf2VerifyError
+from tf2verify.records.difference import Aspect, Deviation, Difference
+from tf2verify.records.failed_tensor import FailedTensor
+from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.sampled import SampledArray
+from tf2verify.records.training import TrainingRun
+from tf2verify.records.verdict import Compared, Figure
+from tf2verify.sides.process import randomness
+from tf2verify.sides.side import FilledRun
+from tf2verify.stages.comparison import initial_values, kernels, rounding
+from tf2verify.stages.comparison.loss_groups import by_common_groups, by_variables
+from tf2verify.stages.comparison.sampled_tensors import SampledCount, compare_either
+from tf2verify.stages.stage import CaseUnderTest, Findings
+
+_Observed = TypeVar('_Observed')
+# Arrays kept for a diagnosis.
+_KEPT_BYTES = 64 * 2**20
+
+
+def side_by_side(
+  run_tf1: Callable[[], _Observed], run_tf2: Callable[[], _Observed]
+) -> tuple[_Observed, _Observed]:
+  """Runs the tf1 side in a thread of its own, and the tf2 side in this one.
+
+  A session runs without Python's lock, an eager call almost wholly within it.
+
+  Args:
+    run_tf1: runs sessions only; what turns process globals is done before.
+    run_tf2: turns process globals, so it stays in this thread.
+  """
+  with concurrent.futures.ThreadPoolExecutor(1, 'tf2verify-tf1') as beside:
+    running = beside.submit(run_tf1)
+    try:
+      tf2 = run_tf2()
+    except Tf2VerifyError:
+      running.result()  # where both sides fail, the reference's error is the one to mend
+      raise
+    return running.result(), tf2
+
+
+class Comparison:
+  """Collects comparisons of one stage.
+
+  Attributes:
+    figures: the total regularization losses met so far.
+    blind_spots: notes on what the numbers cannot show.
+  """
+
+  def __init__(self) -> None:
+    self._tensors = 0
+    self._elements = 0
+    self._inconclusive = 0
+    self._unpaired = 0
+    self._differences: list[Difference] = []
+    self._undecided = ''
+    self._suspects: list[rounding.Suspect] = []
+    self._failed: list[FailedTensor] = []
+    self._failed_run: FilledRun | None = None
+    self._rounding = 0
+    self._notes: list[str] = []
+    self._deviations: list[Deviation] = []
+    self._sampled = SampledCount()
+    self.figures: list[Figure] = []
+    self.blind_spots: list[str] = []
+
+  @property
+  def compared(self) -> Compared:
+    """How much was compared so far."""
+    return Compared(
+      self._tensors,
+      self._elements,
+      self._inconclusive,
+      self._unpaired,
+      rounding=self._rounding,
+      blind_spots=len(self.blind_spots),
+    )
+
+  @property
+  def differences(self) -> tuple[Difference, ...]:
+    """The differences so far, attributes before values, the worst values first."""
+    order = list(Aspect)
+
+    def rank(difference: Difference) -> tuple[int, float]:
+      array = difference.array
+      excess = 0.0
+      if array is not None:
+        excess = array.greatest_absolute / (array.atol + array.rtol * _size(array.tf1) + 1e-300)
+      return order.index(difference.aspect), -excess if excess == excess else float('-inf')
+
+    return tuple(sorted(self._differences, key=rank))
+
+  @property
+  def inconclusive(self) -> str:
+    """Why the stage can tell nothing although it compared something; '' if it can."""
+    if self._undecided:
+      return self._undecided
+    if not self._tensors:
+      return 'nothing was compared'
+    if self._inconclusive == self._tensors and self._notes:
+      return 'every tensor is as small as its rounding noise or the tolerance; see the notes'
+    if self._inconclusive == self._tensors:
+      return (
+        'every tensor is within the tolerance of zero on both sides, so zeros would pass as well; '
+        'use larger inputs or a smaller tolerance'
+      )
+    return ''
+
+  @contextlib.contextmanager
+  def unless_drawn_in_a_loop(self, tf1: Observation | TrainingRun) -> Iterator['Comparison']:
+    """Yields where to compare what depends on the random ops of a run.
+
+    A random op in the body of a loop has one seed for all steps in a graph, and the
+    steps draw in no fixed order: no seeds align it with the steps of the port. What
+    agrees all the same counts; what differs makes the stage inconclusive.
+    """
+    loop = next((draw for draw in tf1.random_draws if draw.in_loop), None)
+    if loop is None:
+      yield self
+      return
+    part = Comparison()
+    yield part
+    if part.differences:
+      self._undecided = (
+        f'{len(part.differences)} tensors differ [{tf1.run}], but the model draws random numbers '
+        f'inside a loop ({loop.op_type} at {loop.source}), which no seed aligns between a graph '
+        'and eager mode: declare the case with that randomness switched off (a dropout rate of 0)'
+      )
+    else:
+      self._tensors += part._tensors
+      self._elements += part._elements
+      self._inconclusive += part._inconclusive
+      self._deviations += part._deviations
+      self._sampled.merge(part._sampled)
+    self.figures += part.figures
+
+  def add(self, difference: Difference) -> None:
+    """Adds a finding that is no comparison of two tensors."""
+    self._differences.append(difference)
+
+  def tensors(
+    self,
+    quantity: str,
+    name: str,
+    tf1: np.ndarray | None,
+    tf2: np.ndarray | None,
+    tolerance: ToleranceTable,
+    run: str,
+  ) -> None:
+    """Compares one pair; None on one side is a difference, on both sides agreement."""
+    if tf1 is None or tf2 is None:
+      if tf1 is not tf2:
+        self._unpaired += 1
+        self._differences.append(_presence(quantity, name, tf1, tf2, run))
+      return
+    looked = compare_either(quantity, name, tf1, tf2, tolerance, run)
+    result = looked.result
+    self._tensors += 1
+    self._elements += result.elements
+    self._inconclusive += result.inconclusive
+    self._sampled.add(looked)
+    if result.deviation is not None:
+      self._deviations.append(result.deviation)
+    if result.difference is not None:
+      self._differences.append(result.difference)
+      failed = looked.failed(name.partition(' (tf2: ')[0])
+      self._failed += [] if failed is None else [failed]
+      if rounding.may_be_rounding(result.difference, tf1):
+        allowed = tolerance.for_dtype(tf1.dtype)
+        sides = looked.tf1, looked.tf2
+        self._suspects.append(rounding.Suspect(result.difference, *sides, allowed, looked.views))
+
+  def sort_out_rounding(
+    self,
+    tf1: Observation | TrainingRun,
+    rerun: rounding.Rerun,
+    here: kernels.RunHere | None = None,
+  ) -> None:
+    """Takes what rounding explains out of the differences since this was last called.
+
+    Costs nothing where no values differ.
+
+    Args:
+      tf1: the reference's run that was compared.
+      rerun: repeats it.
+      here: runs a recorded reference's graph here; None for another reference.
+    """
+    suspects, self._suspects = self._suspects, []
+    if any(draw.in_loop for draw in tf1.random_draws):
+      return  # no two runs draw alike
+    found = kernels.sort_out(suspects, rerun, here)
+    self._notes += found.notes
+    sorted_out = {id(difference): replacement for difference, replacement in found.replacements}
+    kept = (sorted_out.get(id(known), known) for known in self._differences)
+    self._differences = [difference for difference in kept if difference is not None]
+    self._deviations = found.told(self._deviations)
+    self._rounding += len(found.rounding)
+    self._inconclusive += len(found.degenerate)
+    telling = [d for d in found.degenerate if d.quantity in ('output', 'regularization loss')]
+    if telling:
+      self._undecided = (
+        f'{telling[0].quantity} {telling[0].subject} [{tf1.run}] is beyond the tolerance, but '
+        'rounding alone moves it as far; see the notes'
+      )
+
+  def repeatable(self, run: FilledRun) -> None:
+    """Remembers how to repeat a run of the tf1 side, if it is the first that shows a difference."""
+    if self._failed_run is None and any(d.run == run.description for d in self._differences):
+      self._failed_run = run
+
+  def outputs(self, tf1: Observation, tf2: Observation, tolerance: ToleranceTable) -> None:
+    """Compares structure first, then output by output."""
+    if tf1.structure != tf2.structure:
+      self._unpaired += 1
+      self._differences.append(
+        Difference(
+          'outputs',
+          '(the whole nest)',
+          Aspect.STRUCTURE,
+          tf1.structure,
+          tf2.structure,
+          tf1.run,
+          hint='return the same nest on both sides; to drop or reorder outputs, override '
+          'call_tf2_layer',
+        )
+      )
+      return
+    for one, other in zip(tf1.outputs, tf2.outputs, strict=True):
+      self.tensors('output', one.name, one.value, other.value, tolerance, tf1.run)
+
+  def variables(
+    self,
+    quantity: str,
+    pairs: Sequence[tuple[str, str]],
+    tf1: Iterable[TensorRecord],
+    tf2: Iterable[TensorRecord],
+    tolerance: ToleranceTable,
+    run: str,
+  ) -> None:
+    """Compares the tensors of paired variables."""
+    ones = {record.name: record.value for record in tf1}
+    others = {record.name: record.value for record in tf2}
+    for tf1_name, tf2_name in pairs:
+      name = tf1_name if tf1_name == tf2_name else f'{tf1_name} (tf2: {tf2_name})'
+      self.tensors(quantity, name, ones.get(tf1_name), others.get(tf2_name), tolerance, run)
+
+  def regularization(
+    self,
+    tf1: Observation,
+    tf2: Observation,
+    pairs: Sequence[tuple[str, str]],
+    tolerance: ToleranceTable,
+  ) -> None:
+    """Compares the losses by the variables that they read, and their total.
+
+    Where one side has one loss for what the other has several, those of the
+    other are added up.
+    """
+    tf1_names = {tf2_name: tf1_name for tf1_name, tf2_name in pairs}
+    ones = by_variables(tf1.regularization_losses, {})
+    others = by_variables(tf2.regularization_losses, tf1_names)
+    if not ones and not others:
+      return
+    ones, others = by_common_groups(ones, others)
+    for variables in sorted(ones.keys() | others.keys()):
+      name = ', '.join(variables) or '(reads no variable)'
+      self.tensors(
+        'regularization loss',
+        name,
+        ones.get(variables),
+        others.get(variables),
+        tolerance,
+        tf1.run,
+      )
+    one, other = tf1.regularization_total, tf2.regularization_total
+    self.tensors('regularization loss', '(total)', one, other, tolerance, tf1.run)
+    if tf2.losses_left_out:
+      hint = (
+        'tf2_regularization_losses returned no loss, and layer.losses holds '
+        f'{tf2.losses_left_out}: a collection (tf.compat.v1.get_collection, '
+        'tf.compat.v1.losses.get_regularization_losses) is empty in eager mode: return layer.losses'
+      )
+      self._differences = [
+        dataclasses.replace(known, hint=hint)
+        if (known.quantity, known.run, known.aspect)
+        == ('regularization loss', tf1.run, Aspect.PRESENCE)
+        else known
+        for known in self._differences
+      ]
+    if one is not None and other is not None:
+      self.figures.append(Figure('regularization loss', tf1.run, float(one), float(other)))
+
+  def seeded_run(
+    self, case: CaseUnderTest, mode: str, training: bool
+  ) -> tuple[Observation, Observation]:
+    """Runs both sides from seeded initial values and compares all that a run yields.
+
+    Returns:
+      The two observations.
+    """
+    pairs = case.alignment().pairs
+    run_tf1 = case.tf1.prepare_seeded(mode, training)
+    tf1, tf2 = side_by_side(run_tf1, lambda: case.tf2.observe_seeded(mode, training))
+    # A graph holds the variables of its training mode, a layer those of all its calls.
+    present = {record.name for record in tf1.initial_values}
+    pairs = tuple(pair for pair in pairs if pair[0] in present)
+    run, tolerance = tf1.run, case.tolerance
+    self.variables('initial value', pairs, tf1.initial_values, tf2.initial_values, tolerance, run)
+    with self.unless_drawn_in_a_loop(tf1) as part:
+      part.outputs(tf1, tf2, tolerance)
+      part.regularization(tf1, tf2, pairs, case.regularization_tolerance)
+      part.variables(
+        'state after the call', pairs, tf1.state_after, tf2.state_after, tolerance, run
+      )
+      here = case.tf1.seeded_here(mode, training)
+      part.sort_out_rounding(tf1, lambda mover, _: run_tf1(mover, again=True), here)
+    self._differences = [
+      initial_values.explained(known, tf1, tf2, pairs) for known in self._differences
+    ]
+    if mode == randomness.CONSTANT:
+      # In the other mode, what agrees in this one differs by the order of random ops alone.
+      values = case.tf1.initial_fill(mode, training, tf1.initial_values)
+      names = {name: name for name, _ in pairs}
+      self.repeatable(FilledRun(case.inputs, training, values, names))
+    return tf1, tf2
+
+  def findings(self, notes: Sequence[str] = ()) -> Findings:
+    """Returns what the stage found."""
+    return Findings(
+      self.compared,
+      self.differences,
+      (*notes, *self.blind_spots, *self._notes, *self._sampled.notes()),
+      self.inconclusive,
+      tuple(self.figures),
+      self._failed_run,
+      self._failed_tensors(),
+      tuple(self._deviations),
+    )
+
+  def _failed_tensors(self) -> tuple[FailedTensor, ...]:
+    """Returns the arrays behind what is left of the differences, within a bound of memory."""
+    left = {(d.quantity, d.subject.partition(' (tf2: ')[0], d.run) for d in self._differences}
+    kept: list[FailedTensor] = []
+    size = 0
+    for failed in self._failed:
+      size += failed.tf1.nbytes + failed.tf2.nbytes
+      if size > _KEPT_BYTES:
+        break
+      if (failed.quantity, failed.name, failed.run) in left:
+        kept.append(failed)
+    return tuple(kept)
+
+
+def _size(value: object) -> float:
+  return abs(value) if isinstance(value, (int, float, complex)) and value == value else 0.0
+
+
+def _presence(
+  quantity: str, name: str, tf1: np.ndarray | None, tf2: np.ndarray | None, run: str
+) -> Difference:
+  return Difference(
+    quantity,
+    name,
+    Aspect.PRESENCE,
+    _presence_text(quantity, tf1),
+    _presence_text(quantity, tf2),
+    run,
+    hint=_PRESENCE_HINTS.get((quantity, tf1 is None), ''),
+  )
+
+
+_PRESENCE_HINTS = {
+  ('gradient', False): 'the path from the variable to the outputs is cut on the tf2 side: a '
+  'stop_gradient, numpy in the forward pass, or a variable outside of layer.trainable_variables',
+  ('gradient', True): 'the tf1 side has no gradient here: a stop_gradient was lost in the port, or '
+  'the variable is not in TRAINABLE_VARIABLES',
+  ('regularization loss', False): 'the port does not regularize this variable: the regularizer '
+  'was lost (a tf.Module tracks no losses: override tf2_regularization_losses)',
+  ('regularization loss', True): 'the port regularizes a variable that tf1 does not: an arg_scope '
+  'that does not cover this layer in tf1',
+}
+
+
+def _presence_text(quantity: str, value: np.ndarray | None) -> str:
+  if value is None:
+    return 'None' if quantity in ('gradient', 'output') else 'missing'
+  if value.size == 1:
+    return f'{value.reshape(-1)[0]!s} ({value.dtype})'
+  shape = value.full_shape if isinstance(value, SampledArray) else value.shape
+  return f'{shape} {value.dtype}'

@@ -1,0 +1,105 @@
+"""Differences from a recording that are between the kernels of two versions of TensorFlow.
+
+A recorded reference was computed by other kernels than the port. Moving its values by one
+unit in the last place does not show how far that takes a deep network, since every one
+of its operations rounds otherwise: Inception-ResNet-v2 of TensorFlow 1.15.5 and of 2.21
+are up to 23 times their noise apart (docs/decisions/0026-replay.md). The recorded graph,
+run here, has the port's kernels: what differs from the recording as that does is no
+fault of the port.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tf2verify.compare.moving import Mover
+from tf2verify.compare.noise import Kind, NoiseVerdict
+from tf2verify.errors import NotApplicable
+from tf2verify.records.difference import Difference
+from tf2verify.records.observation import Observation
+from tf2verify.stages.comparison import rounding
+from tf2verify.stages.comparison.rounding import MovedValues, Rerun, Sorted, Suspect
+
+# Up to this multiple of the noise, what the graph run here differs by is taken for rounding.
+FACTOR = 64.0
+
+# Runs the recorded graph here, with the gradients for these variables.
+RunHere = Callable[[frozenset[str]], Observation | MovedValues]
+
+
+def sort_out(suspects: Sequence[Suspect], rerun: Rerun, here: RunHere | None) -> Sorted:
+  """Judges differences as `rounding.sort_out` does, and by the recorded graph where that fails.
+
+  A difference is one of kernels where the port agrees, within the tolerance, with the
+  recorded graph run here, and that graph is no more than `FACTOR` times the noise away
+  from what was recorded. Nothing is excused beside a difference that is none.
+
+  Args:
+    suspects: differences of one run.
+    rerun: repeats the reference.
+    here: None for a reference that is no recording.
+  """
+  found = rounding.sort_out(suspects, rerun)
+  excused = {id(difference) for difference in (*found.rounding, *found.degenerate)}
+  if here is None or all(id(suspect.difference) in excused for suspect in suspects):
+    return found
+  of_kernels = _of_kernels(suspects, rerun, here)
+  if not of_kernels:
+    return found
+  explained = {id(difference) for difference, _ in of_kernels}
+  others = rounding.sort_out([s for s in suspects if id(s.difference) not in explained], rerun)
+  left = len(suspects) - len(of_kernels) - len(others.rounding) - len(others.degenerate)
+  if left:
+    return found
+  return Sorted((*of_kernels, *others.judged), (*others.notes, _note(of_kernels)))
+
+
+def _of_kernels(
+  suspects: Sequence[Suspect], rerun: Rerun, here: RunHere
+) -> list[tuple[Difference, NoiseVerdict]]:
+  gradients = frozenset(s.tf1_subject for s in suspects if s.difference.quantity == 'gradient')
+  try:
+    computed = rounding.values_of(here(gradients))
+  except NotApplicable:
+    return []
+  moved = rounding.values_of(rerun(Mover(0, rounding.finest(suspects)), gradients))
+  judged = []
+  for suspect in suspects:
+    verdict = _judged(suspect, suspect.among(computed), suspect.among(moved))
+    if verdict is not None:
+      judged.append((suspect.difference, verdict))
+  return judged
+
+
+def _judged(
+  suspect: Suspect, computed: np.ndarray | None, moved: np.ndarray | None
+) -> NoiseVerdict | None:
+  """Returns the verdict on a difference of kernels; None for any other one."""
+  if computed is None or moved is None or computed.shape != suspect.tf2.shape:
+    return None
+  here, port, recorded = _wide(computed), _wide(suspect.tf2), _wide(suspect.tf1)
+  with np.errstate(all='ignore'):
+    allowed = suspect.tolerance.atol + suspect.tolerance.rtol * np.abs(here)
+    agree = (np.abs(port - here) <= allowed) | (np.isnan(port) & np.isnan(here)) | (port == here)
+    difference = float(np.max(np.abs(here - recorded), where=np.isfinite(recorded), initial=0.0))
+    noise = float(np.max(np.abs(_wide(moved) - recorded), where=np.isfinite(recorded), initial=0.0))
+  if not agree.all() or not noise or not difference <= FACTOR * noise:
+    return None
+  size = float(np.max(np.abs(recorded), where=np.isfinite(recorded), initial=0.0))
+  # Not DEGENERATE, however noisy: the graph run here, which the port agrees with, tells.
+  return NoiseVerdict(Kind.ROUNDING, difference, noise, size)
+
+
+def _wide(values: np.ndarray) -> np.ndarray:
+  return values.astype(np.complex128 if values.dtype.kind == 'c' else np.float64)
+
+
+def _note(judged: Sequence[tuple[Difference, NoiseVerdict]]) -> str:
+  difference, verdict = max(judged, key=lambda pair: pair[1].ratio)
+  count = '1 tensor differs' if len(judged) == 1 else f'{len(judged)} tensors differ'
+  return (
+    f'{count} from what was recorded as the recorded graph does, run here, and by no more than '
+    f'{FACTOR:.0f} x rounding noise: kernels of another version round otherwise (worst: '
+    f'{difference.quantity} {difference.subject} [{difference.run}], difference '
+    f'{verdict.difference:.2g}, noise {verdict.noise:.2g}, greatest element {verdict.size:.2g})'
+  )

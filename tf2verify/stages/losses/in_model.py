@@ -1,0 +1,181 @@
+"""The losses within the model: what training minimizes, with regularization."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tf2verify.compare.arrays import compare_arrays
+from tf2verify.compare.moving import Mover
+from tf2verify.errors import UserCodeError
+from tf2verify.records.difference import Difference
+from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.training import LossObservation
+from tf2verify.sides import loss_function
+from tf2verify.sides.side import FilledRun
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.losses.results import comparable, loss_tolerance, summed
+from tf2verify.stages.passes.zero_randomness import CaseFill
+from tf2verify.stages.stage import CaseUnderTest
+
+TOTAL = 'total loss'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class InModel:
+  """Both sides' losses within the model.
+
+  Attributes:
+    tf1: the reference's.
+    tf2: the port's.
+    rerun: runs the reference again, moved.
+  """
+
+  tf1: LossObservation
+  tf2: LossObservation
+  rerun: Callable[[Mover | None], LossObservation]
+
+
+def observed(case: CaseUnderTest, inputs: Any) -> InModel:
+  """Runs both models and their losses, in training mode at distinct values.
+
+  Raises:
+    UserCodeError: a loss raised; the message tells where labels do not fit.
+  """
+  training = True in case.declaration.training_modes
+  pairs = case.alignment().pairs
+  fill = CaseFill(case.declaration)
+  tf1_run = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
+  tf2_run = FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs})
+  try:
+    tf1 = case.tf1_training.observe_losses(tf1_run)
+    tf2 = case.tf2_training.observe_losses(tf2_run)
+  except UserCodeError as error:
+    slip = _slip_of_labels(case)
+    if not slip or 'loss' not in error.hook:
+      raise
+    summary, text = f'{error.summary}; {slip}', error.traceback_text
+    raise UserCodeError(error.side, error.hook, summary, text) from error.__cause__
+
+  def rerun(mover: Mover | None) -> LossObservation:
+    again = dataclasses.replace(tf1_run, mover=mover)
+    return case.tf1_training.observe_losses(again, again=True)
+
+  return InModel(tf1, tf2, rerun)
+
+
+def _slip_of_labels(case: CaseUnderTest) -> str:
+  labels = loss_function.leaves_of(case.labels)
+  if not labels:
+    if case.declaration.declares('make_labels'):
+      return 'make_labels returned no array: usually a missing `return`'
+    return 'the case declares no make_labels, so labels is None'
+  inputs = loss_function.leaves_of(case.inputs)
+  sizes = [
+    {array.shape[0] for array in leaves.values() if array.ndim} for leaves in (inputs, labels)
+  ]
+  if not all(sizes) or sizes[0] & sizes[1]:
+    return ''
+  shown = [', '.join(map(str, sorted(found))) for found in sizes]
+  return (
+    f'make_labels gives arrays of leading size {shown[1]}, make_inputs of {shown[0]}: labels of '
+    'another batch size; make_labels gives one label per example of make_inputs'
+  )
+
+
+def outputs_agree(case: CaseUnderTest, model: InModel) -> bool:
+  """Tells whether the models' outputs agree, so that what differs is the losses' own."""
+  tf1 = loss_function.leaves_of(model.tf1.outputs)
+  tf2 = loss_function.leaves_of(model.tf2.outputs)
+  return tf1.keys() == tf2.keys() and all(
+    compare_arrays(tf1[path], tf2[path], case.tolerance.for_dtype(tf1[path].dtype)).aspect is None
+    for path in tf1
+  )
+
+
+def compare(case: CaseUnderTest, model: InModel, comparison: Comparison) -> list[str]:
+  """Compares the model's losses, and what training minimizes.
+
+  Returns:
+    Notes.
+  """
+  tolerance, run = loss_tolerance(case.tolerance), model.tf1.run
+
+  loss = comparable(model.tf1.loss, model.tf2.loss)
+  total = comparable(model.tf1.total_loss, model.tf2.total_loss)
+
+  def records(found: LossObservation) -> Observation:
+    values = (('loss', found.loss, loss), (TOTAL, found.total_loss, total))
+    outputs = tuple(
+      TensorRecord(name, value if pair[0].shape == value.shape else summed(value))
+      for name, value, pair in values
+    )
+    return Observation(side='tf1', run=run, structure='', outputs=outputs)
+
+  notes = []
+  side = _with_regularization(model)
+  if side:
+    notes.append(
+      f'the loss of {side} has its regularization in it already, so totals were compared'
+    )
+  else:
+    comparison.tensors('model loss', 'loss', *loss, tolerance, run)
+  comparison.tensors('model loss', TOTAL, *total, tolerance, run)
+  comparison.sort_out_rounding(records(model.tf1), lambda mover, _: records(model.rerun(mover)))
+  return notes
+
+
+def _with_regularization(model: InModel) -> str:
+  """Returns the one side whose loss is its total loss, regularization and all; '' elsewhere."""
+  tf1, tf2 = model.tf1, model.tf2
+  complete = {
+    found.side
+    for found in (tf1, tf2)
+    if found.regularization_total is not None
+    and np.any(found.regularization_total)
+    and np.array_equal(found.loss, found.total_loss)
+  }
+  gap = np.sum(tf1.loss, dtype=np.float64) - np.sum(tf2.loss, dtype=np.float64)
+  for found, sign in ((tf1, 1.0), (tf2, -1.0)):
+    if complete == {found.side} and found.regularization_total is not None:
+      expected = sign * float(found.regularization_total) * found.loss.size
+      return found.side if np.isclose(gap, expected, 1e-3, 1e-6) else ''
+  return ''
+
+
+def explained(difference: Difference, model: InModel) -> Difference:
+  """Returns a difference of the totals with its cause, if regularization makes it."""
+  if difference.quantity != 'model loss' or difference.subject != TOTAL:
+    return difference
+  one, other = comparable(model.tf1.total_loss, model.tf2.total_loss)
+  if one.shape != other.shape:
+    return difference
+  gap = np.sum(one, dtype=np.float64) - np.sum(other, dtype=np.float64)
+  terms = np.asarray(model.tf1.total_loss).size
+  for sign, with_it, without, found in (
+    (1.0, 'tf1', 'tf2', model.tf1.regularization_total),
+    (-1.0, 'tf2', 'tf1', model.tf2.regularization_total),
+  ):
+    if found is None or not np.any(found):
+      continue
+    if np.isclose(gap, sign * float(found) * terms, 1e-3, 1e-6):
+      hint = (
+        f'the losses agree, and the totals differ by exactly the sum of the regularization losses '
+        f'({float(found):.6g}): {with_it} adds them to what it minimizes, {without} does not'
+      )
+      hint += (
+        ' (a custom loop has to add layer.losses)'
+        if without == 'tf2'
+        else ' (where the reference really trains without them, leave them out of the port)'
+      )
+      return dataclasses.replace(difference, hint=hint)
+  if np.any(model.tf1.loss) and np.isclose(gap, np.sum(model.tf1.loss, dtype=np.float64), 1e-4):
+    hint = (
+      f'the total of tf1 holds its loss ({float(np.sum(model.tf1.loss)):.6g}) once more than that '
+      'of tf2: tf1_total_loss follows tf1_loss in one graph, so that a second call of tf1_loss '
+      'adds its loss to the collection LOSSES again; call tf.compat.v1.losses.get_total_loss() '
+      'alone'
+    )
+    return dataclasses.replace(difference, hint=hint)
+  return difference

@@ -1,0 +1,93 @@
+"""Rung 7: the losses agree, on the outputs of the model and on extreme ones."""
+
+import dataclasses
+
+from tf2verify.compare.extent import extents
+from tf2verify.errors import CaseDefinitionError, NotApplicable
+from tf2verify.records.difference import Difference
+from tf2verify.sides import inputs as case_inputs
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.losses import in_model as loss_in_model
+from tf2verify.stages.losses.losses_alone import LossesAlone
+from tf2verify.stages.losses.metrics_alone import MetricsAlone
+from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+
+_LOSSES, _METRICS = ('tf1_loss', 'tf2_loss'), ('tf1_metrics', 'tf2_metrics')
+
+
+class Loss(Stage):
+  """Runs both losses, alone and within the model, and the metrics."""
+
+  name = 'loss'
+  needs = ('zero_randomness',)
+  proves = (
+    'the losses agree, in value and gradient, on the outputs of the model and on extreme ones'
+  )
+  diagnosed = False
+
+  def check(self, case: CaseUnderTest) -> Findings:
+    """Compares the losses alone first: on the same arrays, what differs is the loss itself."""
+    with_loss, with_metrics = _declares(case, _LOSSES), _declares(case, _METRICS)
+    if not with_loss and not with_metrics:
+      raise NotApplicable(
+        case.tf1_training.reason_without('tf1_loss')
+        or 'the case declares no losses: tf1_loss and tf2_loss'
+      )
+    inputs, replaced = case_inputs.varied_inputs(case.inputs)
+    model = loss_in_model.observed(case, inputs)
+    comparison = Comparison()
+    alone = LossesAlone(case, model.tf1, model.tf2, comparison)
+    metrics = MetricsAlone(case, model.tf1, model.tf2, comparison)
+    if with_loss:
+      alone.compare()
+      _compare_in_model(case, model, alone, comparison)
+    if with_metrics:
+      metrics.compare()
+
+    def explained(difference: Difference) -> Difference:
+      known = loss_in_model.explained(alone.explained(difference), model)
+      return metrics.explained(known)
+
+    notes = [*alone.notes, *metrics.notes]
+    if replaced:
+      notes.append(f'constant inputs were varied: {", ".join(replaced)}')
+    findings = comparison.findings(notes)
+    differences = tuple(map(explained, findings.differences))
+    return dataclasses.replace(
+      findings,
+      differences=differences,
+      tables=tuple(alone.tables),
+      extents=extents(findings.deviations, findings.differences),
+    )
+
+
+def _declares(case: CaseUnderTest, hooks: tuple[str, str]) -> bool:
+  """Tells whether a case declares both of two hooks.
+
+  Raises:
+    CaseDefinitionError: it declares one of them.
+    NotApplicable: the reference is a recording without.
+  """
+  declared = [hook for hook in hooks if case.declaration.declares(hook)]
+  if len(declared) == 1:
+    missing = next(hook for hook in hooks if hook not in declared)
+    reason = case.tf1_training.reason_without(missing)
+    if reason:
+      raise NotApplicable(reason)
+    raise CaseDefinitionError(
+      f'the case declares {declared[0]}, but not {missing}: there is nothing to compare it with; '
+      f'declare {missing} as well'
+    )
+  return bool(declared)
+
+
+def _compare_in_model(
+  case: CaseUnderTest, model: loss_in_model.InModel, alone: LossesAlone, comparison: Comparison
+) -> None:
+  if not loss_in_model.outputs_agree(case, model):
+    alone.notes.append(
+      'the outputs of the models differ in this run already, so that the losses within the models '
+      'were not compared'
+    )
+  elif not alone.differs_on_model():
+    alone.notes += loss_in_model.compare(case, model, comparison)

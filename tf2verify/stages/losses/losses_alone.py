@@ -1,0 +1,292 @@
+"""Both losses alone, on the same arrays."""
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from tf2verify.compare.extreme_outputs import extreme_examples
+from tf2verify.compare.loss_formulas import Evaluated
+from tf2verify.compare.moving import Mover
+from tf2verify.compare.output_relations import relations
+from tf2verify.errors import NotApplicable, UserCodeError
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.loss_values import LossExample, LossValue
+from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.training import LossObservation
+from tf2verify.records.verdict import Table
+from tf2verify.sides import loss_function
+from tf2verify.sides.tf2.loss_function import Tf2LossFunction
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.losses import causes as loss_causes
+from tf2verify.stages.losses.examples import own_examples
+from tf2verify.stages.losses.kept_tensors import kept_tensors
+from tf2verify.stages.losses.results import (
+  LossReading,
+  LossResult,
+  comparable,
+  gradient_tolerance,
+  loss_tolerance,
+  place,
+  same_when_traced,
+  summed,
+  table_of_losses,
+)
+from tf2verify.stages.stage import CaseUnderTest
+
+LOSS, GRADIENT = 'loss', 'loss gradient'
+MODEL = "the model's outputs"
+_VALUE = 'value'
+_TRACED = ', tf.function'
+# How often the port's loss is called on the same data, to see that it stays the same.
+_CALLS = 3
+
+
+class LossesAlone:
+  """Compares `tf1_loss` and `tf2_loss` on the model's outputs and on extreme ones.
+
+  Attributes:
+    notes: for the report.
+    tables: for the report.
+  """
+
+  def __init__(
+    self,
+    case: CaseUnderTest,
+    tf1: LossObservation,
+    tf2: LossObservation,
+    comparison: Comparison,
+  ) -> None:
+    self._case = case
+    self._comparison = comparison
+    labels = loss_function.leaves_of(case.labels)
+    self._model = LossExample(MODEL, loss_function.leaves_of(tf1.outputs), labels, extreme=False)
+    self._tf1 = case.tf1_training.loss_function(tf1.outputs, case.labels)
+    self._tf2 = Tf2LossFunction(case.declaration, tf2.outputs, case.labels)
+    self._results: list[LossResult] = []
+    self._reading = LossReading()
+    self._traceable = True
+    self._hint = ''
+    self._growth = ''
+    self.notes: list[str] = []
+    self.tables: list[Table] = []
+
+  def compare(self) -> None:
+    """Runs both losses on every example and compares what they give."""
+    try:
+      eager = self._eagerly(self._model)
+    except UserCodeError as error:
+      # Within the model it ran.
+      self._comparison.blind_spots.append(
+        f'{error.hook} cannot be run without the model that it was built with ({error.summary}), '
+        'so extreme outputs were not tried'
+      )
+      return
+    if self._changes(eager):
+      return
+    model = dataclasses.replace(eager, traced=self._traced(self._model))
+    self._find_what_is_read(model)
+    self._compare(model)
+    for example in self._examples():
+      result = self._tried(example)
+      if result is not None and not self._divides_by_fixed_size(result):
+        self._compare(result)
+    self._look_for_cause()
+    self._tell_agreements()
+
+  def explained(self, difference: Difference) -> Difference:
+    """Returns a difference with its cause, where that is known."""
+    if difference.quantity not in (LOSS, GRADIENT) or difference.hint:
+      return difference
+    return dataclasses.replace(difference, hint=self._growth or self._hint)
+
+  def differs_on_model(self) -> bool:
+    """Tells whether the losses differ on the model's own outputs."""
+    return any(
+      d.quantity in (LOSS, GRADIENT) and d.run.startswith(MODEL)
+      for d in self._comparison.differences
+    )
+
+  def _eagerly(self, example: LossExample) -> LossResult:
+    return LossResult(example, self._tf1.value(example), self._tf2.value(example), None)
+
+  def _traced(self, example: LossExample) -> LossValue | None:
+    if not self._traceable:
+      return None
+    try:
+      return self._tf2.traced_value(example)
+    except UserCodeError as error:
+      self._traceable = False
+      self._comparison.blind_spots.append(
+        f'tf2_loss runs eagerly, but not as a tf.function: {error.summary}'
+      )
+      return None
+
+  def _changes(self, model: LossResult) -> bool:
+    """Calls the port's loss again: a list that is never cleared makes it grow."""
+    values = [model.tf2.value]
+    values += [self._tf2.value(self._model).value for _ in range(_CALLS - 1)]
+    sums = [float(np.sum(value, dtype=np.float64)) for value in values]
+    if all(np.array_equal(values[0], value, equal_nan=True) for value in values[1:]):
+      return False
+    shown = ', '.join(f'{total:.6g}' for total in sums)
+    steps = np.diff(sums)
+    text = f'called {_CALLS} times on the same data, tf2_loss gives {shown}'
+    if np.allclose(steps, steps[0], 1e-4) and steps[0]:
+      self._growth = (
+        f'{text}: it grows by {steps[0]:.6g} at each call, as a list does that every call adds to '
+        "and nothing clears (a TF1 collection is the graph's own); make the list in the step"
+      )
+    else:
+      self._growth = f'{text}: it keeps state, or draws random numbers that no seed reaches'
+    # The last call against the first: what the reference is compared with has no meaning.
+    tolerance = loss_tolerance(self._case.tolerance)
+    self._comparison.tensors(
+      LOSS, 'called again (first call, last call)', values[0], values[-1], tolerance, MODEL
+    )
+    return True
+
+  def _find_what_is_read(self, model: LossResult) -> None:
+    """Finds the outputs that each side reads, and which of them follow from others."""
+    tf1 = self._tf1.program(self._model).reads
+    if self._traceable:
+      tf2 = self._tf2.program(self._model).reads
+    else:
+      tf2 = frozenset(r.name for r in model.tf2.gradients if r.value is not None)
+    floating = set(loss_function.floating_paths(self._model.outputs))
+    related = relations(self._model.outputs, tf1 | tf2)
+    roots = {relation.derived: relation.source for relation in related}
+    read = [{roots.get(path, path) for path in reads & floating} for reads in (tf1, tf2)]
+    if not read[0] and not read[1]:
+      self._comparison.blind_spots.append('neither loss reads a floating output of the model')
+    elif read[0] == read[1]:
+      paths = tuple(path for path in self._model.outputs if path in read[0])
+      self._reading = LossReading(paths, related)
+    else:
+      shown = [', '.join(sorted(map(place, paths))) or 'none' for paths in read]
+      self._comparison.blind_spots.append(
+        f'the losses read different outputs (tf1: {shown[0]}; tf2: {shown[1]}), of which none is '
+        'the softmax, sigmoid or copy of another, so no extreme ones can be made that fit both, '
+        'and gradients were not compared: give loss_examples'
+      )
+    if self._traceable and self._reading.read:
+      table, note = kept_tensors(self._tf1, self._tf2, self._model, self._reading)
+      self.tables.append(table)
+      self.notes += [note] if note else []
+
+  def _examples(self) -> Iterator[LossExample]:
+    yield from extreme_examples(self._model, self._reading.read, self._reading.related)
+    yield from own_examples(self._case.declaration, self._model)
+
+  def _tried(self, example: LossExample) -> LossResult | None:
+    """Runs an example; that one side alone raises is a difference."""
+    errors: list[str] = []
+    values: list[LossValue] = []
+    for function in (self._tf1, self._tf2):
+      try:
+        values.append(function.value(example))
+        errors.append('')
+      except UserCodeError as error:
+        errors.append(error.summary)
+      except NotApplicable as reason:
+        self.notes.append(f'left out: {example.name}: {reason}')
+        return None
+    if not any(errors):
+      return LossResult(example, values[0], values[1], self._traced(example))
+    if all(errors):
+      self.notes.append(f'left out, since both losses raise on it: {example.name} ({errors[0]})')
+    elif example.other_batch and errors[0]:
+      self.notes.append(f'left out, since tf1_loss raises on it: {example.name} ({errors[0]})')
+    else:
+      texts = [f'raises {error}' if error else 'gives a loss' for error in errors]
+      self._comparison.add(
+        Difference(LOSS, _VALUE, Aspect.PRESENCE, texts[0], texts[1], example.name)
+      )
+    return None
+
+  def _divides_by_fixed_size(self, result: LossResult) -> bool:
+    """Tells whether the reference divides by the batch size that it was written for.
+
+    It never sees another one: a port that divides by the true size is right.
+    """
+    if not result.example.other_batch or not self._reading.read:
+      return False
+    path = self._reading.read[0]
+    size, alone = (of.outputs[path].shape[0] for of in (self._model, result.example))
+    one, other = (float(np.sum(value.value)) for value in (result.tf1, result.tf2))
+    if not np.isclose(one * size, other * alone, 1e-4, 0.0) or not one:
+      return False
+    self.notes.append(
+      f'left out, since tf1_loss divides by a batch size of {size}, whatever the batch is: '
+      f'{result.example.name}'
+    )
+    return True
+
+  def _compare(self, result: LossResult) -> None:
+    self._results.append(result)
+    name = result.example.name
+    case = self._case
+    self._compare_with(result, result.tf2, name)
+    same = same_when_traced(result, self._reading, case.tolerance, case.gradient_tolerance)
+    if result.traced is not None and not (same and self._failed(name)):
+      self._compare_with(result, result.traced, name + _TRACED)
+
+    def rerun(mover: Mover | None, _: frozenset[str]) -> Observation:
+      return self._observation(self._tf1.value(result.example, mover), result)
+
+    self._comparison.sort_out_rounding(self._observation(result.tf1, result), rerun)
+
+  def _compare_with(self, result: LossResult, tf2: LossValue, run: str) -> None:
+    tolerance = loss_tolerance(self._case.tolerance)
+    values = comparable(result.tf1.value, tf2.value)
+    self._comparison.tensors(LOSS, _VALUE, *values, tolerance, run)
+    if not np.isfinite(values[0]).any() and not np.isfinite(values[1]).any():
+      return  # what is no number has no gradient that means anything
+    for path in self._reading.read:
+      one, other = (
+        self._reading.gradient(value, result.example, path) for value in (result.tf1, tf2)
+      )
+      tolerance = gradient_tolerance(self._case.gradient_tolerance, one)
+      self._comparison.tensors(GRADIENT, place(path), one, other, tolerance, run)
+
+  def _failed(self, run: str) -> bool:
+    return any(known.run == run for known in self._comparison.differences)
+
+  def _observation(self, value: LossValue, result: LossResult) -> Observation:
+    """Returns a loss of the reference as a run is recorded."""
+    loss = summed(value.value) if result.summed else value.value
+    gradients = (
+      TensorRecord(place(path), self._reading.gradient(value, result.example, path))
+      for path in self._reading.read
+    )
+    run = result.example.name
+    return Observation('tf1', run, '', (TensorRecord(_VALUE, loss),), gradients=tuple(gradients))
+
+  def _look_for_cause(self) -> None:
+    if not any(d.quantity in (LOSS, GRADIENT) for d in self._comparison.differences):
+      return
+    results = self._results
+    tf1 = [Evaluated(result.example, result.tf1.value) for result in results]
+    tf2 = [Evaluated(result.example, result.tf2.value) for result in results]
+    self._hint = loss_causes.cause(tf1, tf2, self._reading.read)
+    if not self._hint:
+      self._hint = self._where_they_differ()
+    self.tables.insert(0, table_of_losses(results))
+
+  def _where_they_differ(self) -> str:
+    """Returns that extreme examples alone differ, where that is so."""
+    runs = {d.run.removesuffix(_TRACED) for d in self._comparison.differences}
+    different = [r.example.name for r in self._results if r.example.name in runs]
+    same = [r.example.name for r in self._results if r.example.name not in runs]
+    if MODEL in different or not different or not same:
+      return ''
+    return f'the losses differ only on: {"; ".join(different)}'
+
+  def _tell_agreements(self) -> None:
+    names = [
+      result.example.name
+      for result in self._results
+      if np.isnan(result.tf1.value).any() and np.isnan(result.tf2.value).any()
+    ]
+    if names:
+      self.notes.append(f'both losses are NaN, which counts as equal, on: {"; ".join(names)}')

@@ -1,0 +1,107 @@
+"""Why a port computes one thing in one execution mode and another in the next.
+
+Each cause is tried out on the numbers before it is named.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tf2verify.compare.arrays import compare_arrays
+from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.records import execution_mode as words
+from tf2verify.records.execution_mode import ModeCall, ModeRun
+from tf2verify.sides.modes.execution_modes import PortModes
+from tf2verify.stages.modes.comparison import Pair, key_of, tolerance_of
+from tf2verify.stages.stage import CaseUnderTest
+
+_LOOKS_BEHIND = (
+  'the loss is another one in a tf.function although the outputs are equal; given the same outputs '
+  'as constants, it is that of eager mode: it looks at the operation that made its input, as '
+  "Keras' crossentropies do with a Softmax or Sigmoid in a graph: give it logits and "
+  'from_logits=True'
+)
+_NO_TRAINING = (
+  'embedded, the port computes in training mode what it computes in inference mode: `training` '
+  'does not reach it; take it as a parameter of `call`'
+)
+
+
+def agree(one: np.ndarray | None, other: np.ndarray | None, tolerance: ToleranceTable) -> bool:
+  """Tells whether two tensors agree within the tolerance, or are absent both."""
+  if one is None or other is None:
+    return one is other
+  return compare_arrays(one, other, tolerance.for_dtype(one.dtype)).aspect is None
+
+
+def calls_agree(case: CaseUnderTest, one: ModeCall, other: ModeCall) -> bool:
+  """Tells whether two calls computed the same."""
+  others = {key_of(tensor): tensor.value for tensor in other.tensors}
+  return all(
+    agree(tensor.value, others.get(key_of(tensor)), tolerance_of(case, tensor.quantity))
+    for tensor in one.tensors
+  )
+
+
+def python_state(port: PortModes, training: bool) -> str:
+  """Returns the cause where eager mode itself computes something else at its next call."""
+  generator = port.python_draws(training)
+  source = f'it draws from {generator}' if generator else 'it depends on something in Python'
+  return (
+    'the port computes something else at its next call from the same values and inputs, also in '
+    f'eager mode: {source}, which a tf.function reads once, when it is traced: keep it in a '
+    'tf.Variable, pass it as a tensor, or draw it by tf.random'
+  )
+
+
+def cause_of(case: CaseUnderTest, port: PortModes, eager: ModeRun, pairs: Sequence[Pair]) -> str:
+  """Returns the cause of what differs in one call of a mode; '' where none is seen to hold.
+
+  Args:
+    case: the case.
+    port: the port, to be run again.
+    eager: what eager mode computed.
+    pairs: all pairs of the call.
+  """
+  wrong = [pair for pair in pairs if pair.difference is not None]
+  mode, training = wrong[0].mode, wrong[0].training
+  if mode == words.FUNCTIONAL and training and _is_inference(case, eager, pairs):
+    return _NO_TRAINING
+  quantities = {pair.other.quantity for pair in wrong}
+  if words.LOSS in quantities and not quantities & {words.OUTPUT, words.REGULARIZATION}:
+    loss = next(pair for pair in wrong if pair.other.quantity == words.LOSS)
+    if agree(port.loss_alone(training, wrong[0].number), loss.eager.value, case.tolerance):
+      return _LOOKS_BEHIND
+  factor = _common_factor(wrong) if mode == words.REPLICAS else None
+  if factor is not None:
+    return (
+      f'on each of the two replicas, every tensor that differs is {factor:g} times that of eager '
+      'mode: the port reckons with the number of replicas, or adds up over them; TF1 had one'
+    )
+  return ''
+
+
+def _is_inference(case: CaseUnderTest, eager: ModeRun, pairs: Sequence[Pair]) -> bool:
+  number = pairs[0].number
+  inference = [c for c in eager.calls if not c.training and c.number == number]
+  outputs = [pair for pair in pairs if pair.other.quantity == words.OUTPUT]
+  if not inference or all(pair.difference is None for pair in outputs):
+    return False
+  values = {key_of(tensor): tensor.value for tensor in inference[0].tensors}
+  return all(agree(values.get(p.key), p.other.value, case.tolerance) for p in outputs)
+
+
+def _common_factor(wrong: Sequence[Pair]) -> float | None:
+  """Returns 2 or 1/2 where all tensors differ by that factor; None elsewhere."""
+  for factor in (2.0, 0.5):
+    if all(_is_multiple(pair.eager.value, pair.other.value, factor) for pair in wrong):
+      return factor
+  return None
+
+
+def _is_multiple(one: np.ndarray | None, other: np.ndarray | None, factor: float) -> bool:
+  if one is None or other is None or one.shape != other.shape or one.dtype.kind != 'f':
+    return False
+  # What is scaled within a sum rounds otherwise.
+  close = np.abs(other - factor * one) <= 1e-5 * np.abs(factor * one) + 1e-30
+  return bool(np.any(one)) and bool(close.all())

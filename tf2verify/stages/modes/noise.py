@@ -1,0 +1,138 @@
+"""Which differences between execution modes rounding explains."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from tf2verify.compare import restored_values
+from tf2verify.compare.moving import Mover
+from tf2verify.compare.noise import Kind
+from tf2verify.records import execution_mode as words
+from tf2verify.records.execution_mode import ModeCall
+from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.sides.modes.execution_modes import PortModes
+from tf2verify.sides.side import TF2, training_name
+from tf2verify.stages.comparison import rounding
+from tf2verify.stages.modes.comparison import Judged, Pair, key_of, tolerance_of
+from tf2verify.stages.stage import CaseUnderTest
+
+# The norm of what XLA may move of a gradient behind equal outputs, as a share of its own:
+# a few of many activations are next to a kink.
+_MOST_MOVED = 0.1
+
+
+def judged_by_noise(
+  case: CaseUnderTest, port: PortModes, pairs: Sequence[Pair], unmoved: Sequence[ModeCall]
+) -> list[Judged]:
+  """Judges differences by how far rounding moves the port in eager mode.
+
+  One series of moved runs serves all modes. A mode that differs excuses nothing in its
+  own call, but in those of others.
+
+  Args:
+    case: the case.
+    port: is run again.
+    pairs: what differs in one call, or in two calls from the same inputs.
+    unmoved: runs of that call in eager mode, from the values as they are.
+
+  Returns:
+    One for every pair that rounding may explain; none where the noise could not be
+    measured.
+  """
+  groups = [_suspects(case, group) for group in _groups(pairs)]
+  wanted = wanted_of([pair for group in groups for pair, _ in group])
+  left = iter(unmoved)
+
+  def rerun(mover: Mover | None, _: frozenset[str]) -> Observation:
+    call = next(left, None) if mover is None else None
+    if call is None:
+      training, number = pairs[0].training, pairs[0].number
+      (call,) = port.again(training, number, mover=mover, wanted=wanted)
+    return _observation(call)
+
+  found = rounding.sort_out_together([[s for _, s in group] for group in groups], rerun)
+  return _judged(pairs, groups, found)
+
+
+def wanted_of(pairs: Sequence[Pair]) -> words.Wanted:
+  """Returns what is to be asked for to judge the pairs."""
+  return frozenset((pair.other.quantity, pair.name) for pair in pairs)
+
+
+def same_bits(pairs: Sequence[Pair], call: ModeCall) -> bool:
+  """Tells whether a call in eager mode gave what the pairs have of it."""
+  found = {key_of(tensor): tensor.value for tensor in call.tensors}
+  return all(
+    one is other or (one is not None and other is not None and restored_values.same(one, other))
+    for one, other in ((pair.eager.value, found.get(pair.key)) for pair in pairs)
+  )
+
+
+def _groups(pairs: Sequence[Pair]) -> list[list[Pair]]:
+  """Returns the pairs call by call, what XLA computed forward before what is behind it."""
+  groups: dict[tuple[str, int, bool], list[Pair]] = {}
+  for pair in sorted(pairs, key=_is_behind):
+    groups.setdefault((pair.mode, pair.number, _is_behind(pair)), []).append(pair)
+  return list(groups.values())
+
+
+def _is_behind(pair: Pair) -> bool:
+  return pair.mode == words.JIT and pair.column not in ('outputs', 'losses')
+
+
+def _nearly_the_same(pair: Pair) -> bool:
+  """Tells whether only a small part of a tensor is another, as behind the kink of a relu."""
+  one, other = pair.eager.value, pair.other.value
+  if one is None or other is None or one.shape != other.shape:
+    return False
+  wide, moved = (value.reshape(-1).astype(np.float64) for value in (one, other))
+  return bool(np.linalg.norm(moved - wide) <= _MOST_MOVED * np.linalg.norm(wide))
+
+
+def _suspects(case: CaseUnderTest, pairs: Sequence[Pair]) -> list[tuple[Pair, rounding.Suspect]]:
+  """Returns the pairs that rounding may explain."""
+  found = []
+  for pair in pairs:
+    one, other = pair.eager.value, pair.other.value
+    if pair.difference is None or one is None or other is None:
+      continue
+    if rounding.may_be_rounding(pair.difference, one):
+      allowed = tolerance_of(case, pair.other.quantity).for_dtype(one.dtype)
+      found.append((pair, rounding.Suspect(pair.difference, one, other, allowed)))
+  return found
+
+
+def _judged(
+  pairs: Sequence[Pair],
+  groups: Sequence[Sequence[tuple[Pair, rounding.Suspect]]],
+  found: Sequence[rounding.Sorted],
+) -> list[Judged]:
+  """Returns the judgements; gradients and state of XLA's depend on what is before them."""
+  measured = [
+    Judged(pair, noise)
+    for group, item in zip(groups, found, strict=True)
+    if item.judged
+    for (pair, _), (_, noise) in zip(group, item.judged, strict=True)
+  ]
+  excused = {id(item.pair) for item in measured if item.kind is not Kind.DIFFERENT}
+  parted = {
+    pair.number
+    for pair in pairs
+    if pair.mode == words.JIT and not _is_behind(pair) and id(pair) not in excused
+  }
+  return [
+    dataclasses.replace(
+      item,
+      behind_equals=_is_behind(item.pair)
+      and item.pair.number not in parted
+      and _nearly_the_same(item.pair),
+    )
+    for item in measured
+  ]
+
+
+def _observation(call: ModeCall) -> Observation:
+  """Returns a call as an observation whose outputs are all its tensors."""
+  records = tuple(TensorRecord(key_of(tensor), tensor.value) for tensor in call.tensors)
+  return Observation(TF2, training_name(call.training), call.structure, records)

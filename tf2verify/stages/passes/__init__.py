@@ -1,0 +1,1 @@
+"""Stages 1 to 6: variables, forward pass, gradients."""

@@ -1,0 +1,60 @@
+"""Rung 6: the gradients agree."""
+
+import gc
+
+from tf2verify.errors import NotApplicable
+from tf2verify.sides import inputs as case_inputs
+from tf2verify.sides.side import FilledRun
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.rounding import repeated
+from tf2verify.stages.comparison.vacuity import gradient_notes
+from tf2verify.stages.passes.zero_randomness import CaseFill
+from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+
+
+class Gradients(Stage):
+  """Differentiates the case's loss for every trainable variable."""
+
+  name = 'gradients'
+  needs = ('seeded_constant',)
+  proves = 'the gradient of the loss agrees for every trainable variable'
+
+  def check(self, case: CaseUnderTest) -> Findings:
+    """Compares the gradients, by name, in training mode and at distinct variable values.
+
+    Seeded initial values would do as well, but many of them are zeros and ones
+    on purpose (biases, gammas, the last layer of a residual branch), which stop
+    gradients or make them alike.
+    """
+    training = True in case.declaration.training_modes
+    inputs, replaced = case_inputs.varied_inputs(case.inputs)
+    pairs = case.alignment().pairs
+    trainable = {v.name for v in case.tf1.inventory().variables if v.trainable}
+    if not trainable and not any(v.trainable for v in case.tf2.inventory().variables):
+      raise NotApplicable('no variable is trainable on either side')
+    fill = CaseFill(case.declaration)
+    tf1_run = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
+    tf2_run = FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
+    # Variables and gradients of both sides at once would be the ladder's peak of
+    # memory: one side after the other, and the layer is let go in between.
+    run_tf1 = case.tf1.prepare_filled([tf1_run])
+    (tf2,) = case.tf2.observe_filled([tf2_run])
+    case.tf2.release()
+    gc.collect()
+    (tf1,) = run_tf1()
+    comparison = Comparison()
+    with comparison.unless_drawn_in_a_loop(tf1) as part:
+      part.variables(
+        'gradient', pairs, tf1.gradients, tf2.gradients, case.gradient_tolerance, tf1.run
+      )
+      part.sort_out_rounding(tf1, repeated(run_tf1, tf1_run), case.tf1.filled_here(tf1_run))
+    comparison.repeatable(tf1_run)
+    unconnected = sum(record.value is None for record in tf1.gradients)
+    notes = []
+    if unconnected and not comparison.differences:
+      notes.append(f'{unconnected} variables have no gradient on either side')
+    if not comparison.differences:
+      comparison.blind_spots += gradient_notes(tf1.gradients)
+    if replaced:
+      notes.append(f'constant inputs were varied: {", ".join(replaced)}')
+    return comparison.findings(notes)

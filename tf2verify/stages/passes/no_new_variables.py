@@ -1,0 +1,126 @@
+"""Rung 1: repeated calls of the port create no variable."""
+
+import re
+from collections.abc import Sequence
+
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.observation import VariableCreation
+from tf2verify.records.verdict import Compared
+from tf2verify.sides.graphs.traces import Trace
+from tf2verify.sides.side import CreationReport, training_name
+from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+
+
+class NoNewVariables(Stage):
+  """Calls one layer twice in every training mode."""
+
+  name = 'no_new_variables'
+  needs = ()
+  proves = (
+    'every call after the first, in inference and in training mode, reuses the variables of the '
+    'first'
+  )
+
+  def check(self, case: CaseUnderTest) -> Findings:
+    """Compares what was created in the first call with what was created later."""
+    report = case.tf2.creation_report()
+    later = report.later
+    notes: tuple[str, ...] = ()
+    if later:
+      expected = _only_in_later_modes(case)
+      allowed = tuple(creation for creation in later if creation.name in expected)
+      later = tuple(creation for creation in later if creation.name not in expected)
+      if allowed:
+        notes = (
+          f'{len(allowed)} variables, {allowed[0].name} first, exist only in the '
+          f'{training_name(case.declaration.training_modes[-1])} graph of tf1, as in the port',
+        )
+    return Findings(
+      # A call that TensorFlow ended, be it the first, has been looked at.
+      Compared(tensors=max(1, len(report.calls) - 1), noun='calls'),
+      tuple(_difference(creation, report) for creation in later),
+      (*notes, *_retracing(report.retraced)),
+    )
+
+
+def _only_in_later_modes(case: CaseUnderTest) -> frozenset[str]:
+  """Returns the tf2 names of variables that tf1 too creates only in a later training mode."""
+  modes = case.tf1.inventory().variables_by_training
+  first = set(modes[0][1])
+  later = {name for _, names in modes[1:] for name in names} - first
+  if not later:
+    return frozenset()
+  return frozenset(tf2 for tf1, tf2 in case.alignment().pairs if tf1 in later)
+
+
+def _retracing(retraced: Sequence[Trace]) -> list[str]:
+  notes = []
+  for function in dict.fromkeys(trace.function for trace in retraced):
+    traces = [trace for trace in retraced if trace.function == function]
+    notes.append(
+      f'{", ".join(trace.call for trace in traces)} traced {function} again, at '
+      f'{traces[0].source}: a tf.function is traced anew for every new Python value among its '
+      'arguments, or is made anew in every call; pass tensors, and make it once'
+    )
+  return notes
+
+
+def _difference(creation: VariableCreation, report: CreationReport) -> Difference:
+  shape = '(' + ', '.join('?' if s is None else str(s) for s in creation.shape) + ')'
+  verb = 'tried to create' if creation.refused else 'created'
+  where = f' at {creation.source}' if creation.source else ''
+  return Difference(
+    'variable',
+    creation.name,
+    Aspect.CREATION,
+    tf2=f'{creation.call} {verb} it, {shape} {creation.dtype}{where}',
+    hint=_cause(creation, report),
+  )
+
+
+def _cause(creation: VariableCreation, report: CreationReport) -> str:
+  if creation.refused:
+    return (
+      'a tf.function makes a variable while it is traced, which TensorFlow refuses at every trace '
+      'but the first: make it before, in __init__ or build(), and keep it on self'
+    )
+  first = {earlier.name for earlier in report.first_call}
+  if creation.creator == 'keras layer':
+    return (
+      f'a Keras layer ({creation.layer}) is built inside call: make it once in __init__, or in '
+      'call through tf.compat.v1.keras.utils.get_or_create_layer'
+    )
+  counted = _counted_up(creation.name, first)
+  if creation.creator == 'tf.Variable':
+    return (
+      'tf.Variable is called in call, so every call makes another one: make it once in build() '
+      'and keep it on self, or use tf.compat.v1.get_variable under track_tf1_style_variables'
+    )
+  if creation.name in first:
+    return (
+      f'get_variable made {creation.name} anew: eager mode keeps no variable store; decorate the '
+      'method with tf.compat.v1.keras.utils.track_tf1_style_variables'
+    )
+  if counted:
+    return (
+      f'the scope counts up at each call ({counted[0]} → {counted[1]}): wrap the body in a '
+      'tf.compat.v1.variable_scope with a fixed name, or pass name= to the layers'
+    )
+  return (
+    'it did not exist after the first call: the code takes another path in a later call; create '
+    'every variable in the first'
+  )
+
+
+def _counted_up(name: str, first: set[str]) -> tuple[str, str] | None:
+  """Returns the scope of the first call and the one that counts it up; None without such."""
+  parts = name.split('/')
+  for position, part in enumerate(parts):
+    stem = re.sub(r'_\d+$', '', part)
+    if stem == part:
+      continue
+    for earlier in (stem, *(f'{stem}_{n}' for n in range(1, 10))):
+      before = '/'.join([*parts[:position], earlier, *parts[position + 1 :]])
+      if earlier != part and before in first:
+        return earlier, part
+  return None

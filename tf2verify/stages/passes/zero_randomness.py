@@ -1,0 +1,126 @@
+"""Rung 3: with all variables set, both sides compute the same."""
+
+import dataclasses
+
+import numpy as np
+
+from tf2verify.errors import CaseDefinitionError
+from tf2verify.records.observation import Observation
+from tf2verify.sides import inputs as case_inputs
+from tf2verify.sides.fill import ConstantFill, Fill
+from tf2verify.sides.side import Declaration, FilledRun
+from tf2verify.sides.user_code import user_code
+from tf2verify.stages.comparison import vacuity
+from tf2verify.stages.comparison.comparing import Comparison, side_by_side
+from tf2verify.stages.comparison.rounding import repeated
+from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+
+
+class CaseFill:
+  """The values that the case's `fill_values` gives: distinct ones unless it is overridden."""
+
+  description = 'distinct values'
+
+  def __init__(self, declaration: Declaration) -> None:
+    self._declaration = declaration
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the value of one variable, by tf1 name."""
+    with user_code('case', 'fill_values'):
+      value = self._declaration.fill_values(name, shape, dtype)
+    if value is not None and not isinstance(value, np.ndarray):
+      raise CaseDefinitionError(
+        f'fill_values returned a {type(value).__name__} for {name}; return a numpy array of shape '
+        f'{shape}, or None to keep the initial value'
+      )
+    if value is None:
+      return None
+    try:
+      return value.astype(dtype, copy=False)
+    except (TypeError, ValueError) as error:
+      raise CaseDefinitionError(
+        f'fill_values gave {name} an array of dtype {value.dtype}; the variable has dtype {dtype}'
+      ) from error
+
+
+class ZeroRandomness(Stage):
+  """Sets every variable and runs both sides in inference mode."""
+
+  name = 'zero_randomness'
+  needs = ('no_new_variables', 'variable_inventory')
+  proves = (
+    'with every variable set to a fixed value of its own, outputs and regularization losses agree'
+  )
+
+  def check(self, case: CaseUnderTest) -> Findings:
+    """Compares two runs: distinct values, then the guide's constant with the case's inputs."""
+    # Inference, unless the case has only the training mode.
+    training = False not in case.declaration.training_modes
+    varied, replaced = case_inputs.varied_inputs(case.inputs)
+    runs: tuple[tuple[object, Fill], ...] = (
+      (varied, CaseFill(case.declaration)),
+      (case.inputs, ConstantFill()),
+    )
+    comparison = Comparison()
+    telling_nothing = ''
+    varied_outputs, all_outputs = vacuity.OutputWatch(), vacuity.OutputWatch()
+    notes: list[str] = []
+    pairs = case.alignment().pairs
+
+    def runs_of(tf1_names: dict[str, str]) -> list[FilledRun]:
+      return [FilledRun(inputs, training, fill, tf1_names) for inputs, fill in runs]
+
+    tf1_runs = runs_of({tf1: tf1 for tf1, _ in pairs})
+    run_tf1 = case.tf1.prepare_filled(tf1_runs)
+    tf2_runs = runs_of({tf2: tf1 for tf1, tf2 in pairs})
+    observed = side_by_side(run_tf1, lambda: case.tf2.observe_filled(tf2_runs))
+    for tf1, tf2, tf1_run in zip(*observed, tf1_runs, strict=True):
+      with comparison.unless_drawn_in_a_loop(tf1) as part:
+        part.outputs(tf1, tf2, case.tolerance)
+        part.regularization(tf1, tf2, pairs, case.regularization_tolerance)
+        part.sort_out_rounding(tf1, repeated(run_tf1, tf1_run), case.tf1.filled_here(tf1_run))
+      comparison.repeatable(tf1_run)
+      all_outputs.add(tf1)
+      if tf1_run is tf1_runs[0]:  # equal values make equal outputs, which is no news
+        varied_outputs.add(tf1)
+      if _is_all_nan(tf1):
+        telling_nothing = telling_nothing or tf1.run
+      blind = sum(int(np.isnan(value).sum()) for value in _floating_outputs(tf1))
+      if blind:
+        notes.append(
+          f'{blind:,} output elements are NaN in {tf1.run}, so they tell nothing where both sides '
+          'agree on them; override fill_values if a variable has a domain'
+        )
+    if replaced:
+      notes.append(
+        f'constant inputs were varied for the first run: {", ".join(replaced)}; constant inputs '
+        'hide mistakes'
+      )
+    if not comparison.differences:
+      comparison.blind_spots += [*varied_outputs.notes(), *vacuity.influence_notes(case)]
+    findings = comparison.findings(notes)
+    if all_outputs.all_zero and not findings.inconclusive:
+      reason = (
+        'every output is zero on both sides in every run, which tells nothing: use other inputs, '
+        'or override fill_values'
+      )
+      return dataclasses.replace(findings, inconclusive=reason)
+    if telling_nothing and not findings.inconclusive:
+      reason = (
+        f'every output is NaN on both sides in {telling_nothing}, which tells nothing: the values '
+        'are outside of what some variable may be (a variance below zero); override fill_values'
+      )
+      return dataclasses.replace(findings, inconclusive=reason)
+    return findings
+
+
+def _floating_outputs(observation: Observation) -> list[np.ndarray]:
+  values = [record.value for record in observation.outputs]
+  return [
+    value for value in values if value is not None and value.size and value.dtype.kind in 'fcV'
+  ]
+
+
+def _is_all_nan(observation: Observation) -> bool:
+  floating = _floating_outputs(observation)
+  return bool(floating) and all(bool(np.isnan(value).all()) for value in floating)

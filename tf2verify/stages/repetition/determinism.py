@@ -1,0 +1,188 @@
+"""Rung 11: each side, repeated in fresh state, gives the same bits."""
+
+import gc
+import math
+from collections.abc import Sequence
+
+from tf2verify.compare import gpu_kernels
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.repetition import Variation
+from tf2verify.records.verdict import Compared, Table
+from tf2verify.sides.repetition import repeating
+from tf2verify.stages.repetition import fresh_processes
+from tf2verify.stages.repetition.repetition import Repeater, SideRepetitions
+from tf2verify.stages.repetition.variation_causes import explained
+from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+
+_SWITCH = 'tf.config.experimental.enable_op_determinism()'
+
+
+class Determinism(Stage):
+  """Runs each side several times from its start and compares bit by bit."""
+
+  name = 'determinism'
+  needs = ('no_new_variables',)
+  proves = 'each side, repeated in fresh state, gives the same bits'
+  repeats_errors_of = ('variable_inventory', 'zero_randomness', 'seeded_constant', 'gradients')
+  diagnosed = False
+
+  def check(self, case: CaseUnderTest) -> Findings:
+    """Compares each side with itself; a reference that varies is not the port's fault."""
+    case.tf2.release()
+    repeater = Repeater.of(case)
+    tf1 = repeater.tf1()
+    gc.collect()
+    tf2 = repeater.tf2()
+    across = fresh_processes.repeated(case, tf1.digests, tf2.digests)
+    blind_spots = [*_gpu_blind_spots(tf1, tf2), *_refusals(tf2), *across.blind_spots]
+    for repetitions in (tf1, tf2):
+      if repetitions.not_repeated:
+        blind_spots.append(
+          f'training steps of {repetitions.side} were not repeated: {repetitions.not_repeated}'
+        )
+    notes = [*_switched(tf1, tf2), *_other_bits(tf2), *across.notes]
+    tf1_varies = [*tf1.varying, *across.tf1]
+    tf2_varies = [*tf2.varying, *across.tf2]
+    inconclusive = ''
+    differences: tuple[Difference, ...] = ()
+    if tf1_varies:
+      inconclusive = _reference_varies(tf1_varies)
+      notes.insert(0, _cause('the first to vary on the tf1 side', tf1, across.cause))
+      if tf2_varies:
+        notes.insert(1, _cause('the port varies as well; the first to vary', tf2, across.cause))
+    else:
+      differences = tuple(_difference(v, tf1, tf2, across) for v in tf2_varies)
+    return Findings(
+      Compared(
+        tf1.tensors + tf2.tensors, tf1.elements + tf2.elements, blind_spots=len(blind_spots)
+      ),
+      differences,
+      (*blind_spots, *notes),
+      inconclusive,
+      tables=_tables(tf1_varies, tf2_varies) if tf1_varies else (),
+    )
+
+
+def _reference_varies(varying: Sequence[Variation]) -> str:
+  worst = max(varying, key=_amount)
+  return (
+    f'the TF1 side does not repeat itself, which is no fault of the port: {_count(varying)}, most '
+    f'{worst}: {_size(worst)}; a port can be no nearer to it than that'
+  )
+
+
+def _count(varying: Sequence[Variation]) -> str:
+  return f'{len(varying)} tensors vary' if len(varying) > 1 else '1 tensor varies'
+
+
+def _amount(variation: Variation) -> float:
+  amount = variation.greatest_absolute
+  return amount if amount == amount else 0.0
+
+
+def _cause(head: str, side: SideRepetitions, across: str) -> str:
+  first = explained(side.first)
+  if first is not None:
+    return f'{head}: {first}'
+  if not side.varying and across:
+    return f'{head}: {across}'
+  return f'{head}: not found; no operation varies when each is looked at'
+
+
+def _difference(
+  variation: Variation,
+  tf1: SideRepetitions,
+  tf2: SideRepetitions,
+  across: fresh_processes.AcrossProcesses,
+) -> Difference:
+  runs = tf1.runs if variation in tf2.varying else across.processes
+  where = 'runs' if variation in tf2.varying else 'processes'
+  first = explained(tf2.first)
+  hint = across.cause
+  if variation in tf2.varying:
+    hint = '' if first is None else f'the first to vary: {first}'
+  return Difference(
+    variation.quantity,
+    variation.subject,
+    Aspect.REPETITION,
+    f'the same bits in {runs} {where}' if variation in tf2.varying else 'the same bits',
+    _size(variation),
+    variation.run,
+    hint=hint,
+  )
+
+
+def _size(variation: Variation) -> str:
+  if variation.other:
+    return variation.other
+  text = f'{variation.share} elements differ from run to run'
+  if math.isnan(variation.greatest_absolute):
+    return text
+  return (
+    f'{text}, by up to {variation.greatest_absolute:.3g} (relative '
+    f'{variation.greatest_relative:.3g})'
+  )
+
+
+def _tables(tf1: Sequence[Variation], tf2: Sequence[Variation]) -> tuple[Table, ...]:
+  rows = [
+    (
+      side,
+      str(variation),
+      variation.share,
+      f'{variation.greatest_absolute:.3g}',
+      f'{variation.greatest_relative:.3g}',
+    )
+    for side, variations in (('tf1', tf1), ('tf2', tf2))
+    for variation in variations
+  ]
+  columns = ('side', 'tensor', 'elements', 'greatest absolute', 'greatest relative')
+  return (Table('other bits from run to run', columns, tuple(rows)),) if rows else ()
+
+
+def _gpu_blind_spots(*sides: SideRepetitions) -> list[str]:
+  """Returns the operations of which no deterministic kernel exists on a GPU, a note each."""
+  if 'GPU' in repeating.devices():
+    return []
+  refused: dict[tuple[str, str], list[str]] = {}
+  for side in sides:
+    for kernel in gpu_kernels.kernels_in(side.sources):
+      if kernel.remedy:
+        known = refused.setdefault((gpu_kernels.described(kernel, side.sources), kernel.remedy), [])
+        known.append(side.side)
+  return [
+    f'not run on a GPU, where {operation} of {" and ".join(names)} has no deterministic kernel and '
+    f'{_SWITCH} makes it raise: {remedy}'
+    for (operation, remedy), names in refused.items()
+  ]
+
+
+def _switched(*sides: SideRepetitions) -> list[str]:
+  if 'GPU' in repeating.devices():
+    return []
+  found = {
+    kernel.op_type: None
+    for side in sides
+    for kernel in gpu_kernels.kernels_in(side.sources)
+    if not kernel.remedy
+  }
+  if not found:
+    return []
+  verb = 'repeats' if len(found) == 1 else 'repeat'
+  return [f'run on the CPU; on a GPU {", ".join(found)} {verb} only with {_SWITCH}']
+
+
+def _refusals(tf2: SideRepetitions) -> list[str]:
+  if not tf2.refused:
+    return []
+  return [f'with {_SWITCH} the port does not run: {tf2.refused}']
+
+
+def _other_bits(tf2: SideRepetitions) -> list[str]:
+  if not tf2.other_bits:
+    return []
+  worst = max(tf2.other_bits, key=_amount)
+  return [
+    f'with {_SWITCH} {len(tf2.other_bits)} tensor{"s" * (len(tf2.other_bits) > 1)} of the port '
+    f'have other bits, most {worst}, by up to {worst.greatest_absolute:.3g}'
+  ]

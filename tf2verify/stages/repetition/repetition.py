@@ -1,0 +1,287 @@
+"""Both sides of a case, repeated from fresh state."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+
+from tf2verify.compare.repeatability import Remembered, digests, first_variation, varying
+from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
+from tf2verify.records.observation import SourceLine
+from tf2verify.records.repetition import FirstVariation, RepeatedTensor, Variation
+from tf2verify.sides import inputs as case_inputs
+from tf2verify.sides import side
+from tf2verify.sides.recorded.graph import RecordedGraph
+from tf2verify.sides.repetition import recorded as recorded_repetition
+from tf2verify.sides.repetition import repeating, run_ops
+from tf2verify.sides.repetition.repeating import Repeat
+from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf1.training import PreparedSteps
+from tf2verify.sides.tf1.unordered_writes import unordered_writes
+from tf2verify.stages.passes.zero_randomness import CaseFill
+from tf2verify.stages.stage import CaseUnderTest
+
+# Runs of each side: two of one that yields more elements, of which one run is kept at most.
+RUNS = 3
+LARGE = 2**22
+# Steps that are repeated; a case whose schedule has a late boundary takes many more.
+MOST_STEPS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class SideRepetitions:
+  """What the repetitions of one side have shown.
+
+  Attributes:
+    side: 'tf1' or 'tf2'.
+    runs: how many.
+    tensors: how many are compared.
+    elements: of all tensors.
+    varying: those that are not the same bits in all runs.
+    digests: of the first run, by what each tensor is.
+    sources: op types that vary on a GPU, with the user's lines.
+    refused: why the port does not run with `enable_op_determinism`; '' if it does.
+    other_bits: tensors that are repeatable, and others with `enable_op_determinism`.
+    first: the first operation that varies; None where nothing does or none is found.
+    not_repeated: why training steps were not repeated; '' if they were or are not declared.
+  """
+
+  side: str
+  runs: int
+  tensors: int
+  elements: int
+  varying: tuple[Variation, ...]
+  digests: dict[str, str]
+  sources: run_ops.Sources
+  refused: str = ''
+  other_bits: tuple[Variation, ...] = ()
+  first: FirstVariation | None = None
+  not_repeated: str = ''
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Repeater:
+  """Repeats the sides of a case.
+
+  Attributes:
+    case: both sides.
+    tf1_run: the run at given values, by the reference's variable names.
+    tf2_run: likewise by the port's.
+  """
+
+  case: CaseUnderTest
+  tf1_run: FilledRun
+  tf2_run: FilledRun
+
+  @classmethod
+  def of(cls, case: CaseUnderTest) -> 'Repeater':
+    """Returns what repeats a case in training mode, if it has one, at distinct values."""
+    training = True in case.declaration.training_modes
+    inputs, _ = case_inputs.varied_inputs(case.inputs)
+    pairs = case.alignment().pairs
+    fill = CaseFill(case.declaration)
+    return cls(
+      case,
+      FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True),
+      FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True),
+    )
+
+  def tf1(self) -> SideRepetitions:
+    """Repeats the reference in fresh sessions; a recorded one was repeated by the recorder."""
+    if isinstance(self.case.tf1, RecordedGraph):
+      return self._recorded_tf1(self.case.tf1)
+    first, repeat, not_repeated = _begun(*self._tf1_repeats())
+    remembered, count = Remembered(first, LARGE), len(first)
+    del first
+    runs = RUNS if remembered.is_whole else 2
+    found = merged(remembered.varying(repeat()) for _ in range(runs - 1))
+    return SideRepetitions(
+      side.TF1,
+      runs,
+      count,
+      remembered.elements,
+      _measured(found, repeat),
+      remembered.digests,
+      repeating.watched_in_graph(self.case.tf1, self.tf1_run.training),
+      first=_looked_for(lambda: self._first_tf1(found)) if found else None,
+      not_repeated=not_repeated,
+    )
+
+  def _recorded_tf1(self, tf1: RecordedGraph) -> SideRepetitions:
+    repeat, steps = self._tf1_repeats()
+    first, _, not_repeated = _begun(repeat, steps)
+    with_steps = steps is not None and not not_repeated
+    found = recorded_repetition.varying_tensors(tf1, self.tf1_run, self._steps(), with_steps)
+    tf1.remark(recorded_repetition.REMARK)
+    return SideRepetitions(
+      side.TF1,
+      2,
+      len(first),
+      sum(tensor.value.size for tensor in first if tensor.value is not None),
+      found,
+      digests(first),
+      recorded_repetition.watched_ops(tf1, self.tf1_run.training),
+      first=_looked_for(lambda: self._first_tf1(found)) if found else None,
+      not_repeated=not_repeated,
+    )
+
+  def tf2(self) -> SideRepetitions:
+    """Repeats the port with fresh layers; the last time with `enable_op_determinism`."""
+    watched = run_ops.OpSources()
+    with watched.recording():
+      first, repeat, not_repeated = _begun(*self._tf2_repeats())
+    remembered, count = Remembered(first, LARGE), len(first)
+    del first
+    plain = RUNS - 2 if remembered.is_whole else 0
+    found = merged(remembered.varying(repeat()) for _ in range(plain))
+    other_bits, refused = self._with_op_determinism(repeat, remembered)
+    if (other_bits or refused) and not plain:  # the switch, or does the port vary anyway?
+      plain, found = 1, remembered.varying(repeat())
+    varies = {str(variation) for variation in found}
+    return SideRepetitions(
+      side.TF2,
+      plain + 1 + (not refused),
+      count,
+      remembered.elements,
+      _measured(found, repeat),
+      remembered.digests,
+      watched.found,
+      refused,
+      tuple(variation for variation in other_bits if str(variation) not in varies),
+      _looked_for(lambda: self._first_tf2(repeat)) if found else None,
+      not_repeated,
+    )
+
+  def digests(self) -> dict[str, dict[str, str]]:
+    """Runs each side once and returns the digest of every tensor, by side and what it is."""
+    tf1, _, _ = _begun(*self._tf1_repeats())
+    tf2, _, _ = _begun(*self._tf2_repeats())
+    return {side.TF1: digests(tf1), side.TF2: digests(tf2)}
+
+  def _tf1_repeats(self) -> tuple[Repeat, Repeat | None]:
+    repeat = self._tf1_runs()
+    declares = self.case.declaration.declares
+    if not (declares('make_tf1_optimizer') or declares('make_tf1_train_op')):
+      return repeat, None
+    prepared: list[PreparedSteps] = []
+
+    def steps() -> tuple[RepeatedTensor, ...]:
+      if not prepared:
+        prepared.append(self.case.tf1_training.prepare_steps(self.tf1_run, self._steps()))
+      return repeating.tensors_of_steps(prepared[0](None))
+
+    return repeat, steps
+
+  def _tf1_runs(self) -> Repeat:
+    tf1 = self.case.tf1
+    if not isinstance(tf1, RecordedGraph):
+      return repeating.prepare_tf1(tf1, self.tf1_run)
+    recorded = recorded_repetition.recorded_tensors(tf1, self.tf1_run)
+    return lambda: recorded
+
+  def _tf2_repeats(self) -> tuple[Repeat, Repeat | None]:
+    case = self.case
+
+    def repeat() -> tuple[RepeatedTensor, ...]:
+      return repeating.observe_tf2(case.tf2, case.inputs, self.tf2_run)
+
+    def steps() -> tuple[RepeatedTensor, ...]:
+      taken = case.tf2_training.observe_steps(self.tf2_run, self._steps())
+      return repeating.tensors_of_steps(taken)
+
+    declares = case.declaration.declares
+    declared = declares('make_tf2_optimizer') or declares('tf2_train_step')
+    return repeat, steps if declared else None
+
+  def _with_op_determinism(
+    self, repeat: Repeat, remembered: Remembered
+  ) -> tuple[tuple[Variation, ...], str]:
+    try:
+      with repeating.op_determinism():
+        return remembered.varying(repeat()), ''
+    except Tf2VerifyError as error:
+      return (), str(error)
+
+  def _steps(self) -> int:
+    count = self.case.declaration.training_steps_to_take
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+      raise CaseDefinitionError(f'training_steps_to_take is {count!r}, no number of steps')
+    return min(count, MOST_STEPS)
+
+  def _first_tf1(self, found: Sequence[Variation]) -> FirstVariation | None:
+    for variation in found:
+      if variation.quantity == 'initial value':
+        records = {v.name: v for v in self.case.tf1.inventory().variables}
+        record = records.get(variation.subject)
+        source = None if record is None else record.source
+        return FirstVariation('initial value of', variation.subject, source, '', variation)
+    built = self.case.tf1.built(self.tf1_run.training)
+    for variation in found:
+      if variation.quantity == 'state after the call':
+        writes = unordered_writes(built, variation.subject)
+        if writes:
+          return FirstVariation(*_first_write(variation.subject, writes), variation)
+    runs = [run_ops.graph_ops(self.case.tf1.inspectable(self.tf1_run)) for _ in range(2)]
+    return first_variation(*runs)
+
+  def _first_tf2(self, repeat: Repeat) -> FirstVariation | None:
+    return first_variation(run_ops.eager_ops(repeat), run_ops.eager_ops(repeat))
+
+
+def _looked_for(search: Callable[[], FirstVariation | None]) -> FirstVariation | None:
+  """Returns what a search for the first operation to vary finds, or that it failed."""
+  try:
+    return search()
+  except Exception as error:  # noqa: BLE001 - a fault in here must not cost the finding
+    why = f'the search for it was given up: {type(error).__name__}: {error}'
+    return FirstVariation('(not found)', '', None, why, None)
+
+
+def _begun(repeat: Repeat, steps: Repeat | None) -> tuple[tuple[RepeatedTensor, ...], Repeat, str]:
+  """Runs a side once; what cannot take its training steps is repeated without them.
+
+  Returns:
+    The tensors, what repeats them, and why there are no training steps among them; ''
+    where there are, or none are declared.
+  """
+  first = repeat()
+  if steps is None:
+    return first, repeat, ''
+  try:
+    taken = steps()
+  except Tf2VerifyError as error:  # which the stage training_steps reports
+    return first, repeat, str(error)
+  return (*first, *taken), lambda: (*repeat(), *steps()), ''
+
+
+def _first_write(
+  variable: str, writes: Sequence[tuple[str, SourceLine | None]]
+) -> tuple[str, str, SourceLine | None, str]:
+  op_type, source = writes[0]
+  why = (
+    f'{len(writes)} operations of a run write {variable}, and nothing orders them: order them with '
+    'tf.control_dependencies'
+  )
+  return op_type, '', source, why
+
+
+def merged(runs: Iterable[Sequence[Variation]]) -> tuple[Variation, ...]:
+  """Returns each tensor that varies in any run, with the greatest variation of it."""
+  found: dict[str, Variation] = {}
+  for variations in runs:
+    for variation in variations:
+      known = found.get(str(variation))
+      if known is None or variation.greatest_absolute > known.greatest_absolute:
+        found[str(variation)] = variation
+  return tuple(found.values())
+
+
+def _measured(found: Sequence[Variation], repeat: Repeat) -> tuple[Variation, ...]:
+  """Returns how far tensors vary, in two further runs where only their digests are known."""
+  if not any(variation.other == 'other bits' for variation in found):
+    return tuple(found)
+  wanted = {str(variation) for variation in found}
+
+  def again() -> list[RepeatedTensor]:
+    return [tensor for tensor in repeat() if str(tensor) in wanted]
+
+  measured = {str(variation): variation for variation in varying(again(), again())}
+  return tuple(measured.get(str(variation), variation) for variation in found)

@@ -1,0 +1,220 @@
+"""Two training runs, laid side by side at one step."""
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.compare.moving import fraction_bits
+from tf2verify.records.observation import TensorRecord
+from tf2verify.records.training import Slot, TrainingRun, TrainingStep
+from tf2verify.stages.training.causes.samples import at_samples
+
+_Array = np.ndarray[Any, Any]
+
+# A variable is stored with a rounding, and an update is the difference of two of them.
+_STORED = 8.0
+# Of an update: kernels compute in float32, and 1 - 0.9999 is off by 6e-4 there, whose root
+# divides the update of Adam.
+_COMPUTED = 3e-4
+# A hypothesis has to explain all but this share of what differs, element by element.
+_LEFT = 0.05
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Move:
+  """What a step does to a variable on one side.
+
+  Attributes:
+    start: the value before the step, as recorded.
+    end: the value after it.
+    gradient: as given to the update; None where it is not known.
+    slots: before the step, by role.
+    slots_after: after it.
+    whole: start and end with all that is known of them, where the others are cut down to
+      some elements; None where they are whole themselves.
+  """
+
+  start: _Array
+  end: _Array
+  gradient: _Array | None
+  slots: Mapping[str, _Array]
+  slots_after: Mapping[str, _Array] = dataclasses.field(default_factory=dict)
+  whole: tuple[_Array, _Array] | None = None
+
+  @property
+  def before(self) -> _Array:
+    """The value before the step, in float64."""
+    return self.start.astype(np.float64)
+
+  @property
+  def update(self) -> _Array:
+    """What is added to the value, in float64."""
+    # Made when it is asked for: a large model would not fit into memory twice as wide.
+    difference: _Array = self.end.astype(np.float64) - self.before
+    return difference
+
+  @property
+  def rests(self) -> bool:
+    """Whether the step changes nothing of the variable."""
+    start, end = self.whole or (self.start, self.end)
+    return not np.any(end.astype(np.float64) - start)
+
+  @property
+  def room(self) -> _Array:
+    """How far rounding may put the update from that of a rule."""
+    size = np.maximum(np.abs(self.start), np.abs(self.end))
+    room: _Array = _STORED * np.spacing(size).astype(np.float64)
+    return room
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MovePair:
+  """A variable's step on both sides.
+
+  Attributes:
+    name: by TF1.
+    tf1: of the reference.
+    tf2: of the port.
+  """
+
+  name: str
+  tf1: Move
+  tf2: Move
+
+  @property
+  def differs(self) -> bool:
+    """Whether the steps are further apart than storing them explains."""
+    return bool(np.any(np.abs(self.tf1.update - self.tf2.update) > self.room))
+
+  @property
+  def room(self) -> _Array:
+    """How far rounding may put the two updates apart."""
+    room: _Array = np.maximum(self.tf1.room, self.tf2.room)
+    return room
+
+  def explains(self, prediction: _Array, observed: _Array) -> bool:
+    """Tells whether a predicted update is the observed one, and not the other side's."""
+    if not np.all(np.isfinite(prediction)):
+      return False
+    apart = np.abs(self.tf1.update - self.tf2.update)
+    room = self.room + _COMPUTED * np.abs(prediction) + _LEFT * apart
+    return bool(np.all(np.abs(prediction - observed) <= room))
+
+
+class Evidence:
+  """What both sides did up to the first step that differs.
+
+  Attributes:
+    tf1: the reference's run; arrays of which a recording has samples are those samples.
+    tf2: the port's; of the same variables the same elements.
+    number: of that step, from 1.
+    sampled: tf1 names of those variables.
+    moves: of the trainable variables that both sides have.
+    states: of the other ones.
+  """
+
+  def __init__(
+    self, tf1: TrainingRun, tf2: TrainingRun, pairs: Sequence[tuple[str, str]], number: int
+  ) -> None:
+    self.number = number
+    self._pairs = tuple(pairs)
+    self._whole = tf1, tf2
+    self.tf1, self.tf2, self.sampled = at_samples(tf1, tf2, pairs)
+    self.moves = tuple(self._moves(trained=True))
+    self.states = tuple(self._moves(trained=False))
+
+  @property
+  def steps(self) -> tuple[TrainingStep, TrainingStep]:
+    """The step, on both sides."""
+    return self.tf1.steps[self.number - 1], self.tf2.steps[self.number - 1]
+
+  def given_gradients(self) -> tuple[set[str], set[str]]:
+    """Returns which variables an update was given a gradient for, by tf1 name, for both sides."""
+    ones, others = (
+      {
+        record.name
+        for record in step.applied_gradients
+        if record.value is not None and np.any(record.value)
+      }
+      for step in self.steps
+    )
+    return ones, self.by_tf1(others)
+
+  def by_tf1(self, names: Collection[str]) -> set[str]:
+    """Returns the tf1 names of the port's variables."""
+    return {tf1 for tf1, tf2 in self._pairs if tf2 in names}
+
+  def learning_rates(self) -> tuple[list[float], list[float]] | None:
+    """Returns the learning rates of all steps; None where a side does not tell them."""
+    ones = [step.learning_rate for step in self.tf1.steps]
+    others = [step.learning_rate for step in self.tf2.steps]
+    known = [(a, b) for a, b in zip(ones, others, strict=False) if a is not None and b is not None]
+    if len(known) < max(len(ones), len(others)):
+      return None
+    return [a for a, _ in known], [b for _, b in known]
+
+  def _moves(self, trained: bool) -> list[MovePair]:
+    one, other = self.steps
+    by_tf1 = {r.name for r in (*one.gradients, *one.applied_gradients)}
+    by_port = {r.name for r in (*other.gradients, *other.applied_gradients)}
+    ones, others = _sides_moves(self.tf1, self.number), _sides_moves(self.tf2, self.number)
+    names = dict(self._pairs)
+    self._with_whole(ones, self._whole[0], self.sampled)
+    self._with_whole(others, self._whole[1], {names[name] for name in self.sampled})
+    return [
+      MovePair(tf1, ones[tf1], others[tf2])
+      for tf1, tf2 in self._pairs
+      if tf1 in ones
+      and tf2 in others
+      and (tf1 in by_tf1 or tf2 in by_port) is trained
+      and ones[tf1].start.shape == others[tf2].start.shape
+    ]
+
+  def _with_whole(self, moves: dict[str, Move], run: TrainingRun, names: Collection[str]) -> None:
+    before, after = (_by_name(records) for records in _around(run, self.number))
+    for name in names:
+      if name in moves:
+        moves[name] = dataclasses.replace(moves[name], whole=(before[name], after[name]))
+
+
+def _around(
+  run: TrainingRun, number: int
+) -> tuple[tuple[TensorRecord, ...], tuple[TensorRecord, ...]]:
+  before = run.steps[number - 2].variables if number > 1 else run.values_before
+  return before, run.steps[number - 1].variables
+
+
+def _slots_before(run: TrainingRun, number: int) -> tuple[Slot, ...]:
+  return run.steps[number - 2].slots if number > 1 else run.slots_before
+
+
+def _by_name(records: Iterable[TensorRecord]) -> dict[str, _Array]:
+  return {r.name: r.value for r in records if r.value is not None and _floating(r.value)}
+
+
+def _by_role(slots: Iterable[Slot]) -> dict[str, dict[str, _Array]]:
+  found: dict[str, dict[str, _Array]] = {}
+  for slot in slots:
+    if _floating(slot.value):
+      found.setdefault(slot.variable, {})[slot.role] = slot.value
+  return found
+
+
+def _floating(value: _Array) -> bool:
+  return fraction_bits(value.dtype) is not None and value.dtype.kind != 'c'
+
+
+def _sides_moves(run: TrainingRun, number: int) -> dict[str, Move]:
+  before, after = (_by_name(records) for records in _around(run, number))
+  step = run.steps[number - 1]
+  gradients = _by_name(step.gradients) | _by_name(step.applied_gradients)
+  slots, slots_after = _by_role(_slots_before(run, number)), _by_role(step.slots)
+  return {
+    name: Move(
+      value, after[name], gradients.get(name), slots.get(name, {}), slots_after.get(name, {})
+    )
+    for name, value in before.items()
+    if name in after
+  }

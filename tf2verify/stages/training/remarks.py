@@ -1,0 +1,191 @@
+"""What a report says of training steps beside their differences."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from tf2verify.records.side_by_side import Curve
+from tf2verify.records.training import TrainingStep
+from tf2verify.records.verdict import Table
+from tf2verify.stages.training import step_quantities as quantities
+from tf2verify.stages.training.step_quantities import Steps, greatest
+
+_SHOWN_NAMES = 3
+# What optimizers know of the number of steps, each in its own way.
+_COUNTS = ('step count', 'beta1 power', 'beta2 power')
+# An update of fewer units in the last place of its variable cannot be told from its
+# neighbours.
+_LEAST_SHARE = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class IdleUpdates:
+  """State that the reference never updates, since its train op leaves UPDATE_OPS out.
+
+  Attributes:
+    variables: tf1 names, of those that the port does update.
+    reason: why nothing can be told of them; '' without any.
+  """
+
+  variables: frozenset[str] = frozenset()
+  reason: str = ''
+
+
+def idle_updates(steps: Steps) -> IdleUpdates:
+  """Returns which differences are the reference's own, not the port's."""
+  left_out = steps.tf1.updates_left_out
+  if not left_out:
+    return IdleUpdates()
+  last = len(steps.tf1.steps)
+  idle = frozenset(
+    pair.variable
+    for pair in steps.pairs(last)
+    if pair.quantity == quantities.STATE
+    and pair.tf1 is not None
+    and pair.tf2 is not None
+    and not np.any(pair.tf1)
+    and np.any(pair.tf2)
+  )
+  if not idle:
+    return IdleUpdates()
+  names = _listed(sorted(idle))
+  return IdleUpdates(
+    idle,
+    f'the reference never runs {len(left_out)} of its UPDATE_OPS ({_listed(list(left_out))}), so '
+    f'that {names} stay at their initial values, while the port updates them: the reference '
+    'itself is at fault. Run them with each step (tf.control_dependencies, or run_update_ops = '
+    'True), or let the port do without if the model in production was trained like that',
+  )
+
+
+def _listed(names: list[str]) -> str:
+  more = f' and {len(names) - _SHOWN_NAMES} more' if len(names) > _SHOWN_NAMES else ''
+  return ', '.join(names[:_SHOWN_NAMES]) + more
+
+
+def blind_spots(steps: Steps) -> list[str]:
+  """Returns notes on what could not be looked at."""
+  notes = []
+  for text, tell in _TOLD:
+    silent = [
+      run.side for run in (steps.tf1, steps.tf2) if not any(tell(step) for step in run.steps)
+    ]
+    if silent:
+      notes.append(f'{text} is not known on the {" and ".join(silent)} side, so not compared')
+  still = [
+    pair.subject
+    for pair in steps.pairs(len(steps.tf1.steps))
+    if pair.quantity == quantities.UPDATE
+    and pair.tf1 is not None
+    and 0 < greatest(pair.tf1) * _LEAST_SHARE < pair.room
+  ]
+  if still:
+    notes.append(
+      f'{_listed(still)}: moved by little more than the rounding of its own value; take more '
+      'steps, or a larger learning rate'
+    )
+  return notes
+
+
+def _has_loss(step: TrainingStep) -> bool:
+  return step.loss is not None
+
+
+def _has_rate(step: TrainingStep) -> bool:
+  return step.learning_rate is not None
+
+
+def _has_gradients(step: TrainingStep) -> bool:
+  return bool(step.gradients or step.applied_gradients)
+
+
+_TOLD = (
+  ('the learning rate', _has_rate),
+  ('the loss', _has_loss),
+  ('the gradient of a step', _has_gradients),
+)
+
+
+def remarks(steps: Steps, parted: int, total: int) -> list[str]:
+  """Returns notes for a reader of the verdict.
+
+  Args:
+    steps: both runs, to the last step that was looked at.
+    parted: the first step that differs; 0 without.
+    total: the number of steps taken.
+  """
+  notes = [f'{total} steps: {_names(steps, "tf1")} (tf1), {_names(steps, "tf2")} (tf2)']
+  if parted and parted < total:
+    more = f'steps {parted + 1} to {total}' if parted + 1 < total else f'step {total}'
+    verb = 'continue' if parted + 1 < total else 'continues'
+    notes.append(f'{more} only {verb} what parts at step {parted}')
+  left_out = steps.tf1.updates_left_out
+  if left_out:
+    notes.append(
+      f'the train op of the reference does not run {len(left_out)} of the UPDATE_OPS: '
+      f'{_listed(list(left_out))}'
+    )
+  alone = steps.slots(len(steps.tf1.steps))
+  for side, slots in (('tf1', alone.tf1_only), ('tf2', alone.tf2_only)):
+    roles = sorted({slot.role for slot in slots if slot.role not in _COUNTS})
+    if roles:
+      notes.append(f'only {side} keeps {", ".join(roles)}: not compared')
+  if steps.counts and all(step.global_step is None for step in steps.tf2.steps):
+    notes.append('no count of steps is known on the tf2 side: global_step is not compared')
+  if not steps.counts and steps.tf1.steps[0].global_step is not None:
+    notes.append('the train op of the reference does not count its steps: global_step stays at 0')
+  return notes
+
+
+def _names(steps: Steps, side: str) -> str:
+  run = steps.tf1 if side == 'tf1' else steps.tf2
+  return ', '.join(optimizer.name for optimizer in run.optimizers) or 'no known optimizer'
+
+
+def step_table(steps: Steps, differing: Mapping[int, int]) -> Table:
+  """Returns losses and learning rates step by step.
+
+  Args:
+    steps: both runs.
+    differing: number of tensors that differ, by step; empty where none does.
+  """
+  columns = ['step', 'loss tf1', 'loss tf2', 'learning rate tf1', 'learning rate tf2']
+  rows = []
+  for one, other in zip(steps.tf1.steps, steps.tf2.steps, strict=True):
+    row = [str(one.number), _loss(one), _loss(other), _rate(one), _rate(other)]
+    rows.append((*row, str(differing[one.number])) if differing else tuple(row))
+  if differing:
+    columns.append('tensors that differ')
+  return Table('training, step by step', tuple(columns), tuple(rows))
+
+
+def step_curves(steps: Steps) -> tuple[Curve, ...]:
+  """Returns the same numbers as `step_table`; without what neither side tells."""
+  numbers = tuple(step.number for step in steps.tf1.steps)
+  curves = []
+  for quantity, tell in (('loss', _loss_value), ('learning rate', _rate_value)):
+    ones, others = (tuple(map(tell, run.steps)) for run in (steps.tf1, steps.tf2))
+    if any(value is not None for value in ones + others):
+      curves.append(Curve(quantity, numbers, ones, others))
+  return tuple(curves)
+
+
+def _loss_value(step: TrainingStep) -> float | None:
+  return None if step.loss is None else float(np.sum(step.loss))
+
+
+def _rate_value(step: TrainingStep) -> float | None:
+  return None if step.learning_rate is None else float(step.learning_rate)
+
+
+def _loss(step: TrainingStep) -> str:
+  if step.loss is None:
+    return 'not told'
+  if step.loss.size == 1:
+    return f'{float(step.loss.reshape(-1)[0]):.8g}'
+  return f'{float(np.sum(step.loss)):.8g} (sum of {step.loss.size})'
+
+
+def _rate(step: TrainingStep) -> str:
+  return 'not known' if step.learning_rate is None else f'{step.learning_rate:.7g}'

@@ -1,0 +1,393 @@
+"""Rung 8: training goes the same way."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from tf2verify.compare.extent import extent
+from tf2verify.compare.moving import Mover
+from tf2verify.errors import CaseDefinitionError, NotApplicable
+from tf2verify.records.difference import Difference, Extent
+from tf2verify.records.observation import TensorRecord
+from tf2verify.records.training import TrainingRun, TrainingStep
+from tf2verify.sides import inputs as case_inputs
+from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf1.training import PreparedSteps, ReferenceSteps
+from tf2verify.sides.tf2.training import Tf2Steps
+from tf2verify.stages.comparison.comparing import Comparison, side_by_side
+from tf2verify.stages.comparison.rounding import Rerun, Suspect
+from tf2verify.stages.passes.zero_randomness import CaseFill
+from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+from tf2verify.stages.training import causes as training_causes
+from tf2verify.stages.training import step_quantities as quantities
+from tf2verify.stages.training import steps_here
+from tf2verify.stages.training.causes.cause import About
+from tf2verify.stages.training.clipping_trials import ClippingWatch
+from tf2verify.stages.training.remarks import (
+  IdleUpdates,
+  blind_spots,
+  idle_updates,
+  remarks,
+  step_curves,
+  step_table,
+)
+from tf2verify.stages.training.step_quantities import QuantityPair, Steps, tolerance_for
+
+_ABOUT = {
+  quantities.LEARNING_RATE: About.LEARNING_RATE,
+  quantities.LOSS: About.LOSS,
+  quantities.GRADIENT: About.GRADIENTS,
+  quantities.APPLIED: About.GRADIENTS,
+  quantities.SLOT: About.UPDATE,
+  quantities.UPDATE: About.UPDATE,
+  quantities.STATE: About.UPDATE,
+  quantities.SHADOW: About.SHADOWS,
+  quantities.GLOBAL_STEP: About.COUNT,
+}
+# Moved runs are kept for the steps to come where one takes no more than this.
+_KEPT_BYTES = 16 * 2**20
+# An array, or None.
+_Value = TypeVar('_Value')
+
+
+class TrainingSteps(Stage):
+  """Takes training steps on both sides."""
+
+  name = 'training_steps'
+  needs = ('gradients', 'loss')
+  proves = (
+    'after each of several training steps, losses, variables and the state of the optimizers agree'
+  )
+  diagnosed = False
+
+  def check(self, case: CaseUnderTest) -> Findings:
+    """Compares step by step, at distinct variable values and with aligned random ops.
+
+    Stops at the first step that differs: what follows are consequences. Of a variable
+    its change since the start is compared, which is small beside its value.
+    """
+    count = _count(case)
+    training = True in case.declaration.training_modes
+    inputs, replaced = case_inputs.varied_inputs(case.inputs)
+    pairs = case.alignment().pairs
+    fill = CaseFill(case.declaration)
+    tf1_run = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
+    tf2_run = FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
+    run_tf1 = case.tf1_training.prepare_steps(tf1_run, count)
+    trainable = frozenset(v.name for v in case.tf1.inventory().variables if v.trainable)
+    port = case.tf2_training.begin_steps(tf2_run, count)
+    with run_tf1.begin(None) as reference:
+      both = _BothSides(reference, port, pairs, trainable)
+      return _Judge(case, both, run_tf1, count).findings(replaced)
+
+
+def _count(case: CaseUnderTest) -> int:
+  """Returns how many steps to take.
+
+  Raises:
+    NotApplicable: a side declares no training.
+    CaseDefinitionError: the number is none.
+  """
+  declaration = case.declaration
+  hooks = (('make_tf1_optimizer', 'make_tf1_train_op'), ('make_tf2_optimizer', 'tf2_train_step'))
+  missing = [
+    (one, other)
+    for one, other in hooks
+    if not declaration.declares(one) and not declaration.declares(other)
+  ]
+  reasons = [reason for one, _ in missing if (reason := case.tf1_training.reason_without(one))]
+  lacking = [f'{one} (or {other})' for one, other in missing[len(reasons) :]]
+  if lacking:
+    reasons.append(f'the case declares no {" and no ".join(lacking)}')
+  if reasons:
+    raise NotApplicable('; '.join(reasons))
+  count = declaration.training_steps_to_take
+  if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+    raise CaseDefinitionError(
+      f'training_steps_to_take is {count!r}; it is a number of steps, 1 or more: 3 by default, '
+      'more where a learning-rate schedule has a boundary to cross'
+    )
+  return count
+
+
+class _BothSides:
+  """Two runs that go on step by step.
+
+  Of a large model all steps together would not fit into memory: the arrays of the last
+  two are kept, which is what a step is explained with.
+  """
+
+  def __init__(
+    self,
+    reference: ReferenceSteps,
+    port: Tf2Steps,
+    pairs: Sequence[tuple[str, str]],
+    trainable: frozenset[str],
+  ) -> None:
+    self._sides = reference, port
+    self._pairs = pairs
+    self._trainable = trainable
+    self._taken: list[tuple[TrainingStep, TrainingStep]] = []
+    reference.run()  # reads the values before the first step
+
+  def take_next(self) -> Steps:
+    """Takes a step on both sides, and keeps of those before it what it starts from.
+
+    Returns:
+      The steps so far.
+    """
+    if len(self._taken) > 1:
+      self._taken[-2] = _without_arrays(self._taken[-2])
+    if self._taken:
+      one, other = (step.as_start_of_next() for step in self._taken[-1])
+      self._taken[-1] = one, self._shared(one, other)
+    self._taken.append(self._both_take())
+    return self.so_far()
+
+  def take_beyond(self) -> tuple[Steps, Steps]:
+    """Takes a step on both sides, and keeps all that is there of those before it.
+
+    Returns:
+      The steps so far; and the same, of the last one losses and learning rates alone.
+    """
+    self._taken.append(self._both_take())
+    whole = self.so_far()
+    self._taken[-1] = _without_arrays(self._taken[-1])
+    return whole, self.so_far()
+
+  def try_clipping(self, watch: ClippingWatch, comparison: Comparison) -> list[str]:
+    """Compares what both sides make of larger gradients, after the last step; returns notes."""
+    reference, port = self._sides
+    return watch.judge(comparison, reference.try_clipping, port.try_clipping)
+
+  def _both_take(self) -> tuple[TrainingStep, TrainingStep]:
+    reference, port = self._sides
+    return side_by_side(reference.take, port.take)
+
+  def _shared(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
+    """Returns the port's step with the reference's arrays where they are the same."""
+    values = {record.name: record.value for record in one.variables}
+    slots = {(slot.role, slot.variable): slot.value for slot in one.slots}
+    tf1 = {tf2: name for name, tf2 in self._pairs}
+    return dataclasses.replace(
+      other,
+      variables=tuple(
+        TensorRecord(known.name, _one_of(known.value, values.get(tf1.get(known.name, ''))))
+        for known in other.variables
+      ),
+      slots=tuple(
+        dataclasses.replace(
+          slot,
+          value=_one_of(slot.value, slots.get((slot.role, tf1.get(slot.variable, slot.variable)))),
+        )
+        for slot in other.slots
+      ),
+    )
+
+  def so_far(self) -> Steps:
+    """Returns the steps taken."""
+    ones, others = (tuple(side) for side in zip(*self._taken, strict=True))
+    tf1 = dataclasses.replace(self._sides[0].run(), steps=ones)
+    tf2 = dataclasses.replace(self._sides[1].run(), steps=others)
+    return Steps(tf1, tf2, self._pairs, self._trainable)
+
+
+def _without_arrays(taken: tuple[TrainingStep, TrainingStep]) -> tuple[TrainingStep, TrainingStep]:
+  one, other = taken
+  return one.without_arrays(), other.without_arrays()
+
+
+def _one_of(value: _Value, same: _Value | None) -> _Value:
+  """Returns the second of two arrays where they are the same, so that one is let go."""
+  if not isinstance(same, np.ndarray) or not isinstance(value, np.ndarray):
+    return value
+  return same if same.dtype == value.dtype and np.array_equal(same, value) else value
+
+
+class _Judge:
+  """Compares two runs step by step."""
+
+  def __init__(
+    self, case: CaseUnderTest, both: _BothSides, run_tf1: PreparedSteps, count: int
+  ) -> None:
+    self._case = case
+    self._both = both
+    self._count = count
+    self._moved = _MovedRuns(run_tf1, count)
+    self._idle = IdleUpdates()
+    self._clipping = ClippingWatch()
+    self._variables: dict[tuple[str, str], str] = {}
+    self._extents: list[Extent] = []
+    self._steps = both.take_next()
+    self._names = dict(self._steps.names)
+
+  def findings(self, replaced: Sequence[str]) -> Findings:
+    """Returns what the stage found."""
+    comparison = Comparison()
+    differing: dict[int, int] = {}
+    parted = 0
+    with comparison.unless_drawn_in_a_loop(self._steps.tf1) as part:
+      for number in range(1, self._count + 1):
+        if number > 1:
+          self._steps = self._both.take_next()
+        self._idle = idle_updates(self._steps)
+        self._clipping.see(self._steps.tf2.steps[-1])
+        self._compare(part, number)
+        part.sort_out_rounding(self._steps.tf1, self._moved.rerun(number), self._moved.here(number))
+        differing[number] = len(part.differences)
+        self._extents.append(_extent(part, number))
+        if part.differences:
+          parted = number
+          break
+    looked_at, whose = self._steps, self._whose(parted)
+    for number in range(parted + 1, self._count + 1 if parted else 0):
+      differing[number] = self._consequences(number)
+    comparison.blind_spots += blind_spots(looked_at)
+    tried = [] if parted else self._both.try_clipping(self._clipping, comparison)
+    notes = [*tried, *remarks(looked_at, parted, self._count), *([whose] if whose else [])]
+    if replaced:
+      notes.append(f'constant inputs were varied: {", ".join(replaced)}')
+    findings = comparison.findings(notes)
+    explained = self._explained(findings.differences, parted)
+    reason = self._idle.reason if self._idle.variables else findings.inconclusive
+    table = step_table(self._steps, differing if parted else {})
+    return dataclasses.replace(
+      findings,
+      differences=explained,
+      inconclusive=reason,
+      tables=(table,),
+      curves=step_curves(self._steps),
+      extents=tuple(self._extents),
+    )
+
+  def _whose(self, parted: int) -> str:
+    """Returns whose the difference from a recorded reference is; '' where that is not told."""
+    here = self._moved.here(parted) if parted else None
+    if here is None:
+      return ''
+    try:
+      values = here(frozenset())
+    except NotApplicable as reason:
+      return str(reason)
+    pairs = (p for p in self._steps.pairs(parted) if p.variable not in self._idle.variables)
+    tolerances = self._case.training_tolerance
+    return steps_here.said_of(pairs, values.known, lambda pair: tolerance_for(pair, tolerances))
+
+  def _consequences(self, number: int) -> int:
+    """Takes a step beyond the one that parts; returns how many tensors differ then."""
+    part = Comparison()
+    self._steps, scalars = self._both.take_beyond()
+    self._compare(part, number)
+    self._steps = scalars
+    self._extents.append(_extent(part, number))
+    return len(part.differences)
+
+  def _compare(self, comparison: Comparison, number: int) -> None:
+    for pair in self._steps.pairs(number):
+      if pair.variable in self._idle.variables:
+        continue
+      subject = self._subject(pair)
+      self._variables[pair.quantity, subject] = pair.variable
+      allowed = tolerance_for(pair, self._case.training_tolerance)
+      comparison.tensors(pair.quantity, subject, pair.tf1, pair.tf2, allowed, _run(number))
+
+  def _subject(self, pair: QuantityPair) -> str:
+    port = self._names.get(pair.variable, pair.variable)
+    return pair.subject if port == pair.variable else f'{pair.subject} (tf2: {port})'
+
+  def _explained(self, found: Sequence[Difference], parted: int) -> tuple[Difference, ...]:
+    """Sorts differences by cause and effect, and names the causes that the numbers show."""
+    if not parted:
+      return tuple(found)
+    order = quantities.CAUSAL_ORDER
+    ordered = sorted(found, key=lambda known: order.index(known.quantity))
+    steps = self._steps
+    causes = training_causes.causes(steps.tf1, steps.tf2, steps.names, parted)
+    return tuple(
+      training_causes.explained(
+        known,
+        _ABOUT[known.quantity],
+        self._variables.get((known.quantity, known.subject), ''),
+        causes,
+      )
+      for known in ordered
+    )
+
+
+def _run(number: int) -> str:
+  return f'step {number}'
+
+
+def _extent(comparison: Comparison, number: int) -> Extent:
+  found = comparison.findings()
+  return extent(_run(number), found.deviations, found.differences)
+
+
+class _StepValues:
+  """What a moved run of the reference computed in one step."""
+
+  def __init__(self, run: TrainingRun, number: int) -> None:
+    self.known = quantities.of_reference(run, number)
+
+  def of(self, suspect: Suspect) -> np.ndarray | None:
+    """Returns the tensor that the suspect's is to be compared with; None if there is none."""
+    return self.known.get((suspect.difference.quantity, suspect.tf1_subject))
+
+
+class _MovedRuns:
+  """Runs of the reference with moved values; those of a small model are made once each."""
+
+  def __init__(self, run_tf1: PreparedSteps, count: int) -> None:
+    self._run = run_tf1
+    self._count = count
+    self._known: dict[Mover, TrainingRun] = {}
+    self._taken_here: tuple[int, _StepValues] | None = None
+
+  def rerun(self, number: int) -> Rerun:
+    """Returns what runs the reference again, to look at one step."""
+
+    def again(mover: Mover | None, _: frozenset[str]) -> _StepValues:
+      return _StepValues(self._of(mover, number), number)
+
+    return again
+
+  def here(self, number: int) -> Callable[[frozenset[str]], _StepValues] | None:
+    """Returns what takes recorded steps here, to look at one; None for a live reference."""
+    begin = self._run.here
+    if begin is None:
+      return None
+
+    def taken(_: frozenset[str]) -> _StepValues:
+      if self._taken_here is not None and self._taken_here[0] == number:
+        return self._taken_here[1]
+      with begin() as steps:
+        known = steps.run()
+        run = dataclasses.replace(known, steps=tuple(steps.take() for _ in range(number)))
+      values = _StepValues(run, number)
+      self._taken_here = number, values
+      return values
+
+    return taken
+
+  def _of(self, mover: Mover | None, number: int) -> TrainingRun:
+    if mover in self._known:
+      return self._known[mover]
+    with self._run.begin(mover, again=True) as steps:
+      known = steps.run()
+      small = self._count * _size(known) <= _KEPT_BYTES
+      taken: list[TrainingStep] = []
+      for _ in range(self._count if small else number):
+        if taken and not small:
+          taken[-1] = taken[-1].without_arrays()
+        taken.append(steps.take())
+    run = dataclasses.replace(known, steps=tuple(taken))
+    if small and mover is not None:
+      self._known[mover] = run
+    return run
+
+
+def _size(run: TrainingRun) -> int:
+  """Returns the bytes of the model's variables."""
+  return sum(record.value.nbytes for record in run.values_before if record.value is not None)
