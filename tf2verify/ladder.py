@@ -22,7 +22,6 @@ from tf2verify.errors import (
 from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict, Status
 from tf2verify.selection import StageSelection
 from tf2verify.sides import side
-from tf2verify.sides.process import autograph_cache
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.tf2.layer import Tf2Layer
@@ -205,7 +204,6 @@ class Ladder:
       reference = references.reference(case, self._progress)
       inputs, labels = reference.inputs, reference.labels
       process_state.require_eager()
-      autograph_cache.forget()
       # Stages collect the layers that they are done with. To go through all of
       # TensorFlow's modules as well would take longer than a small stage.
       if gc.get_freeze_count() == 0:

@@ -5,6 +5,7 @@ import tempfile
 from unittest import mock
 
 import numpy as np
+import pytest
 from absl.testing import absltest
 
 from tests import tensorboard_events
@@ -13,6 +14,8 @@ from tf2verify.errors import EnvironmentProblem, UsageError
 from tf2verify.report.tensorboard import writing
 from tf2verify.report.tensorboard.events import folders_of, run_of_case
 from tf2verify.report.tensorboard.names import folder_name
+
+pytestmark = pytest.mark.starts_processes
 
 _EVIL = '<script>alert("ü")</script>'
 

@@ -9,7 +9,7 @@ from tensorflow.python.ops import variable_scope
 from tf_keras.src import backend
 
 from tf2verify.errors import EnvironmentProblem
-from tf2verify.sides.process import layer_classes
+from tf2verify.sides.process import autograph_cache, layer_classes
 from tf2verify.sides.process.globals import PROCESS_GLOBALS
 
 v1 = tf.compat.v1
@@ -28,6 +28,7 @@ def preserved() -> Iterator[None]:
     # if one cannot be.
     for piece, value in reversed(saved):
       stack.callback(piece.write, value)
+    stack.enter_context(autograph_cache.by_file())
     yield
 
 
