@@ -3,8 +3,8 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from tests.stages import tiny_models
-from tests.stages.checkpoint_loading_test import named
-from tests.stages.checkpoint_test import STAGE
+from tests.stages.checkpoints.checkpoint_test import STAGE
+from tests.stages.checkpoints.loading_test import named
 from tests.stages.first_failure import LadderTestCase
 
 v1 = tf.compat.v1

@@ -5,7 +5,7 @@ from absl.testing import absltest
 
 import tf2verify
 from tests.stages import tiny_models
-from tests.stages.checkpoint_test import STAGE, checkpoint_of
+from tests.stages.checkpoints.checkpoint_test import STAGE, checkpoint_of
 from tests.stages.first_failure import LadderTestCase
 
 v1 = tf.compat.v1

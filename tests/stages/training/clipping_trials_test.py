@@ -8,7 +8,7 @@ from absl.testing import absltest, parameterized
 import tf2verify
 from tests.sides import recorded_cases
 from tests.stages.first_failure import LadderTestCase
-from tests.stages.training_steps_test import RATE, OwnLoop, Trained
+from tests.stages.training.training_steps_test import RATE, OwnLoop, Trained
 
 v1 = tf.compat.v1
 keras = tf.keras.optimizers
