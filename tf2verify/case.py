@@ -10,9 +10,11 @@ from typing import Any, ClassVar, final
 import numpy as np
 from absl.testing import absltest
 
+from tf2verify.case_files import runs_its_tests
 from tf2verify.compare.tolerance import Tolerance, ToleranceTable
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.ladder import CaseName, Ladder, test_name
+from tf2verify.misspelled_hooks import misspelled_hook, near_miss
 from tf2verify.optional_hooks import OptionalHooks
 from tf2verify.records.resources import Resources, resources_of
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
@@ -199,9 +201,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
 
   def _check_stage(self, stage: type[Stage]) -> None:
     cls = type(self)
-    missing = missing_hooks(cls)
-    if missing:
-      raise CaseDefinitionError(_missing_hook(cls, missing[0]))
+    _check_hooks(cls)
     progress = terminal.StageProgress()
     if cls._ladder is None:
       if writing.default_directory():
@@ -227,12 +227,20 @@ def _test_method(name: str, stage: type[Stage]) -> Callable[[EquivalenceCase], N
 
 
 _TESTS = {test_name(stage): stage for stage in STAGES}
+_DECLARABLE = tuple(
+  name
+  for home in (EquivalenceCase, OptionalHooks)
+  for name in vars(home)
+  if not name.startswith('_') and name not in _FINAL
+)
 
 
 def _missing_hook(cls: type, hook: str) -> str:
+  near = near_miss(cls, EquivalenceCase, hook)
+  guess = f' ({near} is close: is that meant?)' if near else ''
   return (
-    f'{cls.__name__} does not override {hook}; a case declares {", ".join(_HOOKS)} (or, with '
-    'tf1_recording, make_tf2_layer). A base class that leaves a hook to its subclasses lists '
+    f'{cls.__name__} does not override {hook}{guess}; a case declares {", ".join(_HOOKS)} (or, '
+    'with tf1_recording, make_tf2_layer). A base class that leaves a hook to its subclasses lists '
     'abc.ABC among its bases'
   )
 
@@ -241,6 +249,22 @@ def missing_hooks(cls: type[EquivalenceCase]) -> list[str]:
   """Returns the abstract hooks that a class does not override, and needs."""
   needed = _HOOKS if cls.tf1_recording is None else ('make_tf2_layer',)
   return [hook for hook in needed if getattr(cls, hook) is getattr(EquivalenceCase, hook)]
+
+
+def _check_hooks(cls: type[EquivalenceCase]) -> None:
+  """Raises `CaseDefinitionError` for a hook that is misspelled or missing."""
+  # With a recording these are no hooks, so that nothing can be meant for them.
+  hooks = [hook for hook in _DECLARABLE if cls.tf1_recording is None or hook not in REFERENCE_HOOKS]
+  found = misspelled_hook(cls, EquivalenceCase, hooks)
+  if found is not None:
+    home, name, hook = found
+    raise CaseDefinitionError(
+      f'{home.__name__} defines {name}: did you mean {hook}? No stage looks at {name}, and no '
+      f'method of the case uses it; where it is a helper all the same, call it _{name}'
+    )
+  missing = missing_hooks(cls)
+  if missing:
+    raise CaseDefinitionError(_missing_hook(cls, missing[0]))
 
 
 def _check_reference(cls: type[EquivalenceCase]) -> None:
@@ -319,14 +343,16 @@ def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
     raise CaseDefinitionError(
       f'verify takes a subclass of tf2verify.EquivalenceCase, the class itself; got {cls!r:.80}'
     )
-  missing = missing_hooks(cls)
-  if missing:
-    raise CaseDefinitionError(_missing_hook(cls, missing[0]))
+  _check_hooks(cls)
   path = getattr(sys.modules.get(cls.__module__), '__file__', None)
   place = cls.__module__ if path is None else _relative(path)
 
   def run_again(test: str) -> str:
-    return f'python {place} {cls.__name__}.{test}' if path else f'tf2verify.verify({cls.__name__})'
+    if path is None:
+      return f'tf2verify.verify({cls.__name__})'
+    if runs_its_tests(path):
+      return f'python {place} {cls.__name__}.{test}'
+    return f'python -m tf2verify run {place}::{cls.__name__} --stages {_TESTS[test].name}'
 
   _check_reference(cls)
   _check_train_op(cls)

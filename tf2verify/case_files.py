@@ -1,5 +1,6 @@
-"""Which files a command-line argument names; nothing is imported."""
+"""Which files a command-line argument names, and what they are; nothing is imported."""
 
+import ast
 import os
 
 from tf2verify.errors import UsageError
@@ -38,3 +39,33 @@ def case_files(place: str) -> list[str]:
       'the cases'
     )
   return found
+
+
+def runs_its_tests(path: str) -> bool:
+  """Tells whether `python FILE` runs the tests of a file: by a `main()` of a test framework.
+
+  That is `tf2verify.main()`, `absltest.main()`, ... outside of functions and classes; or
+  `main()`, where the file has imported it.
+  """
+  try:
+    with open(path, 'rb') as file:
+      module = ast.parse(file.read())
+  except (OSError, SyntaxError, ValueError):
+    return False
+  definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+  nodes = [
+    node
+    for statement in module.body
+    if not isinstance(statement, definitions)
+    for node in ast.walk(statement)
+  ]
+  imported = any(
+    isinstance(node, ast.ImportFrom) and 'main' in [one.asname or one.name for one in node.names]
+    for node in nodes
+  )
+  calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+  return any(
+    (isinstance(call, ast.Attribute) and call.attr == 'main')
+    or (isinstance(call, ast.Name) and call.id == 'main' and imported)
+    for call in calls
+  )

@@ -1,9 +1,31 @@
 """What the command line takes."""
 
 import argparse
-from typing import Any
+import difflib
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from tf2verify import repeating_scripts
+
+
+class _Command(argparse.ArgumentParser):
+  """A command, which says itself what it does not know, with its own usage."""
+
+  # The program's parser would show the program's usage, where none of the options stand.
+  def parse_known_args(  # type: ignore[override]
+    self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+  ) -> tuple[argparse.Namespace, list[str]]:
+    known, unknown = super().parse_known_args(args, namespace)
+    if unknown:
+      self._refuse(unknown)
+    return known, unknown
+
+  def _refuse(self, unknown: Sequence[str]) -> NoReturn:
+    options = [option for action in self._actions for option in action.option_strings]
+    guesses = [difflib.get_close_matches(word.split('=')[0], options, 1) for word in unknown]
+    close = [guess[0] for guess in guesses if guess]
+    guess = f' (did you mean {", ".join(close)}?)' if close else ''
+    self.error(f'unrecognized arguments: {" ".join(unknown)}{guess}')
 
 
 def parser() -> argparse.ArgumentParser:
@@ -12,7 +34,9 @@ def parser() -> argparse.ArgumentParser:
     prog='python -m tf2verify',
     description='Verifies that a TF2 port of a TensorFlow 1 model is still the same model.',
   )
-  commands = whole.add_subparsers(dest='command', required=True, metavar='COMMAND')
+  commands = whole.add_subparsers(
+    dest='command', required=True, metavar='COMMAND', parser_class=_Command
+  )
   run = commands.add_parser(
     'run',
     help='climb the ladder with the cases of files, folders or modules',

@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import dataclasses
+import difflib
 import importlib
 import importlib.util
 import os
@@ -77,6 +78,7 @@ def _import_file(path: str) -> tuple[types.ModuleType, str, dict[str, types.Modu
 
 
 def _cases_of(module: types.ModuleType) -> list[type[EquivalenceCase]]:
+  """Returns the cases of a module, also those that lack a hook and will be told so."""
   return [
     item
     for item in vars(module).values()
@@ -84,8 +86,13 @@ def _cases_of(module: types.ModuleType) -> list[type[EquivalenceCase]]:
     and issubclass(item, EquivalenceCase)
     and item.__module__ == module.__name__
     and abc.ABC not in item.__bases__
-    and not missing_hooks(item)
+    and not (missing_hooks(item) and _is_completed(item))
   ]
+
+
+def _is_completed(incomplete: type[EquivalenceCase]) -> bool:
+  """Tells whether a subclass has the hooks that a class lacks: then it is a base of cases."""
+  return any(not missing_hooks(one) or _is_completed(one) for one in incomplete.__subclasses__())
 
 
 def find_cases(target: str, may_have_none: bool = False) -> list[FoundCase]:
@@ -116,10 +123,12 @@ def find_cases(target: str, may_have_none: bool = False) -> list[FoundCase]:
     names = sorted({case.case.__name__ for case in found})
     found = [case for case in found if case.case.__name__ == wanted]
     if not found:
-      raise UsageError(f'{place} has no case {wanted}; it has {", ".join(names) or "none"}')
+      close = difflib.get_close_matches(wanted, names, 1)
+      guess = f' (did you mean {close[0]}?)' if close else ''
+      raise UsageError(f'{place} has no case {wanted}{guess}; it has {", ".join(names) or "none"}')
   elif not found:
     raise UsageError(
-      f'{place} declares no complete EquivalenceCase: a case overrides build_tf1_graph, '
+      f'{place} declares no EquivalenceCase: a case overrides build_tf1_graph, '
       'make_tf2_layer and make_inputs; or, with tf1_recording, make_tf2_layer'
     )
   return found

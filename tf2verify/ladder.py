@@ -21,7 +21,7 @@ from tf2verify.errors import (
 )
 from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict, Status
 from tf2verify.selection import StageSelection
-from tf2verify.sides import side
+from tf2verify.sides import hook_slips, side
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.tf2.layer import Tf2Layer
@@ -167,10 +167,18 @@ class Ladder:
     except NotApplicable as reason:
       verdict = StageVerdict(stage.name, number, Status.NOT_APPLICABLE, reason=str(reason))
     except Tf2VerifyError as error:
-      verdict = StageVerdict(stage.name, number, Status.ERROR, error=_error_record(error))
+      record = self._with_slip(_error_record(error), error)
+      verdict = StageVerdict(stage.name, number, Status.ERROR, error=record)
     else:
       verdict = self._diagnosed(stage, _judged(stage, number, findings), findings)
     return dataclasses.replace(verdict, seconds=time.perf_counter() - start)
+
+  def _with_slip(self, record: ErrorRecord, error: Tf2VerifyError) -> ErrorRecord:
+    """Adds what inputs and labels tell of a hook that raised."""
+    if self._under_test is None or not isinstance(error, UserCodeError):
+      return record
+    slip = hook_slips.likely_slip(error, self._under_test.inputs, self._under_test.labels)
+    return dataclasses.replace(record, summary=f'{record.summary}; {slip}') if slip else record
 
   def _diagnosed(
     self, stage: type[Stage], verdict: StageVerdict, findings: Findings

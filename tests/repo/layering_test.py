@@ -26,7 +26,7 @@ _LAYERS = (
   ('report',),
   ('selection',),
   ('ladder',),
-  ('optional_hooks',),
+  ('optional_hooks', 'misspelled_hooks'),
   ('case',),
   ('adequacy', 'conversion', 'inspection', 'discovery', 'runner'),
   ('recording_command', 'repeating_scripts', 'seeded_script'),

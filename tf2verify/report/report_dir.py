@@ -120,8 +120,9 @@ def read_case(path: str) -> CaseVerdict:
     with open(path, encoding='utf-8') as file:
       text = file.read()
   except (OSError, UnicodeDecodeError) as error:
+    why = str(error) if isinstance(error, UnicodeDecodeError) else error.strerror
     raise UsageError(
-      f'could not read the report {path}: {error}; --report_dir writes one JSON file per case'
+      f'could not read the report {path}: {why}; --report_dir writes one JSON file per case'
     ) from error
   try:
     return case_from_json(text)

@@ -1,0 +1,53 @@
+"""What inputs and labels tell of an error of a hook: a wrong key, a batch of another size."""
+
+import collections
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from tf2verify.errors import UserCodeError
+from tf2verify.sides.loss_function import leaves_of
+
+# Which hooks take what; a hook is named in `UserCodeError.hook`, words around it.
+_OF_MODEL = ('build_tf1_graph', 'call_tf2_layer')
+_OF_LOSS = ('_loss', '_metrics')
+_OF_TRAINING = ('_train_op', '_train_step')
+
+
+def likely_slip(error: UserCodeError, inputs: Any, labels: Any) -> str:
+  """Returns what may be wrong with what a hook was given; '' where nothing is seen.
+
+  Args:
+    error: of the hook.
+    inputs: the nest of `make_inputs`.
+    labels: the nest of `make_labels`; None without.
+  """
+  hook, cause = error.hook, error.__cause__
+  nests = []
+  if any(part in hook for part in (*_OF_MODEL, '_train_step')):
+    nests.append(('inputs', inputs))
+  if any(part in hook for part in (*_OF_LOSS, '_train_step')):
+    nests.append(('labels', labels))
+  if isinstance(cause, KeyError):
+    return '; '.join(filter(None, (_keys(cause, noun, nest) for noun, nest in nests)))
+  takes_inputs = any(part in hook for part in (*_OF_MODEL, *_OF_LOSS, *_OF_TRAINING))
+  return _first_dimensions(inputs) if takes_inputs else ''
+
+
+def _keys(error: KeyError, noun: str, nest: Any) -> str:
+  key = error.args[0] if error.args else None
+  if not isinstance(nest, Mapping) or not isinstance(key, str) or key in nest:
+    return ''
+  names = [str(name) for name in nest]
+  close = difflib.get_close_matches(key, names, 1)
+  guess = f' (did you mean {close[0]!r}?)' if close else ''
+  return f'the {noun} have: {", ".join(names)}{guess}'
+
+
+def _first_dimensions(inputs: Any) -> str:
+  """Names the first dimensions where a single input, of three or more, has another one."""
+  sizes = [leaf.shape[0] for leaf in leaves_of(inputs).values() if leaf.ndim]
+  counts = collections.Counter(sizes)
+  if len(sizes) < 3 or sorted(counts.values()) != [1, len(sizes) - 1]:
+    return ''
+  return f'the inputs have first dimensions {", ".join(map(str, sizes))}: a slip in make_inputs?'

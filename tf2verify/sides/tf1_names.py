@@ -1,0 +1,75 @@
+"""Names of TensorFlow 1 that TensorFlow 2 does not have."""
+
+import os
+import re
+import traceback
+import types
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+_IMPORT = re.compile(r'\s*import\s+tensorflow(\s+as\s+\w+)?\s*(#.*)?$')
+_RECORD = 'record the reference under TensorFlow 1.x, where it runs as it is (docs/recordings.md)'
+
+
+def hint(error: BaseException, side: str, frames: Sequence[traceback.FrameSummary]) -> str:
+  """Returns the fix where code has asked TensorFlow 2 for a name of TensorFlow 1; '' elsewhere.
+
+  Args:
+    error: what was raised.
+    side: whose code it was; a port has no use for a recording.
+    frames: of the user's code, the innermost last.
+  """
+  name, module = getattr(error, 'name', None), getattr(error, 'obj', None)
+  if not isinstance(error, AttributeError) or not name or not isinstance(module, types.ModuleType):
+    return ''
+  path = _path_in_tensorflow(module.__name__)
+  if path is None:
+    return ''
+  if name == 'contrib':
+    return '' if side == 'tf2' else f'; or {_RECORD}'
+  dotted = '.'.join((*path, name))
+  if not _is_in_tf1(dotted):
+    return ''
+  if side == 'tf2':
+    return f'; a TF1 name: tf.compat.v1.{dotted} has it'
+  return f'; a TF1 name: `{_import(frames)} gives it, or {_RECORD}'
+
+
+def _path_in_tensorflow(module: str) -> tuple[str, ...] | None:
+  """Returns `('train',)` for `tensorflow._api.v2.train`; None for a module that is another's."""
+  parts = module.split('.')
+  if parts[0] == 'tensorflow':
+    return tuple(parts[3:]) if parts[1:3] == ['_api', 'v2'] else tuple(parts[1:])
+  # What `tf.losses`, `tf.metrics`, `tf.initializers` and `tf.optimizers` are in TensorFlow 2.
+  if 'keras' in parts[1:] and parts[0] in ('keras', 'tf_keras'):
+    return tuple(parts[parts.index('keras', 1) + 1 :])
+  return None
+
+
+def _is_in_tf1(dotted: str) -> bool:
+  found: object = tf.compat.v1
+  for part in dotted.split('.'):
+    if not hasattr(found, part):
+      return False
+    found = getattr(found, part)
+  return True
+
+
+def _import(frames: Sequence[traceback.FrameSummary]) -> str:
+  """Returns the import that is to be written, and where one is that it replaces."""
+  if not frames:
+    return 'import tensorflow.compat.v1 as tf`'
+  path = frames[-1].filename
+  try:
+    with open(path, encoding='utf-8') as file:
+      lines = file.read().splitlines()
+  except (OSError, UnicodeDecodeError):
+    lines = []
+  place = os.path.basename(path)
+  for number, line in enumerate(lines, 1):
+    found = _IMPORT.match(line)
+    if found:
+      alias = found[1].split()[1] if found[1] else 'tensorflow'
+      return f'import tensorflow.compat.v1 as {alias}` in {place}:{number}'
+  return f'import tensorflow.compat.v1 as tf` in {place}'
