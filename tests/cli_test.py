@@ -123,6 +123,8 @@ class RunTest(absltest.TestCase):
         "'gradient' names no stage (did you mean 'gradients'?)",
       ),
       ([self.file, '--report', '--nonsense'], 'error: '),
+      ([self.file, '--html_page', 'x'], 'arguments: --html_page x (did you mean --html?)'),
+      ([self.file, '--jobs'], 'usage: python -m tf2verify run [-h] [--stages STAGE'),
       ([], 'the following arguments are required: PATH[::Case]'),
     ):
       with self.subTest(text):
@@ -130,6 +132,24 @@ class RunTest(absltest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn(text, complained)
         self.assertEqual(said, '')
+
+  def test_misspelled_case_beside_others_is_an_error(self) -> None:
+    misspelled = f"""{console.CASES}
+
+class MisspelledCase(EquivalenceCase):
+  def build_tf1_grph(self, inputs, training):
+    return inputs
+"""
+    console.write_files(self.folder, cases_test=misspelled.replace('class Wrong', 'class _Wrong'))
+    status, said, _ = self._run(self.file, '--stages', 'no_new_variables')
+    self.assertEqual(status, 1)
+    self.assertIn('RightCase: PASSED', said)
+    self.assertIn(
+      "MisspelledCase: stage 'no_new_variables' ERROR on the case side: MisspelledCase defines "
+      'build_tf1_grph: did you mean build_tf1_graph?',
+      said,
+    )
+    self.assertEndsWith(said, '2 of 3 cases passed\n')
 
   def test_file_that_fails_to_import_shows_its_traceback(self) -> None:
     console.write_files(self.folder, broken_test="OPTIONS = {}\nBATCH = OPTIONS['batch']\n")
@@ -217,7 +237,7 @@ class ReportTest(absltest.TestCase):
     (self.folder / 'old.json').write_text(whole.replace('_version": 2', '_version": 1'))
     (self.folder / 'binary.json').write_bytes(b'\xff\x00')
     for arguments, text in (
-      (['absent.json'], 'could not read the report'),
+      (['absent.json'], 'absent.json: No such file or directory; --report_dir writes one JSON'),
       (['binary.json'], 'could not read the report'),
       (['Near.json', 'cut.json'], 'cut.json is not JSON'),
       (['old.json'], 'old.json has schema_version 1; this tf2verify reads 2: run the case again'),

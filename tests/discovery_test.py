@@ -69,6 +69,57 @@ class FindCasesTest(absltest.TestCase):
     )
     self._check_refused(f'{self.folder}/cases_test.py::BaseCase', 'has no case BaseCase')
 
+  def test_near_miss_of_a_name(self) -> None:
+    self._check_refused(
+      f'{self.folder}/cases_test.py::RigthCase',
+      r'no case RigthCase \(did you mean RightCase\?\); it',
+    )
+
+  def test_incomplete_class_is_a_case(self) -> None:
+    """So that it is told what it lacks, instead of being left out."""
+    console.write_files(
+      self.folder,
+      more_test=f"""{console.CASES}
+
+class MisspelledCase(EquivalenceCase):
+  def build_tf1_grph(self, inputs, training):
+    return inputs
+""",
+    )
+    self.assertEqual(
+      self._names(self.folder / 'more_test.py'), ['RightCase', 'WrongCase', 'MisspelledCase']
+    )
+    self.assertEqual(self._names(f'{self.folder}/more_test.py::MisspelledCase'), ['MisspelledCase'])
+
+  def test_incomplete_base_of_a_case_is_none(self) -> None:
+    console.write_files(self.folder, more_test=console.CASES.replace(', abc.ABC', '').replace(
+      'def make_inputs', 'def _make_inputs') + '''
+
+class CompleteCase(RightCase):
+  def make_inputs(self):
+    return self._make_inputs()
+''')  # fmt: skip
+    # BaseCase and RightCase have a subclass with make_inputs; WrongCase has none.
+    self.assertEqual(self._names(self.folder / 'more_test.py'), ['WrongCase', 'CompleteCase'])
+
+  def test_mixin_is_no_case(self) -> None:
+    console.write_files(
+      self.folder,
+      more_test=f"""{console.CASES}
+
+class Mixin:
+  def make_inputs(self):
+    return np.ones((2, 3))
+
+
+class MixedCase(Mixin, RightCase):
+  pass
+""",
+    )
+    self.assertEqual(
+      self._names(self.folder / 'more_test.py'), ['RightCase', 'WrongCase', 'MixedCase']
+    )
+
   def test_absent_file(self) -> None:
     self._check_refused(self.folder / 'absent_test.py', 'does not exist; give a file, a folder')
 

@@ -61,9 +61,10 @@ class LadderTest(absltest.TestCase):
     self.assertEqual(verdict.stages[2].reason, 'left out by the case: fills break the table')
     self.assertEqual([s.status for s in verdict.stages[3:6]], [Status.PASSED] * 3)
 
-  def test_verdict_names_the_test_to_run_again(self) -> None:
+  def test_verdict_names_the_command_to_run_again(self) -> None:
     verdict = tf2verify.verify(builder.StructuresDiffer)
-    self.assertEndsWith(verdict.run_again, 'builder.py StructuresDiffer.test_03_zero_randomness')
+    self.assertStartsWith(verdict.run_again, 'python -m tf2verify run ')
+    self.assertEndsWith(verdict.run_again, 'builder.py::StructuresDiffer --stages zero_randomness')
     self.assertEqual(tf2verify.verify(small_case.SmallCase).run_again, '')
 
   def test_verdicts_stay_after_close(self) -> None:

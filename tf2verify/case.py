@@ -15,7 +15,7 @@ from tf2verify.compare.tolerance import Tolerance, ToleranceTable
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.ladder import CaseName, Ladder, test_name
 from tf2verify.misspelled_hooks import misspelled_hook, near_miss
-from tf2verify.optional_hooks import OptionalHooks
+from tf2verify.optional_hooks import OptionalHooks, check_train_op
 from tf2verify.records.resources import Resources, resources_of
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
 from tf2verify.report import terminal
@@ -280,23 +280,6 @@ def _check_reference(cls: type[EquivalenceCase]) -> None:
     )
 
 
-def _check_train_op(cls: type[EquivalenceCase]) -> None:
-  """Raises `CaseDefinitionError` for two train ops; a subclass may put its own in place of one."""
-  optimizer, train_op = hooks = 'make_tf1_optimizer', 'make_tf1_train_op'
-  if any(getattr(cls, hook) is getattr(OptionalHooks, hook) for hook in hooks):
-    return
-  homes = [
-    next(number for number, base in enumerate(cls.__mro__) if hook in vars(base)) for hook in hooks
-  ]
-  if homes[0] <= homes[1]:
-    raise CaseDefinitionError(
-      f'{cls.__name__} declares {optimizer} and {train_op}: which trains the reference? The '
-      f'optimizer would not be used. Leave out {optimizer}, or {train_op} where the model trains '
-      f'with a plain optimizer.minimize ({train_op} = tf2verify.EquivalenceCase.{train_op} in a '
-      'subclass)'
-    )
-
-
 def _check_signatures(case: EquivalenceCase) -> None:
   """Raises `CaseDefinitionError` for a hook that cannot be called with its arguments."""
   for hook, arguments in (*_ARGUMENTS.items(), *_with_those_taken(case)):
@@ -355,7 +338,7 @@ def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
     return f'python -m tf2verify run {place}::{cls.__name__} --stages {_TESTS[test].name}'
 
   _check_reference(cls)
-  _check_train_op(cls)
+  check_train_op(cls)
   resources_of(cls)
   case = cls()
   _check_signatures(case)

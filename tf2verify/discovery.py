@@ -128,7 +128,7 @@ def find_cases(target: str, may_have_none: bool = False) -> list[FoundCase]:
       raise UsageError(f'{place} has no case {wanted}{guess}; it has {", ".join(names) or "none"}')
   elif not found:
     raise UsageError(
-      f'{place} declares no EquivalenceCase: a case overrides build_tf1_graph, '
+      f'{place} declares no complete EquivalenceCase: a case overrides build_tf1_graph, '
       'make_tf2_layer and make_inputs; or, with tf1_recording, make_tf2_layer'
     )
   return found

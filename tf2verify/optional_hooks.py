@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, final
 
 from tf2verify.compare.tolerance import Tolerance, ToleranceTable
+from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.execution_mode import MODES
 
 DEFAULT_MODES = MODES
@@ -170,3 +171,20 @@ class OptionalHooks:
   def declares(self, hook: str) -> bool:
     """Tells whether a case overrides an optional hook."""
     return getattr(type(self), hook) is not getattr(OptionalHooks, hook)
+
+
+def check_train_op(cls: type[OptionalHooks]) -> None:
+  """Raises `CaseDefinitionError` for two train ops; a subclass may put its own in place of one."""
+  optimizer, train_op = hooks = 'make_tf1_optimizer', 'make_tf1_train_op'
+  if any(getattr(cls, hook) is getattr(OptionalHooks, hook) for hook in hooks):
+    return
+  homes = [
+    next(number for number, base in enumerate(cls.__mro__) if hook in vars(base)) for hook in hooks
+  ]
+  if homes[0] <= homes[1]:
+    raise CaseDefinitionError(
+      f'{cls.__name__} declares {optimizer} and {train_op}: which trains the reference? The '
+      f'optimizer would not be used. Leave out {optimizer}, or {train_op} where the model trains '
+      f'with a plain optimizer.minimize ({train_op} = tf2verify.EquivalenceCase.{train_op} in a '
+      'subclass)'
+    )

@@ -20,6 +20,14 @@ class CrashCase(BaseCase):
     ctypes.string_at(0)
 """
 )
+MISSPELLED = (
+  BASE
+  + """
+class MisspelledCase(EquivalenceCase):
+  def build_tf1_grph(self, inputs, training):
+    return inputs
+"""
+)
 READING = (
   BASE
   + """
@@ -69,14 +77,16 @@ class RealProcessesTest(absltest.TestCase):
       }
 
   def test_verdicts_are_those_of_run(self):
-    console.write_files(self.folder, cases_test=console.CASES, crash_case=FATAL)
+    console.write_files(
+      self.folder, cases_test=console.CASES, crash_case=FATAL, mistyped_case=MISSPELLED
+    )
     alone = console.run(
       '-m', 'tf2verify', 'run', 'cases_test.py', '--report_dir', 'alone', folder=self.folder
     )
     self.assertEqual(alone.returncode, 1, alone.stderr)
     done = self.fleet('.', '--report_dir', 'fleet')
     self.assertEqual(done.returncode, 1, done.stderr)
-    self.assertEndsWith(done.stdout, '1 of 3 cases passed\n')
+    self.assertEndsWith(done.stdout, '1 of 4 cases passed\n')
     for name in ('RightCase', 'WrongCase'):
       one, other = (
         json.loads((self.folder / folder / f'cases_test.{name}.json').read_text())
@@ -84,6 +94,8 @@ class RealProcessesTest(absltest.TestCase):
       )
       self.assertEqual(_without_times(one), _without_times(other))
     self.assertIn('0 to run', self.fleet('.', '--resume').stdout)
+    _, misspelled = self.entries()['mistyped_case.py::MisspelledCase']
+    self.assertIn('defines build_tf1_grph: did you mean build_tf1_graph?', misspelled.to_text())
     _, crash = self.entries()['crash_case.py::CrashCase']
     text = crash.to_text()
     self.assertIn('SIGSEGV', text)

@@ -46,8 +46,9 @@ def _keys(error: KeyError, noun: str, nest: Any) -> str:
 
 def _first_dimensions(inputs: Any) -> str:
   """Names the first dimensions where a single input, of three or more, has another one."""
-  sizes = [leaf.shape[0] for leaf in leaves_of(inputs).values() if leaf.ndim]
-  counts = collections.Counter(sizes)
+  sizes = [(path, leaf.shape[0]) for path, leaf in leaves_of(inputs).items() if leaf.ndim]
+  counts = collections.Counter(size for _, size in sizes)
   if len(sizes) < 3 or sorted(counts.values()) != [1, len(sizes) - 1]:
     return ''
-  return f'the inputs have first dimensions {", ".join(map(str, sizes))}: a slip in make_inputs?'
+  shown = [f'{size} ({path})' if counts[size] == 1 else str(size) for path, size in sizes]
+  return f'the inputs have first dimensions {", ".join(shown)}: a slip in make_inputs?'

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-_IMPORT = re.compile(r'\s*import\s+tensorflow(\s+as\s+\w+)?\s*(#.*)?$')
+_IMPORT = re.compile(r'\s*import\s+(?:.*,\s*)?tensorflow(?:\s+as\s+(\w+))?\s*(?:[,#].*)?$')
 _RECORD = 'record the reference under TensorFlow 1.x, where it runs as it is (docs/recordings.md)'
 
 
@@ -70,6 +70,6 @@ def _import(frames: Sequence[traceback.FrameSummary]) -> str:
   for number, line in enumerate(lines, 1):
     found = _IMPORT.match(line)
     if found:
-      alias = found[1].split()[1] if found[1] else 'tensorflow'
+      alias = found[1] or 'tensorflow'
       return f'import tensorflow.compat.v1 as {alias}` in {place}:{number}'
   return f'import tensorflow.compat.v1 as tf` in {place}'

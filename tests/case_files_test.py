@@ -1,0 +1,47 @@
+"""Tests of tf2verify.case_files."""
+
+import os
+import tempfile
+
+from absl.testing import absltest, parameterized
+
+from tf2verify.case_files import runs_its_tests
+
+
+class RunsItsTestsTest(parameterized.TestCase):
+  def _runs(self, text):
+    with tempfile.TemporaryDirectory() as folder:
+      path = os.path.join(folder, 'some_case.py')
+      with open(path, 'w', encoding='utf-8') as file:
+        file.write(text)
+      return runs_its_tests(path)
+
+  @parameterized.parameters(
+    "import tf2verify\nif __name__ == '__main__':\n  tf2verify.main()\n",
+    "from absl.testing import absltest\nif __name__ == '__main__':\n  absltest.main()\n",
+    "if '__main__' == __name__:\n  import unittest\n  unittest.main(argv=[])\n",
+    'import tensorflow as tf\ntf.test.main()\n',
+    "from tf2verify import main\nif __name__ == '__main__':\n  main()\n",
+    "from unittest import main as main\nif __name__ == '__main__':\n  raise SystemExit(main())\n",
+  )
+  def test_a_program(self, text):
+    self.assertTrue(self._runs(text))
+
+  @parameterized.parameters(
+    '',
+    'import tf2verify\n',
+    'def main():\n  pass\nmain()\n',
+    "def main():\n  tf2verify.main()\nif __name__ == '__main__':\n  print()\n",
+    '# tf2verify.main()\n',
+    'class A:\n  tf2verify.main()\n',
+    'def broken(:\n  tf2verify.main()\n',
+  )
+  def test_no_program(self, text):
+    self.assertFalse(self._runs(text))
+
+  def test_no_file(self):
+    self.assertFalse(runs_its_tests('absent_case.py'))
+
+
+if __name__ == '__main__':
+  absltest.main()
