@@ -125,5 +125,37 @@ class WeightedTest(absltest.TestCase):
       formulas._spread(np.ones(3), (2, 4))
 
 
+class SmoothedTest(absltest.TestCase):
+  def recognized(self, loss, **more):
+    model = LossExample('model', {'': LOGITS}, {"['y']": BINARY, **more})
+    examples = [model, *extreme_examples(model, [''], ())]
+    values = [np.asarray(loss(e.outputs[''], *e.labels.values())) for e in examples]
+    return formulas.recognized([Evaluated(*p) for p in zip(examples, values, strict=True)], '')
+
+  def test_share_of_smoothing(self):
+    found = self.recognized(
+      lambda z, y: keras.losses.BinaryCrossentropy(True, label_smoothing=0.3)(y, z)
+    )
+    self.assertEqual(found, formulas.Recognized(formulas.FUSED_SIGMOID, 0.3))
+
+  def test_weights_of_any_name(self):
+    weights = np.array([3.0, 0.0, 1.0, 0.5], np.float32)
+    found = self.recognized(
+      lambda z, y, w: keras.losses.BinaryCrossentropy(True, label_smoothing=0.1)(y, z, w),
+      **{"['importance']": weights},
+    )
+    self.assertEqual(found, formulas.Recognized(formulas.FUSED_SIGMOID, 0.1))
+
+  def test_labels_as_they_are(self):
+    found = self.recognized(lambda z, y: keras.losses.BinaryCrossentropy(True)(y, z))
+    self.assertEqual(found, formulas.Recognized(formulas.FUSED_SIGMOID))
+
+  def test_no_formula(self):
+    self.assertIsNone(self.recognized(lambda z, y: tf.reduce_mean(tf.square(z - y))))
+    self.assertIsNone(
+      self.recognized(lambda z, y: 1.01 * keras.losses.BinaryCrossentropy(True)(y, z))
+    )
+
+
 if __name__ == '__main__':
   absltest.main()

@@ -15,7 +15,20 @@ _CLOSE = 1e-4
 # One factor for small gradients and for large ones, up to the rounding of both.
 _SAME_FACTOR = 1e-3
 
-_Pair = tuple[np.ndarray, np.ndarray]
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Pair:
+  """A gradient as differentiated and as applied, flat, and their norms as a clipping takes them.
+
+  That is of the rows of `IndexedSlices` as they are, where both are such.
+  """
+
+  raw: np.ndarray
+  applied: np.ndarray
+  size: float
+  limit: float
+
+
 _Pairs = list[_Pair]
 
 
@@ -50,7 +63,7 @@ def clip_of(before: Iterable[TensorRecord], after: Iterable[TensorRecord]) -> Cl
     after: as given to the update.
   """
   pairs = list(_paired(before, after).values())
-  if not pairs or any(raw.shape != applied.shape for raw, applied in pairs):
+  if not pairs or any(pair.raw.shape != pair.applied.shape for pair in pairs):
     return None
   return _no_clip(pairs) or _joint(pairs) or _each(pairs) or _values(pairs)
 
@@ -67,13 +80,21 @@ def clip_in_trial(trial: ClippingTrial) -> Clip | None:
 
 def greatest_sizes(gradients: Iterable[TensorRecord]) -> dict[str, float]:
   """Returns, by kind of clipping, what its limit is compared with, at the most."""
-  values = [record.value for record in gradients if record.value is not None]
-  norms = [norm(value) for value in values]
+  known = [record for record in gradients if record.value is not None]
+  norms = [norm_of(record) for record in known]
+  values = [record.value for record in known if record.value is not None]
   return {
     JOINT: math.hypot(*norms),
     EACH: max(norms, default=0.0),
     VALUES: max((float(np.abs(value).max(initial=0.0)) for value in values), default=0.0),
   }
+
+
+def norm_of(gradient: TensorRecord) -> float:
+  """Returns the norm that a clipping takes: of the rows of `IndexedSlices` as they are."""
+  if gradient.slices is not None:
+    return gradient.slices.norm
+  return 0.0 if gradient.value is None else norm(gradient.value)
 
 
 def enlargement(gradients: Iterable[TensorRecord]) -> float:
@@ -103,19 +124,28 @@ def is_close(one: float, other: float) -> bool:
 
 
 def _paired(before: Iterable[TensorRecord], after: Iterable[TensorRecord]) -> dict[str, _Pair]:
-  raw = {r.name: r.value for r in before if r.value is not None}
+  raw = {record.name: record for record in before if record.value is not None}
   return {
-    r.name: (raw[r.name].reshape(-1), r.value.reshape(-1))
-    for r in after
-    if r.value is not None and r.name in raw
+    applied.name: _pair(raw[applied.name], applied)
+    for applied in after
+    if applied.value is not None and applied.name in raw
   }
+
+
+def _pair(raw: TensorRecord, applied: TensorRecord) -> _Pair:
+  assert raw.value is not None, 'those without were left out'
+  assert applied.value is not None, 'those without were left out'
+  flat = raw.value.reshape(-1), applied.value.reshape(-1)
+  if raw.slices is not None and applied.slices is not None:
+    return _Pair(*flat, raw.slices.norm, applied.slices.norm)
+  return _Pair(*flat, norm(flat[0]), norm(flat[1]))
 
 
 def _has_same_factors(trial: ClippingTrial) -> bool:
   small = _paired(trial.gradients, trial.applied)
   large = _paired(trial.large, trial.large_applied)
   factors = [
-    [norm(applied) / size for raw, applied in (small[name], large[name]) if (size := norm(raw))]
+    [pair.limit / pair.size for pair in (small[name], large[name]) if pair.size]
     for name in small.keys() & large.keys()
   ]
   known = [pair for pair in factors if len(pair) == 2]
@@ -123,32 +153,30 @@ def _has_same_factors(trial: ClippingTrial) -> bool:
 
 
 def _no_clip(pairs: _Pairs) -> Clip | None:
-  return Clip(NONE) if all(_same(raw, applied) for raw, applied in pairs) else None
+  return Clip(NONE) if all(_same(pair.raw, pair.applied) for pair in pairs) else None
 
 
 def _joint(pairs: _Pairs) -> Clip | None:
-  size = math.hypot(*(norm(raw) for raw, _ in pairs))
-  limit = math.hypot(*(norm(applied) for _, applied in pairs))
+  size = math.hypot(*(pair.size for pair in pairs))
+  limit = math.hypot(*(pair.limit for pair in pairs))
   if not 0 < limit < size or len(pairs) < 2:
     return None
-  scaled = all(_same(raw * (limit / size), applied) for raw, applied in pairs)
+  scaled = all(_same(pair.raw * (limit / size), pair.applied) for pair in pairs)
   return Clip(JOINT, limit) if scaled else None
 
 
 def _each(pairs: _Pairs) -> Clip | None:
-  clipped = [(raw, applied) for raw, applied in pairs if not _same(raw, applied)]
-  limit = norm(clipped[0][1])
-  for raw, applied in pairs:
-    size = norm(raw)
-    expected = raw * (limit / size) if size > limit else raw
-    if not _same(expected, applied):
+  limit = next(pair.limit for pair in pairs if not _same(pair.raw, pair.applied))
+  for pair in pairs:
+    expected = pair.raw * (limit / pair.size) if pair.size > limit else pair.raw
+    if not _same(expected, pair.applied):
       return None
   return Clip(EACH, limit)
 
 
 def _values(pairs: _Pairs) -> Clip | None:
-  limit = max(float(np.abs(applied).max(initial=0.0)) for _, applied in pairs)
-  cut = all(_same(np.clip(raw, -limit, limit), applied) for raw, applied in pairs)
+  limit = max(float(np.abs(pair.applied).max(initial=0.0)) for pair in pairs)
+  cut = all(_same(np.clip(pair.raw, -limit, limit), pair.applied) for pair in pairs)
   return Clip(VALUES, limit) if cut else None
 
 

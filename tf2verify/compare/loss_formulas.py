@@ -5,6 +5,7 @@ every example.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,6 +22,10 @@ _Array = np.ndarray[Any, Any]
 EPSILON = 1e-7
 # Float32 logarithms of what was clipped to within an ULP of 1 differ in the fifth digit.
 _RTOL, _ATOL = 2e-4, 2e-5
+# A share of labels that is smoothed.
+LEAST_SMOOTHING, MOST_SMOOTHING = 1e-3, 0.6
+# Smoothing is looked for in examples of no more elements than this: there are many ways to try.
+_MOST_SMOOTHED = 2**16
 
 FUSED_SOFTMAX = 'softmax cross-entropy of the outputs as logits'
 CLIPPED_SOFTMAX = 'logarithm of the clipped softmax of the outputs'
@@ -125,6 +130,19 @@ class Evaluated:
 
 
 @dataclasses.dataclass(frozen=True)
+class Recognized:
+  """By what a side's loss goes.
+
+  Attributes:
+    name: of the formula.
+    smoothing: the share of the labels that is spread over all classes.
+  """
+
+  name: str
+  smoothing: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
 class Denominator:
   """What a sum over an example is divided by.
 
@@ -174,21 +192,62 @@ def formula_of(evaluated: Sequence[Evaluated], path: str) -> str:
     evaluated: the side's loss on every example that it could be run on.
     path: the output.
   """
-  names = dict.fromkeys(name for name, _ in _terms(evaluated[0].example, path))
-  for name in names:
+  for name in _names(evaluated[0].example, path):
     if all(_gives(name, one, path) for one in evaluated):
       return name
   return ''
 
 
-def _gives(name: str, one: Evaluated, path: str) -> bool:
+def recognized(evaluated: Sequence[Evaluated], path: str) -> Recognized | None:
+  """Returns by which formula a side's loss goes, of labels as they are or of smoothed ones.
+
+  Args:
+    evaluated: the side's loss on every example that it could be run on.
+    path: the output.
+
+  Returns:
+    The formula, and the share of smoothing to four digits; None where none is known.
+  """
+  name = formula_of(evaluated, path)
+  if name:
+    return Recognized(name)
+  first = evaluated[0]
+  if first.example.outputs[path].size > _MOST_SMOOTHED:
+    return None
+  for name in _names(first.example, path):
+    for share in dict.fromkeys(_shares(name, first, path)):
+      if all(_gives(name, one, path, share) for one in evaluated):
+        return Recognized(name, share)
+  return None
+
+
+def _shares(name: str, one: Evaluated, path: str) -> Iterator[float]:
+  """Yields the smoothing with which a formula, linear in its labels, gives the loss."""
+  plain, uniform = (_all_reduced(name, one, path, share) for share in (0.0, 1.0))
   with np.errstate(all='ignore'):
-    return any(
-      _agree(reduced, one.value)
-      for known, terms in _terms(one.example, path)
-      if known == name
-      for reduced in _reduced(terms, one, path)
-    )
+    for start, end in zip(plain, uniform, strict=False):
+      slope = end - start
+      if start.shape != one.value.shape or not np.any(slope):
+        continue
+      apart = one.value.astype(np.float64) - start
+      share = float((apart * slope).sum() / (slope * slope).sum())
+      if LEAST_SMOOTHING < share < MOST_SMOOTHING:
+        yield float(f'{share:.4g}')
+
+
+def _names(example: LossExample, path: str) -> list[str]:
+  return list(dict.fromkeys(name for name, _ in _terms(example, path)))
+
+
+def _gives(name: str, one: Evaluated, path: str, smoothing: float = 0.0) -> bool:
+  with np.errstate(all='ignore'):
+    return any(_agree(reduced, one.value) for reduced in _all_reduced(name, one, path, smoothing))
+
+
+def _all_reduced(name: str, one: Evaluated, path: str, smoothing: float) -> Iterator[_Array]:
+  for known, make in _terms(one.example, path, smoothing):
+    if known == name:
+      yield from _reduced(make(), one, path)
 
 
 def _agree(made: _Array, value: _Array) -> bool:
@@ -197,31 +256,71 @@ def _agree(made: _Array, value: _Array) -> bool:
   return bool(np.allclose(made, value.astype(np.float64), _RTOL, _ATOL, equal_nan=True))
 
 
-def _terms(example: LossExample, path: str) -> Iterator[tuple[str, _Array]]:
-  """Yields every formula and its terms: one per row, or per element."""
+def _terms(
+  example: LossExample, path: str, smoothing: float = 0.0
+) -> Iterator[tuple[str, Callable[[], _Array]]]:
+  """Yields every formula and what makes its terms: one per row, or per element.
+
+  With smoothing, those that are linear in the labels alone.
+  """
   output = example.outputs[path]
-  with np.errstate(all='ignore'):
-    for label in example.labels.values():
-      target = target_of(output, label)
-      if target is not None:
-        y = target.astype(output.dtype)
-        if output.ndim and output.shape[-1] > 1 and np.allclose(y.sum(-1), 1, 1e-3):
-          yield from ((name, formula(output, y)) for name, formula in _CATEGORICAL)
-        yield from ((name, formula(output, y)) for name, formula in _BINARY)
-      if label.shape == output.shape and label.dtype.kind == 'f' and output.ndim > 1:
-        yield from ((name, formula(output, label)) for name, formula in _VECTORS)
-  for steps, labels in ctc.interpretations(example, path):
+  for label in example.labels.values():
+    target = target_of(output, label)
+    if target is not None:
+      y = target.astype(output.dtype)
+      if output.ndim and output.shape[-1] > 1 and np.allclose(y.sum(-1), 1, 1e-3):
+        rows = _smoothed(y, smoothing, 1 / output.shape[-1])
+        yield from ((name, _made(formula, output, rows)) for name, formula in _CATEGORICAL)
+      elements = _smoothed(y, smoothing, 0.5)
+      yield from ((name, _made(formula, output, elements)) for name, formula in _BINARY)
+    fits = label.shape == output.shape and label.dtype.kind == 'f' and output.ndim > 1
+    if fits and not smoothing:
+      yield from ((name, _made(formula, output, label)) for name, formula in _VECTORS)
+  for steps, labels in ctc.interpretations(example, path) if not smoothing else ():
     classes = steps.shape[-1]
     for name, blank in ((BLANK_LAST, classes - 1), (BLANK_FIRST, 0)):
       if all(symbol < classes and symbol != blank for label in labels for symbol in label):
-        yield name, ctc.losses(steps, labels, blank)
+        yield name, functools.partial(ctc.losses, steps, labels, blank)
+
+
+def _smoothed(y: _Array, share: float, uniform: float) -> _Array:
+  found: _Array = y * y.dtype.type(1 - share) + y.dtype.type(share * uniform)
+  return found if share else y
+
+
+def _made(formula: _Formula, output: _Array, y: _Array) -> Callable[[], _Array]:
+  def make() -> _Array:
+    with np.errstate(all='ignore'):
+      return formula(output, y)
+
+  return make
+
+
+def possible_weights(example: LossExample, path: str) -> list[str]:
+  """Returns the paths of labels that may weight an output's terms, the likeliest first.
+
+  What is called so, or looks like it; then any label without a negative element. It is
+  for formulas that are verified: on several examples, a wrong one fits none.
+  """
+  known = weight_paths(example, [path])
+  rows = example.outputs[path].shape[:1]
+  rest = [
+    name
+    for name, label in example.labels.items()
+    if name not in known
+    and label.dtype.kind in 'fbiu'
+    and label.size
+    and label.shape[:1] == rows
+    and bool((label >= 0).all())
+  ]
+  return [*known, *(name for name in rest if len(example.labels) > 1)]
 
 
 def _reduced(terms: _Array, one: Evaluated, path: str) -> Iterator[_Array]:
   """Yields what the terms may have been reduced to, with every weight."""
   terms = terms.astype(np.float64)
   weights: list[_Array | None] = [None]
-  for found in weight_paths(one.example, [path]):
+  for found in possible_weights(one.example, path):
     weights.append(one.example.labels[found])
   for weight in weights:
     try:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tf2verify.records.observation import TensorRecord
+from tf2verify.records.observation import SourceLine, TensorRecord
 
 # Arrays by their path in a nest: `['logits']`; '' where the nest is the array itself.
 Leaves = Mapping[str, np.ndarray]
@@ -57,10 +57,12 @@ class LossProgram:
     reads: paths of the outputs that it is computed from.
     kept: by path of an output that it reads, how many tensors of that output's size
       value and gradient together compute.
+    source: the user's line that made its last operation; None where that is not known.
   """
 
   reads: frozenset[str]
   kept: Mapping[str, int]
+  source: SourceLine | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -26,6 +26,19 @@ class SourceLine:
     return f'{place}: {self.code}' if self.code else place
 
 
+@dataclasses.dataclass(frozen=True)
+class Slices:
+  """What a gradient of `IndexedSlices` is made of.
+
+  Attributes:
+    rows: how many, those of one index each by itself.
+    norm: of these rows, before those of one index are added up.
+  """
+
+  rows: int
+  norm: float
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class TensorRecord:
   """One named tensor.
@@ -35,10 +48,12 @@ class TensorRecord:
       (`['logits']`, `[0].values`).
     value: the read-only array; None where the side has None in this place (an
       unconnected gradient, an output that is None).
+    slices: of a gradient of `IndexedSlices`, whose `value` is dense; None for any other.
   """
 
   name: str
   value: np.ndarray | None
+  slices: Slices | None = None
 
   def __post_init__(self) -> None:
     if self.value is not None:

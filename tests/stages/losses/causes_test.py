@@ -129,6 +129,79 @@ class FormulaTest(CauseTestCase):
     self.assert_no_cause(Case)
 
 
+class Weighted(tiny_models.Affine):
+  """A binary loss with weights that no name tells."""
+
+  def make_labels(self):
+    y = np.array([[0, 1, 1], [1, 0, 0], [0, 0, 1], [1, 1, 1]], np.float32)
+    return {'y': y, 'w': np.array([[1], [2], [0], [0.5]], np.float32)}
+
+  def tf1_loss(self, outputs, labels):
+    return v1.losses.sigmoid_cross_entropy(labels['y'], outputs, labels['w'])
+
+  def port_loss(self, outputs, labels, **settings):
+    loss = keras.losses.BinaryCrossentropy(reduction='none', **settings)
+    each = loss(labels['y'], outputs) * labels['w'][:, 0]
+    present = tf.cast(tf.math.count_nonzero(labels['w']), tf.float32)
+    return tf.math.divide_no_nan(tf.reduce_sum(each), present)
+
+
+class WeightedTest(CauseTestCase):
+  def test_right_port(self):
+    class Case(Weighted):
+      def tf2_loss(self, outputs, labels):
+        return self.port_loss(outputs, labels, from_logits=True)
+
+    found = tf2verify.verify(Case, stages=['loss']).stages[-1]
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+
+  def test_logits_taken_for_probabilities(self):
+    class Case(Weighted):
+      def tf2_loss(self, outputs, labels):
+        return self.port_loss(outputs, labels)
+
+    self.assert_cause(Case, 'tf2 takes logits for probabilities', 'from_logits=True')
+
+  def test_smoothing(self):
+    class Case(Weighted):
+      def tf2_loss(self, outputs, labels):
+        return self.port_loss(outputs, labels, from_logits=True, label_smoothing=0.1)
+
+    self.assert_cause(Case, 'label_smoothing=0.1 in tf2, none in tf1', 'to BinaryCrossentropy')
+
+  def test_logits_taken_for_probabilities_and_smoothing_on_both_sides(self):
+    class Case(Weighted):
+      def tf1_loss(self, outputs, labels):
+        return v1.losses.sigmoid_cross_entropy(
+          labels['y'], outputs, labels['w'], label_smoothing=0.05
+        )
+
+      def tf2_loss(self, outputs, labels):
+        return self.port_loss(outputs, labels, label_smoothing=0.05)
+
+    self.assert_cause(Case, 'tf2 takes logits for probabilities', 'from_logits=True')
+
+  def test_other_denominator(self):
+    class Case(Weighted):
+      def tf2_loss(self, outputs, labels):
+        each = keras.losses.BinaryCrossentropy(from_logits=True, reduction='none')
+        return tf.reduce_mean(each(labels['y'], outputs) * labels['w'][:, 0])
+
+    self.assert_cause(Case, 'the number of weights that are not zero in tf1', "labels['w']")
+
+  def test_without_a_cause_the_lines_are_told(self):
+    class Case(Weighted):
+      def tf2_loss(self, outputs, labels):
+        return tf.reduce_mean(tf.square(outputs) * labels['w'])
+
+    found = tf2verify.verify(Case, stages=['loss']).stages[-1]
+    self.assertEqual({difference.hint for difference in found.differences}, {''})
+    notes = [note for note in found.notes if note.startswith('no known cause')]
+    self.assertLen(notes, 2)
+    self.assertIn('tf1_loss: return v1.losses.sigmoid_cross_entropy(', notes[0])
+    self.assertIn('tf2_loss: return tf.reduce_mean(tf.square(outputs)', notes[1])
+
+
 class UnreadWeightsTest(CauseTestCase):
   def test_port_without_the_weights(self):
     class Case(losses.Weighted):
@@ -189,6 +262,19 @@ class SmoothingTest(CauseTestCase):
         return loss(labels, outputs)
 
     self.assert_cause(Case, 'label_smoothing=0.2 in tf2, none in tf1')
+
+  def test_of_both_sides(self):
+    class Case(Weighted):
+      def tf2_loss(self, outputs, labels):
+        return self.port_loss(outputs, labels, from_logits=True, label_smoothing=0.2)
+
+    class Half(Case):
+      def tf1_loss(self, outputs, labels):
+        return v1.losses.sigmoid_cross_entropy(
+          labels['y'], outputs, labels['w'], label_smoothing=0.1
+        )
+
+    self.assert_cause(Half, 'label_smoothing=0.2 in tf2, 0.1 in tf1', 'give label_smoothing=0.1 to')
 
   def test_of_another_share(self):
     class Case(losses.Smoothed):

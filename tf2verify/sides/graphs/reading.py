@@ -115,6 +115,16 @@ def user_source(op: tf.Operation) -> SourceLine | None:
   return None
 
 
+def user_source_behind(tensor: tf.Tensor) -> SourceLine | None:
+  """Returns the user's line that made a tensor, or what hands it on unchanged."""
+  op = tensor.op
+  found = user_source(op)
+  while found is None and op.type == 'Identity':
+    op = op.inputs[0].op
+    found = user_source(op)
+  return found
+
+
 class GraphReader:
   """Reads the operations behind some targets.
 

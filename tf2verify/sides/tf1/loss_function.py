@@ -12,6 +12,7 @@ from tf2verify.records.loss_values import Leaves, LossExample, LossProgram, Loss
 from tf2verify.records.observation import TensorRecord
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.dataflow import op_names_behind
+from tf2verify.sides.graphs.reading import user_source_behind
 from tf2verify.sides.graphs.run import open_session
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
@@ -80,7 +81,8 @@ class Tf1LossFunction:
       tensors += [gradient.values] if isinstance(gradient, tf.IndexedSlices) else [gradient]
     ops = [built.graph.get_operation_by_name(name) for name in op_names_behind(tensors)]
     sizes = {path: example.outputs[path].size for path in reads}
-    return LossProgram(reads, loss_function.count_of_size(ops, sizes))
+    kept = loss_function.count_of_size(ops, sizes)
+    return LossProgram(reads, kept, user_source_behind(loss))
 
   def metrics(self, example: LossExample) -> tuple[MetricValue, ...]:
     """Runs the metrics in a fresh session: every update op once, then the values."""

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.compare.gradient_clips import norm
 from tf2verify.compare.moving import Mover
-from tf2verify.records.observation import TensorRecord
+from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.sides import nests, side
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
 from tf2verify.sides.user_code import user_code
@@ -124,6 +125,7 @@ def gradient_record(gradient: GraphGradient, values: Mapping[str, Any]) -> Tenso
   if gradient.values is None:
     return TensorRecord(gradient.variable, None)
   value = np.asarray(values[gradient.values])
-  if gradient.indices is not None:
-    value = side.dense_gradient(value, np.asarray(values[gradient.indices]), gradient.shape)
-  return TensorRecord(gradient.variable, value)
+  if gradient.indices is None:
+    return TensorRecord(gradient.variable, value)
+  dense = side.dense_gradient(value, np.asarray(values[gradient.indices]), gradient.shape)
+  return TensorRecord(gradient.variable, dense, Slices(len(value), norm(value)))

@@ -15,6 +15,7 @@ from tf2verify.records.loss_values import LossExample, LossProgram, LossValue, M
 from tf2verify.records.observation import TensorRecord
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.dataflow import op_names_behind
+from tf2verify.sides.graphs.reading import user_source_behind
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.tf2.port import array_of
@@ -63,7 +64,8 @@ class Tf2LossFunction:
     names = op_names_behind([loss, *gradients.values()])
     sizes = {path: example.outputs[path].size for path in reads}
     ops = [graph.get_operation_by_name(name) for name in names]
-    return LossProgram(reads, loss_function.count_of_size(ops, sizes))
+    kept = loss_function.count_of_size(ops, sizes)
+    return LossProgram(reads, kept, user_source_behind(loss))
 
   def computed_eagerly(self, example: LossExample, paths: frozenset[str]) -> dict[str, int]:
     """Counts the tensors of each output's size that an eager run computes."""

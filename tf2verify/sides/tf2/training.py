@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.gradient_clips import enlargement
+from tf2verify.compare.gradient_clips import enlargement, norm
 from tf2verify.errors import NotApplicable, UserCodeError
-from tf2verify.records.observation import TensorRecord
+from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.records.training import (
   ClippingTrial,
   LossObservation,
@@ -308,8 +308,9 @@ def _gradient_record(variable: Any, gradient: Any) -> TensorRecord:
   name = variable_name(variable)
   if isinstance(gradient, tf.IndexedSlices):
     shape = tuple(size or 0 for size in static_shape(variable.shape))
-    dense = side.dense_gradient(array_of(gradient.values), array_of(gradient.indices), shape)
-    return TensorRecord(name, dense)
+    rows = array_of(gradient.values)
+    dense = side.dense_gradient(rows, array_of(gradient.indices), shape)
+    return TensorRecord(name, dense, Slices(len(rows), norm(rows)))
   return TensorRecord(name, None if gradient is None else array_of(gradient))
 
 

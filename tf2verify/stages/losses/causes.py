@@ -6,16 +6,21 @@ from typing import Any
 import numpy as np
 
 from tf2verify.compare import loss_formulas as formulas
-from tf2verify.compare.extreme_outputs import is_probability, target_of, weight_paths
-from tf2verify.compare.loss_formulas import DENOMINATORS, Evaluated
+from tf2verify.compare.extreme_outputs import is_probability, target_of
+from tf2verify.compare.loss_formulas import (
+  DENOMINATORS,
+  LEAST_SMOOTHING,
+  MOST_SMOOTHING,
+  Evaluated,
+  Recognized,
+  possible_weights,
+)
 from tf2verify.compare.unread_weights import unread_weights
 from tf2verify.records.loss_values import LossExample
 
 _Array = np.ndarray[Any, Any]
 # Of a ratio or a share that is the same for several examples.
 _SAME = 1e-3
-# A share of labels that is smoothed.
-_LEAST_SMOOTHING, _MOST_SMOOTHING = 1e-3, 0.6
 # Examples larger than this are not computed again.
 _MOST_ELEMENTS = 2**20
 
@@ -44,6 +49,13 @@ _AS_PROBABILITIES = (
   formulas.LOG_ROWS,
   formulas.LOG_BINARY,
   formulas.SHIFTED_BINARY,
+)
+_OF_ELEMENTS = (
+  formulas.FUSED_SIGMOID,
+  formulas.CLIPPED_SIGMOID,
+  formulas.CLIPPED_BINARY,
+  formulas.SHIFTED_BINARY,
+  formulas.LOG_BINARY,
 )
 _ON_LOGITS = (formulas.FUSED_SOFTMAX, formulas.FUSED_SIGMOID)
 
@@ -87,9 +99,17 @@ def _cause(pairs: Sequence[tuple[Evaluated, Evaluated]], paths: Sequence[str]) -
 
 
 def _other_formula(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], path: str) -> str:
-  one, other = formulas.formula_of(tf1, path), formulas.formula_of(tf2, path)
-  if not one or not other or one == other:
+  one, other = formulas.recognized(tf1, path), formulas.recognized(tf2, path)
+  if one is None or other is None:
     return ''
+  smoothed = abs(one.smoothing - other.smoothing) > _SAME
+  if one.name == other.name:
+    return _smoothing_text(one, other) if smoothed else ''
+  text = _formula_text(one.name, other.name, tf1, path)
+  return f'{text}; and {_smoothings(one, other)}' if smoothed else text
+
+
+def _formula_text(one: str, other: str, tf1: Sequence[Evaluated], path: str) -> str:
   if (one, other) in _TEXTS:
     return _TEXTS[one, other]
   probable = all(is_probability(evaluated.example.outputs[path]) for evaluated in tf1)
@@ -103,6 +123,39 @@ def _other_formula(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], path: str
   if one in _AS_PROBABILITIES and other in _AS_PROBABILITIES:
     return f'only saturated elements differ, by the placement of the epsilon: {text}'
   return text
+
+
+def _smoothing_text(tf1: Recognized, tf2: Recognized) -> str:
+  """Returns what to say of one formula of labels that are smoothed otherwise."""
+  term = {
+    formulas.FUSED_SOFTMAX: 's·(z_y - mean z)',
+    formulas.FUSED_SIGMOID: 's·z·(y - 1/2)',
+  }.get(tf1.name)
+  share = abs(tf1.smoothing - tf2.smoothing)
+  text = f'{_smoothings(tf1, tf2)} ({_smoothing_fix(tf1, tf2)})'
+  if not term:
+    return text
+  return f'the difference equals the smoothing term {term} with s = {share:.3g}: {text}'
+
+
+def _smoothings(tf1: Recognized, tf2: Recognized) -> str:
+  if tf2.smoothing > tf1.smoothing:
+    sides = (('tf2', tf2.smoothing), ('tf1', tf1.smoothing))
+  else:
+    sides = (('tf1', tf1.smoothing), ('tf2', tf2.smoothing))
+  (side, more), (other, less) = sides
+  return f'label_smoothing={more:.3g} in {side}, {f"{less:.3g}" if less else "none"} in {other}'
+
+
+def _smoothing_fix(tf1: Recognized, tf2: Recognized) -> str:
+  if tf2.name in _OF_ELEMENTS:
+    return f'give label_smoothing={tf1.smoothing:.3g} to BinaryCrossentropy'
+  if tf2.smoothing:
+    return f'give label_smoothing={tf1.smoothing:.3g} to CategoricalCrossentropy'
+  return (
+    'SparseCategoricalCrossentropy has no such argument: give one-hot labels to '
+    'CategoricalCrossentropy(label_smoothing=)'
+  )
 
 
 def _smoothing(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], path: str) -> str:
@@ -121,13 +174,11 @@ def _smoothing(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], path: str) ->
   for found in shares.values():
     share = float(np.mean(found))
     close = max(abs(one - share) for one in found) <= _SAME
-    if close and len(found) > 1 and _LEAST_SMOOTHING < abs(share) < _MOST_SMOOTHING:
+    if close and len(found) > 1 and LEAST_SMOOTHING < abs(share) < MOST_SMOOTHING:
       sides = ('tf1', 'tf2') if share > 0 else ('tf2', 'tf1')
       return (
         f'the difference equals the smoothing term s·(z_y - mean z) with s = {abs(share):.3g}: '
-        f'label_smoothing={abs(share):.3g} in {sides[0]}, none in {sides[1]} '
-        '(SparseCategoricalCrossentropy has no such argument: give one-hot labels to '
-        'CategoricalCrossentropy(label_smoothing=))'
+        f'label_smoothing is greater by {abs(share):.3g} in {sides[0]} than in {sides[1]}'
       )
   return ''
 
@@ -163,7 +214,7 @@ def _other_denominator(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], path:
   if all(np.isclose(ratio, 1.0, _SAME) for _, ratio in ratios):
     return ''
   for terms in ('rows', 'elements'):
-    for weighted in (*weight_paths(ratios[0][0], [path]), None):
+    for weighted in (*possible_weights(ratios[0][0], path), None):
       for number, mine in enumerate(DENOMINATORS):
         for its in (*DENOMINATORS[:number], *DENOMINATORS[number + 1 :]):
           if all(_explains(mine, its, terms, weighted, path, *pair) for pair in ratios):

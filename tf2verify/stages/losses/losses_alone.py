@@ -12,7 +12,7 @@ from tf2verify.compare.output_relations import relations
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.loss_values import LossExample, LossValue
-from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.observation import Observation, SourceLine, TensorRecord
 from tf2verify.records.training import LossObservation
 from tf2verify.records.verdict import Table
 from tf2verify.sides import loss_function
@@ -68,6 +68,7 @@ class LossesAlone:
     self._traceable = True
     self._hint = ''
     self._growth = ''
+    self._sources: list[tuple[str, SourceLine | None]] = []
     self.notes: list[str] = []
     self.tables: list[Table] = []
 
@@ -148,9 +149,13 @@ class LossesAlone:
 
   def _find_what_is_read(self, model: LossResult) -> None:
     """Finds the outputs that each side reads, and which of them follow from others."""
-    tf1 = self._tf1.program(self._model).reads
+    reference = self._tf1.program(self._model)
+    tf1 = reference.reads
+    self._sources = [('tf1_loss', reference.source)]
     if self._traceable:
-      tf2 = self._tf2.program(self._model).reads
+      port = self._tf2.program(self._model)
+      tf2 = port.reads
+      self._sources.append(('tf2_loss', port.source))
     else:
       tf2 = frozenset(r.name for r in model.tf2.gradients if r.value is not None)
     floating = set(loss_function.floating_paths(self._model.outputs))
@@ -271,6 +276,9 @@ class LossesAlone:
     self._hint = loss_causes.cause(tf1, tf2, self._reading.read)
     if not self._hint:
       self._hint = self._where_they_differ()
+      self.notes += [
+        f'no known cause; {hook} ends at {line}' for hook, line in self._sources if line is not None
+      ]
     self.tables.insert(0, table_of_losses(results))
 
   def _where_they_differ(self) -> str:

@@ -86,6 +86,11 @@ class ClippingWatch:
     )
 
 
+def clip_beyond(trial: Trial) -> Clip | None:
+  """Returns how a side clips gradients that reach any limit; None where that is not known."""
+  return _clip(trial)[0]
+
+
 def _clip(trial: Trial) -> tuple[Clip | None, str]:
   """Returns a side's clipping, or why that is not known."""
   try:

@@ -7,7 +7,9 @@ from typing import TypeVar
 import numpy as np
 
 from tf2verify.compare.extent import extent
+from tf2verify.compare.gradient_clips import Clip
 from tf2verify.compare.moving import Mover
+from tf2verify.compare.noise import FACTOR
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.difference import Difference, Extent
 from tf2verify.records.observation import TensorRecord
@@ -24,7 +26,7 @@ from tf2verify.stages.training import causes as training_causes
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training import steps_here
 from tf2verify.stages.training.causes.cause import About
-from tf2verify.stages.training.clipping_trials import ClippingWatch
+from tf2verify.stages.training.clipping_trials import ClippingWatch, clip_beyond
 from tf2verify.stages.training.remarks import (
   IdleUpdates,
   blind_spots,
@@ -161,6 +163,10 @@ class _BothSides:
     """Compares what both sides make of larger gradients, after the last step; returns notes."""
     reference, port = self._sides
     return watch.judge(comparison, reference.try_clipping, port.try_clipping)
+
+  def clip_beyond(self) -> Clip | None:
+    """Returns how the port clips larger gradients, tried after the last step."""
+    return clip_beyond(self._sides[1].try_clipping)
 
   def _both_take(self) -> tuple[TrainingStep, TrainingStep]:
     reference, port = self._sides
@@ -304,7 +310,14 @@ class _Judge:
     order = quantities.CAUSAL_ORDER
     ordered = sorted(found, key=lambda known: order.index(known.quantity))
     steps = self._steps
-    causes = training_causes.causes(steps.tf1, steps.tf2, steps.names, parted)
+    rounding = {
+      self._variables.get((known.quantity, known.subject), '')
+      for known in found
+      if known.quantity == quantities.GRADIENT and _is_within_noise(known)
+    }
+    causes = training_causes.causes(
+      steps.tf1, steps.tf2, steps.names, parted, rounding, self._both.clip_beyond
+    )
     return tuple(
       training_causes.explained(
         known,
@@ -314,6 +327,13 @@ class _Judge:
       )
       for known in ordered
     )
+
+
+def _is_within_noise(difference: Difference) -> bool:
+  array = difference.array
+  if array is None or array.noise is None:
+    return False
+  return array.greatest_absolute <= FACTOR * array.noise
 
 
 def _run(number: int) -> str:

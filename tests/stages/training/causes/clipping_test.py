@@ -1,8 +1,12 @@
+import dataclasses
+
 import numpy as np
 from absl.testing import absltest, parameterized
 
 from tests.stages.training.causes import simulated
+from tf2verify.compare.gradient_clips import EACH, NONE, Clip
 from tf2verify.compare.update_rules import Form
+from tf2verify.records.observation import Slices
 from tf2verify.stages.training.causes.clipping import clipping
 from tf2verify.stages.training.causes.evidence import Evidence
 
@@ -38,9 +42,40 @@ def squared(gradients):
   return {name: gradient**2 for name, gradient in gradients.items()}
 
 
-def cause(tf1, tf2):
+def cause(tf1, tf2, **more):
   runs = (simulated.run(side, _FORM, clip=clip) for side, clip in (('tf1', tf1), ('tf2', tf2)))
-  return clipping(Evidence(*runs, simulated.PAIRS, 1))
+  return clipping(Evidence(*runs, simulated.PAIRS, 1, **more))
+
+
+def of_rows(limit, size):
+  """A joint norm with a kernel whose rows, before they are added up, have a norm of `size`."""
+
+  def clip(gradients):
+    norm = np.hypot(np.linalg.norm(gradients['bias']), size)
+    return {name: gradient * min(1, limit / norm) for name, gradient in gradients.items()}
+
+  return clip
+
+
+def with_rows(run, size):
+  """Returns the run with such a kernel."""
+
+  def sliced(records, raw):
+    sizes = {record.name: np.linalg.norm(record.value) for record in raw}
+    return tuple(
+      dataclasses.replace(
+        record, slices=Slices(7, size * np.linalg.norm(record.value) / sizes['kernel'])
+      )
+      if record.name == 'kernel'
+      else record
+      for record in records
+    )
+
+  return simulated.with_steps(
+    run,
+    gradients=[sliced(step.gradients, step.gradients) for step in run.steps],
+    applied_gradients=[sliced(step.applied_gradients, step.gradients) for step in run.steps],
+  )
 
 
 class ClippingTest(parameterized.TestCase):
@@ -68,6 +103,30 @@ class ClippingTest(parameterized.TestCase):
   )
   def test_is_not_named(self, tf1, tf2):
     self.assertIsNone(cause(tf1, tf2))
+
+  @parameterized.named_parameters(
+    ('not_tried', None, 'it clips none, or by a limit that they do not reach'),
+    ('tried', Clip(EACH, 5.0), 'scales each gradient by its own norm, to 5, which those of this'),
+    ('none', Clip(NONE), 'leaves gradients as they are, larger ones, too'),
+  )
+  def test_a_port_that_leaves_the_gradients(self, beyond, words):
+    found = cause(joint(0.2), None, clip_beyond=lambda: beyond)
+    self.assertIn(words, found.text)
+    self.assertIn('pass global_clipnorm=0.2', found.text)
+
+  def test_limit_of_repeated_rows(self):
+    tf1 = with_rows(simulated.run('tf1', _FORM, clip=of_rows(0.2, 1.5)), 1.5)
+    found = clipping(Evidence(tf1, simulated.run('tf2', _FORM), simulated.PAIRS, 1))
+    self.assertIn('pass global_clipnorm=0.2 ', found.text)
+    self.assertNotIn('repeated rows', found.text)
+
+  def test_one_limit_and_other_rows(self):
+    tf1 = with_rows(simulated.run('tf1', _FORM, clip=of_rows(0.2, 0.5)), 0.5)
+    tf2 = with_rows(simulated.run('tf2', _FORM, clip=of_rows(0.2, 1.5)), 1.5)
+    found = clipping(Evidence(tf1, tf2, simulated.PAIRS, 1))
+    self.assertIn('both sides scale all gradients by their joint norm, to 0.2, but', found.text)
+    self.assertIn('that of kernel is 0.5 in TF1 (7 rows) and 1.5 in the port (7 rows)', found.text)
+    self.assertIsNone(clipping(Evidence(tf1, tf1, simulated.PAIRS, 1)))
 
   def test_without_gradients_nothing_is_said(self):
     tf1 = simulated.run('tf1', _FORM, clip=joint(0.2))

@@ -1,5 +1,6 @@
 import dataclasses
 
+import numpy as np
 from absl.testing import absltest
 
 from tests.stages.training.causes import simulated
@@ -18,8 +19,8 @@ def keras(name, made, **settings):
   return OptimizerRecord(f'tf.keras.optimizers.{name}', (*made.settings, *settings.items()), rule)
 
 
-def cause(tf1, tf2, number=1):
-  return update_rule(Evidence(tf1, tf2, simulated.PAIRS, number))
+def cause(tf1, tf2, number=1, **more):
+  return update_rule(Evidence(tf1, tf2, simulated.PAIRS, number, **more))
 
 
 class UpdateRuleTest(absltest.TestCase):
@@ -32,6 +33,27 @@ class UpdateRuleTest(absltest.TestCase):
       'epsilon=1e-08 to tf.keras.optimizers.Adam',
       found.text,
     )
+
+  def test_epsilon_beside_a_gradient_that_is_rounding(self):
+    def noise(size):
+      return lambda gradients: {**gradients, 'bias': np.float32([size, -size])}
+
+    tf1 = simulated.run('tf1', form('adam', epsilon=1e-8), clip=noise(1e-8))
+    other = form('adam', epsilon=1e-7)
+    tf2 = simulated.run('tf2', other, optimizer=keras('Adam', other), clip=noise(3e-8))
+    found = cause(tf1, tf2)
+    self.assertIn('epsilon is 1e-08 in TF1 and 1e-07 in the port, which alone', found.text)
+    self.assertEqual(found.variables, {'kernel'})
+    # Gradients that differ and are no rounding have another cause than the optimizer.
+    tf2 = simulated.run('tf2', other, optimizer=keras('Adam', other), clip=noise(1e-3))
+    self.assertIsNone(cause(tf1, tf2))
+    self.assertIn('epsilon', cause(tf1, tf2, rounding={'bias'}).text)
+
+  def test_steps_that_are_nearly_the_same(self):
+    tf1 = simulated.run('tf1', form('adam', epsilon=1e-8))
+    other = form('adam', epsilon=1.05e-8)
+    found = cause(tf1, simulated.run('tf2', other, optimizer=keras('Adam', other)))
+    self.assertRegex(found.text, r'the steps differ by up to 1\.\d %')
 
   def test_epsilon_that_no_gradient_shows_is_no_cause(self):
     tf1 = simulated.run('tf1', form('adagrad', epsilon=0.0))

@@ -1,8 +1,9 @@
 """Why training parts: known reasons, each verified with the numbers of both runs."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
+from tf2verify.compare.gradient_clips import Clip
 from tf2verify.records.difference import Difference
 from tf2verify.records.training import TrainingRun
 from tf2verify.stages.training.causes.amsgrad import amsgrad
@@ -44,7 +45,12 @@ SEARCHES: tuple[Search, ...] = (
 
 
 def causes(
-  tf1: TrainingRun, tf2: TrainingRun, pairs: Sequence[tuple[str, str]], number: int
+  tf1: TrainingRun,
+  tf2: TrainingRun,
+  pairs: Sequence[tuple[str, str]],
+  number: int,
+  rounding: Collection[str] = (),
+  clip_beyond: Callable[[], Clip | None] = lambda: None,
 ) -> tuple[Cause, ...]:
   """Returns the causes that the numbers show.
 
@@ -53,8 +59,10 @@ def causes(
     tf2: the port's, with as many steps.
     pairs: variable names of tf1 and tf2.
     number: of the first step that differs, from 1.
+    rounding: tf1 names of variables whose gradients differ by no more than their noise.
+    clip_beyond: see `Evidence`.
   """
-  evidence = Evidence(tf1, tf2, pairs, number)
+  evidence = Evidence(tf1, tf2, pairs, number, rounding, clip_beyond)
   found = (search(evidence) for search in SEARCHES)
   return tuple(cause for cause in found if cause is not None)
 

@@ -1,6 +1,17 @@
 """Gradients that are clipped otherwise."""
 
-from tf2verify.compare.gradient_clips import EACH, JOINT, NONE, VALUES, Clip, clip_of
+from tf2verify.compare.gradient_clips import (
+  EACH,
+  JOINT,
+  NONE,
+  VALUES,
+  Clip,
+  clip_of,
+  is_close,
+  norm,
+  norm_of,
+)
+from tf2verify.records.observation import TensorRecord
 from tf2verify.stages.training.causes.cause import About, Cause, number_text
 from tf2verify.stages.training.causes.evidence import Evidence
 
@@ -40,9 +51,50 @@ def clipping(evidence: Evidence) -> Cause | None:
   if evidence.sampled:
     return None  # a norm is of all elements
   tf1, tf2 = (clip_of(step.gradients, step.applied_gradients) for step in evidence.steps)
-  if tf1 is None or tf2 is None or tf1.is_like(tf2):
+  if tf1 is None or tf2 is None:
     return None
-  return Cause(
-    f'TF1 {clip_text(tf1)}; the port {clip_text(tf2)}: {clip_fix(tf1)}',
-    frozenset({About.GRADIENTS, About.UPDATE, About.SHADOWS}),
+  text = (
+    _other_rows(evidence, tf1)
+    if tf1.is_like(tf2)
+    else f'TF1 {clip_text(tf1)}; the port {_text_of_port(evidence, tf2)}: {clip_fix(tf1)}'
   )
+  explains = frozenset({About.GRADIENTS, About.UPDATE, About.SHADOWS})
+  return Cause(text, explains) if text else None
+
+
+def _text_of_port(evidence: Evidence, clip: Clip) -> str:
+  """Returns what the port does, told apart from a clipping that this step does not reach."""
+  if clip.kind != NONE:
+    return clip_text(clip)
+  beyond = evidence.clip_beyond()
+  if beyond is None:
+    return f'{clip_text(clip)} (it clips none, or by a limit that they do not reach)'
+  if beyond.kind == NONE:
+    return 'leaves gradients as they are, larger ones, too'
+  return f'{clip_text(beyond)}, which those of this step do not reach'
+
+
+def _other_rows(evidence: Evidence, clip: Clip) -> str:
+  """Returns that two norms are of other rows, where that makes one limit scale otherwise."""
+  if clip.kind != JOINT:
+    return ''
+  ones, others = ({r.name: r for r in step.gradients} for step in evidence.steps)
+  for tf1, tf2 in evidence.pairs:
+    one, other = ones.get(tf1), others.get(tf2)
+    if one is None or other is None or is_close(norm_of(one), norm_of(other)):
+      continue
+    if one.value is None or other.value is None or not is_close(norm(one.value), norm(other.value)):
+      return ''  # another gradient, whatever its rows are
+    return (
+      f'both sides scale all gradients by their joint norm, to {number_text(clip.limit)}, but that '
+      f'of {tf1} is {number_text(norm_of(one))} in TF1 ({_rows(one)}) and '
+      f'{number_text(norm_of(other))} in the port ({_rows(other)}): tf.clip_by_global_norm takes '
+      'the norm of IndexedSlices before repeated rows are added up; look the rows up as TF1 does '
+      '(tf.nn.embedding_lookup_sparse looks each one up once), or add up what is repeated before '
+      'clipping'
+    )
+  return ''
+
+
+def _rows(gradient: TensorRecord) -> str:
+  return 'dense' if gradient.slices is None else f'{gradient.slices.rows} rows'

@@ -1,11 +1,12 @@
 """Two training runs, laid side by side at one step."""
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tf2verify.compare.gradient_clips import Clip
 from tf2verify.compare.moving import fraction_bits
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
@@ -18,6 +19,9 @@ _STORED = 8.0
 # Of an update: kernels compute in float32, and 1 - 0.9999 is off by 6e-4 there, whose root
 # divides the update of Adam.
 _COMPUTED = 3e-4
+# Beside the greatest gradient of a model, what rounding leaves of one that is zero: of a bias
+# in front of batch norm. An optimizer that divides by its size makes steps of that.
+_NOTHING = 2.0**-20
 # A hypothesis has to explain all but this share of what differs, element by element.
 _LEFT = 0.05
 
@@ -89,6 +93,14 @@ class MovePair:
     return bool(np.any(np.abs(self.tf1.update - self.tf2.update) > self.room))
 
   @property
+  def has_same_gradient(self) -> bool:
+    """Whether both sides step by one gradient, but for rounding."""
+    one, other = self.tf1.gradient, self.tf2.gradient
+    if one is None or other is None:
+      return one is other
+    return bool(np.allclose(one, other, rtol=1e-3, atol=1e-5 * _size(one)))
+
+  @property
   def room(self) -> _Array:
     """How far rounding may put the two updates apart."""
     room: _Array = np.maximum(self.tf1.room, self.tf2.room)
@@ -110,19 +122,44 @@ class Evidence:
     tf1: the reference's run; arrays of which a recording has samples are those samples.
     tf2: the port's; of the same variables the same elements.
     number: of that step, from 1.
-    sampled: tf1 names of those variables.
-    moves: of the trainable variables that both sides have.
+    pairs: variable names of tf1 and tf2.
+    clip_beyond: tells how the port clips larger gradients; None where that is not known.
+    sampled: tf1 names of the variables that are cut down to samples.
+    moves: of the trainable variables that both sides have, without those of which nothing
+      can be told.
+    left_out: tf1 names of these: their gradients are rounding, and differ.
     states: of the other ones.
   """
 
   def __init__(
-    self, tf1: TrainingRun, tf2: TrainingRun, pairs: Sequence[tuple[str, str]], number: int
+    self,
+    tf1: TrainingRun,
+    tf2: TrainingRun,
+    pairs: Sequence[tuple[str, str]],
+    number: int,
+    rounding: Collection[str] = (),
+    clip_beyond: Callable[[], Clip | None] = lambda: None,
   ) -> None:
+    """Takes two runs.
+
+    Args:
+      tf1: the reference's.
+      tf2: the port's, with as many steps.
+      pairs: variable names of tf1 and tf2.
+      number: of the first step that differs, from 1.
+      rounding: tf1 names of variables whose gradients differ by no more than the noise that
+        was measured for them.
+      clip_beyond: tries how the port clips larger gradients than those of its steps; None
+        where that is not known.
+    """
     self.number = number
-    self._pairs = tuple(pairs)
+    self.pairs = tuple(pairs)
+    self.clip_beyond = clip_beyond
     self._whole = tf1, tf2
     self.tf1, self.tf2, self.sampled = at_samples(tf1, tf2, pairs)
-    self.moves = tuple(self._moves(trained=True))
+    moves = self._moves(trained=True)
+    self.left_out = _rounding(moves, rounding)
+    self.moves = tuple(pair for pair in moves if pair.name not in self.left_out)
     self.states = tuple(self._moves(trained=False))
 
   @property
@@ -144,7 +181,7 @@ class Evidence:
 
   def by_tf1(self, names: Collection[str]) -> set[str]:
     """Returns the tf1 names of the port's variables."""
-    return {tf1 for tf1, tf2 in self._pairs if tf2 in names}
+    return {tf1 for tf1, tf2 in self.pairs if tf2 in names}
 
   def learning_rates(self) -> tuple[list[float], list[float]] | None:
     """Returns the learning rates of all steps; None where a side does not tell them."""
@@ -160,12 +197,12 @@ class Evidence:
     by_tf1 = {r.name for r in (*one.gradients, *one.applied_gradients)}
     by_port = {r.name for r in (*other.gradients, *other.applied_gradients)}
     ones, others = _sides_moves(self.tf1, self.number), _sides_moves(self.tf2, self.number)
-    names = dict(self._pairs)
+    names = dict(self.pairs)
     self._with_whole(ones, self._whole[0], self.sampled)
     self._with_whole(others, self._whole[1], {names[name] for name in self.sampled})
     return [
       MovePair(tf1, ones[tf1], others[tf2])
-      for tf1, tf2 in self._pairs
+      for tf1, tf2 in self.pairs
       if tf1 in ones
       and tf2 in others
       and (tf1 in by_tf1 or tf2 in by_port) is trained
@@ -177,6 +214,25 @@ class Evidence:
     for name in names:
       if name in moves:
         moves[name] = dataclasses.replace(moves[name], whole=(before[name], after[name]))
+
+
+def _rounding(pairs: Sequence[MovePair], measured: Collection[str]) -> frozenset[str]:
+  """Returns the variables whose gradients differ, and are rounding."""
+  sizes = {pair.name: [_size(move.gradient) for move in (pair.tf1, pair.tf2)] for pair in pairs}
+  greatest = [max((both[side] for both in sizes.values()), default=0.0) for side in (0, 1)]
+  return frozenset(
+    pair.name
+    for pair in pairs
+    if not pair.has_same_gradient
+    and (
+      pair.name in measured
+      or all(size <= _NOTHING * most for size, most in zip(sizes[pair.name], greatest, strict=True))
+    )
+  )
+
+
+def _size(value: _Array | None) -> float:
+  return 0.0 if value is None else float(np.abs(value).max(initial=0.0))
 
 
 def _around(

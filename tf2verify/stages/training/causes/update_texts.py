@@ -9,6 +9,8 @@ from tf2verify.stages.training.causes.cause import number_text
 from tf2verify.stages.training.causes.evidence import Evidence, MovePair
 from tf2verify.stages.training.causes.forms import Found, setting_of
 
+# Less than that is told in per cent.
+_TOLD_AS_TIMES = 1.2
 _RULES = {
   'sgd': 'gradient descent',
   'momentum': 'momentum that is multiplied by the learning rate of the step',
@@ -61,8 +63,8 @@ def _setting(name: str, tf1: Found, tf2: Found, pairs: Sequence[MovePair], toget
   )
   if name == 'epsilon':
     said += (
-      f' (the steps differ up to {greatest_ratio(pairs):.3g} times, the most where gradients are '
-      'small; Keras has other defaults than TF1)'
+      f' (the steps differ {_how_far(pairs)}, the most where gradients are small; Keras has other '
+      'defaults than TF1)'
     )
   return said
 
@@ -81,7 +83,7 @@ def _start(tf1: Found, tf2: Found, pairs: Sequence[MovePair], number: int) -> st
   start = number_text(one.flat[0])
   return (
     f'the accumulated {role} starts at {number_text(other.flat[0])} in {tf2.record.name}, at '
-    f'{start} in TF1 (the first steps differ up to {greatest_ratio(pairs):.3g} times): keep '
+    f'{start} in TF1 (the first steps differ {_how_far(pairs)}): keep '
     f'{tf1.record.name}, which works in eager mode, or assign {start} to the slot before the first '
     'step'
   )
@@ -140,6 +142,13 @@ def _decay(tf1: Found, tf2: Found) -> str:
     f'weight_decay={number_text(declared)} by the learning rate {number_text(rate)}: pass '
     f'weight_decay={tf1.decay / rate:.3g}'
   )
+
+
+def _how_far(pairs: Sequence[MovePair]) -> str:
+  ratio = greatest_ratio(pairs)
+  if ratio < _TOLD_AS_TIMES:
+    return f'by up to {100 * (ratio - 1):.2g} %'
+  return f'up to {ratio:.3g} times'
 
 
 def greatest_ratio(pairs: Sequence[MovePair]) -> float:

@@ -74,7 +74,7 @@ def _of_one(evidence: Evidence, pairs: Sequence[MovePair], one: int, other: int)
   of_slots = not any(pair.differs for pair in pairs)
   if of_slots and not any(map(_unlike_after, pairs)):
     return None
-  if not all(map(_same_gradient, pairs)):
+  if not all(pair.has_same_gradient for pair in pairs):
     return None
   tf1, tf2 = _found(evidence, pairs, 'tf1', one), _found(evidence, pairs, 'tf2', other)
   if tf1 is None or tf2 is None:
@@ -90,7 +90,8 @@ def _of_one(evidence: Evidence, pairs: Sequence[MovePair], one: int, other: int)
         # The learning rate of the first optimizers is compared by itself.
         names = [name for name in exchanged if one or other or name != 'learning_rate']
         said = update_texts.text(names, tf1, tf2, evidence, pairs)
-        return Cause(said, _EXPLAINS) if said else None
+        of = frozenset(pair.name for pair in pairs) if evidence.left_out else frozenset()
+        return Cause(said, _EXPLAINS, of) if said else None
   return None
 
 
@@ -202,14 +203,6 @@ def _unlike_after(pair: MovePair) -> list[str]:
   """Returns the roles of the slots that are not the same after the step."""
   one, other = pair.tf1.slots_after, pair.tf2.slots_after
   return [r for r in sorted(one.keys() & other.keys()) if not _close_arrays(one[r], other[r])]
-
-
-def _same_gradient(pair: MovePair) -> bool:
-  one, other = pair.tf1.gradient, pair.tf2.gradient
-  if one is None or other is None:
-    return one is other
-  size = float(np.abs(one).max(initial=0.0))
-  return bool(np.allclose(one, other, rtol=1e-3, atol=1e-5 * size))
 
 
 def _close(one: float, other: float) -> bool:
