@@ -1,3 +1,5 @@
+import abc
+
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
@@ -129,7 +131,7 @@ class FormulaTest(CauseTestCase):
     self.assert_no_cause(Case)
 
 
-class Weighted(tiny_models.Affine):
+class Weighted(tiny_models.Affine, abc.ABC):
   """A binary loss with weights that no name tells."""
 
   def make_labels(self):
