@@ -128,6 +128,15 @@ class ClippingTest(parameterized.TestCase):
     self.assertIn('that of kernel is 0.5 in TF1 (7 rows) and 1.5 in the port (7 rows)', found.text)
     self.assertIsNone(clipping(Evidence(tf1, tf1, simulated.PAIRS, 1)))
 
+  def test_norms_of_a_gradient_that_is_another_one(self):
+    tf1 = with_rows(simulated.run('tf1', _FORM, clip=of_rows(0.2, 0.5)), 0.5)
+    tf2 = with_rows(simulated.run('tf2', _FORM, clip=of_rows(0.2, 1.5)), 1.5)
+    gradients = [
+      tuple(dataclasses.replace(r, value=2 * r.value) for r in step.gradients) for step in tf2.steps
+    ]
+    tf2 = simulated.with_steps(tf2, gradients=gradients)
+    self.assertIsNone(clipping(Evidence(tf1, tf2, simulated.PAIRS, 1)))
+
   def test_without_gradients_nothing_is_said(self):
     tf1 = simulated.run('tf1', _FORM, clip=joint(0.2))
     tf2 = simulated.with_steps(simulated.run('tf2', _FORM), gradients=[()] * 3)

@@ -76,24 +76,32 @@ def _text_of_port(evidence: Evidence, clip: Clip) -> str:
 
 def _other_rows(evidence: Evidence, clip: Clip) -> str:
   """Returns that two norms are of other rows, where that makes one limit scale otherwise."""
-  if clip.kind != JOINT:
-    return ''
   ones, others = ({r.name: r for r in step.gradients} for step in evidence.steps)
-  for tf1, tf2 in evidence.pairs:
-    one, other = ones.get(tf1), others.get(tf2)
-    if one is None or other is None or is_close(norm_of(one), norm_of(other)):
-      continue
-    if one.value is None or other.value is None or not is_close(norm(one.value), norm(other.value)):
-      return ''  # another gradient, whatever its rows are
-    return (
-      f'both sides scale all gradients by their joint norm, to {number_text(clip.limit)}, but that '
-      f'of {tf1} is {number_text(norm_of(one))} in TF1 ({_rows(one)}) and '
-      f'{number_text(norm_of(other))} in the port ({_rows(other)}): tf.clip_by_global_norm takes '
-      'the norm of IndexedSlices before repeated rows are added up; look the rows up as TF1 does '
-      '(tf.nn.embedding_lookup_sparse looks each one up once), or add up what is repeated before '
-      'clipping'
-    )
-  return ''
+  apart = [
+    (tf1, ones[tf1], others[tf2])
+    for tf1, tf2 in evidence.pairs
+    if tf1 in ones and tf2 in others and _differs_in_rows(ones[tf1], others[tf2])
+  ]
+  one, other = (sum(norm_of(r) ** 2 for r in records.values()) for records in (ones, others))
+  made = one + sum(norm_of(port) ** 2 - norm_of(tf1) ** 2 for _, tf1, port in apart)
+  if clip.kind != JOINT or not apart or not is_close(made, other):
+    return ''
+  name, tf1, port = max(apart, key=lambda found: abs(norm_of(found[1]) - norm_of(found[2])))
+  return (
+    f'both sides scale all gradients by their joint norm, to {number_text(clip.limit)}, but that '
+    f'of {name} is {number_text(norm_of(tf1))} in TF1 ({_rows(tf1)}) and '
+    f'{number_text(norm_of(port))} in the port ({_rows(port)}): tf.clip_by_global_norm takes the '
+    'norm of IndexedSlices before repeated rows are added up; look the rows up as TF1 does '
+    '(tf.nn.embedding_lookup_sparse looks each one up once), or add up what is repeated before '
+    'clipping'
+  )
+
+
+def _differs_in_rows(tf1: TensorRecord, port: TensorRecord) -> bool:
+  """Tells whether one gradient has two norms, by how many rows it is made of."""
+  if tf1.value is None or port.value is None or is_close(norm_of(tf1), norm_of(port)):
+    return False
+  return is_close(norm(tf1.value), norm(port.value))
 
 
 def _rows(gradient: TensorRecord) -> str:
