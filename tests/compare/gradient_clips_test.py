@@ -2,7 +2,7 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from tf2verify.compare.gradient_clips import Clip, clip_in_trial, clip_of, greatest_sizes
-from tf2verify.records.observation import TensorRecord
+from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.records.training import ClippingTrial
 
 _SMALL = {'kernel': np.array([[0.3, -0.4], [0.1, 0.2]]), 'bias': np.array([0.5, -0.1])}
@@ -81,6 +81,36 @@ class ClipTest(parameterized.TestCase):
     self.assertAlmostEqual(sizes['joint'], 0.56**0.5)
     self.assertAlmostEqual(sizes['each'], 0.3**0.5)
     self.assertAlmostEqual(sizes['values'], 0.5)
+
+
+class SlicesTest(absltest.TestCase):
+  # The rows of a table as they are, and with the norm that repeated ones had before they were
+  # added up.
+  _ROWS = TensorRecord('table', np.array([3.0, 4.0]), Slices(2, 5.0))
+  _REPEATED = TensorRecord('table', np.array([3.0, 4.0]), Slices(2, 4.0))
+  _DENSE = TensorRecord('bias', np.array([3.0]))
+
+  def scaled(self, table, factor, rows=2):
+    value = table.value * factor
+    slices = Slices(rows, (table.slices.norm if rows == 2 else 5.0) * factor)
+    return (
+      TensorRecord('table', value, slices),
+      TensorRecord('bias', self._DENSE.value * factor),
+    )
+
+  def test_limit_is_of_the_rows_as_they_are(self):
+    found = clip_of((self._REPEATED, self._DENSE), self.scaled(self._REPEATED, 0.2))
+    self.assertTrue(found.is_like(Clip('joint', 1.0)), found)
+
+  def test_rows_that_are_added_up_after_clipping(self):
+    found = clip_of((self._REPEATED, self._DENSE), self.scaled(self._REPEATED, 0.2, rows=1))
+    self.assertTrue(found.is_like(Clip('joint', 1.0)), found)
+
+  def test_dense_gradients_have_one_norm(self):
+    found = clip_of((self._ROWS, self._DENSE), self.scaled(self._ROWS, 0.2))
+    self.assertTrue(found.is_like(Clip('joint', 34**0.5 / 5)), found)
+    self.assertAlmostEqual(greatest_sizes((self._ROWS, self._DENSE))['joint'], 34**0.5)
+    self.assertAlmostEqual(greatest_sizes((self._REPEATED, self._DENSE))['joint'], 5.0)
 
 
 if __name__ == '__main__':

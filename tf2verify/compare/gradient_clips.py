@@ -136,9 +136,11 @@ def _pair(raw: TensorRecord, applied: TensorRecord) -> _Pair:
   assert raw.value is not None, 'those without were left out'
   assert applied.value is not None, 'those without were left out'
   flat = raw.value.reshape(-1), applied.value.reshape(-1)
-  if raw.slices is not None and applied.slices is not None:
-    return _Pair(*flat, raw.slices.norm, applied.slices.norm)
-  return _Pair(*flat, norm(flat[0]), norm(flat[1]))
+  size, limit = map(norm, flat)
+  if raw.slices is None or applied.slices is None or not size:
+    return _Pair(*flat, size, limit)
+  # An optimizer of Keras adds up repeated rows after clipping, so those applied may be fewer.
+  return _Pair(*flat, raw.slices.norm, raw.slices.norm * limit / size)
 
 
 def _has_same_factors(trial: ClippingTrial) -> bool:

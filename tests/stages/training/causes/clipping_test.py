@@ -131,10 +131,14 @@ class ClippingTest(parameterized.TestCase):
   def test_norms_of_a_gradient_that_is_another_one(self):
     tf1 = with_rows(simulated.run('tf1', _FORM, clip=of_rows(0.2, 0.5)), 0.5)
     tf2 = with_rows(simulated.run('tf2', _FORM, clip=of_rows(0.2, 1.5)), 1.5)
-    gradients = [
-      tuple(dataclasses.replace(r, value=2 * r.value) for r in step.gradients) for step in tf2.steps
-    ]
-    tf2 = simulated.with_steps(tf2, gradients=gradients)
+    doubled = {
+      name: [
+        tuple(dataclasses.replace(record, value=2 * record.value) for record in getattr(step, name))
+        for step in tf2.steps
+      ]
+      for name in ('gradients', 'applied_gradients')
+    }
+    tf2 = simulated.with_steps(tf2, **doubled)
     self.assertIsNone(clipping(Evidence(tf1, tf2, simulated.PAIRS, 1)))
 
   def test_without_gradients_nothing_is_said(self):
