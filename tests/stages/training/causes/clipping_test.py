@@ -133,7 +133,10 @@ class ClippingTest(parameterized.TestCase):
     tf2 = with_rows(simulated.run('tf2', _FORM, clip=of_rows(0.2, 1.5)), 1.5)
     doubled = {
       name: [
-        tuple(dataclasses.replace(record, value=2 * record.value) for record in getattr(step, name))
+        tuple(
+          dataclasses.replace(record, value=2 * record.value) if record.slices else record
+          for record in getattr(step, name)
+        )
         for step in tf2.steps
       ]
       for name in ('gradients', 'applied_gradients')
