@@ -2,31 +2,28 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import numpy as np
 
 from tf2verify.compare.extent import extent
-from tf2verify.compare.gradient_clips import Clip
 from tf2verify.compare.moving import Mover
 from tf2verify.compare.noise import FACTOR
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.difference import Difference, Extent
-from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.side import FilledRun
-from tf2verify.sides.tf1.training import PreparedSteps, ReferenceSteps
-from tf2verify.sides.tf2.training import Tf2Steps
-from tf2verify.stages.comparison.comparing import Comparison, side_by_side
+from tf2verify.sides.tf1.training import PreparedSteps
+from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.rounding import Rerun, Suspect
 from tf2verify.stages.passes.zero_randomness import CaseFill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 from tf2verify.stages.training import causes as training_causes
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training import steps_here
+from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.causes.cause import About
-from tf2verify.stages.training.clipping_trials import ClippingWatch, clip_beyond
+from tf2verify.stages.training.clipping_trials import ClippingWatch
 from tf2verify.stages.training.remarks import (
   IdleUpdates,
   blind_spots,
@@ -35,7 +32,7 @@ from tf2verify.stages.training.remarks import (
   step_curves,
   step_table,
 )
-from tf2verify.stages.training.step_quantities import QuantityPair, Steps, tolerance_for
+from tf2verify.stages.training.step_quantities import QuantityPair, tolerance_for
 
 _ABOUT = {
   quantities.LEARNING_RATE: About.LEARNING_RATE,
@@ -50,8 +47,6 @@ _ABOUT = {
 }
 # Moved runs are kept for the steps to come where one takes no more than this.
 _KEPT_BYTES = 16 * 2**20
-# An array, or None.
-_Value = TypeVar('_Value')
 
 
 class TrainingSteps(Stage):
@@ -81,7 +76,7 @@ class TrainingSteps(Stage):
     trainable = frozenset(v.name for v in case.tf1.inventory().variables if v.trainable)
     port = case.tf2_training.begin_steps(tf2_run, count)
     with run_tf1.begin(None) as reference:
-      both = _BothSides(reference, port, pairs, trainable)
+      both = BothSides(reference, port, pairs, trainable)
       return _Judge(case, both, run_tf1, count).findings(replaced)
 
 
@@ -114,109 +109,11 @@ def _count(case: CaseUnderTest) -> int:
   return count
 
 
-class _BothSides:
-  """Two runs that go on step by step.
-
-  Of a large model all steps together would not fit into memory: the arrays of the last
-  two are kept, which is what a step is explained with.
-  """
-
-  def __init__(
-    self,
-    reference: ReferenceSteps,
-    port: Tf2Steps,
-    pairs: Sequence[tuple[str, str]],
-    trainable: frozenset[str],
-  ) -> None:
-    self._sides = reference, port
-    self._pairs = pairs
-    self._trainable = trainable
-    self._taken: list[tuple[TrainingStep, TrainingStep]] = []
-    reference.run()  # reads the values before the first step
-
-  def take_next(self) -> Steps:
-    """Takes a step on both sides, and keeps of those before it what it starts from.
-
-    Returns:
-      The steps so far.
-    """
-    if len(self._taken) > 1:
-      self._taken[-2] = _without_arrays(self._taken[-2])
-    if self._taken:
-      one, other = (step.as_start_of_next() for step in self._taken[-1])
-      self._taken[-1] = one, self._shared(one, other)
-    self._taken.append(self._both_take())
-    return self.so_far()
-
-  def take_beyond(self) -> tuple[Steps, Steps]:
-    """Takes a step on both sides, and keeps all that is there of those before it.
-
-    Returns:
-      The steps so far; and the same, of the last one losses and learning rates alone.
-    """
-    self._taken.append(self._both_take())
-    whole = self.so_far()
-    self._taken[-1] = _without_arrays(self._taken[-1])
-    return whole, self.so_far()
-
-  def try_clipping(self, watch: ClippingWatch, comparison: Comparison) -> list[str]:
-    """Compares what both sides make of larger gradients, after the last step; returns notes."""
-    reference, port = self._sides
-    return watch.judge(comparison, reference.try_clipping, port.try_clipping)
-
-  def clip_beyond(self) -> Clip | None:
-    """Returns how the port clips larger gradients, tried after the last step."""
-    return clip_beyond(self._sides[1].try_clipping)
-
-  def _both_take(self) -> tuple[TrainingStep, TrainingStep]:
-    reference, port = self._sides
-    return side_by_side(reference.take, port.take)
-
-  def _shared(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
-    """Returns the port's step with the reference's arrays where they are the same."""
-    values = {record.name: record.value for record in one.variables}
-    slots = {(slot.role, slot.variable): slot.value for slot in one.slots}
-    tf1 = {tf2: name for name, tf2 in self._pairs}
-    return dataclasses.replace(
-      other,
-      variables=tuple(
-        TensorRecord(known.name, _one_of(known.value, values.get(tf1.get(known.name, ''))))
-        for known in other.variables
-      ),
-      slots=tuple(
-        dataclasses.replace(
-          slot,
-          value=_one_of(slot.value, slots.get((slot.role, tf1.get(slot.variable, slot.variable)))),
-        )
-        for slot in other.slots
-      ),
-    )
-
-  def so_far(self) -> Steps:
-    """Returns the steps taken."""
-    ones, others = (tuple(side) for side in zip(*self._taken, strict=True))
-    tf1 = dataclasses.replace(self._sides[0].run(), steps=ones)
-    tf2 = dataclasses.replace(self._sides[1].run(), steps=others)
-    return Steps(tf1, tf2, self._pairs, self._trainable)
-
-
-def _without_arrays(taken: tuple[TrainingStep, TrainingStep]) -> tuple[TrainingStep, TrainingStep]:
-  one, other = taken
-  return one.without_arrays(), other.without_arrays()
-
-
-def _one_of(value: _Value, same: _Value | None) -> _Value:
-  """Returns the second of two arrays where they are the same, so that one is let go."""
-  if not isinstance(same, np.ndarray) or not isinstance(value, np.ndarray):
-    return value
-  return same if same.dtype == value.dtype and np.array_equal(same, value) else value
-
-
 class _Judge:
   """Compares two runs step by step."""
 
   def __init__(
-    self, case: CaseUnderTest, both: _BothSides, run_tf1: PreparedSteps, count: int
+    self, case: CaseUnderTest, both: BothSides, run_tf1: PreparedSteps, count: int
   ) -> None:
     self._case = case
     self._both = both

@@ -1,0 +1,125 @@
+"""Two training runs that go on step by step."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from tf2verify.compare.gradient_clips import Clip
+from tf2verify.records.observation import TensorRecord
+from tf2verify.records.training import TrainingStep
+from tf2verify.sides.tf1.training import ReferenceSteps
+from tf2verify.sides.tf2.training import Tf2Steps
+from tf2verify.stages.comparison.comparing import Comparison, side_by_side
+from tf2verify.stages.training.clipping_trials import ClippingWatch, clip_beyond
+from tf2verify.stages.training.step_quantities import Steps
+
+# An array, or None.
+_Value = TypeVar('_Value')
+
+
+class BothSides:
+  """Two runs that go on step by step.
+
+  Of a large model all steps together would not fit into memory: the arrays of the last
+  two are kept, which is what a step is explained with.
+  """
+
+  def __init__(
+    self,
+    reference: ReferenceSteps,
+    port: Tf2Steps,
+    pairs: Sequence[tuple[str, str]],
+    trainable: frozenset[str],
+  ) -> None:
+    """Takes both sides before their first step.
+
+    Args:
+      reference: opened.
+      port: begun.
+      pairs: variable names of tf1 and tf2.
+      trainable: tf1 names.
+    """
+    self._sides = reference, port
+    self._pairs = pairs
+    self._trainable = trainable
+    self._taken: list[tuple[TrainingStep, TrainingStep]] = []
+    reference.run()  # reads the values before the first step
+
+  def take_next(self) -> Steps:
+    """Takes a step on both sides, and keeps of those before it what it starts from.
+
+    Returns:
+      The steps so far.
+    """
+    if len(self._taken) > 1:
+      self._taken[-2] = _without_arrays(self._taken[-2])
+    if self._taken:
+      one, other = (step.as_start_of_next() for step in self._taken[-1])
+      self._taken[-1] = one, self._shared(one, other)
+    self._taken.append(self._both_take())
+    return self.so_far()
+
+  def take_beyond(self) -> tuple[Steps, Steps]:
+    """Takes a step on both sides, and keeps all that is there of those before it.
+
+    Returns:
+      The steps so far; and the same, of the last one losses and learning rates alone.
+    """
+    self._taken.append(self._both_take())
+    whole = self.so_far()
+    self._taken[-1] = _without_arrays(self._taken[-1])
+    return whole, self.so_far()
+
+  def try_clipping(self, watch: ClippingWatch, comparison: Comparison) -> list[str]:
+    """Compares what both sides make of larger gradients, after the last step; returns notes."""
+    reference, port = self._sides
+    return watch.judge(comparison, reference.try_clipping, port.try_clipping)
+
+  def clip_beyond(self) -> Clip | None:
+    """Returns how the port clips larger gradients, tried after the last step."""
+    return clip_beyond(self._sides[1].try_clipping)
+
+  def _both_take(self) -> tuple[TrainingStep, TrainingStep]:
+    reference, port = self._sides
+    return side_by_side(reference.take, port.take)
+
+  def _shared(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
+    """Returns the port's step with the reference's arrays where they are the same."""
+    values = {record.name: record.value for record in one.variables}
+    slots = {(slot.role, slot.variable): slot.value for slot in one.slots}
+    tf1 = {tf2: name for name, tf2 in self._pairs}
+    return dataclasses.replace(
+      other,
+      variables=tuple(
+        TensorRecord(known.name, _one_of(known.value, values.get(tf1.get(known.name, ''))))
+        for known in other.variables
+      ),
+      slots=tuple(
+        dataclasses.replace(
+          slot,
+          value=_one_of(slot.value, slots.get((slot.role, tf1.get(slot.variable, slot.variable)))),
+        )
+        for slot in other.slots
+      ),
+    )
+
+  def so_far(self) -> Steps:
+    """Returns the steps taken."""
+    ones, others = (tuple(side) for side in zip(*self._taken, strict=True))
+    tf1 = dataclasses.replace(self._sides[0].run(), steps=ones)
+    tf2 = dataclasses.replace(self._sides[1].run(), steps=others)
+    return Steps(tf1, tf2, self._pairs, self._trainable)
+
+
+def _without_arrays(taken: tuple[TrainingStep, TrainingStep]) -> tuple[TrainingStep, TrainingStep]:
+  one, other = taken
+  return one.without_arrays(), other.without_arrays()
+
+
+def _one_of(value: _Value, same: _Value | None) -> _Value:
+  """Returns the second of two arrays where they are the same, so that one is let go."""
+  if not isinstance(same, np.ndarray) or not isinstance(value, np.ndarray):
+    return value
+  return same if same.dtype == value.dtype and np.array_equal(same, value) else value
