@@ -119,7 +119,7 @@ def differences_text(differences: Sequence[Difference]) -> list[str]:
   lines: list[str] = []
   hints: list[str] = []
   for difference in differences[:SHOWN_DIFFERENCES]:
-    lines += _difference_lines(difference)
+    lines += difference_lines(difference)
   for difference in differences:
     if difference.hint and difference.hint not in hints:
       hints.append(difference.hint)
@@ -132,7 +132,8 @@ def differences_text(differences: Sequence[Difference]) -> list[str]:
   return lines
 
 
-def _difference_lines(difference: Difference) -> list[str]:
+def difference_lines(difference: Difference) -> list[str]:
+  """Returns a difference for reading: what differs, and below it, indented, both sides."""
   run = f' [{difference.run}]' if difference.run else ''
   head = f'{difference.quantity} {difference.subject}{run}'
   if difference.array is not None:

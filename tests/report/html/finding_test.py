@@ -62,8 +62,41 @@ class FindingTest(absltest.TestCase):
         made_up.failed(), differences=(made_up.difference('w'),), diagnosis=Diagnosis()
       )
     )
-    self.assertEqual(found.headline, '1 of 60 tensors differ (60 compared, 0 unmatched)')
+    self.assertEqual(
+      found.headline,
+      '1 of 60 tensors differ (60 compared, 0 unmatched); first gradient w [training] (2, 3) '
+      'float32: 1 of 6 elements differ (16.7 %)',
+    )
     self.assertEqual(found.without_cause, 'none of the known mistakes fits')
+
+  def test_without_a_cause_the_first_differences_tell(self):
+    many = tuple(made_up.difference(f'w{n}', size=1.0 / (n + 1)) for n in range(5))
+    found = finding_of(_with_gradients(made_up.failed(), differences=many, diagnosis=None))
+    self.assertEqual([known.text[:11] for known in found.differences], [
+      'gradient w0', 'gradient w1', 'gradient w2',
+    ])  # fmt: skip
+    self.assertEqual(found.more_differences, 2)
+    self.assertStartsWith(found.differences[0].details[0], 'greatest difference 1 at (1, 2): tf1 ')
+    explained = tuple(dataclasses.replace(known, hint='a hint') for known in many)
+    found = finding_of(_with_gradients(made_up.failed(), differences=explained, diagnosis=None))
+    self.assertEqual((found.differences, found.more_differences), ((), 0))
+
+  def test_initial_values_come_first(self):
+    bias = dataclasses.replace(made_up.difference('gates/bias'), quantity='initial value')
+    again = dataclasses.replace(bias, run='inference')
+    many = (made_up.difference('w'), bias, again)
+    found = finding_of(_with_gradients(made_up.failed(), differences=many, diagnosis=None))
+    self.assertEqual(
+      [known.text.partition(' (')[0] for known in found.differences],
+      ['initial value gates/bias [training]', 'gradient w [training]'],
+    )
+    self.assertEqual(found.more_differences, 1)
+    other = dataclasses.replace(made_up.difference('w'), hint='a hint on w')
+    found = finding_of(_with_gradients(made_up.failed(), differences=(other, bias), diagnosis=None))
+    self.assertLen(found.differences, 1)
+    named = dataclasses.replace(other, hint='the port starts gates/bias with 0')
+    found = finding_of(_with_gradients(made_up.failed(), differences=(named, bias), diagnosis=None))
+    self.assertEmpty(found.differences)
 
   def test_causes_are_counted_not_dropped(self):
     many = tuple(made_up.difference('w', hint=f'hint {n}') for n in range(9))

@@ -115,6 +115,22 @@ class PageTest(absltest.TestCase):
     self.assertEqual(links, ['a One', 'a Other', 'a RaisingCase'])
     self.assertEqual(text.count('<p class="headline">'), 2)
 
+  def test_cases_without_a_cause_stand_alone_behind_the_others(self):
+    def without(name):
+      case = made_up.failed(name)
+      [at] = [n for n, stage in enumerate(case.stages) if stage.stage == 'gradients']
+      stage = dataclasses.replace(
+        case.stages[at], differences=(made_up.difference('w'),), diagnosis=None
+      )
+      return dataclasses.replace(case, stages=(*case.stages[:at], stage, *case.stages[at + 1 :]))
+
+    cases = [without('First'), made_up.failed('One'), without('Second'), made_up.failed('Other')]
+    text = page.page(cases)
+    items = text[text.index('<ol class="wrong">') : text.index('</ol>')].split('<li')[1:]
+    names = [re.findall(r'class="to-case">(\w+)', item) for item in items]
+    self.assertEqual(names, [['One', 'Other'], ['First'], ['Second']])
+    self.assertEqual(text.count('Differs first</span>'), 2)
+
   def test_figures_that_are_not_drawn_say_so(self):
     cases = [made_up.passed(), made_up.failed('One'), made_up.failed('Other')]
     with mock.patch.object(page, 'MOST_FIGURES', 1):

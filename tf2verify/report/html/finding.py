@@ -13,12 +13,15 @@ from tf2verify.records.diagnosis_text import (
   statistics_text,
   times_text,
 )
+from tf2verify.records.difference import Difference
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
-from tf2verify.records.verdict_text import outcome_text
+from tf2verify.records.verdict_text import difference_lines, outcome_text
 
 _SHOWN_PLACES = 3
 _SHOWN_CAUSES = 6
+_SHOWN_DIFFERENCES = 3
+_INITIAL_VALUE = 'initial value'
 # What a name of an input or an attribute stands for.
 _NAMED = {GraphAspect.CONSTANT: 'the constant', GraphAspect.ATTRIBUTE: 'the attribute'}
 
@@ -73,6 +76,19 @@ class PlaceView:
 
 
 @dataclasses.dataclass(frozen=True)
+class DifferenceView:
+  """A difference, in words.
+
+  Attributes:
+    text: of what, and how many elements.
+    details: the numbers or texts of both sides.
+  """
+
+  text: str
+  details: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class FindingView:
   """The first stage of a case that is not well.
 
@@ -85,6 +101,8 @@ class FindingView:
     more_causes: how many are left out here; the table of differences has them.
     without_cause: what to say where none is known; '' where one is.
     graphs_differ: whether that names a difference of the graphs.
+    differences: the first ones, where no cause speaks of them.
+    more_differences: how many are left out here; 0 where none is shown.
     places: where the sides part first.
     more_places: how many groups of places are left out; the JSON report has them.
     facts: what else was seen: gradient paths, updates, pairs.
@@ -101,6 +119,8 @@ class FindingView:
   more_causes: int
   without_cause: str
   graphs_differ: bool
+  differences: tuple[DifferenceView, ...]
+  more_differences: int
   places: tuple[PlaceView, ...]
   more_places: int
   facts: tuple[str, ...]
@@ -110,10 +130,13 @@ class FindingView:
 
   @property
   def headline(self) -> str:
-    """The likely cause if there is one, else what differs first in the graphs, or how much."""
+    """The likely cause if there is one, else what differs first: in the graphs, in numbers."""
     if self.causes:
       return self.causes[0].text
-    return self.without_cause if self.graphs_differ else self.outcome
+    if self.graphs_differ:
+      return self.without_cause
+    first = f'; first {self.differences[0].text}' if self.differences else ''
+    return f'{self.outcome}{first}'
 
 
 def finding_of(case: CaseVerdict) -> FindingView | None:
@@ -131,6 +154,7 @@ def finding_of(case: CaseVerdict) -> FindingView | None:
     without = 'none of the known mistakes fits'
     if of_graphs:
       without = f'none of the known mistakes; the graphs differ: {_graph_text(of_graphs[0])}'
+  shown = _differences(stage, [cause.text for cause in causes])
   return FindingView(
     stage=stage.stage,
     number=stage.number,
@@ -140,6 +164,8 @@ def finding_of(case: CaseVerdict) -> FindingView | None:
     more_causes=max(0, len(causes) - _SHOWN_CAUSES),
     without_cause=without,
     graphs_differ=bool(of_graphs),
+    differences=tuple(_difference(known) for known in shown),
+    more_differences=len(stage.differences) - len(shown) if shown else 0,
     places=tuple(_place(group) for group in groups[:_SHOWN_PLACES]),
     more_places=max(0, len(groups) - _SHOWN_PLACES),
     facts=tuple(_facts(diagnosis)),
@@ -161,6 +187,29 @@ def _causes(stage: StageVerdict) -> list[CauseView]:
     if difference.hint:
       causes.setdefault(difference.hint, CauseView(difference.hint))
   return list(causes.values())
+
+
+def _differences(stage: StageVerdict, causes: Sequence[str]) -> list[Difference]:
+  """Returns what to show of a stage's differences beside its causes.
+
+  The worst, or in training what parts first, where no cause is known. Initial values are the
+  cause of what is computed from them: those that no cause names come before all others.
+  """
+  initial = {
+    known.subject: known
+    for known in reversed(stage.differences)
+    if known.quantity == _INITIAL_VALUE
+    and not any(known.subject.partition(' (tf2: ')[0] in cause for cause in causes)
+  }
+  first = list(initial.values())[::-1]
+  if not causes:
+    first += [known for known in stage.differences if known.quantity != _INITIAL_VALUE]
+  return first[:_SHOWN_DIFFERENCES]
+
+
+def _difference(known: Difference) -> DifferenceView:
+  text, *details = difference_lines(known)
+  return DifferenceView(' '.join(text.split()), tuple(line.strip() for line in details))
 
 
 def _place(group: Sequence[Source]) -> PlaceView:

@@ -129,7 +129,7 @@ class WrongGroup:
 
   Attributes:
     headline: the likely cause, or what differs.
-    cases: those cases.
+    cases: those with that cause; one without a known cause stands alone.
   """
 
   headline: str
@@ -305,9 +305,17 @@ def _figures(cases: Sequence[CaseVerdict]) -> list[tuple[Figure, ...]]:
 
 
 def _groups(views: Sequence[CaseView]) -> list[WrongGroup]:
-  """Returns the cases that are not well, those with the same cause together."""
+  """Returns the cases that are not well: those with the same cause together, then the others.
+
+  Without a cause nothing tells that two cases have the same mistake.
+  """
   groups: dict[str, list[CaseView]] = {}
+  alone: list[WrongGroup] = []
   for view in views:
-    if view.finding is not None:
+    if view.finding is None:
+      continue
+    if view.finding.causes:
       groups.setdefault(view.finding.headline, []).append(view)
-  return [WrongGroup(headline, tuple(found)) for headline, found in groups.items()]
+    else:
+      alone.append(WrongGroup(view.finding.headline, (view,)))
+  return [WrongGroup(headline, tuple(found)) for headline, found in groups.items()] + alone
