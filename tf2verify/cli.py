@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import sys
 from collections.abc import Sequence
@@ -143,6 +144,7 @@ def _run(arguments: argparse.Namespace) -> int:
   from tf2verify.report.report_dir import write_case, write_summary
   from tf2verify.report.tensorboard import writing
   from tf2verify.selection import check_stage_name
+  from tf2verify.sides.process import deprecations
 
   stages, report_dir, html = arguments.stages, arguments.report_dir, arguments.html
   tensorboard_dir = arguments.tensorboard_dir
@@ -157,7 +159,8 @@ def _run(arguments: argparse.Namespace) -> int:
   for found in cases:
     progress = terminal.StageProgress()
     terminal.say(found.case.__name__)
-    with found.importable():
+    said = contextlib.nullcontext() if arguments.deprecations else deprecations.unsaid()
+    with found.importable(), said:
       try:
         verdict = verify(found.case, stages, terminal.stage_sayer(progress), progress)
       except CaseDefinitionError as error:  # it does not keep the other cases from running

@@ -55,6 +55,11 @@ def parser() -> argparse.ArgumentParser:
     '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md there'
   )
   run.add_argument('--html', metavar='FILE', help='write a page to look at there')
+  run.add_argument(
+    '--deprecations',
+    action='store_true',
+    help="show TensorFlow's deprecation warnings, which are about the TF1 code as a rule",
+  )
   _add_tensorboard_dir(run)
   _add_fleet(commands)
   _add_report(commands)

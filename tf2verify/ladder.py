@@ -268,7 +268,12 @@ def _with_remarks(findings: Findings, remarks: Sequence[str]) -> Findings:
   # Counted as blind spots, so that a stage that passes shows them as well.
   blind_spots = findings.compared.blind_spots + len(remarks)
   compared = dataclasses.replace(findings.compared, blind_spots=blind_spots)
-  return dataclasses.replace(findings, compared=compared, notes=(*findings.notes, *remarks))
+  return dataclasses.replace(
+    findings,
+    compared=compared,
+    notes=(*findings.notes, *remarks),
+    blind_spots=(*findings.blind_spots, *remarks),
+  )
 
 
 def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict:
@@ -296,4 +301,5 @@ def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict
     random_ops=findings.random_ops,
     curves=findings.curves,
     extents=() if stage.diagnosed else findings.extents,
+    blind_spots=findings.blind_spots,
   )

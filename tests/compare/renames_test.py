@@ -36,10 +36,20 @@ class OnePairTest(parameterized.TestCase):
     ('conv/weights', 'conv/bias'),
     ('bn/gamma', 'bn/beta'),
     ('bn/moving_mean', 'bn/moving_variance'),
-    ('encoder/attention/query', 'decoder/mixer/output'),
+    ('bn/gamma', 'dense/bias'),
   )
   def test_does_not_suggest(self, tf1, tf2):
     self.assertEqual(_renames([tf1], [tf2]), {})
+
+  def test_the_only_one_of_each_side(self):
+    one, other = 'encoder/attention/query', 'decoder/mixer/output'
+    found = rename_suggestions(_variables(one), _variables(other))
+    self.assertEqual(found.renames, ((one, other),))
+    self.assertStartsWith(found.explanation, 'each side has one variable that the other lacks')
+    self.assertEqual(_renames([one], [other, 'decoder/mixer/scores']), {})
+    self.assertEqual(
+      rename_suggestions(_variables(one), _variables(other, shape=(4, 3))).renames, ()
+    )
 
   def test_shape_and_dtype_have_to_be_equal(self):
     tf1 = _variables('conv/weights')

@@ -1,5 +1,6 @@
 """Tests of tf2verify.records.verdict_text: whole reports against tests/golden_reports/."""
 
+import dataclasses
 import os
 
 from absl.testing import absltest, parameterized
@@ -188,6 +189,25 @@ class ReportTest(parameterized.TestCase):
     text = FAILED.stages[-1].to_text()
     self.assertStartsWith(text, "stage 'gradients' FAILED: 9 of 10 tensors differ")
     self.assertIn('… and 3 more', text)
+
+  def test_blind_spots_are_marked_among_the_notes(self):
+    found = _passed('execution_modes', 10, notes=('no XLA here', 'a word'), blind_spots=('a word',))
+    text = CaseVerdict('NetCase', 'net_test.py', (found,)).to_text()
+    self.assertIn('      note: no XLA here\n      blind spot: a word\n', text)
+
+  def test_figures_agree_where_the_stage_passed(self):
+    figure = Figure('regularization loss', 'inference', 0.021486329, 0.021486327)
+    for status, word in ((Status.PASSED, ', agrees:'), (Status.INCONCLUSIVE, ':')):
+      found = StageVerdict('zero_randomness', 3, status, Compared(1, 1), figures=(figure,))
+      text = CaseVerdict('NetCase', 'net_test.py', (found,)).to_text()
+      self.assertIn(f'regularization loss, inference{word} tf1 0.021486329', text)
+
+  def test_what_rounding_may_explain_is_marked(self):
+    for within in (False, True):
+      array = dataclasses.replace(_ARRAY, noise=0.05, within_noise=within)
+      known = Difference('gradient', 'w', Aspect.VALUES, array=array)
+      text = StageVerdict('gradients', 6, Status.FAILED, Compared(1, 32), (known,)).to_text()
+      self.assertEqual('rounding noise here 0.05, which may be all of it)' in text, within)
 
   def test_counts(self):
     self.assertEqual(

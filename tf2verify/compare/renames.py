@@ -44,7 +44,8 @@ def rename_suggestions(
   In this order: one prefix that is missing, extra or another for all; one scope that is
   called otherwise in all (`block17_1` to `block17_20` against `b17_1`, ...); the same name in
   another library's words; counters that differ (`dense_1`, `dense`), alone or all by
-  the same step; similar names. What has two equally good counterparts is left out.
+  the same step; similar names; the one variable that each side has alone, whatever its name.
+  What has two equally good counterparts is left out.
 
   Args:
     only_tf1: variables that only the tf1 side has; names are unique.
@@ -62,11 +63,23 @@ def rename_suggestions(
     tf2 = [variable for variable in tf2 if variable.name not in taken]
   names = (variable.name for variable in only_tf1)
   renames = tuple((name, found[name]) for name in names if name in found)
+  if not renames:
+    return _single(only_tf1, only_tf2)
   return RenameSuggestion(renames, _counters_text(renames))
 
 
 def _kind(variable: VariableRecord) -> tuple[Hashable, ...]:
   return variable.shape, variable.dtype
+
+
+def _single(tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]) -> RenameSuggestion:
+  """Pairs the one variable of each side, unless their names say that they serve another end."""
+  if len(tf1) != 1 or len(tf2) != 1 or _kind(tf1[0]) != _kind(tf2[0]):
+    return RenameSuggestion(())
+  if len({role(tf1[0].name), role(tf2[0].name)} - {''}) > 1:
+    return RenameSuggestion(())
+  text = 'each side has one variable that the other lacks, of the same shape and dtype'
+  return RenameSuggestion(((tf1[0].name, tf2[0].name),), text)
 
 
 _COUNTER = re.compile(r'(_\d+)?$')

@@ -51,6 +51,8 @@ class ArrayDifference:
       and means that were compared.
     block: where the worst is the signed mean of several elements, how many; `index` is
       the first of them, `tf1` and `tf2` are the means. 0 elsewhere.
+    within_noise: whether rounding may be all of it. In a stage that fails anyway the noise
+      is that of a run or two, which excuse nothing.
   """
 
   shape: tuple[int, ...]
@@ -69,6 +71,7 @@ class ArrayDifference:
   noise: float | None = None
   sampled: bool = False
   block: int = 0
+  within_noise: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

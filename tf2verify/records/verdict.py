@@ -129,6 +129,7 @@ class StageVerdict(_NoTruthValue):
     curves: numbers of each training step.
     extents: how far the sides are apart, a run each, of stages without deviations that
       compare the sides: of `training_steps` a step each.
+    blind_spots: those of the notes that tell what the numbers cannot show.
   """
 
   stage: str
@@ -148,6 +149,7 @@ class StageVerdict(_NoTruthValue):
   random_ops: tuple[RandomOps, ...] = ()
   curves: tuple[Curve, ...] = ()
   extents: tuple[Extent, ...] = ()
+  blind_spots: tuple[str, ...] = ()
 
   def to_text(self) -> str:
     """Returns the verdict for a terminal: one line, and the findings below it."""

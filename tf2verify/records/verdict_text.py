@@ -12,7 +12,7 @@ from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 from tf2verify.records.table_text import table_lines
 
 if TYPE_CHECKING:
-  from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict
+  from tf2verify.records.verdict import CaseVerdict, Compared, Figure, StageVerdict
 
 SHOWN_DIFFERENCES = 6
 _LONGEST_TEXT = 400
@@ -61,10 +61,22 @@ def stage_line(verdict: StageVerdict) -> str:
 
 def _remarks(verdict: StageVerdict) -> list[str]:
   figures = [
-    f'{figure.quantity}, {figure.run}: tf1 {figure.tf1:.8g}, tf2 {figure.tf2:.8g}'
+    f'{figure_text(verdict, figure)}: tf1 {figure.tf1:.8g}, tf2 {figure.tf2:.8g}'
     for figure in verdict.figures
   ]
-  return [*figures, *_tables(verdict), *(f'note: {note}' for note in verdict.notes)]
+  return [*figures, *_tables(verdict), *notes_text(verdict)]
+
+
+def figure_text(verdict: StageVerdict, figure: Figure) -> str:
+  """Returns of what a figure is, and whether the sides agree in it, as in all of a passed stage."""
+  return f'{figure.quantity}, {figure.run}{", agrees" if _passed(verdict) else ""}'
+
+
+def notes_text(verdict: StageVerdict) -> list[str]:
+  """Returns the notes, those that are blind spots marked as such."""
+  return [
+    f'{"blind spot" if note in verdict.blind_spots else "note"}: {note}' for note in verdict.notes
+  ]
 
 
 def _tables(verdict: StageVerdict) -> list[str]:
@@ -110,7 +122,7 @@ def _finding(verdict: StageVerdict, head: str, before: Iterable[str] = ()) -> li
     explained = any(difference.hint for difference in verdict.differences)
     lines += [f'  {line}' for line in diagnosis_lines(verdict.diagnosis, explained)]
   lines += [f'  {line}' for line in _tables(verdict)]
-  lines += [f'  note: {note}' for note in verdict.notes]
+  lines += [f'  {note}' for note in notes_text(verdict)]
   return lines
 
 
@@ -164,6 +176,7 @@ def _array_lines(head: str, aspect: Aspect, array: ArrayDifference) -> list[str]
   if math.isnan(array.greatest_absolute):
     return [first, f'  worst{place}: {values}']
   noise = '' if array.noise is None else f'; rounding noise here {array.noise:.1g}'
+  noise += ', which may be all of it' if array.within_noise else ''
   allowed = f'(allowed {array.atol:.3g} + {array.rtol:.3g}·|tf1|{noise})'
   return [
     first,

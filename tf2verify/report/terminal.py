@@ -5,7 +5,13 @@ import time
 from collections.abc import Callable
 
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
-from tf2verify.records.verdict_text import case_line, case_text, failure_text, stage_line
+from tf2verify.records.verdict_text import (
+  case_line,
+  case_text,
+  failure_text,
+  notes_text,
+  stage_line,
+)
 
 
 def say(line: str) -> None:
@@ -39,8 +45,8 @@ def stage_sayer(progress: StageProgress) -> Callable[[StageVerdict], None]:
     progress.clear()
     say(f'  {stage_line(verdict)}')
     if verdict.compared.blind_spots:
-      for note in verdict.notes:
-        say(f'      note: {note}')
+      for note in notes_text(verdict):
+        say(f'      {note}')
 
   return show
 

@@ -77,6 +77,7 @@ class Findings:
     random_ops: see there.
     curves: see there.
     extents: see there.
+    blind_spots: see there.
   """
 
   compared: Compared
@@ -92,6 +93,7 @@ class Findings:
   random_ops: tuple[RandomOps, ...] = ()
   curves: tuple[Curve, ...] = ()
   extents: tuple[Extent, ...] = ()
+  blind_spots: tuple[str, ...] = ()
 
 
 class Stage(abc.ABC):

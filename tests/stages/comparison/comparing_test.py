@@ -74,6 +74,21 @@ class TensorsTest(absltest.TestCase):
       ['absent', 'shape', 'dtype', 'not a number', 'much', 'little'],
     )
 
+  def test_what_rounding_may_explain_comes_last_and_is_marked(self):
+    comparison = Comparison()
+    certain, doubtful = (array(1), array(1.1)), (array(1), array(3))
+    comparison.tensors('output', 'doubtful', *doubtful, VALUES, 'a run')
+    comparison.tensors('output', 'certain', *certain, VALUES, 'a run')
+    self.assertEqual([d.subject for d in comparison.differences], ['doubtful', 'certain'])
+
+    def rerun(mover, gradients_of):
+      moved = array(3) if mover is not None else doubtful[0]
+      return observation('tf1', [('doubtful', moved), ('certain', certain[0])])
+
+    comparison.sort_out_rounding(observation('tf1'), rerun)
+    marks = [(d.subject, d.array.within_noise) for d in comparison.differences]
+    self.assertEqual(marks, [('certain', False), ('doubtful', True)])
+
 
 class OutputsTest(absltest.TestCase):
   def test_same_structure(self):

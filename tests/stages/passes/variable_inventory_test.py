@@ -148,6 +148,65 @@ class NameTest(LadderTestCase):
       "{'kernel': 'port/kernel', 'bias': 'port/bias'}",
     )
 
+  def test_many_renames_are_written_down_whole(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        for name in 'abcd':
+          inputs = v1.layers.dense(inputs, 3, name=name)
+        return inputs * v1.get_variable('weight_of_all', [7])[0]
+
+      def port(self, inputs, training):
+        with v1.variable_scope('port'):
+          for name in 'abcd':
+            inputs = v1.layers.dense(inputs, 3, name=name)
+          return inputs * v1.get_variable('shift', [7])[0]
+
+    text = self.assert_first_failure(
+      Case,
+      STAGE,
+      "likely cause: renamed? 8 names of the port are 'port/' + name: declare variable_names as in "
+      'the note',
+    )
+    self.assertIn(
+      "for the case:\n  def variable_names(self, name):\n    return 'port/' + name\n", text
+    )
+
+  def test_names_in_pairs_are_not_undone(self):
+    class Case(tiny_models.OneModel):
+      variable_names = {'kept': 'kept'}
+
+      def model(self, inputs, training):
+        inputs = inputs + v1.get_variable('kept', [3])
+        for name in 'abc':
+          inputs = v1.layers.dense(inputs, 3, name=name)
+        return inputs
+
+      def port(self, inputs, training):
+        inputs = inputs + v1.get_variable('kept', [3])
+        with v1.variable_scope('port'):
+          for name in 'abc':
+            inputs = v1.layers.dense(inputs, 3, name=name)
+        return inputs
+
+    text = self.assert_first_failure(Case, STAGE, '… 2 more, see the note below}')
+    _, _, code = text.partition('to add to variable_names:\n  variable_names = {\n')
+    self.assertEqual(code.count("': 'port/"), 6)
+
+  def test_what_may_be_renamed_is_not_explained_otherwise(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        net = v1.layers.dense(inputs, 5, use_bias=False, name='wide')
+        return net @ v1.get_variable('cell/candidate', [5, 3]) * v1.get_variable('pace', [3])
+
+      def port(self, inputs, training):
+        with v1.variable_scope('port'):
+          net = v1.layers.dense(inputs, 5, use_bias=False, name='wide')
+          narrow = v1.get_variable('mixer', [5, 3])
+          return net @ narrow * v1.get_variable('pace', [3])
+
+    text = self.assert_first_failure(Case, STAGE, "'wide/kernel': 'port/wide/kernel'")
+    self.assertNotIn('transposed', text)
+
   def test_counted_name(self):
     class Case(tiny_models.OneModel):
       def model(self, inputs, training):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tf2verify.errors import EnvironmentProblem
 from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
-from tf2verify.records.verdict_text import outcome_text
+from tf2verify.records.verdict_text import figure_text, notes_text, outcome_text
 from tf2verify.report.html import words
 from tf2verify.report.html.figures import Figure, figures_of
 from tf2verify.report.html.finding import FindingView, finding_of
@@ -40,8 +40,8 @@ class StageView:
     outcome: what was compared, or why nothing was.
     count: how many differ, or were compared; '' for none.
     seconds: wall time.
-    notes: of the verdict.
-    figures: numbers of both sides: what, run, tf1, tf2.
+    notes: of the verdict, blind spots marked as such.
+    figures: numbers of both sides: what, tf1, tf2.
     tables: names of the tables that the stage has in the page.
   """
 
@@ -55,7 +55,7 @@ class StageView:
   count: str = ''
   seconds: float = 0.0
   notes: tuple[str, ...] = ()
-  figures: tuple[tuple[str, str, str, str], ...] = ()
+  figures: tuple[tuple[str, str, str], ...] = ()
   tables: tuple[str, ...] = ()
 
 
@@ -280,9 +280,9 @@ def _stage(stage: StageVerdict, tables: Sequence[str]) -> StageView:
     outcome=outcome_text(stage),
     count=count,
     seconds=stage.seconds,
-    notes=stage.notes,
+    notes=tuple(line.removeprefix('note: ') for line in notes_text(stage)),
     figures=tuple(
-      (known.quantity, known.run, f'{known.tf1:.8g}', f'{known.tf2:.8g}') for known in stage.figures
+      (figure_text(stage, known), f'{known.tf1:.8g}', f'{known.tf2:.8g}') for known in stage.figures
     ),
     tables=tuple(name for name in tables if name.startswith(own)),
   )

@@ -88,15 +88,20 @@ class Comparison:
 
   @property
   def differences(self) -> tuple[Difference, ...]:
-    """The differences so far, attributes before values, the worst values first."""
+    """The differences so far, attributes before values, the worst values first.
+
+    What rounding may explain comes last.
+    """
     order = list(Aspect)
 
-    def rank(difference: Difference) -> tuple[int, float]:
+    def rank(difference: Difference) -> tuple[bool, int, float]:
       array = difference.array
       excess = 0.0
       if array is not None:
         excess = array.greatest_absolute / (array.atol + array.rtol * _size(array.tf1) + 1e-300)
-      return order.index(difference.aspect), -excess if excess == excess else float('-inf')
+      doubtful = array is not None and array.within_noise
+      excess = excess if excess == excess else float('inf')
+      return doubtful, order.index(difference.aspect), -excess
 
     return tuple(sorted(self._differences, key=rank))
 
@@ -345,6 +350,7 @@ class Comparison:
       self._failed_run,
       self._failed_tensors(),
       tuple(self._deviations),
+      blind_spots=tuple(self.blind_spots),
     )
 
   def _failed_tensors(self) -> tuple[FailedTensor, ...]:

@@ -335,7 +335,9 @@ def _with_noise(difference: Difference, verdict: NoiseVerdict) -> Difference:
   array = difference.array
   if array is None or not math.isfinite(verdict.noise):
     return difference
-  return dataclasses.replace(difference, array=dataclasses.replace(array, noise=verdict.noise))
+  within = verdict.index < 0 and verdict.difference <= FACTOR * verdict.noise
+  noted = dataclasses.replace(array, noise=verdict.noise, within_noise=within)
+  return dataclasses.replace(difference, array=noted)
 
 
 def _notes(judged: Sequence[tuple[Difference, NoiseVerdict]]) -> list[str]:

@@ -98,6 +98,7 @@ class ModeMatrix:
       (*blind_spots, *reference.notes(), *rounding_notes, *self._remarks()),
       inconclusive,
       tables=(self._table(),),
+      blind_spots=tuple(blind_spots),
     )
 
   def _wrong(self) -> list[Pair]:

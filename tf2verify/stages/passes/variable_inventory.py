@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from tf2verify.compare.alignment import Alignment
 from tf2verify.compare.leftovers import LeftoverCauses, leftover_causes
+from tf2verify.compare.naming_rule import NamingRule, code, naming_rule
 from tf2verify.compare.renames import RenameSuggestion, rename_suggestions
 from tf2verify.compare.variable_pairs import VARIABLE, compare_pairs, described
 from tf2verify.errors import NotApplicable
@@ -15,6 +16,8 @@ from tf2verify.records.verdict import Compared
 from tf2verify.sides.side import Inventory
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
 
+# More renames than that are written down in a note.
+_SHOWN_RENAMES = 4
 # The slots of TF1's optimizers, which a builder that also trains would create.
 _SLOTS = ('Adam', 'Adam_1', 'Momentum', 'RMSProp', 'RMSProp_1', 'Adagrad', 'Adadelta', 'Ftrl')
 
@@ -44,7 +47,16 @@ class VariableInventory(Stage):
       left_tf1 = [v for v in left_tf1 if v not in steps]
       notes.append(f'{steps[0].name} (the global step) is not part of the model: not compared')
     left_tf2 = [others[name] for name in alignment.only_tf2]
-    differences += _leftovers(pairs, left_tf1, left_tf2, tf1, tf2, dict(alignment.looked_for))
+    suggestion = RenameSuggestion(())
+    if left_tf1 and left_tf2:
+      suggestion = rename_suggestions(left_tf1, left_tf2)
+    # A rule is applied to every name, so that it would undo what is paired already.
+    rule = None if pairs else naming_rule(suggestion.renames)
+    looked_for = dict(alignment.looked_for)
+    hint = _rename_hint(suggestion, rule)
+    causes = _causes(pairs, left_tf1, left_tf2, suggestion)
+    differences += _leftovers(left_tf1, left_tf2, tf1, tf2, looked_for, causes, hint)
+    declaration = _declaration(suggestion, rule, declared=bool(looked_for))
     differences += _duplicates(alignment, tf1, tf2, case)
     differences += _untracked(tf2)
     return Findings(
@@ -54,7 +66,7 @@ class VariableInventory(Stage):
         noun='variables',
       ),
       tuple(differences),
-      (*_totals(alignment, ones), *_grouped(notes)),
+      (*_totals(alignment, ones), *_grouped(notes), *declaration),
       inventory=_side_by_side(alignment, tf1, tf2),
     )
 
@@ -105,18 +117,14 @@ def _grouped(notes: list[str]) -> list[str]:
 
 
 def _leftovers(
-  pairs: Sequence[tuple[VariableRecord, VariableRecord]],
   left_tf1: list[VariableRecord],
   left_tf2: list[VariableRecord],
   tf1: Inventory,
   tf2: Inventory,
   looked_for: dict[str, str],
+  causes: LeftoverCauses,
+  hint: str,
 ) -> Iterable[Difference]:
-  suggestion = RenameSuggestion(())
-  if left_tf1 and left_tf2:
-    suggestion = rename_suggestions(left_tf1, left_tf2)
-  causes = _causes(pairs, left_tf1, left_tf2, suggestion)
-  hint = _rename_hint(suggestion)
   untracked = {variable.name for variable in tf2.untracked}
   for variable in left_tf1:
     expected = looked_for.get(variable.name)
@@ -149,17 +157,46 @@ def _causes(
   """Explains what no rename does; what is renamed counts as a pair."""
   ones, others = ({v.name: v for v in left} for left in (left_tf1, left_tf2))
   renamed = [(ones.pop(tf1), others.pop(tf2)) for tf1, tf2 in suggestion.renames]
-  return leftover_causes([*pairs, *renamed], list(ones.values()), list(others.values()))
+  causes = leftover_causes([*pairs, *renamed], list(ones.values()), list(others.values()))
+  if len(pairs) >= len(renamed):
+    return causes
+  # Where the names are other ones throughout, what each side has left of one shape is rather
+  # one variable of two names.
+  kinds = [{(v.shape, v.dtype) for v in left.values()} for left in (ones, others)]
+  return LeftoverCauses(
+    {n: text for n, text in causes.tf1.items() if (ones[n].shape, ones[n].dtype) not in kinds[1]},
+    {
+      n: text
+      for n, text in causes.tf2.items()
+      if (others[n].shape, others[n].dtype) not in kinds[0]
+    },
+  )
 
 
-def _rename_hint(suggestion: RenameSuggestion) -> str:
-  if not suggestion.renames:
+def _rename_hint(suggestion: RenameSuggestion, rule: NamingRule | None) -> str:
+  renames = suggestion.renames
+  if not renames:
     return ''
-  shown = ', '.join(f'{tf1!r}: {tf2!r}' for tf1, tf2 in suggestion.renames[:4])
-  more = len(suggestion.renames) - 4
-  shown += f', … {more} more' if more > 0 else ''
   reason = f'{suggestion.explanation}; ' if suggestion.explanation else ''
+  if len(renames) > _SHOWN_RENAMES and rule is not None:
+    but = f', but for {len(rule.exceptions)} names' if rule.exceptions else ''
+    return (
+      f'{reason}renamed? {len(renames) - len(rule.exceptions)} names of the port are '
+      f'{rule.expression}{but}: declare variable_names as in the note below'
+    )
+  shown = ', '.join(f'{tf1!r}: {tf2!r}' for tf1, tf2 in renames[:_SHOWN_RENAMES])
+  if len(renames) > _SHOWN_RENAMES:
+    shown += f', … {len(renames) - _SHOWN_RENAMES} more, see the note below'
   return f'{reason}renamed? Then declare variable_names = {{{shown}}}'
+
+
+def _declaration(
+  suggestion: RenameSuggestion, rule: NamingRule | None, declared: bool
+) -> Iterable[str]:
+  """Yields what to paste into the case, where the hint has no room for it."""
+  if len(suggestion.renames) > _SHOWN_RENAMES:
+    what = 'to add to variable_names' if declared else 'for the case'
+    yield f'if they are renamed, {what}:\n{code(suggestion.renames, rule)}'
 
 
 def _missing_hint(

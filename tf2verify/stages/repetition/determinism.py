@@ -60,6 +60,7 @@ class Determinism(Stage):
       (*blind_spots, *notes),
       inconclusive,
       tables=_tables(tf1_varies, tf2_varies) if tf1_varies else (),
+      blind_spots=tuple(blind_spots),
     )
 
 

@@ -205,7 +205,12 @@ class _Judge:
     if not parted:
       return tuple(found)
     order = quantities.CAUSAL_ORDER
-    ordered = sorted(found, key=lambda known: order.index(known.quantity))
+
+    def rank(known: Difference) -> tuple[bool, int]:
+      doubtful = known.array is not None and known.array.within_noise
+      return doubtful, order.index(known.quantity)
+
+    ordered = sorted(found, key=rank)
     steps = self._steps
     rounding = {
       self._variables.get((known.quantity, known.subject), '')
