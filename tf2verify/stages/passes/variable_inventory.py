@@ -52,11 +52,11 @@ class VariableInventory(Stage):
       suggestion = rename_suggestions(left_tf1, left_tf2)
     # A rule is applied to every name, so that it would undo what is paired already.
     rule = None if pairs else naming_rule(suggestion.renames)
-    looked_for = dict(alignment.looked_for)
     hint = _rename_hint(suggestion, rule)
     causes = _causes(pairs, left_tf1, left_tf2, suggestion)
+    looked_for = dict(alignment.looked_for)
     differences += _leftovers(left_tf1, left_tf2, tf1, tf2, looked_for, causes, hint)
-    declaration = _declaration(suggestion, rule, declared=bool(looked_for))
+    declaration = _declaration(suggestion, rule, declared=bool(case.variable_names))
     differences += _duplicates(alignment, tf1, tf2, case)
     differences += _untracked(tf2)
     return Findings(
