@@ -98,6 +98,11 @@ class Difference:
   array: ArrayDifference | None = None
   hint: str = ''
 
+  @property
+  def may_be_rounding(self) -> bool:
+    """Whether it is one of values, and rounding may be all of it."""
+    return self.array is not None and self.array.within_noise
+
 
 class Judgement(enum.Enum):
   """How a pair of tensors was judged that is not the same bit by bit."""

@@ -88,20 +88,14 @@ class Comparison:
 
   @property
   def differences(self) -> tuple[Difference, ...]:
-    """The differences so far, attributes before values, the worst values first.
-
-    What rounding may explain comes last.
-    """
-    order = list(Aspect)
+    """The differences so far, attributes before values, the worst first, maybe rounding last."""
 
     def rank(difference: Difference) -> tuple[bool, int, float]:
-      array = difference.array
       excess = 0.0
-      if array is not None:
+      if (array := difference.array) is not None:
         excess = array.greatest_absolute / (array.atol + array.rtol * _size(array.tf1) + 1e-300)
-      doubtful = array is not None and array.within_noise
-      excess = excess if excess == excess else float('inf')
-      return doubtful, order.index(difference.aspect), -excess
+      excess = -excess if excess == excess else float('-inf')
+      return difference.may_be_rounding, list(Aspect).index(difference.aspect), excess
 
     return tuple(sorted(self._differences, key=rank))
 

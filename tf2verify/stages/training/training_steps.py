@@ -205,7 +205,7 @@ class _Judge:
     if not parted:
       return tuple(found)
     order = quantities.CAUSAL_ORDER
-    ordered = sorted(found, key=lambda known: (_doubtful(known), order.index(known.quantity)))
+    ordered = sorted(found, key=lambda known: (known.may_be_rounding, order.index(known.quantity)))
     steps = self._steps
     rounding = {
       self._variables.get((known.quantity, known.subject), '')
@@ -240,10 +240,6 @@ def _run(number: int) -> str:
 def _extent(comparison: Comparison, number: int) -> Extent:
   found = comparison.findings()
   return extent(_run(number), found.deviations, found.differences)
-
-
-def _doubtful(known: Difference) -> bool:
-  return known.array is not None and known.array.within_noise
 
 
 class _StepValues:
