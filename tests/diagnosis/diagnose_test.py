@@ -1,5 +1,6 @@
 """Tests of tf2verify.diagnosis.diagnose."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -9,6 +10,8 @@ from tests.diagnosis.hand_made import both
 from tf2verify.diagnosis.diagnose import diagnose, statistics
 from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
+from tf2verify.records.failed_tensor import FailedTensor
+from tf2verify.records.observation import SourceLine
 
 _RUN = 'inference, distinct values'
 _RANDOM = np.random.default_rng(0)
@@ -69,10 +72,45 @@ class DiagnoseTest(absltest.TestCase):
     self.assertIn('3 more such operations', found.notes)
 
   def test_growth_is_thinned_out(self):
-    found = _diagnosis(lambda g: _layers(g, depth=40), lambda g: _layers(g, relu=False, depth=40))
+    found = _diagnosis(
+      lambda g: _layers(g, depth=40, act='Neg'),
+      lambda g: _layers(g, relu=False, depth=40, act='Neg'),
+    )
     self.assertLen(found.growth, 48)
     self.assertEqual(found.growth[0].op, 'layer_0/Mul')
     self.assertEqual(found.growth[-1].op, 'output (the output)')
+
+  def test_initial_values_that_differ_are_where_the_sides_part(self):
+    one, two = both(lambda g: _layers(g, scale=1.0), lambda g: _layers(g, scale=1.0 + 1e-7))
+    lines = SourceLine('m.py', 3, 'net', 'w = get()'), SourceLine('p.py', 4, 'call', 'w = add()')
+    found = diagnose(
+      'seeded_constant',
+      _RUN,
+      (_differs(), _differs('initial value', 'w (tf2: v)')),
+      (
+        FailedTensor('initial value', 'w', _RUN, np.ones(4), np.zeros(4)),
+        FailedTensor('initial value', 'w', 'another run', np.ones(4), np.zeros(4)),
+      ),
+      (one.run(), two.run()),
+      variable_lines={'w': lines},
+    )
+    [source] = found.sources
+    self.assertTrue(source.is_initial_value)
+    self.assertEqual((source.tf1_op, source.tf2_op), ('w', 'v'))
+    self.assertEqual((source.tf1_source, source.tf2_source), lines)
+    self.assertEqual([cause.rule for cause in found.causes], ['initial_constant'])
+    self.assertEqual(found.growth, ())
+
+  def test_rounding_that_does_not_reach_what_differs_is_no_divergence(self):
+    def sides():
+      one, two = both(
+        lambda g: _layers(g, act='Neg'), lambda g: _layers(g, act='Neg', scale=1.0 + 1e-7)
+      )
+      return one.run(), two.run()
+
+    self.assertEqual(diagnose('seeded_constant', _RUN, (_differs(),), (), sides()).sources, ())
+    small = _differs(array=dataclasses.replace(_ARRAY, greatest_absolute=1e-6))
+    self.assertNotEmpty(diagnose('seeded_constant', _RUN, (small,), (), sides()).sources)
 
   def test_without_runs_there_is_no_source(self):
     found = diagnose('zero_randomness', '', (_differs(),), (), None)

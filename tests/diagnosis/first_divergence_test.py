@@ -115,6 +115,24 @@ class SourcesTest(parameterized.TestCase):
     divergence = _divergence(build, lambda g: build(g, 2e-7))
     self.assertEqual(_ends(divergence), ['Exp'])
 
+  def test_difference_that_is_taken_back_is_no_source_where_there_is_another(self):
+    def build(g, other=1.0, fault=1.0):
+      there = g.op('Mul', 'there', g.input(_X), g.constant(np.float32(other)))
+      back = g.op('Mul', 'back', there, g.constant(np.float32(1 / other)))
+      net = g.op('Neg', 'net', back)
+      g.target('output', g.op('Mul', 'end', net, g.constant(np.float32(fault))))
+
+    self.assertEqual(_ends(_divergence(build, lambda g: build(g, 4.0, 2.0))), ['end'])
+    self.assertEqual(_ends(_divergence(build, lambda g: build(g, 4.0))), ['there'])
+
+  def test_shape_that_is_taken_back_is_no_source_where_there_is_another(self):
+    def build(g, pad=1, fault=1.0):
+      there = g.op('Pad', 'there', g.input(_X), compute=lambda x: np.pad(x, ((0, pad), (0, 0))))
+      back = g.op('Slice', 'back', there, compute=lambda x: x[: len(_X)])
+      g.target('output', g.op('Mul', 'end', back, g.constant(np.float32(fault))))
+
+    self.assertEqual(_ends(_divergence(build, lambda g: build(g, 2, 2.0))), ['end'])
+
   def test_two_spellings_of_equal_values_are_not_blamed(self):
     def build(g, spelt_out=False, scale=1.0):
       x = g.input(_X)

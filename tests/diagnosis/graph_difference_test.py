@@ -205,6 +205,16 @@ class NormalizationTest(parameterized.TestCase):
       found = [d for d in comparison.of_everything() if d.what == 'epsilon']
       self.assertLen(found, count)
 
+  def test_epsilon_where_the_sums_are_partners(self):
+    def build(g, epsilon=1e-3):
+      self._spelt_out(g, epsilon)
+
+    found = _facts(_everything(build, lambda g: build(g, 1e-5)))
+    # No constant beside it. The root says so as well, but that is no source.
+    self.assertEqual(found[0], (GraphAspect.ATTRIBUTE, 'layer/add', 'epsilon', '0.001', '1e-05'))
+    self.assertEqual({what for _, _, what, _, _ in found}, {'epsilon'})
+    self.assertEqual(_everything(build, build), [])
+
   def test_epsilon_of_one_spelling_is_named_once(self):
     found = _everything(lambda g: self._fused(g, 1e-3), lambda g: self._fused(g, 1e-5))
     self.assertEqual(_facts(found), [(GraphAspect.ATTRIBUTE, 'norm', 'epsilon', '0.001', '1e-05')])

@@ -4,7 +4,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.hand_made import HandMade
-from tf2verify.diagnosis.normalizations import epsilons, momentum_of
+from tf2verify.diagnosis.normalizations import epsilon_before_root, epsilons, momentum_of
 from tf2verify.diagnosis.regions import region
 
 _X = np.ones((2, 3), np.float32)
@@ -33,6 +33,22 @@ class EpsilonsTest(absltest.TestCase):
     g.op('Sqrt', 'other', g.op('Mul', 'mul', x, g.constant(np.float32(0.01))))
     g.op('AddV2', 'add', x, g.constant(np.float32(0.01)))
     self.assertEqual(self._found(g), [])
+
+
+class EpsilonBeforeRootTest(absltest.TestCase):
+  def _found(self, number, reader):
+    g = HandMade('tf1')
+    added = g.op('AddV2', 'add', g.input(_X), g.constant(np.float32(number)))
+    g.op(reader, 'reader', added)
+    return [round(epsilon, 6) for _, epsilon in epsilon_before_root(g.graph(), added[0])]
+
+  def test_sum_of_which_a_root_is_taken(self):
+    self.assertEqual(self._found(0.01, 'Rsqrt'), [0.01])
+    self.assertEqual(self._found(0.01, 'Sqrt'), [0.01])
+
+  def test_other_sums(self):
+    self.assertEqual(self._found(0.01, 'Neg'), [])
+    self.assertEqual(self._found(1.0, 'Rsqrt'), [])
 
 
 class MomentumTest(absltest.TestCase):

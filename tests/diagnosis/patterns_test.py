@@ -64,6 +64,15 @@ class PermutationTest(absltest.TestCase):
   def test_same_order(self):
     self.assertIsNone(permutation(_NUMBERS, _NUMBERS, 0))
 
+  def test_some_slices_are_rounded_otherwise(self):
+    order = [3, 4, 5, 0, 1, 2]
+    moved = _NUMBERS[:, order]
+    moved[:, 1] *= np.float32(1 + 2e-7)
+    self.assertFalse((moved == _NUMBERS[:, order]).all())
+    self.assertEqual(permutation(_NUMBERS, moved, 1), (3, 4, 5, 0, 1, 2))
+    moved[:, 1] *= np.float32(1.01)
+    self.assertIsNone(permutation(_NUMBERS, moved, 1))
+
   def test_two_slices_alike(self):
     numbers = _NUMBERS.copy()
     numbers[1] = numbers[0]

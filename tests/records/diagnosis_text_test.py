@@ -155,9 +155,20 @@ class CauseTest(absltest.TestCase):
     self.assertEqual(sum(line.startswith('likely cause') for line in lines), 3)
 
   def test_without_a_cause_it_is_said(self):
-    self.assertIn('none of the known mistakes fits', _text())
-    self.assertIn('what differs in the graphs, above', _text(sources=(_source(),)))
-    self.assertIn('none of the known mistakes fits', _text(sources=(_source(differences=()),)))
+    self.assertEndsWith(_text(), 'no known mistake fits')
+    lines = 'no known mistake fits: the two lines'
+    self.assertIn(f'{lines}, and what differs in the graphs', _text(sources=(_source(),)))
+    self.assertIn(f'{lines} above are', _text(sources=(_source(differences=()),)))
+
+  def test_no_cause_is_not_called_one(self):
+    for sources in ((), (_source(),), (_source(differences=()),)):
+      self.assertNotIn('likely cause', _text(sources=sources))
+
+  def test_initial_values_are_called_so(self):
+    source = _source(tf1_type='variable', absolute=2.0, relative=1.0)
+    self.assertIn('initial values differ by 2, 1 of their size', _text(sources=(source,)))
+    source = _source(tf1_type='variable', absolute=2.0, relative=math.inf)
+    self.assertIn('initial values differ by 2\n', _text(sources=(source,)))
 
 
 class RestTest(absltest.TestCase):

@@ -2,10 +2,11 @@
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tf2verify.compare.agreement import agreement
 from tf2verify.diagnosis.evidence import Evidence, SourceEvidence
 from tf2verify.diagnosis.first_divergence import Divergence, FoundSource, InspectableRun
 from tf2verify.diagnosis.graph_difference import GraphComparison
@@ -20,10 +21,13 @@ from tf2verify.records.diagnosis import (
 )
 from tf2verify.records.difference import Difference
 from tf2verify.records.failed_tensor import FailedTensor
-from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph
+from tf2verify.records.observation import SourceLine
+from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph
 
 _SHOWN_SOURCES = 12
 _GROWTH_POINTS = 48
+# Where tf1 and the port make a variable.
+VariableLines = tuple[SourceLine | None, SourceLine | None]
 _TARGET_OF = {
   'output': 'output',
   'regularization loss': 'regularization loss',
@@ -39,6 +43,7 @@ def diagnose(
   tensors: Sequence[FailedTensor],
   sides: tuple[InspectableRun, InspectableRun] | None,
   not_traceable: str = '',
+  variable_lines: Mapping[str, VariableLines] | None = None,
 ) -> Diagnosis:
   """Returns where and why the sides part.
 
@@ -49,11 +54,17 @@ def diagnose(
     tensors: arrays behind some of them.
     sides: that run of both sides; None where it cannot be inspected.
     not_traceable: why not.
+    variable_lines: the user's lines that make the variables, by tf1 name.
   """
   evidence = Evidence(stage, tuple(differences), tuple(tensors), not_traceable=not_traceable)
   diagnosis = Diagnosis(run)
   if sides is not None:
     evidence, diagnosis = _inspected(evidence, diagnosis, *sides)
+  started = _initial_values(evidence, run, variable_lines or {})
+  if started:
+    # A curve belongs to the first source; from other initial values on there is none.
+    sources = (*started, *diagnosis.sources)
+    diagnosis = dataclasses.replace(diagnosis, sources=sources, growth=())
   notes = list(diagnosis.notes)
   if not_traceable:
     notes.append(f'the port cannot be traced as a graph, so no operation is named: {not_traceable}')
@@ -65,6 +76,40 @@ def diagnose(
   )
 
 
+def _initial_values(
+  evidence: Evidence, run: str, lines: Mapping[str, VariableLines]
+) -> tuple[Source, ...]:
+  """Returns the variables that start otherwise: there the sides part before they compute."""
+  tf2_names = {
+    _tf1_subject(d.subject): d.subject.partition(' (tf2: ')[2].removesuffix(')')
+    for d in evidence.differences
+  }
+  found: list[Source] = []
+  for failed in evidence.of_quantity('initial value'):
+    if failed.run != run or len(found) == _SHOWN_SOURCES:
+      continue
+    apart = agreement(failed.tf1, failed.tf2)
+    tf1_line, tf2_line = lines.get(failed.name, (None, None))
+    source = Source(
+      failed.name,
+      tf2_names.get(failed.name) or failed.name,
+      VARIABLE,
+      VARIABLE,
+      tf1_line,
+      tf2_line,
+      (VARIABLE,),
+      (VARIABLE,),
+      apart.absolute,
+      apart.relative,
+      False,
+      statistics(failed.tf1),
+      statistics(failed.tf2),
+      (),
+    )
+    found.append(source)
+  return tuple(found)
+
+
 def _targets(evidence: Evidence, run: str) -> list[str]:
   """Returns the graphs' names of what differs in a run."""
   return [
@@ -72,6 +117,15 @@ def _targets(evidence: Evidence, run: str) -> list[str]:
     for d in evidence.differences
     if d.quantity in _TARGET_OF and d.run == run
   ]
+
+
+def _apart(evidence: Evidence, run: str) -> dict[str, float]:
+  """Returns how far apart the targets of a run were found, by the graphs' names of them."""
+  return {
+    f'{_TARGET_OF[d.quantity]} {_tf1_subject(d.subject)}': d.array.greatest_absolute
+    for d in evidence.differences
+    if d.quantity in _TARGET_OF and d.run == run and d.array is not None
+  }
 
 
 def _search_notes(is_cut_short: bool, not_shown: int) -> list[str]:
@@ -88,6 +142,8 @@ def _inspected(
 ) -> tuple[Evidence, Diagnosis]:
   divergence = Divergence(tf1, tf2, _targets(evidence, diagnosis.run))
   found = divergence.sources()
+  if not divergence.reproduces(_apart(evidence, diagnosis.run)):
+    found = []
   if evidence.stage == 'gradients':
     found = _forward_first(found, tf1.op_graph)
   shown = [divergence.refined(source) for source in found[:_SHOWN_SOURCES]]

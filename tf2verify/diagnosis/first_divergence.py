@@ -7,6 +7,7 @@ which tells a fault of its own from a difference that it only passes on.
 """
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -31,6 +32,10 @@ from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord, Tens
 _PORTION_BYTES = 96 * 2**20
 # Operations run alone in one session.
 _PARTS = 64
+# A difference that is rounding, and this share of what it was, is gone.
+_FADED = 1e-3
+# What roundings of many operations may add up to at the end, in machine epsilons.
+_LATE_ROUNDING_EPSILONS = 256
 # Operations looked at past the first source. Those of a deep network behind it differ all.
 _FURTHER = 64
 
@@ -107,7 +112,50 @@ class Divergence:
   def sources(self) -> list[FoundSource]:
     """Returns the sources in order of execution: those beyond rounding, else all."""
     real = [source for source in self._found if not source.agreement.is_rounding]
+    consumers = self._tf1.op_graph.consumers()
+    real = [source for source in real if not self._meets_again(source, consumers)] or real
     return _without_echoes(real or self._found)
+
+  def reproduces(self, apart: Mapping[str, float]) -> bool:
+    """Tells whether this run shows any of the differences that are to be explained.
+
+    Where all targets agree up to rounding, though they were found much further apart, the
+    cause lies outside of the computation, as in the initial values; an operation that
+    yields something else is then none whose difference gets anywhere.
+
+    Args:
+      apart: by the targets' names, how far apart they were found.
+    """
+    ends = self._tf1.op_graph.targets()
+    if apart and not apart.keys() & ends.keys():
+      apart = dict.fromkeys(ends, math.inf)  # what differs is not computed here
+    partners = {name: self.pairing.tf2_of[ends[name]] for name in apart if name in ends}
+    known = {name: other for name, other in partners.items() if other is not None}
+    if not known or len(known) < len(partners):
+      return True
+    self._compare([(ends[name], 0) for name in known], [(other, 0) for other in known.values()])
+    found = {name: self.agreements.get((ends[name], 0)) for name in known}
+    return not all(one is not None and _is_gone(one, apart[name]) for name, one in found.items())
+
+  def _meets_again(self, source: FoundSource, consumers: list[list[tuple[int, int]]]) -> bool:
+    """Tells whether all that reads what a source yields agrees up to rounding.
+
+    Only what has a partner is compared; behind what has none the search goes on.
+    """
+    pending, seen = [source.regions.tf1.end], {source.regions.tf1.end}
+    while pending:
+      readers = {reader for reader, _ in consumers[pending.pop()]} & self.behind
+      if not readers:
+        return False  # the source is an end, or leads to one that was not compared
+      for reader in readers - seen:
+        seen.add(reader)
+        read = {self._tf1.op_graph.ops[n].inputs[slot][1] for n, slot in consumers[reader]} or {0}
+        found = [self.agreements[reader, n] for n in read if (reader, n) in self.agreements]
+        if not all(_has_faded(one, source.agreement) for one in found):
+          return False
+        if len(found) < len(read):
+          pending.append(reader)
+    return True
 
   def _positions(self, targets: Sequence[str]) -> set[int]:
     """Returns the tf1 operations to look at.
@@ -361,6 +409,18 @@ class Divergence:
     both = [(one, other) for one, other in pair.entering if one in values and other is not None]
     given = {ops[n].tensors[k]: values[one] for one, (n, k) in both if one is not None}
     return self._tf2_outputs(pair), given
+
+
+def _is_gone(found: Agreement, apart: float) -> bool:
+  """Tells whether nothing but rounding is left of a difference."""
+  if found.identical or math.isinf(apart):
+    return found.is_rounding
+  is_small = found.relative <= _LATE_ROUNDING_EPSILONS * found.epsilon
+  return is_small and found.absolute <= _FADED * apart
+
+
+def _has_faded(found: Agreement, before: Agreement) -> bool:
+  return found.is_rounding and (found.identical or found.absolute <= _FADED * before.absolute)
 
 
 def _without_echoes(sources: list[FoundSource]) -> list[FoundSource]:

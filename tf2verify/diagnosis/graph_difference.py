@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.normalizations import epsilons, momentum_of
+from tf2verify.diagnosis.normalizations import epsilon_before_root, epsilons, momentum_of
 from tf2verify.diagnosis.op_text import SILENT_ATTRIBUTES, op_text, value_text
 from tf2verify.diagnosis.pairing import Pairing, family, is_backward
 from tf2verify.diagnosis.regions import RegionPair, region_pair
@@ -36,6 +36,7 @@ class GraphComparison:
     if momentum is not None:
       return (momentum,)
     found += self._epsilon(pair)
+    epsilon_of = {difference.op for difference in found}
     matched = self._matched(pair)
     unmatched = self._unmatched(pair, matched)
     longest = max(len(pair.tf1.inner), len(pair.tf2.inner))
@@ -49,7 +50,11 @@ class GraphComparison:
     for tf1, tf2 in self._loops_before(pair):
       found += self._of_functions(tf1, tf2)
     found += unmatched
-    return tuple(found)
+    return tuple(
+      known
+      for known in found
+      if known.aspect is not GraphAspect.CONSTANT or known.op not in epsilon_of
+    )
 
   def _momentum(self, pair: RegionPair) -> GraphDifference | None:
     """Returns how the momentum of a moving average differs, however it is kept."""
@@ -65,6 +70,9 @@ class GraphComparison:
     """Returns how the epsilon of a normalization differs that is spelt in two ways."""
     tf1 = epsilons(self._tf1, (*pair.tf1.inner, pair.tf1.end))
     tf2 = epsilons(self._tf2, (*pair.tf2.inner, pair.tf2.end))
+    if not tf1 and not tf2:  # where the sums differ, the roots behind them are in no region
+      tf1 = epsilon_before_root(self._tf1, pair.tf1.end)
+      tf2 = epsilon_before_root(self._tf2, pair.tf2.end)
     if len(tf1) != 1 or len(tf2) != 1 or math.isclose(tf1[0][1], tf2[0][1], rel_tol=1e-5):
       return []
     position, epsilon = tf1[0]

@@ -6,6 +6,8 @@ from tf2verify.diagnosis.pairing import family
 from tf2verify.diagnosis.regions import Region
 from tf2verify.records.op_graph import OpGraph
 
+_ROOTS = ('Rsqrt', 'Sqrt')
+
 
 def momentum_of(graph: OpGraph, region: Region) -> float | None:
   """Returns the momentum by which a region updates a moving average; None where none is seen."""
@@ -32,10 +34,25 @@ def epsilons(graph: OpGraph, positions: Sequence[int]) -> list[tuple[int, float]
     op = graph.ops[position]
     if op.op_type.startswith('FusedBatchNorm') and op.attribute('epsilon') is not None:
       found.append((position, float(op.attribute('epsilon'))))
-    elif op.op_type in ('Rsqrt', 'Sqrt') and op.inputs:
-      producer = graph.ops[op.inputs[0][0]]
-      added = [graph.ops[n].constant for n, _ in producer.inputs]
-      small = [float(c) for c in added if c is not None and c.size == 1 and 0 < float(c) < 0.1]
-      if family(producer.op_type) == 'AddV2' and len(small) == 1:
-        found.append((position, small[0]))
+    elif op.op_type in _ROOTS and op.inputs:
+      added = _added_epsilon(graph, op.inputs[0][0])
+      if added is not None:
+        found.append((position, added))
   return found
+
+
+def epsilon_before_root(graph: OpGraph, position: int) -> list[tuple[int, float]]:
+  """Returns what an operation adds to the variance of which a root is taken next, as `epsilons`."""
+  added = _added_epsilon(graph, position)
+  readers = [op for op in graph.ops if (position, 0) in op.inputs]
+  if added is None or not any(op.op_type in _ROOTS for op in readers):
+    return []
+  return [(position, added)]
+
+
+def _added_epsilon(graph: OpGraph, position: int) -> float | None:
+  """Returns the small constant that an operation adds; None for another operation."""
+  op = graph.ops[position]
+  constants = [graph.ops[producer].constant for producer, _ in op.inputs]
+  small = [float(c) for c in constants if c is not None and c.size == 1 and 0 < float(c) < 0.1]
+  return small[0] if family(op.op_type) == 'AddV2' and len(small) == 1 else None

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tf2verify.diagnosis.diagnose import diagnose
+from tf2verify.diagnosis.diagnose import VariableLines, diagnose
 from tf2verify.diagnosis.versions import with_versions
 from tf2verify.errors import NotApplicable
 from tf2verify.records.diagnosis import Diagnosis
@@ -10,7 +10,7 @@ from tf2verify.records.verdict import StageVerdict
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf2.tracing import NotTraceable
-from tf2verify.stages.stage import CaseUnderTest, Findings
+from tf2verify.stages.stage import CaseUnderTest, Findings, by_name
 
 
 def diagnose_stage(case: CaseUnderTest, verdict: StageVerdict, findings: Findings) -> Diagnosis:
@@ -35,7 +35,7 @@ def diagnose_stage(case: CaseUnderTest, verdict: StageVerdict, findings: Finding
       not_traceable = str(error)
     except NotApplicable as error:  # a recorded graph that is not run here
       not_run = f'no operation is named: {error}'
-    diagnosis = diagnose(*found, sides, not_traceable)
+    diagnosis = diagnose(*found, sides, not_traceable, _variable_lines(case, findings))
     if not_run:
       return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, not_run))
     here = None if run is None else case.tf1.recorded_here(run)
@@ -49,6 +49,18 @@ def diagnose_stage(case: CaseUnderTest, verdict: StageVerdict, findings: Finding
   finally:
     for side in sides or ():
       side.close()
+
+
+def _variable_lines(case: CaseUnderTest, findings: Findings) -> dict[str, VariableLines]:
+  """Returns where each side makes its variables, if initial values differ."""
+  if all(difference.quantity != 'initial value' for difference in findings.differences):
+    return {}
+  ones, others = by_name(case.tf1.inventory()), by_name(case.tf2.inventory())
+  return {
+    tf1: (ones[tf1].source, others[tf2].source)
+    for tf1, tf2 in case.alignment().pairs
+    if tf1 in ones and tf2 in others
+  }
 
 
 def _sides(case: CaseUnderTest, run: FilledRun) -> tuple[GraphRun, GraphRun]:

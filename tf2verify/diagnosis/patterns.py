@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from tf2verify.compare.agreement import ROUNDING_EPSILONS
+
 # Blocks beyond these are not looked for: the search is quadratic.
 _LONGEST_PERMUTED = 4096
 _ROUNDING = 1e-4
@@ -55,16 +57,34 @@ def permutation(tf1: np.ndarray, tf2: np.ndarray, axis: int) -> tuple[int, ...] 
   """Returns for every slice of tf1 along an axis where it is in tf2.
 
   None where slices are not the same but for their order, where two are alike, or
-  where the order is the same.
+  where the order is the same. Beside slices that are the same bit by bit, others may
+  differ by rounding.
   """
   if tf1.shape != tf2.shape or not 1 < tf1.shape[axis] <= _LONGEST_PERMUTED:
     return None
   ones, others = (np.moveaxis(array, axis, 0).reshape(tf1.shape[axis], -1) for array in (tf1, tf2))
   places: dict[bytes, int] = {other.tobytes(): n for n, other in enumerate(others)}
   found = [places.get(one.tobytes(), -1) for one in ones]
+  if -1 in found and max(found) >= 0:
+    found = _with_rounded(ones, others, found)
   if sorted(found) != list(range(len(found))) or found == sorted(found):
     return None
   return tuple(found)
+
+
+def _with_rounded(ones: np.ndarray, others: np.ndarray, found: list[int]) -> list[int]:
+  """Returns places of slices, those that differ by rounding filled in where only one fits."""
+  if any(array.dtype.kind != 'f' for array in (ones, others)):
+    return found
+  free = sorted(set(range(len(others))) - set(found))
+  left = others[free]
+  allowed = ROUNDING_EPSILONS * np.finfo(ones.dtype).eps * np.abs(ones).max(initial=0.0)
+  filled = list(found)
+  for n, place in enumerate(found):
+    if place < 0:
+      near = np.flatnonzero((np.abs(left - ones[n]) <= allowed).all(axis=1))
+      filled[n] = free[int(near[0])] if len(near) == 1 else -1
+  return filled
 
 
 def differing(tf1: np.ndarray, tf2: np.ndarray) -> np.ndarray:

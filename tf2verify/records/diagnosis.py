@@ -5,6 +5,7 @@ import enum
 from typing import Any
 
 from tf2verify.records.observation import SourceLine
+from tf2verify.records.op_graph import VARIABLE
 
 
 class GraphAspect(enum.Enum):
@@ -73,15 +74,16 @@ class Statistics:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-  """An operation whose inputs agree and whose outputs do not.
+  """An operation whose inputs agree and whose outputs do not, or a variable that starts otherwise.
 
   Attributes:
     tf1_op: name on the tf1 side.
     tf2_op: name on the tf2 side.
     tf1_type: op type.
     tf2_type: op type.
-    tf1_source: the user's line.
-    tf2_source: the user's line.
+    tf1_source: the user's line; where many unpaired operations lead to it, that of the
+      last of them.
+    tf2_source: the same of the tf2 side.
     tf1_path: types of the unpaired operations that lead to it, and its own.
     tf2_path: the same of the tf2 side.
     absolute: greatest difference of its outputs.
@@ -91,7 +93,7 @@ class Source:
     tf1_output: statistics of the output that differs.
     tf2_output: the same of the tf2 side, computed from the tf1 side's inputs.
     differences: what differs in the graphs here.
-    tf1_first: name of the first unpaired operation that leads to it; '' without one.
+    tf1_first: name of the unpaired operation whose line is shown; '' without one.
     tf2_first: the same of the tf2 side.
   """
 
@@ -111,6 +113,11 @@ class Source:
   differences: tuple[GraphDifference, ...]
   tf1_first: str = ''
   tf2_first: str = ''
+
+  @property
+  def is_initial_value(self) -> bool:
+    """Whether it stands for a variable, whose initial values differ."""
+    return self.tf1_type == VARIABLE
 
 
 @dataclasses.dataclass(frozen=True)

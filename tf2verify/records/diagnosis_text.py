@@ -77,8 +77,13 @@ def without_cause_text(diagnosis: Diagnosis) -> str:
   """Returns what to say of a diagnosis that names no cause."""
   differs = any(source.differences for source in diagnosis.sources)
   if differs or diagnosis.gradient_differences:
-    return 'likely cause: what differs in the graphs, above; it is none of the known mistakes'
-  return 'likely cause: none of the known mistakes fits'
+    return (
+      'no known mistake fits: the two lines, and what differs in the graphs, above, are the place '
+      'to look'
+    )
+  if any(source.tf1_source or source.tf2_source for source in diagnosis.sources):
+    return 'no known mistake fits: the two lines above are the place to look'
+  return 'no known mistake fits'
 
 
 def source_text(source: Source) -> str:
@@ -99,6 +104,10 @@ def source_name(source: Source) -> str:
 def source_size_text(source: Source) -> str:
   """Returns how the outputs of an operation differ."""
   how = 'run alone on the inputs of tf1' if source.alone else 'its inputs agree'
+  if source.is_initial_value:
+    if not math.isfinite(source.relative):
+      return f'initial values differ by {source.absolute:.3g}'
+    return f'initial values differ by {source.absolute:.3g}, {source.relative:.2g} of their size'
   size = 'shape or non-finite elements differ'
   if math.isfinite(source.relative):
     size = f'outputs differ by {source.absolute:.3g}, {source.relative:.2g} of their size'

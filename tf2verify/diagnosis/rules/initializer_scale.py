@@ -2,6 +2,7 @@
 
 from tf2verify.diagnosis.evidence import Evidence
 from tf2verify.diagnosis.patterns import Affine, affine
+from tf2verify.diagnosis.rules.initial_constant import is_constant
 from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.records.diagnosis import Cause
 
@@ -41,7 +42,9 @@ class InitializerScale(Rule):
     """Looks for initial values that follow from those of tf1 by one factor and offset."""
     found: list[tuple[str, Affine]] = []
     for failed in evidence.of_quantity('initial value'):
-      way = affine(failed.tf1, failed.tf2) if failed.tf1.size > 2 else None
+      if failed.tf1.size <= 2 or is_constant(failed.tf1):
+        continue  # nothing was drawn, or too little to tell a factor by
+      way = affine(failed.tf1, failed.tf2)
       if way is not None and abs(way.factor - 1) > 1e-4:
         found.append((failed.name, way))
     if not found:

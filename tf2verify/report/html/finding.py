@@ -151,9 +151,9 @@ def finding_of(case: CaseVerdict) -> FindingView | None:
   of_graphs += diagnosis.gradient_differences
   without = ''
   if not causes and stage.diagnosis is not None:
-    without = 'none of the known mistakes fits'
+    without = 'no known mistake fits'
     if of_graphs:
-      without = f'none of the known mistakes; the graphs differ: {_graph_text(of_graphs[0])}'
+      without = f'no known mistake fits; the graphs differ: {_graph_text(of_graphs[0])}'
   shown = _differences(stage, [cause.text for cause in causes])
   return FindingView(
     stage=stage.stage,
