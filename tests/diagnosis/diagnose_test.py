@@ -1,13 +1,12 @@
 """Tests of tf2verify.diagnosis.diagnose."""
 
 import dataclasses
-import math
 
 import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.hand_made import both
-from tf2verify.diagnosis.diagnose import diagnose, statistics
+from tf2verify.diagnosis.diagnose import diagnose
 from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
@@ -177,13 +176,37 @@ class GradientsTest(absltest.TestCase):
       stage='gradients',
     )
     self.assertEqual([d.tf2 for d in found.gradient_differences], ['StopGradient'])
-    self.assertEqual(found.sources, ())
+    self.assertEqual([source.absolute for source in found.sources], [0.0])
     self.assertEqual(
       _diagnosis(
         self._build, lambda g: self._build(g, through=('StopGradient',))
       ).gradient_differences,
       (),
     )
+
+
+class StoppedTest(absltest.TestCase):
+  def _found(self, fault, stops):
+    def build(g, scale=1.0, through=()):
+      x = g.input(_X)
+      net = g.op('Neg', 'net', x, through={0: through})
+      g.target('output (the output)', net)
+      kernel = g.constant(np.float32(scale))
+      g.target('gradient w', g.op('Mul', 'gradients/net', g.variable('w', _W), kernel))
+
+    return _diagnosis(
+      build, lambda g: build(g, fault, stops), _differs('gradient', 'w'), stage='gradients'
+    )
+
+  def test_stop_is_the_place(self):
+    found = self._found(2.0, ('StopGradient',))
+    self.assertEqual([cause.rule for cause in found.causes], ['stop_gradient'])
+    self.assertEqual([source.tf1_op for source in found.sources], ['net'])
+    self.assertEqual(found.sources[0].tf2_path, ('StopGradient', 'Neg'))
+
+  def test_without_a_stop_the_backward_pass_is(self):
+    found = self._found(2.0, ('Identity',))
+    self.assertEqual([source.tf1_op for source in found.sources], ['gradients/net'])
 
 
 class UpdatesTest(absltest.TestCase):
@@ -205,35 +228,6 @@ class UpdatesTest(absltest.TestCase):
   def test_equal_numbers_are_nothing(self):
     state = _differs('state after the call', 'v')
     self.assertEqual(_diagnosis(self._build, self._build, state).updates, ())
-
-
-class StatisticsTest(absltest.TestCase):
-  def test_finite_elements(self):
-    found = statistics(np.array([[0.0, 2.0], [-1.0, 0.0]], np.float32))
-    self.assertEqual((found.shape, found.dtype), ((2, 2), 'float32'))
-    self.assertEqual((found.minimum, found.maximum, found.mean), (-1.0, 2.0, 0.25))
-    self.assertEqual((found.zeros, found.non_finite), (0.5, 0))
-
-  def test_elements_that_are_not_finite_count_apart(self):
-    found = statistics(np.array([np.nan, np.inf, 3.0]))
-    self.assertEqual((found.minimum, found.maximum, found.non_finite), (3.0, 3.0, 2))
-
-  def test_nothing_finite_and_nothing_at_all(self):
-    for array in (np.array([np.nan]), np.zeros((0, 3))):
-      found = statistics(array)
-      self.assertTrue(math.isnan(found.minimum) and math.isnan(found.mean))
-
-  def test_booleans_integers_and_bfloat16(self):
-    import ml_dtypes
-
-    self.assertEqual(statistics(np.array([True, False])).mean, 0.5)
-    self.assertEqual(statistics(np.array([1, 3])).maximum, 3.0)
-    self.assertEqual(statistics(np.array([1, 3], ml_dtypes.bfloat16)).mean, 2.0)
-    self.assertEqual(statistics(np.float32(2.0).reshape(())).shape, ())
-
-  def test_what_holds_no_numbers(self):
-    for array in (np.array(['a']), np.array([b'a'], object), np.array([1j])):
-      self.assertIsNone(statistics(array))
 
 
 if __name__ == '__main__':

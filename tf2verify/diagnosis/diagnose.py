@@ -4,30 +4,32 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from tf2verify.compare.agreement import agreement
 from tf2verify.diagnosis.evidence import Evidence, SourceEvidence
 from tf2verify.diagnosis.first_divergence import Divergence, FoundSource, InspectableRun
 from tf2verify.diagnosis.graph_difference import GraphComparison
+from tf2verify.diagnosis.narrowing import Narrowing
 from tf2verify.diagnosis.pairing import is_backward
+from tf2verify.diagnosis.places import (
+  MOST_SOURCES,
+  VariableLines,
+  initial_value_sources,
+  source_record,
+  stopped_sources,
+  tf1_subject,
+)
 from tf2verify.diagnosis.rules import RULES
 from tf2verify.records.diagnosis import (
   Diagnosis,
   GraphDifference,
   GrowthPoint,
-  Source,
-  Statistics,
 )
 from tf2verify.records.difference import Difference
 from tf2verify.records.failed_tensor import FailedTensor
-from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph
+from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph
 
-_SHOWN_SOURCES = 12
 _GROWTH_POINTS = 48
-# Where tf1 and the port make a variable.
-VariableLines = tuple[SourceLine | None, SourceLine | None]
+# Rules that see where a gradient is stopped.
+_OF_STOPS = ('stop_gradient', 'label_gradient')
 _TARGET_OF = {
   'output': 'output',
   'regularization loss': 'regularization loss',
@@ -60,7 +62,7 @@ def diagnose(
   diagnosis = Diagnosis(run)
   if sides is not None:
     evidence, diagnosis = _inspected(evidence, diagnosis, *sides)
-  started = _initial_values(evidence, run, variable_lines or {})
+  started = initial_value_sources(evidence, run, variable_lines or {})
   if started:
     # A curve belongs to the first source; from other initial values on there is none.
     sources = (*started, *diagnosis.sources)
@@ -68,52 +70,18 @@ def diagnose(
   notes = list(diagnosis.notes)
   if not_traceable:
     notes.append(f'the port cannot be traced as a graph, so no operation is named: {not_traceable}')
-  causes = (rule.explain(evidence) for rule in RULES)
-  return dataclasses.replace(
-    diagnosis,
-    causes=tuple(cause for cause in causes if cause is not None),
-    notes=tuple(notes),
-  )
-
-
-def _initial_values(
-  evidence: Evidence, run: str, lines: Mapping[str, VariableLines]
-) -> tuple[Source, ...]:
-  """Returns the variables that start otherwise: there the sides part before they compute."""
-  tf2_names = {
-    _tf1_subject(d.subject): d.subject.partition(' (tf2: ')[2].removesuffix(')')
-    for d in evidence.differences
-  }
-  found: list[Source] = []
-  for failed in evidence.of_quantity('initial value'):
-    if failed.run != run or len(found) == _SHOWN_SOURCES:
-      continue
-    apart = agreement(failed.tf1, failed.tf2)
-    tf1_line, tf2_line = lines.get(failed.name, (None, None))
-    source = Source(
-      failed.name,
-      tf2_names.get(failed.name) or failed.name,
-      VARIABLE,
-      VARIABLE,
-      tf1_line,
-      tf2_line,
-      (VARIABLE,),
-      (VARIABLE,),
-      apart.absolute,
-      apart.relative,
-      False,
-      statistics(failed.tf1),
-      statistics(failed.tf2),
-      (),
-    )
-    found.append(source)
-  return tuple(found)
+  explained = (rule.explain(evidence) for rule in RULES)
+  causes = tuple(cause for cause in explained if cause is not None)
+  if evidence.stops and any(cause.rule in _OF_STOPS for cause in causes):
+    # What differs in the backward pass follows from them, however far from there.
+    diagnosis = dataclasses.replace(diagnosis, sources=evidence.stops, growth=())
+  return dataclasses.replace(diagnosis, causes=causes, notes=tuple(notes))
 
 
 def _targets(evidence: Evidence, run: str) -> list[str]:
   """Returns the graphs' names of what differs in a run."""
   return [
-    f'{_TARGET_OF[d.quantity]} {_tf1_subject(d.subject)}'
+    f'{_TARGET_OF[d.quantity]} {tf1_subject(d.subject)}'
     for d in evidence.differences
     if d.quantity in _TARGET_OF and d.run == run
   ]
@@ -122,7 +90,7 @@ def _targets(evidence: Evidence, run: str) -> list[str]:
 def _apart(evidence: Evidence, run: str) -> dict[str, float]:
   """Returns how far apart the targets of a run were found, by the graphs' names of them."""
   return {
-    f'{_TARGET_OF[d.quantity]} {_tf1_subject(d.subject)}': d.array.greatest_absolute
+    f'{_TARGET_OF[d.quantity]} {tf1_subject(d.subject)}': d.array.greatest_absolute
     for d in evidence.differences
     if d.quantity in _TARGET_OF and d.run == run and d.array is not None
   }
@@ -146,11 +114,12 @@ def _inspected(
     found = []
   if evidence.stage == 'gradients':
     found = _forward_first(found, tf1.op_graph)
-  shown = [divergence.refined(source) for source in found[:_SHOWN_SOURCES]]
+  narrowing = Narrowing(tf1, tf2, divergence)
+  shown = [narrowing.narrowed(source) for source in found[:MOST_SOURCES]]
   comparison = GraphComparison(divergence.pairing)
   sources = tuple(
     SourceEvidence(
-      _record(source, tf1.op_graph, tf2.op_graph, comparison.at(source.regions)),
+      source_record(source, tf1.op_graph, tf2.op_graph, comparison.at(source.regions)),
       source.tf1,
       source.tf2,
     )
@@ -174,6 +143,7 @@ def _inspected(
       evidence,
       sources=sources,
       gradient_differences=tuple(gradients),
+      stops=stopped_sources(gradients, divergence.pairing),
       updates=updates,
       tf1_op_types=frozenset(op.op_type for op in tf1.op_graph.ops),
       tf2_op_types=frozenset(op.op_type for op in tf2.op_graph.ops),
@@ -202,7 +172,7 @@ def _update_counts(
   for difference in differences:
     if difference.quantity != 'state after the call':
       continue
-    variable = _tf1_subject(difference.subject)
+    variable = tf1_subject(difference.subject)
     pattern = re.compile(rf'update of {re.escape(variable)}( \(\d+\))?')
     counts = [sum(bool(pattern.fullmatch(name)) for name in g.targets()) for g in (tf1, tf2)]
     if counts[0] != counts[1]:
@@ -210,66 +180,11 @@ def _update_counts(
   return tuple(dict.fromkeys(found))
 
 
-def _tf1_subject(subject: str) -> str:
-  return subject.partition(' (tf2: ')[0]
-
-
 def _forward_first(found: list[FoundSource], graph: OpGraph) -> list[FoundSource]:
   """Returns the sources of the forward pass alone, where there are any: gradients follow them."""
   ends = [(source, graph.ops[source.regions.tf1.end]) for source in found]
   forward = [source for source, op in ends if not is_backward(op) and op.op_type != TARGET]
   return forward or found
-
-
-def _record(
-  found: FoundSource,
-  tf1: OpGraph,
-  tf2: OpGraph,
-  differences: tuple[GraphDifference, ...],
-) -> Source:
-  pair = found.regions
-  op, other = tf1.ops[pair.tf1.end], tf2.ops[pair.tf2.end]
-  # A target stands for nothing that the user wrote: the last operation before it does.
-  before, other_before = op, other
-  if op.op_type == TARGET:
-    before = tf1.ops[op.inputs[0][0]]
-    other_before = tf2.ops[other.inputs[0][0]]
-  return Source(
-    op.name,
-    other.name,
-    op.op_type,
-    other.op_type,
-    (tf1.ops[pair.tf1.inner[0]] if pair.tf1.inner else before).source,
-    (tf2.ops[pair.tf2.inner[0]] if pair.tf2.inner else other_before).source,
-    tuple(tf1.ops[n].op_type for n in (*pair.tf1.inner, pair.tf1.end)),
-    tuple(tf2.ops[n].op_type for n in (*pair.tf2.inner, pair.tf2.end)),
-    found.agreement.absolute,
-    found.agreement.relative,
-    found.alone,
-    statistics(found.tf1),
-    statistics(found.tf2),
-    differences,
-    tf1.ops[pair.tf1.inner[0]].name if pair.tf1.inner else '',
-    tf2.ops[pair.tf2.inner[0]].name if pair.tf2.inner else '',
-  )
-
-
-def statistics(array: np.ndarray) -> Statistics | None:
-  """Returns an array in a few numbers; None where it holds no numbers."""
-  if array.dtype.kind not in 'fiubV':
-    return None
-  wide = array.astype(np.float64)
-  finite = wide[np.isfinite(wide)]
-  empty = not finite.size
-  return Statistics(
-    array.shape,
-    array.dtype.name,
-    float('nan') if empty else float(finite.min()),
-    float('nan') if empty else float(finite.max()),
-    float('nan') if empty else float(finite.mean()),
-    float((wide == 0).mean()) if wide.size else 0.0,
-    int(wide.size - finite.size),
-  )
 
 
 def _growth_points(growth: list[tuple[int, float]], graph: OpGraph) -> tuple[GrowthPoint, ...]:

@@ -42,6 +42,7 @@ class Evidence:
     tensors: some of the arrays behind them.
     sources: where the sides part, in the order of execution.
     gradient_differences: where gradients pass differently.
+    stops: places where gradients are stopped on one side only.
     updates: variables that are written a different number of times: name, times in
       tf1, times in tf2.
     tf2_op_types: the op types of the port's computation.
@@ -57,6 +58,7 @@ class Evidence:
   tensors: tuple[FailedTensor, ...] = ()
   sources: tuple[SourceEvidence, ...] = ()
   gradient_differences: tuple[GraphDifference, ...] = ()
+  stops: tuple[Source, ...] = ()
   updates: tuple[tuple[str, int, int], ...] = ()
   tf1_op_types: frozenset[str] = frozenset()
   tf2_op_types: frozenset[str] = frozenset()

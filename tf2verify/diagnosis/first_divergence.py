@@ -25,17 +25,14 @@ from tf2verify.diagnosis.outputs import (
   written_variable,
 )
 from tf2verify.diagnosis.pairing import Pairing, is_backward
+from tf2verify.diagnosis.reach import Reach, is_gone
 from tf2verify.diagnosis.regions import RegionPair, ancestors, region_pair
-from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, TensorKey
 
 # Tensors are fetched in portions of about this size, to bound memory.
 _PORTION_BYTES = 96 * 2**20
 # Operations run alone in one session.
 _PARTS = 64
-# A difference that is rounding, and this share of what it was, is gone.
-_FADED = 1e-3
-# What roundings of many operations may add up to at the end, in machine epsilons.
-_LATE_ROUNDING_EPSILONS = 256
 # Operations looked at past the first source. Those of a deep network behind it differ all.
 _FURTHER = 64
 
@@ -112,8 +109,8 @@ class Divergence:
   def sources(self) -> list[FoundSource]:
     """Returns the sources in order of execution: those beyond rounding, else all."""
     real = [source for source in self._found if not source.agreement.is_rounding]
-    consumers = self._tf1.op_graph.consumers()
-    real = [source for source in real if not self._meets_again(source, consumers)] or real
+    reach = Reach(self._tf1.op_graph, self.behind, self.agreements)
+    real = [one for one in real if not reach.has_faded(one.regions.tf1.end, one.agreement)] or real
     return _without_echoes(real or self._found)
 
   def reproduces(self, apart: Mapping[str, float]) -> bool:
@@ -135,27 +132,7 @@ class Divergence:
       return True
     self._compare([(ends[name], 0) for name in known], [(other, 0) for other in known.values()])
     found = {name: self.agreements.get((ends[name], 0)) for name in known}
-    return not all(one is not None and _is_gone(one, apart[name]) for name, one in found.items())
-
-  def _meets_again(self, source: FoundSource, consumers: list[list[tuple[int, int]]]) -> bool:
-    """Tells whether all that reads what a source yields agrees up to rounding.
-
-    Only what has a partner is compared; behind what has none the search goes on.
-    """
-    pending, seen = [source.regions.tf1.end], {source.regions.tf1.end}
-    while pending:
-      readers = {reader for reader, _ in consumers[pending.pop()]} & self.behind
-      if not readers:
-        return False  # the source is an end, or leads to one that was not compared
-      for reader in readers - seen:
-        seen.add(reader)
-        read = {self._tf1.op_graph.ops[n].inputs[slot][1] for n, slot in consumers[reader]} or {0}
-        found = [self.agreements[reader, n] for n in read if (reader, n) in self.agreements]
-        if not all(_has_faded(one, source.agreement) for one in found):
-          return False
-        if len(found) < len(read):
-          pending.append(reader)
-    return True
+    return not all(one is not None and is_gone(one, apart[name]) for name, one in found.items())
 
   def _positions(self, targets: Sequence[str]) -> set[int]:
     """Returns the tf1 operations to look at.
@@ -186,51 +163,6 @@ class Divergence:
       for source in self._sources(dict.fromkeys(n for n, _ in tf1_keys)):
         found.append(source)
     return found
-
-  def refined(self, source: FoundSource) -> FoundSource:
-    """Pairs operations inside a source's regions by what they yield, to narrow it down.
-
-    Two spellings of a computation have few operations in common; values show up to
-    where they go together.
-    """
-    pair = source.regions
-    if not pair.tf1.inner or not pair.tf2.inner:
-      return source
-    ones, others = self._inner_values(pair)
-    if ones is None or others is None:
-      return source
-    taken: set[int] = set()
-    for tf1, value in ones.items():
-      alike = (tf2 for tf2, other in others.items() if tf2 not in taken and _alike(value, other))
-      partner = next(alike, None)
-      if partner is not None:
-        taken.add(partner)
-        self.pairing.add(tf1, partner)
-        self.agreements[(tf1, 0)] = IDENTICAL
-    if not taken:
-      return source
-    narrowed = region_pair(self.pairing, pair.tf1.end, pair.tf2.end)
-    return dataclasses.replace(source, regions=narrowed)
-
-  def _inner_values(
-    self, pair: RegionPair
-  ) -> tuple[dict[int, np.ndarray] | None, dict[int, np.ndarray] | None]:
-    """Returns the first outputs of the unpaired operations, all from the tf1 side's inputs."""
-    tf1_ops, tf2_ops = self._tf1.op_graph.ops, self._tf2.op_graph.ops
-    free, other_free = self.pairing.tf2_of, self.pairing.tf1_of
-    inner = [n for n in pair.tf1.inner if free[n] is None and _is_telling(tf1_ops[n])]
-    other_inner = [n for n in pair.tf2.inner if other_free[n] is None and _is_telling(tf2_ops[n])]
-    keys = [one for one, _ in pair.entering if one is not None and self._can_fetch(one)]
-    fetched = self._tf1.fetch(
-      [tf1_ops[n].tensors[0] for n in inner] + [tf1_ops[n].tensors[k] for n, k in keys]
-    )
-    values = dict(zip(keys, fetched[len(inner) :], strict=True))
-    _, given = self._request(pair, values)
-    (answer,) = self._tf2.recompute([([tf2_ops[n].tensors[0] for n in other_inner], given)])
-    if answer is None:
-      return None, None
-    ones = dict(zip(inner, fetched[: len(inner)], strict=True))
-    return ones, dict(zip(other_inner, answer, strict=True))
 
   def growth(self, source: int) -> list[tuple[int, float]]:
     """Returns the operations on the way from a source to what differs, and how far apart."""
@@ -411,18 +343,6 @@ class Divergence:
     return self._tf2_outputs(pair), given
 
 
-def _is_gone(found: Agreement, apart: float) -> bool:
-  """Tells whether nothing but rounding is left of a difference."""
-  if found.identical or math.isinf(apart):
-    return found.is_rounding
-  is_small = found.relative <= _LATE_ROUNDING_EPSILONS * found.epsilon
-  return is_small and found.absolute <= _FADED * apart
-
-
-def _has_faded(found: Agreement, before: Agreement) -> bool:
-  return found.is_rounding and (found.identical or found.absolute <= _FADED * before.absolute)
-
-
 def _without_echoes(sources: list[FoundSource]) -> list[FoundSource]:
   """Leaves out sources whose unpaired operations another source before them has, too."""
   kept: list[FoundSource] = []
@@ -434,18 +354,6 @@ def _without_echoes(sources: list[FoundSource]) -> list[FoundSource]:
     tf1_seen |= tf1
     tf2_seen |= tf2
   return kept
-
-
-def _is_telling(op: OpRecord) -> bool:
-  """Tells whether an operation's first output can be taken for a value of the model."""
-  return bool(op.tensors) and op.outputs[0][0].startswith(('float', 'bfloat', 'complex'))
-
-
-def _alike(tf1: np.ndarray, tf2: np.ndarray) -> bool:
-  """Tells whether two tensors are the same, and not only since they are constant."""
-  if tf1.shape != tf2.shape or tf1.size < 2 or bool((tf1 == tf1.flat[0]).all()):
-    return False
-  return agreement(tf1, tf2).is_rounding
 
 
 def _source(

@@ -3,7 +3,7 @@
 import dataclasses
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class GraphComparison:
         found += self.of_operations(tf1, tf2)
         found += self._of_functions(tf1, tf2)
       if not unmatched:
-        found += self._wiring(tf1, tf2, dict(matched))
+        found += self._wiring(tf1, tf2, dict(matched), dict(pair.entering))
     for tf1, tf2 in self._loops_before(pair):
       found += self._of_functions(tf1, tf2)
     found += unmatched
@@ -244,7 +244,13 @@ class GraphComparison:
       shown.append(f'… {len(positions) - 8} more')
     return ' → '.join(shown)
 
-  def _wiring(self, tf1: int, tf2: int, matched: dict[int, int]) -> list[GraphDifference]:
+  def _wiring(
+    self,
+    tf1: int,
+    tf2: int,
+    matched: Mapping[int, int],
+    entering: Mapping[TensorKey | None, TensorKey | None],
+  ) -> list[GraphDifference]:
     """Returns inputs that come from elsewhere, or in another order."""
     op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
     if len(op.inputs) != len(other.inputs):
@@ -258,7 +264,7 @@ class GraphComparison:
           len(other.inputs),
         )
       ]
-    expected = [self._partner(key, matched) for key in op.inputs]
+    expected = [entering.get(key) or self._partner(key, matched) for key in op.inputs]
     have = [None if self._is_constant(key) else key for key in other.inputs]
     if None in [e for e, h in zip(expected, have, strict=True) if h is not None]:
       return []
@@ -287,7 +293,7 @@ class GraphComparison:
       )
     return found
 
-  def _partner(self, key: TensorKey, matched: dict[int, int]) -> TensorKey | None:
+  def _partner(self, key: TensorKey, matched: Mapping[int, int]) -> TensorKey | None:
     if self._is_constant_tf1(key):
       return None
     partner = matched.get(key[0], self._pairing.tf2_of[key[0]])

@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from tf2verify.diagnosis.diagnose import VariableLines, diagnose
+from tf2verify.diagnosis.diagnose import diagnose
+from tf2verify.diagnosis.places import VariableLines
 from tf2verify.diagnosis.versions import with_versions
 from tf2verify.errors import NotApplicable
 from tf2verify.records.diagnosis import Diagnosis

@@ -1,6 +1,7 @@
 """What stands between an operation and the nearest operations that have a partner."""
 
 import dataclasses
+from collections.abc import Collection, Mapping
 
 from tf2verify.diagnosis.pairing import Pairing
 from tf2verify.records.op_graph import CONSTANT, OpGraph, OpRecord, TensorKey
@@ -33,7 +34,11 @@ def means_otherwise(op: OpRecord, other: OpRecord, number: int) -> bool:
 
 
 def region(
-  graph: OpGraph, partners: list[int | None], end: int, others: OpGraph | None = None
+  graph: OpGraph,
+  partners: list[int | None],
+  end: int,
+  others: OpGraph | None = None,
+  agreeing: Collection[TensorKey] = (),
 ) -> Region:
   """Returns the region that ends at an operation.
 
@@ -42,6 +47,7 @@ def region(
     partners: for every operation its partner on the other side, None without one.
     end: the operation's position.
     others: the other side's graph.
+    agreeing: tensors that enter whoever yields them, since their values agree.
   """
   inner: set[int] = set()
   frontier: dict[TensorKey, None] = {}
@@ -55,7 +61,7 @@ def region(
     compared = partner is not None and not (
       others is not None and means_otherwise(op, others.ops[partner], key[1])
     )
-    if compared or op.is_leaf:
+    if compared or op.is_leaf or key in agreeing:
       frontier[key] = None
     elif key[0] not in inner:
       inner.add(key[0])
@@ -81,13 +87,26 @@ class RegionPair:
 
 def region_pair(pairing: Pairing, tf1: int, tf2: int) -> RegionPair:
   """Returns the regions of two partners."""
-  one = region(pairing.tf1, pairing.tf2_of, tf1, pairing.tf2)
-  two = region(pairing.tf2, pairing.tf1_of, tf2, pairing.tf1)
+  return without_inputs(pairing, tf1, tf2, {})
+
+
+def without_inputs(
+  pairing: Pairing, tf1: int, tf2: int, agreeing: Mapping[TensorKey, TensorKey]
+) -> RegionPair:
+  """Returns the regions of two partners up to tensors whose values agree, tf1 to tf2."""
+  one = region(pairing.tf1, pairing.tf2_of, tf1, pairing.tf2, agreeing.keys())
+  two = region(pairing.tf2, pairing.tf1_of, tf2, pairing.tf1, set(agreeing.values()))
+  back = {other: key for key, other in agreeing.items()}
   entering: dict[tuple[TensorKey | None, TensorKey | None], None] = {}
   for position, number in one.frontier:
+    if (position, number) in agreeing:
+      entering[(position, number), agreeing[position, number]] = None
+      continue
     partner = pairing.tf2_of[position]
     entering[(position, number), None if partner is None else (partner, number)] = None
   for position, number in two.frontier:
+    if (position, number) in back:
+      continue
     partner = pairing.tf1_of[position]
     entering[None if partner is None else (partner, number), (position, number)] = None
   return RegionPair(one, two, tuple(entering))

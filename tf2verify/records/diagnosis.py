@@ -86,7 +86,8 @@ class Source:
     tf2_source: the same of the tf2 side.
     tf1_path: types of the unpaired operations that lead to it, and its own.
     tf2_path: the same of the tf2 side.
-    absolute: greatest difference of its outputs.
+    absolute: greatest difference of its outputs; 0 where a gradient is stopped there on
+      one side only.
     relative: that, over the greatest magnitude of the tf1 side.
     alone: whether it took a run on the other side's inputs to see it, since its own
       inputs differ already.

@@ -108,6 +108,8 @@ def source_size_text(source: Source) -> str:
     if not math.isfinite(source.relative):
       return f'initial values differ by {source.absolute:.3g}'
     return f'initial values differ by {source.absolute:.3g}, {source.relative:.2g} of their size'
+  if not source.absolute:
+    return 'values agree, gradients are stopped on one side'
   size = 'shape or non-finite elements differ'
   if math.isfinite(source.relative):
     size = f'outputs differ by {source.absolute:.3g}, {source.relative:.2g} of their size'

@@ -34,6 +34,11 @@ class StopGradient(Rule):
     return None
 
 
+def is_stopped_on_one_side(difference: GraphDifference) -> bool:
+  """Tells whether a gradient difference is a stop that one side lacks."""
+  return _stops(difference.tf1_value) != _stops(difference.tf2_value)
+
+
 def is_stopped_in_tf1_only(difference: GraphDifference) -> bool:
   """Tells whether a gradient difference is a stop that the port lacks."""
   return _stops(difference.tf1_value) and not _stops(difference.tf2_value)

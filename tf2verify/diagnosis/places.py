@@ -1,0 +1,171 @@
+"""The places where the sides part, as reports show them."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.compare.agreement import agreement
+from tf2verify.diagnosis.evidence import Evidence
+from tf2verify.diagnosis.first_divergence import FoundSource
+from tf2verify.diagnosis.pairing import Pairing
+from tf2verify.diagnosis.regions import Region
+from tf2verify.diagnosis.rules.stop_gradient import is_stopped_on_one_side
+from tf2verify.records.diagnosis import GraphDifference, Source, Statistics
+from tf2verify.records.observation import SourceLine
+from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord
+
+MOST_SOURCES = 12
+# Of more unpaired operations the last one is shown.
+_LONG_REGION = 16
+# Where tf1 and the port make a variable.
+VariableLines = tuple[SourceLine | None, SourceLine | None]
+
+
+def tf1_subject(subject: str) -> str:
+  """Returns the tf1 name in the subject of a difference."""
+  return subject.partition(' (tf2: ')[0]
+
+
+def source_record(
+  found: FoundSource,
+  tf1: OpGraph,
+  tf2: OpGraph,
+  differences: tuple[GraphDifference, ...],
+) -> Source:
+  """Returns a source for reports, with the lines of both sides."""
+  pair = found.regions
+  op, other = tf1.ops[pair.tf1.end], tf2.ops[pair.tf2.end]
+  shown = _shown(tf1, pair.tf1, pair.tf2, tf2)
+  other_shown = _shown(tf2, pair.tf2, pair.tf1, tf1)
+  return Source(
+    op.name,
+    other.name,
+    op.op_type,
+    other.op_type,
+    shown.source if shown else _line(tf1, op),
+    other_shown.source if other_shown else _line(tf2, other),
+    tuple(tf1.ops[n].op_type for n in (*pair.tf1.inner, pair.tf1.end)),
+    tuple(tf2.ops[n].op_type for n in (*pair.tf2.inner, pair.tf2.end)),
+    found.agreement.absolute,
+    found.agreement.relative,
+    found.alone,
+    statistics(found.tf1),
+    statistics(found.tf2),
+    differences,
+    shown.name if shown else '',
+    other_shown.name if other_shown else '',
+  )
+
+
+def _shown(graph: OpGraph, region: Region, other: Region, others: OpGraph) -> OpRecord | None:
+  """Returns the unpaired operation of a region to show the line of; None without any.
+
+  It is the first, or the random one that the other side has not; in a long region, such
+  as a loop that is written out, the first is far from what differs, so it is the last.
+  """
+  if not region.inner:
+    return None
+  drawn = [n for n in region.inner if 'Random' in graph.ops[n].op_type]
+  if drawn and not any('Random' in others.ops[n].op_type for n in other.inner):
+    return graph.ops[drawn[0]]
+  if len(region.inner) <= _LONG_REGION:
+    return graph.ops[region.inner[0]]
+  last = [n for n, _ in graph.ops[region.end].inputs if n in region.inner]
+  return graph.ops[last[0] if last else region.inner[-1]]
+
+
+def statistics(array: np.ndarray) -> Statistics | None:
+  """Returns an array in a few numbers; None where it holds no numbers."""
+  if array.dtype.kind not in 'fiubV':
+    return None
+  wide = array.astype(np.float64)
+  finite = wide[np.isfinite(wide)]
+  empty = not finite.size
+  return Statistics(
+    array.shape,
+    array.dtype.name,
+    float('nan') if empty else float(finite.min()),
+    float('nan') if empty else float(finite.max()),
+    float('nan') if empty else float(finite.mean()),
+    float((wide == 0).mean()) if wide.size else 0.0,
+    int(wide.size - finite.size),
+  )
+
+
+def initial_value_sources(
+  evidence: Evidence, run: str, lines: Mapping[str, VariableLines]
+) -> tuple[Source, ...]:
+  """Returns the variables that start otherwise: there the sides part before they compute.
+
+  Args:
+    evidence: what is known of the stage.
+    run: the run looked into, as differences name it.
+    lines: by tf1 name.
+  """
+  tf2_names = {
+    tf1_subject(d.subject): d.subject.partition(' (tf2: ')[2].removesuffix(')')
+    for d in evidence.differences
+  }
+  found: list[Source] = []
+  for failed in evidence.of_quantity('initial value'):
+    if failed.run != run or len(found) == MOST_SOURCES:
+      continue
+    apart = agreement(failed.tf1, failed.tf2)
+    tf1_line, tf2_line = lines.get(failed.name, (None, None))
+    source = Source(
+      failed.name,
+      tf2_names.get(failed.name) or failed.name,
+      VARIABLE,
+      VARIABLE,
+      tf1_line,
+      tf2_line,
+      (VARIABLE,),
+      (VARIABLE,),
+      apart.absolute,
+      apart.relative,
+      False,
+      statistics(failed.tf1),
+      statistics(failed.tf2),
+      (),
+    )
+    found.append(source)
+  return tuple(found)
+
+
+def stopped_sources(differences: Sequence[GraphDifference], pairing: Pairing) -> tuple[Source, ...]:
+  """Returns where a gradient is stopped on one side, with the lines of the operations there."""
+  positions = {_path_name(op): n for n, op in enumerate(pairing.tf1.ops)}
+  found = []
+  for difference in differences:
+    position = positions.get(difference.op)
+    partner = None if position is None else pairing.tf2_of[position]
+    if position is None or partner is None or not is_stopped_on_one_side(difference):
+      continue
+    op, other = pairing.tf1.ops[position], pairing.tf2.ops[partner]
+    source = Source(
+      op.name,
+      other.name,
+      op.op_type,
+      other.op_type,
+      _line(pairing.tf1, op),
+      _line(pairing.tf2, other),
+      (*difference.tf1_value, op.op_type),
+      (*difference.tf2_value, other.op_type),
+      0.0,
+      0.0,
+      False,
+      None,
+      None,
+      (),
+    )
+    found.append(source)
+  return tuple(found[:MOST_SOURCES])
+
+
+def _path_name(op: OpRecord) -> str:
+  return op.name if op.op_type != TARGET else f'the {op.name}'
+
+
+def _line(graph: OpGraph, op: OpRecord) -> SourceLine | None:
+  """Returns the line of an operation; of a target, that of the operation before it."""
+  return (graph.ops[op.inputs[0][0]] if op.op_type == TARGET else op).source
