@@ -6,7 +6,12 @@ import ml_dtypes
 import numpy as np
 from absl.testing import absltest
 
+from tests.diagnosis.hand_made import both
+from tf2verify.diagnosis.diagnose import diagnose
 from tf2verify.diagnosis.places import statistics
+from tf2verify.records.difference import Aspect, Difference
+
+_X = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
 
 
 class StatisticsTest(absltest.TestCase):
@@ -35,6 +40,40 @@ class StatisticsTest(absltest.TestCase):
   def test_what_holds_no_numbers(self):
     for array in (np.array(['a']), np.array([b'a'], object), np.array([1j])):
       self.assertIsNone(statistics(array))
+
+
+class ShownLineTest(absltest.TestCase):
+  def _source(self, tf1_chain, tf2_chain):
+    def build(g, chain):
+      net = g.chain(g.input(_X), *chain)
+      g.target('output', g.op('Square', 'end', net))
+
+    one, two = both(lambda g: build(g, tf1_chain), lambda g: build(g, tf2_chain))
+    differs = Difference('output', '', Aspect.PRESENCE, '', '', 'run')
+    [source] = diagnose('zero_randomness', 'run', (differs,), (), (one.run(), two.run())).sources
+    return source
+
+  def test_first_of_a_few(self):
+    source = self._source(['Exp a', 'Exp b'], ['Relu c', 'Relu d'])
+    self.assertEqual((source.tf1_first, source.tf2_first), ('a', 'c'))
+
+  def test_last_of_many(self):
+    source = self._source(['Exp a', 'Exp b'], ['Relu c', *(f'Relu r{n}' for n in range(20))])
+    self.assertEqual((source.tf1_first, source.tf2_first), ('a', 'r19'))
+
+  def test_random_one_of_one_side(self):
+    def build(g, drawn=True):
+      net = g.input(_X)
+      if drawn:
+        net = g.op('Mul', 'scaled', net, g.constant(np.float32(2)))
+        mask = g.op('RandomUniform', 'drawn', g.constant(1.0), compute=lambda _: _X)
+        net = g.op('AddV2', 'masked', net, mask)
+      g.target('output', g.op('Square', 'end', net))
+
+    one, two = both(build, lambda g: build(g, False))
+    differs = Difference('output', '', Aspect.PRESENCE, '', '', 'run')
+    [source] = diagnose('zero_randomness', 'run', (differs,), (), (one.run(), two.run())).sources
+    self.assertEqual((source.tf1_first, source.tf2_first), ('drawn', ''))
 
 
 if __name__ == '__main__':
