@@ -38,13 +38,19 @@ class EpsilonsTest(absltest.TestCase):
 class EpsilonBeforeRootTest(absltest.TestCase):
   def _found(self, number, reader):
     g = HandMade('tf1')
-    added = g.op('AddV2', 'add', g.input(_X), g.constant(np.float32(number)))
+    added = g.op('AddV2', 'add', g.input(_X), g.constant(np.array(number, np.float32)))
     g.op(reader, 'reader', added)
     return [round(epsilon, 6) for _, epsilon in epsilon_before_root(g.graph(), added[0])]
 
   def test_sum_of_which_a_root_is_taken(self):
     self.assertEqual(self._found(0.01, 'Rsqrt'), [0.01])
     self.assertEqual(self._found(0.01, 'Sqrt'), [0.01])
+
+  def test_other_shapes_and_kinds_of_constants(self):
+    self.assertEqual(self._found([0.01], 'Rsqrt'), [0.01])
+    g = HandMade('tf1')
+    added = g.op('AddV2', 'add', g.input(np.array('a')), g.constant(np.array('b', object)))
+    self.assertEqual(epsilon_before_root(g.graph(), added[0]), [])
 
   def test_other_sums(self):
     self.assertEqual(self._found(0.01, 'Neg'), [])

@@ -53,6 +53,13 @@ def epsilon_before_root(graph: OpGraph, position: int) -> list[tuple[int, float]
 def _added_epsilon(graph: OpGraph, position: int) -> float | None:
   """Returns the small constant that an operation adds; None for another operation."""
   op = graph.ops[position]
+  if family(op.op_type) != 'AddV2':
+    return None
   constants = [graph.ops[producer].constant for producer, _ in op.inputs]
-  small = [float(c) for c in constants if c is not None and c.size == 1 and 0 < float(c) < 0.1]
-  return small[0] if family(op.op_type) == 'AddV2' and len(small) == 1 else None
+  numbers = [
+    float(c.flat[0])
+    for c in constants
+    if c is not None and c.size == 1 and c.dtype.kind in 'fV'  # V: bfloat16
+  ]
+  small = [number for number in numbers if 0 < number < 0.1]
+  return small[0] if len(small) == 1 else None
