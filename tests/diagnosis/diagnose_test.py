@@ -97,7 +97,7 @@ class DiagnoseTest(absltest.TestCase):
     self.assertTrue(source.is_initial_value)
     self.assertEqual((source.tf1_op, source.tf2_op), ('w', 'v'))
     self.assertEqual((source.tf1_source, source.tf2_source), lines)
-    self.assertEqual([cause.rule for cause in found.causes], ['initial_constant'])
+    self.assertEqual([cause.rule for cause in found.causes], ['initializer_scale'])
     self.assertEqual(found.growth, ())
 
   def test_rounding_that_does_not_reach_what_differs_is_no_divergence(self):

@@ -344,22 +344,11 @@ _NEAR_MISSES = (
     ),
   ),
   (
-    'initial_constant',
-    evidence(tensors=[failed('initial value', [1.0, 1.0], [0.0, 0.0])]),
-    evidence(tensors=[failed('initial value', _NUMBERS, _PERMUTED)]),
-    evidence(tensors=[failed('state after the call', [1.0, 1.0], [0.0, 0.0])]),
-    evidence(  # explained already
-      tensors=[failed('initial value', [1.0, 1.0], [0.0, 0.0])],
-      differences=[dataclasses.replace(missing('initial value', 'w'), hint='a seed')],
-    ),
-  ),
-  (
     'initializer_scale',
     evidence(tensors=[failed('initial value', _NUMBERS, 0.05 * _NUMBERS)]),
     evidence(tensors=[failed('initial value', _NUMBERS, _PERMUTED)]),
     evidence(tensors=[failed('gradient', _NUMBERS, 0.05 * _NUMBERS)]),
     evidence(tensors=[failed('initial value', [0.1, 0.3], [0.2, 0.6])]),  # two make a line
-    evidence(tensors=[failed('initial value', [1.0] * 4, [3.0] * 4)]),  # nothing was drawn
   ),
   (
     'concat_order',
@@ -421,6 +410,25 @@ class NearMissTest(parameterized.TestCase):
     for stage in ('zero_randomness', 'seeded_constant', 'gradients'):
       self.assertIsNone(rule.explain(Evidence(stage)))
     self.assertIsNone(rule.explain(evidence(source(), tensors=[failed('output', 1.0, 2.0)])))
+
+
+class InitialConstantTest(absltest.TestCase):
+  def _cause(self, tf1, tf2, quantity='initial value', **fields):
+    found = evidence(tensors=[failed(quantity, tf1, tf2)], **fields)
+    return _RULES['initializer_scale'].explain(found)
+
+  def test_constants_are_not_said_to_be_drawn(self):
+    self.assertStartsWith(self._cause([1.0] * 4, [3.0] * 4).text, 'the port starts w with 3, tf1')
+    self.assertStartsWith(self._cause(5.0, 4.0).text, 'the port starts w with 4, tf1 with 5')
+
+  def test_constant_on_one_side(self):
+    self.assertIn('tf1 with numbers from', self._cause(_NUMBERS, np.zeros_like(_NUMBERS)).text)
+
+  def test_no_constant_or_explained_already(self):
+    self.assertIsNone(self._cause(_NUMBERS, _PERMUTED))
+    self.assertIsNone(self._cause([1.0] * 4, [3.0] * 4, 'state after the call'))
+    hints = [dataclasses.replace(missing('initial value', 'w'), hint='a seed')]
+    self.assertIsNone(self._cause([1.0] * 4, [3.0] * 4, differences=hints))
 
 
 class RegistryTest(absltest.TestCase):

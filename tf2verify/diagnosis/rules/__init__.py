@@ -16,7 +16,6 @@ from tf2verify.diagnosis.rules.flatten_order import FlattenOrder
 from tf2verify.diagnosis.rules.gelu_formula import GeluFormula
 from tf2verify.diagnosis.rules.gradient_override import GradientOverride
 from tf2verify.diagnosis.rules.hard_sigmoid_slope import HardSigmoidSlope
-from tf2verify.diagnosis.rules.initial_constant import InitialConstant
 from tf2verify.diagnosis.rules.initializer_scale import InitializerScale
 from tf2verify.diagnosis.rules.integer_division import IntegerDivision
 from tf2verify.diagnosis.rules.label_gradient import LabelGradient
@@ -71,7 +70,6 @@ RULES: tuple[Rule, ...] = (
   LossScale(),
   DropoutRate(),
   DropoutPresence(),
-  InitialConstant(),
   InitializerScale(),
   ConcatOrder(),
   DivisionByZero(),

@@ -1,8 +1,8 @@
 """Initial values of another scale."""
 
 from tf2verify.diagnosis.evidence import Evidence
+from tf2verify.diagnosis.initial_constants import is_constant, other_constant
 from tf2verify.diagnosis.patterns import Affine, affine
-from tf2verify.diagnosis.rules.initial_constant import is_constant
 from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.records.diagnosis import Cause
 
@@ -34,21 +34,22 @@ _DEFAULTS = (
 
 
 class InitializerScale(Rule):
-  """The same random numbers, scaled otherwise."""
+  """The same random numbers, scaled otherwise, or another constant."""
 
   name = 'initializer_scale'
 
   def explain(self, evidence: Evidence) -> Cause | None:
-    """Looks for initial values that follow from those of tf1 by one factor and offset."""
+    """Looks for initial values that follow from those of tf1, or are another constant."""
     found: list[tuple[str, Affine]] = []
     for failed in evidence.of_quantity('initial value'):
-      if failed.tf1.size <= 2 or is_constant(failed.tf1):
+      if failed.tf1.size <= 2 or is_constant(failed.tf1) or is_constant(failed.tf2):
         continue  # nothing was drawn, or too little to tell a factor by
       way = affine(failed.tf1, failed.tf2)
       if way is not None and abs(way.factor - 1) > 1e-4:
         found.append((failed.name, way))
     if not found:
-      return None
+      constant = other_constant(evidence)
+      return None if constant is None else self.cause(*constant)
     name, way = found[0]
     alike = {other for other, its in found if _near(its, way)}
     more = f' (and {len(alike) - 1} more)' if len(alike) > 1 else ''
