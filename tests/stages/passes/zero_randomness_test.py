@@ -380,7 +380,7 @@ class RightPortTest(LadderTestCase):
     text = self.assert_passes(
       type('Case', (tiny_models.Regularized,), {'weight_decay': 1e-7}), STAGE
     ).to_text()
-    self.assertIn('regularization loss, inference, distinct values: tf1 ', text)
+    self.assertIn('regularization loss, inference, distinct values, agrees: tf1 ', text)
 
   def test_keras_l2_of_half_the_scale(self):
     class Case(tiny_models.Regularized):
