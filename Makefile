@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# No test runs them: what they name has to be there all the same.
+OF_BENCHMARKS := --config-file= --ignore-missing-imports --follow-imports silent \
+  --disable-error-code assignment --disable-error-code misc
 # Processes that run the tests; 0 for one alone, without pytest-xdist.
 WORKERS ?= 2
 # Tests that start processes of their own run behind the others: no more than two of TensorFlow at once.
@@ -59,6 +62,7 @@ check: $(VENV)/made
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy $(OF_BENCHMARKS) benchmarks
 
 format: $(VENV)/made
 	$(BIN)/ruff check --fix .

@@ -27,6 +27,7 @@ from tf2verify.compare.agreement import Agreement, agreement
 from tf2verify.compare.moving import Mover
 from tf2verify.compare.noise import FACTOR
 from tf2verify.diagnosis.first_divergence import Divergence
+from tf2verify.diagnosis.narrowing import Narrowing
 from tf2verify.records.op_graph import TARGET
 from tf2verify.records.planted_fault import FaultKind, PlantedFault
 from tf2verify.sides.fill import RecordedFill
@@ -129,7 +130,7 @@ class Subject:
     sources = divergence.sources()
     outcome = Outcome(self.where, possible.fault, True, first='no source')
     if sources:
-      first = divergence.refined(sources[0]).regions
+      first = Narrowing(self.tf1, faulty, divergence).narrowed(sources[0]).regions
       tf1 = {first.tf1.end, *first.tf1.inner}
       tf2 = {faulty.op_graph.ops[n].name for n in (first.tf2.end, *first.tf2.inner)}
       base = {op.name: n for n, op in enumerate(self.base.op_graph.ops)}

@@ -117,8 +117,8 @@ def main() -> int:
   if arguments.one:
     import tensorflow as tf
 
-    rows = [json.dumps(dataclasses.asdict(row)) for row in _rows(arguments.one)]
-    print('\x1f'.join([f'TensorFlow {tf.__version__}', *rows]))
+    lines = [json.dumps(dataclasses.asdict(row)) for row in _rows(arguments.one)]
+    print('\x1f'.join([f'TensorFlow {tf.__version__}', *lines]))
     return 0
   passed = True
   for python in arguments.python:
