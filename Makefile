@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # No test runs them: what they name has to be there all the same.
-OF_BENCHMARKS := --config-file= --ignore-missing-imports --follow-imports silent \
+OF_BENCHMARKS := --config-file= --exclude benchmarks/blind/ --ignore-missing-imports --follow-imports silent \
   --disable-error-code assignment --disable-error-code misc
 # Processes that run the tests; 0 for one alone, without pytest-xdist.
 WORKERS ?= 2
@@ -77,6 +77,7 @@ bench: $(VENV)/made
 	$(BIN)/python -m benchmarks.first_divergence
 	$(BIN)/python -m benchmarks.noise
 	$(BIN)/python -m benchmarks.port_bugs
+	$(BIN)/python -m benchmarks.blind_trial --half unseen
 	$(BIN)/python -m benchmarks.version_differences
 
 docs: $(VENV)/made

@@ -15,7 +15,7 @@ import statistics
 import sys
 from collections.abc import Sequence
 
-from tf2verify import repeating_scripts
+from tf2verify.commands import repeating_scripts
 
 _SCRIPT = pathlib.Path(__file__).with_name('determinism_training.py')
 _TIME = 'training_seconds'

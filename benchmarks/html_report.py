@@ -33,7 +33,8 @@ from tf2verify.records.difference import (
   Judgement,
 )
 from tf2verify.records.side_by_side import VariablePair, VariableSummary
-from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict
 from tf2verify.report.html.page import page
 from tf2verify.report.html.words import PROVES
 

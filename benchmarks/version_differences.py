@@ -21,7 +21,8 @@ from collections.abc import Iterable, Iterator
 import tf2verify
 from examples.recorded_models import verify
 from tf2verify.records.difference import Deviation, Judgement
-from tf2verify.records.verdict import CaseVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict
 
 _STAGES = {
   'forward': ('zero_randomness', 'seeded_constant', 'seeded_num_random_ops'),

@@ -131,7 +131,7 @@ def _parser(root: pathlib.Path) -> argparse.ArgumentParser:
   sys.path.insert(0, str(root))
   try:
     with contextlib.redirect_stderr(io.StringIO()):
-      from tf2verify.cli_arguments import parser
+      from tf2verify.commands.arguments import parser
   finally:
     sys.orig_argv = argv
     sys.path.remove(str(root))

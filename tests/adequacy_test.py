@@ -1,12 +1,12 @@
-"""Tests of tf2verify.adequacy."""
+"""Tests of tf2verify.commands.adequacy."""
 
 import json
 
 from absl.testing import absltest
 
 from tests import adequacy_cases, small_case
-from tf2verify import adequacy as module
-from tf2verify.adequacy import adequacy
+from tf2verify.commands import adequacy as module
+from tf2verify.commands.adequacy import adequacy
 from tf2verify.errors import CaseDefinitionError, LayerError, UsageError
 from tf2verify.records.adequacy import Fate
 from tf2verify.records.planted_fault import FaultKind
@@ -123,10 +123,10 @@ class BadInputTest(absltest.TestCase):
 
 class DefaultsTest(absltest.TestCase):
   def test_the_command_line_has_the_same_limit(self):
-    from tf2verify import cli_arguments
+    from tf2verify.commands import arguments
 
-    arguments = cli_arguments.parser().parse_args(['adequacy', 'case_test.py'])
-    self.assertEqual(arguments.limit, module.LIMIT)
+    given = arguments.parser().parse_args(['adequacy', 'case_test.py'])
+    self.assertEqual(given.limit, module.LIMIT)
 
 
 if __name__ == '__main__':

@@ -1,5 +1,6 @@
 """Each kind of bad input, and what the user is told."""
 
+import os
 import re
 
 import numpy as np
@@ -11,6 +12,8 @@ from tests.bad_cases import BAD_CASES, layer, raising
 from tf2verify.stages import STAGES
 
 Status = tf2verify.Status
+# Not a name: a clone lies in a folder called tf2verify as well.
+_OWN = os.path.join(os.path.dirname(os.path.abspath(tf2verify.__file__)), '')
 
 
 class BadInputTest(absltest.TestCase):
@@ -30,7 +33,7 @@ class BadInputTest(absltest.TestCase):
     self.assertLen(verdict.stages, len(STAGES))
     if found.error is not None:
       self.assertNotIn('\n', found.error.summary)
-      self.assertIsNone(re.search(r'File ".*/tf2verify/', found.error.traceback_text))
+      self.assertNotIn(f'File "{_OWN}', found.error.traceback_text)
 
   def test_same_case_without_a_mistake_passes(self) -> None:
     verdict = tf2verify.verify(small_case.SmallCase)

@@ -1,11 +1,11 @@
-"""Tests of tf2verify.case_files."""
+"""Tests of tf2verify.environment.case_files."""
 
 import os
 import tempfile
 
 from absl.testing import absltest, parameterized
 
-from tf2verify.case_files import runs_its_tests
+from tf2verify.environment.case_files import runs_its_tests
 
 
 class RunsItsTestsTest(parameterized.TestCase):

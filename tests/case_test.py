@@ -142,6 +142,21 @@ class VerifyTest(absltest.TestCase):
     self.assertIsNone(small_case.SmallCase._ladder)
 
 
+class FormerNameTest(absltest.TestCase):
+  def test_the_former_name_of_evaluate_with_ema_still_counts(self) -> None:
+    with self.assertWarnsRegex(DeprecationWarning, 'now called evaluate_with_ema'):
+
+      class Former(small_case.SmallCase):
+        evaluates_shadows = True
+
+    class Subclass(Former):
+      pass
+
+    self.assertTrue(Former.evaluate_with_ema)
+    self.assertTrue(Subclass.evaluate_with_ema)
+    self.assertFalse(small_case.SmallCase.evaluate_with_ema)
+
+
 class ReportTest(absltest.TestCase):
   def test_environment_variable_names_the_folder(self) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tests import console
-from tf2verify import cli
+from tf2verify.commands import cli
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 
 _CASES = """

@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 from absl.testing import absltest
 
-from tf2verify import doctor, installed, legacy_keras
+from tf2verify.environment import doctor, installed, legacy_keras
 
 pytestmark = pytest.mark.starts_processes
 
@@ -27,7 +27,7 @@ _HEALTHY = doctor.DoctorReport(
 def _run_doctor(**environment: str) -> subprocess.CompletedProcess[str]:
   inherited = {name: value for name, value in os.environ.items() if name != legacy_keras.FLAG}
   inherited['PYTHONPATH'] = str(_REPOSITORY)
-  command = 'import sys; from tf2verify import doctor; sys.exit(doctor.main())'
+  command = 'import sys; from tf2verify.environment import doctor; sys.exit(doctor.main())'
   return subprocess.run(
     [sys.executable, '-c', command],
     env={**inherited, **environment},

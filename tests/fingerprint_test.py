@@ -5,7 +5,7 @@ import tempfile
 from absl.testing import absltest
 
 from tests import console
-from tf2verify import fingerprint
+from tf2verify.commands import fingerprint
 from tf2verify.errors import UsageError
 
 

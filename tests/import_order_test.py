@@ -6,7 +6,7 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
-from tf2verify import import_order
+from tf2verify.environment import import_order
 
 
 def _module(name: str, **attributes: object) -> types.ModuleType:

@@ -7,7 +7,7 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
-from tf2verify import installed
+from tf2verify.environment import installed
 
 
 def _metadata_with(**versions: str) -> Callable[[str], str]:

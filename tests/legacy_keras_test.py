@@ -11,7 +11,8 @@ from unittest import mock
 import pytest
 from absl.testing import absltest, parameterized
 
-from tf2verify import errors, installed, legacy_keras
+from tf2verify import errors
+from tf2verify.environment import installed, legacy_keras
 
 pytestmark = pytest.mark.starts_processes
 
@@ -39,7 +40,7 @@ for shape in ((2, 3), (2, 4, 4, 3)):
     tf.compat.v1.nn.rnn_cell.LSTMCell(2)
 print('TF1-style code works')
 """
-_PREPARE = 'from tf2verify import legacy_keras\nprepared = legacy_keras.prepare()\n'
+_PREPARE = 'from tf2verify.environment import legacy_keras\nprepared = legacy_keras.prepare()\n'
 
 
 def _run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:

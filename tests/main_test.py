@@ -13,7 +13,7 @@ from absl.testing import absltest
 from tests import console
 from tests.fleet import made_results
 from tf2verify.fleet.journal import Journal
-from tf2verify.records.verdict import Status
+from tf2verify.records.status import Status
 
 pytestmark = pytest.mark.starts_processes
 

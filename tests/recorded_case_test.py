@@ -90,7 +90,7 @@ class ReplayTest(_Folder):
     self.assertEqual((first.line, first.code), (second.line, second.code))
     self.assertIn("the difference is the port's", ' '.join(recorded.diagnosis.notes))
 
-  def test_another_place_of_random_ops_is_seen(self):
+  def test_variables_drawn_in_another_order_are_set_first(self):
     class Port(tf.keras.layers.Layer):
       @small_case.tracked
       def call(self, inputs, training=False):
@@ -102,8 +102,8 @@ class ReplayTest(_Folder):
 
     verdict = _verify(recorded_small.case_of(self.recording, make_tf2_layer=lambda self: Port()))
     self.assertEqual(verdict.stages[3].status, Status.PASSED, verdict.to_text())
-    self.assertEqual(verdict.stages[4].status, Status.FAILED)
-    self.assertIn('number 0', verdict.stages[4].differences[0].subject)
+    self.assertEqual(verdict.stages[4].status, Status.PASSED, verdict.to_text())
+    self.assertIn("its variables were set to tf1's values first", verdict.stages[4].to_text())
 
   def test_altered_numbers_are_named_as_those_of_another_version(self):
     def change(manifest, arrays):

@@ -9,7 +9,7 @@ import pytest
 from absl.testing import absltest, parameterized
 
 from tests import console
-from tf2verify import cli, repeating_scripts
+from tf2verify.commands import cli, repeating_scripts
 from tf2verify.errors import UsageError
 
 pytestmark = pytest.mark.starts_processes

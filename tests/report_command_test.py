@@ -10,9 +10,9 @@ from absl.testing import absltest
 
 from tests import console, tensorboard_events
 from tests.fleet import made_results
-from tf2verify import cli
+from tf2verify.commands import cli
 from tf2verify.fleet.journal import Journal
-from tf2verify.records.verdict import Status
+from tf2verify.records.status import Status
 from tf2verify.report.report_dir import write_case
 
 pytestmark = pytest.mark.starts_processes

@@ -11,7 +11,7 @@ from absl.testing import absltest
 
 import tf2verify
 from tests import console, small_case, tensorboard_events
-from tf2verify import runner
+from tf2verify.commands import runner
 from tf2verify.stages import STAGES
 
 pytestmark = pytest.mark.starts_processes

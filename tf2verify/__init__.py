@@ -9,7 +9,7 @@
       tf2verify.main()
 
 Importing the package makes TF1-style code run on a current TensorFlow (see
-`tf2verify.legacy_keras`). The public names are loaded at first use, so that
+`tf2verify.environment.legacy_keras`). The public names are loaded at first use, so that
 `python -m tf2verify doctor` still explains an environment that cannot work.
 """
 
@@ -19,19 +19,24 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tf2verify import legacy_keras
+from tf2verify.environment import interruption, legacy_keras
+from tf2verify.environment.started_module import started_module
+from tf2verify.environment.version import VERSION
 
 if TYPE_CHECKING:
   from tf2verify.case import EquivalenceCase, verify
+  from tf2verify.commands.runner import main
   from tf2verify.compare.tolerance import Tolerance
   from tf2verify.errors import Tf2VerifyError
   from tf2verify.records.resources import Resources
-  from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
-  from tf2verify.runner import main
+  from tf2verify.records.status import Status
+  from tf2verify.records.verdict import CaseVerdict, StageVerdict
   from tf2verify.selection import all_stages_except
   from tf2verify.sides.fill import distinct_values
   from tf2verify.sides.inputs import normal_inputs
   from tf2verify.sides.process.randomness import random_tool
+
+__version__ = VERSION
 
 __all__ = [
   'CaseVerdict',
@@ -54,25 +59,27 @@ _HOMES = {
   'EquivalenceCase': 'tf2verify.case',
   'Resources': 'tf2verify.records.resources',
   'StageVerdict': 'tf2verify.records.verdict',
-  'Status': 'tf2verify.records.verdict',
+  'Status': 'tf2verify.records.status',
   'Tf2VerifyError': 'tf2verify.errors',
   'Tolerance': 'tf2verify.compare.tolerance',
   'all_stages_except': 'tf2verify.selection',
   'distinct_values': 'tf2verify.sides.fill',
-  'main': 'tf2verify.runner',
+  'main': 'tf2verify.commands.runner',
   'normal_inputs': 'tf2verify.sides.inputs',
   'random_tool': 'tf2verify.sides.process.randomness',
   'verify': 'tf2verify.case',
 }
 
-# To read stored reports, journals and recordings takes no TensorFlow, whose import takes
-# seconds; nor does a fleet, whose cases run in processes of their own, or repeating a script,
-# whose processes must not inherit the choice of Keras 2.
-_WITHOUT_TENSORFLOW = ('fleet', 'history', 'report', 'repeat', 'recorder', 'recording')
-_command = ' '.join(sys.orig_argv[:5]) + ' '
+# The command line imports TensorFlow, which takes seconds, only for a command that needs it: not
+# for --help, nor to read stored reports and journals, nor for a fleet, whose cases run in
+# processes of their own, nor to repeat a script, whose processes must not inherit the choice of
+# Keras 2. See `tf2verify.commands.cli`.
+_is_command = 'tf2verify' in (started_module(sys.orig_argv), os.path.basename(sys.argv[0]))
+if _is_command:
+  interruption.leave_at_once()
 # A process of another program that only hands cases on sets this: a worker of Ray.
 _supervises = 'TF2VERIFY_SUPERVISES' in os.environ
-if not (_supervises or any(f'-m tf2verify {name} ' in _command for name in _WITHOUT_TENSORFLOW)):
+if not (_supervises or _is_command):
   legacy_keras.prepare()
 # Once it holds, it is not asked again; while it does not, every use raises.
 _require = functools.cache(legacy_keras.require)

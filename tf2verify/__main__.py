@@ -1,12 +1,15 @@
 """`python -m tf2verify ...`."""
 
+import contextlib
 import os
 import select
 import signal
 import sys
 from typing import TextIO
 
-from tf2verify import cli
+from tf2verify.commands import cli
+from tf2verify.environment import interruption
+from tf2verify.safe_text import make_streams_safe, say
 
 _CLOSED_OUTPUT = 128 + signal.SIGPIPE
 
@@ -15,13 +18,21 @@ def main() -> int:
   """Runs one command; quiet where nobody reads its output any more, as in `... | head`.
 
   Returns:
-    The exit status: of `cli.main`, or 141, which a shell gives to what SIGPIPE ends.
+    The exit status: of `cli.main`; 130 after Ctrl-C; or 141, which a shell gives to what
+    SIGPIPE ends.
   """
+  make_streams_safe()
+  # The fleet has a handler of its own, which ends the cases first.
+  watched = contextlib.nullcontext() if sys.argv[1:2] == ['fleet'] else interruption.watched()
   try:
     try:
-      return cli.main()
+      with watched:
+        return cli.main()
     finally:
       sys.stdout.flush()
+  except KeyboardInterrupt:
+    say('tf2verify: interrupted', sys.stderr)
+    return interruption.EXIT_STATUS
   except BrokenPipeError:
     closed = [stream for stream in (sys.stdout, sys.stderr) if _has_no_reader(stream)]
     if not closed:
@@ -33,7 +44,7 @@ def main() -> int:
 
 
 def _has_no_reader(stream: TextIO) -> bool:
-  """Tells whether a stream is a pipe or socket whose other end is closed."""
+  """Returns whether a stream is a pipe or socket whose other end is closed."""
   poll = select.poll()
   poll.register(stream.fileno(), 0)
   return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))

@@ -2,61 +2,34 @@
 
 import abc
 import inspect
-import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, final
 
 import numpy as np
 from absl.testing import absltest
 
-from tf2verify.case_files import runs_its_tests
+from tf2verify import hooks
 from tf2verify.compare.tolerance import Tolerance, ToleranceTable
+from tf2verify.environment import time_limit
+from tf2verify.environment.case_files import runs_its_tests, shown_path
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.ladder import CaseName, Ladder, test_name
 from tf2verify.misspelled_hooks import misspelled_hook, near_miss
 from tf2verify.optional_hooks import OptionalHooks, check_train_op
 from tf2verify.records.resources import Resources, resources_of
-from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.report import terminal
 from tf2verify.report.report_dir import default_report_dir
 from tf2verify.report.shared_report_dir import write_reports
 from tf2verify.report.tensorboard import writing
 from tf2verify.selection import StageSelection, check_stage_name
 from tf2verify.sides import fill, functional
-from tf2verify.sides.recorded.recording import REFERENCE_HOOKS, declaration_of
+from tf2verify.sides.recorded.recording import declaration_of
 from tf2verify.sides.side import Progress
 from tf2verify.stages import STAGES, Stage
 
-_HOOKS = ('build_tf1_graph', 'make_tf2_layer', 'make_inputs')
-_ARGUMENTS = {
-  'build_tf1_graph': ('inputs', 'training'),
-  'make_tf2_layer': (),
-  'make_inputs': (),
-  'call_tf2_layer': ('layer', 'inputs', 'training'),
-  'loss': ('outputs',),
-  'tf2_regularization_losses': ('layer',),
-  'fill_values': ('name', 'shape', 'dtype'),
-  'make_labels': (),
-  'tf1_loss': ('outputs', 'labels'),
-  'tf2_loss': ('outputs', 'labels'),
-  'tf1_total_loss': ('outputs', 'labels'),
-  'tf2_total_loss': ('layer', 'outputs', 'labels'),
-  'tf1_metrics': ('outputs', 'labels'),
-  'tf2_metrics': ('outputs', 'labels'),
-  'loss_examples': (),
-  'make_tf1_optimizer': (),
-  'make_tf1_train_op': ('loss',),
-  'make_tf2_optimizer': (),
-  'tf1_checkpoint': (),
-  'save_tf2_checkpoint': ('layer', 'path'),
-  'load_tf2_checkpoint': ('layer', 'path'),
-}
-# Arguments that a case may leave out of its definition, by name.
-_OPTIONAL_ARGUMENTS = {
-  'tf2_train_step': (('layer', 'inputs'), ('labels', 'optimizer')),
-  'load_tf1_checkpoint': (('layer', 'path'), ('optimizer',)),
-}
 _FINAL = ('setUp', 'setUpClass', 'tearDownClass', 'runTest', 'declares')
 
 
@@ -67,10 +40,10 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
   `make_inputs`. The subclass then has one test per stage of the ladder, under
   any unittest runner; `tf2verify.verify(Subclass)` runs them without one.
 
-  Where the reference was recorded by TensorFlow 1.x, set `tf1_recording` in place of
-  `build_tf1_graph`; `make_inputs` and `make_labels` are then those of the recording.
+  If the reference was recorded under TensorFlow 1.x, set `tf1_recording` in place of
+  `build_tf1_graph`; `make_inputs` and `make_labels` then come from the recording.
 
-  One model in several configurations: let class attributes hold what varies,
+  For one model in several configurations, put what varies into class attributes,
   and write one subclass per configuration that sets them. A base class that
   declares only some of the hooks lists `abc.ABC` among its bases.
 
@@ -78,17 +51,17 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
     training_modes: the values of `training` to run; (False, True) is inference,
       then training.
     tolerance: of outputs, initial values and state: a `Tolerance` for all
-      floating dtypes, or a mapping from dtype; None for the default by dtype
+      floating-point dtypes, or a mapping from dtype; None for the default by dtype
       (float32: rtol 1e-6, atol 1e-5, as in TensorFlow's guide).
     gradient_tolerance: of gradients, in the same forms.
     regularization_tolerance: of regularization losses, in the same forms.
-    variable_names: from tf1 to tf2 variable name: a mapping, or a method of one
-      name; None where both sides use the same names.
+    variable_names: from tf1 to tf2 variable name: a mapping, or a method that takes
+      a tf1 name; None if both sides use the same names.
     stages: the whole ladder, or `tf2verify.all_stages_except(stage='why')`.
-    tf1_recording: the folder that `tf1_recorder.py` has written (see
+    tf1_recording: the folder written by `tf1_recorder.py` (see
       `python -m tf2verify recorder`), relative to the file of the case or to the working
-      folder; None where the case builds its reference.
-    resources: what the case needs of the machine, for `python -m tf2verify fleet`.
+      folder; None if the case builds its reference.
+    resources: what the case needs from the machine, for `python -m tf2verify fleet`.
   """
 
   training_modes: tuple[bool, ...] = (False, True)
@@ -103,7 +76,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
   _ladder: ClassVar[Ladder | None] = None
 
   def build_tf1_graph(self, inputs: Any, training: bool) -> Any:
-    """Builds the TF1 model in the default graph, a fresh one at every call.
+    """Builds the TF1 model in the default graph, which is fresh at every call.
 
     Args:
       inputs: placeholders in the structure of `make_inputs`.
@@ -121,8 +94,8 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
   def make_inputs(self) -> Any:
     """Returns a nest of numpy arrays, the same for both sides; called once.
 
-    With `tf1_recording` the default is what was recorded, and another one has to give the
-    same arrays.
+    With `tf1_recording` the default is the recorded inputs, and an override has to return
+    the same arrays.
     """
     raise CaseDefinitionError(_missing_hook(type(self), 'make_inputs'))
 
@@ -144,22 +117,22 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
   def loss(self, outputs: Any) -> Any:
     """Returns the scalar whose gradients are compared; runs on both sides.
 
-    The default is a fixed weighted sum of all floating outputs, see
-    `tf2verify.sides.functional.weighted_sum`; None where no output is floating.
+    The default is a fixed weighted sum of all floating-point outputs, see
+    `tf2verify.sides.functional.weighted_sum`; None if there are none.
     """
     return functional.weighted_sum(outputs)
 
   def tf2_regularization_losses(self, layer: Any) -> Iterable[Any]:
     """Returns the port's regularization losses after a call; by default `layer.losses`.
 
-    A `tf.Module` has none: override this where the port keeps them elsewhere.
+    A `tf.Module` has no such attribute: override this if the port keeps them elsewhere.
     """
     return getattr(layer, 'losses', ())
 
   def fill_values(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
     """Returns the fixed value of a variable for the runs without randomness.
 
-    Override it where a variable has a domain that the name does not tell (a
+    Override it if a variable has a domain that its name does not show (a
     probability, a sorted table). The default is `tf2verify.distinct_values`.
 
     Args:
@@ -175,7 +148,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
   @final
   @classmethod
   def tearDownClass(cls) -> None:
-    """Writes the class's report where one is wanted, and lets go of graphs and layers."""
+    """Writes the class's report if one is wanted, and releases graphs and layers."""
     super().tearDownClass()
     if cls._ladder is not None:
       cls._ladder.close()
@@ -239,23 +212,24 @@ def _missing_hook(cls: type, hook: str) -> str:
   near = near_miss(cls, EquivalenceCase, hook)
   guess = f' ({near} is close: is that meant?)' if near else ''
   return (
-    f'{cls.__name__} does not override {hook}{guess}; a case declares {", ".join(_HOOKS)} (or, '
-    'with tf1_recording, make_tf2_layer). A base class that leaves a hook to its subclasses lists '
-    'abc.ABC among its bases'
+    f'{cls.__name__} does not override {hook}{guess}; a case declares '
+    f'{", ".join(hooks.REQUIRED)} (or, with tf1_recording, make_tf2_layer). A base class that '
+    'leaves a hook to its subclasses lists abc.ABC among its bases'
   )
 
 
 def missing_hooks(cls: type[EquivalenceCase]) -> list[str]:
   """Returns the abstract hooks that a class does not override, and needs."""
-  needed = _HOOKS if cls.tf1_recording is None else ('make_tf2_layer',)
+  needed = hooks.REQUIRED if cls.tf1_recording is None else ('make_tf2_layer',)
   return [hook for hook in needed if getattr(cls, hook) is getattr(EquivalenceCase, hook)]
 
 
 def _check_hooks(cls: type[EquivalenceCase]) -> None:
   """Raises `CaseDefinitionError` for a hook that is misspelled or missing."""
   # With a recording these are no hooks, so that nothing can be meant for them.
-  hooks = [hook for hook in _DECLARABLE if cls.tf1_recording is None or hook not in REFERENCE_HOOKS]
-  found = misspelled_hook(cls, EquivalenceCase, hooks)
+  recorded = () if cls.tf1_recording is None else hooks.OF_REFERENCE
+  names = [name for name in _DECLARABLE if name not in recorded]
+  found = misspelled_hook(cls, EquivalenceCase, names)
   if found is not None:
     home, name, hook = found
     raise CaseDefinitionError(
@@ -270,7 +244,7 @@ def _check_hooks(cls: type[EquivalenceCase]) -> None:
 def _check_reference(cls: type[EquivalenceCase]) -> None:
   """Raises `CaseDefinitionError` for a case with two references."""
   own = [
-    hook for hook in REFERENCE_HOOKS if getattr(cls, hook) is not getattr(EquivalenceCase, hook)
+    hook for hook in hooks.OF_REFERENCE if getattr(cls, hook) is not getattr(EquivalenceCase, hook)
   ]
   if cls.tf1_recording is not None and own:
     raise CaseDefinitionError(
@@ -282,29 +256,23 @@ def _check_reference(cls: type[EquivalenceCase]) -> None:
 
 def _check_signatures(case: EquivalenceCase) -> None:
   """Raises `CaseDefinitionError` for a hook that cannot be called with its arguments."""
-  for hook, arguments in (*_ARGUMENTS.items(), *_with_those_taken(case)):
-    method = getattr(case, hook)
-    problem = ''
+  for hook in hooks.HOOKS:
+    method = getattr(case, hook.name)
+    arguments, problem = hook.arguments, ''
     if not callable(method):
       problem = f'it is a {type(method).__name__}'
     else:
+      signature = inspect.signature(method)
+      arguments += tuple(name for name in hook.taken if name in signature.parameters)
       try:
-        inspect.signature(method).bind(*arguments)
+        signature.bind(*arguments)
       except TypeError as error:
         problem = str(error)
     if problem:
       raise CaseDefinitionError(
-        f'{type(case).__name__}.{hook} cannot be called: {problem}; write it as a method, '
-        f'def {hook}({", ".join(("self", *arguments))})'
+        f'{type(case).__name__}.{hook.name} cannot be called: {problem}; write it as a method, '
+        f'def {hook.name}({", ".join(("self", *arguments))})'
       )
-
-
-def _with_those_taken(case: EquivalenceCase) -> Iterator[tuple[str, tuple[str, ...]]]:
-  """Yields hooks and their arguments, of the optional ones those that the case defines."""
-  for hook, (needed, optional) in _OPTIONAL_ARGUMENTS.items():
-    method = getattr(case, hook)
-    taken = inspect.signature(method).parameters if callable(method) else {}
-    yield hook, (*needed, *(name for name in optional if name in taken))
 
 
 def _takes_training(layer: Any) -> bool:
@@ -320,7 +288,7 @@ def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
   """Returns the ladder of a case class.
 
   Raises:
-    CaseDefinitionError: the class is no complete case.
+    CaseDefinitionError: the class is not a complete case.
   """
   if not (isinstance(cls, type) and issubclass(cls, EquivalenceCase)):
     raise CaseDefinitionError(
@@ -328,7 +296,7 @@ def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
     )
   _check_hooks(cls)
   path = getattr(sys.modules.get(cls.__module__), '__file__', None)
-  place = cls.__module__ if path is None else _relative(path)
+  place = cls.__module__ if path is None else shown_path(path)
 
   def run_again(test: str) -> str:
     if path is None:
@@ -344,11 +312,6 @@ def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
   _check_signatures(case)
   declared = declaration_of(case, EquivalenceCase)
   return Ladder(declared, CaseName(cls.__name__, place, run_again), progress)
-
-
-def _relative(path: str) -> str:
-  below = os.path.relpath(path)
-  return path if below.startswith('..') else below
 
 
 def climbed_cases() -> list[CaseVerdict]:
@@ -367,20 +330,26 @@ def verify(
   stages: Iterable[str] | None = None,
   on_stage: Callable[[StageVerdict], None] | None = None,
   progress: Progress | None = None,
+  timeout: float | None = None,
+  on_stuck: Callable[[CaseVerdict], object] | None = None,
 ) -> CaseVerdict:
-  """Climbs the ladder without a test runner: in a notebook, a script, a scheduler.
+  """Climbs the ladder without a test runner: in a notebook, a script or a scheduler.
 
   Args:
     case: a subclass of `EquivalenceCase`.
-    stages: names of the stages to run (with what they need); None for all.
-    on_stage: called with every verdict as soon as it is there.
+    stages: names of the stages to run, in addition to those that they need; None for all.
+    on_stage: called with every verdict as soon as it is available.
     progress: called with one line of text before every long step.
+    timeout: in seconds, in the main thread only; see `tf2verify.environment.time_limit`. None for
+      no limit.
+    on_stuck: called in another thread, with what was found so far, if native code cannot be
+      interrupted after the timeout.
 
   Returns:
-    The verdict; of the chosen stages and what they need.
+    The verdict on the chosen stages and those that they need.
 
   Raises:
-    CaseDefinitionError: the class is no complete case, or a stage is unknown.
+    CaseDefinitionError: the class is not a complete case, or a stage is unknown.
   """
   if isinstance(stages, str):
     raise CaseDefinitionError(f'stages is {stages!r}; it is a list of names: [{stages!r}]')
@@ -389,11 +358,12 @@ def verify(
     check_stage_name(name)
   ladder = new_ladder(case, progress or (lambda _: None))
   try:
-    for stage in STAGES:
-      if stage.name in chosen:
-        verdict = ladder.stage(stage)
-        if on_stage is not None:
-          on_stage(verdict)
+    with time_limit.limited(timeout, lambda: on_stuck and on_stuck(ladder.given_up(timeout or 0))):
+      for stage in STAGES:
+        if stage.name in chosen:
+          verdict = ladder.stage(stage)
+          if on_stage is not None:
+            on_stage(verdict)
     return ladder.verdict()
   finally:
     ladder.close()

@@ -12,7 +12,7 @@ import types
 from collections.abc import Iterator
 
 from tf2verify.case import EquivalenceCase, missing_hooks
-from tf2verify.case_files import case_files
+from tf2verify.environment.case_files import case_files
 from tf2verify.errors import UsageError
 from tf2verify.sides.user_code import user_code
 
@@ -91,7 +91,7 @@ def _cases_of(module: types.ModuleType) -> list[type[EquivalenceCase]]:
 
 
 def _is_completed(incomplete: type[EquivalenceCase]) -> bool:
-  """Tells whether a subclass has the hooks that a class lacks: then it is a base of cases."""
+  """Returns whether a subclass has the hooks that a class lacks: then it is a base of cases."""
   return any(not missing_hooks(one) or _is_completed(one) for one in incomplete.__subclasses__())
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tf2verify.compare import tolerance as tolerances
+from tf2verify.environment import time_limit
+from tf2verify.environment.time_limit import TimeLimitReached
 from tf2verify.errors import (
   BuilderError,
   CaseDefinitionError,
@@ -19,14 +21,17 @@ from tf2verify.errors import (
   Tf2VerifyError,
   UserCodeError,
 )
-from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict
+from tf2verify.safe_text import safe_line, safe_values
 from tf2verify.selection import StageSelection
 from tf2verify.sides import hook_slips, side
+from tf2verify.sides.process import freed_memory
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
-from tf2verify.stages import STAGES, Stage
+from tf2verify.stages import STAGES, Stage, orders
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
 _BLOCKING = (Status.FAILED, Status.ERROR, Status.BLOCKED)
@@ -91,12 +96,22 @@ class Ladder:
     self._verdicts: dict[str, StageVerdict] = {}
     self._under_test: CaseUnderTest | None = None
     self._thaw: Callable[[], object] | None = None
-    self._without_reference = ''  # the stage that found the recording of no use
+    self._named_keras = False
+    # The stage that found the recording of no use, or reached the time limit.
+    self._ended_by = ''
+    self._under_way: type[Stage] | None = None
 
   def stage(self, stage: type[Stage]) -> StageVerdict:
     """Returns the verdict of a stage, running it and what it needs if that is not done."""
     if stage.name not in self._verdicts:
-      self._verdicts[stage.name] = self._climb(stage)
+      self._under_way = stage
+      try:
+        verdict = self._climb(stage)
+      except TimeLimitReached as reached:
+        verdict = self._out_of_time(self._under_way, str(reached), reached.stack())
+      self._verdicts[verdict.stage] = safe_values(verdict)
+      if verdict.stage != stage.name:
+        return self.stage(stage)
     return self._verdicts[stage.name]
 
   def verdict(self) -> CaseVerdict:
@@ -106,7 +121,8 @@ class Ladder:
     failed = next((s for s in STAGES if self._status(s) in bad), None)
     again = self._name.run_again(test_name(failed)) if failed else ''
     versions = (*environment(), *references.made_by(self._case))
-    return CaseVerdict(self._name.case, self._name.module, done, versions, again)
+    name, module = safe_line(self._name.case), safe_line(self._name.module)
+    return CaseVerdict(name, module, done, versions, again)
 
   def close(self) -> None:
     """Lets go of graphs and layers; the verdicts stay."""
@@ -120,6 +136,25 @@ class Ladder:
       # it would count as old and stay.
       gc.collect()
       self._thaw()
+    freed_memory.give_back()
+
+  def given_up(self, seconds: float) -> CaseVerdict:
+    """Returns the verdict where the stage that runs does not come back, for another thread."""
+    stage = self._under_way
+    left = [one for one in STAGES if one.name not in self._verdicts and one is not stage]
+    stages = [*self._verdicts.values()]
+    if stage is not None and stage.name not in self._verdicts:
+      said = f'{time_limit.said(seconds)}, and native code that cannot be interrupted'
+      stages.append(self._out_of_time(stage, said, ''))
+    stages += [self._blocked(one, STAGES.index(one) + 1) for one in left]
+    known = self.verdict()
+    return dataclasses.replace(known, stages=tuple(sorted(stages, key=lambda one: one.number)))
+
+  def _out_of_time(self, stage: type[Stage] | None, said: str, stack: str) -> StageVerdict:
+    stage = stage or STAGES[0]
+    self._ended_by = stage.name
+    error = ErrorRecord('case', f'{said}, in stage {stage.name}', stack)
+    return StageVerdict(stage.name, STAGES.index(stage) + 1, Status.ERROR, error=error)
 
   def _status(self, stage: type[Stage]) -> Status | None:
     verdict = self._verdicts.get(stage.name)
@@ -135,9 +170,8 @@ class Ladder:
       return StageVerdict(
         stage.name, number, Status.NOT_APPLICABLE, reason=f'left out by the case: {reason}'
       )
-    if self._without_reference:
-      reason = f'blocked: {self._without_reference} {Status.ERROR.value}'
-      return StageVerdict(stage.name, number, Status.BLOCKED, reason=reason)
+    if self._ended_by:
+      return self._blocked(stage, number)
     for needed in STAGES:
       if needed.name in stage.needs and self.stage(needed).status in _BLOCKING:
         culprit = self._culprit(needed)
@@ -148,7 +182,12 @@ class Ladder:
       if verdict is not None and verdict.status is Status.ERROR:
         reason = f'blocked: {earlier} {verdict.status.value}'
         return StageVerdict(stage.name, number, Status.BLOCKED, reason=reason)
+    self._under_way = stage
     return self._run(stage, number)
+
+  def _blocked(self, stage: type[Stage], number: int) -> StageVerdict:
+    reason = f'blocked: {self._ended_by} {Status.ERROR.value}'
+    return StageVerdict(stage.name, number, Status.BLOCKED, reason=reason)
 
   def _culprit(self, stage: type[Stage]) -> StageVerdict:
     """Returns the failed verdict at the root of a blocked one."""
@@ -162,8 +201,9 @@ class Ladder:
     start = time.perf_counter()
     try:
       with process_state.preserved(), references.conditions(self._case):
-        findings = stage().check(self._prepared_for(stage))
+        findings = orders.checked(stage(), self._prepared_for(stage))
         findings = _with_remarks(findings, self.prepared().tf1.remarks())
+        findings = self._with_served_keras(findings)
     except NotApplicable as reason:
       verdict = StageVerdict(stage.name, number, Status.NOT_APPLICABLE, reason=str(reason))
     except Tf2VerifyError as error:
@@ -172,6 +212,17 @@ class Ladder:
     else:
       verdict = self._diagnosed(stage, _judged(stage, number, findings), findings)
     return dataclasses.replace(verdict, seconds=time.perf_counter() - start)
+
+  def _with_served_keras(self, findings: Findings) -> Findings:
+    """Says with the first stage that calls the port which Keras is verified here."""
+    note = None if self._named_keras else self.prepared().tf2.served_keras_note()
+    if note is None:
+      return findings
+    self._named_keras = True
+    text, is_blind_spot = note
+    if is_blind_spot:
+      return _with_remarks(findings, (text,))
+    return dataclasses.replace(findings, notes=(*findings.notes, text))
 
   def _with_slip(self, record: ErrorRecord, error: Tf2VerifyError) -> ErrorRecord:
     """Adds what inputs and labels tell of a hook that raised."""
@@ -201,7 +252,7 @@ class Ladder:
     try:
       return self.prepared()
     except RecordingError:
-      self._without_reference = stage.name
+      self._ended_by = stage.name
       raise
 
   def prepared(self) -> CaseUnderTest:
@@ -239,6 +290,7 @@ class Ladder:
         labels=labels,
         tf1_training=reference.training,
         tf2_training=Tf2Training(case, tf2, labels, self._progress),
+        left_out=frozenset(dict(StageSelection.of(case.stages).left_out)),
       )
     return self._under_test
 

@@ -1,47 +1,81 @@
 """What a user may declare beyond the forward pass."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, final
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, cast, final
 
 from tf2verify.compare.tolerance import Tolerance, ToleranceTable
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.execution_mode import MODES
+from tf2verify.sides import loss_parts
+from tf2verify.sides.side import Declaration
 
 DEFAULT_MODES = MODES
+# The name of `evaluate_with_ema` until 0.2.
+_FORMER_NAME = 'evaluates_shadows'
 
 
 class OptionalHooks:
   """Hooks of a case for losses, training, checkpoints, execution modes and determinism.
 
-  All are optional: a stage whose hooks are not there is NOT_APPLICABLE, and says which.
+  All are optional: a stage whose hooks are missing is NOT_APPLICABLE, and names them.
 
   Attributes:
-    training_steps_to_take: how many steps the stage `training_steps` takes; give more
-      where a learning-rate schedule has a boundary to cross. With `tf1_recording` the
+    other_sizes: sizes of the inputs, in addition to those of `make_inputs`, at which both sides
+      are compared in inference. None tries one more example, and every other dimension
+      larger, each by a different amount, where the reference accepts it; () tries nothing,
+      for a model of one size. Otherwise a shape, a mapping from the path of an input to its
+      shape, a list of these, or a method that returns different inputs, or yields several;
+      the reference has to accept all of them.
+    training_steps_to_take: how many steps the stage `training_steps` takes; set more
+      if a learning-rate schedule has a boundary to cross. With `tf1_recording` the
       default is as many as were recorded.
     run_update_ops: whether the reference runs its UPDATE_OPS with each training step, as
       a `tf.control_dependencies` on them does; only used with `make_tf1_optimizer`.
-    training_tolerance: of what training computes: a `Tolerance` for all floating dtypes,
-      or a mapping from dtype. Its atol is a share of the tensor's greatest element, since
+    training_tolerance: of what training computes: a `Tolerance` for all floating-point dtypes,
+      or a mapping from dtype. Its atol is relative to the tensor's greatest element, since
       updates are as small as the learning rate. None for the default by dtype.
-    modes_to_run: the execution modes to compare with eager execution, of
+    slot_names: from a slot of the reference's optimizer to that of the port's, if roles
+      and words do not show it: a mapping (`{'adam_m': 'momentums'}`) from name, role or word
+      to name, role or word, '' or None for a slot without counterpart; or a method that
+      takes the name of the slot's variable and returns None for the default.
+    modes_to_run: the execution modes to compare with eager execution, out of
       `tf2verify.optional_hooks.DEFAULT_MODES`.
-    evaluates_shadows: whether TF1 evaluates with the moving averages of its weights
+    evaluate_with_ema: whether TF1 evaluates with the moving averages of its weights
       (`tf.train.ExponentialMovingAverage`): a checkpoint's `w/ExponentialMovingAverage`
       is then the value of `w`.
-    fresh_processes: how many processes of their own repeat the case for the stage
-      `determinism`, beside the repetition in this one.
+    fresh_processes: how many separate processes repeat the case for the stage
+      `determinism`, in addition to the repetition in this one.
+    tf1_only_variables: variables of TF1 that the port leaves out on purpose: a mapping from
+      name, or glob pattern, to the reason. No number may depend on them.
+    tf2_only_variables: likewise, variables that the port has in addition to TF1's.
   """
 
+  other_sizes: Any = None
   training_steps_to_take: int = 3
   run_update_ops: bool = True
   training_tolerance: Tolerance | Mapping[Any, Tolerance] | ToleranceTable | None = None
+  slot_names: Mapping[str, str | None] | Callable[[str], str | None] | None = None
   modes_to_run: tuple[str, ...] = DEFAULT_MODES
-  evaluates_shadows: bool = False
+  evaluate_with_ema: bool = False
   fresh_processes: int = 0
+  tf1_only_variables: Mapping[str, str] = MappingProxyType({})
+  tf2_only_variables: Mapping[str, str] = MappingProxyType({})
+
+  def __init_subclass__(cls, **keywords: Any) -> None:
+    """Also accepts `evaluates_shadows`, the former name of `evaluate_with_ema`."""
+    super().__init_subclass__(**keywords)
+    if _FORMER_NAME in vars(cls):
+      warnings.warn(
+        f'{cls.__name__}.{_FORMER_NAME} is now called evaluate_with_ema; rename it',
+        DeprecationWarning,
+        stacklevel=2,
+      )
+      cls.evaluate_with_ema = bool(vars(cls)[_FORMER_NAME])
 
   def make_labels(self) -> Any:
-    """Returns what the losses take beside outputs: a nest of numpy arrays; called once."""
+    """Returns what the losses take besides the outputs: a nest of numpy arrays; called once."""
     return None
 
   def tf1_loss(self, outputs: Any, labels: Any) -> Any:
@@ -52,7 +86,10 @@ class OptionalHooks:
       labels: placeholders in the structure of `make_labels`; None without labels.
 
     Returns:
-      A scalar tensor, or a loss per example, as the model's code gives it to its optimizer.
+      A scalar tensor, or a loss per example, as the model's code passes it to its optimizer; or
+      a nest of the parts of a loss, which is passed to `make_tf1_train_op` as it is. What
+      is minimized is its entry `loss`, the first item of a tuple, or the sum of a dictionary
+      without that entry.
     """
     raise NotImplementedError
 
@@ -64,7 +101,7 @@ class OptionalHooks:
       labels: tensors in the structure of `make_labels`; None without labels.
 
     Returns:
-      A tensor, of the shape of `tf1_loss`'s.
+      A tensor with the shape of `tf1_loss`'s; or a nest of parts with the same names.
     """
     raise NotImplementedError
 
@@ -72,14 +109,18 @@ class OptionalHooks:
     """Returns what the reference minimizes.
 
     By default `tf1_loss` plus the graph's REGULARIZATION_LOSSES, unless `tf1_loss` is
-    computed from them already (`tf.compat.v1.losses.get_total_loss()`). Override it where
-    the reference leaves them out, or weights its losses.
+    already computed from them (`tf.compat.v1.losses.get_total_loss()`). Override it if
+    the reference leaves them out, or weights its losses. Other hooks may call it, also
+    through `super()`.
     """
-    raise NotImplementedError
+    return loss_parts.tf1_total(self._hooks(), outputs, labels)
 
   def tf2_total_loss(self, layer: Any, outputs: Any, labels: Any) -> Any:
-    """Returns what the port minimizes: by default `tf2_loss` plus `tf2_regularization_losses`."""
-    raise NotImplementedError
+    """Returns what the port minimizes: by default `tf2_loss` plus `tf2_regularization_losses`.
+
+    Other hooks, such as `tf2_train_step`, may call it, also through `super()`.
+    """
+    return loss_parts.tf2_total(self._hooks(), layer, outputs, labels)
 
   def tf1_metrics(self, outputs: Any, labels: Any) -> Mapping[str, Any]:
     """Returns metrics of the reference: name to tensor, or to (value, update op)."""
@@ -90,9 +131,9 @@ class OptionalHooks:
     raise NotImplementedError
 
   def loss_examples(self) -> Iterable[tuple[str, Any, Any]]:
-    """Returns further outputs and labels to give to both losses: name, outputs, labels.
+    """Returns additional outputs and labels for both losses: name, outputs, labels.
 
-    Beside those that the stage `loss` makes itself of the model's outputs and the labels.
+    The stage `loss` itself makes others from the model's outputs and the labels.
     """
     return ()
 
@@ -103,23 +144,31 @@ class OptionalHooks:
   def make_tf1_train_op(self, loss: Any) -> Any:
     """Returns the reference's own train op, in place of `make_tf1_optimizer`; in the graph.
 
+    To build further losses in it, add the parameters `outputs`, of `build_tf1_graph`,
+    and `labels`, the placeholders that `tf1_loss` got.
+
     Args:
-      loss: `tf1_total_loss`.
+      loss: `tf1_total_loss`; all its parts, if it is a nest.
+
+    Returns:
+      Whatever `session.run` takes: an operation, a tensor, the variable that
+      `assign_add` returns, a name, or a nest of these.
     """
     raise NotImplementedError
 
   def make_tf2_optimizer(self) -> Any:
-    """Returns a fresh optimizer of the port at every call.
+    """Returns the port's optimizer, a fresh one at every call.
 
-    A `tf.keras.optimizers` or `tf.keras.optimizers.legacy` one, or one of
-    `tf.compat.v1.train` in eager mode.
+    One of `tf.keras.optimizers`, `tf.keras.optimizers.legacy` or `tf.compat.v1.train` (in
+    eager mode). With `tf2_train_step` any object, or several in a tuple, list or
+    dictionary: its variables are compared as slots.
     """
     raise NotImplementedError
 
   def tf2_train_step(self, layer: Any, inputs: Any, labels: Any, optimizer: Any) -> Any:
     """Takes one step of the port's own training loop, in place of the framework's.
 
-    The parameters `labels` and `optimizer` can be left out of the definition.
+    An override may leave out the parameters `labels` and `optimizer`.
 
     Args:
       layer: from `make_tf2_layer`, the same one for all steps of a run.
@@ -135,18 +184,18 @@ class OptionalHooks:
     raise NotImplementedError
 
   def tf1_checkpoint(self) -> str:
-    """Returns the path of a name-based TF1 checkpoint: a prefix, as given to `Saver.restore`."""
+    """Returns the prefix of a name-based TF1 checkpoint, as passed to `Saver.restore`."""
     raise NotImplementedError
 
   def load_tf1_checkpoint(self, layer: Any, path: str) -> None:
-    """Loads a name-based TF1 checkpoint into the port, by the port's own code.
+    """Loads a name-based TF1 checkpoint into the port, with the port's own code.
 
-    In place of the framework's, which goes by `variable_names`. A port that continues
-    TF1's training adds a third parameter, `optimizer`: from `make_tf2_optimizer`, to be
-    given the slots and the step count of the checkpoint.
+    It replaces the default loader, which uses `variable_names`. A port that continues
+    TF1's training adds a third parameter, `optimizer`: from `make_tf2_optimizer`, into
+    which it loads the slots and the step count of the checkpoint.
 
     Args:
-      layer: from `make_tf2_layer`, called once, so that its variables are there.
+      layer: from `make_tf2_layer`, called once, so that its variables exist.
       path: the prefix of the checkpoint.
     """
     raise NotImplementedError
@@ -167,14 +216,18 @@ class OptionalHooks:
     """Loads the port's own checkpoint into a fresh layer, which has been called once."""
     raise NotImplementedError
 
+  def _hooks(self) -> Declaration:
+    """Returns the case as the sides see it."""
+    return cast(Declaration, self)
+
   @final
   def declares(self, hook: str) -> bool:
-    """Tells whether a case overrides an optional hook."""
+    """Returns whether a case overrides an optional hook."""
     return getattr(type(self), hook) is not getattr(OptionalHooks, hook)
 
 
 def check_train_op(cls: type[OptionalHooks]) -> None:
-  """Raises `CaseDefinitionError` for two train ops; a subclass may put its own in place of one."""
+  """Raises `CaseDefinitionError` for two train ops, unless a subclass's own replaces one."""
   optimizer, train_op = hooks = 'make_tf1_optimizer', 'make_tf1_train_op'
   if any(getattr(cls, hook) is getattr(OptionalHooks, hook) for hook in hooks):
     return

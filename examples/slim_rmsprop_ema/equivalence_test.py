@@ -7,7 +7,7 @@ from examples.slim_rmsprop_ema import model, port
 
 
 class SlimRmspropEmaCase(tf2verify.EquivalenceCase):
-  evaluates_shadows = True
+  evaluate_with_ema = True
 
   def build_tf1_graph(self, inputs, training):
     return model.conv_net(inputs, 5, is_training=training)

@@ -52,6 +52,26 @@ class AgreementTest(parameterized.TestCase):
       self.assertFalse(found.identical)
       self.assertEqual(found.is_rounding, rounding, epsilons)
 
+  def test_elements_that_great_ones_hide_are_in_doubt(self):
+    scores = np.linspace(-3, 3, 60, dtype=np.float32)
+    masked = np.concatenate([scores, np.full(40, -1e9, np.float32)])
+    found = agreement(masked, np.where(masked > -10, masked * np.float32(2.449), masked))
+    self.assertTrue(found.is_rounding)
+    self.assertTrue(found.is_doubtful)
+    self.assertFalse(agreement(masked, masked * np.float32(1 + 2e-7)).is_doubtful)
+    mask = np.where(masked > -10, np.float32(0), masked)
+    self.assertTrue(agreement(mask, masked).is_doubtful)
+    self.assertFalse(agreement(scores, scores * np.float32(1 + 2e-7)).is_doubtful)
+
+  def test_a_sum_that_cancels_out_is_not_in_doubt(self):
+    random = np.random.default_rng(0)
+    one, other = (random.standard_normal((200, 200)).astype(np.float32) for _ in range(2))
+    parts = np.stack([one[:, :100] @ other[:100], one[:, 100:] @ other[100:]]).sum(0)
+    found = agreement(one @ other, parts)
+    self.assertFalse(found.identical)
+    self.assertTrue(found.is_rounding)
+    self.assertFalse(found.is_doubtful)
+
   def test_anything_beside_zeros_is_no_rounding(self):
     found = agreement(_floats(0.0, 0.0), _floats(0.0, 1e-30))
     self.assertEqual(found.relative, math.inf)

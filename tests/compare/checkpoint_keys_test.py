@@ -48,7 +48,7 @@ class AccountTest(parameterized.TestCase):
 
   def test_shadows_are_read_instead_where_they_are(self):
     keys = [key('a'), key('b'), key('a/ExponentialMovingAverage')]
-    found = checkpoint_keys.account(keys, [variable('a'), variable('b')], evaluates_shadows=True)
+    found = checkpoint_keys.account(keys, [variable('a'), variable('b')], evaluate_with_ema=True)
     self.assertEqual([source.key for source in found.sources], ['a/ExponentialMovingAverage', 'b'])
     self.assertEqual([each.key.name for each in found.unread(KeyKind.MODEL)], ['a'])
 

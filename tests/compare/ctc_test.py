@@ -35,6 +35,10 @@ class LossesTest(absltest.TestCase):
   def test_fewer_steps_than_labels(self):
     np.testing.assert_array_equal(ctc.losses(log_softmax(LOGITS[:1, :2]), [[1, 2, 3]], 4), [np.inf])
 
+  def test_no_step_at_all(self):
+    steps = np.full((2, 4, 5), np.nan)
+    np.testing.assert_array_equal(ctc.losses(steps, [[1], []], 4), [np.inf, 0.0])
+
 
 class InterpretationsTest(absltest.TestCase):
   def found(self, outputs, labels):

@@ -39,6 +39,10 @@ class OutputsTest(absltest.TestCase):
       large = found['large outputs'].outputs['']
       np.testing.assert_array_equal(np.argmax(large, -1), np.argmax(LOGITS, -1))
       self.assertLessEqual(np.abs(large).max(), 20)
+      self.assertEqual(np.abs(found['saturated outputs'].outputs['']).max(), 100)
+      self.assertEqual(
+        [name for name, example in found.items() if example.finite_only], ['saturated outputs']
+      )
       self.assertNotIn('saturated, right', found)
 
   def test_distributions_stay_distributions(self):
@@ -95,6 +99,32 @@ class WeightsTest(absltest.TestCase):
 
   def test_other_floats_are_no_weights(self):
     self.assertEmpty(self.weights_in({'[0]': CLASSES, '[1]': np.float32([1, 2, 3, 4])}))
+
+
+class IgnoredTest(absltest.TestCase):
+  def ignored_in(self, outputs, labels):
+    found = examples({'': outputs}, {'': labels})
+    return [name for name in found if name.startswith('labels all')]
+
+  def test_beyond_the_classes_and_below_zero(self):
+    found = examples({'': LOGITS}, {'': np.array([0, 255, 1, -1], np.int32)})
+    self.assertEqual(
+      [name for name in found if name.startswith('labels')], ['labels all -1', 'labels all 255']
+    )
+    np.testing.assert_array_equal(found['labels all 255'].labels[''], [255] * 4)
+    self.assertEqual(found['labels all -1'].labels[''].dtype, np.int32)
+
+  def test_padding_of_sequences(self):
+    words = np.array([[1, 2, 0], [3, 0, 0]])
+    self.assertEqual(self.ignored_in(np.zeros((2, 3, 4), np.float32), words), ['labels all 0'])
+
+  def test_below_zero_beside_scores(self):
+    grades = np.array([[3, 0, -1], [1, 2, 0]])
+    self.assertEqual(self.ignored_in(np.zeros((2, 3), np.float32), grades), ['labels all -1'])
+
+  def test_others(self):
+    for labels in (CLASSES, np.array([-1] * 4), np.array([0.0, -1.0, 2.0, 1.0])):
+      self.assertEmpty(self.ignored_in(LOGITS, labels))
 
 
 class AloneTest(absltest.TestCase):

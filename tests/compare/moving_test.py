@@ -27,6 +27,16 @@ class MovedTest(parameterized.TestCase):
     neighbours = [np.nextafter(value, np.array(end, dtype)) for end in (-np.inf, np.inf)]
     self.assertTrue(np.all((after == neighbours[0]) | (after == neighbours[1])))
 
+  def test_units_of_a_narrower_format(self):
+    value = normal((40, 50))
+    after = Mover(3, 7, unit_bits=7).variable('kernel', value)
+    steps = after.view(np.int32) - value.view(np.int32)
+    self.assertEqual(set(np.abs(steps).ravel()), {2**16})
+    self.assertTrue(np.all(np.sign(after) == np.sign(value)))
+    narrow = value.astype(ml_dtypes.bfloat16)
+    same = Mover(3, 7, unit_bits=7).variable('kernel', narrow)
+    self.assertEqual(same.tobytes(), Mover(3).variable('kernel', narrow).tobytes())
+
   @parameterized.parameters(*DTYPES)
   def test_up_and_down_alike(self, dtype):
     value = normal((100, 100), dtype)

@@ -72,7 +72,7 @@ class CauseTest(parameterized.TestCase):
   def test_the_shadow_for_raw_weights(self):
     shadow = SQUARE + 2
     found = said(shadow, others={'w/ExponentialMovingAverage': shadow})
-    self.assertIn('declare evaluates_shadows = True', found)
+    self.assertIn('declare evaluate_with_ema = True', found)
 
   def test_unknown(self):
     self.assertEqual(said(2 * SQUARE), '')

@@ -59,6 +59,45 @@ class MomentumTest(absltest.TestCase):
     self.assertEqual(self.values('momentum', 'velocity', [None]), [])
     self.assertEqual(self.values('momentum', 'velocity', [0.0]), [])
 
+  def test_own_momentum_goes_by_value(self):
+    for scale in (1.0, -1.0, 0.5, -0.5, 2.0, -2.0):
+      other = slot('velocity', value=GRADIENTS * np.float32(scale))
+      paired = pair_slots([slot('own momentum')], [other], {}, [0.5])
+      self.assertEqual([pair.tf2.tolist() for pair in paired.pairs], [GRADIENTS.tolist()])
+    other = slot('velocity', value=GRADIENTS * np.float32(0.75))
+    self.assertEmpty(pair_slots([slot('own momentum')], [other], {}, [0.5]).pairs)
+
+
+class WordsTest(absltest.TestCase):
+  def paired(self, tf1, tf2, declared=None):
+    return pair_slots([slot(tf1)], [slot(tf2, value=2 * GRADIENTS)], {}, [], declared).pairs
+
+  def test_words_of_one_meaning(self):
+    for one, other in (
+      ('m', 'first moment'),
+      ('first moment', 'exp_avg'),
+      ('adam_v', 'v_1'),
+      ('accumulator', 'squared gradient'),
+      ('some_word', 'some word'),
+    ):
+      self.assertLen(self.paired(one, other), 1, f'{one}, {other}')
+
+  def test_others_go_by_value(self):
+    for one, other in (('m', 'v'), ('a', 'b'), ('momentum', 'first moment')):
+      self.assertEmpty(self.paired(one, other), f'{one}, {other}')
+    self.assertLen(pair_slots([slot('a')], [slot('b')], {}, []).pairs, 1)
+    self.assertLen(pair_slots([slot('a')], [slot('b', variable='')], {}, []).pairs, 1)
+    self.assertEmpty(pair_slots([slot('a')], [slot('b', variable='x')], {}, []).pairs)
+    self.assertEmpty(pair_slots([slot('first moment')], [slot('second moment')], {}, []).pairs)
+
+  def test_declared(self):
+    for declared in ({'a': 'b'}, {'w/a': 'w/b'}, lambda name: 'b' if name == 'w/a' else None):
+      self.assertLen(self.paired('a', 'b', declared), 1)
+    left = pair_slots([slot('a')], [slot('a')], {}, [], {'a': None})
+    self.assertEmpty(left.pairs)
+    self.assertEmpty(left.tf1_only)
+    self.assertLen(left.tf2_only, 1)
+
 
 if __name__ == '__main__':
   absltest.main()

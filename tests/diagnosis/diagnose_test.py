@@ -72,8 +72,8 @@ class DiagnoseTest(absltest.TestCase):
 
   def test_growth_is_thinned_out(self):
     found = _diagnosis(
-      lambda g: _layers(g, depth=40, act='Neg'),
-      lambda g: _layers(g, relu=False, depth=40, act='Neg'),
+      lambda g: _layers(g, depth=40, act='LeakyRelu'),
+      lambda g: _layers(g, relu=False, depth=40, act='LeakyRelu'),
     )
     self.assertLen(found.growth, 48)
     self.assertEqual(found.growth[0].op, 'layer_0/Mul')

@@ -1,5 +1,6 @@
 """Tests of tf2verify.diagnosis.first_divergence."""
 
+import dataclasses
 from unittest import mock
 
 import numpy as np
@@ -8,13 +9,17 @@ from absl.testing import absltest, parameterized
 from tests.diagnosis.hand_made import HandMade, both
 from tf2verify.diagnosis import first_divergence
 from tf2verify.diagnosis.first_divergence import Divergence
-from tf2verify.diagnosis.narrowing import Narrowing
 
 _RANDOM = np.random.default_rng(0)
 _X = _RANDOM.standard_normal((4, 3)).astype(np.float32)
 _WEIGHTS = {
   name: _RANDOM.standard_normal((3, 3)).astype(np.float32) for name in ('a', 'b', 'c', 'd')
 }
+
+
+def _softmax(x):
+  shifted = np.exp(x - x.max(-1, keepdims=True))
+  return shifted / shifted.sum(-1, keepdims=True)
 
 
 def _layers(g: HandMade, faults=(), relu=(0, 1, 2)):
@@ -150,12 +155,99 @@ class SourcesTest(parameterized.TestCase):
     divergence = _divergence(build, lambda g: build(g, True, 2.0))
     [source] = divergence.sources()
     self.assertEqual(_ends(divergence, [source]), ['scale'])
-    self.assertLen(source.regions.tf2.inner, 2)
-    one, two = (side.run() for side in both(build, lambda g: build(g, True, 2.0)))
-    divergence = Divergence(one, two, ())
+    self.assertEqual((source.regions.tf1.inner, source.regions.tf2.inner), ((), ()))
+
+  def test_operation_that_yields_the_same_is_no_source_for_the_inputs_of_another(self):
+    """Both sides negate a tensor, in two places: pairs by name that are no counterparts."""
+
+    def build(g, early=True, fault=1.0):
+      scaled = g.op('Mul', 'scaled', g.input(_X), g.constant(np.float32(fault)))
+      inner = g.op('Exp', 'inner', scaled, compute=np.exp if early else lambda x: np.exp(-x))
+      # The same in the end, up to rounding: 1 / exp(x), and exp(-x).
+      net = g.op('Inv', 'net', inner, compute=lambda x: 1 / x if early else x)
+      g.target('output', g.op('MatMul', 'MatMul', net, g.variable('a', _WEIGHTS['a'])))
+
+    found = _divergence(build, lambda g: build(g, False)).sources()
+    divergence = _divergence(build, lambda g: build(g, False))
+    self.assertNotIn('net', _ends(divergence, found))
+
+  def test_mask_of_great_numbers_hides_nothing(self):
+    """Scores without their scale, all in one region with the mask; as an attention may be."""
+
+    def build(g, scale=0.5, spelt=False):
+      x = g.input(_X)
+      keep = np.float32([[1, 0, 1]])
+      scores = g.op('MatMul', 'scores', x, g.variable('a', _WEIGHTS['a']))
+      if spelt:
+        net = g.op(
+          'Select', 'masked', scores, compute=lambda s: np.where(keep, s * scale, -1e9).astype('f')
+        )
+      else:
+        net = g.op('Mul', 'scaled', scores, g.constant(np.float32(scale)))
+        net = g.op('Mul', 'kept', net, g.constant(keep))
+        net = g.op('Sub', 'masked', net, g.constant((1 - keep) * np.float32(1e9)))
+      g.target('output', g.op('Softmax', 'softmax', net, compute=_softmax))
+
+    divergence = _divergence(build, lambda g: build(g, 0.8))
     [source] = divergence.sources()
-    narrowed = Narrowing(one, two, divergence).narrowed(source).regions
-    self.assertEqual((narrowed.tf1.inner, narrowed.tf2.inner), ((), ()))
+    self.assertEqual(_ends(divergence, [source]), ['scaled'])
+    for kind in ('Select', 'Sub'):  # with a partner of its own type, and paired by name
+      with self.subTest(kind):
+
+        def other(g, kind=kind):
+          build(g, 0.8, True)
+          g.ops[-3] = dataclasses.replace(g.ops[-3], op_type=kind)
+
+        divergence = _divergence(build, other)
+        [source] = divergence.sources()
+        self.assertEqual(_ends(divergence, [source]), ['masked' if kind == 'Sub' else 'softmax'])
+        self.assertGreater(source.agreement.relative, 0.05)
+
+  def test_mask_that_is_added_in_another_order_is_rounding(self):
+    def build(g, first=True, slope=0.2):
+      x = g.input(_X)
+      mask = g.constant(np.float32([[0, -1e9, 0]]))
+      one, other = g.variable('a', _WEIGHTS['a'][:1]), g.variable('b', _WEIGHTS['b'][:1])
+      sums = (mask, one, other) if first else (one, other, mask)
+      net = g.op('AddN', 'masked', x, *sums, compute=lambda *them: sum(them[1:], them[0]))
+      net = g.op('Softmax', 'softmax', net, compute=_softmax)
+      g.target('output', g.op('Mul', 'end', net, g.constant(np.float32(slope))))
+
+    self.assertEqual(_ends(_divergence(build, lambda g: build(g, False, 0.3))), ['end'])
+
+  def test_axes_of_length_one_are_no_source(self):
+    def build(g, keepdims=False, slope=0.2):
+      squeezed = g.op('Mean', 'Mean', g.input(_X), compute=lambda x: x.mean(1, keepdims=keepdims))
+      net = g.op('Mul', 'gate', squeezed, g.constant(np.float32(slope)))
+      net = net if keepdims else g.op('Reshape', 'column', net, compute=lambda x: x[:, None])
+      g.target('output', g.op('Exp', 'end', net))
+
+    self.assertEqual(_ends(_divergence(build, lambda g: build(g, True))), [])
+    divergence = _divergence(build, lambda g: build(g, True, 0.3))
+    [source] = divergence.sources()
+    self.assertEqual(_ends(divergence, [source]), ['gate'])
+    self.assertEqual((source.tf1.shape, source.tf2.shape), ((4,), (4, 1)))
+    self.assertEqual(source.tf2_as_tf1.shape, (4,))
+    self.assertLess(source.agreement.absolute, np.inf)
+
+  def test_axis_that_is_broadcast_otherwise_is_one_where_it_begins(self):
+    def build(g, keepdims=False):
+      x = g.input(_X[:3])
+      mean = g.op('Mean', 'Mean', x, compute=lambda x: x.mean(1, keepdims=keepdims))
+      net = g.op('Exp', 'Exp', mean)
+      g.target('output', g.op('Sub', 'end', x, net))
+
+    divergence = _divergence(build, lambda g: build(g, True))
+    self.assertEqual(_ends(divergence), ['Mean'])
+    [source] = divergence.sources()
+    self.assertEqual((source.tf1.shape, source.tf2.shape), ((3,), (3, 1)))
+
+  def test_output_of_another_shape_is_one_where_it_begins(self):
+    def build(g, keepdims=False):
+      mean = g.op('Mean', 'Mean', g.input(_X), compute=lambda x: x.mean(1, keepdims=keepdims))
+      g.target('output', g.op('Exp', 'Exp', mean))
+
+    self.assertEqual(_ends(_divergence(build, lambda g: build(g, True))), ['Mean'])
 
   def test_swapped_inputs_of_a_subtraction(self):
     def build(g, swapped=False):

@@ -10,6 +10,7 @@ from tf2verify.records.op_graph import (
   INPUT,
   TARGET,
   VARIABLE,
+  NodeChange,
   OpGraph,
   OpRecord,
   TensorKey,
@@ -169,7 +170,30 @@ class NumpyRun:
         found.append(None)
     return found
 
-  def _evaluate(self, tensors: Sequence[str], given: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+  def recompute_changed(
+    self,
+    wanted: Sequence[str],
+    given: Mapping[str, np.ndarray],
+    trials: Sequence[Sequence[NodeChange]],
+  ) -> list[list[np.ndarray] | None]:
+    found: list[list[np.ndarray] | None] = []
+    for changes in trials:
+      if any(change.attributes for change in changes):
+        found.append(None)  # numpy's functions here have none
+        continue
+      inputs = {(c.op, slot): value for c in changes for slot, value in c.inputs}
+      try:
+        found.append(self._evaluate(wanted, given, inputs))
+      except ValueError:
+        found.append(None)
+    return found
+
+  def _evaluate(
+    self,
+    tensors: Sequence[str],
+    given: Mapping[str, np.ndarray],
+    changed: Mapping[tuple[str, int], np.ndarray] | None = None,
+  ) -> list[np.ndarray]:
     known = dict(given)
     for op, value, compute in zip(self.op_graph.ops, self._values, self._computes, strict=True):
       if op.op_type == TARGET or all(tensor in known for tensor in op.tensors):
@@ -178,7 +202,8 @@ class NumpyRun:
         known.setdefault(op.tensors[0], value)
         continue
       assert compute is not None, f'no numpy function for {op.op_type}'
-      made = compute(*(known[self.op_graph.ops[n].tensors[k]] for n, k in op.inputs))
+      read = [known[self.op_graph.ops[n].tensors[k]] for n, k in op.inputs]
+      made = compute(*((changed or {}).get((op.name, n), value) for n, value in enumerate(read)))
       results = made if isinstance(made, tuple) else (made,)
       for tensor, result in zip(op.tensors, results, strict=True):
         known.setdefault(tensor, np.asarray(result))

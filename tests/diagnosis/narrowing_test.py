@@ -43,10 +43,13 @@ class NarrowingTest(absltest.TestCase):
     self.assertIs(narrowing.narrowed(source), source)
 
   def test_other_spelling_with_a_fault_in_its_middle(self):
-    """`x / sqrt(v + e)` against `x * rsqrt(v + e)`, with the square by two spellings."""
+    """`x / sqrt(v + e)` against `x * rsqrt(v + e)`, with the square by two spellings.
+
+    Behind another fault, so that nothing in it has the same value on both sides.
+    """
 
     def build(g, other=False, epsilon=1e-3):
-      x = g.input(_X)
+      x = g.op('Mul', 'first', g.input(_X), g.constant(np.float32(2.0 if other else 1.0)))
       mean = g.op('Mean', 'mean', x, compute=lambda x: x.mean(0))
       centred = g.op('Sub', 'centred', x, mean)
       if other:
@@ -63,7 +66,9 @@ class NarrowingTest(absltest.TestCase):
       g.target('output', net)
 
     divergence, narrowing = _sides(build, lambda g: build(g, True, 0.1))
-    [source] = divergence.sources()
+    first, source = divergence.sources()
+    ops = divergence.pairing.tf1.ops
+    self.assertEqual(ops[first.regions.tf1.end].name, 'first')
     narrowed = narrowing.narrowed(source)
     ops = divergence.pairing.tf1.ops
     inner = [ops[n].name for n in narrowed.regions.tf1.inner]

@@ -1,5 +1,6 @@
 """Tests of tf2verify.diagnosis.places."""
 
+import dataclasses
 import math
 
 import ml_dtypes
@@ -10,6 +11,8 @@ from tests.diagnosis.hand_made import both
 from tf2verify.diagnosis.diagnose import diagnose
 from tf2verify.diagnosis.places import statistics
 from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.observation import SourceLine
+from tf2verify.records.op_graph import TARGET
 
 _X = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
 
@@ -60,6 +63,34 @@ class ShownLineTest(absltest.TestCase):
   def test_last_of_many(self):
     source = self._source(['Exp a', 'Exp b'], ['Relu c', *(f'Relu r{n}' for n in range(20))])
     self.assertEqual((source.tf1_first, source.tf2_first), ('a', 'r19'))
+
+  def _lines(self, tf1_chain, tf2_chain):
+    """Returns the further lines of the port, each of whose operations has a line of its own."""
+
+    def build(g, chain):
+      net = g.chain(g.op('Exp', 'start', g.input(_X)), *chain)
+      g.target('output', g.op('Square', 'end', net))
+      g.ops[:] = [
+        op
+        if op.is_leaf or op.op_type == TARGET
+        else dataclasses.replace(op, source=SourceLine('port.py', number, 'call', op.name))
+        for number, op in enumerate(g.ops)
+      ]
+
+    one, two = both(lambda g: build(g, tf1_chain), lambda g: build(g, tf2_chain))
+    differs = Difference('output', '', Aspect.PRESENCE, '', '', 'run')
+    [source] = diagnose('zero_randomness', 'run', (differs,), (), (one.run(), two.run())).sources
+    return source.tf2_source.code, [line.code for line in source.tf2_lines]
+
+  def test_lines_of_a_place_are_those_of_its_operations(self):
+    self.assertEqual(self._lines(['Exp n'], ['Relu a', 'Relu b']), ('a', ['b', 'end']))
+
+  def test_what_lacks_operations_is_between_two_lines(self):
+    self.assertEqual(self._lines(['Exp n'], []), ('end', ['start']))
+
+  def test_first_and_last_of_many_lines(self):
+    shown, others = self._lines(['Exp n'], [f'Relu r{number}' for number in range(12)])
+    self.assertEqual((shown, others), ('r0', ['r1', 'r2', 'r3', 'r10', 'r11', 'end']))
 
   def test_random_one_of_one_side(self):
     def build(g, drawn=True):

@@ -10,11 +10,12 @@ from absl.testing import absltest, parameterized
 
 from tests.diagnosis.hand_made import HandMade
 from tests.diagnosis.lstm_cells_test import cell
-from tf2verify.diagnosis.evidence import Evidence, SourceEvidence
+from tf2verify.diagnosis.evidence import Evidence, SourceEvidence, Standing, StateEvidence
 from tf2verify.diagnosis.rules import RULES
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
+from tf2verify.records.op_graph import OpGraph, OpRecord
 
 _NUMBERS = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
 _RULES = {rule.name: rule for rule in RULES}
@@ -44,6 +45,44 @@ def source(tf1_path=('Mul',), tf2_path=('Mul',), tf1=None, tf2=None, differences
     tuple(differences),
   )
   return SourceEvidence(dataclasses.replace(record, **changes), one, other)
+
+
+def tried(found, standing):
+  """Returns a source whose differences have been tried out."""
+  known = tuple((one, standing) for one in found.source.differences)
+  return dataclasses.replace(found, standings=known)
+
+
+def attribute(op_type, what, tf1, tf2, standing=Standing.SOLE, *more):
+  """Returns evidence of another attribute at an operation."""
+  first = difference(GraphAspect.ATTRIBUTE, op_type, what, tf1, tf2)
+  return evidence(tried(source(differences=[first, *more]), standing))
+
+
+def at_stride(stride, found):
+  """Returns evidence with the graphs of a convolution of this stride."""
+  strides = (('strides', (1, stride, stride, 1)),)
+  tf1, tf2 = (
+    OpGraph(side, (OpRecord(name, 'Conv2D', (), attributes=strides),))
+    for side, name in (('tf1', 'net/op'), ('tf2', 'layer/net/op'))
+  )
+  return dataclasses.replace(found, tf1_graph=tf1, tf2_graph=tf2)
+
+
+def state(before, tf1, tf2, momenta=(0.9, 0.9), name='v'):
+  """Returns evidence of a variable that a call leaves in another state."""
+  arrays = (np.asarray(array, np.float32) for array in (before, tf1, tf2))
+  return StateEvidence(name, *arrays, momenta)
+
+
+def averaged(*states, updates=(), **fields):
+  found = [Difference('state after the call', one.name, Aspect.VALUES, '', '') for one in states]
+  return evidence(differences=found, states=states, updates=updates, **fields)
+
+
+def average(momentum, factor=1.0):
+  """Returns what an average of ones becomes."""
+  return momentum + (1 - momentum) * factor * _BATCH
 
 
 def evidence(*sources, stage='zero_randomness', tensors=(), **fields):
@@ -95,8 +134,12 @@ def moved_relu(*, before_in_tf2=True, behind=True, reads_norm=True):
   for side in ('tf1', 'tf2'):
     made = HandMade(side)
     start = made.variable('w', np.ones(3, np.float32))
-    norm = made.op('FusedBatchNormV3', 'norm', start)
-    made.target('output w', made.op('Relu', 'behind', norm if reads_norm else start))
+    is_before = (side == 'tf2') is before_in_tf2
+    read = made.op('Relu', 'before', start) if is_before else start
+    norm = made.op('FusedBatchNormV3', 'norm', read)
+    if not (is_before and behind):
+      norm = made.op('Relu', 'behind', norm if reads_norm else start)
+    made.target('output w', norm)
     graphs[f'{side}_graph'] = made.graph()
   ones = ('Relu',), None
   kinds = (GraphAspect.EXTRA, GraphAspect.MISSING)
@@ -116,6 +159,19 @@ def moved_relu(*, before_in_tf2=True, behind=True, reads_norm=True):
   return evidence(*found, **graphs)
 
 
+def labelled(slot):
+  """Returns a graph in which `labels` is read as labels (1) or as logits (0)."""
+  made = HandMade('tf1')
+  shaped = made.op('Reshape', 'labels', made.variable('w', np.ones(3)))
+  keys = [made.variable('v', np.ones(3))] * 2
+  keys[slot] = shaped
+  made.target('output w', made.op('SoftmaxCrossEntropyWithLogits', 'loss', *keys))
+  return made.graph()
+
+
+_BATCH = np.array([0.5, 1.5, 2.5, 0.7], np.float32)
+_BOTH_DROP = {'tf1_graph': dropped(True), 'tf2_graph': dropped(True)}
+_PAD = difference(GraphAspect.EXTRA, 'Pad', '', None, ('Pad',), op='Pad')
 _LATER = rows(4, 3) + np.array([[[0]], [[1]]], np.float32) * rows(4, 4)
 _SCALED = [failed('gradient', _NUMBERS, 128 * _NUMBERS)]
 _STOPPED = difference(GraphAspect.GRADIENT, 'Sub', 'x', ('StopGradient',), (), 'sub')
@@ -337,8 +393,11 @@ _NEAR_MISSES = (
   ),
   (
     'dropout_presence',
-    evidence(source(('Mul',), ('RandomUniform', 'GreaterEqual', 'Mul'))),
-    evidence(source(('Mul',), ('RandomUniform', 'Mul'))),
+    evidence(source(('Mul',), ('RandomUniform', 'GreaterEqual', 'Mul')), tf2_graph=dropped(True)),
+    evidence(source(('Mul',), ('RandomUniform', 'Mul')), tf2_graph=dropped(True)),
+    evidence(  # as many on either side: it stands elsewhere
+      source(('Mul',), ('RandomUniform', 'GreaterEqual', 'Mul')), **_BOTH_DROP
+    ),
     evidence(
       source(('RandomUniform', 'GreaterEqual', 'Mul'), ('RandomUniform', 'GreaterEqual', 'Mul'))
     ),
@@ -363,6 +422,81 @@ _NEAR_MISSES = (
     evidence(tensors=[failed('output', _ZERO_ROW, _NAN)], tf2_graph=graph('tf2', 'RealDiv', 'Log')),
   ),
   (
+    'batch_norm_mode',
+    attribute('FusedBatchNormV3', 'is_training', True, False, Standing.UNTRIED),
+    attribute('FusedBatchNormV3', 'is_training', True, False, Standing.REFUTED),
+    attribute('FusedBatchNormV3', 'data_format', 'NHWC', 'NCHW'),
+  ),
+  (
+    'normalization_epsilon',
+    attribute('FusedBatchNormV3', 'epsilon', 1e-3, 1e-5),
+    attribute('FusedBatchNormV3', 'epsilon', 1e-3, 1e-5, Standing.REFUTED),
+  ),
+  (
+    'strides',
+    attribute('Conv2D', 'strides', (1, 2, 2, 1), (1, 1, 1, 1)),
+    attribute('Conv2D', 'strides', (1, 2, 2, 1), (1, 1, 1, 1), Standing.REFUTED),
+    attribute('Conv2D', 'strides', (1, 2, 2, 1), (1, 1, 1, 1), Standing.UNTRIED),
+  ),
+  (
+    'padding_default',
+    attribute('Conv2D', 'padding', 'SAME', 'VALID'),
+    attribute('Conv2D', 'padding', 'SAME', 'VALID', Standing.REFUTED),  # a window of 1x1
+    attribute('Conv2D', 'padding', 'SAME', 'VALID', Standing.JOINT),  # SpaceToBatch around it
+  ),
+  (
+    'fixed_padding',
+    attribute('MaxPool', 'padding', 'SAME', 'VALID', Standing.JOINT, _PAD),
+    attribute('MaxPool', 'padding', 'VALID', 'SAME', Standing.JOINT, _PAD),
+    attribute('MaxPool', 'padding', 'SAME', 'VALID', Standing.JOINT),
+    attribute('MaxPool', 'padding', 'SAME', 'VALID', Standing.REFUTED, _PAD),
+    at_stride(1, attribute('Conv2D', 'padding', 'SAME', 'VALID', Standing.JOINT, _PAD)),
+  ),
+  (
+    'reduction_axes',
+    evidence(source(differences=[difference(GraphAspect.CONSTANT, 'Mean', 'axis', '1', '2')])),
+    evidence(
+      tried(
+        source(differences=[difference(GraphAspect.CONSTANT, 'Mean', 'axis', '-1', '[2]')]),
+        Standing.REFUTED,
+      )
+    ),
+  ),
+  (
+    'resize_sampling',
+    attribute('ResizeBilinear', 'align_corners', True, False),
+    attribute('ResizeBilinear', 'align_corners', True, False, Standing.REFUTED),
+  ),
+  (
+    'moving_average_momentum',
+    averaged(state(np.ones(4), average(0.9), average(0.99), (0.9, 0.99))),
+    averaged(state(np.ones(4), average(0.9), average(0.95), (0.9, 0.99))),  # it follows neither
+    averaged(state(np.ones(4), average(0.9), 3 * average(0.9))),
+  ),
+  (
+    'biased_variance',
+    averaged(state(np.ones(4), average(0.9, 8 / 7), average(0.9))),
+    averaged(state(np.ones(4), average(0.9, 1.19), average(0.9))),  # no whole number
+    averaged(state(np.ones(4), average(0.9), average(0.99), (0.9, 0.99))),
+    averaged(state(np.ones(4), average(0.9, 8 / 7), average(0.9), (None, 0.9))),
+  ),
+  (
+    'update_count',
+    averaged(state(np.ones(4), np.ones(4), average(0.9), (None, 0.9)), updates=[('v', 0, 1)]),
+    # It moves: something updates it.
+    averaged(state(np.ones(4), average(0.8), average(0.9), (None, 0.9)), updates=[('v', 0, 1)]),
+    averaged(state(np.ones(4), average(0.8), average(0.9), (0.8, None)), updates=[('v', 1, 0)]),
+  ),
+  (
+    'label_gradient',
+    evidence(
+      stage='gradients',
+      gradient_differences=(dataclasses.replace(_STOPPED, op='labels'),),
+      tf1_graph=labelled(1),
+    ),
+    evidence(stage='gradients', gradient_differences=(_STOPPED,), tf1_graph=labelled(1)),
+  ),
+  (
     'stop_gradient',
     evidence(stage='gradients', gradient_differences=(_STOPPED,)),
     evidence(
@@ -373,16 +507,6 @@ _NEAR_MISSES = (
     ),
   ),
 )
-
-
-def labelled(slot):
-  """Returns a graph in which `labels` is read as labels (1) or as logits (0)."""
-  made = HandMade('tf1')
-  shaped = made.op('Reshape', 'labels', made.variable('w', np.ones(3)))
-  keys = [made.variable('v', np.ones(3))] * 2
-  keys[slot] = shaped
-  made.target('output w', made.op('SoftmaxCrossEntropyWithLogits', 'loss', *keys))
-  return made.graph()
 
 
 class NearMissTest(parameterized.TestCase):
@@ -397,6 +521,11 @@ class NearMissTest(parameterized.TestCase):
   )
   def test_evidence_beside_it(self, name, miss):
     self.assertIsNone(_RULES[name].explain(miss))
+
+  def test_explicit_padding_counts_at_stride_two(self):
+    found = attribute('Conv2D', 'padding', 'SAME', 'VALID', Standing.JOINT, _PAD)
+    self.assertIsNotNone(_RULES['fixed_padding'].explain(at_stride(2, found)))
+    self.assertIsNone(_RULES['fixed_padding'].explain(at_stride(1, found)))
 
   def test_labels_and_logits(self):
     stopped = (dataclasses.replace(_STOPPED, op='labels'),)
@@ -434,6 +563,18 @@ class InitialConstantTest(absltest.TestCase):
 class RegistryTest(absltest.TestCase):
   def test_names_are_unique(self):
     self.assertLen(_RULES, len(RULES))
+
+  def test_every_rule_has_near_misses(self):
+    self.assertCountEqual((entry[0] for entry in _NEAR_MISSES), _RULES)
+    for name, _, *misses in _NEAR_MISSES:
+      self.assertNotEmpty(misses, name)
+
+  def test_what_a_trial_refutes_is_not_said(self):
+    for name, hit, *_ in _NEAR_MISSES:
+      refuted = [tried(found, Standing.REFUTED) for found in hit.sources]
+      if any(found.source.differences for found in hit.sources):
+        fired = _fired(dataclasses.replace(hit, sources=tuple(refuted)))
+        self.assertNotIn(name, fired)
 
   def test_hits_fire_no_second_rule(self):
     for name, hit, *_ in _NEAR_MISSES:

@@ -10,10 +10,10 @@ from tests.fleet import made_results
 from tf2verify.errors import UsageError
 from tf2verify.fleet import content, fleet
 from tf2verify.fleet.fleet import Options, run_fleet
-from tf2verify.fleet.journal import Journal
+from tf2verify.fleet.journal import Journal, Unstorable
 from tf2verify.fleet.local_engine import Limits, LocalEngine
 from tf2verify.fleet.sharding import Shard
-from tf2verify.records.verdict import Status
+from tf2verify.records.status import Status
 
 pytestmark = pytest.mark.starts_processes
 
@@ -31,9 +31,13 @@ class Watched:
   def __init__(self):
     self.ran, self.begun, self.changes = [], [], []
     self.plan = self.kept = None
+    self.damages = []
 
   def planned(self, plan, to_run, kept):
     self.plan, self.kept = plan, kept
+
+  def damaged(self, how):
+    self.damages.append(how)
 
   def not_kept(self, changes):
     self.changes = changes
@@ -105,6 +109,54 @@ class FleetTest(absltest.TestCase):
       broken = journal.verdict(journal.entries(1)[0])
     self.assertIn('never closed', broken.stages[0].error.summary)
     self.assertEqual(broken.run_again, f'python -m tf2verify run {self.models}/broken_case.py')
+
+  def test_a_damaged_verdict_runs_again(self):
+    self.run_fleet()
+    with Journal(self.journal, writable=True) as journal:
+      execute = journal._file.connection.execute
+      execute("update results set verdict = replace(verdict, 'FAILED', 'PASSED')")
+    outcome, watched = self.run_fleet(resume=True)
+    self.assertEqual(watched.ran, ['two_case.py::B'])
+    self.assertRegex(watched.damages[0], 'run 1, models/two_case.py::B: its verdict is not what')
+    self.assertEqual(outcome.statuses['models/two_case.py::B'], Status.FAILED)
+    self.assertEqual(outcome.kept, 2)
+    _, watched = self.run_fleet(resume=True)
+    self.assertEqual((watched.ran, watched.damages), ([], []))
+
+  def test_a_verdict_that_cannot_be_stored_says_so(self):
+    write = Journal.write
+
+    def refuse(journal, result):
+      if result.verdict.case == 'A' and result.verdict.status is Status.PASSED:
+        raise Unstorable('it takes 900 MiB')
+      write(journal, result)
+
+    with mock.patch.object(Journal, 'write', refuse):
+      outcome, watched = self.run_fleet()
+    self.assertLen(watched.ran, 3)
+    self.assertIs(outcome.statuses['models/two_case.py::A'], Status.ERROR)
+    with Journal(self.journal) as journal:
+      (verdict,) = (journal.verdict(e) for e in journal.entries(1) if e.target.endswith('::A'))
+    said = 'its verdict (PASSED) could not be stored: it takes 900 MiB'
+    self.assertIn(said, verdict.to_text())
+
+  def test_a_case_that_tells_rubbish(self):
+    tells = (
+      'def tells(*fields):\n'
+      '  def case(events, job):\n'
+      '    import os\n'
+      '    events.tell("done", **dict(fields))\n'
+      '    os._exit(0)\n'
+      '  return case\n'
+      'CASES = {"A": tells(), "B": tells(("verdict", []), ("files", 3)),\n'
+      '  "C": tells(("verdict", {"stages": 7}), ("files", {})),\n'
+      '  "D": tells(("verdict", {"stages": [{"stage": []}]}), ("files", {}))}\n'
+    )
+    self.write(tells_case=tells)
+    outcome, _ = self.run_fleet()
+    for name in 'ABCD':
+      self.assertIs(outcome.statuses[f'models/tells_case.py::{name}'], Status.ERROR)
+    self.assertEqual(outcome.passed, 2)
 
   def test_files_whose_import_hangs_or_crashes(self):
     self.write(hangs_case='import time\ntime.sleep(1000)\n', sinks_case='import os\nos.abort()\n')

@@ -6,7 +6,7 @@ from absl.testing import absltest
 from tests.fleet import made_results
 from tf2verify.fleet.history import histories, history_lines
 from tf2verify.fleet.journal import Journal
-from tf2verify.records.verdict import Status
+from tf2verify.records.status import Status
 
 PASSED, FAILED, ERROR = Status.PASSED, Status.FAILED, Status.ERROR
 

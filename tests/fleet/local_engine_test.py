@@ -13,7 +13,7 @@ from tf2verify.fleet import processes
 from tf2verify.fleet.ended import Asked, verdict_of
 from tf2verify.fleet.local_engine import Limits, LocalEngine, Request
 from tf2verify.records.resources import Resources
-from tf2verify.records.verdict import Status
+from tf2verify.records.status import Status
 
 pytestmark = pytest.mark.starts_processes
 
@@ -95,6 +95,43 @@ def start_children(events, job):
   with open(PIDS, 'w') as file:
     file.write(' '.join(str(one.pid) for one in found))
   return 'PASSED'
+
+
+def _daemon(exec_it):
+  if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+      with open(PIDS, 'a') as file:
+        file.write(f'{os.getpid()} ')
+      if exec_it:
+        os.execve('/bin/sleep', ['sleep', '1000'], {})
+      time.sleep(1000)
+    os._exit(0)
+  os.wait()
+
+
+def _daemons():
+  with open(PIDS, 'a'):
+    before = len(open(PIDS).read().split())
+  _daemon(exec_it=True)
+  _daemon(exec_it=False)
+  while len(open(PIDS).read().split()) < before + 2:
+    time.sleep(0.01)
+
+
+def daemonize(events, job):
+  _daemons()
+  return 'PASSED'
+
+
+def daemonize_and_end_the_server(events, job):
+  _daemons()
+  end_the_server(events, job)
+
+
+def daemonize_and_hang(events, job):
+  _daemons()
+  time.sleep(1000)
 
 
 def threads(events, job):
@@ -192,6 +229,31 @@ class LocalEngineTest(absltest.TestCase):
     found = self.run_jobs('start_children')
     self.assertIs(self.verdict('x', found['start_children']).status, Status.PASSED)
     self.assert_gone(map(int, self.pids.read_text().split()))
+
+  def test_daemons_end_with_their_case(self):
+    requests = [
+      Request(jobs.VERIFY, f'{self.file}::{name}', None, name) for name in ('hang', 'daemonize')
+    ]
+    with LocalEngine(2, Limits(), SERVER) as engine:
+      request, ended = next(engine.run(requests, lambda _: None))
+      self.assertEqual(request.key, 'daemonize')
+      self.assertIs(self.verdict('x', ended).status, Status.PASSED)
+      daemons = list(map(int, self.pids.read_text().split()))
+      self.assertLen(daemons, 2)
+      self.assert_gone(daemons)  # while the other runs
+
+  def test_daemons_end_at_a_limit(self):
+    found = self.run_jobs('daemonize_and_hang', seconds=1.0)
+    self.assert_error('x', found['daemonize_and_hang'], 'no verdict after 1 s')
+    self.assert_gone(map(int, self.pids.read_text().split()))
+
+  def test_daemons_end_with_a_killed_server(self):
+    found = self.run_jobs('daemonize_and_end_the_server', 'right')
+    self.assert_error('x', found['daemonize_and_end_the_server'], 'was ended by SIGKILL')
+    self.assertIs(self.verdict('right', found['right']).status, Status.PASSED)
+    daemons = list(map(int, self.pids.read_text().split()))
+    self.assertGreaterEqual(len(daemons), 4)  # it ran twice
+    self.assert_gone(daemons)
 
   def assert_gone(self, numbers):
     left = set(numbers)

@@ -5,7 +5,8 @@ import json
 from tf2verify.fleet.journal import now
 from tf2verify.fleet.results import Entry, Result, without_deviations
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
-from tf2verify.records.verdict import CaseVerdict, Compared, ErrorRecord, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, Compared, ErrorRecord, StageVerdict
 from tf2verify.records.verdict_json import case_from_fields
 
 

@@ -8,7 +8,7 @@ from tests.fleet import made_results
 from tf2verify.errors import UsageError
 from tf2verify.fleet.journal import Journal
 from tf2verify.fleet.merging import merge
-from tf2verify.records.verdict import Status
+from tf2verify.records.status import Status
 
 
 class MergingTest(absltest.TestCase):

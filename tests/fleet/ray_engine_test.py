@@ -16,7 +16,7 @@ from absl.testing import absltest
 
 from tests import console
 from tests.fleet.fleet_test import Watched
-from tf2verify import fleet_command
+from tf2verify.commands import fleet
 from tf2verify.errors import EnvironmentProblem, Tf2VerifyError, UsageError
 from tf2verify.fleet import content, ray_cluster
 from tf2verify.fleet import job as jobs
@@ -28,7 +28,7 @@ from tf2verify.fleet.places import places_of
 from tf2verify.fleet.ray_engine import Cluster, RayEngine
 from tf2verify.fleet.shipping import roots_of
 from tf2verify.records.resources import Resources
-from tf2verify.records.verdict import Status
+from tf2verify.records.status import Status
 
 pytestmark = pytest.mark.starts_processes
 
@@ -128,7 +128,7 @@ WITHOUT_RAY = """
 import sys
 sys.modules['ray'] = None
 sys.orig_argv = ['python', '-m', 'tf2verify', 'fleet', '']
-from tf2verify import cli
+from tf2verify.commands import cli
 sys.exit(cli.main(['fleet', 'some_case.py', '--journal', 'run.sqlite', '--engine', 'ray']))
 """
 
@@ -396,7 +396,7 @@ class WithoutClusterTest(absltest.TestCase):
 
   def test_an_address_without_ray(self):
     with self.assertRaisesRegex(UsageError, '--ray_address names a cluster for --engine ray'):
-      fleet_command._engine(fleet_command.Arguments(['x'], 'y', ray_address='a:1'), SERVER)
+      fleet._engine(fleet.Arguments(['x'], 'y', ray_address='a:1'), SERVER)
 
 
 if __name__ == '__main__':

@@ -49,7 +49,7 @@ assert os.listdir('/proc/self/task') == [str(os.getpid())], os.listdir('/proc/se
 NO_TENSORFLOW = """
 import sys
 sys.orig_argv = ['python', '-m', 'tf2verify', 'fleet', '']
-from tf2verify import cli
+from tf2verify.commands import cli
 assert cli.main(['fleet', 'absent_test.py', '--journal', 'other.sqlite']) == 2
 assert 'tensorflow' not in sys.modules
 """
@@ -100,7 +100,7 @@ class RealProcessesTest(absltest.TestCase):
     text = crash.to_text()
     self.assertIn('SIGSEGV', text)
     self.assertIn('in make_tf2_layer', text)
-    self.assertNotIn('tf2verify/', text.replace('python -m tf2verify', ''))
+    self.assertNotIn(str(console.REPOSITORY / 'tf2verify'), text)
 
   def test_what_a_verdict_depends_on(self):
     import numpy as np

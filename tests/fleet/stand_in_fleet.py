@@ -6,11 +6,11 @@ from unittest import mock
 from tests.fleet import without_tensorflow  # noqa: F401
 
 # isort: split
-from tf2verify import cli, fleet_command
+from tf2verify.commands import cli, fleet
 
 if __name__ == '__main__':
-  fleet = fleet_command.fleet
+  run = fleet.fleet
   with mock.patch.object(
-    fleet_command, 'fleet', lambda arguments: fleet(arguments, 'tests.fleet.stand_in_server')
+    fleet, 'fleet', lambda arguments: run(arguments, 'tests.fleet.stand_in_server')
   ):
     sys.exit(cli.main(['fleet', *sys.argv[1:]]))

@@ -13,7 +13,8 @@ from tests.fleet import without_tensorflow  # noqa: F401
 from tf2verify.fleet import fork_server, job_run
 from tf2verify.fleet import job as jobs
 from tf2verify.fleet.content import sha256_of
-from tf2verify.records.verdict import CaseVerdict, Compared, ErrorRecord, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, Compared, ErrorRecord, StageVerdict
 
 STAGES = ('first', 'second')
 

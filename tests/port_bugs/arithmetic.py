@@ -119,7 +119,7 @@ class DividedBuckets(Buckets):
 
 
 class AssertedGain(tiny_models.OneModel):
-  """An assert that nothing depends on; as it stands, it is wrong."""
+  """An assert on which nothing depends; as it stands, it is wrong."""
 
   asserted = False
 
@@ -190,7 +190,7 @@ PORT_BUGS = (
     'B47',
     'division of integers',
     tf1='tf.div (and / in Python 2) floors integers',
-    mistake='/ makes floats of them',
+    mistake='/ converts them to floats',
     stage=_ZERO,
     wrong=DividedBuckets,
     right=FlooredBuckets,
@@ -199,7 +199,7 @@ PORT_BUGS = (
   ),
   PortBug(
     'B90',
-    'assert that nothing depends on',
+    'assert on which nothing depends',
     tf1='the assert is in the graph, but no fetched tensor depends on it: it never runs',
     mistake='the same line runs eagerly, and fails',
     stage=_ZERO,

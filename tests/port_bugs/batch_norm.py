@@ -222,7 +222,7 @@ PORT_BUGS = (
     identifier='B22',
     title='batch norm always in inference mode',
     tf1='`is_training=True` while training',
-    mistake='a custom loop that does not hand `training` on: moving averages, never updated',
+    mistake='a custom loop that does not pass `training` on: moving averages, never updated',
     stage=_SEED,
     wrong=AlwaysInference,
     right=TrainingMode,
@@ -265,7 +265,7 @@ PORT_BUGS = (
   PortBug(
     identifier='B26',
     title='update ops that TF1 never ran',
-    tf1='the updates are not in UPDATE_OPS, so that the moving averages stay as they were',
+    tf1='the updates are not in UPDATE_OPS, so that the moving averages never change',
     mistake='Keras updates them in every call',
     stage=_SEED,
     wrong=UpdatesAtOnce,

@@ -165,7 +165,7 @@ class RestoredOptimizer(ContinuedTraining):
 
 
 class Averaged(Continued, abc.ABC):
-  evaluates_shadows = True
+  evaluate_with_ema = True
 
 
 class RawWeights(Averaged):
@@ -213,7 +213,7 @@ class TakenFromBuilt(TakenFromUnbuilt):
 PORT_BUGS = (
   PortBug(
     identifier='B78',
-    title='misspelt name',
+    title='misspelled name',
     tf1='`Saver` looks every variable up by its name',
     mistake='`Checkpoint(variables=...).restore` of a variable called `gama`: it keeps its value',
     stage=_STAGE,
@@ -235,7 +235,7 @@ PORT_BUGS = (
     identifier='B80',
     title='Keras model and TF1 file',
     tf1='`Saver.restore`',
-    mistake='`Checkpoint(model=model).restore(tf1_checkpoint)` restores nothing and says nothing',
+    mistake='`Checkpoint(model=model).restore(tf1_checkpoint)` restores nothing, silently',
     stage=_STAGE,
     wrong=RestoredAsModel,
     right=RestoredByTf2verify,
@@ -244,8 +244,8 @@ PORT_BUGS = (
   PortBug(
     identifier='B81',
     title='object path changed',
-    tf1='names outlive a rewrite of the code',
-    mistake='an attribute has another name than when the checkpoint was saved',
+    tf1='names survive a rewrite of the code',
+    mistake='an attribute has been renamed since the checkpoint was saved',
     stage=_STAGE,
     wrong=RenamedAttribute,
     right=SameAttribute,
@@ -259,7 +259,7 @@ PORT_BUGS = (
     identifier='B82',
     title='optimizer starts again',
     tf1='`beta1_power`, `w/Adam` and `global_step` are in the checkpoint',
-    mistake='training goes on with a fresh optimizer',
+    mistake='training continues with a fresh optimizer',
     stage=_STAGE,
     wrong=FreshOptimizer,
     right=RestoredOptimizer,
@@ -279,7 +279,7 @@ PORT_BUGS = (
     identifier='B84',
     title='transposed kernel',
     tf1='`[in, out]`',
-    mistake='a square kernel is transposed on its way: no shape tells',
+    mistake='a square kernel is transposed in the conversion: no shape shows it',
     stage=_STAGE,
     wrong=Transposed,
     right=NotTransposed,

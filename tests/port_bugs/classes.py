@@ -137,6 +137,6 @@ NOT_MEASURED = {
   'B93': 'needs a GPU: the kernel of the softmax cross-entropy varies there',
   'B94': 'needs a GPU: kernels of depthwise convolution, gather, crop_and_resize vary there',
   'B96': 'needs a GPU of the Ampere generation or later: TensorFloat-32',
-  'B97': 'no mistake of a port: oneDNN is on or off in a process, for both sides alike',
-  'B98': 'no mistake of a port: both sides run without Grappler, see the controls',
+  'B97': 'not a mistake in a port: oneDNN is on or off in a process, for both sides',
+  'B98': 'not a mistake in a port: both sides run without Grappler, see the controls',
 }

@@ -73,9 +73,9 @@ class FusedByGrappler(tiny_models.OneModel):
 PORT_BUGS = (
   PortBug(
     'B95',
-    'a reference that does not repeat itself',
+    'a reference that is not repeatable',
     tf1='py_func draws from a generator without a seed, at every run of the session',
-    mistake='none: no port can be nearer to the reference than the reference is to itself',
+    mistake='none: no port can be closer to the reference than the reference is to itself',
     stage='determinism',
     wrong=DequantizedWithoutSeed,
     right=DequantizedWithSeed,

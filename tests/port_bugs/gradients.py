@@ -39,6 +39,9 @@ class DistilledByLabels(Distilled):
     return tf.nn.softmax_cross_entropy_with_logits(tf.nn.softmax(teacher), student)
 
 
+SIGNS = (1.0, -1.0, 1.0)
+
+
 @tf.RegisterGradient('GuidedReluOfPortBugs')
 def _guided_relu_gradient(op, upstream):
   return tf.where(upstream > 0, upstream, 0.0) * tf.cast(op.outputs[0] > 0, tf.float32)
@@ -62,16 +65,16 @@ class GuidedPort(tf.keras.layers.Layer):
     self.activation = activation
 
   def call(self, inputs):
-    return self.activation(self.fc(inputs))
+    return self.activation(self.fc(inputs)) * SIGNS
 
 
 class Guided(tiny_models.OneModel):
-  """Guided back-propagation."""
+  """Guided back-propagation; gradients of either sign come to the activation."""
 
   activation = staticmethod(guided_relu)
 
   def model(self, inputs, training):
-    return overridden_relu(v1.layers.dense(inputs, 3, name='fc'))
+    return overridden_relu(v1.layers.dense(inputs, 3, name='fc')) * SIGNS
 
   def make_tf2_layer(self):
     return GuidedPort(self.activation)
@@ -166,7 +169,7 @@ PORT_BUGS = (
   PortBug(
     'B71',
     'stop_gradient lost',
-    tf1='stop_gradient keeps the target network out of the training',
+    tf1='stop_gradient excludes the target network from training',
     mistake='leaves it out',
     stage=_GRADIENTS,
     wrong=QLearningOfBothNetworks,
@@ -177,7 +180,7 @@ PORT_BUGS = (
   PortBug(
     'B92',
     'loss scale of mixed precision',
-    tf1='a custom getter casts float32 variables and takes the static loss scale out again',
+    tf1='a custom getter casts float32 variables and removes the static loss scale again',
     mistake='leaves the gradients scaled, as a mixed_float16 loop without get_unscaled_gradients '
     '(here both in the model, by custom gradients)',
     stage=_GRADIENTS,

@@ -45,13 +45,14 @@ class VarianceScalingOfKeras(VarianceScaling):
   tf2_initializer = staticmethod(v1.keras.initializers.VarianceScaling(scale=2.0))
 
 
-class Seeded(Started):
+class Truncated(Started):
   tf1_initializer = staticmethod(v1.truncated_normal_initializer(stddev=0.1, seed=1))
-  tf2_initializer = staticmethod(v1.truncated_normal_initializer(stddev=0.1, seed=1))
-
-
-class SeededOfKeras(Seeded):
+  # The same distribution, drawn by a stateless op, for which a seed means something else.
   tf2_initializer = staticmethod(tf.keras.initializers.TruncatedNormal(stddev=0.1, seed=1))
+
+
+class TruncatedAndCorrected(Truncated):
+  tf2_initializer = staticmethod(tf.keras.initializers.TruncatedNormal(stddev=0.1 / 0.87962566))
 
 
 class TwoLayers(tiny_models.OneModel):
@@ -104,7 +105,7 @@ PORT_BUGS = (
   PortBug(
     'B77a',
     'one initializer for two layers',
-    tf1='every layer draws values of its own',
+    tf1='every layer draws its own values',
     mistake='an unseeded Keras initializer that two layers share draws the same values twice',
     stage='seeded_num_random_ops',
     wrong=TwoLayersWithOneInitializer,
@@ -113,12 +114,12 @@ PORT_BUGS = (
   ),
   PortBug(
     'B77b',
-    'meaning of a seed',
-    tf1='seed=1 seeds an op of TF1',
-    mistake='seed=1 of a Keras initializer seeds a stateless op, whose numbers are others',
+    'standard deviation of a truncated normal',
+    tf1='truncated_normal_initializer takes the standard deviation before truncation',
+    mistake='passes the one after truncation, as variance_scaling defines it',
     stage=_CONSTANT,
-    wrong=SeededOfKeras,
-    right=Seeded,
-    words=('fc/kernel', 'Stateless', 'seed'),
+    wrong=TruncatedAndCorrected,
+    right=Truncated,
+    words=('fc/kernel', 'truncated normal, standard deviation 0.1;', '0.1137'),
   ),
 )

@@ -216,9 +216,9 @@ class WithProjections(Attention):
 PORT_BUGS = (
   PortBug(
     identifier='B10',
-    title='bias beside batch norm',
+    title='bias in addition to batch norm',
     tf1='`slim.conv2d(normalizer_fn=slim.batch_norm)` makes no biases',
-    mistake='`Conv2D` keeps its bias, in front of `BatchNormalization`',
+    mistake='`Conv2D` keeps its bias, before `BatchNormalization`',
     stage=_STAGE,
     wrong=BiasBesideBatchNorm,
     right=NoBias,
@@ -246,9 +246,9 @@ PORT_BUGS = (
   ),
   PortBug(
     identifier='B12',
-    title='names that count on',
+    title='names with a running counter',
     tf1='`dense`, `dense_1`: names are counted per graph',
-    mistake='another instance was made before: Keras counts on, `dense_2`, `dense_3`',
+    mistake='another instance was made before: Keras keeps counting, `dense_2`, `dense_3`',
     stage=_STAGE,
     wrong=SecondInstance,
     right=NamedInstance,
@@ -309,7 +309,7 @@ PORT_BUGS = (
     identifier='B19',
     title='attention without its projections',
     tf1='`BahdanauAttention` owns memory_layer, query_layer and attention_v',
-    mistake='`AdditiveAttention` of Keras owns no more than `scale`',
+    mistake='`AdditiveAttention` of Keras has only `scale`',
     stage=_STAGE,
     wrong=WithoutProjections,
     right=WithProjections,

@@ -141,9 +141,9 @@ class BagsWithoutEmptyOnes(Bags):
 PORT_BUGS = (
   PortBug(
     'B48',
-    'partition of an embedding',
+    'partitioning of an embedding',
     tf1="tf.nn.embedding_lookup deals ids out to shards in turn, partition_strategy='mod'",
-    mistake="that of TF2 gives each shard a block of ids, 'div'",
+    mistake="that of TF2 gives each shard a contiguous block of ids, 'div'",
     stage=_ZERO,
     wrong=ShardedInBlocks,
     right=Sharded,

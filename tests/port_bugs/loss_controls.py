@@ -103,9 +103,9 @@ class KerasLogLoss(Binary):
 CONTROLS = (
   Control('softmax cross-entropy of TF1 and of Keras, from logits', Classified),
   Control('the same with label smoothing', Smoothed),
-  Control('the same of one-hot labels and of class numbers', SparseOnes),
-  Control('cross-entropy by a logarithm of the softmax', ByLogSoftmax),
-  Control('the same logits under two names, beside their softmax', TwoHeads),
+  Control('the same with one-hot labels and with class numbers', SparseOnes),
+  Control('cross-entropy as the logarithm of the softmax', ByLogSoftmax),
+  Control('the same logits under two names, together with their softmax', TwoHeads),
   Control('a loss per example, and its sum', PerExample),
   Control('a loss per example on both sides', AddedUp),
   Control('sigmoid cross-entropy with label smoothing', SigmoidSmoothed),

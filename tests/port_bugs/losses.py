@@ -305,7 +305,7 @@ PORT_BUGS = (
   PortBug(
     'B52',
     'sum or mean over the batch',
-    tf1='a loss per example given to minimize is added up',
+    tf1='a loss per example passed to minimize is summed',
     mistake='the mean of Keras',
     stage=_LOSS,
     wrong=PerExampleAveraged,
@@ -335,7 +335,7 @@ PORT_BUGS = (
   PortBug(
     'B55',
     'cosine distance',
-    tf1='cosine_distance is 1 - sum(a·b), of vectors that it takes as normalized',
+    tf1='cosine_distance is 1 - sum(a·b), of vectors that it assumes to be normalized',
     mistake='CosineSimilarity is -cos of vectors that it normalizes',
     stage=_LOSS,
     wrong=DirectedByKeras,
@@ -355,7 +355,7 @@ PORT_BUGS = (
   PortBug(
     'B56b',
     'regularization left out of the loss',
-    tf1='the total loss has the regularization losses',
+    tf1='the total loss includes the regularization losses',
     mistake='a custom loop that minimizes the loss without layer.losses',
     stage=_LOSS,
     wrong=DecayedInVain,
@@ -366,7 +366,7 @@ PORT_BUGS = (
     'B56f',
     'list of losses that is never cleared',
     tf1="a collection is the graph's own",
-    mistake='a list at module level, to which every step adds',
+    mistake='a list at module level, to which every step appends',
     stage=_LOSS,
     wrong=CollectedForEver,
     right=Collected,

@@ -69,7 +69,7 @@ PORT_BUGS = (
   PortBug(
     identifier='B28',
     title='layer norm over the last axis only',
-    tf1='`slim.layer_norm`: `begin_norm_axis=1`, all axes but that of the batch',
+    tf1='`slim.layer_norm`: `begin_norm_axis=1`, all axes except the batch axis',
     mistake='`LayerNormalization()`: the default of Keras is `axis=-1`',
     stage=_STAGE,
     wrong=LastAxisOnly,

@@ -16,7 +16,7 @@ class PortBug:
     mistake: what the wrong port does.
     stage: the stage that must be the first to see it.
     wrong: the case with the wrong port.
-    right: the same model with a port that must pass the whole ladder.
+    right: the same model with a port that must pass the ladder (see `suite.last_of_right`).
     words: what the text of the verdict of `wrong` must contain.
     status: of that verdict; PASSED where the words are in the notes of the stage.
     causes: names of the rules that fire on it; empty where the stage itself names the

@@ -26,7 +26,7 @@ class WrongPortTest(parameterized.TestCase):
   @parameterized.named_parameters(*_BUGS)
   def test_is_found_where_it_should_be(self, bug):
     found = suite.found(bug)
-    text = suite.verdict(bug.wrong).to_text()
+    text = suite.verdict(bug.wrong, bug.stage).to_text()
     self.assertEqual((found.stage, found.status), (bug.stage, bug.status), text)
 
   @parameterized.named_parameters(*_BUGS)
@@ -48,14 +48,14 @@ class WrongPortTest(parameterized.TestCase):
 class RightPortTest(parameterized.TestCase):
   @parameterized.named_parameters(*_BUGS)
   def test_of_a_pair_passes(self, bug):
-    self._assert_passes(bug.right)
+    self._assert_passes(bug)
 
   @parameterized.named_parameters(*_CONTROLS)
   def test_that_looks_wrong_passes(self, control):
-    self._assert_passes(control.right)
+    self._assert_passes(control)
 
-  def _assert_passes(self, case):
-    verdict = suite.verdict(case)
+  def _assert_passes(self, pair):
+    verdict = suite.verdict(pair.right, suite.last_of_right(pair))
     self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
     self.assertContainsSubset({stage.status for stage in verdict.stages}, _WELL)
 

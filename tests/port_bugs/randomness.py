@@ -1,7 +1,5 @@
 """Mistakes in dropout, noise and the order of random ops."""
 
-import abc
-
 import tensorflow as tf
 import tf_slim as slim
 
@@ -117,51 +115,54 @@ class RecurrentDropoutOfKeras(RecurrentDropout):
     return self.run(tf.unstack(inputs, axis=1), v1.nn.rnn_cell.BasicRNNCell(3))
 
 
-class Perceptron(tiny_models.OneModel, abc.ABC):
+class Perceptron(tiny_models.OneModel):
   """Creates all its weights before it uses the first, as TF1 tutorials do."""
 
   start = staticmethod(v1.truncated_normal_initializer(stddev=0.5))
+  exchanged = False
 
   def model(self, inputs, training):
     names = ('hidden', 'output')
     weights = {name: v1.get_variable(name, [3, 3], initializer=self.start) for name in names}
-    net = inputs @ weights['hidden']
-    net = v1.nn.dropout(net, rate=0.5) if training else net
-    return net @ weights['output']
+    noise = v1.random_normal([4, 3])
+    net = inputs @ weights['hidden'] + noise
+    return net @ weights['output'] + v1.random_normal([4, 3])
+
+  def make_tf2_layer(self):
+    return PerceptronPort(self.start, self.exchanged)
+
+  def variable_names(self, name):
+    return f'port/{name}/kernel'
 
 
 class PerceptronPort(tf.keras.layers.Layer):
   """Its layers make their kernels when they are called first."""
 
-  def __init__(self, start):
+  def __init__(self, start, exchanged):
     super().__init__(name='port')
     options = {'use_bias': False, 'kernel_initializer': start}
     self.hidden = tf.keras.layers.Dense(3, name='hidden', **options)
-    self.dropout = tf.keras.layers.Dropout(0.5)
     self.out = tf.keras.layers.Dense(3, name='output', **options)
+    self.exchanged = exchanged
 
-  def call(self, inputs, training=False):
-    return self.out(self.dropout(self.hidden(inputs), training=training))
+  def call(self, inputs):
+    if self.exchanged:
+      last, noise = tf.random.normal([4, 3]), tf.random.normal([4, 3])
+      return self.out(self.hidden(inputs) + noise) + last
+    net = self.hidden(inputs) + tf.random.normal([4, 3])
+    return self.out(net) + tf.random.normal([4, 3])
 
 
-class PerceptronOfShim(Perceptron):
-  pass
-
-
-class PerceptronBuiltLazily(Perceptron):
-  def make_tf2_layer(self):
-    return PerceptronPort(self.start)
-
-  def variable_names(self, name):
-    return f'port/{name}/kernel'
+class PerceptronDrawingInAnotherOrder(Perceptron):
+  exchanged = True
 
 
 PORT_BUGS = (
   PortBug(
     'B74',
     'keep_prob and rate',
-    tf1='dropout takes the share that it keeps',
-    mistake='passes that number as the rate, the share that is dropped',
+    tf1='dropout takes the fraction that it keeps',
+    mistake='passes that number as the rate, the fraction that is dropped',
     stage=_CONSTANT,
     wrong=KeepProbAsRate,
     right=KeepProb,
@@ -202,11 +203,11 @@ PORT_BUGS = (
   PortBug(
     'B77e',
     'order of random ops',
-    tf1='creates all variables, then draws the dropout mask',
-    mistake='its second layer is built behind the dropout, at the first call',
+    tf1='draws the noise of the hidden layer, then that of the output',
+    mistake='draws that of the output first',
     stage=_NUM_RANDOM_OPS,
-    wrong=PerceptronBuiltLazily,
-    right=PerceptronOfShim,
-    words=('order differs', 'initial value of output', 'the order of random ops differs from'),
+    wrong=PerceptronDrawingInAnotherOrder,
+    right=Perceptron,
+    words=('two of a kind have changed places',),
   ),
 )

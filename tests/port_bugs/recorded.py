@@ -33,7 +33,7 @@ from tests.port_bugs import (
   trained_models,
 )
 from tests.port_bugs.port_bug import PortBug
-from tf2verify.sides.recorded.recording import REFERENCE_HOOKS
+from tf2verify.hooks import OF_REFERENCE
 
 v1 = tf.compat.v1
 FOLDER = pathlib.Path(__file__).parents[1] / 'recorded' / 'port_bugs'
@@ -121,7 +121,7 @@ def from_recording(
   """Returns a case with the same port, whose reference is the recording of its pair."""
   members = {'tf1_recording': str(FOLDER / pair.name), '__module__': __name__}
   # The hooks of the reference are as if nobody had overridden them.
-  members |= {hook: getattr(tf2verify.EquivalenceCase, hook) for hook in REFERENCE_HOOKS}
+  members |= {hook: getattr(tf2verify.EquivalenceCase, hook) for hook in OF_REFERENCE}
   bases = (case,) if pair.initializers is None else (pair.initializers, case)
   if case.make_tf2_optimizer is trained_models.Trained.make_tf2_optimizer:
     members['make_tf2_optimizer'] = case.make_tf1_optimizer
@@ -163,7 +163,7 @@ RECORDED_PAIRS = (
   _pair(initializers.NormalByDefault, 'layers:started_normal'),
   _pair(initializers.VarianceScalingOfKeras, 'layers:started_by_variance'),
   _pair(randomness.KeepProbAsRate, 'layers:keep_prob', initializers=Tf1Initializers),
-  _pair(randomness.PerceptronBuiltLazily, 'layers:perceptron'),
+  _pair(randomness.PerceptronDrawingInAnotherOrder, 'layers:perceptron'),
   _pair(gradients.DistilledByLabels, 'gradients:distilled'),
   _pair(gradients.GuidedByOverriding, 'gradients:guided', initializers=Tf1Initializers),
   _pair(gradients.QLearningOfBothNetworks, 'gradients:q_learning'),

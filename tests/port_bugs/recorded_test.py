@@ -12,7 +12,7 @@ _WELL = (tf2verify.Status.PASSED, tf2verify.Status.NOT_APPLICABLE)
 class RecordedPairTest(parameterized.TestCase):
   @parameterized.named_parameters(*_PAIRS)
   def test_wrong_port_fails_as_against_the_live_reference(self, pair):
-    verdict = suite.verdict(recorded.from_recording(pair.wrong, pair))
+    verdict = suite.verdict(recorded.from_recording(pair.wrong, pair), pair.bug.stage)
     found = verdict.first_failure
     self.assertIsNotNone(found, verdict.to_text())
     self.assertEqual((found.stage, found.status), (pair.bug.stage, pair.bug.status))
@@ -23,7 +23,8 @@ class RecordedPairTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_PAIRS)
   def test_right_port_passes(self, pair):
-    verdict = suite.verdict(recorded.from_recording(pair.bug.right, pair))
+    right = recorded.from_recording(pair.bug.right, pair)
+    verdict = suite.verdict(right, suite.last_of_right(pair.bug))
     self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
     self.assertContainsSubset({stage.status for stage in verdict.stages}, _WELL)
 

@@ -31,7 +31,7 @@ class LstmPort(tf.keras.layers.Layer):
     self.bias = self.add_weight('bias', [12], initializer='zeros')
 
   def call(self, inputs):
-    hidden = memory = tf.zeros([2, 3])
+    hidden = memory = tf.zeros([tf.shape(inputs)[0], 3])
     for step in tf.unstack(inputs, axis=1):
       blocks = tf.concat([step, hidden], 1) @ self.kernel + self.bias
       gate = dict(zip(self.gates, tf.split(blocks, 4, axis=1), strict=True))
@@ -131,7 +131,9 @@ class MaskedPort(tf.keras.layers.Layer):
     self.rnn = tf.keras.layers.RNN(cell, return_sequences=True, name='rnn', **options)
 
   def call(self, inputs):
-    return self.rnn(inputs['steps'], mask=tf.sequence_mask(inputs['lengths'], 4))
+    return self.rnn(
+      inputs['steps'], mask=tf.sequence_mask(inputs['lengths'], tf.shape(inputs['steps'])[1])
+    )
 
 
 class SequenceLength(RaggedSequenceModel):
@@ -160,7 +162,7 @@ class BidirectionalPort(tf.keras.layers.Layer):
     self.both = tf.keras.layers.Bidirectional(lstm, name='both')
 
   def call(self, inputs):
-    mask = tf.sequence_mask(inputs['lengths'], 4)
+    mask = tf.sequence_mask(inputs['lengths'], tf.shape(inputs['steps'])[1])
     net = self.both(inputs['steps'], mask=mask if self.masked else None)
     return net * tf.cast(mask[:, :, tf.newaxis], tf.float32)
 
@@ -244,8 +246,8 @@ PORT_BUGS = (
   ),
   PortBug(
     'B41',
-    'outputs behind the end of a sequence',
-    tf1='dynamic_rnn(sequence_length=) returns zeros behind the end',
+    'outputs after the end of a sequence',
+    tf1='dynamic_rnn(sequence_length=) returns zeros after the end',
     mistake='masks a Keras RNN, which repeats the last output',
     stage=_ZERO,
     wrong=SequenceLengthAsMask,
@@ -257,7 +259,7 @@ PORT_BUGS = (
     'B42',
     'backward direction without lengths',
     tf1='bidirectional_dynamic_rnn(sequence_length=) reverses each sequence within its length',
-    mistake='Bidirectional without a mask reverses the padding in; the output is masked afterwards',
+    mistake='Bidirectional without a mask reverses the padding, too; the output is masked later',
     stage=_ZERO,
     wrong=BidirectionalWithoutMask,
     right=Bidirectional,

@@ -108,13 +108,13 @@ class CollectedEagerly(Collected):
 PORT_BUGS = (
   PortBug(
     'B56a',
-    'factor 2 of the weight decay',
+    'factor 2 in the weight decay',
     tf1='slim.l2_regularizer(s) is s · sum(w²) / 2',
     mistake='keras.regularizers.L2(s) is s · sum(w²)',
     stage=_ZERO,
     wrong=DecayedTwice,
     right=Decayed,
-    words=('fc/kernel', '2.0', 'L2'),
+    words=('fc/kernel', '2 times', 'L2'),
     causes=('weight_decay_factor',),
   ),
   PortBug(
@@ -125,13 +125,13 @@ PORT_BUGS = (
     stage=_ZERO,
     wrong=ConvNetDecayedEverywhere,
     right=ConvNet,
-    words=('fc/weights', 'an arg_scope that does not cover this layer'),
+    words=('fc/weights', 'the port regularizes a variable that tf1 does not'),
   ),
   PortBug(
     'B56d',
     'regularizer of a separable convolution',
     tf1='slim.separable_conv2d(weights_regularizer=) regularizes both kernels',
-    mistake='SeparableConv2D(kernel_regularizer=) takes the argument and does nothing with it',
+    mistake='SeparableConv2D(kernel_regularizer=) accepts the argument and ignores it',
     stage=_ZERO,
     wrong=SeparableWithIgnoredRegularizer,
     right=Separable,

@@ -60,7 +60,7 @@ class LstmOfKeras(tf.keras.layers.Layer):
     i, j, f, o = tf.split(self.bias, 4)
     self.cell.kernel, self.cell.recurrent_kernel = kernel[:3], kernel[3:]
     self.cell.bias = tf.concat([i, f + 1.0, j, o], 0)
-    states = [tf.zeros([2, 3])] * 2
+    states = [tf.zeros([tf.shape(inputs)[0], 3])] * 2
     for step in tf.unstack(inputs, axis=1):
       output, states = self.cell(step, states)
     return output
@@ -98,7 +98,7 @@ class GruOfKeras(tf.keras.layers.Layer):
     reset, update = tf.split(self.gates_bias, 2)
     self.cell.kernel, self.cell.recurrent_kernel = kernel[:3], kernel[3:]
     self.cell.bias = tf.concat([update, reset, self.candidate_bias], 0)
-    states = [tf.zeros([2, 3])]
+    states = [tf.zeros([tf.shape(inputs)[0], 3])]
     for step in tf.unstack(inputs, axis=1):
       output, states = self.cell(step, states)
     return output

@@ -28,7 +28,8 @@ from tests.port_bugs import (
   sharing,
   train_ops,
 )
-from tests.port_bugs.port_bug import PortBug
+from tests.port_bugs.port_bug import Control, PortBug
+from tf2verify.stages import STAGES
 
 PORT_BUGS = (
   *creation.PORT_BUGS,
@@ -60,18 +61,37 @@ CONTROLS = (
 )
 
 
+_NAMES = tuple(stage.name for stage in STAGES)
+# Right ports climb to here where the pair is about no later stage: the stages after it run a side
+# against itself. The examples climb all stages, and so do all pairs in `benchmarks.port_bugs`.
+_LAST_OF_RIGHT = 'checkpoint'
+_ABOUT_REPETITION = frozenset(control.right for control in determinism.CONTROLS)
+
+
 @functools.cache
-def verdict(case: type[tf2verify.EquivalenceCase]) -> tf2verify.CaseVerdict:
-  """Returns the verdict of a case, which climbs the ladder once."""
-  return tf2verify.verify(case)
+def verdict(case: type[tf2verify.EquivalenceCase], last: str = _NAMES[-1]) -> tf2verify.CaseVerdict:
+  """Returns the verdict of a case, which climbs the ladder once, up to a stage."""
+  return tf2verify.verify(case, stages=_NAMES[: _NAMES.index(last) + 1])
 
 
-def found(bug: PortBug) -> tf2verify.StageVerdict:
+def last_of_right(pair: PortBug | Control) -> str:
+  """Returns the last stage that the right port of a pair climbs."""
+  if pair.right in _ABOUT_REPETITION:
+    return _NAMES[-1]
+  about = pair.stage if isinstance(pair, PortBug) else _LAST_OF_RIGHT
+  return max(about, _LAST_OF_RIGHT, key=_NAMES.index)
+
+
+def found(bug: PortBug, last: str = '') -> tf2verify.StageVerdict:
   """Returns the verdict of the wrong port that has to name the mistake.
 
   It is the first failure; where the ladder passes, the stage whose notes name it.
+
+  Args:
+    bug: the pair.
+    last: the last stage that is climbed; by default the one that has to see the mistake.
   """
-  whole = verdict(bug.wrong)
+  whole = verdict(bug.wrong, last or bug.stage)
   if whole.first_failure is not None:
     return whole.first_failure
   return next(stage for stage in whole.stages if stage.stage == bug.stage)

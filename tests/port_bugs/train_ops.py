@@ -131,7 +131,7 @@ PORT_BUGS = (
   PortBug(
     'B64',
     'scope of clipping',
-    tf1='clip_by_global_norm: the joint norm of all gradients',
+    tf1='clip_by_global_norm: the global norm of all gradients',
     mistake='clipnorm of Keras: the norm of each gradient',
     stage=_STEPS,
     wrong=ClippedApart,
@@ -142,7 +142,7 @@ PORT_BUGS = (
     'B64',
     'scope of clipping',
     tf1="clip_gradient_norm of slim's create_train_op: the norm of each gradient",
-    mistake='global_clipnorm of Keras: the joint norm of all',
+    mistake='global_clipnorm of Keras: the global norm of all',
     stage=_STEPS,
     wrong=ClippedTogetherForSlim,
     right=ClippedBySlim,
@@ -151,7 +151,7 @@ PORT_BUGS = (
   PortBug(
     'B69',
     'num_updates of a moving average',
-    tf1='ExponentialMovingAverage(0.999, num_updates=step) follows faster in the beginning',
+    tf1='ExponentialMovingAverage(0.999, num_updates=step) follows faster at the beginning',
     mistake='use_ema of Keras, which does not',
     stage=_STEPS,
     wrong=AveragedByKeras,

@@ -8,6 +8,7 @@ import tf2verify
 from tests.port_bugs import suite
 from tests.port_bugs.classes import CLASSES, NOT_MEASURED
 from tests.port_bugs.port_bug import PortBug
+from tf2verify.stages import STAGES
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'port_bugs.md'
 
@@ -19,11 +20,12 @@ _QUOTED = (
 _HEAD = """# Porting mistakes, and what tf2verify says
 
 Mistakes that people make when they port TF1 models, each as a pair of small ports: a wrong one,
-in which the stage that is named is the first to see the mistake, and a right one, which passes the
-whole ladder. The pairs are in `tests/port_bugs/`. This page is written by
+for which the named stage is the first to detect the mistake, and a correct one, which passes the
+ladder: in `tests/port_bugs/` up to `checkpoint`, or to the stage that the pair is about, and all of
+it in `python -m benchmarks.port_bugs`. This page is written by
 `python -m tests.port_bugs.write_docs`; its last column quotes the reports of the wrong ports.
-{count} pairs of {classes} classes of mistakes, in the order of the ladder; below them, {controls}
-pairs that look wrong and are right, and what has no pair here.
+{count} pairs for {classes} classes of mistakes, in the order of the ladder; below them, {controls}
+pairs that look wrong but are correct, and the classes that have no pair here.
 """
 _COLUMNS = ('class', 'mistake', 'TF1', 'port', 'seen by', 'tf2verify says')
 
@@ -38,7 +40,7 @@ def what_is_said(bug: PortBug) -> str:
 
 def rows() -> list[tuple[str, ...]]:
   """Returns the rows of the table, one a pair, in the order of the stages and classes."""
-  stages = [stage.stage for stage in suite.verdict(suite.PORT_BUGS[0].right).stages]
+  stages = [stage.name for stage in STAGES]
   identifiers = [identifier for identifier, _ in CLASSES]
 
   def place(bug: PortBug) -> tuple[int, int]:

@@ -47,6 +47,12 @@ def _text(**changes):
 
 
 class SourceLinesTest(absltest.TestCase):
+  def test_further_lines_of_the_port(self):
+    lines = tuple(SourceLine('there/port.py', number, 'call', 'x') for number in (7, 9))
+    text = diagnosis_lines(Diagnosis('run', sources=(_source(tf2_lines=lines),)))
+    self.assertIn('       also here: port.py:7, port.py:9', text)
+    self.assertNotIn('also here', _text(sources=(_source(),)))
+
   def test_source(self):
     self.assertEqual(
       diagnosis_lines(Diagnosis('run', sources=(_source(),)))[:5],

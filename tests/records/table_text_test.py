@@ -1,7 +1,7 @@
 from absl.testing import absltest
 
+from tf2verify.records.table import Table
 from tf2verify.records.table_text import table_lines
-from tf2verify.records.verdict import Table
 
 
 class TableLinesTest(absltest.TestCase):

@@ -16,14 +16,8 @@ from tf2verify.records.difference import (
   Judgement,
 )
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair, VariableSummary
-from tf2verify.records.verdict import (
-  CaseVerdict,
-  Compared,
-  ErrorRecord,
-  Figure,
-  StageVerdict,
-  Status,
-)
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, Compared, ErrorRecord, Figure, StageVerdict
 from tf2verify.records.verdict_json import case_from_json
 
 _ARRAY = ArrayDifference(

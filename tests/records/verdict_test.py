@@ -7,7 +7,8 @@ from absl.testing import absltest, parameterized
 
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 from tf2verify.records.observation import TensorRecord
-from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict
 
 
 def _case(*statuses):
@@ -34,8 +35,18 @@ class StatusTest(parameterized.TestCase):
     self.assertEqual(verdict.first_failure.stage, 's2')
     self.assertIsNone(_case(Status.PASSED, Status.NOT_APPLICABLE).first_failure)
 
+  def test_first_failure_can_be_asked_for_as_an_optional(self):
+    for status in (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE):
+      verdict = _case(Status.PASSED, status)
+      self.assertTrue(verdict.first_failure)
+      self.assertEqual(verdict.first_failure, verdict.stages[1])
+      with self.assertRaises(TypeError):
+        bool(verdict.stages[1])
+    self.assertFalse(_case(Status.PASSED).first_failure)
+
   def test_a_verdict_has_no_truth_value(self):
-    for verdict in (_case(Status.PASSED), StageVerdict('s', 1, Status.PASSED)):
+    stages = [StageVerdict('s', 1, status) for status in (Status.PASSED, Status.FAILED)]
+    for verdict in (_case(Status.PASSED), *stages):
       with self.assertRaisesRegex(TypeError, 'compare .status'):
         bool(verdict)
 

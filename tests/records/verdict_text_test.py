@@ -16,14 +16,8 @@ from tf2verify.records.diagnosis import (
 )
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.verdict import (
-  CaseVerdict,
-  Compared,
-  ErrorRecord,
-  Figure,
-  StageVerdict,
-  Status,
-)
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, Compared, ErrorRecord, Figure, StageVerdict
 from tf2verify.records.verdict_text import count_text
 
 _GOLDEN = os.path.join(os.path.dirname(os.path.dirname(__file__)), 'golden_reports')

@@ -4,7 +4,7 @@ import shlex
 from absl.testing import absltest
 
 from tests.repo import pages
-from tf2verify import cli_arguments
+from tf2verify.commands import arguments
 
 _LINE = re.compile(
   r'(?P<indent> *)(?P<dash>- )?(?:(?P<key>[\w-]+):(?: +(?P<value>.+))?|(?P<item>.+))'
@@ -68,7 +68,7 @@ class GithubActionsTest(absltest.TestCase):
       for step in self.steps(job)
       if step.get('run', '').startswith('python -m tf2verify')
     ]
-    fleet, report = (cli_arguments.parser().parse_args(words[3:]) for words in commands)
+    fleet, report = (arguments.parser().parse_args(words[3:]) for words in commands)
     self.assertTrue(fleet.resume)
     self.assertEqual(fleet.journal, 'shard.sqlite')
     self.assertEqual((report.merge, report.markdown), ('all.sqlite', 'summary.md'))

@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 from absl.testing import absltest
 
 from tests.fleet import made_results
-from tf2verify.records.verdict import Status
+from tf2verify.records.status import Status
 from tf2verify.report.junit import junit_text
 
 
@@ -22,7 +22,7 @@ class JunitTest(absltest.TestCase):
     passed, skipped = suite
     self.assertEmpty(passed)
     # NUL is no character of XML.
-    self.assertEqual(skipped[0].get('message'), 'no loss <&> �')
+    self.assertEqual(skipped[0].get('message'), 'no loss <&> \\x00')
 
   def test_those_that_do_not(self):
     for status, counts, tag in (

@@ -8,7 +8,8 @@ import pytest
 from absl.testing import absltest
 
 from tests import console
-from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict
 from tf2verify.report import shared_report_dir
 from tf2verify.report.report_dir import read_case
 

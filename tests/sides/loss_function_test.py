@@ -47,7 +47,7 @@ class CheckedLossTest(absltest.TestCase):
     for loss, words in (
       (None, 'tf2_loss returned None: usually a missing `return`'),
       (1.0, 'tf2_loss returned a float'),
-      ([tf.constant(1.0)], 'add the losses up'),
+      ({'a': tf.constant(1)}, 'no floating tensor'),
       (tf.constant(1), 'dtype int32'),
     ):
       with self.subTest(words), self.assertRaisesRegex(CaseDefinitionError, words):

@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 import tf2verify
+from tf2verify.hooks import OF_REFERENCE
 from tf2verify.recorder import tf1_recorder
-from tf2verify.sides.recorded.recording import REFERENCE_HOOKS
 
 
 def record(
@@ -52,7 +52,7 @@ def replayed(
 ) -> type[tf2verify.EquivalenceCase]:
   """Returns a case with a recording for its reference."""
   base, case = tf2verify.EquivalenceCase, case_class()
-  body = {hook: getattr(base, hook) for hook in REFERENCE_HOOKS}
+  body = {hook: getattr(base, hook) for hook in OF_REFERENCE}
   if case.declares('make_tf2_optimizer'):  # which may be made by a hook of the reference
     body['make_tf2_optimizer'] = lambda _: case.make_tf2_optimizer()
   body['tf1_recording'] = os.path.abspath(folder)

@@ -78,12 +78,13 @@ class BlockingTest(absltest.TestCase):
 
   def test_the_order_of_random_ops_blocks_no_gradients(self):
     class Case(tiny_models.OneModel):
-      def model(self, inputs, training, order=('first', 'second')):
-        kernels = {name: tiny_models.v1.get_variable(name, [3, 3]) for name in order}
-        return inputs @ kernels['first'] @ kernels['second']
+      def model(self, inputs, training, exchanged=False):
+        net = inputs * tiny_models.kernel()[0]
+        one, other = (tiny_models.v1.random_normal([3]) for _ in range(2))
+        return (net + other, one) if exchanged else (net + one, other)
 
       def port(self, inputs, training):
-        return self.model(inputs, training, order=('second', 'first'))
+        return self.model(inputs, training, exchanged=True)
 
     verdict = tf2verify.verify(Case)
     self.assertEqual(

@@ -76,16 +76,17 @@ class RandomOpsTest(absltest.TestCase):
     class Case(tiny_models.OneModel):
       training_modes = (False,)
 
-      def model(self, inputs, training, order=('first', 'second')):
-        kernels = {name: v1.get_variable(name, [3, 3]) for name in order}
-        return inputs @ kernels['first'] @ kernels['second']
+      def model(self, inputs, training, order=((3,), (4, 3))):
+        noise = [v1.random_normal(shape) for shape in order]
+        return inputs @ v1.get_variable('kernel', [3, 3]) + noise[0] + noise[1]
 
       def port(self, inputs, training):
-        return self.model(inputs, training, order=('second', 'first'))
+        return self.model(inputs, training, order=((4, 3), (3,)))
 
     [ops] = stage_of(Case, 'seeded_num_random_ops').random_ops
-    first, second = (f'RandomUniform (3, 3), initial value of {n}' for n in ('first', 'second'))
-    self.assertEqual((ops.tf1, ops.tf2), ((first, second), (second, first)))
+    first, second = (f'RandomStandardNormal ({n}), in the computation' for n in ('3', '4, 3'))
+    start = 'RandomUniform (3, 3), initial value of kernel'
+    self.assertEqual((ops.tf1, ops.tf2), ((first, second, start), (second, first, start)))
     self.assertEqual(ops.run, 'inference, num_random_ops')
     for line in ops.tf1_lines + ops.tf2_lines:
       self.assertIn('side_by_side_test.py', line)
@@ -168,7 +169,7 @@ class NoiseTest(absltest.TestCase):
     outputs = [known for known in found.deviations if known.quantity == 'output']
     self.assertNotEmpty(outputs)
     for known in outputs:
-      self.assertLessEqual(sum(known.ulps), 12)
+      self.assertLessEqual(sum(known.ulps), 15 if 'batch 5' in known.run else 12)
       self.assertGreater(sum(known.ulps[1:]), 0)
 
 

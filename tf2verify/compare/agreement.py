@@ -8,6 +8,12 @@ import numpy as np
 # Different forms of one computation round differently, by a few units in the last
 # place of the largest element; this many machine epsilons are still taken for that.
 ROUNDING_EPSILONS = 16
+# Beside a mask of -1e9 that hides any difference. Where an element has lost half of its
+# digits, and more than the rounding of the small elements, it takes a closer look. Sums
+# that cancel out leave one or two such elements in a thousand.
+_SMALL = 0.1
+_MANY = 0.005
+_SAMPLE = 2**16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,12 +26,15 @@ class Agreement:
       non-finite elements differ.
     scale: greatest finite magnitude of the tf1 side.
     epsilon: machine epsilon of the dtype; 0 where elements are compared exactly.
+    is_doubtful: whether elements differ by much of their own size, though by little
+      beside the greatest: they cancel out, or the greatest ones hide a difference.
   """
 
   identical: bool
   absolute: float
   scale: float
   epsilon: float
+  is_doubtful: bool = False
 
   @property
   def relative(self) -> float:
@@ -36,7 +45,7 @@ class Agreement:
 
   @property
   def is_rounding(self) -> bool:
-    """Whether no more than rounding is to be seen."""
+    """Whether no more than rounding is to be seen beside the greatest element."""
     return self.identical or self.relative <= ROUNDING_EPSILONS * self.epsilon
 
 
@@ -69,7 +78,21 @@ def agreement(tf1: np.ndarray, tf2: np.ndarray) -> Agreement:
     return Agreement(False, math.inf, _scale(tf1), epsilon)
   with np.errstate(over='ignore'):
     apart = np.abs(np.subtract(one, other, out=np.zeros_like(one), where=finite))
-  return Agreement(False, float(apart.max(initial=0.0)), _scale(tf1), epsilon)
+  absolute, scale = float(apart.max(initial=0.0)), _scale(tf1)
+  return Agreement(False, absolute, scale, epsilon, _is_doubtful(one, other, apart, epsilon))
+
+
+def _is_doubtful(tf1: np.ndarray, tf2: np.ndarray, apart: np.ndarray, epsilon: float) -> bool:
+  magnitude, other = (np.where(np.isfinite(one), np.abs(one), 0.0) for one in (tf1, tf2))
+  beyond = apart > math.sqrt(epsilon) * magnitude
+  if not beyond.any():
+    return False
+  sizes = np.maximum(magnitude, other)  # a mask may be added to what is zero on one side
+  sizes = sizes[sizes > 0]
+  sizes = sizes[:: max(1, sizes.size // _SAMPLE)]
+  small = float(np.quantile(sizes, _SMALL)) if sizes.size else 0.0
+  beyond &= apart > ROUNDING_EPSILONS * epsilon * small
+  return bool(np.count_nonzero(beyond) > _MANY * beyond.size)
 
 
 def _scale(array: np.ndarray) -> float:

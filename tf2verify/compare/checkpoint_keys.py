@@ -1,5 +1,6 @@
 """The keys of a name-based checkpoint accounted for, by name, shape and dtype."""
 
+import dataclasses
 import difflib
 import math
 import re
@@ -39,16 +40,18 @@ _SUGGESTED = 20
 def account(
   keys: Sequence[CheckpointKey],
   variables: Sequence[VariableRecord],
-  evaluates_shadows: bool = False,
+  evaluate_with_ema: bool = False,
   global_steps: Collection[str] = (),
+  left_out: Collection[str] = (),
 ) -> KeyAccount:
   """Accounts for every key and every variable.
 
   Args:
     keys: of the checkpoint.
     variables: of the tf1 side.
-    evaluates_shadows: whether variables are read from their shadows, where they have one.
+    evaluate_with_ema: whether variables are read from their shadows, where they have one.
     global_steps: names of counters of steps, beside `global_step`.
+    left_out: names of variables of tf1 that the port leaves out on purpose.
   """
   by_name = {key.name: key for key in keys}
   sources: list[KeySource] = []
@@ -57,7 +60,7 @@ def account(
   for variable in variables:
     name = variable.name
     shadow = f'{name}/{SHADOW_SUFFIX}'
-    chosen = shadow if evaluates_shadows and shadow in by_name else name
+    chosen = shadow if evaluate_with_ema and shadow in by_name else name
     if chosen not in by_name:
       absent.append(variable)
     elif _fits(by_name[chosen], variable):
@@ -70,11 +73,17 @@ def account(
   missing = [variable.name for variable in absent if variable.name not in found]
   read = {source.key for source in sources}
   owners = {variable.name for variable in variables} | {source.key for source in parts}
-  accounted = tuple(
+  known = [
     AccountedKey(by_name[name], KeyKind.GLOBAL_STEP, '', read=False)
     if name in global_steps and name not in owners
-    else _accounted(by_name[name], owners, by_name, read)
+    else _accounted(by_name[name], owners.union(left_out), by_name, read)
     for name in sorted(by_name)
+  ]
+  accounted = tuple(
+    dataclasses.replace(key, kind=KeyKind.LEFT_OUT)
+    if key.variable in left_out and key.variable not in owners
+    else key
+    for key in known
   )
   free = [key.key.name for key in accounted if key.kind is KeyKind.UNKNOWN]
   order = {variable.name: number for number, variable in enumerate(variables)}

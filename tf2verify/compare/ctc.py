@@ -34,6 +34,8 @@ def losses(log_probabilities: _Array, labels: list[list[int]], blank: int) -> _A
 
 def _loss(steps: _Array, label: list[int], blank: int) -> float:
   steps = steps[~np.isnan(steps).any(-1)]
+  if not len(steps):
+    return np.inf if label else 0.0  # no step yields no label, and nothing else
   states = [blank, *itertools.chain.from_iterable((symbol, blank) for symbol in label)]
   skips = np.array(
     [n > 1 and state != blank and state != states[n - 2] for n, state in enumerate(states)]

@@ -15,11 +15,13 @@ _Array = np.ndarray[Any, Any]
 _LOGITS = (50.0, 100.0, 20.0)
 # Where no label tells what is right: losses of sequences underflow beyond that.
 _LARGE = (20.0, 10.0)
+_SATURATED = 'saturated outputs'
 _LEAST = 1e-9
 _NORMAL = 3.0
 _SEED = 0
 # Zero among them: a sum of weights and a count of those that are not zero then differ.
 _FRACTIONS = (0.25, 0.0, 1.5, 0.5)
+_MOST_IGNORED = 3
 _WEIGHT_NAME = re.compile('weight|mask', re.IGNORECASE)
 _SPARSE = '.dense_shape'
 
@@ -38,10 +40,14 @@ def extreme_examples(
   for name, make in _values(model, read).items():
     outputs = dict(model.outputs)
     outputs.update({path: make(path) for path in read})
-    yield LossExample(name, _with_derived(outputs, related, model.outputs), model.labels)
+    outputs = _with_derived(outputs, related, model.outputs)
+    yield LossExample(name, outputs, model.labels, finite_only=name == _SATURATED)
   for path in weight_paths(model, read):
     for name, weights in _weights(path, model.labels[path]):
       yield LossExample(name, model.outputs, {**model.labels, path: weights})
+  for path, value in _ignored(model, read):
+    labels = np.full_like(model.labels[path], value)
+    yield LossExample(f'labels{path} all {value}', model.outputs, {**model.labels, path: labels})
   alone = _alone(model, read, related)
   if alone is not None:
     yield alone
@@ -66,11 +72,12 @@ def _values(model: LossExample, read: Sequence[str]) -> Mapping[str, Any]:
     values = _NORMAL * generator.standard_normal(outputs[path].shape)
     return _as_probabilities(outputs[path], values).astype(outputs[path].dtype)
 
-  def saturated(sign: float, least: float) -> Any:
+  def saturated(sign: float, least: float, sizes: Sequence[float] = ()) -> Any:
     def make(path: str) -> _Array:
       output = outputs[path]
       if not is_probability(output):
-        return (sign * right[path] * _by_row(output, magnitudes[path])).astype(output.dtype)
+        scale = _by_row(output, sizes or magnitudes[path])
+        return (sign * right[path] * scale).astype(output.dtype)
       found = np.where(sign * right[path] > 0, 1.0 - least, least)
       if sums_to_one(output):
         found = _distribution(found, least)
@@ -83,6 +90,8 @@ def _values(model: LossExample, read: Sequence[str]) -> Mapping[str, Any]:
     'saturated, right' if fits else 'large outputs': saturated(1.0, _LEAST),
     'saturated, wrong' if fits else 'large outputs, negated': saturated(-1.0, _LEAST),
   }
+  if not fits:
+    found[_SATURATED] = saturated(1.0, _LEAST, _LOGITS)
   if any(is_probability(output) for output in outputs.values()):
     found['probabilities of 0 and 1, right'] = saturated(1.0, 0.0)
     found['probabilities of 0 and 1, wrong'] = saturated(-1.0, 0.0)
@@ -90,12 +99,12 @@ def _values(model: LossExample, read: Sequence[str]) -> Mapping[str, Any]:
 
 
 def is_probability(output: _Array) -> bool:
-  """Tells whether all elements are in [0, 1], and not all alike."""
+  """Returns whether all elements are in [0, 1], and not all alike."""
   return bool(output.size and output.min() >= 0 and output.max() <= 1 and np.ptp(output) > 0)
 
 
 def sums_to_one(output: _Array) -> bool:
-  """Tells whether the output is a distribution over its last axis."""
+  """Returns whether the output is a distribution over its last axis."""
   if not is_probability(output) or output.ndim == 0 or output.shape[-1] < 2:
     return False
   return bool(np.allclose(output.astype(np.float64).sum(-1), 1.0, 1e-4, 1e-4))
@@ -200,6 +209,34 @@ def _weights(path: str, weights: _Array) -> Iterator[tuple[str, _Array]]:
   if weights.dtype.kind == 'f' and ('weight' in path.lower() or not whole):
     fractions = np.resize(np.asarray(_FRACTIONS), weights.shape).astype(weights.dtype)
     yield f'labels{path} fractional', fractions
+
+
+def _ignored(model: LossExample, read: Sequence[str]) -> Iterator[tuple[str, int]]:
+  """Yields labels that are ids, and which of their values can be no class: what is ignored.
+
+  Below zero; beyond the classes; and 0 of sequences, where it is the padding. With nothing
+  else a mean over what is left is one of nothing.
+  """
+  weights = weight_paths(model, read)
+  for path, label in model.labels.items():
+    if path in weights or label.dtype.kind not in 'iu' or label.ndim == 0 or not label.size:
+      continue
+    ignored = label < 0
+    classes = [classes for root in read if (classes := _classes(model.outputs[root], label))]
+    if classes:
+      ignored |= label >= max(classes)
+      if label.ndim > 1 and label.shape[-1] > 1:
+        ignored |= label == 0
+    values = np.unique(label[ignored])
+    if np.unique(label).size > 1:
+      yield from ((path, int(value)) for value in values[:_MOST_IGNORED])
+
+
+def _classes(output: _Array, label: _Array) -> int:
+  """Returns of how many classes a label may be the ids; 0 where it cannot be."""
+  classes = output.shape[-1] if output.ndim > 1 else 0
+  fits = label.size * classes == output.size and label.shape[:1] == output.shape[:1]
+  return classes if classes > 1 and fits else 0
 
 
 def _alone(

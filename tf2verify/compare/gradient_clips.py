@@ -46,7 +46,7 @@ class Clip:
   limit: float = 0.0
 
   def is_like(self, other: 'Clip') -> bool:
-    """Tells whether two clippings are the same, as far as arrays tell."""
+    """Returns whether two clippings are the same, as far as arrays tell."""
     return self.kind == other.kind and is_close(self.limit, other.limit)
 
   @property
@@ -119,7 +119,7 @@ def norm(values: np.ndarray) -> float:
 
 
 def is_close(one: float, other: float) -> bool:
-  """Tells whether two limits are the same, up to rounding."""
+  """Returns whether two limits are the same, up to rounding."""
   return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
 
 

@@ -39,17 +39,21 @@ class Mover:
     least_fraction_bits: a dtype with fewer stays. What is computed in float64 from
       float32 variables is not rounded to float32: a unit of those would be far more
       than its noise.
+    unit_bits: what is moved moves by a unit of a format with so many bits; 0 for its own.
+      A model that casts its float32 weights to bfloat16 does not see a unit of float32.
   """
 
   number: int
   least_fraction_bits: int = 0
+  unit_bits: int = 0
 
   def variable(self, name: str, value: _Array) -> _Array:
     """Returns the values moved; the same array where its dtype stays."""
     bits = fraction_bits(value.dtype)
     if bits is None or bits < self.least_fraction_bits:
       return value
-    return moved(value, f'{self.number}:{name}')
+    units = 2 ** max(bits - self.unit_bits, 0) if self.unit_bits else 1
+    return moved(value, f'{self.number}:{name}', units)
 
   def input(self, path: str, value: _Array) -> _Array:
     """Returns the values moved; the same array where it holds integers only.
@@ -62,8 +66,8 @@ class Mover:
     return self.variable(f'input {path}', value)
 
 
-def moved(value: _Array, key: str) -> _Array:
-  """Returns every element moved by one unit in the last place, up or down.
+def moved(value: _Array, key: str, units: int = 1) -> _Array:
+  """Returns every element moved by one unit in the last place, or more of them, up or down.
 
   Zeros stay, since rounding does not change them; so do infinities and NaN, and what
   would become one of these three or change its sign.
@@ -71,6 +75,7 @@ def moved(value: _Array, key: str) -> _Array:
   Args:
     value: of dtype float16, bfloat16, float32, float64, complex64 or complex128.
     key: gives the directions.
+    units: how many units each element is moved by.
 
   Returns:
     An array of the same shape and dtype.
@@ -84,16 +89,18 @@ def moved(value: _Array, key: str) -> _Array:
   coins = _coins(key, bits.size)
   for start in range(0, bits.size, _CHUNK):
     part = slice(start, start + _CHUNK)
-    _move(bits[part], coins[part], infinity)
+    _move(bits[part], coins[part], infinity, units)
   return native
 
 
-def _move(bits: _Array, coins: _Array, infinity: int) -> None:
-  """Adds or subtracts one, in place, where that gives a number of the same sign."""
+def _move(bits: _Array, coins: _Array, infinity: int, units: int) -> None:
+  """Adds or subtracts units, in place, where that gives a number of the same sign."""
   one = bits.dtype.type(1)
   step = coins.astype(bits.dtype)
   step += step
   step -= one  # 1, or the greatest integer, which adds up to -1
+  if units > 1:
+    step *= bits.dtype.type(units)
   before = bits & bits.dtype.type(np.iinfo(bits.dtype).max >> 1)
   after = before + step
   before -= one  # 0 becomes the greatest integer: one comparison for it and infinity

@@ -153,7 +153,7 @@ class Spread:
       np.maximum(noise, self._spread(flat, part), out=noise, casting='same_kind')
 
   def repeats(self, again: _Array | None) -> bool:
-    """Tells whether a run that moved nothing gave the reference, or something close by.
+    """Returns whether a run that moved nothing gave the reference, or something close by.
 
     Threads may add up in another order, so the last bits may differ; a random op that
     no seed reaches would make a noise of its draws, and is caught here.

@@ -12,7 +12,7 @@ _Array = np.ndarray[Any, Any]
 
 
 def same_bits(first: _Array, second: _Array) -> bool:
-  """Tells whether two arrays have shape, dtype and every bit in common; so -0 is not 0."""
+  """Returns whether two arrays have shape, dtype and every bit in common; so -0 is not 0."""
   if first.shape != second.shape or first.dtype != second.dtype:
     return False
   if first.dtype == object:

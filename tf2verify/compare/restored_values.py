@@ -29,7 +29,7 @@ class Cause:
 
 
 def same(one: _Array, other: _Array) -> bool:
-  """Tells whether two arrays are equal element by element; NaN equals NaN."""
+  """Returns whether two arrays are equal element by element; NaN equals NaN."""
   if one.shape != other.shape or one.dtype != other.dtype:
     return False
   if bool(np.array_equal(one, other)):
@@ -96,7 +96,7 @@ def _of_another_key(variable: str, key: str, other: str) -> str:
   if other.startswith(f'{variable}/'):
     return (
       f'the value equals the key `{other}` instead of `{key}`; if TF1 evaluates with the moving '
-      'averages of its weights, declare evaluates_shadows = True'
+      'averages of its weights, declare evaluate_with_ema = True'
     )
   return f'the value equals the key `{other}` instead of `{key}`: two variables are swapped'
 
@@ -138,7 +138,7 @@ def _block_order(
 
 
 def proportional(one: _Array, other: _Array) -> bool:
-  """Tells whether an array is another one times a factor other than zero.
+  """Returns whether an array is another one times a factor other than zero.
 
   Zeros are proportional to zeros only; integers and text have to be equal.
   """

@@ -56,7 +56,7 @@ def without_counters(name: str) -> tuple[str, ...]:
 
 
 def same_but_counters(name: str, other: str) -> bool:
-  """Tells whether two names differ in the numbers at the ends of their components only."""
+  """Returns whether two names differ in the numbers at the ends of their components only."""
   one, two = name.split('/'), other.split('/')
   return [_COUNTER.sub('', part) for part in one] == [_COUNTER.sub('', part) for part in two]
 

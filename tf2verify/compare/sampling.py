@@ -126,12 +126,12 @@ def _chunks(flat: _Array) -> Iterator[_Array]:
 
 
 def can_be_sampled(dtype: np.dtype[Any]) -> bool:
-  """Tells whether the dtype is one that `sampled` takes."""
+  """Returns whether the dtype is one that `sampled` takes."""
   return dtype_name(dtype) in FLOATING_DTYPES
 
 
 def is_whole(tf1: SampledArray, tf2: _Array) -> bool:
-  """Tells whether a sampled array stands for this one, bit by bit, by its digest."""
+  """Returns whether a sampled array stands for this one, bit by bit, by its digest."""
   if not tf1.sha256 or not _fits(tf1, tf2):
     return False
   count = min(tf1.samples, tf1.full_size)

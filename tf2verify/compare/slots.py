@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import Slot
 
 _Array = np.ndarray[Any, Any]
+# By what a slot of the port is multiplied to be that of tf1; None where it is another one.
+_Fits = Callable[[Slot, Slot], float | None]
 
 # A sum of gradients, and what it becomes in the step, as multiples of it where the
 # learning rate has always been the same: TF1 keeps the sum and multiplies it in each
@@ -18,6 +21,31 @@ _Array = np.ndarray[Any, Any]
 # what it subtracts.
 _MOMENTUM = 'momentum'
 _IN_MOMENTUM = {_MOMENTUM: 0, 'velocity': -1, 'scaled momentum': 1}
+# What optimizers know of the number of steps, each in its own way.
+COUNTS = ('step count', 'beta1 power', 'beta2 power')
+# From a slot of tf1 to that of tf2, by name, role or word; a method is given the name.
+DeclaredSlots = Mapping[str, str | None] | Callable[[str], str | None] | None
+# By the words of optimizers of unknown rule, what others call it. Not by `momentum` and
+# `velocity`, of which each optimizer means something else.
+_MEANINGS = {
+  **dict.fromkeys(('m', 'adam m', 'lamb m', 'm t', 'mt', 'moment1', 'exp avg'), 'first moment'),
+  **dict.fromkeys(('v', 'adam v', 'lamb v', 'v t', 'vt', 'moment2'), 'second moment'),
+  **dict.fromkeys(('first moments', 'moments1'), 'first moment'),
+  **dict.fromkeys(('second moments', 'moments2', 'exp avg sq'), 'second moment'),
+  **dict.fromkeys(('vhat', 'v hat', 'max v', 'velocity hats'), 'greatest second moment'),
+  **dict.fromkeys(('accumulator', 'accumulators', 'accum', 'acc'), 'squared gradient'),
+  **dict.fromkeys(('rms', 'mean square', 'square avg'), 'squared gradient'),
+  **dict.fromkeys(('mg', 'average gradients', 'grad avg'), 'mean gradient'),
+}
+# Of optimizers of unknown rule; `sides.optimizer_state` says so too.
+_OWN_MOMENTUM = 'own momentum'
+_COUNTER = re.compile(r'[ _]\d+$')
+# Of the greatest element: values that are closer are those of one quantity.
+_SAME = 1e-4
+# What each of these means is known, and never the same.
+_KNOWN = frozenset(
+  {*_MEANINGS.values(), *_IN_MOMENTUM, 'infinity norm', 'squared update', 'linear', 'shadow'}
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,33 +87,134 @@ def pair_slots(
   tf2: Sequence[Slot],
   tf1_names: Mapping[str, str],
   rates: Iterable[float | None],
+  declared: DeclaredSlots = None,
 ) -> PairedSlots:
-  """Pairs slots by role and variable.
+  """Pairs slots: as declared, by role and variable, by words for a role, by value.
 
   A momentum of TF1 and a velocity of Keras are a pair as long as one learning rate has
-  served all steps: velocity = -rate · momentum.
+  served all steps: velocity = -rate · momentum. What nothing else pairs is a pair where
+  variable and shape are the same and the values agree: what differs then may mean
+  something else, and is left alone.
 
   Args:
     tf1: the reference's slots after a step.
     tf2: the port's.
     tf1_names: from the port's variable names to those of tf1.
     rates: the learning rates of both sides, of all steps so far.
+    declared: from a slot of tf1 to that of tf2, see `OptionalHooks.slot_names`.
   """
   rate = _common(rates)
-  left = list(tf2)
-  pairs, alone = [], []
-  for one in tf1:
-    for other in left:
-      scale = _scale(one.role, other.role, rate)
-      named = tf1_names.get(other.variable, other.variable)
-      if scale is not None and named == one.variable and _shape(one.value) == other.value.shape:
+  left = _Left(list(tf1), list(tf2), tf1_names)
+
+  def as_declared(one: Slot, other: Slot) -> float | None:
+    return 1.0 if other.is_called(declared_name(one, declared) or '') else None
+
+  def by_role(one: Slot, other: Slot) -> float | None:
+    return _scale(one.role, other.role, rate)
+
+  said = [one for one in tf1 if declared_name(one, declared) is not None]
+  others = [one for one in tf1 if declared_name(one, declared) is None]
+  pairs = left.take(said, as_declared)
+  for fits in (by_role, _by_meaning):
+    pairs += left.take(others, fits)
+  pairs += left.take(others, lambda one, other: _by_momentum(one, other, rate))
+  pairs += left.take(others, _by_value, anywhere=True)
+  alone = [one for one in left.tf1 if declared_name(one, declared) != '']
+  order = {id(slot.value): number for number, slot in enumerate(tf1)}
+  pairs.sort(key=lambda pair: order[id(pair.tf1)])
+  return PairedSlots(tuple(pairs), tuple(alone), tuple(left.tf2))
+
+
+def declared_name(slot: Slot, declared: DeclaredSlots) -> str | None:
+  """Returns what a case calls the port's slot; '' where it has none, None where it says nothing."""
+  if declared is None:
+    return None
+  if callable(declared):
+    return declared(slot.name)
+  for name, its in declared.items():
+    if slot.is_called(name):
+      return its or ''
+  return None
+
+
+def has_known_meaning(slot: Slot) -> bool:
+  """Returns whether it is known what a slot is."""
+  return _meaning(slot) in _KNOWN or slot.role == _OWN_MOMENTUM
+
+
+class _Left:
+  """The slots of both sides that are no pair yet."""
+
+  def __init__(self, tf1: list[Slot], tf2: list[Slot], tf1_names: Mapping[str, str]) -> None:
+    self.tf1, self.tf2 = tf1, tf2
+    self._tf1_names = tf1_names
+
+  def take(self, ones: Iterable[Slot], fits: _Fits, anywhere: bool = False) -> list[SlotPair]:
+    """Makes pairs of slots of tf1 and the first of tf2 of the same variable that fits.
+
+    Args:
+      ones: of tf1; those that are in a pair already are passed over.
+      fits: returns by what the port's is multiplied; None where it does not fit.
+      anywhere: whether a slot of which no variable is known may be the other one.
+    """
+    pairs = []
+    for one in ones:
+      if not any(one is known for known in self.tf1):
+        continue
+      for other in self.tf2:
+        scale = fits(one, other) if self._may_be_pair(one, other, anywhere) else None
+        if scale is None:
+          continue
         value = other.value if scale == 1.0 else (other.value * scale).astype(other.value.dtype)
+        self.tf1 = [known for known in self.tf1 if known is not one]
+        self.tf2 = [known for known in self.tf2 if known is not other]
         pairs.append(SlotPair(one.role, one.variable, one.value, value, other.name))
-        left.remove(other)
         break
-    else:
-      alone.append(one)
-  return PairedSlots(tuple(pairs), tuple(alone), tuple(left))
+    return pairs
+
+  def _may_be_pair(self, one: Slot, other: Slot, anywhere: bool) -> bool:
+    owner = self._tf1_names.get(other.variable, other.variable)
+    same = owner == one.variable or (anywhere and not (owner and one.variable))
+    return same and _shape(one.value) == _shape(other.value)
+
+
+def _by_meaning(one: Slot, other: Slot) -> float | None:
+  return 1.0 if _meaning(one) == _meaning(other) else None
+
+
+def _meaning(slot: Slot) -> str:
+  """Returns the role of a slot, in one word for all that are used for it."""
+  word = _COUNTER.sub('', slot.role.lower().replace('_', ' ')).strip()
+  return _MEANINGS.get(word, word)
+
+
+def _by_momentum(one: Slot, other: Slot, rate: float | None) -> float | None:
+  """Returns what makes the port's momentum tf1's, where one of them is of an unknown unit.
+
+  It may be the sum of the gradients, what is added to the variable or what is subtracted
+  from it: of those the one that fits the values, if any does.
+  """
+  words = _meaning(one), _meaning(other)
+  if _OWN_MOMENTUM not in words or not {*words} <= {_OWN_MOMENTUM, *_IN_MOMENTUM}:
+    return None
+  scales = (1.0, -1.0, *((rate, -rate, 1.0 / rate, -1.0 / rate) if rate else ()))
+  return next((scale for scale in scales if _by_value(one, other, scale)), None)
+
+
+def _by_value(one: Slot, other: Slot, scale: float = 1.0) -> float | None:
+  """Returns the scale where two slots hold the same numbers, as far as rounding goes.
+
+  Two of which it is known that they mean different things are no pair all the same.
+  """
+  meanings = {_meaning(one), _meaning(other)}
+  if len(meanings) == 2 and meanings <= _KNOWN:
+    return None
+  if any(slot.role in COUNTS or not isinstance(slot.value, np.ndarray) for slot in (one, other)):
+    return None
+  if one.value.dtype != other.value.dtype or one.value.dtype.kind != 'f':
+    return None
+  size = float(np.max(np.abs(one.value), initial=0.0))
+  return scale if np.allclose(other.value * scale, one.value, 0.0, _SAME * size) else None
 
 
 def _shape(value: _Array) -> tuple[int, ...]:

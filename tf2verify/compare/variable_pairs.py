@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from tf2verify.compare.layouts import layout_of
 from tf2verify.compare.roles import owner
-from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.difference import Aspect, Difference, subject_of
 from tf2verify.records.observation import VariableRecord
 
 VARIABLE = 'variable'
@@ -32,7 +33,14 @@ def compare_pairs(pairs: Sequence[_Pair]) -> tuple[list[Difference], list[str]]:
   notes: list[str] = []
   trained = {owner(tf2.name) for _, tf2 in pairs if tf2.trainable}
   for tf1, tf2 in pairs:
-    differences += _attributes(tf1, tf2)
+    layout = layout_of(tf1, tf2)
+    if layout is None:
+      differences += _attributes(tf1, tf2)
+    else:
+      notes.append(
+        f'{_name(tf1, tf2)} is {_shape(tf1)} in tf1 and {_shape(tf2)} in the port, the same but '
+        'for axes of length 1: its values are compared in the shape of tf1'
+      )
     if tf1.trainable == tf2.trainable:
       continue
     if tf1.trainable and not tf1.trainable_flag:
@@ -47,7 +55,7 @@ def compare_pairs(pairs: Sequence[_Pair]) -> tuple[list[Difference], list[str]]:
 
 
 def _name(tf1: VariableRecord, tf2: VariableRecord) -> str:
-  return tf1.name if tf1.name == tf2.name else f'{tf1.name} (tf2: {tf2.name})'
+  return subject_of(tf1.name, tf2.name)
 
 
 def _shape(variable: VariableRecord) -> str:

@@ -5,8 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from tf2verify.diagnosis.evidence import Evidence, SourceEvidence
-from tf2verify.diagnosis.first_divergence import Divergence, FoundSource, InspectableRun
+from tf2verify.diagnosis.first_divergence import Divergence
 from tf2verify.diagnosis.graph_difference import GraphComparison
+from tf2verify.diagnosis.interventions import arriving_sources
 from tf2verify.diagnosis.narrowing import Narrowing
 from tf2verify.diagnosis.pairing import is_backward
 from tf2verify.diagnosis.places import (
@@ -15,9 +16,11 @@ from tf2verify.diagnosis.places import (
   initial_value_sources,
   source_record,
   stopped_sources,
-  tf1_subject,
 )
 from tf2verify.diagnosis.rules import RULES
+from tf2verify.diagnosis.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.states import state_evidence
+from tf2verify.diagnosis.trials import Trials
 from tf2verify.records.diagnosis import (
   Diagnosis,
   GraphDifference,
@@ -81,7 +84,7 @@ def diagnose(
 def _targets(evidence: Evidence, run: str) -> list[str]:
   """Returns the graphs' names of what differs in a run."""
   return [
-    f'{_TARGET_OF[d.quantity]} {tf1_subject(d.subject)}'
+    f'{_TARGET_OF[d.quantity]} {d.tf1_subject}'
     for d in evidence.differences
     if d.quantity in _TARGET_OF and d.run == run
   ]
@@ -90,7 +93,7 @@ def _targets(evidence: Evidence, run: str) -> list[str]:
 def _apart(evidence: Evidence, run: str) -> dict[str, float]:
   """Returns how far apart the targets of a run were found, by the graphs' names of them."""
   return {
-    f'{_TARGET_OF[d.quantity]} {tf1_subject(d.subject)}': d.array.greatest_absolute
+    f'{_TARGET_OF[d.quantity]} {d.tf1_subject}': d.array.greatest_absolute
     for d in evidence.differences
     if d.quantity in _TARGET_OF and d.run == run and d.array is not None
   }
@@ -109,22 +112,15 @@ def _inspected(
   evidence: Evidence, diagnosis: Diagnosis, tf1: InspectableRun, tf2: InspectableRun
 ) -> tuple[Evidence, Diagnosis]:
   divergence = Divergence(tf1, tf2, _targets(evidence, diagnosis.run))
-  found = divergence.sources()
-  if not divergence.reproduces(_apart(evidence, diagnosis.run)):
-    found = []
+  is_here = divergence.reproduces(_apart(evidence, diagnosis.run))
+  found = arriving_sources(divergence, tf1, tf2) if is_here else []
   if evidence.stage == 'gradients':
     found = _forward_first(found, tf1.op_graph)
   narrowing = Narrowing(tf1, tf2, divergence)
   shown = [narrowing.narrowed(source) for source in found[:MOST_SOURCES]]
   comparison = GraphComparison(divergence.pairing)
-  sources = tuple(
-    SourceEvidence(
-      source_record(source, tf1.op_graph, tf2.op_graph, comparison.at(source.regions)),
-      source.tf1,
-      source.tf2,
-    )
-    for source in shown
-  )
+  trials = Trials(tf1, tf2, divergence.ends, divergence.as_tf2)
+  sources = tuple(_tried(source, comparison, trials) for source in shown)
   gradients: list[GraphDifference] = []
   if evidence.stage == 'gradients':
     gradients = comparison.of_gradients()
@@ -145,6 +141,7 @@ def _inspected(
       gradient_differences=tuple(gradients),
       stops=stopped_sources(gradients, divergence.pairing),
       updates=updates,
+      states=state_evidence(evidence.tensors, diagnosis.run, tf1, tf2.op_graph),
       tf1_op_types=frozenset(op.op_type for op in tf1.op_graph.ops),
       tf2_op_types=frozenset(op.op_type for op in tf2.op_graph.ops),
       agrees_as_graph=not found,
@@ -164,6 +161,17 @@ def _inspected(
   )
 
 
+def _tried(source: FoundSource, comparison: GraphComparison, trials: Trials) -> SourceEvidence:
+  """Returns a source with what differs in the graphs there, tried out."""
+  graphs = trials.tf1.op_graph, trials.tf2.op_graph
+  differences = comparison.at(source.regions)
+  changes = comparison.changes(differences)
+  standings = trials.standings(source, changes)
+  known = zip((difference for difference, _ in changes), standings, strict=True)
+  record = source_record(source, *graphs, differences)
+  return SourceEvidence(record, source.tf1, source.tf2_as_tf1, tuple(known))
+
+
 def _update_counts(
   differences: Sequence[Difference], tf1: OpGraph, tf2: OpGraph
 ) -> tuple[tuple[str, int, int], ...]:
@@ -172,7 +180,7 @@ def _update_counts(
   for difference in differences:
     if difference.quantity != 'state after the call':
       continue
-    variable = tf1_subject(difference.subject)
+    variable = difference.tf1_subject
     pattern = re.compile(rf'update of {re.escape(variable)}( \(\d+\))?')
     counts = [sum(bool(pattern.fullmatch(name)) for name in g.targets()) for g in (tf1, tf2)]
     if counts[0] != counts[1]:

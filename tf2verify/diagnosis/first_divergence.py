@@ -6,15 +6,15 @@ outputs do not; one whose inputs differ already is run alone on the tf1 side's i
 which tells a fault of its own from a difference that it only passes on.
 """
 
-import dataclasses
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
-from tf2verify.compare.agreement import IDENTICAL, Agreement, agreement
+from tf2verify.compare.agreement import IDENTICAL, Agreement
+from tf2verify.compare.relayout import Relayout
+from tf2verify.diagnosis.held_otherwise import HeldOtherwise
 from tf2verify.diagnosis.outputs import (
   comparable_outputs,
   is_opaque,
@@ -26,8 +26,17 @@ from tf2verify.diagnosis.outputs import (
 )
 from tf2verify.diagnosis.pairing import Pairing, is_backward
 from tf2verify.diagnosis.reach import Reach, is_gone
+from tf2verify.diagnosis.region_noise import settled
 from tf2verify.diagnosis.regions import RegionPair, ancestors, region_pair
-from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, TensorKey
+from tf2verify.diagnosis.sources import (
+  FoundSource,
+  InspectableRun,
+  compared,
+  found_source,
+  without_echoes,
+)
+from tf2verify.diagnosis.value_pairs import pair_by_value
+from tf2verify.records.op_graph import TARGET, VARIABLE, TensorKey
 
 # Tensors are fetched in portions of about this size, to bound memory.
 _PORTION_BYTES = 96 * 2**20
@@ -35,39 +44,8 @@ _PORTION_BYTES = 96 * 2**20
 _PARTS = 64
 # Operations looked at past the first source. Those of a deep network behind it differ all.
 _FURTHER = 64
-
-
-class InspectableRun(Protocol):
-  """One side's run, of which every tensor can be asked for."""
-
-  op_graph: OpGraph
-
-  def fetch(self, tensors: Sequence[str]) -> list[np.ndarray]:
-    """Returns tensors by name."""
-
-  def recompute(
-    self, requests: Sequence[tuple[Sequence[str], Mapping[str, np.ndarray]]]
-  ) -> list[list[np.ndarray] | None]:
-    """Computes tensors from given ones; None for what cannot be computed so."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FoundSource:
-  """A source, with its outputs.
-
-  Attributes:
-    regions: the operation on both sides, with unpaired operations before it.
-    agreement: of its outputs, from the same inputs.
-    alone: whether it was run alone to see it.
-    tf1: the output that differs most, tf1 side.
-    tf2: the same from the tf1 side's inputs; another shape where shapes differ.
-  """
-
-  regions: RegionPair
-  agreement: Agreement
-  alone: bool
-  tf1: np.ndarray
-  tf2: np.ndarray
+# Operations of which the noise is measured, a few sessions each.
+_MOST_SETTLED = 48
 
 
 class Divergence:
@@ -76,8 +54,11 @@ class Divergence:
   Attributes:
     pairing: the operations in pairs.
     behind: positions of the tf1 operations behind the targets.
+    ends: positions of the targets in pairs.
     agreements: of the outputs of pairs, by tf1 tensor.
     is_cut_short: whether operations far behind the first source were left out.
+    as_tf2: returns the value of a tf1 tensor as its partner holds it.
+    unjudged: pairs that differ, and cannot be run alone on the tf1 side's inputs.
   """
 
   def __init__(self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str]) -> None:
@@ -97,24 +78,57 @@ class Divergence:
     wanted = [end for name, end in known.items() if re.sub(r' \(\d+\)$', '', name) in targets]
     ends = wanted or list(known.values())
     self.behind = ancestors(tf1.op_graph, ends)
-    partners = [self.pairing.tf2_of[end] for end in ends]
-    self._tf2_behind = ancestors(tf2.op_graph, [end for end in partners if end is not None])
+    partners = [(end, self.pairing.tf2_of[end]) for end in ends]
+    self.ends = [(end, other) for end, other in partners if other is not None]
+    self._tf2_behind = ancestors(tf2.op_graph, [other for _, other in self.ends])
+    pair_by_value(tf1, tf2, self.pairing, self.behind, self._tf2_behind)
     self._sizes = size_arithmetic(tf1.op_graph)
     self.agreements: dict[TensorKey, Agreement] = {}
     self.is_cut_short = False
     self._judged_since = 0
     self._before: dict[str, np.ndarray] = {}
-    self._found = self._search(self._positions(targets))
+    self._held = HeldOtherwise(tf1, tf2, self.pairing)
+    self.as_tf2 = self._held.as_tf2
+    self.unjudged: list[RegionPair] = []
+    self._settled_so_far = 0
+    self._searched = self._positions(targets)
+    self._found = self._search(self._searched)
+
+  def part(self, positions: Iterable[int]) -> None:
+    """Takes their partners from tf1 operations that turned out to have none, and looks again."""
+    for position in positions:
+      self.pairing.part(position)
+    self.agreements.clear()
+    self._held.layouts.clear()
+    self.unjudged.clear()
+    self.is_cut_short, self._judged_since = False, 0
+    self._found = self._search(self._searched)
 
   def sources(self) -> list[FoundSource]:
-    """Returns the sources in order of execution: those beyond rounding, else all."""
-    real = [source for source in self._found if not source.agreement.is_rounding]
+    """Returns the sources in order of execution: those beyond rounding, else all.
+
+    Of sources with unpaired operations in common the first is returned.
+    """
+    return without_echoes(self.all_sources())
+
+  def pair(self, tf1: int, tf2: int, layout: Relayout | None) -> None:
+    """Pairs operations that yield the same from the tf1 side's inputs, in whatever shape."""
+    self.pairing.add(tf1, tf2)
+    self.agreements[(tf1, 0)] = IDENTICAL
+    if layout is not None:
+      self._held.layouts[(tf1, 0)] = layout
+
+  def all_sources(self) -> list[FoundSource]:
+    """Returns the sources, also those that have unpaired operations in common."""
+    by_end = {source.regions.tf1.end: source for source in self._found}
+    found = [by_end[end] for end in sorted(by_end)]
+    real = [source for source in found if not source.agreement.is_rounding]
     reach = Reach(self._tf1.op_graph, self.behind, self.agreements)
     real = [one for one in real if not reach.has_faded(one.regions.tf1.end, one.agreement)] or real
-    return _without_echoes(real or self._found)
+    return real or found
 
   def reproduces(self, apart: Mapping[str, float]) -> bool:
-    """Tells whether this run shows any of the differences that are to be explained.
+    """Returns whether this run shows any of the differences that are to be explained.
 
     Where all targets agree up to rounding, though they were found much further apart, the
     cause lies outside of the computation, as in the initial values; an operation that
@@ -217,14 +231,17 @@ class Divergence:
         if states is None:
           continue
         one, other = states
-      found = agreement(one, other)
+      is_end = self._tf1.op_graph.ops[key[0]].op_type == TARGET
+      found, layout = compared(one, other, is_end)
       if found.identical or key[0] not in self._sizes:
         self.agreements[key] = found
+        if layout is not None:
+          self._held.layouts[key] = layout
       else:
         self.pairing.part(key[0])
 
   def _writes_otherwise(self, tf1: int, tf2: int) -> bool:
-    """Tells whether one side assigns what the other one adds or subtracts."""
+    """Returns whether one side assigns what the other one adds or subtracts."""
     op, other = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
     return bool(op.attribute('op') != other.attribute('op'))
 
@@ -299,18 +316,45 @@ class Divergence:
         others = [next(fetched) for _ in keys]
       else:
         answer = answers[pair.tf1.end]
-        if answer is None:
-          continue  # not computable from these inputs: they have another shape
+        if answer is None:  # not computable from these inputs: they have another shape
+          self.unjudged.append(pair)
+          continue
         others = answer
       ones = [values[key] for key in keys]
+      numbers: list[int | None] = [number for _, number in keys]
       if self._writes_otherwise(pair.tf1.end, pair.tf2.end):
         states = self._states(pair.tf1.end, pair.tf2.end, ones[0], others[0])
         if states is None:
           continue
-        ones, others = [states[0]], [states[1]]
-      source = _source(pair, ones, others, pair.tf1.end in answers)
-      if source is not None:
-        yield source
+        ones, others, numbers = [states[0]], [states[1]], [None]
+      is_end = ops[pair.tf1.end].op_type == TARGET
+      source = found_source(pair, ones, others, numbers, pair.tf1.end in answers, is_end)
+      if source is not None and not self._only_alone(source):
+        source = self._settled(source, values)
+        origins = [] if source.agreement.is_rounding else self._held.origins(source)
+        yield from origins or [source]
+
+  def _only_alone(self, source: FoundSource) -> bool:
+    """Returns whether an operation yields the same after all, but for the inputs of tf1.
+
+    One of these is then no counterpart of what it is given to.
+    """
+    if not source.alone or source.agreement.is_rounding:
+      return False
+    found = self.output_agreement(source.regions.tf1.end)
+    return found.is_rounding and not found.is_doubtful
+
+  def _settled(self, source: FoundSource, values: Mapping[TensorKey, np.ndarray]) -> FoundSource:
+    """Returns a source judged element by element, where the greatest may hide the others."""
+    is_in_doubt = source.agreement.is_rounding and source.agreement.is_doubtful
+    if not is_in_doubt or self._settled_so_far >= _MOST_SETTLED:
+      return source
+    self._settled_so_far += 1
+    ops = self._tf1.op_graph.ops
+    keys = [one for one, _ in source.regions.entering if one is not None and one in values]
+    given = {ops[n].tensors[k]: values[n, k] for n, k in keys}
+    _, others = self._request(source.regions, values)
+    return settled(source, ((self._tf1, given), (self._tf2, others)))
 
   def _can_fetch(self, key: TensorKey) -> bool:
     return not is_opaque(self._tf1.op_graph.ops[key[0]].outputs[key[1]][0])
@@ -339,29 +383,5 @@ class Divergence:
   ) -> tuple[list[str], dict[str, np.ndarray]]:
     ops = self._tf2.op_graph.ops
     both = [(one, other) for one, other in pair.entering if one in values and other is not None]
-    given = {ops[n].tensors[k]: values[one] for one, (n, k) in both if one is not None}
+    given = {ops[n].tensors[k]: self.as_tf2(one, values[one]) for one, (n, k) in both if one}
     return self._tf2_outputs(pair), given
-
-
-def _without_echoes(sources: list[FoundSource]) -> list[FoundSource]:
-  """Leaves out sources whose unpaired operations another source before them has, too."""
-  kept: list[FoundSource] = []
-  tf1_seen, tf2_seen = set[int](), set[int]()
-  for source in sources:
-    tf1, tf2 = set(source.regions.tf1.inner), set(source.regions.tf2.inner)
-    if not (tf1 & tf1_seen or tf2 & tf2_seen):
-      kept.append(source)
-    tf1_seen |= tf1
-    tf2_seen |= tf2
-  return kept
-
-
-def _source(
-  pair: RegionPair, ones: list[np.ndarray], others: list[np.ndarray], alone: bool
-) -> FoundSource | None:
-  """Returns the source that an operation is; None where it yields the same."""
-  found = [agreement(one, other) for one, other in zip(ones, others, strict=True)]
-  if all(one.identical for one in found):
-    return None
-  worst = max(range(len(found)), key=lambda n: (found[n].relative, -n))
-  return FoundSource(pair, found[worst], alone, ones[worst], others[worst])

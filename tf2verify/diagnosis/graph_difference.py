@@ -8,17 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.normalizations import epsilon_before_root, epsilons, momentum_of
+from tf2verify.diagnosis.axes import are_same_axes
+from tf2verify.diagnosis.gradient_paths import gradient_differences
+from tf2verify.diagnosis.normalizations import (
+  epsilon_before_root,
+  epsilon_change,
+  epsilons,
+  momentum_of,
+)
 from tf2verify.diagnosis.op_text import SILENT_ATTRIBUTES, op_text, value_text
-from tf2verify.diagnosis.pairing import Pairing, family, is_backward
+from tf2verify.diagnosis.pairing import Pairing, family
 from tf2verify.diagnosis.regions import RegionPair, region_pair
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, OpGraph, OpRecord, TensorKey
-
-# Passing a value on unchanged, they stop or change its gradient.
-_GRADIENT_MARKS = ('StopGradient', 'PreventGradient', 'custom gradient', 'gradient of')
-# Names of inputs that count axes.
-_AXES = ('dim', 'axis', 'dimension', 'reduction_indices', 'concat_dim', 'split_dim')
+from tf2verify.records.op_graph import (
+  CONSTANT,
+  INPUT,
+  TARGET,
+  NodeChange,
+  OpGraph,
+  OpRecord,
+  TensorKey,
+)
 
 
 class GraphComparison:
@@ -28,6 +38,13 @@ class GraphComparison:
     self._pairing = pairing
     self._tf1 = pairing.tf1
     self._tf2 = pairing.tf2
+    self._changes: list[tuple[GraphDifference, NodeChange]] = []
+
+  def changes(
+    self, differences: Sequence[GraphDifference]
+  ) -> list[tuple[GraphDifference, NodeChange]]:
+    """Returns those of some differences that a change of the port's operations mends."""
+    return [known for known in self._changes if any(known[0] is d for d in differences)]
 
   def at(self, pair: RegionPair) -> tuple[GraphDifference, ...]:
     """Returns what differs between two regions: the operations, and how they are wired."""
@@ -79,7 +96,12 @@ class GraphComparison:
     op = self._tf1.ops[position]
     if self._tf2.ops[tf2[0][0]].op_type == op.op_type and op.attribute('epsilon') is not None:
       return []  # seen as an attribute
-    return [self._difference(GraphAspect.ATTRIBUTE, op.name, op, 'epsilon', epsilon, tf2[0][1])]
+    found = self._difference(GraphAspect.ATTRIBUTE, op.name, op, 'epsilon', epsilon, tf2[0][1])
+    change = epsilon_change(self._tf2, tf2[0][0], epsilon)
+    # Of a fused norm against one that is spelt out, the partners here need be no counterparts.
+    if change is not None and self._tf2.ops[tf2[0][0]].op_type == op.op_type:
+      self._changes.append((found, change))
+    return [found]
 
   def of_operations(self, tf1: int, tf2: int) -> list[GraphDifference]:
     """Returns what differs between two operations and their constant inputs."""
@@ -102,10 +124,14 @@ class GraphComparison:
     for attribute, value in op.attributes:
       if attribute in SILENT_ATTRIBUTES or attribute not in others:
         continue
+      if are_same_axes(self._tf1, op, attribute, None, value, others[attribute]):
+        continue
       if not _same(value, others[attribute]):
         found.append(
           self._difference(GraphAspect.ATTRIBUTE, name, op, attribute, value, others[attribute])
         )
+        change = NodeChange(other.name, attributes=((attribute, value),))
+        self._changes.append((found[-1], change))
     if len(op.inputs) == len(other.inputs):
       found += self._constants(name, op, other)
     return found
@@ -170,27 +196,13 @@ class GraphComparison:
       if tf1.constant is None or tf2.constant is None or _same(tf1.constant, tf2.constant):
         continue
       what = op.input_names[slot] if op.input_names else f'input {slot}'
-      if what in _AXES and self._are_same_axes(op, slot, tf1.constant, tf2.constant):
+      if are_same_axes(self._tf1, op, what, slot, tf1.constant, tf2.constant):
         continue
       found.append(
         self._difference(GraphAspect.CONSTANT, name, op, what, tf1.constant, tf2.constant)
       )
+      self._changes.append((found[-1], NodeChange(other.name, inputs=((slot, tf1.constant),))))
     return found
-
-  def _are_same_axes(self, op: OpRecord, slot: int, tf1: np.ndarray, tf2: np.ndarray) -> bool:
-    """Tells whether axes are the same, some of them counted from the end: 1 and -2."""
-    ranks = {
-      len(shape)
-      for number, (producer, output) in enumerate(op.inputs)
-      if number != slot
-      for _, shape in self._tf1.ops[producer].outputs[output : output + 1]
-      if shape is not None
-    }
-    if tf1.shape != tf2.shape or not ranks:
-      return False
-    rank = max(ranks) + (op.op_type == 'ExpandDims')
-    one, other = (np.where(value < 0, value + rank, value) for value in (tf1, tf2))
-    return bool(np.array_equal(one, other))
 
   def _name(self, tf1: int) -> str:
     return self._tf1.ops[tf1].name
@@ -316,30 +328,7 @@ class GraphComparison:
 
   def of_gradients(self) -> list[GraphDifference]:
     """Returns where the two forward passes let gradients pass differently."""
-    found = []
-    for tf1, tf2 in self._pairing.pairs():
-      if is_backward(self._tf1.ops[tf1]):
-        continue
-      op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
-      if len(op.inputs) == len(other.inputs):
-        for slot, (one, two) in enumerate(zip(op.through, other.through, strict=True)):
-          marks, others = _gradient_marks(one), _gradient_marks(two)
-          if marks != others:
-            name = op.name if op.op_type != TARGET else f'the {op.name}'
-            what = op.input_names[slot] if op.input_names else f'input {slot}'
-            found.append(_gradient_difference(name, op.op_type, what, marks, others))
-      override, overridden = op.attribute('_gradient_op_type'), other.attribute('_gradient_op_type')
-      if bool(override) != bool(overridden):
-        found.append(
-          _gradient_difference(
-            op.name,
-            op.op_type,
-            'gradient',
-            (f'gradient of {override}',) if override else (),
-            (f'gradient of {overridden}',) if overridden else (),
-          )
-        )
-    return found
+    return gradient_differences(self._pairing)
 
 
 def _relabelled(graph: OpGraph, labels: Sequence[str]) -> OpGraph:
@@ -362,25 +351,6 @@ def _relabelled(graph: OpGraph, labels: Sequence[str]) -> OpGraph:
 
 def _inside(difference: GraphDifference, loop: str) -> GraphDifference:
   return dataclasses.replace(difference, op=f'{loop}, in its body: {difference.op}')
-
-
-def _gradient_marks(through: Sequence[str]) -> tuple[str, ...]:
-  return tuple(mark for mark in through if mark.startswith(_GRADIENT_MARKS))
-
-
-def _gradient_difference(
-  name: str, op_type: str, what: str, tf1: tuple[str, ...], tf2: tuple[str, ...]
-) -> GraphDifference:
-  return GraphDifference(
-    GraphAspect.GRADIENT,
-    name,
-    op_type,
-    what,
-    ', '.join(tf1) or 'as it is',
-    ', '.join(tf2) or 'as it is',
-    tf1,
-    tf2,
-  )
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -12,7 +12,7 @@ def other_constant(evidence: Evidence) -> tuple[str, str] | None:
   Returns:
     What is wrong, and what was seen; None without any that no stage has explained already.
   """
-  explained = {d.subject.partition(' (tf2: ')[0] for d in evidence.differences if d.hint}
+  explained = {d.tf1_subject for d in evidence.differences if d.hint}
   found = {
     failed.name: failed
     for failed in reversed(evidence.of_quantity('initial value'))
@@ -34,7 +34,7 @@ def other_constant(evidence: Evidence) -> tuple[str, str] | None:
 
 
 def is_constant(array: np.ndarray) -> bool:
-  """Tells whether an array holds one number only."""
+  """Returns whether an array holds one number only."""
   return bool(array.size) and bool((array == array.flat[0]).all())
 
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tf2verify.compare.agreement import IDENTICAL, agreement
-from tf2verify.diagnosis.first_divergence import Divergence, FoundSource, InspectableRun
+from tf2verify.compare.relayout import agreement_as_held, alike, is_constant, relayout
+from tf2verify.diagnosis.first_divergence import Divergence
 from tf2verify.diagnosis.outputs import is_opaque
 from tf2verify.diagnosis.regions import RegionPair, region_pair, without_inputs
+from tf2verify.diagnosis.sources import FoundSource, InspectableRun
 from tf2verify.records.op_graph import CONSTANT, OpRecord, TensorKey
 
 
@@ -26,7 +27,7 @@ class Narrowing:
     self._tf1 = tf1
     self._tf2 = tf2
     self._pairing = divergence.pairing
-    self._agreements = divergence.agreements
+    self._divergence = divergence
 
   def narrowed(self, source: FoundSource) -> FoundSource:
     """Pairs operations inside a source's regions by what they yield, to narrow it down.
@@ -47,12 +48,11 @@ class Narrowing:
       return pair
     taken: set[int] = set()
     for tf1, value in ones.items():
-      alike = (tf2 for tf2, other in others.items() if tf2 not in taken and _alike(value, other))
-      partner = next(alike, None)
+      free = (tf2 for tf2 in others if tf2 not in taken)
+      partner = next((tf2 for tf2 in free if _alike_as_held(value, others[tf2])), None)
       if partner is not None:
         taken.add(partner)
-        self._pairing.add(tf1, partner)
-        self._agreements[(tf1, 0)] = IDENTICAL
+        self._divergence.pair(tf1, partner, relayout(value, others[partner]))
     return region_pair(self._pairing, pair.tf1.end, pair.tf2.end) if taken else pair
 
   def _without_agreeing_inputs(self, pair: RegionPair) -> RegionPair:
@@ -119,16 +119,22 @@ class Narrowing:
     """Returns what enters the tf1 region, by the names of the tf2 tensors that it stands for."""
     ops = self._tf2.op_graph.ops
     both = [(one, other) for one, other in pair.entering if one in values and other is not None]
-    return {ops[n].tensors[k]: values[one] for one, (n, k) in both if one is not None}
+    return {
+      ops[n].tensors[k]: self._divergence.as_tf2(one, values[one]) for one, (n, k) in both if one
+    }
 
 
 def _is_telling(op: OpRecord) -> bool:
-  """Tells whether an operation's first output can be taken for a value of the model."""
+  """Returns whether an operation's first output can be taken for a value of the model."""
   return bool(op.tensors) and op.outputs[0][0].startswith(('float', 'bfloat', 'complex'))
 
 
+def _alike_as_held(tf1: np.ndarray, tf2: np.ndarray) -> bool:
+  """Returns the same of two that may hold their elements in other shapes."""
+  found, _ = agreement_as_held(tf1, tf2)
+  return not is_constant(tf1) and found.is_rounding and not found.is_doubtful
+
+
 def _alike(tf1: np.ndarray, tf2: np.ndarray) -> bool:
-  """Tells whether two tensors are the same, and not only since they are constant."""
-  if tf1.shape != tf2.shape or tf1.size < 2 or bool((tf1 == tf1.flat[0]).all()):
-    return False
-  return agreement(tf1, tf2).is_rounding
+  """Returns whether two tensors are the same, and not only since they are constant."""
+  return tf1.shape == tf2.shape and not is_constant(tf1) and alike(tf1, tf2)

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tf2verify.diagnosis.pairing import family
 from tf2verify.diagnosis.regions import Region
-from tf2verify.records.op_graph import OpGraph
+from tf2verify.records.op_graph import NodeChange, OpGraph
 
 _ROOTS = ('Rsqrt', 'Sqrt')
+# Operations between the update of an average and its momentum.
+_NEAR = 2
 
 
 def momentum_of(graph: OpGraph, region: Region) -> float | None:
@@ -48,6 +52,46 @@ def epsilon_before_root(graph: OpGraph, position: int) -> list[tuple[int, float]
   if added is None or not any(op.op_type in _ROOTS for op in readers):
     return []
   return [(position, added)]
+
+
+def epsilon_change(graph: OpGraph, position: int, epsilon: float) -> NodeChange | None:
+  """Returns what gives a normalization another epsilon; None where that cannot be told.
+
+  Args:
+    graph: its graph.
+    position: as `epsilons` or `epsilon_before_root` yields it.
+    epsilon: the other one.
+  """
+  op = graph.ops[position]
+  if op.attribute('epsilon') is not None:
+    return NodeChange(op.name, attributes=(('epsilon', epsilon),))
+  if op.op_type in _ROOTS:
+    op = graph.ops[op.inputs[0][0]]
+  for slot, (producer, _) in enumerate(op.inputs):
+    value = graph.ops[producer].constant
+    if value is not None and value.size == 1:
+      return NodeChange(op.name, inputs=((slot, np.full_like(value, epsilon)),))
+  return None
+
+
+def momentum_behind(graph: OpGraph, target: int) -> float | None:
+  """Returns the momentum by which an update moves an average; None where none is seen."""
+  pending = [(producer, 0) for producer, _ in graph.ops[target].inputs]
+  while pending:
+    position, depth = pending.pop(0)
+    op = graph.ops[position]
+    factor = op.attribute('exponential_avg_factor')
+    if op.op_type.startswith('FusedBatchNorm'):
+      return 1.0 - float(factor) if factor is not None and factor != 1.0 else None
+    values = [graph.ops[producer].constant for producer, _ in op.inputs]
+    numbers = [float(value) for value in values if value is not None and value.size == 1]
+    if op.op_type == 'Sub' and len(numbers) == 2 and numbers[0] == 1.0:
+      return numbers[1]
+    if op.op_type == 'Mul' and len(numbers) == 1 and 0 < numbers[0] < 1 and depth == 0:
+      return 1.0 - numbers[0]
+    if depth < _NEAR:
+      pending += [(producer, depth + 1) for producer, _ in op.inputs]
+  return None
 
 
 def _added_epsilon(graph: OpGraph, position: int) -> float | None:

@@ -71,7 +71,7 @@ def read_outputs(graph: OpGraph, readers: set[int]) -> set[TensorKey]:
 
 
 def is_opaque(dtype: str) -> bool:
-  """Tells whether tensors of a dtype cannot be fetched as numpy."""
+  """Returns whether tensors of a dtype cannot be fetched as numpy."""
   return dtype in ('resource', 'variant')
 
 

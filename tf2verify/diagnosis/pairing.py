@@ -1,8 +1,9 @@
 """Which operation of one side is which of the other."""
 
+import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def family(op_type: str) -> str:
 
 
 def is_backward(op: OpRecord) -> bool:
-  """Tells whether an operation belongs to the computation of gradients."""
+  """Returns whether an operation belongs to the computation of gradients."""
   return op.name.startswith('gradients')
 
 
@@ -61,6 +62,10 @@ class Pairing:
     self._tf1_made = _made_of_constants(tf1)
     self._tf2_made = _made_of_constants(tf2)
     self._pair_ends()
+    self.complete()
+
+  def complete(self) -> None:
+    """Pairs what is left: by structure, and by name where that leads no further."""
     while self._structural_round() or self._pair_by_name():
       pass
 
@@ -248,10 +253,49 @@ class Pairing:
     for position, op in enumerate(self.tf1.ops):
       if self._is_free(position) and self._names.count_alike(op):
         other = self._names.tf2_of(op)
-        if other is not None and self.tf1_of[other] is None:
+        if other is not None and self.tf1_of[other] is None and self._related(position, other):
           self.add(position, other)
           found = True
     return found
+
+  def _related(self, tf1: int, tf2: int) -> bool:
+    """Returns whether two operations are computed from anything that is a pair, or from nothing.
+
+    Names alone are numbers in the order of creation: `Einsum` of one side may be any of
+    the other. Draws of another shape are one draw all the same: the shape is the fault.
+    """
+    op, other = self.tf1.ops[tf1], self.tf2.ops[tf2]
+    sizes = _size(op), _size(other)
+    if 'Random' not in op.op_type and None not in sizes and sizes[0] != sizes[1]:
+      return False
+    ones = _nearest(self.tf1, tf1, self.tf2_of)
+    others = _nearest(self.tf2, tf2, self.tf1_of)
+    return any(self.tf2_of[one] in others for one in ones) or not (ones or others)
+
+
+def _size(op: OpRecord) -> int | None:
+  """Returns how many elements an operation's first output has; None where that is not known."""
+  shape = op.outputs[0][1] if op.outputs else None
+  if shape is None:
+    return None
+  sizes = [size for size in shape if size is not None]
+  return math.prod(sizes) if len(sizes) == len(shape) else None
+
+
+def _nearest(graph: OpGraph, end: int, partners: Sequence[int | None]) -> set[int]:
+  """Returns the nearest operations before one that have a partner."""
+  found, seen = set[int](), set[int]()
+  pending = [producer for producer, _ in graph.ops[end].inputs]
+  while pending:
+    position = pending.pop()
+    if position in seen:
+      continue
+    seen.add(position)
+    if partners[position] is not None:
+      found.add(position)
+    else:
+      pending += [producer for producer, _ in graph.ops[position].inputs]
+  return found
 
 
 def _made_of_constants(graph: OpGraph) -> dict[str, list[int]]:
@@ -295,7 +339,7 @@ class _Names:
     return self._tf2.get((op.name, op.op_type))
 
   def count_alike(self, op: OpRecord) -> bool:
-    """Tells whether both sides have as many operations of this name, its number aside.
+    """Returns whether both sides have as many operations of this name, its number aside.
 
     Otherwise `Relu_1` of one side may be `Relu` of the other.
     """

@@ -98,7 +98,7 @@ def differing(tf1: np.ndarray, tf2: np.ndarray) -> np.ndarray:
 
 
 def is_zero_where_different(tf1: np.ndarray, tf2: np.ndarray) -> bool:
-  """Tells whether tf1 is exactly 0 in every element that differs."""
+  """Returns whether tf1 is exactly 0 in every element that differs."""
   return tf1.shape == tf2.shape and not bool(tf1[differing(tf1, tf2)].any())
 
 

@@ -6,24 +6,24 @@ import numpy as np
 
 from tf2verify.compare.agreement import agreement
 from tf2verify.diagnosis.evidence import Evidence
-from tf2verify.diagnosis.first_divergence import FoundSource
+from tf2verify.diagnosis.initial_constants import is_constant
 from tf2verify.diagnosis.pairing import Pairing
-from tf2verify.diagnosis.regions import Region
+from tf2verify.diagnosis.regions import Region, RegionPair
 from tf2verify.diagnosis.rules.stop_gradient import is_stopped_on_one_side
+from tf2verify.diagnosis.sources import FoundSource
 from tf2verify.records.diagnosis import GraphDifference, Source, Statistics
+from tf2verify.records.difference import Aspect
+from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord
 
 MOST_SOURCES = 12
 # Of more unpaired operations the last one is shown.
 _LONG_REGION = 16
+# Of more lines of one place the first and the last are shown.
+_LINES = 6
 # Where tf1 and the port make a variable.
 VariableLines = tuple[SourceLine | None, SourceLine | None]
-
-
-def tf1_subject(subject: str) -> str:
-  """Returns the tf1 name in the subject of a difference."""
-  return subject.partition(' (tf2: ')[0]
 
 
 def source_record(
@@ -54,6 +54,8 @@ def source_record(
     differences,
     shown.name if shown else '',
     other_shown.name if other_shown else '',
+    pair.is_rewired,
+    _more_lines(tf2, pair, other_shown or other),
   )
 
 
@@ -72,6 +74,24 @@ def _shown(graph: OpGraph, region: Region, other: Region, others: OpGraph) -> Op
     return graph.ops[region.inner[0]]
   last = [n for n, _ in graph.ops[region.end].inputs if n in region.inner]
   return graph.ops[last[0] if last else region.inner[-1]]
+
+
+def _more_lines(tf2: OpGraph, pair: RegionPair, shown: OpRecord) -> tuple[SourceLine, ...]:
+  """Returns further lines of the port at a place, in order; the first and last of many.
+
+  An operation that the port lacks has no line: it belongs between those that make what
+  is read there and the one that reads it.
+  """
+  positions = [*pair.tf2.inner, pair.tf2.end]
+  if len(pair.tf1.inner) > len(pair.tf2.inner):
+    positions = [n for n, _ in pair.tf2.frontier] + positions
+  found = {line: None for n in positions if (line := _line(tf2, tf2.ops[n])) is not None}
+  first = _line(tf2, shown)
+  places = {(line.path, line.line): line for line in found}
+  if first is not None:
+    places.pop((first.path, first.line), None)
+  lines = [places[place] for place in sorted(places)]
+  return tuple(lines if len(lines) <= _LINES else [*lines[: _LINES // 2], *lines[-_LINES // 2 :]])
 
 
 def statistics(array: np.ndarray) -> Statistics | None:
@@ -102,13 +122,14 @@ def initial_value_sources(
     run: the run looked into, as differences name it.
     lines: by tf1 name.
   """
-  tf2_names = {
-    tf1_subject(d.subject): d.subject.partition(' (tf2: ')[2].removesuffix(')')
-    for d in evidence.differences
-  }
+  tf2_names = {d.tf1_subject: d.tf2_subject for d in evidence.differences}
+  # Of the variables with one difference in their distributions it names the first.
+  named = {d.subject for d in evidence.differences if d.aspect is Aspect.DISTRIBUTION}
   found: list[Source] = []
   for failed in evidence.of_quantity('initial value'):
     if failed.run != run or len(found) == MOST_SOURCES:
+      continue
+    if named and failed.name not in named and not _starts_constant(failed):
       continue
     apart = agreement(failed.tf1, failed.tf2)
     tf1_line, tf2_line = lines.get(failed.name, (None, None))
@@ -130,6 +151,10 @@ def initial_value_sources(
     )
     found.append(source)
   return tuple(found)
+
+
+def _starts_constant(failed: FailedTensor) -> bool:
+  return is_constant(failed.tf1) or is_constant(failed.tf2)
 
 
 def stopped_sources(differences: Sequence[GraphDifference], pairing: Pairing) -> tuple[Source, ...]:

@@ -31,7 +31,7 @@ class Reach:
     self._agreements = agreements
 
   def has_faded(self, source: int, before: Agreement) -> bool:
-    """Tells whether all that reads what a source yields agrees up to rounding.
+    """Returns whether all that reads what a source yields agrees up to rounding.
 
     Only what has a partner is compared; behind what has none the search goes on.
 
@@ -56,7 +56,7 @@ class Reach:
 
 
 def is_gone(found: Agreement, apart: float) -> bool:
-  """Tells whether nothing but rounding is left of a difference.
+  """Returns whether nothing but rounding is left of a difference.
 
   Args:
     found: what is left.

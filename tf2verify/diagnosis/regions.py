@@ -25,7 +25,7 @@ class Region:
 
 
 def means_otherwise(op: OpRecord, other: OpRecord, number: int) -> bool:
-  """Tells whether an output of two partners is not the same quantity.
+  """Returns whether an output of two partners is not the same quantity.
 
   Batch norm that keeps the moving averages itself yields those, not the batch's.
   """
@@ -83,6 +83,12 @@ class RegionPair:
   tf1: Region
   tf2: Region
   entering: tuple[tuple[TensorKey | None, TensorKey | None], ...]
+
+  @property
+  def is_rewired(self) -> bool:
+    """Whether a tensor enters on one side only, or its counterpart does not on the other."""
+    ones, others = set(self.tf1.frontier), set(self.tf2.frontier)
+    return any(one not in ones or other not in others for one, other in self.entering)
 
 
 def region_pair(pairing: Pairing, tf1: int, tf2: int) -> RegionPair:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tf2verify.compare.agreement import agreement
-from tf2verify.diagnosis.first_divergence import InspectableRun
 from tf2verify.diagnosis.outputs import is_opaque
+from tf2verify.diagnosis.sources import InspectableRun
 from tf2verify.records.op_graph import TARGET
 
 
@@ -27,7 +27,7 @@ class FaultTrace:
 
 
 def is_identical(one: np.ndarray, other: np.ndarray) -> bool:
-  """Tells whether two arrays are the same, NaN equal to NaN."""
+  """Returns whether two arrays are the same, NaN equal to NaN."""
   return one.shape == other.shape and one.dtype == other.dtype and agreement(one, other).identical
 
 

@@ -1,19 +1,23 @@
 """Operations that move a window over an image."""
 
-from tf2verify.records.diagnosis import GraphAspect, Source
+from tf2verify.diagnosis.evidence import SourceEvidence, Standing
+from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 
-_WINDOWED = ('Conv', 'DepthwiseConv', 'MaxPool', 'AvgPool', 'Dilation2D')
+WINDOWED = ('Conv', 'DepthwiseConv', 'MaxPool', 'AvgPool', 'Dilation2D')
 
 
-def window_attribute(source: Source, what: str) -> tuple[str, str] | None:
-  """Returns an attribute of a windowed operation on both sides, where it differs.
+def window_attribute(
+  source: SourceEvidence, what: str, standings: tuple[Standing, ...]
+) -> GraphDifference | None:
+  """Returns how an attribute of a windowed operation differs; None where it does not.
 
   Args:
     source: where the sides part.
     what: `padding`, `strides`, ...
+    standings: what a trial of it has to have shown.
   """
-  for difference in source.differences:
-    windowed = difference.op_type.startswith(_WINDOWED)
+  for difference in source.source.differences:
+    windowed = difference.op_type.startswith(WINDOWED)
     if windowed and difference.aspect is GraphAspect.ATTRIBUTE and difference.what == what:
-      return difference.tf1, difference.tf2
+      return difference if source.standing(difference) in standings else None
   return None

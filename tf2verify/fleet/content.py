@@ -190,7 +190,7 @@ class Digests:
     self._known: dict[str, str] = {}
 
   def are_unchanged(self, files: Mapping[str, str]) -> bool:
-    """Tells whether all files have the content that they had."""
+    """Returns whether all files have the content that they had."""
     return not any(True for _ in self.changed(files))
 
   def changed(self, files: Mapping[str, str]) -> Iterable[str]:

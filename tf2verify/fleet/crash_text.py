@@ -4,10 +4,10 @@ import linecache
 import os
 import re
 
+from tf2verify.safe_text import safe
+
 _SHOWN_LINES = 40
-_LONGEST_LINE = 300
-# What would move a terminal's cursor, or worse.
-_CONTROL = re.compile(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]')
+_LONGEST_LINE = 400
 _FRAME = re.compile(r'  File "(?P<path>.*)", line (?P<line>\d+) in ')
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LOADERS = ('<string>', '<frozen importlib', '<frozen runpy')
@@ -25,7 +25,7 @@ def end_of_log(log: str) -> str:
   """
   # Of a progress bar, what was written last stands on its line.
   lines = [line.rstrip('\r').rpartition('\r')[2] for line in log.split('\n')]
-  lines = [_CONTROL.sub('\N{REPLACEMENT CHARACTER}', line) for line in lines]
+  lines = [safe(line) for line in lines]
   lines = [_clipped(line) for line in _stacks_cut(lines)]
   while lines and not lines[-1].strip():
     lines.pop()

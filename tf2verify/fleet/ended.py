@@ -1,16 +1,19 @@
 """How a process ended that was to deliver a verdict, and the verdict if it did not."""
 
+import contextlib
 import dataclasses
 import os
 import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tf2verify.errors import UsageError
 from tf2verify.fleet import job as jobs
 from tf2verify.fleet.crash_text import end_of_log
 from tf2verify.fleet.results import Deviations, without_deviations
-from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict, Status
-from tf2verify.records.verdict_json import case_from_fields
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict
+from tf2verify.records.verdict_json import case_from_fields, check_deviations
 
 IMPORTING = 'importing'
 _GUESSES: dict[int, str] = {
@@ -99,8 +102,11 @@ def verdict_of(ended: Ended, asked: Asked) -> tuple[CaseVerdict, Deviations]:
   """Returns the verdict that a process has delivered, or the error that it stands for."""
   done = ended.last(jobs.DONE)
   if done is not None:
-    fields, deviations = without_deviations({**done['verdict'], 'module': asked.module})
-    return case_from_fields(fields), deviations
+    try:
+      return _read({**done['verdict'], 'module': asked.module})
+    except UsageError as unread:
+      said = f'the process ended with a verdict that cannot be read: it {unread}'
+      return _failed(ended, asked, ErrorRecord('case', said, end_of_log(ended.log)))
   refused = ended.last(jobs.REFUSED)
   if refused is not None:
     error = ErrorRecord('case', refused['error'], refused['traceback'])
@@ -109,15 +115,30 @@ def verdict_of(ended: Ended, asked: Asked) -> tuple[CaseVerdict, Deviations]:
   return _failed(ended, asked, error)
 
 
+def _read(report: Mapping[str, Any]) -> tuple[CaseVerdict, Deviations]:
+  """Returns a verdict without its deviations, and these.
+
+  Raises:
+    UsageError: it is none.
+  """
+  try:
+    fields, deviations = without_deviations(report)
+  except (AttributeError, LookupError, TypeError) as error:
+    raise UsageError('is no report of tf2verify') from error
+  check_deviations(deviations)
+  return case_from_fields(fields), deviations
+
+
 def _failed(ended: Ended, asked: Asked, error: ErrorRecord) -> tuple[CaseVerdict, Deviations]:
   """Returns the stages that were done, and the error at the one that was not."""
   stages: list[StageVerdict] = []
   deviations: dict[str, list[Any]] = {}
   for event in ended.events:
     if event['event'] == jobs.STAGE:
-      fields, found = without_deviations(event['verdict'])
-      stages += case_from_fields(fields).stages
-      deviations |= found
+      with contextlib.suppress(UsageError):
+        case, found = _read(event['verdict'])
+        stages += case.stages
+        deviations |= found
   started = ended.last(jobs.STARTED)
   names = list(started['stages']) if started is not None else []
   left = [name for name in names if name not in {stage.stage for stage in stages}]

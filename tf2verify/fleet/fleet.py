@@ -3,19 +3,20 @@
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from tf2verify.errors import UsageError
 from tf2verify.fleet import job as jobs
 from tf2verify.fleet import plan as plans
 from tf2verify.fleet.content import Digests, files_around, versions
 from tf2verify.fleet.ended import Asked, Ended, verdict_of
-from tf2verify.fleet.journal import Journal, now
+from tf2verify.fleet.journal import Journal, Unstorable, now
 from tf2verify.fleet.local_engine import Request
 from tf2verify.fleet.places import places_of
 from tf2verify.fleet.results import Entry, Result, Run
 from tf2verify.fleet.sharding import Shard
-from tf2verify.records.verdict import Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict
 
 
 class Engine(Protocol):
@@ -50,6 +51,7 @@ class Watcher(Protocol):
   """Is told how a run goes on."""
 
   def planned(self, plan: plans.Plan, to_run: int, kept: int) -> None: ...
+  def damaged(self, how: str) -> None: ...
   def not_kept(self, changes: list[str]) -> None: ...
   def started(self, target: str) -> None: ...
   def ended(self, result: Result) -> None: ...
@@ -81,6 +83,8 @@ def run_fleet(options: Options, journal: Journal, engine: Engine, watcher: Watch
   Raises:
     UsageError: a target is not there, has no case, or the journal cannot be written.
   """
+  for damage in journal.mend():
+    watcher.damaged(damage)
   digests = Digests()
   places = places_of(options.targets)
   if options.stages:
@@ -104,7 +108,11 @@ def run_fleet(options: Options, journal: Journal, engine: Engine, watcher: Watch
     before = known.get(unit.key)
     attempt = before.attempt + 1 if before is not None and before.run == number else 1
     result = _result(number, unit, ended, options, attempt)
-    journal.write(result)
+    try:
+      journal.write(result)
+    except Unstorable as error:
+      result = _without_verdict(result, error)
+      journal.write(result)
     watcher.ended(result)
   return _outcome(journal, number, keys, len(kept))
 
@@ -202,13 +210,26 @@ def _result(number: int, unit: plans.Unit, ended: Ended, options: Options, attem
   return Result(entry, verdict, deviations)
 
 
+def _without_verdict(result: Result, error: Unstorable) -> Result:
+  """Returns what can be stored of a result."""
+  summary = f'its verdict ({result.verdict.status.value}) could not be stored: {error}'
+  stage = StageVerdict('journal', 0, Status.ERROR, error=ErrorRecord('case', summary))
+  verdict = CaseVerdict(result.verdict.case, result.verdict.module, (stage,))
+  return Result(dataclasses.replace(result.entry, status=Status.ERROR), verdict, {})
+
+
 def _files(ended: Ended, unit: plans.Unit) -> dict[str, str]:
   done = ended.last(jobs.DONE)
   if done is not None:
-    return dict(done['files'])
-  told = ended.last(jobs.REFUSED, jobs.STARTED) or {'files': {}}
+    return _digests(done)
+  told = ended.last(jobs.REFUSED, jobs.STARTED)
   around = files_around(unit.place.target) if unit.place.is_file else {}
-  return {**told['files'], **around}
+  return {**({} if told is None else _digests(told)), **around}
+
+
+def _digests(event: Mapping[str, Any]) -> dict[str, str]:
+  found = event.get('files', {})
+  return {str(path): str(digest) for path, digest in found.items()}
 
 
 def _as_typed(target: str) -> str:

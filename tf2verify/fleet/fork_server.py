@@ -20,6 +20,7 @@ from typing import Any
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.fleet import job_run, processes
 from tf2verify.fleet.job import UNCAUGHT, Job
+from tf2verify.safe_text import make_streams_safe
 
 _LOOK_SECONDS = 0.02
 
@@ -101,6 +102,8 @@ class ForkServer:
     try:
       processes.end_with_parent(server)
       self._connection.close()
+      # What it daemonizes stays its own, and counts as its own, until it ends.
+      processes.adopt_orphans()
       os.setsid()  # so that what it starts itself can be ended with it
       processes.end_first_for_lack_of_memory()
       status = self._do(job)
@@ -122,14 +125,20 @@ class ForkServer:
         number = self._jobs.pop(process, None)
         if number is not None:  # else an orphan that was adopted
           processes.end_session(process)
+          self._end_orphans()
           self._tell(job=number, status=status)
     if not self._jobs:
       self._end_orphans()
 
   def _end_orphans(self) -> None:
-    """Ends what jobs have left behind in a session of its own; whose it was, nothing tells."""
+    """Ends what jobs that have ended have left behind, in whatever session.
+
+    Orphans of a job that runs are children of that job: what is a child of this process,
+    and no job, is of one that has ended.
+    """
     for process in processes.children(os.getpid()):
-      processes.end_descendants(process)
+      if process not in self._jobs:
+        processes.end_descendants(process)
 
   def _tell(self, **message: Any) -> None:
     self._connection.sendall(json.dumps(message).encode() + b'\n')
@@ -171,4 +180,5 @@ def main(descriptor: int, folder: str) -> None:
     descriptor: of the socket.
     folder: of all jobs.
   """
+  make_streams_safe()
   serve(descriptor, folder, job_run.prepare, job_run.do)

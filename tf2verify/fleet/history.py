@@ -8,7 +8,7 @@ from typing import Any
 from tf2verify.fleet.journal import Journal
 from tf2verify.fleet.results import Deviations, Entry, Run
 from tf2verify.records.difference import Judgement
-from tf2verify.records.verdict import Status
+from tf2verify.records.status import Status
 
 # A pair of tensors that rounding explains may be beyond the tolerance for good.
 _EXCUSED = (Judgement.ROUNDING.value, Judgement.DEGENERATE.value)

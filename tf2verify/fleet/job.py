@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 CHECK, DISCOVER, VERIFY = 'check', 'discover', 'verify'
@@ -101,6 +101,25 @@ class EventWriter:
       return False
 
 
+# What an event has to hold: the case may write to the file as well.
+_FIELDS: Mapping[str, Mapping[str, type]] = {
+  STARTED: {'case': str, 'stages': list, 'files': dict},
+  DOING: {'step': str},
+  STAGE: {'verdict': dict},
+  FOUND: {'cases': dict, 'files': dict},
+  DONE: {'verdict': dict, 'files': dict},
+  REFUSED: {'error': str, 'traceback': str, 'usage': bool},
+}
+
+
+def _is_whole(event: Any) -> bool:
+  kind = event.get('event') if isinstance(event, dict) else None
+  fields = _FIELDS.get(kind) if isinstance(kind, str) else None
+  return fields is not None and all(
+    isinstance(event.get(name), expected) for name, expected in fields.items()
+  )
+
+
 def read_events(path: str) -> Iterator[dict[str, Any]]:
   """Yields the events of a file; a process that was killed may have left half of a line."""
   try:
@@ -108,9 +127,9 @@ def read_events(path: str) -> Iterator[dict[str, Any]]:
       for line in file:
         try:
           event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
           continue
-        if isinstance(event, dict) and 'event' in event:
+        if _is_whole(event):
           yield event
   except FileNotFoundError:
     return

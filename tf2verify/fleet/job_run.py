@@ -10,7 +10,7 @@ import sys
 import tempfile
 from typing import Any
 
-from tf2verify import legacy_keras
+from tf2verify.environment import legacy_keras
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError, UsageError, UserCodeError
 from tf2verify.fleet import job as jobs
 from tf2verify.fleet.content import FilesRead, files_of_checkpoint, files_of_loaded_modules

@@ -3,66 +3,32 @@
 import contextlib
 import datetime
 import json
-import os
-import sqlite3
-import urllib.parse
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tf2verify.errors import UsageError
-from tf2verify.fleet.journal_lock import JournalLock
+from tf2verify.errors import Tf2VerifyError, UsageError
+from tf2verify.fleet.journal_file import JournalFile
+from tf2verify.fleet.journal_rows import (
+  RowError,
+  check_row,
+  content_digest,
+  discovery_of,
+  entry_of,
+  row_of,
+  run_of,
+)
 from tf2verify.fleet.results import Deviations, Discovery, Entry, Result, Run, with_deviations
-from tf2verify.records.resources import Resources
-from tf2verify.records.verdict import CaseVerdict, Status
-from tf2verify.records.verdict_json import case_from_fields
+from tf2verify.records.verdict import CaseVerdict
+from tf2verify.records.verdict_json import case_from_fields, check_deviations
 
-SCHEMA_VERSION = 1
-# What tells a journal from any other SQLite file: 'tf2v'.
-_APPLICATION_ID = 0x74663276
-_WAIT_SECONDS = 60.0
-_MAGIC = b'SQLite format 3\0'
-_TABLES = """
-create table runs (
-  run integer primary key,
-  started text not null,
-  ended text,
-  arguments text not null,
-  versions text not null,
-  shard text not null,
-  planned text not null
-);
-create table results (
-  run integer not null references runs,
-  target text not null,
-  status text not null,
-  attempt integer not null,
-  ended text not null,
-  seconds real not null,
-  memory integer not null,
-  files text not null,
-  stages text not null,
-  kept_from integer not null,
-  verdict text,
-  deviations blob,
-  primary key (run, target)
-);
-create table discoveries (
-  place text primary key,
-  files text not null,
-  cases text not null
-);
-"""
-_ENTRY = 'run, target, status, attempt, ended, seconds, memory, files, stages, kept_from'
+# SQLite takes a billion bytes; what is larger by far than any real verdict has no use.
+LARGEST_VERDICT = 256 * 2**20
+_AGAIN = 'run the fleet with --resume, which runs such cases again'
 
 
-def is_journal(path: str) -> bool:
-  """Tells whether a file looks like an SQLite file."""
-  try:
-    with open(path, 'rb') as file:
-      return file.read(len(_MAGIC)) == _MAGIC
-  except OSError:
-    return False
+class Unstorable(Tf2VerifyError):
+  """A result that no journal can hold; the message is why."""
 
 
 def now() -> str:
@@ -82,90 +48,22 @@ class Journal:
 
     Raises:
       UsageError: the file is no journal, of another schema version, in use by another
-        fleet, or cannot be read or written.
+        fleet, damaged, or cannot be read or written.
     """
     self.path = path
-    self._resources = contextlib.ExitStack()
-    if not writable and not os.path.isfile(path):
-      raise UsageError(f'{path} does not exist; `python -m tf2verify fleet` writes journals')
-    with contextlib.ExitStack() as stack:
-      if writable:
-        stack.enter_context(JournalLock(path))
-      with self._explained():
-        self._connection = self._connected(writable)
-        stack.callback(self._connection.close)
-        self._prepare(writable)
-      self._resources = stack.pop_all()
+    self._file = JournalFile(path, writable)
+    if writable and self._file.identity is None:
+      try:
+        self._seal()
+      except BaseException:
+        self._file.close()
+        raise
 
   def __enter__(self) -> 'Journal':
     return self
 
   def __exit__(self, *_: object) -> None:
-    self._resources.close()
-
-  def _connected(self, writable: bool) -> sqlite3.Connection:
-    if writable:
-      return sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
-    # A journal that nobody has open has no -wal file; where its folder cannot be
-    # written, SQLite reads it only if told that it will not change.
-    alone = not os.path.exists(f'{self.path}-wal')
-    immutable = alone and not os.access(os.path.dirname(os.path.abspath(self.path)), os.W_OK)
-    name = urllib.parse.quote(os.path.abspath(self.path))
-    uri = f'file:{name}?' + ('immutable=1' if immutable else 'mode=ro')
-    return sqlite3.connect(uri, timeout=_WAIT_SECONDS, isolation_level=None, uri=True)
-
-  @contextlib.contextmanager
-  def _explained(self) -> Iterator[None]:
-    try:
-      yield
-    except sqlite3.Error as error:
-      raise UsageError(
-        f'{self.path} cannot be used as a journal: {error}; --journal names an SQLite file that '
-        '`python -m tf2verify fleet` has written, or one that is not there yet'
-      ) from error
-
-  def _prepare(self, writable: bool) -> None:
-    execute = self._connection.execute
-    (application,) = execute('pragma application_id').fetchone()
-    (version,) = execute('pragma user_version').fetchone()
-    (tables,) = execute('select count(*) from sqlite_master').fetchone()
-    if writable and not tables:
-      execute('pragma journal_mode = wal')
-      execute('begin immediate')
-      for statement in filter(str.strip, _TABLES.split(';')):
-        execute(statement)
-      execute(f'pragma application_id = {_APPLICATION_ID}')
-      execute(f'pragma user_version = {SCHEMA_VERSION}')
-      execute('commit')
-    elif application != _APPLICATION_ID:
-      raise UsageError(f'{self.path} is an SQLite file, but no journal of tf2verify')
-    elif version != SCHEMA_VERSION:
-      raise UsageError(
-        f'{self.path} has schema version {version}; this tf2verify reads {SCHEMA_VERSION}: use '
-        'the version that wrote it, or start another journal'
-      )
-    if writable:
-      # A verdict must outlive a loss of power as well.
-      execute('pragma synchronous = full')
-      # A file that cannot be written is told of now; to begin a transaction would not do.
-      execute(f'pragma user_version = {SCHEMA_VERSION}')
-
-  @contextlib.contextmanager
-  def _transaction(self) -> Iterator[None]:
-    try:
-      self._connection.execute('begin immediate')
-      try:
-        yield
-        self._connection.execute('commit')
-      except BaseException:
-        if self._connection.in_transaction:
-          self._connection.execute('rollback')
-        raise
-    except sqlite3.Error as error:
-      raise UsageError(
-        f'{self.path} could not be written: {error}; the verdicts before are in it: mend that, and '
-        'go on with --resume'
-      ) from error
+    self._file.close()
 
   def begin_run(
     self, arguments: Sequence[str], versions: Mapping[str, str], shard: str, planned: Sequence[str]
@@ -178,72 +76,114 @@ class Journal:
       shard: as of `Run`.
       planned: the targets that it is to have results for.
     """
-    with self._transaction():
-      cursor = self._connection.execute(
-        'insert into runs (started, arguments, versions, shard, planned) values (?, ?, ?, ?, ?)',
-        (now(), *map(json.dumps, (list(arguments), dict(versions))), shard, json.dumps(planned)),
-      )
-    return int(cursor.lastrowid or 0)
+    (head,) = self._file.select('journal')
+    number = int(head['runs']) + 1
+    row = {
+      'run': number,
+      'started': now(),
+      'ended': None,
+      'arguments': json.dumps(list(arguments)),
+      'versions': json.dumps(dict(versions)),
+      'shard': shard,
+      'planned': json.dumps(planned),
+    }
+    with self._file.transaction():
+      self._file.insert('runs', row)
+      self._file.connection.execute('delete from journal')
+      self._file.insert('journal', {**head, 'runs': number})
+    return number
 
   def plan(self, run: int, planned: Sequence[str]) -> None:
     """Sets what a run is to have results for, and lets go of results for anything else."""
-    with self._transaction():
-      execute = self._connection.execute
-      execute('update runs set ended = null, planned = ? where run = ?', (json.dumps(planned), run))
+    with self._file.transaction():
+      self._change_run(run, ended=None, planned=json.dumps(planned))
+      execute = self._file.connection.execute
       for (target,) in execute('select target from results where run = ?', (run,)).fetchall():
         if target not in planned:
           execute('delete from results where run = ? and target = ?', (run, target))
 
   def end_run(self, run: int) -> None:
     """Notes that all targets of a run have a result."""
-    with self._transaction():
-      self._connection.execute('update runs set ended = ? where run = ?', (now(), run))
+    with self._file.transaction():
+      self._change_run(run, ended=now())
+
+  def _change_run(self, run: int, **values: Any) -> None:
+    for row in self._file.select('runs', 'where run = ?', run):
+      self._file.insert('runs', {**row, **values})
 
   def write(self, result: Result) -> None:
-    """Writes a result, in place of an earlier one of the same target in the same run."""
-    entry = result.entry
-    packed = zlib.compress(json.dumps(result.deviations).encode()) if result.deviations else None
-    self._write(entry, result.verdict.to_json(), packed)
+    """Writes a result, in place of an earlier one of the same target in the same run.
+
+    Raises:
+      Unstorable: it cannot be written, whatever the journal.
+      UsageError: the journal cannot be written.
+    """
+    try:
+      verdict = result.verdict.to_json()
+      found = result.deviations
+      packed = zlib.compress(json.dumps(found).encode()) if found else None
+      row = row_of(result.entry)
+      size = len(verdict.encode()) + len(packed or b'')
+    except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
+      raise Unstorable(f'{type(error).__name__}: {error!s:.200}') from error
+    if size > LARGEST_VERDICT:
+      most = LARGEST_VERDICT // 2**20
+      raise Unstorable(f'it takes {size // 2**20} MiB, and a journal takes {most} of one case')
+    row |= {'verdict_sha256': content_digest(verdict), 'deviations_sha256': content_digest(packed)}
+    with self._file.transaction():
+      self._file.insert('results', row, verdict=verdict, deviations=packed)
 
   def keep(self, entry: Entry, run: int) -> None:
     """Takes a result of an earlier run over into a run; the verdict stays where it is."""
-    fields = {**vars(entry), 'run': run}
-    self._write(Entry(**fields), None, None)
-
-  def _write(self, entry: Entry, verdict: str | None, deviations: bytes | None) -> None:
-    fields = {
-      **vars(entry),
-      'status': entry.status.value,
-      'files': json.dumps(dict(entry.files)),
-      'stages': json.dumps(entry.stages),
-    }
-    values = [fields[name] for name in _ENTRY.split(', ')]
-    with self._transaction():
-      self._connection.execute(
-        f'insert or replace into results ({_ENTRY}, verdict, deviations) '
-        f'values ({", ".join("?" * 12)})',
-        (*values, verdict, deviations),
-      )
+    row = self._entry_row(entry.kept_from, entry.target)
+    kept = {**row_of(entry), 'run': run}
+    kept |= {name: row[name] for name in ('verdict_sha256', 'deviations_sha256')}
+    with self._file.transaction():
+      self._file.insert('results', kept)
 
   def runs(self) -> list[Run]:
-    """Returns all runs in order."""
-    with self._explained():
-      rows = self._connection.execute(
-        'select run, started, ended, versions, shard, planned from runs order by run'
-      ).fetchall()
-    return [
-      Run(run, started, ended or '', json.loads(versions), shard, tuple(json.loads(planned)))
-      for run, started, ended, versions, shard, planned in rows
-    ]
+    """Returns all runs in order.
+
+    Raises:
+      UsageError: one is damaged, or missing.
+    """
+    found = []
+    for row in self._file.select('runs', 'order by run'):
+      with self._named(f'run {row["run"]}', 'start another journal'):
+        check_row('runs', row, self._file.identity)
+        found.append(run_of(row))
+    if self._file.identity is not None:
+      (head,) = self._file.select('journal')
+      if [run.number for run in found] != list(range(1, head['runs'] + 1)):
+        raise UsageError(
+          f'{self.path} is damaged: it had {head["runs"]} runs, and has {len(found)}; start '
+          'another journal'
+        )
+    return found
 
   def entries(self, run: int) -> list[Entry]:
-    """Returns the results of a run without their verdicts, in the order of their targets."""
-    with self._explained():
-      rows = self._connection.execute(
-        f'select {_ENTRY} from results where run = ? order by target', (run,)
-      ).fetchall()
-    names = _ENTRY.split(', ')
-    return [_entry(dict(zip(names, row, strict=True))) for row in rows]
+    """Returns the results of a run without their verdicts, in the order of their targets.
+
+    Raises:
+      UsageError: one is damaged, or one of a run that had all is missing.
+    """
+    found = []
+    for row in self._file.select('results', 'where run = ? order by target', run):
+      with self._named(_name_of(row)):
+        check_row('results', row, self._file.identity)
+        found.append(entry_of(row))
+    missing = self._missing(run, {entry.target for entry in found})
+    if missing:
+      raise UsageError(f'{self.path} is damaged: run {run}, {missing[0]}: no row; {_AGAIN}')
+    return found
+
+  def _missing(self, run: int, there: set[str]) -> list[str]:
+    """Returns what a sealed run had a result for when it ended, and has none now."""
+    ended = [row for row in self._file.select('runs', 'where run = ?', run) if row['ended']]
+    if self._file.identity is None or not ended:
+      return []
+    with self._named(f'run {run}', 'start another journal'):
+      return [target for target in run_of(ended[0]).planned if target not in there]
 
   def verdict(self, entry: Entry, deviations: bool = False) -> CaseVerdict:
     """Returns the verdict of a result.
@@ -255,57 +195,157 @@ class Journal:
     Raises:
       UsageError: it is of another schema version, or damaged.
     """
-    report = json.loads(self._row(entry, 'verdict'))
-    if deviations:
-      report = with_deviations(report, self.deviations(entry))
-    try:
-      return case_from_fields(report)
-    except UsageError as error:
-      raise UsageError(f'{self.path}, run {entry.run}, {entry.target}: {error}') from error
-
-  def deviations(self, entry: Entry) -> Deviations:
-    """Returns the deviations of a result, as their fields."""
-    packed = self._row(entry, 'deviations')
-    found: Deviations = json.loads(zlib.decompress(packed)) if packed else {}
+    text = self._content(entry, 'verdict')
+    with self._named(f'run {entry.run}, {entry.target}'):
+      if text is None:
+        raise RowError('it has no verdict')
+      report = json.loads(text)
+      if deviations:
+        report = with_deviations(report, self.deviations(entry))
+      found = case_from_fields(report)
+      if found.status is not entry.status:
+        raise RowError(f'its verdict is {found.status.value}, and its row {entry.status.value}')
+      named = (f'{found.module}::{found.case}', found.module)
+      if self._file.identity is None and entry.target not in named:
+        raise RowError(f'its verdict is that of {named[0]}')
     return found
 
-  def _row(self, entry: Entry, column: str) -> Any:
-    with self._explained():
-      row = self._connection.execute(
+  def deviations(self, entry: Entry) -> Deviations:
+    """Returns the deviations of a result, as their fields.
+
+    Raises:
+      UsageError: they are damaged.
+    """
+    packed = self._content(entry, 'deviations')
+    with self._named(f'run {entry.run}, {entry.target}'):
+      found: Deviations = json.loads(zlib.decompress(packed)) if packed else {}
+      if self._file.identity is None:
+        check_deviations(found)
+    return found
+
+  def _content(self, entry: Entry, column: str) -> Any:
+    """Returns a column of the row that holds the verdict of a result, and is as it was."""
+    with self._file.explained():
+      row = self._file.connection.execute(
         f'select {column} from results where run = ? and target = ?',
         (entry.kept_from, entry.target),
       ).fetchone()
-    return None if row is None else row[0]
+    content = None if row is None else row[0]
+    with self._named(f'run {entry.run}, {entry.target}'):
+      if content is not None and not isinstance(content, str if column == 'verdict' else bytes):
+        raise RowError(f'its column {column} holds {content!r:.40}')
+      if self._file.identity is not None:
+        digests = {
+          self._entry_row(run, entry.target)[f'{column}_sha256']
+          for run in {entry.run, entry.kept_from}
+        }
+        if digests != {content_digest(content)}:
+          raise RowError(f'its {column} is not what was written: the digest is another')
+    return content
+
+  def _entry_row(self, run: int, target: str) -> dict[str, Any]:
+    rows = self._file.select('results', 'where run = ? and target = ?', run, target)
+    with self._named(f'run {run}, {target}'):
+      if not rows:
+        raise RowError('it has no row')
+      check_row('results', rows[0], self._file.identity)
+    return rows[0]
+
+  @contextlib.contextmanager
+  def _named(self, what: str, remedy: str = _AGAIN) -> Iterator[None]:
+    """Turns whatever a damaged row leads to into a `UsageError` that names it."""
+    try:
+      yield
+    except (RowError, UsageError, ValueError, TypeError, LookupError, AttributeError) as error:
+      raise self._damage(what, error, remedy) from error
+    except (ArithmeticError, RecursionError, MemoryError, zlib.error) as error:
+      raise self._damage(what, error, remedy) from error
+
+  def _damage(self, what: str, error: BaseException, remedy: str) -> UsageError:
+    if isinstance(error, UsageError) and str(error).startswith(self.path):
+      return error  # named already
+    own = isinstance(error, (RowError, UsageError))
+    how = str(error) if own else f'it cannot be read ({type(error).__name__}: {error!s:.80})'
+    return UsageError(f'{self.path} is damaged: {what}: {how}; {remedy}')
 
   def discovery(self, place: str) -> Discovery | None:
-    """Returns what was found in a file before; None if it was never looked into."""
-    row = self._connection.execute(
-      'select files, cases from discoveries where place = ?', (place,)
-    ).fetchone()
-    return None if row is None else Discovery(place, json.loads(row[0]), _cases(json.loads(row[1])))
+    """Returns what was found in a file before; None if that is not known, or damaged."""
+    for row in self._file.select('discoveries', 'where place = ?', place):
+      with contextlib.suppress(RowError):
+        check_row('discoveries', row, self._file.identity)
+        return discovery_of(row)
+    return None
 
   def write_discovery(self, found: Discovery) -> None:
     """Keeps what was found in a file."""
     cases = {name: resources.to_fields() for name, resources in found.cases.items()}
-    with self._transaction():
-      self._connection.execute(
-        'insert or replace into discoveries values (?, ?, ?)',
-        (found.place, json.dumps(dict(found.files)), json.dumps(cases)),
-      )
+    row = {
+      'place': found.place,
+      'files': json.dumps(dict(found.files)),
+      'cases': json.dumps(cases),
+    }
+    with self._file.transaction():
+      self._file.insert('discoveries', row)
+
+  def mend(self) -> list[str]:
+    """Lets go of damaged results, so that their cases run again.
+
+    Returns:
+      What was damaged, and how.
+
+    Raises:
+      UsageError: a run itself is damaged.
+    """
+    damaged: list[str] = []
+    for run in self.runs():
+      rows = self._file.select('results', 'where run = ? order by target', run.number)
+      there = set()
+      for row in rows:
+        try:
+          with self._named(_name_of(row)):
+            check_row('results', row, self._file.identity)
+            entry = entry_of(row)
+            self._content(entry, 'deviations')
+          self.verdict(entry)
+          there.add(entry.target)
+        except UsageError as error:
+          damaged.append(str(error))
+          with self._file.transaction():
+            self._file.connection.execute('delete from results where rowid = ?', (row['rowid'],))
+      missing = self._missing(run.number, there)
+      if missing:
+        names = ', '.join(missing[:5]) + (', …' if len(missing) > 5 else '')
+        damaged.append(f'run {run.number} has no verdict any more of: {names}')
+        with self._file.transaction():
+          self._change_run(run.number, ended=None)
+    return damaged
+
+  def _seal(self) -> None:
+    """Gives the rows of a journal from before there were digests those that can be read."""
+    runs = self.runs()
+    whole = []
+    for run in runs:
+      for row in self._file.select('results', 'where run = ?', run.number):
+        with contextlib.suppress(UsageError), self._named(_name_of(row)):
+          check_row('results', row, None)
+          entry = entry_of(row)
+          self.verdict(entry, deviations=True)
+          contents = (self._content(entry, name) for name in ('verdict', 'deviations'))
+          digests = map(content_digest, contents)
+          names = ('verdict_sha256', 'deviations_sha256')
+          whole.append({**row, **dict(zip(names, digests, strict=True))})
+    rows = self._file.select('runs')
+    with self._file.transaction():
+      self._file.connection.execute('delete from discoveries')
+      self._file.identity = self._file.add_digest_columns()
+      for row in rows:
+        self._file.reseal('runs', row)
+      for row in whole:
+        self._file.reseal('results', row)
 
 
-def _cases(stored: Any) -> dict[str, Resources]:
-  """Returns the cases of a file; a journal from before there were demands has their names."""
-  if isinstance(stored, list):
-    return {name: Resources() for name in stored}
-  return {name: Resources.from_fields(fields) for name, fields in stored.items()}
+def _name_of(row: Mapping[str, Any]) -> str:
+  return f'run {row["run"]!s:.20}, {row["target"]!s:.200}'
 
 
-def _entry(fields: dict[str, object]) -> Entry:
-  known = {
-    **fields,
-    'status': Status(fields['status']),
-    'files': json.loads(str(fields['files'])),
-    'stages': tuple(json.loads(str(fields['stages']))),
-  }
-  return Entry(**known)
+__all__ = ['LARGEST_VERDICT', 'Journal', 'Unstorable', 'now']

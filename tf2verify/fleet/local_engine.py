@@ -114,10 +114,15 @@ class LocalEngine:
     self._resources = contextlib.ExitStack()
     self._server: ServerProcess | None = None
     self._folder = ''
+    self._own_children: frozenset[int] = frozenset()
 
   def __enter__(self) -> 'LocalEngine':
     folder = tempfile.TemporaryDirectory(prefix='tf2verify-fleet-', ignore_cleanup_errors=True)
     self._folder = self._resources.enter_context(folder)
+    # Should the process that is copied be killed, what its cases have daemonized comes here.
+    processes.adopt_orphans()
+    self._resources.callback(processes.adopt_orphans, False)
+    self._own_children = frozenset(processes.children(os.getpid()))
     return self
 
   def __exit__(self, *_: object) -> None:
@@ -186,6 +191,8 @@ class LocalEngine:
     server, self._server = self._server, None
     if server is not None:
       server.close()
+      processes.end_marked(server.mark)
+      processes.end_children(self._own_children)
     return server
 
   def _start(self, request: Request, alone: bool) -> None:

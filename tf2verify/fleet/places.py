@@ -4,8 +4,9 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
-from tf2verify.case_files import case_files
+from tf2verify.environment.case_files import case_files
 from tf2verify.errors import UsageError
+from tf2verify.safe_text import safe_line
 
 _REPOSITORY = '.git'
 _PROJECT = ('pyproject.toml', 'setup.py', 'setup.cfg', 'MODULE.bazel', 'WORKSPACE')
@@ -38,7 +39,8 @@ def key_of(path: str) -> str:
   """Returns the name of a file that does not depend on the folder it is looked at from."""
   path = os.path.abspath(path)
   root = root_of(path)
-  return path if root is None else os.path.relpath(path, root).replace(os.sep, '/')
+  name = path if root is None else os.path.relpath(path, root).replace(os.sep, '/')
+  return safe_line(name, longest=None)
 
 
 def root_of(path: str) -> str | None:

@@ -4,10 +4,13 @@ import contextlib
 import ctypes
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Container, Iterator
 
 # Of linux/prctl.h.
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+# How often, and how far apart, it is looked for processes that are to end.
+_LOOKS, _LOOK_SECONDS = 100, 0.02
 # Fields of /proc/PID/stat behind the command, which may hold spaces: proc(5).
 _PARENT_FIELD, _SESSION_FIELD = 1, 3
 
@@ -29,9 +32,40 @@ def end_with_parent(parent: int) -> None:
     os._exit(0)
 
 
-def adopt_orphans() -> None:
-  """Makes this process the parent of descendants whose own parent ends."""
-  _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+def adopt_orphans(adopts: bool = True) -> None:
+  """Makes this process the parent of descendants whose own parent ends, or no longer."""
+  _prctl(_PR_SET_CHILD_SUBREAPER, int(adopts))
+
+
+def end_children(but: Container[int]) -> None:
+  """Ends the children of this process, and what they have started, and forgets them.
+
+  Args:
+    but: those that are left alone.
+  """
+  for _ in range(_LOOKS):
+    found = [process for process in children(os.getpid()) if process not in but]
+    for process in found:
+      end_descendants(process)
+      with contextlib.suppress(ChildProcessError):
+        os.waitpid(process, os.WNOHANG)
+    if not found:
+      return
+    # What these had adopted, or started meanwhile, becomes this process's own.
+    time.sleep(_LOOK_SECONDS)
+
+
+def end_marked(mark: str) -> None:
+  """Ends the processes that have begun with a text in their environment."""
+  wanted = mark.encode()
+  try:
+    names = os.listdir('/proc')
+  except OSError:
+    return
+  for name in filter(str.isdecimal, names):
+    with contextlib.suppress(OSError), open(f'/proc/{name}/environ', 'rb') as file:
+      if wanted in file.read().split(b'\0') and int(name) != os.getpid():
+        kill(int(name))
 
 
 def end_first_for_lack_of_memory() -> None:

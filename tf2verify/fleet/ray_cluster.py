@@ -143,7 +143,7 @@ def alive_nodes() -> dict[str, dict[str, float]]:
 
 
 def can_hold(node: Mapping[str, float], resources: Resources) -> bool:
-  """Tells whether a node could run a case if nothing else ran there."""
+  """Returns whether a node could run a case if nothing else ran there."""
   needed = {'CPU': resources.cpus, 'GPU': resources.gpus, 'memory': resources.memory or 0}
   return all(node.get(name, 0) >= amount for name, amount in needed.items())
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tf2verify.records.resources import Resources
-from tf2verify.records.verdict import CaseVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict
 
 # By stage: the fields of its `Deviation`s. Most of a report, and of use to few readers.
 Deviations = Mapping[str, list[Any]]

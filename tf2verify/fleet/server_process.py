@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import secrets
 import selectors
 import signal
 import socket
@@ -24,6 +25,7 @@ _PROGRAM = (
   'from {module} import main; main(int(sys.argv[1]), sys.argv[3])'
 )
 MODULE = 'tf2verify.fleet.fork_server'
+_MARK = 'TF2VERIFY_FLEET'
 _START_SECONDS = 600.0
 _END_SECONDS = 10.0
 
@@ -62,6 +64,8 @@ class ServerProcess:
   """
 
   def __init__(self, module: str, surroundings: Surroundings, folder: str) -> None:
+    # Known by it, what a case has daemonized is found after this process is gone.
+    self.mark = f'{_MARK}={secrets.token_hex(16)}'
     self._connection, there = socket.socketpair()
     self._unread = b''
     self._start = time.monotonic()
@@ -79,7 +83,11 @@ class ServerProcess:
         stderr=printed,
         start_new_session=True,  # Ctrl-C is for the supervisor, which ends the others
         cwd=surroundings.folder,
-        env={'TF_CPP_MIN_LOG_LEVEL': '2', **surroundings.environment},
+        env={
+          'TF_CPP_MIN_LOG_LEVEL': '2',
+          **surroundings.environment,
+          _MARK: self.mark.partition('=')[2],
+        },
       )
     self._selector = selectors.DefaultSelector()
     self._selector.register(self._connection, selectors.EVENT_READ)

@@ -83,6 +83,7 @@ try:
   with warnings.catch_warnings():
     warnings.simplefilter('ignore')  # TensorFlow 1.x warns of newer numpy versions
     import tensorflow as tf
+    from tensorflow.python.client import session as client_session
     from tensorflow.python.framework import random_seed, tensor_shape
     from tensorflow.python.framework.tensor_util import constant_value
     from tensorflow.python.util import nest as tf_nest
@@ -566,7 +567,7 @@ _NOT_RANDOM = ('GetKeyCounter', 'GetAlg', 'RandomDataset', 'RandomSeedGenerator'
 
 
 def _is_random_op(op_type: str) -> bool:
-  """Tells whether ops of this type draw random numbers."""
+  """Returns whether ops of this type draw random numbers."""
   drawing = any(word in op_type for word in _RANDOM_WORDS)
   return drawing and not any(word in op_type for word in _NOT_RANDOM)
 
@@ -680,7 +681,7 @@ class _SourceLines:
     return self.of_frames(op.traceback if frames is None else frames)
 
   def is_user_file(self, path: str) -> bool:
-    """Tells whether a file is neither a framework's, nor Python's, nor this one."""
+    """Returns whether a file is neither a framework's, nor Python's, nor this one."""
     if path not in self._user_files:
       self._user_files[path] = self._decide(path)
     return self._user_files[path]
@@ -913,7 +914,7 @@ class _Variable:
     self.handle = variable.initializer.inputs[0]
 
   def may_change(self) -> bool:
-    """Tells whether any op of the graph but the initializer could write the variable."""
+    """Returns whether any op of the graph but the initializer could write the variable."""
     return any(
       _writes(op, self.handle) for op in self.handle.consumers() if op.name != self.initializer
     )
@@ -961,7 +962,7 @@ _READS = ('ReadVariableOp', 'VarIsInitializedOp', 'VariableShape', 'ResourceGath
 
 
 def _writes(op: Any, handle: Any) -> bool:
-  """Tells whether an op may write the variable whose reference or handle it takes."""
+  """Returns whether an op may write the variable whose reference or handle it takes."""
   if handle.dtype == tf.resource:
     return op.type not in _READS
   arguments = op.op_def.input_arg
@@ -1819,7 +1820,7 @@ class Writer:
 
 
 def _compresses(data: bytes) -> bool:
-  """Tells whether compressing is worth its time, by a part from the middle."""
+  """Returns whether compressing is worth its time, by a part from the middle."""
   middle = len(data) // 2
   part = data if len(data) < 2**16 else data[middle : middle + 2**15]
   return len(zlib.compress(part, 1)) < 0.95 * len(part)
@@ -2145,7 +2146,7 @@ class Recorder:
     return noises, min(counts or [0])
 
   def _noise_suffices(self, count: int, seconds: float) -> bool:
-    """Tells whether a run has been moved often enough for the time that it has taken."""
+    """Returns whether a run has been moved often enough for the time that it has taken."""
     others = time.time() - self._started - self._noise_seconds
     allowed = max(_NOISE_SHARE * others, _NOISE_SECONDS)
     fewest = _FEWEST_LONG_RUNS if seconds > _NOISE_SECONDS * count else _FEWEST_NOISE_RUNS
@@ -2165,7 +2166,7 @@ def _spread(one: _Held, moved: Optional[_Held]) -> _Array:
 
 
 def _repeats(one: _Held, again: Optional[_Held], noise: Optional[_Array]) -> bool:
-  """Tells whether a run that moved nothing gave the same, or no more than rounding beside it."""
+  """Returns whether a run that moved nothing gave the same, or no more than rounding beside it."""
   if again is not None and again.digest == one.digest:
     return True
   if again is None or noise is None:
@@ -3148,15 +3149,17 @@ def _minimize(options: Options, total_loss: Any) -> Any:
 
 
 def _checked_train_op(made: Any, graph: Any) -> Any:
-  """Returns the op that is to be run; several, or tensors, are grouped."""
-
-  def is_known(item: Any) -> bool:
-    return isinstance(item, (tf.Operation, tf.Tensor)) and item.graph is graph
-
-  if isinstance(made, (list, tuple)) and made and all(map(is_known, tf_nest.flatten(made))):
-    return tf.group(*tf_nest.flatten(made))
-  if is_known(made):
-    return made.op if isinstance(made, tf.Tensor) else made
+  """Returns the op that is to be run, given whatever `session.run` takes; several are grouped."""
+  try:
+    # What a session itself makes of it: nests, names, and variables that an update returns.
+    taken = client_session._FetchHandler(graph, made, {})
+    parts = list(taken.fetches()) + list(taken.targets())
+  except (TypeError, ValueError, KeyError):
+    parts = []
+  if len(parts) == 1:
+    return parts[0].op if isinstance(parts[0], tf.Tensor) else parts[0]
+  if parts:
+    return tf.group(*parts)
   slip = 'usually a missing `return`' if made is None else 'return what session.run is given'
   if isinstance(made, v1.train.Optimizer):
     slip = 'a function that returns an optimizer takes nothing: --optimizer'
@@ -3181,7 +3184,7 @@ def _gradient_entries(found: Dict[str, Any], built: BuiltGraph) -> List[Dict[str
 
 
 def _draws_in_functions(graph: Any, run: Iterable[Any]) -> bool:
-  """Tells whether a function that one of the ops calls draws random numbers."""
+  """Returns whether a function that one of the ops calls draws random numbers."""
   library = {f.signature.name: f for f in graph.as_graph_def().library.function}
   if not library:
     return False

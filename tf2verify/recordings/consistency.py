@@ -1,10 +1,7 @@
 """Whether what a manifest says fits together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from tf2verify.compare import sampling
 from tf2verify.recordings.array_entries import (
@@ -15,11 +12,9 @@ from tf2verify.recordings.array_entries import (
 )
 from tf2verify.recordings.fields import Malformed
 from tf2verify.recordings.graph_entries import DrawEntry, GraphEntry, VariableEntry
+from tf2verify.recordings.manifest_entries import Manifest
 from tf2verify.recordings.run_entries import FilledEntry, RunEntry, SeededEntry
-
-if TYPE_CHECKING:
-  from tf2verify.recordings.manifest import Manifest
-  from tf2verify.recordings.training_entries import AloneEntry, LossesEntry, SlotEntry, StepsEntry
+from tf2verify.recordings.training_entries import AloneEntry, LossesEntry, SlotEntry, StepsEntry
 
 _CAN_BE_SAMPLED = ('float16', 'bfloat16', 'float32', 'float64', 'complex64', 'complex128')
 

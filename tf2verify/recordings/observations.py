@@ -1,14 +1,13 @@
 """Entries of a manifest as the records that stages compare."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from tf2verify.recordings.array_entries import TensorEntry, Tensors
+from tf2verify.recordings.array_entries import Nest, TensorEntry, Tensors
 from tf2verify.recordings.graph_entries import DrawEntry, SourceEntry, VariableEntry
+from tf2verify.recordings.manifest_entries import Manifest
 from tf2verify.recordings.run_entries import FilledEntry, RunEntry
 from tf2verify.recordings.training_entries import SlotEntry, StepEntry
 from tf2verify.records.observation import (
@@ -27,10 +26,18 @@ from tf2verify.records.training import (
   TrainingStep,
 )
 
-if TYPE_CHECKING:
-  from tf2verify.recordings.recording import Recording
-
 _Array = np.ndarray[Any, Any]
+
+
+class Arrays(Protocol):
+  """What `tf2verify.recordings.recording.Recording` reads its arrays by."""
+
+  manifest: Manifest
+
+  def tensor(
+    self, entry: TensorEntry | None, moved: bool = False, again: bool = False
+  ) -> _Array | None: ...
+  def nest(self, nest: Nest) -> Any: ...
 
 
 def source_lines(sources: Iterable[SourceEntry]) -> tuple[SourceLine, ...]:
@@ -78,7 +85,7 @@ def description(run: RunEntry) -> str:
 class _Reader:
   """Reads tensors as they were, moved, or as a second run gave them."""
 
-  def __init__(self, recording: Recording, moved: bool, again: bool) -> None:
+  def __init__(self, recording: Arrays, moved: bool, again: bool) -> None:
     self._recording = recording
     self._how = {'moved': moved, 'again': again}
 
@@ -113,7 +120,7 @@ class _Reader:
     )
 
 
-def observation(recording: Recording, run: RunEntry, moved: bool, again: bool) -> Observation:
+def observation(recording: Arrays, run: RunEntry, moved: bool, again: bool) -> Observation:
   """Returns what a run yielded; a regularization loss that did not repeat is left out."""
   graph = recording.manifest.graph(run.training)
   assert graph is not None, 'checked when the recording was opened'
@@ -135,7 +142,7 @@ def observation(recording: Recording, run: RunEntry, moved: bool, again: bool) -
   )
 
 
-def losses(recording: Recording, moved: bool, again: bool) -> LossObservation | None:
+def losses(recording: Arrays, moved: bool, again: bool) -> LossObservation | None:
   """Returns the losses in the model; None where none were recorded, or they did not repeat."""
   entry = recording.manifest.losses
   if entry is None:
@@ -150,7 +157,7 @@ def losses(recording: Recording, moved: bool, again: bool) -> LossObservation | 
   return LossObservation('tf1', entry.run, outputs, loss, total, regularization)
 
 
-def steps(recording: Recording, moved: bool, again: bool) -> TrainingRun | None:
+def steps(recording: Arrays, moved: bool, again: bool) -> TrainingRun | None:
   """Returns the training steps; None where none were recorded."""
   entry, losses_entry = recording.manifest.steps, recording.manifest.losses
   if entry is None or losses_entry is None:

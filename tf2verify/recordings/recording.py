@@ -17,7 +17,8 @@ from tf2verify.recordings import observations
 from tf2verify.recordings.array_entries import ArrayEntry, Nest, TensorEntry
 from tf2verify.recordings.array_files import ArrayFiles
 from tf2verify.recordings.graph_entries import GraphEntry
-from tf2verify.recordings.manifest import Manifest, parse_manifest
+from tf2verify.recordings.manifest import parse_manifest
+from tf2verify.recordings.manifest_entries import Manifest
 from tf2verify.recordings.run_entries import FilledEntry, RunEntry, SeededEntry
 from tf2verify.records.observation import Observation
 from tf2verify.records.sampled import SampledArray

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from tf2verify.records.planted_fault import FaultKind, PlantedFault
+from tf2verify.safe_text import safe_values
 
 SCHEMA_VERSION = 1
 
@@ -129,7 +130,7 @@ class AdequacyReport:
         for outcome in self.outcomes
       ],
     }
-    return json.dumps(report, indent=1, ensure_ascii=False)
+    return json.dumps(safe_values(report), indent=1, ensure_ascii=False)
 
 
 def _plain(value: object) -> object:

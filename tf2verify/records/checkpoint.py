@@ -12,6 +12,7 @@ class KeyKind(enum.Enum):
   SLOT = 'optimizer slot'
   OPTIMIZER = 'optimizer state'
   GLOBAL_STEP = 'global step'
+  LEFT_OUT = 'left out by the port'
   UNKNOWN = 'unknown'
 
 

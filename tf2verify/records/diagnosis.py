@@ -96,6 +96,9 @@ class Source:
     differences: what differs in the graphs here.
     tf1_first: name of the unpaired operation whose line is shown; '' without one.
     tf2_first: the same of the tf2 side.
+    rewired: whether it reads other tensors than on the tf1 side, rather than the same.
+    tf2_lines: other lines of the user's port at this place: of the unpaired operations
+      that lead to it, and where it lacks some, of those that make what it reads.
   """
 
   tf1_op: str
@@ -114,6 +117,8 @@ class Source:
   differences: tuple[GraphDifference, ...]
   tf1_first: str = ''
   tf2_first: str = ''
+  rewired: bool = False
+  tf2_lines: tuple[SourceLine, ...] = ()
 
   @property
   def is_initial_value(self) -> bool:

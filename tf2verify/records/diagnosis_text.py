@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -104,6 +105,8 @@ def source_name(source: Source) -> str:
 def source_size_text(source: Source) -> str:
   """Returns how the outputs of an operation differ."""
   how = 'run alone on the inputs of tf1' if source.alone else 'its inputs agree'
+  if source.rewired:
+    how = 'it reads other tensors than in tf1'
   if source.is_initial_value:
     if not math.isfinite(source.relative):
       return f'initial values differ by {source.absolute:.3g}'
@@ -125,11 +128,18 @@ def _source_lines(source: Source, head: str) -> list[str]:
     lines.append(f'  {side}: {operations_text(path)}{statistics_text(output)}')
     if line is not None:
       lines.append(f'       {_clip(str(line))}')
+  if source.tf2_lines:
+    lines.append(f'       also here: {more_lines_text(source)}')
   for difference in source.differences[:_SHOWN_DIFFERENCES]:
     lines.append(f'  {graph_difference_text(difference)}')
   if len(source.differences) > _SHOWN_DIFFERENCES:
     lines.append(f'  … and {len(source.differences) - _SHOWN_DIFFERENCES} more')
   return lines
+
+
+def more_lines_text(source: Source) -> str:
+  """Returns the other lines of a place: `port.py:7, port.py:9`."""
+  return ', '.join(f'{os.path.basename(line.path)}:{line.line}' for line in source.tf2_lines)
 
 
 def times_text(number: int) -> str:

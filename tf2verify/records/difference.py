@@ -20,8 +20,11 @@ class Aspect(enum.Enum):
   ORDER = 'order'
   CLIPPING = 'clipping'
   NON_FINITE = 'non-finite pattern'
+  DISTRIBUTION = 'distribution'
   VALUES = 'values'
   REPETITION = 'repetition'
+  SIZE = 'accepted size'
+  UNREAD = 'use'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,13 +77,22 @@ class ArrayDifference:
   within_noise: bool = False
 
 
+# Between the two names of a subject. No name of TensorFlow has spaces.
+_ALSO = ' (tf2: '
+
+
+def subject_of(tf1: str, tf2: str) -> str:
+  """Returns how findings call what the sides know by two names: `a (tf2: b)`, `a` for one."""
+  return tf1 if tf1 == tf2 else f'{tf1}{_ALSO}{tf2})'
+
+
 @dataclasses.dataclass(frozen=True)
 class Difference:
   """One finding of a stage.
 
   Attributes:
     quantity: what was compared: `output`, `gradient`, `initial value`, ...
-    subject: whose: a variable name, or the path of an output.
+    subject: whose: a variable name, or the path of an output; by `subject_of`.
     aspect: what about it differs.
     tf1: the tf1 side, as text (empty where `array` says it).
     tf2: the tf2 side, as text.
@@ -97,6 +109,17 @@ class Difference:
   run: str = ''
   array: ArrayDifference | None = None
   hint: str = ''
+
+  @property
+  def tf1_subject(self) -> str:
+    """The subject by the tf1 side's name."""
+    return self.subject.partition(_ALSO)[0]
+
+  @property
+  def tf2_subject(self) -> str:
+    """The subject by the tf2 side's name."""
+    tf1, _, tf2 = self.subject.partition(_ALSO)
+    return tf2.removesuffix(')') or tf1
 
   @property
   def may_be_rounding(self) -> bool:

@@ -22,6 +22,8 @@ class LossExample:
     extreme: whether made of the model's outputs, not those themselves.
     other_batch: whether of another batch size than the model's outputs, to which code
       may be bound.
+    finite_only: whether nothing is looked at but that the port is finite where the reference
+      is: so far out, right losses may round differently.
   """
 
   name: str
@@ -29,6 +31,7 @@ class LossExample:
   labels: Leaves
   extreme: bool = True
   other_batch: bool = False
+  finite_only: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

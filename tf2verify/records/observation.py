@@ -174,6 +174,8 @@ class Observation:
     state_after: of every variable, after the call (and its update ops).
     gradients: of the loss, for every trainable variable; empty when not asked.
     random_draws: in order; empty when not traced.
+    narrow_bits: tf1 only: the fraction bits of the narrowest format below float32 that it
+      was computed in; 0 for none.
   """
 
   side: str
@@ -187,3 +189,4 @@ class Observation:
   state_after: tuple[TensorRecord, ...] = ()
   gradients: tuple[TensorRecord, ...] = ()
   random_draws: tuple[RandomDraw, ...] = ()
+  narrow_bits: int = 0

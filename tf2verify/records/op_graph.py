@@ -61,6 +61,21 @@ class OpRecord:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class NodeChange:
+  """What to change of an operation before a part of its graph is run alone.
+
+  Attributes:
+    op: its name.
+    attributes: plain values by name.
+    inputs: values by the number of the input that they are given in place of.
+  """
+
+  op: str
+  attributes: tuple[tuple[str, Any], ...] = ()
+  inputs: tuple[tuple[int, np.ndarray], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class OpGraph:
   """The operations behind what a run yields.
 

@@ -27,7 +27,8 @@ class VariablePair:
   Attributes:
     tf1: None where only the tf2 side has it.
     tf2: None where only the tf1 side has it.
-    remark: what sets it apart: `untracked`, `duplicate`, `the global step`; '' elsewhere.
+    remark: what sets it apart: `untracked`, `duplicate`, `the global step`, `left out`;
+      '' elsewhere.
   """
 
   tf1: VariableSummary | None

@@ -1,11 +1,6 @@
 """Tables as a terminal shows them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-  from tf2verify.records.verdict import Table
+from tf2verify.records.table import Table
 
 _SHOWN_ROWS = 12
 

@@ -20,12 +20,20 @@ class Slot:
       the optimizer as a whole.
     name: what the side calls it: `w/Adam`, `Adam/m/w`.
     value: read-only.
+    word: what the optimizer itself calls it: `m`; '' where that is not known.
   """
 
   role: str
   variable: str
   name: str
   value: np.ndarray
+  word: str = ''
+
+  def is_called(self, name: str) -> bool:
+    """Returns whether a name means this slot: its own, its role, or a word of either."""
+    own = self.name.removesuffix(':0')
+    wanted = name.removesuffix(':0')
+    return bool(wanted) and wanted in (own, self.role, self.word, *own.split('/'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +75,7 @@ class TrainingStep:
     applied_gradients: as given to the update, after clipping; empty likewise.
     variables: every variable of the model, after the step.
     slots: after the step.
+    further_counts: tf2 only: what else may count the steps, after this one, by name.
   """
 
   number: int
@@ -77,6 +86,7 @@ class TrainingStep:
   applied_gradients: tuple[TensorRecord, ...]
   variables: tuple[TensorRecord, ...]
   slots: tuple[Slot, ...]
+  further_counts: tuple[tuple[str, int], ...] = ()
 
   def as_start_of_next(self) -> 'TrainingStep':
     """Returns the step without its gradients, which nothing after it is explained with."""
@@ -120,6 +130,7 @@ class TrainingRun:
     regularization_total: the sum of the regularization losses before the first step;
       None without any.
     random_draws: as in `Observation`.
+    narrow_bits: likewise.
   """
 
   side: str
@@ -131,6 +142,7 @@ class TrainingRun:
   updates_left_out: tuple[str, ...] = ()
   regularization_total: np.ndarray | None = None
   random_draws: tuple[RandomDraw, ...] = ()
+  narrow_bits: int = 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -144,6 +156,8 @@ class LossObservation:
     loss: the case's loss of them, as the side returned it: a scalar, or one per example.
     total_loss: what training minimizes.
     regularization_total: the sum of the regularization losses; None without any.
+    parts: of a loss that is a nest, by their place in it; empty for another loss, None
+      where they are not known.
   """
 
   side: str
@@ -152,3 +166,4 @@ class LossObservation:
   loss: np.ndarray
   total_loss: np.ndarray
   regularization_total: np.ndarray | None = None
+  parts: tuple[TensorRecord, ...] | None = None

@@ -1,24 +1,16 @@
 """What a stage, and a case, found."""
 
+import copy
 import dataclasses
-import enum
-from typing import NoReturn
+from typing import ClassVar
 
 from tf2verify.records import verdict_json, verdict_text
 from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.difference import Deviation, Difference, Extent
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
-
-
-class Status(enum.Enum):
-  """How a stage, or a case, ended; the order is that of severity."""
-
-  PASSED = 'PASSED'
-  NOT_APPLICABLE = 'NOT_APPLICABLE'
-  INCONCLUSIVE = 'INCONCLUSIVE'
-  BLOCKED = 'BLOCKED'
-  FAILED = 'FAILED'
-  ERROR = 'ERROR'
+from tf2verify.records.status import Status
+from tf2verify.records.table import Table
+from tf2verify.safe_text import safe
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,21 +59,6 @@ class Figure:
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
-  """Findings that read best as a table.
-
-  Attributes:
-    title: what it shows.
-    columns: the head of each column.
-    rows: one text per column each.
-  """
-
-  title: str
-  columns: tuple[str, ...]
-  rows: tuple[tuple[str, ...], ...]
-
-
-@dataclasses.dataclass(frozen=True)
 class ErrorRecord:
   """Why a stage could not be run.
 
@@ -97,7 +74,7 @@ class ErrorRecord:
 
 
 class _NoTruthValue:
-  def __bool__(self) -> NoReturn:
+  def __bool__(self) -> bool:
     raise TypeError(
       f'a {type(self).__name__} has no truth value: it can also be INCONCLUSIVE or BLOCKED; '
       'compare .status with a tf2verify.Status'
@@ -151,9 +128,15 @@ class StageVerdict(_NoTruthValue):
   extents: tuple[Extent, ...] = ()
   blind_spots: tuple[str, ...] = ()
 
+  # Of a `first_failure` alone: there it says that there is one, as an Optional does.
+  _is_first_failure: ClassVar[bool] = False
+
+  def __bool__(self) -> bool:
+    return self._is_first_failure or super().__bool__()
+
   def to_text(self) -> str:
     """Returns the verdict for a terminal: one line, and the findings below it."""
-    return verdict_text.stage_text(self)
+    return safe(verdict_text.stage_text(self), longest=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,9 +166,17 @@ class CaseVerdict(_NoTruthValue):
 
   @property
   def first_failure(self) -> StageVerdict | None:
-    """The first stage that FAILED, is an ERROR or is INCONCLUSIVE; None if there is none."""
+    """The first stage that FAILED, is an ERROR or is INCONCLUSIVE; None if there is none.
+
+    Unlike any other verdict it is true in a condition: `if verdict.first_failure:`.
+    """
     bad = (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)
-    return next((stage for stage in self.stages if stage.status in bad), None)
+    found = next((stage for stage in self.stages if stage.status in bad), None)
+    if found is None:
+      return None
+    found = copy.copy(found)
+    object.__setattr__(found, '_is_first_failure', True)
+    return found
 
   @property
   def seconds(self) -> float:
@@ -194,7 +185,7 @@ class CaseVerdict(_NoTruthValue):
 
   def to_text(self) -> str:
     """Returns the report for a terminal."""
-    return verdict_text.case_text(self)
+    return safe(verdict_text.case_text(self), longest=None)
 
   def to_json(self) -> str:
     """Returns the report as JSON; `schema_version` tells its shape."""

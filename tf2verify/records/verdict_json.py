@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tf2verify.errors import UsageError
-from tf2verify.records.difference import ArrayDifference
+from tf2verify.records.difference import ArrayDifference, Deviation
+from tf2verify.safe_text import safe, safe_line, safe_values
 
 if TYPE_CHECKING:
   from tf2verify.records.verdict import CaseVerdict
@@ -28,6 +29,8 @@ _KINDS: dict[Any, str] = {
   int: 'an integer',
   bool: 'a boolean',
 }
+# Of what an array holds, and of counts.
+_LARGEST_INTEGER = 2**64
 _NOT_JSON = {'nan': math.nan, 'inf': math.inf, '-inf': -math.inf}
 
 
@@ -35,6 +38,8 @@ def _plain(value: Any) -> Any:
   """Returns a record as what JSON knows; non-finite numbers as strings."""
   if dataclasses.is_dataclass(value) and not isinstance(value, type):
     return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+  if isinstance(value, str):
+    return safe(value)
   if isinstance(value, enum.Enum):
     return value.value
   if isinstance(value, (list, tuple)):
@@ -42,10 +47,16 @@ def _plain(value: Any) -> Any:
   if isinstance(value, float) and not math.isfinite(value):
     return repr(value)
   if isinstance(value, bytes):
-    return value.decode('utf-8', 'backslashreplace')
+    return safe(value.decode('utf-8', 'backslashreplace'))
   if isinstance(value, complex):
     return repr(value)
   return value
+
+
+def _foreign(value: Any) -> Any:
+  """Returns what JSON does not know, such as numpy's numbers, as what it knows."""
+  plain = value.item() if hasattr(value, 'item') and not getattr(value, 'shape', ()) else None
+  return _plain(plain) if isinstance(plain, (bool, int, float, str, complex)) else safe(repr(value))
 
 
 def case_json(case: CaseVerdict) -> str:
@@ -58,15 +69,15 @@ def case_json(case: CaseVerdict) -> str:
   """
   report = {
     'schema_version': SCHEMA_VERSION,
-    'case': case.case,
-    'module': case.module,
+    'case': safe_line(case.case),
+    'module': safe_line(case.module),
     'status': case.status.value,
     'seconds': round(case.seconds, 3),
-    'environment': dict(case.environment),
-    'run_again': case.run_again,
+    'environment': dict(safe_values(case.environment)),
+    'run_again': safe(case.run_again),
     'stages': [_plain(stage) for stage in case.stages],
   }
-  return json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False)
+  return json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False, default=_foreign)
 
 
 def case_from_json(text: str) -> CaseVerdict:
@@ -81,7 +92,7 @@ def case_from_json(text: str) -> CaseVerdict:
   """
   try:
     report = json.loads(text)
-  except ValueError as error:
+  except (ValueError, RecursionError) as error:
     raise UsageError(f'is not JSON ({error}): cut off, or no report of tf2verify') from error
   return case_from_fields(report)
 
@@ -105,10 +116,32 @@ def case_from_fields(report: Any) -> CaseVerdict:
     raise UsageError(f'has environment = {environment!r:.80}; it is an object')
   fields = {**report, 'environment': [list(pair) for pair in environment.items()]}
   try:
-    case: CaseVerdict = _reader(CaseVerdict)(fields)
+    case: CaseVerdict = safe_values(_reader(CaseVerdict)(fields))
   except _Misfit as misfit:
     raise UsageError(misfit.text()) from misfit
+  except RecursionError as error:
+    raise UsageError('is nested more deeply than a report can be') from error
+  if report.get('status', case.status.value) != case.status.value:
+    raise UsageError(
+      f'has status = {report["status"]!r:.80}, and stages that make it {case.status.value}: it was '
+      'changed after it was written'
+    )
   return case
+
+
+def check_deviations(found: Any) -> None:
+  """Checks parsed JSON that holds the deviations of stages, by name.
+
+  Raises:
+    UsageError: it is something else.
+  """
+  if not isinstance(found, dict):
+    raise UsageError('has no deviations by stage')
+  try:
+    for pairs in found.values():
+      _reader(tuple[Deviation, ...])(pairs)
+  except _Misfit as misfit:
+    raise UsageError(misfit.text()) from misfit
 
 
 class _Misfit(Exception):
@@ -204,6 +237,8 @@ def _element(value: Any, dtype: str) -> Any:
 
 
 def _anything(value: Any) -> Any:
+  if type(value) is int and abs(value) > _LARGEST_INTEGER:
+    raise _Misfit('has', ' = a number beyond 64 bits')
   return tuple(map(_anything, value)) if isinstance(value, list) else value
 
 
@@ -217,7 +252,7 @@ def _tuple_reader(arguments: tuple[Any, ...]) -> _Reader:
     _checked(list, _KINDS[list], value)
     if not any_length and len(value) != len(kinds):
       raise _Misfit(f'has {len(value)} values in', f'; there are {len(kinds)}')
-    if same is not None and {same}.issuperset(map(type, value)):
+    if same in (str, float) and {same}.issuperset(map(type, value)):
       return tuple(value)  # of plain numbers or texts, as most are
     found = []
     for item, read in zip(value, readers * len(value) if any_length else readers, strict=True):
@@ -245,10 +280,14 @@ def _number(value: Any) -> float:
     return _NOT_JSON[value]
   if isinstance(value, bool) or not isinstance(value, (int, float)):
     raise _Misfit('has', f' = {value!r:.80}; it is a number')
+  if abs(value) > _LARGEST_INTEGER:
+    raise _Misfit('has', ' = a number beyond 64 bits')
   return float(value)
 
 
 def _checked(cls: type, kind: str, value: Any) -> Any:
   if type(value) is not cls:  # what JSON gives is of no subclass; True is no integer
     raise _Misfit('has', f' = {value!r:.80}; it is {kind}')
+  if type(value) is int and abs(value) > _LARGEST_INTEGER:
+    raise _Misfit('has', ' = a number beyond 64 bits')
   return value

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tf2verify.records.diagnosis_text import diagnosis_lines
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
+from tf2verify.records.status import Status
 from tf2verify.records.table_text import table_lines
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 SHOWN_DIFFERENCES = 6
 _LONGEST_TEXT = 400
+_OF_NO_TENSOR = (Aspect.SIZE, Aspect.UNREAD)
 
 
 def count_text(number: int) -> str:
@@ -91,10 +93,15 @@ def _failure_count(verdict: StageVerdict) -> str:
   if compared.noun == 'variables':
     differ = '1 differs' if found == 1 else f'{count_text(found)} differ'
   else:
-    found -= sum(difference.aspect is Aspect.ORDER for difference in verdict.differences)
+    others = sum(difference.aspect in _OF_NO_TENSOR for difference in verdict.differences)
+    # Both come in addition to the tensors that differ.
+    more = (Aspect.ORDER, Aspect.DISTRIBUTION)
+    found -= others + sum(difference.aspect in more for difference in verdict.differences)
     differ = (
       f'{count_text(found)} of {count_text(compared.tensors + compared.unpaired)} tensors differ'
     )
+    if others:
+      differ += f', {others} other finding{"s" * (others > 1)}'
   return f'{differ} ({count_text(compared.tensors)} compared, {compared.unpaired} unmatched)'
 
 
@@ -220,7 +227,7 @@ def failure_text(case: CaseVerdict, stage: StageVerdict) -> str:
 
 
 def _passed(verdict: StageVerdict) -> bool:
-  return verdict.status.value == 'PASSED'
+  return verdict.status is Status.PASSED
 
 
 def case_text(case: CaseVerdict) -> str:
@@ -240,7 +247,7 @@ def case_text(case: CaseVerdict) -> str:
 def case_line(case: CaseVerdict) -> str:
   """Returns the case's verdict on one line."""
   passed = sum(_passed(verdict) for verdict in case.stages)
-  without = sum(verdict.status.value == 'NOT_APPLICABLE' for verdict in case.stages)
+  without = sum(verdict.status is Status.NOT_APPLICABLE for verdict in case.stages)
   outcome = f'{passed} of {len(case.stages) - without} stages passed'
   if without:
     outcome += f', {without} not applicable'

@@ -1,14 +1,13 @@
 """The report as JUnit's XML, which CI systems show."""
 
-import re
 from collections.abc import Iterable
 from xml.etree import ElementTree
 
-from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.records.verdict_text import failure_text, stage_line
+from tf2verify.safe_text import safe, safe_line, safe_values
 
-# What XML 1.0 cannot hold: https://www.w3.org/TR/xml/#charsets
-_NOT_XML = re.compile('[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]')
 _SKIPPED = (Status.BLOCKED, Status.NOT_APPLICABLE)
 
 
@@ -19,12 +18,12 @@ def junit_text(verdicts: Iterable[CaseVerdict]) -> str:
   NOT_APPLICABLE are skipped, with the reason.
   """
   root = ElementTree.Element('testsuites', name='tf2verify')
-  for verdict in verdicts:
+  for verdict in map(safe_values, verdicts):
     failed = sum(s.status in (Status.FAILED, Status.INCONCLUSIVE) for s in verdict.stages)
     suite = ElementTree.SubElement(
       root,
       'testsuite',
-      name=_xml(f'{verdict.module}::{verdict.case}'),
+      name=safe_line(f'{verdict.module}::{verdict.case}'),
       tests=str(len(verdict.stages)),
       failures=str(failed),
       errors=str(sum(stage.status is Status.ERROR for stage in verdict.stages)),
@@ -41,19 +40,15 @@ def _add_stage(suite: ElementTree.Element, verdict: CaseVerdict, stage: StageVer
   test = ElementTree.SubElement(
     suite,
     'testcase',
-    classname=_xml(f'{verdict.module}::{verdict.case}'),
-    name=_xml(stage.stage),
+    classname=safe_line(f'{verdict.module}::{verdict.case}'),
+    name=safe_line(stage.stage),
     time=f'{stage.seconds:.3f}',
   )
   if stage.status in _SKIPPED:
-    ElementTree.SubElement(test, 'skipped', message=_xml(stage.reason))
+    ElementTree.SubElement(test, 'skipped', message=stage.reason)
   elif stage.status is not Status.PASSED:
     kind = 'error' if stage.status is Status.ERROR else 'failure'
     found = ElementTree.SubElement(
-      test, kind, message=_xml(stage_line(stage)), type=stage.status.value
+      test, kind, message=safe_line(stage_line(stage)), type=stage.status.value
     )
-    found.text = _xml(failure_text(verdict, stage))
-
-
-def _xml(text: str) -> str:
-  return _NOT_XML.sub('\N{REPLACEMENT CHARACTER}', text)
+    found.text = safe(failure_text(verdict, stage), longest=None)

@@ -3,9 +3,11 @@
 import dataclasses
 
 from tf2verify.compare.frontier import passes, required_atol, required_rtol
+from tf2verify.compare.telling import within_allowance_of_zero
 from tf2verify.compare.tolerance import Tolerance
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
-from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict
 from tf2verify.records.verdict_text import rounded_up
 
 _UNCLEAR = (Judgement.NEAR_ZERO, Judgement.DEGENERATE)
@@ -113,9 +115,11 @@ def _judgement(known: Deviation, new: Deviation) -> Judgement:
     fits = passes(new.frontier, new.rtol, new.atol)
   if not fits:
     return known.judgement if known.judgement in _EXCUSED else Judgement.FAILED
-  if known.judgement is Judgement.PASSED and new.atol <= known.atol:
+  smaller = new.atol <= known.atol and new.rtol <= known.rtol
+  if known.judgement is Judgement.PASSED and smaller:
     return Judgement.PASSED
-  return Judgement.NEAR_ZERO if new.magnitude <= new.atol else Judgement.PASSED
+  near_zero = within_allowance_of_zero(new.magnitude, new.rtol, new.atol)
+  return Judgement.NEAR_ZERO if near_zero else Judgement.PASSED
 
 
 def _other_differences(stage: StageVerdict) -> tuple[Difference, ...]:

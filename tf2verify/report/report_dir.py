@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from tf2verify.errors import UsageError
 from tf2verify.records.adequacy import AdequacyReport
-from tf2verify.records.verdict import CaseVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict
 from tf2verify.records.verdict_json import case_from_json
 from tf2verify.records.verdict_text import compared_text, failure_text
+from tf2verify.safe_text import safe, safe_line, safe_values
 
 ENVIRONMENT_VARIABLE = 'TF2VERIFY_REPORT_DIR'
 SUMMARY = 'summary.md'
@@ -47,7 +49,7 @@ def write_whole(path: str, text: str, named_by: str = _NAMED_BY) -> None:
     # Not by mkstemp, whose files nobody else may read.
     temporary = os.path.join(directory, f'.writing-{uuid.uuid4().hex}')
     with open(temporary, 'x', encoding='utf-8') as file:
-      file.write(text)
+      file.write(safe(text, longest=None))
     os.replace(temporary, path)
   except OSError as error:
     raise UsageError(
@@ -146,6 +148,7 @@ def write_summary(verdicts: Sequence[CaseVerdict], directory: str) -> str:
 
 def summary_text(verdicts: Sequence[CaseVerdict]) -> str:
   """Returns a table of cases by stages, and each first failure in full."""
+  verdicts = [safe_values(verdict) for verdict in verdicts]
   stages = list(dict.fromkeys(stage.stage for verdict in verdicts for stage in verdict.stages))
   passed = sum(verdict.status is Status.PASSED for verdict in verdicts)
   lines = [
@@ -153,7 +156,7 @@ def summary_text(verdicts: Sequence[CaseVerdict]) -> str:
     '',
     f'{passed} of {len(verdicts)} cases passed.',
     '',
-    '| case | ' + ' | '.join(stages) + ' | seconds |',
+    '| case | ' + ' | '.join(map(_cell, stages)) + ' | seconds |',
     '| --- |' + ' --- |' * (len(stages) + 1),
   ]
   for verdict in verdicts:
@@ -166,13 +169,18 @@ def summary_text(verdicts: Sequence[CaseVerdict]) -> str:
         continue
       word = stage.status.value.lower().replace('_', ' ')
       count = f', {compared_text(stage.compared)}' if stage.status is Status.PASSED else ''
-      cells.append(f'{_MARKS[stage.status]} {word}{count}')
-    lines.append(f'| {verdict.case} | ' + ' | '.join(cells) + f' | {verdict.seconds:.1f} |')
+      cells.append(_cell(f'{_MARKS[stage.status]} {word}{count}'))
+    lines.append(f'| {_cell(verdict.case)} | ' + ' | '.join(cells) + f' | {verdict.seconds:.1f} |')
   for verdict in verdicts:
     if verdict.first_failure is not None:
       text = failure_text(verdict, verdict.first_failure).replace('```', "'''")
-      lines += ['', f'## {verdict.case}', '', '```text', text, '```']
+      lines += ['', f'## {safe_line(verdict.case)}', '', '```text', text, '```']
   if verdicts and verdicts[0].environment:
     versions = ', '.join(f'{name} {version}' for name, version in verdicts[0].environment)
-    lines += ['', versions]
+    lines += ['', safe_line(versions)]
   return '\n'.join(lines) + '\n'
+
+
+def _cell(text: str) -> str:
+  """Returns a name as a cell of a Markdown table."""
+  return safe_line(text).replace('|', '\\|')

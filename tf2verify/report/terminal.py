@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from tf2verify import safe_text
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.records.verdict_text import (
   case_line,
@@ -16,7 +17,13 @@ from tf2verify.records.verdict_text import (
 
 def say(line: str) -> None:
   """Prints a line to standard output at once."""
-  print(line, flush=True)
+  safe_text.say(line)
+
+
+def show_over(text: str) -> None:
+  """Shows a line on the terminal of standard error, over the one shown last; '' for none."""
+  sys.stderr.write('\r\033[K')
+  safe_text.say(safe_text.safe_line(text), sys.stderr, end='')
 
 
 class StageProgress:
@@ -30,12 +37,12 @@ class StageProgress:
     """Shows the step that begins now, over the one before."""
     if self._terminal:
       seconds = time.perf_counter() - self._start
-      print(f'\r\033[K  … {step} ({seconds:.0f} s)', end='', file=sys.stderr, flush=True)
+      show_over(f'  … {step} ({seconds:.0f} s)')
 
   def clear(self) -> None:
     """Takes the shown step away."""
     if self._terminal:
-      print('\r\033[K', end='', file=sys.stderr, flush=True)
+      show_over('')
 
 
 def stage_sayer(progress: StageProgress) -> Callable[[StageVerdict], None]:
@@ -43,6 +50,7 @@ def stage_sayer(progress: StageProgress) -> Callable[[StageVerdict], None]:
 
   def show(verdict: StageVerdict) -> None:
     progress.clear()
+    verdict = safe_text.safe_values(verdict)
     say(f'  {stage_line(verdict)}')
     if verdict.compared.blind_spots:
       for note in notes_text(verdict):
@@ -53,6 +61,7 @@ def stage_sayer(progress: StageProgress) -> Callable[[StageVerdict], None]:
 
 def say_outcome(verdict: CaseVerdict) -> None:
   """Shows what comes behind the lines of the stages: first failure, case."""
+  verdict = safe_text.safe_values(verdict)
   if verdict.first_failure is not None:
     say('\n' + failure_text(verdict, verdict.first_failure) + '\n')
   say(case_line(verdict))
@@ -65,6 +74,7 @@ __all__ = [
   'failure_text',
   'say',
   'say_outcome',
+  'show_over',
   'stage_line',
   'stage_sayer',
 ]

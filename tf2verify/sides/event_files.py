@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context
 
 from tf2verify.errors import EnvironmentProblem, UsageError
 from tf2verify.records.events import EventFolder, Histogram, Scalar, Text
+from tf2verify.tensorflow_internals import eager
 
 # Tells the files written here from all others, which are left alone.
 SUFFIX = '.tf2verify'
@@ -46,7 +46,7 @@ def write(directory: str, folders: Sequence[EventFolder]) -> None:
   try:
     _remove(directory)
     # Code under test may have left a graph, or graph mode, behind.
-    with context.eager_mode():
+    with eager.eager_mode():
       for folder in folders:
         _write_folder(os.path.join(directory, folder.name), folder)
   except (OSError, tf.errors.OpError) as error:

@@ -2,13 +2,17 @@
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import numpy as np
 
+from tf2verify.compare.moving import Mover
+
 VERSION = 1
 GUIDE_CONSTANT = 0.001
+# Of its last place: 5e-4 of it. What is not linear in that is below 1e-6.
+_MOST_UNITS = 2**12
 _POSITIVE_WORDS = ('variance', 'moving_var', 'running_var', 'stddev', 'sigma')
 
 
@@ -96,6 +100,38 @@ class RecordedFill:
     return self._values.get(name)
 
 
+class StartedFill:
+  """The values of another fill, and for what it leaves out what tf1 draws to start with.
+
+  Both sides keep their own initial value where neither gives one: a step, a table.
+  """
+
+  def __init__(self, fill: Fill, drawn_start: Callable[[str], np.ndarray | None]) -> None:
+    """Takes a fill, and what gives the initial value of a variable that tf1 draws, by name."""
+    self.description = fill.description
+    self._fill = fill
+    self._drawn_start = drawn_start
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the value; None for one that is neither filled nor drawn."""
+    value = self._fill(name, shape, dtype)
+    return self._drawn_start(name) if value is None else value
+
+
+class MovedFill:
+  """The values of another fill, moved by rounding."""
+
+  def __init__(self, fill: Fill, mover: Mover) -> None:
+    self.description = fill.description
+    self._fill = fill
+    self._mover = mover
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the moved value."""
+    value = self._fill(name, shape, dtype)
+    return None if value is None else self._mover.variable(name, value)
+
+
 class ConstantFill:
   """The guide's fill: every element of every floating variable is 0.001."""
 
@@ -106,3 +142,40 @@ class ConstantFill:
     if not (np.issubdtype(dtype, np.inexact) or dtype.name in ('bfloat16', 'float16')):
       return None
     return np.full(shape, GUIDE_CONSTANT, dtype)
+
+
+class DitheredFill:
+  """The constant fill with every element a little off, so that roundings do not line up.
+
+  A sum of n equal terms rounds the same way at every step, and n moves of the last bit leave
+  that as it is: beside a sum of n times the term they are as small as 1/n of its own last
+  bit. Up to n/2 units either way are up to half of it, which is what makes roundings
+  independent (L. Schuchman, Dither signals and their effect on quantization noise, 1964).
+  """
+
+  description = f'about {GUIDE_CONSTANT}'
+
+  def __init__(self, number: int, sign: int) -> None:
+    """Takes which offsets to use.
+
+    Args:
+      number: another number is another set of offsets.
+      sign: 1, or -1 for the same offsets the other way.
+    """
+    self._number = number
+    self._sign = sign
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the values; the constant itself where the dtype is none of 32 or 64 bits."""
+    constant = ConstantFill()(name, shape, dtype)
+    if constant is None or dtype.name not in ('float32', 'float64') or not constant.size:
+      return constant
+    digest = hashlib.sha256(f'dither {self._number}:{name}'.encode()).digest()
+    generator = np.random.RandomState(np.frombuffer(digest, dtype='<u4'))
+    # The longest sum over it: all axes but the shorter one of the last two.
+    terms = constant.size // min(shape[-2:]) if len(shape) > 1 else 1
+    most = min(max(1, terms // 2), _MOST_UNITS)
+    units = generator.randint(-most, most + 1, size=shape)
+    unit = np.spacing(np.asarray(GUIDE_CONSTANT, dtype))
+    moved: np.ndarray = (constant + self._sign * units * unit).astype(dtype)
+    return moved

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context
 
 from tf2verify.sides import nests
+from tf2verify.tensorflow_internals import eager
 
 # Odd multipliers of a Weyl sequence modulo 2**31 (H. Weyl 1916; the multipliers
 # are those of two well-known linear congruential generators).
@@ -79,5 +79,5 @@ def total(losses: Sequence[Any]) -> np.ndarray | None:
     return None
   if len({(array.dtype, array.shape) for array in arrays}) > 1:
     return np.asarray(sum(float(array.sum()) for array in arrays))
-  with context.eager_mode():  # the tf1 side asks inside its graph
+  with eager.eager_mode():  # the tf1 side asks inside its graph
     return np.asarray(tf.reduce_sum(tf.add_n(arrays)))

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.loss_values import Leaves, LossExample
-from tf2verify.sides import nests
+from tf2verify.sides import loss_parts, nests
 
 # What hands its input on, or is no result of the computation.
 _NO_TENSOR_OF_ITS_OWN = (
@@ -66,20 +66,20 @@ def signature(example: LossExample) -> Signature:
 
 
 def checked_loss(loss: Any, hook: str) -> Any:
-  """Returns a loss as a tensor.
+  """Returns a loss, of a nest of parts the one that stands for it, as a tensor.
 
   Raises:
     CaseDefinitionError: it is no floating tensor.
   """
+  loss = loss_parts.main_of(loss, hook)
   if loss is None:
     raise CaseDefinitionError(f'{hook} returned None: usually a missing `return`; return the loss')
   if isinstance(loss, tf.Variable):
     loss = loss.read_value()
   if not isinstance(loss, tf.Tensor):
-    slip = ': add the losses up' if isinstance(loss, (list, tuple, dict)) else ''
     raise CaseDefinitionError(
       f'{hook} returned a {type(loss).__name__}; it is a floating tensor, a scalar or one loss per '
-      f'example{slip}'
+      'example, or a nest of such parts'
     )
   if not loss.dtype.is_floating:
     raise CaseDefinitionError(
@@ -95,7 +95,7 @@ def floating_paths(leaves: Leaves) -> list[str]:
 
 
 def counts_as_kept(op_type: str) -> bool:
-  """Tells whether the results of ops of a type take memory of their own."""
+  """Returns whether the results of ops of a type take memory of their own."""
   return op_type not in _NO_TENSOR_OF_ITS_OWN
 
 

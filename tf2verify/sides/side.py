@@ -39,11 +39,15 @@ class Declaration(Protocol):
     self, name: str, shape: tuple[int, ...], dtype: np.dtype
   ) -> np.ndarray | None: ...
 
+  other_sizes: Any
   training_steps_to_take: int
   run_update_ops: bool
   modes_to_run: tuple[str, ...]
-  evaluates_shadows: bool
+  slot_names: Any
+  evaluate_with_ema: bool
   fresh_processes: int
+  tf1_only_variables: Mapping[str, str]
+  tf2_only_variables: Mapping[str, str]
 
   def declares(self, hook: str) -> bool: ...
   def tf1_loss(self, outputs: Any, labels: Any) -> Any: ...
@@ -125,6 +129,7 @@ class FilledRun:
       them.
     gradients_of: the variables, by name, whose gradients are wanted; None for all (in
       tf1, and in execution modes).
+    size: what is said of inputs of another size than the case's; '' for those.
   """
 
   inputs: Any
@@ -134,14 +139,16 @@ class FilledRun:
   gradients: bool = False
   mover: Mover | None = None
   gradients_of: frozenset[str] | None = None
+  size: str = ''
 
   @property
   def description(self) -> str:
     """For reports."""
-    return f'{training_name(self.training)}, {self.fill.description}'
+    size = f', {self.size}' if self.size else ''
+    return f'{training_name(self.training)}, {self.fill.description}{size}'
 
   def wants_gradient_of(self, variable: str) -> bool:
-    """Tells whether the gradient for a variable of this name is wanted."""
+    """Returns whether the gradient for a variable of this name is wanted."""
     return self.gradients_of is None or variable in self.gradients_of
 
   def value_for(self, variable: VariableRecord) -> np.ndarray | None:

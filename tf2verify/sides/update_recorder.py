@@ -7,23 +7,20 @@ from typing import Any
 from unittest import mock
 
 import tensorflow as tf
-from tensorflow.python.eager import backprop
-from tensorflow.python.ops import gradients_util
 
 from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.optimizer_state import (
-  KERAS_OPTIMIZER,
-  LEGACY_OPTIMIZER,
   V1_OPTIMIZER,
   eager_learning_rate,
 )
+from tf2verify.tensorflow_internals import gradients, keras
 
 # The method of each family that is given the gradients after clipping, and the
 # position of the pairs among its arguments.
 _UPDATES = (
   (V1_OPTIMIZER, 'apply_gradients', 0),
-  (KERAS_OPTIMIZER, '_internal_apply_gradients', 0),
-  (LEGACY_OPTIMIZER, '_distributed_apply', 1),
+  (keras.OPTIMIZER, '_internal_apply_gradients', 0),
+  (keras.LEGACY_OPTIMIZER, '_distributed_apply', 1),
 )
 
 
@@ -100,10 +97,11 @@ class UpdateRecorder:
           stack.enter_context(
             mock.patch.object(cls, method, self._recorded_update(known, position))
           )
-      patched = self._recorded_helper(gradients_util._GradientsHelper)
-      stack.enter_context(mock.patch.object(gradients_util, '_GradientsHelper', patched))
-      taped = self._recorded_tape(backprop.GradientTape.gradient)
-      stack.enter_context(mock.patch.object(backprop.GradientTape, 'gradient', taped))
+      for function, recorded in (
+        (gradients.OF_GRAPHS, self._recorded_helper),
+        (gradients.OF_TAPES, self._recorded_tape),
+      ):
+        stack.enter_context(mock.patch.object(*function, recorded(getattr(*function))))
       yield
 
   def _recorded_update(self, known: Callable[..., Any], position: int) -> Callable[..., Any]:

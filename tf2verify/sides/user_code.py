@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import tf2verify
 from tf2verify.errors import Tf2VerifyError, UserCodeError
+from tf2verify.safe_text import message_of, safe
 from tf2verify.sides import tf1_names
 from tf2verify.sides.graphs.source_lines import is_user_file
 
@@ -32,7 +33,7 @@ def _user_traceback(error: BaseException) -> str:
     del frames[0]
   lines = ['Traceback (most recent call last):\n', *traceback.format_list(frames)]
   text = ''.join(lines + traceback.format_exception_only(type(error), error)).rstrip()
-  return _without_callers(text.partition(_SECOND_STACK)[0].rstrip())
+  return safe(_without_callers(text.partition(_SECOND_STACK)[0].rstrip()))
 
 
 def _without_callers(text: str) -> str:
@@ -52,7 +53,7 @@ def _without_callers(text: str) -> str:
 
 def _message(error: BaseException) -> str:
   """Returns the line of the message that says what was wrong, where the first one does not."""
-  lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+  lines = [line.strip() for line in message_of(error).splitlines() if line.strip()]
   for line, following in itertools.pairwise(lines):
     if line.startswith(_NODE):  # an op's error in a session
       return f'{following} (in {line.removeprefix(_NODE)})'

@@ -2,20 +2,25 @@
 
 import abc
 import dataclasses
+import functools
 from typing import Any, ClassVar
 
-from tf2verify.compare.alignment import Alignment, align
+from tf2verify.compare.alignment import Alignment
+from tf2verify.compare.layouts import Layouts
 from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.records.difference import Deviation, Difference, Extent
 from tf2verify.records.failed_tensor import FailedTensor
+from tf2verify.records.initial_value import JudgedStart
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
-from tf2verify.records.verdict import Compared, Figure, Table
+from tf2verify.records.table import Table
+from tf2verify.records.verdict import Compared, Figure
 from tf2verify.sides.side import Declaration, FilledRun, Inventory
 from tf2verify.sides.tf1.graph import Tf1Graph
 from tf2verify.sides.tf1.training import Tf1Training
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
+from tf2verify.stages.pairing import Pairing, paired
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,6 +41,10 @@ class CaseUnderTest:
     labels: the checked nest of arrays; None without labels.
     tf1_training: the reference's training graph.
     tf2_training: the port's training steps.
+    left_out: the stages that the case leaves out.
+    judged_starts: what is known of initial values that differ, by tf1 name; filled by the
+      seeded stages.
+    remembered: what a stage has found out that others would find out again.
   """
 
   declaration: Declaration
@@ -50,12 +59,20 @@ class CaseUnderTest:
   labels: Any
   tf1_training: Tf1Training
   tf2_training: Tf2Training
+  left_out: frozenset[str] = frozenset()
+  judged_starts: dict[str, JudgedStart] = dataclasses.field(default_factory=dict)
+  remembered: dict[str, str] = dataclasses.field(default_factory=dict)
 
   def alignment(self) -> Alignment:
-    """Pairs the variables of the two sides by name."""
-    tf1 = [variable.name for variable in self.tf1.inventory().variables]
-    tf2 = [variable.name for variable in self.tf2.inventory().variables]
-    return align(tf1, tf2, self.variable_names)
+    """Returns which variables of the two sides belong together."""
+    return self.pairing.alignment
+
+  @functools.cached_property
+  def pairing(self) -> Pairing:
+    """The variables of both sides laid side by side; from then on the port's are as tf1's."""
+    pairing = paired(self.declaration, self.tf1, self.tf2, self.variable_names, self.labels)
+    self.tf2.present(Layouts(pairing.layouts))
+    return pairing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +124,8 @@ class Stage(abc.ABC):
       although it does not need them to pass.
     diagnosed: whether it holds the two models against each other by the case's tolerances,
       so that a failure is looked into op by op, and can be judged by other tolerances.
+    compares_sides: whether it holds numbers of the reference against the port, so that a
+      reference that races is tried in several orders.
   """
 
   name: ClassVar[str]
@@ -114,6 +133,7 @@ class Stage(abc.ABC):
   proves: ClassVar[str]
   repeats_errors_of: ClassVar[tuple[str, ...]] = ()
   diagnosed: ClassVar[bool] = True
+  compares_sides: ClassVar[bool] = True
 
   @abc.abstractmethod
   def check(self, case: CaseUnderTest) -> Findings:

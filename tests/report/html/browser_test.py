@@ -12,6 +12,7 @@ from absl.testing import absltest
 from tests import browser
 from tests.report.html import made_up
 from tf2verify.report.html import page
+from tf2verify.safe_text import safe_line
 
 _SHOWN = """[...document.querySelectorAll('#overview tbody tr')]
   .filter((row) => !row.hidden).map((row) => row.dataset.name)"""
@@ -70,13 +71,12 @@ class BrowserTest(absltest.TestCase):
   def test_names_that_look_like_markup_stay_text(self):
     self._open(made_up.failed(made_up.EVIL, made_up.EVIL))
     shown = self._ask(_table('tensors'))
-    self.assertIn(made_up.EVIL, [cell for row in shown for cell in row])
-    self.assertIn(made_up.EVIL, self._ask("document.querySelector('h3').textContent"))
+    evil = safe_line(made_up.EVIL)
+    self.assertIn(evil, [cell for row in shown for cell in row])
+    self.assertIn(evil, self._ask("document.querySelector('h3').textContent"))
     self.assertEqual(self._ask("document.querySelectorAll('img').length"), 0)
     for name in ('inventory', 'differences', 'training_steps-0'):
-      self.assertIn(
-        made_up.EVIL, json.dumps(self._ask(_table(name)), ensure_ascii=False).replace('\\', '')
-      )
+      self.assertTrue(any(evil in cell for row in self._ask(_table(name)) for cell in row), name)
     self._assert_quiet()
 
   def test_a_planted_script_does_not_run(self):

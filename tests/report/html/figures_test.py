@@ -6,7 +6,8 @@ from absl.testing import absltest
 
 from tests.report.html import made_up
 from tf2verify.records.side_by_side import Curve
-from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.report.html.figures import figures_of
 
 

@@ -4,7 +4,8 @@ from absl.testing import absltest
 
 from tests.report.html import made_up
 from tf2verify.records.diagnosis import Diagnosis, GraphAspect
-from tf2verify.records.verdict import Compared, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import Compared
 from tf2verify.report.html.finding import finding_of
 
 

@@ -16,15 +16,9 @@ from tf2verify.records.diagnosis import (
 from tf2verify.records.difference import ArrayDifference, Aspect, Deviation, Difference, Judgement
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair, VariableSummary
-from tf2verify.records.verdict import (
-  CaseVerdict,
-  Compared,
-  ErrorRecord,
-  Figure,
-  StageVerdict,
-  Status,
-  Table,
-)
+from tf2verify.records.status import Status
+from tf2verify.records.table import Table
+from tf2verify.records.verdict import CaseVerdict, Compared, ErrorRecord, Figure, StageVerdict
 
 needs_report_extra = unittest.skipIf(
   any(importlib.util.find_spec(name) is None for name in ('jinja2', 'matplotlib')),

@@ -3,7 +3,8 @@ from absl.testing import absltest
 from tests.report.html import made_up
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.side_by_side import RandomOps, VariablePair
-from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict
 from tf2verify.report.html.tables import (
   case_tables,
   random_ops_table,

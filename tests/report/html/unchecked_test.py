@@ -1,7 +1,8 @@
 from absl.testing import absltest
 
 from tests.report.html import made_up
-from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict
 from tf2verify.report.html.unchecked import unchecked
 from tf2verify.report.html.words import PROVES
 

@@ -1,6 +1,6 @@
 from absl.testing import absltest
 
-from tf2verify.records.verdict import Status
+from tf2verify.records.status import Status
 from tf2verify.report.html import words
 from tf2verify.stages import STAGES
 

@@ -8,7 +8,8 @@ from tests.report.html import made_up
 from tf2verify.records.difference import Aspect, Difference, Extent, Judgement
 from tf2verify.records.events import Histogram, Scalar, Text
 from tf2verify.records.side_by_side import Curve
-from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict
 from tf2verify.report.tensorboard.events import folders_of, run_of_case
 from tf2verify.report.tensorboard.quantities import MOST_TENSORS, numbers_of
 

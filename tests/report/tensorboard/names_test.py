@@ -22,7 +22,7 @@ class NamesTest(absltest.TestCase):
     self.assertLess(max(len(name.encode()) for name in names), 200)
 
   def test_tags_keep_names_but_no_control_characters(self):
-    self.assertEqual(tag('a', 'w/x:0 <b>\n\x00\ud800'), 'a/w/x:0 <b>\ufffd\ufffd\ufffd')
+    self.assertEqual(tag('a', 'w/x:0 <b>\n\x00\ud800'), 'a/w/x:0 <b>\\x0a\\x00\\ud800')
 
 
 if __name__ == '__main__':

@@ -85,6 +85,22 @@ class LeavesTest(absltest.TestCase):
     self.assertEqual((found.ops[0].op_type, found.ops[0].constant), (CONSTANT, 3.0))
 
 
+class UpdateTest(absltest.TestCase):
+  def test_a_write_that_runs_before_an_output_only_by_control(self):
+    with tf.Graph().as_default() as graph:
+      x = v1.placeholder(tf.float32, [3], name='x')
+      w = v1.get_variable('w', [3], use_resource=True)
+      with tf.control_dependencies([w.assign_sub(x * 2.0)]):
+        net = tf.negative(x, name='net')
+        after = tf.negative(w.read_value(), name='after')
+      before = tf.negative(w, name='before')
+    found = _read(graph, [net, after, before], ['w'])
+    self.assertIn('update of w', [op.name for op in found.ops if op.op_type == TARGET])
+    ops = _by_name(found)
+    read = {name: found.ops[ops[name].inputs[0][0]].name for name in ('after', 'before')}
+    self.assertEqual(read, {'after': 'w after its update', 'before': 'w'})
+
+
 class PassingTest(absltest.TestCase):
   def test_what_passes_a_value_on_is_no_operation(self):
     with tf.Graph().as_default() as graph:

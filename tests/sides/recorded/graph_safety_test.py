@@ -1,3 +1,6 @@
+import os
+from unittest import mock
+
 from absl.testing import absltest
 
 import tf2verify  # noqa: F401
@@ -5,7 +8,9 @@ import tf2verify  # noqa: F401
 # isort: split
 import tensorflow as tf
 
+from tf2verify.errors import RecordingError
 from tf2verify.sides.recorded import graph_safety
+from tf2verify.sides.recorded.build import parsed
 
 v1 = tf.compat.v1
 
@@ -95,6 +100,47 @@ class GraphSafetyTest(absltest.TestCase):
     text = graph_safety.refusal_text(refused)
     self.assertIn('this TensorFlow has no OpOfContrib (a)', text)
     self.assertIn('a recording is not run with ReadFile (b)', text)
+
+  def test_graphs_beyond_the_limits_are_refused(self):
+    graph_def = v1.GraphDef()
+    for number in range(30):
+      graph_def.node.add(name=str(number), op='NoOp')
+    function = graph_def.library.function.add()
+    for number in range(30):
+      function.node_def.add(name=str(number), op='NoOp')
+    graph_safety.check_nodes(graph_def, 'rec')
+    data = graph_def.SerializeToString()
+    graph_safety.check_bytes(data, 'rec')
+    with (
+      mock.patch.dict(os.environ, {graph_safety.NODES: '59'}),
+      self.assertRaisesRegex(RecordingError, 'rec has 60 operations, and 59 are imported'),
+    ):
+      graph_safety.check_nodes(graph_def, 'rec')
+    with mock.patch.dict(os.environ, {graph_safety.NODES: '60'}):
+      graph_safety.check_nodes(graph_def, 'rec')
+    with (
+      mock.patch.dict(os.environ, {graph_safety.NODES: 'many'}),
+      self.assertRaisesRegex(RecordingError, "is 'many'; it is a whole number from 1 on"),
+    ):
+      graph_safety.check_nodes(graph_def, 'rec')
+    large = b'x' * (2 * 2**20 + 1)
+    with (
+      mock.patch.dict(os.environ, {graph_safety.MEBIBYTES: '2'}),
+      self.assertRaisesRegex(RecordingError, f'or set {graph_safety.MEBIBYTES}=3'),
+    ):
+      graph_safety.check_bytes(large, 'rec')
+
+  def test_a_recording_with_too_large_a_graph(self):
+    one = v1.GraphDef()
+    one.node.add(name='a', op='NoOp')
+    one.node.add(name='b', op='NoOp')
+    data = one.SerializeToString()
+    self.assertLen(parsed(data, 'rec').node, 2)
+    with (
+      mock.patch.dict(os.environ, {graph_safety.NODES: '1'}),
+      self.assertRaisesRegex(RecordingError, 'rec has 2 operations, and 1 are imported'),
+    ):
+      parsed(data, 'rec')
 
   def test_no_operation_that_reads_files_or_python_is_taken_for_harmless(self):
     # Whatever this TensorFlow has: a type of another family would have to be looked at.

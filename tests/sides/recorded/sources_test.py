@@ -5,7 +5,7 @@ import tempfile
 from absl.testing import absltest
 
 from tf2verify.errors import RecordingError
-from tf2verify.recordings.manifest import BuilderEntry, SourceFile
+from tf2verify.recordings.manifest_entries import BuilderEntry, SourceFile
 from tf2verify.sides.recorded import sources as recorded_sources
 
 

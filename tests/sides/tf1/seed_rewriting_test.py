@@ -1,5 +1,7 @@
 """Tests of tf2verify.sides.tf1.seed_rewriting: rewritten = rebuilt, bit for bit."""
 
+import dataclasses
+
 import numpy as np
 import tensorflow as tf
 import tf_slim as slim
@@ -142,6 +144,42 @@ class FallBackTest(absltest.TestCase):
         side.observe_seeded(mode, training=True)
     builds = [step for step in steps if 'building' in step]
     self.assertEqual(builds, ['building the TF1 graph, training'])
+
+
+def _draws_around_a_variable(inputs, training):
+  del training
+  noise = v1.random_normal([4])
+  kernel = v1.get_variable('kernel', initializer=v1.random_uniform([4, 4]))
+  return tf.reshape(inputs, [-1, 4]) @ kernel + noise, v1.random_normal([4])
+
+
+class ComputationTest(absltest.TestCase):
+  def test_random_ops_of_the_computation_are_counted_by_themselves(self):
+    built = _build(_draws_around_a_variable, randomness.NUM_RANDOM_OPS)
+    numbered = seed_rewriting.computation_seed_graph(built)
+    self.assertIsInstance(numbered, tf1_build.BuiltGraph)
+    nodes = numbered.graph.as_graph_def().node
+    seeds = [node.attr['seed2'].i for node in nodes if node.op == 'RandomStandardNormal']
+    self.assertEqual(seeds, [0, 1])
+    self.assertLen(numbered.random_draws, 2)
+    self.assertLen(built.random_draws, 3)
+    one, other = _observe(built), _observe(numbered)
+    np.testing.assert_array_equal(one.initial_values[0].value, other.initial_values[0].value)
+    np.testing.assert_array_equal(
+      other.outputs[1].value, _observe(_build(_noise_alone, built.mode)).outputs[0].value
+    )
+
+  def test_seeds_of_its_own(self):
+    built = _build(_raw_seed_model, randomness.NUM_RANDOM_OPS)
+    built = dataclasses.replace(built, operation_seeds=0)
+    found = seed_rewriting.computation_seed_graph(built)
+    self.assertIn('has seeds of its own', found)
+
+
+def _noise_alone(inputs, training):
+  del inputs, training
+  v1.random_normal([4])
+  return v1.random_normal([4])
 
 
 if __name__ == '__main__':

@@ -7,7 +7,8 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from tf2verify.sides.tf2 import tracing
-from tf2verify.sides.tf2.tracing import NotTraceable, graph_run, trace, with_autograph
+from tf2verify.sides.tf2.tracing import NotTraceable, graph_run, trace
+from tf2verify.tensorflow_internals import autograph
 
 _X = np.array([1.0, -2.0, 3.0], np.float32)
 
@@ -143,7 +144,7 @@ class UserCodeTest(absltest.TestCase):
       return y
 
     def compute(x):
-      return {'output': with_autograph(user)(x)}
+      return {'output': autograph.converted(user)(x)}
 
     run = _run(compute)
     self.assertTrue(any(op.functions for op in run.op_graph.ops))

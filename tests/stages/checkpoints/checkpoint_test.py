@@ -191,7 +191,7 @@ class GivenCheckpointTest(LadderTestCase, parameterized.TestCase):
 
   def test_averages_that_are(self):
     class Averaged(tiny_models.Affine):
-      evaluates_shadows = True
+      evaluate_with_ema = True
 
     shadows = {'kernel__ExponentialMovingAverage': KERNEL + 1}
     found = self._found(write(self.folder, kernel=KERNEL, bias=BIAS, **shadows), Averaged)

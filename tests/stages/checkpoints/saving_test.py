@@ -207,6 +207,23 @@ class SavedModelTest(LadderTestCase):
     self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
     self.assertIn('draws random numbers', found.to_text())
 
+  def test_port_whose_variables_alone_are_drawn(self):
+    class Case(tiny_models.Affine):
+      def build_tf1_graph(self, inputs, training):
+        return inputs @ v1.get_variable('kernel', initializer=v1.random_normal([3, 3]))
+
+      def make_tf2_layer(self):
+        return tf.keras.layers.Dense(
+          3, use_bias=False, kernel_initializer='random_normal', name='layer'
+        )
+
+      def variable_names(self, name):
+        return f'layer/{name}'
+
+    found = checkpoint_of(Case)
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+    self.assertEqual(found.compared.blind_spots, 0, found.to_text())
+
   def test_function_that_computes_something_else(self):
     class Case(tiny_models.Affine):
       def port(self, inputs, training):

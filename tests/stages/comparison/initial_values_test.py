@@ -4,87 +4,103 @@ import numpy as np
 from absl.testing import absltest
 
 from tf2verify.records.difference import Aspect, Difference
-from tf2verify.records.observation import Observation, RandomDraw, TensorRecord
+from tf2verify.records.initial_value import JudgedStart, Start
+from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.stages.comparison import initial_values
 
-_RUN = 'inference, constant'
+_RUN = 'inference, num_random_ops'
 _PAIRS = (('a', 'net/a'), ('b', 'net/b'))
 _ONE, _OTHER = np.arange(4.0).reshape(2, 2), np.arange(4.0, 8.0).reshape(2, 2)
 
 
-def _run(side, values, kinds=('RandomUniform', 'RandomUniform')):
+def _run(side, values):
   names = [pair[side == 'tf2'] for pair in _PAIRS]
-  return Observation(
-    side,
-    _RUN,
-    '',
-    (),
-    initial_values=tuple(TensorRecord(n, v.copy()) for n, v in zip(names, values, strict=True)),
-    random_draws=tuple(RandomDraw(k, (2, 2), n) for k, n in zip(kinds, names, strict=True)),
-  )
+  records = tuple(TensorRecord(n, v.copy()) for n, v in zip(names, values, strict=True))
+  return Observation(side, _RUN, '', (), initial_values=records)
 
 
-def _hint(tf1, tf2, quantity='initial value', run=_RUN):
-  found = Difference(quantity, 'b (tf2: net/b)', Aspect.VALUES, run=run)
-  return initial_values.explained(found, tf1, tf2, _PAIRS).hint
+def _shared(tf1, tf2):
+  return initial_values.shared_numbers(_run('tf1', tf1), _run('tf2', tf2), _PAIRS)
 
 
-class OneInitializerTest(absltest.TestCase):
-  def test_is_named(self):
-    hint = _hint(_run('tf1', (_ONE, _OTHER)), _run('tf2', (_ONE, _ONE)))
-    self.assertStartsWith(hint, 'b starts with the very numbers of a in the port')
+class SharedNumbersTest(absltest.TestCase):
+  def test_in_the_port_alone(self):
+    found = _shared((_ONE, _OTHER), (_ONE, _ONE))
+    self.assertEqual(list(found), ['b'])
+    self.assertStartsWith(found['b'], 'b starts with the very numbers of a in the port')
 
-  def test_same_numbers_on_both_sides_are_one_seed(self):
-    self.assertEqual(_hint(_run('tf1', (_ONE, _ONE)), _run('tf2', (_ONE, _ONE))), '')
+  def test_in_tf1_alone(self):
+    found = _shared((_ONE, _ONE), (_ONE, _OTHER))
+    self.assertStartsWith(found['b'], 'b starts with the very numbers of a in tf1, not so in the')
+
+  def test_on_both_sides(self):
+    self.assertEqual(_shared((_ONE, _ONE), (_OTHER, _OTHER)), {})
 
   def test_constants_are_no_random_numbers(self):
     ones = np.ones((2, 2))
-    self.assertEqual(_hint(_run('tf1', (ones, _OTHER)), _run('tf2', (ones, ones))), '')
+    self.assertEqual(_shared((ones, _OTHER), (ones, ones)), {})
 
 
-class SeedTest(absltest.TestCase):
-  def test_stateless_on_one_side(self):
-    tf1 = _run('tf1', (_ONE, _ONE), ('TruncatedNormal', 'TruncatedNormal'))
-    kind = 'StatelessTruncatedNormalV2'
-    hint = _hint(tf1, _run('tf2', (_ONE, _OTHER), (kind, kind)))
-    self.assertStartsWith(hint, f'b is drawn by TruncatedNormal in tf1 and by {kind} in the port')
-
-  def test_stateless_in_tf1(self):
-    kind = 'StatelessRandomUniformV2'
-    hint = _hint(_run('tf1', (_ONE, _ONE), (kind, kind)), _run('tf2', (_ONE, _OTHER)))
-    self.assertIn('tf1 has one of Keras here, as tf.compat.v1.layers does by default', hint)
-
-  def test_stateless_on_both(self):
-    kinds = ('StatelessRandomUniform', 'StatelessRandomUniformV2')
-    tf1 = _run('tf1', (_ONE, _ONE), kinds)
-    self.assertEqual(_hint(tf1, _run('tf2', (_ONE, _OTHER), kinds)), '')
+def _judged(start, count=1, tf1='uniform in ±0.7', tf2='uniform in ±0.8', **more):
+  return {f'k{n}': JudgedStart(start, tf1, tf2, **more) for n in range(count)}
 
 
-class DistributionTest(absltest.TestCase):
-  def hint(self, tf1, tf2):
-    return _hint(_run('tf1', (_ONE, _ONE), (tf1, tf1)), _run('tf2', (_ONE, _OTHER), (tf2, tf2)))
+class DifferentTest(absltest.TestCase):
+  def test_one_cause_for_all_variables(self):
+    found = initial_values.of_different_distributions(_judged(Start.DIFFERENT, 20), _RUN)
+    self.assertLen(found, 1)
+    self.assertEqual((found[0].subject, found[0].aspect), ('k0', Aspect.DISTRIBUTION))
+    self.assertEqual(found[0].tf1, 'uniform in ±0.7, and so k1, k2, k3, k4 and 15 more')
+    self.assertIn('of 20 variables (k0, k1, k2, k3 and 16 more) is drawn from', found[0].hint)
 
-  def test_another_kind_of_initializer(self):
-    hint = self.hint('StatelessRandomUniformV2', 'StatelessTruncatedNormalV2')
-    self.assertIn('tf1 draws from a uniform distribution (StatelessRandomUniformV2)', hint)
-    self.assertIn('from a truncated normal one', hint)
-    self.assertIn('glorot_uniform', hint)
-    self.assertIn('glorot_normal', self.hint('TruncatedNormal', 'RandomUniform'))
-    self.assertIn('random_normal', self.hint('RandomStandardNormal', 'TruncatedNormal'))
+  def test_two_kinds_are_two_causes(self):
+    judged = _judged(Start.DIFFERENT) | {'b': JudgedStart(Start.DIFFERENT, 'x', 'y')}
+    self.assertLen(initial_values.of_different_distributions(judged, _RUN), 2)
 
-  def test_beside_another_meaning_of_a_seed(self):
-    hint = self.hint('RandomStandardNormal', 'StatelessTruncatedNormalV2')
-    self.assertRegex(hint, 'a seed means nothing across the two.* Beside that, the initializer of')
+  def test_another_family_says_who_draws_so(self):
+    judged = _judged(Start.DIFFERENT, tf2='truncated normal, standard deviation 0.4')
+    [found] = initial_values.of_different_distributions(judged, _RUN)
+    self.assertIn('glorot_uniform', found.hint)
 
-  def test_the_same_kind(self):
-    self.assertEqual(self.hint('RandomUniform', 'RandomUniform'), '')
+  def test_scaled_numbers_are_left_to_the_diagnosis(self):
+    judged = _judged(Start.DIFFERENT, is_related=True)
+    [found] = initial_values.of_different_distributions(judged, _RUN)
+    self.assertEqual(found.hint, '')
+
+  def test_the_same_is_no_difference(self):
+    self.assertEqual(initial_values.of_different_distributions(_judged(Start.SAME), _RUN), [])
 
 
-class OtherFindingsTest(absltest.TestCase):
-  def test_are_left_alone(self):
-    tf1, tf2 = _run('tf1', (_ONE, _OTHER)), _run('tf2', (_ONE, _ONE))
-    self.assertEqual(_hint(tf1, tf2, quantity='output'), '')
-    self.assertEqual(_hint(tf1, tf2, run='training, constant'), '')
+class NotesTest(absltest.TestCase):
+  def test_by_the_operations(self):
+    [note] = initial_values.notes_on_same(_judged(Start.SAME, 7))
+    self.assertStartsWith(note, '7 initial values are drawn by other random numbers from the same')
+    self.assertIn('k0, k1, k2, k3 and 3 more (uniform in ±0.7); the port went on', note)
+
+  def test_by_a_test_of_values(self):
+    [note] = initial_values.notes_on_same(_judged(Start.SAME, tested=2000, resolution=0.01))
+    self.assertIn('by a test of 2,000 numbers of each side, in which a scale 1 % off', note)
+
+  def test_without_any(self):
+    self.assertEqual(initial_values.notes_on_same(_judged(Start.DIFFERENT)), [])
+
+  def test_too_little_known(self):
+    [spot] = initial_values.blind_spots(_judged(Start.UNKNOWN, tested=9, resolution=0.3))
+    self.assertIn('the 9 numbers of each side that were compared would hide a scale up to 30', spot)
+
+
+class ExplainedTest(absltest.TestCase):
+  def test_a_table_and_a_draw(self):
+    found = Difference('initial value', 'k0 (tf2: net/k0)', Aspect.VALUES, run=_RUN)
+    judged = _judged(Start.NOT_DRAWN, tf1='no random op')
+    hint = initial_values.explained(found, judged).hint
+    self.assertEqual(
+      hint, 'tf1: no random op; the port: uniform in ±0.8: start it alike on both sides'
+    )
+
+  def test_others_are_left_alone(self):
+    found = Difference('initial value', 'b', Aspect.VALUES, run=_RUN)
+    self.assertIs(initial_values.explained(found, _judged(Start.NOT_DRAWN)), found)
 
 
 if __name__ == '__main__':

@@ -94,6 +94,45 @@ class ValueTest(LadderTestCase):
     self.assertIn('tf1_loss divides by a batch size of 4', verdict_of(Case).to_text())
     self.assert_passes(Case, STAGE)
 
+  def test_logarithm_of_a_softmax_where_no_label_fits(self):
+    class Case(Sequences):
+      def make_labels(self):  # of all steps but the last
+        return np.array([[1, 2, 4], [3, 0, 1], [4, 2, 2]], np.int32)
+
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean(self.entropy(outputs, tf.nn.log_softmax(outputs)))
+
+      def entropy(self, outputs, logarithms):
+        return tf.reduce_sum(tf.nn.softmax(outputs) * logarithms, -1)
+
+    class Wrong(Case):
+      def tf2_loss(self, outputs, labels):
+        return tf.reduce_mean(self.entropy(outputs, tf.math.log(tf.nn.softmax(outputs))))
+
+    self.assert_passes(Case, STAGE)
+    self.assert_first_failure(Wrong, STAGE, 'saturated outputs', 'tf.nn.log_softmax')
+
+  def test_logarithm_of_a_softmax_in_the_reference_alone(self):
+    class Case(Sequences):
+      def make_labels(self):
+        return np.array([[1, 2, 4], [3, 0, 1], [4, 2, 2]], np.int32)
+
+      def tf1_loss(self, outputs, labels):
+        logarithms = tf.math.log(tf.nn.softmax(outputs))
+        return tf.reduce_mean(tf.reduce_sum(tf.nn.softmax(outputs) * logarithms, -1))
+
+      def tf2_loss(self, outputs, labels):
+        logarithms = tf.nn.log_softmax(outputs)
+        return tf.reduce_mean(tf.reduce_sum(tf.nn.softmax(outputs) * logarithms, -1))
+
+    self.assert_passes(Case, STAGE)
+
+  def test_two_functions_for_the_loss_of_sequences(self):
+    class Case(losses.Transcribed):
+      pass
+
+    self.assert_passes(Case, STAGE)
+
   def test_empty_mask(self):
     class Case(Sequences):
       def tf2_loss(self, outputs, labels):
@@ -103,6 +142,51 @@ class ValueTest(LadderTestCase):
     self.assert_first_failure(
       Case, STAGE, "labels['mask'] all zero", 'in their non-finite pattern', 'tf1 0, tf2 nan'
     )
+
+  def test_empty_mask_that_the_port_mends(self):
+    class Case(Sequences):
+      def tf1_loss(self, outputs, labels):
+        losses, mask = self.terms(outputs, labels)
+        return tf.reduce_sum(losses * mask) / tf.reduce_sum(mask)
+
+      def tf2_loss(self, outputs, labels):
+        return super().tf1_loss(outputs, labels)
+
+    verdict = verdict_of(Case)
+    self.assertIs(verdict.status, Status.PASSED, verdict.to_text())
+    self.assertIn("tf1_loss is NaN and tf2_loss is 0 on labels['mask']", verdict.to_text())
+
+  def test_empty_mask_that_the_port_mends_beside_another_term(self):
+    class Case(Sequences):
+      def tf1_loss(self, outputs, labels):
+        losses, mask = self.terms(outputs, labels)
+        return tf.reduce_sum(losses * mask) / tf.reduce_sum(mask) + tf.reduce_mean(outputs**2)
+
+      def tf2_loss(self, outputs, labels):
+        return super().tf1_loss(outputs, labels) + tf.reduce_mean(outputs**2)
+
+    verdict = verdict_of(Case)
+    self.assertIs(verdict.status, Status.PASSED, verdict.to_text())
+    self.assertIn('tf1_loss is NaN and tf2_loss is ', verdict.to_text())
+
+  def test_labels_that_are_all_ignored(self):
+    class Case(Sequences):
+      def make_labels(self):
+        return np.array([[1, 2, 255, 255], [3, 0, 255, 1], [4, 255, 255, 255]], np.int32)
+
+      def terms(self, outputs, labels):
+        valid = labels < 5
+        words = tf.where(valid, labels, tf.zeros_like(labels))
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=words, logits=outputs)
+        return losses, tf.cast(valid, tf.float32)
+
+    class Wrong(Case):
+      def tf2_loss(self, outputs, labels):
+        losses, mask = self.terms(outputs, labels)
+        return tf.reduce_sum(losses * mask) / tf.reduce_sum(mask)
+
+    self.assert_passes(Case, STAGE)
+    self.assert_first_failure(Wrong, STAGE, 'labels all 255', 'it divides 0 by 0')
 
   def test_mask_of_booleans_is_seen_by_its_name(self):
     class Case(Sequences):
@@ -403,7 +487,7 @@ class ApplicabilityTest(LadderTestCase):
     for value, words in (
       (None, ('returned None', 'missing `return`')),
       (0.5, ('returned a float',)),
-      ([tf.constant(1.0)], ('no tensor',)),
+      ([tf.constant(1.0)], ('tf1_loss returned', 'tf2_loss', 'parts of a loss')),
       (tf.constant(1), ('int32',)),
     ):
       for hook in ('tf1_loss', 'tf2_loss'):

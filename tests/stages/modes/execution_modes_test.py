@@ -169,6 +169,32 @@ class ReplicasTest(LadderTestCase):
       'every tensor that differs is 0.5 times that of eager mode',
     )
 
+  def test_call_without_training_under_two_decorators(self):
+    class Function(tf.keras.layers.Layer):
+      @tf.function
+      @tiny_models.under_shim
+      def call(self, inputs):
+        return tf.matmul(inputs, kernel()) + bias()
+
+    class Named(Function):
+      pass
+
+    class Inside(tf.keras.layers.Layer):
+      def __init__(self):
+        super().__init__()
+        self.inner = Function()
+
+      @tf.function
+      @tiny_models.under_shim
+      def call(self, inputs):
+        return self.inner(inputs)
+
+    for layer in (Function, Named, Inside):
+      with self.subTest(layer.__name__):
+        case = type('Case', (tiny_models.Affine,), {'make_tf2_layer': lambda _, make=layer: make()})
+        text = self.assert_passes(case, STAGE).to_text()
+        self.assertNotIn('was not run', text)
+
   def test_one_device(self):
     class Case(tiny_models.Affine):
       modes_to_run = (modes.FUNCTION, modes.REPLICAS)
@@ -397,6 +423,34 @@ class RightPortTest(LadderTestCase):
 
     verdict = self.assert_passes(Case, STAGE).stages[-1]
     self.assertEqual(row(verdict, modes.FUNCTIONAL)['gradients'], 'equal')
+
+  def test_module_that_draws_while_it_is_made(self):
+    class Port(tf.Module):
+      def __init__(self):
+        super().__init__()
+        self.kernel = tf.Variable(tf.random.uniform([3, 3], -1.0, 1.0), name='kernel')
+
+      def __call__(self, inputs):
+        return inputs @ self.kernel
+
+    class Case(tiny_models.OneModel):
+      modes_to_run = (modes.FUNCTION, modes.JIT)
+
+      def model(self, inputs, training):
+        return inputs @ v1.get_variable('kernel', [3, 3])
+
+      def make_tf2_layer(self):
+        return Port()
+
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean(outputs**2)
+
+      tf2_loss = tf1_loss
+
+    found = climbed(Case)
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+    self.assertNotIn('draws random numbers', found.to_text())
+    self.assertNotIn('not compared', row(found, modes.JIT).values())
 
   def test_nests(self):
     class Case(tiny_models.OneModel):

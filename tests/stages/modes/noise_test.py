@@ -28,6 +28,8 @@ def _call(number=1, **tensors):
 class _Port:
   """Yields noise of one size for every tensor that is asked for."""
 
+  narrow_bits = 0
+
   def __init__(self):
     self.movers = []
 
@@ -39,6 +41,8 @@ class _Port:
 
 
 class _NoPort:
+  narrow_bits = 0
+
   def again(self, training, number, mover, wanted):
     raise UserCodeError('tf2', 'call_tf2_layer', 'ValueError: no', 'Traceback')
 

@@ -138,7 +138,7 @@ class OtherBackwardPassTest(LadderTestCase):
       def model(self, inputs, training, frozen='second'):
         # The outputs do not depend on either, the gradients do.
         names = ('first', 'second')
-        net = inputs
+        net = inputs * v1.get_variable('third', [3])
         for name in names:
           value = v1.get_variable(name, [3])
           net += inputs * (0.0 * value if name == frozen else value - tf.stop_gradient(value))

@@ -109,6 +109,28 @@ class DropoutTest(LadderTestCase):
     self.assert_first_failure(Case, STAGE, 'output (the output) [training, constant]')
 
 
+class DrawsOfOneShapeTest(LadderTestCase):
+  def verdict(self, **left_out):
+    class Case(tiny_models.Dropped):
+      stages = tf2verify.all_stages_except(**left_out)
+
+    return tf2verify.verify(Case, stages=[STAGE])
+
+  def test_are_a_blind_spot_where_nothing_tells_them_apart(self):
+    [spot] = self.verdict(seeded_num_random_ops='why').stages[-1].blind_spots[-1:]
+    self.assertIn('the case leaves seeded_num_random_ops out', spot)
+
+  def test_are_none_with_the_next_stage(self):
+    self.assertNotIn('leaves', ' '.join(self.verdict().stages[-1].blind_spots))
+
+  def test_without_draws_there_is_nothing_to_tell(self):
+    class Case(tiny_models.Affine):
+      stages = tf2verify.all_stages_except(seeded_num_random_ops='why')
+
+    text = tf2verify.verify(Case, stages=[STAGE]).to_text()
+    self.assertNotIn('the case leaves', text)
+
+
 class BatchNormTest(LadderTestCase):
   def test_inference_statistics_in_training(self):
     class Case(tiny_models.Normalized):

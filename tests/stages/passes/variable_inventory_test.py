@@ -484,14 +484,14 @@ class UntrackedTest(LadderTestCase):
   def test_keras_model_without_code_of_the_user(self):
     class Case(tiny_models.OneModel):
       def model(self, inputs, training):
-        return v1.layers.dense(inputs, 3, name='fc')
+        return v1.layers.dense(v1.layers.dense(inputs, 3, name='fc'), 3, name='fc_1')
 
       def make_tf2_layer(self):
-        return tf.keras.Sequential([tf.keras.layers.Dense(3, name='logits')])
+        return tf.keras.Sequential([tf.keras.layers.Dense(3, name=name) for name in ('in', 'out')])
 
     # No line of the user creates it, least of all the one that runs tf2verify.
     text = self.assert_first_failure(
-      Case, STAGE, '4 differ', 'tf1: missing\n    tf2: (3, 3) float32\n'
+      Case, STAGE, '8 differ', 'tf1: missing\n    tf2: (3, 3) float32\n'
     )
     self.assertNotIn('untracked', text)
 

@@ -1,9 +1,8 @@
-"""Known porting mistakes, one per file; `RULES` is the only registry."""
+"""Known porting mistakes, a file or a row of `attributes` each; `RULES` is the only registry."""
 
+from tf2verify.diagnosis.rules import attributes
 from tf2verify.diagnosis.rules.activation import Activation
 from tf2verify.diagnosis.rules.activation_order import ActivationOrder
-from tf2verify.diagnosis.rules.arg_axis import ArgAxis
-from tf2verify.diagnosis.rules.batch_norm_mode import BatchNormMode
 from tf2verify.diagnosis.rules.biased_variance import BiasedVariance
 from tf2verify.diagnosis.rules.concat_order import ConcatOrder
 from tf2verify.diagnosis.rules.depthwise_regularizer import DepthwiseRegularizer
@@ -19,36 +18,31 @@ from tf2verify.diagnosis.rules.hard_sigmoid_slope import HardSigmoidSlope
 from tf2verify.diagnosis.rules.initializer_scale import InitializerScale
 from tf2verify.diagnosis.rules.integer_division import IntegerDivision
 from tf2verify.diagnosis.rules.label_gradient import LabelGradient
-from tf2verify.diagnosis.rules.leaky_relu_slope import LeakyReluSlope
 from tf2verify.diagnosis.rules.loss_scale import LossScale
 from tf2verify.diagnosis.rules.lstm_forget_bias import LstmForgetBias
 from tf2verify.diagnosis.rules.lstm_gate_order import LstmGateOrder
 from tf2verify.diagnosis.rules.moving_average_momentum import MovingAverageMomentum
-from tf2verify.diagnosis.rules.normalization_epsilon import NormalizationEpsilon
-from tf2verify.diagnosis.rules.padding_default import PaddingDefault
 from tf2verify.diagnosis.rules.recurrent_activation import RecurrentActivation
-from tf2verify.diagnosis.rules.reduction_axes import ReductionAxes
 from tf2verify.diagnosis.rules.resize_sampling import ResizeSampling
 from tf2verify.diagnosis.rules.reversed_padding import ReversedPadding
 from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.diagnosis.rules.sequence_end import SequenceEnd
 from tf2verify.diagnosis.rules.stop_gradient import StopGradient
-from tf2verify.diagnosis.rules.strides import Strides
 from tf2verify.diagnosis.rules.update_count import UpdateCount
 from tf2verify.diagnosis.rules.weight_decay_factor import WeightDecayFactor
 
 # The most specific first: reports show them in this order.
 RULES: tuple[Rule, ...] = (
   ActivationOrder(),
-  BatchNormMode(),
+  attributes.BATCH_NORM_MODE,
   BiasedVariance(),
   FixedPadding(),
   MovingAverageMomentum(),
-  NormalizationEpsilon(),
-  ReductionAxes(),
+  attributes.NORMALIZATION_EPSILON,
+  attributes.REDUCTION_AXES,
   ResizeSampling(),
-  Strides(),
-  PaddingDefault(),
+  attributes.STRIDES,
+  attributes.PADDING_DEFAULT,
   UpdateCount(),
   Activation(),
   LstmGateOrder(),
@@ -56,9 +50,9 @@ RULES: tuple[Rule, ...] = (
   RecurrentActivation(),
   HardSigmoidSlope(),
   GeluFormula(),
-  LeakyReluSlope(),
+  attributes.LEAKY_RELU_SLOPE,
   FlattenOrder(),
-  ArgAxis(),
+  attributes.ARG_AXIS,
   IntegerDivision(),
   SequenceEnd(),
   ReversedPadding(),

@@ -31,11 +31,19 @@ class Activation(Rule):
       if not kind or difference in moved:
         continue
       sides = ('tf1', 'the port')
-      side, other = sides if difference.aspect is GraphAspect.MISSING else sides[::-1]
+      missing = difference.aspect is GraphAspect.MISSING
+      tf1, tf2 = evidence.count(kind)
+      if (tf1 <= tf2) if missing else (tf2 <= tf1):
+        continue  # it is elsewhere on the other side, so not lost
+      side, other = sides if missing else sides[::-1]
+      slim = (
+        'slim.conv2d and slim.fully_connected apply relu unless they get activation_fn=None, '
+        if kind == 'Relu'
+        else ''
+      )
       return self.cause(
-        f'{side} applies {kind.lower()} and {other} does not: slim.conv2d and '
-        'slim.fully_connected apply relu unless they get activation_fn=None, Keras and tf.layers '
-        f'apply none unless they get activation={kind.lower()!r}',
+        f'{side} applies {kind.lower()} and {other} does not: {slim}Keras and tf.layers apply none '
+        f'unless they get activation={kind.lower()!r}',
         f'{kind} in {side} only, on the way to {found.source.tf1_op}',
       )
     return None
@@ -76,7 +84,7 @@ def _activation(difference: GraphDifference) -> str:
 
 
 def _reads(graph: OpGraph | None, reader: str, producer: str) -> bool:
-  """Tells whether an operation reads what another one yields."""
+  """Returns whether an operation reads what another one yields."""
   ops = () if graph is None else graph.ops
   return any(
     op.name == reader and any(ops[number].name == producer for number, _ in op.inputs) for op in ops

@@ -62,27 +62,27 @@ def _threshold_before(graph: OpGraph | None, name: str) -> float | None:
     op = pending.pop(0)
     producers = [graph.ops[producer] for producer, _ in op.inputs]
     constants = [one.constant for one in producers if one.constant is not None]
-    if op.op_type == 'GreaterEqual' and _reads_uniform(graph, op):
+    if op.op_type == 'GreaterEqual' and reads_uniform(graph, op):
       return float(constants[0]) if constants and constants[0].size == 1 else None
     pending += producers
   return None
 
 
 def _is_threshold(graph: OpGraph | None, difference: GraphDifference) -> bool:
-  """Tells whether a constant differs that uniform random numbers are compared with."""
+  """Returns whether a constant differs that uniform random numbers are compared with."""
   if graph is None or difference.aspect is not GraphAspect.CONSTANT:
     return False
   values = difference.tf1_value, difference.tf2_value
   if difference.op_type != 'GreaterEqual' or not all(isinstance(v, float) for v in values):
     return False
   op = next((op for op in graph.ops if op.name == difference.op), None)
-  return op is not None and _reads_uniform(graph, op)
+  return op is not None and reads_uniform(graph, op)
 
 
-def _reads_uniform(graph: OpGraph, op: OpRecord) -> bool:
-  """Tells whether an operation reads uniform numbers, scaled and shifted or not."""
+def reads_uniform(graph: OpGraph, op: OpRecord) -> bool:
+  """Returns whether an operation reads uniform numbers, scaled and shifted or not."""
   producers = [graph.ops[producer] for producer, _ in op.inputs]
   return any(
-    'RandomUniform' in one.op_type or (one.op_type in _SCALING and _reads_uniform(graph, one))
+    'RandomUniform' in one.op_type or (one.op_type in _SCALING and reads_uniform(graph, one))
     for one in producers
   )

@@ -33,7 +33,7 @@ class FlattenOrder(Rule):
 
 
 def _same_elements(found: SourceEvidence) -> bool:
-  """Tells whether both sides hold the same elements, in some order."""
+  """Returns whether both sides hold the same elements, in some order."""
   if found.source.tf1_type != 'Reshape' or not found.is_comparable:
     return False
   return bool(np.array_equal(np.sort(found.tf1, axis=None), np.sort(found.tf2, axis=None)))

@@ -4,6 +4,8 @@ from tf2verify.diagnosis.evidence import Evidence
 from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.records.diagnosis import Cause
 
+# What the port rounds by, then: it does not leave the quotient as it is.
+_ROUNDING = {'Round', 'Rint', 'Ceil', 'Floor'}
 _INSTEAD = {'RealDiv': 'as floats', 'Div': 'as floats', 'TruncateDiv': 'towards zero'}
 
 
@@ -17,6 +19,8 @@ class IntegerDivision(Rule):
     for found in evidence.sources:
       tf1, tf2 = found.source.tf1_path, found.source.tf2_path
       other = next((op for op in tf2 if op in _INSTEAD and op not in tf1), None)
+      if _ROUNDING & (set(tf2) - set(tf1)):
+        continue
       if 'FloorDiv' in tf1 and 'FloorDiv' not in tf2 and other is not None:
         return self.cause(
           f'tf1 rounds the quotient down (tf.div of integers, / of Python 2) and the port divides '

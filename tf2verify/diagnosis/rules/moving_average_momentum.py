@@ -1,9 +1,11 @@
 """Another momentum of a moving average."""
 
-from tf2verify.diagnosis.evidence import Evidence
+import math
+
+from tf2verify.diagnosis.evidence import Evidence, StateEvidence
 from tf2verify.diagnosis.rules.rule import Rule
-from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference
-from tf2verify.records.op_graph import TARGET
+from tf2verify.diagnosis.states import batch_factor
+from tf2verify.records.diagnosis import Cause
 
 
 class MovingAverageMomentum(Rule):
@@ -12,42 +14,24 @@ class MovingAverageMomentum(Rule):
   name = 'moving_average_momentum'
 
   def explain(self, evidence: Evidence) -> Cause | None:
-    """Looks for an update whose momentum differs, however it is spelt."""
-    for _, difference in evidence.graph_differences():
-      variable = difference.op.removeprefix('update of ')
-      tf1, tf2 = difference.tf1, difference.tf2
-      if difference.what != 'momentum':
-        variable, shares = _updated_by(difference, evidence), _shares(difference)
-        if not variable or shares is None:
-          continue
-        tf1, tf2 = (f'{1 - share:.7g}' for share in shares)
+    """Looks for momenta that make the port's state out of that of tf1."""
+    for state in evidence.states:
+      momenta = other_momenta(state)
+      if momenta is None or batch_factor(state, *momenta) is None:
+        continue
+      tf1, tf2 = (f'{momentum:.7g}' for momentum in momenta)
       return self.cause(
         f'the moving average keeps {tf2} of its value per step in the port, {tf1} in tf1: pass '
         f'momentum={tf1} (slim calls it decay, 0.999 by default; tf.layers and Keras default to '
         '0.99)',
-        f'{variable}: momentum {tf1} (tf1), {tf2} (tf2)',
+        f'{state.name}: momentum {tf1} (tf1), {tf2} (tf2)',
       )
     return None
 
 
-def _shares(difference: GraphDifference) -> tuple[float, float] | None:
-  """Returns by what share of the distance each side moves an average per step."""
-  if difference.aspect is not GraphAspect.CONSTANT or difference.op_type != 'Mul':
+def other_momenta(state: StateEvidence) -> tuple[float, float] | None:
+  """Returns the momenta of both sides where they are known, and not the same."""
+  tf1, tf2 = state.momenta
+  if tf1 is None or tf2 is None or math.isclose(tf1, tf2, rel_tol=1e-5):
     return None
-  values = (difference.tf1_value, difference.tf2_value)
-  if not all(isinstance(value, float) and 0 < value < 1 for value in values):
-    return None
-  return values
-
-
-def _updated_by(difference: GraphDifference, evidence: Evidence) -> str:
-  """Returns the variable from which what an operation yields is subtracted; '' if there is none."""
-  graph = evidence.tf1_graph
-  if graph is None:
-    return ''
-  position = next((n for n, op in enumerate(graph.ops) if op.name == difference.op), None)
-  for op in graph.ops:
-    subtracted = op.op_type == TARGET and str(op.attribute('op')).startswith('AssignSub')
-    if subtracted and any(producer == position for producer, _ in op.inputs):
-      return op.name.removeprefix('update of ')
-  return ''
+  return tf1, tf2

@@ -1,8 +1,10 @@
 """Resizing that samples at other places."""
 
+from collections.abc import Mapping
+
 from tf2verify.diagnosis.evidence import Evidence
 from tf2verify.diagnosis.rules.rule import Rule
-from tf2verify.records.diagnosis import Cause
+from tf2verify.records.diagnosis import Cause, GraphDifference
 
 _FUNCTIONS = {
   'ResizeBilinear': 'resize_bilinear',
@@ -12,20 +14,43 @@ _FUNCTIONS = {
 }
 
 
+_SAMPLING = ('half_pixel_centers', 'align_corners')
+
+
 class ResizeSampling(Rule):
-  """TF1 samples at i * scale, TF2 at (i + 0.5) * scale - 0.5."""
+  """`tf.compat.v1` samples at i * scale, `tf.image.resize` at (i + 0.5) * scale - 0.5."""
 
   name = 'resize_sampling'
 
   def explain(self, evidence: Evidence) -> Cause | None:
     """Looks for a resize whose sampling attributes differ."""
-    for _, difference in evidence.graph_differences():
+    for found, difference in evidence.graph_differences():
       function = _FUNCTIONS.get(difference.op_type)
-      if function and difference.what in ('half_pixel_centers', 'align_corners'):
-        return self.cause(
-          f'the two sides resize from other sampling points: tf1 takes i * scale '
-          f'({difference.what}={difference.tf1}), the port {difference.what}={difference.tf2}; '
-          f'call tf.compat.v1.image.{function}, which tf.image.resize and UpSampling2D are not',
-          f'{difference.op}: {difference.what} {difference.tf1} (tf1), {difference.tf2} (tf2)',
-        )
+      if not function or difference.what not in _SAMPLING:
+        continue
+      apart = {d.what: d for d in found.source.differences if d.op == difference.op}
+      names = [name for name in _SAMPLING if name in apart]
+      tf1, tf2 = (
+        ', '.join(f'{n}={getattr(apart[n], side)}' for n in names) for side in ('tf1', 'tf2')
+      )
+      return self.cause(
+        f'the two sides resize from other sampling points: {tf1} in tf1, {tf2} in the port: '
+        f'{_remedy(function, apart)}',
+        f'{difference.op}: {tf1} (tf1), {tf2} (tf2)',
+      )
     return None
+
+
+def _remedy(function: str, apart: Mapping[str, GraphDifference]) -> str:
+  """Returns how the port samples as tf1 does."""
+  half, corners = (apart.get(name) for name in _SAMPLING)
+  if corners is not None and corners.tf1_value:
+    return f'call tf.compat.v1.image.{function} with align_corners=True'
+  if half is not None and half.tf1_value:
+    return 'call tf.image.resize, which samples at (i + 0.5) * scale - 0.5, as tf1 does here'
+  if half is not None:
+    return (
+      f'call tf.compat.v1.image.{function}, which samples at i * scale; tf.image.resize and '
+      'UpSampling2D sample at (i + 0.5) * scale - 0.5'
+    )
+  return 'leave align_corners out of the port'

@@ -1,7 +1,6 @@
 """What a known mistake looks like."""
 
 import abc
-from typing import ClassVar
 
 from tf2verify.diagnosis.evidence import Evidence
 from tf2verify.records.diagnosis import Cause
@@ -17,7 +16,7 @@ class Rule(abc.ABC):
     name: the mistake's, as reports and docs call it.
   """
 
-  name: ClassVar[str]
+  name: str
 
   @abc.abstractmethod
   def explain(self, evidence: Evidence) -> Cause | None:

@@ -35,12 +35,12 @@ class StopGradient(Rule):
 
 
 def is_stopped_on_one_side(difference: GraphDifference) -> bool:
-  """Tells whether a gradient difference is a stop that one side lacks."""
+  """Returns whether a gradient difference is a stop that one side lacks."""
   return _stops(difference.tf1_value) != _stops(difference.tf2_value)
 
 
 def is_stopped_in_tf1_only(difference: GraphDifference) -> bool:
-  """Tells whether a gradient difference is a stop that the port lacks."""
+  """Returns whether a gradient difference is a stop that the port lacks."""
   return _stops(difference.tf1_value) and not _stops(difference.tf2_value)
 
 
@@ -49,7 +49,7 @@ def _stops(marks: tuple[str, ...]) -> bool:
 
 
 def leads_to_labels(graph: OpGraph, name: str) -> bool:
-  """Tells whether an operation is a cross entropy, or shapes what it reads as labels."""
+  """Returns whether an operation is a cross entropy, or shapes what it reads as labels."""
   consumers = graph.consumers()
   pending = [(n, _LABELS) for n, op in enumerate(graph.ops) if op.name == name]
   while pending:

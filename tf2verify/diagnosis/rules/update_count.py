@@ -1,5 +1,7 @@
 """Moving averages that one side updates more often."""
 
+import numpy as np
+
 from tf2verify.diagnosis.evidence import Evidence
 from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.records.diagnosis import Cause
@@ -13,10 +15,11 @@ class UpdateCount(Rule):
   def explain(self, evidence: Evidence) -> Cause | None:
     """Looks for variables of another state that are not written equally often."""
     mode = any(difference.what == 'is_training' for _, difference in evidence.graph_differences())
-    if not evidence.updates or mode:  # the mode explains it
+    updates = [one for one in evidence.updates if not _is_refuted(evidence, *one)]
+    if not updates or mode:  # the mode explains it
       return None
-    variable, tf1, tf2 = evidence.updates[0]
-    more = f' (and {len(evidence.updates) - 1} more)' if len(evidence.updates) > 1 else ''
+    variable, tf1, tf2 = updates[0]
+    more = f' (and {len(updates) - 1} more)' if len(updates) > 1 else ''
     seen = f'{variable}{more}: {_updates(tf1)} in tf1, {_updates(tf2)} in tf2'
     if not tf1:
       return self.cause(
@@ -27,16 +30,25 @@ class UpdateCount(Rule):
       )
     if not tf2:
       return self.cause(
-        'tf1 updates it in UPDATE_OPS and the port never does: call the layer with training=True, '
+        'tf1 updates it in each call and the port never does: call the layer with training=True, '
         'and let it own the update',
         seen,
       )
     return self.cause(
       'the two sides do not update it equally often in one call: a layer that is called several '
-      'times (a discriminator, for real and generated) updates at every call, tf1 only by what '
-      'stands in UPDATE_OPS',
+      'times (a discriminator, for real and generated) updates at every call, tf1 by what stands '
+      'in UPDATE_OPS or runs before its outputs',
       seen,
     )
+
+
+def _is_refuted(evidence: Evidence, variable: str, tf1: int, tf2: int) -> bool:
+  """Returns whether a side that is said never to write a variable has changed it."""
+  for state in evidence.states:
+    if state.name == variable:
+      moved = [not np.array_equal(state.before, after) for after in (state.tf1, state.tf2)]
+      return (not tf1 and moved[0]) or (not tf2 and moved[1])
+  return False
 
 
 def _updates(number: int) -> str:

@@ -155,7 +155,7 @@ def _gradients(
 
 
 def _has_shape(curve: Curve) -> bool:
-  """Tells whether there is more to see than one level line."""
+  """Returns whether there is more to see than one level line."""
   return len(curve.steps) > 1 and len(set(curve.tf1 + curve.tf2)) > 1
 
 

@@ -7,6 +7,7 @@ from tf2verify.records.diagnosis import Diagnosis, GraphAspect, GraphDifference,
 from tf2verify.records.diagnosis_text import (
   alike_sources,
   graph_difference_text,
+  more_lines_text,
   operations_text,
   source_name,
   source_size_text,
@@ -15,7 +16,8 @@ from tf2verify.records.diagnosis_text import (
 )
 from tf2verify.records.difference import Difference
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.records.verdict_text import difference_lines, outcome_text
 
 _SHOWN_PLACES = 3
@@ -198,8 +200,7 @@ def _differences(stage: StageVerdict, causes: Sequence[str]) -> list[Difference]
   initial = {
     known.subject: known
     for known in reversed(stage.differences)
-    if known.quantity == _INITIAL_VALUE
-    and not any(known.subject.partition(' (tf2: ')[0] in cause for cause in causes)
+    if known.quantity == _INITIAL_VALUE and not any(known.tf1_subject in cause for cause in causes)
   }
   first = list(initial.values())[::-1]
   if not causes:
@@ -218,6 +219,7 @@ def _place(group: Sequence[Source]) -> PlaceView:
     ('tf1', source.tf1_source, source.tf1_path, source.tf1_output),
     ('tf2', source.tf2_source, source.tf2_path, source.tf2_output),
   )
+  also = [f'also here: {more_lines_text(source)}'] if source.tf2_lines else []
   return PlaceView(
     source_name(source),
     source_size_text(source).removeprefix('its '),
@@ -225,7 +227,7 @@ def _place(group: Sequence[Source]) -> PlaceView:
       SideView(name, line, operations_text(path), statistics_text(output).removeprefix('; '))
       for name, line, path, output in sides
     ),
-    tuple(_graph_text(difference) for difference in source.differences),
+    (*also, *(_graph_text(difference) for difference in source.differences)),
     tuple(other.tf1_op for other in others),
   )
 

@@ -92,7 +92,7 @@ def _plain(table: PackedTable, words: dict[str, int]) -> dict[str, object]:
 
 
 def _is_same(column: Column, values: Sequence[Cell]) -> bool:
-  """Tells whether a column says nothing, or the same text in each of several rows."""
+  """Returns whether a column says nothing, or the same text in each of several rows."""
   empty = values[0] in ('', None, ())
   several = len(values) > 1 and column.kind in ('text', 'code')
   return (empty or several) and len(set(values)) == 1

@@ -8,7 +8,8 @@ import importlib.util
 from collections.abc import Sequence
 
 from tf2verify.errors import EnvironmentProblem
-from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.records.verdict_text import figure_text, notes_text, outcome_text
 from tf2verify.report.html import words
 from tf2verify.report.html.figures import Figure, figures_of
@@ -17,6 +18,7 @@ from tf2verify.report.html.packing import packed
 from tf2verify.report.html.tables import case_tables, tensor_counts, variable_counts
 from tf2verify.report.html.unchecked import Unchecked, unchecked
 from tf2verify.report.report_dir import write_whole
+from tf2verify.safe_text import safe_values
 
 # Figures take about 40 ms and 10 kB each: those of the first cases that are not well are
 # drawn, the numbers of all are there.
@@ -165,7 +167,8 @@ def page(cases: Sequence[CaseVerdict], changes: Sequence[Sequence[str]] = ()) ->
   require()
   import jinja2
 
-  views = _views(cases, changes)
+  cases = [safe_values(case) for case in cases]
+  views = _views(cases, safe_values(list(changes)))
   environment = jinja2.Environment(
     autoescape=True,
     trim_blocks=True,

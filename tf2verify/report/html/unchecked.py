@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from tf2verify.records.verdict import CaseVerdict, StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.report.html.words import PROVES, word
 
 

@@ -1,6 +1,6 @@
 """How the page calls statuses and stages."""
 
-from tf2verify.records.verdict import Status
+from tf2verify.records.status import Status
 
 # A sign for each status, so that colour is not needed to tell them apart.
 SIGNS = {
@@ -22,8 +22,9 @@ PROVES = {
   'trainability',
   'zero_randomness': 'with every variable set to a fixed value of its own, outputs and '
   'regularization losses agree',
-  'seeded_constant': 'with one seed for all random ops, initial values, outputs, regularization '
-  'losses and the state after the call agree, in inference and in training',
+  'seeded_constant': 'with one seed for all random ops, initial values, or the distributions that '
+  'they are drawn from, outputs, regularization losses and the state after the call agree, in '
+  'inference and in training',
   'seeded_num_random_ops': 'the same with one seed per random op: also the order of random ops is '
   'the same',
   'gradients': 'the gradient of the loss agrees for every trainable variable',

@@ -10,6 +10,7 @@ from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.report.tensorboard.names import tag
 from tf2verify.report.tensorboard.quantities import numbers_of
 from tf2verify.report.tensorboard.summary import summary_of
+from tf2verify.safe_text import safe_values
 
 _SUMMARY = 'summary'
 _CURVE = 'of one side, at each training step; the curves of tf1 and tf2 lie upon each other'
@@ -41,6 +42,7 @@ def run_of_case(case: CaseVerdict, number: int) -> RunOfCase:
     case: the verdict, with deviations where these are to be drawn.
     number: of the run.
   """
+  case = safe_values(case)
   stages = [numbers_of(stage, number) for stage in case.stages]
   remarks = [remark for stage in stages for remark in stage.remarks]
   summary = Text(_SUMMARY, number, summary_of(case, remarks))

@@ -3,9 +3,10 @@
 import hashlib
 import re
 
+from tf2verify.safe_text import safe_line
+
 # A file name may have 255 bytes.
 _LONGEST = 150
-_NO_TEXT = re.compile('[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]')
 
 
 def target_of(module: str, case: str) -> str:
@@ -33,5 +34,5 @@ def folder_name(target: str) -> str:
 
 
 def tag(*parts: str) -> str:
-  """Returns a tag of its parts; control characters, which TensorBoard drops, are replaced."""
-  return '/'.join(_NO_TEXT.sub('\N{REPLACEMENT CHARACTER}', part).strip() for part in parts)
+  """Returns a tag of its parts; control characters, which TensorBoard drops, are escaped."""
+  return '/'.join(safe_line(part).strip() for part in parts)

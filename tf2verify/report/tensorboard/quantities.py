@@ -9,7 +9,8 @@ from tf2verify.compare import frontier
 from tf2verify.compare.extent import extents, merged
 from tf2verify.records.difference import Deviation, Extent, Judgement
 from tf2verify.records.events import Bucket, Histogram, Scalar, Text
-from tf2verify.records.verdict import StageVerdict, Status
+from tf2verify.records.status import Status
+from tf2verify.records.verdict import StageVerdict
 from tf2verify.report.html.words import KEEPS_ALL_PAIRS
 from tf2verify.report.tensorboard.names import tag
 

@@ -18,6 +18,18 @@ def _ops_behind(tensor: tf.Tensor) -> Iterable[tf.Operation]:
       yield op
 
 
+def run_before(ops: Iterable[tf.Operation]) -> Iterable[tf.Operation]:
+  """Returns operations and all that runs before them, for their data or by control."""
+  seen: dict[str, tf.Operation] = {}
+  pending = list(ops)
+  while pending:
+    op = pending.pop()
+    if op.name not in seen:
+      seen[op.name] = op
+      pending += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+  return seen.values()
+
+
 def graph_variables_behind(tensor: tf.Tensor) -> tuple[str, ...]:
   """Returns the names of the graph's variables that a tensor is computed from, sorted.
 
@@ -28,6 +40,11 @@ def graph_variables_behind(tensor: tf.Tensor) -> tuple[str, ...]:
   if any(op.type == 'Placeholder' for op in ops):
     return ()
   return tuple(sorted(op.name for op in ops if op.type in _VARIABLE_OPS))
+
+
+def reads_variables(tensor: tf.Tensor) -> bool:
+  """Returns whether a tensor of a graph is computed from the value of any variable."""
+  return any(op.type in _VARIABLE_OPS for op in _ops_behind(tensor))
 
 
 def variables_behind_each(

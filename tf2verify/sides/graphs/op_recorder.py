@@ -5,17 +5,18 @@ import dataclasses
 import gc
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework import func_graph, op_callbacks
-from tensorflow.python.ops import control_flow_v2_func_graphs
 
+from tf2verify.compare.distributions import Extent, points
 from tf2verify.records.observation import RandomDraw, SourceLine, VariableCreation
 from tf2verify.sides.graphs.source_lines import user_line
 from tf2verify.sides.graphs.traces import Trace
 from tf2verify.sides.process.scratch_graph import is_scratch_graph
+from tf2verify.tensorflow_internals import graphs, op_callbacks
 
 # Random ops that carry their seeds as attributes or as inputs; the key and
 # counter ops of the stateless family draw nothing.
@@ -32,12 +33,16 @@ _VARIABLE_USES = (
   'AssignAddVariableOp',
   'AssignSubVariableOp',
 )
+# Ops whose value tells of their inputs only the shape.
+_SHAPE_ONLY = ('Shape', 'ShapeN', 'Size', 'Rank', 'ZerosLike', 'OnesLike')
+# On an eager tensor: the paths of the inputs that it was computed from.
+_FROM_INPUTS = '_tf2verify_from_inputs'
 # The call in which the layer is made.
 MAKING = 'make_tf2_layer'
 
 
 def is_random_op(op_type: str) -> bool:
-  """Tells whether ops of this type draw random numbers."""
+  """Returns whether ops of this type draw random numbers."""
   words = _RANDOM_WORDS + _RANDOM_OTHERS
   return any(word in op_type for word in words) and not any(word in op_type for word in _NOT_RANDOM)
 
@@ -47,6 +52,19 @@ def variable_name(variable: Any) -> str:
   return str(variable.name).rsplit(':', 1)[0]
 
 
+def mark_input(tensor: Any, path: str) -> None:
+  """Marks an eager tensor as an input of this path, for `inputs_behind`."""
+  setattr(tensor, _FROM_INPUTS, frozenset([path]))
+
+
+def inputs_behind(tensor: Any) -> frozenset[str]:
+  """Returns the paths of the inputs that eager operations computed a tensor from.
+
+  What went through Python, numpy or a variable is not seen.
+  """
+  return getattr(tensor, _FROM_INPUTS, frozenset())
+
+
 def static_shape(shape: Any) -> tuple[int | None, ...]:
   """Returns a `TensorShape` as a tuple; an unknown rank as `(None,)`."""
   shape = tf.TensorShape(shape)
@@ -54,7 +72,7 @@ def static_shape(shape: Any) -> tuple[int | None, ...]:
 
 
 def _is_keras_counter() -> bool:
-  """Tells whether a Keras model is making one of its three counters of batches."""
+  """Returns whether a Keras model is making one of its three counters of batches."""
   frame = sys._getframe(2)
   while frame is not None:
     code = frame.f_code
@@ -80,16 +98,16 @@ def _creator_of_frame() -> tuple[str, str | None]:
 
 
 def _is_loop_body(graph: Any) -> bool:
-  """Tells whether a graph is the body of a loop, or stands in one."""
+  """Returns whether a graph is the body of a loop, or stands in one."""
   while graph is not None:
-    if isinstance(graph, control_flow_v2_func_graphs.WhileBodyFuncGraph):
+    if isinstance(graph, graphs.WhileBodyFuncGraph):
       return True
     graph = getattr(graph, 'outer_graph', None)
   return False
 
 
 def _raised_by_tf_function(error: BaseException) -> bool:
-  """Tells whether `tf.function` raised an error itself: what its own code may not do."""
+  """Returns whether `tf.function` raised an error itself: what its own code may not do."""
   trace = error.__traceback__
   while trace is not None and trace.tb_next is not None:
     trace = trace.tb_next
@@ -98,7 +116,11 @@ def _raised_by_tf_function(error: BaseException) -> bool:
 
 @dataclasses.dataclass
 class _Creation:
-  """A creation attempt; `variable` is None where TensorFlow refused it."""
+  """A creation attempt; `variable` is None where TensorFlow refused it.
+
+  `make_value` makes the initial value again; None where a tensor was given. Before it,
+  `draws_before` random ops had been made.
+  """
 
   requested_name: str
   requested_shape: Any
@@ -110,6 +132,25 @@ class _Creation:
   variable: Any = None
   initial_value: Any = None
   refused_by_function: bool = False
+  make_value: Callable[[], Any] | None = None
+  draws_before: int = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EagerDraw:
+  """Some of the numbers that an op drew eagerly.
+
+  Attributes:
+    op_type: of the op.
+    size: how many it drew.
+    points: some of them, as `points` takes them.
+    extent: of all.
+  """
+
+  op_type: str
+  size: int
+  points: np.ndarray
+  extent: Extent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,6 +164,7 @@ class _Draw:
   in_loop: bool
   op_name: str | None
   call: str
+  drawn: EagerDraw | None = None
 
 
 class OpRecorder:
@@ -147,12 +189,8 @@ class OpRecorder:
   def recording(self, call: str) -> Iterator[None]:
     """Records until exit; the variables stay known afterwards."""
     self.call = call
-    op_callbacks.add_op_callback(self._on_op)
-    try:
-      with tf.variable_creator_scope(self._on_variable):
-        yield
-    finally:
-      op_callbacks.remove_op_callback(self._on_op)
+    with op_callbacks.called(self._on_op), tf.variable_creator_scope(self._on_variable):
+      yield
 
   def _on_variable(self, next_creator: Any, **arguments: Any) -> Any:
     if _is_keras_counter():
@@ -167,6 +205,8 @@ class OpRecorder:
       source=user_line(),
       creator=creator,
       layer=layer,
+      make_value=value if callable(value) else None,
+      draws_before=len(self._draws),
     )
     self.creations.append(creation)
     self._being_created.append(creation)
@@ -180,7 +220,10 @@ class OpRecorder:
     with tf.init_scope():
       if tf.executing_eagerly() and hasattr(creation.variable, 'read_value'):
         # On the CPU this shares the variable's buffer until the variable changes.
-        creation.initial_value = creation.variable.read_value()
+        value = creation.variable.read_value()
+        # In a function that is being traced a variable has no value yet.
+        if creation.variable.shape.is_compatible_with(value.shape):
+          creation.initial_value = value
     return creation.variable
 
   def _on_op(
@@ -194,14 +237,23 @@ class OpRecorder:
   ) -> None:
     del attributes
     kind = op_type if isinstance(op_type, str) else op_type.decode()
-    if isinstance(graph, func_graph.FuncGraph) and graph not in self._graphs:
+    if isinstance(graph, graphs.FuncGraph) and graph not in self._graphs:
       self._on_trace(graph)
+    if graph is None and kind not in _SHAPE_ONLY:
+      marks = [mark for mark in map(inputs_behind, inputs) if mark]
+      for output in outputs if marks else ():
+        setattr(output, _FROM_INPUTS, frozenset().union(*marks))
     if is_random_op(kind) and outputs and not is_scratch_graph(graph):
       creation = self._being_created[-1] if self._being_created else None
       shape = static_shape(outputs[0].shape)
       in_loop = _is_loop_body(graph)
       name = None if op_name is None else str(op_name)
-      self._draws.append(_Draw(kind, shape, creation, user_line(), in_loop, name, self.call))
+      drawn = None
+      if graph is None and outputs[0].dtype.is_floating and 0 not in shape:
+        values = np.asarray(outputs[0])
+        drawn = EagerDraw(kind, values.size, points(values), Extent.of(values))
+      source = user_line()
+      self._draws.append(_Draw(kind, shape, creation, source, in_loop, name, self.call, drawn))
     elif kind in _VARIABLE_USES and inputs and self.call != MAKING:
       handle = _outside_of_functions(inputs[0], graph)
       self._uses.setdefault(id(handle), handle)
@@ -211,15 +263,42 @@ class OpRecorder:
     outer = getattr(graph, 'outer_graph', None)
     source = user_line()
     # A branch or a loop body belongs to the function around it.
-    if not isinstance(outer, func_graph.FuncGraph) and source is not None:
+    if not isinstance(outer, graphs.FuncGraph) and source is not None:
       self.traces.append(Trace(str(graph.name), self.call, source))
 
   def refused_by_function(self) -> tuple[VariableCreation, ...]:
     """Returns what a `tf.function` did not let the calls create."""
     return tuple(_creation_record(c) for c in self.creations if c.refused_by_function)
 
-  def random_draws(self) -> tuple[RandomDraw, ...]:
-    """Returns the random ops in the order in which they were made."""
+  def eager_draws(self, first: int = 0, end: int | None = None) -> tuple[EagerDraw, ...]:
+    """Returns what was drawn eagerly, in order, by the random ops of these numbers."""
+    return tuple(draw.drawn for draw in self._draws[first:end] if draw.drawn is not None)
+
+  def draws_just_before(self, variable: str) -> tuple[EagerDraw, ...]:
+    """Returns what was drawn eagerly between the creation of a variable and the one before it."""
+    earlier = 0
+    for creation in self.creations:
+      if creation.variable is not None and variable_name(creation.variable) == variable:
+        return self.eager_draws(earlier, creation.draws_before)
+      earlier = creation.draws_before
+    return ()
+
+  def draws_of_last_call(self, first: int) -> tuple[RandomDraw, ...]:
+    """Returns what a call draws beside initial values, from the random op of a number on.
+
+    Also the ops of functions that were traced earlier; not what an earlier call drew
+    eagerly: it need not draw that again.
+    """
+    own = self.random_draws((self.call,))
+    found = [draw for draw in self.random_draws()[first:] if draw.op_name is not None]
+    return tuple(draw for draw in (*found, *own) if draw.variable is None)
+
+  def random_draws(self, calls: Sequence[str] | None = None) -> tuple[RandomDraw, ...]:
+    """Returns the random ops in the order in which they were made.
+
+    Args:
+      calls: in which calls; None for all.
+    """
     return tuple(
       RandomDraw(
         draw.op_type,
@@ -233,6 +312,7 @@ class OpRecorder:
         before_calls=draw.call == MAKING and draw.creation is None,
       )
       for draw in self._draws
+      if calls is None or draw.call in calls
     )
 
   def creation_records(self, first: int = 0) -> tuple[VariableCreation, ...]:

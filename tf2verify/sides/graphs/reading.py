@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework import function_def_to_graph
 
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import (
@@ -18,8 +17,10 @@ from tf2verify.records.op_graph import (
   OpRecord,
   TensorKey,
 )
+from tf2verify.sides.graphs.dataflow import run_before
 from tf2verify.sides.graphs.op_recorder import static_shape
 from tf2verify.sides.graphs.source_lines import is_own_file, is_user_file, source_line
+from tf2verify.tensorflow_internals import graphs
 
 # They pass their input on as it is, or say so to the gradient only.
 _PASSING = (
@@ -162,19 +163,22 @@ class GraphReader:
     self._index: dict[str, int] = {}
     self._depth: dict[str, int] = {}
     self._leaves: dict[tuple[str, str], int] = {}
+    self._written: dict[str, int] = {}
 
   def read(self, targets: Sequence[Target], writes: Iterable[str], side: str) -> OpGraph:
     """Returns the operations behind the targets, and behind what writes variables.
 
     Args:
       targets: what the run yields.
-      writes: names of operations, such as update ops: those that write variables
-        among them and behind them become targets, too.
+      writes: names of operations, such as update ops. Those that write variables among
+        them and the targets, or run before these, become targets, too: a run that
+        yields the targets runs them, also where only a control dependency leads there.
       side: 'tf1' or 'tf2'.
     """
     graph = self._graph
     found = [(t.name, [graph.get_tensor_by_name(n) for n in t.tensors]) for t in targets]
-    assignments = self._assignments([graph.get_operation_by_name(name) for name in writes])
+    run = [tensor.op for _, tensors in found for tensor in tensors]
+    assignments = self._assignments([*run, *map(graph.get_operation_by_name, writes)])
     roots = [tensor for _, tensors in found for tensor in tensors]
     roots += [tensor for _, _, tensors in assignments for tensor in tensors]
     for op in self._behind(roots):
@@ -199,26 +203,34 @@ class GraphReader:
 
   def _assignments(self, ops: Sequence[tf.Operation]) -> list[tuple[str, str, list[tf.Tensor]]]:
     """Returns the writes to variables among some operations and behind them."""
-    seen: dict[str, tf.Operation] = {}
-    pending = list(ops)
-    while pending:
-      op = pending.pop()
-      if op.name not in seen:
-        seen[op.name] = op
-        pending += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
     found = []
-    counts: dict[str, int] = {}
-    for op in sorted(seen.values(), key=lambda op: self._position[op.name]):
+    counts = self._written
+    counts.clear()
+    run = run_before(ops)
+    for op in sorted(run, key=lambda op: self._position[op.name]):
       kind = op.type.removeprefix('Resource')
-      if not kind.startswith(_WRITES) or not op.inputs:
-        continue
-      variable = self._variables.get(self._handle(op.inputs[0]).name)
+      variable = self._writes(op)
       if variable is None:
         continue
       counts[variable] = counts.get(variable, 0) + 1
       number = f' ({counts[variable]})' if counts[variable] > 1 else ''
       found.append((f'update of {variable}{number}', kind, list(op.inputs)[1:]))
     return found
+
+  def _writes(self, op: tf.Operation) -> str | None:
+    """Returns the variable that an operation writes; None for another operation."""
+    if not op.type.removeprefix('Resource').startswith(_WRITES) or not op.inputs:
+      return None
+    return self._variables.get(self._handle(op.inputs[0]).name)
+
+  def _read_name(self, variable: str, read: tf.Operation) -> str:
+    """Returns the name of what an operation reads of a variable: before a write, or after it."""
+    if variable not in self._written or not read.control_inputs:
+      return variable
+    count = sum(self._writes(op) == variable for op in run_before(read.control_inputs))
+    if not count:
+      return variable
+    return f'{variable} after its update' + (f' ({count})' if count > 1 else '')
 
   def _handle(self, tensor: tf.Tensor) -> tf.Operation:
     op = tensor.op
@@ -301,7 +313,7 @@ class GraphReader:
     return tuple(found)
 
   def _function(self, name: str) -> OpGraph:
-    body = function_def_to_graph.function_def_to_graph(self._library[name])
+    body = graphs.graph_of(self._library[name])
     inputs = {tensor.op.name: f'argument {n}' for n, tensor in enumerate(body.inputs)}
     reader = GraphReader(body, {}, inputs, {}, lambda _: None)
     reader._library = self._library
@@ -319,9 +331,8 @@ class GraphReader:
       before = tensor
       tensor = op.inputs[tensor.value_index if op.type == 'IdentityN' else 0]
       if tensor.op.name in self._variables:
-        return (self._leaf(VARIABLE, self._variables[tensor.op.name], before), 0), tuple(
-          passed[::-1]
-        )
+        name = self._read_name(self._variables[tensor.op.name], op)
+        return (self._leaf(VARIABLE, name, before), 0), tuple(passed[::-1])
     op = tensor.op
     if op.name in self._variables:
       key = (self._leaf(VARIABLE, self._variables[op.name], first), 0)

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.records.op_graph import OpGraph
+from tf2verify.environment import time_limit
+from tf2verify.records.op_graph import NodeChange, OpGraph
 from tf2verify.sides.graphs.op_recorder import is_random_op
 
 v1 = tf.compat.v1
@@ -25,6 +26,9 @@ def open_session(graph: tf.Graph) -> Any:
   config = v1.ConfigProto()
   config.graph_options.rewrite_options.disable_meta_optimizer = True
   config.graph_options.optimizer_options.opt_level = v1.OptimizerOptions.L0
+  left = time_limit.seconds_left()
+  if left is not None:  # a loop that never ends is cancelled then
+    config.operation_timeout_in_ms = max(1, round(1000 * left))
   return v1.Session(graph=graph, config=config)
 
 
@@ -65,6 +69,26 @@ class GraphRun:
     self._fresh_each_time = draws_inside(graph, run) or any(
       'Assign' in op.type or 'Scatter' in op.type for op in run
     )
+
+  def refetched(
+    self, tensors: Sequence[str], given: Mapping[str, np.ndarray]
+  ) -> list[np.ndarray] | None:
+    """Returns tensors by name where the graph is given values of others.
+
+    Args:
+      tensors: TensorFlow's names.
+      given: values by name, in place of what the graph computes.
+
+    Returns:
+      None where it cannot be run so.
+    """
+    known, self._feeds = self._feeds, {**self._feeds, **given}
+    try:
+      return self.fetch(tensors)
+    except (tf.errors.OpError, ValueError, TypeError):
+      return None
+    finally:
+      self._feeds = known
 
   def fetch(self, tensors: Sequence[str], seconds: int = 0) -> list[np.ndarray]:
     """Returns tensors by name, all of one and the same run.
@@ -109,6 +133,29 @@ class GraphRun:
     alone = [self._run_parts([part]) for part in parts]
     return [None if one is None else one[0] for one in alone]
 
+  def recompute_changed(
+    self,
+    wanted: Sequence[str],
+    given: Mapping[str, np.ndarray],
+    trials: Sequence[Sequence[NodeChange]],
+  ) -> list[list[np.ndarray] | None]:
+    """Computes a part of the graph alone, with operations changed.
+
+    Args:
+      wanted: tensors by name.
+      given: values of the tensors from which to compute them.
+      trials: the changes of each trial.
+
+    Returns:
+      The wanted tensors of each trial; None where it cannot be run.
+    """
+    found: list[list[np.ndarray] | None] = []
+    for changes in trials:  # each alone: one that cannot be run stops no other
+      part = self._part(0, wanted, given, changes)
+      answers = None if part is None else self._run_parts([part])
+      found.append(None if answers is None else answers[0])
+    return found
+
   def close(self) -> None:
     """Lets go of the session; a later `fetch` opens another."""
     if self._session is not None:
@@ -116,13 +163,17 @@ class GraphRun:
       self._session = None
 
   def _part(
-    self, number: int, wanted: Sequence[str], given: Mapping[str, np.ndarray]
+    self,
+    number: int,
+    wanted: Sequence[str],
+    given: Mapping[str, np.ndarray],
+    changes: Sequence[NodeChange] = (),
   ) -> '_Part | None':
     if self._graph_def is None:
       self._graph_def = self._graph.as_graph_def()
       self._nodes = {node.name: node for node in self._graph_def.node}
     try:
-      return _Part(f'part_{number}/', self._nodes, self._reads, wanted, given)
+      return _Part(f'part_{number}/', self._nodes, self._reads, wanted, given, changes)
     except KeyError:
       return None
 
@@ -174,7 +225,7 @@ def _run_for(graph: tf.Graph, op_graph: OpGraph) -> Iterable[tf.Operation]:
 
 
 def draws_inside(graph: tf.Graph, ops: Iterable[tf.Operation]) -> bool:
-  """Tells whether a function that one of the operations calls draws random numbers."""
+  """Returns whether a function that one of the operations calls draws random numbers."""
   # The attributes of every op of a large graph would take seconds.
   calling = [op for op in ops if any(word in op.type for word in _CALLING_WORDS)]
   names = [
@@ -216,6 +267,7 @@ class _Part:
     reads: Mapping[str, str],
     wanted: Sequence[str],
     given: Mapping[str, np.ndarray],
+    changes: Sequence[NodeChange] = (),
   ) -> None:
     self.nodes: list[Any] = []
     self.feeds: dict[str, np.ndarray] = {}
@@ -224,6 +276,7 @@ class _Part:
     self._nodes = nodes
     self._reads = reads
     self._given = given
+    self._changes = changes
     self._done: set[str] = set()
     self._pending: list[str] = []
     self.fetches = [_with_output(self._input(name)) for name in wanted]
@@ -238,15 +291,24 @@ class _Part:
     copied.CopyFrom(node)
     copied.name = self._prefix + node.name
     del copied.input[:]
-    for name in node.input:
-      if not name.startswith('^'):
+    changes = [change for change in self._changes if change.op == node.name]
+    replaced = {slot: value for change in changes for slot, value in change.inputs}
+    data = [name for name in node.input if not name.startswith('^')]
+    for slot, name in enumerate(data):
+      if slot in replaced:
+        copied.input.append(self._placeholder(f'{node.name}/{slot}', replaced[slot]))
+      else:
         copied.input.append(self._input(_with_output(name)))
     for attribute in ('_class', '_output_shapes'):
       copied.attr.pop(attribute, None)
+    for change in changes:
+      for attribute, value in change.attributes:
+        _set_attribute(copied.attr[attribute], value)
     self.nodes.append(copied)
 
   def _input(self, tensor: str) -> str:
-    tensor = self._known_as(tensor)
+    if tensor not in self._given:
+      tensor = self._known_as(tensor)
     if tensor in self._given:
       return self._placeholder(tensor, self._given[tensor])
     producer = self._nodes[tensor.rpartition(':')[0]]
@@ -274,6 +336,23 @@ class _Part:
       node.attr['shape'].shape.unknown_rank = True
       self.nodes.append(node)
     return name
+
+
+def _set_attribute(attribute: Any, value: Any) -> None:
+  """Gives an attribute of a NodeDef another value of its own kind.
+
+  Raises:
+    KeyError: its kind is not one of numbers, texts and lists of them.
+  """
+  kind = attribute.WhichOneof('value')
+  if kind == 's':
+    attribute.s = str(value).encode()
+  elif kind in ('i', 'f', 'b'):
+    setattr(attribute, kind, value)
+  elif kind == 'list' and attribute.list.i and value:
+    attribute.list.i[:] = value
+  else:
+    raise KeyError(kind)
 
 
 def _dtype_of(value: np.ndarray) -> tf.DType:

@@ -8,10 +8,9 @@ import sys
 import sysconfig
 import types
 
-from tensorflow.python.util import tf_stack
-
 import tf2verify
 from tf2verify.records.observation import SourceLine
+from tf2verify.tensorflow_internals import graphs
 
 # Part of the name of the files into which a `tf.function` is rewritten.
 _AUTOGRAPH = '__autograph_generated_file'
@@ -19,7 +18,7 @@ _AUTOGRAPH = '__autograph_generated_file'
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
 # They are called in the user's midst.
-_RECORDERS = ('op_recorder.py', 'run_ops.py', 'source_lines.py')
+_RECORDERS = ('op_recorder.py', 'run_ops.py', 'source_lines.py', 'update_recorder.py')
 _FRAMEWORKS = ('tensorflow', 'tf_keras', 'keras', 'numpy', 'absl')
 
 
@@ -33,7 +32,7 @@ def _framework_folders() -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def is_user_file(path: str) -> bool:
-  """Tells whether a file belongs to neither a framework nor the standard library.
+  """Returns whether a file belongs to neither a framework nor the standard library.
 
   TF-Slim's layers are a framework; its `nets` are somebody's models.
   """
@@ -49,7 +48,7 @@ def is_user_file(path: str) -> bool:
 
 
 def is_own_file(path: str) -> bool:
-  """Tells whether a file is tf2verify's, and not called in the midst of the user's code."""
+  """Returns whether a file is tf2verify's, and not called in the midst of the user's code."""
   return path.startswith(_OWN_FOLDER) and not path.endswith(_RECORDERS)
 
 
@@ -70,7 +69,7 @@ def user_line() -> SourceLine | None:
 
 def _line_before_autograph() -> SourceLine | None:
   """Returns the user's line by TensorFlow's own stack, which maps what autograph wrote."""
-  for frame in reversed(tf_stack.extract_stack()):
+  for frame in reversed(graphs.stack()):
     if is_user_file(frame.filename):
       return source_line(frame.filename, frame.lineno, frame.name)
   return None

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.autograph.core import ag_ctx
 
 from tf2verify.sides import side
 from tf2verify.sides.modes import replicas
 from tf2verify.sides.modes.computation import Computation
 from tf2verify.sides.modes.embedding import embedded
 from tf2verify.sides.tf2.port import Port
+from tf2verify.tensorflow_internals import autograph as internal_autograph
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,8 +83,7 @@ class Callees:
     """
     computation = Computation(self._declaration, state.port, run, self._labels, autograph)
     # Keras would rewrite every layer, which leaves a function to call at exit.
-    status = ag_ctx.Status.ENABLED if autograph else ag_ctx.Status.DISABLED
-    with ag_ctx.ControlStatusCtx(status):
+    with internal_autograph.switched(autograph):
       model = embedded(computation.call_port, state.port.layer, run.inputs)
 
     def call(inputs: Any) -> Any:

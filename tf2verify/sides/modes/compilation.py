@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import kernels
+
+from tf2verify.compare.moving import fraction_bits
+from tf2verify.tensorflow_internals import graphs
 
 _DEVICE = 'XLA_CPU_JIT'
 # They call their body again and again.
@@ -37,6 +39,7 @@ class GraphOps:
     types: of all operations.
     types_in_loops: of those in the body of a loop.
     count: how many operations there are.
+    narrow_bits: the fraction bits of the narrowest format below float32; 0 for none.
   """
 
   def __init__(self, graph: Any) -> None:
@@ -45,11 +48,14 @@ class GraphOps:
     self.types: set[str] = set()
     self.types_in_loops: set[str] = set()
     self.count = 0
+    self.narrow_bits = 0
     called: set[tuple[str, bool]] = set()
     waiting = [(node, False) for node in graph_def.node]
     while waiting:
       node, in_loop = waiting.pop()
       self.count += 1
+      for bits in map(_fraction_bits, node.attr.values()):
+        self.narrow_bits = min(bits, self.narrow_bits or bits) if bits else self.narrow_bits
       if node.op in functions:
         names = {node.op}
       else:
@@ -63,6 +69,12 @@ class GraphOps:
         if (name, inside) not in called:
           called.add((name, inside))
           waiting += [(inner, inside) for inner in functions[name].node_def]
+
+
+def _fraction_bits(attribute: Any) -> int:
+  """Returns those of a format below float32 that an operation has; 0 for any other."""
+  narrow = attribute.type in (tf.bfloat16.as_datatype_enum, tf.float16.as_datatype_enum)
+  return (fraction_bits(tf.as_dtype(attribute.type).name) or 0) if narrow else 0
 
 
 def without_kernel(op_types: Iterable[str]) -> tuple[str, ...]:
@@ -80,5 +92,4 @@ def without_kernel(op_types: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_compiled(op_type: str) -> bool:
-  registered = kernels.get_registered_kernels_for_op(op_type).kernel
-  return any(kernel.device_type == _DEVICE for kernel in registered)
+  return _DEVICE in graphs.kernel_devices(op_type)

@@ -4,15 +4,15 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
-from tensorflow.python.autograph.core import ag_ctx
 
 from tf2verify.records import execution_mode as words
-from tf2verify.sides import nests, side
+from tf2verify.sides import loss_parts, nests, side
 from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.tf2.port import Port, array_of, flat_outputs
-from tf2verify.sides.tf2.tracing import with_autograph
 from tf2verify.sides.user_code import user_code
+from tf2verify.tensorflow_internals import autograph
 
 Call = Callable[[Any], Any]
 
@@ -79,7 +79,7 @@ class Computation:
       The tensors that `names` has one for, in that order.
     """
     inputs, labels = self._nests(leaves)
-    with _autograph_on() if self._autograph else contextlib.nullcontext():
+    with autograph.switched() if self._autograph else contextlib.nullcontext():
       found = self._compute(inputs, labels, call or self.call_port)
     self.names = tuple((quantity, name, value is not None) for quantity, name, value in found)
     return [tf.convert_to_tensor(value) for _, _, value in found if value is not None]
@@ -115,10 +115,12 @@ class Computation:
   def _training_losses(self, outputs: Any, labels: Any, regularization: Any) -> tuple[Any, Any]:
     slip = side.without_labels(self._declaration, labels)
     with user_code(side.TF2, 'tf2_loss', slip):
-      loss = self._hook(self._declaration.tf2_loss)(outputs, labels)
+      made = self._hook(self._declaration.tf2_loss)(outputs, labels)
+      loss = loss_parts.main_of(made, 'tf2_loss')
     if self._declaration.declares('tf2_total_loss'):
       with user_code(side.TF2, 'tf2_total_loss', slip):
-        total = self._hook(self._declaration.tf2_total_loss)(self._port.layer, outputs, labels)
+        made = self._hook(self._declaration.tf2_total_loss)(self._port.layer, outputs, labels)
+        total = loss_parts.main_of(made, 'tf2_total_loss')
     elif regularization is None:
       total = loss
     else:
@@ -139,6 +141,11 @@ class Computation:
       for variable, gradient in zip(trainable, gradients, strict=True)
     ]
 
+  def presented(self, quantity: str, name: str, value: np.ndarray) -> np.ndarray:
+    """Returns what was computed as tf1 would: a gradient in the shape of tf1's variable."""
+    gradient = quantity in (words.GRADIENT, words.TOTAL_GRADIENT)
+    return self._port.layouts.to_tf1(name, value) if gradient else value
+
   def _nests(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
     """Returns inputs and labels in their nests, with other leaves."""
     left = iter(leaves)
@@ -149,11 +156,7 @@ class Computation:
     return inputs, labels
 
   def _hook(self, hook: Callable[..., Any]) -> Callable[..., Any]:
-    return with_autograph(hook) if self._autograph else hook
-
-
-def _autograph_on() -> Any:
-  return ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)
+    return autograph.converted(hook) if self._autograph else hook
 
 
 def mode_tensors(
@@ -168,7 +171,12 @@ def mode_tensors(
     (quantity, name, next(left) if there else None) for quantity, name, there in computation.names
   ]
   return [
-    words.ModeTensor(quantity, name, None if value is None else array_of(value), replica)
+    words.ModeTensor(
+      quantity,
+      name,
+      None if value is None else computation.presented(quantity, name, array_of(value)),
+      replica,
+    )
     for quantity, name, value in found
     if wanted is None or (quantity, name) in wanted
   ]

@@ -14,7 +14,7 @@ from tf2verify.compare.moving import Mover
 from tf2verify.errors import Tf2VerifyError, UserCodeError
 from tf2verify.records import execution_mode as words
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor
-from tf2verify.sides import nests, side
+from tf2verify.sides import loss_parts, nests, side
 from tf2verify.sides.graphs.op_recorder import is_random_op, variable_name
 from tf2verify.sides.modes import compilation, replicas
 from tf2verify.sides.modes.callees import Callee, Callees, Maker, ModeState
@@ -26,6 +26,7 @@ from tf2verify.sides.process import state as process_state
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.port import array_of
 from tf2verify.sides.user_code import user_code
+from tf2verify.tensorflow_internals import decorated_calls
 
 v1 = tf.compat.v1
 
@@ -66,6 +67,7 @@ class PortModes:
     self._shared: ModeState | None = None
     self._spare: ModeState | None = None
     self._used = False
+    self.narrow_bits = 0
     self._second_inputs: dict[bool, Any] = {}
 
   def run_of(self, training: bool, number: int) -> side.FilledRun:
@@ -83,16 +85,14 @@ class PortModes:
     self._shared = state = self._fresh()
     calls: list[ModeCall] = []
     draws: dict[bool, bool] = {}  # training mode, and whether in a loop
-    seen = 0  # the call that makes the variables counts as one of the first mode
+    seen = 0  # functions that the call before has traced count as those of the first mode
     for run in self._runs:
       with randomness.seeded(randomness.CONSTANT), _recording(state, words.EAGER, run):
         calls.append(self._called(state, run, 1, self._callees.eager(state, run)))
         calls.append(self._second_call(state, run))
-      all_draws = state.port.recorder.random_draws()
-      drawn = [draw for draw in all_draws[seen:] if draw.variable is None]
-      if drawn:
+      if drawn := state.port.recorder.draws_of_last_call(seen):
         draws[run.training] = any(draw.in_loop for draw in drawn)
-      seen = len(all_draws)
+      seen = len(state.port.recorder.random_draws())
     in_loops = frozenset(training for training, in_loop in draws.items() if in_loop)
     return ModeRun(words.EAGER, tuple(calls), draws=frozenset(draws), draws_in_loops=in_loops)
 
@@ -175,8 +175,11 @@ class PortModes:
     state.reset()
     with _quietly(), randomness.seeded(randomness.CONSTANT), user_code(side.TF2, 'tf2_loss'):
       outputs, labels = computation.outputs_and_labels(computation.leaves(run.inputs))
-      function = tf.function(lambda: self._declaration.tf2_loss(outputs, labels), autograph=False)
-      return array_of(function())
+
+      def loss() -> Any:
+        return loss_parts.main_of(self._declaration.tf2_loss(outputs, labels), 'tf2_loss')
+
+      return array_of(tf.function(loss, autograph=False)())
 
   def observe(self, mode: str, limited: bool = False, seen: Seen = _kept) -> ModeRun:
     """Runs the port in a mode, after `eager`; what it raises is in the record.
@@ -261,6 +264,7 @@ class PortModes:
           traces.append(callee.function.experimental_get_tracing_count())
         if mode == words.FUNCTION:
           for graph in _graphs(callee.function):
+            self.narrow_bits = graph.narrow_bits or self.narrow_bits
             draws |= {run.training} if any(map(is_random_op, graph.types)) else set()
             in_loops |= {run.training} if any(map(is_random_op, graph.types_in_loops)) else set()
     why = '; '.join(
@@ -318,7 +322,7 @@ class PortModes:
     ]
     if run.training:
       tensors += [
-        ModeTensor(words.STATE, variable_name(variable), array_of(variable))
+        ModeTensor(words.STATE, variable_name(variable), state.port.value_of(variable))
         for variable in state.port.variables()
         if wanted is None or (words.STATE, variable_name(variable)) in wanted
       ]
@@ -377,7 +381,8 @@ def _quietly() -> Iterator[None]:
   v1.logging.set_verbosity(v1.logging.ERROR)
   tf.config.run_functions_eagerly(False)
   try:
-    yield
+    with decorated_calls.kept():  # the layer of the next mode is made of the class as it was
+      yield
   finally:
     v1.logging.set_verbosity(verbosity)
     tf.config.run_functions_eagerly(eagerly)

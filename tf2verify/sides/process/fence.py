@@ -6,11 +6,9 @@ from typing import Any, NoReturn
 from unittest import mock
 
 import tensorflow as tf
-from tensorflow.python.client import session as session_lib
-from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
 
 from tf2verify.errors import BuilderError
+from tf2verify.tensorflow_internals import eager, graphs, sessions
 
 v1 = tf.compat.v1
 
@@ -29,7 +27,7 @@ def _refuse_disabling(hook: str) -> Callable[..., NoReturn]:
 
 def _refuse_session(hook: str) -> Callable[..., NoReturn]:
   def refuse(session: Any, *_: Any, **__: Any) -> NoReturn:
-    session._session = None  # its __del__ looks there
+    sessions.mark_as_closed(session)
     raise BuilderError(
       f'{hook} opened a session: tf2verify runs the graph itself, in fresh sessions with '
       'controlled variable values. Return the output tensors and leave sessions, initializers and '
@@ -52,18 +50,18 @@ def _refuse_resetting(hook: str) -> Callable[..., NoReturn]:
 @contextlib.contextmanager
 def fenced(hook: str) -> Iterator[None]:
   """Refuses what a hook that builds a graph must not do to the process."""
-  mode = context.default_execution_mode
+  mode = eager.default_execution_mode()
   disabling, resetting = _refuse_disabling(hook), _refuse_resetting(hook)
   with (
-    mock.patch.object(ops, 'disable_eager_execution', disabling),
+    mock.patch.object(graphs.HOME_OF_SWITCHES, 'disable_eager_execution', disabling),
     mock.patch.object(v1, 'disable_eager_execution', disabling),
     mock.patch.object(v1, 'disable_v2_behavior', disabling),
-    mock.patch.object(ops, 'reset_default_graph', resetting),
+    mock.patch.object(graphs.HOME_OF_SWITCHES, 'reset_default_graph', resetting),
     mock.patch.object(v1, 'reset_default_graph', resetting),
     mock.patch.object(tf.keras.backend, 'clear_session', resetting),
-    mock.patch.object(session_lib.BaseSession, '__init__', _refuse_session(hook)),
+    mock.patch.object(sessions.BaseSession, '__init__', _refuse_session(hook)),
   ):
     yield
-  if context.default_execution_mode != mode:
+  if eager.default_execution_mode() != mode:
     # By a name bound before the fence: `from tensorflow.compat.v1 import disable_eager_execution`.
     disabling()

@@ -1,7 +1,8 @@
 """Two logical CPU devices, which have to be asked for before TensorFlow starts."""
 
 import tensorflow as tf
-from tensorflow.python.eager import context
+
+from tf2verify.tensorflow_internals import eager
 
 WANTED = 2
 
@@ -19,8 +20,7 @@ def ask_for_two_cpus() -> bool:
   physical = tf.config.list_physical_devices('CPU')
   if not physical:
     return False
-  # TensorFlow has no public way to ask this without starting.
-  started = context.context()._initialized
+  started = eager.has_started()
   configured = tf.config.get_logical_device_configuration(physical[0])
   if configured is None and not started:
     divided = [tf.config.LogicalDeviceConfiguration() for _ in range(WANTED)]
@@ -30,5 +30,5 @@ def ask_for_two_cpus() -> bool:
 
 
 def two_cpus() -> bool:
-  """Tells whether the process has two logical CPU devices; starts TensorFlow."""
+  """Returns whether the process has two logical CPU devices; starts TensorFlow."""
   return len(tf.config.list_logical_devices('CPU')) >= WANTED

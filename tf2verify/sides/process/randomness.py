@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import functools
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -9,14 +10,15 @@ from unittest import mock
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.ops import stateful_random_ops
-from tf_keras.src import backend
 
 from tf2verify.sides.process.scratch_graph import is_scratch_graph
+from tf2verify.tensorflow_internals import eager, keras
 
 SEED = 42
 CONSTANT = 'constant'
 NUM_RANDOM_OPS = 'num_random_ops'
+# The same, from initial values that are given: the random ops of initializers do not count.
+COMPUTATION = 'num_random_ops of the computation'
 
 _Tool: Any = tf.compat.v1.keras.utils.DeterministicRandomTestTool
 
@@ -115,13 +117,13 @@ class SeededScope:
     return ''
 
 
-def _seeded_generator(alg: Any = None) -> Any:
+def _seeded_generator(seed: int, alg: Any = None) -> Any:
   """Stands in for `tf.random.Generator.from_non_deterministic_state`."""
-  return tf.random.Generator.from_seed(SEED, alg or 'philox')
+  return tf.random.Generator.from_seed(seed, alg or 'philox')
 
 
 @contextlib.contextmanager
-def seeded(mode: str) -> Iterator[SeededScope]:
+def seeded(mode: str, seed: int = SEED) -> Iterator[SeededScope]:
   """Owns every source of randomness until exit.
 
   TensorFlow's op seeds, tf-keras' seed generator (which the tool alone does not
@@ -129,19 +131,21 @@ def seeded(mode: str) -> Iterator[SeededScope]:
   without a seed, Python and numpy. `process_state.preserved` puts them back.
 
   Args:
-    mode: `CONSTANT` or `NUM_RANDOM_OPS`.
+    mode: `CONSTANT`, `NUM_RANDOM_OPS`, or `COMPUTATION` where no variable is made inside.
+    seed: another one draws other numbers, in `NUM_RANDOM_OPS` mode.
   """
-  random.seed(SEED)
-  np.random.seed(SEED)
-  keras_seeds = _KerasSeeds(SEED, constant=mode == CONSTANT)
-  backend._SEED_GENERATOR.generator = keras_seeds
-  stateful_random_ops.global_generator = None  # made anew, by `_seeded_generator`, if asked for
-  tool = RandomTool(SEED, mode)
+  random.seed(seed)
+  np.random.seed(seed)
+  keras_seeds = _KerasSeeds(seed, constant=mode == CONSTANT)
+  keras.set_seed_generator(keras_seeds)
+  eager.forget_global_generator()  # made anew, by `_seeded_generator`, if asked for
+  generator = functools.partial(_seeded_generator, seed)
+  tool = RandomTool(seed, NUM_RANDOM_OPS if mode == COMPUTATION else mode)
   token = _ACTIVE.set(tool)
   try:
     with (
       tool.scope(),
-      mock.patch.object(tf.random.Generator, 'from_non_deterministic_state', _seeded_generator),
+      mock.patch.object(tf.random.Generator, 'from_non_deterministic_state', generator),
     ):
       yield SeededScope(tool, keras_seeds)
   finally:

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def is_scratch_graph(graph: Any) -> bool:
-  """Tells whether ops of a graph are never run: Keras only wants to know their shapes.
+  """Returns whether ops of a graph are never run: Keras only wants to know their shapes.
 
   A functional model, and a `tf.keras.Sequential` without an input shape at its
   first call, build themselves by calling each layer once in such a graph.

@@ -4,13 +4,10 @@ import contextlib
 from collections.abc import Iterator
 
 import tensorflow as tf
-import tensorflow.python.keras.backend as inner_backend
-from tensorflow.python.ops import variable_scope
-from tf_keras.src import backend
 
 from tf2verify.errors import EnvironmentProblem
-from tf2verify.sides.process import autograph_cache, layer_classes
-from tf2verify.sides.process.globals import PROCESS_GLOBALS
+from tf2verify.tensorflow_internals import autograph_cache, keras, layer_classes
+from tf2verify.tensorflow_internals.process_globals import PROCESS_GLOBALS
 
 v1 = tf.compat.v1
 
@@ -37,9 +34,7 @@ def reset_names() -> None:
 
   Keras counts the names of layers, TensorFlow how often a variable scope is opened.
   """
-  backend.PER_GRAPH_OBJECT_NAME_UIDS.clear()
-  inner_backend.PER_GRAPH_OBJECT_NAME_UIDS.clear()
-  variable_scope.get_variable_scope_store().variable_scopes_count.clear()
+  keras.reset_names()
 
 
 @contextlib.contextmanager

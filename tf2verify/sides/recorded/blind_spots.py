@@ -29,7 +29,7 @@ def blind_spots(recording: Recording, training_modes: Iterable[bool]) -> Iterato
 
 
 def _is_the_same_in_training(recording: Recording) -> bool:
-  """Tells whether both modes compute the same by the same operations."""
+  """Returns whether both modes compute the same by the same operations."""
   by_training = {entry.training: entry for entry in recording.manifest.graphs}
   inference, training = by_training[False], by_training[True]
   if _yields(inference) != _yields(training):

@@ -70,20 +70,8 @@ class RecordedBuild:
   def source_of(self, op: tf.Operation) -> SourceLine | None:
     """Returns the line of the reference's code that made an operation."""
     if self._lines is None:
-      self._lines = self._read_lines()
+      self._lines = lines_of(self._recording, self._entry)
     return self._lines.get(op.name)
-
-  def _read_lines(self) -> Mapping[str, SourceLine]:
-    recording, entry = self._recording, self._entry
-    numbers = recording.op_sources(entry).tolist()
-    nodes = parsed(recording.graph_def(entry), recording.path).node
-    if len(nodes) != len(numbers):
-      raise RecordingError(
-        f'{recording.path} has {len(numbers)} source lines for {len(nodes)} operations; record '
-        'again'
-      )
-    lines = observations.source_lines(entry.sources)
-    return {n.name: lines[line] for n, line in zip(nodes, numbers, strict=True) if line >= 0}
 
   def stand_ins_behind(self, names: Iterable[str]) -> tuple[RefusedOp, ...]:
     """Returns the replaced operations that operations or tensors depend on."""
@@ -100,17 +88,30 @@ class RecordedBuild:
     return tuple(op for op in self.refused if op.name in seen)
 
   def is_given(self, op: RefusedOp, known: Mapping[str, np.ndarray]) -> bool:
-    """Tells whether all that is read of a replaced operation is among some known tensors."""
+    """Returns whether all that is read of a replaced operation is among some known tensors."""
     read = [tensor for tensor in self.placeholders if tensor.rpartition(':')[0] == op.name]
     return bool(read) and all(tensor in known for tensor in read)
+
+
+def lines_of(recording: Recording, entry: GraphEntry) -> dict[str, SourceLine]:
+  """Returns the line of the reference's code that made each operation, by its name."""
+  numbers = recording.op_sources(entry).tolist()
+  nodes = parsed(recording.graph_def(entry), recording.path).node
+  if len(nodes) != len(numbers):
+    raise RecordingError(
+      f'{recording.path} has {len(numbers)} source lines for {len(nodes)} operations; record again'
+    )
+  lines = observations.source_lines(entry.sources)
+  return {n.name: lines[line] for n, line in zip(nodes, numbers, strict=True) if line >= 0}
 
 
 def parsed(data: bytes, path: str) -> Any:
   """Returns the GraphDef of serialized bytes.
 
   Raises:
-    RecordingError: they are none.
+    RecordingError: they are none, or larger than is allowed.
   """
+  graph_safety.check_bytes(data, path)
   graph_def = v1.GraphDef()
   try:
     graph_def.ParseFromString(data)
@@ -118,6 +119,7 @@ def parsed(data: bytes, path: str) -> Any:
     raise RecordingError(
       f'a graph of {path} is no GraphDef of TensorFlow: {error!s:.120}; record again'
     ) from error
+  graph_safety.check_nodes(graph_def, path)
   return graph_def
 
 

@@ -7,27 +7,32 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.digest import array_digest
 from tf2verify.compare.moving import Mover
 from tf2verify.errors import NotApplicable, RecordingError
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.run_entries import FilledEntry
-from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.observation import Observation, SourceLine, TensorRecord
 from tf2verify.records.recorded_here import RecordedGraphHere
 from tf2verify.records.sampled import SampledArray
 from tf2verify.sides import side
 from tf2verify.sides.fill import ConstantFill, Fill, RecordedFill
+from tf2verify.sides.graphs.effects import Program
+from tf2verify.sides.graphs.initial_draws import InitialDraw
 from tf2verify.sides.graphs.run import GraphRun, open_session
 from tf2verify.sides.process import randomness
 from tf2verify.sides.recorded import graph_safety
-from tf2verify.sides.recorded.build import RecordedBuild, parsed, variables_of
+from tf2verify.sides.recorded.build import RecordedBuild, lines_of, parsed, variables_of
+from tf2verify.sides.recorded.given_values import other_value
+from tf2verify.sides.recorded.races import RecordedRaces
 from tf2verify.sides.recorded.recording import same_arrays
 from tf2verify.sides.recorded.redrawn_fill import RedrawnFill
 from tf2verify.sides.recorded.replay import Replay
 from tf2verify.sides.tf1 import influence, session_values
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
+from tf2verify.sides.tf1.effects import recorded_program
 from tf2verify.sides.tf1.graph import FilledRuns, GraphHere, SeededRun, Tf1Graph
+from tf2verify.sides.tf1.racing import Racing
 from tf2verify.sides.tf1.reference_run import graph_run_of
 
 
@@ -63,6 +68,8 @@ class RecordedGraph(Tf1Graph):
     self._checked_fills: dict[str, str] = {}
     # Once the graph had to be run here, it is run ahead, beside the port, the next times.
     self._kernels_differ = False
+    self.racing = Racing(recorded=True)
+    self._races = RecordedRaces(recording, self.racing)
     self._ahead: dict[tuple[str, bool], Observation] = {}
 
   def remark(self, text: str) -> None:
@@ -99,7 +106,20 @@ class RecordedGraph(Tf1Graph):
 
   def built_for(self, mode: str, training: bool) -> BuiltGraph:
     """Returns the graph for a randomness mode."""
-    return self.built(training, mode)
+    numbered = mode == randomness.COMPUTATION
+    return self._numbered(self.built(training)) if numbered else self.built(training, mode)
+
+  def initial_draw(self, variable: str, training: bool) -> InitialDraw:
+    """Returns how the recorded graph draws an initial value, by running its initializer here."""
+    built = self.built(training)
+    only = dataclasses.replace(built, outputs=(), update_ops=(), regularization_losses=())
+    self._check_can_run(self.build(training), only, ())
+    return super().initial_draw(variable, training)
+
+  def drawn_start(self, variable: str) -> np.ndarray | None:
+    """Returns None: a recorded run had the value that its own initializer drew."""
+    del variable
+    return None
 
   def inventory(self) -> side.Inventory:
     """Returns the recorded variables, of the training modes of the case."""
@@ -115,14 +135,35 @@ class RecordedGraph(Tf1Graph):
       )
     return self._inventory
 
-  def without_influence(self) -> influence.WithoutInfluence:
+  def without_influence(self, outputs_only: bool = False) -> influence.WithoutInfluence:
     """Returns what no recorded number depends on; by the recorded graphs, not imported."""
     found = []
     for training in self._declaration.training_modes:
       entry = self.entry(training)
       graph_def = parsed(self.recording.graph_def(entry), self.recording.path)
-      found.append(influence.recorded_reach(entry, graph_def))
+      found.append(influence.recorded_reach(entry, graph_def, outputs_only))
     return influence.combined(found)
+
+  def _program(self, training: bool) -> Program:
+    entry = self.entry(training)
+    graph_def = parsed(self.recording.graph_def(entry), self.recording.path)
+    return recorded_program(entry, graph_def, lines_of(self.recording, entry).get)
+
+  def inputs_read(self, training: bool) -> tuple[str, ...]:
+    """Returns the paths of the inputs that outputs or losses depend on; by the recorded graph."""
+    entry = self.entry(training)
+    graph_def = parsed(self.recording.graph_def(entry), self.recording.path)
+    return influence.recorded_inputs_read(entry, graph_def)
+
+  @property
+  def fixed_size(self) -> str:
+    """Why the graph takes inputs of no other size: its builder is not here."""
+    return 'a recorded graph has the sizes of its recording'
+
+  def at(self, inputs: Any) -> Tf1Graph:
+    """Returns itself: there are no graphs of other sizes."""
+    del inputs
+    return self
 
   def prepare_seeded(self, mode: str, training: bool) -> SeededRun:
     """Returns a run that yields what was recorded."""
@@ -130,8 +171,9 @@ class RecordedGraph(Tf1Graph):
     if entry is None:
       self._not_recorded(f'{side.training_name(training)}, {mode}')
       return self._run_seeded(mode, training)
+    if self._races.is_model_reordered(self.entry(training)):
+      return self._run_seeded(mode, training)
     replay = Replay(self.recording, entry, lambda mover, _: self._run_seeded(mode, training)(mover))
-
     ahead = self._run_seeded(mode, training) if self._kernels_differ else None
 
     def observe(mover: Mover | None = None, again: bool = False) -> Observation:
@@ -142,7 +184,8 @@ class RecordedGraph(Tf1Graph):
     return observe
 
   def _run_seeded(self, mode: str, training: bool) -> SeededRun:
-    build = self.build(training, mode)
+    aligned = randomness.NUM_RANDOM_OPS if mode == randomness.COMPUTATION else mode
+    build = self.build(training, aligned)
     self._check_can_run(build, build.built, ())
     return super().prepare_seeded(mode, training)
 
@@ -153,7 +196,7 @@ class RecordedGraph(Tf1Graph):
     run_others = None
     if unknown:
       run_others = self._run_filled(unknown[0])
-      for run in unknown:
+      for run in unknown if self.racing.replays else ():
         self._not_recorded(run.description)
 
     def replay_of(run: side.FilledRun) -> Replay | None:
@@ -184,7 +227,7 @@ class RecordedGraph(Tf1Graph):
 
   def _replay(self, run: side.FilledRun) -> Replay | None:
     entry = self._recorded(run)
-    if entry is None:
+    if entry is None or self._races.is_model_reordered(self.entry(run.training), run.gradients):
       return None
 
     def run_here(mover: Mover | None, gradients_of: frozenset[str] | None) -> Observation:
@@ -221,23 +264,13 @@ class RecordedGraph(Tf1Graph):
     if isinstance(fill, ConstantFill):
       return  # its description says all
     if fill.description not in self._checked_fills:
-      self._checked_fills[fill.description] = self._other_value(run)
+      self._checked_fills[fill.description] = other_value(run, self.inventory(), self.recording)
     if self._checked_fills[fill.description]:
       raise RecordingError(self._checked_fills[fill.description])
 
-  def _other_value(self, run: side.FilledRun) -> str:
-    recorded = self.recording.manifest.fills.get(run.fill.description, {})
-    for variable in self.inventory().variables:
-      value = run.value_for(variable)
-      known = recorded.get(variable.name)
-      found = None if value is None else array_digest(value)
-      if found != known:
-        return (
-          f'fill_values of the case gives {variable.name} {_digest_text(found)}, and '
-          f'{self.recording.path} was recorded with {_digest_text(known)}: record with '
-          '--fill module:function, where the function is that of the case, or leave fill_values out'
-        )
-    return ''
+  def source_of(self, op: str, training: bool) -> SourceLine | None:
+    """Returns the line that made an operation."""
+    return self._races.source_of(self.entry(training), op)
 
   def _not_recorded(self, run: str) -> None:
     self.remark(
@@ -361,7 +394,3 @@ class RecordedGraph(Tf1Graph):
     self._builds.clear()
     self._ahead.clear()
     self.recording.close()
-
-
-def _digest_text(digest: str | None) -> str:
-  return 'no value' if digest is None else f'values with sha256 {digest[:12]}…'

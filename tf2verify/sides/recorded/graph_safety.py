@@ -1,4 +1,4 @@
-"""Which operations of a graph that somebody handed over may run here.
+"""Which graphs that somebody handed over, and which of their operations, may run here.
 
 A recorded graph is data, and running it would be running somebody's program. Only
 operations that compute, draw numbers, and read or write variables, tables, stacks and
@@ -8,12 +8,14 @@ evaluates constant parts of a graph while it imports it.
 """
 
 import dataclasses
+import math
+import os
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from tensorflow.python.framework import op_def_registry
-
+from tf2verify.errors import RecordingError
 from tf2verify.sides.graphs.op_recorder import is_random_op
+from tf2verify.tensorflow_internals import graphs
 
 # Words in the names of operations that leave the session, whether or not TensorFlow
 # calls them stateful (it does not call ReadFile so).
@@ -100,6 +102,9 @@ _STATE_TYPES = frozenset(
 )
 # Attributes that name a file, where they are given.
 _FILE_ATTRIBUTES = {'FixedUnigramCandidateSampler': 'vocab_file', 'PrintV2': 'output_stream'}
+# What a recorded graph may have, and the variables of the environment that say otherwise.
+MOST_NODES, NODES = 100_000, 'TF2VERIFY_MAX_GRAPH_NODES'
+MOST_MEBIBYTES, MEBIBYTES = 512, 'TF2VERIFY_MAX_GRAPH_MIB'
 _STREAMS = ('', 'stderr', 'stdout', 'log(info)', 'log(warning)', 'log(error)')
 
 
@@ -118,6 +123,43 @@ class RefusedOp:
   op_type: str
   known: bool
   in_function: bool
+
+
+def check_bytes(data: bytes, path: str) -> None:
+  """Checks the size of a serialized graph, before it is parsed.
+
+  Raises:
+    RecordingError: it is larger than is allowed.
+  """
+  most = _limit(MEBIBYTES, MOST_MEBIBYTES)
+  if len(data) > most * 2**20:
+    raise RecordingError(
+      f'a graph of {path} has {len(data) / 2**20:,.0f} MiB, and {most:,} are read: large constants '
+      f'belong into variables; or set {MEBIBYTES}={math.ceil(len(data) / 2**20)} where the memory '
+      'is there'
+    )
+
+
+def check_nodes(graph_def: Any, path: str) -> None:
+  """Checks the number of operations of a graph, its functions' too, before it is imported.
+
+  Raises:
+    RecordingError: there are more than are allowed.
+  """
+  count = len(graph_def.node) + sum(len(one.node_def) for one in graph_def.library.function)
+  most = _limit(NODES, MOST_NODES)
+  if count > most:
+    raise RecordingError(
+      f'a graph of {path} has {count:,} operations, and {most:,} are imported: 100,000 take about '
+      f'0.8 GB of memory; set {NODES}={count} where that is there'
+    )
+
+
+def _limit(variable: str, default: int) -> int:
+  given = os.environ.get(variable, '')
+  if given and not (given.isdecimal() and int(given)):
+    raise RecordingError(f'{variable} is {given!r:.40}; it is a whole number from 1 on')
+  return int(given or default)
 
 
 def refused_ops(graph_def: Any) -> tuple[RefusedOp, ...]:
@@ -171,7 +213,7 @@ def _refusal(node: Any, functions: Collection[str], judged: dict[str, bool | Non
 
 
 def _refusal_of_type(op_type: str) -> bool | None:
-  definition = op_def_registry.get(op_type)
+  definition = graphs.op_definition(op_type)
   if definition is None:
     return False
   return None if _is_harmless(op_type, definition.is_stateful) else True

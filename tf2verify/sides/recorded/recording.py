@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tf2verify import hooks
 from tf2verify.compare.digest import array_digest
 from tf2verify.errors import RecordingError
 from tf2verify.recordings.recording import Recording
@@ -18,17 +19,7 @@ from tf2verify.sides.recorded.blind_spots import blind_spots
 from tf2verify.sides.recorded.checkpoint import checkpoint_path
 from tf2verify.sides.user_code import user_code
 
-# What is the reference's, which a case has either in a recording or as hooks.
-REFERENCE_HOOKS = (
-  'build_tf1_graph',
-  'tf1_loss',
-  'tf1_total_loss',
-  'make_tf1_optimizer',
-  'make_tf1_train_op',
-)
 _MADE_BY = {'make_tf1_optimizer': 'optimizer', 'make_tf1_train_op': 'train_op'}
-# Hooks of the case that the recording has something to say about.
-HELD_HOOKS = ('make_inputs', 'make_labels', 'loss')
 _STEPS = 'training_steps_to_take'
 
 
@@ -64,7 +55,8 @@ class RecordedDeclaration:
       case: the case.
       path: its `tf1_recording`.
       files: of the class that sets it, and of the case: what the path is relative to.
-      overridden: those of `HELD_HOOKS` that the case defines, and the number of steps.
+      overridden: of `hooks.COMPARED_WITH_RECORDING` those that the case defines, and the number
+        of steps.
     """
     self._case = case
     self._path = path
@@ -94,7 +86,7 @@ class RecordedDeclaration:
     return len(steps.steps)
 
   def declares(self, hook: str) -> bool:
-    """Tells whether the recording has what a hook of the reference gives, or the case the hook."""
+    """Returns whether the recording, for a hook of the reference, or the case has a hook."""
     known = self._recording
     if known is not None:
       manifest = known.manifest
@@ -215,7 +207,8 @@ def declaration_of(case: Any, base: type) -> Any:
   setter = next((c for c in cls.__mro__ if 'tf1_recording' in vars(c)), cls)
   modules = [sys.modules.get(c.__module__) for c in (setter, cls)]
   files = [file for module in modules if (file := getattr(module, '__file__', None))]
-  own = [hook for hook in HELD_HOOKS if getattr(cls, hook) is not getattr(base, hook)]
+  compared = hooks.COMPARED_WITH_RECORDING
+  own = [hook for hook in compared if getattr(cls, hook) is not getattr(base, hook)]
   definitions = [vars(case), *(vars(c) for c in cls.__mro__[: cls.__mro__.index(base)])]
   own += [_STEPS] if any(_STEPS in known for known in definitions) else []
   return RecordedDeclaration(case, case.tf1_recording, files, frozenset(own))
@@ -229,7 +222,7 @@ def leaves_of(nest: Any) -> dict[str, np.ndarray]:
 
 
 def same_arrays(one: Any, other: Any) -> bool:
-  """Tells whether two nests have the same arrays, bit by bit, in the same places."""
+  """Returns whether two nests have the same arrays, bit by bit, in the same places."""
   if one is other:
     return True
   ones, others = leaves_of(one), leaves_of(other)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from tf2verify.errors import RecordingError
-from tf2verify.recordings.manifest import BuilderEntry, SourceFile
+from tf2verify.recordings.manifest_entries import BuilderEntry, SourceFile
 
 _SHOWN = 4
 

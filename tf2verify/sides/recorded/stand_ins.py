@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import op_def_registry
+
+from tf2verify.tensorflow_internals import graphs
 
 v1 = tf.compat.v1
 
@@ -99,7 +100,7 @@ def _outputs_read(graph_def: Any, names: Collection[str]) -> dict[str, dict[int,
 
 def _dtypes(node: Any, inputs: bool) -> list[int]:
   """Returns the dtypes of a node's inputs or outputs as TensorFlow's enum; [] if not known."""
-  definition = op_def_registry.get(node.op)
+  definition = graphs.op_definition(node.op)
   if definition is None:
     return []
   arguments = definition.input_arg if inputs else definition.output_arg

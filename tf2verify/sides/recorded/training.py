@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,28 +12,34 @@ from tf2verify.compare.moving import Mover
 from tf2verify.errors import NotApplicable, RecordingError
 from tf2verify.recordings.graph_entries import GradientEntry, VariableEntry
 from tf2verify.recordings.training_entries import LossesEntry, StepsEntry
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import (
   ClippingTrial,
   LossObservation,
   TrainingRun,
-  TrainingStep,
 )
 from tf2verify.sides import functional, nests, side
+from tf2verify.sides.graphs.effects import Program
 from tf2verify.sides.graphs.op_recorder import is_random_op
 from tf2verify.sides.graphs.run import draws_inside, open_session
 from tf2verify.sides.recorded import graph_safety
-from tf2verify.sides.recorded.build import RecordedBuild, variables_of
+from tf2verify.sides.recorded.build import RecordedBuild, lines_of, parsed, variables_of
 from tf2verify.sides.recorded.graph import RecordedGraph
 from tf2verify.sides.recorded.loss import RecordedLossFunction
+from tf2verify.sides.recorded.races import RecordedRaces
 from tf2verify.sides.recorded.recording import leaves_of, same_arrays
+from tf2verify.sides.recorded.steps import RecordedSteps
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
+from tf2verify.sides.tf1.effects import recorded_program
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
 from tf2verify.sides.tf1.loss_graph import LossGraph
+from tf2verify.sides.tf1.racing import Racing
+from tf2verify.sides.tf1.reference_steps import ReferenceSteps
 from tf2verify.sides.tf1.train_graph import GraphSlot, TrainGraph, ops_run_by
-from tf2verify.sides.tf1.training import PreparedSteps, ReferenceSteps, Tf1Steps, Tf1Training
+from tf2verify.sides.tf1.training import PreparedSteps, Tf1Steps, Tf1Training
 
 NO_LOSSES = (
   'the recording has no losses: record with --loss MODULE:FUNCTION (and --labels, where it takes '
@@ -78,6 +84,8 @@ class RecordedTraining(Tf1Training):
     self._graph = graph
     self._recording = graph.recording
     self._build: RecordedBuild | None = None
+    self.racing = Racing(recorded=True)
+    self._races = RecordedRaces(graph.recording, self.racing)
 
   def reason_without(self, hook: str) -> str:
     """Returns why the recording has nothing of a hook, and how to record that."""
@@ -91,6 +99,12 @@ class RecordedTraining(Tf1Training):
     """
     entry = self._losses_entry()
     if not self._is_recorded(run, entry.training, entry.run):
+      self._graph.remark(
+        f'losses, {run.description}, were not recorded: the recorded graph was run here, by '
+        f'TensorFlow {tf.__version__}'
+      )
+      return self._observe_here(run, entry)
+    if self._races.are_reordered(entry.graph, _loss_fetches(entry)):
       return self._observe_here(run, entry)
     self._graph.check_fill(run)
     found = self._recording.losses(moved=run.mover is not None, again=again and run.mover is None)
@@ -110,6 +124,9 @@ class RecordedTraining(Tf1Training):
       RecordingError: fewer were recorded than are wanted, or those of another run.
     """
     entry = self._steps_entry(run, count)
+    if self._races.are_reordered(self._losses_entry().graph, [entry.train_op]):
+      recorded = self._recording.steps()
+      return PreparedSteps(lambda mover, _: self._begin_here(run, entry, mover, recorded), count)
     self._graph.check_fill(run)
     self._progress(f'reading {count} recorded training steps, {entry.run}')
 
@@ -159,6 +176,20 @@ class RecordedTraining(Tf1Training):
     """Lets go of the graph."""
     super().close()
     self._build = None
+
+  def program(self) -> Program | None:
+    """Returns the recorded graph of losses and training; None where none was recorded."""
+    recording, losses = self._recording, self._recording.manifest.losses
+    if losses is None:
+      return None
+    steps = recording.manifest.steps
+    return recorded_program(
+      losses.graph,
+      parsed(recording.graph_def(losses.graph), recording.path),
+      lines_of(recording, losses.graph).get,
+      ((losses.loss, 'the loss'), (losses.total_loss, 'the total loss')),
+      () if steps is None else (steps.train_op,),
+    )
 
   def _dtype_of(self, entry: StepsEntry, name: str) -> Any:
     dtypes = [variable.dtype for variable in entry.added if variable.name == name]
@@ -218,8 +249,24 @@ class RecordedTraining(Tf1Training):
       regularization_total=None if total is None else np.full_like(total, np.nan),
     )
 
-  def _begin_here(self, run: side.FilledRun, entry: StepsEntry) -> ReferenceSteps:
+  def source_of(self, op: tf.Operation) -> SourceLine | None:
+    """Returns the line of the reference's code that made an operation."""
+    return self._races.source_of(self._losses_entry().graph, op.name)
+
+  def _begin_here(
+    self,
+    run: side.FilledRun,
+    entry: StepsEntry,
+    mover: Mover | None = None,
+    recorded: TrainingRun | None = None,
+  ) -> ReferenceSteps:
     """Returns the same steps, taken by this TensorFlow with the recorded graph.
+
+    Args:
+      run: inputs and values.
+      entry: of the steps.
+      mover: moves them; None leaves them.
+      recorded: what is known of optimizers and random operations; None to leave that out.
 
     Raises:
       NotApplicable: the graph is not run here.
@@ -229,11 +276,16 @@ class RecordedTraining(Tf1Training):
     added = variables_of(dataclasses.replace(losses.graph, variables=entry.added))
     train = train_graph(entry, built, added)
     self._check_can_run([train.train_op, losses.total_loss], built, entry.added)
+    if recorded is not None:
+      train = dataclasses.replace(
+        train, optimizers=recorded.optimizers, random_draws=recorded.random_draws
+      )
     graph = LossGraph(built, losses.label_placeholders, losses.loss, losses.total_loss)
+    graph = self._in_order(graph, [train.train_op])
     self._progress(f'taking training steps with the recorded graph, {entry.run}')
-    steps = Tf1Steps(graph, train, self._feeds(graph, run), run.description)
+    steps = Tf1Steps(graph, train, self._feeds(graph, run, mover), run.description)
     try:
-      steps.start(run, None)
+      steps.start(run, mover)
     except BaseException:
       steps.close()
       raise
@@ -272,10 +324,6 @@ class RecordedTraining(Tf1Training):
     steps = self._recording.manifest.steps
     added = () if steps is None else steps.added
     self._check_can_run(names, built, added)
-    self._graph.remark(
-      f'losses, {run.description}, were not recorded: the recorded graph was run here, by '
-      f'TensorFlow {tf.__version__}'
-    )
     feeds = session_values.feeds(built, side.moved_inputs(run.inputs, run.mover))
     labels = leaves_of(self._labels) if self._labels is not None else {}
     feeds.update({name: labels[path] for path, name in entry.label_placeholders})
@@ -298,6 +346,13 @@ class RecordedTraining(Tf1Training):
       values[1],
       functional.total(values[2 + len(outputs) :][::-1]),
     )
+
+
+def _loss_fetches(entry: LossesEntry) -> list[str]:
+  """Returns what is fetched where losses are looked at."""
+  names = [entry.loss, entry.total_loss]
+  names += [name for _, name in entry.graph.outputs if name is not None]
+  return names + [name for _, name in entry.graph.regularization_losses]
 
 
 def train_graph(
@@ -330,35 +385,3 @@ def train_graph(
     drawn=tuple(tensor.name for op in draws for tensor in op.outputs),
     draws_inside=in_loop or draws_inside(built.graph, run.values()),
   )
-
-
-class RecordedSteps:
-  """Recorded training steps, one by one."""
-
-  def __init__(
-    self, recorded: TrainingRun, try_clipping: Callable[[], ClippingTrial | None]
-  ) -> None:
-    """Takes what was recorded.
-
-    Args:
-      recorded: the steps.
-      try_clipping: as `ReferenceSteps.try_clipping`.
-    """
-    self._recorded = recorded
-    self._number = 0
-    self.try_clipping = try_clipping
-
-  def __enter__(self) -> 'RecordedSteps':
-    return self
-
-  def __exit__(self, *_: object) -> None:
-    pass
-
-  def run(self) -> TrainingRun:
-    """Returns what is known before the first step."""
-    return dataclasses.replace(self._recorded, steps=())
-
-  def take(self) -> TrainingStep:
-    """Returns the next step."""
-    self._number += 1
-    return self._recorded.steps[self._number - 1]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import config
 
 from tf2verify.compare.gpu_kernels import WATCHED
 from tf2verify.errors import NotApplicable
@@ -20,6 +19,7 @@ from tf2verify.sides.repetition.run_ops import Sources
 from tf2verify.sides.tf1.graph import Tf1Graph
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.port import array_of, flat_outputs
+from tf2verify.tensorflow_internals import eager
 
 # Runs a side from its start and returns all that it yields.
 Repeat = Callable[[], tuple[RepeatedTensor, ...]]
@@ -33,13 +33,13 @@ def devices() -> tuple[str, ...]:
 @contextlib.contextmanager
 def op_determinism() -> Iterator[None]:
   """Switches `enable_op_determinism` on until exit."""
-  before = config.is_op_determinism_enabled()
+  before = eager.is_op_determinism_enabled()
   tf.config.experimental.enable_op_determinism()
   try:
     yield
   finally:
     if not before:
-      config.disable_op_determinism()
+      eager.disable_op_determinism()
 
 
 def prepare_tf1(tf1: Tf1Graph, run: side.FilledRun) -> Repeat:

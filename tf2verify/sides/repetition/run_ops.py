@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework import op_callbacks
 
 from tf2verify.compare.gpu_kernels import WATCHED
 from tf2verify.compare.repeatability import digest
@@ -15,6 +14,7 @@ from tf2verify.records.op_graph import INPUT, TARGET
 from tf2verify.records.repetition import RunOp
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.source_lines import user_line
+from tf2verify.tensorflow_internals import op_callbacks
 
 Sources = dict[str, SourceLine | None]
 # Of the outputs of one run: what comes behind is not kept.
@@ -39,11 +39,10 @@ class EagerOps:
     """Records until exit; what stands in a `tf.function` runs eagerly as well."""
     eager_functions = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
-    op_callbacks.add_op_callback(self._on_op)
     try:
-      yield
+      with op_callbacks.called(self._on_op):
+        yield
     finally:
-      op_callbacks.remove_op_callback(self._on_op)
       tf.config.run_functions_eagerly(eager_functions)
 
   def _on_op(
@@ -88,11 +87,8 @@ class OpSources:
   @contextlib.contextmanager
   def recording(self) -> Iterator[None]:
     """Watches until exit, also what is traced as a graph."""
-    op_callbacks.add_op_callback(self._on_op)
-    try:
+    with op_callbacks.called(self._on_op):
       yield
-    finally:
-      op_callbacks.remove_op_callback(self._on_op)
 
   def _on_op(
     self,

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -12,6 +13,7 @@ from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
 from tf2verify.records.observation import RandomDraw, VariableRecord
 from tf2verify.sides import nests, side
 from tf2verify.sides.graphs import dataflow
+from tf2verify.sides.graphs.formats import narrow_bits
 from tf2verify.sides.graphs.op_recorder import OpRecorder, static_shape, variable_name
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
@@ -109,6 +111,11 @@ class BuiltGraph:
   def draws_in_computation(self) -> bool:
     """Whether a random op serves anything but a variable's initial value."""
     return any(draw.variable is None for draw in self.random_draws)
+
+  @functools.cached_property
+  def narrow_bits(self) -> int:
+    """The fraction bits of the narrowest format below float32 that it computes in; 0 for none."""
+    return narrow_bits(self.graph)
 
 
 @contextlib.contextmanager
@@ -301,7 +308,7 @@ _READS = ('ReadVariableOp', 'VarIsInitializedOp', 'VariableShape', 'ResourceGath
 
 
 def _may_change(variable: Any) -> bool:
-  """Tells whether any op of the graph but the initializer could write a variable.
+  """Returns whether any op of the graph but the initializer could write a variable.
 
   An op of another kind than a plain read counts as a write: a loop, a function.
   """

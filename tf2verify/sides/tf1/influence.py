@@ -36,13 +36,17 @@ class Reach:
   inputs: tuple[tuple[str, bool], ...]
 
 
-def without_influence(graphs: Sequence[BuiltGraph]) -> WithoutInfluence:
+def without_influence(graphs: Sequence[BuiltGraph], outputs_only: bool = False) -> WithoutInfluence:
   """Returns what the numbers of these graphs do not depend on.
 
   A path in the graph counts as an influence, whatever its operations do. The global
   step and local variables are not part of the model.
+
+  Args:
+    graphs: one of each training mode.
+    outputs_only: whether regularization losses and update ops count for nothing.
   """
-  return combined([_reach(built) for built in graphs])
+  return combined([_reach(built, outputs_only) for built in graphs])
 
 
 def combined(reaches: Sequence[Reach]) -> WithoutInfluence:
@@ -60,8 +64,20 @@ def combined(reaches: Sequence[Reach]) -> WithoutInfluence:
   )
 
 
-def _reach(built: BuiltGraph) -> Reach:
-  reached = _ops_behind(built)
+def inputs_read(built: BuiltGraph) -> tuple[str, ...]:
+  """Returns the paths of the inputs on which an output or a regularization loss depends."""
+  reached = _reached(built.graph.get_operation_by_name(name) for name in _numbers(built))
+  return tuple(path for path, name in built.placeholders if _op_name(name) in reached)
+
+
+def recorded_inputs_read(entry: GraphEntry, graph_def: Any) -> tuple[str, ...]:
+  """Returns the same of a recorded graph, by its nodes alone."""
+  reach = recorded_reach(dataclasses.replace(entry, update_ops=()), graph_def)
+  return tuple(path for path, counts in reach.inputs if counts)
+
+
+def _reach(built: BuiltGraph, outputs_only: bool) -> Reach:
+  reached = _ops_behind(built, outputs_only)
 
   def handle(initializer: str) -> str:
     return str(built.graph.get_operation_by_name(initializer).inputs[0].op.name)
@@ -76,13 +92,15 @@ def _reach(built: BuiltGraph) -> Reach:
   )
 
 
-def recorded_reach(entry: GraphEntry, graph_def: Any) -> Reach:
+def recorded_reach(entry: GraphEntry, graph_def: Any, outputs_only: bool = False) -> Reach:
   """Returns what the numbers of a recorded graph depend on, by its nodes alone."""
   inputs = {node.name: node.input for node in graph_def.node}
   names = [_op_name(tensor) for _, tensor in entry.outputs if tensor is not None]
-  names += [_op_name(tensor) for _, tensor in entry.regularization_losses]
+  if not outputs_only:
+    names += [_op_name(tensor) for _, tensor in entry.regularization_losses]
+    names += entry.update_ops
   reached: set[str] = set()
-  pending = [*names, *entry.update_ops]
+  pending = names
   while pending:
     name = pending.pop()
     if name not in reached:
@@ -107,11 +125,21 @@ def _op_name(tensor: str) -> str:
   return tensor.lstrip('^').partition(':')[0]
 
 
-def _ops_behind(built: BuiltGraph) -> set[str]:
-  tensors = [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
-  tensors += [tensor for _, tensor in built.regularization_losses]
-  names = [name.rpartition(':')[0] for name in tensors] + list(built.update_ops)
+def _ops_behind(built: BuiltGraph, outputs_only: bool) -> set[str]:
+  names = _outputs(built) if outputs_only else [*_numbers(built), *built.update_ops]
   return _reached(built.graph.get_operation_by_name(name) for name in names)
+
+
+def _outputs(built: BuiltGraph) -> list[str]:
+  """Returns the operations of the outputs."""
+  tensors = [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
+  return [name.rpartition(':')[0] for name in tensors]
+
+
+def _numbers(built: BuiltGraph) -> list[str]:
+  """Returns the operations of the outputs and regularization losses."""
+  losses = [tensor.rpartition(':')[0] for _, tensor in built.regularization_losses]
+  return _outputs(built) + losses
 
 
 def _reached(ops: Iterable[tf.Operation]) -> set[str]:

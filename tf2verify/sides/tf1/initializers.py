@@ -6,7 +6,8 @@ from typing import Any
 from unittest import mock
 
 import tensorflow as tf
-from tf_keras.src.legacy_tf_layers import base
+
+from tf2verify.tensorflow_internals import keras
 
 v1 = tf.compat.v1
 
@@ -23,19 +24,18 @@ def as_in_tf1() -> Iterator[None]:
 
   An initializer that is given, also by the variable scope, stays; so do Keras' own layers.
   """
-  add_weight = base.Layer.add_weight
+  add_weight = keras.TF1_LAYER.add_weight
 
   def with_initializer(layer: Any, name: str, shape: Any, *rest: Any, **keywords: Any) -> Any:
     # `rest` begins with dtype and initializer.
     given = rest[1] if len(rest) > 1 else keywords.get('initializer')
     dtype = rest[0] if rest else keywords.get('dtype')
     dtype = tf.as_dtype(dtype or layer.dtype or tf.float32)
-    if given is None and dtype.is_floating and not layer._keras_style:
-      layer._set_scope(None)
-      if layer._scope.initializer is None:
-        rest = rest[:1]
-        keywords['initializer'] = v1.glorot_uniform_initializer()
+    asked = given is None and dtype.is_floating and not keras.is_keras_style(layer)
+    if asked and keras.default_initializer_of(layer) is None:
+      rest = rest[:1]
+      keywords['initializer'] = v1.glorot_uniform_initializer()
     return add_weight(layer, name, shape, *rest, **keywords)
 
-  with mock.patch.object(base.Layer, 'add_weight', with_initializer):
+  with mock.patch.object(keras.TF1_LAYER, 'add_weight', with_initializer):
     yield

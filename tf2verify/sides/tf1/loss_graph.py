@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError, NotApplicable, UserCodeError
-from tf2verify.sides import nests, side
-from tf2verify.sides.graphs import dataflow
+from tf2verify.sides import loss_parts, nests, side
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
@@ -18,7 +17,6 @@ from tf2verify.sides.tf1.build import BuiltGraph
 from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
-_KEYS = v1.GraphKeys
 _Made = TypeVar('_Made')
 
 
@@ -31,12 +29,19 @@ class LossGraph:
     label_placeholders: path and name.
     loss: name of the tensor.
     total_loss: what is minimized, likewise.
+    total_nest: the same as the case's hook returned it: a tensor, or a nest of parts;
+      None where only the name is known.
+    parts: place in the nest of `tf1_loss` and name of the tensor; None where not known.
+    labels: the nest of placeholders; None without labels, and where not known.
   """
 
   built: BuiltGraph
   label_placeholders: tuple[tuple[str, str], ...]
   loss: str
   total_loss: str
+  total_nest: Any = None
+  parts: tuple[tuple[str, str], ...] | None = None
+  labels: Any = None
 
 
 @contextlib.contextmanager
@@ -66,7 +71,7 @@ def with_either_shape(graph: tf.Graph, make: Callable[[], _Made]) -> _Made:
   try:
     with process_state.tf1_semantics(v2_tensorshape=True):
       return make()
-  except UserCodeError:
+  except (UserCodeError, TypeError):  # a global step of the first attempt is still in the graph
     raise first from first.__cause__
 
 
@@ -104,21 +109,31 @@ def add_losses(
         return declaration.tf1_loss(built.output_nest, fed)
       return declaration.loss(built.output_nest)
 
-  def total() -> Any:
+  def total() -> tuple[Any, Any]:
+    """Returns the nest, and the tensor that stands for it."""
     if not declaration.declares('tf1_total_loss'):
-      return _with_regularization(built.graph, loss)
+      terms = loss_parts.regularization_of(built.graph, made)
+      if not loss_parts.is_nest(made):
+        return (summed := loss_parts.plus(loss, terms)), summed
+      return loss_parts.plus(made, terms), loss_parts.plus(loss, terms)
     with user_code(side.TF1, 'tf1_total_loss'):
-      return declaration.tf1_total_loss(built.output_nest, fed)
+      own = declaration.tf1_total_loss(built.output_nest, fed)
+    return own, loss_parts.main_of(own, 'tf1_total_loss')
 
   with in_graph(built, recorder, hook):
-    loss = with_either_shape(built.graph, model_loss)
-  if loss is None and hook == 'loss':
-    raise NotApplicable('no output is floating, so the default loss has nothing to sum')
-  loss = _checked_loss(loss, hook, built.graph)
+    made = with_either_shape(built.graph, model_loss)
+    if made is None and hook == 'loss':
+      raise NotApplicable('no output is floating, so the default loss has nothing to sum')
+    loss = _checked_loss(loss_parts.main_of(made, hook), hook, built.graph)
   with in_graph(built, recorder, 'tf1_total_loss'):
-    total_loss = with_either_shape(built.graph, total)
-  total_loss = _checked_loss(total_loss, 'tf1_total_loss', built.graph)
-  return LossGraph(built, tuple(placeholders), loss.name, total_loss.name)
+    nest, tensor = with_either_shape(built.graph, total)
+  total_loss = _checked_loss(tensor, 'tf1_total_loss', built.graph)
+  parts = tuple(
+    (place, _checked_loss(part, hook, built.graph).name)
+    for place, part in loss_parts.parts_of(made).items()
+  )
+  nest = nest if loss_parts.is_nest(nest) else total_loss
+  return LossGraph(built, tuple(placeholders), loss.name, total_loss.name, nest, parts, fed)
 
 
 def _checked_loss(loss: Any, hook: str, graph: tf.Graph) -> tf.Tensor:
@@ -133,9 +148,16 @@ def _checked_loss(loss: Any, hook: str, graph: tf.Graph) -> tf.Tensor:
   return loss
 
 
-def _with_regularization(graph: tf.Graph, loss: tf.Tensor) -> tf.Tensor:
-  losses = graph.get_collection(_KEYS.REGULARIZATION_LOSSES)
-  behind = dataflow.op_names_behind([loss])
-  if not losses or any(regularization.op.name in behind for regularization in losses):
-    return loss
-  return loss + tf.cast(tf.add_n(losses), loss.dtype)
+def fetched_outputs(built: BuiltGraph) -> dict[str, Any]:
+  """Returns what to fetch for the outputs of a model, by their paths; tensors by name."""
+  leaves: dict[str, Any] = {}
+  nests.map_leaves(leaves.__setitem__, built.output_nest)
+  fetched: dict[str, Any] = {}
+  for path, leaf in leaves.items():
+    if isinstance(leaf, tf.Variable):
+      fetched[path] = leaf._as_graph_element().name
+    elif isinstance(leaf, tf.Tensor):
+      fetched[path] = leaf.name
+    elif isinstance(leaf, (tf.SparseTensor, tf.RaggedTensor, tf.IndexedSlices)):
+      fetched[path] = leaf
+  return fetched

@@ -11,6 +11,7 @@ from tf2verify.errors import CaseDefinitionError
 from tf2verify.sides import side
 from tf2verify.sides.optimizer_state import V1_OPTIMIZER, class_name, is_keras
 from tf2verify.sides.user_code import user_code
+from tf2verify.tensorflow_internals import sessions
 
 v1 = tf.compat.v1
 _HOOK = 'make_tf1_optimizer'
@@ -75,27 +76,34 @@ def _check_optimizer(optimizer: Any, made: list[Any]) -> None:
 
 
 def checked_train_op(train_op: Any, graph: tf.Graph) -> tf.Operation:
-  """Returns the op that is to be run; several, or tensors, are grouped."""
-  hook = 'make_tf1_train_op'
-  if isinstance(train_op, (list, tuple)) and train_op:
-    flat = tf.nest.flatten(train_op)
-    if all(_is_of(item, graph) for item in flat):
-      return tf.group(*flat)
-  if _is_of(train_op, graph):
-    return train_op.op if isinstance(train_op, tf.Tensor) else train_op
+  """Returns the op that is to be run, given whatever `session.run` takes; several are grouped.
+
+  Raises:
+    CaseDefinitionError: a session of the graph could not run it.
+  """
+  try:
+    # What a session itself makes of it: nests, names, and variables that an update returns.
+    tensors, ops = sessions.fetched(graph, train_op)
+  except (TypeError, ValueError, KeyError) as error:
+    raise CaseDefinitionError(_no_train_op(train_op, graph, error)) from error
+  if not tensors and not ops:
+    raise CaseDefinitionError(_no_train_op(train_op, graph, None))
+  if len(tensors) + len(ops) == 1:
+    return ops[0] if ops else tensors[0].op
+  return tf.group(*tensors, *ops)
+
+
+def _no_train_op(train_op: Any, graph: tf.Graph, error: Exception | None) -> str:
   if train_op is None:
     slip = 'usually a missing `return`'
   elif isinstance(train_op, V1_OPTIMIZER) or is_keras(train_op):
     slip = 'an optimizer is returned by make_tf1_optimizer(self); here, return its minimize(loss)'
-  elif isinstance(train_op, (tf.Operation, tf.Tensor)):
+  elif isinstance(train_op, (tf.Operation, tf.Tensor)) and train_op.graph is not graph:
     slip = 'it is of another graph: make it of the loss that the hook is given'
   else:
-    slip = 'return what the training loop would give to session.run'
-  raise CaseDefinitionError(
-    f'{hook} returned {train_op!r:.80} of type {type(train_op).__name__}, which is no op of the '
-    f'graph; {slip}'
+    reason = '' if error is None else f' (it says: {str(error).splitlines()[0]})'
+    slip = f'return what the training loop would give to session.run{reason}'
+  return (
+    f'make_tf1_train_op returned {train_op!r:.80} of type {type(train_op).__name__}, which is no '
+    f'op of the graph; {slip}'
   )
-
-
-def _is_of(item: Any, graph: tf.Graph) -> bool:
-  return isinstance(item, (tf.Operation, tf.Tensor)) and getattr(item, 'graph', None) is graph

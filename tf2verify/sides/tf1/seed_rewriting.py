@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
+from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.graphs.op_recorder import is_random_op
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1.build import BuiltGraph
@@ -76,3 +77,67 @@ def constant_seed_graph(built: BuiltGraph) -> BuiltGraph | str:
   with graph.as_default():
     tf.import_graph_def(graph_def, name='')
   return dataclasses.replace(built, graph=graph, mode=randomness.CONSTANT, output_nest=None)
+
+
+def computation_seed_graph(built: BuiltGraph) -> BuiltGraph | str:
+  """Returns the graph with the random ops of its computation numbered from 0 on.
+
+  Those that only initial values are computed from keep their seeds, and with them the
+  initial values stay.
+
+  Args:
+    built: a graph built in `num_random_ops` mode.
+
+  Returns:
+    The imported graph, its names unchanged; or why it cannot be rewritten.
+  """
+  graph_def = built.graph.as_graph_def()
+  of_initial_values = _ops_of_initial_values(built)
+  obstacle = _number(built, graph_def, of_initial_values)
+  if obstacle:
+    return obstacle
+  graph = tf.Graph()
+  with graph.as_default():
+    tf.import_graph_def(graph_def, name='')
+  return dataclasses.replace(
+    built,
+    graph=graph,
+    mode=randomness.COMPUTATION,
+    output_nest=None,
+    random_draws=tuple(
+      draw
+      for draw in built.random_draws
+      if draw.variable is None and draw.op_name not in of_initial_values
+    ),
+  )
+
+
+def _ops_of_initial_values(built: BuiltGraph) -> frozenset[str]:
+  """Returns the ops that nothing but initial values is computed from."""
+  graph = built.graph
+  ends = [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
+  ends += [tensor for _, tensor in built.regularization_losses]
+  tensors = [graph.get_tensor_by_name(name) for name in ends]
+  tensors += [t for name in built.update_ops for t in graph.get_operation_by_name(name).inputs]
+  values = [graph.get_tensor_by_name(variable.value) for variable in built.variables]
+  return op_names_behind(values) - op_names_behind(tensors)
+
+
+def _number(built: BuiltGraph, graph_def: Any, of_initial_values: frozenset[str]) -> str:
+  """Rewrites the seeds of the other ops; returns why not, '' if it did."""
+  nodes = [node for node in graph_def.node if node.name not in of_initial_values]
+  for function in graph_def.library.function:
+    nodes += function.node_def
+  drawn = [node for node in nodes if is_random_op(node.op) and 'seed2' in node.attr]
+  seen: set[int] = set()
+  for node in drawn:
+    number = node.attr['seed2'].i
+    if node.attr['seed'].i != randomness.SEED or number >= built.operation_seeds:
+      return f'{node.op} {node.name} has seeds of its own'
+    if number in seen:
+      return f'{node.op} {node.name} has the seeds of another op'
+    seen.add(number)
+  drawn.sort(key=lambda node: node.attr['seed2'].i)
+  for number, node in enumerate(drawn):
+    node.attr['seed2'].i = number
+  return ''

@@ -11,6 +11,7 @@ from tf2verify.compare.gradient_clips import norm
 from tf2verify.compare.moving import Mover
 from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.sides import nests, side
+from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
 from tf2verify.sides.user_code import user_code
 
@@ -88,6 +89,26 @@ def assign(session: Any, variables: Sequence[GraphVariable], run: side.FilledRun
     unfilled += [variable.initializer for variable, value in values if value is None]
     write(session, [(variable, value) for variable, value in values if value is not None])
   fetch(session, unfilled)
+
+
+def initialize_after(
+  session: Any, added: Sequence[GraphVariable], variables: Sequence[GraphVariable]
+) -> None:
+  """Initializes variables beside others, which have their values.
+
+  One that is initialized with the initial value of another (`v.initial_value`, to average
+  it by hand) starts with the value that it has.
+  """
+  behind = op_names_behind([session.graph.get_tensor_by_name(known.value) for known in added])
+  own = [
+    variable
+    for variable in variables
+    # Not a constant that both happen to be initialized with.
+    if variable.value.startswith(f'{variable.record.name}/')
+    and variable.value.partition(':')[0] in behind
+  ]
+  feeds = {v.value: value for v, value in zip(own, read_all(session, own), strict=True)}
+  fetch(session, [variable.initializer for variable in added], feeds)
 
 
 def move(session: Any, variables: Sequence[GraphVariable], mover: Mover) -> None:

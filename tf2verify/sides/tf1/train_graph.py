@@ -1,6 +1,7 @@
 """The TF1 graph in training: the train op, added to model and losses."""
 
 import dataclasses
+import inspect
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -8,7 +9,7 @@ import tensorflow as tf
 
 from tf2verify.records.observation import RandomDraw, VariableRecord
 from tf2verify.records.training import OptimizerRecord
-from tf2verify.sides import side
+from tf2verify.sides import loss_parts, side
 from tf2verify.sides.graphs.op_recorder import OpRecorder, is_random_op, variable_name
 from tf2verify.sides.graphs.run import draws_inside
 from tf2verify.sides.optimizer_state import (
@@ -36,6 +37,7 @@ class GraphSlot:
   role: str
   variable: str
   state: GraphVariable
+  word: str = ''
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -86,9 +88,15 @@ def add_train_op(
   built, graph = losses.built, losses.built.graph
   total = graph.get_tensor_by_name(losses.total_loss)
   first = [total, graph.get_tensor_by_name(losses.loss)]
-  first += [graph.get_tensor_by_name(name) for _, name in built.regularization_losses]
+  named = (*(losses.parts or ()), *built.regularization_losses)
+  first += [graph.get_tensor_by_name(name) for _, name in named]
+  first += [part for part in loss_parts.parts_of(losses.total_nest).values() if tf.is_tensor(part)]
   updates = UpdateRecorder()
   own = declaration.declares('make_tf1_train_op')
+  nest = total if losses.total_nest is None else losses.total_nest
+  taken = inspect.signature(declaration.make_tf1_train_op).parameters
+  given = {'outputs': built.output_nest, 'labels': losses.labels}
+  further = {name: value for name, value in given.items() if name in taken}
 
   def make() -> Any:
     # One op in between: of hundreds of losses each op that follows would hold the names.
@@ -96,7 +104,7 @@ def add_train_op(
       if not own:
         return framework_train_op(declaration, total)
       with user_code(side.TF1, 'make_tf1_train_op'):
-        made = declaration.make_tf1_train_op(total)
+        made = declaration.make_tf1_train_op(nest, **further)
       return checked_train_op(made, graph)
 
   hook = 'make_tf1_train_op' if own else 'make_tf1_optimizer'
@@ -175,7 +183,7 @@ def _slots(
       for slot in slots_of(optimizer, variables):
         state = left.pop(slot.name, None)
         if state is not None:
-          found.append(GraphSlot(slot.role, slot.variable, state))
+          found.append(GraphSlot(slot.role, slot.variable, state, slot.word))
   for name, state in left.items():
     role, owner = slot_by_name(name, model)
     found.append(GraphSlot(role, owner, state))

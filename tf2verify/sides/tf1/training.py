@@ -2,15 +2,15 @@
 
 import dataclasses
 import os
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tf2verify.compare.moving import Mover
 from tf2verify.errors import NotApplicable
-from tf2verify.records.observation import TensorRecord
+from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.records.training import (
   ClippingTrial,
   LossObservation,
@@ -19,40 +19,22 @@ from tf2verify.records.training import (
   TrainingStep,
 )
 from tf2verify.sides import functional, nests, side
+from tf2verify.sides.graphs.effects import Program
 from tf2verify.sides.graphs.op_recorder import OpRecorder
+from tf2verify.sides.graphs.reading import user_source
 from tf2verify.sides.graphs.run import open_session
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1 import build as tf1_build
 from tf2verify.sides.tf1 import gradient_trials, session_values
 from tf2verify.sides.tf1.build import GraphGradient
+from tf2verify.sides.tf1.effects import program_of
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
-from tf2verify.sides.tf1.loss_graph import LossGraph, add_losses
+from tf2verify.sides.tf1.loss_graph import LossGraph, add_losses, fetched_outputs
+from tf2verify.sides.tf1.racing import Racing
+from tf2verify.sides.tf1.reference_steps import ReferenceSteps
 from tf2verify.sides.tf1.train_graph import TrainGraph, add_train_op
 
 v1 = tf.compat.v1
-
-
-class ReferenceSteps(Protocol):
-  """Training steps of the reference, one by one; a context manager that lets go of them."""
-
-  def __enter__(self) -> 'ReferenceSteps': ...
-  def __exit__(self, *_: object) -> None: ...
-
-  def run(self) -> TrainingRun:
-    """Returns what is known before the first step; first asked for before it is taken."""
-
-  def take(self) -> TrainingStep:
-    """Takes a step and reads everything after it."""
-
-  def try_clipping(self) -> ClippingTrial | None:
-    """Puts far larger gradients into a step, after the last that is looked at.
-
-    Returns:
-      What the updates would be given; None where they are given the gradients as they are.
-
-    Raises:
-      NotApplicable: that cannot be tried.
-    """
 
 
 class PreparedSteps:
@@ -92,7 +74,11 @@ class PreparedSteps:
 
 
 class Tf1Training:
-  """Builds the training graph once, in constant mode: model, losses, train op."""
+  """Builds the training graph once, in constant mode: model, losses, train op.
+
+  Attributes:
+    racing: in which order operations run that the graph does not order.
+  """
 
   def __init__(
     self, declaration: side.Declaration, inputs: Any, labels: Any, progress: side.Progress
@@ -101,6 +87,7 @@ class Tf1Training:
     self._inputs = inputs
     self._labels = labels
     self._progress = progress
+    self.racing = Racing()
     self._recorder = OpRecorder()
     self._losses: LossGraph | None = None
     self._train: TrainGraph | None = None
@@ -120,27 +107,32 @@ class Tf1Training:
     """
     losses = self._loss_graph()
     built = losses.built
-    places: dict[str, Any] = {}
-    nests.map_leaves(places.__setitem__, built.output_nest)
-    fetched = {path: leaf for path, leaf in places.items() if _is_symbolic(leaf)}
+    output_nest, fetched = built.output_nest, fetched_outputs(built)
+    names = [*fetched.values(), losses.loss, losses.total_loss]
+    names += [name for _, name in (*(losses.parts or ()), *built.regularization_losses)]
+    if all(isinstance(name, str) for name in names):
+      losses = self._in_order(losses, names)
+      built = losses.built
     self._progress(f'running the TF1 losses, {run.description}')
     with open_session(built.graph) as session:
       session_values.fetch(session, built.table_initializers)
       session_values.assign(session, built.variables, run)
       if run.mover is not None:
         session_values.move(session, built.variables, run.mover)
-      tensors = [*fetched.values(), losses.loss, losses.total_loss]
-      tensors += [name for _, name in built.regularization_losses]
-      values = session_values.fetch(session, tensors, self._feeds(losses, run, run.mover))
+      values = session_values.fetch(session, names, self._feeds(losses, run, run.mover))
     outputs = dict(zip(fetched, values, strict=False))
-    loss, total, *regularization = values[len(fetched) :]
+    loss, total, *further = values[len(fetched) :]
+    places = [place for place, _ in losses.parts or ()]
+    parts = tuple(map(TensorRecord, places, map(np.asarray, further)))
+    regularization = further[len(places) :]
     return LossObservation(
       side.TF1,
       run.description,
-      nests.map_leaves(lambda path, leaf: outputs.get(path, leaf), built.output_nest),
+      nests.map_leaves(lambda path, leaf: outputs.get(path, leaf), output_nest),
       np.asarray(loss),
       np.asarray(total),
       functional.total(regularization[::-1]),
+      parts,
     )
 
   def loss_function(self, outputs: Any, labels: Any) -> Tf1LossFunction:
@@ -149,7 +141,8 @@ class Tf1Training:
 
   def prepare_steps(self, run: side.FilledRun, count: int) -> PreparedSteps:
     """Builds what training steps need and returns the run itself, as `prepare_filled` does."""
-    losses, train = self._loss_graph(), self._train_graph()
+    train = self._train_graph()
+    losses = self._in_order(self._loss_graph(), [train.train_op])
 
     def begin(mover: Mover | None, _: bool) -> Tf1Steps:
       self._progress(f'taking {count} TF1 training steps, {run.description}')
@@ -179,6 +172,8 @@ class Tf1Training:
     trains = declares('make_tf1_optimizer') or declares('make_tf1_train_op')
     train = self._train_graph() if count or trains else None
     saver = self._saver(losses.built.graph, train is not None)
+    if train is not None:
+      losses = self._in_order(losses, [train.train_op])
     with Tf1Steps(losses, train, self._feeds(losses, run), run.description) as steps:
       steps.start(run, None)
       for _ in range(count):
@@ -187,6 +182,16 @@ class Tf1Training:
       with losses.built.graph.as_default():
         saved = saver.save(steps.session, prefix, write_meta_graph=False, write_state=False)
       return str(saved)
+
+  def program(self) -> Program | None:
+    """Returns the graph of losses and training, to be looked into; None where none is declared."""
+    declares = self._declaration.declares
+    trains = declares('make_tf1_optimizer') or declares('make_tf1_train_op')
+    if not trains and not declares('tf1_loss'):
+      return None
+    losses = self._loss_graph()
+    tensors = ((losses.loss, 'the loss'), (losses.total_loss, 'the total loss'))
+    return program_of(losses.built, tensors, (self._train_graph().train_op,) if trains else ())
 
   def close(self) -> None:
     """Lets go of the graph."""
@@ -203,6 +208,18 @@ class Tf1Training:
       self._losses = add_losses(built, self._declaration, self._labels, self._recorder)
     return self._losses
 
+  def _in_order(self, losses: LossGraph, fetches: Sequence[str]) -> LossGraph:
+    """Returns the graph so that a run of some fetches is in the order which is asked for."""
+    graph = losses.built.graph
+    built = self.racing.in_order(
+      losses.built, fetches, lambda op: self.source_of(graph.get_operation_by_name(op))
+    )
+    return losses if built is losses.built else dataclasses.replace(losses, built=built)
+
+  def source_of(self, op: tf.Operation) -> SourceLine | None:
+    """Returns the user's line of an operation of the training graph."""
+    return user_source(op)
+
   def _train_graph(self) -> TrainGraph:
     if self._train is None:
       declares = self._declaration.declares
@@ -210,7 +227,9 @@ class Tf1Training:
         raise NotApplicable('the case declares neither make_tf1_optimizer nor make_tf1_train_op')
       losses = self._loss_graph()
       self._progress('adding the train op to the TF1 graph')
+      self._losses = None  # what a train op that fails has left in it is in nobody's way
       self._train = add_train_op(losses, self._declaration, self._recorder)
+      self._losses = losses
     return self._train
 
   def _saver(self, graph: tf.Graph, trained: bool) -> Any:
@@ -272,7 +291,7 @@ class Tf1Steps:
     if mover is not None:
       session_values.move(self.session, self._built.variables, mover)
     # A shadow starts as its variable's value, so they come second.
-    session_values.fetch(self.session, [variable.initializer for variable in self._added])
+    session_values.initialize_after(self.session, self._added, self._built.variables)
     if self._train is not None and self._train.drawn and not self._train.draws_inside:
       drawn = session_values.fetch(self.session, self._train.drawn, self._feeds)
       self._feeds.update(zip(self._train.drawn, drawn, strict=True))
@@ -319,6 +338,7 @@ class Tf1Steps:
         train.updates_left_out,
         functional.total(regularization[::-1]),
         train.random_draws,
+        built.narrow_bits,
       )
     return self._before
 
@@ -361,7 +381,7 @@ class Tf1Steps:
       for variable, value in zip(model, values, strict=False)
     )
     kept = tuple(
-      Slot(slot.role, slot.variable, slot.state.record.name, value)
+      Slot(slot.role, slot.variable, slot.state.record.name, value, slot.word)
       for slot, value in zip(slots, values[len(model) :], strict=False)
     )
     return records, kept, int(values[-1]) if counter else None
@@ -369,8 +389,3 @@ class Tf1Steps:
 
 def _all(train: TrainGraph) -> set[GraphGradient]:
   return {*train.gradients, *train.applied_gradients}
-
-
-def _is_symbolic(leaf: Any) -> bool:
-  kinds = (tf.Tensor, tf.Variable, tf.SparseTensor, tf.RaggedTensor, tf.IndexedSlices)
-  return isinstance(leaf, kinds)

@@ -14,6 +14,7 @@ from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.sides import side
 from tf2verify.sides.graphs.op_recorder import variable_name
+from tf2verify.sides.optimizer_parts import parts_of
 from tf2verify.sides.tf2.port import Port, array_of, flat_outputs
 from tf2verify.sides.user_code import user_code
 
@@ -119,15 +120,15 @@ def restore_before_call(layer: Any, path: str) -> None:
 
 
 def values_of(port: Port) -> dict[str, np.ndarray]:
-  """Returns the values of a layer's variables now, by name."""
-  return {variable_name(variable): array_of(variable) for variable in port.variables()}
+  """Returns the values of a layer's variables now, by name, in the shapes of tf1."""
+  return {variable_name(variable): port.value_of(variable) for variable in port.variables()}
 
 
 def assign(port: Port, values: Mapping[str, np.ndarray]) -> None:
-  """Gives variables their values, by name; the others keep theirs."""
+  """Gives variables their values, by name, in the shapes of tf1; the others keep theirs."""
   for variable in port.variables():
     if variable_name(variable) in values:
-      variable.assign(values[variable_name(variable)])
+      port.assign(variable, values[variable_name(variable)])
 
 
 def observed(outputs: Any, run: str) -> Observation:
@@ -159,21 +160,26 @@ def made_optimizer(declaration: side.Declaration, layer: Any) -> Any:
   with user_code(side.TF2, 'make_tf2_optimizer'):
     optimizer = declaration.make_tf2_optimizer()
     variables = list(layer.trainable_variables)
-    if hasattr(optimizer, '_create_all_weights'):  # tf.keras.optimizers.legacy
-      optimizer._create_all_weights(variables)
-    elif hasattr(optimizer, 'build'):
-      optimizer.build(variables)
-    elif hasattr(optimizer, '_create_slots'):  # tf.compat.v1.train
-      optimizer._create_slots(variables)
+    for part in parts_of(optimizer).optimizers:
+      if hasattr(part, '_create_all_weights'):  # tf.keras.optimizers.legacy
+        part._create_all_weights(variables)
+      elif hasattr(part, 'build'):
+        part.build(variables)
+      elif hasattr(part, '_create_slots'):  # tf.compat.v1.train
+        part._create_slots(variables)
   return optimizer
 
 
 def optimizer_state(optimizer: Any) -> OptimizerState:
   """Reads what an optimizer holds."""
-  variables = getattr(optimizer, 'variables', ())
-  variables = variables() if callable(variables) else variables
-  iterations = getattr(optimizer, 'iterations', None)
-  beta = getattr(optimizer, 'beta_1', None)
+  parts = parts_of(optimizer)
+  variables: list[Any] = [held.variable for held in parts.variables]
+  for part in parts.optimizers:
+    own = part.variables
+    variables += own() if callable(own) else own
+  first = parts.optimizers[0] if len(parts.optimizers) == 1 else None
+  iterations = parts.count() if first is None else getattr(first, 'iterations', None)
+  beta = getattr(first, 'beta_1', None)
   return OptimizerState(
     None if iterations is None else int(iterations),
     None if beta is None or callable(beta) else round(float(array_of(beta)), 6),

@@ -1,27 +1,38 @@
 """The tf2 side: the port's layer, run eagerly."""
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.compare.layouts import Layouts
 from tf2verify.errors import CaseDefinitionError, LayerError, NotApplicable, UserCodeError
 from tf2verify.records.observation import (
   Observation,
   RegularizationLoss,
   TensorRecord,
 )
-from tf2verify.sides import functional, nests, side
+from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.dataflow import variables_behind_each
-from tf2verify.sides.graphs.op_recorder import MAKING, static_shape, variable_name
+from tf2verify.sides.graphs.effects import Effect
+from tf2verify.sides.graphs.initial_draws import InitialDraw
+from tf2verify.sides.graphs.op_recorder import MAKING, variable_name
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.traces import retraced
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.tf2 import port_tracing
-from tf2verify.sides.tf2.port import Port, array_of, flat_outputs
+from tf2verify.sides.tf2 import declared_sizes, port_tracing
+from tf2verify.sides.tf2.checked_layer import check_layer
+from tf2verify.sides.tf2.effects import port_effects
+from tf2verify.sides.tf2.initial_draws import drawn_initial_value
+from tf2verify.sides.tf2.input_marks import InputMarks
+from tf2verify.sides.tf2.keras3_parts import check_keras3
+from tf2verify.sides.tf2.port import Port, array_of, untraced
+from tf2verify.sides.tf2.port_records import gradient_record, output_records
+from tf2verify.sides.tf2.redrawn import Redrawn
+from tf2verify.sides.tf2.served_keras import served_keras_note
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
 from tf2verify.sides.user_code import user_code
 
@@ -36,7 +47,10 @@ class Tf2Layer(side.Side):
     self._inspected: Port | None = None
     self._report: side.CreationReport | None = None
     self._inventory: side.Inventory | None = None
+    self._layouts = Layouts()
     self._loss_variables: dict[int, list[tuple[str, ...]]] = {}
+    self._marks = InputMarks()
+    self._redrawn = Redrawn(self, declaration, inputs)
     # To see that each layer is another one: whoever returns one twice keeps it alive.
     self._made: list[weakref.ref[Any]] = []
 
@@ -77,6 +91,7 @@ class Tf2Layer(side.Side):
             self._report = side.CreationReport(tuple(calls), first, refused)
           raise
         first_call = first_call if len(calls) > 1 else len(port.recorder.creations)
+    check_keras3(port.layer, port.variables())
     records = port.recorder.creation_records()
     self._report = side.CreationReport(
       tuple(calls),
@@ -86,6 +101,10 @@ class Tf2Layer(side.Side):
     )
     self._inspected = port
     return port
+
+  def served_keras_note(self) -> tuple[str, bool] | None:
+    """Returns the note on the port's Keras, and whether it is a blind spot; None without one."""
+    return None if self._inspected is None else served_keras_note(self._inspected.layer)
 
   def inventory(self) -> side.Inventory:
     """Returns the variables of the inspected layer, and those that it fails to track."""
@@ -99,6 +118,20 @@ class Tf2Layer(side.Side):
     return side.Inventory(
       tuple(port.described(variables)), untracked=tuple(port.described(untracked))
     )
+
+  def present(self, layouts: Layouts) -> None:
+    """Gives and takes values from now on in the shapes that the reference has."""
+    self._layouts = layouts
+    if self._inspected is not None:
+      self._inspected.layouts = layouts
+
+  def made_by_get_variable(self) -> bool:
+    """Returns whether anything in the layer is made as in tf1, with the names of tf1."""
+    port = self._inspect()
+    if any(creation.creator == 'get_variable' for creation in port.recorder.creations):
+      return True
+    modules = [port.layer, *port.layer.submodules]
+    return any(hasattr(module, '_tf1_style_var_store') for module in modules)
 
   def observe_seeded(self, mode: str, training: bool) -> Observation:
     """Runs a layer from its own initial values.
@@ -124,10 +157,47 @@ class Tf2Layer(side.Side):
       initial_values=port.initial_values(),
       state_after=port.values(),
       random_draws=port.recorder.random_draws(),
-      **_output_records(outputs),
+      **output_records(outputs),
       regularization_losses=losses,
       regularization_total=total,
     )
+
+  def observe_started(self, mode: str, start: side.FilledRun) -> Observation:
+    """Runs a layer from given initial values; the variables are there before random ops count.
+
+    Args:
+      mode: how the random ops of the call are seeded.
+      start: inputs, training mode and values; variables without one keep their initial value.
+    """
+    run = f'{side.training_name(start.training)}, {mode}'
+    self._progress(f'running the TF2 layer from the initial values of tf1, {run}')
+    with randomness.seeded(randomness.CONSTANT):
+      port = self._inspect()
+      if not port.keeps_initial_values():
+        port = self.fresh_port()
+        self.call(port, self._inputs, start.training, 'the call that makes the variables')
+    port.reset()
+    self.assign(port, start)
+    initial, call = port.values(), f'{run}, from the initial values of tf1'
+    with randomness.seeded(mode), untraced(mode):
+      outputs = self.call(port, start.inputs, start.training, call)
+      losses, total = self.regularization_losses(port)
+    return Observation(
+      side=side.TF2,
+      run=run,
+      initial_values=tuple(TensorRecord(r.name, np.array(r.value)) for r in initial),
+      state_after=port.values(),
+      random_draws=port.recorder.random_draws((call,)),
+      **output_records(outputs),
+      regularization_losses=losses,
+      regularization_total=total,
+    )
+
+  def initial_draw(self, variable: str) -> InitialDraw:
+    """Returns how the initial value of a variable of the layer is drawn, by its name."""
+    with randomness.seeded(randomness.CONSTANT):
+      port = self._inspect()
+    return drawn_initial_value(port, variable, self._redrawn)
 
   def observe_filled(self, runs: Sequence[side.FilledRun]) -> tuple[Observation, ...]:
     """Runs the inspected layer from given values."""
@@ -150,7 +220,7 @@ class Tf2Layer(side.Side):
       side=side.TF2,
       run=run.description,
       gradients=gradients,
-      **_output_records(outputs),
+      **output_records(outputs),
       regularization_losses=losses,
       regularization_total=total,
       losses_left_out=0 if losses or run.gradients else _losses_kept(port),
@@ -182,6 +252,11 @@ class Tf2Layer(side.Side):
       self.call(port, self._inputs, modes[-1], 'the call before tracing')
     return port_tracing.traced_port(self._declaration, port, run)
 
+  def effects_of(self, variables: Collection[str], labels: Any) -> dict[str, Effect] | None:
+    """Returns which of some variables a compared number depends on; None if that is not known."""
+    self._progress('tracing the TF2 layer, to see what reads its variables')
+    return port_effects(self._declaration, self._inspect(), self._inputs, labels, variables)
+
   def filled_port(self, run: side.FilledRun) -> Port:
     """Returns a fresh layer, called once so that its variables are there, with given values."""
     with randomness.seeded(randomness.CONSTANT):
@@ -202,10 +277,10 @@ class Tf2Layer(side.Side):
   def fresh_port(self) -> Port:
     """Returns a layer fresh from `make_tf2_layer`, which has not been called."""
     process_state.reset_names()
-    port = Port(None)
+    port = Port(None, self._layouts)
     with user_code(side.TF2, 'make_tf2_layer'), port.recorder.recording(MAKING):
       layer = self._declaration.make_tf2_layer()
-    _check_layer(layer)
+    check_layer(layer)
     if any(layer is earlier() for earlier in self._made):
       raise LayerError(
         'make_tf2_layer returned the same object twice: every stage needs a fresh, unbuilt layer, '
@@ -231,7 +306,7 @@ class Tf2Layer(side.Side):
 
   def call(self, port: Port, inputs: Any, training: bool, call: str) -> Any:
     """Calls a layer through the case's hook; what it does is recorded under the name `call`."""
-    fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), inputs)
+    fed = self._marks.fed(inputs)
     with user_code(side.TF2, 'call_tf2_layer'), port.recorder.recording(call):
       outputs = self._declaration.call_tf2_layer(port.layer, fed, training)
     if outputs is None:
@@ -239,7 +314,25 @@ class Tf2Layer(side.Side):
         "the layer's call returned None: usually a missing `return`; return the output tensors, "
         "in the same structure as the builder's"
       )
+    self._marks.look(outputs, training)
     return outputs
+
+  def inputs_behind_outputs(self, training: bool) -> frozenset[str]:
+    """Returns the inputs that outputs were seen to be computed from, in a training mode.
+
+    An input that is missing may be read all the same, in a way that is not seen.
+    """
+    self._inspect()
+    return self._marks.behind(training)
+
+  def declared_limit(self, run: side.FilledRun, error: Exception) -> str:
+    """Returns how the port says itself that it refuses inputs of this size; '' if it does not.
+
+    Args:
+      run: what it raised at.
+      error: what it raised.
+    """
+    return declared_sizes.declared_limit(self._inspect().layer, self._inputs, run.inputs, error)
 
   def gradients(self, port: Port, run: side.FilledRun) -> tuple[Any, tuple[TensorRecord, ...]]:
     """Calls a layer under a tape; returns its outputs and the gradients of the loss."""
@@ -257,7 +350,7 @@ class Tf2Layer(side.Side):
     with user_code(side.TF2, 'the gradient of loss'):
       gradients = tape.gradient(loss, trainable)
     return outputs, tuple(
-      _gradient_record(variable, gradient)
+      gradient_record(port, variable, gradient)
       for variable, gradient in zip(trainable, gradients, strict=True)
     )
 
@@ -268,7 +361,7 @@ class Tf2Layer(side.Side):
     variables = port.variables()
     for variable, record in zip(variables, port.described(variables), strict=True):
       value = run.value_for(record)
-      variable.assign(initial[record.name] if value is None else value)
+      port.assign(variable, np.asarray(initial[record.name] if value is None else value))
       if value is not None:
         filled.append(variable)
     if run.gradients:  # they need the memory
@@ -304,47 +397,3 @@ def _losses_kept(port: Port) -> int:
   """Returns the number of losses that a layer holds; a `tf.Module` holds none."""
   with user_code(side.TF2, 'layer.losses'):
     return len(getattr(port.layer, 'losses', ()))
-
-
-def _check_layer(layer: Any) -> None:
-  if not isinstance(layer, tf.Module):
-    raise LayerError(
-      f'make_tf2_layer returned {layer!r:.80} of type {type(layer).__name__}, which is not a '
-      f'layer; {_likely_slip(layer)}'
-    )
-  if not callable(layer):
-    raise LayerError(
-      f'make_tf2_layer returned a {type(layer).__name__} without __call__; a tf.Module needs a '
-      '__call__ decorated with tf.compat.v1.keras.utils.track_tf1_style_variables'
-    )
-
-
-def _likely_slip(layer: Any) -> str:
-  if layer is None:
-    return 'usually a missing `return`'
-  if isinstance(layer, type) and issubclass(layer, tf.Module):
-    return f'it is the class: return an instance, {layer.__name__}(...)'
-  if type(layer).__module__.startswith('keras.'):
-    return 'it is a Keras 3 object: use tf.keras of tf-keras, see `python -m tf2verify doctor`'
-  return 'return an instance of a tf.keras.layers.Layer, tf.keras.Model or tf.Module subclass'
-
-
-def _output_records(outputs: Any) -> dict[str, Any]:
-  flat = flat_outputs(outputs)
-  return {
-    'structure': flat.structure,
-    'outputs': tuple(
-      TensorRecord(path, None if leaf is None else array_of(leaf)) for path, leaf in flat.leaves
-    ),
-  }
-
-
-def _gradient_record(variable: Any, gradient: Any) -> TensorRecord:
-  name = variable_name(variable)
-  if gradient is None:
-    return TensorRecord(name, None)
-  if isinstance(gradient, tf.IndexedSlices):
-    shape = tuple(size or 0 for size in static_shape(variable.shape))
-    dense = side.dense_gradient(array_of(gradient.values), array_of(gradient.indices), shape)
-    return TensorRecord(name, dense)
-  return TensorRecord(name, array_of(gradient))

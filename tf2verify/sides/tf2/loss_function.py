@@ -1,14 +1,11 @@
 """The port's loss alone: on arrays, eagerly and as a `tf.function`."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.autograph.core import ag_ctx
-from tensorflow.python.autograph.impl import api as autograph
-from tensorflow.python.framework import op_callbacks
 
 from tf2verify.errors import UserCodeError
 from tf2verify.records.loss_values import LossExample, LossProgram, LossValue, MetricValue
@@ -16,10 +13,12 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.graphs.reading import user_source_behind
+from tf2verify.sides.optimizer_state import told
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.tf2.port import array_of
 from tf2verify.sides.user_code import user_code
+from tf2verify.tensorflow_internals import autograph, op_callbacks
 
 _LOSS, _METRICS = 'tf2_loss', 'tf2_metrics'
 
@@ -80,11 +79,8 @@ class Tf2LossFunction:
       for path, size in sizes.items():
         found[path] += size in made
 
-    op_callbacks.add_op_callback(count)
-    try:
+    with op_callbacks.called(count):
       self.value(example)
-    finally:
-      op_callbacks.remove_op_callback(count)
     return found
 
   def metrics(self, example: LossExample) -> tuple[MetricValue, ...]:
@@ -111,7 +107,7 @@ class Tf2LossFunction:
 
     def compute_by_autograph(*tensors: Any) -> Any:
       # Python's `if` and `for` over tensors, which autograph rewrites.
-      with ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED):
+      with autograph.switched():
         return compute(*tensors)
 
     arrays = [*example.outputs.values(), *example.labels.values()]
@@ -133,7 +129,8 @@ class Tf2LossFunction:
       for path in floating:
         tape.watch(outputs[path])
       with user_code(side.TF2, _LOSS):
-        loss = _by_autograph(self._declaration.tf2_loss)(
+        # By name: AutoGraph leaves methods of a TestCase, as a case is one, alone.
+        loss = autograph.converted(self._declaration.tf2_loss, by_name=True)(
           loss_function.sparse(loss_function.filled(self._outputs, outputs)),
           loss_function.filled(self._labels, labels),
         )
@@ -144,18 +141,6 @@ class Tf2LossFunction:
     return loss, {
       path: tf.convert_to_tensor(gradient) for path, gradient in pairs if gradient is not None
     }
-
-
-def _by_autograph(hook: Callable[..., Any]) -> Callable[..., Any]:
-  """Returns a hook, rewritten by autograph where that is switched on.
-
-  Requested by name: autograph leaves methods of a TestCase, as a case is one, alone.
-  """
-  context = ag_ctx.control_status_ctx()
-  if context.status is not ag_ctx.Status.ENABLED:
-    return hook
-  converted: Callable[..., Any] = autograph.tf_convert(hook, context, user_requested=True)
-  return converted
 
 
 def _constants(leaves: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -197,9 +182,8 @@ _COUNTS = ('true_positives', 'true_negatives', 'false_positives', 'false_negativ
 def _metric_value(name: str, metric: Any) -> MetricValue:
   if not isinstance(metric, tf.keras.metrics.Metric):
     return MetricValue(name, array_of(metric))
-  settings = tuple(
-    (key, value) for key, value in metric.get_config().items() if isinstance(value, (str, float))
-  )
+  config = told(lambda: dict(metric.get_config())) or {}
+  settings = tuple((key, value) for key, value in config.items() if isinstance(value, (str, float)))
   counts = tuple(
     (count, array_of(getattr(metric, count)))
     for count in _COUNTS

@@ -1,23 +1,33 @@
 """A port's layer, and what is known of its variables."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.compare.layouts import Layouts
 from tf2verify.errors import LayerError
 from tf2verify.records.observation import TensorRecord, VariableRecord
 from tf2verify.sides import nests
 from tf2verify.sides.graphs.op_recorder import OpRecorder, static_shape, variable_name
+from tf2verify.sides.process import randomness
 
 
 class Port:
-  """A layer, and what is known of its variables."""
+  """A layer, and what is known of its variables.
 
-  def __init__(self, layer: Any) -> None:
+  Attributes:
+    layer: the layer.
+    recorder: sees what its calls do.
+    layouts: of its variables: values come and go in the shapes of tf1.
+  """
+
+  def __init__(self, layer: Any, layouts: Layouts) -> None:
     self.layer = layer
     self.recorder = OpRecorder()
+    self.layouts = layouts
 
   def variables(self) -> list[Any]:
     """Returns the layer's own variables, each once."""
@@ -30,21 +40,21 @@ class Port:
     for variable in self.variables():
       creation = known.get(id(variable))
       value = None if creation is None else creation.initial_value
-      records.append(
-        TensorRecord(variable_name(variable), array_of(variable if value is None else value))
-      )
+      records.append(self.record_of(variable, variable if value is None else value))
     return tuple(records)
 
   def keeps_initial_values(self) -> bool:
-    """Tells whether the value at creation is still known for every variable."""
+    """Returns whether the value at creation is still known for every variable."""
     known = {id(c.variable) for c in self.recorder.creations if c.initial_value is not None}
     return all(id(variable) in known for variable in self.variables())
 
   def reset(self) -> None:
-    """Gives every variable the value that it had at creation."""
+    """Gives every variable the value that it had at creation, where that is known."""
     values = {id(c.variable): c.initial_value for c in self.recorder.creations}
     for variable in self.variables():
-      variable.assign(values[id(variable)])
+      value = values.get(id(variable))
+      if value is not None:
+        variable.assign(value)
 
   def forget_initial_values(self, variables: Sequence[Any]) -> None:
     """Frees the memory of values that no run will need again."""
@@ -55,7 +65,20 @@ class Port:
 
   def values(self) -> tuple[TensorRecord, ...]:
     """Returns the values now."""
-    return tuple(TensorRecord(variable_name(v), array_of(v)) for v in self.variables())
+    return tuple(self.record_of(variable, variable) for variable in self.variables())
+
+  def record_of(self, variable: Any, value: Any) -> TensorRecord:
+    """Returns a value of a variable (its own, initial, a gradient) in the shape of tf1."""
+    name = variable_name(variable)
+    return TensorRecord(name, self.layouts.to_tf1(name, array_of(value)))
+
+  def value_of(self, variable: Any) -> np.ndarray:
+    """Returns the value of a variable now, in the shape of tf1."""
+    return self.layouts.to_tf1(variable_name(variable), array_of(variable))
+
+  def assign(self, variable: Any, value: np.ndarray) -> None:
+    """Gives a variable a value that has the shape of tf1."""
+    variable.assign(self.layouts.to_tf2(variable_name(variable), value))
 
   def described(self, variables: Sequence[Any]) -> list[VariableRecord]:
     """Returns the records of variables, the layer's own or not."""
@@ -65,7 +88,7 @@ class Port:
     return [
       VariableRecord(
         variable_name(variable),
-        static_shape(variable.shape),
+        self.layouts.shape_of(variable_name(variable), static_shape(variable.shape)),
         variable.dtype.base_dtype.name,
         trainable=id(variable) in trainable if id(variable) in own else bool(variable.trainable),
         trainable_flag=bool(variable.trainable),
@@ -73,6 +96,18 @@ class Port:
       )
       for variable in variables
     ]
+
+
+@contextlib.contextmanager
+def untraced(mode: str) -> Iterator[None]:
+  """Lets functions run eagerly that were traced in `constant` mode, to draw as in another one."""
+  before = tf.config.functions_run_eagerly()
+  if mode != randomness.CONSTANT:
+    tf.config.run_functions_eagerly(True)
+  try:
+    yield
+  finally:
+    tf.config.run_functions_eagerly(before)
 
 
 def array_of(value: Any) -> np.ndarray:

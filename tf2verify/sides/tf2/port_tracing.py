@@ -12,6 +12,7 @@ from tf2verify.sides.graphs.reading import target_name
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import tracing
 from tf2verify.sides.tf2.port import Port, flat_outputs
+from tf2verify.tensorflow_internals import autograph
 
 
 def traced_port(
@@ -29,7 +30,7 @@ def traced_port(
   """
 
   def compute(inputs: Any) -> dict[str, Any]:
-    call = tracing.with_autograph(declaration.call_tf2_layer)
+    call = autograph.converted(declaration.call_tf2_layer)
     outputs = call(port.layer, inputs, run.training)
     found = {
       f'output {path}': leaf for path, leaf in flat_outputs(outputs).leaves if leaf is not None
@@ -49,7 +50,8 @@ def traced_port(
   def value(name: str) -> np.ndarray:
     _, record = variables[name]
     given = run.value_for(record)
-    return np.asarray(initial[record.name] if given is None else given)
+    wanted = np.asarray(initial[record.name] if given is None else given)
+    return port.layouts.to_tf2(record.name, wanted)
 
   handles = {id(variable.handle): name for name, (variable, _) in variables.items()}
   by_name = {name: variable for name, (variable, _) in variables.items()}
@@ -65,8 +67,13 @@ def _gradients(
   # Not a tape: the operations of `tf.gradients` have the names that they have in tf1.
   gradients = tf.gradients(declaration.loss(outputs), watched)
   names = [run.tf1_names.get(variable_name(v), variable_name(v)) for v in watched]
-  pairs = zip(names, gradients, strict=True)
-  return {f'gradient {name}': gradient for name, gradient in pairs if gradient is not None}
+  found = {}
+  for name, record, gradient in zip(names, port.described(watched), gradients, strict=True):
+    if isinstance(gradient, tf.Tensor) and tuple(gradient.shape) != record.shape:
+      gradient = tf.reshape(gradient, record.shape)  # as tf1 has the variable
+    if gradient is not None:
+      found[f'gradient {name}'] = gradient
+  return found
 
 
 def _losses(

@@ -183,7 +183,7 @@ def _other_values(graph: OpGraph, op: OpRecord) -> Iterator[tuple[str, Any]]:
 
 
 def _pads(graph: OpGraph, op: OpRecord) -> bool:
-  """Tells whether SAME would pad: else it is another word for VALID."""
+  """Returns whether SAME would pad: else it is another word for VALID."""
   shape = graph.ops[op.inputs[0][0]].outputs[op.inputs[0][1]][1]
   kernel = op.attribute('ksize')
   if kernel is None:
@@ -201,7 +201,7 @@ def _pads(graph: OpGraph, op: OpRecord) -> bool:
 
 
 def _are_square(graph: OpGraph, op: OpRecord) -> bool:
-  """Tells whether both of an operation's inputs are matrices of one square shape."""
+  """Returns whether both of an operation's inputs are matrices of one square shape."""
   shapes = {graph.ops[producer].outputs[number][1] for producer, number in op.inputs[:2]}
   (shape, *others) = shapes
   return not others and shape is not None and len(shape) >= 2 and shape[-1] == shape[-2]
@@ -291,7 +291,7 @@ def _bypasses(graph: OpGraph, op: OpRecord, possible: _Maker) -> Iterator[Possib
 
 
 def _can_stand_for(graph: OpGraph, op: OpRecord, key: TensorKey) -> bool:
-  """Tells whether an input has the shape and dtype of an operation's output."""
+  """Returns whether an input has the shape and dtype of an operation's output."""
   producer = graph.ops[key[0]]
   if producer.op_type in (CONSTANT, VARIABLE):
     return False
@@ -299,7 +299,7 @@ def _can_stand_for(graph: OpGraph, op: OpRecord, key: TensorKey) -> bool:
 
 
 def _does_nothing(graph: OpGraph, op: OpRecord, slot: int) -> bool:
-  """Tells whether an operation is `x + 0`, `x * 1`, or pools single elements."""
+  """Returns whether an operation is `x + 0`, `x * 1`, or pools single elements."""
   if op.op_type in ('MaxPool', 'AvgPool'):
     return bool(op.attribute('ksize') == (1, 1, 1, 1))
   neutral = {'Add': 0, 'AddV2': 0, 'Sub': 0, 'Mul': 1, 'RealDiv': 1, 'Pow': 1}.get(op.op_type)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.trackable.resource import CapturableResource
 
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.sides import nests, side
@@ -14,6 +13,7 @@ from tf2verify.sides.nests import FlatNest
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2.port import array_of, flat_outputs
 from tf2verify.sides.user_code import user_code
+from tf2verify.tensorflow_internals import keras
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,6 +100,6 @@ def _resources(layer: Any) -> list[Any]:
         continue
       seen.add(id(child))
       level.append(child)
-      if isinstance(child, (tf.Variable, CapturableResource)):
+      if isinstance(child, (tf.Variable, keras.CAPTURABLE_RESOURCE)):
         found[id(child)] = child
   return list(found.values())

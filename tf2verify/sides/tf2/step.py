@@ -1,5 +1,6 @@
 """One training step of the port: the framework's, or the case's own."""
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,20 +9,41 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError, NotApplicable
-from tf2verify.sides import nests, side
-from tf2verify.sides.optimizer_state import class_name, is_keras, is_optimizer
+from tf2verify.sides import loss_parts, nests, side
+from tf2verify.sides.graphs.op_recorder import variable_name
+from tf2verify.sides.optimizer_parts import OptimizerParts, parts_of
+from tf2verify.sides.optimizer_state import (
+  class_name,
+  is_keras,
+  is_optimizer,
+  is_optimizer_class,
+)
 from tf2verify.sides.tf2.port import Port, array_of
 from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
+_HOOK = 'make_tf2_optimizer'
 
 # Takes a step; returns the loss that it minimized, None where it does not tell.
 Step = Callable[[], np.ndarray | None]
 
 
-def losses_of(
-  declaration: side.Declaration, port: Port, outputs: Any, labels: Any
-) -> tuple[Any, Any]:
+@dataclasses.dataclass(frozen=True, eq=False)
+class PortLosses:
+  """What the port computes of a call's outputs.
+
+  Attributes:
+    loss: of the case.
+    total: what training minimizes.
+    parts: of the loss, by their place, where it is a nest.
+  """
+
+  loss: tf.Tensor
+  total: tf.Tensor
+  parts: Mapping[str, Any]
+
+
+def losses_of(declaration: side.Declaration, port: Port, outputs: Any, labels: Any) -> PortLosses:
   """Returns the loss of a call's outputs, and what training minimizes.
 
   Args:
@@ -39,25 +61,24 @@ def losses_of(
   slip = side.without_labels(declaration, labels)
   with user_code(side.TF2, hook, slip if hook == 'tf2_loss' else ''):
     if hook == 'tf2_loss':
-      loss = declaration.tf2_loss(outputs, labels)
+      made = declaration.tf2_loss(outputs, labels)
     else:
-      loss = declaration.loss(outputs)
-      if loss is None:
+      made = declaration.loss(outputs)
+      if made is None:
         raise NotApplicable('no output is floating, so the default loss has nothing to sum')
-  loss = _checked_loss(loss, hook)
+  loss = _checked_loss(made, hook)
+  parts = {place: _checked_loss(part, hook) for place, part in loss_parts.parts_of(made).items()}
   if declaration.declares('tf2_total_loss'):
     with user_code(side.TF2, 'tf2_total_loss', slip):
       total = declaration.tf2_total_loss(port.layer, outputs, labels)
-    return loss, _checked_loss(total, 'tf2_total_loss')
+    return PortLosses(loss, _checked_loss(total, 'tf2_total_loss'), parts)
   with user_code(side.TF2, 'tf2_regularization_losses'):
     regularization = list(declaration.tf2_regularization_losses(port.layer))
-    total = loss
-    if regularization:
-      total = loss + tf.cast(tf.add_n(regularization), loss.dtype)
-  return loss, total
+    return PortLosses(loss, loss_parts.plus(loss, regularization), parts)
 
 
 def _checked_loss(loss: Any, hook: str) -> tf.Tensor:
+  loss = loss_parts.main_of(loss, hook)
   if isinstance(loss, (tf.Variable, int, float, np.floating)):
     loss = tf.convert_to_tensor(loss)
   if not isinstance(loss, tf.Tensor):
@@ -78,7 +99,7 @@ def framework_step(
       fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), run.inputs)
       with user_code(side.TF2, 'call_tf2_layer'):
         outputs = declaration.call_tf2_layer(port.layer, fed, run.training)
-      _, total = losses_of(declaration, port, outputs, labels)
+      total = losses_of(declaration, port, outputs, labels).total
     trainable = list({id(v): v for v in port.layer.trainable_variables}.values())
     with user_code(side.TF2, 'the gradient of the total loss'):
       gradients = tape.gradient(total, trainable)
@@ -143,30 +164,43 @@ def _returned_loss(returned: Any, port: Port) -> np.ndarray | None:
   return array_of(returned)
 
 
-def checked_optimizer(optimizer: Any, earlier: Sequence[Any]) -> None:
-  """Raises `CaseDefinitionError` for anything but a fresh optimizer.
+def checked_optimizer(
+  optimizer: Any, earlier: Sequence[Any], own_step: bool = False
+) -> OptimizerParts:
+  """Returns what an optimizer is made of.
 
   Args:
     optimizer: what `make_tf2_optimizer` returned.
-    earlier: what it has returned before.
+    earlier: the parts of what it has returned before.
+    own_step: whether the case has a step of its own, which may use any object.
+
+  Raises:
+    CaseDefinitionError: it is no fresh optimizer.
   """
-  hook = 'make_tf2_optimizer'
-  if not is_optimizer(optimizer):
+  is_slip = optimizer is None or (isinstance(optimizer, type) and is_optimizer_class(optimizer))
+  if not is_optimizer(optimizer) and (is_slip or not own_step):
     raise CaseDefinitionError(
-      f'{hook} returned {optimizer!r:.80} of type {type(optimizer).__name__}, which is no '
+      f'{_HOOK} returned {optimizer!r:.80} of type {type(optimizer).__name__}, which is no '
       f'optimizer; {_likely_slip(optimizer)}'
     )
-  if any(optimizer is known for known in earlier):
-    raise CaseDefinitionError(
-      f'{hook} returned the same {class_name(optimizer)} twice: its step count and slots leak from '
-      'one run into the next; construct a fresh optimizer inside the hook'
-    )
-  used = int(optimizer.iterations) if is_keras(optimizer) else len(optimizer.get_slot_names())
-  if used:
-    raise CaseDefinitionError(
-      f'{hook} returned a {class_name(optimizer)} that has been used before: it is shared with '
-      'the tf1 side or with another run; construct a fresh optimizer inside the hook'
-    )
+  parts = parts_of(optimizer)
+  for part in parts.state:
+    name = class_name(part) if is_optimizer(part) else f'variable {variable_name(part)}'
+    if any(part is known for known in earlier):
+      raise CaseDefinitionError(
+        f'{_HOOK} returned the same {name} twice: its step count and slots leak from one run into '
+        'the next; construct a fresh optimizer inside the hook'
+      )
+    if is_optimizer(part) and _used(part):
+      raise CaseDefinitionError(
+        f'{_HOOK} returned a {name} that has been used before: it is shared with the tf1 side or '
+        'with another run; construct a fresh optimizer inside the hook'
+      )
+  return parts
+
+
+def _used(optimizer: Any) -> int:
+  return int(optimizer.iterations) if is_keras(optimizer) else len(optimizer.get_slot_names())
 
 
 def check_not_used(optimizers: Sequence[Any], earlier: Sequence[Any]) -> None:

@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.autograph.core import ag_ctx
-from tensorflow.python.autograph.impl import api as autograph
-from tensorflow.python.framework import auto_control_deps, func_graph
 
 from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides import nests
@@ -17,6 +14,7 @@ from tf2verify.sides.graphs.op_recorder import static_shape
 from tf2verify.sides.graphs.reading import GraphReader, Target, user_source
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import TF2
+from tf2verify.tensorflow_internals import autograph, graphs
 
 v1 = tf.compat.v1
 
@@ -77,7 +75,7 @@ def trace(compute: Callable[[Any], Mapping[str, Any]], inputs: Any) -> Traced:
     first = error
   try:
     # Python's `if` and `for` over tensors, which autograph rewrites.
-    with ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED):
+    with autograph.switched():
       return _trace(compute, inputs)
   except Exception:  # noqa: BLE001 - the first error is the one to report
     summary = ' '.join(str(first).split())[:200]
@@ -85,7 +83,7 @@ def trace(compute: Callable[[Any], Mapping[str, Any]], inputs: Any) -> Traced:
 
 
 def _trace(compute: Callable[[Any], Mapping[str, Any]], inputs: Any) -> Traced:
-  graph = func_graph.FuncGraph('port')
+  graph = graphs.FuncGraph('port')
   feeds: dict[str, np.ndarray] = {}
   paths: dict[str, str] = {}
 
@@ -97,20 +95,12 @@ def _trace(compute: Callable[[Any], Mapping[str, Any]], inputs: Any) -> Traced:
     return tensor
 
   # As eagerly, a read of a variable sees the writes before it.
-  with graph.as_default(), auto_control_deps.AutomaticControlDependencies():
+  with graph.as_default(), graphs.AutomaticControlDependencies():
     fed = nests.map_leaves(placeholder, inputs)
     results = compute(fed)
     targets = tuple(_target(graph, name, result) for name, result in results.items())
   writes = tuple(op.name for op in graph.get_operations() if op.type.startswith('Assign'))
   return Traced(graph, feeds, paths, targets, writes)
-
-
-def with_autograph(function: Callable[..., Any]) -> Callable[..., Any]:
-  """Returns the user's function, rewritten by autograph where that is switched on."""
-  if ag_ctx.control_status_ctx().status is not ag_ctx.Status.ENABLED:
-    return function
-  converted: Callable[..., Any] = autograph.tf_convert(function, ag_ctx.control_status_ctx())
-  return converted
 
 
 def _target(graph: Any, name: str, result: Any) -> Target:

@@ -1,13 +1,15 @@
 """The tf2 side in training: a fresh layer and a fresh optimizer for every run."""
 
+import contextlib
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tf2verify.compare.gradient_clips import enlargement, norm
+from tf2verify.compare.moving import Mover
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.records.training import (
@@ -19,13 +21,16 @@ from tf2verify.records.training import (
   TrainingStep,
 )
 from tf2verify.sides import nests, side
+from tf2verify.sides.fill import MovedFill
 from tf2verify.sides.graphs.op_recorder import static_shape, variable_name
+from tf2verify.sides.optimizer_parts import parts_of
 from tf2verify.sides.optimizer_state import (
   SlotVariable,
   is_keras,
   record_of,
   slot_by_name,
   slots_of,
+  told,
 )
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2.layer import Tf2Layer
@@ -64,15 +69,16 @@ class Tf2Training:
     port = self._layer.filled_port(run)
     with randomness.seeded(randomness.CONSTANT):
       outputs = self._layer.call(port, run.inputs, run.training, run.description)
-      loss, total = losses_of(self._declaration, port, outputs, self._label_tensors())
+      losses = losses_of(self._declaration, port, outputs, self._label_tensors())
       _, regularization = self._layer.regularization_losses(port)
     return LossObservation(
       side.TF2,
       run.description,
       nests.map_leaves(lambda _, leaf: _array_leaf(leaf), outputs),
-      array_of(loss),
-      array_of(total),
+      array_of(losses.loss),
+      array_of(losses.total),
       regularization,
+      tuple(TensorRecord(place, array_of(part)) for place, part in losses.parts.items()),
     )
 
   def observe_steps(self, run: side.FilledRun, count: int) -> TrainingRun:
@@ -105,14 +111,24 @@ class Tf2Training:
     )
     return Tf2Steps(port, optimizer, step, known, self._updating)
 
+  def begin_steps_again(
+    self, run: side.FilledRun, count: int, mover: Mover | None
+  ) -> 'Tf2StepsAgain':
+    """Returns such a layer, from values and inputs moved by rounding, beside one under way."""
+    fill = run.fill if mover is None else MovedFill(run.fill, mover)
+    inputs = side.moved_inputs(run.inputs, mover)
+    again = dataclasses.replace(run, fill=fill, inputs=inputs)
+    return Tf2StepsAgain(lambda: self.begin_steps(again, count))
+
   def _optimizer(self) -> Any:
     if not self._declaration.declares('make_tf2_optimizer'):
       return None
     with user_code(side.TF2, 'make_tf2_optimizer'), randomness.seeded(randomness.CONSTANT):
       optimizer = self._declaration.make_tf2_optimizer()
-    checked_optimizer(optimizer, self._optimizers)
-    self._optimizers.append(optimizer)
-    if not is_keras(optimizer):
+    own_step = self._declaration.declares('tf2_train_step')
+    parts = checked_optimizer(optimizer, self._optimizers, own_step)
+    self._optimizers += parts.state
+    if not parts.optimizers or not all(map(is_keras, parts.optimizers)):
       v1.train.get_or_create_global_step()
     return optimizer
 
@@ -195,6 +211,7 @@ class Tf2Steps:
       applied_gradients=self._last[1],
       variables=self._port.values(),
       slots=self._slots(),
+      further_counts=parts_of(self._optimizer).counts(),
     )
 
   def _stepped(self, updates: UpdateRecorder) -> np.ndarray | None:
@@ -237,9 +254,13 @@ class Tf2Steps:
 
   def _global_step(self) -> int | None:
     """Returns the count of steps; None where the case's own step does not move it."""
-    optimizers = self._updating or [self._optimizer]
-    if is_keras(optimizers[0]):
-      return int(optimizers[0].iterations)
+    made = parts_of(self._optimizer)
+    optimizers = self._updating or made.optimizers
+    if optimizers and is_keras(optimizers[0]):
+      counts = {int(optimizer.iterations) for optimizer in optimizers if is_keras(optimizer)}
+      return counts.pop() if len(counts) == 1 else None  # of several, none is the one that counts
+    if (counted := made.count()) is not None:
+      return counted
     counter = v1.train.get_global_step()
     # Whoever keeps an optimizer of TF1 may count in a variable of his own.
     return int(counter) or None if counter is not None else None
@@ -249,16 +270,16 @@ class Tf2Steps:
     for variable in self._port.variables():
       name = variable_name(variable)
       if name in found and _is_known(found[name]):
-        records.append(_gradient_record(variable, found[name]))
+        records.append(_gradient_record(self._port, variable, found[name]))
     return tuple(records)
 
   def _slots(self) -> tuple[Slot, ...]:
-    return tuple(_slot(slot, slot.source) for slot in self._slot_variables())
+    return tuple(self._slot(slot, slot.source) for slot in self._slot_variables())
 
   def _slots_at_creation(self) -> tuple[Slot, ...]:
     values = {id(c.variable): c.initial_value for c in self._port.recorder.creations}
     found = tuple(
-      _slot(slot, values[id(slot.source)])
+      self._slot(slot, values[id(slot.source)])
       for slot in self._slot_variables()
       if values.get(id(slot.source)) is not None
     )
@@ -266,18 +287,27 @@ class Tf2Steps:
       creation.initial_value = None  # it would be held as long as the layer
     return found
 
+  def _slot(self, slot: SlotVariable, value: Any) -> Slot:
+    shown = self._port.layouts.to_tf1(slot.variable, array_of(value))
+    return Slot(slot.role, slot.variable, slot.name, shown, slot.word)
+
   def _slot_variables(self) -> tuple[SlotVariable, ...]:
     """Returns the state of the optimizers, and what else the steps have created."""
     variables = self._port.variables()
     found: list[SlotVariable] = []
     seen = set(self._known)
-    for optimizer in self._updating or ([self._optimizer] if self._optimizer is not None else []):
+    made = parts_of(self._optimizer)
+    for optimizer in self._updating or made.optimizers:
       for slot in slots_of(optimizer, variables):
         seen.add(id(slot.source))
         found.append(slot)
       seen |= {id(variable) for variable in _own_variables(optimizer)}
-    names = [variable_name(variable) for variable in variables]
     counter = v1.train.get_global_step()
+    for slot in made.slots(variables):
+      if id(slot.source) not in seen and slot.source is not counter:
+        found.append(slot)
+      seen.add(id(slot.source))
+    names = [variable_name(variable) for variable in variables]
     for creation in self._port.recorder.creations[self._created_before :]:
       variable = creation.variable
       if variable is None or variable is counter or id(variable) in seen or creation.layer:
@@ -288,15 +318,47 @@ class Tf2Steps:
     return tuple(found)
 
 
+class Tf2StepsAgain:
+  """Steps beside those of a layer that is under way, whose global step they leave alone."""
+
+  def __enter__(self) -> 'Tf2StepsAgain':
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    pass
+
+  def __init__(self, begin: Callable[[], Tf2Steps]) -> None:
+    """Takes what begins them."""
+    self._counters: list[Any] = []
+    with self._own_counter():
+      self._steps = begin()
+
+  def run(self) -> TrainingRun:
+    """Returns what is known beside the steps themselves."""
+    with self._own_counter():
+      return self._steps.run()
+
+  def take(self) -> TrainingStep:
+    """Takes a step and reads everything after it."""
+    with self._own_counter():
+      return self._steps.take()
+
+  @contextlib.contextmanager
+  def _own_counter(self) -> Iterator[None]:
+    known = v1.get_default_graph().get_collection_ref(v1.GraphKeys.GLOBAL_STEP)
+    before, known[:] = list(known), self._counters
+    try:
+      yield
+    finally:
+      now = v1.get_default_graph().get_collection_ref(v1.GraphKeys.GLOBAL_STEP)
+      self._counters, now[:] = list(now), before
+
+
 def _own_variables(optimizer: Any) -> Iterable[Any]:
-  variables = optimizer.variables
-  listed = variables() if callable(variables) else variables
+  variables = told(lambda: optimizer.variables)
+  listed = (told(variables) if callable(variables) else variables) or ()
   # A new Keras optimizer does not list its learning rate.
   return [*listed, *(v for v in vars(optimizer).values() if isinstance(v, tf.Variable))]
-
-
-def _slot(slot: SlotVariable, value: Any) -> Slot:
-  return Slot(slot.role, slot.variable, slot.name, array_of(value))
 
 
 def _is_known(gradient: Any) -> bool:
@@ -304,14 +366,16 @@ def _is_known(gradient: Any) -> bool:
   return parts is None or hasattr(parts, 'numpy')
 
 
-def _gradient_record(variable: Any, gradient: Any) -> TensorRecord:
-  name = variable_name(variable)
+def _gradient_record(port: Port, variable: Any, gradient: Any) -> TensorRecord:
   if isinstance(gradient, tf.IndexedSlices):
     shape = tuple(size or 0 for size in static_shape(variable.shape))
     rows = array_of(gradient.values)
     dense = side.dense_gradient(rows, array_of(gradient.indices), shape)
-    return TensorRecord(name, dense, Slices(len(rows), norm(rows)))
-  return TensorRecord(name, None if gradient is None else array_of(gradient))
+    slices = Slices(len(rows), norm(rows))
+    return dataclasses.replace(port.record_of(variable, dense), slices=slices)
+  if gradient is None:
+    return TensorRecord(variable_name(variable), None)
+  return port.record_of(variable, gradient)
 
 
 def _array_leaf(leaf: Any) -> Any:

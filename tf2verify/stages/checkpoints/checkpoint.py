@@ -9,7 +9,7 @@ from tf2verify.compare import restored_values
 from tf2verify.compare.extent import extents
 from tf2verify.errors import NotApplicable
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
-from tf2verify.records.verdict import Table
+from tf2verify.records.table import Table
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
@@ -18,7 +18,7 @@ from tf2verify.stages.checkpoints import optimizer_restoring
 from tf2verify.stages.checkpoints.loading import load, takes_optimizer
 from tf2verify.stages.checkpoints.restoring import RestoreComparison
 from tf2verify.stages.checkpoints.saving import check_saved
-from tf2verify.stages.passes.zero_randomness import CaseFill
+from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 # Enough for slots and shadows to differ from their variables and from zero.
@@ -66,7 +66,7 @@ class Checkpoint(Stage):
         path = declaration.tf1_checkpoint()
       return tf1_checkpoint.name_based(path, 'tf1_checkpoint')
     pairs = case.alignment().pairs
-    fill = CaseFill(declaration)
+    fill = case_fill(case)
     training = True in declaration.training_modes
     run = FilledRun(case.inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
     written = _written_by_reference(case, run, os.path.join(folder, 'tf1'))
@@ -97,14 +97,14 @@ def _notes(case: CaseUnderTest, file: CheckpointFile, account: KeyAccount) -> li
     )
   shadows = account.unread(KeyKind.SHADOW)
   telling = [s for s in shadows if s.variable in {source.key for source in account.sources}]
-  if telling and not case.declaration.evaluates_shadows:
+  if telling and not case.declaration.evaluate_with_ema:
     moved = sum(
       not restored_values.same(file.value(s.key.name), file.value(s.variable)) for s in telling
     )
     if moved:
       notes.append(
         f'{moved} moving averages of weights in the checkpoint are not loaded; if TF1 evaluates '
-        'with them, declare evaluates_shadows = True'
+        'with them, declare evaluate_with_ema = True'
       )
   if case.declaration.declares('make_tf2_optimizer') and not takes_optimizer(case.declaration):
     note = optimizer_restoring.note(file, account)

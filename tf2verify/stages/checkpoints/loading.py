@@ -1,6 +1,7 @@
 """A TF1 checkpoint restored on both sides."""
 
 import dataclasses
+import functools
 import inspect
 from typing import Any
 
@@ -9,9 +10,9 @@ import numpy as np
 from tf2verify.compare import checkpoint_keys
 from tf2verify.errors import CheckpointError
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
-from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.difference import Aspect, Difference, subject_of
 from tf2verify.records.observation import Observation
-from tf2verify.records.verdict import Table
+from tf2verify.records.table import Table
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides import side
 from tf2verify.sides.fill import RecordedFill
@@ -23,9 +24,10 @@ from tf2verify.sides.tf2.checkpoint import RestoreCall
 from tf2verify.sides.tf2.port import Port
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages.checkpoints import optimizer_restoring
-from tf2verify.stages.checkpoints.restore_reasons import RESTORED, Reasons, both_names
+from tf2verify.stages.checkpoints.restore_reasons import RESTORED, Reasons
 from tf2verify.stages.checkpoints.restoring import RestoreComparison, called_port, with_sentinels
 from tf2verify.stages.comparison.rounding import Rerun, repeated
+from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.stage import CaseUnderTest, by_name
 
 _KEY = 'checkpoint key'
@@ -84,8 +86,10 @@ def load(case: CaseUnderTest, file: CheckpointFile, comparison: RestoreCompariso
   pairs = case.alignment().pairs
   records = by_name(case.tf1.inventory())
   variables = [records[tf1] for tf1, _ in pairs]
+  steps = global_steps(case)
+  left_out = frozenset(case.alignment().only_tf1).difference(steps)
   account = checkpoint_keys.account(
-    file.keys, variables, case.declaration.evaluates_shadows, global_steps(case)
+    file.keys, variables, case.declaration.evaluate_with_ema, steps, left_out
   )
   if not account.sources and not account.changed:
     raise CheckpointError(_of_another_model(file, account))
@@ -110,7 +114,7 @@ def load(case: CaseUnderTest, file: CheckpointFile, comparison: RestoreCompariso
     now = tf2_checkpoint.values_of(port)
     for tf1, tf2 in ((s.variable, tf2_names[s.variable]) for s in account.sources):
       comparison.restored(
-        RESTORED, both_names(tf1, tf2), values[tf2], now[tf2], lambda found: found
+        RESTORED, subject_of(tf1, tf2), values[tf2], now[tf2], lambda found: found
       )
   complete = len(comparison.differences) == found and not account.missing and not account.changed
   if optimizer is not None:
@@ -140,7 +144,9 @@ def _with_outputs(case: CaseUnderTest, loaded: Loaded, comparison: RestoreCompar
   rerun = repeated(run_tf1, run)
   with comparison.unless_drawn_in_a_loop(tf1) as part:
     part.outputs(tf1, tf2, case.tolerance)
-    part.sort_out_rounding(tf1, rerun)
+    inspect = functools.partial(case.tf1.inspectable, run)
+    part.sort_out_rounding(tf1, rerun, inspect=inspect)
+    leave_out(part, inspect, tf1.run)
   return dataclasses.replace(loaded, inputs=inputs, outputs=tf2, rerun=rerun, reference=tf1)
 
 
@@ -159,7 +165,7 @@ def _load_by_hook(
 
 
 def takes_optimizer(declaration: side.Declaration) -> bool:
-  """Tells whether a case's own loader also restores an optimizer."""
+  """Returns whether a case's own loader also restores an optimizer."""
   if not declaration.declares('load_tf1_checkpoint'):
     return False
   parameters = inspect.signature(declaration.load_tf1_checkpoint).parameters

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tf2verify.compare import checkpoint_keys
+from tf2verify.compare.layouts import without_ones
 from tf2verify.compare.restored_values import proportional
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.difference import Aspect, Difference
@@ -39,7 +40,7 @@ def compare(
       )
   for slot in account.unread(KeyKind.SLOT):
     value = file.value(slot.key.name)
-    if any(proportional(kept, value) for kept in optimizer.values):
+    if any(proportional(_as(value, kept), value) for kept in optimizer.values):
       into.agreed(value)
       continue
     into.lost(
@@ -53,6 +54,12 @@ def compare(
         'variable of the same meaning (Adam: m/..., v/...)',
       )
     )
+
+
+def _as(value: np.ndarray, kept: np.ndarray) -> np.ndarray:
+  """Returns what an optimizer keeps in the shape of a slot, where axes of length 1 differ."""
+  alike = without_ones(kept.shape) == without_ones(value.shape)
+  return kept.reshape(value.shape) if alike else kept
 
 
 def steps(

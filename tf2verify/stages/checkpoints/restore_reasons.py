@@ -7,7 +7,7 @@ import numpy as np
 
 from tf2verify.compare import restored_values
 from tf2verify.records.checkpoint import KeyAccount
-from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.difference import Aspect, Difference, subject_of
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2.checkpoint import RestoreCall
@@ -18,11 +18,6 @@ from tf2verify.stages.stage import CaseUnderTest
 RESTORED = 'restored value'
 # Names in one sentence.
 _SHOWN = 3
-
-
-def both_names(tf1: str, tf2: str) -> str:
-  """Returns how a pair of variables is called in a report."""
-  return tf1 if tf1 == tf2 else f'{tf1} (tf2: {tf2})'
 
 
 class Reasons:
@@ -75,7 +70,7 @@ class Reasons:
       )
 
     comparison.restored(
-      RESTORED, both_names(tf1, tf2), self._values[tf2], self._now[tf2], explained
+      RESTORED, subject_of(tf1, tf2), self._values[tf2], self._now[tf2], explained
     )
 
   def _why_kept(self, tf2: str, key: str) -> str:

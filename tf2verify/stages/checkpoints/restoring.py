@@ -33,6 +33,7 @@ class RestoreComparison(Comparison):
     known = len(self._differences)
     self.tensors(quantity, name, expected, actual, EXACT, run)
     self._differences[known:] = map(explained, self._differences[known:])
+    self.telling.add(quantity, name, run, None)  # it had another value before
 
   def agreed(self, value: np.ndarray) -> None:
     """Counts a tensor that was compared in another way and agrees."""

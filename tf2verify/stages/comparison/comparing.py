@@ -2,26 +2,29 @@
 
 import concurrent.futures
 import contextlib
+import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
 
+from tf2verify.compare.telling import Blank, blank, constant_of
 from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.errors import Tf2VerifyError
-from tf2verify.records.difference import Aspect, Deviation, Difference
+from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement, subject_of
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import TrainingRun
 from tf2verify.records.verdict import Compared, Figure
-from tf2verify.sides.process import randomness
 from tf2verify.sides.side import FilledRun
-from tf2verify.stages.comparison import initial_values, kernels, rounding
+from tf2verify.stages.comparison import kernels, operation_noise, rounding
 from tf2verify.stages.comparison.loss_groups import by_common_groups, by_variables
-from tf2verify.stages.comparison.sampled_tensors import SampledCount, compare_either
-from tf2verify.stages.stage import CaseUnderTest, Findings
+from tf2verify.stages.comparison.presence import presence_difference
+from tf2verify.stages.comparison.sampled_tensors import Looked, SampledCount, compare_either
+from tf2verify.stages.comparison.vacuity import Telling
+from tf2verify.stages.stage import Findings
 
 _Observed = TypeVar('_Observed')
 # Arrays kept for a diagnosis.
@@ -55,9 +58,11 @@ class Comparison:
   Attributes:
     figures: the total regularization losses met so far.
     blind_spots: notes on what the numbers cannot show.
+    telling: which of the tensors tell anything of the port.
   """
 
   def __init__(self) -> None:
+    self.telling = Telling()
     self._tensors = 0
     self._elements = 0
     self._inconclusive = 0
@@ -74,6 +79,13 @@ class Comparison:
     self.figures: list[Figure] = []
     self.blind_spots: list[str] = []
 
+  def copied(self) -> 'Comparison':
+    """Returns a comparison that has found the same so far, to go on with or to drop."""
+    other = Comparison()
+    for name, value in vars(self).items():
+      setattr(other, name, list(value) if isinstance(value, list) else copy.copy(value))
+    return other
+
   @property
   def compared(self) -> Compared:
     """How much was compared so far."""
@@ -83,8 +95,12 @@ class Comparison:
       self._inconclusive,
       self._unpaired,
       rounding=self._rounding,
-      blind_spots=len(self.blind_spots),
+      blind_spots=len(self._all_blind_spots()),
     )
+
+  def _all_blind_spots(self) -> list[str]:
+    # What a difference hides is not said beside it.
+    return [*self.blind_spots, *([] if self._differences else self.telling.notes())]
 
   @property
   def differences(self) -> tuple[Difference, ...]:
@@ -106,14 +122,7 @@ class Comparison:
       return self._undecided
     if not self._tensors:
       return 'nothing was compared'
-    if self._inconclusive == self._tensors and self._notes:
-      return 'every tensor is as small as its rounding noise or the tolerance; see the notes'
-    if self._inconclusive == self._tensors:
-      return (
-        'every tensor is within the tolerance of zero on both sides, so zeros would pass as well; '
-        'use larger inputs or a smaller tolerance'
-      )
-    return ''
+    return self.telling.reason()
 
   @contextlib.contextmanager
   def unless_drawn_in_a_loop(self, tf1: Observation | TrainingRun) -> Iterator['Comparison']:
@@ -136,12 +145,28 @@ class Comparison:
         'and eager mode: declare the case with that randomness switched off (a dropout rate of 0)'
       )
     else:
-      self._tensors += part._tensors
-      self._elements += part._elements
-      self._inconclusive += part._inconclusive
-      self._deviations += part._deviations
-      self._sampled.merge(part._sampled)
+      self.absorb(part)
     self.figures += part.figures
+
+  def absorb(self, part: 'Comparison') -> None:
+    """Adds what another comparison has collected, but for its notes and figures."""
+    self._tensors += part._tensors
+    self._elements += part._elements
+    self._inconclusive += part._inconclusive
+    self._unpaired += part._unpaired
+    self._differences += part._differences
+    self._suspects += part._suspects
+    self._failed += part._failed
+    self._deviations += part._deviations
+    self._sampled.merge(part._sampled)
+    self.telling.merge(part.telling)
+
+  def rounding_alone(self, quantity: str, name: str, run: str, elements: int) -> None:
+    """Counts a tensor of which no element can be told from its rounding noise."""
+    self._tensors += 1
+    self._elements += elements
+    self._inconclusive += 1
+    self.telling.add(quantity, name, run, Blank.DEGENERATE)
 
   def add(self, difference: Difference) -> None:
     """Adds a finding that is no comparison of two tensors."""
@@ -160,30 +185,46 @@ class Comparison:
     if tf1 is None or tf2 is None:
       if tf1 is not tf2:
         self._unpaired += 1
-        self._differences.append(_presence(quantity, name, tf1, tf2, run))
+        self._differences.append(presence_difference(quantity, name, tf1, tf2, run))
       return
     looked = compare_either(quantity, name, tf1, tf2, tolerance, run)
     result = looked.result
     self._tensors += 1
     self._elements += result.elements
-    self._inconclusive += result.inconclusive
     self._sampled.add(looked)
+    near_zero = self._tells(quantity, name, looked, tolerance, run) is Blank.TOLERANCE
+    self._inconclusive += near_zero or result.inconclusive
     if result.deviation is not None:
-      self._deviations.append(result.deviation)
+      known = result.deviation
+      near = dataclasses.replace(known, judgement=Judgement.NEAR_ZERO) if near_zero else known
+      self._deviations.append(near)
     if result.difference is not None:
       self._differences.append(result.difference)
-      failed = looked.failed(name.partition(' (tf2: ')[0])
+      failed = looked.failed(result.difference.tf1_subject)
       self._failed += [] if failed is None else [failed]
       if rounding.may_be_rounding(result.difference, tf1):
         allowed = tolerance.for_dtype(tf1.dtype)
         sides = looked.tf1, looked.tf2
         self._suspects.append(rounding.Suspect(result.difference, *sides, allowed, looked.views))
 
+  def _tells(
+    self, quantity: str, name: str, looked: Looked, tolerance: ToleranceTable, run: str
+  ) -> Blank | None:
+    """Keeps, and returns, why a pair tells nothing of the port; None where it does."""
+    value = looked.tf2 if isinstance(looked.tf1, SampledArray) else looked.tf1
+    found = None
+    if looked.result.difference is None:
+      found = blank(value, tolerance.for_dtype(value.dtype), looked.result.identical)
+    constant = constant_of(value) if found is Blank.SAME else ''
+    self.telling.add(quantity, name, run, found, constant)
+    return found
+
   def sort_out_rounding(
     self,
     tf1: Observation | TrainingRun,
     rerun: rounding.Rerun,
     here: kernels.RunHere | None = None,
+    inspect: operation_noise.Inspect | None = None,
   ) -> None:
     """Takes what rounding explains out of the differences since this was last called.
 
@@ -193,11 +234,14 @@ class Comparison:
       tf1: the reference's run that was compared.
       rerun: repeats it.
       here: runs a recorded reference's graph here; None for another reference.
+      inspect: repeats the run such that every tensor can be asked for.
     """
     suspects, self._suspects = self._suspects, []
     if any(draw.in_loop for draw in tf1.random_draws):
       return  # no two runs draw alike
-    found = kernels.sort_out(suspects, rerun, here)
+    found = kernels.sort_out(suspects, rerun, here, tf1.narrow_bits)
+    if inspect is not None:
+      found = operation_noise.excused(suspects, found, inspect)
     self._notes += found.notes
     sorted_out = {id(difference): replacement for difference, replacement in found.replacements}
     kept = (sorted_out.get(id(known), known) for known in self._differences)
@@ -205,6 +249,8 @@ class Comparison:
     self._deviations = found.told(self._deviations)
     self._rounding += len(found.rounding)
     self._inconclusive += len(found.degenerate)
+    for known in found.degenerate:
+      self.telling.add(known.quantity, known.subject, known.run, Blank.DEGENERATE)
     telling = [d for d in found.degenerate if d.quantity in ('output', 'regularization loss')]
     if telling:
       self._undecided = (
@@ -250,7 +296,7 @@ class Comparison:
     ones = {record.name: record.value for record in tf1}
     others = {record.name: record.value for record in tf2}
     for tf1_name, tf2_name in pairs:
-      name = tf1_name if tf1_name == tf2_name else f'{tf1_name} (tf2: {tf2_name})'
+      name = subject_of(tf1_name, tf2_name)
       self.tensors(quantity, name, ones.get(tf1_name), others.get(tf2_name), tolerance, run)
 
   def regularization(
@@ -299,57 +345,43 @@ class Comparison:
     if one is not None and other is not None:
       self.figures.append(Figure('regularization loss', tf1.run, float(one), float(other)))
 
-  def seeded_run(
-    self, case: CaseUnderTest, mode: str, training: bool
-  ) -> tuple[Observation, Observation]:
-    """Runs both sides from seeded initial values and compares all that a run yields.
-
-    Returns:
-      The two observations.
-    """
-    pairs = case.alignment().pairs
-    run_tf1 = case.tf1.prepare_seeded(mode, training)
-    tf1, tf2 = side_by_side(run_tf1, lambda: case.tf2.observe_seeded(mode, training))
-    # A graph holds the variables of its training mode, a layer those of all its calls.
-    present = {record.name for record in tf1.initial_values}
-    pairs = tuple(pair for pair in pairs if pair[0] in present)
-    run, tolerance = tf1.run, case.tolerance
-    self.variables('initial value', pairs, tf1.initial_values, tf2.initial_values, tolerance, run)
-    with self.unless_drawn_in_a_loop(tf1) as part:
-      part.outputs(tf1, tf2, tolerance)
-      part.regularization(tf1, tf2, pairs, case.regularization_tolerance)
-      part.variables(
-        'state after the call', pairs, tf1.state_after, tf2.state_after, tolerance, run
-      )
-      here = case.tf1.seeded_here(mode, training)
-      part.sort_out_rounding(tf1, lambda mover, _: run_tf1(mover, again=True), here)
-    self._differences = [
-      initial_values.explained(known, tf1, tf2, pairs) for known in self._differences
+  def withdraw(self, taken: Callable[[Difference], bool]) -> list[Difference]:
+    """Takes back what was found of some pairs, which count as compared; returns it."""
+    withdrawn = [known for known in self._differences if taken(known)]
+    self._differences = [known for known in self._differences if not taken(known)]
+    self._unpaired -= sum(known.aspect is Aspect.PRESENCE for known in withdrawn)
+    run = None if self._failed_run is None else self._failed_run.description
+    if run is not None and not any(known.run == run for known in self._differences):
+      self._failed_run = None
+    subjects = {(known.quantity, known.subject, known.run) for known in withdrawn}
+    self._deviations = [
+      known
+      for known in self._deviations
+      if (known.quantity, known.subject, known.run) not in subjects
     ]
-    if mode == randomness.CONSTANT:
-      # In the other mode, what agrees in this one differs by the order of random ops alone.
-      values = case.tf1.initial_fill(mode, training, tf1.initial_values)
-      names = {name: name for name, _ in pairs}
-      self.repeatable(FilledRun(case.inputs, training, values, names))
-    return tf1, tf2
+    return withdrawn
+
+  def note(self, *texts: str) -> None:
+    """Adds notes, each of them once."""
+    self._notes += [text for text in texts if text not in self._notes]
 
   def findings(self, notes: Sequence[str] = ()) -> Findings:
     """Returns what the stage found."""
     return Findings(
       self.compared,
       self.differences,
-      (*notes, *self.blind_spots, *self._notes, *self._sampled.notes()),
+      (*notes, *self._all_blind_spots(), *self._notes, *self._sampled.notes()),
       self.inconclusive,
       tuple(self.figures),
       self._failed_run,
-      self._failed_tensors(),
+      self.failed_tensors(),
       tuple(self._deviations),
-      blind_spots=tuple(self.blind_spots),
+      blind_spots=tuple(self._all_blind_spots()),
     )
 
-  def _failed_tensors(self) -> tuple[FailedTensor, ...]:
+  def failed_tensors(self) -> tuple[FailedTensor, ...]:
     """Returns the arrays behind what is left of the differences, within a bound of memory."""
-    left = {(d.quantity, d.subject.partition(' (tf2: ')[0], d.run) for d in self._differences}
+    left = {(d.quantity, d.tf1_subject, d.run) for d in self._differences}
     kept: list[FailedTensor] = []
     size = 0
     for failed in self._failed:
@@ -363,38 +395,3 @@ class Comparison:
 
 def _size(value: object) -> float:
   return abs(value) if isinstance(value, (int, float, complex)) and value == value else 0.0
-
-
-def _presence(
-  quantity: str, name: str, tf1: np.ndarray | None, tf2: np.ndarray | None, run: str
-) -> Difference:
-  return Difference(
-    quantity,
-    name,
-    Aspect.PRESENCE,
-    _presence_text(quantity, tf1),
-    _presence_text(quantity, tf2),
-    run,
-    hint=_PRESENCE_HINTS.get((quantity, tf1 is None), ''),
-  )
-
-
-_PRESENCE_HINTS = {
-  ('gradient', False): 'the path from the variable to the outputs is cut on the tf2 side: a '
-  'stop_gradient, numpy in the forward pass, or a variable outside of layer.trainable_variables',
-  ('gradient', True): 'the tf1 side has no gradient here: a stop_gradient was lost in the port, or '
-  'the variable is not in TRAINABLE_VARIABLES',
-  ('regularization loss', False): 'the port does not regularize this variable: the regularizer '
-  'was lost (a tf.Module tracks no losses: override tf2_regularization_losses)',
-  ('regularization loss', True): 'the port regularizes a variable that tf1 does not: an arg_scope '
-  'that does not cover this layer in tf1',
-}
-
-
-def _presence_text(quantity: str, value: np.ndarray | None) -> str:
-  if value is None:
-    return 'None' if quantity in ('gradient', 'output') else 'missing'
-  if value.size == 1:
-    return f'{value.reshape(-1)[0]!s} ({value.dtype})'
-  shape = value.full_shape if isinstance(value, SampledArray) else value.shape
-  return f'{shape} {value.dtype}'

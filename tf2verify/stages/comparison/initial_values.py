@@ -1,112 +1,179 @@
-"""Why initial values differ, as far as the random ops of a run tell."""
+"""Initial values that differ: what is said of them, and of how they are drawn."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.records.difference import Difference
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.initial_value import JudgedStart, Start
 from tf2verify.records.observation import Observation
 
-# Part of the type of a random op, and what it draws from; the longer name first.
-_DISTRIBUTIONS = (
-  ('TruncatedNormal', 'truncated normal'),
-  ('Normal', 'normal'),
-  ('Uniform', 'uniform'),
-)
+# How many variables are named of those that one cause holds for.
+_NAMED = 4
 _DRAWN_BY: Mapping[str, str] = {
   'uniform': 'glorot_uniform (the default of tf.get_variable, tf.layers, slim and Keras), '
-  'he_uniform and random_uniform draw so',
-  'truncated normal': 'glorot_normal, he_normal, variance_scaling and truncated_normal draw so',
-  'normal': 'random_normal draws so',
+  'he_uniform and random_uniform draw uniformly',
+  'truncated normal': 'glorot_normal, he_normal, variance_scaling and truncated_normal draw from '
+  'a truncated normal distribution',
+  'normal': 'random_normal draws from a normal distribution',
 }
 
 
-def explained(
-  difference: Difference, tf1: Observation, tf2: Observation, pairs: Sequence[tuple[str, str]]
-) -> Difference:
-  """Returns a difference of initial values with a hint, where the run tells the cause.
+def names_text(names: Sequence[str]) -> str:
+  """Returns some names, and how many more there are."""
+  more = len(names) - _NAMED
+  shown = names if more < 2 else names[:_NAMED]
+  return ', '.join(shown) + (f' and {more} more' if more >= 2 else '')
+
+
+def _groups(
+  judged: Mapping[str, JudgedStart], start: Start
+) -> dict[tuple[str, str, bool], list[str]]:
+  """Returns the variables that are drawn alike, by how both sides draw them."""
+  groups: dict[tuple[str, str, bool], list[str]] = {}
+  for name, known in judged.items():
+    if known.start is start:
+      groups.setdefault((known.tf1, known.tf2, known.is_related), []).append(name)
+  return groups
+
+
+def of_different_distributions(judged: Mapping[str, JudgedStart], run: str) -> list[Difference]:
+  """Returns one difference for all variables whose initializers differ alike.
 
   Args:
-    difference: a finding of the run.
-    tf1: the run of the tf1 side.
-    tf2: the same run of the tf2 side.
-    pairs: tf1 and tf2 names of the variables.
+    judged: what is known of the initial values that differ, by tf1 name.
+    run: for the report.
   """
-  if difference.quantity != 'initial value' or difference.run != tf1.run or difference.hint:
+  found = []
+  for (tf1, tf2, is_related), names in _groups(judged, Start.DIFFERENT).items():
+    others = f', and so {names_text(names[1:])}' if len(names) > 1 else ''
+    found.append(
+      Difference(
+        'initial value',
+        names[0],
+        Aspect.DISTRIBUTION,
+        tf1 + others,
+        tf2,
+        run,
+        # Of values that are those of tf1 scaled, a diagnosis says more.
+        hint='' if is_related else _advice(tf1, tf2, names),
+      )
+    )
+  return found
+
+
+def _advice(tf1: str, tf2: str, names: Sequence[str]) -> str:
+  whose = names[0] if len(names) == 1 else f'{len(names)} variables ({names_text(names)})'
+  text = (
+    f'the initial value of {whose} is drawn from another distribution: tf1 {tf1}; the port {tf2}: '
+    'give the port the initializer of tf1'
+  )
+  family = next((family for family in _DRAWN_BY if tf1.startswith(family)), '')
+  if family and not tf2.startswith(family):
+    text += f' ({_DRAWN_BY[family]})'
+  return text
+
+
+def notes_on_same(judged: Mapping[str, JudgedStart]) -> list[str]:
+  """Returns what to say of initial values that differ and are drawn from one distribution."""
+  same = {name: known for name, known in judged.items() if known.start is Start.SAME}
+  if not same:
+    return []
+  kinds: dict[str, list[str]] = {}
+  for name, known in same.items():
+    kinds.setdefault(_kind_text(known), []).append(name)
+  listed = '; '.join(f'{names_text(names)} ({kind})' for kind, names in kinds.items())
+  count = '1 initial value is' if len(same) == 1 else f'{len(same)} initial values are'
+  return [
+    f'{count} drawn by other random numbers from the same distribution: {listed}; the port went on '
+    "from tf1's values"
+  ]
+
+
+def _kind_text(known: JudgedStart) -> str:
+  if not known.tested:
+    return known.tf1
+  both = known.tf1 if known.tf1 == known.tf2 else f'{known.tf1} in tf1, {known.tf2} in the port'
+  return (
+    f'{both}; by a test of {known.tested:,} numbers of each side, in which a scale '
+    f'{100 * known.resolution:.2g} % off would show'
+  )
+
+
+def blind_spots(judged: Mapping[str, JudgedStart]) -> list[str]:
+  """Returns what to say of initial values of whose distributions too little is known."""
+  found = []
+  for (tf1, tf2, _), names in _groups(judged, Start.UNKNOWN).items():
+    resolution = max(judged[name].resolution for name in names)
+    tested = min(judged[name].tested for name in names)
+    hidden = 'any scale' if resolution >= 1 else f'a scale up to {100 * resolution:.2g} % off'
+    found.append(
+      f'whether tf1 and the port draw {names_text(names)} from the same distribution is not known '
+      f'(tf1: {tf1}; the port: {tf2}): the {tested:,} numbers of each side that were compared '
+      f"would hide {hidden}; the port went on from tf1's values"
+    )
+  return found
+
+
+def explained(difference: Difference, judged: Mapping[str, JudgedStart]) -> Difference:
+  """Returns a difference with how the value is made, where one side draws it and one does not."""
+  known = judged.get(difference.tf1_subject)
+  if known is None or known.start is not Start.NOT_DRAWN or not (known.tf1 or known.tf2):
     return difference
-  name = difference.subject.partition(' (tf2: ')[0]
-  hint = _one_initializer(name, tf1, tf2, dict(pairs)) or _seed(name, tf1, tf2, dict(pairs))
-  return dataclasses.replace(difference, hint=hint)
+  return dataclasses.replace(
+    difference, hint=f'tf1: {known.tf1}; the port: {known.tf2}: start it alike on both sides'
+  )
 
 
-def _one_initializer(
-  name: str, tf1: Observation, tf2: Observation, tf2_names: Mapping[str, str]
-) -> str:
-  """Tells of another variable of the port that starts with the same random numbers."""
-  ones = {record.name: record.value for record in tf1.initial_values}
-  others = {record.name: record.value for record in tf2.initial_values}
-  for twin, twin_in_tf2 in tf2_names.items():
-    if twin == name:
-      continue
-    if not _same_numbers(others.get(tf2_names.get(name, '')), others.get(twin_in_tf2)):
-      continue
-    if not _same_numbers(ones.get(name), ones.get(twin)):
-      return (
+def shared_numbers(
+  tf1: Observation, tf2: Observation, pairs: Sequence[tuple[str, str]]
+) -> dict[str, str]:
+  """Returns the variables that start with the numbers of an earlier one on one side only.
+
+  Which distribution each has for itself does not show that.
+
+  Args:
+    tf1: a run whose random ops all have seeds of their own.
+    tf2: the same run of the port.
+    pairs: tf1 and tf2 names of the variables.
+
+  Returns:
+    What to say of it, by tf1 name.
+  """
+  ones = _numbers({r.name: r.value for r in tf1.initial_values}, [one for one, _ in pairs])
+  others = _numbers({r.name: r.value for r in tf2.initial_values}, [other for _, other in pairs])
+  tf2_names = dict(pairs)
+  tf1_names = {other: one for one, other in pairs}
+  found = {}
+  for name, other in pairs:
+    twin = tf1_names.get(others.get(other, ''))
+    if twin is not None and ones.get(name) != twin:
+      found[name] = (
         f'{name} starts with the very numbers of {twin} in the port, not so in tf1: an unseeded '
         'Keras initializer object draws the same numbers at every call: make an initializer of '
         'its own for every layer, or pass its name as a string'
       )
-  return ''
+    twin = ones.get(name)
+    if twin is not None and others.get(other) != tf2_names[twin]:
+      found[name] = (
+        f'{name} starts with the very numbers of {twin} in tf1, not so in the port: start it with '
+        'a copy of that variable'
+      )
+  return found
 
 
-def _same_numbers(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-  """Tells whether two arrays hold the same numbers, and not one number only."""
-  if one is None or other is None or one.shape != other.shape or one.size < 2:
-    return False
-  return bool((one == other).all()) and bool((one != one.flat[0]).any())
-
-
-def _kind(op_type: str) -> str:
-  """Returns the distribution that a random op draws from; its type where that is not known."""
-  for known, distribution in _DISTRIBUTIONS:
-    if known in op_type:
-      return distribution
-  return op_type
-
-
-def _distribution(one: str, other: str) -> str:
-  """Tells of two initializers of other kinds; '' for two of one."""
-  kinds = [_kind(op_type) for op_type in (one, other)]
-  if kinds[0] == kinds[1]:
-    return ''
-  return (
-    f'the initializer of tf1 draws from a {kinds[0]} distribution ({one}), that of the port from a '
-    f'{kinds[1]} one ({other}): {_DRAWN_BY[kinds[0]]}; pass one of these to the port'
-    if kinds[0] in _DRAWN_BY
-    else f'tf1 draws it by {one}, the port by {other}: take the same initializer on both sides'
-  )
-
-
-def _seed(name: str, tf1: Observation, tf2: Observation, tf2_names: Mapping[str, str]) -> str:
-  """Tells of a variable that a stateful op draws on one side and a stateless one on the other."""
-  kinds = [
-    {draw.op_type for draw in side.random_draws if draw.variable == variable}
-    for side, variable in ((tf1, name), (tf2, tf2_names.get(name, name)))
-  ]
-  if any(len(kind) != 1 for kind in kinds):
-    return ''
-  one, other = kinds[0].pop(), kinds[1].pop()
-  unlike = _distribution(one, other)
-  if one.startswith('Stateless') == other.startswith('Stateless'):
-    return unlike
-  # tf.compat.v1.layers without an initializer takes that of Keras.
-  fix = 'tf.compat.v1 for variables of TF1'
-  if one.startswith('Stateless'):
-    fix = 'tf1 has one of Keras here, as tf.compat.v1.layers does by default: take that, not one '
-    fix += 'of tf.compat.v1'
-  return (
-    f'{name} is drawn by {one} in tf1 and by {other} in the port, which make other numbers of one '
-    'seed: a seed means nothing across the two: take the same initializer on both sides '
-    f'({fix}), at least for this check' + (f'. Beside that, {unlike}' if unlike else '')
-  )
+def _numbers(values: Mapping[str, np.ndarray | None], names: Sequence[str]) -> dict[str, str]:
+  """Returns the first variable with the same numbers, for each that is not the first itself."""
+  first: dict[tuple[tuple[int, ...], bytes], str] = {}
+  found = {}
+  for name in names:
+    value = values.get(name)
+    if value is None or value.size < 2 or bool((value == value.flat[0]).all()):
+      continue
+    key = value.shape, np.ascontiguousarray(value).tobytes()[:4096]
+    twin = first.setdefault(key, name)
+    other = values[twin]
+    if twin != name and other is not None and bool((other == value).all()):
+      found[name] = twin
+  return found

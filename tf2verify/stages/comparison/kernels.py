@@ -27,7 +27,9 @@ FACTOR = 64.0
 RunHere = Callable[[frozenset[str]], Observation | MovedValues]
 
 
-def sort_out(suspects: Sequence[Suspect], rerun: Rerun, here: RunHere | None) -> Sorted:
+def sort_out(
+  suspects: Sequence[Suspect], rerun: Rerun, here: RunHere | None, narrow_bits: int = 0
+) -> Sorted:
   """Judges differences as `rounding.sort_out` does, and by the recorded graph where that fails.
 
   A difference is one of kernels where the port agrees, within the tolerance, with the
@@ -38,8 +40,9 @@ def sort_out(suspects: Sequence[Suspect], rerun: Rerun, here: RunHere | None) ->
     suspects: differences of one run.
     rerun: repeats the reference.
     here: None for a reference that is no recording.
+    narrow_bits: as in `rounding.sort_out`.
   """
-  found = rounding.sort_out(suspects, rerun)
+  found = rounding.sort_out(suspects, rerun, narrow_bits)
   excused = {id(difference) for difference in (*found.rounding, *found.degenerate)}
   if here is None or all(id(suspect.difference) in excused for suspect in suspects):
     return found

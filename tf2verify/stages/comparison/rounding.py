@@ -46,6 +46,10 @@ _MEASURABLE = (
 )
 _GRADIENT = 'gradient'
 _JUDGEMENTS = {Kind.ROUNDING: Judgement.ROUNDING, Kind.DEGENERATE: Judgement.DEGENERATE}
+_NARROW = (
+  'the reference computes with {} significant bits in part, and what differs is no more than the '
+  'rounding of that format'
+)
 # A draw without a seed repeats itself within a tenth of its noise one time in six.
 _REPEATED_RUNS = 6
 _ADVICE = (
@@ -75,7 +79,7 @@ class Suspect:
   @property
   def tf1_subject(self) -> str:
     """The variable's tf1 name, or the output's path."""
-    return self.difference.subject.partition(' (tf2: ')[0]
+    return self.difference.tf1_subject
 
   def among(self, values: MovedValues) -> np.ndarray | None:
     """Returns its tensor in another run, to be set beside `tf1`; None if there is none."""
@@ -90,7 +94,7 @@ class Suspect:
 
 
 def may_be_rounding(difference: Difference, tf1: np.ndarray) -> bool:
-  """Tells whether a difference is one of computed floating values."""
+  """Returns whether a difference is one of computed floating values."""
   return (
     difference.aspect is Aspect.VALUES
     and difference.quantity in _MEASURABLE
@@ -154,7 +158,7 @@ def repeated(run_tf1: FilledRuns, run: FilledRun) -> Rerun:
   return rerun
 
 
-def sort_out(suspects: Sequence[Suspect], rerun: Rerun) -> Sorted:
+def sort_out(suspects: Sequence[Suspect], rerun: Rerun, narrow_bits: int = 0) -> Sorted:
   """Runs the reference again with moved values, and judges the suspects by what that gives.
 
   `RUNS` times (`MOST_RUNS` where a few elements are in doubt), and then as it
@@ -162,17 +166,34 @@ def sort_out(suspects: Sequence[Suspect], rerun: Rerun) -> Sorted:
   beyond its noise the stage fails, whatever the others are: no run is made for
   them any more, and none is excused.
   An error of these runs leaves the suspects as they are.
+
+  Args:
+    suspects: differences of one run.
+    rerun: repeats the reference.
+    narrow_bits: the fraction bits of the narrowest format that the reference computes in,
+      where that is below float32: what units of float32 do not explain, its units may.
   """
-  return sort_out_together([suspects], rerun)[0]
+  found = sort_out_together([suspects], rerun)[0]
+  if not narrow_bits or all(noise.kind is not Kind.DIFFERENT for _, noise in found.judged):
+    return found
+  coarse = sort_out_together([suspects], rerun, narrow_bits)[0]
+  if any(noise.kind is Kind.DIFFERENT for _, noise in coarse.judged) or not coarse.judged:
+    return found
+  return dataclasses.replace(coarse, notes=(*coarse.notes, _NARROW.format(narrow_bits + 1)))
 
 
-def sort_out_together(groups: Sequence[Sequence[Suspect]], rerun: Rerun) -> tuple[Sorted, ...]:
-  """Judges groups of suspects of one run, each as `sort_out` does, by the same moved runs."""
+def sort_out_together(
+  groups: Sequence[Sequence[Suspect]], rerun: Rerun, unit_bits: int = 0
+) -> tuple[Sorted, ...]:
+  """Judges groups of suspects of one run, each as `sort_out` does, by the same moved runs.
+
+  `unit_bits` is as in `Mover`.
+  """
   sortings = [_Sorting(suspects) for suspects in groups]
   for bits in sorted({sorting.finest for sorting in sortings if sorting.pairs}):
     alike = [sorting for sorting in sortings if sorting.pairs and sorting.finest == bits]
     try:
-      _look_at_moved_runs(alike, rerun, bits)
+      _look_at_moved_runs(alike, rerun, Mover(0, unit_bits or bits, unit_bits))
       _check_repeatable([sorting for sorting in alike if not sorting.settled], rerun)
     except Tf2VerifyError as error:
       for sorting in (sorting for sorting in alike if not sorting.settled):
@@ -223,7 +244,7 @@ class _Sorting:
       spread.keep(suspect.among(values))
 
   def excuses(self) -> bool:
-    """Tells whether anything is rounding so far."""
+    """Returns whether anything is rounding so far."""
     return any(spread.judged().kind is not Kind.DIFFERENT for _, spread in self.pairs)
 
   def repeats(self, values: MovedValues) -> bool:
@@ -259,13 +280,13 @@ class _Sorting:
     return Sorted(judged, tuple(notes))
 
 
-def _look_at_moved_runs(sortings: Sequence[_Sorting], rerun: Rerun, finest: int) -> None:
+def _look_at_moved_runs(sortings: Sequence[_Sorting], rerun: Rerun, mover: Mover) -> None:
   for number in range(MOST_RUNS):
     left = [(sorting, sorting.left(number)) for sorting in sortings]
     wanted = [suspect for _, pairs in left for suspect, _ in pairs]
     if not wanted:
       break
-    values = _run_again(wanted, rerun, Mover(number, finest))
+    values = _run_again(wanted, rerun, dataclasses.replace(mover, number=number))
     for sorting, pairs in left:
       if pairs:
         sorting.add(pairs, values)

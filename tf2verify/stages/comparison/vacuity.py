@@ -1,9 +1,11 @@
 """What a stage that passed did not see."""
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
+from tf2verify.compare.telling import Blank
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.stages.stage import CaseUnderTest
 
@@ -11,6 +13,148 @@ _SHOWN = 3
 # Fewer elements are at the extremes by chance.
 _FEWEST = 16
 _SATURATED = 0.9
+
+_PLURALS = {
+  noun: f'{noun}es' for noun in ('loss', 'model loss', 'total loss', 'regularization loss')
+} | {'state after the call': 'states after the call'}
+# What a tensor of which nothing can be told is, and what can be done about it.
+_BLANKS = {
+  Blank.EMPTY: (
+    'without elements on both sides, so that nothing of it was compared',
+    'give inputs for which there are some',
+  ),
+  Blank.NON_FINITE: (
+    'without a finite number other than 0 on both sides, so that twice as much would pass as well',
+    'give inputs, or fill_values, for which the model yields numbers',
+  ),
+  Blank.ZERO: (
+    'zero everywhere on both sides, so that any multiple would pass as well',
+    'use other inputs, or override fill_values',
+  ),
+  Blank.TOLERANCE: (
+    'within the tolerance of zero, so that zeros, or twice as much, would pass as well',
+    'use larger inputs or a smaller tolerance',
+  ),
+  Blank.SAME: (
+    'the same in all elements and runs, so that a port which always yields that would pass as well',
+    'give inputs for which it varies, or return what it is computed from as well',
+  ),
+}
+# Of a variable that is equal bit by bit, a zero tells as much as any number.
+_STORED = ('initial value', 'state after the call')
+# What a training step leaves as it was needs no word of its own beside its gradient.
+_QUIET = ('slot', 'update', 'state', 'shadow')
+# They are known before anything is computed.
+_AUXILIARY = ('learning rate', 'global step')
+
+
+@dataclasses.dataclass
+class _Seen:
+  """One quantity of one name, over the runs of a stage."""
+
+  runs: dict[str, Blank | None] = dataclasses.field(default_factory=dict)
+  constants: set[object] = dataclasses.field(default_factory=set)
+
+  @property
+  def blank(self) -> Blank | None:
+    """Why no run tells anything; None where one does."""
+    found = list(self.runs.values())
+    if None in found or len(self.constants) > 1:
+      return None
+    return found[0]
+
+
+class Telling:
+  """Which of the tensors that a stage compared tell anything of the port, in some run.
+
+  Attributes:
+    judged_by: the quantities without which the stage tells nothing, whatever else it
+      compares; empty for all.
+    told_elsewhere: what has a note of another origin.
+  """
+
+  def __init__(self) -> None:
+    self._seen: dict[tuple[str, str], _Seen] = {}
+    self.judged_by: Collection[str] = ()
+    self.told_elsewhere: Collection[tuple[str, Blank]] = ()
+
+  def add(
+    self,
+    quantity: str,
+    name: str,
+    run: str,
+    blank: Blank | None,
+    constant: str = '',
+  ) -> None:
+    """Adds a pair of a run, or what is known of it now.
+
+    Args:
+      quantity: as in `Difference`.
+      name: likewise.
+      run: likewise.
+      blank: why it tells nothing; None where it does.
+      constant: what all elements are, for `SAME`.
+    """
+    if quantity in _STORED and blank not in (Blank.TOLERANCE, Blank.DEGENERATE):
+      blank = None
+    seen = self._seen.setdefault((quantity, name), _Seen())
+    seen.runs[run] = blank
+    if blank is Blank.SAME:
+      seen.constants.add(constant)
+
+  def __copy__(self) -> 'Telling':
+    """Returns one that has seen the same, and goes on by itself."""
+    other = Telling()
+    other.judged_by, other.told_elsewhere = self.judged_by, self.told_elsewhere
+    other.merge(self)
+    return other
+
+  def merge(self, other: 'Telling') -> None:
+    """Adds what another one has seen."""
+    for key, seen in other._seen.items():
+      known = self._seen.setdefault(key, _Seen())
+      known.runs.update(seen.runs)
+      known.constants |= seen.constants
+
+  def notes(self) -> list[str]:
+    """Returns one note for each quantity and way of telling nothing."""
+    names: dict[tuple[str, Blank], list[str]] = {}
+    for (quantity, name), seen in self._seen.items():
+      quiet = quantity in _QUIET and seen.blank is not Blank.TOLERANCE
+      told = quiet or (quantity, seen.blank) in self.told_elsewhere
+      if seen.blank in _BLANKS and not told:
+        names.setdefault((quantity, seen.blank), []).append(name)
+    return [
+      listed(found, quantity, _BLANKS[blank][0]) for (quantity, blank), found in names.items()
+    ]
+
+  def reason(self) -> str:
+    """Returns why nothing that was compared tells anything; '' where something does."""
+    wanted = [
+      seen.blank
+      for (quantity, name), seen in self._seen.items()
+      if (quantity in self.judged_by if self.judged_by else not _is_auxiliary(quantity, name))
+    ]
+    found = [blank for blank in Blank if blank in wanted]
+    if None in wanted or not found:
+      return ''
+    if Blank.DEGENERATE in found:
+      return 'every tensor is as small as its rounding noise or the tolerance; see the notes'
+    if found == [Blank.TOLERANCE]:
+      return (
+        'every tensor is within the tolerance of zero on both sides, so zeros would pass as well, '
+        'or twice as much; use larger inputs or a smaller tolerance'
+      )
+    remedies = '; '.join(_BLANKS[blank][1] for blank in found)
+    return f'{"; ".join(self.notes()) or _UNTOLD}; {remedies}'
+
+
+def _is_auxiliary(quantity: str, name: str) -> bool:
+  """Returns whether an optimizer has it whatever the model computes: a rate, a beta power."""
+  return quantity in _AUXILIARY or (quantity == 'slot' and ' of ' not in name)
+
+
+_UNTOLD = 'every tensor is zero everywhere on both sides, so that any multiple would pass as well'
 
 
 class OutputWatch:
@@ -46,7 +190,7 @@ class OutputWatch:
     for kind, text in _TEXTS.items():
       names = [name for name, found in self._kinds.items() if found == {kind}]
       if names:
-        notes.append(_told(names, 'output', f'{text} [{"; ".join(self._runs)}]'))
+        notes.append(listed(names, 'output', f'{text} [{"; ".join(self._runs)}]'))
     return notes
 
 
@@ -63,7 +207,7 @@ def _kind(value: np.ndarray) -> str:
     return ''
   if not np.any(value):
     return 'zero'
-  if value.size == 1 or np.isnan(value.reshape(-1)[:1]).any():
+  if value.size == 1 or not np.isfinite(value.reshape(-1)[:1]).all():
     return ''
   if np.all(value == value.reshape(-1)[0]):
     return 'constant'
@@ -76,24 +220,26 @@ def _kind(value: np.ndarray) -> str:
 def influence_notes(case: CaseUnderTest) -> list[str]:
   """Returns notes on variables and inputs that no compared number depends on."""
   found = case.tf1.without_influence()
+  left_out = case.alignment().only_tf1
+  variables = [name for name in found.variables if name not in left_out]
   notes = []
-  if found.variables:
+  if variables:
     text = 'without influence on any output, regularization loss or update op of tf1'
-    notes.append(_told(found.variables, 'variable', text))
+    notes.append(listed(variables, 'variable', text))
   if found.inputs:
-    notes.append(_told(found.inputs, 'input', 'never read on the way to any output of tf1'))
+    notes.append(listed(found.inputs, 'input', 'never read on the way to any output of tf1'))
   return notes
 
 
 def gradient_notes(tf1: Iterable[TensorRecord]) -> list[str]:
   """Returns notes on gradients that are zero everywhere, given that the port agrees."""
   names = [r.name for r in tf1 if r.value is not None and r.value.size and not np.any(r.value)]
-  return [_told(names, 'gradient', 'zero everywhere on both sides')] if names else []
+  return [listed(names, 'gradient', 'zero everywhere on both sides')] if names else []
 
 
-def _told(names: Sequence[str], noun: str, text: str) -> str:
-  """Returns `output x is zero`, or `5 outputs are zero: a, b, c, …`."""
+def listed(names: Sequence[str], noun: str, text: str) -> str:
+  """Returns a note: `output x is zero`, or `5 outputs are zero: a, b, c, …`."""
   if len(names) == 1:
     return f'{noun} {names[0]} is {text}'
   shown = ', '.join(names[:_SHOWN]) + (', …' if len(names) > _SHOWN else '')
-  return f'{len(names):,} {noun}s are {text}: {shown}'
+  return f'{len(names):,} {_PLURALS.get(noun, noun + "s")} are {text}: {shown}'

@@ -26,13 +26,21 @@ _MOST_ELEMENTS = 2**20
 
 _SATURATES = (
   'saturates at 16.118 (= -log 1e-7), where its gradient is zero: it takes the logarithm of '
-  'probabilities that are clipped to [1e-7, 1 - 1e-7] (from_logits=False on a softmax); give it '
-  'the logits, with from_logits=True'
+  'probabilities that are clipped to [1e-7, 1 - 1e-7]'
+)
+_OF_PORT = (
+  f'the loss of tf2 {_SATURATES} (from_logits=False on a softmax); give it the logits, with '
+  'from_logits=True'
+)
+_OF_TF1 = (
+  f'the loss of tf1 {_SATURATES}, that of tf2 does not: compute it from clipped probabilities in '
+  'the port, too'
 )
 _TEXTS = {
-  (formulas.FUSED_SOFTMAX, formulas.CLIPPED_SOFTMAX): f'the loss of tf2 {_SATURATES}',
-  (formulas.CLIPPED_SOFTMAX, formulas.FUSED_SOFTMAX): f'the loss of tf1 {_SATURATES}',
-  (formulas.FUSED_SIGMOID, formulas.CLIPPED_SIGMOID): f'the loss of tf2 {_SATURATES}',
+  (formulas.FUSED_SOFTMAX, formulas.CLIPPED_SOFTMAX): _OF_PORT,
+  (formulas.CLIPPED_SOFTMAX, formulas.FUSED_SOFTMAX): _OF_TF1,
+  (formulas.FUSED_SIGMOID, formulas.CLIPPED_SIGMOID): _OF_PORT,
+  (formulas.CLIPPED_SIGMOID, formulas.FUSED_SIGMOID): _OF_TF1,
   (formulas.BLANK_LAST, formulas.BLANK_FIRST): (
     'the losses match with blank_index=-1: tf.compat.v1.nn.ctc_loss takes the last class as blank, '
     'tf.nn.ctc_loss the first one unless blank_index is given'
@@ -112,13 +120,21 @@ def _other_formula(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], path: str
 def _formula_text(one: str, other: str, tf1: Sequence[Evaluated], path: str) -> str:
   if (one, other) in _TEXTS:
     return _TEXTS[one, other]
-  probable = all(is_probability(evaluated.example.outputs[path]) for evaluated in tf1)
-  for side, mine, its in (('tf2', other, one), ('tf1', one, other)):
-    if its in _ON_LOGITS and mine in _AS_PROBABILITIES and not probable:
+  if one in _ON_LOGITS and other in _AS_PROBABILITIES:
+    if not is_probability(tf1[0].example.outputs[path]):
       return (
-        f'{side} takes logits for probabilities (its loss is the {mine}), but the outputs are not '
-        'in [0, 1] and their rows do not sum to 1: from_logits=True'
+        f'tf2 takes logits for probabilities (its loss is the {other}), but the outputs are none '
+        '(not in [0, 1], or their rows do not sum to 1): from_logits=True'
       )
+    return (
+      f'tf1 takes the outputs for logits ({one}), although the model yields probabilities, tf2 '
+      f'for probabilities ({other}): from_logits=True'
+    )
+  if one in _AS_PROBABILITIES and other in _ON_LOGITS:
+    return (
+      f'tf1 takes the outputs for probabilities ({one}), tf2 for logits ({other}), and applies a '
+      'sigmoid or softmax of its own to them: from_logits=False'
+    )
   text = f'tf1 computes the {one}, tf2 the {other}'
   if one in _AS_PROBABILITIES and other in _AS_PROBABILITIES:
     return f'only saturated elements differ, by the placement of the epsilon: {text}'
@@ -153,8 +169,8 @@ def _smoothing_fix(tf1: Recognized, tf2: Recognized) -> str:
   if tf2.smoothing:
     return f'give label_smoothing={tf1.smoothing:.3g} to CategoricalCrossentropy'
   return (
-    'SparseCategoricalCrossentropy has no such argument: give one-hot labels to '
-    'CategoricalCrossentropy(label_smoothing=)'
+    f'give label_smoothing={tf1.smoothing:.3g} and one-hot labels to CategoricalCrossentropy: '
+    'SparseCategoricalCrossentropy has no such argument'
   )
 
 
@@ -213,8 +229,13 @@ def _other_denominator(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], path:
     return ''
   if all(np.isclose(ratio, 1.0, _SAME) for _, ratio in ratios):
     return ''
+  example = ratios[0][0]
+  # Labels that count classes are hardly weights.
+  weights = sorted(
+    possible_weights(example, path), key=lambda name: example.labels[name].dtype.kind != 'f'
+  )
   for terms in ('rows', 'elements'):
-    for weighted in (*possible_weights(ratios[0][0], path), None):
+    for weighted in (None, *weights):
       for number, mine in enumerate(DENOMINATORS):
         for its in (*DENOMINATORS[:number], *DENOMINATORS[number + 1 :]):
           if all(_explains(mine, its, terms, weighted, path, *pair) for pair in ratios):

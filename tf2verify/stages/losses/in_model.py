@@ -8,7 +8,7 @@ import numpy as np
 
 from tf2verify.compare.arrays import compare_arrays
 from tf2verify.compare.moving import Mover
-from tf2verify.errors import UserCodeError
+from tf2verify.errors import CaseDefinitionError, UserCodeError
 from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.training import LossObservation
@@ -16,7 +16,7 @@ from tf2verify.sides import loss_function
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.losses.results import comparable, loss_tolerance, summed
-from tf2verify.stages.passes.zero_randomness import CaseFill
+from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest
 
 TOTAL = 'total loss'
@@ -45,7 +45,7 @@ def observed(case: CaseUnderTest, inputs: Any) -> InModel:
   """
   training = True in case.declaration.training_modes
   pairs = case.alignment().pairs
-  fill = CaseFill(case.declaration)
+  fill = case_fill(case)
   tf1_run = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
   tf2_run = FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs})
   try:
@@ -58,11 +58,28 @@ def observed(case: CaseUnderTest, inputs: Any) -> InModel:
     summary, text = f'{error.summary}; {slip}', error.traceback_text
     raise UserCodeError(error.side, error.hook, summary, text) from error.__cause__
 
+  _check_parts(tf1, tf2)
+
   def rerun(mover: Mover | None) -> LossObservation:
     again = dataclasses.replace(tf1_run, mover=mover)
     return case.tf1_training.observe_losses(again, again=True)
 
   return InModel(tf1, tf2, rerun)
+
+
+def _check_parts(tf1: LossObservation, tf2: LossObservation) -> None:
+  """Raises `CaseDefinitionError` for losses whose parts cannot be paired by their places."""
+  if tf1.parts is None or tf2.parts is None:
+    return
+  ones, others = ([part.name for part in found.parts or ()] for found in (tf1, tf2))
+  if set(ones) == set(others):
+    return
+  shown = [', '.join(names) if names else 'one tensor' for names in (ones, others)]
+  raise CaseDefinitionError(
+    f'tf1_loss returned {shown[0]} and tf2_loss {shown[1]}: the parts of a loss are compared by '
+    'their names, so both return the same: a tensor, or a dictionary, tuple or list of as many '
+    'parts under the same keys'
+  )
 
 
 def _slip_of_labels(case: CaseUnderTest) -> str:
@@ -85,7 +102,7 @@ def _slip_of_labels(case: CaseUnderTest) -> str:
 
 
 def outputs_agree(case: CaseUnderTest, model: InModel) -> bool:
-  """Tells whether the models' outputs agree, so that what differs is the losses' own."""
+  """Returns whether the models' outputs agree, so that what differs is the losses' own."""
   tf1 = loss_function.leaves_of(model.tf1.outputs)
   tf2 = loss_function.leaves_of(model.tf2.outputs)
   return tf1.keys() == tf2.keys() and all(
@@ -105,15 +122,26 @@ def compare(case: CaseUnderTest, model: InModel, comparison: Comparison) -> list
   loss = comparable(model.tf1.loss, model.tf2.loss)
   total = comparable(model.tf1.total_loss, model.tf2.total_loss)
 
+  parts = {
+    f'part {one.name}': comparable(one.value, other.value)
+    for one in model.tf1.parts or ()
+    for other in model.tf2.parts or ()
+    if one.name == other.name and one.value is not None and other.value is not None
+  }
+
   def records(found: LossObservation) -> Observation:
-    values = (('loss', found.loss, loss), (TOTAL, found.total_loss, total))
+    values = [('loss', found.loss, loss), (TOTAL, found.total_loss, total)]
+    for part in found.parts or ():
+      name = f'part {part.name}'
+      if name in parts and part.value is not None:
+        values.append((name, part.value, parts[name]))
     outputs = tuple(
       TensorRecord(name, value if pair[0].shape == value.shape else summed(value))
       for name, value, pair in values
     )
     return Observation(side='tf1', run=run, structure='', outputs=outputs)
 
-  notes = []
+  notes = _notes_on_parts(model)
   side = _with_regularization(model)
   if side:
     notes.append(
@@ -122,8 +150,24 @@ def compare(case: CaseUnderTest, model: InModel, comparison: Comparison) -> list
   else:
     comparison.tensors('model loss', 'loss', *loss, tolerance, run)
   comparison.tensors('model loss', TOTAL, *total, tolerance, run)
+  for name, pair in parts.items():
+    comparison.tensors('model loss', name, *pair, tolerance, run)
   comparison.sort_out_rounding(records(model.tf1), lambda mover, _: records(model.rerun(mover)))
   return notes
+
+
+def _notes_on_parts(model: InModel) -> list[str]:
+  if model.tf2.parts and model.tf1.parts is None:
+    return [
+      'tf2_loss returns parts, and of the reference the loss alone is known: its parts were not '
+      'compared'
+    ]
+  if not model.tf1.parts:
+    return []
+  return [
+    f'{len(model.tf1.parts)} parts of the loss were compared by name on the outputs of the model, '
+    'and the one that stands for them on further ones'
+  ]
 
 
 def _with_regularization(model: InModel) -> str:
@@ -136,12 +180,21 @@ def _with_regularization(model: InModel) -> str:
     and np.any(found.regularization_total)
     and np.array_equal(found.loss, found.total_loss)
   }
-  gap = np.sum(tf1.loss, dtype=np.float64) - np.sum(tf2.loss, dtype=np.float64)
+  gap = _sum(tf1.loss) - _sum(tf2.loss)
   for found, sign in ((tf1, 1.0), (tf2, -1.0)):
     if complete == {found.side} and found.regularization_total is not None:
       expected = sign * float(found.regularization_total) * found.loss.size
       return found.side if np.isclose(gap, expected, 1e-3, 1e-6) else ''
+  # One side adds it up by hand in its loss, the other one to its loss.
+  added = {found.side: _sum(found.total_loss) - _sum(found.loss) for found in (tf1, tf2)}
+  for found, other, sign in ((tf1, tf2, 1.0), (tf2, tf1, -1.0)):
+    if not added[found.side] and found.loss.size == other.loss.size == 1 and added[other.side]:
+      return found.side if np.isclose(gap, sign * added[other.side], 1e-3, 1e-6) else ''
   return ''
+
+
+def _sum(value: np.ndarray) -> float:
+  return float(np.sum(value, dtype=np.float64))
 
 
 def explained(difference: Difference, model: InModel) -> Difference:
@@ -151,7 +204,7 @@ def explained(difference: Difference, model: InModel) -> Difference:
   one, other = comparable(model.tf1.total_loss, model.tf2.total_loss)
   if one.shape != other.shape:
     return difference
-  gap = np.sum(one, dtype=np.float64) - np.sum(other, dtype=np.float64)
+  gap = _sum(one) - _sum(other)
   terms = np.asarray(model.tf1.total_loss).size
   for sign, with_it, without, found in (
     (1.0, 'tf1', 'tf2', model.tf1.regularization_total),
@@ -178,4 +231,26 @@ def explained(difference: Difference, model: InModel) -> Difference:
       'alone'
     )
     return dataclasses.replace(difference, hint=hint)
+  hint = _other_share(model)
+  if hint:
+    return dataclasses.replace(difference, hint=hint)
   return difference
+
+
+def _other_share(model: InModel) -> str:
+  """Returns what to say where both add something to losses that agree, and not the same."""
+  added = [_sum(found.total_loss) - _sum(found.loss) for found in (model.tf1, model.tf2)]
+  losses = _sum(model.tf1.loss), _sum(model.tf2.loss)
+  if not all(np.isfinite(added)) or not all(added) or not np.isclose(*losses, 1e-5):
+    return ''
+  ratio = added[1] / added[0]
+  text = (
+    f'the losses agree, tf1 adds {added[0]:.6g} to its loss and tf2 {added[1]:.6g}, {ratio:.4g} '
+    'times as much: the regularization has another factor, or covers other variables'
+  )
+  if np.isclose(ratio, 2.0, 1e-3) or np.isclose(ratio, 0.5, 1e-3):
+    text += (
+      '; tf.keras.regularizers.L2(x) is x·sum(w²), and tf.nn.l2_loss half of sum(w²): 2 times '
+      'the factor is the same'
+    )
+  return text

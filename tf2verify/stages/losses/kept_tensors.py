@@ -1,7 +1,7 @@
 """How many tensors of the size of the outputs each loss computes."""
 
 from tf2verify.records.loss_values import LossExample
-from tf2verify.records.verdict import Table
+from tf2verify.records.table import Table
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.losses.results import LossReading

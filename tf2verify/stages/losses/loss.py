@@ -62,7 +62,7 @@ class Loss(Stage):
 
 
 def _declares(case: CaseUnderTest, hooks: tuple[str, str]) -> bool:
-  """Tells whether a case declares both of two hooks.
+  """Returns whether a case declares both of two hooks.
 
   Raises:
     CaseDefinitionError: it declares one of them.

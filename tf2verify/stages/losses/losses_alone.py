@@ -13,8 +13,8 @@ from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.loss_values import LossExample, LossValue
 from tf2verify.records.observation import Observation, SourceLine, TensorRecord
+from tf2verify.records.table import Table
 from tf2verify.records.training import LossObservation
-from tf2verify.records.verdict import Table
 from tf2verify.sides import loss_function
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison
@@ -90,7 +90,7 @@ class LossesAlone:
     self._compare(model)
     for example in self._examples():
       result = self._tried(example)
-      if result is not None and not self._divides_by_fixed_size(result):
+      if result is not None and self._tells(result):
         self._compare(result)
     self._look_for_cause()
     self._tell_agreements()
@@ -102,7 +102,7 @@ class LossesAlone:
     return dataclasses.replace(difference, hint=self._growth or self._hint)
 
   def differs_on_model(self) -> bool:
-    """Tells whether the losses differ on the model's own outputs."""
+    """Returns whether the losses differ on the model's own outputs."""
     return any(
       d.quantity in (LOSS, GRADIENT) and d.run.startswith(MODEL)
       for d in self._comparison.differences
@@ -209,8 +209,21 @@ class LossesAlone:
       )
     return None
 
+  def _tells(self, result: LossResult) -> bool:
+    """Returns whether what an example gives can tell a wrong port from a right one."""
+    if result.example.finite_only:
+      return self._is_finite(result.tf1, result) and not all(
+        self._is_finite(value, result) for value in (result.tf2, result.traced) if value is not None
+      )
+    return not self._divides_by_fixed_size(result) and not self._mends(result)
+
+  def _is_finite(self, value: LossValue, result: LossResult) -> bool:
+    gradients = [self._reading.gradient(value, result.example, p) for p in self._reading.read]
+    known = [value.value, *(gradient for gradient in gradients if gradient is not None)]
+    return all(bool(np.isfinite(array).all()) for array in known)
+
   def _divides_by_fixed_size(self, result: LossResult) -> bool:
-    """Tells whether the reference divides by the batch size that it was written for.
+    """Returns whether the reference divides by the batch size that it was written for.
 
     It never sees another one: a port that divides by the true size is right.
     """
@@ -224,6 +237,23 @@ class LossesAlone:
     self.notes.append(
       f'left out, since tf1_loss divides by a batch size of {size}, whatever the batch is: '
       f'{result.example.name}'
+    )
+    return True
+
+  def _mends(self, result: LossResult) -> bool:
+    """Tells whether the reference divides 0 by 0 where the labels leave nothing, the port not.
+
+    Nobody wants the NaN: a port that gives 0 in its place, or the other terms, is right.
+    """
+    if result.example.outputs is not self._model.outputs:
+      return False
+    ports = [value.value for value in (result.tf2, result.traced) if value is not None]
+    finite = all(bool(np.isfinite(value).all()) for value in ports)
+    if not np.isnan(result.tf1.value).all() or not finite:
+      return False
+    self._comparison.blind_spots.append(
+      f'tf1_loss is NaN and tf2_loss is {float(np.sum(ports[0])):.6g} on {result.example.name}: '
+      'the reference divides 0 by 0 there, which the port mends: not compared'
     )
     return True
 
@@ -288,6 +318,12 @@ class LossesAlone:
     same = [r.example.name for r in self._results if r.example.name not in runs]
     if MODEL in different or not different or not same:
       return ''
+    if all(r.example.finite_only for r in self._results if r.example.name in runs):
+      return (
+        f'tf2_loss is not finite on {"; ".join(different)} (±100), where tf1_loss is: as where a '
+        'probability that has become 0 goes into a logarithm; take the logarithm of the softmax or '
+        'sigmoid in one function (tf.nn.log_softmax, tf.math.log_sigmoid), from the logits'
+      )
     return f'the losses differ only on: {"; ".join(different)}'
 
   def _tell_agreements(self) -> None:

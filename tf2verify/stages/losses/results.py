@@ -9,7 +9,7 @@ from tf2verify.compare.arrays import compare_arrays
 from tf2verify.compare.output_relations import Relation, pulled_back
 from tf2verify.compare.tolerance import Tolerance, ToleranceTable, dtype_name
 from tf2verify.records.loss_values import LossExample, LossValue
-from tf2verify.records.verdict import Table
+from tf2verify.records.table import Table
 
 # A loss is a sum: its rounding error grows with the number of terms.
 _TIMES_RTOL = 10
@@ -110,7 +110,7 @@ def gradient_tolerance(table: ToleranceTable, tf1: np.ndarray | None) -> Toleran
 def same_when_traced(
   result: LossResult, reading: LossReading, values: ToleranceTable, gradients: ToleranceTable
 ) -> bool:
-  """Tells whether the port's loss gives the same numbers as a `tf.function`."""
+  """Returns whether the port's loss gives the same numbers as a `tf.function`."""
   traced = result.traced
   if traced is None:
     return True

@@ -28,14 +28,14 @@ _NO_TRAINING = (
 
 
 def agree(one: np.ndarray | None, other: np.ndarray | None, tolerance: ToleranceTable) -> bool:
-  """Tells whether two tensors agree within the tolerance, or are absent both."""
+  """Returns whether two tensors agree within the tolerance, or are absent both."""
   if one is None or other is None:
     return one is other
   return compare_arrays(one, other, tolerance.for_dtype(one.dtype)).aspect is None
 
 
 def calls_agree(case: CaseUnderTest, one: ModeCall, other: ModeCall) -> bool:
-  """Tells whether two calls computed the same."""
+  """Returns whether two calls computed the same."""
   others = {key_of(tensor): tensor.value for tensor in other.tensors}
   return all(
     agree(tensor.value, others.get(key_of(tensor)), tolerance_of(case, tensor.quantity))

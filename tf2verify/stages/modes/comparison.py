@@ -8,6 +8,7 @@ import numpy as np
 
 from tf2verify.compare.arrays import compare_tensors, describe
 from tf2verify.compare.noise import SHARE, Kind, NoiseVerdict
+from tf2verify.compare.telling import Blank, blank, constant_of
 from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.records import execution_mode as words
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
@@ -47,6 +48,8 @@ class Pair:
     greatest: the greatest |mode - eager| of finite elements; 0 where they are identical,
       bit by bit, NaN where none can be formed.
     elements: how many were compared.
+    blank: why they tell nothing where they agree; None where they do.
+    constant: the element of a tensor whose elements are all the same, as text.
   """
 
   mode: str
@@ -57,6 +60,8 @@ class Pair:
   difference: Difference | None
   greatest: float
   elements: int
+  blank: Blank | None = None
+  constant: str = ''
 
   @property
   def key(self) -> str:
@@ -108,7 +113,7 @@ def tolerance_of(case: CaseUnderTest, quantity: str) -> ToleranceTable:
 
 
 def comparable(drawing: ModeRun, mode: str, call: ModeCall) -> bool:
-  """Tells whether the random draws of a call, if any, are those of the eager one.
+  """Returns whether the random draws of a call, if any, are those of the eager one.
 
   From the same seeds XLA draws other numbers. A function draws on in its next call, and
   so does a loop in its next step, where an eager op starts again.
@@ -138,6 +143,10 @@ def _pair(
   table = tolerance_of(case, other.quantity)
   result = compare_tensors(words.OUTPUT, key_of(other), eager.value, other.value, table)
   greatest = 0.0 if result.identical else greatest_difference(eager.value, other.value)
+  found, value = None, eager.value
+  if value is not None and result.difference is None:
+    found = blank(value, table.for_dtype(value.dtype), result.identical)
+  constant = constant_of(value) if value is not None and found is Blank.SAME else ''
   if result.difference is None:  # five modes of a large model would fill the memory
     eager, other = (dataclasses.replace(tensor, value=None) for tensor in (eager, other))
   return Pair(
@@ -149,6 +158,8 @@ def _pair(
     result.difference,
     greatest,
     result.elements,
+    found,
+    constant,
   )
 
 

@@ -10,7 +10,7 @@ from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.modes.execution_modes import PortModes
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.modes.matrix import ModeMatrix
-from tf2verify.stages.passes.zero_randomness import CaseFill
+from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 
@@ -63,7 +63,7 @@ def _runs(case: CaseUnderTest) -> list[FilledRun]:
   """Returns a run per training mode, with gradients in the one in which the port is trained."""
   trained = True in case.declaration.training_modes
   inputs, _ = case_inputs.varied_inputs(case.inputs)
-  fill = CaseFill(case.declaration)
+  fill = case_fill(case)
   names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
   return [
     FilledRun(inputs, training, fill, names, gradients=training is trained)

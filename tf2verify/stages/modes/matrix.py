@@ -6,14 +6,17 @@ import math
 from collections.abc import Sequence
 
 from tf2verify.compare.noise import Kind
+from tf2verify.compare.telling import Blank
 from tf2verify.errors import UserCodeError
 from tf2verify.records import execution_mode as words
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.execution_mode import ModeCall, ModeRun
 from tf2verify.records.observation import VariableCreation
-from tf2verify.records.verdict import Compared, Table
+from tf2verify.records.table import Table
+from tf2verify.records.verdict import Compared
 from tf2verify.sides.modes.execution_modes import PortModes
 from tf2verify.sides.side import training_name
+from tf2verify.stages.comparison.vacuity import Telling
 from tf2verify.stages.modes import causes as mode_causes
 from tf2verify.stages.modes.comparison import (
   COLUMNS,
@@ -62,7 +65,12 @@ class ModeMatrix:
 
     run = self._port.observe(mode, limited, compared)
     if run.mode == words.FUNCTION and len(run.calls) == len(self._eager.calls):
-      self._drawing = run  # a graph shows draws that eager mode hides
+      # A graph shows draws that eager mode hides. What eager mode drew has been let go of.
+      self._drawing = dataclasses.replace(
+        run,
+        draws=run.draws | self._eager.draws,
+        draws_in_loops=run.draws_in_loops | self._eager.draws_in_loops,
+      )
     left = [call for call in run.calls if comparable(self._drawing, mode, call)]
     known = {(call.training, call.number) for call in left}
     self._runs.append(run)
@@ -76,13 +84,14 @@ class ModeMatrix:
       self._judge(reference)
     not_run = [found for run in self._runs for found in _not_traceable(run)]
     created = [found for run in self._runs for found in _created(run)]
-    blind_spots = self._blind_spots()
     explained = list(self._excused.values())
+    telling = self._telling()
+    blind_spots = self._blind_spots() + ([] if self._wrong() else telling.notes())
     degenerate = [item for item in explained if item.kind is Kind.DEGENERATE]
     behind = [item for item in explained if item.behind_equals and item.kind is Kind.DEGENERATE]
     plain = [item for item in explained if item not in behind]
     rounding_notes = [rounding_note(found) for found in (plain, behind) if found]
-    inconclusive = next(iter(self._undecided.values()), '')
+    inconclusive = next(iter(self._undecided.values()), '') or telling.reason()
     if not self._pairs and not created and not not_run:
       inconclusive = 'no execution mode could be compared with eager mode; see the notes'
     return Findings(
@@ -100,6 +109,19 @@ class ModeMatrix:
       tables=(self._table(),),
       blind_spots=tuple(blind_spots),
     )
+
+  def _telling(self) -> Telling:
+    """Returns which tensors tell anything, in some call of some mode."""
+    telling = Telling()
+    telling.told_elsewhere = ((words.OUTPUT, Blank.ZERO), (words.GRADIENT, Blank.ZERO))
+    for pair in self._pairs:
+      excused = self._excused.get(id(pair))
+      degenerate = excused is not None and excused.kind is Kind.DEGENERATE
+      found = Blank.DEGENERATE if degenerate else pair.blank
+      if pair.elements or found is not None:
+        run = f'{pair.mode} {pair.training} {pair.number}'
+        telling.add(pair.other.quantity, pair.name, run, found, pair.constant)
+    return telling
 
   def _wrong(self) -> list[Pair]:
     """Returns what differs and is not excused so far."""

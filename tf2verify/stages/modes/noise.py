@@ -51,8 +51,17 @@ def judged_by_noise(
       (call,) = port.again(training, number, mover=mover, wanted=wanted)
     return _observation(call)
 
-  found = rounding.sort_out_together([[s for _, s in group] for group in groups], rerun)
+  suspects = [[s for _, s in group] for group in groups]
+  found = rounding.sort_out_together(suspects, rerun)
+  if port.narrow_bits and any(map(_differs, found)):
+    coarse = rounding.sort_out_together(suspects, rerun, port.narrow_bits)
+    both = zip(found, coarse, strict=True)
+    found = tuple(one if _differs(other) or not other.judged else other for one, other in both)
   return _judged(pairs, groups, found)
+
+
+def _differs(found: rounding.Sorted) -> bool:
+  return any(noise.kind is Kind.DIFFERENT for _, noise in found.judged)
 
 
 def wanted_of(pairs: Sequence[Pair]) -> words.Wanted:
@@ -61,7 +70,7 @@ def wanted_of(pairs: Sequence[Pair]) -> words.Wanted:
 
 
 def same_bits(pairs: Sequence[Pair], call: ModeCall) -> bool:
-  """Tells whether a call in eager mode gave what the pairs have of it."""
+  """Returns whether a call in eager mode gave what the pairs have of it."""
   found = {key_of(tensor): tensor.value for tensor in call.tensors}
   return all(
     one is other or (one is not None and other is not None and restored_values.same(one, other))
@@ -82,7 +91,7 @@ def _is_behind(pair: Pair) -> bool:
 
 
 def _nearly_the_same(pair: Pair) -> bool:
-  """Tells whether only a small part of a tensor is another, as behind the kink of a relu."""
+  """Returns whether only a small part of a tensor is another, as behind the kink of a relu."""
   one, other = pair.eager.value, pair.other.value
   if one is None or other is None or one.shape != other.shape:
     return False

@@ -1,14 +1,17 @@
 """Rung 6: the gradients agree."""
 
+import functools
 import gc
 
+from tf2verify.compare.telling import Blank
 from tf2verify.errors import NotApplicable
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.rounding import repeated
 from tf2verify.stages.comparison.vacuity import gradient_notes
-from tf2verify.stages.passes.zero_randomness import CaseFill
+from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 
@@ -32,7 +35,7 @@ class Gradients(Stage):
     trainable = {v.name for v in case.tf1.inventory().variables if v.trainable}
     if not trainable and not any(v.trainable for v in case.tf2.inventory().variables):
       raise NotApplicable('no variable is trainable on either side')
-    fill = CaseFill(case.declaration)
+    fill = case_fill(case)
     tf1_run = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
     tf2_run = FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
     # Variables and gradients of both sides at once would be the ladder's peak of
@@ -43,11 +46,15 @@ class Gradients(Stage):
     gc.collect()
     (tf1,) = run_tf1()
     comparison = Comparison()
+    comparison.telling.told_elsewhere = (('gradient', Blank.ZERO),)
     with comparison.unless_drawn_in_a_loop(tf1) as part:
       part.variables(
         'gradient', pairs, tf1.gradients, tf2.gradients, case.gradient_tolerance, tf1.run
       )
-      part.sort_out_rounding(tf1, repeated(run_tf1, tf1_run), case.tf1.filled_here(tf1_run))
+      inspect = functools.partial(case.tf1.inspectable, tf1_run)
+      rerun = repeated(run_tf1, tf1_run)
+      part.sort_out_rounding(tf1, rerun, case.tf1.filled_here(tf1_run), inspect)
+      leave_out(part, inspect, tf1.run)
     comparison.repeatable(tf1_run)
     unconnected = sum(record.value is None for record in tf1.gradients)
     notes = []

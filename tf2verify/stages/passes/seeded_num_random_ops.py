@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import RandomDraw
 from tf2verify.records.side_by_side import RandomOps
-from tf2verify.sides.process import randomness
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.seeded_runs import numbered_run
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 
@@ -26,13 +26,17 @@ class SeededNumRandomOps(Stage):
     notes: list[str] = []
     orders: list[RandomOps] = []
     draws = 0
+    variables_first: list[str] = []
+    harmless = False
     for training in case.declaration.training_modes:
       before = len(comparison.differences)
-      tf1, tf2 = comparison.seeded_run(case, randomness.NUM_RANDOM_OPS, training)
+      pair, comparison = numbered_run(comparison, case, training)
+      tf1, tf2 = pair.tf1, pair.tf2
       draws += len(tf1.random_draws)
+      variables_first += [tf1.run] if pair.variables_first else []
       first = first_order_difference(tf1.random_draws, tf2.random_draws, names, tf1.run)
       differs = len(comparison.differences) > before
-      for once in draws_made_once(tf1.random_draws, tf2.random_draws, tf1.run):
+      for once in draws_made_once(pair.tf1_draws, pair.tf2_draws, tf1.run):
         comparison.add(once)
       if first is not None:
         orders.append(_side_by_side(tf1.random_draws, tf2.random_draws, names, tf1.run))
@@ -40,15 +44,22 @@ class SeededNumRandomOps(Stage):
         comparison.add(first)
       elif first is not None:
         notes.append(_harmless_text(first))
+        harmless = True
       elif differs:
         notes.append(
           f'in {tf1.run} the random ops of both sides have the same types, shapes and variables: '
           'either two of a kind have changed places, or one seed serves two of them'
         )
-      del tf1, tf2
+      del tf1, tf2, pair
       gc.collect()
-    if not comparison.differences and not notes:
-      notes = [f'{draws:,} random ops in the same order']
+    if variables_first:
+      notes.append(
+        f'in {"; ".join(variables_first)}: the port draws initial values in another order, or by '
+        "other operations, so its variables were set to tf1's values first, and only the random "
+        'ops of the computation were numbered, on both sides'
+      )
+    if not comparison.differences and (draws or not variables_first) and not harmless:
+      notes.append(f'{draws:,} random ops in the same order')
     return dataclasses.replace(comparison.findings(notes), random_ops=tuple(orders))
 
 
@@ -112,10 +123,9 @@ def first_order_difference(
       _draw_text(other),
       run,
       hint=per_step
-      or 'the order of random ops differs from there on (a variable created earlier or later, a '
-      'dropout more or less): create variables in the order of tf1 (a Keras layer creates its '
-      'own at its first call), or set tf2verify.random_tool().operation_seed where the port draws '
-      'in another, known order',
+      or 'the order of random ops differs from there on (a dropout or another draw more or less, '
+      'earlier or later): draw as tf1 does, or set tf2verify.random_tool().operation_seed where '
+      'the port draws in another, known order',
     )
   return None
 

@@ -14,6 +14,8 @@ from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import VariablePair, VariableSummary
 from tf2verify.records.verdict import Compared
 from tf2verify.sides.side import Inventory
+from tf2verify.stages.pairing import Pairing
+from tf2verify.stages.passes.left_out import LeftOutOfBoth
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
 
 # More renames than that are written down in a note.
@@ -50,6 +52,9 @@ class VariableInventory(Stage):
     suggestion = RenameSuggestion(())
     if left_tf1 and left_tf2:
       suggestion = rename_suggestions(left_tf1, left_tf2)
+    left_out = LeftOutOfBoth.of(case, left_tf1, left_tf2, suggestion.renames)
+    left_tf1, left_tf2 = left_out.remaining(left_tf1, left_tf2)
+    differences += left_out.differences
     # A rule is applied to every name, so that it would undo what is paired already.
     rule = None if pairs else naming_rule(suggestion.renames)
     hint = _rename_hint(suggestion, rule)
@@ -57,17 +62,19 @@ class VariableInventory(Stage):
     looked_for = dict(alignment.looked_for)
     differences += _leftovers(left_tf1, left_tf2, tf1, tf2, looked_for, causes, hint)
     declaration = _declaration(suggestion, rule, declared=bool(case.variable_names))
+    inferred = _inferred_note(case.pairing)
     differences += _duplicates(alignment, tf1, tf2, case)
     differences += _untracked(tf2)
     return Findings(
       Compared(
         tensors=len(alignment.pairs),
-        unpaired=len(left_tf1) + len(left_tf2) + len(tf2.untracked),
+        unpaired=len(left_tf1) + len(left_tf2) + len(tf2.untracked) + len(left_out.differences),
         noun='variables',
       ),
       tuple(differences),
-      (*_totals(alignment, ones), *_grouped(notes), *declaration),
-      inventory=_side_by_side(alignment, tf1, tf2),
+      (*_totals(alignment, ones), *inferred, *left_out.notes, *_grouped(notes), *declaration),
+      left_out.inconclusive,
+      inventory=left_out.marked(_side_by_side(alignment, tf1, tf2)),
     )
 
 
@@ -197,6 +204,21 @@ def _declaration(
   if len(suggestion.renames) > _SHOWN_RENAMES:
     what = 'to add to variable_names' if declared else 'for the case'
     yield f'if they are renamed, {what}:\n{code(suggestion.renames, rule)}'
+
+
+def _inferred_note(pairing: Pairing) -> Iterable[str]:
+  """Yields which renaming is used that the case does not declare, and how to declare it."""
+  if pairing.inferred is None:
+    return
+  renames = [(one, other) for one, other in pairing.inferred.renames if one != other]
+  rule = naming_rule(renames)
+  if rule is not None and (rule.exceptions or len(renames) < len(pairing.inferred.renames)):
+    rule = None
+  declared = code(renames, rule)
+  yield (
+    f'the names of the port are others, and only one renaming explains them all, so it is used: '
+    f'{pairing.inferred.reason}; to declare it:\n{declared}'
+  )
 
 
 def _missing_hint(

@@ -1,18 +1,26 @@
 """Rung 3: with all variables set, both sides compute the same."""
 
 import dataclasses
+import functools
 
 import numpy as np
 
+from tf2verify.compare.telling import Blank
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.observation import Observation
 from tf2verify.sides import inputs as case_inputs
-from tf2verify.sides.fill import ConstantFill, Fill
+from tf2verify.sides.fill import ConstantFill, Fill, StartedFill
 from tf2verify.sides.side import Declaration, FilledRun
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages.comparison import vacuity
 from tf2verify.stages.comparison.comparing import Comparison, side_by_side
+from tf2verify.stages.comparison.dependence import Dependence, dependence
+from tf2verify.stages.comparison.lined_up import RunOfSide, with_dither
+from tf2verify.stages.comparison.regularization_in_total import settle
 from tf2verify.stages.comparison.rounding import repeated
+from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.passes.other_sizes import OtherSizes
+from tf2verify.stages.passes.unread_inputs import add_unread_inputs
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 
@@ -43,6 +51,16 @@ class CaseFill:
       ) from error
 
 
+def case_fill(case: CaseUnderTest) -> StartedFill:
+  """Returns the case's own fill; what it leaves out and tf1 draws starts alike on both sides."""
+  return StartedFill(CaseFill(case.declaration), case.tf1.drawn_start)
+
+
+def constant_fill(case: CaseUnderTest) -> StartedFill:
+  """Returns the guide's constant; what is not floating and tf1 draws starts alike as well."""
+  return StartedFill(ConstantFill(), case.tf1.drawn_start)
+
+
 class ZeroRandomness(Stage):
   """Sets every variable and runs both sides in inference mode."""
 
@@ -58,10 +76,12 @@ class ZeroRandomness(Stage):
     training = False not in case.declaration.training_modes
     varied, replaced = case_inputs.varied_inputs(case.inputs)
     runs: tuple[tuple[object, Fill], ...] = (
-      (varied, CaseFill(case.declaration)),
-      (case.inputs, ConstantFill()),
+      (varied, case_fill(case)),
+      (case.inputs, constant_fill(case)),
     )
     comparison = Comparison()
+    comparison.telling.judged_by = ('output',)
+    comparison.telling.told_elsewhere = (('output', Blank.ZERO),)
     telling_nothing = ''
     varied_outputs, all_outputs = vacuity.OutputWatch(), vacuity.OutputWatch()
     notes: list[str] = []
@@ -74,11 +94,18 @@ class ZeroRandomness(Stage):
     run_tf1 = case.tf1.prepare_filled(tf1_runs)
     tf2_runs = runs_of({tf2: tf1 for tf1, tf2 in pairs})
     observed = side_by_side(run_tf1, lambda: case.tf2.observe_filled(tf2_runs))
-    for tf1, tf2, tf1_run in zip(*observed, tf1_runs, strict=True):
+    for tf1, tf2, tf1_run, tf2_run in zip(*observed, tf1_runs, tf2_runs, strict=True):
       with comparison.unless_drawn_in_a_loop(tf1) as part:
         part.outputs(tf1, tf2, case.tolerance)
         part.regularization(tf1, tf2, pairs, case.regularization_tolerance)
-        part.sort_out_rounding(tf1, repeated(run_tf1, tf1_run), case.tf1.filled_here(tf1_run))
+        rerun = repeated(run_tf1, tf1_run)
+        if tf1_run is not tf1_runs[0]:
+          reference = RunOfSide(tf1_run, tf1, lambda run: run_tf1([run])[0])
+          port = RunOfSide(tf2_run, tf2, lambda run: case.tf2.observe_filled([run])[0])
+          rerun = with_dither(rerun, reference, port)
+        inspect = functools.partial(case.tf1.inspectable, tf1_run)
+        part.sort_out_rounding(tf1, rerun, case.tf1.filled_here(tf1_run), inspect)
+        leave_out(part, inspect, tf1.run)
       comparison.repeatable(tf1_run)
       all_outputs.add(tf1)
       if tf1_run is tf1_runs[0]:  # equal values make equal outputs, which is no news
@@ -96,22 +123,29 @@ class ZeroRandomness(Stage):
         f'constant inputs were varied for the first run: {", ".join(replaced)}; constant inputs '
         'hide mistakes'
       )
+    found = Dependence()
+    settle(case, comparison, runs[0][1])
+    add_unread_inputs(case, varied, runs[0][1], comparison)
+    if not comparison.differences:
+      notes += OtherSizes(case, tf1_runs[0], comparison).check()
     if not comparison.differences:
       comparison.blind_spots += [*varied_outputs.notes(), *vacuity.influence_notes(case)]
+      found = dependence(case, tf2_runs[0], observed[0], same_inputs=not replaced)
+      comparison.blind_spots += found.notes
     findings = comparison.findings(notes)
-    if all_outputs.all_zero and not findings.inconclusive:
+    if all_outputs.all_zero:
       reason = (
         'every output is zero on both sides in every run, which tells nothing: use other inputs, '
         'or override fill_values'
       )
       return dataclasses.replace(findings, inconclusive=reason)
-    if telling_nothing and not findings.inconclusive:
+    if telling_nothing:
       reason = (
         f'every output is NaN on both sides in {telling_nothing}, which tells nothing: the values '
         'are outside of what some variable may be (a variance below zero); override fill_values'
       )
       return dataclasses.replace(findings, inconclusive=reason)
-    return findings
+    return dataclasses.replace(findings, inconclusive=findings.inconclusive or found.reason)
 
 
 def _floating_outputs(observation: Observation) -> list[np.ndarray]:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from tf2verify.compare import gpu_kernels
 from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.races import PROGRAM, unordered
 from tf2verify.records.repetition import Variation
-from tf2verify.records.verdict import Compared, Table
+from tf2verify.records.table import Table
+from tf2verify.records.verdict import Compared
 from tf2verify.sides.repetition import repeating
 from tf2verify.stages.repetition import fresh_processes
 from tf2verify.stages.repetition.repetition import Repeater, SideRepetitions
@@ -25,6 +27,7 @@ class Determinism(Stage):
   proves = 'each side, repeated in fresh state, gives the same bits'
   repeats_errors_of = ('variable_inventory', 'zero_randomness', 'seeded_constant', 'gradients')
   diagnosed = False
+  compares_sides = False
 
   def check(self, case: CaseUnderTest) -> Findings:
     """Compares each side with itself; a reference that varies is not the port's fault."""
@@ -52,6 +55,9 @@ class Determinism(Stage):
         notes.insert(1, _cause('the port varies as well; the first to vary', tf2, across.cause))
     else:
       differences = tuple(_difference(v, tf1, tf2, across) for v in tf2_varies)
+      inconclusive = _other_in_other_orders(tf1)
+    if tf1.races and not inconclusive:
+      blind_spots.append(_race_without_effect(tf1))
     return Findings(
       Compared(
         tf1.tensors + tf2.tensors, tf1.elements + tf2.elements, blind_spots=len(blind_spots)
@@ -72,6 +78,26 @@ def _reference_varies(varying: Sequence[Variation]) -> str:
   )
 
 
+def _other_in_other_orders(tf1: SideRepetitions) -> str:
+  """Returns that the reference may not repeat itself, since it races; '' where it does not."""
+  if not tf1.by_order:
+    return ''
+  order, varying = tf1.by_order[0]
+  worst = max(varying, key=_amount)
+  count = f'{len(varying)} tensors differ' if len(varying) > 1 else '1 tensor differs'
+  return (
+    f'the TF1 side does not repeat itself, which is no fault of the port: {unordered(tf1.races)}. '
+    f'Run {order}, {count} from a run {PROGRAM}, most {worst}: {_size(worst)}; order them with '
+    'tf.control_dependencies'
+  )
+
+
+def _race_without_effect(tf1: SideRepetitions) -> str:
+  if tf1.is_recorded:
+    return f'{unordered(tf1.races)}; the recorder ran it twice, with one outcome, by chance or not'
+  return f'{unordered(tf1.races)}; the orders that were tried give the same bits'
+
+
 def _count(varying: Sequence[Variation]) -> str:
   return f'{len(varying)} tensors vary' if len(varying) > 1 else '1 tensor varies'
 
@@ -85,6 +111,8 @@ def _cause(head: str, side: SideRepetitions, across: str) -> str:
   first = explained(side.first)
   if first is not None:
     return f'{head}: {first}'
+  if side.races:
+    return f'{head}: {unordered(side.races)}'
   if not side.varying and across:
     return f'{head}: {across}'
   return f'{head}: not found; no operation varies when each is looked at'

@@ -14,7 +14,7 @@ from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.repetition import Variation
 from tf2verify.stages.stage import CaseUnderTest
 
-_MODULE = 'tf2verify.fingerprint'
+_MODULE = 'tf2verify.commands.fingerprint'
 _SHOWN_LINES = 6
 
 

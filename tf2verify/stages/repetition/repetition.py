@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tf2verify.compare.repeatability import Remembered, digests, first_variation, varying
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
-from tf2verify.records.observation import SourceLine
+from tf2verify.records.races import Order, Race
 from tf2verify.records.repetition import FirstVariation, RepeatedTensor, Variation
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides import side
@@ -15,8 +15,8 @@ from tf2verify.sides.repetition import repeating, run_ops
 from tf2verify.sides.repetition.repeating import Repeat
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1.training import PreparedSteps
-from tf2verify.sides.tf1.unordered_writes import unordered_writes
-from tf2verify.stages.passes.zero_randomness import CaseFill
+from tf2verify.stages import orders
+from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest
 
 # Runs of each side: two of one that yields more elements, of which one run is kept at most.
@@ -24,6 +24,7 @@ RUNS = 3
 LARGE = 2**22
 # Steps that are repeated; a case whose schedule has a late boundary takes many more.
 MOST_STEPS = 3
+_MOST_OTHER_ORDERS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,9 @@ class SideRepetitions:
     other_bits: tensors that are repeatable, and others with `enable_op_determinism`.
     first: the first operation that varies; None where nothing does or none is found.
     not_repeated: why training steps were not repeated; '' if they were or are not declared.
+    races: accesses to variables that the reference's graph does not order.
+    by_order: what differs in other orders of these from the first; only where it does.
+    is_recorded: whether the repetitions were made when the side was recorded.
   """
 
   side: str
@@ -55,6 +59,9 @@ class SideRepetitions:
   other_bits: tuple[Variation, ...] = ()
   first: FirstVariation | None = None
   not_repeated: str = ''
+  races: tuple[Race, ...] = ()
+  by_order: tuple[tuple[Order, tuple[Variation, ...]], ...] = ()
+  is_recorded: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,7 +84,7 @@ class Repeater:
     training = True in case.declaration.training_modes
     inputs, _ = case_inputs.varied_inputs(case.inputs)
     pairs = case.alignment().pairs
-    fill = CaseFill(case.declaration)
+    fill = case_fill(case)
     return cls(
       case,
       FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True),
@@ -93,6 +100,8 @@ class Repeater:
     del first
     runs = RUNS if remembered.is_whole else 2
     found = merged(remembered.varying(repeat()) for _ in range(runs - 1))
+    races = orders.races_met(self.case)
+    first_found = _looked_for(lambda: self._first_tf1(found)) if found else None
     return SideRepetitions(
       side.TF1,
       runs,
@@ -101,9 +110,26 @@ class Repeater:
       _measured(found, repeat),
       remembered.digests,
       repeating.watched_in_graph(self.case.tf1, self.tf1_run.training),
-      first=_looked_for(lambda: self._first_tf1(found)) if found else None,
+      first=first_found,
       not_repeated=not_repeated,
+      races=races,
+      by_order=self._in_other_orders(remembered, not not_repeated) if races else (),
     )
+
+  def _in_other_orders(
+    self, remembered: Remembered, with_steps: bool
+  ) -> tuple[tuple[Order, tuple[Variation, ...]], ...]:
+    """Runs the reference in other orders of what its graph leaves open."""
+    found = []
+    for order in orders.orders_met(self.case)[1 : 1 + _MOST_OTHER_ORDERS]:
+      orders.begin(self.case, order)
+      repeat, steps = self._tf1_repeats()
+      tensors = (*repeat(), *(steps() if steps is not None and with_steps else ()))
+      differs = remembered.varying(tensors)
+      if differs:
+        found.append((order, differs))
+    orders.begin(self.case, None)
+    return tuple(found)
 
   def _recorded_tf1(self, tf1: RecordedGraph) -> SideRepetitions:
     repeat, steps = self._tf1_repeats()
@@ -121,6 +147,8 @@ class Repeater:
       recorded_repetition.watched_ops(tf1, self.tf1_run.training),
       first=_looked_for(lambda: self._first_tf1(found)) if found else None,
       not_repeated=not_repeated,
+      races=orders.races_met(self.case),
+      is_recorded=True,
     )
 
   def tf2(self) -> SideRepetitions:
@@ -213,12 +241,6 @@ class Repeater:
         record = records.get(variation.subject)
         source = None if record is None else record.source
         return FirstVariation('initial value of', variation.subject, source, '', variation)
-    built = self.case.tf1.built(self.tf1_run.training)
-    for variation in found:
-      if variation.quantity == 'state after the call':
-        writes = unordered_writes(built, variation.subject)
-        if writes:
-          return FirstVariation(*_first_write(variation.subject, writes), variation)
     runs = [run_ops.graph_ops(self.case.tf1.inspectable(self.tf1_run)) for _ in range(2)]
     return first_variation(*runs)
 
@@ -250,17 +272,6 @@ def _begun(repeat: Repeat, steps: Repeat | None) -> tuple[tuple[RepeatedTensor, 
   except Tf2VerifyError as error:  # which the stage training_steps reports
     return first, repeat, str(error)
   return (*first, *taken), lambda: (*repeat(), *steps()), ''
-
-
-def _first_write(
-  variable: str, writes: Sequence[tuple[str, SourceLine | None]]
-) -> tuple[str, str, SourceLine | None, str]:
-  op_type, source = writes[0]
-  why = (
-    f'{len(writes)} operations of a run write {variable}, and nothing orders them: order them with '
-    'tf.control_dependencies'
-  )
-  return op_type, '', source, why
 
 
 def merged(runs: Iterable[Sequence[Variation]]) -> tuple[Variation, ...]:

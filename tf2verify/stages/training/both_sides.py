@@ -7,12 +7,15 @@ from typing import TypeVar
 import numpy as np
 
 from tf2verify.compare.gradient_clips import Clip
+from tf2verify.compare.shadows import renamed
+from tf2verify.compare.slots import DeclaredSlots
 from tf2verify.records.observation import TensorRecord
-from tf2verify.records.training import TrainingStep
-from tf2verify.sides.tf1.training import ReferenceSteps
+from tf2verify.records.training import Slot, TrainingRun, TrainingStep
+from tf2verify.sides.tf1.reference_steps import ReferenceSteps
 from tf2verify.sides.tf2.training import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison, side_by_side
 from tf2verify.stages.training.clipping_trials import ClippingWatch, clip_beyond
+from tf2verify.stages.training.port_shadows import PortShadows, port_shadows
 from tf2verify.stages.training.step_quantities import Steps
 
 # An array, or None.
@@ -32,6 +35,7 @@ class BothSides:
     port: Tf2Steps,
     pairs: Sequence[tuple[str, str]],
     trainable: frozenset[str],
+    slot_names: DeclaredSlots = None,
   ) -> None:
     """Takes both sides before their first step.
 
@@ -40,11 +44,14 @@ class BothSides:
       port: begun.
       pairs: variable names of tf1 and tf2.
       trainable: tf1 names.
+      slot_names: as the case declares them.
     """
+    self._slot_names = slot_names
     self._sides = reference, port
     self._pairs = pairs
     self._trainable = trainable
     self._taken: list[tuple[TrainingStep, TrainingStep]] = []
+    self._shadows: PortShadows | None = None
     reference.run()  # reads the values before the first step
 
   def take_next(self) -> Steps:
@@ -83,7 +90,14 @@ class BothSides:
 
   def _both_take(self) -> tuple[TrainingStep, TrainingStep]:
     reference, port = self._sides
-    return side_by_side(reference.take, port.take)
+    one, other = side_by_side(reference.take, port.take)
+    if self._shadows is None:
+      self._shadows = port_shadows(one, other, port.run(), self._pairs, self._slot_names)
+    return one, dataclasses.replace(other, slots=self._with_shadows(other.slots))
+
+  def _with_shadows(self, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+    found = self._shadows
+    return slots if found is None else renamed(slots, found.slots, found.owners)
 
   def _shared(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
     """Returns the port's step with the reference's arrays where they are the same."""
@@ -109,8 +123,11 @@ class BothSides:
     """Returns the steps taken."""
     ones, others = (tuple(side) for side in zip(*self._taken, strict=True))
     tf1 = dataclasses.replace(self._sides[0].run(), steps=ones)
-    tf2 = dataclasses.replace(self._sides[1].run(), steps=others)
-    return Steps(tf1, tf2, self._pairs, self._trainable)
+    port: TrainingRun = self._sides[1].run()
+    before = self._with_shadows(port.slots_before)
+    tf2 = dataclasses.replace(port, steps=others, slots_before=before)
+    doubtful = self._shadows.doubtful if self._shadows else {}
+    return Steps(tf1, tf2, self._pairs, self._trainable, self._slot_names, doubtful)
 
 
 def _without_arrays(taken: tuple[TrainingStep, TrainingStep]) -> tuple[TrainingStep, TrainingStep]:

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from tf2verify.records.side_by_side import Curve
+from tf2verify.records.table import Table
 from tf2verify.records.training import TrainingStep
-from tf2verify.records.verdict import Table
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training.step_quantities import Steps, greatest
 
 _SHOWN_NAMES = 3
-# What optimizers know of the number of steps, each in its own way.
-_COUNTS = ('step count', 'beta1 power', 'beta2 power')
 # An update of fewer units in the last place of its variable cannot be told from its
 # neighbours.
 _LEAST_SHARE = 0.1
@@ -80,6 +78,12 @@ def blind_spots(steps: Steps) -> list[str]:
     and pair.tf1 is not None
     and 0 < greatest(pair.tf1) * _LEAST_SHARE < pair.room
   ]
+  for kept in sorted(set(steps.doubtful_shadows.values())):
+    names = [name for name, its in steps.doubtful_shadows.items() if its == kept]
+    notes.append(
+      f'the moving averages of {_listed(names)} cannot be paired: tf2 keeps {kept}, which may hold '
+      'them; say so by slot_names, or keep a variable of the same shape for each'
+    )
   if still:
     notes.append(
       f'{_listed(still)}: moved by little more than the rounding of its own value; take more '
@@ -126,13 +130,16 @@ def remarks(steps: Steps, parted: int, total: int) -> list[str]:
       f'the train op of the reference does not run {len(left_out)} of the UPDATE_OPS: '
       f'{_listed(list(left_out))}'
     )
-  alone = steps.slots(len(steps.tf1.steps))
-  for side, slots in (('tf1', alone.tf1_only), ('tf2', alone.tf2_only)):
-    roles = sorted({slot.role for slot in slots if slot.role not in _COUNTS})
-    if roles:
-      notes.append(f'only {side} keeps {", ".join(roles)}: not compared')
-  if steps.counts and all(step.global_step is None for step in steps.tf2.steps):
+  if steps.counts and steps.port_count(len(steps.tf2.steps)) is None:
     notes.append('no count of steps is known on the tf2 side: global_step is not compared')
+  if steps.loss_scale != 1.0:
+    larger, times = (
+      ('tf1', steps.loss_scale) if steps.loss_scale > 1 else ('the port', 1 / steps.loss_scale)
+    )
+    notes.append(
+      f'{larger} computes its gradients {times:g} times as large and divides them again (a scaled '
+      'loss): they were compared in one unit'
+    )
   if not steps.counts and steps.tf1.steps[0].global_step is not None:
     notes.append('the train op of the reference does not count its steps: global_step stays at 0')
   return notes

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from tf2verify.compare.moving import fraction_bits
-from tf2verify.compare.slots import PairedSlots, SlotPair, pair_slots
+from tf2verify.compare.slots import DeclaredSlots, PairedSlots, SlotPair, pair_slots
 from tf2verify.compare.tolerance import Tolerance, ToleranceTable
 from tf2verify.records.training import OptimizerRecord, Slot, TrainingRun, TrainingStep
+from tf2verify.stages.training.loss_scales import loss_scale
 
 _Array = np.ndarray[Any, Any]
 
@@ -116,7 +117,12 @@ class Steps:
     tf1: the reference's.
     tf2: the port's.
     names: pairs of tf1 and tf2 variable names.
+    doubtful_shadows: by the tf1 name of a variable, what of the port may be its average.
+    loss_scale: how many times as large as the port tf1 computes the gradients of the step
+      looked at last, both to apply the same.
   """
+
+  loss_scale = 1.0
 
   def __init__(
     self,
@@ -124,6 +130,8 @@ class Steps:
     tf2: TrainingRun,
     names: Sequence[tuple[str, str]],
     trainable: frozenset[str],
+    slot_names: DeclaredSlots = None,
+    doubtful_shadows: Mapping[str, str] | None = None,
   ) -> None:
     """Takes two runs of as many steps.
 
@@ -132,8 +140,12 @@ class Steps:
       tf2: the port's.
       names: pairs of tf1 and tf2 variable names.
       trainable: tf1 names.
+      slot_names: as the case declares them.
+      doubtful_shadows: by the tf1 name of a variable, what of the port may be its average.
     """
     self.tf1, self.tf2 = tf1, tf2
+    self.doubtful_shadows = dict(doubtful_shadows or {})
+    self._slot_names = slot_names
     present = {record.name for record in tf1.values_before}
     self.names = tuple(pair for pair in names if pair[0] in present)
     self._trainable = trainable
@@ -145,7 +157,7 @@ class Steps:
     rates = [step.learning_rate for run in (self.tf1, self.tf2) for step in run.steps[:number]]
     one, other = self.tf1.steps[number - 1], self.tf2.steps[number - 1]
     names = {tf2: tf1 for tf1, tf2 in self.names}
-    return pair_slots(_optimizers(one), _optimizers(other), names, rates)
+    return pair_slots(_optimizers(one), _optimizers(other), names, rates, self._slot_names)
 
   def pairs(self, number: int) -> Iterator[QuantityPair]:
     """Yields what both sides tell of a step, in the order of cause and effect."""
@@ -159,14 +171,29 @@ class Steps:
     yield from self._slots(number, one)
     yield from self._changes(number, one, other)
     yield from self._shadows(number, one, other)
-    if one.global_step is not None and other.global_step is not None and self.counts:
-      counts = [np.asarray(step.global_step, np.int64) for step in (one, other)]
+    counted = self.port_count(number)
+    if one.global_step is not None and counted is not None and self.counts:
+      counts = [np.asarray(count, np.int64) for count in (one.global_step, counted)]
       yield QuantityPair(GLOBAL_STEP, '(count)', '', counts[0], counts[1])
 
   @property
   def counts(self) -> bool:
     """Whether the reference's train op moves its global step."""
     return any(step.global_step for step in self.tf1.steps)
+
+  def port_count(self, number: int) -> int | None:
+    """Returns the port's count of steps: one of its counters that has counted as tf1, if any has.
+
+    An optimizer counts what it applies, which is less where gradients are accumulated.
+    """
+    steps = list(zip(self.tf1.steps[:number], self.tf2.steps[:number], strict=True))
+    alike = [
+      name
+      for name, _ in steps[0][1].further_counts
+      if all(dict(other.further_counts).get(name) == one.global_step for one, other in steps)
+    ]
+    last = steps[-1][1]
+    return dict(last.further_counts)[alike[0]] if alike else last.global_step
 
   def _drift(self, number: int) -> float:
     """Returns what earlier steps may have added, relative to what is computed from variables."""
@@ -177,6 +204,8 @@ class Steps:
   ) -> Iterator[QuantityPair]:
     raw = _by_name(one.gradients), _by_name(other.gradients)
     applied = _by_name(one.applied_gradients), _by_name(other.applied_gradients)
+    scale = loss_scale((raw[0], applied[0]), (raw[1], applied[1]), self.names)
+    self.loss_scale = scale
     for quantity, (ones, others) in ((GRADIENT, raw), (APPLIED, applied)):
       # Beside the gradients of the other variables these are rounding.
       known = [value for tf1, _ in self.names if (value := ones.get(tf1)) is not None]
@@ -188,7 +217,10 @@ class Steps:
           continue
         gradient, share = ones[tf1], self._drift(number)
         room = 0.0 if gradient is None else share * greatest(gradient) + lost
-        yield QuantityPair(quantity, tf1, tf1, gradient, others[tf2], room, share)
+        port = others[tf2]
+        if quantity == GRADIENT and scale != 1.0 and port is not None:
+          port = (port * scale).astype(port.dtype)
+        yield QuantityPair(quantity, tf1, tf1, gradient, port, room, share)
 
   def _slots(self, number: int, one: TrainingStep) -> Iterator[QuantityPair]:
     pairs = [slot for slot in self.slots(number).pairs if slot.role != 'step count']
@@ -221,7 +253,7 @@ class Steps:
     others = {slot.variable: slot for slot in other.slots if slot.role == _SHADOW_ROLE}
     for tf1, tf2 in self.names:
       shadow, port = ones.get(tf1), others.get(tf2)
-      if shadow is None and port is None:
+      if (shadow is None and port is None) or (port is None and tf1 in self.doubtful_shadows):
         continue
       yield QuantityPair(
         SHADOW,
@@ -279,7 +311,7 @@ def _by_name(records: Any) -> Mapping[str, _Array | None]:
 
 
 def _same(applied: Any, raw: Any, tf1: str, tf2: str) -> bool:
-  """Tells whether on neither side the gradient was changed before it was applied."""
+  """Returns whether on neither side the gradient was changed before it was applied."""
   for changed, known, name in zip(applied, raw, (tf1, tf2), strict=True):
     before = known.get(name)
     if before is None or changed[name] is None or not np.may_share_memory(before, changed[name]):

@@ -9,14 +9,15 @@ from tf2verify.compare.extent import extent
 from tf2verify.compare.moving import Mover
 from tf2verify.compare.noise import FACTOR
 from tf2verify.errors import CaseDefinitionError, NotApplicable
-from tf2verify.records.difference import Difference, Extent
+from tf2verify.records.difference import Aspect, Difference, Extent, subject_of
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1.training import PreparedSteps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.rounding import Rerun, Suspect
-from tf2verify.stages.passes.zero_randomness import CaseFill
+from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 from tf2verify.stages.training import causes as training_causes
 from tf2verify.stages.training import step_quantities as quantities
@@ -32,6 +33,8 @@ from tf2verify.stages.training.remarks import (
   step_curves,
   step_table,
 )
+from tf2verify.stages.training.rounding_gradients import RoundingWatch
+from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
 from tf2verify.stages.training.step_quantities import QuantityPair, tolerance_for
 
 _ABOUT = {
@@ -69,15 +72,21 @@ class TrainingSteps(Stage):
     training = True in case.declaration.training_modes
     inputs, replaced = case_inputs.varied_inputs(case.inputs)
     pairs = case.alignment().pairs
-    fill = CaseFill(case.declaration)
+    fill = case_fill(case)
     tf1_run = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
     tf2_run = FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
     run_tf1 = case.tf1_training.prepare_steps(tf1_run, count)
     trainable = frozenset(v.name for v in case.tf1.inventory().variables if v.trainable)
     port = case.tf2_training.begin_steps(tf2_run, count)
     with run_tf1.begin(None) as reference:
-      both = BothSides(reference, port, pairs, trainable)
-      return _Judge(case, both, run_tf1, count).findings(replaced)
+      both = BothSides(reference, port, pairs, trainable, case.declaration.slot_names)
+      watch = RoundingWatch(
+        lambda mover: run_tf1.begin(mover, again=True),
+        lambda mover: case.tf2_training.begin_steps_again(tf2_run, count, mover),
+        dict(pairs),
+        count,
+      )
+      return _Judge(case, both, run_tf1, watch, tf1_run, count).findings(replaced)
 
 
 def _count(case: CaseUnderTest) -> int:
@@ -113,17 +122,26 @@ class _Judge:
   """Compares two runs step by step."""
 
   def __init__(
-    self, case: CaseUnderTest, both: BothSides, run_tf1: PreparedSteps, count: int
+    self,
+    case: CaseUnderTest,
+    both: BothSides,
+    run_tf1: PreparedSteps,
+    watch: RoundingWatch,
+    run: FilledRun,
+    count: int,
   ) -> None:
     self._case = case
     self._both = both
     self._count = count
     self._moved = _MovedRuns(run_tf1, count)
+    self._rounding = watch
+    self._run = run
     self._idle = IdleUpdates()
     self._clipping = ClippingWatch()
     self._variables: dict[tuple[str, str], str] = {}
     self._extents: list[Extent] = []
     self._steps = both.take_next()
+    check_slot_names(self._steps, case.declaration.slot_names)
     self._names = dict(self._steps.names)
 
   def findings(self, replaced: Sequence[str]) -> Findings:
@@ -137,8 +155,9 @@ class _Judge:
           self._steps = self._both.take_next()
         self._idle = idle_updates(self._steps)
         self._clipping.see(self._steps.tf2.steps[-1])
-        self._compare(part, number)
+        part.absorb(self._compared(number))
         part.sort_out_rounding(self._steps.tf1, self._moved.rerun(number), self._moved.here(number))
+        leave_out(part, lambda: self._case.tf1.inspectable(self._run), _run(number))
         differing[number] = len(part.differences)
         self._extents.append(_extent(part, number))
         if part.differences:
@@ -148,8 +167,12 @@ class _Judge:
     for number in range(parted + 1, self._count + 1 if parted else 0):
       differing[number] = self._consequences(number)
     comparison.blind_spots += blind_spots(looked_at)
+    alone = slots_alone(looked_at)
+    comparison.blind_spots += [] if parted else alone
     tried = [] if parted else self._both.try_clipping(self._clipping, comparison)
+    tried += self._rounding.notes
     notes = [*tried, *remarks(looked_at, parted, self._count), *([whose] if whose else [])]
+    notes += alone if parted else []
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     findings = comparison.findings(notes)
@@ -180,25 +203,39 @@ class _Judge:
 
   def _consequences(self, number: int) -> int:
     """Takes a step beyond the one that parts; returns how many tensors differ then."""
-    part = Comparison()
     self._steps, scalars = self._both.take_beyond()
-    self._compare(part, number)
+    part = self._compared(number)
     self._steps = scalars
     self._extents.append(_extent(part, number))
     return len(part.differences)
 
-  def _compare(self, comparison: Comparison, number: int) -> None:
-    for pair in self._steps.pairs(number):
-      if pair.variable in self._idle.variables:
-        continue
+  def _compared(self, number: int) -> Comparison:
+    """Compares a step, but for elements whose gradient is rounding alone on both sides."""
+    pairs = [p for p in self._steps.pairs(number) if p.variable not in self._idle.variables]
+    found = self._compare(pairs, number)
+    differing = {(d.quantity, d.subject) for d in found.differences if d.aspect is Aspect.VALUES}
+    doubtful = [pair for pair in pairs if (pair.quantity, self._subject(pair)) in differing]
+    if doubtful and self._rounding.look(doubtful, number):
+      return self._compare(pairs, number)
+    return found
+
+  def _compare(self, pairs: Sequence[QuantityPair], number: int) -> Comparison:
+    comparison = Comparison()
+    for pair in pairs:
       subject = self._subject(pair)
       self._variables[pair.quantity, subject] = pair.variable
       allowed = tolerance_for(pair, self._case.training_tolerance)
-      comparison.tensors(pair.quantity, subject, pair.tf1, pair.tf2, allowed, _run(number))
+      known = self._rounding.left(pair)
+      if known is None:
+        size = 0 if pair.tf1 is None else pair.tf1.size
+        comparison.rounding_alone(pair.quantity, subject, _run(number), size)
+      else:
+        comparison.tensors(pair.quantity, subject, known.tf1, known.tf2, allowed, _run(number))
+    return comparison
 
   def _subject(self, pair: QuantityPair) -> str:
     port = self._names.get(pair.variable, pair.variable)
-    return pair.subject if port == pair.variable else f'{pair.subject} (tf2: {port})'
+    return pair.subject if port == pair.variable else subject_of(pair.subject, port)
 
   def _explained(self, found: Sequence[Difference], parted: int) -> tuple[Difference, ...]:
     """Sorts differences by cause and effect, and names the causes that the numbers show."""
@@ -213,7 +250,13 @@ class _Judge:
       if known.quantity == quantities.GRADIENT and _is_within_noise(known)
     }
     causes = training_causes.causes(
-      steps.tf1, steps.tf2, steps.names, parted, rounding, self._both.clip_beyond
+      steps.tf1,
+      steps.tf2,
+      steps.names,
+      parted,
+      rounding,
+      self._both.clip_beyond,
+      self._rounding.elements(parted),
     )
     return tuple(
       training_causes.explained(

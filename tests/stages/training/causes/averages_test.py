@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 from absl.testing import absltest
 
@@ -79,6 +81,13 @@ class MovingAverageTest(absltest.TestCase):
   def test_start(self):
     tf2 = averaged('tf2', lambda _: 0.9, starts_after=True)
     self.assertIn('start at the values after', cause(averaged('tf1', lambda _: 0.9), tf2).text)
+
+  def test_start_that_is_known(self):
+    tf2 = averaged('tf2', lambda _: 0.9, starts_after=True)
+    tf2 = dataclasses.replace(tf2, slots_before=tf2.steps[0].slots)
+    self.assertIn('start at the values after', cause(averaged('tf1', lambda _: 0.9), tf2).text)
+    tf2 = dataclasses.replace(averaged('tf2', lambda _: 0.9), slots_before=tf2.slots_before)
+    self.assertNotIn('start at', str(cause(averaged('tf1', lambda _: 0.9), tf2)))
 
   def test_before_the_update(self):
     found = cause(averaged('tf1', lambda _: 0.9), averaged('tf2', lambda _: 1.0))

@@ -36,7 +36,13 @@ class CausesTest(absltest.TestCase):
     def frozen(gradients):
       return gradients | {'kernel': 0 * gradients['kernel']}
 
-    known = causes(simulated.run('tf1', _FORM, clip=frozen), simulated.run('tf2', _FORM))
+    tf1 = simulated.run('tf1', _FORM, clip=frozen)
+    given = [
+      tuple(record for record in step.applied_gradients if record.name != 'kernel')
+      for step in tf1.steps
+    ]
+    tf1 = simulated.with_steps(tf1, applied_gradients=given)
+    known = causes(tf1, simulated.run('tf2', _FORM))
     found = [
       training_causes.explained(_UPDATE, About.UPDATE, name, known).hint for name in simulated.NAMES
     ]

@@ -14,6 +14,15 @@ def frozen(name):
   return lambda gradients: {n: g * (n != name) for n, g in gradients.items()}
 
 
+def without(training_run, name):
+  """Returns a run whose updates are given no gradient for a variable."""
+  given = [
+    tuple(record for record in step.applied_gradients if record.name != name)
+    for step in training_run.steps
+  ]
+  return simulated.with_steps(training_run, applied_gradients=given)
+
+
 def first_rows(count_of_call):
   """Returns a clip that leaves the second row without gradient from the second step on."""
   calls = []
@@ -34,15 +43,22 @@ def evidence(tf1, tf2, number=1):
 
 class PrunedTest(absltest.TestCase):
   def test_variable_that_only_the_port_moves(self):
-    tf1 = simulated.run('tf1', _SGD, clip=frozen('kernel'))
+    tf1 = without(simulated.run('tf1', _SGD, clip=frozen('kernel')), 'kernel')
     found = pruned(evidence(tf1, simulated.run('tf2', _SGD)))
     self.assertIn('does not move kernel, that of the port does', found.text)
     self.assertEqual(found.variables, {'kernel'})
 
   def test_variable_that_only_tf1_moves(self):
-    tf2 = simulated.run('tf2', _SGD, clip=frozen('bias'))
+    tf2 = without(simulated.run('tf2', _SGD, clip=frozen('bias')), 'bias')
     found = pruned(evidence(simulated.run('tf1', _SGD), tf2))
     self.assertIn('the step of TF1 moves bias, that of the port does not', found.text)
+
+  def test_gradient_of_zero_is_something_else(self):
+    # The other side moves it by a weight decay, say.
+    for side in ('kernel', 'bias'):
+      rests = simulated.run('tf1', _SGD, clip=frozen(side))
+      self.assertIsNone(pruned(evidence(rests, simulated.run('tf2', _SGD))))
+      self.assertIsNone(pruned(evidence(simulated.run('tf1', _SGD), rests)))
 
   def test_all_of_them_is_something_else(self):
     tf2 = simulated.run('tf2', _SGD, rates=[0.0] * 3)
@@ -66,9 +82,16 @@ class PrunedTest(absltest.TestCase):
 
 class StepAtRestTest(absltest.TestCase):
   def test_port_that_changes_nothing(self):
-    tf2 = simulated.run('tf2', _SGD, rates=[0.0] * 3)
+    def none(gradients):
+      return {name: 0 * gradient for name, gradient in gradients.items()}
+
+    tf2 = simulated.run('tf2', _SGD, clip=none)
     found = step_at_rest(evidence(simulated.run('tf1', _SGD), tf2))
     self.assertIn('the step of the port changes no variable', found.text)
+
+  def test_a_learning_rate_of_zero_is_something_else(self):
+    tf2 = simulated.run('tf2', _SGD, rates=[0.0, 0.05, 0.1])
+    self.assertIsNone(step_at_rest(evidence(simulated.run('tf1', _SGD), tf2)))
 
   def test_others(self):
     one, rests = simulated.run('tf1', _SGD), simulated.run('tf1', _SGD, rates=[0.0] * 3)

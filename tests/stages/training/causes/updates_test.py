@@ -49,6 +49,25 @@ class UpdateRuleTest(absltest.TestCase):
     self.assertIsNone(cause(tf1, tf2))
     self.assertIn('epsilon', cause(tf1, tf2, rounding={'bias'}).text)
 
+  def test_beside_elements_of_a_gradient_that_are_rounding(self):
+    where = np.zeros((3, 2), bool)
+    where[:, 0] = True
+
+    def noise(size):
+      cut = np.where(where, np.float32(size), 0)
+      return lambda gradients: {**gradients, 'kernel': gradients['kernel'] * ~where + cut}
+
+    # The first step of Adam is the same with any beta_2, but that of rounding is its own.
+    ones, others = (form('adam', beta2=beta, epsilon=1e-12) for beta in (0.98, 0.999))
+    tf1 = simulated.run('tf1', ones, clip=noise(1e-9))
+    tf2 = simulated.run('tf2', others, optimizer=keras('Adam', others), clip=noise(-1e-9))
+    self.assertIsNone(cause(tf1, tf2))
+    found = cause(tf1, tf2, rounding_elements={'kernel': where})
+    self.assertIn('beta2 is 0.98 in TF1 and 0.999 in the port', found.text)
+    # All of a variable: the others are looked at.
+    found = cause(tf1, tf2, rounding_elements={'kernel': np.ones((3, 2), bool)})
+    self.assertEqual(found.variables, {'bias'})
+
   def test_steps_that_are_nearly_the_same(self):
     tf1 = simulated.run('tf1', form('adam', epsilon=1e-8))
     other = form('adam', epsilon=1.05e-8)

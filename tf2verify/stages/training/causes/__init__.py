@@ -1,7 +1,9 @@
 """Why training parts: known reasons, each verified with the numbers of both runs."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import numpy as np
 
 from tf2verify.compare.gradient_clips import Clip
 from tf2verify.records.difference import Difference
@@ -51,6 +53,7 @@ def causes(
   number: int,
   rounding: Collection[str] = (),
   clip_beyond: Callable[[], Clip | None] = lambda: None,
+  rounding_elements: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[Cause, ...]:
   """Returns the causes that the numbers show.
 
@@ -61,8 +64,9 @@ def causes(
     number: of the first step that differs, from 1.
     rounding: tf1 names of variables whose gradients differ by no more than their noise.
     clip_beyond: see `Evidence`.
+    rounding_elements: see `Evidence`.
   """
-  evidence = Evidence(tf1, tf2, pairs, number, rounding, clip_beyond)
+  evidence = Evidence(tf1, tf2, pairs, number, rounding, clip_beyond, rounding_elements)
   found = (search(evidence) for search in SEARCHES)
   return tuple(cause for cause in found if cause is not None)
 

@@ -18,6 +18,8 @@ def moving_average(evidence: Evidence) -> Cause | None:
   """Names the decays in effect at the step, as the shadows of both sides show them."""
   late, late_port = _late(evidence, 'tf1'), _late(evidence, 'tf2')
   one, other = _decay(evidence, 'tf1', late), _decay(evidence, 'tf2', late_port)
+  if one is not None and other is None and _start_after(evidence):
+    other = 0.0
   if one is None or other is None:
     return _missing(evidence)
   late -= evidence.by_tf1(late_port)
@@ -115,6 +117,20 @@ def _missing(evidence: Evidence) -> Cause | None:
     f'TF1 keeps moving averages of {listed(tf1)}, the port keeps none: apply a '
     'tf.train.ExponentialMovingAverage of its own after each step, or use_ema of the optimizer',
     frozenset({About.SHADOWS}),
+  )
+
+
+def _start_after(evidence: Evidence) -> bool:
+  """Returns whether the port makes its averages after the first step, of the values of then."""
+  after, values = _shadows(evidence.steps[1].slots), _values(evidence.tf2, evidence.number)
+  return (
+    evidence.number == 1
+    and any(
+      not np.array_equal(values[name], start)
+      for name, start in _values(evidence.tf2, 0).items()
+      if name in after
+    )
+    and all(name in values and np.array_equal(after[name], values[name]) for name in after)
   )
 
 

@@ -98,7 +98,7 @@ def _other_rows(evidence: Evidence, clip: Clip) -> str:
 
 
 def _differs_in_rows(tf1: TensorRecord, port: TensorRecord) -> bool:
-  """Tells whether one gradient has two norms, by how many rows it is made of."""
+  """Returns whether one gradient has two norms, by how many rows it is made of."""
   if tf1.value is None or port.value is None or is_close(norm_of(tf1), norm_of(port)):
     return False
   return is_close(norm(tf1.value), norm(port.value))

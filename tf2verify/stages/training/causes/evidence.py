@@ -47,6 +47,21 @@ class Move:
   slots_after: Mapping[str, _Array] = dataclasses.field(default_factory=dict)
   whole: tuple[_Array, _Array] | None = None
 
+  def at(self, where: _Array) -> 'Move':
+    """Returns what the step does to some elements, True in `where`."""
+
+    def cut(value: _Array) -> _Array:
+      return value[where] if value.shape == where.shape else value
+
+    return Move(
+      cut(self.start),
+      cut(self.end),
+      None if self.gradient is None else cut(self.gradient),
+      {role: cut(slot) for role, slot in self.slots.items()},
+      {role: cut(slot) for role, slot in self.slots_after.items()},
+      self.whole or (self.start, self.end),
+    )
+
   @property
   def before(self) -> _Array:
     """The value before the step, in float64."""
@@ -107,7 +122,7 @@ class MovePair:
     return room
 
   def explains(self, prediction: _Array, observed: _Array) -> bool:
-    """Tells whether a predicted update is the observed one, and not the other side's."""
+    """Returns whether a predicted update is the observed one, and not the other side's."""
     if not np.all(np.isfinite(prediction)):
       return False
     apart = np.abs(self.tf1.update - self.tf2.update)
@@ -139,6 +154,7 @@ class Evidence:
     number: int,
     rounding: Collection[str] = (),
     clip_beyond: Callable[[], Clip | None] = lambda: None,
+    rounding_elements: Mapping[str, _Array] | None = None,
   ) -> None:
     """Takes two runs.
 
@@ -151,14 +167,18 @@ class Evidence:
         was measured for them.
       clip_beyond: tries how the port clips larger gradients than those of its steps; None
         where that is not known.
+      rounding_elements: by tf1 name, True for single elements whose gradient is rounding: no
+        update rule is held against these.
     """
+    self._rounding_elements = rounding_elements or {}
     self.number = number
     self.pairs = tuple(pairs)
     self.clip_beyond = clip_beyond
     self._whole = tf1, tf2
     self.tf1, self.tf2, self.sampled = at_samples(tf1, tf2, pairs)
     moves = self._moves(trained=True)
-    self.left_out = _rounding(moves, rounding)
+    whole = {name for name, where in self._rounding_elements.items() if where.all()}
+    self.left_out = _rounding(moves, rounding) | whole
     self.moves = tuple(pair for pair in moves if pair.name not in self.left_out)
     self.states = tuple(self._moves(trained=False))
 
@@ -167,17 +187,18 @@ class Evidence:
     """The step, on both sides."""
     return self.tf1.steps[self.number - 1], self.tf2.steps[self.number - 1]
 
-  def given_gradients(self) -> tuple[set[str], set[str]]:
-    """Returns which variables an update was given a gradient for, by tf1 name, for both sides."""
-    ones, others = (
-      {
-        record.name
-        for record in step.applied_gradients
-        if record.value is not None and np.any(record.value)
-      }
-      for step in self.steps
-    )
-    return ones, self.by_tf1(others)
+  def idle_in_tf1(self) -> set[str]:
+    """Returns the variables whose update in TF1 was given no gradient, or one of zero."""
+    return {
+      record.name
+      for record in self.steps[0].applied_gradients
+      if record.value is None or not np.any(record.value)
+    }
+
+  def given_in_port(self) -> set[str]:
+    """Returns the variables, by tf1 name, for which the port's update was given a gradient."""
+    given = self.steps[1].applied_gradients
+    return self.by_tf1({record.name for record in given if record.value is not None})
 
   def by_tf1(self, names: Collection[str]) -> set[str]:
     """Returns the tf1 names of the port's variables."""
@@ -200,6 +221,10 @@ class Evidence:
     names = dict(self.pairs)
     self._with_whole(ones, self._whole[0], self.sampled)
     self._with_whole(others, self._whole[1], {names[name] for name in self.sampled})
+    for tf1, where in self._rounding_elements.items():
+      for moves, name in ((ones, tf1), (others, names[tf1])):
+        if name in moves and moves[name].start.shape == where.shape and not where.all():
+          moves[name] = moves[name].at(~where)
     return [
       MovePair(tf1, ones[tf1], others[tf2])
       for tf1, tf2 in self.pairs

@@ -15,13 +15,12 @@ def pruned(evidence: Evidence) -> Cause | None:
   rests = {pair.name: (pair.tf1.rests, pair.tf2.rests) for pair in evidence.moves}
   if all(one for one, _ in rests.values()) or all(other for _, other in rests.values()):
     return None
-  # What the port gives a gradient is not left out: several updates of it may cancel. An
-  # update that a graph holds need not be one that is fetched.
-  _, given_port = evidence.given_gradients()
-  kept_by_tf1 = [n for n, (one, other) in rests.items() if one and not other]
-  kept_by_port = [
-    n for n, (one, other) in rests.items() if other and not one and n not in given_port
-  ]
+  # What the port gives a gradient is not left out: it may be zero, or several updates of it
+  # cancel. An update that a graph holds need not be one that is fetched, but what gets a
+  # gradient of zero rests also where it is.
+  idle, given = evidence.idle_in_tf1(), evidence.given_in_port()
+  kept_by_tf1 = [n for n, (one, other) in rests.items() if one and not other and n not in idle]
+  kept_by_port = [n for n, (one, other) in rests.items() if other and not one and n not in given]
   explains = frozenset({About.UPDATE, About.GRADIENTS, About.SHADOWS})
   if kept_by_tf1:
     text = (
@@ -46,6 +45,8 @@ def step_at_rest(evidence: Evidence) -> Cause | None:
     return None
   if all(pair.tf1.rests for pair in evidence.moves):
     return None
+  if evidence.steps[1].learning_rate == 0:
+    return None  # a step of that size changes nothing, whatever it is given
   text = (
     'the step of the port changes no variable of the layer: it calls no apply_gradients, calls it '
     'with gradients that are None or zero, or trains another layer than the one that it is given'

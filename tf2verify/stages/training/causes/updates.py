@@ -210,6 +210,6 @@ def _close(one: float, other: float) -> bool:
 
 
 def _close_arrays(one: _Array, other: _Array) -> bool:
-  """Tells whether two slots are the same, but for rounding that a difference stands out from."""
+  """Returns whether two slots are the same, but for rounding that a difference stands out from."""
   size = float(np.abs(one).max(initial=0.0))
   return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-3, atol=1e-5 * size))

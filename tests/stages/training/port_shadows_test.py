@@ -1,0 +1,135 @@
+"""Moving averages of the weights that a port keeps in its own way."""
+
+import abc
+
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+from tests.sides.trained_sides import Trained
+from tests.stages.first_failure import LadderTestCase
+
+v1 = tf.compat.v1
+STAGE = 'training_steps'
+RATE, DECAY = 0.05, 0.9
+CLAIM = 'the port keeps none'
+
+
+class Trainer:
+  """Gradient descent, and averages in a list."""
+
+  def __init__(self, decay=DECAY):
+    self.optimizer, self.decay = tf.keras.optimizers.SGD(RATE), decay
+    self.averages = []
+
+  def order(self, variables):
+    return variables
+
+  def apply(self, gradients, variables):
+    kept = self.order(list(variables))
+    self.averages = self.averages or [tf.Variable(v, trainable=False) for v in kept]
+    self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+    for average, variable in zip(self.averages, kept, strict=True):
+      average.assign(self.decay * average + (1.0 - self.decay) * variable)
+
+
+class OtherOrder(Trainer):
+  def order(self, variables):
+    return variables[::-1]
+
+
+class OtherWord(Trainer):
+  """Under a word that means nothing, one after the other in attributes."""
+
+  def apply(self, gradients, variables):
+    super().apply(gradients, variables)
+    self.first, self.second = self.averages
+
+
+class OfTensorFlow(tf.Module):
+  def __init__(self, decay=DECAY):
+    super().__init__()
+    self.optimizer = tf.keras.optimizers.SGD(RATE)
+    self.step = tf.Variable(100, dtype=tf.int64, trainable=False)
+    self.averages = tf.train.ExponentialMovingAverage(decay, num_updates=self.step)
+
+  def apply(self, gradients, variables):
+    if not self.averages._averages:
+      with tf.control_dependencies(None):
+        self.averages.apply(variables)
+    self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+    self.averages.apply(variables)
+
+
+class Flat(Trainer):
+  """All averages in one vector."""
+
+  def apply(self, gradients, variables):
+    def flat():
+      return tf.concat([tf.reshape(v, [-1]) for v in variables], 0)
+
+    if not self.averages:
+      self.averages = [tf.Variable(flat(), trainable=False)]
+    self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+    self.averages[0].assign(self.decay * self.averages[0] + (1.0 - self.decay) * flat())
+
+
+class Without(Trainer):
+  def apply(self, gradients, variables):
+    self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+
+class Averaged(Trained, abc.ABC):
+  def make_tf1_train_op(self, loss):
+    applied = v1.train.GradientDescentOptimizer(RATE).minimize(loss)
+    with tf.control_dependencies([applied]):
+      return tf.train.ExponentialMovingAverage(DECAY).apply(v1.trainable_variables())
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    variables = layer.trainable_variables
+    optimizer.apply(tape.gradient(loss, variables), variables)
+    return loss
+
+
+def case(make):
+  class Case(Averaged):
+    def make_tf2_optimizer(self):
+      return make()
+
+  return Case
+
+
+class PortShadowsTest(LadderTestCase):
+  def text(self, make, status):
+    verdict = tf2verify.verify(case(make), stages=[STAGE])
+    self.assertIs(verdict.stages[-1].status, status, verdict.to_text())
+    return verdict.to_text()
+
+  def test_right_ports(self):
+    for make in (Trainer, OtherOrder, OtherWord, OfTensorFlow):
+      with self.subTest(make.__name__):
+        text = self.text(make, tf2verify.Status.PASSED)
+        self.assertNotIn('only tf2 keeps', text)
+        self.assertNotIn('cannot be paired', text)
+
+  def test_another_decay(self):
+    for make in (Trainer, OtherOrder, OtherWord, OfTensorFlow):
+      with self.subTest(make.__name__):
+        text = self.text(lambda m=make: m(0.5), tf2verify.Status.FAILED)
+        self.assertIn('shadow kernel', text)
+        self.assertIn('pass a decay of 0.9 to', text)
+        self.assertNotIn(CLAIM, text)
+
+  def test_what_cannot_be_paired(self):
+    text = self.text(Flat, tf2verify.Status.PASSED)
+    self.assertIn('cannot be paired: tf2 keeps averages', text)
+    self.assertNotIn(CLAIM, text)
+
+  def test_none(self):
+    self.assertIn(CLAIM, self.text(Without, tf2verify.Status.FAILED))
+
+
+if __name__ == '__main__':
+  absltest.main()

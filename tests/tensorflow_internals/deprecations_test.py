@@ -1,0 +1,57 @@
+"""Tests of tf2verify.tensorflow_internals.deprecations."""
+
+import logging
+import warnings
+
+import tensorflow as tf
+from absl.testing import absltest
+from tensorflow.python.util import deprecation
+
+from tf2verify.tensorflow_internals import deprecations
+
+v1 = tf.compat.v1
+
+
+def _made_of_old_parts():
+  """Does what TensorFlow has three words to say about, each in another way."""
+
+  @deprecation.deprecated(None, 'take another')
+  def old():
+    return None
+
+  old()
+  with tf.Graph().as_default():
+    v1.layers.dense(tf.ones([2, 3]), 3)
+  warnings.warn('what the model has to say itself', UserWarning, stacklevel=1)
+
+
+class UnsaidTest(absltest.TestCase):
+  def said(self):
+    """Returns the texts of warnings, and of what is logged."""
+    with warnings.catch_warnings(record=True) as caught, self.assertLogs('tensorflow') as logged:
+      warnings.simplefilter('always')
+      logging.getLogger('tensorflow').warning('to have something to log')
+      _made_of_old_parts()
+    return ' '.join(str(warning.message) for warning in caught), ' '.join(logged.output)
+
+  def test_deprecations_are_kept_back_and_nothing_else(self):
+    with warnings.catch_warnings(record=True) as caught, self.assertLogs('tensorflow') as logged:
+      warnings.simplefilter('always')
+      logging.getLogger('tensorflow').warning('to have something to log')
+      with deprecations.unsaid():
+        _made_of_old_parts()
+    self.assertEqual(
+      [str(warning.message) for warning in caught], ['what the model has to say itself']
+    )
+    self.assertLen(logged.output, 1)
+
+  def test_they_are_said_before_and_after(self):
+    with self.assertRaises(ValueError), deprecations.unsaid():
+      raise ValueError('no')
+    warned, logged = self.said()
+    self.assertIn('`tf.layers.dense` is deprecated', warned)
+    self.assertIn('take another', logged)
+
+
+if __name__ == '__main__':
+  absltest.main()

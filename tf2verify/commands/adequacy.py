@@ -1,0 +1,335 @@
+"""Whether a case's inputs and tolerances would show a fault of the port.
+
+Small faults are planted into the port's graph, one at a time, and the graph is run and
+compared as the ladder does it. A fault that no run catches is one that the case would
+not show if the port had it.
+"""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.case import EquivalenceCase, new_ladder
+from tf2verify.diagnosis import survival
+from tf2verify.errors import CaseDefinitionError, LayerError, UsageError
+from tf2verify.records.adequacy import AdequacyReport, Fate, FaultOutcome
+from tf2verify.records.difference import Difference
+from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
+from tf2verify.records.op_graph import OpGraph
+from tf2verify.records.status import Status
+from tf2verify.sides import inputs as case_inputs
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.process import randomness
+from tf2verify.sides.process import state as process_state
+from tf2verify.sides.side import FilledRun, Progress
+from tf2verify.sides.tf2 import planting
+from tf2verify.sides.tf2.possible_faults import PossibleFault, possible_faults
+from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.rounding import Rerun, repeated
+from tf2verify.stages.passes.zero_randomness import (
+  ZeroRandomness,
+  case_fill,
+  constant_fill,
+)
+from tf2verify.stages.stage import CaseUnderTest
+
+LIMIT = 50
+# A run with a fault may take this many times as long as one without, and these seconds.
+_PATIENCE = 20
+_LEAST_SECONDS = 10
+
+
+def adequacy(
+  case: type[EquivalenceCase],
+  limit: int = LIMIT,
+  seed: int = 0,
+  progress: Progress | None = None,
+) -> AdequacyReport:
+  """Plants faults into a case's port and tells which the case would show.
+
+  Args:
+    case: a subclass of `EquivalenceCase` that passes up to `zero_randomness`.
+    limit: how many faults to run; those that TensorFlow refuses do not count.
+    seed: of the draw.
+    progress: called with one line of text before every long step.
+
+  Raises:
+    UsageError: the port fails one of the first three stages.
+    LayerError: the port cannot be traced as one graph.
+    CaseDefinitionError: the class is no complete case, or `limit` is below 1.
+  """
+  if limit < 1:
+    raise CaseDefinitionError(f'limit is {limit}; it is the number of faults, at least 1')
+  say = progress or (lambda _: None)
+  start = time.perf_counter()
+  ladder = new_ladder(case, say)
+  try:
+    verdict = ladder.stage(ZeroRandomness)
+    if verdict.status is not Status.PASSED:
+      first = next(s for s in ladder.verdict().stages if s.status is not Status.PASSED)
+      why = first.error.summary if first.error is not None else first.reason
+      raise UsageError(
+        f'{case.__name__} does not pass {first.stage}: {first.status.value}'
+        f'{f", {why}" if why else ""}; adequacy plants faults into a port that agrees without '
+        'them, so make this stage pass first: python -m tf2verify run'
+      )
+    with process_state.preserved():
+      runs, notes = _runs(ladder.prepared())
+      possible, outcomes = _outcomes(runs, limit, seed, say)
+      if not any(outcome.fate is not Fate.NOT_RUN for outcome in outcomes):
+        notes.append('nothing is known: no fault of these kinds fits the operations of the port')
+    module = ladder.verdict().module
+  except NotTraceable as error:
+    raise LayerError(
+      f'the port of {case.__name__} cannot be traced as one graph, so no fault can be planted '
+      f'into it: {error}'
+    ) from error
+  finally:
+    ladder.close()
+  return AdequacyReport(
+    case.__name__,
+    module,
+    tuple(run.name for run in runs),
+    possible,
+    seed,
+    outcomes,
+    tuple(notes),
+    time.perf_counter() - start,
+  )
+
+
+class _Run:
+  """A run of the ladder, to be repeated with faults in the port.
+
+  Attributes:
+    name: for reports.
+    base: the port without a fault.
+    faults: what can be planted, by key.
+  """
+
+  def __init__(
+    self, case: CaseUnderTest, run: FilledRun, reference: Observation, rerun: Rerun
+  ) -> None:
+    self.name = reference.run
+    self._case = case
+    self._reference = dataclasses.replace(reference, regularization_total=None)
+    # The moved runs are the same for every fault.
+    self._rerun = functools.cache(rerun)
+    names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
+    traced = case.tf2.traced(dataclasses.replace(run, tf1_names=names))
+    self._port = dataclasses.replace(traced, values=functools.cache(traced.values))
+    self.base = self._port.run()
+    start = time.perf_counter()
+    self._values = _target_values(self.base)
+    # A fault may let a loop run for ever.
+    self._seconds = _LEAST_SECONDS + round(_PATIENCE * (time.perf_counter() - start))
+    self._left_out: frozenset[tuple[str, str]] = frozenset()
+    differing = self.differences(self._values, self.base.op_graph)
+    self._left_out = frozenset((found.quantity, found.subject) for found in differing)
+    self.faults = {
+      possible.key: possible for possible in possible_faults(self.base.op_graph, traced.prefix)
+    }
+
+  @property
+  def left_out(self) -> frozenset[tuple[str, str]]:
+    """What differs already without a fault."""
+    return self._left_out
+
+  def planted(self, possible: PossibleFault) -> GraphRun:
+    """Returns the run with a fault.
+
+    Raises:
+      CannotPlant: there is none.
+    """
+    return planting.plant(self._port, self.faults[possible.key])
+
+  def values(self, faulty: GraphRun) -> dict[str, np.ndarray]:
+    """Returns what the run with a fault yields, by target.
+
+    Raises:
+      CannotPlant: it does not run.
+    """
+    return _target_values(faulty, self._seconds)
+
+  def changes(self, values: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Returns the targets that a fault changes, and by how much at most."""
+    found = {}
+    for name, value in values.items():
+      before = self._values.get(name)
+      if before is None or not survival.is_identical(before, value):
+        found[name] = survival.greatest_change(before, value)
+    return found
+
+  def differences(self, values: Mapping[str, np.ndarray], graph: OpGraph) -> list[Difference]:
+    """Compares what the port yields with the reference, as the ladder does."""
+    comparison, case = Comparison(), self._case
+    reference = self._reference
+    port = self._observation(values, graph)
+    comparison.outputs(reference, port, case.tolerance)
+    comparison.regularization(reference, port, (), case.regularization_tolerance)
+    changed = _changed_names(reference) | _changed_names(port)
+    comparison.variables(
+      'state after the call',
+      [(name, name) for name in sorted(changed)],
+      reference.state_after,
+      port.state_after,
+      case.tolerance,
+      self.name,
+    )
+    comparison.sort_out_rounding(reference, self._rerun)
+    found = comparison.differences
+    return [d for d in found if (d.quantity, d.subject) not in self._left_out]
+
+  def _observation(self, values: Mapping[str, np.ndarray], graph: OpGraph) -> Observation:
+    """Returns what the port yields; what it does not yield as a tensor is as in the reference."""
+    reference = self._reference
+    losses = {name: value for name, value in values.items() if name.startswith(_LOSS)}
+    outputs = tuple(
+      TensorRecord(record.name, values.get(f'output {record.name}', record.value))
+      for record in reference.outputs
+    )
+    return dataclasses.replace(
+      reference,
+      outputs=outputs,
+      regularization_losses=tuple(
+        RegularizationLoss(_variables_of(name), value) for name, value in losses.items()
+      ),
+      state_after=self._state_after(values, graph),
+    )
+
+  def _state_after(
+    self, values: Mapping[str, np.ndarray], graph: OpGraph
+  ) -> tuple[TensorRecord, ...]:
+    layouts = {layout.tf1: layout for layout in self._case.pairing.layouts}
+    written = {}
+    for name, position in graph.targets().items():
+      kind = str(graph.ops[position].attribute('op'))
+      if name.startswith(_UPDATE):
+        variable, value = name.removeprefix(_UPDATE), values[name]
+        layout = layouts.get(variable)
+        written[variable] = kind, value if layout is None else layout.to_tf1(value)
+    return tuple(
+      _after(record, *written[record.name]) if record.name in written else record
+      for record in self._reference.initial_values
+    )
+
+
+_LOSS = 'regularization loss '
+_UPDATE = 'update of '
+
+
+def _variables_of(target: str) -> tuple[str, ...]:
+  names = target.removeprefix(_LOSS)
+  return () if names.startswith('number ') else tuple(names.split(', '))
+
+
+def _after(record: TensorRecord, kind: str, value: np.ndarray) -> TensorRecord:
+  before = record.value
+  if before is None or kind.startswith('AssignVariable') or kind == 'Assign':
+    return TensorRecord(record.name, value)
+  if before.shape != value.shape:
+    return TensorRecord(record.name, value)
+  after = before - value if kind.startswith('AssignSub') else before + value
+  return TensorRecord(record.name, np.asarray(after, before.dtype))
+
+
+def _changed_names(observation: Observation) -> set[str]:
+  before = {record.name: record for record in observation.initial_values}
+  return {
+    record.name for record in observation.state_after if before.get(record.name) is not record
+  }
+
+
+def _target_values(run: GraphRun, seconds: int = 0) -> dict[str, np.ndarray]:
+  graph = run.op_graph
+  names = {name: graph.ops[position].tensors[0] for name, position in graph.targets().items()}
+  return dict(zip(names, planting.fetched(run, list(names.values()), seconds), strict=True))
+
+
+def _runs(case: CaseUnderTest) -> tuple[list[_Run], list[str]]:
+  """Returns the runs that the first stages compare, the most telling first."""
+  modes = case.declaration.training_modes
+  tf1_names = {tf1: tf1 for tf1, _ in case.alignment().pairs}
+  training = False not in modes
+  varied, _ = case_inputs.varied_inputs(case.inputs)
+  filled = [
+    FilledRun(varied, training, case_fill(case), tf1_names),
+    FilledRun(case.inputs, training, constant_fill(case), tf1_names),
+  ]
+  run_tf1 = case.tf1.prepare_filled(filled)
+  first, last = (
+    _Run(case, run, reference, repeated(run_tf1, run))
+    for run, reference in zip(filled, run_tf1(), strict=True)
+  )
+  runs = [first]
+  notes = []
+  if True in modes:
+    seeded = case.tf1.prepare_seeded(randomness.CONSTANT, True)
+    reference = seeded()
+    if any(draw.in_loop for draw in reference.random_draws):
+      notes.append(f'not run: {reference.run}, which draws random numbers inside a loop')
+    else:
+      fill = case.tf1.initial_fill(randomness.CONSTANT, True, reference.initial_values)
+      run = FilledRun(case.inputs, True, fill, tf1_names)
+      runs.append(_Run(case, run, reference, lambda mover, _: seeded(mover, again=True)))
+  runs.append(last)
+  for one in runs:
+    for quantity, subject in sorted(one.left_out):
+      notes.append(
+        f'left out: {quantity} {subject} [{one.name}], which differs without a fault once the '
+        'port is traced as a graph'
+      )
+  return runs, notes
+
+
+def _outcomes(
+  runs: Sequence[_Run], limit: int, seed: int, progress: Progress
+) -> tuple[int, tuple[FaultOutcome, ...]]:
+  """Returns the number of possible faults, and what became of those drawn."""
+  possible = {key: fault for run in reversed(runs) for key, fault in run.faults.items()}
+  order = [key for run in runs for key in run.faults]
+  drawn = planting.drawn([possible[key] for key in dict.fromkeys(order)], seed)
+  outcomes: list[FaultOutcome] = []
+  counted = 0
+  for fault in drawn:
+    if counted == limit:
+      break
+    progress(f'fault {counted + 1} of {min(limit, len(drawn))}: {fault.fault}')
+    outcomes.append(_outcome(runs, fault))
+    counted += outcomes[-1].fate is not Fate.NOT_RUN
+  return len(possible), tuple(outcomes)
+
+
+def _outcome(runs: Sequence[_Run], possible: PossibleFault) -> FaultOutcome:
+  """Runs the port with a fault until it is caught."""
+  refused = ''
+  changes: dict[str, float] = {}
+  traces = []
+  for run in runs:
+    if possible.key not in run.faults:
+      continue
+    faulty: GraphRun | None = None
+    try:
+      faulty = run.planted(possible)
+      values = run.values(faulty)
+      changed = run.changes(values)
+      if changed and run.differences(values, faulty.op_graph):
+        return FaultOutcome(possible.fault, Fate.CAUGHT, run.name)
+      changes.update({f'{name} [{run.name}]': far for name, far in changed.items()})
+      operations = run.faults[possible.key].operations
+      traces.append(survival.trace(run.base, faulty, operations, bool(possible.path)))
+    except planting.CannotPlant as error:
+      refused = str(error)
+    finally:
+      if faulty is not None:
+        faulty.close()
+  if not traces:
+    return FaultOutcome(possible.fault, Fate.NOT_RUN, explanation=refused[:200])
+  if changes:
+    why = survival.within_tolerance(changes)
+    return FaultOutcome(possible.fault, Fate.WITHIN_TOLERANCE, explanation=why)
+  return FaultOutcome(possible.fault, Fate.IDENTICAL, explanation=survival.explained(traces))

@@ -1,0 +1,50 @@
+"""Where the forward passes of two sides let gradients pass differently."""
+
+from collections.abc import Sequence
+
+from tf2verify.diagnosis.pairing import Pairing, is_backward
+from tf2verify.records.diagnosis import GraphAspect, GraphDifference
+from tf2verify.records.op_graph import TARGET
+
+# Passing a value on unchanged, they stop or change its gradient.
+_MARKS = ('StopGradient', 'PreventGradient', 'custom gradient', 'gradient of')
+
+
+def gradient_differences(pairing: Pairing) -> list[GraphDifference]:
+  """Returns where two forward passes let gradients pass differently."""
+  found = []
+  for tf1, tf2 in pairing.pairs():
+    op, other = pairing.tf1.ops[tf1], pairing.tf2.ops[tf2]
+    if is_backward(op):
+      continue
+    if len(op.inputs) == len(other.inputs):
+      for slot, (one, two) in enumerate(zip(op.through, other.through, strict=True)):
+        marks, others = _marks(one), _marks(two)
+        if marks != others:
+          name = op.name if op.op_type != TARGET else f'the {op.name}'
+          what = op.input_names[slot] if op.input_names else f'input {slot}'
+          found.append(_difference(name, op.op_type, what, marks, others))
+    overrides = [one.attribute('_gradient_op_type') for one in (op, other)]
+    if bool(overrides[0]) != bool(overrides[1]):
+      one, two = ((f'gradient of {name}',) if name else () for name in overrides)
+      found.append(_difference(op.name, op.op_type, 'gradient', one, two))
+  return found
+
+
+def _marks(through: Sequence[str]) -> tuple[str, ...]:
+  return tuple(mark for mark in through if mark.startswith(_MARKS))
+
+
+def _difference(
+  name: str, op_type: str, what: str, tf1: tuple[str, ...], tf2: tuple[str, ...]
+) -> GraphDifference:
+  return GraphDifference(
+    GraphAspect.GRADIENT,
+    name,
+    op_type,
+    what,
+    ', '.join(tf1) or 'as it is',
+    ', '.join(tf2) or 'as it is',
+    tf1,
+    tf2,
+  )

@@ -1,0 +1,133 @@
+"""Accesses to a variable that a graph does not order, and orders in which it can be run."""
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Sequence
+
+from tf2verify.records.observation import SourceLine
+
+_SHOWN_NAMES = 3
+_SHOWN_SITES = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class RacingOp:
+  """An operation that reads or writes a variable.
+
+  Attributes:
+    op_type: TensorFlow's.
+    name: in the graph.
+    writes: whether it writes.
+    source: the user's line; None where no line of theirs made it.
+  """
+
+  op_type: str
+  name: str
+  writes: bool
+  source: SourceLine | None = None
+
+  def __str__(self) -> str:
+    place = f' at {self.source}' if self.source is not None else ''
+    return f'the {"write" if self.writes else "read"} ({self.op_type} {self.name}{place})'
+
+
+@dataclasses.dataclass(frozen=True)
+class RaceSite:
+  """Where races are: those between the same two lines are one site.
+
+  Attributes:
+    first: line of the operation that was made first, or its type where no line is known.
+    second: likewise of the other.
+  """
+
+  first: SourceLine | str
+  second: SourceLine | str
+
+
+@dataclasses.dataclass(frozen=True)
+class Race:
+  """Two accesses to a variable, at least one of them a write, without a path between them.
+
+  Attributes:
+    variable: by name.
+    first: the operation that was made first, as a program that runs eagerly would run it.
+    second: the other.
+  """
+
+  variable: str
+  first: RacingOp
+  second: RacingOp
+
+  @property
+  def site(self) -> RaceSite:
+    """Where it is."""
+    one, other = self.first, self.second
+    return RaceSite(one.source or one.op_type, other.source or other.op_type)
+
+
+class OrderKind(enum.Enum):
+  """How races are decided."""
+
+  RECORDED = 'as they happened to run when the reference was recorded'
+  PROGRAM = 'in the order of the code'
+  REVERSE = 'in the reverse order of the code'
+  READS = 'every read before every write'
+  WRITES = 'every write before every read'
+  FLIPPED = 'in the order of the code, but for one pair'
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+  """An order of what a graph does not order.
+
+  Attributes:
+    kind: how.
+    site: the races that are decided the other way round; for `FLIPPED` only.
+  """
+
+  kind: OrderKind
+  site: RaceSite | None = None
+
+  def __str__(self) -> str:
+    if self.site is None:
+      return self.kind.value
+    return f'{self.kind.value}: {self.site.second} before {self.site.first}'
+
+
+RECORDED = Order(OrderKind.RECORDED)
+PROGRAM = Order(OrderKind.PROGRAM)
+# At most so many orders are tried.
+MOST_ORDERS = 8
+
+
+def orders_of(races: Iterable[Race]) -> tuple[Order, ...]:
+  """Returns the orders that are tried: for all races together, then each site alone."""
+  kinds = (OrderKind.PROGRAM, OrderKind.REVERSE, OrderKind.READS, OrderKind.WRITES)
+  sites = tuple(dict.fromkeys(race.site for race in races))
+  flipped = [Order(OrderKind.FLIPPED, site) for site in sites] if len(sites) > 1 else []
+  return (*map(Order, kinds), *flipped)
+
+
+def unordered(races: Sequence[Race]) -> str:
+  """Returns what to say of races: what nothing orders."""
+  return (
+    f'nothing in the graph of the reference orders these accesses to a variable, {described(races)}'
+  )
+
+
+def described(races: Sequence[Race]) -> str:
+  """Returns the races as text, those of one site once, by one of their variables."""
+  sites: dict[RaceSite, list[Race]] = {}
+  for race in races:
+    sites.setdefault(race.site, []).append(race)
+  texts = []
+  for found in list(sites.values())[:_SHOWN_SITES]:
+    names = list(dict.fromkeys(race.variable for race in found))
+    more = f' and {len(names) - _SHOWN_NAMES} more' if len(names) > _SHOWN_NAMES else ''
+    shown = ', '.join(names[:_SHOWN_NAMES]) + more
+    shown_race = max(found, key=lambda race: race.first.writes != race.second.writes)
+    texts.append(f'of {shown}: {shown_race.first} and {shown_race.second}')
+  left = len(sites) - _SHOWN_SITES
+  if left > 0:
+    texts.append(f'{left} more pair{"s" * (left > 1)} of lines')
+  return '; '.join(texts)

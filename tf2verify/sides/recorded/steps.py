@@ -1,0 +1,38 @@
+"""Training steps read back from a recording."""
+
+import dataclasses
+from collections.abc import Callable
+
+from tf2verify.records.training import ClippingTrial, TrainingRun, TrainingStep
+
+
+class RecordedSteps:
+  """Recorded training steps, one by one."""
+
+  def __init__(
+    self, recorded: TrainingRun, try_clipping: Callable[[], ClippingTrial | None]
+  ) -> None:
+    """Takes what was recorded.
+
+    Args:
+      recorded: the steps.
+      try_clipping: as `ReferenceSteps.try_clipping`.
+    """
+    self._recorded = recorded
+    self._number = 0
+    self.try_clipping = try_clipping
+
+  def __enter__(self) -> 'RecordedSteps':
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    pass
+
+  def run(self) -> TrainingRun:
+    """Returns what is known before the first step."""
+    return dataclasses.replace(self._recorded, steps=())
+
+  def take(self) -> TrainingStep:
+    """Returns the next step."""
+    self._number += 1
+    return self._recorded.steps[self._number - 1]

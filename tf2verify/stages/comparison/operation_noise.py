@@ -1,0 +1,159 @@
+"""Rounding of the operations on the way to a tensor, where moves of what a run reads hide it.
+
+The tanh of 3 hardly changes where its input moves by a unit in the last place, and is itself
+rounded by far more: 1 - tanh(x)² then has few digits that mean anything, and `1 + 1e-6 - tanh²`
+is as right as `1 - tanh² + 1e-6`. Each result on the way is moved by a unit in turn, and what
+that does to a tensor is added up with random signs: that is how rounding moves it.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.compare.moving import Mover, moved
+from tf2verify.compare.noise import Kind
+from tf2verify.errors import Tf2VerifyError
+from tf2verify.records.observation import Observation
+from tf2verify.records.op_graph import TARGET, OpGraph
+from tf2verify.sides.graphs.op_recorder import is_random_op
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.stages.comparison import rounding
+from tf2verify.stages.comparison.rounding import MovedValues, Sorted, Suspect
+
+# Runs the reference such that every tensor can be asked for.
+Inspect = Callable[[], GraphRun]
+
+# A difference that is more of a tensor's greatest element is no rounding.
+_SMALL = 1e-3
+# Each result on the way takes a run: of more of them, or of more time, nothing is said.
+_MOST, _SECONDS = 500, 20.0
+# Elements of all suspects, for all results on the way.
+_MOST_ELEMENTS = 2**25
+_MOVED = ('float32', 'float64')
+# Their results are elements of their inputs, or whole numbers: nothing rounds.
+_EXACT = (
+  ' Abs BroadcastTo Cast ConcatV2 Const Diag DynamicStitch Equal ExpandDims Fill Floor '
+  ' Gather GatherNd GatherV2 Greater GreaterEqual Identity Less MatrixDiag MatrixTranspose '
+  ' Max MaxPool Maximum Min Minimum Neg OneHot OnesLike Pack Pad PadV2 Placeholder '
+  ' PlaceholderWithDefault PreventGradient ReadVariableOp Relu Relu6 ReluGrad Reshape '
+  ' ResourceGather Reverse ReverseV2 Round ScatterNd Select SelectV2 Sign Slice Split SplitV '
+  ' Squeeze StopGradient StridedSlice StridedSliceGrad Tile Transpose Unpack VarHandleOp '
+  ' VariableV2 Where ZerosLike '
+)
+_NOTE = (
+  'perturbed inputs and values do not explain these differences, the rounding of the operations '
+  'does: each of {} results on the way was perturbed by one unit in the last place'
+)
+
+
+def excused(suspects: Sequence[Suspect], found: Sorted, inspect: Inspect) -> Sorted:
+  """Returns the judgement of small differences by the rounding of the operations.
+
+  Args:
+    suspects: differences of one run, all of them.
+    found: what moves of inputs and values have shown.
+    inspect: repeats the run of the reference.
+
+  Returns:
+    `found`, unless that explains all of them.
+  """
+  wrong = [noise for _, noise in found.judged if noise.kind is Kind.DIFFERENT]
+  if not wrong or any(not noise.difference <= _SMALL * noise.size for noise in wrong):
+    return found
+  try:
+    run = inspect()
+  except Tf2VerifyError:
+    return found
+  try:
+    effects = _effects(run, suspects)
+  except Tf2VerifyError:
+    effects = None
+  finally:
+    run.close()
+  if not effects:
+    return found
+  count = len(next(iter(effects.values())))
+
+  def rerun(mover: Mover | None, _: frozenset[str]) -> Observation | MovedValues:
+    return _Added(effects, mover)
+
+  again = rounding.sort_out(suspects, rerun)
+  if not again.judged or any(noise.kind is Kind.DIFFERENT for _, noise in again.judged):
+    return found
+  return dataclasses.replace(again, notes=(*again.notes, _NOTE.format(count)))
+
+
+class _Added:
+  """The tensors of a run in which every operation on the way rounds otherwise."""
+
+  def __init__(self, effects: Mapping[int, Sequence[np.ndarray]], mover: Mover | None) -> None:
+    self._effects = effects
+    self._mover = mover
+
+  def of(self, suspect: Suspect) -> np.ndarray | None:
+    """Returns the suspect's tensor; None if it is not known."""
+    effects = self._effects.get(id(suspect))
+    if effects is None or self._mover is None:
+      return None if effects is None else suspect.tf1
+    signs = np.random.RandomState(self._mover.number).choice((-1.0, 1.0), len(effects))
+    total = sum((s * e for s, e in zip(signs, effects, strict=True)), np.zeros(suspect.tf1.shape))
+    added: np.ndarray = (suspect.tf1 + total).astype(suspect.tf1.dtype)
+    return added
+
+
+def _effects(run: GraphRun, suspects: Sequence[Suspect]) -> dict[int, list[np.ndarray]]:
+  """Returns what moving each result on the way does to each suspect; nothing if not known."""
+  graph = run.op_graph
+  ends: dict[int, int] = {}
+  for suspect in suspects:
+    position = graph.targets().get(f'{suspect.difference.quantity} {suspect.tf1_subject}')
+    if position is None or len(graph.ops[position].tensors) != 1 or suspect.views is not None:
+      return {}
+    ends[id(suspect)] = position
+  wanted = [graph.ops[position].tensors[0] for position in ends.values()]
+  names = _rounded(graph, list(ends.values()))
+  elements = sum(suspect.tf1.size for suspect in suspects)
+  if not names or len(names) > _MOST or len(names) * elements > _MOST_ELEMENTS:
+    return {}
+  start = time.perf_counter()
+  values = run.refetched([*wanted, *names], {})
+  again = None if values is None else run.refetched(wanted, {})
+  if values is None or again is None:
+    return {}
+  pairs = zip(values, again, strict=False)
+  if not all(np.array_equal(one, other, equal_nan=True) for one, other in pairs):
+    return {}  # what is drawn anew in every run would be taken for the effect of rounding
+  before = [value.astype(np.float64) for value in values[: len(wanted)]]
+  found: dict[int, list[np.ndarray]] = {key: [] for key in ends}
+  for name, value in zip(names, values[len(wanted) :], strict=True):
+    if time.perf_counter() - start > _SECONDS:
+      return {}
+    after = run.refetched(wanted, {name: moved(value, f'result {name}')})
+    for key, one, other in zip(found, before, after or before, strict=True):
+      effect = other.astype(np.float64) - one
+      found[key].append(np.where(np.isfinite(effect), effect, 0.0))
+  return found
+
+
+def _rounded(graph: OpGraph, ends: Sequence[int]) -> list[str]:
+  """Returns the floating results, by name, that operations before some others round."""
+  pending, seen = list(ends), set(ends)
+  while pending:
+    for producer, _ in graph.ops[pending.pop()].inputs:
+      if producer not in seen:
+        seen.add(producer)
+        pending.append(producer)
+  found = []
+  for position in sorted(seen):
+    op = graph.ops[position]
+    given = op.op_type == TARGET or not op.inputs or is_random_op(op.op_type)
+    if given or f' {op.op_type} ' in _EXACT:
+      continue
+    found += [
+      tensor
+      for (dtype, _), tensor in zip(op.outputs, op.tensors, strict=False)
+      if tensor and dtype in _MOVED
+    ]
+  return found

@@ -1,0 +1,244 @@
+"""A run of both sides from seeded initial values, compared."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+
+from tf2verify.errors import NotApplicable
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.initial_value import JudgedStart, Start
+from tf2verify.records.observation import Observation, RandomDraw
+from tf2verify.sides.process import randomness
+from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf1.graph import SeededRun
+from tf2verify.stages.comparison import initial_values
+from tf2verify.stages.comparison.comparing import Comparison, side_by_side
+from tf2verify.stages.comparison.judged_starts import judged_start
+from tf2verify.stages.comparison.regularization_in_total import settle
+from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.stage import CaseUnderTest
+
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SeededPair:
+  """Both sides of a run that was compared.
+
+  Attributes:
+    tf1: the reference's run.
+    tf2: the port's, from its own initial values or from those of tf1.
+    tf2_draws: all random ops of the port, while it was made included.
+    tf1_draws: all random ops of the reference.
+    variables_first: whether the variables were set before the random ops were counted.
+  """
+
+  tf1: Observation
+  tf2: Observation
+  tf1_draws: tuple[RandomDraw, ...]
+  tf2_draws: tuple[RandomDraw, ...]
+  variables_first: bool = False
+
+
+def constant_run(comparison: Comparison, case: CaseUnderTest, training: bool) -> SeededPair:
+  """Runs both sides with one seed for all random ops and compares all that a run yields.
+
+  Where initial values differ, the port goes on from those of tf1.
+  """
+  mode = randomness.CONSTANT
+  run_tf1 = case.tf1.prepare_seeded(mode, training)
+  tf1, tf2 = side_by_side(run_tf1, lambda: case.tf2.observe_seeded(mode, training))
+  pairs = present_pairs(case, tf1)
+  judged = _starts(comparison, case, training, tf1, tf2, pairs)
+  drawn = tf1.random_draws, tf2.random_draws
+  values = case.tf1.initial_fill(mode, training, tf1.initial_values)
+  if judged:
+    start = FilledRun(case.inputs, training, values, {other: one for one, other in pairs})
+    try:
+      tf2 = case.tf2.observe_started(mode, start)
+    except NotApplicable as reason:  # recorded values that are not drawn again here
+      comparison.note(f'the port went on from its own initial values: {reason}')
+  here = case.tf1.seeded_here(mode, training)
+  started = FilledRun(case.inputs, training, values, {name: name for name, _ in pairs})
+  _compare(comparison, case, tf1, tf2, pairs, run_tf1, here, started)
+  comparison.repeatable(started)
+  return SeededPair(tf1, tf2, *drawn)
+
+
+def numbered_run(
+  before: Comparison, case: CaseUnderTest, training: bool
+) -> tuple[SeededPair, Comparison]:
+  """Runs both sides with one seed per random op and compares all that a run yields.
+
+  Where that differs, the variables are set first, and only the random ops of the
+  computation are numbered: a port may make its variables in another order, or by other
+  operations, or in a function that is traced twice.
+
+  Args:
+    before: what has been compared before; it stays as it is.
+    case: the case.
+    training: the training mode.
+
+  Returns:
+    The run, and what has been compared with it.
+  """
+  mode = randomness.NUM_RANDOM_OPS
+  run_tf1 = case.tf1.prepare_seeded(mode, training)
+  tf1, tf2 = side_by_side(run_tf1, lambda: case.tf2.observe_seeded(mode, training))
+  pairs = present_pairs(case, tf1)
+  pair = SeededPair(tf1, tf2, tf1.random_draws, tf2.random_draws)
+  comparison = before.copied()
+  _compare_initial_values(comparison, case, tf1, tf2, pairs)
+  here = case.tf1.seeded_here(mode, training)
+  values = case.tf1.initial_fill(mode, training, tf1.initial_values)
+  start = FilledRun(case.inputs, training, values, {name: name for name, _ in pairs})
+  _compare(comparison, case, tf1, tf2, pairs, run_tf1, here, start)
+  if len(comparison.differences) == len(before.differences):
+    return pair, comparison
+  first = before.copied()
+  try:
+    numbered = _variables_first(first, case, training, pair, pairs)
+  except NotApplicable as reason:
+    comparison.note(f'variables could not be set first: {reason}')
+    return pair, comparison
+  if _is_aligned(tf1, tf2, pairs) and len(first.differences) > len(before.differences):
+    return pair, comparison
+  return numbered, first
+
+
+def present_pairs(case: CaseUnderTest, tf1: Observation) -> Pairs:
+  """Returns the pairs of the variables that a graph holds.
+
+  Those of its training mode; a layer holds the variables of all its calls.
+  """
+  present = {record.name for record in tf1.initial_values}
+  return tuple(pair for pair in case.alignment().pairs if pair[0] in present)
+
+
+def _is_aligned(tf1: Observation, tf2: Observation, pairs: Pairs) -> bool:
+  """Returns whether all variables start with the same bits."""
+  ones = {record.name: record.value for record in tf1.initial_values}
+  others = {record.name: record.value for record in tf2.initial_values}
+  for one, other in pairs:
+    mine, its = ones.get(one), others.get(other)
+    if mine is None or its is None:
+      continue
+    if mine.shape != its.shape or mine.tobytes() != its.tobytes():
+      return False
+  return True
+
+
+def _compare_initial_values(
+  comparison: Comparison, case: CaseUnderTest, tf1: Observation, tf2: Observation, pairs: Pairs
+) -> None:
+  comparison.variables(
+    'initial value', pairs, tf1.initial_values, tf2.initial_values, case.tolerance, tf1.run
+  )
+
+
+def _compare(
+  comparison: Comparison,
+  case: CaseUnderTest,
+  tf1: Observation,
+  tf2: Observation,
+  pairs: Pairs,
+  run_tf1: SeededRun,
+  here: Callable[[frozenset[str]], Observation] | None,
+  start: FilledRun,
+) -> None:
+  """Compares what a run yields beside the initial values."""
+  with comparison.unless_drawn_in_a_loop(tf1) as part:
+    part.outputs(tf1, tf2, case.tolerance)
+    part.regularization(tf1, tf2, pairs, case.regularization_tolerance)
+    part.variables(
+      'state after the call', pairs, tf1.state_after, tf2.state_after, case.tolerance, tf1.run
+    )
+    inspect = functools.partial(case.tf1.inspectable, start)
+    part.sort_out_rounding(tf1, lambda mover, _: run_tf1(mover, again=True), here, inspect)
+    leave_out(part, inspect, tf1.run)
+  settle(case, comparison)
+
+
+def _starts(
+  comparison: Comparison,
+  case: CaseUnderTest,
+  training: bool,
+  tf1: Observation,
+  tf2: Observation,
+  pairs: Pairs,
+) -> Mapping[str, JudgedStart]:
+  """Compares the initial values: the numbers, and where these differ, how they are drawn.
+
+  Returns:
+    What is known of those that differ, by tf1 name.
+  """
+  _compare_initial_values(comparison, case, tf1, tf2, pairs)
+  differing = {
+    known.tf1_subject
+    for known in comparison.differences
+    if known.quantity == 'initial value' and known.run == tf1.run and known.array is not None
+  }
+  ones = {record.name: record.value for record in tf1.initial_values}
+  others = {record.name: record.value for record in tf2.initial_values}
+  judged = {
+    one: judged_start(case, training, (one, other), (ones.get(one), others.get(other)))
+    for one, other in pairs
+    if one in differing
+  }
+  excused = {n for n, known in judged.items() if known.start in (Start.SAME, Start.UNKNOWN)}
+  comparison.withdraw(
+    lambda d: (d.quantity, d.run) == ('initial value', tf1.run) and d.tf1_subject in excused
+  )
+  for difference in comparison.withdraw(
+    lambda d: (d.quantity, d.run, d.hint) == ('initial value', tf1.run, '')
+  ):
+    comparison.add(initial_values.explained(difference, judged))
+  known = {_without_run(difference) for difference in comparison.differences}
+  for difference in initial_values.of_different_distributions(judged, tf1.run):
+    if _without_run(difference) not in known:  # each training mode has it
+      comparison.add(difference)
+  comparison.note(*initial_values.notes_on_same(judged))
+  comparison.blind_spots += [
+    spot for spot in initial_values.blind_spots(judged) if spot not in comparison.blind_spots
+  ]
+  return judged
+
+
+def _without_run(difference: Difference) -> Difference:
+  return dataclasses.replace(difference, run='')
+
+
+def _variables_first(
+  comparison: Comparison, case: CaseUnderTest, training: bool, as_is: SeededPair, pairs: Pairs
+) -> SeededPair:
+  """Compares a run in which the variables are set before random ops are counted.
+
+  Raises:
+    NotApplicable: the random ops of the reference cannot be numbered so.
+  """
+  mode = randomness.COMPUTATION
+  run_tf1 = case.tf1.prepare_seeded(mode, training)
+  tf1 = run_tf1()
+  values = case.tf1.initial_fill(mode, training, tf1.initial_values)
+  names = {other: one for one, other in pairs}
+  tf2 = case.tf2.observe_started(mode, FilledRun(case.inputs, training, values, names))
+  _starts(comparison, case, training, as_is.tf1, as_is.tf2, pairs)
+  _add_shared_numbers(comparison, case, as_is, pairs)
+  start = FilledRun(case.inputs, training, values, {name: name for name, _ in pairs})
+  _compare(comparison, case, tf1, tf2, pairs, run_tf1, None, start)
+  return SeededPair(tf1, tf2, as_is.tf1_draws, as_is.tf2_draws, variables_first=True)
+
+
+def _add_shared_numbers(
+  comparison: Comparison, case: CaseUnderTest, as_is: SeededPair, pairs: Pairs
+) -> None:
+  """Adds the variables that start with the numbers of another one on one side only."""
+  shared = initial_values.shared_numbers(as_is.tf1, as_is.tf2, pairs)
+  known = {d.tf1_subject for d in comparison.differences if d.aspect is Aspect.VALUES}
+  trial = Comparison()
+  _compare_initial_values(
+    trial, case, as_is.tf1, as_is.tf2, [pair for pair in pairs if pair[0] in shared]
+  )
+  for found in trial.differences:
+    if found.tf1_subject not in known:
+      comparison.add(dataclasses.replace(found, hint=shared[found.tf1_subject]))

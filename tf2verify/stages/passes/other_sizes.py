@@ -1,0 +1,364 @@
+"""Both sides at inputs of another size."""
+
+import dataclasses
+import enum
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tf2verify.errors import BuilderError, CaseDefinitionError, LayerError, UserCodeError
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.observation import Observation
+from tf2verify.sides import other_sizes
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.other_sizes import OtherSize
+from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf1.graph import FilledRuns, Tf1Graph
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.regularization_in_total import settle
+from tf2verify.stages.comparison.rounding import repeated
+from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.stage import CaseUnderTest
+
+_REFUSALS = (UserCodeError, BuilderError)
+# How many sizes are tried, each with a graph of its own, by the operations of the graph: a
+# build of 500 takes a few tens of milliseconds.
+_SMALL = 500
+_MOST_SIZES = 6
+_MOST_SIZES_OF_LARGE = 2
+_EXCHANGED = (
+  'at the inputs of the case and at {} both sides agree: are two dimensions exchanged, such as '
+  'height and width, or is one used for the other? Where they are equal in all inputs, declare '
+  'sizes that are: other_sizes'
+)
+
+
+class _Kind(enum.Enum):
+  REFUSED = 'the reference takes no such inputs'
+  AGREES = 'both sides agree'
+  DIFFERS = 'the sides differ'
+  RAISES = 'the port raises'
+  DECLARED = 'the port declares that it takes no such inputs'
+  UNREAD = 'the sides differ, and the reference reads nothing of what is longer'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Outcome:
+  """What came of a size.
+
+  Attributes:
+    size: the inputs.
+    kind: what came of it.
+    reason: why it was refused, or what the port raised or declares.
+    other_variables: whether it was refused since its variables would be others.
+    agrees_at: the size at which all lengths are one longer, where the sides agree there and
+      fail where each is longer by another amount.
+    run: of tf1, where it ran.
+    rerun: repeats it.
+    observed: both sides, where both ran.
+  """
+
+  size: OtherSize
+  kind: _Kind
+  reason: str = ''
+  other_variables: bool = False
+  agrees_at: str = ''
+  run: FilledRun | None = None
+  rerun: FilledRuns | None = None
+  observed: tuple[Observation, Observation] | None = None
+
+  @property
+  def fails(self) -> bool:
+    """Whether it is a finding."""
+    return self.kind in (_Kind.DIFFERS, _Kind.RAISES)
+
+
+class OtherSizes:
+  """Runs both sides at other sizes, as far as the reference takes them."""
+
+  def __init__(self, case: CaseUnderTest, run: FilledRun, comparison: Comparison) -> None:
+    """Takes what agrees at the case's own size.
+
+    Args:
+      case: the case.
+      run: of tf1, at which both sides agree.
+      comparison: gets the findings.
+    """
+    self._case = case
+    self._run = run
+    self._comparison = comparison
+    self._outcomes: list[_Outcome] = []
+    self._most = _MOST_SIZES
+    self._apart: _Outcome | None = None
+
+  def check(self) -> list[str]:
+    """Adds to the comparison what other sizes show; returns notes."""
+    declared = self._case.declaration.other_sizes
+    fixed = self._case.tf1.fixed_size
+    if declared is None:
+      if fixed:
+        return [f'inputs of other sizes were not tried: {fixed}']
+      self._check_proposed()
+      if not any(outcome.fails for outcome in self._outcomes):
+        self._case.tf1.release_other_size()
+      return self._notes()
+    sizes = list(other_sizes.declared_sizes(declared, self._run.inputs))
+    if not sizes:
+      return ['inputs of other sizes were not tried: the case forbids it (other_sizes)']
+    if fixed:
+      raise CaseDefinitionError(
+        f'the case declares other_sizes ({sizes[0].name}), and {fixed}: leave other_sizes out'
+      )
+    self._check_declared(sizes)
+    return self._notes()
+
+  def _check_declared(self, sizes: Iterable[OtherSize]) -> None:
+    for size in sizes:
+      outcome = self._tried(size, lambda _: '')
+      if outcome.kind is _Kind.REFUSED:
+        raise CaseDefinitionError(
+          f'other_sizes declares {size.name}, which the reference refuses: {outcome.reason}; '
+          'declare a size that build_tf1_graph takes with the same variables'
+        )
+      self._add(outcome)
+
+  def _check_proposed(self) -> None:
+    proposed = other_sizes.proposals(self._run.inputs)
+    self._most = _MOST_SIZES if self._is_small() else _MOST_SIZES_OF_LARGE
+    first = self._first_accepted(proposed.everything[: None if self._is_small() else 1])
+    if first is None or first.kind is not _Kind.AGREES:
+      batch = self._first_accepted([proposed.batch] if proposed.batch else [])
+      # The smallest change that shows a fault names it best.
+      if first is None or (batch is not None and (batch.fails or not first.fails)):
+        first = batch
+    if first is None:
+      first = self._first_accepted(proposed.parts)
+    elif not first.fails and first.size.batch_only:
+      self._try_each(proposed.parts)
+    if first is not None:
+      self._add(first)
+    if self._is_small() and (first is None or not first.fails):
+      self._try_each(proposed.features)
+    if not any(outcome.kind is not _Kind.REFUSED for outcome in self._outcomes):
+      self._comparison.blind_spots.append(self._nothing_tried())
+
+  def _try_each(self, proposed: Iterable[frozenset[other_sizes.Axis]]) -> None:
+    for axes in proposed:
+      found = self._first_accepted([axes])
+      if found is not None:
+        self._add(found)
+        if found.fails:
+          return
+
+  def _first_accepted(self, proposed: Iterable[frozenset[other_sizes.Axis]]) -> _Outcome | None:
+    for axes in proposed:
+      outcome = self._grown(axes)
+      if outcome is None or outcome.kind is not _Kind.REFUSED:
+        return outcome
+    return None
+
+  def _grown(self, axes: frozenset[other_sizes.Axis]) -> _Outcome | None:
+    """Returns what comes of longer axes; None if enough has been tried.
+
+    Each length grows by another amount where the reference takes that, so that height and
+    width are told apart; where that agrees, or can never be taken, there is no second try.
+    """
+    inputs, apart = self._run.inputs, None
+    if other_sizes.grow_apart(inputs, axes):
+      apart = self._tried_growth(other_sizes.grown(inputs, axes, apart=True))
+      if apart is None or apart.kind is _Kind.AGREES or apart.other_variables:
+        return apart
+      self._most += 1  # both tries of these axes count as one
+    together = self._tried_growth(other_sizes.grown(inputs, axes))
+    if apart is None or not apart.fails or together is None:
+      return together or apart
+    if together.kind is _Kind.AGREES:
+      return dataclasses.replace(apart, agrees_at=together.size.name)
+    return together if together.fails else apart
+
+  def _tried_growth(self, size: OtherSize) -> _Outcome | None:
+    if len(self._outcomes) >= self._most:
+      return None
+    return self._tried(size, self._limit_of(size))
+
+  def _is_small(self) -> bool:
+    graph = self._case.tf1.built(self._run.training).graph
+    return len(graph.get_operations()) <= _SMALL
+
+  def _limit_of(self, size: OtherSize) -> Callable[[Exception], str]:
+    """Returns what tells of an error whether the port declares it; of a batch it cannot."""
+
+    def limit(error: Exception) -> str:
+      run = dataclasses.replace(self._run, inputs=size.inputs)
+      cause = error.__cause__
+      declared = not size.batch_only and isinstance(cause, Exception)
+      return self._case.tf2.declared_limit(run, cause) if declared else ''  # type: ignore[arg-type]
+
+    return limit
+
+  def _tried(self, size: OtherSize, limit: Callable[[Exception], str]) -> _Outcome:
+    """Returns what comes of a size; `limit` tells how the port declares what it raised."""
+    outcome = self._run_both(size, limit)
+    if outcome.fails and not self._reads_what_is_longer(outcome):
+      outcome = dataclasses.replace(outcome, kind=_Kind.UNREAD, observed=None)
+    self._outcomes.append(outcome)
+    return outcome
+
+  def _run_both(self, size: OtherSize, limit: Callable[[Exception], str]) -> _Outcome:
+    case = self._case
+    tf1_run = dataclasses.replace(self._run, inputs=size.inputs, size=size.name)
+    names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
+    tf2_run = dataclasses.replace(tf1_run, tf1_names=names)
+    try:
+      reference = case.tf1.at(size.inputs)
+      problem = _other_variables(case.tf1, reference, tf1_run.training)
+      if problem:
+        return _Outcome(size, _Kind.REFUSED, problem, other_variables=True)
+      run_tf1 = reference.prepare_filled([tf1_run])
+      (tf1,) = run_tf1()
+    except _REFUSALS as error:
+      return _Outcome(size, _Kind.REFUSED, _short(error))
+    try:  # not beside the reference: the port is spared what that refuses
+      (tf2,) = case.tf2.observe_filled([tf2_run])
+    except (UserCodeError, LayerError) as error:
+      declared = limit(error)
+      case.tf2.release()  # whatever the error left behind
+      kind = _Kind.DECLARED if declared else _Kind.RAISES
+      reason = declared or _short(error)
+      return _Outcome(size, kind, reason, run=tf1_run, rerun=run_tf1)
+    agreed = _Outcome(size, _Kind.AGREES, run=tf1_run, rerun=run_tf1, observed=(tf1, tf2))
+    scratch = Comparison()
+    self._compare(agreed, scratch)
+    return dataclasses.replace(agreed, kind=_Kind.DIFFERS) if scratch.differences else agreed
+
+  def _reads_what_is_longer(self, outcome: _Outcome) -> bool:
+    """Returns whether the reference's outputs depend on every length that has grown.
+
+    A model that takes some columns of its input by number takes a wider one as well, and
+    nobody means to give it one.
+    """
+    if not outcome.size.lengths or outcome.rerun is None or outcome.run is None:
+      return True
+    (before,) = outcome.rerun([outcome.run])
+    (small,) = self._case.tf1.prepare_filled([self._run])()
+    batch = {len(x) for x in other_sizes.leaves_of(self._run.inputs).values() if x.ndim}
+    if _has_grown(small, before, batch):
+      return True
+    for axes in outcome.size.lengths:
+      inputs = other_sizes.with_other_ends(outcome.size.inputs, axes)
+      try:
+        (after,) = outcome.rerun([dataclasses.replace(outcome.run, inputs=inputs)])
+      except _REFUSALS:
+        continue  # it was read
+      scratch = Comparison()
+      scratch.outputs(before, after, self._case.tolerance)
+      if not scratch.differences:
+        return False
+    return True
+
+  def _inspectable(self, run: FilledRun) -> GraphRun:
+    return self._case.tf1.at(run.inputs).inspectable(run)
+
+  def _compare(self, outcome: _Outcome, comparison: Comparison) -> None:
+    assert outcome.observed is not None and outcome.run is not None and outcome.rerun is not None
+    case, (tf1, tf2) = self._case, outcome.observed
+    with comparison.unless_drawn_in_a_loop(tf1) as part:
+      part.outputs(tf1, tf2, case.tolerance)
+      part.regularization(tf1, tf2, case.alignment().pairs, case.regularization_tolerance)
+      inspect = functools.partial(self._inspectable, outcome.run)
+      part.sort_out_rounding(tf1, repeated(outcome.rerun, outcome.run), inspect=inspect)
+      leave_out(part, inspect, tf1.run)
+    settle(case, comparison)
+    comparison.repeatable(outcome.run)
+
+  def _add(self, outcome: _Outcome) -> None:
+    """Adds an outcome to the comparison of the stage."""
+    if outcome.agrees_at:
+      self._apart = outcome
+    if outcome.observed is not None:
+      self._compare(outcome, self._comparison)
+    elif outcome.kind is _Kind.RAISES:
+      what = 'batch' if outcome.size.batch_only else 'size'
+      self._comparison.add(
+        Difference(
+          'inputs',
+          f'({outcome.size.name})',
+          Aspect.SIZE,
+          f'the reference accepts {outcome.size.name}',
+          f'the port raises {outcome.reason}',
+          hint=_EXCHANGED.format(outcome.agrees_at)
+          if outcome.agrees_at
+          else f'is the {what} of the inputs written into the port? Where the model is for one '
+          'size alone, declare that: other_sizes = ()',
+        )
+      )
+
+  def _notes(self) -> list[str]:
+    """Returns what a reader has to know; what the port declares is a blind spot, once."""
+    declared = next((one for one in self._outcomes if one.kind is _Kind.DECLARED), None)
+    if declared is not None:
+      self._comparison.blind_spots.append(
+        f'the reference accepts {declared.size.name}, and the port declares that it does not, by '
+        f'{declared.reason}: it was not compared there'
+      )
+    unread = next((one for one in self._outcomes if one.kind is _Kind.UNREAD), None)
+    if unread is not None:
+      self._comparison.blind_spots.append(
+        f'the reference accepts {unread.size.name}, but reads nothing of what is longer there: '
+        f'that the port {f"raises {unread.reason}" if unread.reason else "differs"} was not judged'
+      )
+    differing = [one.size.name for one in self._outcomes if one.kind is _Kind.DIFFERS]
+    if not differing:
+      return []
+    if self._apart is not None:
+      agrees_at = _EXCHANGED.format(self._apart.agrees_at)
+      return [f'at {self._apart.size.name} the sides differ: {agrees_at}']
+    return [
+      f"at the case's own inputs both sides agree, at {differing[-1]} they do not: is a size of "
+      'the inputs written into one of them? Where the model is for one size alone, declare that: '
+      'other_sizes = ()'
+    ]
+
+  def _nothing_tried(self) -> str:
+    if not self._outcomes:
+      return 'inputs of no other size were compared: no input has a dimension that can vary'
+    first = self._outcomes[-1]
+    return (
+      'inputs of no other size were compared: the reference refuses each one that was tried '
+      f'({"; ".join(one.size.name for one in self._outcomes)}): {first.reason:.200}'
+    )
+
+
+def _has_grown(one: Observation, other: Observation, batch: set[int]) -> bool:
+  """Returns whether outputs have other shapes, beyond one more example in them."""
+  if one.structure != other.structure:
+    return True
+  for x, y in zip(one.outputs, other.outputs, strict=True):
+    old, new = (() if z.value is None else np.shape(z.value) for z in (x, y))
+    if len(old) != len(new):
+      return True
+    grown = [(m, n) for m, n in zip(old, new, strict=True) if m != n]
+    if len(grown) > 1 or any(m not in batch or n != m + 1 for m, n in grown):
+      return True
+  return False
+
+
+def _other_variables(base: Tf1Graph, other: Tf1Graph, training: bool) -> str:
+  """Returns how the variables at another size are others; '' if they are the same."""
+
+  def variables(side: Tf1Graph) -> dict[str, Any]:
+    records = [variable.record for variable in side.built(training).variables]
+    return {record.name: (record.shape, record.dtype) for record in records}
+
+  ones, others = variables(base), variables(other)
+  if ones == others:
+    return ''
+  name = next(name for name in {**ones, **others} if ones.get(name) != others.get(name))
+  found = others.get(name, ('absent',))[0]
+  return f'its variable {name} is {found} there, not {ones.get(name, ("absent",))[0]}'
+
+
+def _short(error: Exception) -> str:
+  return error.summary if isinstance(error, UserCodeError) else str(error)

@@ -1,0 +1,131 @@
+"""Inputs that the port never reads although the reference does."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tf2verify.errors import BuilderError, LayerError, NotApplicable, UserCodeError
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.observation import Observation
+from tf2verify.sides import nests
+from tf2verify.sides.fill import Fill
+from tf2verify.sides.other_sizes import leaves_of
+from tf2verify.sides.other_values import other_values
+from tf2verify.sides.side import FilledRun, training_name
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.stage import CaseUnderTest
+
+# What a value outside of an input's domain may lead to, on either side.
+_ILLEGAL = (UserCodeError, BuilderError, LayerError, NotApplicable)
+_MOST_VALUES = 3
+_HINT = (
+  'the port has to take this input as TF1 does; where it leaves it out on purpose (is_training, '
+  'which is the argument `training` now), leave it out of make_inputs and give build_tf1_graph a '
+  'constant in its place'
+)
+
+
+def add_unread_inputs(case: CaseUnderTest, inputs: Any, fill: Fill, comparison: Comparison) -> None:
+  """Adds a finding for every input that tf1's outputs change with, and the port's do not.
+
+  Costs a run only for an input that no output of the port was seen to be computed from.
+  That is tried: other values of this input alone. One that cannot be tried is a blind spot.
+
+  Args:
+    case: the case.
+    inputs: the nest to start from.
+    fill: of the variables.
+    comparison: gets the findings.
+  """
+  undecided = []
+  suspects = dict(_suspects(case))
+  for path, modes in suspects.items():
+    outcomes = [_outcome(case, inputs, path, fill, training) for training in modes]
+    found = next((one for one in outcomes if isinstance(one, Difference)), None)
+    if found is not None:
+      comparison.add(found)
+    elif None in outcomes:
+      undecided.append(path or 'the input')
+  if undecided:
+    comparison.blind_spots.append(
+      f'whether the port reads {", ".join(undecided)} as tf1 does was not found out: no output of '
+      'the port is computed from it by operations, and no other value was found that tf1 takes '
+      'and that changes its outputs'
+    )
+
+
+def _suspects(case: CaseUnderTest) -> Iterator[tuple[str, list[bool]]]:
+  """Yields inputs that tf1 reads and the port maybe not, with the training modes to look at."""
+  modes = sorted(case.declaration.training_modes)
+  read = {training: set(case.tf1.inputs_read(training)) for training in modes}
+  for path, leaf in leaves_of(case.inputs).items():
+    found = [
+      training
+      for training in modes
+      if path in read[training] and path not in case.tf2.inputs_behind_outputs(training)
+    ]
+    if found and leaf.size:
+      yield path, found
+
+
+def _outcome(
+  case: CaseUnderTest, inputs: Any, path: str, fill: Fill, training: bool
+) -> Difference | bool | None:
+  """Returns the finding; True where the port reads the input, None where it cannot be told."""
+  pairs = case.alignment().pairs
+  tf1 = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
+  tf2 = dataclasses.replace(tf1, tf1_names={tf2: tf1 for tf1, tf2 in pairs})
+  for number, value in enumerate(other_values(leaves_of(inputs)[path])):
+    if number == _MOST_VALUES:
+      break
+    changed = _with(inputs, path, value)
+    try:
+      port = case.tf2.observe_filled([tf2, dataclasses.replace(tf2, inputs=changed)])
+    except _ILLEGAL:
+      case.tf2.release()
+      return True  # at a value that tf1 would have to judge; the port did not ignore it
+    if not _same_bits(*port):
+      return True
+    runs = [tf1, dataclasses.replace(tf1, inputs=changed), tf1]
+    try:
+      before, after, again = case.tf1.prepare_filled(runs)()
+    except _ILLEGAL:
+      continue
+    if _differs(case, before, after) and not _differs(case, before, again):
+      return Difference(
+        'input',
+        path or '(the input)',
+        Aspect.UNREAD,
+        'the outputs change with it',
+        'never read: the outputs are the same, bit for bit, for other values of it',
+        training_name(training),
+        hint=_HINT,
+      )
+  return None
+
+
+def _with(inputs: Any, path: str, value: np.ndarray) -> Any:
+  return nests.map_leaves(lambda here, leaf: value if here == path else leaf, inputs)
+
+
+def _same_bits(one: Observation, other: Observation) -> bool:
+  if one.structure != other.structure:
+    return False
+  return all(
+    (x.value is None and y.value is None)
+    or (
+      x.value is not None
+      and y.value is not None
+      and x.value.shape == y.value.shape
+      and x.value.tobytes() == y.value.tobytes()
+    )
+    for x, y in zip(one.outputs, other.outputs, strict=True)
+  )
+
+
+def _differs(case: CaseUnderTest, one: Observation, other: Observation) -> bool:
+  compared = Comparison()
+  compared.outputs(one, other, case.tolerance)
+  return bool(compared.differences)

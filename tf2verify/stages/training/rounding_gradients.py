@@ -1,0 +1,314 @@
+"""Elements of variables whose gradient is zero but for rounding, on both sides.
+
+Adam, RMSProp and their like divide by the size of the gradient, so that rounding in the
+place of a gradient moves a variable as far as a gradient would, in a direction of its
+own: the bias in front of a batch norm, the bias of the keys of an attention.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from tf2verify.compare.moving import Mover, fraction_bits
+from tf2verify.compare.noise import RUNS
+from tf2verify.errors import Tf2VerifyError
+from tf2verify.records.sampled import SampledArray
+from tf2verify.records.training import TrainingRun, TrainingStep
+from tf2verify.stages.training import step_quantities as quantities
+from tf2verify.stages.training.step_quantities import QuantityPair
+
+_Array = np.ndarray[Any, Any]
+_Key = tuple[str, str]
+# Gradients of one variable: run, step.
+_Runs = Sequence[Sequence[_Array]]
+
+# A gradient up to this multiple of its own noise is one of rounding. Of nine values of
+# one normal distribution, the first is as far from zero, and the others as close to it,
+# less often than once in 1e5.
+_FACTOR = 4.0
+# A variable of more is not looked at: a dozen runs of it are kept.
+_MOST_ELEMENTS = 2**19
+_MOVERS = tuple(map(Mover, range(RUNS)))
+_EXCUSED = (
+  quantities.GRADIENT,
+  quantities.APPLIED,
+  quantities.SLOT,
+  quantities.UPDATE,
+  quantities.SHADOW,
+)
+
+
+class StepsAgain(Protocol):
+  """Training steps of one side, repeated one by one."""
+
+  def run(self) -> TrainingRun:
+    """Returns what is known beside the steps themselves."""
+
+  def take(self) -> TrainingStep:
+    """Takes a step."""
+
+
+# Begins the steps again: with values and inputs moved, or as they were for None.
+Begin = Callable[[Mover | None], contextlib.AbstractContextManager[StepsAgain]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RoundingElements:
+  """Elements of one variable whose gradient is rounding in all steps so far.
+
+  Attributes:
+    where: True for them; of the variable's shape.
+    tf1: greatest |gradient| among them in tf1, in all its runs.
+    tf2: in the port.
+    reach: greatest |element| of each quantity among them, in all runs of tf1.
+  """
+
+  where: _Array
+  tf1: float
+  tf2: float
+  reach: Mapping[_Key, float]
+
+  def excused(self, pair: QuantityPair) -> _Array | None:
+    """Returns where a quantity need not agree: where it is no more than rounding makes it.
+
+    In proportion to the gradients of either side; a slot may hold a square. An element
+    whose gradient is rounding moves no further than one whose gradient is none.
+    """
+    reach = self.reach.get((pair.quantity, pair.subject))
+    if reach is None or pair.tf1 is None or pair.tf2 is None or not self.tf1:
+      return None
+    if pair.tf1.shape != self.where.shape or pair.tf2.shape != self.where.shape:
+      return None
+    ratio = max(1.0, self.tf2 / self.tf1)
+    bound = 2.0 * reach * (ratio**2 if pair.quantity == quantities.SLOT else ratio)
+    if not self.where.all():
+      bound = min(bound, 2.0 * max(reach, quantities.greatest(pair.tf1)))
+    found: _Array = self.where & (np.abs(pair.tf2.astype(np.float64)) <= bound)
+    return found if found.any() else None
+
+
+class RoundingWatch:
+  """Finds such elements where something differs, and keeps them out of the comparison."""
+
+  def __init__(self, tf1: Begin, tf2: Begin, names: Mapping[str, str], count: int) -> None:
+    """Takes both sides; nothing is run yet.
+
+    Args:
+      tf1: begins the reference.
+      tf2: begins the port.
+      names: from tf1 to tf2 variable names.
+      count: how many steps there are.
+    """
+    self._begin = tf1, tf2
+    self._names = dict(names)
+    self._count = count
+    self._taken: dict[str, tuple[list[_Taken], list[_Taken]]] = {}
+    self._excused: dict[_Key, _Array] = {}
+    self._told: dict[str, tuple[int, int, float, float]] = {}
+
+  @property
+  def notes(self) -> list[str]:
+    """What a reader has to know of elements that were left out."""
+    return [
+      f'{count} of {size} elements of {name} were left out: their gradient is zero but for '
+      f'rounding on both sides (at most {one:.2g} in tf1 and {other:.2g} in the port, within '
+      f'{_FACTOR:.0f} x their noise), and the optimizer scales that up'
+      for name, (count, size, one, other) in self._told.items()
+    ]
+
+  def look(self, differing: Iterable[QuantityPair], number: int) -> bool:
+    """Looks at what differs in a step; returns whether some of it is not to be compared."""
+    self._excused = {}
+    doubtful = [pair for pair in differing if _may_be_excused(pair)]
+    variables = {pair.variable for pair in doubtful}
+    self._take_again(variables)
+    self._move_the_port({v for v in variables if _is_open(v, *self._taken.get(v, _NONE), number)})
+    for pair in doubtful:
+      known = _elements(pair.variable, *self._taken.get(pair.variable, _NONE), number)
+      found = None if known is None else known.excused(pair)
+      if known is None or found is None:
+        continue
+      self._excused[pair.quantity, pair.subject] = found
+      count = max(int(found.sum()), self._told.get(pair.variable, (0,))[0])
+      self._told[pair.variable] = count, found.size, known.tf1, known.tf2
+    return bool(self._excused)
+
+  def left(self, pair: QuantityPair) -> QuantityPair | None:
+    """Returns what is to be compared of a pair; None for nothing."""
+    where = self._excused.get((pair.quantity, pair.subject))
+    if where is None:
+      return pair
+    if where.all() or pair.tf1 is None or pair.tf2 is None:
+      return None
+    return dataclasses.replace(pair, tf2=np.where(where, pair.tf1, pair.tf2))
+
+  def elements(self, number: int) -> dict[str, _Array]:
+    """Returns where gradients are rounding in all steps so far, of variables looked at.
+
+    A gradient that is exactly zero in all runs, as that of a row that was not looked up, is
+    none of rounding.
+    """
+    found = {}
+    for name, (tf1, tf2) in self._taken.items():
+      known = _elements(name, tf1, tf2, number) if tf1 and tf2 else None
+      if known is not None:
+        values = [v for taken in (*tf1, *tf2) for v in taken.gradients[name][:number]]
+        where = known.where & np.any(np.stack(values) != 0, axis=0)
+        if where.any():
+          found[name] = where
+    return found
+
+  def _take_again(self, variables: Iterable[str]) -> None:
+    """Takes the steps of the reference with values moved, and those of the port as they were."""
+    wanted = {v: self._names[v] for v in variables if v in self._names and v not in self._taken}
+    if not wanted:
+      return
+    try:
+      tf1 = self._runs(0, {v: v for v in wanted}, (None, *_MOVERS))
+      tf2 = self._runs(1, {b: a for a, b in wanted.items()}, (None,))
+    except Tf2VerifyError:
+      tf1, tf2 = [], []
+    self._taken.update({variable: (tf1, list(tf2)) for variable in wanted})
+
+  def _move_the_port(self, variables: Iterable[str]) -> None:
+    """Takes the steps of the port with values moved as well.
+
+    That takes longest, since its steps run eagerly: only where the noise of the reference
+    does not decide.
+    """
+    wanted = {self._names[v]: v for v in variables}
+    if not wanted:
+      return
+    try:
+      moved = self._runs(1, wanted, _MOVERS)
+    except Tf2VerifyError:
+      moved = []
+    for variable in wanted.values():
+      tf1, tf2 = self._taken[variable]
+      self._taken[variable] = (tf1, [*tf2, *moved]) if moved else _NONE
+
+  def _runs(
+    self, side: int, names: Mapping[str, str], movers: Iterable[Mover | None]
+  ) -> list['_Taken']:
+    return [_Taken(self._begin[side], mover, names, self._count) for mover in movers]
+
+
+def _may_be_excused(pair: QuantityPair) -> bool:
+  """Returns whether a quantity follows from the gradient of a variable of moderate size."""
+  value = pair.tf1
+  return (
+    bool(pair.variable)
+    and pair.quantity in _EXCUSED
+    and value is not None
+    and not isinstance(value, SampledArray)
+    and fraction_bits(value.dtype) is not None
+    and value.dtype.kind != 'c'
+    and value.size <= _MOST_ELEMENTS
+  )
+
+
+class _Taken:
+  """The steps of one run, of some variables.
+
+  Attributes:
+    gradients: those that were applied, step by step, by tf1 name.
+    quantities: what they led to, see `of_reference`; step by step.
+  """
+
+  def __init__(
+    self, begin: Begin, mover: Mover | None, names: Mapping[str, str], count: int
+  ) -> None:
+    self.gradients: dict[str, list[_Array]] = {name: [] for name in names.values()}
+    self.quantities: list[dict[_Key, _Array]] = []
+    with begin(mover) as steps:
+      run = steps.run()
+      for _ in range(count):
+        step = steps.take()
+        for record in step.applied_gradients or step.gradients:
+          if record.name in names and record.value is not None:
+            self.gradients[names[record.name]].append(record.value)
+        known = quantities.of_reference(dataclasses.replace(run, steps=(step,)), 1)
+        self.quantities.append({k: v for k, v in known.items() if _owner(k[1]) in names})
+
+
+_NONE: tuple[list[_Taken], list[_Taken]] = ([], [])
+
+
+def _owner(subject: str) -> str:
+  """Returns the variable of a subject: of a slot, `m of dense/kernel`."""
+  return subject.rpartition(' of ')[2]
+
+
+def _elements(
+  name: str, tf1: Sequence[_Taken], tf2: Sequence[_Taken], number: int
+) -> RoundingElements | None:
+  sides = _gradients(name, tf1, tf2, number)
+  if sides is None:
+    return None
+  where = np.logical_and(*_are_rounding(sides))
+  if not where.any():
+    return None
+  one, other = (
+    max(float(np.abs(value[where]).max()) for run in side for value in run) for side in sides
+  )
+  reach: dict[_Key, float] = {}
+  for taken in tf1:
+    for key, value in taken.quantities[number - 1].items():
+      if value.shape == where.shape and _owner(key[1]) == name:
+        reach[key] = max(reach.get(key, 0.0), float(np.abs(value[where]).max()))
+  return RoundingElements(where, one, other, reach)
+
+
+def _gradients(
+  name: str, tf1: Sequence[_Taken], tf2: Sequence[_Taken], number: int
+) -> tuple[_Runs, _Runs] | None:
+  """Returns the gradients of a variable: side, run, step; None where some are not known."""
+  sides = [[taken.gradients[name][:number] for taken in side] for side in (tf1, tf2)]
+  values = [value for side in sides for run in side for value in run]
+  if not values or len({value.shape for value in values}) != 1:
+    return None
+  complete = len(values) == (len(tf1) + len(tf2)) * number
+  if not complete or any(isinstance(value, SampledArray) for value in values):
+    return None
+  return sides[0], sides[1]
+
+
+def _is_open(name: str, tf1: Sequence[_Taken], tf2: Sequence[_Taken], number: int) -> bool:
+  """Returns whether the noise of the reference leaves elements open for the port's own."""
+  sides = _gradients(name, tf1, tf2, number)
+  if sides is None or len(tf2) > 1:
+    return False
+  one, other = _are_rounding(sides)
+  return bool((one & ~other).any())
+
+
+def _are_rounding(sides: tuple[_Runs, _Runs]) -> tuple[_Array, _Array]:
+  """Returns where each side's gradients are rounding in all steps.
+
+  Until the port has been moved itself, it is judged by the noise of the reference.
+  """
+  tf1, tf2 = sides
+  noise = _noise(tf1)
+  return _within(tf1[0], noise), _within(tf2[0], _noise(tf2) if len(tf2) > 1 else noise)
+
+
+def _noise(runs: _Runs) -> list[_Array]:
+  """Returns how far the gradients of the first run are moved, step by step."""
+  found = []
+  for step, value in enumerate(runs[0]):
+    noise = np.zeros(value.shape)
+    for moved in runs[1:]:
+      np.fmax(noise, np.abs(moved[step].astype(np.float64) - value.astype(np.float64)), out=noise)
+    found.append(noise)
+  return found
+
+
+def _within(run: Sequence[_Array], noise: Sequence[_Array]) -> _Array:
+  """Returns where no gradient of a run is more than noise."""
+  found: _Array = np.ones(run[0].shape, bool)
+  for value, moved in zip(run, noise, strict=True):
+    found &= np.abs(value.astype(np.float64)) <= _FACTOR * moved
+  return found

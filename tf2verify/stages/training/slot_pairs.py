@@ -1,0 +1,60 @@
+"""Which slots of the two optimizers are pairs, and what is said of those that are not."""
+
+import numpy as np
+
+from tf2verify.compare.slots import COUNTS, DeclaredSlots, declared_name
+from tf2verify.errors import CaseDefinitionError
+from tf2verify.records.training import Slot
+from tf2verify.stages.training.step_quantities import Steps
+
+_SHOWN = 6
+
+
+def slots_alone(steps: Steps) -> list[str]:
+  """Returns notes on the slots that only one side has, and that hold something."""
+  paired = steps.slots(len(steps.tf1.steps))
+  notes = []
+  for side, slots in (('tf1', paired.tf1_only), ('tf2', paired.tf2_only)):
+    roles = sorted({slot.role for slot in slots if slot.role not in COUNTS})
+    moving = {slot.role for slot in slots if _holds_something(slot)}
+    if roles:
+      said = '' if moving.intersection(roles) else ', which stay at zero'
+      notes.append(f'only {side} keeps {", ".join(roles)}{said}: not compared')
+  if len(notes) == 2:
+    notes[1] += '; where two of them are the same, say so by slot_names'
+  return notes
+
+
+def _holds_something(slot: Slot) -> bool:
+  return not isinstance(slot.value, np.ndarray) or bool(np.any(slot.value))
+
+
+def check_slot_names(steps: Steps, declared: DeclaredSlots) -> None:
+  """Raises `CaseDefinitionError` where `slot_names` names a slot that is not there."""
+  if declared is None:
+    return
+  if isinstance(declared, str) or not (callable(declared) or hasattr(declared, 'items')):
+    raise CaseDefinitionError(
+      f'slot_names is {declared!r:.80}; it is a mapping from slots of tf1 to those of tf2, or a '
+      'method of one name'
+    )
+  ones, others = steps.tf1.steps[-1].slots, steps.tf2.steps[-1].slots
+  keys = () if callable(declared) else tuple(declared)
+  wrong = [key for key in keys if not any(slot.is_called(key) for slot in ones)]
+  if wrong:
+    raise CaseDefinitionError(
+      f'slot_names names {wrong[0]!r}, and tf1 keeps no such slot; it keeps: {_listed(ones)}'
+    )
+  for slot in ones:
+    name = declared_name(slot, declared)
+    if name and not any(other.is_called(name) for other in others):
+      raise CaseDefinitionError(
+        f'slot_names gives {name!r} for {slot.name}, and tf2 keeps no such slot; it keeps: '
+        f'{_listed(others)}'
+      )
+
+
+def _listed(slots: tuple[Slot, ...]) -> str:
+  found = dict.fromkeys(f'{slot.name} ({slot.role})' for slot in slots)
+  more = f' and {len(found) - _SHOWN} more' if len(found) > _SHOWN else ''
+  return ', '.join(list(found)[:_SHOWN]) + more or 'none'

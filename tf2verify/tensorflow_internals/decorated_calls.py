@@ -1,0 +1,54 @@
+"""The decorated `call` of layer classes, which AutoGraph gives another function to decorate.
+
+Keras converts `layer.call` where a layer is called in a graph. Where the method has a
+decorator, such as `track_tf1_style_variables`, TensorFlow (2.21: `tf_decorator.rewrap`) may
+put what was converted into the decorator itself, for the whole class and process. Layers made
+afterwards were then given a `training` that they do not take (seen behind the stage
+`execution_modes`).
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.util import tf_decorator
+
+_METHODS = ('call', '__call__')
+_MARK = '_tf_decorator'
+_Method = Callable[..., Any]
+
+
+def _decorated() -> Iterator[_Method]:
+  """Yields the decorated methods of all classes of modules and layers."""
+  pending, seen = [tf.Module], {tf.Module}
+  while pending:
+    for cls in type.__subclasses__(pending.pop()):
+      if cls not in seen:
+        seen.add(cls)
+        pending.append(cls)
+        found = (vars(cls).get(name) for name in _METHODS)
+        yield from (method for method in found if hasattr(method, _MARK))
+
+
+def read_targets() -> tuple[tuple[_Method, _Method], ...]:
+  """Returns each decorated method, and what it decorates, for `write_targets`."""
+  return tuple((method, tf_decorator.unwrap(method)[1]) for method in _decorated())
+
+
+def write_targets(saved: tuple[tuple[_Method, _Method], ...]) -> None:
+  """Has every method decorate what it did when `saved` was read."""
+  for method, target in saved:
+    now = tf_decorator.unwrap(method)[1]
+    if now is not target:
+      tf_decorator.rewrap(method, now, target)
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+  """Has every method decorate at exit what it did at entry."""
+  saved = read_targets()
+  try:
+    yield
+  finally:
+    write_targets(saved)

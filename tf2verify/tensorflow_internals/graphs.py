@@ -1,0 +1,49 @@
+"""Graphs of functions, definitions of operations, and the stack that maps what AutoGraph wrote.
+
+The public `tf.Graph` tells neither a function's graph from a loop's body nor an operation's
+definition; `tf.function` gives no graph without its own handling of variables. Run with
+TensorFlow 2.16 to 2.21.
+"""
+
+from typing import Any
+
+from tensorflow.python.framework import (
+  auto_control_deps,
+  func_graph,
+  function_def_to_graph,
+  kernels,
+  op_def_registry,
+  ops,
+)
+from tensorflow.python.ops import control_flow_v2_func_graphs
+from tensorflow.python.util import tf_stack
+
+# The graph of a function; `outer_graph` is the one around it.
+FuncGraph: Any = func_graph.FuncGraph
+# The graph of a loop's body.
+WhileBodyFuncGraph: Any = control_flow_v2_func_graphs.WhileBodyFuncGraph
+# Lets operations that read and write variables wait for each other, as eagerly.
+AutomaticControlDependencies: Any = auto_control_deps.AutomaticControlDependencies
+# Where `disable_eager_execution` and `reset_default_graph` are at home: `tf.compat.v1` has copies.
+HOME_OF_SWITCHES: Any = ops
+
+
+def graph_of(function_def: Any) -> Any:
+  """Returns the graph of a function of a GraphDef's library."""
+  return function_def_to_graph.function_def_to_graph(function_def)
+
+
+def op_definition(op_type: str) -> Any:
+  """Returns the OpDef of a type of operation; None where this TensorFlow has none."""
+  return op_def_registry.get(op_type)
+
+
+def kernel_devices(op_type: str) -> frozenset[str]:
+  """Returns the types of devices that have a kernel for an operation: `CPU`, `XLA_CPU_JIT`."""
+  registered = kernels.get_registered_kernels_for_op(op_type).kernel
+  return frozenset(kernel.device_type for kernel in registered)
+
+
+def stack() -> list[Any]:
+  """Returns the frames of Python's stack, outermost first, by the lines of the user's code."""
+  return list(tf_stack.extract_stack())
