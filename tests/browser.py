@@ -1,10 +1,12 @@
 """Headless Chromium for tests, by its DevTools protocol over a pipe: no package is needed."""
 
 import base64
+import contextlib
 import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -30,7 +32,8 @@ class Browser:
   def __init__(self):
     self.dialogs, self.errors, self.requests = [], [], []
     self._number, self._answers, self._loaded = 0, {}, False
-    self._profile = tempfile.TemporaryDirectory()
+    # A folder of a browser that cannot be removed fails no test.
+    self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
     # The browser reads from descriptor 3 and writes to 4.
     (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
     high = [fcntl.fcntl(end, fcntl.F_DUPFD, 20) for end in (theirs_in, theirs_out)]
@@ -56,6 +59,7 @@ class Browser:
       stderr=subprocess.DEVNULL,
       preexec_fn=connect,
       close_fds=False,  # Python's own are closed all the same
+      start_new_session=True,
     )
     for end in (theirs_in, theirs_out, *high):
       os.close(end)
@@ -68,8 +72,10 @@ class Browser:
       self._ask(f'{domain}.enable')
 
   def close(self):
-    """Ends the browser."""
-    self._process.terminate()
+    """Ends the browser and every process that it started."""
+    # They still write to the profile for a moment after the first of them has ended.
+    with contextlib.suppress(ProcessLookupError):
+      os.killpg(self._process.pid, signal.SIGKILL)
     self._process.wait(_SECONDS)
     os.close(self._out)
     os.close(self._in)
