@@ -1,6 +1,6 @@
 """The port-bug suite, and right ports under other seeds.
 
-    python -m benchmarks.port_bugs [--seeds 5]
+    python -m benchmarks.port_bugs [--seeds 5] [--processes 2]
 
 prints how many of the wrong ports are detected, at which stage, and whether the
 cause is named; then how many right ports (of the pairs, the controls and the
@@ -9,9 +9,12 @@ Targets: 100 %, 95 %, 90 %, and no false alarm. Exits with 1 when one is missed.
 """
 
 import argparse
+import functools
+import multiprocessing
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from unittest import mock
 
 import tf2verify
@@ -24,24 +27,33 @@ from tf2verify.sides.process import logical_devices, randomness
 _LEFT_OUT = ('broken', 'full_size', 'demo')
 
 
-def _wrong_ports() -> bool:
+_MARKS = (('detected', 1.0), ('stage', 0.95), ('cause', 0.9))
+
+
+def _marks(number: int) -> dict[str, bool]:
+  """Returns what a wrong port, by its place in the suite, was found to be."""
+  bug = suite.PORT_BUGS[number]
+  found = suite.found(bug, 'determinism')
+  text = found.to_text()
+  return {
+    'detected': found.status is bug.status,
+    'stage': (found.stage, found.status) == (bug.stage, bug.status),
+    'cause': all(word in text for word in bug.words),
+  }
+
+
+def _wrong_ports(processes: ProcessPoolExecutor) -> bool:
   """Measures detection; returns whether the targets are met."""
   classes = [identifier for identifier, _ in CLASSES]
-  good: dict[str, dict[str, bool]] = {name: {} for name in ('detected', 'stage', 'cause')}
-  for bug in suite.PORT_BUGS:
-    found = suite.found(bug, 'determinism')
-    text = found.to_text()
-    marks = {
-      'detected': found.status is bug.status,
-      'stage': (found.stage, found.status) == (bug.stage, bug.status),
-      'cause': all(word in text for word in bug.words),
-    }
+  good: dict[str, dict[str, bool]] = {name: {} for name, _ in _MARKS}
+  every = processes.map(_marks, range(len(suite.PORT_BUGS)))
+  for bug, marks in zip(suite.PORT_BUGS, every, strict=True):
     for name, mark in marks.items():
       good[name][bug.identifier] = good[name].get(bug.identifier, True) and mark
     if not all(marks.values()):
-      print(f'  {bug.identifier} {bug.title}: {marks}')
+      print(f'  {bug.identifier} {bug.title}: {marks}', flush=True)
   met = True
-  for name, target in (('detected', 1.0), ('stage', 0.95), ('cause', 0.9)):
+  for name, target in _MARKS:
     share = sum(good[name].get(one, False) for one in classes) / len(classes)
     met &= share >= target
     print(
@@ -50,7 +62,12 @@ def _wrong_ports() -> bool:
   return met
 
 
-def _right_ports() -> Iterator[tuple[str, type[tf2verify.EquivalenceCase]]]:
+@functools.cache
+def _right_ports() -> tuple[tuple[str, type[tf2verify.EquivalenceCase]], ...]:
+  return tuple(_found_right_ports())
+
+
+def _found_right_ports() -> Iterator[tuple[str, type[tf2verify.EquivalenceCase]]]:
   for bug in suite.PORT_BUGS:
     yield f'{bug.identifier} {bug.title}', bug.right
   for control in suite.CONTROLS:
@@ -75,29 +92,42 @@ def _under_seed(case: type[tf2verify.EquivalenceCase], number: int) -> tf2verify
     return tf2verify.verify(case)
 
 
+def _climbed(number: int, seed: int | None) -> tuple[int, str]:
+  """Climbs with a right port; returns tensors excused by rounding, and the text of a blame."""
+  _, case = _right_ports()[number]
+  verdict = tf2verify.verify(case) if seed is None else _under_seed(case, seed)
+  excused = sum(stage.compared.rounding for stage in verdict.stages)
+  return excused, '' if verdict.status is tf2verify.Status.PASSED else verdict.to_text()
+
+
 def main() -> int:
   """Measures and prints."""
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument('--seeds', type=int, default=5)
+  parser.add_argument('--processes', type=int, default=2)
   arguments = parser.parse_args()
-  logical_devices.ask_for_two_cpus()
   start = time.perf_counter()
-  met = _wrong_ports()
-  print(f'wrong ports: {time.perf_counter() - start:.0f} s', flush=True)
-  start, alarms, climbed, excused = time.perf_counter(), 0, 0, 0
-  for name, case in _right_ports():
+  with ProcessPoolExecutor(
+    arguments.processes, multiprocessing.get_context('spawn'), logical_devices.ask_for_two_cpus
+  ) as processes:
+    met = _wrong_ports(processes)
+    print(f'wrong ports: {time.perf_counter() - start:.0f} s', flush=True)
+    start, alarms, excused = time.perf_counter(), 0, 0
     # What TensorFlow 1.15.5 has recorded, it has recorded with one seed.
-    recorded = case.tf1_recording is not None
-    for seed in (None,) if recorded else range(1, arguments.seeds + 1):
-      verdict = tf2verify.verify(case) if seed is None else _under_seed(case, seed)
-      climbed += 1
-      excused += sum(stage.compared.rounding for stage in verdict.stages)
-      if verdict.status is not tf2verify.Status.PASSED:
+    ladders = [
+      (number, seed)
+      for number, (_, case) in enumerate(_right_ports())
+      for seed in ((None,) if case.tf1_recording else range(1, arguments.seeds + 1))
+    ]
+    every = processes.map(_climbed, *zip(*ladders, strict=True))
+    for (number, seed), (rounding, blame) in zip(ladders, every, strict=True):
+      excused += rounding
+      if blame:
         alarms += 1
-        print(f'  {name}, seed {seed}: {verdict.to_text()}')
+        print(f'  {_right_ports()[number][0]}, seed {seed}: {blame}', flush=True)
   print(
-    f'{alarms} false alarms in {climbed} ladders of right ports ({excused} tensors excused by '
-    f'rounding), {time.perf_counter() - start:.0f} s'
+    f'{alarms} false alarms in {len(ladders)} ladders of right ports ({excused} tensors excused '
+    f'by rounding), {time.perf_counter() - start:.0f} s with {arguments.processes} processes'
   )
   return 0 if met and not alarms else 1
 
