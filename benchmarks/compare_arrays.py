@@ -20,8 +20,8 @@ import numpy as np
 # The script measures the checkout that it lies in, installed or not.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from tf2verify.compare.arrays import compare_arrays
-from tf2verify.compare.tolerance import Tolerance
+from tf2verify.numerics.arrays import compare_arrays
+from tf2verify.numerics.tolerance import Tolerance
 
 _TOLERANCE = Tolerance(rtol=1e-6, atol=1e-5)
 _LEAST_RATIO = 5.0

@@ -13,7 +13,7 @@ from absl.testing import absltest
 
 from tests import console, tensorboard_events
 from tf2verify.commands import cli
-from tf2verify.compare.tolerance import VALUE_TOLERANCES
+from tf2verify.numerics.tolerance import VALUE_TOLERANCES
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.stages.comparison.comparing import Comparison

@@ -13,7 +13,7 @@ import numpy as np
 
 import tf2verify
 from tests import small_case
-from tf2verify.compare.digest import array_digest
+from tf2verify.numerics.digest import array_digest
 from tf2verify.recorder import tf1_recorder
 from tf2verify.recordings.strict_json import canonical
 

@@ -26,8 +26,8 @@ from tf2verify.environment.version import VERSION
 if TYPE_CHECKING:
   from tf2verify.case import EquivalenceCase, verify
   from tf2verify.commands.runner import main
-  from tf2verify.compare.tolerance import Tolerance
   from tf2verify.errors import Tf2VerifyError
+  from tf2verify.numerics.tolerance import Tolerance
   from tf2verify.records.resources import Resources
   from tf2verify.records.status import Status
   from tf2verify.records.verdict import CaseVerdict, StageVerdict
@@ -61,7 +61,7 @@ _HOMES = {
   'StageVerdict': 'tf2verify.records.verdict',
   'Status': 'tf2verify.records.status',
   'Tf2VerifyError': 'tf2verify.errors',
-  'Tolerance': 'tf2verify.compare.tolerance',
+  'Tolerance': 'tf2verify.numerics.tolerance',
   'all_stages_except': 'tf2verify.selection',
   'distinct_values': 'tf2verify.sides.fill',
   'main': 'tf2verify.commands.runner',

@@ -10,12 +10,12 @@ import numpy as np
 from absl.testing import absltest
 
 from tf2verify import hooks
-from tf2verify.compare.tolerance import Tolerance, ToleranceTable
 from tf2verify.environment import time_limit
 from tf2verify.environment.case_files import runs_its_tests, shown_path
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.ladder import CaseName, Ladder, test_name
 from tf2verify.misspelled_hooks import misspelled_hook, near_miss
+from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.optional_hooks import OptionalHooks, check_train_op
 from tf2verify.records.resources import Resources, resources_of
 from tf2verify.records.status import Status

@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tf2verify.compare import tolerance as tolerances
 from tf2verify.environment import time_limit
 from tf2verify.environment.time_limit import TimeLimitReached
 from tf2verify.errors import (
@@ -21,6 +20,7 @@ from tf2verify.errors import (
   Tf2VerifyError,
   UserCodeError,
 )
+from tf2verify.numerics import tolerance as tolerances
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict
 from tf2verify.safe_text import safe_line, safe_values

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, cast, final
 
-from tf2verify.compare.tolerance import Tolerance, ToleranceTable
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.records.execution_mode import MODES
 from tf2verify.sides import loss_parts
 from tf2verify.sides.side import Declaration

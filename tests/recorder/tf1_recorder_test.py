@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from absl.testing import absltest
 
-from tf2verify.compare import digest, noise_codes, sampling
+from tf2verify.numerics import digest, noise_codes, sampling
 
 # isort: split
 import tensorflow as tf

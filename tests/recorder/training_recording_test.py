@@ -14,8 +14,8 @@ from absl.testing import absltest, parameterized
 from tests.recorder import trained_models as models
 from tests.sides import recorded_cases
 from tests.sides.trained_sides import prepared
-from tf2verify.compare.digest import array_digest
-from tf2verify.compare.moving import Mover
+from tf2verify.numerics.digest import array_digest
+from tf2verify.numerics.moving import Mover
 from tf2verify.recorder.tf1_recorder import RecorderError
 from tf2verify.recordings.recording import Recording
 

@@ -6,8 +6,8 @@ import pathlib
 
 import numpy as np
 
-from tf2verify.compare import noise_codes
-from tf2verify.compare.sampling import sampled
+from tf2verify.numerics import noise_codes
+from tf2verify.numerics.sampling import sampled
 
 LARGE = (300, 250)
 MANIFEST = 'manifest.json'

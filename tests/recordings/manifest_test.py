@@ -2,7 +2,7 @@
 
 from absl.testing import absltest
 
-from tf2verify.compare import noise_codes, sampling
+from tf2verify.numerics import noise_codes, sampling
 from tf2verify.recorder import tf1_recorder
 from tf2verify.recordings import manifest
 from tf2verify.sides import fill

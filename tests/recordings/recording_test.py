@@ -10,8 +10,8 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.recordings import hand_made
-from tf2verify.compare.sampling import sampled
 from tf2verify.errors import RecordingError
+from tf2verify.numerics.sampling import sampled
 from tf2verify.recordings.recording import Recording
 from tf2verify.records.sampled import SampledArray
 

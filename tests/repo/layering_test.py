@@ -17,7 +17,7 @@ _LAYERS = (
   ('tensorflow_internals',),
   ('environment',),
   ('records',),
-  ('compare',),
+  ('numerics',),
   ('recordings',),
   ('sides',),
   ('stages',),

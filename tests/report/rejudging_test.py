@@ -3,8 +3,8 @@
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from tf2verify.compare.tolerance import Tolerance, as_table
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.numerics.tolerance import Tolerance, as_table
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict

@@ -8,7 +8,7 @@ from absl.testing import absltest
 import tf2verify
 from tests.stages import tiny_models
 from tests.stages.tiny_models import bias, kernel
-from tf2verify.compare.noise import Kind, NoiseVerdict
+from tf2verify.numerics.noise import Kind, NoiseVerdict
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.side_by_side import Curve, RandomOps
 from tf2verify.stages.comparison.rounding import Sorted

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.compare.agreement import IDENTICAL, Agreement
-from tf2verify.compare.relayout import Relayout
 from tf2verify.diagnosis.held_otherwise import HeldOtherwise
 from tf2verify.diagnosis.outputs import (
   comparable_outputs,
@@ -36,6 +34,8 @@ from tf2verify.diagnosis.sources import (
   without_echoes,
 )
 from tf2verify.diagnosis.value_pairs import pair_by_value
+from tf2verify.numerics.agreement import IDENTICAL, Agreement
+from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import TARGET, VARIABLE, TensorKey
 
 # Tensors are fetched in portions of about this size, to bound memory.

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tf2verify.compare.relayout import agreement_as_held, alike, is_constant, relayout
 from tf2verify.diagnosis.first_divergence import Divergence
 from tf2verify.diagnosis.outputs import is_opaque
 from tf2verify.diagnosis.regions import RegionPair, region_pair, without_inputs
 from tf2verify.diagnosis.sources import FoundSource, InspectableRun
+from tf2verify.numerics.relayout import agreement_as_held, alike, is_constant, relayout
 from tf2verify.records.op_graph import CONSTANT, OpRecord, TensorKey
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tf2verify.compare.agreement import ROUNDING_EPSILONS
+from tf2verify.numerics.agreement import ROUNDING_EPSILONS
 
 # Blocks beyond these are not looked for: the search is quadratic.
 _LONGEST_PERMUTED = 4096

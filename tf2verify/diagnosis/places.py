@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.compare.agreement import agreement
 from tf2verify.diagnosis.evidence import Evidence
 from tf2verify.diagnosis.initial_constants import is_constant
 from tf2verify.diagnosis.pairing import Pairing
 from tf2verify.diagnosis.regions import Region, RegionPair
 from tf2verify.diagnosis.rules.stop_gradient import is_stopped_on_one_side
 from tf2verify.diagnosis.sources import FoundSource
+from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import GraphDifference, Source, Statistics
 from tf2verify.records.difference import Aspect
 from tf2verify.records.failed_tensor import FailedTensor

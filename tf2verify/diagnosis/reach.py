@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Set
 
-from tf2verify.compare.agreement import Agreement
+from tf2verify.numerics.agreement import Agreement
 from tf2verify.records.op_graph import OpGraph, TensorKey
 
 # A difference that is rounding, and this share of what it was, is gone.

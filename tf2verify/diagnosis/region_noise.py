@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.compare.agreement import Agreement
-from tf2verify.compare.moving import fraction_bits, moved
-from tf2verify.compare.noise import ELEMENT_FACTOR
 from tf2verify.diagnosis.regions import Region
 from tf2verify.diagnosis.sources import FoundSource, InspectableRun
+from tf2verify.numerics.agreement import Agreement
+from tf2verify.numerics.moving import fraction_bits, moved
+from tf2verify.numerics.noise import ELEMENT_FACTOR
 
 # How often what enters is moved: with one coin, two terms of a sum may cancel out.
 _RUNS = 3

@@ -6,9 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
-from tf2verify.compare.agreement import Agreement, agreement
-from tf2verify.compare.relayout import Relayout, agreement_as_held
 from tf2verify.diagnosis.regions import RegionPair
+from tf2verify.numerics.agreement import Agreement, agreement
+from tf2verify.numerics.relayout import Relayout, agreement_as_held
 from tf2verify.records.op_graph import NodeChange, OpGraph
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.compare.agreement import agreement
 from tf2verify.diagnosis.outputs import is_opaque
 from tf2verify.diagnosis.sources import InspectableRun
+from tf2verify.numerics.agreement import agreement
 from tf2verify.records.op_graph import TARGET
 
 

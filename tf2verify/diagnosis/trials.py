@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.compare.agreement import Agreement, agreement
 from tf2verify.diagnosis.evidence import Standing
 from tf2verify.diagnosis.outputs import is_opaque
 from tf2verify.diagnosis.sources import FoundSource, InspectableRun
+from tf2verify.numerics.agreement import Agreement, agreement
 from tf2verify.records.diagnosis import GraphDifference
 from tf2verify.records.op_graph import TARGET, NodeChange, TensorKey
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.compare.agreement import agreement
-from tf2verify.compare.sampling import Views
 from tf2verify.diagnosis.sources import InspectableRun
+from tf2verify.numerics.agreement import agreement
+from tf2verify.numerics.sampling import Views
 from tf2verify.records.diagnosis import Cause, Diagnosis
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import Observation

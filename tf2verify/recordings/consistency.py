@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from tf2verify.compare import sampling
+from tf2verify.numerics import sampling
 from tf2verify.recordings.array_entries import (
   ArrayEntry,
   Nest,

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.compare import noise_codes
-from tf2verify.compare.digest import array_digest
 from tf2verify.errors import RecordingError
+from tf2verify.numerics import noise_codes
+from tf2verify.numerics.digest import array_digest
 from tf2verify.recordings import observations
 from tf2verify.recordings.array_entries import ArrayEntry, Nest, TensorEntry
 from tf2verify.recordings.array_files import ArrayFiles

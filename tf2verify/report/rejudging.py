@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from tf2verify.compare.frontier import passes, required_atol, required_rtol
-from tf2verify.compare.telling import within_allowance_of_zero
-from tf2verify.compare.tolerance import Tolerance
+from tf2verify.numerics.frontier import passes, required_atol, required_rtol
+from tf2verify.numerics.telling import within_allowance_of_zero
+from tf2verify.numerics.tolerance import Tolerance
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.moving import Mover
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.numerics.moving import Mover
 from tf2verify.records.observation import (
   Observation,
   VariableCreation,

@@ -5,9 +5,9 @@ import dataclasses
 import functools
 from typing import Any, ClassVar
 
-from tf2verify.compare.alignment import Alignment
-from tf2verify.compare.layouts import Layouts
-from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.numerics.alignment import Alignment
+from tf2verify.numerics.layouts import Layouts
+from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.difference import Deviation, Difference, Extent
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.initial_value import JudgedStart

@@ -8,7 +8,7 @@ from tensorflow.python.framework import config
 
 from tests.stages import tiny_models
 from tf2verify.case import new_ladder
-from tf2verify.compare.repeatability import varying
+from tf2verify.numerics.repeatability import varying
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
 from tf2verify.sides.repetition import repeating

@@ -3,8 +3,8 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from tests.sides.loss_cases import LABELS, OUTPUTS, declared, example
-from tf2verify.compare.moving import Mover
 from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
+from tf2verify.numerics.moving import Mover
 from tf2verify.records.loss_values import LossExample
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
 

@@ -8,8 +8,8 @@ from absl.testing import absltest
 import tf2verify
 from tests.sides.trained_sides import RATE, Trained, by_name, prepared, updates
 from tests.stages import tiny_models
-from tf2verify.compare.moving import Mover
 from tf2verify.errors import BuilderError, CaseDefinitionError, NotApplicable, UserCodeError
+from tf2verify.numerics.moving import Mover
 
 v1 = tf.compat.v1
 

@@ -1,7 +1,7 @@
 import numpy as np
 from absl.testing import absltest
 
-from tf2verify.compare import tolerance
+from tf2verify.numerics import tolerance
 from tf2verify.records.difference import Aspect
 from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
 from tf2verify.stages.comparison.comparing import Comparison

@@ -11,9 +11,9 @@ import tf2verify
 from tests.stages import tiny_models
 from tests.stages.first_failure import LadderTestCase
 from tests.stages.tiny_models import bias, kernel
-from tf2verify.compare.arrays import compare_tensors
-from tf2verify.compare.tolerance import VALUE_TOLERANCES
 from tf2verify.errors import UserCodeError
+from tf2verify.numerics.arrays import compare_tensors
+from tf2verify.numerics.tolerance import VALUE_TOLERANCES
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
 from tf2verify.stages.comparison import rounding

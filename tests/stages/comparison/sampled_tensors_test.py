@@ -3,10 +3,10 @@
 import numpy as np
 from absl.testing import absltest
 
-from tf2verify.compare.moving import moved
-from tf2verify.compare.noise import Kind, NoiseVerdict
-from tf2verify.compare.sampling import Views, sampled
-from tf2verify.compare.tolerance import GRADIENT_TOLERANCES, Tolerance
+from tf2verify.numerics.moving import moved
+from tf2verify.numerics.noise import Kind, NoiseVerdict
+from tf2verify.numerics.sampling import Views, sampled
+from tf2verify.numerics.tolerance import GRADIENT_TOLERANCES, Tolerance
 from tf2verify.records.difference import Aspect, Judgement
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.verdict_text import differences_text

@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 import tf2verify
-from tf2verify.compare.telling import Blank
+from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.verdict_text import stage_line
 from tf2verify.stages.comparison.vacuity import OutputWatch, Telling, gradient_notes

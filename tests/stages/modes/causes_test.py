@@ -3,7 +3,7 @@ import types
 import numpy as np
 from absl.testing import absltest
 
-from tf2verify.compare import tolerance
+from tf2verify.numerics import tolerance
 from tf2verify.records import execution_mode as modes
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor
 from tf2verify.stages.modes import causes as mode_causes

@@ -3,8 +3,8 @@ import types
 import numpy as np
 from absl.testing import absltest
 
-from tf2verify.compare import tolerance
-from tf2verify.compare.noise import Kind, NoiseVerdict
+from tf2verify.numerics import tolerance
+from tf2verify.numerics.noise import Kind, NoiseVerdict
 from tf2verify.records import execution_mode as modes
 from tf2verify.records.difference import Aspect
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor

@@ -11,7 +11,7 @@ from absl.testing import absltest, parameterized
 import tf2verify
 from tests.sides import recorded_cases
 from tests.stages.training import rounding_models as models
-from tf2verify.compare.noise import RUNS
+from tf2verify.numerics.noise import RUNS
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import OptimizerRecord, TrainingRun, TrainingStep
 from tf2verify.stages.training.rounding_gradients import RoundingElements, RoundingWatch

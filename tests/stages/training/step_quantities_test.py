@@ -1,7 +1,7 @@
 import numpy as np
 from absl.testing import absltest
 
-from tf2verify.compare.tolerance import TRAINING_TOLERANCES
+from tf2verify.numerics.tolerance import TRAINING_TOLERANCES
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import OptimizerRecord, Slot, TrainingRun, TrainingStep
 from tf2verify.stages.training import step_quantities as quantities

@@ -4,7 +4,7 @@ import collections
 import difflib
 from collections.abc import Iterator
 
-from tf2verify.compare.frontier import (
+from tf2verify.numerics.frontier import (
   greatest_absolute,
   greatest_relative,
   greatest_share,

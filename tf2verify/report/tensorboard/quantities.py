@@ -5,8 +5,8 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from tf2verify.compare import frontier
-from tf2verify.compare.extent import extents, merged
+from tf2verify.numerics import frontier
+from tf2verify.numerics.extent import extents, merged
 from tf2verify.records.difference import Deviation, Extent, Judgement
 from tf2verify.records.events import Bucket, Histogram, Scalar, Text
 from tf2verify.records.status import Status

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.distributions import distribution_behind, sample
+from tf2verify.numerics.distributions import distribution_behind, sample
 from tf2verify.records.distribution import Distribution, Family
 from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.graphs.op_recorder import is_random_op

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.distributions import Extent, points
+from tf2verify.numerics.distributions import Extent, points
 from tf2verify.records.observation import RandomDraw, SourceLine, VariableCreation
 from tf2verify.sides.graphs.source_lines import user_line
 from tf2verify.sides.graphs.traces import Trace

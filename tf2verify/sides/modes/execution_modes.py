@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.moving import Mover
 from tf2verify.errors import Tf2VerifyError, UserCodeError
+from tf2verify.numerics.moving import Mover
 from tf2verify.records import execution_mode as words
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor
 from tf2verify.sides import loss_parts, nests, side

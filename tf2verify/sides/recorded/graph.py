@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.moving import Mover
 from tf2verify.errors import NotApplicable, RecordingError
+from tf2verify.numerics.moving import Mover
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.run_entries import FilledEntry

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.moving import Mover
 from tf2verify.errors import NotApplicable, RecordingError, UserCodeError
+from tf2verify.numerics.moving import Mover
 from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.training_entries import AloneEntry
 from tf2verify.records.loss_values import Leaves, LossExample, LossProgram, LossValue

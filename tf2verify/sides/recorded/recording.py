@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tf2verify import hooks
-from tf2verify.compare.digest import array_digest
 from tf2verify.errors import RecordingError
+from tf2verify.numerics.digest import array_digest
 from tf2verify.recordings.recording import Recording
 from tf2verify.sides import nests
 from tf2verify.sides.inputs import checked_inputs

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.compare.moving import Mover, fraction_bits
-from tf2verify.compare.noise import RUNS
-from tf2verify.compare.sampling import sampled
 from tf2verify.errors import NotApplicable
+from tf2verify.numerics.moving import Mover, fraction_bits
+from tf2verify.numerics.noise import RUNS
+from tf2verify.numerics.sampling import sampled
 from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.run_entries import RunEntry
 from tf2verify.records.observation import Observation, TensorRecord

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.moving import Mover
 from tf2verify.errors import NotApplicable, RecordingError
+from tf2verify.numerics.moving import Mover
 from tf2verify.recordings.graph_entries import GradientEntry, VariableEntry
 from tf2verify.recordings.training_entries import LossesEntry, StepsEntry
 from tf2verify.records.observation import SourceLine

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from tf2verify.compare.gpu_kernels import WATCHED
-from tf2verify.compare.repeatability import varying
+from tf2verify.numerics.gpu_kernels import WATCHED
+from tf2verify.numerics.repeatability import varying
 from tf2verify.recordings import observations
 from tf2verify.recordings.run_entries import RunEntry
 from tf2verify.records.repetition import RepeatedTensor, Variation

@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf2verify.compare.gpu_kernels import WATCHED
 from tf2verify.errors import NotApplicable
+from tf2verify.numerics.gpu_kernels import WATCHED
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.repetition import RepeatedTensor
 from tf2verify.records.training import TrainingRun

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.gpu_kernels import WATCHED
-from tf2verify.compare.repeatability import digest
+from tf2verify.numerics.gpu_kernels import WATCHED
+from tf2verify.numerics.repeatability import digest
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import INPUT, TARGET
 from tf2verify.records.repetition import RunOp

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.gradient_clips import enlargement
 from tf2verify.errors import NotApplicable
+from tf2verify.numerics.gradient_clips import enlargement
 from tf2verify.records.training import ClippingTrial
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import GraphGradient

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.moving import Mover
 from tf2verify.errors import NotApplicable
+from tf2verify.numerics.moving import Mover
 from tf2verify.records.observation import (
   Observation,
   RegularizationLoss,

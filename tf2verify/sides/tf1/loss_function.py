@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.moving import Mover
 from tf2verify.errors import UserCodeError
+from tf2verify.numerics.moving import Mover
 from tf2verify.records.loss_values import Leaves, LossExample, LossProgram, LossValue, MetricValue
 from tf2verify.records.observation import TensorRecord
 from tf2verify.sides import loss_function, side

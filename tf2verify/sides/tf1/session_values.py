@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.gradient_clips import norm
-from tf2verify.compare.moving import Mover
+from tf2verify.numerics.gradient_clips import norm
+from tf2verify.numerics.moving import Mover
 from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.sides import nests, side
 from tf2verify.sides.graphs.dataflow import op_names_behind

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.moving import Mover
 from tf2verify.errors import NotApplicable
+from tf2verify.numerics.moving import Mover
 from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.records.training import (
   ClippingTrial,

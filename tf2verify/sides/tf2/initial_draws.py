@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.distributions import Extent, distribution_behind, points
 from tf2verify.errors import UserCodeError
+from tf2verify.numerics.distributions import Extent, distribution_behind, points
 from tf2verify.sides import side
 from tf2verify.sides.graphs.initial_draws import CODE, InitialDraw, TracedValue, family_of
 from tf2verify.sides.graphs.op_recorder import variable_name

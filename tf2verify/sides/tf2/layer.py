@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.layouts import Layouts
 from tf2verify.errors import CaseDefinitionError, LayerError, NotApplicable, UserCodeError
+from tf2verify.numerics.layouts import Layouts
 from tf2verify.records.observation import (
   Observation,
   RegularizationLoss,

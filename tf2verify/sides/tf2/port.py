@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.layouts import Layouts
 from tf2verify.errors import LayerError
+from tf2verify.numerics.layouts import Layouts
 from tf2verify.records.observation import TensorRecord, VariableRecord
 from tf2verify.sides import nests
 from tf2verify.sides.graphs.op_recorder import OpRecorder, static_shape, variable_name

@@ -5,8 +5,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tf2verify.compare.distributions import points
 from tf2verify.errors import LayerError, UserCodeError
+from tf2verify.numerics.distributions import points
 from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import Declaration

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.compare.gradient_clips import enlargement, norm
-from tf2verify.compare.moving import Mover
 from tf2verify.errors import NotApplicable, UserCodeError
+from tf2verify.numerics.gradient_clips import enlargement, norm
+from tf2verify.numerics.moving import Mover
 from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.records.training import (
   ClippingTrial,

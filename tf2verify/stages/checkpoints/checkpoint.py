@@ -5,9 +5,9 @@ import gc
 import os
 import tempfile
 
-from tf2verify.compare import restored_values
-from tf2verify.compare.extent import extents
 from tf2verify.errors import NotApplicable
+from tf2verify.numerics import restored_values
+from tf2verify.numerics.extent import extents
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.table import Table
 from tf2verify.sides.side import FilledRun

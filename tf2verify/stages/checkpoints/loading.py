@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.compare import checkpoint_keys
 from tf2verify.errors import CheckpointError
+from tf2verify.numerics import checkpoint_keys
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.difference import Aspect, Difference, subject_of
 from tf2verify.records.observation import Observation

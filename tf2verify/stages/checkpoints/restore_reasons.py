@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.compare import restored_values
+from tf2verify.numerics import restored_values
 from tf2verify.records.checkpoint import KeyAccount
 from tf2verify.records.difference import Aspect, Difference, subject_of
 from tf2verify.sides.tf1.checkpoint import CheckpointFile

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from tf2verify.compare.restored_values import sentinel
-from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.numerics.restored_values import sentinel
+from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.difference import Difference
 from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.process import randomness

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.compare import restored_values
 from tf2verify.errors import LayerError, UserCodeError
+from tf2verify.numerics import restored_values
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation
 from tf2verify.sides.process import randomness

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from tf2verify.compare.telling import Blank, blank, constant_of
-from tf2verify.compare.tolerance import ToleranceTable
 from tf2verify.errors import Tf2VerifyError
+from tf2verify.numerics.telling import Blank, blank, constant_of
+from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement, subject_of
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import Observation, TensorRecord

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.compare.tolerance import FLOATING_DTYPES, dtype_name
+from tf2verify.numerics.tolerance import FLOATING_DTYPES, dtype_name
 from tf2verify.records.observation import Observation
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.side import FilledRun

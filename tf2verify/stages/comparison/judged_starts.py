@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tf2verify.compare.distributions import (
+from tf2verify.errors import NotApplicable
+from tf2verify.numerics.distributions import (
   distribution_behind,
   relation,
   rounding_of,
   same_distribution,
   values_test,
 )
-from tf2verify.errors import NotApplicable
 from tf2verify.records.distribution import Family
 from tf2verify.records.initial_value import JudgedStart, Start
 from tf2verify.records.sampled import SampledArray

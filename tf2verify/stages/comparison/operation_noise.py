@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.compare.moving import Mover, moved
-from tf2verify.compare.noise import Kind
 from tf2verify.errors import Tf2VerifyError
+from tf2verify.numerics.moving import Mover, moved
+from tf2verify.numerics.noise import Kind
 from tf2verify.records.observation import Observation
 from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.sides.graphs.op_recorder import is_random_op

@@ -7,11 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
-from tf2verify.compare.moving import Mover, fraction_bits
-from tf2verify.compare.noise import FACTOR, MOST_RUNS, RUNS, SHARE, Kind, NoiseVerdict, Spread
-from tf2verify.compare.sampling import Views
-from tf2verify.compare.tolerance import Tolerance
 from tf2verify.errors import Tf2VerifyError
+from tf2verify.numerics.moving import Mover, fraction_bits
+from tf2verify.numerics.noise import FACTOR, MOST_RUNS, RUNS, SHARE, Kind, NoiseVerdict, Spread
+from tf2verify.numerics.sampling import Views
+from tf2verify.numerics.tolerance import Tolerance
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.observation import Observation, RegularizationLoss
 from tf2verify.sides.side import FilledRun

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from tf2verify.compare.arrays import TensorComparison, compare_tensors
-from tf2verify.compare.sampling import Views, is_whole
-from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.numerics.arrays import TensorComparison, compare_tensors
+from tf2verify.numerics.sampling import Views, is_whole
+from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.difference import Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.sampled import SampledArray

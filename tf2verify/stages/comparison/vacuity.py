@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from tf2verify.compare.telling import Blank
+from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.stages.stage import CaseUnderTest
 

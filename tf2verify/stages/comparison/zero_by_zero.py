@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.compare.arrays import compare_arrays
-from tf2verify.compare.telling import Blank
-from tf2verify.compare.tolerance import FLOATING_DTYPES, Tolerance
 from tf2verify.errors import Tf2VerifyError
+from tf2verify.numerics.arrays import compare_arrays
+from tf2verify.numerics.telling import Blank
+from tf2verify.numerics.tolerance import FLOATING_DTYPES, Tolerance
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord, TensorKey

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.compare import loss_formulas as formulas
-from tf2verify.compare.extreme_outputs import is_probability, target_of
-from tf2verify.compare.loss_formulas import (
+from tf2verify.numerics import loss_formulas as formulas
+from tf2verify.numerics.extreme_outputs import is_probability, target_of
+from tf2verify.numerics.loss_formulas import (
   DENOMINATORS,
   LEAST_SMOOTHING,
   MOST_SMOOTHING,
@@ -15,7 +15,7 @@ from tf2verify.compare.loss_formulas import (
   Recognized,
   possible_weights,
 )
-from tf2verify.compare.unread_weights import unread_weights
+from tf2verify.numerics.unread_weights import unread_weights
 from tf2verify.records.loss_values import LossExample
 
 _Array = np.ndarray[Any, Any]

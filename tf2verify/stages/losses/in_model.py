@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.compare.arrays import compare_arrays
-from tf2verify.compare.moving import Mover
 from tf2verify.errors import CaseDefinitionError, UserCodeError
+from tf2verify.numerics.arrays import compare_arrays
+from tf2verify.numerics.moving import Mover
 from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.training import LossObservation

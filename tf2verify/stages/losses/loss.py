@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from tf2verify.compare.extent import extents
 from tf2verify.errors import CaseDefinitionError, NotApplicable
+from tf2verify.numerics.extent import extents
 from tf2verify.records.difference import Difference
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.stages.comparison.comparing import Comparison

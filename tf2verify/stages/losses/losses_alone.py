@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tf2verify.compare.extreme_outputs import extreme_examples
-from tf2verify.compare.loss_formulas import Evaluated
-from tf2verify.compare.moving import Mover
-from tf2verify.compare.output_relations import relations
 from tf2verify.errors import NotApplicable, UserCodeError
+from tf2verify.numerics.extreme_outputs import extreme_examples
+from tf2verify.numerics.loss_formulas import Evaluated
+from tf2verify.numerics.moving import Mover
+from tf2verify.numerics.output_relations import relations
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.loss_values import LossExample, LossValue
 from tf2verify.records.observation import Observation, SourceLine, TensorRecord

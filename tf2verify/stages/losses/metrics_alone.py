@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.compare.extreme_outputs import extreme_examples
-from tf2verify.compare.output_relations import relations
 from tf2verify.errors import UserCodeError
+from tf2verify.numerics.extreme_outputs import extreme_examples
+from tf2verify.numerics.output_relations import relations
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.loss_values import LossExample, MetricValue
 from tf2verify.records.training import LossObservation

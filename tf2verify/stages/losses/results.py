@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.compare.arrays import compare_arrays
-from tf2verify.compare.output_relations import Relation, pulled_back
-from tf2verify.compare.tolerance import Tolerance, ToleranceTable, dtype_name
+from tf2verify.numerics.arrays import compare_arrays
+from tf2verify.numerics.output_relations import Relation, pulled_back
+from tf2verify.numerics.tolerance import Tolerance, ToleranceTable, dtype_name
 from tf2verify.records.loss_values import LossExample, LossValue
 from tf2verify.records.table import Table
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.compare.arrays import compare_arrays
-from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.numerics.arrays import compare_arrays
+from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records import execution_mode as words
 from tf2verify.records.execution_mode import ModeCall, ModeRun
 from tf2verify.sides.modes.execution_modes import PortModes

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.compare.arrays import compare_tensors, describe
-from tf2verify.compare.noise import SHARE, Kind, NoiseVerdict
-from tf2verify.compare.telling import Blank, blank, constant_of
-from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.numerics.arrays import compare_tensors, describe
+from tf2verify.numerics.noise import SHARE, Kind, NoiseVerdict
+from tf2verify.numerics.telling import Blank, blank, constant_of
+from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records import execution_mode as words
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor

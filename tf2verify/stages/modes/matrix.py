@@ -5,9 +5,9 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from tf2verify.compare.noise import Kind
-from tf2verify.compare.telling import Blank
 from tf2verify.errors import UserCodeError
+from tf2verify.numerics.noise import Kind
+from tf2verify.numerics.telling import Blank
 from tf2verify.records import execution_mode as words
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.execution_mode import ModeCall, ModeRun

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.compare import restored_values
-from tf2verify.compare.moving import Mover
-from tf2verify.compare.noise import Kind
+from tf2verify.numerics import restored_values
+from tf2verify.numerics.moving import Mover
+from tf2verify.numerics.noise import Kind
 from tf2verify.records import execution_mode as words
 from tf2verify.records.execution_mode import ModeCall
 from tf2verify.records.observation import Observation, TensorRecord

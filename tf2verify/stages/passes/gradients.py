@@ -3,8 +3,8 @@
 import functools
 import gc
 
-from tf2verify.compare.telling import Blank
 from tf2verify.errors import NotApplicable
+from tf2verify.numerics.telling import Blank
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparison.comparing import Comparison

@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
-from tf2verify.compare.left_out import declaration
-from tf2verify.compare.variable_pairs import VARIABLE, described
 from tf2verify.errors import Tf2VerifyError
+from tf2verify.numerics.left_out import declaration
+from tf2verify.numerics.variable_pairs import VARIABLE, described
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import VariablePair

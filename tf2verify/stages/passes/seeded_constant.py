@@ -1,6 +1,6 @@
 """Rung 4: with one seed for all random ops, both sides start, compute and end the same."""
 
-from tf2verify.compare.telling import Blank
+from tf2verify.numerics.telling import Blank
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.regularization_in_total import settle
 from tf2verify.stages.comparison.seeded_runs import SeededPair, constant_run

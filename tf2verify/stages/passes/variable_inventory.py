@@ -3,12 +3,12 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from tf2verify.compare.alignment import Alignment
-from tf2verify.compare.leftovers import LeftoverCauses, leftover_causes
-from tf2verify.compare.naming_rule import NamingRule, code, naming_rule
-from tf2verify.compare.renames import RenameSuggestion, rename_suggestions
-from tf2verify.compare.variable_pairs import VARIABLE, compare_pairs, described
 from tf2verify.errors import NotApplicable
+from tf2verify.numerics.alignment import Alignment
+from tf2verify.numerics.leftovers import LeftoverCauses, leftover_causes
+from tf2verify.numerics.naming_rule import NamingRule, code, naming_rule
+from tf2verify.numerics.renames import RenameSuggestion, rename_suggestions
+from tf2verify.numerics.variable_pairs import VARIABLE, compare_pairs, described
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import VariablePair, VariableSummary

@@ -5,8 +5,8 @@ import functools
 
 import numpy as np
 
-from tf2verify.compare.telling import Blank
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import Observation
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.fill import ConstantFill, Fill, StartedFill

@@ -4,7 +4,7 @@ import gc
 import math
 from collections.abc import Sequence
 
-from tf2verify.compare import gpu_kernels
+from tf2verify.numerics import gpu_kernels
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.races import PROGRAM, unordered
 from tf2verify.records.repetition import Variation

@@ -9,8 +9,8 @@ import sys
 import tempfile
 from collections.abc import Mapping
 
-from tf2verify.compare.repeatability import differing
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.numerics.repeatability import differing
 from tf2verify.records.repetition import Variation
 from tf2verify.stages.stage import CaseUnderTest
 

@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
-from tf2verify.compare.repeatability import Remembered, digests, first_variation, varying
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
+from tf2verify.numerics.repeatability import Remembered, digests, first_variation, varying
 from tf2verify.records.races import Order, Race
 from tf2verify.records.repetition import FirstVariation, RepeatedTensor, Variation
 from tf2verify.sides import inputs as case_inputs

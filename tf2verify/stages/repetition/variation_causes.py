@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tf2verify.compare.gpu_kernels import GPU_KERNELS
+from tf2verify.numerics.gpu_kernels import GPU_KERNELS
 from tf2verify.records.repetition import FirstVariation
 from tf2verify.sides.graphs.op_recorder import is_random_op
 

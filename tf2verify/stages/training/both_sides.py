@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from tf2verify.compare.gradient_clips import Clip
-from tf2verify.compare.shadows import renamed
-from tf2verify.compare.slots import DeclaredSlots
+from tf2verify.numerics.gradient_clips import Clip
+from tf2verify.numerics.shadows import renamed
+from tf2verify.numerics.slots import DeclaredSlots
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
 from tf2verify.sides.tf1.reference_steps import ReferenceSteps

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from tf2verify.compare.gradient_clips import NONE, Clip, clip_in_trial, greatest_sizes
 from tf2verify.errors import NotApplicable, Tf2VerifyError
+from tf2verify.numerics.gradient_clips import NONE, Clip, clip_in_trial, greatest_sizes
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.training import ClippingTrial, TrainingStep
 from tf2verify.stages.comparison.comparing import Comparison

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.compare.shadows import SHADOW, Values, find_shadows
-from tf2verify.compare.slots import DeclaredSlots, pair_slots
+from tf2verify.numerics.shadows import SHADOW, Values, find_shadows
+from tf2verify.numerics.slots import DeclaredSlots, pair_slots
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tf2verify.compare.slots import COUNTS, DeclaredSlots, declared_name
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.numerics.slots import COUNTS, DeclaredSlots, declared_name
 from tf2verify.records.training import Slot
 from tf2verify.stages.training.step_quantities import Steps
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.compare.sampling import Views
-from tf2verify.compare.tolerance import ToleranceTable
+from tf2verify.numerics.sampling import Views
+from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.sampled import SampledArray
 from tf2verify.stages.training.step_quantities import QuantityPair, greatest
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tf2verify.compare.extent import extent
-from tf2verify.compare.moving import Mover
-from tf2verify.compare.noise import FACTOR
 from tf2verify.errors import CaseDefinitionError, NotApplicable
+from tf2verify.numerics.extent import extent
+from tf2verify.numerics.moving import Mover
+from tf2verify.numerics.noise import FACTOR
 from tf2verify.records.difference import Aspect, Difference, Extent, subject_of
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides import inputs as case_inputs

@@ -2,7 +2,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.stages.training.causes import simulated
-from tf2verify.compare.update_rules import Form
+from tf2verify.numerics.update_rules import Form
 from tf2verify.records.training import Slot
 from tf2verify.stages.training.causes.amsgrad import amsgrad
 from tf2verify.stages.training.causes.evidence import Evidence

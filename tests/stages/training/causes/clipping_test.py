@@ -4,8 +4,8 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from tests.stages.training.causes import simulated
-from tf2verify.compare.gradient_clips import EACH, NONE, Clip
-from tf2verify.compare.update_rules import Form
+from tf2verify.numerics.gradient_clips import EACH, NONE, Clip
+from tf2verify.numerics.update_rules import Form
 from tf2verify.records.observation import Slices
 from tf2verify.stages.training.causes.clipping import clipping
 from tf2verify.stages.training.causes.evidence import Evidence

@@ -1,7 +1,7 @@
 from absl.testing import absltest
 
 from tests.stages.training.causes import simulated
-from tf2verify.compare.update_rules import Form
+from tf2verify.numerics.update_rules import Form
 from tf2verify.stages.training.causes.cause import About
 from tf2verify.stages.training.causes.counts import count_of_steps
 from tf2verify.stages.training.causes.evidence import Evidence

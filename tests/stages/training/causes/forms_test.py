@@ -1,6 +1,6 @@
 from absl.testing import absltest
 
-from tf2verify.compare.update_rules import RULES
+from tf2verify.numerics.update_rules import RULES
 from tf2verify.records.training import OptimizerRecord
 from tf2verify.stages.training.causes import forms
 

@@ -4,7 +4,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.stages.training.causes import simulated
-from tf2verify.compare.update_rules import Form
+from tf2verify.numerics.update_rules import Form
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.stages.training import causes as training_causes
 from tf2verify.stages.training.causes.cause import About

@@ -1,7 +1,7 @@
 from absl.testing import absltest, parameterized
 
 from tests.stages.training.causes import simulated
-from tf2verify.compare.update_rules import Form
+from tf2verify.numerics.update_rules import Form
 from tf2verify.records.training import OptimizerRecord
 from tf2verify.stages.training.causes.evidence import Evidence
 from tf2verify.stages.training.causes.learning_rates import learning_rate

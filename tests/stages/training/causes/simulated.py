@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tf2verify.compare.update_rules import Moment
+from tf2verify.numerics.update_rules import Moment
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import OptimizerRecord, Slot, TrainingRun, TrainingStep
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.compare.gradient_clips import Clip
+from tf2verify.numerics.gradient_clips import Clip
 from tf2verify.records.difference import Difference
 from tf2verify.records.training import TrainingRun
 from tf2verify.stages.training.causes.amsgrad import amsgrad

@@ -1,6 +1,6 @@
 """Gradients that are clipped otherwise."""
 
-from tf2verify.compare.gradient_clips import (
+from tf2verify.numerics.gradient_clips import (
   EACH,
   JOINT,
   NONE,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.compare.gradient_clips import Clip
-from tf2verify.compare.moving import fraction_bits
+from tf2verify.numerics.gradient_clips import Clip
+from tf2verify.numerics.moving import fraction_bits
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
 from tf2verify.stages.training.causes.samples import at_samples

@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from tf2verify.compare import update_rules
-from tf2verify.compare.update_rules import Form
+from tf2verify.numerics import update_rules
+from tf2verify.numerics.update_rules import Form
 from tf2verify.records.training import OptimizerRecord
 
 # From the names of TF1 and of Keras to those of `update_rules`.

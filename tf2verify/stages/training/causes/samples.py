@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.compare.sampling import positions
+from tf2verify.numerics.sampling import positions
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.compare.update_rules import ROLES
+from tf2verify.numerics.update_rules import ROLES
 from tf2verify.stages.training.causes.cause import number_text
 from tf2verify.stages.training.causes.evidence import Evidence, MovePair
 from tf2verify.stages.training.causes.forms import Found, setting_of

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.compare.update_rules import Form, Moment, Stepped
+from tf2verify.numerics.update_rules import Form, Moment, Stepped
 from tf2verify.records.training import TrainingRun
 from tf2verify.stages.training.causes import update_texts
 from tf2verify.stages.training.causes.cause import About, Cause, listed

@@ -1,0 +1,117 @@
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from tf2verify.numerics.gradient_clips import Clip, clip_in_trial, clip_of, greatest_sizes
+from tf2verify.records.observation import Slices, TensorRecord
+from tf2verify.records.training import ClippingTrial
+
+_SMALL = {'kernel': np.array([[0.3, -0.4], [0.1, 0.2]]), 'bias': np.array([0.5, -0.1])}
+
+
+def records(arrays):
+  return tuple(TensorRecord(name, value) for name, value in arrays.items())
+
+
+def times(factor):
+  return {name: factor * value for name, value in _SMALL.items()}
+
+
+def joint(limit):
+  def clip(arrays):
+    size = np.sqrt(sum(np.sum(value**2) for value in arrays.values()))
+    return {name: value * min(1, limit / size) for name, value in arrays.items()}
+
+  return clip
+
+
+def each(limit):
+  return lambda arrays: {
+    name: value * min(1, limit / np.linalg.norm(value)) for name, value in arrays.items()
+  }
+
+
+def values(limit):
+  return lambda arrays: {name: np.clip(value, -limit, limit) for name, value in arrays.items()}
+
+
+def multiplied(arrays):
+  return {'kernel': 0.5 * arrays['kernel'], 'bias': 0.1 * arrays['bias']}
+
+
+def halved(arrays):
+  return {name: 0.5 * value for name, value in arrays.items()}
+
+
+def lopsided(arrays):
+  return {name: np.clip(value, -1, 2) for name, value in arrays.items()}
+
+
+def trial(clip):
+  return ClippingTrial(
+    records(_SMALL), records(clip(_SMALL)), records(times(1e6)), records(clip(times(1e6)))
+  )
+
+
+class ClipTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    ('joint', joint(5.0), Clip('joint', 5.0)),
+    ('each', each(5.0), Clip('each', 5.0)),
+    ('values', values(5.0), Clip('values', 5.0)),
+    ('none', dict, Clip('none')),
+    ('factors', multiplied, Clip('none')),
+    ('one_factor', halved, Clip('none')),
+  )
+  def test_is_seen_with_large_gradients_alone(self, clip, expected):
+    found = clip_in_trial(trial(clip))
+    self.assertTrue(found.is_like(expected), found)
+
+  def test_one_factor_would_be_a_clip_to_who_sees_one_step(self):
+    self.assertEqual(clip_of(records(_SMALL), records(halved(_SMALL))).kind, 'joint')
+
+  def test_another_treatment_is_not_known(self):
+    self.assertIsNone(clip_in_trial(trial(lopsided)))
+    self.assertIsNone(clip_of((), ()))
+
+  def test_other_limits_are_other_clips(self):
+    self.assertFalse(Clip('joint', 5.0).is_like(Clip('joint', 5.1)))
+    self.assertFalse(Clip('joint', 5.0).is_like(Clip('each', 5.0)))
+
+  def test_sizes(self):
+    sizes = greatest_sizes((*records(_SMALL), TensorRecord('unused', None)))
+    self.assertAlmostEqual(sizes['joint'], 0.56**0.5)
+    self.assertAlmostEqual(sizes['each'], 0.3**0.5)
+    self.assertAlmostEqual(sizes['values'], 0.5)
+
+
+class SlicesTest(absltest.TestCase):
+  # The rows of a table as they are, and with the norm that repeated ones had before they were
+  # added up.
+  _ROWS = TensorRecord('table', np.array([3.0, 4.0]), Slices(2, 5.0))
+  _REPEATED = TensorRecord('table', np.array([3.0, 4.0]), Slices(2, 4.0))
+  _DENSE = TensorRecord('bias', np.array([3.0]))
+
+  def scaled(self, table, factor, rows=2):
+    value = table.value * factor
+    slices = Slices(rows, (table.slices.norm if rows == 2 else 5.0) * factor)
+    return (
+      TensorRecord('table', value, slices),
+      TensorRecord('bias', self._DENSE.value * factor),
+    )
+
+  def test_limit_is_of_the_rows_as_they_are(self):
+    found = clip_of((self._REPEATED, self._DENSE), self.scaled(self._REPEATED, 0.2))
+    self.assertTrue(found.is_like(Clip('joint', 1.0)), found)
+
+  def test_rows_that_are_added_up_after_clipping(self):
+    found = clip_of((self._REPEATED, self._DENSE), self.scaled(self._REPEATED, 0.2, rows=1))
+    self.assertTrue(found.is_like(Clip('joint', 1.0)), found)
+
+  def test_dense_gradients_have_one_norm(self):
+    found = clip_of((self._ROWS, self._DENSE), self.scaled(self._ROWS, 0.2))
+    self.assertTrue(found.is_like(Clip('joint', 34**0.5 / 5)), found)
+    self.assertAlmostEqual(greatest_sizes((self._ROWS, self._DENSE))['joint'], 34**0.5)
+    self.assertAlmostEqual(greatest_sizes((self._REPEATED, self._DENSE))['joint'], 5.0)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,79 @@
+"""Tests of tf2verify.numerics.relayout."""
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from tf2verify.numerics.relayout import agreement_as_held, alike, is_constant, relayout
+
+_X = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+
+
+class RelayoutTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    ('axes_of_length_one', lambda x: x[:, None, :, None]),
+    ('flattened', lambda x: x.reshape(6, 4)),
+    ('transposed', lambda x: x.transpose(2, 0, 1)),
+    ('transposed_with_an_axis_of_length_one', lambda x: x.transpose(1, 0, 2)[None]),
+  )
+  def test_same_elements(self, held):
+    there = held(_X)
+    layout = relayout(_X, there)
+    np.testing.assert_array_equal(layout.to_tf2(_X), there)
+    np.testing.assert_array_equal(layout.to_tf1(there), _X)
+    found, again = agreement_as_held(_X, there)
+    self.assertTrue(found.identical)
+    self.assertEqual(again, layout)
+
+  def test_arrays_of_another_shape_stay(self):
+    layout = relayout(_X, _X[:, None])
+    self.assertEqual(layout.to_tf2(_X[0]).shape, (3, 4))
+    self.assertEqual(layout.to_tf1(_X).shape, (2, 3, 4))
+
+  def test_axes_of_length_one_are_enough_whatever_the_values(self):
+    found, layout = agreement_as_held(_X, 2 * _X[:, None])
+    self.assertIsNotNone(layout)
+    self.assertAlmostEqual(found.absolute, float(np.abs(_X).max()), places=5)
+
+  @parameterized.named_parameters(
+    ('one_shape', _X + 1),
+    ('one_shape_transposed', np.ascontiguousarray(_X[:, ::-1])),
+    ('other_values_transposed', _X.transpose(2, 0, 1) + 1),
+    ('another_size', _X[:1]),
+    ('another_dtype', _X[:, None].astype(np.float64)),
+    ('not_in_that_order', _X.transpose(1, 0, 2).reshape(4, 6)),
+  )
+  def test_other_elements(self, there):
+    self.assertIsNone(relayout(_X, there))
+    self.assertFalse(agreement_as_held(_X, there)[0].is_rounding)
+
+  @parameterized.named_parameters(
+    ('axes_taken_together', _X.reshape(6, 4)),
+    ('all_of_them', _X.reshape(24)),
+  )
+  def test_axes_taken_together_are_enough_too(self, there):
+    layout = relayout(_X, 3 * there)
+    np.testing.assert_array_equal(layout.to_tf2(_X), there)
+    found, _ = agreement_as_held(_X, 3 * there)
+    self.assertLess(found.absolute, np.inf)
+    self.assertFalse(found.is_rounding)
+
+  def test_nothing_in_two_shapes(self):
+    self.assertIsNone(relayout(np.zeros((0, 2)), np.zeros((2, 0))))
+
+  def test_great_elements_make_nothing_alike(self):
+    masked = np.concatenate([_X, np.full_like(_X, -1e9)])
+    other = masked.copy()
+    other[0] *= 2.449
+    self.assertTrue(alike(masked, masked + np.float32(0)))
+    self.assertFalse(alike(masked, other))
+    self.assertTrue(alike(masked, masked * np.float32(1 + 2e-7)))
+
+  @parameterized.parameters(
+    ([3.0], True), ([], True), ([np.nan, np.nan], True), ([1.0, 1.0], True), ([1.0, 2.0], False)
+  )
+  def test_constant(self, values, expected):
+    self.assertEqual(is_constant(np.array(values)), expected)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,103 @@
+import numpy as np
+from absl.testing import absltest
+
+from tf2verify.numerics.slots import pair_slots
+from tf2verify.records.training import Slot
+
+GRADIENTS = np.array([2.0, -4.0], np.float32)
+
+
+def slot(role, variable='w', value=GRADIENTS):
+  return Slot(role, variable, f'{variable}/{role}', value)
+
+
+class PairSlotsTest(absltest.TestCase):
+  def test_same_role_and_variable(self):
+    paired = pair_slots(
+      [slot('first moment', 'w'), slot('first moment', 'b')],
+      [slot('first moment', 'port/b'), slot('first moment', 'port/w')],
+      {'port/w': 'w', 'port/b': 'b'},
+      [],
+    )
+    self.assertEqual([pair.variable for pair in paired.pairs], ['w', 'b'])
+    self.assertEqual(paired.pairs[0].name, 'port/w/first moment')
+    self.assertEmpty(paired.tf1_only)
+    self.assertEmpty(paired.tf2_only)
+
+  def test_others_are_left_over(self):
+    paired = pair_slots([slot('beta1 power', '')], [slot('step count', '')], {}, [])
+    self.assertEmpty(paired.pairs)
+    self.assertEqual([left.role for left in paired.tf1_only], ['beta1 power'])
+    self.assertEqual([left.role for left in paired.tf2_only], ['step count'])
+
+  def test_another_shape_is_no_pair(self):
+    paired = pair_slots([slot('linear')], [slot('linear', value=GRADIENTS[:1])], {}, [])
+    self.assertEmpty(paired.pairs)
+
+  def test_a_slot_is_paired_once(self):
+    paired = pair_slots([slot('linear')], [slot('linear'), slot('linear')], {}, [])
+    self.assertLen(paired.pairs, 1)
+    self.assertLen(paired.tf2_only, 1)
+
+
+class MomentumTest(absltest.TestCase):
+  def values(self, tf1, tf2, rates):
+    paired = pair_slots([slot(tf1)], [slot(tf2)], {}, rates)
+    return [pair.tf2.tolist() for pair in paired.pairs]
+
+  def test_velocity_of_keras_in_the_unit_of_tf1(self):
+    self.assertEqual(self.values('momentum', 'velocity', [0.5, 0.5]), [[-4.0, 8.0]])
+
+  def test_velocity_on_the_tf1_side(self):
+    self.assertEqual(self.values('velocity', 'momentum', [0.5, 0.5]), [[-1.0, 2.0]])
+
+  def test_added_and_subtracted(self):
+    self.assertEqual(self.values('scaled momentum', 'velocity', []), [[-2.0, 4.0]])
+
+  def test_no_pair_where_the_learning_rate_changes(self):
+    self.assertEqual(self.values('momentum', 'velocity', [0.5, 0.25]), [])
+    self.assertEqual(self.values('momentum', 'velocity', [None]), [])
+    self.assertEqual(self.values('momentum', 'velocity', [0.0]), [])
+
+  def test_own_momentum_goes_by_value(self):
+    for scale in (1.0, -1.0, 0.5, -0.5, 2.0, -2.0):
+      other = slot('velocity', value=GRADIENTS * np.float32(scale))
+      paired = pair_slots([slot('own momentum')], [other], {}, [0.5])
+      self.assertEqual([pair.tf2.tolist() for pair in paired.pairs], [GRADIENTS.tolist()])
+    other = slot('velocity', value=GRADIENTS * np.float32(0.75))
+    self.assertEmpty(pair_slots([slot('own momentum')], [other], {}, [0.5]).pairs)
+
+
+class WordsTest(absltest.TestCase):
+  def paired(self, tf1, tf2, declared=None):
+    return pair_slots([slot(tf1)], [slot(tf2, value=2 * GRADIENTS)], {}, [], declared).pairs
+
+  def test_words_of_one_meaning(self):
+    for one, other in (
+      ('m', 'first moment'),
+      ('first moment', 'exp_avg'),
+      ('adam_v', 'v_1'),
+      ('accumulator', 'squared gradient'),
+      ('some_word', 'some word'),
+    ):
+      self.assertLen(self.paired(one, other), 1, f'{one}, {other}')
+
+  def test_others_go_by_value(self):
+    for one, other in (('m', 'v'), ('a', 'b'), ('momentum', 'first moment')):
+      self.assertEmpty(self.paired(one, other), f'{one}, {other}')
+    self.assertLen(pair_slots([slot('a')], [slot('b')], {}, []).pairs, 1)
+    self.assertLen(pair_slots([slot('a')], [slot('b', variable='')], {}, []).pairs, 1)
+    self.assertEmpty(pair_slots([slot('a')], [slot('b', variable='x')], {}, []).pairs)
+    self.assertEmpty(pair_slots([slot('first moment')], [slot('second moment')], {}, []).pairs)
+
+  def test_declared(self):
+    for declared in ({'a': 'b'}, {'w/a': 'w/b'}, lambda name: 'b' if name == 'w/a' else None):
+      self.assertLen(self.paired('a', 'b', declared), 1)
+    left = pair_slots([slot('a')], [slot('a')], {}, [], {'a': None})
+    self.assertEmpty(left.pairs)
+    self.assertEmpty(left.tf1_only)
+    self.assertLen(left.tf2_only, 1)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,105 @@
+"""The same elements in another shape: axes of length 1, flattened, or transposed."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+
+from tf2verify.numerics.agreement import Agreement, agreement
+
+# Orders of more axes are not tried.
+_MOST_AXES = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Relayout:
+  """How one side holds the elements of the other side's tensor.
+
+  Attributes:
+    tf1_shape: the shape on the tf1 side.
+    order: of the axes longer than 1, on the tf2 side; None where they keep their order.
+    tf2_shape: the shape on the tf2 side.
+  """
+
+  tf1_shape: tuple[int, ...]
+  order: tuple[int, ...] | None
+  tf2_shape: tuple[int, ...]
+
+  def to_tf2(self, value: np.ndarray) -> np.ndarray:
+    """Returns a value of tf1 as the port holds it; one of another shape as it is."""
+    if value.shape != self.tf1_shape:
+      return value
+    if self.order is not None:
+      value = value.reshape(_axes(self.tf1_shape)).transpose(self.order)
+    return value.reshape(self.tf2_shape)
+
+  def to_tf1(self, value: np.ndarray) -> np.ndarray:
+    """Returns a value of the port as tf1 holds it; one of another shape as it is."""
+    if value.shape != self.tf2_shape:
+      return value
+    if self.order is not None:
+      back = tuple(int(axis) for axis in np.argsort(self.order))
+      value = value.reshape(_axes(self.tf2_shape)).transpose(back)
+    return value.reshape(self.tf1_shape)
+
+
+def relayout(tf1: np.ndarray, tf2: np.ndarray) -> Relayout | None:
+  """Returns how tf2 holds the elements of tf1; None for one shape, or where it does not.
+
+  Shapes that differ by axes of length 1, or by axes that are one on the other side, are
+  taken for one order of elements, whatever the values; any other order is found by the
+  values, and only where these agree.
+  """
+  if tf1.shape == tf2.shape or tf1.size != tf2.size or tf1.dtype != tf2.dtype or not tf1.size:
+    return None
+  flat = Relayout(tf1.shape, None, tf2.shape)
+  axes = _axes(tf1.shape)
+  if _are_merged(axes, _axes(tf2.shape)) or alike(flat.to_tf2(tf1), tf2):
+    return flat
+  if sorted(axes) != sorted(_axes(tf2.shape)) or len(axes) > _MOST_AXES:
+    return None
+  orders = (
+    Relayout(tf1.shape, order, tf2.shape)
+    for order in itertools.permutations(range(len(axes)))
+    if tuple(axes[axis] for axis in order) == _axes(tf2.shape)
+  )
+  return next((one for one in orders if alike(one.to_tf2(tf1), tf2)), None)
+
+
+def agreement_as_held(tf1: np.ndarray, tf2: np.ndarray) -> tuple[Agreement, Relayout | None]:
+  """Compares two arrays that may hold the same elements in other shapes.
+
+  Returns:
+    The agreement, element by element, and how tf2 holds the elements of tf1; None for
+    the latter where the shapes are the same, or no such way is found.
+  """
+  layout = relayout(tf1, tf2)
+  return agreement(tf1 if layout is None else layout.to_tf2(tf1), tf2), layout
+
+
+def alike(tf1: np.ndarray, tf2: np.ndarray) -> bool:
+  """Returns whether arrays of one shape agree up to rounding in each of their elements."""
+  found = agreement(tf1, tf2)
+  return found.is_rounding and not found.is_doubtful
+
+
+def _axes(shape: tuple[int, ...]) -> tuple[int, ...]:
+  """Returns the axes that are longer than 1."""
+  return tuple(size for size in shape if size != 1)
+
+
+def _are_merged(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+  """Returns whether the axes of one are those of the other, some of them taken together."""
+  ends, others = (set(itertools.accumulate(axes, int.__mul__)) for axes in (one, other))
+  return ends <= others or others <= ends
+
+
+def is_constant(array: np.ndarray) -> bool:
+  """Returns whether all elements are the same; so of less than two, and of NaN."""
+  if array.size < 2:
+    return True
+  first = array.flat[0]
+  if array.dtype.kind == 'f' and math.isnan(first):
+    return bool(np.isnan(array).all())
+  return bool((array == first).all())

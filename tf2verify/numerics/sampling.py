@@ -1,0 +1,227 @@
+"""Large arrays by some of their elements, and by sums that every element is part of.
+
+docs/decisions/0025-large-arrays-are-sampled.md has the reasons and what they show.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tf2verify.numerics.digest import array_digest
+from tf2verify.numerics.tolerance import FLOATING_DTYPES, dtype_name
+from tf2verify.records.sampled import SampledArray
+
+_Array = np.ndarray[Any, Any]
+
+VERSION = 1
+SAMPLES = 1024
+BLOCK = 64
+# Blocks in a row have other signs, so that what escapes in one block does not in the next.
+_PATTERNS = 16
+# A multiple of all the blocks that share a round of patterns.
+_CHUNK = 2**18
+
+
+def positions(size: int, samples: int = SAMPLES) -> _Array:
+  """Returns which elements are kept, in C order: one, at random, of each equal part.
+
+  Args:
+    size: number of elements of the array.
+    samples: how many are wanted; all where the array has no more.
+
+  Returns:
+    int64, rising strictly.
+  """
+  count = min(samples, size)
+  starts = np.arange(count + 1, dtype=np.int64) * size // max(count, 1)
+  widths = np.maximum(starts[1:] - starts[:-1], 1)
+  return np.asarray(starts[:-1] + _words(f'positions {size}', count) % widths)
+
+
+def signs() -> _Array:
+  """Returns the signs of the elements of 16 blocks in a row, as float64 of shape (16, 64).
+
+  The signs of each block add up to 4 or more, or -4 or less (66 is the first number by which
+  they do), so that a constant added to a whole block is seen as well.
+  """
+  words = _words('signs 66', 2 * _PATTERNS).astype('<u4')
+  bits = np.unpackbits(words.view(np.uint8)).astype(np.float64).reshape(_PATTERNS, BLOCK)
+  return np.asarray(2 * bits - 1)
+
+
+def _words(purpose: str, count: int) -> _Array:
+  """Returns numbers of 32 bits: the SHA-256 of what they are for, counted through."""
+  digests = [
+    hashlib.sha256(f'{VERSION}:{purpose}:{number}'.encode()).digest()
+    for number in range(-(-count // 8))
+  ]
+  return np.frombuffer(b''.join(digests), '<u4')[:count].astype(np.int64)
+
+
+def stored_size(size: int, samples: int, block: int) -> int:
+  """Returns the number of elements of a sampled array."""
+  return min(samples, size) + (-(-size // block) if block else 0)
+
+
+def sampled(
+  array: _Array, samples: int = SAMPLES, block: int = BLOCK, sha256: str | None = None
+) -> SampledArray:
+  """Returns samples and signed means of an array.
+
+  Args:
+    array: of a floating or complex dtype.
+    samples: number of single elements.
+    block: 64, or 0 for no means.
+    sha256: its digest, where that is known.
+
+  Returns:
+    The elements at `positions`, and then for every 64 elements in a row (the last ones
+    filled up with zeros) the sum of element times sign, divided by 64, rounded once to
+    the array's dtype.
+  """
+  flat = array.reshape(-1)
+  found = [flat[positions(flat.size, samples)]]
+  if block:
+    found.append(_signed_means(flat).astype(array.dtype))
+  digest = array_digest(array) if sha256 is None else sha256
+  return SampledArray(np.concatenate(found), array.shape, samples, block, digest)
+
+
+def _signed_means(flat: _Array) -> _Array:
+  """Returns float64 or complex128."""
+  return _by_block(flat, lambda blocks: np.einsum('nkj,kj->nk', blocks, signs() / BLOCK))
+
+
+def _root_mean_squares(flat: _Array) -> _Array:
+  """Returns float64: of every block."""
+
+  def squares(blocks: _Array) -> _Array:
+    parts = blocks.view(blocks.real.dtype) if blocks.dtype.kind == 'c' else blocks
+    wide = parts.astype(np.float64)
+    return np.asarray(np.einsum('nkj,nkj->nk', wide, wide))
+
+  return np.asarray(np.sqrt(_by_block(flat, squares) / BLOCK))
+
+
+def _by_block(flat: _Array, function: Any) -> _Array:
+  """Returns what a function makes of every block; it takes arrays of shape (n, 16, 64)."""
+  with np.errstate(all='ignore'):
+    found = [function(chunk).reshape(-1) for chunk in _chunks(flat)]
+  together = np.concatenate(found) if found else np.zeros(0)
+  return np.asarray(together[: -(-flat.size // BLOCK)])
+
+
+def _chunks(flat: _Array) -> Iterator[_Array]:
+  patterned = _PATTERNS * BLOCK
+  for start in range(0, flat.size, _CHUNK):
+    chunk = flat[start : start + _CHUNK]
+    if dtype_name(chunk.dtype) == 'bfloat16':
+      chunk = chunk.astype(np.float32)
+    if chunk.size % patterned:
+      chunk = np.concatenate([chunk, np.zeros(-chunk.size % patterned, chunk.dtype)])
+    yield np.ascontiguousarray(chunk).reshape(-1, _PATTERNS, BLOCK)
+
+
+def can_be_sampled(dtype: np.dtype[Any]) -> bool:
+  """Returns whether the dtype is one that `sampled` takes."""
+  return dtype_name(dtype) in FLOATING_DTYPES
+
+
+def is_whole(tf1: SampledArray, tf2: _Array) -> bool:
+  """Returns whether a sampled array stands for this one, bit by bit, by its digest."""
+  if not tf1.sha256 or not _fits(tf1, tf2):
+    return False
+  count = min(tf1.samples, tf1.full_size)
+  few = tf2.reshape(-1)[positions(tf2.size, tf1.samples)]
+  # The digest of a large array takes longer than these.
+  if few.tobytes() != tf1[:count].tobytes():
+    return False
+  return bool(array_digest(tf2) == tf1.sha256)
+
+
+def _fits(tf1: SampledArray, tf2: _Array) -> bool:
+  return bool(tf1.full_shape == tf2.shape and tf1.dtype == tf2.dtype)
+
+
+class Views:
+  """A sampled tensor and a whole one, as plain arrays that the ordinary tolerance judges.
+
+  The samples are as they are. For a block, tf1 is the root mean square of the port's
+  elements, and tf2 the same and the difference of the signed means: if every element is
+  within atol + rtol * |tf1|, so is the difference of the means of atol + rtol * rms, but
+  for the rounding of the means. Where a mean is not finite, both are the means.
+
+  Attributes:
+    tf1: one-dimensional, of the dtype of the tensors.
+    tf2: likewise.
+  """
+
+  def __init__(self, tf1: SampledArray, tf2: _Array) -> None:
+    """Takes tensors of one shape and dtype; `tf1` may also be computed from sampled ones."""
+    self._sampled = tf1
+    whole = sampled(tf2, tf1.samples, tf1.block, sha256='')
+    self._means_from = min(tf1.samples, tf1.full_size)
+    self.tf1 = np.array(tf1)
+    if tf1.block:
+      sizes = _root_mean_squares(tf2.reshape(-1)).astype(tf2.dtype)
+      ones, others = (np.asarray(side)[self._means_from :] for side in (tf1, whole))
+      finite = np.isfinite(_wide(ones)) & np.isfinite(_wide(others))
+      self.tf1[self._means_from :] = np.where(finite, sizes, ones)
+    self.tf2 = self._seen(np.array(whole))
+
+  def of(self, other: _Array) -> _Array | None:
+    """Returns another value of the same tensor, sampled or whole, as `tf2` is one.
+
+    None where it is of another shape or layout.
+    """
+    if not isinstance(other, SampledArray):
+      if other.shape != self._sampled.full_shape:
+        return None
+      other = sampled(other, self._sampled.samples, self._sampled.block, sha256='')
+    if other.shape != self._sampled.shape or other.full_shape != self._sampled.full_shape:
+      return None
+    return self._seen(np.array(other))
+
+  def element(self, position: int) -> tuple[int, bool]:
+    """Returns which element, in C order, is at a position of a view, and whether it is a block.
+
+    That of a block is its first one.
+    """
+    if position >= self._means_from:
+      return (position - self._means_from) * self._sampled.block, True
+    return int(positions(self._sampled.full_size, self._sampled.samples)[position]), False
+
+  def samples(self) -> tuple[_Array, _Array]:
+    """Returns the single elements of both sides."""
+    return self.tf1[: self._means_from], self.tf2[: self._means_from]
+
+  def means(self, position: int) -> tuple[Any, Any]:
+    """Returns the signed means of both sides, as Python numbers, at a position of a block."""
+    one = self._sampled[position].item()
+    shown = self.tf2[position].item()
+    finite = math.isfinite(abs(one))
+    return one, one + (shown - self.tf1[position].item()) if finite else shown
+
+  def _seen(self, other: _Array) -> _Array:
+    """Returns a sampled value with its means beside the root mean squares."""
+    tail = slice(self._means_from, None)
+    ones, others = _wide(np.asarray(self._sampled)[tail]), _wide(other[tail])
+    sizes = _wide(self.tf1[tail])
+    with np.errstate(all='ignore'):
+      shown = sizes + (others - ones)
+    finite = np.isfinite(ones) & np.isfinite(others)
+    other[tail] = np.where(finite, shown, others).astype(other.dtype)
+    return other
+
+
+def views(tf1: SampledArray, tf2: _Array) -> tuple[_Array, _Array]:
+  """Returns `Views` of the two as a pair of arrays."""
+  found = Views(tf1, tf2)
+  return found.tf1, found.tf2
+
+
+def _wide(values: _Array) -> _Array:
+  return values.astype(np.complex128 if values.dtype.kind == 'c' else np.float64)

@@ -1,0 +1,147 @@
+"""Paired variables compared as what they are: shape, dtype, trainability, role."""
+
+from collections.abc import Sequence
+
+from tf2verify.numerics.layouts import layout_of
+from tf2verify.numerics.roles import owner
+from tf2verify.records.difference import Aspect, Difference, subject_of
+from tf2verify.records.observation import VariableRecord
+
+VARIABLE = 'variable'
+# No variable of one of these names serves as another of them.
+_NORMALIZATION = ('beta', 'gamma', 'moving_mean', 'moving_variance')
+
+_Pair = tuple[VariableRecord, VariableRecord]
+
+
+def described(variable: VariableRecord) -> str:
+  """Returns shape, dtype and origin of a variable, for reports."""
+  where = f', created at {variable.source}' if variable.source else ''
+  return f'{_shape(variable)} {variable.dtype}{where}'
+
+
+def compare_pairs(pairs: Sequence[_Pair]) -> tuple[list[Difference], list[str]]:
+  """Compares the attributes of paired variables.
+
+  Args:
+    pairs: (tf1, tf2).
+
+  Returns:
+    The differences, and notes on what looks like one and is none.
+  """
+  differences: list[Difference] = []
+  notes: list[str] = []
+  trained = {owner(tf2.name) for _, tf2 in pairs if tf2.trainable}
+  for tf1, tf2 in pairs:
+    layout = layout_of(tf1, tf2)
+    if layout is None:
+      differences += _attributes(tf1, tf2)
+    else:
+      notes.append(
+        f'{_name(tf1, tf2)} is {_shape(tf1)} in tf1 and {_shape(tf2)} in the port, the same but '
+        'for axes of length 1: its values are compared in the shape of tf1'
+      )
+    if tf1.trainable == tf2.trainable:
+      continue
+    if tf1.trainable and not tf1.trainable_flag:
+      # FaceNet's batch norm: variables_collections names TRAINABLE_VARIABLES.
+      notes.append(
+        f'{_name(tf1, tf2)} is in TRAINABLE_VARIABLES of tf1 although it was made with '
+        'trainable=False (variables_collections): a quirk of the reference, no fault of the port'
+      )
+    else:
+      differences.append(_trainability(tf1, tf2, owner(tf2.name) in trained))
+  return differences + _crossed(pairs), notes
+
+
+def _name(tf1: VariableRecord, tf2: VariableRecord) -> str:
+  return subject_of(tf1.name, tf2.name)
+
+
+def _shape(variable: VariableRecord) -> str:
+  return '(' + ', '.join('?' if s is None else str(s) for s in variable.shape) + ')'
+
+
+def _attributes(tf1: VariableRecord, tf2: VariableRecord) -> list[Difference]:
+  name, found = _name(tf1, tf2), []
+  if tf1.shape != tf2.shape:
+    hint = _shape_hint(tf1, tf2)
+    found.append(
+      Difference(VARIABLE, name, Aspect.SHAPE, described(tf1), described(tf2), hint=hint)
+    )
+  if tf1.dtype != tf2.dtype:
+    hint = ''
+    if (tf1.dtype, tf2.dtype) == ('float64', 'float32'):
+      hint = "Keras casts to floatx: pass dtype='float64' to the layer"
+    found.append(
+      Difference(VARIABLE, name, Aspect.DTYPE, described(tf1), described(tf2), hint=hint)
+    )
+  return found
+
+
+def _shape_hint(tf1: VariableRecord, tf2: VariableRecord) -> str:
+  if tf2.name.endswith('bias') and tf2.shape == (2, *tf1.shape):
+    return (
+      f'{tf2.name} {_shape(tf2)} is the bias of a Keras GRU with reset_after=True, the default of '
+      'TF2; GRUCell of TF1 resets before the product: pass reset_after=False'
+    )
+  if len(tf1.shape) == len(tf2.shape) == 2 and tf1.shape == tf2.shape[::-1]:
+    return f'{tf2.name} is transposed: {_shape(tf1)} in tf1, {_shape(tf2)} in the port'
+  if None not in tf1.shape + tf2.shape and sorted(map(str, tf1.shape)) == sorted(
+    map(str, tf2.shape)
+  ):
+    return f'{tf2.name} has the sizes of {tf1.name} in another order: its axes are permuted'
+  return ''
+
+
+def _trainability(tf1: VariableRecord, tf2: VariableRecord, owner_is_trained: bool) -> Difference:
+  name = _name(tf1, tf2)
+  if not tf1.trainable:
+    hint = f'{name} is frozen in tf1 but would be trained in tf2: pass trainable=False'
+  elif tf2.trainable_flag and owner_is_trained:
+    hint = (
+      f'{name} is missing in layer.trainable_variables although its own flag is True and its '
+      'layer is not frozen: a list is filtered by `v not in frozen`, and `in` compares values in '
+      'TF2, so an equal variable is lost as well: compare v.ref()'
+    )
+  else:
+    hint = (
+      f'{name} is trained in tf1 but frozen in the port: layer.trainable=False, or a lost '
+      'collection'
+    )
+  names = ('in TRAINABLE_VARIABLES', 'not in TRAINABLE_VARIABLES')
+  layer = ('in layer.trainable_variables', 'not in layer.trainable_variables')
+  return Difference(
+    VARIABLE,
+    name,
+    Aspect.TRAINABLE,
+    f'{names[0] if tf1.trainable else names[1]} (trainable={tf1.trainable_flag})',
+    f'{layer[0] if tf2.trainable else layer[1]} (trainable={tf2.trainable_flag})',
+    hint=hint,
+  )
+
+
+def _crossed(pairs: Sequence[_Pair]) -> list[Difference]:
+  """Returns the pairs of a beta and a gamma, say, where the port's layer has a beta too."""
+  here = {tf2.name: tf2 for _, tf2 in pairs}
+  found = []
+  for tf1, tf2 in pairs:
+    role, other = tf1.name.split('/')[-1], tf2.name.split('/')[-1]
+    if role == other or not {role, other}.issubset(_NORMALIZATION):
+      continue
+    scope = owner(tf2.name)
+    right = here.get(f'{scope}/{role}' if scope else role)
+    if right is not None and right.shape == tf2.shape:
+      found.append(
+        Difference(
+          VARIABLE,
+          _name(tf1, tf2),
+          Aspect.ORDER,
+          f'{tf1.name}, a {role}',
+          f'{tf2.name}, a {other}; the port has {right.name} as well',
+          hint=f'variable_names pairs {tf1.name} with {tf2.name} although the port has '
+          f'{right.name}: the names were paired by position (zip), and their shapes agree by '
+          'chance; pair them by name',
+        )
+      )
+  return found
