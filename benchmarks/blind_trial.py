@@ -1,6 +1,6 @@
 """A trial on ports that no rule was tuned to, with mistakes planted as edits of their text.
 
-    python -m benchmarks.blind_trial [MODEL ...] [--reports DIR] [--half seen|unseen]
+    python -m benchmarks.blind_trial [MODEL[.MISTAKE] ...] [--reports DIR] [--half seen|unseen]
 
 Every folder of `benchmarks/blind/` is a model: its TF1 code, a right port, a case, and
 `mistakes.json`: edits of the port, each with the stage that is to show it and the words that
@@ -19,7 +19,9 @@ text of every report for that. The right ports have to pass: one that is blamed 
 import argparse
 import collections
 import dataclasses
+import itertools
 import json
+import multiprocessing
 import pathlib
 import re
 import shutil
@@ -27,6 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 
 import tf2verify
 from tf2verify.discovery import find_cases
@@ -129,34 +132,57 @@ def marks(mistake: Mistake, lines: range, verdict: CaseVerdict) -> Iterator[str]
     yield 'cause right' if any(mistake.names(cause) for cause in said) else 'cause other'
 
 
+def tried(name: str, mistake: Mistake | None, reports: pathlib.Path | None) -> list[str]:
+  """Climbs with one mistake, or the right port; returns what holds of it."""
+  verdict, lines = climb(FOLDER / name, mistake)
+  if mistake:
+    found = list(marks(mistake, lines, verdict))
+  else:
+    found = [] if verdict.status is tf2verify.Status.PASSED else ['false alarm']
+  if reports:
+    reports.mkdir(parents=True, exist_ok=True)
+    edit = f'{mistake.old}\n--- for\n{mistake.new}\n\n' if mistake else ''
+    (reports / f'{title(name, mistake)}.txt').write_text(edit + verdict.to_text())
+  return found
+
+
+def title(name: str, mistake: Mistake | None) -> str:
+  """Returns the name of a mistake among those of all models."""
+  return f'{name}.{mistake.name if mistake else "right"}'
+
+
+def chosen(arguments: argparse.Namespace) -> list[tuple[str, Mistake | None]]:
+  """Returns what is tried, model by model; the right port comes first."""
+  wanted = set(arguments.models)
+  found: list[tuple[str, Mistake | None]] = []
+  for name in sorted(path.name for path in FOLDER.iterdir() if path.is_dir()):
+    found += [
+      (name, mistake)
+      for mistake in (None, *mistakes(FOLDER / name))
+      if (not wanted or wanted & {name, title(name, mistake)})
+      and not (mistake and arguments.half and mistake.unseen != (arguments.half == 'unseen'))
+    ]
+  return found
+
+
 def main() -> int:
   """Measures and prints; returns 1 where a right port is blamed."""
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument('models', nargs='*')
   parser.add_argument('--reports', type=pathlib.Path)
   parser.add_argument('--half', choices=('seen', 'unseen'))
+  parser.add_argument('--processes', type=int, default=2)
   arguments = parser.parse_args()
-  logical_devices.ask_for_two_cpus()
   total: collections.Counter[str] = collections.Counter()
-  names = arguments.models or sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
   start = time.perf_counter()
-  for name in names:
-    for mistake in (None, *mistakes(FOLDER / name)):
-      if mistake and arguments.half and mistake.unseen != (arguments.half == 'unseen'):
-        continue
-      verdict, lines = climb(FOLDER / name, mistake)
-      title = f'{name}.{mistake.name if mistake else "right"}'
-      if mistake:
-        found = list(marks(mistake, lines, verdict))
-        total.update(['planted', *found])
-      else:
-        found = [] if verdict.status is tf2verify.Status.PASSED else ['false alarm']
-        total.update(['right ports', *found])
-      print(f'{title:<48} {", ".join(found) or "-"}', flush=True)
-      if arguments.reports:
-        arguments.reports.mkdir(parents=True, exist_ok=True)
-        edit = f'{mistake.old}\n--- for\n{mistake.new}\n\n' if mistake else ''
-        (arguments.reports / f'{title}.txt').write_text(edit + verdict.to_text())
+  work = chosen(arguments)
+  with ProcessPoolExecutor(
+    arguments.processes, multiprocessing.get_context('spawn'), logical_devices.ask_for_two_cpus
+  ) as processes:
+    every = processes.map(tried, *zip(*work, strict=True), itertools.repeat(arguments.reports))
+    for (name, mistake), found in zip(work, every, strict=True):
+      total.update(['planted' if mistake else 'right ports', *found])
+      print(f'{title(name, mistake):<48} {", ".join(found) or "-"}', flush=True)
   for mark in (
     'detected',
     'named by a note',
