@@ -123,7 +123,7 @@ def _seeded_generator(seed: int, alg: Any = None) -> Any:
 
 
 @contextlib.contextmanager
-def seeded(mode: str, seed: int = SEED) -> Iterator[SeededScope]:
+def seeded(mode: str, seed: int | None = None) -> Iterator[SeededScope]:
   """Owns every source of randomness until exit.
 
   TensorFlow's op seeds, tf-keras' seed generator (which the tool alone does not
@@ -132,8 +132,9 @@ def seeded(mode: str, seed: int = SEED) -> Iterator[SeededScope]:
 
   Args:
     mode: `CONSTANT`, `NUM_RANDOM_OPS`, or `COMPUTATION` where no variable is made inside.
-    seed: another one draws other numbers, in `NUM_RANDOM_OPS` mode.
+    seed: `SEED` unless given; another one draws other numbers, in `NUM_RANDOM_OPS` mode.
   """
+  seed = SEED if seed is None else seed
   random.seed(seed)
   np.random.seed(seed)
   keras_seeds = _KerasSeeds(seed, constant=mode == CONSTANT)
