@@ -6,7 +6,8 @@ prints how many of the wrong ports are detected, at which stage, and whether the
 cause is named; then how many right ports (of the pairs, the controls and the
 examples) are blamed when inputs, variable values and random seeds are others. A ladder that
 ends INCONCLUSIVE (values that leave every ReLU of a small model at zero) blames nobody; it is
-counted by itself, with what it says. Targets: 100 %, 95 %, 90 %, and no false alarm. Exits with 1 when one is missed.
+counted by itself, with what it says. Targets: 100 %, 95 %, 90 %, and no false alarm. Exits
+with 1 when one is missed.
 """
 
 import argparse
