@@ -23,8 +23,9 @@ import time
 
 import numpy as np
 
+from examples.recorded_models.recording_run import recorder_file
+
 _ROOT = pathlib.Path(__file__).parents[1]
-_RECORDER = _ROOT / 'tf2verify' / 'recorder' / 'tf1_recorder.py'
 _PLAIN = _ROOT / 'benchmarks' / 'plain_tf1_run.py'
 # A module that both import.
 _OPTIMIZER = """
@@ -79,6 +80,8 @@ def main() -> int:
     inputs = os.path.join(scratch, 'inputs.npz')
     out = os.path.join(scratch, 'recording')
     pathlib.Path(scratch, 'rmsprop.py').write_text(_OPTIMIZER, encoding='utf-8')
+    recorder = pathlib.Path(scratch, 'tf1_recorder.py')
+    recorder.write_bytes(recorder_file())
     np.savez(inputs, np.random.RandomState(0).standard_normal(told.shape).astype(np.float32))
     for _ in range(told.repeats):
       by_hand = [told.python, str(_PLAIN), told.model, inputs]
@@ -94,7 +97,7 @@ def main() -> int:
         out,
         '--overwrite',
       ]
-      recorded.append(measure([told.python, str(_RECORDER), *options], told.folder, scratch))
+      recorded.append(measure([told.python, str(recorder), *options], told.folder, scratch))
     size = sum(path.stat().st_size for path in pathlib.Path(out).iterdir())
   ratios = [ours[0] / theirs[0] for ours, theirs in zip(recorded, plain, strict=True)]
   for (wall, used), (plain_wall, plain_used), ratio in zip(recorded, plain, ratios, strict=True):

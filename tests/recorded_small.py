@@ -14,8 +14,8 @@ import numpy as np
 import tf2verify
 from tests import small_case
 from tf2verify.numerics.digest import array_digest
-from tf2verify.recorder import tf1_recorder
 from tf2verify.recordings.strict_json import canonical
+from tf2verify.reference import recording
 
 INPUTS = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(4, 3)
 
@@ -30,7 +30,7 @@ def record(folder: str, builder: Callable[..., Any] = build, **options: Any) -> 
   out = os.path.join(tempfile.mkdtemp(dir=folder), 'recording')
   given = options.pop('inputs', INPUTS)
   with contextlib.redirect_stderr(io.StringIO()):
-    return tf1_recorder.record(builder, given, out, **options)
+    return recording.record(builder, given, out, **options)
 
 
 def case_of(path: str, base: type = object, **members: Any) -> type[tf2verify.EquivalenceCase]:

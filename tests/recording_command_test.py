@@ -8,6 +8,7 @@ from absl.testing import absltest
 
 from tests import console
 from tests.recordings import hand_made
+from tf2verify.commands.recorder import recorder_text
 
 pytestmark = pytest.mark.starts_processes
 
@@ -29,9 +30,8 @@ class RecordingCommandTest(absltest.TestCase):
 
   def test_recorder_hands_out_the_file(self):
     status, said, complained = self._run('recorder')
-    recorder = console.REPOSITORY / 'tf2verify' / 'recorder' / 'tf1_recorder.py'
     self.assertEqual((status, complained), (0, ''))
-    self.assertEqual(said, recorder.read_text(encoding='utf-8'))
+    self.assertEqual(said, recorder_text())
 
   def test_recording_tells_what_is_in_it(self):
     hand_made.make(self._folder / 'model')

@@ -2,11 +2,13 @@
 
 import concurrent.futures
 import dataclasses
+import functools
 import os
 import pathlib
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +17,6 @@ from typing import Any
 import numpy as np
 
 _REPOSITORY = pathlib.Path(__file__).parents[2]
-_RECORDER = _REPOSITORY / 'tf2verify' / 'recorder' / 'tf1_recorder.py'
 # TensorFlow itself uses several cores.
 _AT_ONCE = 2
 
@@ -59,8 +60,20 @@ def save(path: pathlib.Path, arrays: Any) -> str:
   return str(path)
 
 
+@functools.cache
+def recorder_file() -> bytes:
+  """Returns the recorder, printed by a process of its own.
+
+  In this one TensorFlow 2 would be imported, which leaves TF2_BEHAVIOR in the environment:
+  TensorFlow 1.x then makes other variables than the model has in production.
+  """
+  words = [sys.executable, '-m', 'tf2verify', 'recorder']
+  done = subprocess.run(words, cwd=_REPOSITORY, stdout=subprocess.PIPE, check=True)
+  return done.stdout
+
+
 def command(model: Model, python: str, out: pathlib.Path, folder: pathlib.Path) -> list[str]:
-  """Returns the command that records a model; writes its inputs and labels into `folder`."""
+  """Returns the command that records a model; writes what it needs into `folder`."""
   options = {
     'builder': f'{model.module}:{model.builder}',
     'inputs': save(folder / f'{model.name}-inputs.npz', model.inputs),
@@ -71,7 +84,9 @@ def command(model: Model, python: str, out: pathlib.Path, folder: pathlib.Path) 
   if model.labels is not None:
     options['labels'] = save(folder / f'{model.name}-labels.npz', model.labels)
   words = [word for name, value in options.items() for word in (f'--{name}', value)]
-  return [*_found(shlex.split(python)), str(_RECORDER), '--overwrite', *words]
+  recorder = folder / 'tf1_recorder.py'
+  recorder.write_bytes(recorder_file())
+  return [*_found(shlex.split(python)), str(recorder), '--overwrite', *words]
 
 
 def _found(python: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from tests.recorder import mistakes
-from tf2verify.recorder import tf1_recorder
+from tests.recorder.shipped import tf1_recorder
 
 pytestmark = pytest.mark.starts_processes
 
@@ -30,7 +30,7 @@ class _MistakeTest(absltest.TestCase):
   def said(self, builder, inputs=_INPUTS, **options):
     """Records, and returns what was said on the way."""
     out = os.path.join(self.folder, 'out')
-    with mock.patch.object(tf1_recorder, '_say') as said:
+    with mock.patch.object(tf1_recorder, 'say') as said:
       tf1_recorder.record(builder, inputs, out, noise_runs=0, overwrite=True, **options)
     return '\n'.join(call.args[0] for call in said.call_args_list)
 

@@ -23,8 +23,8 @@ from tf2verify.numerics import digest, noise_codes, sampling
 # isort: split
 import tensorflow as tf
 
-from tests.recorder import models
-from tf2verify.recorder import tf1_recorder
+from tests.recorder import models, shipped
+from tests.recorder.shipped import tf1_recorder
 from tf2verify.recordings.recording import Recording
 from tf2verify.sides import fill, functional, side
 from tf2verify.sides import inputs as case_inputs
@@ -35,7 +35,6 @@ pytestmark = pytest.mark.starts_processes
 
 v1 = tf.compat.v1
 _HERE = pathlib.Path(__file__).parent
-_RECORDER = _HERE.parents[1] / 'tf2verify' / 'recorder' / 'tf1_recorder.py'
 
 
 class Declaration:
@@ -166,7 +165,7 @@ class RecordTest(absltest.TestCase):
 
   def record(self, builder, inputs, name='recording', **options):
     out = os.path.join(self.folder, name)
-    with mock.patch.object(tf1_recorder, '_say'):
+    with mock.patch.object(tf1_recorder, 'say'):
       tf1_recorder.record(builder, inputs, out, **{'noise_runs': 2, **options})
     recording = Recording.open(out)
     recording.check()
@@ -444,7 +443,7 @@ class FolderTest(absltest.TestCase):
     self.out = os.path.join(self.folder, 'out')
 
   def record(self, builder, **options):
-    with mock.patch.object(tf1_recorder, '_say') as said:
+    with mock.patch.object(tf1_recorder, 'say') as said:
       tf1_recorder.record(
         builder, np.array([1.5, 2.5], np.float32), self.out, noise_runs=0, **options
       )
@@ -493,7 +492,7 @@ class FolderTest(absltest.TestCase):
   def test_a_killed_run_leaves_no_recording_and_is_named_by_the_next(self):
     code = (
       f'import numpy as np; from tests.recorder import models; '
-      f'from tf2verify.recorder import tf1_recorder; '
+      f'from tests.recorder.shipped import tf1_recorder; '
       f'tf1_recorder.record(models.build_killed, np.ones(3, "f"), {self.out!r}, noise_runs=0)'
     )
     done = subprocess.run(
@@ -530,7 +529,7 @@ def run_command(python, *arguments):
   """Runs the recorder as a user does, in the folder of `models`; the environment is the user's."""
   kept = {k: v for k, v in os.environ.items() if k not in ('PYTHONPATH', 'TF_USE_LEGACY_KERAS')}
   return subprocess.run(
-    [python, str(_RECORDER), *arguments],
+    [python, str(shipped.PATH), *arguments],
     cwd=_HERE,
     env=kept,
     stdout=subprocess.PIPE,
@@ -597,13 +596,13 @@ class OldPythonTest(absltest.TestCase):
     raise unittest.SkipTest(f'there is no Python {version} here')
 
   def test_python_3_6_compiles_it(self):
-    code = f'compile(open({str(_RECORDER)!r}, encoding="utf-8").read(), "recorder", "exec")'
+    code = f'compile(open({str(shipped.PATH)!r}, encoding="utf-8").read(), "recorder", "exec")'
     done = subprocess.run([self.python('3.6'), '-c', code], capture_output=True, check=False)
     self.assertEqual((done.returncode, done.stderr), (0, b''))
 
   def test_python_2_says_what_it_needs(self):
     done = subprocess.run(
-      [self.python('2.7'), str(_RECORDER)], capture_output=True, text=True, check=False
+      [self.python('2.7'), str(shipped.PATH)], capture_output=True, text=True, check=False
     )
     self.assertIn('Python 2 stops here: use Python 3.6 or newer', done.stderr)
 

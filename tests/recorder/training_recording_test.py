@@ -11,19 +11,19 @@ import pytest
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
+from tests.recorder import shipped
 from tests.recorder import trained_models as models
 from tests.sides import recorded_cases
 from tests.sides.trained_sides import prepared
 from tf2verify.numerics.digest import array_digest
 from tf2verify.numerics.moving import Mover
-from tf2verify.recorder.tf1_recorder import RecorderError
 from tf2verify.recordings.recording import Recording
+from tf2verify.reference.errors import RecorderError
 
 pytestmark = pytest.mark.starts_processes
 
 v1 = tf.compat.v1
 train = v1.train
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _TF1_PYTHON = os.environ.get('TF1_PYTHON', '')
 CASES = (
   models.CenteredRmsProp,
@@ -263,7 +263,7 @@ class GenuineTf1Test(RecordingTestCase):
   def test_steps(self):
     with tempfile.TemporaryDirectory() as folder:
       out = os.path.join(folder, 'recording')
-      script = self._SCRIPT.format(recorder=os.path.join(_ROOT, 'tf2verify', 'recorder'))
+      script = self._SCRIPT.format(recorder=str(shipped.PATH.parent))
       done = subprocess.run([_TF1_PYTHON, '-c', script, out], capture_output=True, text=True)
       self.assertEqual(done.returncode, 0, done.stderr)
       with Recording.open(out) as recording:

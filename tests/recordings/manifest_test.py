@@ -3,8 +3,8 @@
 from absl.testing import absltest
 
 from tf2verify.numerics import noise_codes, sampling
-from tf2verify.recorder import tf1_recorder
 from tf2verify.recordings import manifest
+from tf2verify.reference import versions
 from tf2verify.sides import fill
 
 
@@ -16,7 +16,7 @@ class VersionsTest(absltest.TestCase):
     self.assertEqual(found['noise'], noise_codes.VERSION)
 
   def test_the_recorder_writes_what_is_read(self):
-    self.assertEqual(manifest.VERSIONS, tf1_recorder.VERSIONS)
+    self.assertEqual(manifest.VERSIONS, versions.VERSIONS)
 
 
 if __name__ == '__main__':

@@ -11,7 +11,7 @@ _PACKAGE = os.path.join(_ROOT, 'tf2verify')
 
 # From the lowest layer to the highest; what stands together is one layer.
 _LAYERS = (
-  ('recorder',),  # on its own: it runs where nothing of this package is installed
+  ('reference',),  # on its own: it runs where nothing of this package is installed
   ('errors',),
   ('safe_text', 'hooks'),
   ('tensorflow_internals',),
@@ -50,10 +50,10 @@ _WITHIN = {
     ('losses', 'training', 'checkpoints', 'modes', 'repetition'),
   ),
 }
-_MAY_NAME_TENSORFLOW = ('recorder', 'sides', 'environment', 'tensorflow_internals')
-# What no release promises; only these files may name it, the recorder since it is one file.
+_MAY_NAME_TENSORFLOW = ('reference', 'sides', 'environment', 'tensorflow_internals')
+# What no release promises; only these files may name it, the reference since it is shipped alone.
 _PRIVATE = ('tensorflow.python', 'tensorflow.core', 'tf_keras.src', 'keras.src')
-_MAY_NAME_PRIVATE = ('recorder', 'tensorflow_internals')
+_MAY_NAME_PRIVATE = ('reference', 'tensorflow_internals')
 _TENSORFLOW = ('tensorflow', 'tf_keras', 'tf_slim', 'keras')
 _RANK = {name: rank for rank, layer in enumerate(_LAYERS) for name in layer}
 
@@ -173,8 +173,7 @@ class LayeringTest(absltest.TestCase):
     for path, _ in _modules():
       with open(path, encoding='utf-8') as file:
         lines = len(file.readlines())
-      # The recorder is one file, so that it can be handed out.
-      if lines > 400 and not path.endswith('tf1_recorder.py'):
+      if lines > 400:
         long.append(f'{os.path.relpath(path, _ROOT)}: {lines} lines')
     self.assertEqual(long, [])
 

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Sequence
 
 from tests.repo import pages
-from tf2verify.commands.recording import recorder_text
+from tf2verify.commands.recorder import recorder_text
 
 PAGE = 'docs/recordings.md'
 COMMITTED = pages.REPOSITORY / 'tests' / 'recorded' / 'docs'

@@ -7,7 +7,7 @@ from typing import Any
 
 import tf2verify
 from tf2verify.hooks import OF_REFERENCE
-from tf2verify.recorder import tf1_recorder
+from tf2verify.reference import recording
 
 
 def record(
@@ -43,7 +43,7 @@ def record(
   if given['train_op'] is not None:
     del given['optimizer']
   with contextlib.redirect_stderr(io.StringIO()):
-    tf1_recorder.record(case.build_tf1_graph, case.make_inputs(), folder, **{**given, **options})
+    recording.record(case.build_tf1_graph, case.make_inputs(), folder, **{**given, **options})
   return replayed(case_class, folder)
 
 

@@ -87,7 +87,7 @@ def _without_tensorflow(arguments: argparse.Namespace) -> int:
 
 
 def _recorder() -> int:
-  from tf2verify.commands.recording import recorder_text
+  from tf2verify.commands.recorder import recorder_text
   from tf2verify.report import terminal
 
   terminal.say(recorder_text().removesuffix('\n'))

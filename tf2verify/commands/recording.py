@@ -1,6 +1,5 @@
-"""What `python -m tf2verify recorder` and `recording` print; neither takes TensorFlow."""
+"""What `python -m tf2verify recording` prints, without TensorFlow."""
 
-import importlib.resources
 from collections.abc import Iterable, Mapping, Sequence
 
 from tf2verify.recordings.array_entries import Nest, TensorEntry
@@ -11,12 +10,6 @@ from tf2verify.safe_text import safe_line
 
 _NAMES = {'tensorflow': 'TensorFlow', 'python': 'Python', 'numpy': 'numpy', 'onednn': 'oneDNN'}
 _MODES = {False: 'inference', True: 'training'}
-
-
-def recorder_text() -> str:
-  """Returns the recorder, the one file to run where TensorFlow 1.x is."""
-  folder = importlib.resources.files('tf2verify.recorder')
-  return folder.joinpath('tf1_recorder.py').read_text(encoding='utf-8')
 
 
 def recording_text(path: str) -> str:

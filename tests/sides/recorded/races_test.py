@@ -12,7 +12,7 @@ import tf2verify
 from tests.sides import recorded_cases
 from tests.stages import tiny_models
 from tf2verify import Status
-from tf2verify.recorder import tf1_recorder
+from tf2verify.reference.private_tensorflow import v1 as v1_of_recorder
 from tf2verify.sides.recorded import graph_safety
 from tf2verify.sides.recorded.build import RecordedBuild
 
@@ -66,7 +66,7 @@ class RecordedRacesTest(absltest.TestCase):
     super().setUp()
     self.folder = self.enter_context(tempfile.TemporaryDirectory())
     # Two threads may take another order in each step, and then no port agrees with the recording.
-    self.enter_context(mock.patch.object(tf1_recorder.v1, 'Session', _OneThreadSession))
+    self.enter_context(mock.patch.object(v1_of_recorder, 'Session', _OneThreadSession))
 
   def verdicts(self, late, steps=8, stage='training_steps'):
     class Case(RacingRate):

@@ -1,0 +1,47 @@
+"""What tensors and ops of a graph depend on."""
+
+from typing import Any, Dict, Iterable, List
+
+
+def ops_behind(tensors: Iterable[Any]) -> Dict[str, Any]:
+  """Returns the ops that tensors are computed from, by name."""
+  found: Dict[str, Any] = {}
+  pending = [tensor.op for tensor in tensors]
+  while pending:
+    op = pending.pop()
+    if op.name not in found:
+      found[op.name] = op
+      pending += [tensor.op for tensor in op.inputs]
+  return found
+
+
+def ops_run_by(ops: Iterable[Any]) -> Dict[str, Any]:
+  """Returns all ops that running some ops runs, by data and by control, by name."""
+  found: Dict[str, Any] = {}
+  pending = list(ops)
+  while pending:
+    current = pending.pop()
+    if current.name not in found:
+      found[current.name] = current
+      pending += [tensor.op for tensor in current.inputs]
+      pending += current.control_inputs
+  return found
+
+
+def variables_behind(tensor: Any) -> List[str]:
+  """Returns the variables that a tensor is computed from; none if inputs are behind it, too."""
+  behind = ops_behind([tensor]).values()
+  if any(op.type == 'Placeholder' for op in behind):
+    return []
+  kinds = ('VarHandleOp', 'VariableV2', 'Variable', 'AutoReloadVariable')
+  return sorted(op.name for op in behind if op.type in kinds)
+
+
+def is_in_loop(op: Any) -> bool:
+  """Returns whether an op is inside of a `tf.while_loop`."""
+  context = op._get_control_flow_context()
+  while context is not None:
+    if context.IsWhileContext():
+      return True
+    context = context.outer_context
+  return False

@@ -1,0 +1,69 @@
+"""The arrays that a model is fed."""
+
+import zlib
+from typing import Any, List, Tuple
+
+import numpy as np
+
+from .arrays import Array
+from .errors import RecorderError
+from .mapped_nests import map_leaves
+
+
+def varied_inputs(inputs: Any) -> Tuple[Any, List[str]]:
+  """Replaces floating inputs whose elements are all the same by seeded normal values.
+
+  Returns:
+    The nest, and the paths that were replaced.
+  """
+  replaced: List[str] = []
+
+  def vary(path: str, leaf: Array) -> Array:
+    if leaf.dtype.kind != 'f' or leaf.size < 2 or np.any(leaf != leaf.flat[0]):
+      return leaf
+    replaced.append(path or 'the input')
+    generator = np.random.RandomState(zlib.crc32(path.encode()))
+    normal = generator.standard_normal(leaf.shape).astype(np.float32)
+    return (leaf + normal).astype(leaf.dtype)
+
+  return map_leaves(vary, inputs), replaced
+
+
+def checked_arrays(nest: Any, what: str) -> Any:
+  """Returns the nest with numpy arrays as its leaves, as they are fed.
+
+  Raises:
+    RecorderError: a leaf is no array, of dtype object, or holds NaN; or there is none.
+  """
+  count = [0]
+
+  def check(path: str, leaf: Any) -> Array:
+    place = what + path
+    if not isinstance(leaf, (np.ndarray, np.generic)):
+      raise RecorderError(
+        '{} is of type {}; give numpy arrays, in tuples, lists and dictionaries: np.asarray(x)'
+        ''.format(place, type(leaf).__name__)
+      )
+    array = np.asarray(leaf, order='C')
+    if array.dtype == object:
+      raise RecorderError(
+        '{} has dtype object, which TensorFlow cannot be fed: usually rows of different length, '
+        "or strings; pad the rows, or give strings as np.array(..., dtype='S')".format(place)
+      )
+    if array.dtype.kind in 'fc' and np.isnan(array).any():
+      raise RecorderError(
+        '{} contains NaN ({} of {} elements): every comparison would compare NaN with NaN; '
+        'replace them, as the model in production does'
+        ''.format(place, int(np.isnan(array).sum()), array.size)
+      )
+    count[0] += array.size
+    if array.dtype.kind == 'U':
+      return np.char.encode(array, 'utf-8')
+    return array.astype(array.dtype.newbyteorder('='), copy=False)
+
+  checked = map_leaves(check, nest)
+  if not count[0]:
+    raise RecorderError(
+      'the {} hold no array with any element; give a batch of at least one'.format(what)
+    )
+  return checked

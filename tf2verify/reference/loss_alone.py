@@ -1,0 +1,143 @@
+"""The loss without the model."""
+
+import collections.abc
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from .arrays import Array, is_string
+from .errors import RecorderError
+from .gradients import dense_gradient, gradient_names
+from .mapped_nests import map_leaves
+from .private_tensorflow import v1
+from .randomness import CONSTANT, Seeding, seeded
+from .recorder import Recorder
+from .sequences import pairs
+from .sessions import fetch, open_session
+from .tf1_semantics import tf1_semantics
+from .user_code import user_code
+
+
+def _array_leaves(nest: Any) -> Dict[str, Array]:
+  found: Dict[str, Array] = {}
+  map_leaves(found.__setitem__, nest)
+  return {path: np.asarray(leaf) for path, leaf in found.items() if leaf is not None}
+
+
+def loss_alone(recorder: Recorder, outputs: Any, labels: Any, with_values: bool) -> Dict[str, Any]:
+  """Records the graph of the loss and its gradients, of placeholders for outputs and labels.
+
+  Raises:
+    RecorderError: the loss cannot be computed without the model.
+  """
+  graph = tf.Graph()
+  tensors: Dict[Tuple[str, str], Any] = {}
+  arrays: Dict[str, Array] = {}
+
+  def placeholders(kind: str, nest: Any) -> Any:
+    def placeholder(path: str, leaf: Any) -> Any:
+      if leaf is None:
+        return None
+      array = np.asarray(leaf)
+      dtype = tf.string if is_string(array) else tf.as_dtype(array.dtype)
+      name = 'tf2verify_{}/{}'.format(kind, len(tensors))
+      tensor = tensors[kind, path] = v1.placeholder(dtype, array.shape, name=name)
+      arrays[tensor.name] = array
+      return tensor
+
+    return None if nest is None else _with_sparse(map_leaves(placeholder, nest))
+
+  with tf1_semantics(v2_tensorshape=False), graph.as_default(), seeded(Seeding(CONSTANT)):
+    fed = placeholders('output', outputs), placeholders('label', labels)
+    with user_code('the loss alone'):
+      loss = recorder.options.loss(*fed)
+    if not isinstance(loss, tf.Tensor) or not loss.dtype.is_floating:
+      raise RecorderError('the loss alone is {:.80}, no floating tensor'.format(repr(loss)))
+    floating = [(k, t) for k, t in tensors.items() if k[0] == 'output' and t.dtype.is_floating]
+    with user_code('the gradient of the loss'):
+      found = tf.gradients(loss, [tensor for _, tensor in floating])
+  gradients = [(path, g) for ((_, path), _), g in pairs(floating, found) if g is not None]
+  entry: Dict[str, Any] = {
+    'graph_def': recorder.writer.add(
+      np.frombuffer(graph.as_graph_def().SerializeToString(deterministic=True), np.uint8)
+    ),
+    'outputs': [[path, tensor.name] for (k, path), tensor in tensors.items() if k == 'output'],
+    'labels': [[path, tensor.name] for (k, path), tensor in tensors.items() if k == 'label'],
+    'initializers': _all_initializers(graph),
+    'loss': loss.name,
+    'gradients': [[path, *gradient_names(gradient)] for path, gradient in gradients],
+    'value': None,
+    'gradient_values': [],
+  }
+  if with_values:
+    _run_loss_alone(recorder, graph, entry, arrays)
+  return entry
+
+
+def _run_loss_alone(
+  recorder: Recorder, graph: Any, entry: Dict[str, Any], arrays: Dict[str, Array]
+) -> None:
+  """Fills in the loss, and its gradients, on the model's outputs."""
+  names = [name for _, *pair in entry['gradients'] for name in pair if name is not None]
+  with open_session(graph) as session:
+    fetch(session, entry['initializers'])
+    found = fetch(session, [entry['loss'], *names], arrays)
+  values = dict(pairs(names, found[1:]))
+
+  def tensor(array: Array) -> Dict[str, Any]:
+    return {'value': recorder.writer.add(np.asarray(array)), 'noise': None, 'repeats': True}
+
+  entry['value'] = tensor(found[0])
+  shapes = {path: arrays[name].shape for path, name in entry['outputs']}
+  for path, name, indices in entry['gradients']:
+    rows = None if indices is None else values[indices]
+    gradient = dense_gradient({'shape': shapes[path]}, np.asarray(values[name]), rows)
+    entry['gradient_values'].append([path, tensor(gradient)])
+
+
+def loss_of_first(
+  recorder: Recorder, outputs: Any, alone: Dict[str, Any]
+) -> Optional[Dict[str, Any]]:
+  """Records the graph of the loss for the first example alone; None where there is none."""
+  read = {path for path, _, _ in alone['gradients']}
+  leaves, labels = _array_leaves(outputs), _array_leaves(recorder.options.labels)
+  sizes = {leaves[path].shape[:1] for path in read}
+  sizes |= {label.shape[:1] for label in labels.values() if label.ndim}
+  size = next(iter(sizes)) if len(sizes) == 1 else ()
+  if not size or size[0] < 2 or any(path.endswith('.dense_shape') for path in labels):
+    return None
+
+  def first_output(path: str, leaf: Any) -> Any:
+    return leaf[:1] if path in read else leaf
+
+  def first_label(_: str, leaf: Any) -> Any:
+    return leaf[:1] if np.ndim(leaf) else leaf
+
+  given = recorder.options.labels
+  cut = None if given is None else map_leaves(first_label, given)
+  try:
+    return loss_alone(recorder, map_leaves(first_output, outputs), cut, with_values=False)
+  except RecorderError:  # it is written for one batch size
+    return None
+
+
+def _with_sparse(nest: Any) -> Any:
+  """Returns a nest with sparse tensors where the parts of one were."""
+  if isinstance(nest, v1.SparseTensorValue):
+    return tf.SparseTensor(*nest)
+  if isinstance(nest, collections.abc.Mapping):
+    return type(nest)({key: _with_sparse(nest[key]) for key in nest})  # type: ignore[call-arg]
+  if isinstance(nest, tuple) and hasattr(nest, '_fields'):
+    return type(nest)(*[_with_sparse(part) for part in nest])
+  if isinstance(nest, (list, tuple)):
+    return type(nest)(_with_sparse(part) for part in nest)
+  return nest
+
+
+def _all_initializers(graph: Any) -> List[str]:
+  keys = v1.GraphKeys
+  found: Dict[str, None] = {}
+  for key in (keys.GLOBAL_VARIABLES, keys.LOCAL_VARIABLES, keys.METRIC_VARIABLES):
+    found.update((variable.initializer.name, None) for variable in graph.get_collection(key))
+  return list(found) + [op.name for op in graph.get_collection(keys.TABLE_INITIALIZERS)]

@@ -1,0 +1,88 @@
+"""The user's lines that made ops and variables."""
+
+import linecache
+import os
+import sys
+import sysconfig
+from typing import Any, Dict, List, Tuple
+
+_OWN_FILE = os.path.abspath(__file__)
+# Shipped, all of this is one file; in tf2verify, it is a folder of them.
+_OWN_FOLDER = os.path.dirname(_OWN_FILE) if __name__.endswith('.source_lines') else ''
+
+
+def is_own_file(path: str) -> bool:
+  """Returns whether a file is one of those that the code of this recorder is in."""
+  path = os.path.abspath(path)
+  return path == _OWN_FILE or os.path.dirname(path) == _OWN_FOLDER
+
+
+def _framework_folders() -> Tuple[str, ...]:
+  found = []
+  for name in ('tensorflow', 'tensorflow_core', 'tf_keras', 'keras', 'numpy', 'absl'):
+    module = sys.modules.get(name)
+    for folder in getattr(module, '__path__', None) or ():
+      found.append(os.path.abspath(folder) + os.sep)
+  return tuple(found)
+
+
+class SourceLines:
+  """The table of the user's lines that the graphs of a recording refer to."""
+
+  def __init__(self) -> None:
+    self.table: List[List[Any]] = []
+    self._index: Dict[Tuple[str, int, str], int] = {}
+    self._user_files: Dict[str, bool] = {}
+    self._own_files: Dict[str, bool] = {}
+    self._folders = _framework_folders()
+
+  def of_frames(self, frames: Any) -> int:
+    """Returns the number of the innermost user's line of a stack, innermost last; -1: none."""
+    for position in range(len(frames) - 1, -1, -1):
+      frame = frames[position]
+      path, line, function = (
+        (frame.filename, frame.lineno, frame.name) if hasattr(frame, 'filename') else frame[:3]
+      )
+      if self.is_user_file(path):
+        return self._number(path, line, function)
+      if self._own_files[path]:
+        return -1  # further out there is whoever records
+    return -1
+
+  def of_op(self, op: Any) -> int:
+    """Returns the number of the line that made an op."""
+    frames = getattr(op, '_traceback', None)  # `op.traceback` of 1.x reads every line's text
+    return self.of_frames(op.traceback if frames is None else frames)
+
+  def is_user_file(self, path: str) -> bool:
+    """Returns whether a file is neither a framework's, nor Python's, nor the recorder's."""
+    if path not in self._user_files:
+      self._own_files[path] = is_own_file(path)
+      self._user_files[path] = self._decide(path)
+    return self._user_files[path]
+
+  def _decide(self, path: str) -> bool:
+    if path.startswith('<'):
+      return path.startswith('<ipython')
+    path = os.path.abspath(path)
+    slim = '{}tf_slim{}'.format(os.sep, os.sep)
+    if slim in path:
+      return '{}nets{}'.format(slim, os.sep) in path
+    if is_own_file(path) or path.startswith(self._folders) or '__autograph_generated' in path:
+      return False
+    installed = '{}site-packages{}'.format(os.sep, os.sep) in path
+    return installed or not path.startswith(sysconfig.get_path('stdlib') + os.sep)
+
+  def _number(self, path: str, line: int, function: str) -> int:
+    key = (path, line, function)
+    if key not in self._index:
+      self._index[key] = len(self.table)
+      code = linecache.getline(path, line).strip()
+      self.table.append([_shown_path(path), line, function, code])
+    return self._index[key]
+
+
+def _shown_path(path: str) -> str:
+  """Returns a path relative to the working folder where it is below."""
+  below = path if path.startswith('<') else os.path.relpath(path)
+  return path if below.startswith('..') else below

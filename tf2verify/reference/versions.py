@@ -1,0 +1,5 @@
+"""The format of recordings, and the versions of what its numbers depend on."""
+
+SCHEMA = 1
+KIND = 'tf2verify recording'
+VERSIONS = {'recorder': 1, 'fill': 1, 'seeds': 1, 'loss': 1, 'sampling': 1, 'noise': 1}
