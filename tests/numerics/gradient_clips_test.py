@@ -1,7 +1,15 @@
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from tf2verify.numerics.gradient_clips import Clip, clip_in_trial, clip_of, greatest_sizes
+from tf2verify.errors import NotApplicable
+from tf2verify.numerics.gradient_clips import (
+  Clip,
+  clip_in_trial,
+  clip_of,
+  differs_in_trial,
+  equalizing_factors,
+  greatest_sizes,
+)
 from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.records.training import ClippingTrial
 
@@ -111,6 +119,63 @@ class SlicesTest(absltest.TestCase):
     self.assertTrue(found.is_like(Clip('joint', 34**0.5 / 5)), found)
     self.assertAlmostEqual(greatest_sizes((self._ROWS, self._DENSE))['joint'], 34**0.5)
     self.assertAlmostEqual(greatest_sizes((self._REPEATED, self._DENSE))['joint'], 5.0)
+
+
+class ComparedTrialsTest(parameterized.TestCase):
+  PAIRS = (('scope/kernel', 'kernel'), ('scope/bias', 'bias'))
+
+  def of_tf1(self, clip, factor=1e6):
+    def named(arrays):
+      return records({f'scope/{name}': value for name, value in arrays.items()})
+
+    large = times(factor)
+    return ClippingTrial(named(_SMALL), named(clip(_SMALL)), named(large), named(clip(large)))
+
+  @parameterized.named_parameters(
+    ('joint', joint(5.0), joint(5.0)),
+    ('lopsided', lopsided, lopsided),
+  )
+  def test_alike(self, tf1, tf2):
+    self.assertIsNone(differs_in_trial(self.of_tf1(tf1), trial(tf2), self.PAIRS))
+
+  @parameterized.named_parameters(
+    ('limit', joint(5.0), joint(5.1)),
+    ('kind', joint(5.0), each(5.0)),
+    ('lopsided', lopsided, values(2.0)),
+    ('of_a_part', joint(5.0), lambda arrays: {**joint(5.0)(arrays), 'bias': arrays['bias']}),
+  )
+  def test_different(self, tf1, tf2):
+    found = differs_in_trial(self.of_tf1(tf1), trial(tf2), self.PAIRS)
+    self.assertIsNotNone(found)
+    self.assertIn(found[0], ('scope/kernel', 'scope/bias'))
+    self.assertNotAlmostEqual(found[1] / found[2], 1.0, places=2)
+
+  def test_one_side_leaves_the_gradients_as_they_are(self):
+    self.assertIsNotNone(differs_in_trial(None, trial(lopsided), self.PAIRS))
+    self.assertIsNotNone(differs_in_trial(self.of_tf1(lopsided), None, self.PAIRS))
+    self.assertIsNone(differs_in_trial(None, trial(dict), self.PAIRS))
+
+  def test_large_gradients_that_are_not_the_same_are_not_compared(self):
+    with self.assertRaises(NotApplicable):
+      differs_in_trial(self.of_tf1(lopsided, 1.01e6), trial(lopsided), self.PAIRS)
+
+  def test_factors_make_each_gradient_equally_large(self):
+    small = {'kernel': _SMALL['kernel'], 'bias': 1e-5 * _SMALL['bias']}
+    of_tf1 = {f'scope/{name}': value * (1 + 1e-6) for name, value in small.items()}
+    factors, of_port = equalizing_factors(records(of_tf1), records(small), self.PAIRS)
+    for name, value in small.items():
+      self.assertEqual(factors[f'scope/{name}'], of_port[name])
+      self.assertBetween(np.linalg.norm(of_port[name] * value), 5e5, 1e6)
+
+  def test_a_gradient_that_is_rounding_is_multiplied_by_zero(self):
+    of_tf1 = {'scope/kernel': _SMALL['kernel'], 'scope/bias': np.array([1e-9, -2e-9])}
+    port = {'kernel': _SMALL['kernel'], 'bias': np.array([0.0, 3e-9])}
+    factors, _ = equalizing_factors(records(of_tf1), records(port), self.PAIRS)
+    self.assertEqual(factors['scope/bias'], 0.0)
+    self.assertGreater(factors['scope/kernel'], 1.0)
+
+  def test_gradients_of_other_variables_have_no_factors(self):
+    self.assertIsNone(equalizing_factors(records(_SMALL), records(_SMALL), self.PAIRS))
 
 
 if __name__ == '__main__':

@@ -2,18 +2,21 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import TensorRecord
+from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import ClippingTrial
 
 NONE, JOINT, EACH, VALUES = 'none', 'joint', 'each', 'values'
 _CLOSE = 1e-4
 # One factor for small gradients and for large ones, up to the rounding of both.
 _SAME_FACTOR = 1e-3
+# Two gradients of one variable that are the same, up to the rounding of a few steps.
+_AGREES = 1e-3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -111,6 +114,110 @@ def enlargement(gradients: Iterable[TensorRecord]) -> float:
     raise NotApplicable('the gradients are 0, or not finite')
   wanted = 1e2 if any(value.dtype.itemsize < 4 for value in values) else 1e6
   return float(2.0 ** round(math.log2(wanted / size)))
+
+
+def equalizing_factors(
+  tf1: Iterable[TensorRecord], tf2: Iterable[TensorRecord], pairs: Sequence[tuple[str, str]]
+) -> tuple[dict[str, float], dict[str, float]] | None:
+  """Returns factors by which the gradients become larger than any limit, and equally large.
+
+  A norm of all tells then what each of them adds to it, also of one that is small. What is zero
+  in exact arithmetic, and rounding on either side, is multiplied by 0.
+
+  Args:
+    tf1: gradients of a step.
+    tf2: those of the port.
+    pairs: variable names of tf1 and tf2.
+
+  Returns:
+    The powers of 2 of tf1 and of tf2, by the side's own variable names; None where too little is
+    known of the gradients.
+  """
+  ones, others = ({record.name: record.value for record in side} for side in (tf1, tf2))
+  to_tf1 = {name: one for one, name in pairs}
+  paired = {name: to_tf1.get(name, name) for name in others}
+  if set(paired.values()) != set(ones) or not ones:
+    return None
+  values = [*ones.values(), *others.values()]
+  if any(value is None or isinstance(value, SampledArray) for value in values):
+    return None
+  if any(value is not None and value.dtype.itemsize < 4 for value in values):
+    return None  # a square would not fit
+  wanted = 1e6 / math.sqrt(len(ones))
+  factors = {}
+  for name, one in paired.items():
+    value, other = ones[one], others[name]
+    assert value is not None, 'looked at above'
+    assert other is not None, 'looked at above'
+    size, apart = norm(other), _distance(value, other)
+    agrees = math.isfinite(size) and size > 0 and apart <= _AGREES
+    factors[name] = 2.0 ** round(math.log2(wanted / size)) if agrees else 0.0
+  if not any(factors.values()):
+    return None
+  return {one: factors[name] for name, one in paired.items()}, factors
+
+
+def differs_in_trial(
+  tf1: ClippingTrial | None, tf2: ClippingTrial | None, pairs: Sequence[tuple[str, str]]
+) -> tuple[str, float, float] | None:
+  """Compares what two sides make of the same large gradients.
+
+  Args:
+    tf1: the trial of the reference; None where the updates are given the gradients as they are.
+    tf2: that of the port; not None as well.
+    pairs: variable names of tf1 and tf2.
+
+  Returns:
+    The variable whose gradients differ most, by tf1's name, and by what each side has multiplied
+    it; None where they agree.
+
+  Raises:
+    NotApplicable: the large gradients are not known of both sides, or not the same.
+  """
+  if tf1 is None and tf2 is None:
+    return None
+  raw, applied = _large(tf1, {})
+  other_raw, other_applied = _large(tf2, {name: one for one, name in pairs})
+  if tf1 is None:
+    raw = applied = other_raw
+  if tf2 is None:
+    other_raw = other_applied = raw
+  common = [name for name in applied if name in other_applied and name in raw]
+  if not common or any(name not in other_raw for name in common):
+    raise NotApplicable('what is made of larger gradients is not known of both sides')
+  apart = max(_distance(raw[name], other_raw[name]) for name in common)
+  if apart > _AGREES:
+    raise NotApplicable('the larger gradients of both sides are not the same')
+  allowed = _SAME_FACTOR + 10 * apart
+  distance, name = max((_distance(applied[name], other_applied[name]), name) for name in common)
+  if distance <= allowed:
+    return None
+  size = norm(raw[name])
+  return name, norm(applied[name]) / size, norm(other_applied[name]) / size
+
+
+def _large(
+  trial: ClippingTrial | None, names: Mapping[str, str]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+  if trial is None:
+    return {}, {}
+  return _by_name(trial.large, names), _by_name(trial.large_applied, names)
+
+
+def _by_name(records: Iterable[TensorRecord], names: Mapping[str, str]) -> dict[str, np.ndarray]:
+  return {
+    names.get(record.name, record.name): record.value
+    for record in records
+    if record.value is not None and not isinstance(record.value, SampledArray)
+  }
+
+
+def _distance(one: np.ndarray, other: np.ndarray) -> float:
+  """Returns how far two arrays are apart, in parts of the larger one; 0 for equal ones."""
+  if one.shape != other.shape:
+    return math.inf
+  size = max(norm(one), norm(other))
+  return norm(np.subtract(one, other, dtype=np.float64)) / size if size else 0.0
 
 
 def norm(values: np.ndarray) -> float:

@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from unittest import mock
 
@@ -45,7 +45,8 @@ class UpdateRecorder:
   Where an optimizer wraps another one, it is the inner one's update that counts.
 
   Args:
-    factor: multiplies every gradient for a variable, before anybody sees it.
+    factor: multiplies every gradient for a variable, before anybody sees it; one by variable
+      name, or one for all.
 
   Attributes:
     updates: in order.
@@ -54,7 +55,7 @@ class UpdateRecorder:
       differentiated for once; None for one without gradient.
   """
 
-  def __init__(self, factor: float = 1.0) -> None:
+  def __init__(self, factor: float | Mapping[str, float] = 1.0) -> None:
     self._factor = factor
     self.updates: list[Update] = []
     self.begun: list[Any] = []
@@ -150,12 +151,14 @@ class UpdateRecorder:
     return gradient
 
   def _scaled(self, source: Any, gradient: Any) -> Any:
-    if self._factor == 1.0 or gradient is None or _variable_of(source) is None:
+    name = _variable_of(source)
+    if self._factor == 1.0 or gradient is None or name is None:
       return gradient
     if isinstance(gradient, tf.IndexedSlices):
       values = self._scaled(source, gradient.values)
       return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
-    return gradient * tf.cast(self._factor, gradient.dtype)
+    factor = self._factor.get(name, 1.0) if isinstance(self._factor, Mapping) else self._factor
+    return gradient * tf.cast(factor, gradient.dtype)
 
   @contextlib.contextmanager
   def _outermost(self) -> Iterator[bool]:

@@ -2,6 +2,7 @@ import abc
 import os
 import tempfile
 
+import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
@@ -118,8 +119,32 @@ class ClippingTrialsTest(parameterized.TestCase, LadderTestCase):
     self.assertNotIn('clip', notes)
     self.assertEqual(blind, 0)
 
-  def test_a_clipping_that_is_not_known_is_a_blind_spot(self):
-    notes, blind = self.passed(type('Case', (Lopsided,), {}))
+  def test_a_clipping_that_is_not_known_is_compared_by_what_it_makes(self):
+    class Case(OwnLoop, Lopsided):
+      def update(self, optimizer, gradients, variables):
+        optimizer.apply_gradients(zip(self.clip(gradients), variables, strict=True))
+
+    class Other(Case):
+      def update(self, optimizer, gradients, variables):
+        clipped = [tf.clip_by_value(gradient, -2.0, 40.0) for gradient in gradients]
+        optimizer.apply_gradients(zip(clipped, variables, strict=True))
+
+    notes, blind = self.passed(Case)
+    self.assertIn('what they make of larger ones was compared', notes)
+    self.assertEqual(blind, 0)
+    self.assert_first_failure(Other, STAGE, 'clipping differs', 'make different ones')
+
+  def test_a_clipping_that_is_not_known_and_that_the_port_has_lost(self):
+    case = type('Case', (Lopsided,), {})
+    self.assert_first_failure(case, STAGE, 'clipping differs', 'make different ones')
+
+  def test_a_clipping_that_is_not_known_of_gradients_that_differ_is_a_blind_spot(self):
+    class Case(OwnLoop, Lopsided):
+      def update(self, optimizer, gradients, variables):
+        assert max(float(tf.reduce_max(tf.abs(one))) for one in gradients) < 100, 'exploded'
+        super().update(optimizer, gradients, variables)
+
+    notes, blind = self.passed(Case)
     self.assertIn('clipping was not compared', notes)
     self.assertEqual(blind, 1)
 
@@ -132,6 +157,61 @@ class ClippingTrialsTest(parameterized.TestCase, LadderTestCase):
     notes, blind = self.passed(Case)
     self.assertIn('AssertionError: exploded', notes)
     self.assertEqual(blind, 1)
+
+
+def embedded(inputs):
+  table = v1.get_variable('table', [7, 3], initializer=v1.random_normal_initializer())
+  kernel = v1.get_variable('kernel', [3, 2], initializer=v1.random_normal_initializer())
+  # The table's gradient is so small that it adds nothing to a joint norm.
+  return tf.matmul(1e-5 * tf.nn.embedding_lookup(table, inputs) + 1.0, kernel)
+
+
+class Shim(tf.keras.layers.Layer):
+  @v1.keras.utils.track_tf1_style_variables
+  def call(self, inputs, training):
+    return embedded(inputs)
+
+
+class RepeatedRows(OwnLoop, abc.ABC):
+  """A joint norm to which `IndexedSlices` with repeated rows add next to nothing."""
+
+  def build_tf1_graph(self, inputs, training):
+    return embedded(inputs)
+
+  def make_tf2_layer(self):
+    return Shim()
+
+  def make_inputs(self):
+    return np.array([[1, 2, 2], [2, 3, 0]], np.int32)
+
+  def make_labels(self):
+    return tf2verify.normal_inputs((2, 3, 2), seed=3)
+
+  def make_tf1_train_op(self, loss):
+    optimizer = v1.train.GradientDescentOptimizer(RATE)
+    gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
+    clipped, _ = tf.clip_by_global_norm(gradients, LIMIT)
+    pairs = zip(clipped, variables, strict=True)
+    return optimizer.apply_gradients(pairs, v1.train.get_or_create_global_step())
+
+  def update(self, optimizer, gradients, variables):
+    clipped, _ = tf.clip_by_global_norm(gradients, LIMIT)
+    optimizer.apply_gradients(zip(clipped, variables, strict=True))
+
+
+class MadeDense(RepeatedRows, abc.ABC):
+  def update(self, optimizer, gradients, variables):
+    super().update(optimizer, list(map(tf.convert_to_tensor, gradients)), variables)
+
+
+class RowsTest(LadderTestCase):
+  def test_rows_that_repeat(self):
+    right, wrong = (type('Case', (base,), {}) for base in (RepeatedRows, MadeDense))
+    found = tf2verify.verify(right, stages=[STAGE]).stages[-1]
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+    self.assert_first_failure(
+      wrong, STAGE, 'clipping differs', 'IndexedSlices with repeated rows', 'table'
+    )
 
 
 class RecordedTest(LadderTestCase):

@@ -1,7 +1,7 @@
 """Training steps read back from a recording."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tf2verify.records.training import ClippingTrial, TrainingRun, TrainingStep
 
@@ -10,7 +10,9 @@ class RecordedSteps:
   """Recorded training steps, one by one."""
 
   def __init__(
-    self, recorded: TrainingRun, try_clipping: Callable[[], ClippingTrial | None]
+    self,
+    recorded: TrainingRun,
+    try_clipping: Callable[[Mapping[str, float] | None], ClippingTrial | None],
   ) -> None:
     """Takes what was recorded.
 
@@ -20,7 +22,7 @@ class RecordedSteps:
     """
     self._recorded = recorded
     self._number = 0
-    self.try_clipping = try_clipping
+    self._try_clipping = try_clipping
 
   def __enter__(self) -> 'RecordedSteps':
     return self
@@ -36,3 +38,7 @@ class RecordedSteps:
     """Returns the next step."""
     self._number += 1
     return self._recorded.steps[self._number - 1]
+
+  def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
+    """Puts far larger gradients into the recorded train op; see `ReferenceSteps`."""
+    return self._try_clipping(factors)

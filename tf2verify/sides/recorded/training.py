@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,7 +135,8 @@ class RecordedTraining(Tf1Training):
       found = self._recording.steps(moved=moved, again=again and not moved)
       assert found is not None, 'there is an entry'
       return RecordedSteps(
-        dataclasses.replace(found, run=run.description), lambda: self._try_clipping(run, entry)
+        dataclasses.replace(found, run=run.description),
+        lambda factors: self._try_clipping(run, entry, factors),
       )
 
     return PreparedSteps(begin, count, lambda: self._begin_here(run, entry))
@@ -291,12 +292,14 @@ class RecordedTraining(Tf1Training):
       raise
     return steps
 
-  def _try_clipping(self, run: side.FilledRun, entry: StepsEntry) -> ClippingTrial | None:
+  def _try_clipping(
+    self, run: side.FilledRun, entry: StepsEntry, factors: Mapping[str, float] | None
+  ) -> ClippingTrial | None:
     """Runs the recorded graph of the train op on far larger gradients, by this TensorFlow."""
     if entry.gradients and entry.gradients == entry.applied_gradients:
       return None
     with self._begin_here(run, entry) as steps:
-      return steps.try_clipping()
+      return steps.try_clipping(factors)
 
   def _imported(self, entry: LossesEntry) -> RecordedBuild:
     if self._build is None:

@@ -15,7 +15,11 @@ from tf2verify.sides.tf1.train_graph import TrainGraph
 
 
 def in_graph(
-  session: Any, graph: tf.Graph, train: TrainGraph, feeds: Mapping[str, np.ndarray]
+  session: Any,
+  graph: tf.Graph,
+  train: TrainGraph,
+  feeds: Mapping[str, np.ndarray],
+  factors: Mapping[str, float] | None = None,
 ) -> ClippingTrial | None:
   """Feeds them, and fetches what the updates would be given, without an update.
 
@@ -24,6 +28,7 @@ def in_graph(
     graph: its graph.
     train: the train op.
     feeds: inputs and labels.
+    factors: as `ReferenceSteps.try_clipping`.
 
   Returns:
     The trial; None where the updates are given the gradients as they are.
@@ -34,13 +39,17 @@ def in_graph(
   pairs = _pairs(train)
   if not pairs:
     return None
-  fed = dict.fromkeys(raw.values for raw, _ in pairs if raw.values is not None)
+  fed = {raw.values: raw.variable for raw, _ in pairs if raw.values is not None}
   if not all(graph.is_feedable(graph.get_tensor_by_name(name)) for name in fed):
     raise NotApplicable('the gradients of the TF1 graph cannot be replaced')
   known = session_values.fetched(session, _tensors(pairs), feeds)
   raws = [session_values.gradient_record(raw, known) for raw, _ in pairs]
-  factor = enlargement(raws)
-  larger = {name: np.asarray(known[name] * np.asarray(factor, known[name].dtype)) for name in fed}
+  of_all = enlargement(raws)
+  wanted = {name: of_all if factors is None else factors[of] for name, of in fed.items()}
+  larger = {
+    name: np.asarray(known[name] * np.asarray(factor, known[name].dtype))
+    for name, factor in wanted.items()
+  }
   large = session_values.fetched(session, _tensors(pairs), {**feeds, **larger})
   return ClippingTrial(
     tuple(raws),

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -363,11 +363,11 @@ class Tf1Steps:
       slots=slots,
     )
 
-  def try_clipping(self) -> ClippingTrial | None:
+  def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
     """Feeds far larger gradients in the place of those of a step, which it does not take."""
     assert self._train is not None
     graph, train = self._built.graph, self._train
-    return gradient_trials.in_graph(self.session, graph, train, self._feeds)
+    return gradient_trials.in_graph(self.session, graph, train, self._feeds, factors)
 
   def _state(self) -> tuple[tuple[TensorRecord, ...], tuple[Slot, ...], int | None]:
     """Reads the model's variables, the slots and the global step, all in one run."""

@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -228,8 +228,11 @@ class Tf2Steps:
     check_not_used(updates.begun, self._used_earlier)
     return loss
 
-  def try_clipping(self) -> ClippingTrial | None:
+  def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
     """Takes a step with far larger gradients, the last step of all.
+
+    Args:
+      factors: as `ReferenceSteps.try_clipping`.
 
     Returns:
       What the updates were given; None where they are given the gradients as they are.
@@ -242,7 +245,7 @@ class Tf2Steps:
       raise NotApplicable('the step of the port does not tell what it makes of the gradients')
     if not self._changes_gradients:
       return None
-    updates = UpdateRecorder(enlargement(raw))
+    updates = UpdateRecorder(enlargement(raw) if factors is None else factors)
     self._number += 1
     self._stepped(updates)
     large, large_applied = map(self._gradients, (updates.differentiated, updates.applied))

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tf2verify.numerics.gradient_clips import Clip
+from tf2verify.numerics.gradient_clips import Clip, equalizing_factors
 from tf2verify.numerics.shadows import renamed
 from tf2verify.numerics.slots import DeclaredSlots
 from tf2verify.records.observation import TensorRecord
@@ -82,7 +82,15 @@ class BothSides:
   def try_clipping(self, watch: ClippingWatch, comparison: Comparison) -> list[str]:
     """Compares what both sides make of larger gradients, after the last step; returns notes."""
     reference, port = self._sides
-    return watch.judge(comparison, reference.try_clipping, port.try_clipping)
+    one, other = self._taken[-1]
+    found = equalizing_factors(one.gradients, other.gradients, self._pairs)
+    tf1, tf2 = found or (None, None)
+    return watch.judge(
+      comparison,
+      lambda: reference.try_clipping(tf1),
+      lambda: port.try_clipping(tf2),
+      self._pairs,
+    )
 
   def clip_beyond(self) -> Clip | None:
     """Returns how the port clips larger gradients, tried after the last step."""

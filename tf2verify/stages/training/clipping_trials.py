@@ -1,10 +1,20 @@
 """Clipping that the gradients of a few steps do not reach."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 
 from tf2verify.errors import NotApplicable, Tf2VerifyError
-from tf2verify.numerics.gradient_clips import NONE, Clip, clip_in_trial, greatest_sizes
+from tf2verify.numerics.gradient_clips import (
+  NONE,
+  Clip,
+  clip_in_trial,
+  differs_in_trial,
+  greatest_sizes,
+  is_close,
+  norm,
+)
 from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import ClippingTrial, TrainingStep
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.training import step_quantities as quantities
@@ -14,6 +24,10 @@ from tf2verify.stages.training.causes.clipping import clip_fix, clip_text
 # Puts larger gradients into a step of one side; see `ReferenceSteps.try_clipping`.
 Trial = Callable[[], ClippingTrial | None]
 _UNKNOWN = 'it is no clipping by one norm or one limit'
+_ALIKE = (
+  'both sides change the gradients, by no clipping with one norm or one limit; what they make of '
+  'larger ones was compared, and is the same'
+)
 
 
 class ClippingWatch:
@@ -29,15 +43,24 @@ class ClippingWatch:
     for kind, size in greatest_sizes(step.gradients).items():
       self._greatest[kind] = max(size, self._greatest.get(kind, 0.0))
 
-  def judge(self, comparison: Comparison, tf1: Trial, tf2: Trial) -> list[str]:
+  def judge(
+    self, comparison: Comparison, tf1: Trial, tf2: Trial, pairs: Sequence[tuple[str, str]]
+  ) -> list[str]:
     """Compares what both sides make of larger gradients; the steps have agreed so far.
+
+    Args:
+      comparison: gets what differs, and what could not be compared.
+      tf1: tries the reference.
+      tf2: tries the port.
+      pairs: variable names of tf1 and tf2.
 
     Returns:
       Notes on what was tried.
     """
     if not self._greatest:
       return []
-    (one, why_not), (other, why_not_tf2) = _clip(tf1), _clip(tf2)
+    ran, ran_tf2 = _tried(tf1), _tried(tf2)
+    (one, why_not), (other, why_not_tf2) = _clip(ran), _clip(ran_tf2)
     seen = [
       f'{side} {_text(clip)}'
       for side, clip in (('TF1', one), ('the port', other))
@@ -47,7 +70,18 @@ class ClippingWatch:
       if not one.is_like(other):
         comparison.add(self._difference(one, other))
         return []
-      return [self._tried(one)] if seen and not self._reaches(one) else []
+      with contextlib.suppress(NotApplicable):
+        if known := _differs(ran, ran_tf2, pairs):
+          comparison.add(known)
+          return []
+      return [self._noted(one)] if seen and not self._reaches(one) else []
+    if not isinstance(ran, str) and not isinstance(ran_tf2, str):
+      with contextlib.suppress(NotApplicable):
+        known = _differs(ran, ran_tf2, pairs)
+        if known is None:
+          return [_ALIKE]
+        comparison.add(known)
+        return []
     unknown = [f'{side} ({why})' for side, why in (('tf1', why_not), ('tf2', why_not_tf2)) if why]
     if seen or _UNKNOWN in (why_not, why_not_tf2):
       comparison.blind_spots.append(
@@ -63,7 +97,7 @@ class ClippingWatch:
     names = {'joint': 'joint norm', 'each': 'norm of one', 'values': 'element'}
     return f'greatest {names[clip.kind]} {number_text(self._greatest[clip.kind])}'
 
-  def _tried(self, clip: Clip) -> str:
+  def _noted(self, clip: Clip) -> str:
     return (
       f'both sides clip: each {_text(clip)}; the gradients of these steps do not reach that '
       f'({self._size(clip)}), so it was tried with larger ones'
@@ -88,19 +122,73 @@ class ClippingWatch:
 
 def clip_beyond(trial: Trial) -> Clip | None:
   """Returns how a side clips gradients that reach any limit; None where that is not known."""
-  return _clip(trial)[0]
+  return _clip(_tried(trial))[0]
 
 
-def _clip(trial: Trial) -> tuple[Clip | None, str]:
-  """Returns a side's clipping, or why that is not known."""
+def _tried(trial: Trial) -> ClippingTrial | str | None:
+  """Returns a side's trial, or why there is none."""
   try:
-    tried = trial()
+    return trial()
   except NotApplicable as reason:
-    return None, str(reason)
+    return str(reason)
   except Tf2VerifyError as error:
-    return None, f'with larger ones the step raises: {str(error).splitlines()[0]}'
+    return f'with larger ones the step raises: {str(error).splitlines()[0]}'
+
+
+def _clip(tried: ClippingTrial | str | None) -> tuple[Clip | None, str]:
+  """Returns a side's clipping, or why that is not known."""
+  if isinstance(tried, str):
+    return None, tried
   clip = Clip(NONE) if tried is None else clip_in_trial(tried)
   return clip, '' if clip is not None else _UNKNOWN
+
+
+def _differs(
+  tf1: ClippingTrial | str | None,
+  tf2: ClippingTrial | str | None,
+  pairs: Sequence[tuple[str, str]],
+) -> Difference | None:
+  """Compares what both sides make of the same large gradients, whatever that is.
+
+  Raises:
+    NotApplicable: it is not known.
+  """
+  if isinstance(tf1, str) or isinstance(tf2, str):
+    raise NotApplicable('one side was not tried')
+  found = differs_in_trial(tf1, tf2, pairs)
+  if found is None:
+    return None
+  name, one, other = found
+  large = (record for trial in (tf1, tf2) if trial for record in trial.large)
+  sparse = dict.fromkeys(record.name for record in large if _repeats(record))
+  hint = (
+    f'of the same larger gradients both sides make different ones, most for {name}: TF1 '
+    f'multiplies it by {number_text(one)}, and the port by {number_text(other)}; those of these '
+    'steps do not show it, a longer training may'
+  )
+  if sparse:
+    hint += (
+      f'; the gradients of {", ".join(sparse)} are IndexedSlices with repeated rows: '
+      'tf.clip_by_global_norm and tf.clip_by_norm take the norm of the rows as they are, but of a '
+      'dense gradient the norm after repeated rows are added up; make them dense before clipping '
+      'where TF1 does, and only there'
+    )
+  return Difference(
+    quantities.APPLIED,
+    name,
+    Aspect.CLIPPING,
+    f'{number_text(one)} times the gradient',
+    f'{number_text(other)} times the gradient',
+    'larger gradients put into a step',
+    hint=hint,
+  )
+
+
+def _repeats(gradient: TensorRecord) -> bool:
+  """Returns whether a gradient is of rows that are added up, and so has two norms."""
+  if gradient.slices is None or gradient.value is None:
+    return False
+  return not is_close(gradient.slices.norm, norm(gradient.value))
 
 
 def _text(clip: Clip) -> str:
