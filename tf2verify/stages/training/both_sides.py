@@ -89,7 +89,7 @@ class BothSides:
       comparison,
       lambda: reference.try_clipping(tf1),
       lambda: port.try_clipping(tf2),
-      self._pairs,
+      self._pairs if found else None,
     )
 
   def clip_beyond(self) -> Clip | None:

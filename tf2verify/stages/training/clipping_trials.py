@@ -44,7 +44,7 @@ class ClippingWatch:
       self._greatest[kind] = max(size, self._greatest.get(kind, 0.0))
 
   def judge(
-    self, comparison: Comparison, tf1: Trial, tf2: Trial, pairs: Sequence[tuple[str, str]]
+    self, comparison: Comparison, tf1: Trial, tf2: Trial, pairs: Sequence[tuple[str, str]] | None
   ) -> list[str]:
     """Compares what both sides make of larger gradients; the steps have agreed so far.
 
@@ -52,7 +52,7 @@ class ClippingWatch:
       comparison: gets what differs, and what could not be compared.
       tf1: tries the reference.
       tf2: tries the port.
-      pairs: variable names of tf1 and tf2.
+      pairs: variable names of tf1 and tf2; None where the large gradients are not the same.
 
     Returns:
       Notes on what was tried.
@@ -71,7 +71,8 @@ class ClippingWatch:
         comparison.add(self._difference(one, other))
         return []
       with contextlib.suppress(NotApplicable):
-        if known := _differs(ran, ran_tf2, pairs):
+        # What multiplies small gradients and large ones alike is looked at in the steps.
+        if seen and (known := _differs(ran, ran_tf2, pairs)):
           comparison.add(known)
           return []
       return [self._noted(one)] if seen and not self._reaches(one) else []
@@ -146,15 +147,15 @@ def _clip(tried: ClippingTrial | str | None) -> tuple[Clip | None, str]:
 def _differs(
   tf1: ClippingTrial | str | None,
   tf2: ClippingTrial | str | None,
-  pairs: Sequence[tuple[str, str]],
+  pairs: Sequence[tuple[str, str]] | None,
 ) -> Difference | None:
   """Compares what both sides make of the same large gradients, whatever that is.
 
   Raises:
     NotApplicable: it is not known.
   """
-  if isinstance(tf1, str) or isinstance(tf2, str):
-    raise NotApplicable('one side was not tried')
+  if pairs is None or isinstance(tf1, str) or isinstance(tf2, str):
+    raise NotApplicable('not both sides were tried with the same gradients')
   found = differs_in_trial(tf1, tf2, pairs)
   if found is None:
     return None
