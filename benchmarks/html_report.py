@@ -92,7 +92,7 @@ def made_up_case(number: int, tensors: int) -> CaseVerdict:
   deviations = tuple(_deviation(random, name, failed) for name in names)
   summaries = [VariableSummary(name, (3, 3, 32, 64), 'float32', True) for name in names]
   growth = tuple(GrowthPoint(name, float(random.uniform())) for name in names[:60])
-  cause = Cause('rule', f'cause {number % 7} of those that are known', 'what was seen')
+  cause = Cause(f'cause {number % 7} of those that are known', 'what was seen', 'rule')
   others = [
     StageVerdict(stage, rung, Status.PASSED, Compared(tensors, 10**6), seconds=float(rung))
     for rung, stage in enumerate(list(PROVES)[:5], 1)

@@ -239,7 +239,7 @@ class Ladder:
       return verdict
     if findings.failed_run is None and not stage.diagnosed:
       return verdict
-    from tf2verify.diagnosis.of_stage import diagnose_stage  # for failures only: 50 ms
+    from tf2verify.stages.failed_stage import diagnose_stage  # for failures only: 50 ms
 
     self._progress(f'looking for the first divergence, {verdict.stage}')
     with process_state.preserved(), references.conditions(self._case):

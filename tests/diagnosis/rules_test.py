@@ -10,7 +10,13 @@ from absl.testing import absltest, parameterized
 
 from tests.diagnosis.hand_made import HandMade
 from tests.diagnosis.lstm_cells_test import cell
-from tf2verify.diagnosis.evidence import Evidence, SourceEvidence, Standing, StateEvidence
+from tf2verify.diagnosis.causes import causes_of
+from tf2verify.diagnosis.evidence.failed_stage import (
+  FailedStage,
+  SourceEvidence,
+  Standing,
+  StateEvidence,
+)
 from tf2verify.diagnosis.rules import RULES
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
 from tf2verify.records.difference import Aspect, Difference
@@ -18,7 +24,8 @@ from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import OpGraph, OpRecord
 
 _NUMBERS = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
-_RULES = {rule.name: rule for rule in RULES}
+_OF_STAGES = tuple(rule for rule in RULES if rule.reads is FailedStage)
+_RULES = {rule.name: rule for rule in _OF_STAGES}
 
 
 def difference(aspect, op_type, what='', tf1=None, tf2=None, op='net/op'):
@@ -87,7 +94,7 @@ def average(momentum, factor=1.0):
 
 def evidence(*sources, stage='zero_randomness', tensors=(), **fields):
   found = fields.pop('differences', ())
-  return Evidence(stage, tuple(found), tuple(tensors), tuple(sources), **fields)
+  return FailedStage(stage, tuple(found), tuple(tensors), tuple(sources), **fields)
 
 
 def failed(quantity, tf1, tf2, name='w'):
@@ -534,10 +541,10 @@ class NearMissTest(parameterized.TestCase):
     fired = [_fired(one) for one in (labels, logits)]
     self.assertEqual(fired, [['label_gradient'], ['stop_gradient']])
 
-  @parameterized.named_parameters((rule.name, rule) for rule in RULES)
+  @parameterized.named_parameters((rule.name, rule) for rule in _OF_STAGES)
   def test_nothing_seen(self, rule):
     for stage in ('zero_randomness', 'seeded_constant', 'gradients'):
-      self.assertIsNone(rule.explain(Evidence(stage)))
+      self.assertIsNone(rule.explain(FailedStage(stage)))
     self.assertIsNone(rule.explain(evidence(source(), tensors=[failed('output', 1.0, 2.0)])))
 
 
@@ -562,7 +569,7 @@ class InitialConstantTest(absltest.TestCase):
 
 class RegistryTest(absltest.TestCase):
   def test_names_are_unique(self):
-    self.assertLen(_RULES, len(RULES))
+    self.assertLen({rule.name for rule in RULES}, len(RULES))
 
   def test_every_rule_has_near_misses(self):
     self.assertCountEqual((entry[0] for entry in _NEAR_MISSES), _RULES)
@@ -593,7 +600,7 @@ class RegistryTest(absltest.TestCase):
 
 
 def _fired(found):
-  return [cause.rule for rule in RULES if (cause := rule.explain(found)) is not None]
+  return [cause.rule for cause in causes_of(found)]
 
 
 if __name__ == '__main__':

@@ -2,7 +2,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.hand_made import both
-from tf2verify.diagnosis.evidence import Standing
+from tf2verify.diagnosis.evidence.failed_stage import Standing
 from tf2verify.diagnosis.first_divergence import Divergence
 from tf2verify.diagnosis.graph_difference import GraphComparison
 from tf2verify.diagnosis.trials import Trials

@@ -3,7 +3,7 @@
 import numpy as np
 from absl.testing import absltest
 
-from tf2verify.diagnosis.evidence import SourceEvidence, Standing
+from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence, Standing
 from tf2verify.diagnosis.windows import window_attribute
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
 

@@ -155,7 +155,7 @@ class DifferenceTest(absltest.TestCase):
 
 class CauseTest(absltest.TestCase):
   def test_causes_come_first(self):
-    causes = tuple(Cause(f'rule_{n}', f'text {n}', f'evidence {n}') for n in range(4))
+    causes = tuple(Cause(f'text {n}', f'evidence {n}', f'rule_{n}') for n in range(4))
     lines = diagnosis_lines(Diagnosis(causes=causes, sources=(_source(),)))
     self.assertEqual(lines[:2], ['likely cause: text 0', '  seen: evidence 0'])
     self.assertEqual(sum(line.startswith('likely cause') for line in lines), 3)

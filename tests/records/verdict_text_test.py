@@ -110,7 +110,7 @@ DIAGNOSED = CaseVerdict(
       diagnosis=Diagnosis(
         'training, distinct values',
         causes=(
-          Cause('loss_reduction', 'the loss is averaged in tf1 and summed in the port', 'factor 4'),
+          Cause('the loss is averaged in tf1 and summed in the port', 'factor 4', 'loss_reduction'),
         ),
         sources=(
           _source('net/norm', 'FusedBatchNormV3', _NORM),

@@ -4,7 +4,8 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
-from tf2verify.diagnosis.evidence import Evidence, SourceEvidence
+from tf2verify.diagnosis.causes import causes_of
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
 from tf2verify.diagnosis.first_divergence import Divergence
 from tf2verify.diagnosis.graph_difference import GraphComparison
 from tf2verify.diagnosis.interventions import arriving_sources
@@ -17,7 +18,6 @@ from tf2verify.diagnosis.places import (
   source_record,
   stopped_sources,
 )
-from tf2verify.diagnosis.rules import RULES
 from tf2verify.diagnosis.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.states import state_evidence
 from tf2verify.diagnosis.trials import Trials
@@ -61,7 +61,7 @@ def diagnose(
     not_traceable: why not.
     variable_lines: the user's lines that make the variables, by tf1 name.
   """
-  evidence = Evidence(stage, tuple(differences), tuple(tensors), not_traceable=not_traceable)
+  evidence = FailedStage(stage, tuple(differences), tuple(tensors), not_traceable=not_traceable)
   diagnosis = Diagnosis(run)
   if sides is not None:
     evidence, diagnosis = _inspected(evidence, diagnosis, *sides)
@@ -73,15 +73,14 @@ def diagnose(
   notes = list(diagnosis.notes)
   if not_traceable:
     notes.append(f'the port cannot be traced as a graph, so no operation is named: {not_traceable}')
-  explained = (rule.explain(evidence) for rule in RULES)
-  causes = tuple(cause for cause in explained if cause is not None)
+  causes = tuple(causes_of(evidence))
   if evidence.stops and any(cause.rule in _OF_STOPS for cause in causes):
     # What differs in the backward pass follows from them, however far from there.
     diagnosis = dataclasses.replace(diagnosis, sources=evidence.stops, growth=())
   return dataclasses.replace(diagnosis, causes=causes, notes=tuple(notes))
 
 
-def _targets(evidence: Evidence, run: str) -> list[str]:
+def _targets(evidence: FailedStage, run: str) -> list[str]:
   """Returns the graphs' names of what differs in a run."""
   return [
     f'{_TARGET_OF[d.quantity]} {d.tf1_subject}'
@@ -90,7 +89,7 @@ def _targets(evidence: Evidence, run: str) -> list[str]:
   ]
 
 
-def _apart(evidence: Evidence, run: str) -> dict[str, float]:
+def _apart(evidence: FailedStage, run: str) -> dict[str, float]:
   """Returns how far apart the targets of a run were found, by the graphs' names of them."""
   return {
     f'{_TARGET_OF[d.quantity]} {d.tf1_subject}': d.array.greatest_absolute
@@ -109,8 +108,8 @@ def _search_notes(is_cut_short: bool, not_shown: int) -> list[str]:
 
 
 def _inspected(
-  evidence: Evidence, diagnosis: Diagnosis, tf1: InspectableRun, tf2: InspectableRun
-) -> tuple[Evidence, Diagnosis]:
+  evidence: FailedStage, diagnosis: Diagnosis, tf1: InspectableRun, tf2: InspectableRun
+) -> tuple[FailedStage, Diagnosis]:
   divergence = Divergence(tf1, tf2, _targets(evidence, diagnosis.run))
   is_here = divergence.reproduces(_apart(evidence, diagnosis.run))
   found = arriving_sources(divergence, tf1, tf2) if is_here else []

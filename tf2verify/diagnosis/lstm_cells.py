@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 
-from tf2verify.diagnosis.evidence import Evidence
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.pairing import family
 from tf2verify.records.op_graph import OpGraph, TensorKey
 
@@ -125,7 +125,7 @@ def _gate(graph: OpGraph, key: TensorKey, depth: int = 0, added: float = 0.0) ->
   return None
 
 
-def single_cells(evidence: Evidence) -> tuple[LstmCell, LstmCell] | None:
+def single_cells(evidence: FailedStage) -> tuple[LstmCell, LstmCell] | None:
   """Returns the kind of cell of each side; None where one has none, or several kinds."""
   if evidence.tf1_graph is None or evidence.tf2_graph is None or not evidence.sources:
     return None

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence import Evidence
-from tf2verify.diagnosis.initial_constants import is_constant
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.pairing import Pairing
 from tf2verify.diagnosis.regions import Region, RegionPair
-from tf2verify.diagnosis.rules.stop_gradient import is_stopped_on_one_side
+from tf2verify.diagnosis.rules.gradients.stop_gradient import is_stopped_on_one_side
+from tf2verify.diagnosis.rules.initial_values.initial_constants import is_constant
 from tf2verify.diagnosis.sources import FoundSource
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import GraphDifference, Source, Statistics
@@ -113,7 +113,7 @@ def statistics(array: np.ndarray) -> Statistics | None:
 
 
 def initial_value_sources(
-  evidence: Evidence, run: str, lines: Mapping[str, VariableLines]
+  evidence: FailedStage, run: str, lines: Mapping[str, VariableLines]
 ) -> tuple[Source, ...]:
   """Returns the variables that start otherwise: there the sides part before they compute.
 

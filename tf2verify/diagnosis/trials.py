@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence import Standing
+from tf2verify.diagnosis.evidence.failed_stage import Standing
 from tf2verify.diagnosis.outputs import is_opaque
 from tf2verify.diagnosis.sources import FoundSource, InspectableRun
 from tf2verify.numerics.agreement import Agreement, agreement

@@ -76,7 +76,6 @@ def with_versions(
 def _cause(here: RecordedGraphHere, worst: _Distances, first: str) -> Cause:
   where = f', first at {first}' if first else ''
   return Cause(
-    RULE,
     f'the recorded graph itself, run here by {here.run_by}, differs from what {here.recorded_by} '
     f'recorded as the port does{where}: kernels of the two versions compute otherwise, and the '
     'port is not to blame: give the tolerance that the versions differ by, or keep to inputs for '
@@ -84,6 +83,7 @@ def _cause(here: RecordedGraphHere, worst: _Distances, first: str) -> Cause:
     f'{worst.name}: the graph run here differs from the recording by {worst.here:.2g} of its size, '
     f'and from the port by {worst.between:.2g}'
     + ('' if first else '; record with --intermediates summary to see where it begins'),
+    RULE,
   )
 
 

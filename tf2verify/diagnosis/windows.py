@@ -1,6 +1,6 @@
 """Operations that move a window over an image."""
 
-from tf2verify.diagnosis.evidence import SourceEvidence, Standing
+from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence, Standing
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 
 WINDOWED = ('Conv', 'DepthwiseConv', 'MaxPool', 'AvgPool', 'Dilation2D')

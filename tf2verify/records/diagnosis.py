@@ -139,19 +139,39 @@ class GrowthPoint:
   relative: float
 
 
+class About(enum.Enum):
+  """What a cause of training explains; a difference in one of these gets it as its hint."""
+
+  LEARNING_RATE = 'learning rate'
+  LOSS = 'loss'
+  GRADIENTS = 'gradients as applied'
+  UPDATE = 'variables and slots'
+  SHADOWS = 'moving averages of the weights'
+  COUNT = 'count of steps'
+
+
 @dataclasses.dataclass(frozen=True)
 class Cause:
   """A known mistake whose marks were found.
 
   Attributes:
-    rule: the rule's name.
     text: what is wrong and how to mend it, one sentence.
-    evidence: what was seen.
+    evidence: what was seen; '' where the text says it.
+    rule: the rule's name.
+    explains: what follows from it; empty for all.
+    variables: tf1 names of those that it is about; empty for all.
   """
 
-  rule: str
   text: str
-  evidence: str
+  evidence: str = ''
+  rule: str = ''
+  explains: tuple[About, ...] = ()
+  variables: tuple[str, ...] = ()
+
+  def accounts_for(self, about: About, variable: str) -> bool:
+    """Returns whether a difference follows from it: of what, and of which variable, if any."""
+    is_meant = not self.explains or about in self.explains
+    return is_meant and (not self.variables or variable in self.variables)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -99,7 +99,7 @@ def failed(name: str = 'WrongCase', subject: str = 'dense/kernel') -> CaseVerdic
       (difference(subject, hint=f'a hint on {subject}', noise=1e-7), difference('bias', math.inf)),
       2.5,
       diagnosis=Diagnosis(
-        'training', (Cause('rule', f'the cause is {subject}', 'what was seen'),), (source,),
+        'training', (Cause(f'the cause is {subject}', 'what was seen', 'rule'),), (source,),
         growth=growth, operations=10, paired=9, notes=('a note of the search',),
       ),
       deviations=(

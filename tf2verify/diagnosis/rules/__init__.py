@@ -1,73 +1,107 @@
-"""Known porting mistakes, a file or a row of `attributes` each; `RULES` is the only registry."""
+"""Known porting mistakes, a function or a row of a table each; `RULES` is the only registry."""
 
-from tf2verify.diagnosis.rules import attributes
-from tf2verify.diagnosis.rules.activation import Activation
-from tf2verify.diagnosis.rules.activation_order import ActivationOrder
-from tf2verify.diagnosis.rules.biased_variance import BiasedVariance
-from tf2verify.diagnosis.rules.concat_order import ConcatOrder
-from tf2verify.diagnosis.rules.depthwise_regularizer import DepthwiseRegularizer
-from tf2verify.diagnosis.rules.division_by_zero import DivisionByZero
-from tf2verify.diagnosis.rules.dropout_presence import DropoutPresence
-from tf2verify.diagnosis.rules.dropout_rate import DropoutRate
-from tf2verify.diagnosis.rules.embedding_partition import EmbeddingPartition
-from tf2verify.diagnosis.rules.fixed_padding import FixedPadding
-from tf2verify.diagnosis.rules.flatten_order import FlattenOrder
-from tf2verify.diagnosis.rules.gelu_formula import GeluFormula
-from tf2verify.diagnosis.rules.gradient_override import GradientOverride
-from tf2verify.diagnosis.rules.hard_sigmoid_slope import HardSigmoidSlope
-from tf2verify.diagnosis.rules.initializer_scale import InitializerScale
-from tf2verify.diagnosis.rules.integer_division import IntegerDivision
-from tf2verify.diagnosis.rules.label_gradient import LabelGradient
-from tf2verify.diagnosis.rules.loss_scale import LossScale
-from tf2verify.diagnosis.rules.lstm_forget_bias import LstmForgetBias
-from tf2verify.diagnosis.rules.lstm_gate_order import LstmGateOrder
-from tf2verify.diagnosis.rules.moving_average_momentum import MovingAverageMomentum
-from tf2verify.diagnosis.rules.recurrent_activation import RecurrentActivation
-from tf2verify.diagnosis.rules.resize_sampling import ResizeSampling
-from tf2verify.diagnosis.rules.reversed_padding import ReversedPadding
+from typing import Any
+
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.rules.forward import attributes
+from tf2verify.diagnosis.rules.forward.activation import activation
+from tf2verify.diagnosis.rules.forward.activation_order import activation_order
+from tf2verify.diagnosis.rules.forward.biased_variance import biased_variance
+from tf2verify.diagnosis.rules.forward.concat_order import concat_order
+from tf2verify.diagnosis.rules.forward.depthwise_regularizer import depthwise_regularizer
+from tf2verify.diagnosis.rules.forward.division_by_zero import division_by_zero
+from tf2verify.diagnosis.rules.forward.dropout_presence import dropout_presence
+from tf2verify.diagnosis.rules.forward.dropout_rate import dropout_rate
+from tf2verify.diagnosis.rules.forward.embedding_partition import embedding_partition
+from tf2verify.diagnosis.rules.forward.fixed_padding import fixed_padding
+from tf2verify.diagnosis.rules.forward.flatten_order import flatten_order
+from tf2verify.diagnosis.rules.forward.gelu_formula import gelu_formula
+from tf2verify.diagnosis.rules.forward.hard_sigmoid_slope import hard_sigmoid_slope
+from tf2verify.diagnosis.rules.forward.integer_division import integer_division
+from tf2verify.diagnosis.rules.forward.lstm_forget_bias import lstm_forget_bias
+from tf2verify.diagnosis.rules.forward.lstm_gate_order import lstm_gate_order
+from tf2verify.diagnosis.rules.forward.moving_average_momentum import moving_average_momentum
+from tf2verify.diagnosis.rules.forward.recurrent_activation import recurrent_activation
+from tf2verify.diagnosis.rules.forward.resize_sampling import resize_sampling
+from tf2verify.diagnosis.rules.forward.reversed_padding import reversed_padding
+from tf2verify.diagnosis.rules.forward.sequence_end import sequence_end
+from tf2verify.diagnosis.rules.forward.update_count import update_count
+from tf2verify.diagnosis.rules.forward.weight_decay_factor import weight_decay_factor
+from tf2verify.diagnosis.rules.gradients.gradient_override import gradient_override
+from tf2verify.diagnosis.rules.gradients.label_gradient import label_gradient
+from tf2verify.diagnosis.rules.gradients.loss_scale import loss_scale
+from tf2verify.diagnosis.rules.gradients.stop_gradient import stop_gradient
+from tf2verify.diagnosis.rules.initial_values.initializer_scale import initializer_scale
 from tf2verify.diagnosis.rules.rule import Rule
-from tf2verify.diagnosis.rules.sequence_end import SequenceEnd
-from tf2verify.diagnosis.rules.stop_gradient import StopGradient
-from tf2verify.diagnosis.rules.update_count import UpdateCount
-from tf2verify.diagnosis.rules.weight_decay_factor import WeightDecayFactor
-
-# The most specific first: reports show them in this order.
-RULES: tuple[Rule, ...] = (
-  ActivationOrder(),
-  attributes.BATCH_NORM_MODE,
-  BiasedVariance(),
-  FixedPadding(),
-  MovingAverageMomentum(),
-  attributes.NORMALIZATION_EPSILON,
-  attributes.REDUCTION_AXES,
-  ResizeSampling(),
-  attributes.STRIDES,
-  attributes.PADDING_DEFAULT,
-  UpdateCount(),
-  Activation(),
-  LstmGateOrder(),
-  LstmForgetBias(),
-  RecurrentActivation(),
-  HardSigmoidSlope(),
-  GeluFormula(),
-  attributes.LEAKY_RELU_SLOPE,
-  FlattenOrder(),
-  attributes.ARG_AXIS,
-  IntegerDivision(),
-  SequenceEnd(),
-  ReversedPadding(),
-  EmbeddingPartition(),
-  WeightDecayFactor(),
-  DepthwiseRegularizer(),
-  LabelGradient(),
-  GradientOverride(),
-  LossScale(),
-  DropoutRate(),
-  DropoutPresence(),
-  InitializerScale(),
-  ConcatOrder(),
-  DivisionByZero(),
-  StopGradient(),
+from tf2verify.diagnosis.rules.training.amsgrad import amsgrad
+from tf2verify.diagnosis.rules.training.averages import moving_average
+from tf2verify.diagnosis.rules.training.clipping import clipping
+from tf2verify.diagnosis.rules.training.counts import count_of_steps
+from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
+from tf2verify.diagnosis.rules.training.losses import (
+  loss_factor,
+  loss_of_next_step,
+  regularization_left_out,
 )
+from tf2verify.diagnosis.rules.training.parts import (
+  averages_at_rest,
+  lazy_rows,
+  pruned,
+  step_at_rest,
+)
+from tf2verify.diagnosis.rules.training.updates import update_rule
 
-__all__ = ['RULES', 'Rule']
+# Of one kind of evidence, the most specific first: reports show them in this order.
+RULES: tuple[Rule[Any], ...] = (
+  # What a call of the model computes, and its gradients.
+  Rule('activation_order', FailedStage, activation_order),
+  Rule('batch_norm_mode', FailedStage, attributes.BATCH_NORM_MODE),
+  Rule('biased_variance', FailedStage, biased_variance),
+  Rule('fixed_padding', FailedStage, fixed_padding),
+  Rule('moving_average_momentum', FailedStage, moving_average_momentum),
+  Rule('normalization_epsilon', FailedStage, attributes.NORMALIZATION_EPSILON),
+  Rule('reduction_axes', FailedStage, attributes.REDUCTION_AXES),
+  Rule('resize_sampling', FailedStage, resize_sampling),
+  Rule('strides', FailedStage, attributes.STRIDES),
+  Rule('padding_default', FailedStage, attributes.PADDING_DEFAULT),
+  Rule('update_count', FailedStage, update_count),
+  Rule('activation', FailedStage, activation),
+  Rule('lstm_gate_order', FailedStage, lstm_gate_order),
+  Rule('lstm_forget_bias', FailedStage, lstm_forget_bias),
+  Rule('recurrent_activation', FailedStage, recurrent_activation),
+  Rule('hard_sigmoid_slope', FailedStage, hard_sigmoid_slope),
+  Rule('gelu_formula', FailedStage, gelu_formula),
+  Rule('leaky_relu_slope', FailedStage, attributes.LEAKY_RELU_SLOPE),
+  Rule('flatten_order', FailedStage, flatten_order),
+  Rule('arg_axis', FailedStage, attributes.ARG_AXIS),
+  Rule('integer_division', FailedStage, integer_division),
+  Rule('sequence_end', FailedStage, sequence_end),
+  Rule('reversed_padding', FailedStage, reversed_padding),
+  Rule('embedding_partition', FailedStage, embedding_partition),
+  Rule('weight_decay_factor', FailedStage, weight_decay_factor),
+  Rule('depthwise_regularizer', FailedStage, depthwise_regularizer),
+  Rule('label_gradient', FailedStage, label_gradient),
+  Rule('gradient_override', FailedStage, gradient_override),
+  Rule('loss_scale', FailedStage, loss_scale),
+  Rule('dropout_rate', FailedStage, dropout_rate),
+  Rule('dropout_presence', FailedStage, dropout_presence),
+  Rule('initializer_scale', FailedStage, initializer_scale),
+  Rule('concat_order', FailedStage, concat_order),
+  Rule('division_by_zero', FailedStage, division_by_zero),
+  Rule('stop_gradient', FailedStage, stop_gradient),
+  # Training steps.
+  Rule('loss_of_next_step', TrainingEvidence, loss_of_next_step),
+  Rule('regularization_left_out', TrainingEvidence, regularization_left_out),
+  Rule('loss_factor', TrainingEvidence, loss_factor),
+  Rule('step_at_rest', TrainingEvidence, step_at_rest),
+  Rule('averages_at_rest', TrainingEvidence, averages_at_rest),
+  Rule('pruned', TrainingEvidence, pruned),
+  Rule('clipping', TrainingEvidence, clipping),
+  Rule('lazy_rows', TrainingEvidence, lazy_rows),
+  Rule('update_rule', TrainingEvidence, update_rule),
+  Rule('amsgrad', TrainingEvidence, amsgrad),
+  Rule('count_of_steps', TrainingEvidence, count_of_steps),
+  Rule('learning_rate', TrainingEvidence, learning_rate),
+  Rule('moving_average', TrainingEvidence, moving_average),
+)

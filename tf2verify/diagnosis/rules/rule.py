@@ -1,12 +1,16 @@
 """What a known mistake looks like."""
 
-import abc
+import dataclasses
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
-from tf2verify.diagnosis.evidence import Evidence
 from tf2verify.records.diagnosis import Cause
 
+E = TypeVar('E')
 
-class Rule(abc.ABC):
+
+@dataclasses.dataclass(frozen=True)
+class Rule(Generic[E]):
   """Recognizes one known mistake.
 
   A rule never guesses: it looks for marks that this mistake leaves and no other, and
@@ -14,19 +18,15 @@ class Rule(abc.ABC):
 
   Attributes:
     name: the mistake's, as reports and docs call it.
+    reads: the kind of evidence that shows it, a class of `diagnosis.evidence`.
+    find: returns the cause with what was seen; None where the marks are not there.
   """
 
   name: str
+  reads: type[E]
+  find: Callable[[E], Cause | None]
 
-  @abc.abstractmethod
-  def explain(self, evidence: Evidence) -> Cause | None:
-    """Returns the cause with what was seen; None where the marks are not there."""
-
-  def cause(self, text: str, evidence: str) -> Cause:
-    """Returns a cause of this rule's name.
-
-    Args:
-      text: what is wrong and how to mend it, one sentence.
-      evidence: what was seen.
-    """
-    return Cause(self.name, text, evidence)
+  def explain(self, evidence: E) -> Cause | None:
+    """Returns the cause under the rule's name; None where the marks are not there."""
+    found = self.find(evidence)
+    return None if found is None else dataclasses.replace(found, rule=self.name)

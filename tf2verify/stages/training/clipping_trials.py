@@ -3,6 +3,8 @@
 import contextlib
 from collections.abc import Callable, Sequence
 
+from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text
+from tf2verify.diagnosis.wording import number_text
 from tf2verify.errors import NotApplicable, Tf2VerifyError
 from tf2verify.numerics.gradient_clips import (
   NONE,
@@ -18,8 +20,6 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import ClippingTrial, TrainingStep
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.training import step_quantities as quantities
-from tf2verify.stages.training.causes.cause import number_text
-from tf2verify.stages.training.causes.clipping import clip_fix, clip_text
 
 # Puts larger gradients into a step of one side; see `ReferenceSteps.try_clipping`.
 Trial = Callable[[], ClippingTrial | None]

@@ -5,10 +5,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.causes import causes_of
+from tf2verify.diagnosis.evidence.training import training_evidence
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.numerics.extent import extent
 from tf2verify.numerics.moving import Mover
 from tf2verify.numerics.noise import FACTOR
+from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.difference import Aspect, Difference, Extent, subject_of
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides import inputs as case_inputs
@@ -19,11 +22,9 @@ from tf2verify.stages.comparison.rounding import Rerun, Suspect
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
-from tf2verify.stages.training import causes as training_causes
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training import steps_here
 from tf2verify.stages.training.both_sides import BothSides
-from tf2verify.stages.training.causes.cause import About
 from tf2verify.stages.training.clipping_trials import ClippingWatch
 from tf2verify.stages.training.remarks import (
   IdleUpdates,
@@ -249,7 +250,7 @@ class _Judge:
       for known in found
       if known.quantity == quantities.GRADIENT and _is_within_noise(known)
     }
-    causes = training_causes.causes(
+    evidence = training_evidence(
       steps.tf1,
       steps.tf2,
       steps.names,
@@ -258,15 +259,15 @@ class _Judge:
       self._both.clip_beyond,
       self._rounding.elements(parted),
     )
-    return tuple(
-      training_causes.explained(
-        known,
-        _ABOUT[known.quantity],
-        self._variables.get((known.quantity, known.subject), ''),
-        causes,
-      )
-      for known in ordered
-    )
+    causes = tuple(causes_of(evidence))
+    return tuple(self._with_cause(known, causes) for known in ordered)
+
+  def _with_cause(self, difference: Difference, causes: Sequence[Cause]) -> Difference:
+    """Returns a difference with the first cause that it follows from as its hint."""
+    variable = self._variables.get((difference.quantity, difference.subject), '')
+    about = _ABOUT[difference.quantity]
+    hints = (cause.text for cause in causes if cause.accounts_for(about, variable))
+    return dataclasses.replace(difference, hint=next(hints, difference.hint))
 
 
 def _is_within_noise(difference: Difference) -> bool:

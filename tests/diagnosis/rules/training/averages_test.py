@@ -1,0 +1,129 @@
+import dataclasses
+
+import numpy as np
+from absl.testing import absltest
+
+from tests.diagnosis.rules.training import simulated
+from tf2verify.diagnosis.evidence.training import training_evidence
+from tf2verify.diagnosis.formulas.update_rules import Form
+from tf2verify.diagnosis.rules.training.averages import moving_average
+from tf2verify.records.training import Slot
+
+_FORM = Form('sgd', (('learning_rate', 0.1),))
+
+
+def averaged(side, decay, starts_after=False):
+  """Returns a run with shadows; `decay` takes the count of steps."""
+  run = simulated.run(side, _FORM)
+  shadows = {record.name: record.value for record in run.values_before}
+  slots = []
+  for step in run.steps:
+    for record in step.variables:
+      kept = 0.0 if starts_after and step.number == 1 else decay(step.number)
+      shadow = kept * shadows[record.name] + (1 - kept) * record.value
+      shadows[record.name] = shadow.astype(np.float32)
+    slots.append(
+      tuple(Slot('shadow', name, f'{name}/ema', value.copy()) for name, value in shadows.items())
+    )
+  return simulated.with_steps(run, slots=slots)
+
+
+def late(side, decay, names):
+  """Returns a run whose shadows of some variables follow the values from before each step."""
+  run = averaged(side, decay)
+  shadows = {record.name: record.value for record in run.values_before}
+  values, slots = shadows.copy(), []
+  for step in run.steps:
+    kept = decay(step.number)
+    for name in names:
+      apart = shadows[name] - values[name]
+      shadows[name] = (shadows[name] - (1 - kept) * apart).astype(np.float32)
+    values = {record.name: record.value for record in step.variables}
+    slots.append(
+      tuple(
+        Slot('shadow', s.variable, s.name, shadows[s.variable] if s.variable in names else s.value)
+        for s in step.slots
+      )
+    )
+  return simulated.with_steps(run, slots=slots)
+
+
+def ramp(decay):
+  return lambda number: min(decay, (1 + number) / (10 + number))
+
+
+def cause(tf1, tf2, number=1):
+  return moving_average(training_evidence(tf1, tf2, simulated.PAIRS, number))
+
+
+class MovingAverageTest(absltest.TestCase):
+  def test_num_updates(self):
+    tf1, tf2 = averaged('tf1', ramp(0.999)), averaged('tf2', lambda _: 0.999)
+    found = cause(tf1, tf2)
+    self.assertIn('0.181818 of themselves in TF1', found.text)
+    self.assertIn('0.999', found.text)
+    self.assertIn('num_updates=optimizer.iterations', found.text)
+    self.assertIn('num_updates', cause(tf1, tf2, number=2).text)
+
+  def test_num_updates_of_the_port(self):
+    found = cause(averaged('tf1', lambda _: 0.999), averaged('tf2', ramp(0.999)))
+    self.assertIn('leave num_updates out', found.text)
+
+  def test_num_updates_that_counts_from_another_step(self):
+    tf2 = averaged('tf2', lambda number: ramp(0.999)(number - 1))
+    found = cause(averaged('tf1', ramp(0.999)), tf2)
+    self.assertIn('num_updates that is greater by 1 in TF1', found.text)
+
+  def test_decay(self):
+    found = cause(averaged('tf1', lambda _: 0.99), averaged('tf2', lambda _: 0.9))
+    self.assertIn('pass a decay of 0.99', found.text)
+
+  def test_start(self):
+    tf2 = averaged('tf2', lambda _: 0.9, starts_after=True)
+    self.assertIn('start at the values after', cause(averaged('tf1', lambda _: 0.9), tf2).text)
+
+  def test_start_that_is_known(self):
+    tf2 = averaged('tf2', lambda _: 0.9, starts_after=True)
+    tf2 = dataclasses.replace(tf2, slots_before=tf2.steps[0].slots)
+    self.assertIn('start at the values after', cause(averaged('tf1', lambda _: 0.9), tf2).text)
+    tf2 = dataclasses.replace(averaged('tf2', lambda _: 0.9), slots_before=tf2.slots_before)
+    self.assertNotIn('start at', str(cause(averaged('tf1', lambda _: 0.9), tf2)))
+
+  def test_before_the_update(self):
+    found = cause(averaged('tf1', lambda _: 0.9), averaged('tf2', lambda _: 1.0))
+    self.assertIn('apply them after apply_gradients', found.text)
+
+  def test_before_the_update_in_tf1(self):
+    found = cause(late('tf1', lambda _: 0.9, simulated.NAMES), averaged('tf2', lambda _: 0.9))
+    self.assertIn('TF1 applies them before the update', found.text)
+
+  def test_one_step_behind_for_a_variable(self):
+    found = cause(late('tf1', ramp(0.9), ['kernel']), averaged('tf2', ramp(0.9)))
+    self.assertIn('TF1 averages the values of kernel from before each step', found.text)
+    self.assertEqual(found.variables, ('kernel',))
+
+  def test_one_step_behind_and_another_decay(self):
+    found = cause(late('tf1', lambda _: 0.9, ['kernel']), averaged('tf2', lambda _: 0.99))
+    self.assertIn('pass a decay of 0.9 to', found.text)
+
+  def test_one_step_behind_and_before_the_update(self):
+    found = cause(late('tf1', lambda _: 0.9, ['kernel']), averaged('tf2', lambda _: 1.0))
+    self.assertIn('apply them after apply_gradients', found.text)
+
+  def test_one_step_behind_on_both_sides_is_no_cause(self):
+    runs = (late(side, ramp(0.9), ['kernel']) for side in ('tf1', 'tf2'))
+    self.assertIsNone(cause(*runs))
+
+  def test_missing(self):
+    found = cause(averaged('tf1', lambda _: 0.9), simulated.run('tf2', _FORM))
+    self.assertIn('keeps moving averages of bias, kernel, the port keeps none', found.text)
+
+  def test_the_same_is_no_cause(self):
+    self.assertIsNone(cause(averaged('tf1', ramp(0.9)), averaged('tf2', ramp(0.9))))
+
+  def test_none_is_no_cause(self):
+    self.assertIsNone(cause(simulated.run('tf1', _FORM), simulated.run('tf2', _FORM)))
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,87 @@
+import dataclasses
+
+import numpy as np
+from absl.testing import absltest
+
+from tests.diagnosis.rules.training import simulated
+from tf2verify.diagnosis.evidence.training import training_evidence
+from tf2verify.diagnosis.formulas.update_rules import Form
+from tf2verify.diagnosis.rules.training.losses import (
+  loss_factor,
+  loss_of_next_step,
+  regularization_left_out,
+)
+
+_FORM = Form('sgd', (('learning_rate', 0.1),))
+
+
+def evidence(tf1, tf2, total=None):
+  runs = [
+    simulated.with_steps(simulated.run(side, _FORM, len(losses)), loss=np.float32(losses))
+    for side, losses in (('tf1', tf1), ('tf2', tf2))
+  ]
+  runs[0] = dataclasses.replace(
+    runs[0], regularization_total=None if total is None else np.float32(total)
+  )
+  return training_evidence(*runs, simulated.PAIRS, 1)
+
+
+class LossOfNextStepTest(absltest.TestCase):
+  def test_after_the_update_in_the_port(self):
+    found = loss_of_next_step(evidence([3.0, 2.0, 1.0], [2.0, 1.0, 0.5]))
+    self.assertIn("the port's loss at each step is TF1's of the next step", found.text)
+
+  def test_after_the_update_in_tf1(self):
+    found = loss_of_next_step(evidence([2.0, 1.0, 0.5], [3.0, 2.0, 1.0]))
+    self.assertIn("TF1's loss at each step is the port's of the next step", found.text)
+
+  def test_others(self):
+    for tf1, tf2 in (
+      ([3.0, 2.0, 1.0], [3.0, 2.0, 1.0]),
+      ([3.0, 3.0, 3.0], [3.0, 3.0, 3.0]),
+      ([3.0, 2.0, 1.0], [2.0, 1.1, 0.5]),
+      ([3.0], [2.0]),
+    ):
+      self.assertIsNone(loss_of_next_step(evidence(tf1, tf2)))
+
+  def test_losses_by_example_are_not_looked_at(self):
+    found = evidence([3.0, 2.0], [2.0, 1.0])
+    tf2 = simulated.with_steps(found.tf2, loss=np.ones((2, 4), np.float32))
+    self.assertIsNone(loss_of_next_step(training_evidence(found.tf1, tf2, simulated.PAIRS, 1)))
+
+
+class RegularizationTest(absltest.TestCase):
+  def test_left_out_in_the_port(self):
+    found = regularization_left_out(evidence([3.0, 2.0], [2.75, 1.8], total=0.25))
+    self.assertIn('0.25, the sum of the regularization losses', found.text)
+    self.assertIn('add layer.losses', found.text)
+
+  def test_once_more_in_the_port(self):
+    # The losses do not tell whether TF1 leaves them out or the port adds them twice.
+    found = regularization_left_out(evidence([3.0, 2.0], [3.25, 2.3], total=0.25))
+    self.assertIn("the port's step adds once more than TF1", found.text)
+
+  def test_others(self):
+    for tf2, total in (([3.0], 0.25), ([2.5], 0.25), ([2.75], None), ([2.75], 0.0)):
+      self.assertIsNone(regularization_left_out(evidence([3.0], tf2, total)))
+
+
+class LossFactorTest(absltest.TestCase):
+  def test_sum_over_the_batch(self):
+    found = loss_factor(evidence([0.5], [4.0]))
+    self.assertIn('the loss of the port is 8 times that of TF1', found.text)
+
+  def test_mean_over_the_batch(self):
+    self.assertIn('the loss of TF1 is 8 times', loss_factor(evidence([4.0], [0.5])).text)
+
+  def test_apart_from_regularization(self):
+    found = loss_factor(evidence([0.75], [4.25], total=0.25))
+    self.assertIn('apart from the regularization losses, is 8 times', found.text)
+
+  def test_others(self):
+    for tf2 in (0.5, 0.6, 1.1, -1.0, 0.0):
+      self.assertIsNone(loss_factor(evidence([0.5], [tf2])))
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,25 @@
+"""From evidence to causes: what every stage calls."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tf2verify.diagnosis.rules import RULES
+from tf2verify.records.diagnosis import Cause
+
+
+def causes_of(evidence: Any) -> Iterator[Cause]:
+  """Yields the causes that the rules for this kind of evidence find, the most specific first.
+
+  Args:
+    evidence: of a class of `diagnosis.evidence`.
+  """
+  for rule in RULES:
+    if rule.reads is type(evidence):
+      found = rule.explain(evidence)
+      if found is not None:
+        yield found
+
+
+def first_cause(evidence: Any) -> str:
+  """Returns what the most specific cause says; '' where none is known."""
+  return next((cause.text for cause in causes_of(evidence)), '')

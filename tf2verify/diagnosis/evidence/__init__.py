@@ -1,0 +1,1 @@
+"""What rules look at: one file an area, frozen, gathered by the stages."""

@@ -1,0 +1,130 @@
+"""What a rule may look at."""
+
+import dataclasses
+import enum
+from collections.abc import Iterator
+
+import numpy as np
+
+from tf2verify.records.diagnosis import GraphDifference, Source
+from tf2verify.records.difference import Difference
+from tf2verify.records.failed_tensor import FailedTensor
+from tf2verify.records.op_graph import OpGraph
+
+
+class Standing(enum.Enum):
+  """What a trial has shown of a difference between the graphs."""
+
+  SOLE = 'with it mended, and others like it, the port yields what tf1 yields'
+  JOINT = 'it takes the operations that one side lacks, as well'
+  REFUTED = 'mended or not, the port yields the same, or still something else'
+  UNTRIED = 'it could not be tried'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SourceEvidence:
+  """A source with the output that differs.
+
+  Attributes:
+    source: the record of a report.
+    tf1: the output, tf1 side.
+    tf2: the same from the tf1 side's inputs.
+    standings: of the differences that were tried out.
+  """
+
+  source: Source
+  tf1: np.ndarray
+  tf2: np.ndarray
+  standings: tuple[tuple[GraphDifference, Standing], ...] = ()
+
+  def standing(self, difference: GraphDifference) -> Standing:
+    """Returns what the trials have shown of a difference."""
+    found = (its for known, its in self.standings if known is difference)
+    return next(found, Standing.UNTRIED)
+
+  @property
+  def is_comparable(self) -> bool:
+    """Whether shape and dtype agree, and both are floating."""
+    same = self.tf1.shape == self.tf2.shape and self.tf1.dtype == self.tf2.dtype
+    return same and self.tf1.dtype.kind == 'f'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StateEvidence:
+  """A variable that a call leaves in another state.
+
+  Attributes:
+    name: its tf1 name.
+    before: its value before the call.
+    tf1: after it, tf1 side.
+    tf2: after it, tf2 side.
+    momenta: by which each side's graph moves it, tf1 before tf2; None where none is seen.
+  """
+
+  name: str
+  before: np.ndarray
+  tf1: np.ndarray
+  tf2: np.ndarray
+  momenta: tuple[float | None, float | None] = (None, None)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FailedStage:
+  """All that is known of a failed stage.
+
+  Attributes:
+    stage: the stage's name.
+    differences: what the stage found, worst first.
+    tensors: some of the arrays behind them.
+    sources: where the sides part, in the order of execution.
+    gradient_differences: where gradients pass differently.
+    stops: places where gradients are stopped on one side only.
+    updates: variables that are written a different number of times: name, times in
+      tf1, times in tf2.
+    states: of variables that a call leaves in another state, as far as their values
+      before it are known.
+    tf2_op_types: the op types of the port's computation.
+    tf1_op_types: those of the tf1 side's.
+    not_traceable: why the port could not be traced; '' where it could.
+    agrees_as_graph: whether the port agrees once it is traced as a graph.
+    tf1_graph: the tf1 side's computation; None where it was not looked into.
+    tf2_graph: the port's, likewise.
+  """
+
+  stage: str
+  differences: tuple[Difference, ...] = ()
+  tensors: tuple[FailedTensor, ...] = ()
+  sources: tuple[SourceEvidence, ...] = ()
+  gradient_differences: tuple[GraphDifference, ...] = ()
+  stops: tuple[Source, ...] = ()
+  updates: tuple[tuple[str, int, int], ...] = ()
+  states: tuple[StateEvidence, ...] = ()
+  tf1_op_types: frozenset[str] = frozenset()
+  tf2_op_types: frozenset[str] = frozenset()
+  not_traceable: str = ''
+  agrees_as_graph: bool = False
+  tf1_graph: OpGraph | None = None
+  tf2_graph: OpGraph | None = None
+
+  def graph_differences(self) -> Iterator[tuple[SourceEvidence, GraphDifference]]:
+    """Yields what differs in the graphs at each source, but for what trials have refuted."""
+    for source in self.sources:
+      for difference in source.source.differences:
+        if source.standing(difference) is not Standing.REFUTED:
+          yield source, difference
+
+  def count(self, op_type: str) -> tuple[int, int]:
+    """Returns how many operations of a type each side's computation has, loops included."""
+    graphs = self.tf1_graph, self.tf2_graph
+    tf1, tf2 = (0 if graph is None else _count(graph, op_type) for graph in graphs)
+    return tf1, tf2
+
+  def of_quantity(self, quantity: str) -> list[FailedTensor]:
+    """Returns the tensors of one kind, such as `initial value`."""
+    return [tensor for tensor in self.tensors if tensor.quantity == quantity]
+
+
+def _count(graph: OpGraph, op_type: str) -> int:
+  """Returns how many operations of a type a graph has, those of gradients left out."""
+  own = sum(op.op_type == op_type and not op.name.startswith('gradients') for op in graph.ops)
+  return own + sum(_count(function, op_type) for op in graph.ops for _, function in op.functions)

@@ -1,0 +1,88 @@
+"""An activation lost or added."""
+
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference
+from tf2verify.records.op_graph import OpGraph
+
+ACTIVATIONS = (
+  'Relu',
+  'Relu6',
+  'Elu',
+  'Selu',
+  'LeakyRelu',
+  'Sigmoid',
+  'Tanh',
+  'Softplus',
+  'Softmax',
+)
+
+
+def activation(evidence: FailedStage) -> Cause | None:
+  """One side applies an activation that the other does not.
+
+  Looks for an activation that is all that one side has more, and nowhere else.
+  """
+  moved = [known for pair in moved_activations(evidence) for known in pair]
+  for found, difference in evidence.graph_differences():
+    kind = _activation(difference)
+    if not kind or difference in moved:
+      continue
+    sides = ('tf1', 'the port')
+    missing = difference.aspect is GraphAspect.MISSING
+    tf1, tf2 = evidence.count(kind)
+    if (tf1 <= tf2) if missing else (tf2 <= tf1):
+      continue  # it is elsewhere on the other side, so not lost
+    side, other = sides if missing else sides[::-1]
+    slim = (
+      'slim.conv2d and slim.fully_connected apply relu unless they get activation_fn=None, '
+      if kind == 'Relu'
+      else ''
+    )
+    return Cause(
+      f'{side} applies {kind.lower()} and {other} does not: {slim}Keras and tf.layers apply none '
+      f'unless they get activation={kind.lower()!r}',
+      f'{kind} in {side} only, on the way to {found.source.tf1_op}',
+    )
+  return None
+
+
+def moved_activations(evidence: FailedStage) -> list[tuple[GraphDifference, GraphDifference]]:
+  """Returns the activations that stand before a batch norm on one side, behind it on the other.
+
+  Returns:
+    Pairs: the difference of the side that applies it before the batch norm, then that of
+    the side that applies it behind.
+  """
+  sources = list(evidence.graph_differences())
+  found = []
+  for source, before in sources:
+    norm = source.source
+    if not (_activation(before) and norm.tf1_type.startswith('FusedBatchNorm')):
+      continue
+    extra = before.aspect is GraphAspect.EXTRA
+    graph, name = (evidence.tf1_graph, norm.tf1_op) if extra else (evidence.tf2_graph, norm.tf2_op)
+    found += [
+      (before, behind)
+      for _, behind in sources
+      if behind.aspect is not before.aspect
+      and _activation(behind) == _activation(before)
+      and _reads(graph, behind.op, name)
+    ]
+  return found
+
+
+def _activation(difference: GraphDifference) -> str:
+  """Returns the op type of an activation that one side has more; '' for another difference."""
+  ops = {
+    GraphAspect.MISSING: difference.tf1_value,
+    GraphAspect.EXTRA: difference.tf2_value,
+  }.get(difference.aspect)
+  return ops[0] if ops and len(ops) == 1 and ops[0] in ACTIVATIONS else ''
+
+
+def _reads(graph: OpGraph | None, reader: str, producer: str) -> bool:
+  """Returns whether an operation reads what another one yields."""
+  ops = () if graph is None else graph.ops
+  return any(
+    op.name == reader and any(ops[number].name == producer for number, _ in op.inputs) for op in ops
+  )

@@ -1,0 +1,129 @@
+"""Mistakes that are one attribute, or one constant, of an operation: a row each."""
+
+import dataclasses
+import fnmatch
+from collections.abc import Callable
+
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage, Standing
+from tf2verify.diagnosis.windows import WINDOWED
+from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference
+
+_WINDOWED = tuple(f'{known}*' for known in WINDOWED)
+_ANY_BUT_REFUTED = (Standing.SOLE, Standing.JOINT, Standing.UNTRIED)
+
+
+@dataclasses.dataclass(frozen=True)
+class AttributeRule:
+  """A value that the same operation has differently on the two sides.
+
+  Attributes:
+    what: the attribute's or input's name; '' for a constant input of any name.
+    types: of the operations, or glob patterns of them; ('*',) for all.
+    text: the sentence, of a difference.
+    aspect: where the value stands; None for either.
+    shown: what the evidence calls the value; '' for the attribute's own name.
+    standings: what a trial of it may have shown.
+  """
+
+  what: str
+  types: tuple[str, ...]
+  text: Callable[[GraphDifference], str]
+  aspect: GraphAspect | None = None
+  shown: str = ''
+  standings: tuple[Standing, ...] = _ANY_BUT_REFUTED
+
+  def __call__(self, evidence: FailedStage) -> Cause | None:
+    """Looks for the operation whose value differs."""
+    for source, difference in evidence.graph_differences():
+      if self._is_meant(difference) and source.standing(difference) in self.standings:
+        shown = self.shown or self.what
+        seen = f'{shown} {difference.tf1} (tf1), {difference.tf2} (tf2)'
+        return Cause(self.text(difference), f'{difference.op}: {seen}')
+    return None
+
+  def _is_meant(self, difference: GraphDifference) -> bool:
+    return (
+      any(fnmatch.fnmatchcase(difference.op_type, known) for known in self.types)
+      and self.aspect in (None, difference.aspect)
+      and (difference.what == self.what if self.what else bool(difference.what))
+    )
+
+
+def _batch_norm_mode(found: GraphDifference) -> str:
+  if found.tf1_value:
+    return (
+      'batch norm normalizes by its moving averages in the port and by the batch in tf1: '
+      'either the layer is called without training=True, or it has trainable=False, which '
+      'in Keras (not in tf.layers) also switches it to inference'
+    )
+  return (
+    'batch norm normalizes by the batch in the port and by its moving averages in tf1: '
+    'pass training=False to the layer, or look for a reference that never passes its '
+    'training mode on (tf.layers: training=False by default)'
+  )
+
+
+# One side normalizes by the batch's own statistics, the other by the moving averages.
+BATCH_NORM_MODE = AttributeRule('is_training', ('FusedBatchNorm*',), _batch_norm_mode)
+# What is added to the variance before its root is taken.
+NORMALIZATION_EPSILON = AttributeRule(
+  'epsilon',
+  ('*',),
+  lambda found: (
+    f'the normalization adds epsilon {found.tf2} to the variance where tf1 adds '
+    f"{found.tf1}: pass epsilon={found.tf1} to the port's layer; defaults differ "
+    'between slim, tf.layers and Keras'
+  ),
+  GraphAspect.ATTRIBUTE,
+)
+REDUCTION_AXES = AttributeRule(
+  '',
+  ('Mean', 'Sum', 'Max', 'Min', 'Prod', 'All', 'Any', 'EuclideanNorm'),
+  lambda found: (
+    f'{found.op_type} goes over the axes {found.tf1} in tf1 and over {found.tf2} in the port: '
+    f'pass axis={found.tf1} (of normalizations, slim.layer_norm goes over all axes but the batch, '
+    'Keras LayerNormalization over the last)'
+  ),
+  GraphAspect.CONSTANT,
+  'axes',
+)
+STRIDES = AttributeRule(
+  'strides',
+  _WINDOWED,
+  lambda found: (
+    f'the window moves by strides {found.tf1} in tf1 and {found.tf2} in the port: pass '
+    'strides; slim pools with stride 2 by default, Keras with the size of the pool'
+  ),
+  GraphAspect.ATTRIBUTE,
+  standings=(Standing.SOLE, Standing.JOINT),
+)
+PADDING_DEFAULT = AttributeRule(
+  'padding',
+  _WINDOWED,
+  lambda found: (
+    f'the padding is {found.tf1} in tf1 and {found.tf2} in the port: pass '
+    f'padding={found.tf1.lower()!r}; slim convolves with SAME and pools with VALID by '
+    'default, tf.layers and Keras use valid'
+  ),
+  GraphAspect.ATTRIBUTE,
+  standings=(Standing.SOLE,),
+)
+LEAKY_RELU_SLOPE = AttributeRule(
+  'alpha',
+  ('LeakyRelu',),
+  lambda found: (
+    f'the slope of the leaky relu is {found.tf1} in tf1 and {found.tf2} in the port '
+    '(tf.nn.leaky_relu has 0.2 by default, keras.layers.LeakyReLU 0.3): pass '
+    f'alpha={found.tf1}'
+  ),
+)
+ARG_AXIS = AttributeRule(
+  'dimension',
+  ('ArgMax', 'ArgMin'),
+  lambda found: (
+    f'{found.op_type.lower()} runs along axis {found.tf1} in tf1 and along axis {found.tf2} in the '
+    f'port (tf.{found.op_type.lower()} has axis 0 by default, keras.backend.'
+    f'{found.op_type.lower()} -1): pass axis={found.tf1}'
+  ),
+  shown='axis',
+)

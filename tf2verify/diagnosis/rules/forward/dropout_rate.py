@@ -1,0 +1,85 @@
+"""Dropout of another rate."""
+
+from collections.abc import Iterator
+
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference
+from tf2verify.records.op_graph import OpGraph, OpRecord
+
+# How TensorFlow 1.x brings uniform numbers into a range, also into that from 0 to 1.
+_SCALING = ('Mul', 'Add', 'AddV2')
+# Operations to look at before one that masks; behind them is another layer.
+_NEAR = 12
+
+
+def dropout_rate(evidence: FailedStage) -> Cause | None:
+  """The share that is kept passed as the share that is dropped, or another number.
+
+  Looks for uniform random numbers that are compared with another constant.
+  """
+  for op, tf1, tf2 in (*_of_differences(evidence), *_of_sources(evidence)):
+    seen = f'{op}: uniform numbers >= {tf1:.4g} are kept in tf1, >= {tf2:.4g} in tf2'
+    if abs(tf1 + tf2 - 1) < 1e-5:
+      return Cause(
+        f'the dropout drops {tf1:.4g} of the elements in tf1 and {tf2:.4g} in the port: pass '
+        f'rate={tf1:.4g}; the two add up to 1, so if tf1 has keep_prob={tf2:.4g}, that was '
+        'passed as the rate, which is 1 - keep_prob',
+        seen,
+      )
+    return Cause(
+      f'the dropout drops {tf1:.4g} of the elements in tf1 and {tf2:.4g} in the port: pass '
+      f'rate={tf1:.4g}',
+      seen,
+    )
+  return None
+
+
+def _of_differences(evidence: FailedStage) -> Iterator[tuple[str, float, float]]:
+  """Yields thresholds that differ where the operations are the same."""
+  for _, difference in evidence.graph_differences():
+    if _is_threshold(evidence.tf1_graph, difference):
+      yield difference.op, float(difference.tf1_value), float(difference.tf2_value)
+
+
+def _of_sources(evidence: FailedStage) -> Iterator[tuple[str, float, float]]:
+  """Yields thresholds that differ where the operations do: a mask that TF1 multiplies by."""
+  for found in evidence.sources:
+    tf1 = _threshold_before(evidence.tf1_graph, found.source.tf1_op)
+    tf2 = _threshold_before(evidence.tf2_graph, found.source.tf2_op)
+    if tf1 is not None and tf2 is not None and abs(tf1 - tf2) > 1e-6:
+      yield found.source.tf1_op, tf1, tf2
+
+
+def _threshold_before(graph: OpGraph | None, name: str) -> float | None:
+  """Returns what the nearest comparison of uniform numbers before an operation compares with."""
+  pending = [] if graph is None else [op for op in graph.ops if op.name == name]
+  for _ in range(_NEAR):
+    if graph is None or not pending:
+      return None
+    op = pending.pop(0)
+    producers = [graph.ops[producer] for producer, _ in op.inputs]
+    constants = [one.constant for one in producers if one.constant is not None]
+    if op.op_type == 'GreaterEqual' and reads_uniform(graph, op):
+      return float(constants[0]) if constants and constants[0].size == 1 else None
+    pending += producers
+  return None
+
+
+def _is_threshold(graph: OpGraph | None, difference: GraphDifference) -> bool:
+  """Returns whether a constant differs that uniform random numbers are compared with."""
+  if graph is None or difference.aspect is not GraphAspect.CONSTANT:
+    return False
+  values = difference.tf1_value, difference.tf2_value
+  if difference.op_type != 'GreaterEqual' or not all(isinstance(v, float) for v in values):
+    return False
+  op = next((op for op in graph.ops if op.name == difference.op), None)
+  return op is not None and reads_uniform(graph, op)
+
+
+def reads_uniform(graph: OpGraph, op: OpRecord) -> bool:
+  """Returns whether an operation reads uniform numbers, scaled and shifted or not."""
+  producers = [graph.ops[producer] for producer, _ in op.inputs]
+  return any(
+    'RandomUniform' in one.op_type or (one.op_type in _SCALING and reads_uniform(graph, one))
+    for one in producers
+  )

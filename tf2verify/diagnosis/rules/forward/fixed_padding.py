@@ -1,0 +1,70 @@
+"""Explicit padding became SAME, or the other way round."""
+
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence, Standing
+from tf2verify.diagnosis.windows import window_attribute
+from tf2verify.records.diagnosis import Cause, GraphAspect
+
+_PADS = (('Pad',), ('PadV2',))
+_SAME = {
+  'MaxPool': 'which ignores the border',
+  'AvgPool': 'which averages over what lies within the border',
+}
+_OF_CONVOLUTION = 'which pads what the size needs, 0 before and 1 after at stride 2 and an even one'
+
+
+def fixed_padding(evidence: FailedStage) -> Cause | None:
+  """Explicit padding before VALID on one side, SAME on the other.
+
+  Looks for a Pad that is all that one side has more, before a window of other padding.
+  """
+  for found in evidence.sources:
+    padding = window_attribute(found, 'padding', (Standing.JOINT, Standing.UNTRIED))
+    pads = _pads(found)
+    if padding is None or pads is None:
+      continue
+    in_tf1, text = pads
+    if (padding.tf1, padding.tf2) != (('VALID', 'SAME') if in_tf1 else ('SAME', 'VALID')):
+      continue
+    if 'Conv' in padding.op_type and _moves_by_one(evidence, found):
+      continue
+    explicit, other = ('tf1', 'the port') if in_tf1 else ('the port', 'tf1')
+    kind = padding.op_type
+    remedy = (
+      "pad in the port as tf1 does, and pass padding='valid'"
+      if in_tf1
+      else "take the tf.pad out of the port, and pass padding='same'"
+    )
+    return Cause(
+      f'{explicit} pads explicitly before a VALID {kind}, {other} runs it with SAME, '
+      f'{_SAME.get(kind, _OF_CONVOLUTION)}: the same shape, other numbers: {remedy}',
+      f'{found.source.tf1_op}: padding {padding.tf1} (tf1), {padding.tf2} (tf2), {text} in '
+      f'{explicit}',
+    )
+  return None
+
+
+def _moves_by_one(evidence: FailedStage, found: SourceEvidence) -> bool:
+  """Returns whether a convolution is known to have stride 1.
+
+  There SAME pads half of the window on either side, as an explicit padding does that keeps the
+  size: the two spellings are the same function.
+  """
+  sides = (evidence.tf1_graph, found.source.tf1_op), (evidence.tf2_graph, found.source.tf2_op)
+  strides = [
+    op.attribute('strides')
+    for graph, name in sides
+    if graph is not None
+    for op in graph.ops
+    if op.name == name
+  ]
+  return any(found is not None and set(found) == {1} for found in strides)
+
+
+def _pads(found: SourceEvidence) -> tuple[bool, str] | None:
+  """Returns whether tf1 has the one Pad that one side lacks, and its text; None without one."""
+  for difference in found.source.differences:
+    if difference.aspect is GraphAspect.MISSING and difference.tf1_value in _PADS:
+      return True, difference.tf1
+    if difference.aspect is GraphAspect.EXTRA and difference.tf2_value in _PADS:
+      return False, difference.tf2
+  return None

@@ -1,0 +1,25 @@
+"""The gates of an LSTM in another order."""
+
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.lstm_cells import single_cells
+from tf2verify.records.diagnosis import Cause
+
+_NAMES = {'i': 'input', 'f': 'forget', 'c': 'candidate', 'o': 'output'}
+
+
+def lstm_gate_order(evidence: FailedStage) -> Cause | None:
+  """One kernel, whose blocks of columns the two sides take for other gates.
+
+  Looks for LSTM cells of one order of blocks on each side, and not the same.
+  """
+  cells = single_cells(evidence)
+  if cells is None or cells[0].order == cells[1].order:
+    return None
+  tf1, tf2 = (', '.join(_NAMES[gate] for gate in cell.order) for cell in cells)
+  places = ', '.join(str(cells[0].order.index(gate)) for gate in cells[1].order)
+  return Cause(
+    f'the order of the gates differs: the columns of kernel and bias are ({tf1}) in tf1 and '
+    f'({tf2}) in the port (cells of TF1: i, c, f, o; Keras: i, f, c, o): split them in the order '
+    f'of tf1, or put the blocks in the order [{places}] when the variables are copied',
+    f'blocks {cells[0].order} (tf1), {cells[1].order} (tf2), told by what each is used for',
+  )

@@ -1,0 +1,55 @@
+"""What a recurrent network yields behind the end of a sequence."""
+
+import numpy as np
+
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.patterns import differing, ends, is_zero_where_different, repeats_before
+from tf2verify.records.diagnosis import Cause
+
+
+def sequence_end(evidence: FailedStage) -> Cause | None:
+  """`dynamic_rnn` yields zeros there, a masked Keras layer repeats its last output.
+
+  Looks for outputs that are zero in tf1, from some step of a row on, wherever they differ.
+  """
+  if 'While' not in ' '.join(evidence.tf1_op_types):
+    return None
+  for failed in evidence.of_quantity('output'):
+    axis = _time_axis(failed.tf1, failed.tf2)
+    if axis is None:
+      continue
+    count = int(differing(failed.tf1, failed.tf2).sum())
+    seen = (
+      f'output {failed.name} is 0 in tf1 wherever it differs: {count} elements at the ends of '
+      f'rows along axis {axis}'
+    )
+    if repeats_before(failed.tf1, failed.tf2) == axis:
+      return Cause(
+        'the port repeats the last output behind the end of a sequence, where '
+        'dynamic_rnn(sequence_length=) yields zeros: pass zero_output_for_mask=True to '
+        'keras.layers.RNN (or LSTM, GRU)',
+        f'{seen}; tf2 repeats the step before there',
+      )
+    return Cause(
+      'the port runs on behind the end of a sequence, where dynamic_rnn(sequence_length=) '
+      'yields zeros: pass mask=tf.sequence_mask(lengths, steps) to the recurrent layer, and '
+      'zero_output_for_mask=True',
+      seen,
+    )
+  return None
+
+
+def _time_axis(tf1: np.ndarray, tf2: np.ndarray) -> int | None:
+  """Returns the axis along which rows end in zeros wherever the two arrays differ."""
+  if tf1.ndim < 3 or tf1.shape != tf2.shape or not is_zero_where_different(tf1, tf2):
+    return None
+  for axis in (1, 0):
+    lengths = ends(tf1, axis)
+    steps = np.arange(tf1.shape[axis])
+    behind = steps[:, None] >= lengths if axis == 0 else steps >= lengths[:, None]
+    differs = differing(tf1, tf2).reshape(*tf1.shape[:2], -1).any(axis=2)
+    # Rows of all lengths but 0, some to the end: they tell lengths from zeros of another origin.
+    told = lengths.min() > 0 and (lengths == tf1.shape[axis]).any()
+    if told and differs.any() and not (differs & ~behind).any():
+      return axis
+  return None

@@ -1,0 +1,52 @@
+"""Variables that start with another constant."""
+
+import numpy as np
+
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.records.failed_tensor import FailedTensor
+
+
+def other_constant(evidence: FailedStage) -> tuple[str, str] | None:
+  """Returns what to say of initial values that are constant on one side at least.
+
+  Returns:
+    What is wrong, and what was seen; None without any that no stage has explained already.
+  """
+  explained = {d.tf1_subject for d in evidence.differences if d.hint}
+  found = {
+    failed.name: failed
+    for failed in reversed(evidence.of_quantity('initial value'))
+    if failed.name not in explained and _is_other_constant(failed)
+  }
+  if not found:
+    return None
+  first, *others = reversed(found.values())
+  more = ''
+  if others:
+    more = f' (and {len(others)} more: {", ".join(failed.name for failed in others[:3])}'
+    more += ', …)' if len(others) > 3 else ')'
+  one, other = _numbers(first.tf1), _numbers(first.tf2)
+  return (
+    f'the port starts {first.name} with {other}, tf1 with {one}{more}: give the variable of the '
+    'port the initializer of tf1',
+    f'initial value of {first.name}: {one} (tf1), {other} (tf2)',
+  )
+
+
+def is_constant(array: np.ndarray) -> bool:
+  """Returns whether an array holds one number only."""
+  return bool(array.size) and bool((array == array.flat[0]).all())
+
+
+def _is_other_constant(failed: FailedTensor) -> bool:
+  if failed.tf1.shape != failed.tf2.shape:
+    return False
+  constant = is_constant(failed.tf1), is_constant(failed.tf2)
+  return any(constant) if failed.tf1.size > 1 else all(constant)
+
+
+def _numbers(array: np.ndarray) -> str:
+  wide = array.astype(np.float64) if array.dtype.kind in 'fiuV' else array
+  if is_constant(array):
+    return f'{wide.flat[0]:g}' if wide.dtype.kind == 'f' else str(wide.flat[0])
+  return f'numbers from {wide.min():.3g} to {wide.max():.3g}'

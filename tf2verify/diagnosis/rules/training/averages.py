@@ -1,0 +1,186 @@
+"""Moving averages of the weights that follow at another pace."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.wording import listed, number_text
+from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.training import Slot, TrainingRun
+
+_Array = np.ndarray[Any, Any]
+_SHADOW = 'shadow'
+_CLOSE = 1e-3
+
+
+def moving_average(evidence: TrainingEvidence) -> Cause | None:
+  """Names the decays in effect at the step, as the shadows of both sides show them."""
+  late, late_port = _late(evidence, 'tf1'), _late(evidence, 'tf2')
+  one, other = _decay(evidence, 'tf1', late), _decay(evidence, 'tf2', late_port)
+  if one is not None and other is None and _start_after(evidence):
+    other = 0.0
+  if one is None or other is None:
+    return _missing(evidence)
+  late -= evidence.by_tf1(late_port)
+  if late and abs(one - other) <= _CLOSE:
+    return _lag(late)
+  if abs(one - other) <= _CLOSE:
+    return None
+  if evidence.number == 1 and abs(other) <= _CLOSE:
+    return Cause(
+      'the moving averages of the port start at the values after the first step, those of TF1 at '
+      'the values before it: tf.train.ExponentialMovingAverage makes them when it is applied; call '
+      'its apply once before the first step',
+      explains=(About.SHADOWS,),
+    )
+  if evidence.number == 1 and abs(other - 1) <= _CLOSE * abs(one - 1):
+    return Cause(
+      'after the first step the moving averages of the port are still the values before it: they '
+      'are applied before the update, those of TF1 after it; apply them after apply_gradients',
+      explains=(About.SHADOWS,),
+    )
+  if evidence.number == 1 and abs(one - 1) <= _CLOSE * abs(other - 1):
+    return Cause(
+      'after the first step the moving averages of TF1 are still the values before it, those of '
+      'the port are not: TF1 applies them before the update, or nothing orders the two; apply them '
+      'before apply_gradients if the model in production has that',
+      explains=(About.SHADOWS,),
+    )
+  text = (
+    f'at step {evidence.number} the moving averages keep {number_text(one)} of themselves in TF1 '
+    f'(the decay in effect) and {number_text(other)} in the port'
+  )
+  ramp = {_ramp(evidence.number - 1), _ramp(evidence.number)}
+  # A few digits are all that a float32 average of float32 values shows.
+  if all(any(abs(found - known) <= _CLOSE for known in ramp) for found in (one, other)):
+    ahead = 'TF1' if one > other else 'the port'
+    text += (
+      ': both are min(decay, (1 + n) / (10 + n)), with an n = num_updates that is greater by 1 in '
+      f'{ahead}: the step is counted before the average on one side, after it on the other'
+    )
+  elif any(abs(one - known) <= _CLOSE for known in ramp):
+    text += (
+      ': the decay of TF1 is min(decay, (1 + n) / (10 + n)) with n = num_updates; pass '
+      'num_updates=optimizer.iterations to a tf.train.ExponentialMovingAverage in place of use_ema '
+      'or a fixed decay'
+    )
+  elif any(abs(other - known) <= _CLOSE for known in ramp):
+    text += (
+      ': that of the port is min(decay, (1 + n) / (10 + n)) with n = num_updates, which TF1 does '
+      'not pass: leave num_updates out'
+    )
+  else:
+    text += f': pass a decay of {number_text(round(one, 4))} to the average of the port'
+  return Cause(text, explains=(About.SHADOWS,))
+
+
+def _late(evidence: TrainingEvidence, side: str) -> frozenset[str]:
+  """Returns the variables whose shadows, unlike others, follow the values from before a step.
+
+  Their first step leaves such shadows where they start, although the variables move.
+  """
+  run = evidence.tf1 if side == 'tf1' else evidence.tf2
+  if evidence.number != 1:
+    return frozenset()
+  after, before = (_shadows(slots) for slots in (run.steps[0].slots, run.slots_before))
+  values, values_before = _values(run, 1), _values(run, 0)
+  moving = {
+    name: values_before[name]
+    for name in after.keys() & values.keys() & values_before.keys()
+    if not np.array_equal(values[name], values_before[name])
+  }
+  late = frozenset(
+    name
+    for name, start in moving.items()
+    if np.array_equal(before.get(name, start), start) and np.array_equal(after[name], start)
+  )
+  return late if len(late) < len(moving) else frozenset()
+
+
+def _lag(late: frozenset[str]) -> Cause:
+  return Cause(
+    f'TF1 averages the values of {listed(sorted(late))} from before each step, the port those '
+    'after it: variables that are made within an RNN (dynamic_rnn, static_rnn) have a caching '
+    'device, and are read once, at the start of the step, so that ExponentialMovingAverage runs '
+    'one step behind for them; average what they were before apply_gradients',
+    explains=(About.SHADOWS,),
+    variables=tuple(sorted(late)),
+  )
+
+
+def _missing(evidence: TrainingEvidence) -> Cause | None:
+  tf1 = sorted(slot.variable for slot in evidence.steps[0].slots if slot.role == _SHADOW)
+  if not tf1 or any(slot.role == _SHADOW for slot in evidence.steps[1].slots):
+    return None
+  return Cause(
+    f'TF1 keeps moving averages of {listed(tf1)}, the port keeps none: apply a '
+    'tf.train.ExponentialMovingAverage of its own after each step, or use_ema of the optimizer',
+    explains=(About.SHADOWS,),
+  )
+
+
+def _start_after(evidence: TrainingEvidence) -> bool:
+  """Returns whether the port makes its averages after the first step, of the values of then."""
+  after, values = _shadows(evidence.steps[1].slots), _values(evidence.tf2, evidence.number)
+  return (
+    evidence.number == 1
+    and any(
+      not np.array_equal(values[name], start)
+      for name, start in _values(evidence.tf2, 0).items()
+      if name in after
+    )
+    and all(name in values and np.array_equal(after[name], values[name]) for name in after)
+  )
+
+
+def _decay(evidence: TrainingEvidence, side: str, without: frozenset[str]) -> float | None:
+  """Returns the decay that all shadows of a side share; None where there is no one decay."""
+  run = evidence.tf1 if side == 'tf1' else evidence.tf2
+  kept = gone = 0.0
+  for left, right in _distances(run, evidence.number, without):
+    kept += float(np.sum(left * right))
+    gone += float(np.sum(right * right))
+  if not gone:
+    return None
+  decay = kept / gone
+  for left, right in _distances(run, evidence.number, without):
+    if np.any(np.abs(left - decay * right) > _CLOSE * np.abs(right).max(initial=0.0)):
+      return None
+  return decay
+
+
+def _distances(
+  run: TrainingRun, number: int, without: frozenset[str]
+) -> Iterator[tuple[_Array, _Array]]:
+  """Yields how far each shadow is from its variable after the step, and was before it."""
+  before, after = (_shadows(slots) for slots in _slots_around(run, number))
+  values, values_before = _values(run, number), _values(run, number - 1)
+  for name, shadow in after.items():
+    value = None if name in without else values.get(name)
+    # One that is made in its first step starts at the value before it.
+    start = before.get(name, values_before.get(name))
+    if value is not None and start is not None and value.shape == shadow.shape == start.shape:
+      wide = value.astype(np.float64)
+      yield shadow - wide, start - wide
+
+
+def _ramp(updates: int) -> float:
+  """`tf.train.ExponentialMovingAverage`, below its decay."""
+  return (1 + updates) / (10 + updates)
+
+
+def _slots_around(run: TrainingRun, number: int) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
+  before = run.steps[number - 2].slots if number > 1 else run.slots_before
+  return before, run.steps[number - 1].slots
+
+
+def _shadows(slots: tuple[Slot, ...]) -> dict[str, _Array]:
+  return {s.variable: s.value for s in slots if s.role == _SHADOW}
+
+
+def _values(run: TrainingRun, number: int) -> dict[str, _Array]:
+  """Returns the variables after a step; before the first one for 0."""
+  records = run.steps[number - 1].variables if number else run.values_before
+  return {r.name: r.value for r in records if r.value is not None}

@@ -1,0 +1,109 @@
+"""Gradients that are clipped otherwise."""
+
+from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.wording import number_text
+from tf2verify.numerics.gradient_clips import (
+  EACH,
+  JOINT,
+  NONE,
+  VALUES,
+  Clip,
+  clip_of,
+  is_close,
+  norm,
+  norm_of,
+)
+from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.observation import TensorRecord
+
+_WORDS = {
+  NONE: 'leaves the gradients of this step as they are',
+  JOINT: 'scales all gradients by their joint norm, to {}',
+  EACH: 'scales each gradient by its own norm, to {}',
+  VALUES: 'cuts each element off at {}',
+}
+_SPARSE = (
+  '; if a gradient is sparse and has repeated rows, tf.clip_by_global_norm takes its norm before '
+  "they are added up: pass the limit that stands in TF1's code then"
+)
+_FIXES = {
+  NONE: 'leave clipnorm, global_clipnorm and clipvalue out',
+  JOINT: 'pass global_clipnorm={0} (or apply tf.clip_by_global_norm)',
+  EACH: 'pass clipnorm={0} (or apply tf.clip_by_norm)',
+  VALUES: 'pass clipvalue={0} (or apply tf.clip_by_value)',
+}
+
+
+def clip_text(clip: Clip) -> str:
+  """Returns what a side does: `scales all gradients by their joint norm, to 5`."""
+  return _WORDS[clip.kind].format(number_text(clip.limit))
+
+
+def clip_fix(tf1: Clip) -> str:
+  """Returns how the port comes to clip as TF1 does."""
+  fix = _FIXES[tf1.kind].format(number_text(tf1.limit))
+  if tf1.kind == JOINT and not tf1.is_round:
+    fix += _SPARSE
+  return fix
+
+
+def clipping(evidence: TrainingEvidence) -> Cause | None:
+  """Names clips of other kinds or limits, each verified on the gradients of its side."""
+  if evidence.sampled:
+    return None  # a norm is of all elements
+  tf1, tf2 = (clip_of(step.gradients, step.applied_gradients) for step in evidence.steps)
+  if tf1 is None or tf2 is None:
+    return None
+  text = (
+    _other_rows(evidence, tf1)
+    if tf1.is_like(tf2)
+    else f'TF1 {clip_text(tf1)}; the port {_text_of_port(evidence, tf2)}: {clip_fix(tf1)}'
+  )
+  explains = (About.GRADIENTS, About.UPDATE, About.SHADOWS)
+  return Cause(text, explains=explains) if text else None
+
+
+def _text_of_port(evidence: TrainingEvidence, clip: Clip) -> str:
+  """Returns what the port does, told apart from a clipping that this step does not reach."""
+  if clip.kind != NONE:
+    return clip_text(clip)
+  beyond = evidence.clip_beyond()
+  if beyond is None:
+    return f'{clip_text(clip)} (it clips none, or by a limit that they do not reach)'
+  if beyond.kind == NONE:
+    return 'leaves gradients as they are, larger ones, too'
+  return f'{clip_text(beyond)}, which those of this step do not reach'
+
+
+def _other_rows(evidence: TrainingEvidence, clip: Clip) -> str:
+  """Returns that two norms are of other rows, where that makes one limit scale otherwise."""
+  ones, others = ({r.name: r for r in step.gradients} for step in evidence.steps)
+  apart = [
+    (tf1, ones[tf1], others[tf2])
+    for tf1, tf2 in evidence.pairs
+    if tf1 in ones and tf2 in others and _differs_in_rows(ones[tf1], others[tf2])
+  ]
+  one, other = (sum(norm_of(r) ** 2 for r in records.values()) for records in (ones, others))
+  made = one + sum(norm_of(port) ** 2 - norm_of(tf1) ** 2 for _, tf1, port in apart)
+  if clip.kind != JOINT or not apart or not is_close(made, other):
+    return ''
+  name, tf1, port = max(apart, key=lambda found: abs(norm_of(found[1]) - norm_of(found[2])))
+  return (
+    f'both sides scale all gradients by their joint norm, to {number_text(clip.limit)}, but that '
+    f'of {name} is {number_text(norm_of(tf1))} in TF1 ({_rows(tf1)}) and '
+    f'{number_text(norm_of(port))} in the port ({_rows(port)}): tf.clip_by_global_norm takes the '
+    'norm of IndexedSlices before repeated rows are added up; look the rows up as TF1 does '
+    '(tf.nn.embedding_lookup_sparse looks each one up once), or add up what is repeated before '
+    'clipping'
+  )
+
+
+def _differs_in_rows(tf1: TensorRecord, port: TensorRecord) -> bool:
+  """Returns whether one gradient has two norms, by how many rows it is made of."""
+  if tf1.value is None or port.value is None or is_close(norm_of(tf1), norm_of(port)):
+    return False
+  return is_close(norm(tf1.value), norm(port.value))
+
+
+def _rows(gradient: TensorRecord) -> str:
+  return 'dense' if gradient.slices is None else f'{gradient.slices.rows} rows'

@@ -1,0 +1,49 @@
+"""Steps that are counted differently."""
+
+import itertools
+
+from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.training import TrainingRun
+
+
+def count_of_steps(evidence: TrainingEvidence) -> Cause | None:
+  """Names counters that advance by other amounts at each step."""
+  tf1, tf2 = _paces(evidence.tf1), _paces(evidence.tf2)
+  if len(tf1) != 1 or len(tf2) != 1 or tf1 == tf2:
+    return None
+  (one,), (other,) = tf1, tf2
+  rates = evidence.learning_rates()
+  if rates and (_stands_still(one, rates[0]) or _stands_still(other, rates[1])):
+    return None  # a schedule moves, so that the steps are counted elsewhere
+  text = f'global_step advances by {one} a step in TF1, iterations by {other} a step in the port'
+  if one > other > 0:
+    text += (
+      f': {one} optimizers of TF1 count the same global_step, whereas each optimizer of Keras '
+      'counts its own iterations; take one optimizer (its apply_gradients once for each part), '
+      'or give the schedules a counter of their own'
+    )
+  elif one == 0:
+    text += (
+      ': minimize and apply_gradients of TF1 count only the global_step that they are given; '
+      'what reads it (a schedule) stays at its first value'
+    )
+  else:
+    text += ': call apply_gradients of an optimizer once for each train op of TF1'
+  explains = [About.COUNT]
+  if rates is None or len(set(rates[0])) > 1 or len(set(rates[1])) > 1:
+    explains += [About.LEARNING_RATE, About.UPDATE]
+  return Cause(text, explains=tuple(explains))
+
+
+def _stands_still(pace: int, rates: list[float]) -> bool:
+  return pace == 0 and len(set(rates)) > 1
+
+
+def _paces(run: TrainingRun) -> set[int]:
+  """Returns by how much the counter advances, as a set of one where that is told."""
+  counts = [step.global_step for step in run.steps]
+  known = [count for count in counts if count is not None]
+  if len(known) != len(counts) or not known:
+    return set()
+  return {b - a for a, b in itertools.pairwise(known)} or {known[0]}

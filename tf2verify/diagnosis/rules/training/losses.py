@@ -1,0 +1,93 @@
+"""Losses that differ although the models do not."""
+
+import math
+
+from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.wording import number_text
+from tf2verify.records.diagnosis import About, Cause
+
+_CLOSE = 1e-4
+
+
+def loss_of_next_step(evidence: TrainingEvidence) -> Cause | None:
+  """Names a loss that one side takes after the update."""
+  tf1, tf2 = _losses(evidence)
+  if len(tf1) < 2 or _close(tf1[0], tf2[0]):
+    return None
+  last = len(tf1) - 1
+  if all(_close(tf1[n + 1], tf2[n]) for n in range(last)):
+    text = (
+      "the port's loss at each step is TF1's of the next step: the port computes it after the "
+      'update; return the loss of the forward pass that was differentiated, before the update'
+    )
+  elif all(_close(tf1[n], tf2[n + 1]) for n in range(last)):
+    text = (
+      "TF1's loss at each step is the port's of the next step: TF1's loss is computed after the "
+      'update, that of the port before the update'
+    )
+  else:
+    return None
+  return Cause(text, explains=(About.LOSS,))
+
+
+def regularization_left_out(evidence: TrainingEvidence) -> Cause | None:
+  """Names a total loss that is without the regularization losses."""
+  tf1, tf2 = _losses(evidence)
+  recorded = evidence.tf1.regularization_total
+  total = 0.0 if recorded is None else float(recorded)
+  if not tf1 or not total or _close(tf1[0], tf2[0]):
+    return None
+  apart = tf1[0] - tf2[0]
+  room = 4e-7 * (abs(tf1[0]) + abs(tf2[0])) + _CLOSE * abs(total)
+  if abs(apart - total) <= room:
+    text = (
+      f'the losses differ by {number_text(total)}, the sum of the regularization losses, which '
+      "the port's step does not add: add layer.losses to the loss that is differentiated"
+    )
+  elif abs(apart + total) <= room:
+    text = (
+      f'the losses differ by {number_text(total)}, the sum of the regularization losses, which '
+      "the port's step adds once more than TF1: either twice (Keras' train_step adds layer.losses "
+      'to the loss that compile was given), or once where TF1 leaves REGULARIZATION_LOSSES out of '
+      "what it minimizes; take them out of the port's step once"
+    )
+  else:
+    return None
+  return Cause(text, explains=(About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS))
+
+
+def loss_factor(evidence: TrainingEvidence) -> Cause | None:
+  """Names a loss that is a whole multiple, or part, of the other side's."""
+  tf1, tf2 = _losses(evidence)
+  if not tf1 or not tf1[0] or not tf2[0]:
+    return None
+  recorded = evidence.tf1.regularization_total
+  totals = {0.0} if recorded is None else {0.0, float(recorded)}
+  for total in sorted(totals):
+    one, other = tf1[0] - total, tf2[0] - total
+    ratio = other / one if one else 0.0
+    times = max(ratio, 1 / ratio) if ratio > 0 else 0.0
+    if round(times) >= 2 and math.isclose(times, round(times), rel_tol=_CLOSE):
+      more, less = ('the port', 'TF1') if ratio > 1 else ('TF1', 'the port')
+      apart = ', apart from the regularization losses,' if total else ''
+      text = (
+        f'the loss of {more}{apart} is {round(times)} times that of {less}: a sum over the batch '
+        'on one side, a mean on the other, or a division by the number of replicas'
+      )
+      return Cause(text, explains=(About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS))
+  return None
+
+
+def _losses(evidence: TrainingEvidence) -> tuple[list[float], list[float]]:
+  """Returns the scalar losses of the steps; empty where a side does not tell them."""
+  found: tuple[list[float], list[float]] = [], []
+  for one, other in zip(evidence.tf1.steps, evidence.tf2.steps, strict=False):
+    if one.loss is None or other.loss is None or one.loss.size != 1 or other.loss.size != 1:
+      return [], []
+    found[0].append(float(one.loss.reshape(())))
+    found[1].append(float(other.loss.reshape(())))
+  return found
+
+
+def _close(one: float, other: float) -> bool:
+  return math.isclose(one, other, rel_tol=_CLOSE)

@@ -1,0 +1,218 @@
+"""Which setting, start or rule makes the port's step out of TF1's.
+
+The rule of each side is computed again from its recorded gradients and slots. Then what
+the two have not in common is put into TF1's, in the smallest number, until that gives
+the port's step in every element.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.diagnosis.evidence.training import Move, MovePair, TrainingEvidence
+from tf2verify.diagnosis.formulas.forms import Found, forms
+from tf2verify.diagnosis.formulas.update_rules import Form, Moment, Stepped
+from tf2verify.diagnosis.rules.training import update_texts
+from tf2verify.diagnosis.wording import listed
+from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.training import TrainingRun
+
+_Array = np.ndarray[Any, Any]
+
+# What can be exchanged beside settings.
+START, RULE, DECAY = 'start', 'rule', 'decay'
+_MOST_EXCHANGED = 3
+_CLOSE = 1e-5
+_EXPLAINS = (About.UPDATE, About.SHADOWS)
+
+
+def update_rule(evidence: TrainingEvidence) -> Cause | None:
+  """Names what the two optimizers have not in common, where that alone makes the difference."""
+  pairs = [p for p in evidence.moves if p.tf1.gradient is not None and p.tf2.gradient is not None]
+  if max(len(run.optimizers) for run in (evidence.tf1, evidence.tf2)) < 2:
+    return _of_one(evidence, pairs, 0, 0)
+  for one, other in itertools.product(*(_numbers(run) for run in (evidence.tf1, evidence.tf2))):
+    group = [
+      pair
+      for pair in pairs
+      if _owner(evidence, pair, 'tf1') == one and _owner(evidence, pair, 'tf2') == other
+    ]
+    found = _of_one(evidence, group, one, other)
+    if found is not None:
+      names = [pair.name for pair in group]
+      text = f'in the step of {listed(names)}, {found.text}'
+      return dataclasses.replace(found, text=text, variables=tuple(names))
+  return None
+
+
+def _numbers(run: TrainingRun) -> range:
+  return range(len(run.optimizers))
+
+
+def _owner(evidence: TrainingEvidence, pair: MovePair, side: str) -> int | None:
+  """Returns which of a side's optimizers reproduces the step of a variable, slots and all."""
+  move = _move(pair, side)
+  numbers = _numbers(evidence.tf1 if side == 'tf1' else evidence.tf2)
+  # A weight decay that is fitted to one variable explains too much: last of all.
+  for decays in ((False,), (False, True)):
+    for number in numbers:
+      found = _found(evidence, [pair], side, number, decays)
+      if found is not None and _gives_slots(found, move, evidence.number):
+        return number
+  return None
+
+
+def _gives_slots(found: Found, move: Move, number: int) -> bool:
+  slots = _stepped(found.form, move, move.slots, number).slots
+  return all(_close_arrays(slots[r], move.slots_after[r]) for r in slots if r in move.slots_after)
+
+
+def _of_one(
+  evidence: TrainingEvidence, pairs: Sequence[MovePair], one: int, other: int
+) -> Cause | None:
+  """Compares one optimizer of each side, on the variables that both step."""
+  of_slots = not any(pair.differs for pair in pairs)
+  if of_slots and not any(map(_unlike_after, pairs)):
+    return None
+  if not all(pair.has_same_gradient for pair in pairs):
+    return None
+  tf1, tf2 = _found(evidence, pairs, 'tf1', one), _found(evidence, pairs, 'tf2', other)
+  if tf1 is None or tf2 is None:
+    return None
+  explains = _explains_slots if of_slots else _explains
+  if all(explains(pair, tf1, (), evidence.number) for pair in pairs):
+    return None  # too little to tell one reason from another
+  unlike = list(_unlike(tf1, tf2, pairs))
+  for count in range(1, _MOST_EXCHANGED + 1):
+    for exchanged in itertools.combinations(unlike, count):
+      hybrid = _hybrid(tf1, tf2, exchanged)
+      if all(explains(pair, hybrid, exchanged, evidence.number) for pair in pairs):
+        # The learning rate of the first optimizers is compared by itself.
+        names = [name for name in exchanged if one or other or name != 'learning_rate']
+        said = update_texts.text(names, tf1, tf2, evidence, pairs)
+        of = tuple(pair.name for pair in pairs) if evidence.left_out else ()
+        return Cause(said, explains=_EXPLAINS, variables=of) if said else None
+  return None
+
+
+def _found(
+  evidence: TrainingEvidence,
+  pairs: Sequence[MovePair],
+  side: str,
+  number: int,
+  with_decay: Sequence[bool] = (False, True),
+) -> Found | None:
+  """Returns what reproduces a side's step; None where nothing does."""
+  run, step = (
+    (evidence.tf1, evidence.steps[0]) if side == 'tf1' else (evidence.tf2, evidence.steps[1])
+  )
+  if number >= len(run.optimizers):
+    return None
+  record = run.optimizers[number]
+  # That of the step is the first optimizer's.
+  for form in forms(record, None if number else step.learning_rate):
+    for decays in with_decay:
+      decay = _decay(form, pairs, side, evidence.number) if decays else 0.0
+      found = Found(record, form, decay)
+      if all(
+        pair.explains(
+          _own_step(found, _move(pair, side), evidence.number), _move(pair, side).update
+        )
+        for pair in pairs
+      ):
+        return found
+  return None
+
+
+def _move(pair: MovePair, side: str) -> Move:
+  return pair.tf1 if side == 'tf1' else pair.tf2
+
+
+def _own_step(found: Found, move: Move, number: int) -> _Array:
+  return _step(found.form, move, move.slots, number) - found.decay * move.before
+
+
+def _step(form: Form, move: Move, slots: Mapping[str, _Array], number: int) -> _Array:
+  return _stepped(form, move, slots, number).update
+
+
+def _stepped(form: Form, move: Move, slots: Mapping[str, _Array], number: int) -> Stepped:
+  gradient = move.gradient if move.gradient is not None else np.zeros_like(move.start)
+  return form.step(Moment(move.start, gradient, slots, number))
+
+
+def _decay(form: Form, pairs: Sequence[MovePair], side: str, number: int) -> float:
+  """Returns the share of the weights that the rule lacks, by least squares."""
+  left = size = 0.0
+  for pair in pairs:
+    move = _move(pair, side)
+    left += float(np.sum((_step(form, move, move.slots, number) - move.update) * move.before))
+    size += float(np.sum(move.before**2))
+  return left / size if size and np.isfinite(left) else 0.0
+
+
+def _unlike(tf1: Found, tf2: Found, pairs: Sequence[MovePair]) -> Iterator[str]:
+  names = [name for name, _ in tf1.form.settings + tf2.form.settings]
+  for name in dict.fromkeys(names):
+    if not _close(tf1.form.setting(name), tf2.form.setting(name)):
+      yield name
+  if tf1.form.rule != tf2.form.rule:
+    yield RULE
+  if update_texts.unlike_slot(tf1, tf2, pairs) is not None:
+    yield START
+  if abs(tf1.decay - tf2.decay) > _CLOSE * max(abs(tf1.decay), abs(tf2.decay)):
+    yield DECAY
+
+
+def _hybrid(tf1: Found, tf2: Found, exchanged: Sequence[str]) -> Found:
+  """Returns TF1's step with the port's in place of what is exchanged."""
+  rule = tf2.form.rule if RULE in exchanged else tf1.form.rule
+  settings = dict(tf1.form.settings)
+  names = {name for name, _ in tf2.form.settings}
+  if RULE in exchanged:
+    settings = {name: tf2.form.setting(name) for name in names} | settings
+  for name in exchanged:
+    if name not in (RULE, START, DECAY):
+      settings[name] = tf2.form.setting(name)
+  decay = tf2.decay if DECAY in exchanged else tf1.decay
+  return Found(tf1.record, Form(rule, tuple(settings.items())), decay)
+
+
+def _explains(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number: int) -> bool:
+  stepped = _hybrid_step(pair, hybrid, exchanged, number)
+  return pair.explains(stepped.update - hybrid.decay * pair.tf1.before, pair.tf2.update)
+
+
+def _explains_slots(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number: int) -> bool:
+  stepped = _hybrid_step(pair, hybrid, exchanged, number)
+  return all(
+    role in stepped.slots and _close_arrays(stepped.slots[role], pair.tf2.slots_after[role])
+    for role in _unlike_after(pair)
+  )
+
+
+def _hybrid_step(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number: int) -> Stepped:
+  # What the port has not made yet starts as its rule says.
+  slots = dict(pair.tf2.slots)
+  if START not in exchanged:
+    slots |= pair.tf1.slots
+  return _stepped(hybrid.form, pair.tf1, slots, number)
+
+
+def _unlike_after(pair: MovePair) -> list[str]:
+  """Returns the roles of the slots that are not the same after the step."""
+  one, other = pair.tf1.slots_after, pair.tf2.slots_after
+  return [r for r in sorted(one.keys() & other.keys()) if not _close_arrays(one[r], other[r])]
+
+
+def _close(one: float, other: float) -> bool:
+  return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
+
+
+def _close_arrays(one: _Array, other: _Array) -> bool:
+  """Returns whether two slots are the same, but for rounding that a difference stands out from."""
+  size = float(np.abs(one).max(initial=0.0))
+  return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-3, atol=1e-5 * size))

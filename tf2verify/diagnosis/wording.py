@@ -1,0 +1,14 @@
+"""Numbers and names as causes write them."""
+
+from collections.abc import Sequence
+
+
+def number_text(value: float) -> str:
+  """Returns a number as reports write it: `0.1`, `1e-08`."""
+  return f'{value:.6g}'
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+  """Returns the first names, and how many more there are."""
+  more = f' and {len(names) - most} more' if len(names) > most else ''
+  return ', '.join(names[:most]) + more
