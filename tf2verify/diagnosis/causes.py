@@ -20,6 +20,10 @@ def causes_of(evidence: Any) -> Iterator[Cause]:
         yield found
 
 
-def first_cause(evidence: Any) -> str:
-  """Returns what the most specific cause says; '' where none is known."""
-  return next((cause.text for cause in causes_of(evidence)), '')
+def first_cause(*evidence: Any) -> str:
+  """Returns what the most specific cause says that evidence shows; '' where none is known.
+
+  Args:
+    *evidence: what the rules look at, the most telling first.
+  """
+  return next((cause.text for known in evidence for cause in causes_of(known)), '')

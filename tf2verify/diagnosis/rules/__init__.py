@@ -3,6 +3,12 @@
 from typing import Any
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.evidence.losses import (
+  LossEvidence,
+  LossOfOutput,
+  MetricEvidence,
+  TotalLossEvidence,
+)
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.rules.forward import attributes
 from tf2verify.diagnosis.rules.forward.activation import activation
@@ -33,6 +39,21 @@ from tf2verify.diagnosis.rules.gradients.label_gradient import label_gradient
 from tf2verify.diagnosis.rules.gradients.loss_scale import loss_scale
 from tf2verify.diagnosis.rules.gradients.stop_gradient import stop_gradient
 from tf2verify.diagnosis.rules.initial_values.initializer_scale import initializer_scale
+from tf2verify.diagnosis.rules.losses.auc import auc_summation
+from tf2verify.diagnosis.rules.losses.batches import (
+  constant_offset,
+  fixed_batch_size,
+  loss_zero_by_zero,
+)
+from tf2verify.diagnosis.rules.losses.denominators import loss_denominator
+from tf2verify.diagnosis.rules.losses.formulas import loss_formula
+from tf2verify.diagnosis.rules.losses.smoothing import label_smoothing
+from tf2verify.diagnosis.rules.losses.totals import (
+  loss_added_twice,
+  regularization_factor,
+  regularization_in_total,
+)
+from tf2verify.diagnosis.rules.losses.unread_weights import unread_weights
 from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.diagnosis.rules.training.amsgrad import amsgrad
 from tf2verify.diagnosis.rules.training.averages import moving_average
@@ -90,6 +111,18 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('concat_order', FailedStage, concat_order),
   Rule('division_by_zero', FailedStage, division_by_zero),
   Rule('stop_gradient', FailedStage, stop_gradient),
+  # Losses and metrics.
+  Rule('loss_formula', LossOfOutput, loss_formula),
+  Rule('label_smoothing', LossOfOutput, label_smoothing),
+  Rule('loss_denominator', LossOfOutput, loss_denominator),
+  Rule('unread_weights', LossEvidence, unread_weights),
+  Rule('loss_zero_by_zero', LossEvidence, loss_zero_by_zero),
+  Rule('fixed_batch_size', LossEvidence, fixed_batch_size),
+  Rule('constant_offset', LossEvidence, constant_offset),
+  Rule('regularization_in_total', TotalLossEvidence, regularization_in_total),
+  Rule('loss_added_twice', TotalLossEvidence, loss_added_twice),
+  Rule('regularization_factor', TotalLossEvidence, regularization_factor),
+  Rule('auc_summation', MetricEvidence, auc_summation),
   # Training steps.
   Rule('loss_of_next_step', TrainingEvidence, loss_of_next_step),
   Rule('regularization_left_out', TrainingEvidence, regularization_left_out),

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tf2verify.diagnosis.causes import first_cause
+from tf2verify.diagnosis.evidence.losses import TotalLossEvidence
 from tf2verify.errors import CaseDefinitionError, UserCodeError
 from tf2verify.numerics.arrays import compare_arrays
 from tf2verify.numerics.moving import Mover
-from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.training import LossObservation
 from tf2verify.sides import loss_function
@@ -197,60 +198,9 @@ def _sum(value: np.ndarray) -> float:
   return float(np.sum(value, dtype=np.float64))
 
 
-def explained(difference: Difference, model: InModel) -> Difference:
-  """Returns a difference of the totals with its cause, if regularization makes it."""
-  if difference.quantity != 'model loss' or difference.subject != TOTAL:
-    return difference
+def cause_of_totals(model: InModel) -> str:
+  """Returns why what training minimizes differs; '' where no known cause is seen."""
   one, other = comparable(model.tf1.total_loss, model.tf2.total_loss)
   if one.shape != other.shape:
-    return difference
-  gap = _sum(one) - _sum(other)
-  terms = np.asarray(model.tf1.total_loss).size
-  for sign, with_it, without, found in (
-    (1.0, 'tf1', 'tf2', model.tf1.regularization_total),
-    (-1.0, 'tf2', 'tf1', model.tf2.regularization_total),
-  ):
-    if found is None or not np.any(found):
-      continue
-    if np.isclose(gap, sign * float(found) * terms, 1e-3, 1e-6):
-      hint = (
-        f'the losses agree, and the totals differ by exactly the sum of the regularization losses '
-        f'({float(found):.6g}): {with_it} adds them to what it minimizes, {without} does not'
-      )
-      hint += (
-        ' (a custom loop has to add layer.losses)'
-        if without == 'tf2'
-        else ' (where the reference really trains without them, leave them out of the port)'
-      )
-      return dataclasses.replace(difference, hint=hint)
-  if np.any(model.tf1.loss) and np.isclose(gap, np.sum(model.tf1.loss, dtype=np.float64), 1e-4):
-    hint = (
-      f'the total of tf1 holds its loss ({float(np.sum(model.tf1.loss)):.6g}) once more than that '
-      'of tf2: tf1_total_loss follows tf1_loss in one graph, so that a second call of tf1_loss '
-      'adds its loss to the collection LOSSES again; call tf.compat.v1.losses.get_total_loss() '
-      'alone'
-    )
-    return dataclasses.replace(difference, hint=hint)
-  hint = _other_share(model)
-  if hint:
-    return dataclasses.replace(difference, hint=hint)
-  return difference
-
-
-def _other_share(model: InModel) -> str:
-  """Returns what to say where both add something to losses that agree, and not the same."""
-  added = [_sum(found.total_loss) - _sum(found.loss) for found in (model.tf1, model.tf2)]
-  losses = _sum(model.tf1.loss), _sum(model.tf2.loss)
-  if not all(np.isfinite(added)) or not all(added) or not np.isclose(*losses, 1e-5):
     return ''
-  ratio = added[1] / added[0]
-  text = (
-    f'the losses agree, tf1 adds {added[0]:.6g} to its loss and tf2 {added[1]:.6g}, {ratio:.4g} '
-    'times as much: the regularization has another factor, or covers other variables'
-  )
-  if np.isclose(ratio, 2.0, 1e-3) or np.isclose(ratio, 0.5, 1e-3):
-    text += (
-      '; tf.keras.regularizers.L2(x) is x·sum(w²), and tf.nn.l2_loss half of sum(w²): 2 times '
-      'the factor is the same'
-    )
-  return text
+  return first_cause(TotalLossEvidence(model.tf1, model.tf2, _sum(one) - _sum(other)))

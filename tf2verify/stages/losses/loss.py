@@ -45,8 +45,10 @@ class Loss(Stage):
       metrics.compare()
 
     def explained(difference: Difference) -> Difference:
-      known = loss_in_model.explained(alone.explained(difference), model)
-      return metrics.explained(known)
+      if (difference.quantity, difference.subject) == ('model loss', loss_in_model.TOTAL):
+        cause = loss_in_model.cause_of_totals(model)
+        return dataclasses.replace(difference, hint=cause or difference.hint)
+      return metrics.explained(alone.explained(difference))
 
     notes = [*alone.notes, *metrics.notes]
     if replaced:

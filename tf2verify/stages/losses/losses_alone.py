@@ -5,9 +5,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tf2verify.diagnosis.causes import first_cause
+from tf2verify.diagnosis.evidence.losses import loss_evidence
+from tf2verify.diagnosis.formulas.losses import Evaluated
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.extreme_outputs import extreme_examples
-from tf2verify.numerics.loss_formulas import Evaluated
 from tf2verify.numerics.moving import Mover
 from tf2verify.numerics.output_relations import relations
 from tf2verify.records.difference import Aspect, Difference
@@ -18,7 +20,6 @@ from tf2verify.records.training import LossObservation
 from tf2verify.sides import loss_function
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.losses import causes as loss_causes
 from tf2verify.stages.losses.examples import own_examples
 from tf2verify.stages.losses.kept_tensors import kept_tensors
 from tf2verify.stages.losses.results import (
@@ -303,7 +304,7 @@ class LossesAlone:
     results = self._results
     tf1 = [Evaluated(result.example, result.tf1.value) for result in results]
     tf2 = [Evaluated(result.example, result.tf2.value) for result in results]
-    self._hint = loss_causes.cause(tf1, tf2, self._reading.read)
+    self._hint = first_cause(*loss_evidence(tf1, tf2, self._reading.read))
     if not self._hint:
       self._hint = self._where_they_differ()
       self.notes += [

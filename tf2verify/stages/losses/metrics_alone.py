@@ -1,10 +1,11 @@
 """Metrics of both sides, after one update on the same arrays."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.causes import first_cause
+from tf2verify.diagnosis.evidence.losses import MetricEvidence
 from tf2verify.errors import UserCodeError
 from tf2verify.numerics.extreme_outputs import extreme_examples
 from tf2verify.numerics.output_relations import relations
@@ -18,8 +19,6 @@ from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
 
 METRIC = 'metric'
-# tf.metrics.auc adds it to numerators and denominators.
-_RATE_EPSILON = 1e-6
 # Which of more follow from which is not looked for.
 _MOST_OUTPUTS = 16
 
@@ -84,42 +83,5 @@ class MetricsAlone:
     """Returns a difference of a metric with its cause, where that can be shown."""
     if difference.quantity != METRIC or difference.hint:
       return difference
-    pairs = self._pairs.get(difference.subject, ())
-    return dataclasses.replace(difference, hint=_summation_cause(pairs))
-
-
-def _summation_cause(pairs: Sequence[tuple[np.ndarray, MetricValue]]) -> str:
-  """The tf1 value is the area by trapezoids under the port's own counts."""
-  if not pairs or not pairs[0][1].counts:
-    return ''
-  settings = dict(pairs[0][1].settings)
-  for method in ('trapezoidal', 'minoring', 'majoring'):
-    if all(
-      np.isclose(_area(dict(tf2.counts), str(settings.get('curve')), method), tf1, 1e-4, 1e-5)
-      for tf1, tf2 in pairs
-    ):
-      return (
-        f'the tf1 value is what summation_method={method!r} gives for the thresholds and counts of '
-        f'tf2, whose summation_method is {settings.get("summation_method")!r} (curve '
-        f'{settings.get("curve")}): tf.metrics.auc sums trapezoids, '
-        'tf.keras.metrics.AUC interpolates'
-      )
-  return ''
-
-
-def _area(counts: Mapping[str, np.ndarray], curve: str, method: str) -> float:
-  """Returns the area under a curve as tf.metrics.auc computes it."""
-  tp, fp = (np.asarray(counts[name], np.float64) for name in ('true_positives', 'false_positives'))
-  tn, fn = (np.asarray(counts[name], np.float64) for name in ('true_negatives', 'false_negatives'))
-  e = _RATE_EPSILON
-  recall = (tp + e) / (tp + fn + e)
-  if curve == 'PR':
-    x, y = recall, (tp + e) / (tp + fp + e)
-  else:
-    x, y = fp / (fp + tn + e), recall
-  heights = {
-    'trapezoidal': (y[:-1] + y[1:]) / 2,
-    'minoring': np.minimum(y[:-1], y[1:]),
-    'majoring': np.maximum(y[:-1], y[1:]),
-  }[method]
-  return float(np.sum((x[:-1] - x[1:]) * heights))
+    evidence = MetricEvidence(tuple(self._pairs.get(difference.subject, ())))
+    return dataclasses.replace(difference, hint=first_cause(evidence))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.numerics import ctc
+from tf2verify.diagnosis.formulas import ctc
 from tf2verify.numerics.extreme_outputs import target_of, weight_paths
 from tf2verify.numerics.output_relations import log_softmax, sigmoid, softmax
 from tf2verify.records.loss_values import LossExample

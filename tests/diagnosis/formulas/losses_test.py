@@ -3,9 +3,9 @@ import tensorflow as tf
 from absl.testing import absltest
 
 import tf2verify
-from tf2verify.numerics import loss_formulas as formulas
+from tf2verify.diagnosis.formulas import losses as formulas
+from tf2verify.diagnosis.formulas.losses import Evaluated
 from tf2verify.numerics.extreme_outputs import extreme_examples
-from tf2verify.numerics.loss_formulas import Evaluated
 from tf2verify.numerics.output_relations import sigmoid, softmax
 from tf2verify.records.loss_values import LossExample
 

@@ -5,23 +5,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.evidence.losses import LossEvidence
+from tf2verify.diagnosis.formulas.losses import Evaluated
 from tf2verify.numerics.extreme_outputs import weight_paths
-from tf2verify.numerics.loss_formulas import Evaluated
+from tf2verify.records.diagnosis import Cause
 from tf2verify.records.loss_values import Leaves
 
 
-def unread_weights(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], paths: Sequence[str]) -> str:
-  """Tells of a loss that is the same whatever the weights are, while the other side's is not.
-
-  Args:
-    tf1: the reference's loss, example by example.
-    tf2: the port's, of the same examples.
-    paths: the outputs that the losses read.
-
-  Returns:
-    A hint; '' where no examples differ in the weights alone, or both losses read them.
-  """
-  for weighted in weight_paths(tf1[0].example, paths):
+def unread_weights(evidence: LossEvidence) -> Cause | None:
+  """A loss is the same whatever the weights are, while the other side's is not."""
+  tf1, tf2 = evidence.tf1, evidence.tf2
+  for weighted in weight_paths(tf1[0].example, evidence.paths):
     moved = [
       [(sides[a].value, sides[b].value) for a, b in _apart_in(weighted, tf1)]
       for sides in (tf1, tf2)
@@ -32,11 +26,11 @@ def unread_weights(tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], paths: Se
     side, other = ('tf1', 'tf2') if fixed[0] else ('tf2', 'tf1')
     values = moved[1] if fixed[0] else moved[0]
     one, two = next((a, b) for a, b in values if not np.array_equal(a, b))
-    return (
+    return Cause(
       f'the loss of {side} does not depend on labels{weighted}: it stays the same where these '
       f'change alone, and that of {other} goes from {np.sum(one):.6g} to {np.sum(two):.6g}'
     )
-  return ''
+  return None
 
 
 def _apart_in(weighted: str, evaluated: Sequence[Evaluated]) -> Iterator[tuple[int, int]]:

@@ -3,7 +3,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 import tf2verify
-from tf2verify.numerics import ctc
+from tf2verify.diagnosis.formulas import ctc
 from tf2verify.numerics.output_relations import log_softmax
 from tf2verify.records.loss_values import LossExample
 

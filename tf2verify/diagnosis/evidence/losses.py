@@ -1,0 +1,93 @@
+"""Two losses, or metrics, on the same arrays."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.formulas.losses import Evaluated
+from tf2verify.records.loss_values import MetricValue
+from tf2verify.records.training import LossObservation
+
+# Examples larger than this are not computed again.
+_MOST_ELEMENTS = 2**20
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LossEvidence:
+  """Both losses, example by example.
+
+  Attributes:
+    tf1: the reference's.
+    tf2: the port's, of the same examples.
+    paths: the outputs that the losses read, without those that follow from others.
+  """
+
+  tf1: tuple[Evaluated, ...]
+  tf2: tuple[Evaluated, ...]
+  paths: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LossOfOutput:
+  """The same, as functions of one output.
+
+  Attributes:
+    tf1: the reference's losses.
+    tf2: the port's.
+    path: the output.
+  """
+
+  tf1: tuple[Evaluated, ...]
+  tf2: tuple[Evaluated, ...]
+  path: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TotalLossEvidence:
+  """What each side minimizes.
+
+  Attributes:
+    tf1: the reference's losses within the model.
+    tf2: the port's.
+    gap: by how much the sum of the totals of tf1 is greater.
+  """
+
+  tf1: LossObservation
+  tf2: LossObservation
+  gap: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MetricEvidence:
+  """One metric on every example.
+
+  Attributes:
+    pairs: the value of tf1, and what is known of the port's.
+  """
+
+  pairs: tuple[tuple[np.ndarray, MetricValue], ...]
+
+
+def loss_evidence(
+  tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], paths: Sequence[str]
+) -> Iterator[LossOfOutput | LossEvidence]:
+  """Yields what may show why two losses differ, the most telling first.
+
+  Args:
+    tf1: the reference's loss, example by example.
+    tf2: the port's, of the same examples.
+    paths: the outputs that the losses read, without those that follow from others.
+  """
+  kept = [
+    pair
+    for pair in zip(tf1, tf2, strict=True)
+    if all(pair[0].example.outputs[path].size <= _MOST_ELEMENTS for path in paths)
+  ]
+  # Where a batch size is written into one side, the batch of another size fits nothing.
+  of_one_batch = [pair for pair in kept if not pair[0].example.other_batch]
+  for pairs in (kept, of_one_batch if of_one_batch != kept else ()):
+    ones, others = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+    if pairs:
+      yield from (LossOfOutput(ones, others, path) for path in paths)
+      yield LossEvidence(ones, others, tuple(paths))

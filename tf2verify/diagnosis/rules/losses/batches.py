@@ -1,0 +1,60 @@
+"""Losses that differ by what the batch is, or by a number that it has no part in."""
+
+import numpy as np
+
+from tf2verify.diagnosis.evidence.losses import LossEvidence
+from tf2verify.records.diagnosis import Cause
+
+# Of a ratio that is the same for several examples.
+_SAME = 1e-3
+
+
+def loss_zero_by_zero(evidence: LossEvidence) -> Cause | None:
+  """One side is NaN where the other is 0, and both are the same elsewhere."""
+  example, texts = '', set()
+  for one, other in zip(evidence.tf1, evidence.tf2, strict=True):
+    sums = float(np.sum(one.value)), float(np.sum(other.value))
+    if all(map(np.isnan, sums)) or np.isclose(sums[0], sums[1], _SAME, 1e-6):
+      continue
+    if sums[0] == 0 and np.isnan(sums[1]):
+      texts.add('tf2 is NaN where tf1 is 0: it divides 0 by 0: take tf.math.divide_no_nan')
+    elif sums[1] == 0 and np.isnan(sums[0]):
+      texts.add('tf1 is NaN where tf2 is 0: it divides 0 by 0, which the port mends')
+    else:
+      return None
+    example = example or one.example.name
+  return Cause(f'{texts.pop()} ({example})') if len(texts) == 1 else None
+
+
+def fixed_batch_size(evidence: LossEvidence) -> Cause | None:
+  """The port divides by a number that is the batch size of the case only."""
+  tf1, paths = evidence.tf1, evidence.paths
+  size = tf1[0].example.outputs[paths[0]].shape[:1] if paths else ()
+  shown = False
+  for one, other in zip(tf1, evidence.tf2, strict=True):
+    sums = float(np.sum(one.value)), float(np.sum(other.value))
+    alone = one.example.outputs[paths[0]].shape[:1] if paths else ()
+    expected = alone[0] / size[0] if alone and size else 1.0
+    if np.isfinite(sums[0]) != np.isfinite(sums[1]):
+      return None
+    if all(np.isfinite(sums)):
+      if not np.isclose(sums[1], expected * sums[0], _SAME, 1e-6):
+        return None
+      # Batches of the same size tell nothing.
+      shown = shown or (expected != 1.0 and abs(sums[0]) > 1e-6)
+  if not shown:
+    return None
+  return Cause(f'tf2_loss divides by a batch size of {size[0]}, whatever the batch is')
+
+
+def constant_offset(evidence: LossEvidence) -> Cause | None:
+  """The losses differ by one number on every example."""
+  offsets = []
+  for one, other in zip(evidence.tf1, evidence.tf2, strict=True):
+    if one.value.shape != other.value.shape:
+      return None
+    offsets += (other.value.astype(np.float64) - one.value).reshape(-1).tolist()
+  finite = [offset for offset in offsets if np.isfinite(offset)]
+  if len(finite) < 2 or np.ptp(finite) > 1e-4 or abs(finite[0]) < 1e-3:
+    return None
+  return Cause(f'tf2 is tf1 {finite[0]:+.6g} on every example: a constant was added on one side')
