@@ -6,11 +6,6 @@ from tf2verify.numerics import restored_values
 
 RANDOM = np.random.RandomState(0)
 SQUARE = RANDOM.normal(size=(4, 4)).astype(np.float32)
-BEFORE = np.ones((4, 4), np.float32)
-
-
-def said(actual, expected=SQUARE, others=None, key='w', variable='w'):
-  return restored_values.cause(variable, actual, expected, BEFORE, key, others or {}).said
 
 
 class SameTest(parameterized.TestCase):
@@ -48,63 +43,6 @@ class SentinelTest(parameterized.TestCase):
     first = restored_values.sentinel('w', np.zeros(3, np.float32))
     self.assertTrue(np.all(restored_values.sentinel('w', first) != first))
     self.assertTrue(np.all(restored_values.sentinel('v', first) > 0))
-
-
-class CauseTest(parameterized.TestCase):
-  def test_kept(self):
-    self.assertTrue(restored_values.cause('w', BEFORE, SQUARE, BEFORE, 'w', {}).kept)
-    self.assertFalse(restored_values.cause('w', SQUARE + 1, SQUARE, BEFORE, 'w', {}).kept)
-
-  def test_in_part(self):
-    actual = SQUARE.copy()
-    actual[1:] = 1.0
-    self.assertEqual(said(actual), '12 of 16 elements were not restored, the others were')
-
-  def test_swapped(self):
-    other = SQUARE + 2
-    self.assertIn('the key `v` instead of `w`', said(other, others={'w': SQUARE, 'v': other}))
-
-  def test_raw_weights_for_the_shadow(self):
-    raw = SQUARE + 2
-    found = said(raw, others={'w': raw}, key='w/ExponentialMovingAverage')
-    self.assertIn('TF1 evaluates with the shadow', found)
-
-  def test_the_shadow_for_raw_weights(self):
-    shadow = SQUARE + 2
-    found = said(shadow, others={'w/ExponentialMovingAverage': shadow})
-    self.assertIn('declare evaluate_with_ema = True', found)
-
-  def test_unknown(self):
-    self.assertEqual(said(2 * SQUARE), '')
-
-
-class ReorderedTest(parameterized.TestCase):
-  def test_transposed(self):
-    self.assertIn('axes in order (1, 0)', restored_values.reordered(SQUARE.T, SQUARE))
-
-  def test_axes_permuted(self):
-    kernel = RANDOM.normal(size=(3, 3, 2, 4)).astype(np.float32)
-    found = restored_values.reordered(np.transpose(kernel, (1, 0, 2, 3)), kernel)
-    self.assertIn('axes in order (1, 0, 2, 3)', found)
-
-  def test_gates(self):
-    kernel = RANDOM.normal(size=(3, 8)).astype(np.float32)
-    i, j, f, o = np.split(kernel, 4, 1)
-    found = restored_values.reordered(np.concatenate([i, f, j, o], 1), kernel)
-    self.assertIn('4 blocks along axis 1 in order (0, 2, 1, 3)', found)
-
-  def test_halves_of_a_bias(self):
-    bias = np.arange(6, dtype=np.float32)
-    found = restored_values.reordered(np.roll(bias, 3), bias)
-    self.assertIn('2 blocks along axis 0 in order (1, 0)', found)
-
-  def test_any_other_order(self):
-    bias = np.arange(5, dtype=np.float32)
-    self.assertIn('in another order', restored_values.reordered(bias[[1, 0, 2, 3, 4]], bias))
-
-  def test_other_numbers(self):
-    self.assertEqual(restored_values.reordered(SQUARE + 1, SQUARE), '')
-    self.assertEqual(restored_values.reordered(np.zeros(0), np.zeros(0)), '')
 
 
 class ProportionalTest(absltest.TestCase):

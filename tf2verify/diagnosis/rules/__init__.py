@@ -2,6 +2,11 @@
 
 from typing import Any
 
+from tf2verify.diagnosis.evidence.checkpoint import (
+  RestoredValue,
+  UnreadVariable,
+  UnrestoredVariable,
+)
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.evidence.losses import (
   LossEvidence,
@@ -10,6 +15,8 @@ from tf2verify.diagnosis.evidence.losses import (
   TotalLossEvidence,
 )
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.evidence.variation import OtherProcesses, VaryingOperation
+from tf2verify.diagnosis.rules.checkpoint import kept_values, values
 from tf2verify.diagnosis.rules.forward import attributes
 from tf2verify.diagnosis.rules.forward.activation import activation
 from tf2verify.diagnosis.rules.forward.activation_order import activation_order
@@ -39,39 +46,21 @@ from tf2verify.diagnosis.rules.gradients.label_gradient import label_gradient
 from tf2verify.diagnosis.rules.gradients.loss_scale import loss_scale
 from tf2verify.diagnosis.rules.gradients.stop_gradient import stop_gradient
 from tf2verify.diagnosis.rules.initial_values.initializer_scale import initializer_scale
+from tf2verify.diagnosis.rules.losses import batches, totals
 from tf2verify.diagnosis.rules.losses.auc import auc_summation
-from tf2verify.diagnosis.rules.losses.batches import (
-  constant_offset,
-  fixed_batch_size,
-  loss_zero_by_zero,
-)
 from tf2verify.diagnosis.rules.losses.denominators import loss_denominator
 from tf2verify.diagnosis.rules.losses.formulas import loss_formula
 from tf2verify.diagnosis.rules.losses.smoothing import label_smoothing
-from tf2verify.diagnosis.rules.losses.totals import (
-  loss_added_twice,
-  regularization_factor,
-  regularization_in_total,
-)
 from tf2verify.diagnosis.rules.losses.unread_weights import unread_weights
 from tf2verify.diagnosis.rules.rule import Rule
+from tf2verify.diagnosis.rules.training import losses, parts
 from tf2verify.diagnosis.rules.training.amsgrad import amsgrad
 from tf2verify.diagnosis.rules.training.averages import moving_average
 from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.counts import count_of_steps
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
-from tf2verify.diagnosis.rules.training.losses import (
-  loss_factor,
-  loss_of_next_step,
-  regularization_left_out,
-)
-from tf2verify.diagnosis.rules.training.parts import (
-  averages_at_rest,
-  lazy_rows,
-  pruned,
-  step_at_rest,
-)
 from tf2verify.diagnosis.rules.training.updates import update_rule
+from tf2verify.diagnosis.rules.variation import operations, processes
 
 # Of one kind of evidence, the most specific first: reports show them in this order.
 RULES: tuple[Rule[Any], ...] = (
@@ -116,25 +105,49 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('label_smoothing', LossOfOutput, label_smoothing),
   Rule('loss_denominator', LossOfOutput, loss_denominator),
   Rule('unread_weights', LossEvidence, unread_weights),
-  Rule('loss_zero_by_zero', LossEvidence, loss_zero_by_zero),
-  Rule('fixed_batch_size', LossEvidence, fixed_batch_size),
-  Rule('constant_offset', LossEvidence, constant_offset),
-  Rule('regularization_in_total', TotalLossEvidence, regularization_in_total),
-  Rule('loss_added_twice', TotalLossEvidence, loss_added_twice),
-  Rule('regularization_factor', TotalLossEvidence, regularization_factor),
+  Rule('loss_zero_by_zero', LossEvidence, batches.loss_zero_by_zero),
+  Rule('fixed_batch_size', LossEvidence, batches.fixed_batch_size),
+  Rule('constant_offset', LossEvidence, batches.constant_offset),
+  Rule('regularization_in_total', TotalLossEvidence, totals.regularization_in_total),
+  Rule('loss_added_twice', TotalLossEvidence, totals.loss_added_twice),
+  Rule('regularization_factor', TotalLossEvidence, totals.regularization_factor),
   Rule('auc_summation', MetricEvidence, auc_summation),
   # Training steps.
-  Rule('loss_of_next_step', TrainingEvidence, loss_of_next_step),
-  Rule('regularization_left_out', TrainingEvidence, regularization_left_out),
-  Rule('loss_factor', TrainingEvidence, loss_factor),
-  Rule('step_at_rest', TrainingEvidence, step_at_rest),
-  Rule('averages_at_rest', TrainingEvidence, averages_at_rest),
-  Rule('pruned', TrainingEvidence, pruned),
+  Rule('loss_of_next_step', TrainingEvidence, losses.loss_of_next_step),
+  Rule('regularization_left_out', TrainingEvidence, losses.regularization_left_out),
+  Rule('loss_factor', TrainingEvidence, losses.loss_factor),
+  Rule('step_at_rest', TrainingEvidence, parts.step_at_rest),
+  Rule('averages_at_rest', TrainingEvidence, parts.averages_at_rest),
+  Rule('pruned', TrainingEvidence, parts.pruned),
   Rule('clipping', TrainingEvidence, clipping),
-  Rule('lazy_rows', TrainingEvidence, lazy_rows),
+  Rule('lazy_rows', TrainingEvidence, parts.lazy_rows),
   Rule('update_rule', TrainingEvidence, update_rule),
   Rule('amsgrad', TrainingEvidence, amsgrad),
   Rule('count_of_steps', TrainingEvidence, count_of_steps),
   Rule('learning_rate', TrainingEvidence, learning_rate),
   Rule('moving_average', TrainingEvidence, moving_average),
+  # Restored checkpoints.
+  Rule('partly_restored', RestoredValue, values.partly_restored),
+  Rule('another_key', RestoredValue, values.another_key),
+  Rule('reordered_value', RestoredValue, values.reordered_value),
+  Rule('unbuilt_object', UnreadVariable, kept_values.unbuilt_object),
+  Rule('name_without_key', UnreadVariable, kept_values.name_without_key),
+  Rule('object_not_reached', UnreadVariable, kept_values.object_not_reached),
+  Rule('key_left_unread', UnreadVariable, kept_values.key_left_unread),
+  Rule('untracked_variable', UnrestoredVariable, kept_values.untracked_variable),
+  Rule('no_restore', UnrestoredVariable, kept_values.no_restore),
+  Rule('unbuilt_port', UnrestoredVariable, kept_values.unbuilt_object),
+  Rule('another_object', UnrestoredVariable, kept_values.another_object),
+  Rule('entry_not_assigned', UnrestoredVariable, kept_values.entry_not_assigned),
+  Rule('renamed_attribute', UnrestoredVariable, kept_values.renamed_attribute),
+  # Other bits from run to run.
+  Rule('python_function', VaryingOperation, operations.PYTHON),
+  Rule('clock', VaryingOperation, operations.CLOCK),
+  Rule('unseeded_draw', VaryingOperation, operations.unseeded_draw),
+  Rule('unordered_pipeline', VaryingOperation, operations.PIPELINE),
+  Rule('unordered_writes', VaryingOperation, operations.UNORDERED_WRITES),
+  Rule('gpu_kernel', VaryingOperation, operations.gpu_kernel),
+  Rule('hash_seed', OtherProcesses, processes.hash_seed),
+  Rule('each_process_differs', OtherProcesses, processes.each_process_differs),
+  Rule('state_of_this_process', OtherProcesses, processes.state_of_this_process),
 )

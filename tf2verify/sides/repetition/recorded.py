@@ -2,7 +2,6 @@
 
 import dataclasses
 
-from tf2verify.numerics.gpu_kernels import WATCHED
 from tf2verify.numerics.repeatability import varying
 from tf2verify.recordings import observations
 from tf2verify.recordings.run_entries import RunEntry
@@ -11,6 +10,7 @@ from tf2verify.sides.process import randomness
 from tf2verify.sides.recorded.build import parsed
 from tf2verify.sides.recorded.graph import RecordedGraph
 from tf2verify.sides.repetition import repeating
+from tf2verify.sides.repetition.gpu_kernels import WATCHED
 from tf2verify.sides.repetition.run_ops import Sources
 from tf2verify.sides.side import FilledRun
 

@@ -8,13 +8,13 @@ from typing import Any
 import tensorflow as tf
 
 from tf2verify.errors import NotApplicable
-from tf2verify.numerics.gpu_kernels import WATCHED
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.repetition import RepeatedTensor
 from tf2verify.records.training import TrainingRun
 from tf2verify.sides import side
 from tf2verify.sides.graphs.reading import user_source
 from tf2verify.sides.process import randomness
+from tf2verify.sides.repetition.gpu_kernels import WATCHED
 from tf2verify.sides.repetition.run_ops import Sources
 from tf2verify.sides.tf1.graph import Tf1Graph
 from tf2verify.sides.tf2.layer import Tf2Layer

@@ -24,7 +24,7 @@ from tf2verify.sides.tf2.checkpoint import RestoreCall
 from tf2verify.sides.tf2.port import Port
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages.checkpoints import optimizer_restoring
-from tf2verify.stages.checkpoints.restore_reasons import RESTORED, Reasons
+from tf2verify.stages.checkpoints.kept_values import RESTORED, Reasons
 from tf2verify.stages.checkpoints.restoring import RestoreComparison, called_port, with_sentinels
 from tf2verify.stages.comparison.rounding import Rerun, repeated
 from tf2verify.stages.comparison.zero_by_zero import leave_out

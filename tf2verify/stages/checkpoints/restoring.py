@@ -1,12 +1,14 @@
 """Restored values compared with those that were saved."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
+from tf2verify.diagnosis.evidence.checkpoint import RestoredValue
 from tf2verify.numerics.restored_values import sentinel
 from tf2verify.numerics.tolerance import ToleranceTable
-from tf2verify.records.difference import Difference
+from tf2verify.records.difference import Aspect, Difference
 from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
@@ -44,6 +46,27 @@ class RestoreComparison(Comparison):
     """Adds something that one side has and the other has not."""
     self._unpaired += 1
     self.add(difference)
+
+
+def with_hint(difference: Difference, value: RestoredValue, source: str, hint: str) -> Difference:
+  """Returns a difference of a restored value with its hint; what was kept as not restored.
+
+  Args:
+    difference: of the values.
+    value: what the variable holds, and should hold.
+    source: where its value should come from, for reports.
+    hint: why it is another.
+  """
+  if not value.kept:
+    return dataclasses.replace(difference, hint=hint)
+  return dataclasses.replace(
+    difference,
+    aspect=Aspect.PRESENCE,
+    tf1=source,
+    tf2='kept its value: not restored',
+    array=None,
+    hint=hint,
+  )
 
 
 def called_port(case: CaseUnderTest) -> Port:

@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.causes import causes_of, first_cause
+from tf2verify.diagnosis.evidence.checkpoint import RestoredValue, UnrestoredVariable
 from tf2verify.errors import LayerError, UserCodeError
 from tf2verify.numerics import restored_values
-from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
@@ -21,18 +23,19 @@ from tf2verify.sides.tf2 import saved_model
 from tf2verify.sides.tf2.checkpoint import RestoreCall
 from tf2verify.sides.tf2.port import Port
 from tf2verify.stages.checkpoints.loading import Loaded
-from tf2verify.stages.checkpoints.restore_reasons import unbuilt_text
 from tf2verify.stages.checkpoints.restoring import (
   EXACT,
   RestoreComparison,
   call_for_variables,
   called_port,
+  with_hint,
   with_sentinels,
 )
 from tf2verify.stages.stage import CaseUnderTest
 
 _OBJECT_BASED = "the port's checkpoint"
 _SAVED_MODEL = "the port's SavedModel (as tf2) against the port (as tf1)"
+_SAVED = 'the value that was saved'
 _AGAIN = 'restored port (as tf2) against the one that was saved (as tf1)'
 _SHOWN = 3
 _LONGEST = 300
@@ -90,7 +93,7 @@ def check_restored(
   reasons = functools.cache(lambda: _explained(fresh, calls, values, before))
 
   def explained(name: str, difference: Difference) -> Difference:
-    return reasons()(name)(difference)
+    return reasons()(name, difference)
 
   now = tf2_checkpoint.values_of(fresh)
   known = len(comparison.differences)
@@ -137,7 +140,7 @@ def _explained(
   calls: Sequence[RestoreCall],
   values: dict[str, np.ndarray],
   before: Mapping[str, np.ndarray],
-) -> Callable[[str], Callable[[Difference], Difference]]:
+) -> Callable[[str, Difference], Difference]:
   """Returns what says of a variable's difference how it came about."""
   now = tf2_checkpoint.values_of(fresh)
   kept = [name for name in values if restored_values.same(now[name], before[name])]
@@ -145,56 +148,33 @@ def _explained(
   ids = {name: id(v) for name, v in zip(now, fresh.variables(), strict=True)}
   said: dict[str, str] = {}
 
-  def of(name: str) -> Callable[[Difference], Difference]:
-    def explained(difference: Difference) -> Difference:
-      found = restored_values.cause(name, now[name], values[name], before[name], name, values)
-      if not found.kept:
-        return dataclasses.replace(difference, hint=found.said)
-      return dataclasses.replace(
-        difference,
-        aspect=Aspect.PRESENCE,
-        tf1='the value that was saved',
-        tf2='kept its value: not restored',
-        array=None,
-        hint=f'{count}: {_why_kept(name, ids[name], fresh, calls, said)}',
-      )
+  def explained(name: str, difference: Difference) -> Difference:
+    value = RestoredValue(name, now[name], values[name], before[name], name, values)
+    if not value.kept:
+      return with_hint(difference, value, _SAVED, first_cause(value))
+    cause = next(causes_of(_unrestored(name, ids[name], fresh, calls)))
+    text = said.setdefault(cause.rule, cause.text)
+    return with_hint(difference, value, _SAVED, f'{count}: {text}')
 
-    return explained
-
-  return of
+  return explained
 
 
-def _why_kept(
-  name: str, identity: int, fresh: Port, calls: Sequence[RestoreCall], said: dict[str, str]
-) -> str:
-  """Tells why a variable was left out, by the object paths that were looked for."""
-  layer = type(fresh.layer).__name__
-  if identity not in tf2_checkpoint.object_paths(fresh.layer):
-    return said.setdefault(
-      'no attribute',
-      f'no attribute of {layer} leads to {name}, so tf.train.Checkpoint does not save it: keep '
-      'variables and layers in attributes (not in a closure or a wrapped object)',
-    )
-  if not calls:
-    return 'load_tf2_checkpoint calls no tf.train.Checkpoint and leaves the variable as it was'
-  looked_for = [call.paths[identity] for call in calls if identity in call.paths]
-  if not looked_for:
-    if all(not call.paths for call in calls):
-      return unbuilt_text(layer)
-    return 'the object that was restored does not lead to the layer that was given'
-  stored = tf2_checkpoint.stored_paths(calls[-1].path)
-  entry = looked_for[-1]
-  if entry in stored:
-    return said.setdefault('entry', f'the file has an entry {entry}, which was not assigned')
-  unused = [path for path in stored if path not in calls[-1].paths.values()]
-  ending = entry.rpartition('/')[2]
-  like = [path for path in unused if path.rpartition('/')[2] == ending] or unused
-  return said.setdefault(
-    'no entry',
-    f'object path {entry} has no entry in the file'
-    + (f'; {", ".join(like[:_SHOWN])} is unused' if like else '')
-    + ': an attribute was renamed, and restore() is silent; keep the names of attributes, and '
-    'call assert_existing_objects_matched() on what restore() returns',
+def _unrestored(
+  name: str, identity: int, fresh: Port, calls: Sequence[RestoreCall]
+) -> UnrestoredVariable:
+  """Returns what is known of a variable that was left out, by the object paths looked for."""
+  entries = [call.paths[identity] for call in calls if identity in call.paths]
+  stored = tf2_checkpoint.stored_paths(calls[-1].path) if entries else ()
+  looked_for = set(calls[-1].paths.values()) if entries else set()
+  return UnrestoredVariable(
+    name,
+    type(fresh.layer).__name__,
+    tracked=identity in tf2_checkpoint.object_paths(fresh.layer),
+    restores=bool(calls),
+    waits=all(not call.paths for call in calls),
+    entry=entries[-1] if entries else '',
+    stored=stored,
+    unused=tuple(path for path in stored if path not in looked_for),
   )
 
 

@@ -1,19 +1,20 @@
 """Rung 11: each side, repeated in fresh state, gives the same bits."""
 
+import dataclasses
 import gc
 import math
 from collections.abc import Sequence
 
-from tf2verify.numerics import gpu_kernels
+from tf2verify.diagnosis.causes import first_cause
+from tf2verify.diagnosis.evidence.variation import VaryingOperation
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.races import PROGRAM, unordered
-from tf2verify.records.repetition import Variation
+from tf2verify.records.repetition import FirstVariation, Variation
 from tf2verify.records.table import Table
 from tf2verify.records.verdict import Compared
-from tf2verify.sides.repetition import repeating
+from tf2verify.sides.repetition import gpu_kernels, repeating
 from tf2verify.stages.repetition import fresh_processes
 from tf2verify.stages.repetition.repetition import Repeater, SideRepetitions
-from tf2verify.stages.repetition.variation_causes import explained
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 _SWITCH = 'tf.config.experimental.enable_op_determinism()'
@@ -108,7 +109,7 @@ def _amount(variation: Variation) -> float:
 
 
 def _cause(head: str, side: SideRepetitions, across: str) -> str:
-  first = explained(side.first)
+  first = with_cause(side.first)
   if first is not None:
     return f'{head}: {first}'
   if side.races:
@@ -116,6 +117,13 @@ def _cause(head: str, side: SideRepetitions, across: str) -> str:
   if not side.varying and across:
     return f'{head}: {across}'
   return f'{head}: not found; no operation varies when each is looked at'
+
+
+def with_cause(first: FirstVariation | None) -> FirstVariation | None:
+  """Returns the first operation that varies with its known cause; as it was without one."""
+  if first is None or first.why:
+    return first
+  return dataclasses.replace(first, why=first_cause(VaryingOperation(first.op_type)))
 
 
 def _difference(
@@ -126,7 +134,7 @@ def _difference(
 ) -> Difference:
   runs = tf1.runs if variation in tf2.varying else across.processes
   where = 'runs' if variation in tf2.varying else 'processes'
-  first = explained(tf2.first)
+  first = with_cause(tf2.first)
   hint = across.cause
   if variation in tf2.varying:
     hint = '' if first is None else f'the first to vary: {first}'

@@ -9,6 +9,8 @@ import sys
 import tempfile
 from collections.abc import Mapping
 
+from tf2verify.diagnosis.causes import first_cause
+from tf2verify.diagnosis.evidence.variation import OtherProcesses
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.numerics.repeatability import differing
 from tf2verify.records.repetition import Variation
@@ -145,20 +147,11 @@ def _cause(target: str, environment: Environment, there: _Digests) -> str:
   again, _ = _digests_of(target, environment)
   other = dataclasses.replace(environment, hash_seed=environment.hash_seed + 1000)
   otherwise, _ = _digests_of(target, other)
-  if again == there and otherwise is not None and otherwise != there:
-    return (
-      'two processes with one PYTHONHASHSEED agree, and one with another does not: hash() of a '
-      'string, or the order of a set of strings, decides; sort it, or set PYTHONHASHSEED before '
-      'Python starts'
+  return first_cause(
+    OtherProcesses(
+      repeats=None if again is None else again == there,
+      hash_seed_counts=otherwise is not None and otherwise != there,
     )
-  if again is not None and again != there:
-    return (
-      'two processes with one PYTHONHASHSEED differ as well: it depends on time, on the process, '
-      'or on numbers without a seed'
-    )
-  return (
-    'other processes agree with each other, but not with this one: something that was set, or run, '
-    'here before'
   )
 
 

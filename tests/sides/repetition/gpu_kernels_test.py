@@ -1,8 +1,8 @@
 import tensorflow as tf
 from absl.testing import absltest
 
-from tf2verify.numerics import gpu_kernels
 from tf2verify.records.observation import SourceLine
+from tf2verify.sides.repetition import gpu_kernels
 
 
 class GpuKernelsTest(absltest.TestCase):

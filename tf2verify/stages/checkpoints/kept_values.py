@@ -1,0 +1,82 @@
+"""Why a case's own loader left a variable otherwise than a TF1 checkpoint has it."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.causes import causes_of, first_cause
+from tf2verify.diagnosis.evidence.checkpoint import RestoredValue, UnreadVariable
+from tf2verify.numerics.restored_values import same
+from tf2verify.records.checkpoint import KeyAccount
+from tf2verify.records.difference import Difference, subject_of
+from tf2verify.sides.tf1.checkpoint import CheckpointFile
+from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2.checkpoint import RestoreCall
+from tf2verify.sides.tf2.port import Port
+from tf2verify.stages.checkpoints.restoring import RestoreComparison, with_hint
+from tf2verify.stages.stage import CaseUnderTest
+
+RESTORED = 'restored value'
+# Names in one sentence.
+_SHOWN = 3
+
+
+class Reasons:
+  """Says why variables have not the values that the case's own loader should give them."""
+
+  def __init__(
+    self,
+    case: CaseUnderTest,
+    file: CheckpointFile,
+    account: KeyAccount,
+    port: Port,
+    values: dict[str, np.ndarray],
+    before: Mapping[str, np.ndarray],
+    calls: Sequence[RestoreCall],
+  ) -> None:
+    self._file = file
+    self._values = values
+    self._before = before
+    self._now = tf2_checkpoint.values_of(port)
+    self._calls = calls
+    self._layer = type(port.layer).__name__
+    self._names = {key.name for key in file.keys}
+    self._ids = {variable.name.rpartition(':')[0]: id(variable) for variable in port.variables()}
+    kept = [name for name in values if same(self._now[name], before[name])]
+    self._count = f'{len(values) - len(kept)} of {len(values)} variables restored'
+    unread = [s.key for s in account.sources if dict(case.alignment().pairs)[s.variable] in kept]
+    more = f' and {len(unread) - _SHOWN} more' if len(unread) > _SHOWN else ''
+    self._said: dict[str, str] = {}
+    self._left_out = f'{", ".join(unread[:_SHOWN])}{more}'
+
+  def compare(self, tf1: str, tf2: str, key: str, comparison: RestoreComparison) -> None:
+    """Compares one variable with the value of its key."""
+
+    def explained(difference: Difference) -> Difference:
+      actual = self._now[tf2]
+      others = self._file.values_like(actual)
+      value = RestoredValue(tf1, actual, self._values[tf2], self._before[tf2], key, others)
+      # Told once for all variables of which it is true.
+      if value.kept:
+        cause = next(causes_of(self._unread(tf2, key)))
+        hint = self._said.setdefault(cause.rule, f'{self._count}: {cause.text}')
+      else:
+        text = first_cause(value)
+        hint = self._said.setdefault(text.replace(tf1, '*'), text)
+      return with_hint(difference, value, f'the value of the key {key}', hint)
+
+    comparison.restored(
+      RESTORED, subject_of(tf1, tf2), self._values[tf2], self._now[tf2], explained
+    )
+
+  def _unread(self, tf2: str, key: str) -> UnreadVariable:
+    return UnreadVariable(
+      tf2,
+      key,
+      self._layer,
+      self._left_out,
+      by_name=any(call.path == self._file.path for call in self._calls),
+      is_key=tf2 in self._names,
+      reached=any(self._ids.get(tf2) in call.paths for call in self._calls),
+      waits=any(not call.paths for call in self._calls),
+    )
