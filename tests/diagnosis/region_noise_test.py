@@ -4,11 +4,11 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from tests.diagnosis.hand_made import both
-from tf2verify.diagnosis.pairing import Pairing
 from tf2verify.diagnosis.region_noise import settled
 from tf2verify.diagnosis.regions import region_pair
 from tf2verify.diagnosis.sources import FoundSource
 from tf2verify.numerics.relayout import agreement_as_held
+from tf2verify.relation.op_pairs import Pairing
 
 _RANDOM = np.random.default_rng(0)
 _X = np.abs(_RANDOM.standard_normal((64, 64))).astype(np.float32)

@@ -4,8 +4,8 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.hand_made import both
-from tf2verify.diagnosis.pairing import Pairing
 from tf2verify.diagnosis.regions import ancestors, region, region_pair
+from tf2verify.relation.op_pairs import Pairing
 
 _X = np.ones((2, 3), np.float32)
 

@@ -18,6 +18,7 @@ _LAYERS = (
   ('environment',),
   ('records',),
   ('numerics',),
+  ('relation',),
   ('recordings',),
   ('sides',),
   ('diagnosis',),

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from tf2verify.case import EquivalenceCase, new_ladder
 from tf2verify.errors import UsageError
-from tf2verify.numerics import checkpoint_keys
 from tf2verify.records.checkpoint import AccountedKey, CheckpointKey, KeyAccount, KeyKind
+from tf2verify.relation import checkpoint_keys
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.side import Progress
 from tf2verify.sides.tf1.checkpoint import CheckpointFile

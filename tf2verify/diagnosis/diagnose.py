@@ -10,7 +10,6 @@ from tf2verify.diagnosis.first_divergence import Divergence
 from tf2verify.diagnosis.graph_difference import GraphComparison
 from tf2verify.diagnosis.interventions import arriving_sources
 from tf2verify.diagnosis.narrowing import Narrowing
-from tf2verify.diagnosis.pairing import is_backward
 from tf2verify.diagnosis.places import (
   MOST_SOURCES,
   VariableLines,
@@ -29,6 +28,7 @@ from tf2verify.records.diagnosis import (
 from tf2verify.records.difference import Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph
+from tf2verify.relation.op_pairs import is_backward
 
 _GROWTH_POINTS = 48
 # Rules that see where a gradient is stopped.

@@ -22,7 +22,6 @@ from tf2verify.diagnosis.outputs import (
   written,
   written_variable,
 )
-from tf2verify.diagnosis.pairing import Pairing, is_backward
 from tf2verify.diagnosis.reach import Reach, is_gone
 from tf2verify.diagnosis.region_noise import settled
 from tf2verify.diagnosis.regions import RegionPair, ancestors, region_pair
@@ -37,6 +36,7 @@ from tf2verify.diagnosis.value_pairs import pair_by_value
 from tf2verify.numerics.agreement import IDENTICAL, Agreement
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import TARGET, VARIABLE, TensorKey
+from tf2verify.relation.op_pairs import Pairing, is_backward
 
 # Tensors are fetched in portions of about this size, to bound memory.
 _PORTION_BYTES = 96 * 2**20

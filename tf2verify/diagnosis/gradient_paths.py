@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from tf2verify.diagnosis.pairing import Pairing, is_backward
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import TARGET
+from tf2verify.relation.op_pairs import Pairing, is_backward
 
 # Passing a value on unchanged, they stop or change its gradient.
 _MARKS = ('StopGradient', 'PreventGradient', 'custom gradient', 'gradient of')

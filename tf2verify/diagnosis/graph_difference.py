@@ -17,7 +17,6 @@ from tf2verify.diagnosis.normalizations import (
   momentum_of,
 )
 from tf2verify.diagnosis.op_text import SILENT_ATTRIBUTES, op_text, value_text
-from tf2verify.diagnosis.pairing import Pairing, family
 from tf2verify.diagnosis.regions import RegionPair, region_pair
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
@@ -29,6 +28,7 @@ from tf2verify.records.op_graph import (
   OpRecord,
   TensorKey,
 )
+from tf2verify.relation.op_pairs import Pairing, family
 
 
 class GraphComparison:

@@ -9,12 +9,12 @@ import dataclasses
 
 import numpy as np
 
-from tf2verify.diagnosis.pairing import Pairing
 from tf2verify.diagnosis.regions import RegionPair, region_pair
 from tf2verify.diagnosis.sources import FoundSource, InspectableRun
 from tf2verify.numerics.agreement import agreement
 from tf2verify.numerics.relayout import Relayout, agreement_as_held
 from tf2verify.records.op_graph import TARGET, TensorKey
+from tf2verify.relation.op_pairs import Pairing
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

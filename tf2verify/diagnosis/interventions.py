@@ -15,11 +15,11 @@ import numpy as np
 
 from tf2verify.diagnosis.first_divergence import Divergence
 from tf2verify.diagnosis.outputs import is_opaque
-from tf2verify.diagnosis.pairing import family
 from tf2verify.diagnosis.regions import RegionPair, region_pair
 from tf2verify.diagnosis.sources import FoundSource, InspectableRun
 from tf2verify.numerics.relayout import agreement_as_held
 from tf2verify.records.op_graph import TARGET, TensorKey
+from tf2verify.relation.op_pairs import family
 
 # Where this share of the distance, or less, is there without TF1's value, it does harm.
 _HARM = 0.7

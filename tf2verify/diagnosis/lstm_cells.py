@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterator
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.pairing import family
 from tf2verify.records.op_graph import OpGraph, TensorKey
+from tf2verify.relation.op_pairs import family
 
 # Between the block of a gate and its activation.
 _LINEAR = ('AddV2', 'MatMul', 'Mul', 'Minimum', 'Maximum', 'ClipByValue', 'Reshape')

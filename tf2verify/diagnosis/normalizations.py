@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.pairing import family
 from tf2verify.diagnosis.regions import Region
 from tf2verify.records.op_graph import NodeChange, OpGraph
+from tf2verify.relation.op_pairs import family
 
 _ROOTS = ('Rsqrt', 'Sqrt')
 # Operations between the update of an average and its momentum.

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.pairing import Pairing
 from tf2verify.diagnosis.regions import Region, RegionPair
 from tf2verify.diagnosis.rules.gradients.stop_gradient import is_stopped_on_one_side
 from tf2verify.diagnosis.rules.initial_values.initial_constants import is_constant
@@ -16,6 +15,7 @@ from tf2verify.records.difference import Aspect
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord
+from tf2verify.relation.op_pairs import Pairing
 
 MOST_SOURCES = 12
 # Of more unpaired operations the last one is shown.

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from tf2verify.diagnosis.outputs import output_bytes, size_arithmetic
-from tf2verify.diagnosis.pairing import Pairing, family, is_backward
 from tf2verify.diagnosis.sources import InspectableRun
 from tf2verify.numerics.relayout import agreement_as_held, is_constant
 from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord
+from tf2verify.relation.op_pairs import Pairing, family, is_backward
 
 # Values of one side are held in memory up to this size, smaller tensors first.
 _MOST_BYTES = 128 * 2**20

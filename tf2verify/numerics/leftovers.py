@@ -5,8 +5,8 @@ import dataclasses
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tf2verify.numerics.roles import owner, role
 from tf2verify.records.observation import VariableRecord
+from tf2verify.relation.roles import owner, role
 
 _KERNELS = ('kernel', 'depthwise_kernel', 'pointwise_kernel')
 # The variable of a normalization layer, and the argument that gives or takes it.

@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tf2verify.errors import CaseDefinitionError
-from tf2verify.numerics.alignment import Alignment, align
-from tf2verify.numerics.forced_renaming import ForcedRenaming, forced_renaming
-from tf2verify.numerics.layouts import VariableLayout, layout_of
-from tf2verify.numerics.left_out import declared_reasons
 from tf2verify.records.observation import VariableRecord
+from tf2verify.relation.alignment import Alignment, align
+from tf2verify.relation.forced_renaming import ForcedRenaming, forced_renaming
+from tf2verify.relation.layouts import VariableLayout, layout_of
+from tf2verify.relation.left_out import declared_reasons
 from tf2verify.sides.side import Declaration, Inventory
 from tf2verify.sides.tf1.graph import Tf1Graph
 from tf2verify.sides.tf2.layer import Tf2Layer

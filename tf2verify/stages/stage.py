@@ -5,8 +5,6 @@ import dataclasses
 import functools
 from typing import Any, ClassVar
 
-from tf2verify.numerics.alignment import Alignment
-from tf2verify.numerics.layouts import Layouts
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.difference import Deviation, Difference, Extent
 from tf2verify.records.failed_tensor import FailedTensor
@@ -15,6 +13,8 @@ from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
 from tf2verify.records.table import Table
 from tf2verify.records.verdict import Compared, Figure
+from tf2verify.relation.alignment import Alignment
+from tf2verify.relation.layouts import Layouts
 from tf2verify.sides.side import Declaration, FilledRun, Inventory
 from tf2verify.sides.tf1.graph import Tf1Graph
 from tf2verify.sides.tf1.training import Tf1Training

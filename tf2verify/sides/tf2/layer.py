@@ -8,12 +8,12 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError, LayerError, NotApplicable, UserCodeError
-from tf2verify.numerics.layouts import Layouts
 from tf2verify.records.observation import (
   Observation,
   RegularizationLoss,
   TensorRecord,
 )
+from tf2verify.relation.layouts import Layouts
 from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.dataflow import variables_behind_each
 from tf2verify.sides.graphs.effects import Effect

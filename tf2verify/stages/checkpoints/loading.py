@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from tf2verify.errors import CheckpointError
-from tf2verify.numerics import checkpoint_keys
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.difference import Aspect, Difference, subject_of
 from tf2verify.records.observation import Observation
 from tf2verify.records.table import Table
+from tf2verify.relation import checkpoint_keys
 from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides import side
 from tf2verify.sides.fill import RecordedFill

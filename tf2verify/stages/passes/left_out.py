@@ -4,11 +4,11 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 from tf2verify.errors import Tf2VerifyError
-from tf2verify.numerics.left_out import declaration
-from tf2verify.numerics.variable_pairs import VARIABLE, described
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import VariablePair
+from tf2verify.relation.left_out import declaration
+from tf2verify.relation.variable_pairs import VARIABLE, described
 from tf2verify.sides.graphs.effects import Effect, effects
 from tf2verify.stages.stage import CaseUnderTest
 

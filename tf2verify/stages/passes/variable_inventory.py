@@ -4,15 +4,15 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from tf2verify.errors import NotApplicable
-from tf2verify.numerics.alignment import Alignment
 from tf2verify.numerics.leftovers import LeftoverCauses, leftover_causes
-from tf2verify.numerics.naming_rule import NamingRule, code, naming_rule
-from tf2verify.numerics.renames import RenameSuggestion, rename_suggestions
-from tf2verify.numerics.variable_pairs import VARIABLE, compare_pairs, described
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import VariablePair, VariableSummary
 from tf2verify.records.verdict import Compared
+from tf2verify.relation.alignment import Alignment
+from tf2verify.relation.naming_rule import NamingRule, code, naming_rule
+from tf2verify.relation.renames import RenameSuggestion, rename_suggestions
+from tf2verify.relation.variable_pairs import VARIABLE, compare_pairs, described
 from tf2verify.sides.side import Inventory
 from tf2verify.stages.pairing import Pairing
 from tf2verify.stages.passes.left_out import LeftOutOfBoth

@@ -7,10 +7,10 @@ from typing import TypeVar
 import numpy as np
 
 from tf2verify.numerics.gradient_clips import Clip, equalizing_factors
-from tf2verify.numerics.shadows import renamed
-from tf2verify.numerics.slots import DeclaredSlots
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
+from tf2verify.relation.shadows import renamed
+from tf2verify.relation.slots import DeclaredSlots
 from tf2verify.sides.tf1.reference_steps import ReferenceSteps
 from tf2verify.sides.tf2.training import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison, side_by_side

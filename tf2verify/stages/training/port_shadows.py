@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.numerics.shadows import SHADOW, Values, find_shadows
-from tf2verify.numerics.slots import DeclaredSlots, pair_slots
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
+from tf2verify.relation.shadows import SHADOW, Values, find_shadows
+from tf2verify.relation.slots import DeclaredSlots, pair_slots
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

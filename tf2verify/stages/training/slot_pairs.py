@@ -3,8 +3,8 @@
 import numpy as np
 
 from tf2verify.errors import CaseDefinitionError
-from tf2verify.numerics.slots import COUNTS, DeclaredSlots, declared_name
 from tf2verify.records.training import Slot
+from tf2verify.relation.slots import COUNTS, DeclaredSlots, declared_name
 from tf2verify.stages.training.step_quantities import Steps
 
 _SHOWN = 6

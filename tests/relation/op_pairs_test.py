@@ -1,11 +1,11 @@
-"""Tests of tf2verify.diagnosis.pairing."""
+"""Tests of tf2verify.relation.op_pairs."""
 
 import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.hand_made import both
-from tf2verify.diagnosis.pairing import Pairing, family, is_backward
 from tf2verify.records.op_graph import OpRecord
+from tf2verify.relation.op_pairs import Pairing, family, is_backward
 
 _X = np.ones((2, 3), np.float32)
 

@@ -1,10 +1,10 @@
-"""Tests of tf2verify.numerics.alignment."""
+"""Tests of tf2verify.relation.alignment."""
 
 from absl.testing import absltest, parameterized
 
 from tests.counting import calls_of
 from tf2verify.errors import CaseDefinitionError
-from tf2verify.numerics.alignment import align
+from tf2verify.relation.alignment import align
 
 
 class AlignTest(parameterized.TestCase):

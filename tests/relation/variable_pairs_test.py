@@ -1,10 +1,10 @@
-"""Tests of tf2verify.numerics.variable_pairs."""
+"""Tests of tf2verify.relation.variable_pairs."""
 
 from absl.testing import absltest, parameterized
 
-from tf2verify.numerics.variable_pairs import compare_pairs
 from tf2verify.records.difference import Aspect
 from tf2verify.records.observation import VariableRecord
+from tf2verify.relation.variable_pairs import compare_pairs
 
 
 def _variable(name, shape=(3,), dtype='float32', trainable=True, flag=None):

@@ -1,8 +1,8 @@
-"""Tests of tf2verify.numerics.naming_rule."""
+"""Tests of tf2verify.relation.naming_rule."""
 
 from absl.testing import absltest, parameterized
 
-from tf2verify.numerics.naming_rule import code, naming_rule
+from tf2verify.relation.naming_rule import code, naming_rule
 
 NAMES = ('a/kernel', 'a/bias', 'b/kernel', 'b/bias')
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from tf2verify.numerics.layouts import layout_of
-from tf2verify.numerics.roles import owner
 from tf2verify.records.difference import Aspect, Difference, subject_of
 from tf2verify.records.observation import VariableRecord
+from tf2verify.relation.layouts import layout_of
+from tf2verify.relation.roles import owner
 
 VARIABLE = 'variable'
 # No variable of one of these names serves as another of them.

@@ -1,7 +1,7 @@
 from absl.testing import absltest, parameterized
 
-from tf2verify.numerics.forced_renaming import forced_renaming
 from tf2verify.records.observation import VariableRecord
+from tf2verify.relation.forced_renaming import forced_renaming
 
 
 def records(**shapes):

@@ -1,8 +1,8 @@
 from absl.testing import absltest, parameterized
 
-from tf2verify.numerics import checkpoint_keys
 from tf2verify.records.checkpoint import CheckpointKey, KeyKind, KeySource
 from tf2verify.records.observation import VariableRecord
+from tf2verify.relation import checkpoint_keys
 
 
 def key(name, shape=(3,), dtype='float32'):

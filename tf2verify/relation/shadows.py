@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.numerics.slots import COUNTS, DeclaredSlots, declared_name, has_known_meaning
 from tf2verify.records.training import Slot
+from tf2verify.relation.slots import COUNTS, DeclaredSlots, declared_name, has_known_meaning
 
 _Array = np.ndarray[Any, Any]
 SHADOW = 'shadow'

@@ -1,7 +1,7 @@
 from absl.testing import absltest, parameterized
 
 from tf2verify.errors import CaseDefinitionError
-from tf2verify.numerics.left_out import declaration, declared_reasons
+from tf2verify.relation.left_out import declaration, declared_reasons
 
 KNOWN = ['d/kernel', 'unused/kernel', 'unused/bias', 'aux']
 UNPAIRED = ['unused/kernel', 'unused/bias', 'aux']

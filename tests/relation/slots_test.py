@@ -1,8 +1,8 @@
 import numpy as np
 from absl.testing import absltest
 
-from tf2verify.numerics.slots import pair_slots
 from tf2verify.records.training import Slot
+from tf2verify.relation.slots import pair_slots
 
 GRADIENTS = np.array([2.0, -4.0], np.float32)
 

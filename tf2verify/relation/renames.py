@@ -5,8 +5,8 @@ import difflib
 import re
 from collections.abc import Callable, Hashable, Sequence
 
-from tf2verify.numerics.roles import counters, role, same_but_counters, without_counters, words
 from tf2verify.records.observation import VariableRecord
+from tf2verify.relation.roles import counters, role, same_but_counters, without_counters, words
 
 _WORDS = re.compile(r'[a-z]+|\d+')
 

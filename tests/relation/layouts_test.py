@@ -1,8 +1,8 @@
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from tf2verify.numerics.layouts import Layouts, layout_of
 from tf2verify.records.observation import VariableRecord
+from tf2verify.relation.layouts import Layouts, layout_of
 
 
 def record(shape, dtype='float32', name='bias'):

@@ -1,10 +1,10 @@
-"""Tests of tf2verify.numerics.renames."""
+"""Tests of tf2verify.relation.renames."""
 
 from absl.testing import absltest, parameterized
 
 from tests.counting import calls_of
-from tf2verify.numerics.renames import rename_suggestions
 from tf2verify.records.observation import VariableRecord
+from tf2verify.relation.renames import rename_suggestions
 
 
 def _variables(*names, shape=(3, 4), dtype='float32'):

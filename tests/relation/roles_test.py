@@ -1,8 +1,8 @@
-"""Tests of tf2verify.numerics.roles."""
+"""Tests of tf2verify.relation.roles."""
 
 from absl.testing import absltest, parameterized
 
-from tf2verify.numerics import roles
+from tf2verify.relation import roles
 
 
 class RoleTest(parameterized.TestCase):

@@ -1,0 +1,1 @@
+"""How the tensors of the two sides relate: names, slots, keys, layouts, operations."""
