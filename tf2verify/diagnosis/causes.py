@@ -27,3 +27,17 @@ def first_cause(*evidence: Any) -> str:
     *evidence: what the rules look at, the most telling first.
   """
   return next((cause.text for known in evidence for cause in causes_of(known)), '')
+
+
+def texts_by_variable(*evidence: Any) -> dict[str, str]:
+  """Returns what the most specific cause says of each variable that causes are about.
+
+  Args:
+    *evidence: as in `first_cause`.
+  """
+  found: dict[str, str] = {}
+  for known in evidence:
+    for cause in causes_of(known):
+      for name in cause.variables:
+        found.setdefault(name, cause.text)
+  return found

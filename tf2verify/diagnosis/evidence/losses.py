@@ -69,6 +69,30 @@ class MetricEvidence:
   pairs: tuple[tuple[np.ndarray, MetricValue], ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class RepeatedLoss:
+  """The port's loss, called again on the same data.
+
+  Attributes:
+    sums: what each call gave, added up; not all the same.
+  """
+
+  sums: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ExtremeLosses:
+  """Losses that agree on the model's outputs, and differ on other examples.
+
+  Attributes:
+    different: names of these.
+    finite_only: whether all of these are compared for being finite alone.
+  """
+
+  different: tuple[str, ...]
+  finite_only: bool
+
+
 def loss_evidence(
   tf1: Sequence[Evaluated], tf2: Sequence[Evaluated], paths: Sequence[str]
 ) -> Iterator[LossOfOutput | LossEvidence]:

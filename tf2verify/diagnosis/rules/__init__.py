@@ -8,13 +8,23 @@ from tf2verify.diagnosis.evidence.checkpoint import (
   UnrestoredVariable,
 )
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.evidence.initial_values import OtherDistribution, SharedNumbers
 from tf2verify.diagnosis.evidence.losses import (
+  ExtremeLosses,
   LossEvidence,
   LossOfOutput,
   MetricEvidence,
+  RepeatedLoss,
   TotalLossEvidence,
 )
+from tf2verify.diagnosis.evidence.modes import ModeEvidence, PythonState
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.evidence.variables import (
+  CopiedScope,
+  CreatedVariable,
+  ExtraVariables,
+  MissingVariables,
+)
 from tf2verify.diagnosis.evidence.variation import OtherProcesses, VaryingOperation
 from tf2verify.diagnosis.rules.checkpoint import kept_values, values
 from tf2verify.diagnosis.rules.forward import attributes
@@ -45,6 +55,7 @@ from tf2verify.diagnosis.rules.gradients.gradient_override import gradient_overr
 from tf2verify.diagnosis.rules.gradients.label_gradient import label_gradient
 from tf2verify.diagnosis.rules.gradients.loss_scale import loss_scale
 from tf2verify.diagnosis.rules.gradients.stop_gradient import stop_gradient
+from tf2verify.diagnosis.rules.initial_values import distributions
 from tf2verify.diagnosis.rules.initial_values.initializer_scale import initializer_scale
 from tf2verify.diagnosis.rules.losses import batches, totals
 from tf2verify.diagnosis.rules.losses.auc import auc_summation
@@ -52,6 +63,7 @@ from tf2verify.diagnosis.rules.losses.denominators import loss_denominator
 from tf2verify.diagnosis.rules.losses.formulas import loss_formula
 from tf2verify.diagnosis.rules.losses.smoothing import label_smoothing
 from tf2verify.diagnosis.rules.losses.unread_weights import unread_weights
+from tf2verify.diagnosis.rules.modes import modes
 from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.diagnosis.rules.training import losses, parts
 from tf2verify.diagnosis.rules.training.amsgrad import amsgrad
@@ -60,10 +72,34 @@ from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.counts import count_of_steps
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
 from tf2verify.diagnosis.rules.training.updates import update_rule
+from tf2verify.diagnosis.rules.variables import creations, leftovers
 from tf2verify.diagnosis.rules.variation import operations, processes
+from tf2verify.records.initial_value import JudgedStart
 
 # Of one kind of evidence, the most specific first: reports show them in this order.
 RULES: tuple[Rule[Any], ...] = (
+  # Variables.
+  Rule('refused_creation', CreatedVariable, creations.refused_creation),
+  Rule('layer_built_in_call', CreatedVariable, creations.layer_built_in_call),
+  Rule('variable_made_in_call', CreatedVariable, creations.variable_made_in_call),
+  Rule('no_variable_store', CreatedVariable, creations.no_variable_store),
+  Rule('scope_counts_up', CreatedVariable, creations.scope_counts_up),
+  Rule('path_of_later_call', CreatedVariable, creations.path_of_later_call),
+  Rule('missing_scale', MissingVariables, leftovers.MISSING_SCALE),
+  Rule('missing_center', MissingVariables, leftovers.MISSING_CENTER),
+  Rule('missing_bias', MissingVariables, leftovers.missing_bias),
+  Rule('attention_projections', MissingVariables, leftovers.attention_projections),
+  Rule('extra_scale', ExtraVariables, leftovers.EXTRA_SCALE),
+  Rule('extra_center', ExtraVariables, leftovers.EXTRA_CENTER),
+  Rule('extra_bias_of_normalized', ExtraVariables, leftovers.extra_bias_of_normalized),
+  Rule('extra_bias', ExtraVariables, leftovers.extra_bias),
+  Rule('untied_weights', ExtraVariables, leftovers.untied_weights),
+  Rule('two_objects_for_one', CopiedScope, leftovers.two_objects_for_one),
+  Rule('one_object_for_two', CopiedScope, leftovers.one_object_for_two),
+  # Initial values; further below, those of which the numbers are those of tf1, scaled.
+  Rule('other_distribution', OtherDistribution, distributions.other_distribution),
+  Rule('drawn_on_one_side', JudgedStart, distributions.drawn_on_one_side),
+  Rule('shared_numbers', SharedNumbers, distributions.shared_numbers),
   # What a call of the model computes, and its gradients.
   Rule('activation_order', FailedStage, activation_order),
   Rule('batch_norm_mode', FailedStage, attributes.BATCH_NORM_MODE),
@@ -108,6 +144,8 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('loss_zero_by_zero', LossEvidence, batches.loss_zero_by_zero),
   Rule('fixed_batch_size', LossEvidence, batches.fixed_batch_size),
   Rule('constant_offset', LossEvidence, batches.constant_offset),
+  Rule('loss_with_state', RepeatedLoss, batches.loss_with_state),
+  Rule('loss_of_extremes', ExtremeLosses, batches.loss_of_extremes),
   Rule('regularization_in_total', TotalLossEvidence, totals.regularization_in_total),
   Rule('loss_added_twice', TotalLossEvidence, totals.loss_added_twice),
   Rule('regularization_factor', TotalLossEvidence, totals.regularization_factor),
@@ -140,6 +178,11 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('another_object', UnrestoredVariable, kept_values.another_object),
   Rule('entry_not_assigned', UnrestoredVariable, kept_values.entry_not_assigned),
   Rule('renamed_attribute', UnrestoredVariable, kept_values.renamed_attribute),
+  # Execution modes.
+  Rule('training_not_passed', ModeEvidence, modes.training_not_passed),
+  Rule('loss_reads_the_graph', ModeEvidence, modes.loss_reads_the_graph),
+  Rule('number_of_replicas', ModeEvidence, modes.number_of_replicas),
+  Rule('python_state', PythonState, modes.python_state),
   # Other bits from run to run.
   Rule('python_function', VaryingOperation, operations.PYTHON),
   Rule('clock', VaryingOperation, operations.CLOCK),

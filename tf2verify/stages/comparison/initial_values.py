@@ -5,26 +5,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.causes import first_cause
+from tf2verify.diagnosis.evidence.initial_values import OtherDistribution, SharedNumbers
+from tf2verify.diagnosis.wording import names_text
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.initial_value import JudgedStart, Start
 from tf2verify.records.observation import Observation
-
-# How many variables are named of those that one cause holds for.
-_NAMED = 4
-_DRAWN_BY: Mapping[str, str] = {
-  'uniform': 'glorot_uniform (the default of tf.get_variable, tf.layers, slim and Keras), '
-  'he_uniform and random_uniform draw uniformly',
-  'truncated normal': 'glorot_normal, he_normal, variance_scaling and truncated_normal draw from '
-  'a truncated normal distribution',
-  'normal': 'random_normal draws from a normal distribution',
-}
-
-
-def names_text(names: Sequence[str]) -> str:
-  """Returns some names, and how many more there are."""
-  more = len(names) - _NAMED
-  shown = names if more < 2 else names[:_NAMED]
-  return ', '.join(shown) + (f' and {more} more' if more >= 2 else '')
 
 
 def _groups(
@@ -57,22 +43,10 @@ def of_different_distributions(judged: Mapping[str, JudgedStart], run: str) -> l
         tf2,
         run,
         # Of values that are those of tf1 scaled, a diagnosis says more.
-        hint='' if is_related else _advice(tf1, tf2, names),
+        hint='' if is_related else first_cause(OtherDistribution(tf1, tf2, tuple(names))),
       )
     )
   return found
-
-
-def _advice(tf1: str, tf2: str, names: Sequence[str]) -> str:
-  whose = names[0] if len(names) == 1 else f'{len(names)} variables ({names_text(names)})'
-  text = (
-    f'the initial value of {whose} is drawn from another distribution: tf1 {tf1}; the port {tf2}: '
-    'give the port the initializer of tf1'
-  )
-  family = next((family for family in _DRAWN_BY if tf1.startswith(family)), '')
-  if family and not tf2.startswith(family):
-    text += f' ({_DRAWN_BY[family]})'
-  return text
 
 
 def notes_on_same(judged: Mapping[str, JudgedStart]) -> list[str]:
@@ -119,11 +93,8 @@ def blind_spots(judged: Mapping[str, JudgedStart]) -> list[str]:
 def explained(difference: Difference, judged: Mapping[str, JudgedStart]) -> Difference:
   """Returns a difference with how the value is made, where one side draws it and one does not."""
   known = judged.get(difference.tf1_subject)
-  if known is None or known.start is not Start.NOT_DRAWN or not (known.tf1 or known.tf2):
-    return difference
-  return dataclasses.replace(
-    difference, hint=f'tf1: {known.tf1}; the port: {known.tf2}: start it alike on both sides'
-  )
+  hint = '' if known is None else first_cause(known)
+  return dataclasses.replace(difference, hint=hint) if hint else difference
 
 
 def shared_numbers(
@@ -149,17 +120,10 @@ def shared_numbers(
   for name, other in pairs:
     twin = tf1_names.get(others.get(other, ''))
     if twin is not None and ones.get(name) != twin:
-      found[name] = (
-        f'{name} starts with the very numbers of {twin} in the port, not so in tf1: an unseeded '
-        'Keras initializer object draws the same numbers at every call: make an initializer of '
-        'its own for every layer, or pass its name as a string'
-      )
+      found[name] = first_cause(SharedNumbers(name, twin, in_port=True))
     twin = ones.get(name)
     if twin is not None and others.get(other) != tf2_names[twin]:
-      found[name] = (
-        f'{name} starts with the very numbers of {twin} in tf1, not so in the port: start it with '
-        'a copy of that variable'
-      )
+      found[name] = first_cause(SharedNumbers(name, twin, in_port=False))
   return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tf2verify.diagnosis.causes import first_cause
-from tf2verify.diagnosis.evidence.losses import loss_evidence
+from tf2verify.diagnosis.evidence.losses import ExtremeLosses, RepeatedLoss, loss_evidence
 from tf2verify.diagnosis.formulas.losses import Evaluated
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.extreme_outputs import extreme_examples
@@ -131,16 +131,7 @@ class LossesAlone:
     sums = [float(np.sum(value, dtype=np.float64)) for value in values]
     if all(np.array_equal(values[0], value, equal_nan=True) for value in values[1:]):
       return False
-    shown = ', '.join(f'{total:.6g}' for total in sums)
-    steps = np.diff(sums)
-    text = f'called {_CALLS} times on the same data, tf2_loss gives {shown}'
-    if np.allclose(steps, steps[0], 1e-4) and steps[0]:
-      self._growth = (
-        f'{text}: it grows by {steps[0]:.6g} at each call, as a list does that every call adds to '
-        "and nothing clears (a TF1 collection is the graph's own); make the list in the step"
-      )
-    else:
-      self._growth = f'{text}: it keeps state, or draws random numbers that no seed reaches'
+    self._growth = first_cause(RepeatedLoss(tuple(sums)))
     # The last call against the first: what the reference is compared with has no meaning.
     tolerance = loss_tolerance(self._case.tolerance)
     self._comparison.tensors(
@@ -319,13 +310,8 @@ class LossesAlone:
     same = [r.example.name for r in self._results if r.example.name not in runs]
     if MODEL in different or not different or not same:
       return ''
-    if all(r.example.finite_only for r in self._results if r.example.name in runs):
-      return (
-        f'tf2_loss is not finite on {"; ".join(different)} (±100), where tf1_loss is: as where a '
-        'probability that has become 0 goes into a logarithm; take the logarithm of the softmax or '
-        'sigmoid in one function (tf.nn.log_softmax, tf.math.log_sigmoid), from the logits'
-      )
-    return f'the losses differ only on: {"; ".join(different)}'
+    finite_only = all(r.example.finite_only for r in self._results if r.example.name in runs)
+    return first_cause(ExtremeLosses(tuple(different), finite_only))
 
   def _tell_agreements(self) -> None:
     names = [

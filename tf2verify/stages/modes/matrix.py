@@ -5,6 +5,8 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from tf2verify.diagnosis.causes import first_cause
+from tf2verify.diagnosis.evidence.modes import PythonState
 from tf2verify.errors import UserCodeError
 from tf2verify.numerics.noise import Kind
 from tf2verify.numerics.telling import Blank
@@ -17,7 +19,6 @@ from tf2verify.records.verdict import Compared
 from tf2verify.sides.modes.execution_modes import PortModes
 from tf2verify.sides.side import training_name
 from tf2verify.stages.comparison.vacuity import Telling
-from tf2verify.stages.modes import causes as mode_causes
 from tf2verify.stages.modes.comparison import (
   COLUMNS,
   Judged,
@@ -28,6 +29,7 @@ from tf2verify.stages.modes.comparison import (
   pairs_of,
   rounding_note,
 )
+from tf2verify.stages.modes.evidence import calls_agree, mode_evidence
 from tf2verify.stages.modes.noise import judged_by_noise, same_bits, wanted_of
 from tf2verify.stages.modes.reference import Reference
 from tf2verify.stages.stage import CaseUnderTest, Findings
@@ -164,7 +166,7 @@ class ModeMatrix:
     """
     training = wrong[0].training
     first, second = self._twice(wrong)
-    if mode_causes.calls_agree(self._case, first, second):
+    if calls_agree(self._case, first, second):
       wanted = wanted_of(wrong)
       return first.only(wanted), second.only(wanted)
     if training in self._drawing.draws:
@@ -174,7 +176,7 @@ class ModeMatrix:
         'with that randomness switched off'
       )
       return ()
-    hint = mode_causes.python_state(self._port, training)
+    hint = first_cause(PythonState(self._port.python_draws(training)))
     for pair in self._wrong():
       if pair.training == training:
         self._hints[id(pair)] = hint
@@ -210,7 +212,7 @@ class ModeMatrix:
     call = (first.mode, first.training, first.number)
     same = [p for p in self._pairs if (p.mode, p.training, p.number) == call]
     same = [p for p in same if id(p) not in self._excused]
-    hint = mode_causes.cause_of(self._case, self._port, self._eager, same)
+    hint = first_cause(mode_evidence(self._case, self._port, self._eager, same))
     self._hints |= {id(pair): hint for pair in wrong}
 
   def _differences(self) -> list[Difference]:

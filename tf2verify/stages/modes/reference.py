@@ -8,8 +8,8 @@ from tf2verify.errors import Tf2VerifyError
 from tf2verify.records import execution_mode as words
 from tf2verify.sides.modes.execution_modes import PortModes
 from tf2verify.sides.side import FilledRun, training_name
-from tf2verify.stages.modes.causes import agree
 from tf2verify.stages.modes.comparison import Pair, tolerance_of
+from tf2verify.stages.modes.evidence import agree
 from tf2verify.stages.stage import CaseUnderTest
 
 _BOTH, _EAGER, _OTHER, _NEITHER = 'both', 'eager', 'other', 'neither'

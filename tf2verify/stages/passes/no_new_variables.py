@@ -1,8 +1,9 @@
 """Rung 1: repeated calls of the port create no variable."""
 
-import re
 from collections.abc import Sequence
 
+from tf2verify.diagnosis.causes import first_cause
+from tf2verify.diagnosis.evidence.variables import CreatedVariable
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableCreation
 from tf2verify.records.verdict import Compared
@@ -66,6 +67,7 @@ def _retracing(retraced: Sequence[Trace]) -> list[str]:
 
 
 def _difference(creation: VariableCreation, report: CreationReport) -> Difference:
+  first = [earlier.name for earlier in report.first_call]
   shape = '(' + ', '.join('?' if s is None else str(s) for s in creation.shape) + ')'
   verb = 'tried to create' if creation.refused else 'created'
   where = f' at {creation.source}' if creation.source else ''
@@ -74,53 +76,5 @@ def _difference(creation: VariableCreation, report: CreationReport) -> Differenc
     creation.name,
     Aspect.CREATION,
     tf2=f'{creation.call} {verb} it, {shape} {creation.dtype}{where}',
-    hint=_cause(creation, report),
+    hint=first_cause(CreatedVariable(creation, frozenset(first))),
   )
-
-
-def _cause(creation: VariableCreation, report: CreationReport) -> str:
-  if creation.refused:
-    return (
-      'a tf.function makes a variable while it is traced, which TensorFlow refuses at every trace '
-      'but the first: make it before, in __init__ or build(), and keep it on self'
-    )
-  first = {earlier.name for earlier in report.first_call}
-  if creation.creator == 'keras layer':
-    return (
-      f'a Keras layer ({creation.layer}) is built inside call: make it once in __init__, or in '
-      'call through tf.compat.v1.keras.utils.get_or_create_layer'
-    )
-  counted = _counted_up(creation.name, first)
-  if creation.creator == 'tf.Variable':
-    return (
-      'tf.Variable is called in call, so every call makes another one: make it once in build() '
-      'and keep it on self, or use tf.compat.v1.get_variable under track_tf1_style_variables'
-    )
-  if creation.name in first:
-    return (
-      f'get_variable made {creation.name} anew: eager mode keeps no variable store; decorate the '
-      'method with tf.compat.v1.keras.utils.track_tf1_style_variables'
-    )
-  if counted:
-    return (
-      f'the scope counts up at each call ({counted[0]} → {counted[1]}): wrap the body in a '
-      'tf.compat.v1.variable_scope with a fixed name, or pass name= to the layers'
-    )
-  return (
-    'it did not exist after the first call: the code takes another path in a later call; create '
-    'every variable in the first'
-  )
-
-
-def _counted_up(name: str, first: set[str]) -> tuple[str, str] | None:
-  """Returns the scope of the first call and the one that counts it up; None without such."""
-  parts = name.split('/')
-  for position, part in enumerate(parts):
-    stem = re.sub(r'_\d+$', '', part)
-    if stem == part:
-      continue
-    for earlier in (stem, *(f'{stem}_{n}' for n in range(1, 10))):
-      before = '/'.join([*parts[:position], earlier, *parts[position + 1 :]])
-      if earlier != part and before in first:
-        return earlier, part
-  return None

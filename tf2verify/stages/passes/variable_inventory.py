@@ -3,8 +3,9 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from tf2verify.diagnosis.causes import texts_by_variable
+from tf2verify.diagnosis.evidence.variables import extra_variables, missing_variables
 from tf2verify.errors import NotApplicable
-from tf2verify.numerics.leftovers import LeftoverCauses, leftover_causes
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import VariablePair, VariableSummary
@@ -129,7 +130,7 @@ def _leftovers(
   tf1: Inventory,
   tf2: Inventory,
   looked_for: dict[str, str],
-  causes: LeftoverCauses,
+  causes: tuple[dict[str, str], dict[str, str]],
   hint: str,
 ) -> Iterable[Difference]:
   untracked = {variable.name for variable in tf2.untracked}
@@ -142,7 +143,7 @@ def _leftovers(
       Aspect.PRESENCE,
       described(variable),
       f'missing: variable_names gives it the tf2 name {expected!r}' if expected else 'missing',
-      hint=certain or causes.tf1.get(variable.name, hint),
+      hint=certain or causes[0].get(variable.name, hint),
     )
   for variable in left_tf2:
     yield Difference(
@@ -151,7 +152,7 @@ def _leftovers(
       Aspect.PRESENCE,
       'missing',
       described(variable),
-      hint=causes.tf2.get(variable.name, hint),
+      hint=causes[1].get(variable.name, hint),
     )
 
 
@@ -160,23 +161,21 @@ def _causes(
   left_tf1: list[VariableRecord],
   left_tf2: list[VariableRecord],
   suggestion: RenameSuggestion,
-) -> LeftoverCauses:
-  """Explains what no rename does; what is renamed counts as a pair."""
+) -> tuple[dict[str, str], dict[str, str]]:
+  """Explains what no rename does, by name on each side; what is renamed counts as a pair."""
   ones, others = ({v.name: v for v in left} for left in (left_tf1, left_tf2))
   renamed = [(ones.pop(tf1), others.pop(tf2)) for tf1, tf2 in suggestion.renames]
-  causes = leftover_causes([*pairs, *renamed], list(ones.values()), list(others.values()))
+  found = [*pairs, *renamed], list(ones.values()), list(others.values())
+  tf1 = texts_by_variable(*missing_variables(*found))
+  tf2 = texts_by_variable(*extra_variables(*found))
   if len(pairs) >= len(renamed):
-    return causes
+    return tf1, tf2
   # Where the names are other ones throughout, what each side has left of one shape is rather
   # one variable of two names.
   kinds = [{(v.shape, v.dtype) for v in left.values()} for left in (ones, others)]
-  return LeftoverCauses(
-    {n: text for n, text in causes.tf1.items() if (ones[n].shape, ones[n].dtype) not in kinds[1]},
-    {
-      n: text
-      for n, text in causes.tf2.items()
-      if (others[n].shape, others[n].dtype) not in kinds[0]
-    },
+  return (
+    {n: text for n, text in tf1.items() if (ones[n].shape, ones[n].dtype) not in kinds[1]},
+    {n: text for n, text in tf2.items() if (others[n].shape, others[n].dtype) not in kinds[0]},
   )
 
 

@@ -1,8 +1,8 @@
-"""Losses that differ by what the batch is, or by a number that it has no part in."""
+"""Losses that differ by what the batch is, by a number, or from call to call."""
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.losses import LossEvidence
+from tf2verify.diagnosis.evidence.losses import ExtremeLosses, LossEvidence, RepeatedLoss
 from tf2verify.records.diagnosis import Cause
 
 # Of a ratio that is the same for several examples.
@@ -58,3 +58,29 @@ def constant_offset(evidence: LossEvidence) -> Cause | None:
   if len(finite) < 2 or np.ptp(finite) > 1e-4 or abs(finite[0]) < 1e-3:
     return None
   return Cause(f'tf2 is tf1 {finite[0]:+.6g} on every example: a constant was added on one side')
+
+
+def loss_with_state(evidence: RepeatedLoss) -> Cause | None:
+  """A list that is never cleared makes it grow; or else it keeps state."""
+  sums = evidence.sums
+  shown = ', '.join(f'{total:.6g}' for total in sums)
+  steps = np.diff(sums)
+  text = f'called {len(sums)} times on the same data, tf2_loss gives {shown}'
+  if np.allclose(steps, steps[0], 1e-4) and steps[0]:
+    return Cause(
+      f'{text}: it grows by {steps[0]:.6g} at each call, as a list does that every call adds to '
+      "and nothing clears (a TF1 collection is the graph's own); make the list in the step"
+    )
+  return Cause(f'{text}: it keeps state, or draws random numbers that no seed reaches')
+
+
+def loss_of_extremes(evidence: ExtremeLosses) -> Cause | None:
+  """Only extreme outputs show it."""
+  shown = '; '.join(evidence.different)
+  if evidence.finite_only:
+    return Cause(
+      f'tf2_loss is not finite on {shown} (±100), where tf1_loss is: as where a probability that '
+      'has become 0 goes into a logarithm; take the logarithm of the softmax or sigmoid in one '
+      'function (tf.nn.log_softmax, tf.math.log_sigmoid), from the logits'
+    )
+  return Cause(f'the losses differ only on: {shown}')

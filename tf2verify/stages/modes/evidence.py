@@ -1,12 +1,10 @@
-"""Why a port computes one thing in one execution mode and another in the next.
-
-Each cause is tried out on the numbers before it is named.
-"""
+"""What may show why a port computes one thing in one execution mode and another in the next."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.evidence.modes import ModeEvidence
 from tf2verify.numerics.arrays import compare_arrays
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records import execution_mode as words
@@ -14,17 +12,6 @@ from tf2verify.records.execution_mode import ModeCall, ModeRun
 from tf2verify.sides.modes.execution_modes import PortModes
 from tf2verify.stages.modes.comparison import Pair, key_of, tolerance_of
 from tf2verify.stages.stage import CaseUnderTest
-
-_LOOKS_BEHIND = (
-  'the loss is another one in a tf.function although the outputs are equal; given the same outputs '
-  'as constants, it is that of eager mode: it looks at the operation that made its input, as '
-  "Keras' crossentropies do with a Softmax or Sigmoid in a graph: give it logits and "
-  'from_logits=True'
-)
-_NO_TRAINING = (
-  'embedded, the port computes in training mode what it computes in inference mode: `training` '
-  'does not reach it; take it as a parameter of `call`'
-)
 
 
 def agree(one: np.ndarray | None, other: np.ndarray | None, tolerance: ToleranceTable) -> bool:
@@ -43,19 +30,10 @@ def calls_agree(case: CaseUnderTest, one: ModeCall, other: ModeCall) -> bool:
   )
 
 
-def python_state(port: PortModes, training: bool) -> str:
-  """Returns the cause where eager mode itself computes something else at its next call."""
-  generator = port.python_draws(training)
-  source = f'it draws from {generator}' if generator else 'it depends on something in Python'
-  return (
-    'the port computes something else at its next call from the same values and inputs, also in '
-    f'eager mode: {source}, which a tf.function reads once, when it is traced: keep it in a '
-    'tf.Variable, pass it as a tensor, or draw it by tf.random'
-  )
-
-
-def cause_of(case: CaseUnderTest, port: PortModes, eager: ModeRun, pairs: Sequence[Pair]) -> str:
-  """Returns the cause of what differs in one call of a mode; '' where none is seen to hold.
+def mode_evidence(
+  case: CaseUnderTest, port: PortModes, eager: ModeRun, pairs: Sequence[Pair]
+) -> ModeEvidence:
+  """Returns what may show why one call of a mode computes something else.
 
   Args:
     case: the case.
@@ -65,20 +43,19 @@ def cause_of(case: CaseUnderTest, port: PortModes, eager: ModeRun, pairs: Sequen
   """
   wrong = [pair for pair in pairs if pair.difference is not None]
   mode, training = wrong[0].mode, wrong[0].training
-  if mode == words.FUNCTIONAL and training and _is_inference(case, eager, pairs):
-    return _NO_TRAINING
   quantities = {pair.other.quantity for pair in wrong}
-  if words.LOSS in quantities and not quantities & {words.OUTPUT, words.REGULARIZATION}:
+  is_loss = words.LOSS in quantities and not quantities & {words.OUTPUT, words.REGULARIZATION}
+
+  def loss_of_constants_agrees() -> bool:
     loss = next(pair for pair in wrong if pair.other.quantity == words.LOSS)
-    if agree(port.loss_alone(training, wrong[0].number), loss.eager.value, case.tolerance):
-      return _LOOKS_BEHIND
-  factor = _common_factor(wrong) if mode == words.REPLICAS else None
-  if factor is not None:
-    return (
-      f'on each of the two replicas, every tensor that differs is {factor:g} times that of eager '
-      'mode: the port reckons with the number of replicas, or adds up over them; TF1 had one'
-    )
-  return ''
+    return agree(port.loss_alone(training, wrong[0].number), loss.eager.value, case.tolerance)
+
+  return ModeEvidence(
+    computes_inference=mode == words.FUNCTIONAL and training and _is_inference(case, eager, pairs),
+    is_loss_alone=is_loss,
+    loss_of_constants_agrees=loss_of_constants_agrees,
+    factor=_common_factor(wrong) if mode == words.REPLICAS else None,
+  )
 
 
 def _is_inference(case: CaseUnderTest, eager: ModeRun, pairs: Sequence[Pair]) -> bool:

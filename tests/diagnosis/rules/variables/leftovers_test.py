@@ -1,9 +1,10 @@
-"""Tests of tf2verify.numerics.leftovers."""
+"""Tests of tf2verify.diagnosis.rules.variables.leftovers."""
 
 from absl.testing import absltest, parameterized
 
 from tests.counting import calls_of
-from tf2verify.numerics.leftovers import leftover_causes
+from tf2verify.diagnosis.causes import texts_by_variable
+from tf2verify.diagnosis.evidence.variables import extra_variables, missing_variables
 from tf2verify.records.observation import VariableRecord
 
 
@@ -15,12 +16,16 @@ def _pair(tf1, tf2=None, shape=(3,)):
   return _variable(tf1, shape), _variable(tf2 or tf1, shape)
 
 
+def _both(*found):
+  return texts_by_variable(*missing_variables(*found)), texts_by_variable(*extra_variables(*found))
+
+
 def _missing(pairs, *only_tf1):
-  return leftover_causes(pairs, only_tf1, ()).tf1
+  return texts_by_variable(*missing_variables(pairs, only_tf1, ()))
 
 
 def _extra(pairs, *only_tf2):
-  return leftover_causes(pairs, (), only_tf2).tf2
+  return texts_by_variable(*extra_variables(pairs, (), only_tf2))
 
 
 class NormalizationTest(parameterized.TestCase):
@@ -67,10 +72,10 @@ class BiasTest(absltest.TestCase):
     self.assertIn('the port has fc/kernel without a bias: pass use_bias=True', text)
 
   def test_of_another_name_on_the_other_side(self):
-    causes = leftover_causes(
+    causes = _both(
       [_pair('fc/kernel', shape=(3, 2))], [_variable('fc/b', (2,))], [_variable('fc/bias', (3,))]
     )
-    self.assertEqual((causes.tf1, causes.tf2), ({}, {}))
+    self.assertEqual(causes, ({}, {}))
 
 
 class SharingTest(absltest.TestCase):
@@ -89,8 +94,8 @@ class SharingTest(absltest.TestCase):
 
   def test_what_is_left_on_both_sides_is_no_copy(self):
     pairs = [_pair('cell_0/gates/kernel')]
-    causes = leftover_causes(pairs, [_variable('cell_1/gates/kernel')], [_variable('b/kernel')])
-    self.assertEqual((causes.tf1, causes.tf2), ({}, {}))
+    causes = _both(pairs, [_variable('cell_1/gates/kernel')], [_variable('b/kernel')])
+    self.assertEqual(causes, ({}, {}))
 
   def test_the_most_similar_of_several_is_named(self):
     pairs = [_pair('decoder/fc_1/kernel'), _pair('encoder/fc_1/kernel')]
@@ -123,8 +128,8 @@ class ProjectionTest(absltest.TestCase):
 
 class SizeTest(absltest.TestCase):
   def test_nothing_left_over(self):
-    causes = leftover_causes([_pair('a/kernel')], (), ())
-    self.assertEqual((causes.tf1, causes.tf2), ({}, {}))
+    causes = _both([_pair('a/kernel')], (), ())
+    self.assertEqual(causes, ({}, {}))
 
   def test_the_work_grows_with_the_leftovers_and_not_with_their_square(self):
     def explained(blocks):

@@ -3,11 +3,13 @@ import types
 import numpy as np
 from absl.testing import absltest
 
+from tf2verify.diagnosis.causes import first_cause
+from tf2verify.diagnosis.evidence.modes import PythonState
 from tf2verify.numerics import tolerance
 from tf2verify.records import execution_mode as modes
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor
-from tf2verify.stages.modes import causes as mode_causes
 from tf2verify.stages.modes.comparison import pairs_of
+from tf2verify.stages.modes.evidence import mode_evidence
 
 _CASE = types.SimpleNamespace(
   tolerance=tolerance.VALUE_TOLERANCES,
@@ -26,7 +28,7 @@ def _cause(mode, eager, other, port=None):
   """Returns the cause of what differs in the last call of a mode."""
   run = ModeRun(modes.EAGER, tuple(eager))
   pairs = list(pairs_of(_CASE, run, other, mode))
-  return mode_causes.cause_of(_CASE, port, run, pairs)
+  return first_cause(mode_evidence(_CASE, port, run, pairs))
 
 
 class FactorTest(absltest.TestCase):
@@ -79,12 +81,12 @@ class LossTest(absltest.TestCase):
 
 class PythonStateTest(absltest.TestCase):
   def test_generator(self):
-    port = types.SimpleNamespace(python_draws=lambda training: 'numpy.random')
-    self.assertIn('it draws from numpy.random, which', mode_causes.python_state(port, True))
+    text = first_cause(PythonState('numpy.random'))
+    self.assertIn('it draws from numpy.random, which', text)
 
   def test_something(self):
-    port = types.SimpleNamespace(python_draws=lambda training: '')
-    self.assertIn('it depends on something in Python, which', mode_causes.python_state(port, True))
+    text = first_cause(PythonState(''))
+    self.assertIn('it depends on something in Python, which', text)
 
 
 if __name__ == '__main__':
