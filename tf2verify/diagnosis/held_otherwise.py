@@ -19,18 +19,12 @@ from tf2verify.relation.op_pairs import Pairing
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HeldOtherwise:
-  """The pairs of tensors that hold the same elements in two shapes.
+  """The pairs of tensors that hold the same elements in two shapes."""
 
-  Attributes:
-    tf1: the tf1 side's run.
-    tf2: the tf2 side's.
-    pairing: their operations in pairs.
-    layouts: how the port holds tensors of tf1.
-  """
-
-  tf1: InspectableRun
-  tf2: InspectableRun
-  pairing: Pairing
+  tf1: InspectableRun  # the tf1 side's run
+  tf2: InspectableRun  # the tf2 side's
+  pairing: Pairing  # their operations in pairs
+  # How the port holds tensors of tf1.
   layouts: dict[TensorKey, Relayout] = dataclasses.field(default_factory=dict)
 
   def as_tf2(self, key: TensorKey, value: np.ndarray) -> np.ndarray:

@@ -14,15 +14,10 @@ _DEEPEST = 8
 
 @dataclasses.dataclass(frozen=True)
 class LstmCell:
-  """One LSTM cell.
+  """One LSTM cell."""
 
-  Attributes:
-    order: of its blocks: `i` input gate, `f` forget gate, `c` candidate, `o` output gate.
-    forget_bias: the constant that is added to the forget gate; 0 where none is.
-  """
-
-  order: str
-  forget_bias: float
+  order: str  # of its blocks: `i` input gate, `f` forget gate, `c` candidate, `o` output gate
+  forget_bias: float  # the constant that is added to the forget gate; 0 where none is
 
 
 @dataclasses.dataclass(frozen=True)

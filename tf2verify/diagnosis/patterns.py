@@ -13,15 +13,10 @@ _ROUNDING = 1e-4
 
 @dataclasses.dataclass(frozen=True)
 class Affine:
-  """`tf2 = factor * tf1 + offset`, for all elements.
+  """`tf2 = factor * tf1 + offset`, for all elements."""
 
-  Attributes:
-    factor: of every element.
-    offset: added to every element; 0 where the factor alone explains it.
-  """
-
-  factor: float
-  offset: float = 0.0
+  factor: float  # of every element
+  offset: float = 0.0  # added to every element; 0 where the factor alone explains it
 
 
 def constant_factor(tf1: np.ndarray, tf2: np.ndarray, rtol: float = _ROUNDING) -> float | None:

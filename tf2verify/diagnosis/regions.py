@@ -9,18 +9,13 @@ from tf2verify.relation.op_pairs import Pairing
 
 @dataclasses.dataclass(frozen=True)
 class Region:
-  """An operation of one side with the unpaired ones that lead to it.
+  """An operation of one side with the unpaired ones that lead to it."""
 
-  Attributes:
-    end: the operation's position.
-    inner: positions of the unpaired operations before it, in order; also of paired ones
-      that are read by an output which means something else on the other side.
-    frontier: the tensors that enter: outputs of paired operations, and leaves other
-      than constants.
-  """
-
-  end: int
+  end: int  # the operation's position
+  # Positions of the unpaired operations before it, in order; also of paired ones that are read by
+  # an output which means something else on the other side.
   inner: tuple[int, ...]
+  # The tensors that enter: outputs of paired operations, and leaves other than constants.
   frontier: tuple[TensorKey, ...]
 
 
@@ -71,17 +66,11 @@ def region(
 
 @dataclasses.dataclass(frozen=True)
 class RegionPair:
-  """The regions of two partners.
+  """The regions of two partners."""
 
-  Attributes:
-    tf1: that of the tf1 side.
-    tf2: that of the tf2 side.
-    entering: pairs of tensors that enter on either side; None where a tensor has no
-      counterpart on the other.
-  """
-
-  tf1: Region
-  tf2: Region
+  tf1: Region  # that of the tf1 side
+  tf2: Region  # that of the tf2 side
+  # Pairs of tensors that enter on either side; None where a tensor has no counterpart on the other.
   entering: tuple[tuple[TensorKey | None, TensorKey | None], ...]
 
   @property

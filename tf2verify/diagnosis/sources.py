@@ -36,27 +36,18 @@ class InspectableRun(Protocol):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FoundSource:
-  """A source, with its outputs.
+  """A source, with its outputs."""
 
-  Attributes:
-    regions: the operation on both sides, with unpaired operations before it.
-    agreement: of its outputs, from the same inputs.
-    alone: whether it was run alone to see it.
-    tf1: the output that differs most, tf1 side.
-    tf2: the same from the tf1 side's inputs; another shape where shapes differ.
-    output: its number; None where it is what an update makes of a variable.
-    layout: how the port holds the elements of that output; None for the same shape.
-    elements: which elements are more than rounding, where the others are so large that
-      they hide them; None where all count.
-  """
-
-  regions: RegionPair
-  agreement: Agreement
-  alone: bool
-  tf1: np.ndarray
-  tf2: np.ndarray
-  output: int | None = None
+  regions: RegionPair  # the operation on both sides, with unpaired operations before it
+  agreement: Agreement  # of its outputs, from the same inputs
+  alone: bool  # whether it was run alone to see it
+  tf1: np.ndarray  # the output that differs most, tf1 side
+  tf2: np.ndarray  # the same from the tf1 side's inputs; another shape where shapes differ
+  output: int | None = None  # its number; None where it is what an update makes of a variable
+  # How the port holds the elements of that output; None for the same shape.
   layout: Relayout | None = None
+  # Which elements are more than rounding, where the others are so large that they hide them; None
+  # where all count.
   elements: np.ndarray | None = None
 
   @property

@@ -14,15 +14,10 @@ from tf2verify.records.op_graph import TARGET
 
 @dataclasses.dataclass(frozen=True)
 class FaultTrace:
-  """How far a fault's difference gets in one run.
+  """How far a fault's difference gets in one run."""
 
-  Attributes:
-    differs: whether the faulty operations yield other numbers.
-    lost_in: name and type of the operations that take the difference in and yield
-      the same numbers.
-  """
-
-  differs: bool
+  differs: bool  # whether the faulty operations yield other numbers
+  # Name and type of the operations that take the difference in and yield the same numbers.
   lost_in: tuple[tuple[str, str], ...] = ()
 
 

@@ -29,18 +29,12 @@ Changes = Sequence[tuple[GraphDifference, NodeChange]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Trials:
-  """Tries out what differs in the graphs at sources.
+  """Tries out what differs in the graphs at sources."""
 
-  Attributes:
-    tf1: the tf1 side's run.
-    tf2: the tf2 side's.
-    ends: positions of the targets that differ, in pairs.
-    as_tf2: returns the value of a tf1 tensor as its partner holds it.
-  """
-
-  tf1: InspectableRun
-  tf2: InspectableRun
-  ends: Sequence[tuple[int, int]] = ()
+  tf1: InspectableRun  # the tf1 side's run
+  tf2: InspectableRun  # the tf2 side's
+  ends: Sequence[tuple[int, int]] = ()  # positions of the targets that differ, in pairs
+  # Returns the value of a tf1 tensor as its partner holds it.
   as_tf2: Callable[[TensorKey, np.ndarray], np.ndarray] = lambda _, value: value
 
   def standings(self, source: FoundSource, changes: Changes) -> list[Standing]:

@@ -28,19 +28,12 @@ _NEARER = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class _Distances:
-  """Of one tensor, over the greatest magnitude of what was recorded.
+  """Of one tensor, over the greatest magnitude of what was recorded."""
 
-  Attributes:
-    name: the tensor.
-    here: from what was recorded to the graph run here.
-    port: from what was recorded to the port.
-    between: from the graph run here to the port.
-  """
-
-  name: str
-  here: float
-  port: float
-  between: float
+  name: str  # the tensor
+  here: float  # from what was recorded to the graph run here
+  port: float  # from what was recorded to the port
+  between: float  # from the graph run here to the port
 
 
 def with_versions(

@@ -18,22 +18,15 @@ _SAMPLE = 2**16
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
-  """Two tensors side by side.
+  """Two tensors side by side."""
 
-  Attributes:
-    identical: equal element by element, NaN equal to NaN.
-    absolute: greatest difference; infinite where shape, dtype or the pattern of
-      non-finite elements differ.
-    scale: greatest finite magnitude of the tf1 side.
-    epsilon: machine epsilon of the dtype; 0 where elements are compared exactly.
-    is_doubtful: whether elements differ by much of their own size, though by little
-      beside the greatest: they cancel out, or the greatest ones hide a difference.
-  """
-
-  identical: bool
+  identical: bool  # equal element by element, NaN equal to NaN
+  # Greatest difference; infinite where shape, dtype or the pattern of non-finite elements differ.
   absolute: float
-  scale: float
-  epsilon: float
+  scale: float  # greatest finite magnitude of the tf1 side
+  epsilon: float  # machine epsilon of the dtype; 0 where elements are compared exactly
+  # Whether elements differ by much of their own size, though by little beside the greatest: they
+  # cancel out, or the greatest ones hide a difference.
   is_doubtful: bool = False
 
   @property

@@ -33,49 +33,34 @@ class ArrayComparison:
   Invariants: `aspect` is None exactly where the arrays agree; `difference` is there
   exactly for NON_FINITE and VALUES; `identical` and `within_tolerance_of_zero` imply
   agreement and exclude each other.
-
-  Attributes:
-    aspect: the first aspect that differs, in the order SHAPE, DTYPE, NON_FINITE,
-      VALUES.
-    difference: the numbers. It counts all mismatched elements, finite or not; its
-      greatest relative difference is that of those finite on both sides (NaN if
-      there are none). Its worst element is the first non-finite mismatch in C order,
-      else the element that exceeds its own allowance the most.
-    elements: number of element pairs compared; 0 if shape or dtype differ.
-    identical: equal bit by bit, so that -0 is not 0.
-    within_tolerance_of_zero: the arrays agree, but not bit by bit, and no |element|
-      of either side exceeds atol: zeros would have passed as well.
-    frontier: of floating and complex arrays that differ, in values or not at all in
-      the allowance, see `Deviation`; None for others, and for those that are
-      identical or differ in another aspect.
-    magnitude: see `Deviation`.
   """
 
+  # The first aspect that differs, in the order SHAPE, DTYPE, NON_FINITE, VALUES.
   aspect: Aspect | None
+  # The numbers. It counts all mismatched elements, finite or not; its greatest relative difference
+  # is that of those finite on both sides (NaN if there are none). Its worst element is the first
+  # non-finite mismatch in C order, else the element that exceeds its own allowance the most.
   difference: ArrayDifference | None
-  elements: int
-  identical: bool
+  elements: int  # number of element pairs compared; 0 if shape or dtype differ
+  identical: bool  # equal bit by bit, so that -0 is not 0
+  # The arrays agree, but not bit by bit, and no |element| of either side exceeds atol: zeros would
+  # have passed as well.
   within_tolerance_of_zero: bool
+  # Of floating and complex arrays that differ, in values or not at all in the allowance, see
+  # `Deviation`; None for others, and for those that are identical or differ in another aspect.
   frontier: tuple[FrontierPoint, ...] | None = None
-  magnitude: float = 0.0
+  magnitude: float = 0.0  # see `Deviation`
 
 
 @dataclasses.dataclass(frozen=True)
 class TensorComparison:
-  """What comparing two tensors, either of which may be absent, found.
+  """What comparing two tensors, either of which may be absent, found."""
 
-  Attributes:
-    difference: the finding; None where the tensors agree.
-    elements: number of element pairs compared.
-    inconclusive: `ArrayComparison.within_tolerance_of_zero`.
-    identical: equal bit by bit, or absent on both sides.
-    deviation: what other tolerances would say; None where none would say otherwise.
-  """
-
-  difference: Difference | None
-  elements: int
-  inconclusive: bool
-  identical: bool
+  difference: Difference | None  # the finding; None where the tensors agree
+  elements: int  # number of element pairs compared
+  inconclusive: bool  # `ArrayComparison.within_tolerance_of_zero`
+  identical: bool  # equal bit by bit, or absent on both sides
+  # What other tolerances would say; None where none would say otherwise.
   deviation: Deviation | None = None
 
 

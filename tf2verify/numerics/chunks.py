@@ -30,24 +30,17 @@ _SMALL = 2.0**-100
 
 @dataclasses.dataclass(frozen=True)
 class ChunkMismatch:
-  """The elements of one chunk that are too far apart.
+  """The elements of one chunk that are too far apart."""
 
-  Attributes:
-    count: how many, at least 1.
-    worst: position of the worst: the first non-finite mismatch if there is one,
-      else the first of those with the greatest `excess`.
-    non_finite: whether the worst is a mismatch of the non-finite pattern.
-    excess: |tf2 - tf1| minus the allowance, at the worst.
-    absolute: |tf2 - tf1| at the worst; NaN where it cannot be formed.
-    relative: greatest |tf2 - tf1| / |tf1| of the mismatches that are finite on
-      both sides; infinite where tf1 is 0, NaN if there is none.
-  """
-
-  count: int
+  count: int  # how many, at least 1
+  # Position of the worst: the first non-finite mismatch if there is one, else the first of those
+  # with the greatest `excess`.
   worst: int
-  non_finite: bool
-  excess: float | int
-  absolute: float
+  non_finite: bool  # whether the worst is a mismatch of the non-finite pattern
+  excess: float | int  # |tf2 - tf1| minus the allowance, at the worst
+  absolute: float  # |tf2 - tf1| at the worst; NaN where it cannot be formed
+  # Greatest |tf2 - tf1| / |tf1| of the mismatches that are finite on both sides; infinite where tf1
+  # is 0, NaN if there is none.
   relative: float
 
 

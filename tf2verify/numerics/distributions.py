@@ -179,17 +179,11 @@ def relation(
 
 @dataclasses.dataclass(frozen=True)
 class SampleTest:
-  """What repeated draws tell of two distributions.
+  """What repeated draws tell of two distributions."""
 
-  Attributes:
-    difference: what differs, as text; '' where nothing can be seen to.
-    elements: how many numbers of each side were looked at, the lesser of the two.
-    resolution: how far apart two scales have to be, relatively, to be seen; infinite
-      where that is not known.
-  """
-
-  difference: str
-  elements: int
+  difference: str  # what differs, as text; '' where nothing can be seen to
+  elements: int  # how many numbers of each side were looked at, the lesser of the two
+  # How far apart two scales have to be, relatively, to be seen; infinite where that is not known.
   resolution: float
 
   @property

@@ -37,16 +37,12 @@ _Pairs = list[_Pair]
 
 @dataclasses.dataclass(frozen=True)
 class Clip:
-  """A clipping.
+  """A clipping."""
 
-  Attributes:
-    kind: `NONE`, `JOINT` (all are scaled by their joint norm), `EACH` (each by its own
-      norm) or `VALUES` (elements are cut off).
-    limit: of the norm, or of the elements; 0 for `NONE`.
-  """
-
+  # `NONE`, `JOINT` (all are scaled by their joint norm), `EACH` (each by its own norm) or `VALUES`
+  # (elements are cut off).
   kind: str
-  limit: float = 0.0
+  limit: float = 0.0  # of the norm, or of the elements; 0 for `NONE`
 
   def is_like(self, other: 'Clip') -> bool:
     """Returns whether two clippings are the same, as far as arrays tell."""

@@ -55,30 +55,22 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class NoiseVerdict:
-  """A difference beside the noise.
+  """A difference beside the noise."""
 
-  Attributes:
-    kind: ROUNDING: no more than the noise explains, and the noise is well below the
-      tensor's own size. DEGENERATE: no more than the noise explains, and the noise is
-      as large as the tensor, so that nothing else could be seen either. DIFFERENT:
-      everything else, also where no noise could be measured.
-    difference: greatest |tf2 - tf1| of the elements beyond the tolerance.
-    noise: greatest |moved - tf1| of all elements and runs; NaN where it could not be
-      measured.
-    size: greatest |tf1| of the finite elements.
-    index: the element that is furthest beyond its own noise, in C order, where that
-      and not `noise` makes it DIFFERENT; -1 elsewhere.
-    index_noise: the noise of that element; NaN elsewhere.
-    doubtful: whether the elements beyond their own noise are so few that more runs
-      may explain them.
-  """
-
+  # ROUNDING: no more than the noise explains, and the noise is well below the tensor's own size.
+  # DEGENERATE: no more than the noise explains, and the noise is as large as the tensor, so that
+  # nothing else could be seen either. DIFFERENT: everything else, also where no noise could be
+  # measured.
   kind: Kind
-  difference: float
+  difference: float  # greatest |tf2 - tf1| of the elements beyond the tolerance
+  # Greatest |moved - tf1| of all elements and runs; NaN where it could not be measured.
   noise: float
-  size: float
+  size: float  # greatest |tf1| of the finite elements
+  # The element that is furthest beyond its own noise, in C order, where that and not `noise` makes
+  # it DIFFERENT; -1 elsewhere.
   index: int = -1
-  index_noise: float = math.nan
+  index_noise: float = math.nan  # the noise of that element; NaN elsewhere
+  # Whether the elements beyond their own noise are so few that more runs may explain them.
   doubtful: bool = False
 
   @property

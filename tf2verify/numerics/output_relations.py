@@ -20,17 +20,12 @@ _TOLERANCE = 1e-5
 
 @dataclasses.dataclass(frozen=True)
 class Relation:
-  """An output that follows from another one.
+  """An output that follows from another one."""
 
-  Attributes:
-    derived: its path.
-    source: the path of the other one.
-    kind: `SAME` (but for the shape), `SOFTMAX`, `LOG_SOFTMAX` or `SIGMOID`; `ARGMAX` over
-      the last axis, of integers.
-  """
-
-  derived: str
-  source: str
+  derived: str  # its path
+  source: str  # the path of the other one
+  # `SAME` (but for the shape), `SOFTMAX`, `LOG_SOFTMAX` or `SIGMOID`; `ARGMAX` over the last axis,
+  # of integers.
   kind: str
 
 

@@ -14,17 +14,12 @@ _MOST_AXES = 5
 
 @dataclasses.dataclass(frozen=True)
 class Relayout:
-  """How one side holds the elements of the other side's tensor.
+  """How one side holds the elements of the other side's tensor."""
 
-  Attributes:
-    tf1_shape: the shape on the tf1 side.
-    order: of the axes longer than 1, on the tf2 side; None where they keep their order.
-    tf2_shape: the shape on the tf2 side.
-  """
-
-  tf1_shape: tuple[int, ...]
+  tf1_shape: tuple[int, ...]  # the shape on the tf1 side
+  # Of the axes longer than 1, on the tf2 side; None where they keep their order.
   order: tuple[int, ...] | None
-  tf2_shape: tuple[int, ...]
+  tf2_shape: tuple[int, ...]  # the shape on the tf2 side
 
   def to_tf2(self, value: np.ndarray) -> np.ndarray:
     """Returns a value of tf1 as the port holds it; one of another shape as it is."""

@@ -19,24 +19,16 @@ class Alignment:
 
   Names are without `:0`. Invariant: every distinct name of a side is in exactly one of
   `pairs`, `ambiguous` and that side's leftovers.
-
-  Attributes:
-    pairs: (tf1, tf2), in tf1 order; each name occurs once on its side.
-    only_tf1: tf1 names without a counterpart, in tf1 order.
-    only_tf2: tf2 names without a counterpart, in tf2 order.
-    duplicates_tf1: names that several tf1 tensors bear.
-    duplicates_tf2: names that several tf2 tensors bear.
-    ambiguous: (tf1, tf2) that would be pairs, were neither of them a duplicate.
-    looked_for: (tf1, tf2) for those of `only_tf1` that the case gives another name
-      on the tf2 side.
   """
 
-  pairs: tuple[tuple[str, str], ...]
-  only_tf1: tuple[str, ...]
-  only_tf2: tuple[str, ...]
-  duplicates_tf1: tuple[str, ...]
-  duplicates_tf2: tuple[str, ...]
+  pairs: tuple[tuple[str, str], ...]  # (tf1, tf2), in tf1 order; each name occurs once on its side
+  only_tf1: tuple[str, ...]  # tf1 names without a counterpart, in tf1 order
+  only_tf2: tuple[str, ...]  # tf2 names without a counterpart, in tf2 order
+  duplicates_tf1: tuple[str, ...]  # names that several tf1 tensors bear
+  duplicates_tf2: tuple[str, ...]  # names that several tf2 tensors bear
+  # (tf1, tf2) that would be pairs, were neither of them a duplicate.
   ambiguous: tuple[tuple[str, str], ...]
+  # (tf1, tf2) for those of `only_tf1` that the case gives another name on the tf2 side.
   looked_for: tuple[tuple[str, str], ...]
 
 

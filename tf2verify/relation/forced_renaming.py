@@ -16,15 +16,11 @@ _SPELLINGS: tuple[_Spelling, ...] = (str, words)
 
 @dataclasses.dataclass(frozen=True)
 class ForcedRenaming:
-  """A renaming without an alternative.
+  """A renaming without an alternative."""
 
-  Attributes:
-    renames: (tf1, tf2) of all variables, those of one name included, in tf1 order.
-    reason: why there is no other, as a part of a sentence.
-  """
-
+  # (tf1, tf2) of all variables, those of one name included, in tf1 order.
   renames: tuple[tuple[str, str], ...]
-  reason: str
+  reason: str  # why there is no other, as a part of a sentence
 
 
 def forced_renaming(tf1: _Variables, tf2: _Variables) -> ForcedRenaming | None:

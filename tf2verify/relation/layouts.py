@@ -13,18 +13,12 @@ class VariableLayout:
   """A pair whose sides hold the same elements in other shapes.
 
   Shapes that differ in axes of length 1 alone, so that the elements have one order.
-
-  Attributes:
-    tf1: the variable's name on the tf1 side.
-    tf2: likewise.
-    tf1_shape: its shape on the tf1 side.
-    tf2_shape: likewise.
   """
 
-  tf1: str
-  tf2: str
-  tf1_shape: tuple[int, ...]
-  tf2_shape: tuple[int, ...]
+  tf1: str  # the variable's name on the tf1 side
+  tf2: str  # likewise
+  tf1_shape: tuple[int, ...]  # its shape on the tf1 side
+  tf2_shape: tuple[int, ...]  # likewise
 
   def to_tf1(self, value: np.ndarray) -> np.ndarray:
     """Returns a value of the port as tf1 would hold it; any other array as it is."""

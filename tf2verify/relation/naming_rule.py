@@ -9,17 +9,11 @@ _Renames = Sequence[tuple[str, str]]
 
 @dataclasses.dataclass(frozen=True)
 class NamingRule:
-  """A change of prefix that most renames have in common.
+  """A change of prefix that most renames have in common."""
 
-  Attributes:
-    old: what the tf1 names begin with; '' for nothing.
-    new: what the tf2 names have in its place.
-    exceptions: (tf1, tf2) of those renames that it does not give.
-  """
-
-  old: str
-  new: str
-  exceptions: tuple[tuple[str, str], ...]
+  old: str  # what the tf1 names begin with; '' for nothing
+  new: str  # what the tf2 names have in its place
+  exceptions: tuple[tuple[str, str], ...]  # (tf1, tf2) of those renames that it does not give
 
   @property
   def expression(self) -> str:

@@ -23,16 +23,12 @@ _MOST_PAIRS = 10_000
 
 @dataclasses.dataclass(frozen=True)
 class RenameSuggestion:
-  """Names that may belong together. A suggestion: nothing is compared by it.
+  """Names that may belong together. A suggestion: nothing is compared by it."""
 
-  Attributes:
-    renames: (tf1, tf2), one to one, of equal shape and dtype, in tf1 order: what
-      `variable_names` could be.
-    explanation: what all of them have in common, as a sentence without a full stop;
-      empty where it is no more than similarity.
-  """
-
+  # (tf1, tf2), one to one, of equal shape and dtype, in tf1 order: what `variable_names` could be.
   renames: tuple[tuple[str, str], ...]
+  # What all of them have in common, as a sentence without a full stop; empty where it is no more
+  # than similarity.
   explanation: str = ''
 
 

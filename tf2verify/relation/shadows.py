@@ -23,29 +23,19 @@ _UNITS = 8.0 * 2.0**-23
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Values:
-  """What a variable of the port is around a step.
+  """What a variable of the port is around a step."""
 
-  Attributes:
-    name: its name on the side of the port.
-    before: before the step.
-    after: after it.
-  """
-
-  name: str
-  before: _Array
-  after: _Array
+  name: str  # its name on the side of the port
+  before: _Array  # before the step
+  after: _Array  # after it
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FoundShadows:
-  """What was found.
+  """What was found."""
 
-  Attributes:
-    owners: by position among the slots, the variable whose average it is.
-    doubtful: positions of those that may be averages, of variables that cannot be told.
-  """
-
-  owners: Mapping[int, str]
+  owners: Mapping[int, str]  # by position among the slots, the variable whose average it is
+  # Positions of those that may be averages, of variables that cannot be told.
   doubtful: tuple[int, ...]
 
 

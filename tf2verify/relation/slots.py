@@ -50,36 +50,22 @@ _KNOWN = frozenset(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SlotPair:
-  """What both sides keep for a variable.
+  """What both sides keep for a variable."""
 
-  Attributes:
-    role: by the tf1 side.
-    variable: its tf1 name; '' for the optimizer as a whole.
-    tf1: the value.
-    tf2: the value, in the unit of tf1's.
-    name: what the port calls it.
-  """
-
-  role: str
-  variable: str
-  tf1: _Array
-  tf2: _Array
-  name: str
+  role: str  # by the tf1 side
+  variable: str  # its tf1 name; '' for the optimizer as a whole
+  tf1: _Array  # the value
+  tf2: _Array  # the value, in the unit of tf1's
+  name: str  # what the port calls it
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PairedSlots:
-  """All pairs, and what only one side has.
+  """All pairs, and what only one side has."""
 
-  Attributes:
-    pairs: in the order of tf1.
-    tf1_only: slots.
-    tf2_only: slots.
-  """
-
-  pairs: tuple[SlotPair, ...]
-  tf1_only: tuple[Slot, ...]
-  tf2_only: tuple[Slot, ...]
+  pairs: tuple[SlotPair, ...]  # in the order of tf1
+  tf1_only: tuple[Slot, ...]  # slots
+  tf2_only: tuple[Slot, ...]  # slots
 
 
 def pair_slots(

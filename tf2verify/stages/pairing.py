@@ -17,21 +17,14 @@ from tf2verify.sides.tf2.layer import Tf2Layer
 
 @dataclasses.dataclass(frozen=True)
 class Pairing:
-  """The variables of both sides, laid side by side.
+  """The variables of both sides, laid side by side."""
 
-  Attributes:
-    alignment: by name.
-    layouts: of those pairs whose sides have other shapes.
-    tf1_only: from the tf1 variables that the case leaves to tf1, to its reasons.
-    tf2_only: likewise of the port.
-    inferred: the renaming that the case does not declare; None where names are the same
-      on both sides, or declared.
-  """
-
-  alignment: Alignment
-  layouts: tuple[VariableLayout, ...]
-  tf1_only: Mapping[str, str]
-  tf2_only: Mapping[str, str]
+  alignment: Alignment  # by name
+  layouts: tuple[VariableLayout, ...]  # of those pairs whose sides have other shapes
+  tf1_only: Mapping[str, str]  # from the tf1 variables that the case leaves to tf1, to its reasons
+  tf2_only: Mapping[str, str]  # likewise of the port
+  # The renaming that the case does not declare; None where names are the same on both sides, or
+  # declared.
   inferred: ForcedRenaming | None
 
 

@@ -23,18 +23,12 @@ class Standing(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SourceEvidence:
-  """A source with the output that differs.
+  """A source with the output that differs."""
 
-  Attributes:
-    source: the record of a report.
-    tf1: the output, tf1 side.
-    tf2: the same from the tf1 side's inputs.
-    standings: of the differences that were tried out.
-  """
-
-  source: Source
-  tf1: np.ndarray
-  tf2: np.ndarray
+  source: Source  # the record of a report
+  tf1: np.ndarray  # the output, tf1 side
+  tf2: np.ndarray  # the same from the tf1 side's inputs
+  # Of the differences that were tried out.
   standings: tuple[tuple[GraphDifference, Standing], ...] = ()
 
   def standing(self, difference: GraphDifference) -> Standing:
@@ -51,60 +45,36 @@ class SourceEvidence:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StateEvidence:
-  """A variable that a call leaves in another state.
+  """A variable that a call leaves in another state."""
 
-  Attributes:
-    name: its tf1 name.
-    before: its value before the call.
-    tf1: after it, tf1 side.
-    tf2: after it, tf2 side.
-    momenta: by which each side's graph moves it, tf1 before tf2; None where none is seen.
-  """
-
-  name: str
-  before: np.ndarray
-  tf1: np.ndarray
-  tf2: np.ndarray
+  name: str  # its tf1 name
+  before: np.ndarray  # its value before the call
+  tf1: np.ndarray  # after it, tf1 side
+  tf2: np.ndarray  # after it, tf2 side
+  # By which each side's graph moves it, tf1 before tf2; None where none is seen.
   momenta: tuple[float | None, float | None] = (None, None)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FailedStage:
-  """All that is known of a failed stage.
+  """All that is known of a failed stage."""
 
-  Attributes:
-    stage: the stage's name.
-    differences: what the stage found, worst first.
-    tensors: some of the arrays behind them.
-    sources: where the sides part, in the order of execution.
-    gradient_differences: where gradients pass differently.
-    stops: places where gradients are stopped on one side only.
-    updates: variables that are written a different number of times: name, times in
-      tf1, times in tf2.
-    states: of variables that a call leaves in another state, as far as their values
-      before it are known.
-    tf2_op_types: the op types of the port's computation.
-    tf1_op_types: those of the tf1 side's.
-    not_traceable: why the port could not be traced; '' where it could.
-    agrees_as_graph: whether the port agrees once it is traced as a graph.
-    tf1_graph: the tf1 side's computation; None where it was not looked into.
-    tf2_graph: the port's, likewise.
-  """
-
-  stage: str
-  differences: tuple[Difference, ...] = ()
-  tensors: tuple[FailedTensor, ...] = ()
-  sources: tuple[SourceEvidence, ...] = ()
-  gradient_differences: tuple[GraphDifference, ...] = ()
-  stops: tuple[Source, ...] = ()
+  stage: str  # the stage's name
+  differences: tuple[Difference, ...] = ()  # what the stage found, worst first
+  tensors: tuple[FailedTensor, ...] = ()  # some of the arrays behind them
+  sources: tuple[SourceEvidence, ...] = ()  # where the sides part, in the order of execution
+  gradient_differences: tuple[GraphDifference, ...] = ()  # where gradients pass differently
+  stops: tuple[Source, ...] = ()  # places where gradients are stopped on one side only
+  # Variables that are written a different number of times: name, times in tf1, times in tf2.
   updates: tuple[tuple[str, int, int], ...] = ()
+  # Of variables that a call leaves in another state, as far as their values before it are known.
   states: tuple[StateEvidence, ...] = ()
-  tf1_op_types: frozenset[str] = frozenset()
-  tf2_op_types: frozenset[str] = frozenset()
-  not_traceable: str = ''
-  agrees_as_graph: bool = False
-  tf1_graph: OpGraph | None = None
-  tf2_graph: OpGraph | None = None
+  tf1_op_types: frozenset[str] = frozenset()  # those of the tf1 side's
+  tf2_op_types: frozenset[str] = frozenset()  # the op types of the port's computation
+  not_traceable: str = ''  # why the port could not be traced; '' where it could
+  agrees_as_graph: bool = False  # whether the port agrees once it is traced as a graph
+  tf1_graph: OpGraph | None = None  # the tf1 side's computation; None where it was not looked into
+  tf2_graph: OpGraph | None = None  # the port's, likewise
 
   def graph_differences(self) -> Iterator[tuple[SourceEvidence, GraphDifference]]:
     """Yields what differs in the graphs at each source, but for what trials have refuted."""

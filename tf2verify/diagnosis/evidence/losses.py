@@ -15,82 +15,52 @@ _MOST_ELEMENTS = 2**20
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LossEvidence:
-  """Both losses, example by example.
+  """Both losses, example by example."""
 
-  Attributes:
-    tf1: the reference's.
-    tf2: the port's, of the same examples.
-    paths: the outputs that the losses read, without those that follow from others.
-  """
-
-  tf1: tuple[Evaluated, ...]
-  tf2: tuple[Evaluated, ...]
-  paths: tuple[str, ...]
+  tf1: tuple[Evaluated, ...]  # the reference's
+  tf2: tuple[Evaluated, ...]  # the port's, of the same examples
+  paths: tuple[str, ...]  # the outputs that the losses read, without those that follow from others
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LossOfOutput:
-  """The same, as functions of one output.
+  """The same, as functions of one output."""
 
-  Attributes:
-    tf1: the reference's losses.
-    tf2: the port's.
-    path: the output.
-  """
-
-  tf1: tuple[Evaluated, ...]
-  tf2: tuple[Evaluated, ...]
-  path: str
+  tf1: tuple[Evaluated, ...]  # the reference's losses
+  tf2: tuple[Evaluated, ...]  # the port's
+  path: str  # the output
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TotalLossEvidence:
-  """What each side minimizes.
+  """What each side minimizes."""
 
-  Attributes:
-    tf1: the reference's losses within the model.
-    tf2: the port's.
-    gap: by how much the sum of the totals of tf1 is greater.
-  """
-
-  tf1: LossObservation
-  tf2: LossObservation
-  gap: float
+  tf1: LossObservation  # the reference's losses within the model
+  tf2: LossObservation  # the port's
+  gap: float  # by how much the sum of the totals of tf1 is greater
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MetricEvidence:
-  """One metric on every example.
+  """One metric on every example."""
 
-  Attributes:
-    pairs: the value of tf1, and what is known of the port's.
-  """
-
+  # The value of tf1, and what is known of the port's.
   pairs: tuple[tuple[np.ndarray, MetricValue], ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class RepeatedLoss:
-  """The port's loss, called again on the same data.
+  """The port's loss, called again on the same data."""
 
-  Attributes:
-    sums: what each call gave, added up; not all the same.
-  """
-
-  sums: tuple[float, ...]
+  sums: tuple[float, ...]  # what each call gave, added up; not all the same
 
 
 @dataclasses.dataclass(frozen=True)
 class ExtremeLosses:
-  """Losses that agree on the model's outputs, and differ on other examples.
+  """Losses that agree on the model's outputs, and differ on other examples."""
 
-  Attributes:
-    different: names of these.
-    finite_only: whether all of these are compared for being finite alone.
-  """
-
-  different: tuple[str, ...]
-  finite_only: bool
+  different: tuple[str, ...]  # names of these
+  finite_only: bool  # whether all of these are compared for being finite alone
 
 
 def loss_evidence(

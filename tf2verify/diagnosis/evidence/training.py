@@ -28,23 +28,15 @@ _LEFT = 0.05
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Move:
-  """What a step does to a variable on one side.
+  """What a step does to a variable on one side."""
 
-  Attributes:
-    start: the value before the step, as recorded.
-    end: the value after it.
-    gradient: as given to the update; None where it is not known.
-    slots: before the step, by role.
-    slots_after: after it.
-    whole: start and end with all that is known of them, where the others are cut down to
-      some elements; None where they are whole themselves.
-  """
-
-  start: _Array
-  end: _Array
-  gradient: _Array | None
-  slots: Mapping[str, _Array]
-  slots_after: Mapping[str, _Array] = dataclasses.field(default_factory=dict)
+  start: _Array  # the value before the step, as recorded
+  end: _Array  # the value after it
+  gradient: _Array | None  # as given to the update; None where it is not known
+  slots: Mapping[str, _Array]  # before the step, by role
+  slots_after: Mapping[str, _Array] = dataclasses.field(default_factory=dict)  # after it
+  # Start and end with all that is known of them, where the others are cut down to some elements;
+  # None where they are whole themselves.
   whole: tuple[_Array, _Array] | None = None
 
   def at(self, where: _Array) -> 'Move':
@@ -90,17 +82,11 @@ class Move:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MovePair:
-  """A variable's step on both sides.
+  """A variable's step on both sides."""
 
-  Attributes:
-    name: by TF1.
-    tf1: of the reference.
-    tf2: of the port.
-  """
-
-  name: str
-  tf1: Move
-  tf2: Move
+  name: str  # by TF1
+  tf1: Move  # of the reference
+  tf2: Move  # of the port
 
   @property
   def differs(self) -> bool:
@@ -132,31 +118,19 @@ class MovePair:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainingEvidence:
-  """What both sides did up to the first step that differs.
+  """What both sides did up to the first step that differs."""
 
-  Attributes:
-    tf1: the reference's run; arrays of which a recording has samples are those samples.
-    tf2: the port's, with as many steps; of the same variables the same elements.
-    pairs: variable names of tf1 and tf2.
-    number: of that step, from 1.
-    clip_beyond: tries how the port clips larger gradients than those of its steps; None
-      where that is not known.
-    sampled: tf1 names of the variables that are cut down to samples.
-    moves: of the trainable variables that both sides have, without those of which nothing
-      can be told.
-    left_out: tf1 names of these: their gradients are rounding, and differ.
-    states: of the other ones.
-  """
-
-  tf1: TrainingRun
-  tf2: TrainingRun
-  pairs: tuple[tuple[str, str], ...]
-  number: int
+  tf1: TrainingRun  # the reference's run; arrays of which a recording has samples are those samples
+  tf2: TrainingRun  # the port's, with as many steps; of the same variables the same elements
+  pairs: tuple[tuple[str, str], ...]  # variable names of tf1 and tf2
+  number: int  # of that step, from 1
+  # Tries how the port clips larger gradients than those of its steps; None where that is not known.
   clip_beyond: Callable[[], Clip | None]
-  sampled: frozenset[str]
+  sampled: frozenset[str]  # tf1 names of the variables that are cut down to samples
+  # Of the trainable variables that both sides have, without those of which nothing can be told.
   moves: tuple[MovePair, ...]
-  left_out: frozenset[str]
-  states: tuple[MovePair, ...]
+  left_out: frozenset[str]  # tf1 names of these: their gradients are rounding, and differ
+  states: tuple[MovePair, ...]  # of the other ones
 
   @property
   def steps(self) -> tuple[TrainingStep, TrainingStep]:

@@ -11,21 +11,13 @@ from tf2verify.relation.roles import owner, role
 
 @dataclasses.dataclass(frozen=True)
 class Leftovers:
-  """Variables that only one side has, and what stands beside them.
+  """Variables that only one side has, and what stands beside them."""
 
-  Attributes:
-    pairs: (of this side, of the other side).
-    variables: of this side, without a counterpart.
-    here: all variables of this side.
-    there: all variables of the other side.
-    left_there: those of them without a counterpart.
-  """
-
-  pairs: tuple[tuple[VariableRecord, VariableRecord], ...]
-  variables: tuple[VariableRecord, ...]
-  here: tuple[VariableRecord, ...]
-  there: tuple[VariableRecord, ...]
-  left_there: tuple[VariableRecord, ...]
+  pairs: tuple[tuple[VariableRecord, VariableRecord], ...]  # (of this side, of the other side)
+  variables: tuple[VariableRecord, ...]  # of this side, without a counterpart
+  here: tuple[VariableRecord, ...]  # all variables of this side
+  there: tuple[VariableRecord, ...]  # all variables of the other side
+  left_there: tuple[VariableRecord, ...]  # those of them without a counterpart
 
   def beside(self, roles: Iterable[str]) -> dict[str, VariableRecord]:
     """Returns, by scope of this side, the counterpart of a variable in one of these roles."""
@@ -56,32 +48,20 @@ class ExtraVariables:
 
 @dataclasses.dataclass(frozen=True)
 class CopiedScope:
-  """A scope of leftovers only, with the variables of a scope of pairs.
+  """A scope of leftovers only, with the variables of a scope of pairs."""
 
-  Attributes:
-    in_port: whether the port has it, and tf1 not.
-    scope: its name.
-    names: of its variables.
-    twin: the scope that both sides have.
-  """
-
-  in_port: bool
-  scope: str
-  names: tuple[str, ...]
-  twin: str
+  in_port: bool  # whether the port has it, and tf1 not
+  scope: str  # its name
+  names: tuple[str, ...]  # of its variables
+  twin: str  # the scope that both sides have
 
 
 @dataclasses.dataclass(frozen=True)
 class CreatedVariable:
-  """A variable that is made after the first call.
+  """A variable that is made after the first call."""
 
-  Attributes:
-    creation: the record.
-    first_call: names of the variables that the first call made.
-  """
-
-  creation: VariableCreation
-  first_call: frozenset[str]
+  creation: VariableCreation  # the record
+  first_call: frozenset[str]  # names of the variables that the first call made
 
 
 def missing_variables(

@@ -66,17 +66,11 @@ _GUESSES: tuple[tuple[str, Mapping[str, float]], ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-  """The step of one side, computed again.
+  """The step of one side, computed again."""
 
-  Attributes:
-    record: of the optimizer.
-    form: its rule and settings.
-    decay: the share of each weight that the step takes beside the rule.
-  """
-
-  record: OptimizerRecord
-  form: Form
-  decay: float
+  record: OptimizerRecord  # of the optimizer
+  form: Form  # its rule and settings
+  decay: float  # the share of each weight that the step takes beside the rule
 
 
 def forms(record: OptimizerRecord, learning_rate: float | None) -> Iterator[Form]:

@@ -118,40 +118,26 @@ _VECTORS: tuple[tuple[str, _Formula], ...] = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evaluated:
-  """An example, and what one side's loss gave for it.
+  """An example, and what one side's loss gave for it."""
 
-  Attributes:
-    example: outputs and labels.
-    value: the loss.
-  """
-
-  example: LossExample
-  value: _Array
+  example: LossExample  # outputs and labels
+  value: _Array  # the loss
 
 
 @dataclasses.dataclass(frozen=True)
 class Recognized:
-  """By what a side's loss goes.
+  """By what a side's loss goes."""
 
-  Attributes:
-    name: of the formula.
-    smoothing: the share of the labels that is spread over all classes.
-  """
-
-  name: str
-  smoothing: float = 0.0
+  name: str  # of the formula
+  smoothing: float = 0.0  # the share of the labels that is spread over all classes
 
 
 @dataclasses.dataclass(frozen=True)
 class Denominator:
-  """What a sum over an example is divided by.
+  """What a sum over an example is divided by."""
 
-  Attributes:
-    text: for a hint.
-    of: its value, given the terms' shape and the weights (None without).
-  """
-
-  text: str
+  text: str  # for a hint
+  # Its value, given the terms' shape and the weights (None without).
   of: Callable[[tuple[int, ...], _Array | None], float]
 
 

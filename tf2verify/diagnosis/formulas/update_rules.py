@@ -31,19 +31,13 @@ LINEAR = 'linear'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Moment:
-  """What a step starts from, of one variable.
+  """What a step starts from, of one variable."""
 
-  Attributes:
-    value: of the variable.
-    gradient: as given to the update, after clipping; dense.
-    slots: of the variable, by role; what is missing starts at its rule's own value.
-    number: of the step, from 1; the bias corrections count it.
-  """
-
-  value: _Array
-  gradient: _Array
+  value: _Array  # of the variable
+  gradient: _Array  # as given to the update, after clipping; dense
+  # Of the variable, by role; what is missing starts at its rule's own value.
   slots: Mapping[str, _Array]
-  number: int
+  number: int  # of the step, from 1; the bias corrections count it
 
   def slot(self, role: str, start: float = 0.0) -> _Array:
     """Returns a slot in float64."""
@@ -55,29 +49,19 @@ class Moment:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stepped:
-  """What a step makes.
+  """What a step makes."""
 
-  Attributes:
-    update: what is added to the variable.
-    slots: after the step, by role.
-  """
-
-  update: _Array
-  slots: Mapping[str, _Array]
+  update: _Array  # what is added to the variable
+  slots: Mapping[str, _Array]  # after the step, by role
 
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-  """An update rule and its settings.
+  """An update rule and its settings."""
 
-  Attributes:
-    rule: a key of `RULES`.
-    settings: by this module's names: `learning_rate`, `momentum`, `nesterov` (0 or 1),
-      `beta1`, `beta2`, `rho`, `epsilon`, `centered` (0 or 1), `power`, `l1`, `l2`,
-      `schedule`, `initial_accumulator`.
-  """
-
-  rule: str
+  rule: str  # a key of `RULES`
+  # By this module's names: `learning_rate`, `momentum`, `nesterov` (0 or 1), `beta1`, `beta2`,
+  # `rho`, `epsilon`, `centered` (0 or 1), `power`, `l1`, `l2`, `schedule`, `initial_accumulator`.
   settings: tuple[tuple[str, float], ...]
 
   def setting(self, name: str) -> float:

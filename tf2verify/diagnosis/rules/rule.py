@@ -15,15 +15,11 @@ class Rule(Generic[E]):
 
   A rule never guesses: it looks for marks that this mistake leaves and no other, and
   says what it has seen.
-
-  Attributes:
-    name: the mistake's, as reports and docs call it.
-    reads: the kind of evidence that shows it, a class of `diagnosis.evidence`.
-    find: returns the cause with what was seen; None where the marks are not there.
   """
 
-  name: str
-  reads: type[E]
+  name: str  # the mistake's, as reports and docs call it
+  reads: type[E]  # the kind of evidence that shows it, a class of `diagnosis.evidence`
+  # Returns the cause with what was seen; None where the marks are not there.
   find: Callable[[E], Cause | None]
 
   def explain(self, evidence: E) -> Cause | None:

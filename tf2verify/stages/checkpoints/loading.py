@@ -37,27 +37,17 @@ _SHOWN = 3
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Loaded:
-  """The port with the values of a TF1 checkpoint.
+  """The port with the values of a TF1 checkpoint."""
 
-  Attributes:
-    port: its variables hold `values`.
-    values: by tf2 name.
-    account: of the checkpoint's keys.
-    training: the mode that outputs are compared in.
-    inputs: the inputs that they are compared on.
-    outputs: of the port at these values; None where they were not compared.
-    rerun: repeats the reference's run at these values; None likewise.
-    reference: that run.
-  """
-
-  port: Port
-  values: dict[str, np.ndarray]
-  account: KeyAccount
-  training: bool
-  inputs: Any
+  port: Port  # its variables hold `values`
+  values: dict[str, np.ndarray]  # by tf2 name
+  account: KeyAccount  # of the checkpoint's keys
+  training: bool  # the mode that outputs are compared in
+  inputs: Any  # the inputs that they are compared on
+  # Of the port at these values; None where they were not compared.
   outputs: Observation | None = None
-  rerun: Rerun | None = None
-  reference: Observation | None = None
+  rerun: Rerun | None = None  # repeats the reference's run at these values; None likewise
+  reference: Observation | None = None  # that run
 
   def tables(self) -> tuple[Table, ...]:
     """Returns the account of the keys, where not all of them are read model variables."""

@@ -20,15 +20,10 @@ _SHARED_REASON = (
 
 @dataclasses.dataclass(frozen=True)
 class Dependence:
-  """What two runs with the same inputs and different variable values have shown.
+  """What two runs with the same inputs and different variable values have shown."""
 
-  Attributes:
-    reason: why no output tells anything of the variables; '' where one does.
-    notes: on outputs that are finite only where they depend on no variable.
-  """
-
-  reason: str = ''
-  notes: tuple[str, ...] = ()
+  reason: str = ''  # why no output tells anything of the variables; '' where one does
+  notes: tuple[str, ...] = ()  # on outputs that are finite only where they depend on no variable
 
 
 def dependence(

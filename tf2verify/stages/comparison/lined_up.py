@@ -26,17 +26,11 @@ Run = Callable[[FilledRun], Observation]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunOfSide:
-  """One side of a run at the constant fill.
+  """One side of a run at the constant fill."""
 
-  Attributes:
-    run: what was run.
-    found: what that gave.
-    observe: runs the side again.
-  """
-
-  run: FilledRun
-  found: Observation
-  observe: Run
+  run: FilledRun  # what was run
+  found: Observation  # what that gave
+  observe: Run  # runs the side again
 
   def mean(self, number: int) -> Observation:
     """Returns the mean of two runs whose values are off by the same, either way."""

@@ -108,15 +108,10 @@ def _losses(case: CaseUnderTest, fill: Fill) -> tuple[LossObservation, LossObser
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Added:
-  """What each side adds to its loss.
+  """What each side adds to its loss."""
 
-  Attributes:
-    tf1: the reference's losses.
-    tf2: the port's, of the same values.
-  """
-
-  tf1: LossObservation
-  tf2: LossObservation
+  tf1: LossObservation  # the reference's losses
+  tf2: LossObservation  # the port's, of the same values
 
   @property
   def greatest(self) -> float:

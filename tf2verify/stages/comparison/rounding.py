@@ -60,20 +60,13 @@ _ADVICE = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Suspect:
-  """A difference in values that rounding may explain.
+  """A difference in values that rounding may explain."""
 
-  Attributes:
-    difference: what the comparison found.
-    tf1: the reference's tensor.
-    tf2: the port's.
-    tolerance: the allowance.
-    views: of a tensor that a recording holds in part: what `tf1` and `tf2` are of it.
-  """
-
-  difference: Difference
-  tf1: np.ndarray
-  tf2: np.ndarray
-  tolerance: Tolerance
+  difference: Difference  # what the comparison found
+  tf1: np.ndarray  # the reference's tensor
+  tf2: np.ndarray  # the port's
+  tolerance: Tolerance  # the allowance
+  # Of a tensor that a recording holds in part: what `tf1` and `tf2` are of it.
   views: Views | None = None
 
   @property
@@ -104,15 +97,11 @@ def may_be_rounding(difference: Difference, tf1: np.ndarray) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Sorted:
-  """The differences of a run, beside their noise.
+  """The differences of a run, beside their noise."""
 
-  Attributes:
-    judged: pairs of a difference and its verdict, in the order of the suspects.
-    notes: for a report.
-  """
-
+  # Pairs of a difference and its verdict, in the order of the suspects.
   judged: tuple[tuple[Difference, NoiseVerdict], ...] = ()
-  notes: tuple[str, ...] = ()
+  notes: tuple[str, ...] = ()  # for a report
 
   @property
   def rounding(self) -> tuple[Difference, ...]:

@@ -14,21 +14,13 @@ from tf2verify.records.sampled import SampledArray
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Looked:
-  """What was compared, and what that found.
+  """What was compared, and what that found."""
 
-  Attributes:
-    result: by the ordinary rules; a difference's index is that of the whole array.
-    tf1: what was compared of the reference's tensor.
-    tf2: what was compared of the port's.
-    views: where that is but a part; None elsewhere.
-    by_digest: whether a tensor that is held in part was compared as a whole.
-  """
-
-  result: TensorComparison
-  tf1: np.ndarray
-  tf2: np.ndarray
-  views: Views | None = None
-  by_digest: bool = False
+  result: TensorComparison  # by the ordinary rules; a difference's index is that of the whole array
+  tf1: np.ndarray  # what was compared of the reference's tensor
+  tf2: np.ndarray  # what was compared of the port's
+  views: Views | None = None  # where that is but a part; None elsewhere
+  by_digest: bool = False  # whether a tensor that is held in part was compared as a whole
 
   def failed(self, name: str) -> FailedTensor | None:
     """Returns the arrays behind the difference, of a part the samples alone; None without any."""

@@ -23,21 +23,13 @@ Pairs = Sequence[tuple[str, str]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SeededPair:
-  """Both sides of a run that was compared.
+  """Both sides of a run that was compared."""
 
-  Attributes:
-    tf1: the reference's run.
-    tf2: the port's, from its own initial values or from those of tf1.
-    tf2_draws: all random ops of the port, while it was made included.
-    tf1_draws: all random ops of the reference.
-    variables_first: whether the variables were set before the random ops were counted.
-  """
-
-  tf1: Observation
-  tf2: Observation
-  tf1_draws: tuple[RandomDraw, ...]
-  tf2_draws: tuple[RandomDraw, ...]
-  variables_first: bool = False
+  tf1: Observation  # the reference's run
+  tf2: Observation  # the port's, from its own initial values or from those of tf1
+  tf1_draws: tuple[RandomDraw, ...]  # all random ops of the reference
+  tf2_draws: tuple[RandomDraw, ...]  # all random ops of the port, while it was made included
+  variables_first: bool = False  # whether the variables were set before the random ops were counted
 
 
 def constant_run(comparison: Comparison, case: CaseUnderTest, training: bool) -> SeededPair:

@@ -25,17 +25,11 @@ TOTAL = 'total loss'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class InModel:
-  """Both sides' losses within the model.
+  """Both sides' losses within the model."""
 
-  Attributes:
-    tf1: the reference's.
-    tf2: the port's.
-    rerun: runs the reference again, moved.
-  """
-
-  tf1: LossObservation
-  tf2: LossObservation
-  rerun: Callable[[Mover | None], LossObservation]
+  tf1: LossObservation  # the reference's
+  tf2: LossObservation  # the port's
+  rerun: Callable[[Mover | None], LossObservation]  # runs the reference again, moved
 
 
 def observed(case: CaseUnderTest, inputs: Any) -> InModel:

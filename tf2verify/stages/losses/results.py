@@ -19,18 +19,12 @@ _SHARE_OF_ATOL = 0.1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LossResult:
-  """What both sides gave for an example.
+  """What both sides gave for an example."""
 
-  Attributes:
-    example: outputs and labels.
-    tf1: the reference's.
-    tf2: the port's, eagerly.
-    traced: the port's as a `tf.function`; None where it does not run as one.
-  """
-
-  example: LossExample
-  tf1: LossValue
-  tf2: LossValue
+  example: LossExample  # outputs and labels
+  tf1: LossValue  # the reference's
+  tf2: LossValue  # the port's, eagerly
+  # The port's as a `tf.function`; None where it does not run as one.
   traced: LossValue | None = None
 
   @property
@@ -42,15 +36,10 @@ class LossResult:
 
 @dataclasses.dataclass(frozen=True)
 class LossReading:
-  """How the outputs that losses read depend on each other.
+  """How the outputs that losses read depend on each other."""
 
-  Attributes:
-    read: paths of the outputs, without those that follow from another one.
-    related: those that do.
-  """
-
-  read: tuple[str, ...] = ()
-  related: tuple[Relation, ...] = ()
+  read: tuple[str, ...] = ()  # paths of the outputs, without those that follow from another one
+  related: tuple[Relation, ...] = ()  # those that do
 
   def gradient(self, value: LossValue, example: LossExample, path: str) -> np.ndarray | None:
     """Returns the gradient by an output, through what follows from it as well."""

@@ -36,32 +36,20 @@ _ORDER = tuple(_COLUMN_OF)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pair:
-  """A tensor of a mode, and the same one of eager mode.
+  """A tensor of a mode, and the same one of eager mode."""
 
-  Attributes:
-    mode: the mode's name.
-    training: the training mode.
-    number: of the call.
-    eager: what eager mode computed; its array is kept only where the two differ.
-    other: what the mode computed, likewise.
-    difference: None where they agree.
-    greatest: the greatest |mode - eager| of finite elements; 0 where they are identical,
-      bit by bit, NaN where none can be formed.
-    elements: how many were compared.
-    blank: why they tell nothing where they agree; None where they do.
-    constant: the element of a tensor whose elements are all the same, as text.
-  """
-
-  mode: str
-  training: bool
-  number: int
-  eager: ModeTensor
-  other: ModeTensor
-  difference: Difference | None
+  mode: str  # the mode's name
+  training: bool  # the training mode
+  number: int  # of the call
+  eager: ModeTensor  # what eager mode computed; its array is kept only where the two differ
+  other: ModeTensor  # what the mode computed, likewise
+  difference: Difference | None  # None where they agree
+  # The greatest |mode - eager| of finite elements; 0 where they are identical, bit by bit, NaN
+  # where none can be formed.
   greatest: float
-  elements: int
-  blank: Blank | None = None
-  constant: str = ''
+  elements: int  # how many were compared
+  blank: Blank | None = None  # why they tell nothing where they agree; None where they do
+  constant: str = ''  # the element of a tensor whose elements are all the same, as text
 
   @property
   def key(self) -> str:
@@ -165,18 +153,12 @@ def _pair(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Judged:
-  """A pair beyond the tolerance, beside the noise of the port in eager mode.
+  """A pair beyond the tolerance, beside the noise of the port in eager mode."""
 
-  Attributes:
-    pair: what differs.
-    noise: how far rounding moves the tensor.
-    behind_equals: whether XLA computed a gradient, or the state after the call, of a
-      call whose outputs and losses agree. An activation next to the kink of a relu is
-      on the other side then, by rounding alone.
-  """
-
-  pair: Pair
-  noise: NoiseVerdict
+  pair: Pair  # what differs
+  noise: NoiseVerdict  # how far rounding moves the tensor
+  # Whether XLA computed a gradient, or the state after the call, of a call whose outputs and losses
+  # agree. An activation next to the kink of a relu is on the other side then, by rounding alone.
   behind_equals: bool = False
 
   @property

@@ -18,19 +18,13 @@ _SHOWN = 4
 
 @dataclasses.dataclass(frozen=True)
 class LeftOut:
-  """What is known of one side's variables that the other lacks.
+  """What is known of one side's variables that the other lacks."""
 
-  Attributes:
-    names: of those that may be left out: declared as such, or without effect.
-    differences: of those that are declared and have an effect.
-    notes: the reasons that are declared.
-    undeclared: what to declare, as a sentence without a full stop; '' for nothing.
-  """
-
+  # Of those that may be left out: declared as such, or without effect.
   names: frozenset[str] = frozenset()
-  differences: tuple[Difference, ...] = ()
-  notes: tuple[str, ...] = ()
-  undeclared: str = ''
+  differences: tuple[Difference, ...] = ()  # of those that are declared and have an effect
+  notes: tuple[str, ...] = ()  # the reasons that are declared
+  undeclared: str = ''  # what to declare, as a sentence without a full stop; '' for nothing
 
 
 def effects_of_tf1(case: CaseUnderTest, names: Collection[str]) -> dict[str, Effect]:
@@ -74,13 +68,9 @@ def left_out_of_reference(case: CaseUnderTest, left: Sequence[VariableRecord]) -
 
 @dataclasses.dataclass(frozen=True)
 class LeftOutOfBoth:
-  """What is known of the variables that either side has alone.
+  """What is known of the variables that either side has alone."""
 
-  Attributes:
-    sides: of tf1, and of tf2.
-  """
-
-  sides: tuple[LeftOut, LeftOut]
+  sides: tuple[LeftOut, LeftOut]  # of tf1, and of tf2
 
   @classmethod
   def of(

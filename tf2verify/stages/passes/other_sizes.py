@@ -46,28 +46,18 @@ class _Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Outcome:
-  """What came of a size.
+  """What came of a size."""
 
-  Attributes:
-    size: the inputs.
-    kind: what came of it.
-    reason: why it was refused, or what the port raised or declares.
-    other_variables: whether it was refused since its variables would be others.
-    agrees_at: the size at which all lengths are one longer, where the sides agree there and
-      fail where each is longer by another amount.
-    run: of tf1, where it ran.
-    rerun: repeats it.
-    observed: both sides, where both ran.
-  """
-
-  size: OtherSize
-  kind: _Kind
-  reason: str = ''
-  other_variables: bool = False
+  size: OtherSize  # the inputs
+  kind: _Kind  # what came of it
+  reason: str = ''  # why it was refused, or what the port raised or declares
+  other_variables: bool = False  # whether it was refused since its variables would be others
+  # The size at which all lengths are one longer, where the sides agree there and fail where each is
+  # longer by another amount.
   agrees_at: str = ''
-  run: FilledRun | None = None
-  rerun: FilledRuns | None = None
-  observed: tuple[Observation, Observation] | None = None
+  run: FilledRun | None = None  # of tf1, where it ran
+  rerun: FilledRuns | None = None  # repeats it
+  observed: tuple[Observation, Observation] | None = None  # both sides, where both ran
 
   @property
   def fails(self) -> bool:

@@ -22,17 +22,11 @@ _SHOWN_LINES = 6
 
 @dataclasses.dataclass(frozen=True)
 class Environment:
-  """What a process is given.
+  """What a process is given."""
 
-  Attributes:
-    hash_seed: PYTHONHASHSEED, by which the order of a set of strings goes.
-    one_thread: whether TensorFlow has one thread within and one between operations.
-    op_determinism: whether `enable_op_determinism` is called.
-  """
-
-  hash_seed: int
-  one_thread: bool = False
-  op_determinism: bool = False
+  hash_seed: int  # PYTHONHASHSEED, by which the order of a set of strings goes
+  one_thread: bool = False  # whether TensorFlow has one thread within and one between operations
+  op_determinism: bool = False  # whether `enable_op_determinism` is called
 
   def __str__(self) -> str:
     words = ['one thread'] if self.one_thread else []
@@ -47,23 +41,14 @@ class Environment:
 
 @dataclasses.dataclass(frozen=True)
 class AcrossProcesses:
-  """What the processes have shown.
+  """What the processes have shown."""
 
-  Attributes:
-    processes: how many, with this one.
-    tf1: tensors of the reference that vary from process to process.
-    tf2: of the port.
-    cause: of what varies, where it was seen.
-    notes: for a report.
-    blind_spots: what could not be run.
-  """
-
-  processes: int = 1
-  tf1: tuple[Variation, ...] = ()
-  tf2: tuple[Variation, ...] = ()
-  cause: str = ''
-  notes: tuple[str, ...] = ()
-  blind_spots: tuple[str, ...] = ()
+  processes: int = 1  # how many, with this one
+  tf1: tuple[Variation, ...] = ()  # tensors of the reference that vary from process to process
+  tf2: tuple[Variation, ...] = ()  # of the port
+  cause: str = ''  # of what varies, where it was seen
+  notes: tuple[str, ...] = ()  # for a report
+  blind_spots: tuple[str, ...] = ()  # what could not be run
 
 
 # A process's digests: side, then what the tensor is.

@@ -29,54 +29,35 @@ _MOST_OTHER_ORDERS = 3
 
 @dataclasses.dataclass(frozen=True)
 class SideRepetitions:
-  """What the repetitions of one side have shown.
+  """What the repetitions of one side have shown."""
 
-  Attributes:
-    side: 'tf1' or 'tf2'.
-    runs: how many.
-    tensors: how many are compared.
-    elements: of all tensors.
-    varying: those that are not the same bits in all runs.
-    digests: of the first run, by what each tensor is.
-    sources: op types that vary on a GPU, with the user's lines.
-    refused: why the port does not run with `enable_op_determinism`; '' if it does.
-    other_bits: tensors that are repeatable, and others with `enable_op_determinism`.
-    first: the first operation that varies; None where nothing does or none is found.
-    not_repeated: why training steps were not repeated; '' if they were or are not declared.
-    races: accesses to variables that the reference's graph does not order.
-    by_order: what differs in other orders of these from the first; only where it does.
-    is_recorded: whether the repetitions were made when the side was recorded.
-  """
-
-  side: str
-  runs: int
-  tensors: int
-  elements: int
-  varying: tuple[Variation, ...]
-  digests: dict[str, str]
-  sources: run_ops.Sources
-  refused: str = ''
+  side: str  # 'tf1' or 'tf2'
+  runs: int  # how many
+  tensors: int  # how many are compared
+  elements: int  # of all tensors
+  varying: tuple[Variation, ...]  # those that are not the same bits in all runs
+  digests: dict[str, str]  # of the first run, by what each tensor is
+  sources: run_ops.Sources  # op types that vary on a GPU, with the user's lines
+  refused: str = ''  # why the port does not run with `enable_op_determinism`; '' if it does
+  # Tensors that are repeatable, and others with `enable_op_determinism`.
   other_bits: tuple[Variation, ...] = ()
+  # The first operation that varies; None where nothing does or none is found.
   first: FirstVariation | None = None
+  # Why training steps were not repeated; '' if they were or are not declared.
   not_repeated: str = ''
-  races: tuple[Race, ...] = ()
+  races: tuple[Race, ...] = ()  # accesses to variables that the reference's graph does not order
+  # What differs in other orders of these from the first; only where it does.
   by_order: tuple[tuple[Order, tuple[Variation, ...]], ...] = ()
-  is_recorded: bool = False
+  is_recorded: bool = False  # whether the repetitions were made when the side was recorded
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Repeater:
-  """Repeats the sides of a case.
+  """Repeats the sides of a case."""
 
-  Attributes:
-    case: both sides.
-    tf1_run: the run at given values, by the reference's variable names.
-    tf2_run: likewise by the port's.
-  """
-
-  case: CaseUnderTest
-  tf1_run: FilledRun
-  tf2_run: FilledRun
+  case: CaseUnderTest  # both sides
+  tf1_run: FilledRun  # the run at given values, by the reference's variable names
+  tf2_run: FilledRun  # likewise by the port's
 
   @classmethod
   def of(cls, case: CaseUnderTest) -> 'Repeater':

@@ -12,17 +12,12 @@ from tf2verify.relation.slots import DeclaredSlots, pair_slots
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PortShadows:
-  """What was found in the first step.
+  """What was found in the first step."""
 
-  Attributes:
-    slots: of the port, as it calls them.
-    owners: by their position, the variable of the port whose average it is.
-    doubtful: by TF1's name of a variable without a partner, what the port calls the
-      state that may hold its average.
-  """
-
-  slots: tuple[Slot, ...]
-  owners: Mapping[int, str]
+  slots: tuple[Slot, ...]  # of the port, as it calls them
+  owners: Mapping[int, str]  # by their position, the variable of the port whose average it is
+  # By TF1's name of a variable without a partner, what the port calls the state that may hold its
+  # average.
   doubtful: Mapping[str, str]
 
 

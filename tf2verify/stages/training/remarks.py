@@ -19,15 +19,10 @@ _LEAST_SHARE = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class IdleUpdates:
-  """State that the reference never updates, since its train op leaves UPDATE_OPS out.
+  """State that the reference never updates, since its train op leaves UPDATE_OPS out."""
 
-  Attributes:
-    variables: tf1 names, of those that the port does update.
-    reason: why nothing can be told of them; '' without any.
-  """
-
-  variables: frozenset[str] = frozenset()
-  reason: str = ''
+  variables: frozenset[str] = frozenset()  # tf1 names, of those that the port does update
+  reason: str = ''  # why nothing can be told of them; '' without any
 
 
 def idle_updates(steps: Steps) -> IdleUpdates:

@@ -57,19 +57,12 @@ Begin = Callable[[Mover | None], contextlib.AbstractContextManager[StepsAgain]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RoundingElements:
-  """Elements of one variable whose gradient is rounding in all steps so far.
+  """Elements of one variable whose gradient is rounding in all steps so far."""
 
-  Attributes:
-    where: True for them; of the variable's shape.
-    tf1: greatest |gradient| among them in tf1, in all its runs.
-    tf2: in the port.
-    reach: greatest |element| of each quantity among them, in all runs of tf1.
-  """
-
-  where: _Array
-  tf1: float
-  tf2: float
-  reach: Mapping[_Key, float]
+  where: _Array  # True for them; of the variable's shape
+  tf1: float  # greatest |gradient| among them in tf1, in all its runs
+  tf2: float  # in the port
+  reach: Mapping[_Key, float]  # greatest |element| of each quantity among them, in all runs of tf1
 
   def excused(self, pair: QuantityPair) -> _Array | None:
     """Returns where a quantity need not agree: where it is no more than rounding makes it.

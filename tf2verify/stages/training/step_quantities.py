@@ -52,25 +52,15 @@ _GRADIENT_UNIT = 2.0**-23
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class QuantityPair:
-  """A quantity on both sides.
+  """A quantity on both sides."""
 
-  Attributes:
-    quantity: one of `CAUSAL_ORDER`.
-    subject: whose: a variable's tf1 name, or what it is.
-    variable: the variable's tf1 name; '' where it is of none.
-    tf1: None where the side has none.
-    tf2: in the unit of tf1's.
-    room: what storing the variables may add to the difference.
-    share: what the rounding of an optimizer's constants may add, relative to tf1's.
-  """
-
-  quantity: str
-  subject: str
-  variable: str
-  tf1: _Array | None
-  tf2: _Array | None
-  room: float = 0.0
-  share: float = 0.0
+  quantity: str  # one of `CAUSAL_ORDER`
+  subject: str  # whose: a variable's tf1 name, or what it is
+  variable: str  # the variable's tf1 name; '' where it is of none
+  tf1: _Array | None  # None where the side has none
+  tf2: _Array | None  # in the unit of tf1's
+  room: float = 0.0  # what storing the variables may add to the difference
+  share: float = 0.0  # what the rounding of an optimizer's constants may add, relative to tf1's
 
 
 def tolerance_for(pair: QuantityPair, table: ToleranceTable) -> ToleranceTable:

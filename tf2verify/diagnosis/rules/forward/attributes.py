@@ -14,23 +14,14 @@ _ANY_BUT_REFUTED = (Standing.SOLE, Standing.JOINT, Standing.UNTRIED)
 
 @dataclasses.dataclass(frozen=True)
 class AttributeRule:
-  """A value that the same operation has differently on the two sides.
+  """A value that the same operation has differently on the two sides."""
 
-  Attributes:
-    what: the attribute's or input's name; '' for a constant input of any name.
-    types: of the operations, or glob patterns of them; ('*',) for all.
-    text: the sentence, of a difference.
-    aspect: where the value stands; None for either.
-    shown: what the evidence calls the value; '' for the attribute's own name.
-    standings: what a trial of it may have shown.
-  """
-
-  what: str
-  types: tuple[str, ...]
-  text: Callable[[GraphDifference], str]
-  aspect: GraphAspect | None = None
-  shown: str = ''
-  standings: tuple[Standing, ...] = _ANY_BUT_REFUTED
+  what: str  # the attribute's or input's name; '' for a constant input of any name
+  types: tuple[str, ...]  # of the operations, or glob patterns of them; ('*',) for all
+  text: Callable[[GraphDifference], str]  # the sentence, of a difference
+  aspect: GraphAspect | None = None  # where the value stands; None for either
+  shown: str = ''  # what the evidence calls the value; '' for the attribute's own name
+  standings: tuple[Standing, ...] = _ANY_BUT_REFUTED  # what a trial of it may have shown
 
   def __call__(self, evidence: FailedStage) -> Cause | None:
     """Looks for the operation whose value differs."""

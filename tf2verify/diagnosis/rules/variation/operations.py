@@ -13,15 +13,10 @@ _SWITCH = 'tf.config.experimental.enable_op_determinism()'
 
 @dataclasses.dataclass(frozen=True)
 class OperationRule:
-  """What is said of operations of some types.
+  """What is said of operations of some types."""
 
-  Attributes:
-    types: of the operations, or glob patterns of them.
-    text: the sentence.
-  """
-
-  types: tuple[str, ...]
-  text: str
+  types: tuple[str, ...]  # of the operations, or glob patterns of them
+  text: str  # the sentence
 
   def __call__(self, evidence: VaryingOperation) -> Cause | None:
     """Looks at the type alone."""
