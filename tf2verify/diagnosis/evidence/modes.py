@@ -21,3 +21,9 @@ class PythonState:
   """Eager mode computes something else at its next call."""
 
   generator: str  # of random numbers in Python that the port draws from; '' without one
+
+  @property
+  def source(self) -> str:
+    """What it depends on, as text."""
+    known = f'it draws from {self.generator}' if self.generator else ''
+    return known or 'it depends on something in Python'

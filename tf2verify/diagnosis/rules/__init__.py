@@ -73,18 +73,18 @@ from tf2verify.diagnosis.rules.training.counts import count_of_steps
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
 from tf2verify.diagnosis.rules.training.updates import update_rule
 from tf2verify.diagnosis.rules.variables import creations, leftovers
-from tf2verify.diagnosis.rules.variation import operations, processes
+from tf2verify.diagnosis.rules.variation import operations
 from tf2verify.records.initial_value import JudgedStart
 
 # Of one kind of evidence, the most specific first: reports show them in this order.
 RULES: tuple[Rule[Any], ...] = (
   # Variables.
-  Rule('refused_creation', CreatedVariable, creations.refused_creation),
-  Rule('layer_built_in_call', CreatedVariable, creations.layer_built_in_call),
-  Rule('variable_made_in_call', CreatedVariable, creations.variable_made_in_call),
-  Rule('no_variable_store', CreatedVariable, creations.no_variable_store),
+  Rule('refused_creation', CreatedVariable, creations.REFUSED_CREATION),
+  Rule('layer_built_in_call', CreatedVariable, creations.LAYER_BUILT_IN_CALL),
+  Rule('variable_made_in_call', CreatedVariable, creations.VARIABLE_MADE_IN_CALL),
+  Rule('no_variable_store', CreatedVariable, creations.NO_VARIABLE_STORE),
   Rule('scope_counts_up', CreatedVariable, creations.scope_counts_up),
-  Rule('path_of_later_call', CreatedVariable, creations.path_of_later_call),
+  Rule('path_of_later_call', CreatedVariable, creations.PATH_OF_LATER_CALL),
   Rule('missing_scale', MissingVariables, leftovers.MISSING_SCALE),
   Rule('missing_center', MissingVariables, leftovers.MISSING_CENTER),
   Rule('missing_bias', MissingVariables, leftovers.missing_bias),
@@ -98,8 +98,9 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('one_object_for_two', CopiedScope, leftovers.one_object_for_two),
   # Initial values; further below, those of which the numbers are those of tf1, scaled.
   Rule('other_distribution', OtherDistribution, distributions.other_distribution),
-  Rule('drawn_on_one_side', JudgedStart, distributions.drawn_on_one_side),
-  Rule('shared_numbers', SharedNumbers, distributions.shared_numbers),
+  Rule('drawn_on_one_side', JudgedStart, distributions.DRAWN_ON_ONE_SIDE),
+  Rule('shared_initializer', SharedNumbers, distributions.SHARED_INITIALIZER),
+  Rule('shared_in_tf1', SharedNumbers, distributions.SHARED_IN_TF1),
   # What a call of the model computes, and its gradients.
   Rule('activation_order', FailedStage, activation_order),
   Rule('batch_norm_mode', FailedStage, attributes.BATCH_NORM_MODE),
@@ -168,29 +169,29 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('partly_restored', RestoredValue, values.partly_restored),
   Rule('another_key', RestoredValue, values.another_key),
   Rule('reordered_value', RestoredValue, values.reordered_value),
-  Rule('unbuilt_object', UnreadVariable, kept_values.unbuilt_object),
-  Rule('name_without_key', UnreadVariable, kept_values.name_without_key),
-  Rule('object_not_reached', UnreadVariable, kept_values.object_not_reached),
-  Rule('key_left_unread', UnreadVariable, kept_values.key_left_unread),
-  Rule('untracked_variable', UnrestoredVariable, kept_values.untracked_variable),
-  Rule('no_restore', UnrestoredVariable, kept_values.no_restore),
-  Rule('unbuilt_port', UnrestoredVariable, kept_values.unbuilt_object),
-  Rule('another_object', UnrestoredVariable, kept_values.another_object),
-  Rule('entry_not_assigned', UnrestoredVariable, kept_values.entry_not_assigned),
+  Rule('unbuilt_object', UnreadVariable, kept_values.UNBUILT_OBJECT),
+  Rule('name_without_key', UnreadVariable, kept_values.NAME_WITHOUT_KEY),
+  Rule('object_not_reached', UnreadVariable, kept_values.OBJECT_NOT_REACHED),
+  Rule('key_left_unread', UnreadVariable, kept_values.KEY_LEFT_UNREAD),
+  Rule('untracked_variable', UnrestoredVariable, kept_values.UNTRACKED_VARIABLE),
+  Rule('no_restore', UnrestoredVariable, kept_values.NO_RESTORE),
+  Rule('unbuilt_port', UnrestoredVariable, kept_values.UNBUILT_PORT),
+  Rule('another_object', UnrestoredVariable, kept_values.ANOTHER_OBJECT),
+  Rule('entry_not_assigned', UnrestoredVariable, kept_values.ENTRY_NOT_ASSIGNED),
   Rule('renamed_attribute', UnrestoredVariable, kept_values.renamed_attribute),
   # Execution modes.
-  Rule('training_not_passed', ModeEvidence, modes.training_not_passed),
-  Rule('loss_reads_the_graph', ModeEvidence, modes.loss_reads_the_graph),
-  Rule('number_of_replicas', ModeEvidence, modes.number_of_replicas),
-  Rule('python_state', PythonState, modes.python_state),
+  Rule('training_not_passed', ModeEvidence, modes.TRAINING_NOT_PASSED),
+  Rule('loss_reads_the_graph', ModeEvidence, modes.LOSS_READS_THE_GRAPH),
+  Rule('number_of_replicas', ModeEvidence, modes.NUMBER_OF_REPLICAS),
+  Rule('python_state', PythonState, modes.PYTHON_STATE),
   # Other bits from run to run.
   Rule('python_function', VaryingOperation, operations.PYTHON),
   Rule('clock', VaryingOperation, operations.CLOCK),
-  Rule('unseeded_draw', VaryingOperation, operations.unseeded_draw),
+  Rule('unseeded_draw', VaryingOperation, operations.UNSEEDED_DRAW),
   Rule('unordered_pipeline', VaryingOperation, operations.PIPELINE),
   Rule('unordered_writes', VaryingOperation, operations.UNORDERED_WRITES),
   Rule('gpu_kernel', VaryingOperation, operations.gpu_kernel),
-  Rule('hash_seed', OtherProcesses, processes.hash_seed),
-  Rule('each_process_differs', OtherProcesses, processes.each_process_differs),
-  Rule('state_of_this_process', OtherProcesses, processes.state_of_this_process),
+  Rule('hash_seed', OtherProcesses, operations.HASH_SEED),
+  Rule('each_process_differs', OtherProcesses, operations.EACH_PROCESS_DIFFERS),
+  Rule('state_of_this_process', OtherProcesses, operations.STATE_OF_THIS_PROCESS),
 )

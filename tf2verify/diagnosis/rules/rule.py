@@ -10,6 +10,18 @@ E = TypeVar('E')
 
 
 @dataclasses.dataclass(frozen=True)
+class Sentence(Generic[E]):
+  """Finds a cause that one condition shows, and one sentence says."""
+
+  holds: Callable[[E], bool]
+  text: str  # with `{0.field}` for a field of the evidence
+
+  def __call__(self, evidence: E) -> Cause | None:
+    """Returns the cause where the condition holds."""
+    return Cause(self.text.format(evidence)) if self.holds(evidence) else None
+
+
+@dataclasses.dataclass(frozen=True)
 class Rule(Generic[E]):
   """Recognizes one known mistake.
 

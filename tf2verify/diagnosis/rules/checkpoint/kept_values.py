@@ -1,82 +1,55 @@
-"""Variables that kept their values although something was restored."""
+"""Variables that kept their values although something was restored: a row each."""
 
 from tf2verify.diagnosis.evidence.checkpoint import UnreadVariable, UnrestoredVariable
+from tf2verify.diagnosis.rules.rule import Sentence
 from tf2verify.records.diagnosis import Cause
 
 _SHOWN = 3
+_UNBUILT = (
+  'the object that was restored has no variables: it was not built, so the restore waits for its '
+  'first call; restore the {0.layer} that is given, or call the object once before its variables '
+  'are read'
+)
 
+# Of a TF1 checkpoint that the case's own loader read.
+UNBUILT_OBJECT = Sentence[UnreadVariable](lambda seen: seen.waits and not seen.reached, _UNBUILT)
+NAME_WITHOUT_KEY = Sentence[UnreadVariable](
+  lambda seen: seen.by_name and not seen.is_key,
+  'tf.train.Checkpoint.restore looks a name-based file up by the names of the variables and '
+  'passes over what it does not find; {0.variable} is no key of the checkpoint (there it is '
+  '{0.key}); read tf.train.load_checkpoint(path).get_tensor(key), or leave it to tf2verify, which '
+  'goes by variable_names',
+)
+OBJECT_NOT_REACHED = Sentence[UnreadVariable](
+  lambda seen: seen.by_name and not seen.reached,
+  'what was given to tf.train.Checkpoint does not lead to {0.variable}; unread: {0.unread}; '
+  'assert_consumed() of a name-based file passes all the same',
+)
+KEY_LEFT_UNREAD = Sentence[UnreadVariable](
+  lambda seen: True,
+  'load_tf1_checkpoint leaves keys unread: {0.unread}; nothing tells that of a name-based file, '
+  'nor does assert_consumed(): go through all of layer.variables',
+)
 
-def unbuilt_object(evidence: UnreadVariable | UnrestoredVariable) -> Cause | None:
-  """An object without variables was restored."""
-  is_looked_for = evidence.reached if isinstance(evidence, UnreadVariable) else bool(evidence.entry)
-  if is_looked_for or not evidence.waits:
-    return None
-  return Cause(
-    'the object that was restored has no variables: it was not built, so the restore waits for '
-    f'its first call; restore the {evidence.layer} that is given, or call the object once before '
-    'its variables are read'
-  )
-
-
-def name_without_key(evidence: UnreadVariable) -> Cause | None:
-  """The names of variables are looked up in a name-based file, and this one is not there."""
-  if not evidence.by_name or evidence.is_key:
-    return None
-  return Cause(
-    'tf.train.Checkpoint.restore looks a name-based file up by the names of the variables and '
-    f'passes over what it does not find; {evidence.variable} is no key of the checkpoint (there it '
-    f'is {evidence.key}); read tf.train.load_checkpoint(path).get_tensor(key), or leave it to '
-    'tf2verify, which goes by variable_names'
-  )
-
-
-def object_not_reached(evidence: UnreadVariable) -> Cause | None:
-  """Another object was restored."""
-  if not evidence.by_name or evidence.reached:
-    return None
-  return Cause(
-    f'what was given to tf.train.Checkpoint does not lead to {evidence.variable}; '
-    f'unread: {evidence.unread}; assert_consumed() of a name-based file passes all the same'
-  )
-
-
-def key_left_unread(evidence: UnreadVariable) -> Cause | None:
-  """Without any of these, the loader has passed over the key."""
-  return Cause(
-    f'load_tf1_checkpoint leaves keys unread: {evidence.unread}; nothing tells '
-    'that of a name-based file, nor does assert_consumed(): go through all of layer.variables'
-  )
-
-
-def untracked_variable(evidence: UnrestoredVariable) -> Cause | None:
-  """No attribute leads to it."""
-  if evidence.tracked:
-    return None
-  return Cause(
-    f'no attribute of {evidence.layer} leads to {evidence.variable}, so tf.train.Checkpoint does '
-    'not save it: keep variables and layers in attributes (not in a closure or a wrapped object)'
-  )
-
-
-def no_restore(evidence: UnrestoredVariable) -> Cause | None:
-  """The hook restores nothing."""
-  if evidence.restores:
-    return None
-  return Cause('load_tf2_checkpoint calls no tf.train.Checkpoint and leaves the variable as it was')
-
-
-def another_object(evidence: UnrestoredVariable) -> Cause | None:
-  """What was restored is not the layer."""
-  if evidence.entry:
-    return None
-  return Cause('the object that was restored does not lead to the layer that was given')
-
-
-def entry_not_assigned(evidence: UnrestoredVariable) -> Cause | None:
-  """The file has what was looked for."""
-  if evidence.entry not in evidence.stored:
-    return None
-  return Cause(f'the file has an entry {evidence.entry}, which was not assigned')
+# Of the port's own checkpoint.
+UNTRACKED_VARIABLE = Sentence[UnrestoredVariable](
+  lambda seen: not seen.tracked,
+  'no attribute of {0.layer} leads to {0.variable}, so tf.train.Checkpoint does not save it: keep '
+  'variables and layers in attributes (not in a closure or a wrapped object)',
+)
+NO_RESTORE = Sentence[UnrestoredVariable](
+  lambda seen: not seen.restores,
+  'load_tf2_checkpoint calls no tf.train.Checkpoint and leaves the variable as it was',
+)
+UNBUILT_PORT = Sentence[UnrestoredVariable](lambda seen: seen.waits and not seen.entry, _UNBUILT)
+ANOTHER_OBJECT = Sentence[UnrestoredVariable](
+  lambda seen: not seen.entry,
+  'the object that was restored does not lead to the layer that was given',
+)
+ENTRY_NOT_ASSIGNED = Sentence[UnrestoredVariable](
+  lambda seen: seen.entry in seen.stored,
+  'the file has an entry {0.entry}, which was not assigned',
+)
 
 
 def renamed_attribute(evidence: UnrestoredVariable) -> Cause | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tf2verify.diagnosis.evidence.initial_values import OtherDistribution, SharedNumbers
+from tf2verify.diagnosis.rules.rule import Sentence
 from tf2verify.diagnosis.wording import names_text
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.initial_value import JudgedStart, Start
@@ -30,22 +31,18 @@ def other_distribution(evidence: OtherDistribution) -> Cause | None:
   return Cause(text)
 
 
-def drawn_on_one_side(evidence: JudgedStart) -> Cause | None:
-  """One side draws the value, the other does not."""
-  if evidence.start is not Start.NOT_DRAWN or not (evidence.tf1 or evidence.tf2):
-    return None
-  return Cause(f'tf1: {evidence.tf1}; the port: {evidence.tf2}: start it alike on both sides')
-
-
-def shared_numbers(evidence: SharedNumbers) -> Cause | None:
-  """One initializer object, or one variable, serves for two."""
-  if evidence.in_port:
-    return Cause(
-      f'{evidence.name} starts with the very numbers of {evidence.twin} in the port, not so in '
-      'tf1: an unseeded Keras initializer object draws the same numbers at every call: make an '
-      'initializer of its own for every layer, or pass its name as a string'
-    )
-  return Cause(
-    f'{evidence.name} starts with the very numbers of {evidence.twin} in tf1, not so in the port: '
-    'start it with a copy of that variable'
-  )
+DRAWN_ON_ONE_SIDE = Sentence[JudgedStart](
+  lambda seen: seen.start is Start.NOT_DRAWN and bool(seen.tf1 or seen.tf2),
+  'tf1: {0.tf1}; the port: {0.tf2}: start it alike on both sides',
+)
+SHARED_INITIALIZER = Sentence[SharedNumbers](
+  lambda seen: seen.in_port,
+  '{0.name} starts with the very numbers of {0.twin} in the port, not so in tf1: an unseeded '
+  'Keras initializer object draws the same numbers at every call: make an initializer of '
+  'its own for every layer, or pass its name as a string',
+)
+SHARED_IN_TF1 = Sentence[SharedNumbers](
+  lambda seen: not seen.in_port,
+  '{0.name} starts with the very numbers of {0.twin} in tf1, not so in the port: start it with '
+  'a copy of that variable',
+)

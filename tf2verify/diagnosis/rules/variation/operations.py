@@ -1,9 +1,9 @@
-"""Operations that give other bits from the same bits, by what they are: a row each."""
+"""What gives other bits when it runs again: a row each."""
 
-import dataclasses
 import fnmatch
 
-from tf2verify.diagnosis.evidence.variation import VaryingOperation
+from tf2verify.diagnosis.evidence.variation import OtherProcesses, VaryingOperation
+from tf2verify.diagnosis.rules.rule import Sentence
 from tf2verify.records.diagnosis import Cause
 from tf2verify.sides.graphs.op_recorder import is_random_op
 from tf2verify.sides.repetition.gpu_kernels import GPU_KERNELS
@@ -11,42 +11,31 @@ from tf2verify.sides.repetition.gpu_kernels import GPU_KERNELS
 _SWITCH = 'tf.config.experimental.enable_op_determinism()'
 
 
-@dataclasses.dataclass(frozen=True)
-class OperationRule:
-  """What is said of operations of some types."""
-
-  types: tuple[str, ...]  # of the operations, or glob patterns of them
-  text: str  # the sentence
-
-  def __call__(self, evidence: VaryingOperation) -> Cause | None:
-    """Looks at the type alone."""
-    is_meant = any(fnmatch.fnmatchcase(evidence.op_type, known) for known in self.types)
-    return Cause(self.text) if is_meant else None
+def _of_types(types: tuple[str, ...], text: str) -> Sentence[VaryingOperation]:
+  """Returns what is said of operations of some types, or glob patterns of them."""
+  return Sentence(lambda seen: any(fnmatch.fnmatchcase(seen.op_type, one) for one in types), text)
 
 
-PYTHON = OperationRule(
+PYTHON = _of_types(
   ('PyFunc', 'PyFuncStateless', 'EagerPyFunc', 'NumpyFunction'),
   'it runs Python: a generator without a seed (np.random.default_rng takes none from '
   'np.random.seed), the time, or the order of a set',
 )
-CLOCK = OperationRule(('Timestamp',), 'it reads the clock')
-PIPELINE = OperationRule(
+CLOCK = _of_types(('Timestamp',), 'it reads the clock')
+UNSEEDED_DRAW = Sentence[VaryingOperation](
+  lambda seen: is_random_op(seen.op_type),
+  'it draws without a seed: give the operation, or the generator, a seed',
+)
+PIPELINE = _of_types(
   ('IteratorGetNext*', 'ReduceDataset*', 'MakeIterator*', 'QueueDequeue*', 'ReaderRead*'),
   'it reads a pipeline whose order varies: set deterministic=True on map and interleave, seed '
   f'shuffle, or call {_SWITCH}',
 )
-UNORDERED_WRITES = OperationRule(
+UNORDERED_WRITES = _of_types(
   ('variable', '*Assign*', 'Scatter*'),
   'what it reads is written by operations in no fixed order: order them with '
   'tf.control_dependencies, use resource variables, or use_locking=True',
 )
-
-
-def unseeded_draw(evidence: VaryingOperation) -> Cause | None:
-  """Random numbers without a seed."""
-  if not is_random_op(evidence.op_type):
-    return None
-  return Cause('it draws without a seed: give the operation, or the generator, a seed')
 
 
 def gpu_kernel(evidence: VaryingOperation) -> Cause | None:
@@ -57,3 +46,21 @@ def gpu_kernel(evidence: VaryingOperation) -> Cause | None:
   if kernel.remedy:
     return Cause(f'it has no deterministic kernel on a GPU: {kernel.remedy}')
   return Cause(f'its kernel on a GPU adds up in no fixed order: call {_SWITCH}')
+
+
+HASH_SEED = Sentence[OtherProcesses](
+  lambda seen: bool(seen.repeats) and seen.hash_seed_counts,
+  'two processes with one PYTHONHASHSEED agree, and one with another does not: hash() of a '
+  'string, or the order of a set of strings, decides; sort it, or set PYTHONHASHSEED before '
+  'Python starts',
+)
+EACH_PROCESS_DIFFERS = Sentence[OtherProcesses](
+  lambda seen: seen.repeats is False,
+  'two processes with one PYTHONHASHSEED differ as well: it depends on time, on the process, or '
+  'on numbers without a seed',
+)
+STATE_OF_THIS_PROCESS = Sentence[OtherProcesses](
+  lambda seen: True,
+  'other processes agree with each other, but not with this one: something that was set, or run, '
+  'here before',
+)
