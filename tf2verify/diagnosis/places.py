@@ -6,7 +6,7 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.regions import Region, RegionPair
-from tf2verify.diagnosis.rules.gradients.stop_gradient import is_stopped_on_one_side
+from tf2verify.diagnosis.rules.gradients.stopped import is_stopped_on_one_side
 from tf2verify.diagnosis.rules.initial_values.initial_constants import is_constant
 from tf2verify.diagnosis.sources import FoundSource
 from tf2verify.numerics.agreement import agreement

@@ -28,33 +28,31 @@ from tf2verify.diagnosis.evidence.variables import (
 from tf2verify.diagnosis.evidence.variation import OtherProcesses, VaryingOperation
 from tf2verify.diagnosis.rules.checkpoint import kept_values, values
 from tf2verify.diagnosis.rules.forward import attributes
-from tf2verify.diagnosis.rules.forward.activation import activation
-from tf2verify.diagnosis.rules.forward.activation_order import activation_order
-from tf2verify.diagnosis.rules.forward.biased_variance import biased_variance
+from tf2verify.diagnosis.rules.forward.activations import activation, activation_order
 from tf2verify.diagnosis.rules.forward.concat_order import concat_order
-from tf2verify.diagnosis.rules.forward.depthwise_regularizer import depthwise_regularizer
 from tf2verify.diagnosis.rules.forward.division_by_zero import division_by_zero
-from tf2verify.diagnosis.rules.forward.dropout_presence import dropout_presence
-from tf2verify.diagnosis.rules.forward.dropout_rate import dropout_rate
+from tf2verify.diagnosis.rules.forward.dropout import dropout_presence, dropout_rate
 from tf2verify.diagnosis.rules.forward.embedding_partition import embedding_partition
 from tf2verify.diagnosis.rules.forward.fixed_padding import fixed_padding
 from tf2verify.diagnosis.rules.forward.flatten_order import flatten_order
 from tf2verify.diagnosis.rules.forward.gelu_formula import gelu_formula
-from tf2verify.diagnosis.rules.forward.hard_sigmoid_slope import hard_sigmoid_slope
+from tf2verify.diagnosis.rules.forward.hard_sigmoids import hard_sigmoid_slope, recurrent_activation
 from tf2verify.diagnosis.rules.forward.integer_division import integer_division
-from tf2verify.diagnosis.rules.forward.lstm_forget_bias import lstm_forget_bias
-from tf2verify.diagnosis.rules.forward.lstm_gate_order import lstm_gate_order
-from tf2verify.diagnosis.rules.forward.moving_average_momentum import moving_average_momentum
-from tf2verify.diagnosis.rules.forward.recurrent_activation import recurrent_activation
+from tf2verify.diagnosis.rules.forward.lstm import lstm_forget_bias, lstm_gate_order
+from tf2verify.diagnosis.rules.forward.moving_averages import (
+  biased_variance,
+  moving_average_momentum,
+  update_count,
+)
+from tf2verify.diagnosis.rules.forward.regularization import (
+  depthwise_regularizer,
+  weight_decay_factor,
+)
 from tf2verify.diagnosis.rules.forward.resize_sampling import resize_sampling
-from tf2verify.diagnosis.rules.forward.reversed_padding import reversed_padding
-from tf2verify.diagnosis.rules.forward.sequence_end import sequence_end
-from tf2verify.diagnosis.rules.forward.update_count import update_count
-from tf2verify.diagnosis.rules.forward.weight_decay_factor import weight_decay_factor
+from tf2verify.diagnosis.rules.forward.sequences import reversed_padding, sequence_end
 from tf2verify.diagnosis.rules.gradients.gradient_override import gradient_override
-from tf2verify.diagnosis.rules.gradients.label_gradient import label_gradient
 from tf2verify.diagnosis.rules.gradients.loss_scale import loss_scale
-from tf2verify.diagnosis.rules.gradients.stop_gradient import stop_gradient
+from tf2verify.diagnosis.rules.gradients.stopped import label_gradient, stop_gradient
 from tf2verify.diagnosis.rules.initial_values import distributions
 from tf2verify.diagnosis.rules.initial_values.initializer_scale import initializer_scale
 from tf2verify.diagnosis.rules.losses import batches, totals

@@ -1,4 +1,4 @@
-"""The gates of an LSTM in another order."""
+"""The gates of an LSTM: their order, and the forget bias."""
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.lstm_cells import single_cells
@@ -22,4 +22,21 @@ def lstm_gate_order(evidence: FailedStage) -> Cause | None:
     f'({tf2}) in the port (cells of TF1: i, c, f, o; Keras: i, f, c, o): split them in the order '
     f'of tf1, or put the blocks in the order [{places}] when the variables are copied',
     f'blocks {cells[0].order} (tf1), {cells[1].order} (tf2), told by what each is used for',
+  )
+
+
+def lstm_forget_bias(evidence: FailedStage) -> Cause | None:
+  """Cells of TF1 add it at every step; Keras has it in the initial value of the bias.
+
+  Looks for LSTM cells that add another constant to the forget gate.
+  """
+  cells = single_cells(evidence)
+  if cells is None or cells[0].forget_bias == cells[1].forget_bias:
+    return None
+  tf1, tf2 = (cell.forget_bias for cell in cells)
+  return Cause(
+    f'tf1 adds {tf1} to the forget gate at every step and the port {tf2}: cells of TF1 have '
+    "forget_bias=1.0 beside the bias, Keras' unit_forget_bias only sets its initial value; add "
+    f'{tf1 - tf2} in the cell, or to the forget block of the bias when it is copied',
+    f'constant before the forget gate: {tf1} (tf1), {tf2} (tf2)',
   )

@@ -1,0 +1,128 @@
+"""Moving averages of another pace, of another variance, or updated more often."""
+
+import math
+
+import numpy as np
+
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage, StateEvidence
+from tf2verify.diagnosis.states import batch_factor
+from tf2verify.records.diagnosis import Cause
+
+# Of a batch with more values, float32 does not show N / (N - 1).
+_MOST = 20000
+
+
+def biased_variance(evidence: FailedStage) -> Cause | None:
+  """Fused batch norm hands on N/(N-1) times the variance that it normalizes by.
+
+  Looks for a state that follows N/(N-1) times what the other side's does.
+  """
+  if any(d.quantity != 'state after the call' for d in evidence.differences):
+    return None  # the outputs would be the same
+  for state in evidence.states:
+    number = _values(state)
+    if number is None:
+      continue
+    tf1_is_unbiased = number > 0
+    unbiased, biased = ('tf1', 'the port') if tf1_is_unbiased else ('the port', 'tf1')
+    remedy = (
+      'the batch norm of the port has to run the same kernel (a reshape to rank 4 around it does)'
+      if tf1_is_unbiased
+      else 'the batch norm of the port has to average the variance as it is (fused=False)'
+    )
+    share = f'{abs(number)}/{abs(number) - 1}'
+    return Cause(
+      f'the moving variance follows the unbiased variance in {unbiased} (as fused batch norm '
+      f'does, also slim on rank 2) and the biased one, (N-1)/N of it, in {biased}: {remedy}',
+      f'{state.name}: what is averaged in {unbiased} is {share} times that in {biased}, for '
+      'every element',
+    )
+  return None
+
+
+def _values(state: StateEvidence) -> int | None:
+  """Returns N of N/(N-1), negative where the port has it; None where no whole number fits."""
+  tf1, tf2 = state.momenta
+  if tf1 is None or tf2 is None:
+    return None
+  factor = batch_factor(state, tf1, tf2)
+  if factor is None or factor <= 0 or abs(factor - 1) < 1 / _MOST:
+    return None
+  apart = abs(1 - min(factor, 1 / factor))  # 1 / N
+  number = round(1 / apart)
+  if number < 2 or abs(apart * number - 1) > 0.02:
+    return None
+  return number if factor < 1 else -number
+
+
+def moving_average_momentum(evidence: FailedStage) -> Cause | None:
+  """A moving average that forgets faster or slower.
+
+  Looks for momenta that make the port's state out of that of tf1.
+  """
+  for state in evidence.states:
+    momenta = other_momenta(state)
+    if momenta is None or batch_factor(state, *momenta) is None:
+      continue
+    tf1, tf2 = (f'{momentum:.7g}' for momentum in momenta)
+    return Cause(
+      f'the moving average keeps {tf2} of its value per step in the port, {tf1} in tf1: pass '
+      f'momentum={tf1} (slim calls it decay, 0.999 by default; tf.layers and Keras default to '
+      '0.99)',
+      f'{state.name}: momentum {tf1} (tf1), {tf2} (tf2)',
+    )
+  return None
+
+
+def other_momenta(state: StateEvidence) -> tuple[float, float] | None:
+  """Returns the momenta of both sides where they are known, and not the same."""
+  tf1, tf2 = state.momenta
+  if tf1 is None or tf2 is None or math.isclose(tf1, tf2, rel_tol=1e-5):
+    return None
+  return tf1, tf2
+
+
+def update_count(evidence: FailedStage) -> Cause | None:
+  """A variable is written more often per call on one side.
+
+  Looks for variables of another state that are not written equally often.
+  """
+  mode = any(difference.what == 'is_training' for _, difference in evidence.graph_differences())
+  updates = [one for one in evidence.updates if not _is_refuted(evidence, *one)]
+  if not updates or mode:  # the mode explains it
+    return None
+  variable, tf1, tf2 = updates[0]
+  more = f' (and {len(updates) - 1} more)' if len(updates) > 1 else ''
+  seen = f'{variable}{more}: {_updates(tf1)} in tf1, {_updates(tf2)} in tf2'
+  if not tf1:
+    return Cause(
+      'the reference never updates it, and the port does: either the update ops of tf1 are not '
+      'in UPDATE_OPS (then tf1 trains without them, and a port that does the same freezes '
+      'them), or the port updates what it should not',
+      seen,
+    )
+  if not tf2:
+    return Cause(
+      'tf1 updates it in each call and the port never does: call the layer with training=True, '
+      'and let it own the update',
+      seen,
+    )
+  return Cause(
+    'the two sides do not update it equally often in one call: a layer that is called several '
+    'times (a discriminator, for real and generated) updates at every call, tf1 by what stands '
+    'in UPDATE_OPS or runs before its outputs',
+    seen,
+  )
+
+
+def _is_refuted(evidence: FailedStage, variable: str, tf1: int, tf2: int) -> bool:
+  """Returns whether a side that is said never to write a variable has changed it."""
+  for state in evidence.states:
+    if state.name == variable:
+      moved = [not np.array_equal(state.before, after) for after in (state.tf1, state.tf2)]
+      return (not tf1 and moved[0]) or (not tf2 and moved[1])
+  return False
+
+
+def _updates(number: int) -> str:
+  return f'{number} update' + ('' if number == 1 else 's')
