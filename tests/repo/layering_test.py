@@ -44,6 +44,14 @@ _WITHIN = {
     ('recorded',),
     ('repetition', 'modes'),
   ),
+  'diagnosis': (
+    ('formulas',),
+    ('evidence',),
+    ('divergence',),
+    ('patterns',),
+    ('rules',),
+    ('',),
+  ),
   'stages': (
     ('',),
     ('comparison',),

@@ -5,11 +5,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 from tf2verify.diagnosis.causes import causes_of
+from tf2verify.diagnosis.divergence.first_divergence import Divergence
+from tf2verify.diagnosis.divergence.interventions import arriving_sources
+from tf2verify.diagnosis.divergence.narrowing import Narrowing
+from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.divergence.trials import Trials
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
-from tf2verify.diagnosis.first_divergence import Divergence
-from tf2verify.diagnosis.graph_difference import GraphComparison
-from tf2verify.diagnosis.interventions import arriving_sources
-from tf2verify.diagnosis.narrowing import Narrowing
+from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
+from tf2verify.diagnosis.patterns.states import state_evidence
 from tf2verify.diagnosis.places import (
   MOST_SOURCES,
   VariableLines,
@@ -17,9 +20,6 @@ from tf2verify.diagnosis.places import (
   source_record,
   stopped_sources,
 )
-from tf2verify.diagnosis.sources import FoundSource, InspectableRun
-from tf2verify.diagnosis.states import state_evidence
-from tf2verify.diagnosis.trials import Trials
 from tf2verify.records.diagnosis import (
   Diagnosis,
   GraphDifference,

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.divergence.regions import Region, RegionPair
+from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.regions import Region, RegionPair
 from tf2verify.diagnosis.rules.gradients.stopped import is_stopped_on_one_side
 from tf2verify.diagnosis.rules.initial_values.initial_constants import is_constant
-from tf2verify.diagnosis.sources import FoundSource
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import GraphDifference, Source, Statistics
 from tf2verify.records.difference import Aspect

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.sources import InspectableRun
+from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.numerics.agreement import agreement
 from tf2verify.numerics.sampling import Views
 from tf2verify.records.diagnosis import Cause, Diagnosis

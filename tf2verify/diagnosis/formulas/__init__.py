@@ -1,0 +1,1 @@
+"""Losses and update rules computed again in numpy."""

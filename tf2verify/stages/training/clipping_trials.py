@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from tf2verify.diagnosis.rules.training.clipping import clip_fix, clip_text
-from tf2verify.diagnosis.wording import number_text
+from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.errors import NotApplicable, Tf2VerifyError
 from tf2verify.numerics.gradient_clips import (
   NONE,

@@ -1,7 +1,7 @@
 """Tensors concatenated in another order."""
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns import permutation
+from tf2verify.diagnosis.patterns.arrays import permutation
 from tf2verify.records.diagnosis import Cause
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from tf2verify.diagnosis.divergence.regions import ancestors
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.regions import ancestors
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import OpGraph
 

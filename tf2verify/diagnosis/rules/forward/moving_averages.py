@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, StateEvidence
-from tf2verify.diagnosis.states import batch_factor
+from tf2verify.diagnosis.patterns.states import batch_factor
 from tf2verify.records.diagnosis import Cause
 
 # Of a batch with more values, float32 does not show N / (N - 1).

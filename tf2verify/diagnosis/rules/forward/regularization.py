@@ -3,7 +3,7 @@
 import math
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, Standing
-from tf2verify.diagnosis.patterns import constant_factor
+from tf2verify.diagnosis.patterns.arrays import constant_factor
 from tf2verify.records.diagnosis import Cause, GraphAspect
 from tf2verify.records.difference import Aspect
 from tf2verify.records.op_graph import VARIABLE

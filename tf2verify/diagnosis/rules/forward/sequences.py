@@ -3,7 +3,12 @@
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns import differing, ends, is_zero_where_different, repeats_before
+from tf2verify.diagnosis.patterns.arrays import (
+  differing,
+  ends,
+  is_zero_where_different,
+  repeats_before,
+)
 from tf2verify.records.diagnosis import Cause
 
 

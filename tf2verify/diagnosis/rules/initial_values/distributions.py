@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tf2verify.diagnosis.evidence.initial_values import OtherDistribution, SharedNumbers
 from tf2verify.diagnosis.rules.rule import Sentence
-from tf2verify.diagnosis.wording import names_text
+from tf2verify.diagnosis.rules.wording import names_text
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.initial_value import JudgedStart, Start
 

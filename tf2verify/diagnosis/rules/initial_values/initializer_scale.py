@@ -3,7 +3,7 @@
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.patterns import Affine, affine
+from tf2verify.diagnosis.patterns.arrays import Affine, affine
 from tf2verify.diagnosis.rules.initial_values.initial_constants import is_constant, other_constant
 from tf2verify.records.diagnosis import Cause
 

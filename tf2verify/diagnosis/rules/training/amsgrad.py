@@ -3,7 +3,7 @@
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
-from tf2verify.diagnosis.wording import listed
+from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import TrainingStep
 

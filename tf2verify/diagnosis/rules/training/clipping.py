@@ -1,7 +1,7 @@
 """Gradients that are clipped otherwise."""
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
-from tf2verify.diagnosis.wording import number_text
+from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.numerics.gradient_clips import (
   EACH,
   JOINT,

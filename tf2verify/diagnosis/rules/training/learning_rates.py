@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
-from tf2verify.diagnosis.wording import number_text
+from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.diagnosis import About, Cause
 
 _EXPLAINS = (About.LEARNING_RATE, About.UPDATE, About.SHADOWS)

@@ -3,7 +3,7 @@
 import math
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
-from tf2verify.diagnosis.wording import number_text
+from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.diagnosis import About, Cause
 
 _CLOSE = 1e-4

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import MovePair, TrainingEvidence
-from tf2verify.diagnosis.wording import listed
+from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
 
 _Array = np.ndarray[Any, Any]

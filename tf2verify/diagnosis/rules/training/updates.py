@@ -16,7 +16,7 @@ from tf2verify.diagnosis.evidence.training import Move, MovePair, TrainingEviden
 from tf2verify.diagnosis.formulas.forms import Found, forms
 from tf2verify.diagnosis.formulas.update_rules import Form, Moment, Stepped
 from tf2verify.diagnosis.rules.training import update_texts
-from tf2verify.diagnosis.wording import listed
+from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import TrainingRun
 

@@ -1,0 +1,387 @@
+"""Where two sides part first.
+
+Both sides are run on the same inputs and the same variable values. Operations in
+pairs are compared by what they yield. One is a *source* where its inputs agree and its
+outputs do not; one whose inputs differ already is run alone on the tf1 side's inputs,
+which tells a fault of its own from a difference that it only passes on.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.divergence.held_otherwise import HeldOtherwise
+from tf2verify.diagnosis.divergence.outputs import (
+  comparable_outputs,
+  is_opaque,
+  output_bytes,
+  read_outputs,
+  size_arithmetic,
+  written,
+  written_variable,
+)
+from tf2verify.diagnosis.divergence.reach import Reach, is_gone
+from tf2verify.diagnosis.divergence.region_noise import settled
+from tf2verify.diagnosis.divergence.regions import RegionPair, ancestors, region_pair
+from tf2verify.diagnosis.divergence.sources import (
+  FoundSource,
+  InspectableRun,
+  compared,
+  found_source,
+  without_echoes,
+)
+from tf2verify.diagnosis.divergence.value_pairs import pair_by_value
+from tf2verify.numerics.agreement import IDENTICAL, Agreement
+from tf2verify.numerics.relayout import Relayout
+from tf2verify.records.op_graph import TARGET, VARIABLE, TensorKey
+from tf2verify.relation.op_pairs import Pairing, is_backward
+
+# Tensors are fetched in portions of about this size, to bound memory.
+_PORTION_BYTES = 96 * 2**20
+# Operations run alone in one session.
+_PARTS = 64
+# Operations looked at past the first source. Those of a deep network behind it differ all.
+_FURTHER = 64
+# Operations of which the noise is measured, a few sessions each.
+_MOST_SETTLED = 48
+
+
+class Divergence:
+  """Finds the sources of what differs between two runs.
+
+  Attributes:
+    pairing: the operations in pairs.
+    behind: positions of the tf1 operations behind the targets.
+    ends: positions of the targets in pairs.
+    agreements: of the outputs of pairs, by tf1 tensor.
+    is_cut_short: whether operations far behind the first source were left out.
+    as_tf2: returns the value of a tf1 tensor as its partner holds it.
+    unjudged: pairs that differ, and cannot be run alone on the tf1 side's inputs.
+  """
+
+  def __init__(self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str]) -> None:
+    """Pairs and compares the operations behind some targets.
+
+    Args:
+      tf1: the tf1 side's run.
+      tf2: the tf2 side's.
+      targets: names of targets that differ; unknown ones are passed over, and all
+        targets are looked at if none is known.
+    """
+    self._tf1 = tf1
+    self._tf2 = tf2
+    self.pairing = Pairing(tf1.op_graph, tf2.op_graph)
+    known = tf1.op_graph.targets()
+    # `update of v (2)` is the second write to `v`.
+    wanted = [end for name, end in known.items() if re.sub(r' \(\d+\)$', '', name) in targets]
+    ends = wanted or list(known.values())
+    self.behind = ancestors(tf1.op_graph, ends)
+    partners = [(end, self.pairing.tf2_of[end]) for end in ends]
+    self.ends = [(end, other) for end, other in partners if other is not None]
+    self._tf2_behind = ancestors(tf2.op_graph, [other for _, other in self.ends])
+    pair_by_value(tf1, tf2, self.pairing, self.behind, self._tf2_behind)
+    self._sizes = size_arithmetic(tf1.op_graph)
+    self.agreements: dict[TensorKey, Agreement] = {}
+    self.is_cut_short = False
+    self._judged_since = 0
+    self._before: dict[str, np.ndarray] = {}
+    self._held = HeldOtherwise(tf1, tf2, self.pairing)
+    self.as_tf2 = self._held.as_tf2
+    self.unjudged: list[RegionPair] = []
+    self._settled_so_far = 0
+    self._searched = self._positions(targets)
+    self._found = self._search(self._searched)
+
+  def part(self, positions: Iterable[int]) -> None:
+    """Takes their partners from tf1 operations that turned out to have none, and looks again."""
+    for position in positions:
+      self.pairing.part(position)
+    self.agreements.clear()
+    self._held.layouts.clear()
+    self.unjudged.clear()
+    self.is_cut_short, self._judged_since = False, 0
+    self._found = self._search(self._searched)
+
+  def sources(self) -> list[FoundSource]:
+    """Returns the sources in order of execution: those beyond rounding, else all.
+
+    Of sources with unpaired operations in common the first is returned.
+    """
+    return without_echoes(self.all_sources())
+
+  def pair(self, tf1: int, tf2: int, layout: Relayout | None) -> None:
+    """Pairs operations that yield the same from the tf1 side's inputs, in whatever shape."""
+    self.pairing.add(tf1, tf2)
+    self.agreements[(tf1, 0)] = IDENTICAL
+    if layout is not None:
+      self._held.layouts[(tf1, 0)] = layout
+
+  def all_sources(self) -> list[FoundSource]:
+    """Returns the sources, also those that have unpaired operations in common."""
+    by_end = {source.regions.tf1.end: source for source in self._found}
+    found = [by_end[end] for end in sorted(by_end)]
+    real = [source for source in found if not source.agreement.is_rounding]
+    reach = Reach(self._tf1.op_graph, self.behind, self.agreements)
+    real = [one for one in real if not reach.has_faded(one.regions.tf1.end, one.agreement)] or real
+    return real or found
+
+  def reproduces(self, apart: Mapping[str, float]) -> bool:
+    """Returns whether this run shows any of the differences that are to be explained.
+
+    Where all targets agree up to rounding, though they were found much further apart, the
+    cause lies outside of the computation, as in the initial values; an operation that
+    yields something else is then none whose difference gets anywhere.
+
+    Args:
+      apart: by the targets' names, how far apart they were found.
+    """
+    ends = self._tf1.op_graph.targets()
+    if apart and not apart.keys() & ends.keys():
+      apart = dict.fromkeys(ends, math.inf)  # what differs is not computed here
+    partners = {name: self.pairing.tf2_of[ends[name]] for name in apart if name in ends}
+    known = {name: other for name, other in partners.items() if other is not None}
+    if not known or len(known) < len(partners):
+      return True
+    self._compare([(ends[name], 0) for name in known], [(other, 0) for other in known.values()])
+    found = {name: self.agreements.get((ends[name], 0)) for name in known}
+    return not all(one is not None and is_gone(one, apart[name]) for name, one in found.items())
+
+  def _positions(self, targets: Sequence[str]) -> set[int]:
+    """Returns the tf1 operations to look at.
+
+    Where gradients alone differ and the outputs are the same, bit by bit, those are
+    the operations of the backward pass.
+    """
+    gradients = bool(targets) and all(name.startswith('gradient ') for name in targets)
+    ops = self._tf1.op_graph.ops
+    targets_at = self._tf1.op_graph.targets()
+    outputs = [n for name, n in targets_at.items() if name.startswith('output ')]
+    pairs = [(n, other) for n in outputs if (other := self.pairing.tf2_of[n]) is not None]
+    if not gradients or not pairs:
+      return self.behind
+    self._compare([(n, 0) for n, _ in pairs], [(other, 0) for _, other in pairs])
+    if not all(self.agreements[(n, 0)].identical for n, _ in pairs):
+      return self.behind
+    return {n for n in self.behind if is_backward(ops[n]) or ops[n].op_type == TARGET}
+
+  def _search(self, positions: set[int]) -> list[FoundSource]:
+    """Compares portion by portion; past the first source it goes on for a while only."""
+    found: list[FoundSource] = []
+    for tf1_keys, tf2_keys in self._portions(positions):
+      if self._judged_since > _FURTHER:
+        self.is_cut_short = True
+        break
+      self._compare(tf1_keys, tf2_keys)
+      for source in self._sources(dict.fromkeys(n for n, _ in tf1_keys)):
+        found.append(source)
+    return found
+
+  def growth(self, source: int) -> list[tuple[int, float]]:
+    """Returns the operations on the way from a source to what differs, and how far apart."""
+    after = {source}
+    for position, op in enumerate(self._tf1.op_graph.ops):
+      if position > source and any(producer in after for producer, _ in op.inputs):
+        after.add(position)
+    return [
+      (position, self.output_agreement(position).relative)
+      for position in sorted(after & self.behind)
+      if any((position, n) in self.agreements for n in range(8))
+    ]
+
+  def output_agreement(self, tf1: int) -> Agreement:
+    """Returns the agreement of an operation's worst output."""
+    outputs = range(max(len(self._tf1.op_graph.ops[tf1].tensors), 1))
+    known = [self.agreements[(tf1, n)] for n in outputs if (tf1, n) in self.agreements]
+    return max(known, key=lambda one: one.relative, default=IDENTICAL)
+
+  def _portions(self, positions: set[int]) -> Iterator[tuple[list[TensorKey], list[TensorKey]]]:
+    """Yields the tensors to compare, in portions that fit into memory."""
+    tf1_keys: list[TensorKey] = []
+    tf2_keys: list[TensorKey] = []
+    size = 0
+    tf1_read = read_outputs(self._tf1.op_graph, self.behind)
+    tf2_read = read_outputs(self._tf2.op_graph, self._tf2_behind)
+    for tf1, tf2 in self.pairing.pairs():
+      op, other = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
+      if tf1 not in positions:
+        continue
+      for number in comparable_outputs(op, other):
+        # What nobody reads may hold anything: a reserve space of batch norm.
+        read = (tf1, number) in tf1_read and (tf2, number) in tf2_read
+        if op.op_type != TARGET and not read:
+          continue
+        tf1_keys.append((tf1, number))
+        tf2_keys.append((tf2, number))
+        size += output_bytes(op.outputs[number])
+        if size > _PORTION_BYTES:
+          yield tf1_keys, tf2_keys
+          tf1_keys, tf2_keys, size = [], [], 0
+    if tf1_keys:
+      yield tf1_keys, tf2_keys
+
+  def _compare(self, tf1_keys: list[TensorKey], tf2_keys: list[TensorKey]) -> None:
+    ones = self._tf1.fetch([self._tf1.op_graph.ops[n].tensors[k] for n, k in tf1_keys])
+    others = self._tf2.fetch([self._tf2.op_graph.ops[n].tensors[k] for n, k in tf2_keys])
+    self._fetch_before([(n, other) for (n, _), (other, _) in zip(tf1_keys, tf2_keys, strict=True)])
+    for key, other_key, one, other in zip(tf1_keys, tf2_keys, ones, others, strict=True):
+      if self._writes_otherwise(key[0], other_key[0]):
+        states = self._states(key[0], other_key[0], one, other)
+        if states is None:
+          continue
+        one, other = states
+      is_end = self._tf1.op_graph.ops[key[0]].op_type == TARGET
+      found, layout = compared(one, other, is_end)
+      if found.identical or key[0] not in self._sizes:
+        self.agreements[key] = found
+        if layout is not None:
+          self._held.layouts[key] = layout
+      else:
+        self.pairing.part(key[0])
+
+  def _writes_otherwise(self, tf1: int, tf2: int) -> bool:
+    """Returns whether one side assigns what the other one adds or subtracts."""
+    op, other = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
+    return bool(op.attribute('op') != other.attribute('op'))
+
+  def _states(
+    self, tf1: int, tf2: int, one: np.ndarray, other: np.ndarray
+  ) -> tuple[np.ndarray, np.ndarray] | None:
+    """Returns what two updates make of a variable; None where nobody reads its value before."""
+    op, other_op = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
+    before = self._before.get(written_variable(op))
+    if before is None:
+      return None
+    return written(op, before, one), written(other_op, before, other)
+
+  def _fetch_before(self, pairs: Sequence[tuple[int, int]]) -> None:
+    """Fetches the values that variables have before they are written, all at once."""
+    ops = self._tf1.op_graph.ops
+    wanted = {written_variable(ops[tf1]) for tf1, tf2 in pairs if self._writes_otherwise(tf1, tf2)}
+    for run in (self._tf1, self._tf2):  # the same value before the run
+      leaves = {
+        leaf.name: leaf.tensors[0]
+        for leaf in run.op_graph.ops
+        if leaf.op_type == VARIABLE
+        and leaf.name in wanted - self._before.keys()
+        and not is_opaque(leaf.outputs[0][0])
+      }
+      self._before.update(zip(leaves, run.fetch(list(leaves.values())), strict=True))
+
+  def _sources(self, positions: Iterable[int]) -> Iterator[FoundSource]:
+    """Yields the sources among some tf1 operations, which have been compared."""
+    suspects: list[RegionPair] = []
+    for tf1 in positions:
+      tf2 = self.pairing.tf2_of[tf1]
+      if tf2 is None or self._tf1.op_graph.ops[tf1].is_leaf:
+        continue
+      if not self.output_agreement(tf1).identical:
+        suspects.append(region_pair(self.pairing, tf1, tf2))
+    for start in range(0, len(suspects), _PARTS):
+      if self._judged_since > _FURTHER:
+        self.is_cut_short = True
+        return
+      part = suspects[start : start + _PARTS]
+      for source in self._judged(part):
+        self._judged_since += not source.agreement.is_rounding
+        yield source
+      self._judged_since += len(part) if self._judged_since else 0
+
+  def _judged(self, suspects: list[RegionPair]) -> Iterator[FoundSource]:
+    """Yields the sources among some operations whose outputs differ."""
+    wanted: dict[TensorKey, None] = {}
+    for pair in suspects:
+      for one, _ in pair.entering:
+        if one is not None and self._can_fetch(one):
+          wanted[one] = None
+      for key in self._outputs(pair):
+        wanted[key] = None
+    ops = self._tf1.op_graph.ops
+    keys = list(wanted)
+    values = dict(zip(keys, self._tf1.fetch([ops[n].tensors[k] for n, k in keys]), strict=True))
+    alone = [pair for pair in suspects if not self._inputs_agree(pair)]
+    answers = dict(
+      zip(
+        [pair.tf1.end for pair in alone],
+        self._tf2.recompute([self._request(pair, values) for pair in alone]),
+        strict=True,
+      )
+    )
+    plain = [pair for pair in suspects if pair.tf1.end not in answers]
+    fetched = iter(self._tf2.fetch([name for pair in plain for name in self._tf2_outputs(pair)]))
+    for pair in suspects:
+      keys = self._outputs(pair)
+      if pair.tf1.end not in answers:
+        others = [next(fetched) for _ in keys]
+      else:
+        answer = answers[pair.tf1.end]
+        if answer is None:  # not computable from these inputs: they have another shape
+          self.unjudged.append(pair)
+          continue
+        others = answer
+      ones = [values[key] for key in keys]
+      numbers: list[int | None] = [number for _, number in keys]
+      if self._writes_otherwise(pair.tf1.end, pair.tf2.end):
+        states = self._states(pair.tf1.end, pair.tf2.end, ones[0], others[0])
+        if states is None:
+          continue
+        ones, others, numbers = [states[0]], [states[1]], [None]
+      is_end = ops[pair.tf1.end].op_type == TARGET
+      source = found_source(pair, ones, others, numbers, pair.tf1.end in answers, is_end)
+      if source is not None and not self._only_alone(source):
+        source = self._settled(source, values)
+        origins = [] if source.agreement.is_rounding else self._held.origins(source)
+        yield from origins or [source]
+
+  def _only_alone(self, source: FoundSource) -> bool:
+    """Returns whether an operation yields the same after all, but for the inputs of tf1.
+
+    One of these is then no counterpart of what it is given to.
+    """
+    if not source.alone or source.agreement.is_rounding:
+      return False
+    found = self.output_agreement(source.regions.tf1.end)
+    return found.is_rounding and not found.is_doubtful
+
+  def _settled(self, source: FoundSource, values: Mapping[TensorKey, np.ndarray]) -> FoundSource:
+    """Returns a source judged element by element, where the greatest may hide the others."""
+    is_in_doubt = source.agreement.is_rounding and source.agreement.is_doubtful
+    if not is_in_doubt or self._settled_so_far >= _MOST_SETTLED:
+      return source
+    self._settled_so_far += 1
+    ops = self._tf1.op_graph.ops
+    keys = [one for one, _ in source.regions.entering if one is not None and one in values]
+    given = {ops[n].tensors[k]: values[n, k] for n, k in keys}
+    _, others = self._request(source.regions, values)
+    return settled(source, ((self._tf1, given), (self._tf2, others)))
+
+  def _can_fetch(self, key: TensorKey) -> bool:
+    return not is_opaque(self._tf1.op_graph.ops[key[0]].outputs[key[1]][0])
+
+  def _outputs(self, pair: RegionPair) -> list[TensorKey]:
+    numbers = range(len(self._tf1.op_graph.ops[pair.tf1.end].tensors))
+    return [(pair.tf1.end, n) for n in numbers if (pair.tf1.end, n) in self.agreements]
+
+  def _tf2_outputs(self, pair: RegionPair) -> list[str]:
+    tensors = self._tf2.op_graph.ops[pair.tf2.end].tensors
+    return [tensors[number] for _, number in self._outputs(pair)]
+
+  def _inputs_agree(self, pair: RegionPair) -> bool:
+    for one, other in pair.entering:
+      if one is None or other is None:
+        continue
+      if one in self.agreements and not self.agreements[one].identical:
+        return False
+      # A list of tensors, say, is as good as what else its maker yields.
+      if not self._can_fetch(one) and not self.output_agreement(one[0]).identical:
+        return False
+    return True
+
+  def _request(
+    self, pair: RegionPair, values: Mapping[TensorKey, np.ndarray]
+  ) -> tuple[list[str], dict[str, np.ndarray]]:
+    ops = self._tf2.op_graph.ops
+    both = [(one, other) for one, other in pair.entering if one in values and other is not None]
+    given = {ops[n].tensors[k]: self.as_tf2(one, values[one]) for one, (n, k) in both if one}
+    return self._tf2_outputs(pair), given

@@ -1,0 +1,78 @@
+"""Tensors that the port holds in another shape, and whether it is the shape that goes wrong.
+
+A mean that keeps its axes, or heads in front of positions, is a way to write a model. It
+is a fault where what reads it yields something else because of it, and then it begins where
+the shape does.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
+from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.numerics.agreement import agreement
+from tf2verify.numerics.relayout import Relayout, agreement_as_held
+from tf2verify.records.op_graph import TARGET, TensorKey
+from tf2verify.relation.op_pairs import Pairing
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HeldOtherwise:
+  """The pairs of tensors that hold the same elements in two shapes."""
+
+  tf1: InspectableRun  # the tf1 side's run
+  tf2: InspectableRun  # the tf2 side's
+  pairing: Pairing  # their operations in pairs
+  # How the port holds tensors of tf1.
+  layouts: dict[TensorKey, Relayout] = dataclasses.field(default_factory=dict)
+
+  def as_tf2(self, key: TensorKey, value: np.ndarray) -> np.ndarray:
+    """Returns the value of a tf1 tensor as its partner holds it."""
+    layout = self.layouts.get(key)
+    return value if layout is None else layout.to_tf2(value)
+
+  def origins(self, source: FoundSource) -> list[FoundSource]:
+    """Returns where shapes begin to differ, if a source is one for its inputs' shapes alone."""
+    entering = self._entering(source.regions)
+    if not entering or not self._is_of_shapes(source):
+      return []
+    origins: dict[int, RegionPair] = {}
+    pending = list(entering)
+    while pending:
+      position = pending.pop()[0]
+      partner = self.pairing.tf2_of[position]
+      if partner is None or position in origins:
+        continue
+      pair = region_pair(self.pairing, position, partner)
+      before = self._entering(pair)
+      if before:
+        pending += before
+      elif not self.tf1.op_graph.ops[position].is_leaf:
+        origins[position] = pair
+    return [self._source(pair) for _, pair in sorted(origins.items())]
+
+  def _entering(self, pair: RegionPair) -> list[TensorKey]:
+    return [one for one, _ in pair.entering if one in self.layouts and one is not None]
+
+  def _is_of_shapes(self, source: FoundSource) -> bool:
+    """Returns whether a source yields what tf1 yields from inputs of tf1's shapes."""
+    pair = source.regions
+    op, other = self.tf1.op_graph.ops[pair.tf1.end], self.tf2.op_graph.ops[pair.tf2.end]
+    if op.op_type == TARGET:
+      return agreement_as_held(source.tf1, source.tf2)[0].is_rounding
+    if source.output is None:
+      return False
+    both = [(one, two) for one, two in pair.entering if one is not None and two is not None]
+    ops, others = self.tf1.op_graph.ops, self.tf2.op_graph.ops
+    values = self.tf1.fetch([ops[n].tensors[k] for (n, k), _ in both])
+    given = {others[n].tensors[k]: value for (_, (n, k)), value in zip(both, values, strict=True)}
+    (answer,) = self.tf2.recompute([([other.tensors[source.output]], given)])
+    return answer is not None and agreement(source.tf1, answer[0]).is_rounding
+
+  def _source(self, pair: RegionPair) -> FoundSource:
+    """Returns where a shape begins to differ, as a source."""
+    number = next(number for n, number in self.layouts if n == pair.tf1.end)
+    (one,) = self.tf1.fetch([self.tf1.op_graph.ops[pair.tf1.end].tensors[number]])
+    (other,) = self.tf2.fetch([self.tf2.op_graph.ops[pair.tf2.end].tensors[number]])
+    return FoundSource(pair, agreement(one, other), False, one, other, number)

@@ -1,0 +1,140 @@
+"""Pairs by value inside the regions of a source, which narrow down where it is."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from tf2verify.diagnosis.divergence.first_divergence import Divergence
+from tf2verify.diagnosis.divergence.outputs import is_opaque
+from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair, without_inputs
+from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.numerics.relayout import agreement_as_held, alike, is_constant, relayout
+from tf2verify.records.op_graph import CONSTANT, OpRecord, TensorKey
+
+
+class Narrowing:
+  """Narrows sources down by what the operations in their regions yield."""
+
+  def __init__(self, tf1: InspectableRun, tf2: InspectableRun, divergence: Divergence) -> None:
+    """Looks into two runs.
+
+    Args:
+      tf1: the tf1 side's run.
+      tf2: the tf2 side's.
+      divergence: the search in them; operations found to be alike become pairs in it.
+    """
+    self._tf1 = tf1
+    self._tf2 = tf2
+    self._pairing = divergence.pairing
+    self._divergence = divergence
+
+  def narrowed(self, source: FoundSource) -> FoundSource:
+    """Pairs operations inside a source's regions by what they yield, to narrow it down.
+
+    Two spellings of a computation have few operations in common; values show up to
+    where they go together.
+    """
+    pair = source.regions
+    if not pair.tf1.inner or not pair.tf2.inner:
+      return source
+    pair = self._without_agreeing_inputs(self._with_inner_pairs(pair))
+    return dataclasses.replace(source, regions=pair)
+
+  def _with_inner_pairs(self, pair: RegionPair) -> RegionPair:
+    """Pairs the unpaired operations that yield the same, and returns what is left of a region."""
+    ones, others = self._inner_values(pair)
+    if ones is None or others is None:
+      return pair
+    taken: set[int] = set()
+    for tf1, value in ones.items():
+      free = (tf2 for tf2 in others if tf2 not in taken)
+      partner = next((tf2 for tf2 in free if _alike_as_held(value, others[tf2])), None)
+      if partner is not None:
+        taken.add(partner)
+        self._divergence.pair(tf1, partner, relayout(value, others[partner]))
+    return region_pair(self._pairing, pair.tf1.end, pair.tf2.end) if taken else pair
+
+  def _without_agreeing_inputs(self, pair: RegionPair) -> RegionPair:
+    """Leaves out of a region what only leads to inputs of its end that agree by their values.
+
+    An output of a loop may be paired with that of another kind of operation here, which
+    no pair of operations says.
+    """
+    ones, others = (
+      [
+        key
+        for key in dict.fromkeys(graph.ops[end].inputs)
+        if graph.ops[key[0]].op_type != CONSTANT
+        and not is_opaque(graph.ops[key[0]].outputs[key[1]][0])
+      ]
+      for graph, end in (
+        (self._tf1.op_graph, pair.tf1.end),
+        (self._tf2.op_graph, pair.tf2.end),
+      )
+    )
+    entering = [one for one, _ in pair.entering if one is not None and self._can_fetch(one)]
+    ops, other_ops = self._tf1.op_graph.ops, self._tf2.op_graph.ops
+    fetched = self._tf1.fetch([ops[n].tensors[k] for n, k in (*ones, *entering)])
+    given = self._given(pair, dict(zip(entering, fetched[len(ones) :], strict=True)))
+    (answer,) = self._tf2.recompute([([other_ops[n].tensors[k] for n, k in others], given)])
+    if answer is None:
+      return pair
+    left = dict(zip(others, answer, strict=True))
+    agreeing: dict[TensorKey, TensorKey] = {}
+    for one, value in zip(ones, fetched, strict=False):
+      alike = (other for other, array in left.items() if _alike(value, array))
+      partner = next(alike, None)
+      if partner is not None:
+        agreeing[one] = partner
+        del left[partner]
+    return without_inputs(self._pairing, pair.tf1.end, pair.tf2.end, agreeing)
+
+  def _inner_values(
+    self, pair: RegionPair
+  ) -> tuple[dict[int, np.ndarray] | None, dict[int, np.ndarray] | None]:
+    """Returns the first outputs of the unpaired operations, all from the tf1 side's inputs."""
+    tf1_ops, tf2_ops = self._tf1.op_graph.ops, self._tf2.op_graph.ops
+    free, other_free = self._pairing.tf2_of, self._pairing.tf1_of
+    inner = [n for n in pair.tf1.inner if free[n] is None and _is_telling(tf1_ops[n])]
+    other_inner = [n for n in pair.tf2.inner if other_free[n] is None and _is_telling(tf2_ops[n])]
+    keys = [one for one, _ in pair.entering if one is not None and self._can_fetch(one)]
+    fetched = self._tf1.fetch(
+      [tf1_ops[n].tensors[0] for n in inner] + [tf1_ops[n].tensors[k] for n, k in keys]
+    )
+    values = dict(zip(keys, fetched[len(inner) :], strict=True))
+    given = self._given(pair, values)
+    (answer,) = self._tf2.recompute([([tf2_ops[n].tensors[0] for n in other_inner], given)])
+    if answer is None:
+      return None, None
+    ones = dict(zip(inner, fetched[: len(inner)], strict=True))
+    return ones, dict(zip(other_inner, answer, strict=True))
+
+  def _can_fetch(self, key: TensorKey) -> bool:
+    return not is_opaque(self._tf1.op_graph.ops[key[0]].outputs[key[1]][0])
+
+  def _given(
+    self, pair: RegionPair, values: Mapping[TensorKey, np.ndarray]
+  ) -> dict[str, np.ndarray]:
+    """Returns what enters the tf1 region, by the names of the tf2 tensors that it stands for."""
+    ops = self._tf2.op_graph.ops
+    both = [(one, other) for one, other in pair.entering if one in values and other is not None]
+    return {
+      ops[n].tensors[k]: self._divergence.as_tf2(one, values[one]) for one, (n, k) in both if one
+    }
+
+
+def _is_telling(op: OpRecord) -> bool:
+  """Returns whether an operation's first output can be taken for a value of the model."""
+  return bool(op.tensors) and op.outputs[0][0].startswith(('float', 'bfloat', 'complex'))
+
+
+def _alike_as_held(tf1: np.ndarray, tf2: np.ndarray) -> bool:
+  """Returns the same of two that may hold their elements in other shapes."""
+  found, _ = agreement_as_held(tf1, tf2)
+  return not is_constant(tf1) and found.is_rounding and not found.is_doubtful
+
+
+def _alike(tf1: np.ndarray, tf2: np.ndarray) -> bool:
+  """Returns whether two tensors are the same, and not only since they are constant."""
+  return tf1.shape == tf2.shape and not is_constant(tf1) and alike(tf1, tf2)

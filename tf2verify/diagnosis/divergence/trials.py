@@ -1,0 +1,148 @@
+"""Claims tried out: the port's operations with TF1's attributes and constants, run again.
+
+What a graph shows to differ need not matter (`padding` of a window of one pixel, axes
+spelt otherwise), nor be all that differs. So each attribute and each constant is given to
+the port's operation as TF1 has it, from TF1's inputs, and what that yields is held against
+what TF1 yields.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.divergence.outputs import is_opaque
+from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.evidence.failed_stage import Standing
+from tf2verify.numerics.agreement import Agreement, agreement
+from tf2verify.records.diagnosis import GraphDifference
+from tf2verify.records.op_graph import TARGET, NodeChange, TensorKey
+
+# Of a difference that a change explains, no more than this share is left.
+_LEFT = 0.01
+_MOST_CHANGES = 6
+# The whole port is run again up to this size.
+_MOST_OPERATIONS = 3000
+
+Changes = Sequence[tuple[GraphDifference, NodeChange]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trials:
+  """Tries out what differs in the graphs at sources."""
+
+  tf1: InspectableRun  # the tf1 side's run
+  tf2: InspectableRun  # the tf2 side's
+  ends: Sequence[tuple[int, int]] = ()  # positions of the targets that differ, in pairs
+  # Returns the value of a tf1 tensor as its partner holds it.
+  as_tf2: Callable[[TensorKey, np.ndarray], np.ndarray] = lambda _, value: value
+
+  def standings(self, source: FoundSource, changes: Changes) -> list[Standing]:
+    """Returns what each change comes to at a source.
+
+    Args:
+      source: the operation, with what it yields on both sides.
+      changes: graph differences, each with what mends it in the port.
+    """
+    untried = [Standing.UNTRIED] * len(changes)
+    end = self.tf2.op_graph.ops[source.regions.tf2.end]
+    if not changes or len(changes) > _MOST_CHANGES or source.output is None:
+      return untried
+    mends = [change for _, change in changes]
+    spliced = list(self._splice(source))
+    sets = [*_sets(mends, []), *(_sets(mends, spliced) if spliced else ())]
+    answers = self.tf2.recompute_changed(
+      [end.tensors[source.output]], self._given(source), [[], *sets]
+    )
+    found = [None if answer is None else answer[0] for answer in answers]
+    unchanged, found = found[0], found[1:]
+    if unchanged is None or not agreement(source.tf2, unchanged).is_rounding:
+      return untried  # it draws random numbers, say
+    count = len(mends) + 1
+    for standing, part in ((Standing.SOLE, found[:count]), (Standing.JOINT, found[count:])):
+      if part and part[0] is not None and _explains(source, part[0]):
+        # Each is needed if without it the others do not explain it.
+        needed = [one is None or not _explains(source, one) for one in part[1:]]
+        return [standing if one else Standing.REFUTED for one in needed]
+    if self._mends_targets(mends):
+      return [Standing.SOLE if len(mends) == 1 else Standing.UNTRIED] * len(changes)
+    if found[0] is None and (count >= len(found) or found[count] is None):
+      return untried
+    return [Standing.REFUTED] * len(changes)
+
+  def _mends_targets(self, mends: Sequence[NodeChange]) -> bool:
+    """Returns whether changes make the whole port yield what tf1 yields.
+
+    Two spellings of a computation may have operations in pairs that are no counterparts.
+    """
+    if not self.ends or len(self.tf2.op_graph.ops) > _MOST_OPERATIONS:
+      return False
+    ones = [self.tf1.op_graph.ops[end].tensors[0] for end, _ in self.ends]
+    others = [self.tf2.op_graph.ops[end].tensors[0] for _, end in self.ends]
+    leaves = [op.tensors[0] for op in self.tf2.op_graph.ops if op.is_leaf and op.tensors]
+    values = self.tf2.fetch([*leaves, *others])
+    given = dict(zip(leaves, values, strict=False))
+    unchanged, mended = self.tf2.recompute_changed(others, given, [[], mends])
+    if unchanged is None or mended is None:
+      return False
+    wanted = self.tf1.fetch(ones)
+    apart = [agreement(one, its) for one, its in zip(wanted, unchanged, strict=True)]
+    repeats = all(
+      agreement(its, again).is_rounding
+      for its, again in zip(values[len(leaves) :], unchanged, strict=True)
+    )
+    return repeats and all(
+      _is_left(agreement(one, its), before)
+      for one, its, before in zip(wanted, mended, apart, strict=True)
+    )
+
+  def _given(self, source: FoundSource) -> dict[str, np.ndarray]:
+    """Returns the tf1 side's inputs of a source, by the names of the port's tensors."""
+    ops, others = self.tf1.op_graph.ops, self.tf2.op_graph.ops
+    both = [
+      (one, other)
+      for one, other in source.regions.entering
+      if one is not None and other is not None and self._can_fetch(one)
+    ]
+    values = self.tf1.fetch([ops[n].tensors[k] for (n, k), _ in both])
+    return {
+      others[n].tensors[k]: self.as_tf2(one, value)
+      for (one, (n, k)), value in zip(both, values, strict=True)
+    }
+
+  def _splice(self, source: FoundSource) -> Iterator[NodeChange]:
+    """Yields what gives the port's operation, in place of a chain, what tf1's chain yields."""
+    pair = source.regions
+    op, other = self.tf1.op_graph.ops[pair.tf1.end], self.tf2.op_graph.ops[pair.tf2.end]
+    if other.op_type == TARGET or len(op.inputs) != len(other.inputs):
+      return
+    slots = [
+      slot
+      for slot, (one, two) in enumerate(zip(op.inputs, other.inputs, strict=True))
+      if (one[0] in pair.tf1.inner or two[0] in pair.tf2.inner) and self._can_fetch(one)
+    ]
+    if slots:
+      keys = [op.inputs[slot] for slot in slots]
+      values = self.tf1.fetch([self.tf1.op_graph.ops[n].tensors[k] for n, k in keys])
+      yield NodeChange(other.name, inputs=tuple(zip(slots, values, strict=True)))
+
+  def _can_fetch(self, key: TensorKey) -> bool:
+    return not is_opaque(self.tf1.op_graph.ops[key[0]].outputs[key[1]][0])
+
+
+def _sets(mends: Sequence[NodeChange], spliced: Sequence[NodeChange]) -> list[list[NodeChange]]:
+  """Returns all changes together, and all but each."""
+  without = [[*mends[:n], *mends[n + 1 :], *spliced] for n in range(len(mends))]
+  return [[*mends, *spliced], *without]
+
+
+def _explains(source: FoundSource, mended: np.ndarray) -> bool:
+  """Returns whether a mended port yields what tf1 yields."""
+  return _is_left(source.apart_from(mended), source.agreement)
+
+
+def _is_left(left: Agreement, before: Agreement) -> bool:
+  """Returns whether nothing, or next to nothing, is left of a difference."""
+  if left.is_rounding:
+    return True
+  return left.epsilon > 0 and left.absolute <= _LEFT * min(before.absolute, left.scale)

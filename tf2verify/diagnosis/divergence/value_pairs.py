@@ -1,0 +1,120 @@
+"""Operations paired by what they yield, where names and structure pair too little or wrongly.
+
+Two spellings of a computation have few operations in common, and the third `Mul` of one
+side is not the third of the other. But both sides run on the same inputs, so where an
+operation of either side yields the same elements, in whatever shape, it is the same
+quantity, and a pair of operations that yield something else is none before it is shown.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from tf2verify.diagnosis.divergence.outputs import output_bytes, size_arithmetic
+from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.numerics.relayout import agreement_as_held, is_constant
+from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord
+from tf2verify.relation.op_pairs import Pairing, family, is_backward
+
+# Values of one side are held in memory up to this size, smaller tensors first.
+_MOST_BYTES = 128 * 2**20
+# Sums of one set of numbers in two orders agree this far.
+_CLOSE = 1e-4
+
+
+def pair_by_value(
+  tf1: InspectableRun, tf2: InspectableRun, pairing: Pairing, behind: set[int], tf2_behind: set[int]
+) -> None:
+  """Pairs what yields the same, parts what does not, and pairs the rest anew from there.
+
+  Nothing is run where every operation has a partner.
+
+  Args:
+    tf1: the tf1 side's run.
+    tf2: the tf2 side's.
+    pairing: their operations in pairs; changed.
+    behind: positions of the tf1 operations to look at.
+    tf2_behind: the same of tf2.
+  """
+  ones, others = _telling(tf1.op_graph, behind), _telling(tf2.op_graph, tf2_behind)
+  without = [n for n in ones if pairing.tf2_of[n] is None]
+  if not without and all(pairing.tf1_of[n] is not None for n in others):
+    return
+  values, other_values = _values(tf1, ones), _values(tf2, others)
+  differing = [
+    (n, m)
+    for n, m in pairing.pairs()
+    if n in values and m in other_values and not _agree(values[n], other_values[m])
+  ]
+  for n, _ in differing:
+    pairing.part(n)
+  _pair(pairing, values, other_values)
+  pairing.complete()
+
+
+def _pair(
+  pairing: Pairing, values: Mapping[int, np.ndarray], other_values: Mapping[int, np.ndarray]
+) -> None:
+  """Pairs what has no partner and yields the same; in order, and by type where several do."""
+  by_size: dict[tuple[int, str], list[tuple[int, np.ndarray]]] = defaultdict(list)
+  for m, other in other_values.items():
+    if pairing.tf1_of[m] is None and not is_constant(other):
+      by_size[other.size, other.dtype.name].append((m, _signature(other)))
+  for n, value in values.items():
+    if pairing.tf2_of[n] is not None or is_constant(value):
+      continue
+    signature = _signature(value)
+    near = [
+      m
+      for m, other in by_size[value.size, value.dtype.name]
+      if pairing.tf1_of[m] is None and _is_close(signature, other)
+    ]
+    op_type = family(pairing.tf1.ops[n].op_type)
+    near.sort(key=lambda m: (family(pairing.tf2.ops[m].op_type) != op_type, m))
+    partner = next((m for m in near if _agree(value, other_values[m])), None)
+    if partner is not None:
+      pairing.add(n, partner)
+
+
+def _telling(graph: OpGraph, positions: Iterable[int]) -> list[int]:
+  """Returns the operations of the forward pass that yield floating numbers."""
+  sizes = size_arithmetic(graph)
+  return [n for n in sorted(positions) if n not in sizes and _is_telling(graph.ops[n])]
+
+
+def _is_telling(op: OpRecord) -> bool:
+  if op.is_leaf or op.op_type == TARGET or is_backward(op) or not op.tensors:
+    return False
+  return op.outputs[0][0].startswith(('float', 'bfloat', 'complex'))
+
+
+def _values(run: InspectableRun, positions: Iterable[int]) -> dict[int, np.ndarray]:
+  """Returns the first outputs of operations, in their order, as far as memory allows."""
+  ops = run.op_graph.ops
+  chosen, size = [], 0
+  for n in sorted(positions, key=lambda n: output_bytes(ops[n].outputs[0])):
+    size += output_bytes(ops[n].outputs[0])
+    if size > _MOST_BYTES:
+      break
+    chosen.append(n)
+  chosen.sort()
+  return dict(zip(chosen, run.fetch([ops[n].tensors[0] for n in chosen]), strict=True))
+
+
+def _agree(tf1: np.ndarray, tf2: np.ndarray) -> bool:
+  found, _ = agreement_as_held(tf1, tf2)
+  return found.is_rounding and not found.is_doubtful
+
+
+def _signature(value: np.ndarray) -> np.ndarray:
+  """Returns numbers that do not depend on the order of the elements."""
+  wide = np.abs(value.astype(np.complex128 if value.dtype.kind == 'c' else np.float64))
+  finite = wide[np.isfinite(wide)]
+  if not finite.size:
+    return np.zeros(3)
+  return np.array([finite.sum(), np.sqrt(np.square(finite).sum()), finite.max()])
+
+
+def _is_close(one: np.ndarray, other: np.ndarray) -> bool:
+  return bool((np.abs(one - other) <= _CLOSE * np.maximum(one, other)).all())

@@ -1,0 +1,1 @@
+"""What mistakes leave in graphs and arrays, for rules to look for."""

@@ -1,0 +1,368 @@
+"""What differs between the graphs of two sides at one place."""
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
+from tf2verify.diagnosis.patterns.axes import are_same_axes
+from tf2verify.diagnosis.patterns.gradient_paths import gradient_differences
+from tf2verify.diagnosis.patterns.normalizations import (
+  epsilon_before_root,
+  epsilon_change,
+  epsilons,
+  momentum_of,
+)
+from tf2verify.diagnosis.patterns.op_text import SILENT_ATTRIBUTES, op_text, value_text
+from tf2verify.records.diagnosis import GraphAspect, GraphDifference
+from tf2verify.records.op_graph import (
+  CONSTANT,
+  INPUT,
+  TARGET,
+  NodeChange,
+  OpGraph,
+  OpRecord,
+  TensorKey,
+)
+from tf2verify.relation.op_pairs import Pairing, family
+
+
+class GraphComparison:
+  """Compares the graphs of two sides region by region."""
+
+  def __init__(self, pairing: Pairing) -> None:
+    self._pairing = pairing
+    self._tf1 = pairing.tf1
+    self._tf2 = pairing.tf2
+    self._changes: list[tuple[GraphDifference, NodeChange]] = []
+
+  def changes(
+    self, differences: Sequence[GraphDifference]
+  ) -> list[tuple[GraphDifference, NodeChange]]:
+    """Returns those of some differences that a change of the port's operations mends."""
+    return [known for known in self._changes if any(known[0] is d for d in differences)]
+
+  def at(self, pair: RegionPair) -> tuple[GraphDifference, ...]:
+    """Returns what differs between two regions: the operations, and how they are wired."""
+    found: list[GraphDifference] = []
+    momentum = self._momentum(pair)
+    if momentum is not None:
+      return (momentum,)
+    found += self._epsilon(pair)
+    epsilon_of = {difference.op for difference in found}
+    matched = self._matched(pair)
+    unmatched = self._unmatched(pair, matched)
+    longest = max(len(pair.tf1.inner), len(pair.tf2.inner))
+    for tf1, tf2 in matched:
+      # Few operations of one type in two long regions have nothing to do with each other.
+      if tf1 == pair.tf1.end or 2 * (len(matched) - 1) > longest:
+        found += self.of_operations(tf1, tf2)
+        found += self._of_functions(tf1, tf2)
+      if not unmatched:
+        found += self._wiring(tf1, tf2, dict(matched), dict(pair.entering))
+    for tf1, tf2 in self._loops_before(pair):
+      found += self._of_functions(tf1, tf2)
+    found += unmatched
+    return tuple(
+      known
+      for known in found
+      if known.aspect is not GraphAspect.CONSTANT or known.op not in epsilon_of
+    )
+
+  def _momentum(self, pair: RegionPair) -> GraphDifference | None:
+    """Returns how the momentum of a moving average differs, however it is kept."""
+    op = self._tf1.ops[pair.tf1.end]
+    if op.op_type != TARGET or not op.name.startswith('update of '):
+      return None
+    tf1, tf2 = momentum_of(self._tf1, pair.tf1), momentum_of(self._tf2, pair.tf2)
+    if tf1 is None or tf2 is None or math.isclose(tf1, tf2, rel_tol=1e-5):
+      return None
+    return self._difference(GraphAspect.ATTRIBUTE, op.name, op, 'momentum', tf1, tf2)
+
+  def _epsilon(self, pair: RegionPair) -> list[GraphDifference]:
+    """Returns how the epsilon of a normalization differs that is spelt in two ways."""
+    tf1 = epsilons(self._tf1, (*pair.tf1.inner, pair.tf1.end))
+    tf2 = epsilons(self._tf2, (*pair.tf2.inner, pair.tf2.end))
+    if not tf1 and not tf2:  # where the sums differ, the roots behind them are in no region
+      tf1 = epsilon_before_root(self._tf1, pair.tf1.end)
+      tf2 = epsilon_before_root(self._tf2, pair.tf2.end)
+    if len(tf1) != 1 or len(tf2) != 1 or math.isclose(tf1[0][1], tf2[0][1], rel_tol=1e-5):
+      return []
+    position, epsilon = tf1[0]
+    op = self._tf1.ops[position]
+    if self._tf2.ops[tf2[0][0]].op_type == op.op_type and op.attribute('epsilon') is not None:
+      return []  # seen as an attribute
+    found = self._difference(GraphAspect.ATTRIBUTE, op.name, op, 'epsilon', epsilon, tf2[0][1])
+    change = epsilon_change(self._tf2, tf2[0][0], epsilon)
+    # Of a fused norm against one that is spelt out, the partners here need be no counterparts.
+    if change is not None and self._tf2.ops[tf2[0][0]].op_type == op.op_type:
+      self._changes.append((found, change))
+    return [found]
+
+  def of_operations(self, tf1: int, tf2: int) -> list[GraphDifference]:
+    """Returns what differs between two operations and their constant inputs."""
+    op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
+    name, found = self._name(tf1), []
+    if op.op_type != other.op_type and family(op.op_type) != family(other.op_type):
+      found.append(
+        GraphDifference(
+          GraphAspect.TYPE,
+          name,
+          op.op_type,
+          '',
+          op.op_type,
+          other.op_type,
+          op.op_type,
+          other.op_type,
+        )
+      )
+    others = dict(other.attributes)
+    for attribute, value in op.attributes:
+      if attribute in SILENT_ATTRIBUTES or attribute not in others:
+        continue
+      if are_same_axes(self._tf1, op, attribute, None, value, others[attribute]):
+        continue
+      if not _same(value, others[attribute]):
+        found.append(
+          self._difference(GraphAspect.ATTRIBUTE, name, op, attribute, value, others[attribute])
+        )
+        change = NodeChange(other.name, attributes=((attribute, value),))
+        self._changes.append((found[-1], change))
+    if len(op.inputs) == len(other.inputs):
+      found += self._constants(name, op, other)
+    return found
+
+  def _of_functions(self, tf1: int, tf2: int) -> list[GraphDifference]:
+    """Returns what differs in the bodies of two loops, or the branches of two conditions."""
+    op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
+    others = dict(other.functions)
+    tf1_labels = [self._label(self._tf1, key, self._pairing.tf2_of[key[0]]) for key in op.inputs]
+    tf2_labels = [self._label(self._tf2, key, key[0]) for key in other.inputs]
+    found: list[GraphDifference] = []
+    for attribute, function in op.functions:
+      if attribute in others:
+        pairing = Pairing(
+          _relabelled(function, tf1_labels), _relabelled(others[attribute], tf2_labels)
+        )
+        found += [_inside(d, op.name) for d in GraphComparison(pairing).of_everything()]
+    return found
+
+  def _loops_before(self, pair: RegionPair) -> list[tuple[int, int]]:
+    """Returns loops that hand a list of tensors on, which no values tell apart."""
+    found: dict[tuple[int, int], None] = {}
+    for one, other in pair.entering:
+      if one is None or other is None:
+        continue
+      ops = self._tf1.ops[one[0]], self._tf2.ops[other[0]]
+      if all(op.functions for op in ops) and ops[0].outputs[one[1]][0] == 'variant':
+        found[one[0], other[0]] = None
+    return list(found)
+
+  def _label(self, graph: OpGraph, key: TensorKey, tf2_position: int | None) -> str:
+    """Returns a name for what enters a loop, the same on both sides."""
+    op = graph.ops[key[0]]
+    if op.op_type == CONSTANT:
+      return f'constant {value_text(op.constant) if op.constant is not None else op.name}'
+    if tf2_position is None or tf2_position < 0:
+      return f'{graph.side} {op.name}, {key[1]}'
+    return f'{tf2_position}, {key[1]}'
+
+  def of_everything(self) -> list[GraphDifference]:
+    """Returns all differences between the graphs, without regard to values."""
+    found: dict[GraphDifference, None] = {}
+    for tf1, tf2 in self._pairing.pairs():
+      if not self._tf1.ops[tf1].is_leaf:
+        pair = region_pair(self._pairing, tf1, tf2)
+        found.update(dict.fromkeys(self.at(pair)))
+    return list(found)
+
+  def _difference(
+    self, aspect: GraphAspect, name: str, op: OpRecord, what: str, tf1: Any, tf2: Any
+  ) -> GraphDifference:
+    return GraphDifference(
+      aspect, name, op.op_type, what, value_text(tf1), value_text(tf2), _plain(tf1), _plain(tf2)
+    )
+
+  def _constants(self, name: str, op: OpRecord, other: OpRecord) -> list[GraphDifference]:
+    found = []
+    for slot, ((one, _), (two, _)) in enumerate(zip(op.inputs, other.inputs, strict=True)):
+      tf1, tf2 = self._tf1.ops[one], self._tf2.ops[two]
+      if tf1.op_type != CONSTANT or tf2.op_type != CONSTANT:
+        continue
+      if tf1.constant is None or tf2.constant is None or _same(tf1.constant, tf2.constant):
+        continue
+      what = op.input_names[slot] if op.input_names else f'input {slot}'
+      if are_same_axes(self._tf1, op, what, slot, tf1.constant, tf2.constant):
+        continue
+      found.append(
+        self._difference(GraphAspect.CONSTANT, name, op, what, tf1.constant, tf2.constant)
+      )
+      self._changes.append((found[-1], NodeChange(other.name, inputs=((slot, tf1.constant),))))
+    return found
+
+  def _name(self, tf1: int) -> str:
+    return self._tf1.ops[tf1].name
+
+  def _matched(self, pair: RegionPair) -> list[tuple[int, int]]:
+    """Returns the partners at the end, and the unpaired operations that go together by type."""
+    matcher = difflib.SequenceMatcher(
+      None,
+      [family(self._tf1.ops[n].op_type) for n in pair.tf1.inner],
+      [family(self._tf2.ops[n].op_type) for n in pair.tf2.inner],
+      autojunk=False,
+    )
+    found = [
+      (pair.tf1.inner[block.a + n], pair.tf2.inner[block.b + n])
+      for block in matcher.get_matching_blocks()
+      for n in range(block.size)
+    ]
+    return [*found, (pair.tf1.end, pair.tf2.end)]
+
+  def _unmatched(
+    self, pair: RegionPair, matched: Sequence[tuple[int, int]]
+  ) -> list[GraphDifference]:
+    """Returns operations that one side lacks, or has others for."""
+    ones = [n for n in pair.tf1.inner if n not in {tf1 for tf1, _ in matched}]
+    others = [n for n in pair.tf2.inner if n not in {tf2 for _, tf2 in matched}]
+    if not ones and not others:
+      return []
+    aspect = GraphAspect.REPLACED
+    if not others:
+      aspect = GraphAspect.MISSING
+    elif not ones:
+      aspect = GraphAspect.EXTRA
+    name = self._tf1.ops[ones[0]].name if ones else self._tf2.ops[others[0]].name
+    kind = self._tf1.ops[ones[0]].op_type if ones else self._tf2.ops[others[0]].op_type
+    return [
+      GraphDifference(
+        aspect,
+        name,
+        kind,
+        '',
+        self._chain(self._tf1, ones),
+        self._chain(self._tf2, others),
+        tuple(self._tf1.ops[n].op_type for n in ones),
+        tuple(self._tf2.ops[n].op_type for n in others),
+      )
+    ]
+
+  def _chain(self, graph: OpGraph, positions: Sequence[int]) -> str:
+    shown = [op_text(graph, n) for n in positions[:8]]
+    if len(positions) > 8:
+      shown.append(f'… {len(positions) - 8} more')
+    return ' → '.join(shown)
+
+  def _wiring(
+    self,
+    tf1: int,
+    tf2: int,
+    matched: Mapping[int, int],
+    entering: Mapping[TensorKey | None, TensorKey | None],
+  ) -> list[GraphDifference]:
+    """Returns inputs that come from elsewhere, or in another order."""
+    op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
+    if len(op.inputs) != len(other.inputs):
+      return [
+        self._difference(
+          GraphAspect.WIRING,
+          self._name(tf1),
+          op,
+          'number of inputs',
+          len(op.inputs),
+          len(other.inputs),
+        )
+      ]
+    expected = [entering.get(key) or self._partner(key, matched) for key in op.inputs]
+    have = [None if self._is_constant(key) else key for key in other.inputs]
+    if None in [e for e, h in zip(expected, have, strict=True) if h is not None]:
+      return []
+    if expected == have:
+      return []
+    swapped = sorted(map(str, expected)) == sorted(map(str, have))
+    found = []
+    for slot, (wanted, key) in enumerate(zip(expected, have, strict=True)):
+      if wanted == key or wanted is None or key is None:
+        continue
+      what = op.input_names[slot] if op.input_names else f'input {slot}'
+      tf1_text = self._tensor_text(self._tf1, op.inputs[slot])
+      tf2_text = self._tensor_text(self._tf2, key)
+      aspect = GraphAspect.ORDER if swapped else GraphAspect.WIRING
+      found.append(
+        GraphDifference(
+          aspect,
+          self._name(tf1),
+          op.op_type,
+          what,
+          tf1_text,
+          tf2_text,
+          self._tf1.ops[op.inputs[slot][0]].op_type,
+          self._tf2.ops[key[0]].op_type,
+        )
+      )
+    return found
+
+  def _partner(self, key: TensorKey, matched: Mapping[int, int]) -> TensorKey | None:
+    if self._is_constant_tf1(key):
+      return None
+    partner = matched.get(key[0], self._pairing.tf2_of[key[0]])
+    return None if partner is None else (partner, key[1])
+
+  def _is_constant(self, key: TensorKey) -> bool:
+    return self._tf2.ops[key[0]].op_type == CONSTANT
+
+  def _is_constant_tf1(self, key: TensorKey) -> bool:
+    return self._tf1.ops[key[0]].op_type == CONSTANT
+
+  def _tensor_text(self, graph: OpGraph, key: TensorKey) -> str:
+    op = graph.ops[key[0]]
+    if op.op_type == 'input':
+      return f'the input {op.name}'.rstrip()
+    if op.op_type == 'variable':
+      return f'variable {op.name}'
+    number = f', output {key[1]}' if len(op.tensors) > 1 else ''
+    return f'{op.name}{number}'
+
+  def of_gradients(self) -> list[GraphDifference]:
+    """Returns where the two forward passes let gradients pass differently."""
+    return gradient_differences(self._pairing)
+
+
+def _relabelled(graph: OpGraph, labels: Sequence[str]) -> OpGraph:
+  """Names the arguments and results of a function by what its caller gives it."""
+  counts: dict[str, int] = {}
+  names = []
+  for label in labels:
+    counts[label] = counts.get(label, 0) + 1
+    names.append(f'{label} #{counts[label]}')
+
+  def renamed(op: OpRecord) -> OpRecord:
+    if op.op_type not in (INPUT, TARGET):
+      return op
+    kind, _, number = op.name.rpartition(' ')
+    known = int(number) < len(names)
+    return dataclasses.replace(op, name=f'{kind} {names[int(number)] if known else number}')
+
+  return OpGraph(graph.side, tuple(renamed(op) for op in graph.ops))
+
+
+def _inside(difference: GraphDifference, loop: str) -> GraphDifference:
+  return dataclasses.replace(difference, op=f'{loop}, in its body: {difference.op}')
+
+
+def _same(one: Any, other: Any) -> bool:
+  if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+    one, other = np.asarray(one), np.asarray(other)
+    return one.shape == other.shape and bool(np.array_equal(one, other))
+  if isinstance(one, float) and isinstance(other, float):
+    return math.isclose(one, other, rel_tol=1e-6)
+  return bool(one == other)
+
+
+def _plain(value: Any) -> Any:
+  if isinstance(value, np.ndarray):
+    return value.tolist() if value.size <= 64 else None
+  return value
