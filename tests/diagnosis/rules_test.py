@@ -4,6 +4,7 @@ That each fires on its own mistake, and no other rule does, the port-bug suite t
 """
 
 import dataclasses
+import itertools
 
 import numpy as np
 from absl.testing import absltest, parameterized
@@ -570,6 +571,15 @@ class InitialConstantTest(absltest.TestCase):
 class RegistryTest(absltest.TestCase):
   def test_names_are_unique(self):
     self.assertLen({rule.name for rule in RULES}, len(RULES))
+
+  def test_evidence_is_frozen(self):
+    for kind in {rule.reads for rule in RULES}:
+      self.assertTrue(dataclasses.is_dataclass(kind), kind)
+      self.assertTrue(kind.__dataclass_params__.frozen, kind)
+
+  def test_evidence_of_one_kind_stands_together(self):
+    kinds = [kind for kind, _ in itertools.groupby(rule.reads for rule in RULES)]
+    self.assertLen(kinds, len(set(kinds)))
 
   def test_every_rule_has_near_misses(self):
     self.assertCountEqual((entry[0] for entry in _NEAR_MISSES), _RULES)

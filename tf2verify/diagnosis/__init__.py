@@ -1,1 +1,1 @@
-"""Why a stage failed: where the sides part first, and the mistake behind it."""
+"""Why values differ: evidence, the first divergence, and one table of known mistakes."""

@@ -1,1 +1,1 @@
-"""Arrays compared, names paired: numpy only, records out, nothing raised for a mismatch."""
+"""Arrays compared: numpy only, records out, nothing raised for a mismatch."""
