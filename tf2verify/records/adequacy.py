@@ -22,46 +22,30 @@ class Fate(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class FaultOutcome:
-  """A planted fault and what became of it.
+  """A planted fault and what became of it."""
 
-  Attributes:
-    planted: the fault.
-    fate: CAUGHT: some run of the case would fail. WITHIN_TOLERANCE: numbers that are
-      compared differ, by no more than is allowed. IDENTICAL: all of them are the same
-      bit by bit. NOT_RUN: TensorFlow refuses the graph with the fault.
-    run: the run that catches it; '' elsewhere.
-    explanation: why it is not caught, or not run; '' for one that is caught.
-  """
-
-  planted: PlantedFault
+  planted: PlantedFault  # the fault
+  # CAUGHT: some run of the case would fail. WITHIN_TOLERANCE: numbers that are compared differ, by
+  # no more than is allowed. IDENTICAL: all of them are the same bit by bit. NOT_RUN: TensorFlow
+  # refuses the graph with the fault.
   fate: Fate
-  run: str = ''
-  explanation: str = ''
+  run: str = ''  # the run that catches it; '' elsewhere
+  explanation: str = ''  # why it is not caught, or not run; '' for one that is caught
 
 
 @dataclasses.dataclass(frozen=True)
 class AdequacyReport:
-  """What a case's own inputs and tolerances catch.
+  """What a case's own inputs and tolerances catch."""
 
-  Attributes:
-    case: the class's name.
-    module: its file or module.
-    runs: what was run with each fault, in this order, up to the first that catches it.
-    possible: how many faults the port's graphs can have.
-    seed: of the draw.
-    outcomes: of the faults drawn, in the order of the draw.
-    notes: what a reader has to know.
-    seconds: wall time.
-  """
-
-  case: str
-  module: str
+  case: str  # the class's name
+  module: str  # its file or module
+  # What was run with each fault, in this order, up to the first that catches it.
   runs: tuple[str, ...]
-  possible: int
-  seed: int
-  outcomes: tuple[FaultOutcome, ...]
-  notes: tuple[str, ...] = ()
-  seconds: float = 0.0
+  possible: int  # how many faults the port's graphs can have
+  seed: int  # of the draw
+  outcomes: tuple[FaultOutcome, ...]  # of the faults drawn, in the order of the draw
+  notes: tuple[str, ...] = ()  # what a reader has to know
+  seconds: float = 0.0  # wall time
 
   @property
   def counted(self) -> tuple[FaultOutcome, ...]:

@@ -18,17 +18,11 @@ class KeyKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointKey:
-  """A tensor in a checkpoint file.
+  """A tensor in a checkpoint file."""
 
-  Attributes:
-    name: its key.
-    shape: of the tensor.
-    dtype: numpy's name of the dtype (`float32`, `bfloat16`, `str`).
-  """
-
-  name: str
-  shape: tuple[int, ...]
-  dtype: str
+  name: str  # its key
+  shape: tuple[int, ...]  # of the tensor
+  dtype: str  # numpy's name of the dtype (`float32`, `bfloat16`, `str`)
 
   def __str__(self) -> str:
     return f'{self.shape} {self.dtype}'
@@ -36,80 +30,50 @@ class CheckpointKey:
 
 @dataclasses.dataclass(frozen=True)
 class KeySource:
-  """Where a variable's value is read from.
+  """Where a variable's value is read from."""
 
-  Attributes:
-    variable: the tf1 name.
-    key: the key that is read.
-    offset: for a part of a partitioned variable, which a `Saver` writes as one tensor:
-      where the part begins; None for a whole tensor.
-  """
-
-  variable: str
-  key: str
+  variable: str  # the tf1 name
+  key: str  # the key that is read
+  # For a part of a partitioned variable, which a `Saver` writes as one tensor: where the part
+  # begins; None for a whole tensor.
   offset: tuple[int, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class AccountedKey:
-  """A key, and what it is for the model.
+  """A key, and what it is for the model."""
 
-  Attributes:
-    key: the key.
-    kind: what it holds.
-    variable: the tf1 variable that it is, or belongs to; '' for none.
-    read: whether a variable's value is read from it.
-  """
-
-  key: CheckpointKey
-  kind: KeyKind
-  variable: str
-  read: bool
+  key: CheckpointKey  # the key
+  kind: KeyKind  # what it holds
+  variable: str  # the tf1 variable that it is, or belongs to; '' for none
+  read: bool  # whether a variable's value is read from it
 
 
 @dataclasses.dataclass(frozen=True)
 class MissingKey:
-  """A variable that a checkpoint does not hold.
+  """A variable that a checkpoint does not hold."""
 
-  Attributes:
-    variable: the tf1 name.
-    closest: the unread key that is most like it; '' where none is.
-  """
-
-  variable: str
-  closest: str = ''
+  variable: str  # the tf1 name
+  closest: str = ''  # the unread key that is most like it; '' where none is
 
 
 @dataclasses.dataclass(frozen=True)
 class ChangedKey:
-  """A key that does not fit the variable of its name.
+  """A key that does not fit the variable of its name."""
 
-  Attributes:
-    key: the key.
-    shape: of the variable; None stands for a dimension that is not known.
-    dtype: of the variable.
-  """
-
-  key: CheckpointKey
-  shape: tuple[int | None, ...]
-  dtype: str
+  key: CheckpointKey  # the key
+  shape: tuple[int | None, ...]  # of the variable; None stands for a dimension that is not known
+  dtype: str  # of the variable
 
 
 @dataclasses.dataclass(frozen=True)
 class KeyAccount:
-  """Every key of a checkpoint, beside every variable of the model.
+  """Every key of a checkpoint, beside every variable of the model."""
 
-  Attributes:
-    keys: sorted by name.
-    sources: one per variable that can be read, in the order of the variables.
-    missing: variables without a key.
-    changed: keys of another shape or dtype than their variable.
-  """
-
-  keys: tuple[AccountedKey, ...]
-  sources: tuple[KeySource, ...]
-  missing: tuple[MissingKey, ...]
-  changed: tuple[ChangedKey, ...]
+  keys: tuple[AccountedKey, ...]  # sorted by name
+  sources: tuple[KeySource, ...]  # one per variable that can be read, in the order of the variables
+  missing: tuple[MissingKey, ...]  # variables without a key
+  changed: tuple[ChangedKey, ...]  # keys of another shape or dtype than their variable
 
   def unread(self, kind: KeyKind) -> tuple[AccountedKey, ...]:
     """Returns the keys of a kind from which nothing is read."""

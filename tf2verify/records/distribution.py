@@ -14,17 +14,12 @@ class Family(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Distribution:
-  """A distribution of which every element of a tensor is drawn alike.
+  """A distribution of which every element of a tensor is drawn alike."""
 
-  Attributes:
-    family: which one.
-    location: the lower bound (uniform), else the mean.
-    scale: the width (uniform), else the standard deviation: of a truncated normal
-      before it is cut off at twice of it on both sides.
-  """
-
-  family: Family
-  location: float
+  family: Family  # which one
+  location: float  # the lower bound (uniform), else the mean
+  # The width (uniform), else the standard deviation: of a truncated normal before it is cut off at
+  # twice of it on both sides.
   scale: float
 
   def __str__(self) -> str:

@@ -30,19 +30,12 @@ Wanted = frozenset[tuple[str, str]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ModeTensor:
-  """One tensor of a call.
+  """One tensor of a call."""
 
-  Attributes:
-    quantity: one of the words above.
-    name: the path of an output, or a variable's name.
-    value: read-only; None where the port has None there.
-    replica: which of two replicas computed it; 0 elsewhere.
-  """
-
-  quantity: str
-  name: str
-  value: np.ndarray | None
-  replica: int = 0
+  quantity: str  # one of the words above
+  name: str  # the path of an output, or a variable's name
+  value: np.ndarray | None  # read-only; None where the port has None there
+  replica: int = 0  # which of two replicas computed it; 0 elsewhere
 
   def __post_init__(self) -> None:
     if self.value is not None:
@@ -51,20 +44,14 @@ class ModeTensor:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ModeCall:
-  """What one call computed.
+  """What one call computed."""
 
-  Attributes:
-    training: the training mode.
-    number: 1 for the first call from the given values, 2 for a second one with other
-      inputs of the same shapes.
-    structure: the nest of the outputs, as text.
-    tensors: in the same order in every mode.
-  """
-
-  training: bool
+  training: bool  # the training mode
+  # 1 for the first call from the given values, 2 for a second one with other inputs of the same
+  # shapes.
   number: int
-  structure: str
-  tensors: tuple[ModeTensor, ...]
+  structure: str  # the nest of the outputs, as text
+  tensors: tuple[ModeTensor, ...]  # in the same order in every mode
 
   def with_values_of(self, quantities: Collection[str]) -> 'ModeCall':
     """Returns the call without the values of other quantities, whose memory is not kept."""
@@ -82,28 +69,19 @@ class ModeCall:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ModeRun:
-  """The calls of one mode.
+  """The calls of one mode."""
 
-  Attributes:
-    mode: its name.
-    calls: in order; those up to an error where there was one.
-    not_run: why the calls that are missing could not be run; '' if none is missing.
-    raised: whether that was an error of the port's own code, or TensorFlow's at it.
-    created: variables that the calls made, or tried to make.
-    traces: how often each traced function was traced, one per training mode; empty for a
-      mode without functions.
-    draws: training modes in which the calls draw random numbers: as seen in eager mode,
-      where a function that was traced before hides them, or in the graph of a function.
-    draws_in_loops: those of them in which a random op stands in the body of a loop.
-    remark: what a reader has to know of the mode although it was compared; '' without.
-  """
-
-  mode: str
-  calls: tuple[ModeCall, ...]
-  not_run: str = ''
-  raised: bool = False
-  created: tuple[VariableCreation, ...] = ()
+  mode: str  # its name
+  calls: tuple[ModeCall, ...]  # in order; those up to an error where there was one
+  not_run: str = ''  # why the calls that are missing could not be run; '' if none is missing
+  raised: bool = False  # whether that was an error of the port's own code, or TensorFlow's at it
+  created: tuple[VariableCreation, ...] = ()  # variables that the calls made, or tried to make
+  # How often each traced function was traced, one per training mode; empty for a mode without
+  # functions.
   traces: tuple[int, ...] = ()
+  # Training modes in which the calls draw random numbers: as seen in eager mode, where a function
+  # that was traced before hides them, or in the graph of a function.
   draws: frozenset[bool] = frozenset()
+  # Those of them in which a random op stands in the body of a loop.
   draws_in_loops: frozenset[bool] = frozenset()
-  remark: str = ''
+  remark: str = ''  # what a reader has to know of the mode although it was compared; '' without

@@ -15,22 +15,15 @@ class Start(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class JudgedStart:
-  """The initial values of a variable on both sides.
+  """The initial values of a variable on both sides."""
 
-  Attributes:
-    start: what is known of them.
-    tf1: how tf1 draws its value, as text; '' where nothing is drawn.
-    tf2: how the port does.
-    tested: how many elements were drawn of each side, where the operations do not tell the
-      distributions; 0 where they do.
-    resolution: how far off, relatively, the port's scale may be without being seen in a
-      test of values; infinite where that is not known, 0 where no test was needed.
-    is_related: whether the port's values are those of tf1, scaled and shifted.
-  """
-
-  start: Start
-  tf1: str = ''
-  tf2: str = ''
+  start: Start  # what is known of them
+  tf1: str = ''  # how tf1 draws its value, as text; '' where nothing is drawn
+  tf2: str = ''  # how the port does
+  # How many elements were drawn of each side, where the operations do not tell the distributions; 0
+  # where they do.
   tested: int = 0
+  # How far off, relatively, the port's scale may be without being seen in a test of values;
+  # infinite where that is not known, 0 where no test was needed.
   resolution: float = 0.0
-  is_related: bool = False
+  is_related: bool = False  # whether the port's values are those of tf1, scaled and shifted

@@ -13,38 +13,26 @@ Leaves = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LossExample:
-  """Outputs and labels to give to both losses.
+  """Outputs and labels to give to both losses."""
 
-  Attributes:
-    name: for reports: `saturated, wrong class`.
-    outputs: by path.
-    labels: by path; empty without labels.
-    extreme: whether made of the model's outputs, not those themselves.
-    other_batch: whether of another batch size than the model's outputs, to which code
-      may be bound.
-    finite_only: whether nothing is looked at but that the port is finite where the reference
-      is: so far out, right losses may round differently.
-  """
-
-  name: str
-  outputs: Leaves
-  labels: Leaves
-  extreme: bool = True
+  name: str  # for reports: `saturated, wrong class`
+  outputs: Leaves  # by path
+  labels: Leaves  # by path; empty without labels
+  extreme: bool = True  # whether made of the model's outputs, not those themselves
+  # Whether of another batch size than the model's outputs, to which code may be bound.
   other_batch: bool = False
+  # Whether nothing is looked at but that the port is finite where the reference is: so far out,
+  # right losses may round differently.
   finite_only: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LossValue:
-  """What a loss gives for one example.
+  """What a loss gives for one example."""
 
-  Attributes:
-    value: of the loss, as the function returned it: a scalar, or one per example.
-    gradients: of the sum of that, by the path of every floating output; None where the
-      output is not connected.
-  """
-
-  value: np.ndarray
+  value: np.ndarray  # of the loss, as the function returned it: a scalar, or one per example
+  # Of the sum of that, by the path of every floating output; None where the output is not
+  # connected.
   gradients: tuple[TensorRecord, ...]
 
   def gradient(self, path: str) -> np.ndarray | None:
@@ -54,32 +42,22 @@ class LossValue:
 
 @dataclasses.dataclass(frozen=True)
 class LossProgram:
-  """What a loss is made of.
+  """What a loss is made of."""
 
-  Attributes:
-    reads: paths of the outputs that it is computed from.
-    kept: by path of an output that it reads, how many tensors of that output's size
-      value and gradient together compute.
-    source: the user's line that made its last operation; None where that is not known.
-  """
-
-  reads: frozenset[str]
+  reads: frozenset[str]  # paths of the outputs that it is computed from
+  # By path of an output that it reads, how many tensors of that output's size value and gradient
+  # together compute.
   kept: Mapping[str, int]
+  # The user's line that made its last operation; None where that is not known.
   source: SourceLine | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MetricValue:
-  """A metric after one update.
+  """A metric after one update."""
 
-  Attributes:
-    name: as the case calls it.
-    value: of the metric.
-    settings: of a Keras metric: those that are text or numbers.
-    counts: of a metric over thresholds: arrays by name (`true_positives`).
-  """
-
-  name: str
-  value: np.ndarray
-  settings: tuple[tuple[str, object], ...] = ()
+  name: str  # as the case calls it
+  value: np.ndarray  # of the metric
+  settings: tuple[tuple[str, object], ...] = ()  # of a Keras metric: those that are text or numbers
+  # Of a metric over thresholds: arrays by name (`true_positives`).
   counts: tuple[tuple[str, np.ndarray], ...] = ()

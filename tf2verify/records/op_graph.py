@@ -18,36 +18,27 @@ TensorKey = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OpRecord:
-  """One operation.
+  """One operation."""
 
-  Attributes:
-    name: as in the graph; of a variable its tf1 name, of an input its path in the
-      nest, of a target what it is.
-    op_type: TensorFlow's op type; `INPUT`, `VARIABLE` and `TARGET` stand for what the
-      graph reads and yields.
-    inputs: where its data comes from, behind operations that only pass it on.
-    input_names: of the inputs, as TensorFlow documents the op type: `axis`.
-    through: for every input, the types of the operations that pass it on, from
-      the producer to this one: `StopGradient`, `Identity`.
-    attributes: name and plain value, sorted.
-    outputs: numpy's dtype name and the static shape, as far as they are known.
-    tensors: TensorFlow's name of every output, by which it can be fetched.
-    source: the user's line that made it.
-    constant: the value of a constant, where it is small.
-    functions: of a loop or a condition, its functions by attribute; they read inputs
-      called `argument 0`, and yield targets called `result 0`.
-  """
-
+  # As in the graph; of a variable its tf1 name, of an input its path in the nest, of a target what
+  # it is.
   name: str
+  # TensorFlow's op type; `INPUT`, `VARIABLE` and `TARGET` stand for what the graph reads and
+  # yields.
   op_type: str
-  inputs: tuple[TensorKey, ...]
-  input_names: tuple[str, ...] = ()
+  inputs: tuple[TensorKey, ...]  # where its data comes from, behind operations that only pass it on
+  input_names: tuple[str, ...] = ()  # of the inputs, as TensorFlow documents the op type: `axis`
+  # For every input, the types of the operations that pass it on, from the producer to this one:
+  # `StopGradient`, `Identity`.
   through: tuple[tuple[str, ...], ...] = ()
-  attributes: tuple[tuple[str, Any], ...] = ()
+  attributes: tuple[tuple[str, Any], ...] = ()  # name and plain value, sorted
+  # Numpy's dtype name and the static shape, as far as they are known.
   outputs: tuple[tuple[str, tuple[int | None, ...] | None], ...] = ()
-  tensors: tuple[str, ...] = ()
-  source: SourceLine | None = None
-  constant: np.ndarray | None = None
+  tensors: tuple[str, ...] = ()  # TensorFlow's name of every output, by which it can be fetched
+  source: SourceLine | None = None  # the user's line that made it
+  constant: np.ndarray | None = None  # the value of a constant, where it is small
+  # Of a loop or a condition, its functions by attribute; they read inputs called `argument 0`, and
+  # yield targets called `result 0`.
   functions: tuple[tuple[str, 'OpGraph'], ...] = ()
 
   def attribute(self, name: str) -> Any:
@@ -62,16 +53,11 @@ class OpRecord:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NodeChange:
-  """What to change of an operation before a part of its graph is run alone.
+  """What to change of an operation before a part of its graph is run alone."""
 
-  Attributes:
-    op: its name.
-    attributes: plain values by name.
-    inputs: values by the number of the input that they are given in place of.
-  """
-
-  op: str
-  attributes: tuple[tuple[str, Any], ...] = ()
+  op: str  # its name
+  attributes: tuple[tuple[str, Any], ...] = ()  # plain values by name
+  # Values by the number of the input that they are given in place of.
   inputs: tuple[tuple[int, np.ndarray], ...] = ()
 
 
@@ -80,14 +66,10 @@ class OpGraph:
   """The operations behind what a run yields.
 
   Invariants: an operation stands behind all that it reads; targets come last.
-
-  Attributes:
-    side: 'tf1' or 'tf2'.
-    ops: in the order in which the side made them.
   """
 
-  side: str
-  ops: tuple[OpRecord, ...]
+  side: str  # 'tf1' or 'tf2'
+  ops: tuple[OpRecord, ...]  # in the order in which the side made them
 
   def targets(self) -> dict[str, int]:
     """Returns the positions of the targets by name."""

@@ -19,25 +19,15 @@ class FaultKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class PlantedFault:
-  """One fault.
+  """One fault."""
 
-  Attributes:
-    kind: what was done.
-    op: the faulty operation, without the layer's own prefix; of several, the first.
-    op_type: its type.
-    what: which attribute, inputs, constant or variables.
-    before: as it was, as text.
-    after: as it is.
-    source: the user's line that made the operation.
-  """
-
-  kind: FaultKind
-  op: str
-  op_type: str
-  what: str
-  before: str
-  after: str
-  source: SourceLine | None = None
+  kind: FaultKind  # what was done
+  op: str  # the faulty operation, without the layer's own prefix; of several, the first
+  op_type: str  # its type
+  what: str  # which attribute, inputs, constant or variables
+  before: str  # as it was, as text
+  after: str  # as it is
+  source: SourceLine | None = None  # the user's line that made the operation
 
   def __str__(self) -> str:
     if self.kind is FaultKind.BYPASS:

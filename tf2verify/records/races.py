@@ -12,19 +12,12 @@ _SHOWN_SITES = 4
 
 @dataclasses.dataclass(frozen=True)
 class RacingOp:
-  """An operation that reads or writes a variable.
+  """An operation that reads or writes a variable."""
 
-  Attributes:
-    op_type: TensorFlow's.
-    name: in the graph.
-    writes: whether it writes.
-    source: the user's line; None where no line of theirs made it.
-  """
-
-  op_type: str
-  name: str
-  writes: bool
-  source: SourceLine | None = None
+  op_type: str  # TensorFlow's
+  name: str  # in the graph
+  writes: bool  # whether it writes
+  source: SourceLine | None = None  # the user's line; None where no line of theirs made it
 
   def __str__(self) -> str:
     place = f' at {self.source}' if self.source is not None else ''
@@ -33,30 +26,20 @@ class RacingOp:
 
 @dataclasses.dataclass(frozen=True)
 class RaceSite:
-  """Where races are: those between the same two lines are one site.
+  """Where races are: those between the same two lines are one site."""
 
-  Attributes:
-    first: line of the operation that was made first, or its type where no line is known.
-    second: likewise of the other.
-  """
-
+  # Line of the operation that was made first, or its type where no line is known.
   first: SourceLine | str
-  second: SourceLine | str
+  second: SourceLine | str  # likewise of the other
 
 
 @dataclasses.dataclass(frozen=True)
 class Race:
-  """Two accesses to a variable, at least one of them a write, without a path between them.
+  """Two accesses to a variable, at least one of them a write, without a path between them."""
 
-  Attributes:
-    variable: by name.
-    first: the operation that was made first, as a program that runs eagerly would run it.
-    second: the other.
-  """
-
-  variable: str
-  first: RacingOp
-  second: RacingOp
+  variable: str  # by name
+  first: RacingOp  # the operation that was made first, as a program that runs eagerly would run it
+  second: RacingOp  # the other
 
   @property
   def site(self) -> RaceSite:
@@ -78,15 +61,10 @@ class OrderKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-  """An order of what a graph does not order.
+  """An order of what a graph does not order."""
 
-  Attributes:
-    kind: how.
-    site: the races that are decided the other way round; for `FLIPPED` only.
-  """
-
-  kind: OrderKind
-  site: RaceSite | None = None
+  kind: OrderKind  # how
+  site: RaceSite | None = None  # the races that are decided the other way round; for `FLIPPED` only
 
   def __str__(self) -> str:
     if self.site is None:

@@ -9,19 +9,12 @@ from tf2verify.records.observation import SourceLine
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RepeatedTensor:
-  """One tensor of a run that is repeated.
+  """One tensor of a run that is repeated."""
 
-  Attributes:
-    quantity: as in `Difference`: `output`, `gradient`, `loss`, ...
-    subject: whose: a variable name, the path of an output, `step 2`.
-    run: which run: `training, constant`.
-    value: the array; None where the side has None in this place.
-  """
-
-  quantity: str
-  subject: str
-  run: str
-  value: np.ndarray | None
+  quantity: str  # as in `Difference`: `output`, `gradient`, `loss`,
+  subject: str  # whose: a variable name, the path of an output, `step 2`
+  run: str  # which run: `training, constant`
+  value: np.ndarray | None  # the array; None where the side has None in this place
 
   def __str__(self) -> str:
     return f'{self.quantity} {self.subject} [{self.run}]'
@@ -29,30 +22,18 @@ class RepeatedTensor:
 
 @dataclasses.dataclass(frozen=True)
 class Variation:
-  """A tensor that is not the same bit by bit in two runs.
+  """A tensor that is not the same bit by bit in two runs."""
 
-  Attributes:
-    quantity: as in `RepeatedTensor`.
-    subject: likewise.
-    run: likewise.
-    mismatched: number of elements with other bits.
-    size: number of elements.
-    index: the element with the greatest absolute difference.
-    greatest_absolute: of the elements; NaN where it cannot be formed (text, or a
-      non-finite value in one run only).
-    greatest_relative: of the elements, by the first run; likewise.
-    other: what differs instead of values: shape, dtype or presence; '' for values.
-  """
-
-  quantity: str
-  subject: str
-  run: str
-  mismatched: int = 0
-  size: int = 0
-  index: tuple[int, ...] = ()
+  quantity: str  # as in `RepeatedTensor`
+  subject: str  # likewise
+  run: str  # likewise
+  mismatched: int = 0  # number of elements with other bits
+  size: int = 0  # number of elements
+  index: tuple[int, ...] = ()  # the element with the greatest absolute difference
+  # Of the elements; NaN where it cannot be formed (text, or a non-finite value in one run only).
   greatest_absolute: float = 0.0
-  greatest_relative: float = 0.0
-  other: str = ''
+  greatest_relative: float = 0.0  # of the elements, by the first run; likewise
+  other: str = ''  # what differs instead of values: shape, dtype or presence; '' for values
 
   def __str__(self) -> str:
     return f'{self.quantity} {self.subject} [{self.run}]'
@@ -69,42 +50,27 @@ class Variation:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunOp:
-  """An operation as it was run, in the order in which a side runs them.
+  """An operation as it was run, in the order in which a side runs them."""
 
-  Attributes:
-    op_type: TensorFlow's.
-    name: in a graph; '' for one that was run eagerly.
-    inputs: digests of the values that it read.
-    outputs: the values that it gave.
-    source: the user's line.
-    produced: whether each input came from an operation before; one that did not is a
-      value that Python gave, or a variable.
-  """
-
-  op_type: str
-  name: str
-  inputs: tuple[str, ...]
-  outputs: tuple[np.ndarray, ...]
-  source: SourceLine | None = None
+  op_type: str  # TensorFlow's
+  name: str  # in a graph; '' for one that was run eagerly
+  inputs: tuple[str, ...]  # digests of the values that it read
+  outputs: tuple[np.ndarray, ...]  # the values that it gave
+  source: SourceLine | None = None  # the user's line
+  # Whether each input came from an operation before; one that did not is a value that Python gave,
+  # or a variable.
   produced: tuple[bool, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class FirstVariation:
-  """The first operation whose inputs are the same bits in two runs, and outputs are not.
+  """The first operation whose inputs are the same bits in two runs, and outputs are not."""
 
-  Attributes:
-    op_type: TensorFlow's.
-    name: in a graph; '' for one that was run eagerly.
-    source: the user's line.
-    why: what kind of operation it is, where that is known.
-    variation: how far its output varies; None where the runs have other operations here.
-  """
-
-  op_type: str
-  name: str
-  source: SourceLine | None
-  why: str
+  op_type: str  # TensorFlow's
+  name: str  # in a graph; '' for one that was run eagerly
+  source: SourceLine | None  # the user's line
+  why: str  # what kind of operation it is, where that is known
+  # How far its output varies; None where the runs have other operations here.
   variation: Variation | None
 
   def __str__(self) -> str:

@@ -5,14 +5,8 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-  """Findings that read best as a table.
+  """Findings that read best as a table."""
 
-  Attributes:
-    title: what it shows.
-    columns: the head of each column.
-    rows: one text per column each.
-  """
-
-  title: str
-  columns: tuple[str, ...]
-  rows: tuple[tuple[str, ...], ...]
+  title: str  # what it shows
+  columns: tuple[str, ...]  # the head of each column
+  rows: tuple[tuple[str, ...], ...]  # one text per column each

@@ -9,25 +9,19 @@ from tf2verify.records.observation import RandomDraw, TensorRecord
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Slot:
-  """State that an optimizer, or a moving average of weights, keeps.
+  """State that an optimizer, or a moving average of weights, keeps."""
 
-  Attributes:
-    role: its meaning, the same word on both sides: `momentum`, `first moment`,
-      `second moment`, `greatest second moment`, `mean gradient`, `squared gradient`,
-      `squared update`, `linear`, `shadow` (an exponential moving average of the
-      variable), `step count`; the side's own word where none of these fits.
-    variable: the variable that it belongs to, by the side's own name; '' for state of
-      the optimizer as a whole.
-    name: what the side calls it: `w/Adam`, `Adam/m/w`.
-    value: read-only.
-    word: what the optimizer itself calls it: `m`; '' where that is not known.
-  """
-
+  # Its meaning, the same word on both sides: `momentum`, `first moment`, `second moment`, `greatest
+  # second moment`, `mean gradient`, `squared gradient`, `squared update`, `linear`, `shadow` (an
+  # exponential moving average of the variable), `step count`; the side's own word where none of
+  # these fits.
   role: str
+  # The variable that it belongs to, by the side's own name; '' for state of the optimizer as a
+  # whole.
   variable: str
-  name: str
-  value: np.ndarray
-  word: str = ''
+  name: str  # what the side calls it: `w/Adam`, `Adam/m/w`
+  value: np.ndarray  # read-only
+  word: str = ''  # what the optimizer itself calls it: `m`; '' where that is not known
 
   def is_called(self, name: str) -> bool:
     """Returns whether a name means this slot: its own, its role, or a word of either."""
@@ -38,19 +32,15 @@ class Slot:
 
 @dataclasses.dataclass(frozen=True)
 class OptimizerRecord:
-  """An optimizer and its settings.
+  """An optimizer and its settings."""
 
-  Attributes:
-    name: its class, with the package that tells two of one name apart:
-      `tf.compat.v1.train.RMSPropOptimizer`, `tf.keras.optimizers.legacy.RMSprop`.
-    settings: name and value of each numeric setting, by the side's own names.
-    rule: the update rule that both sides' classes share: `adam`, `rmsprop`,
-      `momentum`, `sgd`, `adagrad`, `adadelta`, `adamax`, `ftrl`, `nadam`; '' for one
-      that is not known.
-  """
-
+  # Its class, with the package that tells two of one name apart:
+  # `tf.compat.v1.train.RMSPropOptimizer`, `tf.keras.optimizers.legacy.RMSprop`.
   name: str
+  # Name and value of each numeric setting, by the side's own names.
   settings: tuple[tuple[str, float], ...]
+  # The update rule that both sides' classes share: `adam`, `rmsprop`, `momentum`, `sgd`, `adagrad`,
+  # `adadelta`, `adamax`, `ftrl`, `nadam`; '' for one that is not known.
   rule: str = ''
 
   def setting(self, name: str) -> float | None:
@@ -63,29 +53,22 @@ class TrainingStep:
   """One step.
 
   Variables and gradients bear the side's own variable names.
-
-  Attributes:
-    number: from 1.
-    loss: the total loss that the step minimizes, before the update; None where the
-      case's own step does not tell it.
-    learning_rate: in effect at this step; None where it cannot be told.
-    global_step: count of steps after this one; None without a counter.
-    gradients: as differentiated, one per trainable variable; empty where the case's own
-      train op keeps them to itself.
-    applied_gradients: as given to the update, after clipping; empty likewise.
-    variables: every variable of the model, after the step.
-    slots: after the step.
-    further_counts: tf2 only: what else may count the steps, after this one, by name.
   """
 
-  number: int
+  number: int  # from 1
+  # The total loss that the step minimizes, before the update; None where the case's own step does
+  # not tell it.
   loss: np.ndarray | None
-  learning_rate: float | None
-  global_step: int | None
+  learning_rate: float | None  # in effect at this step; None where it cannot be told
+  global_step: int | None  # count of steps after this one; None without a counter
+  # As differentiated, one per trainable variable; empty where the case's own train op keeps them to
+  # itself.
   gradients: tuple[TensorRecord, ...]
+  # As given to the update, after clipping; empty likewise.
   applied_gradients: tuple[TensorRecord, ...]
-  variables: tuple[TensorRecord, ...]
-  slots: tuple[Slot, ...]
+  variables: tuple[TensorRecord, ...]  # every variable of the model, after the step
+  slots: tuple[Slot, ...]  # after the step
+  # tf2 only: what else may count the steps, after this one, by name.
   further_counts: tuple[tuple[str, int], ...] = ()
 
   def as_start_of_next(self) -> 'TrainingStep':
@@ -99,71 +82,44 @@ class TrainingStep:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ClippingTrial:
-  """Gradients of a step, and the same far larger, on their way to the update.
+  """Gradients of a step, and the same far larger, on their way to the update."""
 
-  Attributes:
-    gradients: as differentiated, one per trainable variable.
-    applied: what the update is given for them.
-    large: those that were put in the place of the gradients.
-    large_applied: what the update is given for these.
-  """
-
-  gradients: tuple[TensorRecord, ...]
-  applied: tuple[TensorRecord, ...]
-  large: tuple[TensorRecord, ...]
-  large_applied: tuple[TensorRecord, ...]
+  gradients: tuple[TensorRecord, ...]  # as differentiated, one per trainable variable
+  applied: tuple[TensorRecord, ...]  # what the update is given for them
+  large: tuple[TensorRecord, ...]  # those that were put in the place of the gradients
+  large_applied: tuple[TensorRecord, ...]  # what the update is given for these
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainingRun:
-  """Training steps from given values, on fixed data.
+  """Training steps from given values, on fixed data."""
 
-  Attributes:
-    side: 'tf1' or 'tf2'.
-    run: for reports: `training, distinct values`.
-    optimizers: in the order of their first step; one but for a case whose step uses
-      several.
-    values_before: of every variable of the model.
-    slots_before: of the optimizer, before the first step.
-    steps: in order, those taken so far.
-    updates_left_out: tf1 only: names of the UPDATE_OPS that the train op does not run.
-    regularization_total: the sum of the regularization losses before the first step;
-      None without any.
-    random_draws: as in `Observation`.
-    narrow_bits: likewise.
-  """
-
-  side: str
-  run: str
+  side: str  # 'tf1' or 'tf2'
+  run: str  # for reports: `training, distinct values`
+  # In the order of their first step; one but for a case whose step uses several.
   optimizers: tuple[OptimizerRecord, ...]
-  values_before: tuple[TensorRecord, ...]
-  slots_before: tuple[Slot, ...]
-  steps: tuple[TrainingStep, ...]
+  values_before: tuple[TensorRecord, ...]  # of every variable of the model
+  slots_before: tuple[Slot, ...]  # of the optimizer, before the first step
+  steps: tuple[TrainingStep, ...]  # in order, those taken so far
+  # tf1 only: names of the UPDATE_OPS that the train op does not run.
   updates_left_out: tuple[str, ...] = ()
+  # The sum of the regularization losses before the first step; None without any.
   regularization_total: np.ndarray | None = None
-  random_draws: tuple[RandomDraw, ...] = ()
-  narrow_bits: int = 0
+  random_draws: tuple[RandomDraw, ...] = ()  # as in `Observation`
+  narrow_bits: int = 0  # likewise
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LossObservation:
-  """The losses of a model in training mode, at given values.
+  """The losses of a model in training mode, at given values."""
 
-  Attributes:
-    side: 'tf1' or 'tf2'.
-    run: for reports.
-    outputs: of the model, as arrays in the side's own nest, to be given to a loss again.
-    loss: the case's loss of them, as the side returned it: a scalar, or one per example.
-    total_loss: what training minimizes.
-    regularization_total: the sum of the regularization losses; None without any.
-    parts: of a loss that is a nest, by their place in it; empty for another loss, None
-      where they are not known.
-  """
-
-  side: str
-  run: str
-  outputs: object
-  loss: np.ndarray
-  total_loss: np.ndarray
+  side: str  # 'tf1' or 'tf2'
+  run: str  # for reports
+  outputs: object  # of the model, as arrays in the side's own nest, to be given to a loss again
+  loss: np.ndarray  # the case's loss of them, as the side returned it: a scalar, or one per example
+  total_loss: np.ndarray  # what training minimizes
+  # The sum of the regularization losses; None without any.
   regularization_total: np.ndarray | None = None
+  # Of a loss that is a nest, by their place in it; empty for another loss, None where they are not
+  # known.
   parts: tuple[TensorRecord, ...] | None = None

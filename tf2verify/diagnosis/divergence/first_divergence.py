@@ -104,6 +104,14 @@ class Divergence:
     self.is_cut_short, self._judged_since = False, 0
     self._found = self._search(self._searched)
 
+  def given(
+    self, pair: RegionPair, values: Mapping[TensorKey, np.ndarray]
+  ) -> dict[str, np.ndarray]:
+    """Returns what enters the tf1 region, by the names of the tf2 tensors that it stands for."""
+    ops = self._tf2.op_graph.ops
+    both = [(one, other) for one, other in pair.entering if one in values and other is not None]
+    return {ops[n].tensors[k]: self.as_tf2(one, values[one]) for one, (n, k) in both if one}
+
   def sources(self) -> list[FoundSource]:
     """Returns the sources in order of execution: those beyond rounding, else all.
 

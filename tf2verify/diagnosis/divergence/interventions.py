@@ -9,7 +9,7 @@ mended, or the value only does harm, the pair is none.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -132,7 +132,7 @@ class _Interventions:
       keys = self._outputs(pair)
       wanted += keys
       names = [self._tf2.op_graph.ops[pair.tf2.end].tensors[k] for _, k in keys]
-      given = self._given(pair, values)
+      given = self._divergence.given(pair, values)
       requests += [(names, given), (names, {**given, **mend})]
     answers = self._tf2.recompute(requests)
     right = [values[one] for one in wanted]
@@ -173,15 +173,6 @@ class _Interventions:
       keys.update(dict.fromkeys(one for one, _ in pair.entering if one is not None))
     known = [(n, k) for n, k in keys if not is_opaque(ops[n].outputs[k][0])]
     return dict(zip(known, self._tf1.fetch([ops[n].tensors[k] for n, k in known]), strict=True))
-
-  def _given(
-    self, pair: RegionPair, values: Mapping[TensorKey, np.ndarray]
-  ) -> dict[str, np.ndarray]:
-    ops = self._tf2.op_graph.ops
-    both = [(one, other) for one, other in pair.entering if one in values and other is not None]
-    return {
-      ops[n].tensors[k]: self._divergence.as_tf2(one, values[one]) for one, (n, k) in both if one
-    }
 
   def _outputs(self, pair: RegionPair) -> list[TensorKey]:
     end, partner = pair.tf1.end, pair.tf2.end

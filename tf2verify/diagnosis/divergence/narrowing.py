@@ -1,7 +1,6 @@
 """Pairs by value inside the regions of a source, which narrow down where it is."""
 
 import dataclasses
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -76,7 +75,7 @@ class Narrowing:
     entering = [one for one, _ in pair.entering if one is not None and self._can_fetch(one)]
     ops, other_ops = self._tf1.op_graph.ops, self._tf2.op_graph.ops
     fetched = self._tf1.fetch([ops[n].tensors[k] for n, k in (*ones, *entering)])
-    given = self._given(pair, dict(zip(entering, fetched[len(ones) :], strict=True)))
+    given = self._divergence.given(pair, dict(zip(entering, fetched[len(ones) :], strict=True)))
     (answer,) = self._tf2.recompute([([other_ops[n].tensors[k] for n, k in others], given)])
     if answer is None:
       return pair
@@ -103,7 +102,7 @@ class Narrowing:
       [tf1_ops[n].tensors[0] for n in inner] + [tf1_ops[n].tensors[k] for n, k in keys]
     )
     values = dict(zip(keys, fetched[len(inner) :], strict=True))
-    given = self._given(pair, values)
+    given = self._divergence.given(pair, values)
     (answer,) = self._tf2.recompute([([tf2_ops[n].tensors[0] for n in other_inner], given)])
     if answer is None:
       return None, None
@@ -112,16 +111,6 @@ class Narrowing:
 
   def _can_fetch(self, key: TensorKey) -> bool:
     return not is_opaque(self._tf1.op_graph.ops[key[0]].outputs[key[1]][0])
-
-  def _given(
-    self, pair: RegionPair, values: Mapping[TensorKey, np.ndarray]
-  ) -> dict[str, np.ndarray]:
-    """Returns what enters the tf1 region, by the names of the tf2 tensors that it stands for."""
-    ops = self._tf2.op_graph.ops
-    both = [(one, other) for one, other in pair.entering if one in values and other is not None]
-    return {
-      ops[n].tensors[k]: self._divergence.as_tf2(one, values[one]) for one, (n, k) in both if one
-    }
 
 
 def _is_telling(op: OpRecord) -> bool:

@@ -1,7 +1,7 @@
 """What stands between an operation and the nearest operations that have a partner."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from tf2verify.records.op_graph import CONSTANT, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.op_pairs import Pairing
@@ -107,7 +107,7 @@ def without_inputs(
   return RegionPair(one, two, tuple(entering))
 
 
-def ancestors(graph: OpGraph, ends: list[int]) -> set[int]:
+def ancestors(graph: OpGraph, ends: Iterable[int]) -> set[int]:
   """Returns the positions of operations from which the given ones are computed, with those."""
   seen: set[int] = set()
   pending = list(ends)

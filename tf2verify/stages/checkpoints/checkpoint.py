@@ -5,6 +5,7 @@ import gc
 import os
 import tempfile
 
+from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics import restored_values
 from tf2verify.numerics.extent import extents
@@ -23,7 +24,6 @@ from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 # Enough for slots and shadows to differ from their variables and from zero.
 _STEPS = 2
-_SHOWN = 3
 
 
 class Checkpoint(Stage):
@@ -90,10 +90,9 @@ def _notes(case: CaseUnderTest, file: CheckpointFile, account: KeyAccount) -> li
   notes = []
   unknown = [key.key.name for key in account.unread(KeyKind.UNKNOWN)]
   if unknown and case.declaration.declares('tf1_checkpoint'):
-    more = f' and {len(unknown) - _SHOWN} more' if len(unknown) > _SHOWN else ''
     notes.append(
-      f'keys that the reference does not read either, since it has no such variable: '
-      f'{", ".join(unknown[:_SHOWN])}{more}'
+      'keys that the reference does not read either, since it has no such variable: '
+      f'{listed(unknown)}'
     )
   shadows = account.unread(KeyKind.SHADOW)
   telling = [s for s in shadows if s.variable in {source.key for source in account.sources}]

@@ -6,6 +6,7 @@ import numpy as np
 
 from tf2verify.diagnosis.causes import causes_of, first_cause
 from tf2verify.diagnosis.evidence.checkpoint import RestoredValue, UnreadVariable
+from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.numerics.restored_values import same
 from tf2verify.records.checkpoint import KeyAccount
 from tf2verify.records.difference import Difference, subject_of
@@ -45,9 +46,8 @@ class Reasons:
     kept = [name for name in values if same(self._now[name], before[name])]
     self._count = f'{len(values) - len(kept)} of {len(values)} variables restored'
     unread = [s.key for s in account.sources if dict(case.alignment().pairs)[s.variable] in kept]
-    more = f' and {len(unread) - _SHOWN} more' if len(unread) > _SHOWN else ''
     self._said: dict[str, str] = {}
-    self._left_out = f'{", ".join(unread[:_SHOWN])}{more}'
+    self._left_out = listed(unread)
 
   def compare(self, tf1: str, tf2: str, key: str, comparison: RestoreComparison) -> None:
     """Compares one variable with the value of its key."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from tf2verify.diagnosis.causes import causes_of, first_cause
 from tf2verify.diagnosis.evidence.checkpoint import RestoredValue, UnrestoredVariable
+from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import LayerError, UserCodeError
 from tf2verify.numerics import restored_values
 from tf2verify.records.difference import Difference
@@ -197,10 +198,9 @@ def _restored_before_call(
   others = [name for name in now if not restored_values.same(now[name], after[name])]
   if not others:
     return port, ''
-  more = f' and {len(others) - _SHOWN} more' if len(others) > _SHOWN else ''
   return port, (
     f'a layer that is restored before its first call has other values afterwards: '
-    f'{", ".join(others[:_SHOWN])}{more} (not tracked from an attribute when they are made, or '
+    f'{listed(others)} (not tracked from an attribute when they are made, or '
     'assigned in build); call the port once before it is restored'
   )
 

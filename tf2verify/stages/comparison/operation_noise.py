@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.divergence.regions import ancestors
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.moving import Mover, moved
 from tf2verify.numerics.noise import Kind
@@ -139,14 +140,8 @@ def _effects(run: GraphRun, suspects: Sequence[Suspect]) -> dict[int, list[np.nd
 
 def _rounded(graph: OpGraph, ends: Sequence[int]) -> list[str]:
   """Returns the floating results, by name, that operations before some others round."""
-  pending, seen = list(ends), set(ends)
-  while pending:
-    for producer, _ in graph.ops[pending.pop()].inputs:
-      if producer not in seen:
-        seen.add(producer)
-        pending.append(producer)
   found = []
-  for position in sorted(seen):
+  for position in sorted(ancestors(graph, ends)):
     op = graph.ops[position]
     given = op.op_type == TARGET or not op.inputs or is_random_op(op.op_type)
     if given or f' {op.op_type} ' in _EXACT:

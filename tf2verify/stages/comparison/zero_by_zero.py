@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.divergence.regions import ancestors
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.arrays import compare_arrays
 from tf2verify.numerics.telling import Blank
 from tf2verify.numerics.tolerance import FLOATING_DTYPES, Tolerance
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
-from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import TARGET, OpRecord, TensorKey
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.comparing import Comparison
 
@@ -100,7 +101,7 @@ def _divisions(inspect: Inspect) -> tuple[str, ...]:
 def _origins(run: GraphRun) -> tuple[str, ...]:
   graph = run.op_graph
   ends = [position for name, position in graph.targets().items() if name.startswith(_OUTPUT)]
-  behind = _behind(graph, ends)
+  behind = sorted(ancestors(graph, ends))
   keys = [key for position in behind for key in _floating(graph.ops[position], position)]
   names = [graph.ops[position].tensors[number] for position, number in keys]
   values = dict(zip(keys, run.fetch(names), strict=True))
@@ -136,13 +137,3 @@ def _floating(op: OpRecord, position: int) -> Iterator[TensorKey]:
   for number, ((dtype, _), tensor) in enumerate(zip(op.outputs, op.tensors, strict=False)):
     if tensor and op.op_type != TARGET and dtype in FLOATING_DTYPES:
       yield position, number
-
-
-def _behind(graph: OpGraph, ends: Sequence[int]) -> list[int]:
-  pending, seen = list(ends), set(ends)
-  while pending:
-    for producer, _ in graph.ops[pending.pop()].inputs:
-      if producer not in seen:
-        seen.add(producer)
-        pending.append(producer)
-  return sorted(seen)

@@ -32,7 +32,14 @@ from tf2verify.stages.modes.comparison import (
 from tf2verify.stages.modes.evidence import calls_agree, mode_evidence
 from tf2verify.stages.modes.noise import judged_by_noise, same_bits, wanted_of
 from tf2verify.stages.modes.reference import Reference
+from tf2verify.stages.passes.no_new_variables import created
 from tf2verify.stages.stage import CaseUnderTest, Findings
+
+_OF_MODE = (
+  'the port makes a variable in this mode that it does not make in eager mode: the code asks how '
+  'it is run (tf.executing_eagerly(), tf.inside_function()); make every variable in __init__ or '
+  'build()'
+)
 
 
 class ModeMatrix:
@@ -318,22 +325,7 @@ def _created(run: ModeRun) -> list[Difference]:
   by_place: dict[str, VariableCreation] = {}
   for creation in run.created:
     by_place.setdefault(str(creation.source), creation)
-  return [_creation(creation) for creation in by_place.values()]
-
-
-def _creation(creation: VariableCreation) -> Difference:
-  shape = '(' + ', '.join('?' if size is None else str(size) for size in creation.shape) + ')'
-  verb = 'tried to create' if creation.refused else 'created'
-  where = f' at {creation.source}' if creation.source else ''
-  return Difference(
-    'variable',
-    creation.name,
-    Aspect.CREATION,
-    tf2=f'{creation.call} {verb} it, {shape} {creation.dtype}{where}',
-    hint='the port makes a variable in this mode that it does not make in eager mode: the code '
-    'asks how it is run (tf.executing_eagerly(), tf.inside_function()); make every variable in '
-    '__init__ or build()',
-  )
+  return [created(creation, _OF_MODE) for creation in by_place.values()]
 
 
 def _not_traceable(run: ModeRun) -> list[Difference]:

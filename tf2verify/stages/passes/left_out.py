@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
+from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
@@ -160,21 +161,16 @@ def _judged(
     if name in declared:
       by_reason.setdefault(declared[name], []).append(name)
   notes = [
-    f'only {side} has {_listed(names)}, as {attribute} says: {reason}'
+    f'only {side} has {listed(names, _SHOWN)}, as {attribute} says: {reason}'
     for reason, names in by_reason.items()
   ]
   text = ''
   if undeclared:
     line = declaration(attribute, undeclared, known, _REASON)
-    text = f'only {side} has {_listed(undeclared)}, without effect: declare {attribute}'
+    text = f'only {side} has {listed(undeclared, _SHOWN)}, without effect: declare {attribute}'
+    them = 'it' if len(undeclared) == 1 else 'them'
     notes.append(
-      f'{_listed(undeclared)}: only {side} has {"it" if len(undeclared) == 1 else "them"}, and no '
-      f'output, loss or update depends on {"it" if len(undeclared) == 1 else "them"}; where that '
-      f'is meant, for the case:\n  {line}'
+      f'{listed(undeclared, _SHOWN)}: only {side} has {them}, and no output, loss or update '
+      f'depends on {them}; where that is meant, for the case:\n  {line}'
     )
   return LeftOut(frozenset(without), tuple(differences), tuple(notes), text)
-
-
-def _listed(names: Sequence[str]) -> str:
-  more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
-  return ', '.join(names[:_SHOWN]) + more

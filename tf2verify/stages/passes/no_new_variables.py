@@ -8,7 +8,7 @@ from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableCreation
 from tf2verify.records.verdict import Compared
 from tf2verify.sides.graphs.traces import Trace
-from tf2verify.sides.side import CreationReport, training_name
+from tf2verify.sides.side import training_name
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 
@@ -36,10 +36,11 @@ class NoNewVariables(Stage):
           f'{len(allowed)} variables, {allowed[0].name} first, exist only in the '
           f'{training_name(case.declaration.training_modes[-1])} graph of tf1, as in the port',
         )
+    first = frozenset(earlier.name for earlier in report.first_call)
     return Findings(
       # A call that TensorFlow ended, be it the first, has been looked at.
       Compared(tensors=max(1, len(report.calls) - 1), noun='calls'),
-      tuple(_difference(creation, report) for creation in later),
+      tuple(created(creation, first_cause(CreatedVariable(creation, first))) for creation in later),
       (*notes, *_retracing(report.retraced)),
     )
 
@@ -66,15 +67,10 @@ def _retracing(retraced: Sequence[Trace]) -> list[str]:
   return notes
 
 
-def _difference(creation: VariableCreation, report: CreationReport) -> Difference:
-  first = [earlier.name for earlier in report.first_call]
+def created(creation: VariableCreation, hint: str) -> Difference:
+  """Returns the finding of a variable that is made where none should be."""
   shape = '(' + ', '.join('?' if s is None else str(s) for s in creation.shape) + ')'
   verb = 'tried to create' if creation.refused else 'created'
   where = f' at {creation.source}' if creation.source else ''
-  return Difference(
-    'variable',
-    creation.name,
-    Aspect.CREATION,
-    tf2=f'{creation.call} {verb} it, {shape} {creation.dtype}{where}',
-    hint=first_cause(CreatedVariable(creation, frozenset(first))),
-  )
+  text = f'{creation.call} {verb} it, {shape} {creation.dtype}{where}'
+  return Difference('variable', creation.name, Aspect.CREATION, tf2=text, hint=hint)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.side_by_side import Curve
 from tf2verify.records.table import Table
 from tf2verify.records.training import TrainingStep
@@ -42,19 +43,14 @@ def idle_updates(steps: Steps) -> IdleUpdates:
   )
   if not idle:
     return IdleUpdates()
-  names = _listed(sorted(idle))
+  names = listed(sorted(idle))
   return IdleUpdates(
     idle,
-    f'the reference never runs {len(left_out)} of its UPDATE_OPS ({_listed(list(left_out))}), so '
+    f'the reference never runs {len(left_out)} of its UPDATE_OPS ({listed(list(left_out))}), so '
     f'that {names} stay at their initial values, while the port updates them: the reference '
     'itself is at fault. Run them with each step (tf.control_dependencies, or run_update_ops = '
     'True), or let the port do without if the model in production was trained like that',
   )
-
-
-def _listed(names: list[str]) -> str:
-  more = f' and {len(names) - _SHOWN_NAMES} more' if len(names) > _SHOWN_NAMES else ''
-  return ', '.join(names[:_SHOWN_NAMES]) + more
 
 
 def blind_spots(steps: Steps) -> list[str]:
@@ -76,12 +72,12 @@ def blind_spots(steps: Steps) -> list[str]:
   for kept in sorted(set(steps.doubtful_shadows.values())):
     names = [name for name, its in steps.doubtful_shadows.items() if its == kept]
     notes.append(
-      f'the moving averages of {_listed(names)} cannot be paired: tf2 keeps {kept}, which may hold '
+      f'the moving averages of {listed(names)} cannot be paired: tf2 keeps {kept}, which may hold '
       'them; say so by slot_names, or keep a variable of the same shape for each'
     )
   if still:
     notes.append(
-      f'{_listed(still)}: moved by little more than the rounding of its own value; take more '
+      f'{listed(still)}: moved by little more than the rounding of its own value; take more '
       'steps, or a larger learning rate'
     )
   return notes
@@ -123,7 +119,7 @@ def remarks(steps: Steps, parted: int, total: int) -> list[str]:
   if left_out:
     notes.append(
       f'the train op of the reference does not run {len(left_out)} of the UPDATE_OPS: '
-      f'{_listed(list(left_out))}'
+      f'{listed(list(left_out))}'
     )
   if steps.counts and steps.port_count(len(steps.tf2.steps)) is None:
     notes.append('no count of steps is known on the tf2 side: global_step is not compared')

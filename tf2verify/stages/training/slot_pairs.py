@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.training import Slot
 from tf2verify.relation.slots import COUNTS, DeclaredSlots, declared_name
@@ -56,5 +57,4 @@ def check_slot_names(steps: Steps, declared: DeclaredSlots) -> None:
 
 def _listed(slots: tuple[Slot, ...]) -> str:
   found = dict.fromkeys(f'{slot.name} ({slot.role})' for slot in slots)
-  more = f' and {len(found) - _SHOWN} more' if len(found) > _SHOWN else ''
-  return ', '.join(list(found)[:_SHOWN]) + more or 'none'
+  return listed(list(found), _SHOWN) or 'none'
