@@ -36,7 +36,7 @@ class VersionsTest(absltest.TestCase):
   def test_a_graph_that_differs_as_the_port_does_is_another_kernel(self):
     diagnosis = _diagnosed(_VALUES, _here(_VALUES + 0.5), _VALUES + 0.5)
     (cause,) = diagnosis.causes
-    self.assertEqual(cause.rule, versions.RULE)
+    self.assertEqual(cause.rule, 'kernel_of_another_version')
     self.assertIn('the port is not to blame', cause.text)
     self.assertIn('differs from the recording by 0.25 of its size', cause.evidence)
     self.assertIn('record with --intermediates summary', cause.evidence)

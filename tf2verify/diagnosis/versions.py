@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.diagnosis.evidence.variation import OtherVersion
 from tf2verify.numerics.agreement import agreement
 from tf2verify.numerics.sampling import Views
-from tf2verify.records.diagnosis import Cause, Diagnosis
+from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import Observation
 from tf2verify.records.op_graph import TARGET
 from tf2verify.records.recorded_here import RecordedGraphHere
 from tf2verify.records.sampled import SampledArray
 
-RULE = 'kernel_of_another_version'
 # The graph run here is beside one of the two if it is ten times nearer to it.
 _NEARER = 0.1
 
@@ -61,23 +62,12 @@ def with_versions(
   if far and len(far) == len(found):
     worst = max(far, key=lambda one: one.here)
     first = '' if run is None else _first(here, run)
-    return dataclasses.replace(diagnosis, causes=(_cause(here, worst, first),))
+    evidence = OtherVersion(
+      here.recorded_by, here.run_by, worst.name, worst.here, worst.between, first
+    )
+    return dataclasses.replace(diagnosis, causes=tuple(causes_of(evidence)))
   note = _note(here, found, len(far))
   return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, note))
-
-
-def _cause(here: RecordedGraphHere, worst: _Distances, first: str) -> Cause:
-  where = f', first at {first}' if first else ''
-  return Cause(
-    f'the recorded graph itself, run here by {here.run_by}, differs from what {here.recorded_by} '
-    f'recorded as the port does{where}: kernels of the two versions compute otherwise, and the '
-    'port is not to blame: give the tolerance that the versions differ by, or keep to inputs for '
-    'which they agree',
-    f'{worst.name}: the graph run here differs from the recording by {worst.here:.2g} of its size, '
-    f'and from the port by {worst.between:.2g}'
-    + ('' if first else '; record with --intermediates summary to see where it begins'),
-    RULE,
-  )
 
 
 def _note(here: RecordedGraphHere, found: Sequence[_Distances], far: int) -> str:

@@ -12,21 +12,21 @@ from tf2verify.stages.checkpoints.restoring import RestoreComparison, called_por
 ONES = np.ones(3, np.float32)
 
 
-def explained(difference):
+def with_cause(difference):
   return dataclasses.replace(difference, hint='why')
 
 
 class RestoreComparisonTest(absltest.TestCase):
   def test_equal(self):
     comparison = RestoreComparison()
-    comparison.restored('value', 'w', ONES, ONES.copy(), explained)
+    comparison.restored('value', 'w', ONES, ONES.copy(), with_cause)
     comparison.agreed(ONES)
     self.assertEqual(comparison.differences, ())
     self.assertEqual((comparison.compared.tensors, comparison.compared.elements), (2, 6))
 
   def test_the_last_bit_counts(self):
     comparison = RestoreComparison()
-    comparison.restored('value', 'w', ONES, np.nextafter(ONES, 2), explained)
+    comparison.restored('value', 'w', ONES, np.nextafter(ONES, 2), with_cause)
     [difference] = comparison.differences
     self.assertEqual((difference.aspect, difference.hint), (Aspect.VALUES, 'why'))
 

@@ -93,14 +93,14 @@ class ExplainedTest(absltest.TestCase):
   def test_a_table_and_a_draw(self):
     found = Difference('initial value', 'k0 (tf2: net/k0)', Aspect.VALUES, run=_RUN)
     judged = _judged(Start.NOT_DRAWN, tf1='no random op')
-    hint = initial_values.explained(found, judged).hint
+    hint = initial_values.with_cause(found, judged).hint
     self.assertEqual(
       hint, 'tf1: no random op; the port: uniform in ±0.8: start it alike on both sides'
     )
 
   def test_others_are_left_alone(self):
     found = Difference('initial value', 'b', Aspect.VALUES, run=_RUN)
-    self.assertIs(initial_values.explained(found, _judged(Start.NOT_DRAWN)), found)
+    self.assertIs(initial_values.with_cause(found, _judged(Start.NOT_DRAWN)), found)
 
 
 if __name__ == '__main__':

@@ -25,7 +25,7 @@ from tf2verify.diagnosis.evidence.variables import (
   ExtraVariables,
   MissingVariables,
 )
-from tf2verify.diagnosis.evidence.variation import OtherProcesses, VaryingOperation
+from tf2verify.diagnosis.evidence.variation import OtherProcesses, OtherVersion, VaryingOperation
 from tf2verify.diagnosis.rules.checkpoint import kept_values, values
 from tf2verify.diagnosis.rules.forward import attributes
 from tf2verify.diagnosis.rules.forward.activations import activation, activation_order
@@ -192,4 +192,5 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('hash_seed', OtherProcesses, operations.HASH_SEED),
   Rule('each_process_differs', OtherProcesses, operations.EACH_PROCESS_DIFFERS),
   Rule('state_of_this_process', OtherProcesses, operations.STATE_OF_THIS_PROCESS),
+  Rule('kernel_of_another_version', OtherVersion, operations.kernel_of_another_version),
 )

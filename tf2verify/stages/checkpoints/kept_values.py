@@ -52,7 +52,7 @@ class Reasons:
   def compare(self, tf1: str, tf2: str, key: str, comparison: RestoreComparison) -> None:
     """Compares one variable with the value of its key."""
 
-    def explained(difference: Difference) -> Difference:
+    def with_cause(difference: Difference) -> Difference:
       actual = self._now[tf2]
       others = self._file.values_like(actual)
       value = RestoredValue(tf1, actual, self._values[tf2], self._before[tf2], key, others)
@@ -66,7 +66,7 @@ class Reasons:
       return with_hint(difference, value, f'the value of the key {key}', hint)
 
     comparison.restored(
-      RESTORED, subject_of(tf1, tf2), self._values[tf2], self._now[tf2], explained
+      RESTORED, subject_of(tf1, tf2), self._values[tf2], self._now[tf2], with_cause
     )
 
   def _unread(self, tf2: str, key: str) -> UnreadVariable:

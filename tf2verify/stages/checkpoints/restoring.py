@@ -28,13 +28,13 @@ class RestoreComparison(Comparison):
     name: str,
     expected: np.ndarray,
     actual: np.ndarray,
-    explained: Callable[[Difference], Difference],
+    with_cause: Callable[[Difference], Difference],
     run: str = '',
   ) -> None:
-    """Compares the value of one variable; `explained` is asked where it differs."""
+    """Compares the value of one variable; `with_cause` is asked where it differs."""
     known = len(self._differences)
     self.tensors(quantity, name, expected, actual, EXACT, run)
-    self._differences[known:] = map(explained, self._differences[known:])
+    self._differences[known:] = map(with_cause, self._differences[known:])
     self.telling.add(quantity, name, run, None)  # it had another value before
 
   def agreed(self, value: np.ndarray) -> None:

@@ -93,7 +93,7 @@ def check_restored(
   calls = tf2_checkpoint.load(case.declaration, fresh.layer, prefix)
   reasons = functools.cache(lambda: _explained(fresh, calls, values, before))
 
-  def explained(name: str, difference: Difference) -> Difference:
+  def with_cause(name: str, difference: Difference) -> Difference:
     return reasons()(name, difference)
 
   now = tf2_checkpoint.values_of(fresh)
@@ -104,7 +104,7 @@ def check_restored(
       name,
       value,
       now[name],
-      functools.partial(explained, name),
+      functools.partial(with_cause, name),
     )
   if loaded.outputs is None or len(comparison.differences) > known:
     return
@@ -149,7 +149,7 @@ def _explained(
   ids = {name: id(v) for name, v in zip(now, fresh.variables(), strict=True)}
   said: dict[str, str] = {}
 
-  def explained(name: str, difference: Difference) -> Difference:
+  def with_cause(name: str, difference: Difference) -> Difference:
     value = RestoredValue(name, now[name], values[name], before[name], name, values)
     if not value.kept:
       return with_hint(difference, value, _SAVED, first_cause(value))
@@ -157,7 +157,7 @@ def _explained(
     text = said.setdefault(cause.rule, cause.text)
     return with_hint(difference, value, _SAVED, f'{count}: {text}')
 
-  return explained
+  return with_cause
 
 
 def _unrestored(

@@ -90,7 +90,7 @@ def blind_spots(judged: Mapping[str, JudgedStart]) -> list[str]:
   return found
 
 
-def explained(difference: Difference, judged: Mapping[str, JudgedStart]) -> Difference:
+def with_cause(difference: Difference, judged: Mapping[str, JudgedStart]) -> Difference:
   """Returns a difference with how the value is made, where one side draws it and one does not."""
   known = judged.get(difference.tf1_subject)
   hint = '' if known is None else first_cause(known)

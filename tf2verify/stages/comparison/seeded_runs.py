@@ -184,7 +184,7 @@ def _starts(
   for difference in comparison.withdraw(
     lambda d: (d.quantity, d.run, d.hint) == ('initial value', tf1.run, '')
   ):
-    comparison.add(initial_values.explained(difference, judged))
+    comparison.add(initial_values.with_cause(difference, judged))
   known = {_without_run(difference) for difference in comparison.differences}
   for difference in initial_values.of_different_distributions(judged, tf1.run):
     if _without_run(difference) not in known:  # each training mode has it

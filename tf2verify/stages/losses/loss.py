@@ -44,17 +44,17 @@ class Loss(Stage):
     if with_metrics:
       metrics.compare()
 
-    def explained(difference: Difference) -> Difference:
+    def with_cause(difference: Difference) -> Difference:
       if (difference.quantity, difference.subject) == ('model loss', loss_in_model.TOTAL):
         cause = loss_in_model.cause_of_totals(model)
         return dataclasses.replace(difference, hint=cause or difference.hint)
-      return metrics.explained(alone.explained(difference))
+      return metrics.with_cause(alone.with_cause(difference))
 
     notes = [*alone.notes, *metrics.notes]
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     findings = comparison.findings(notes)
-    differences = tuple(map(explained, findings.differences))
+    differences = tuple(map(with_cause, findings.differences))
     return dataclasses.replace(
       findings,
       differences=differences,

@@ -96,7 +96,7 @@ class LossesAlone:
     self._look_for_cause()
     self._tell_agreements()
 
-  def explained(self, difference: Difference) -> Difference:
+  def with_cause(self, difference: Difference) -> Difference:
     """Returns a difference with its cause, where that is known."""
     if difference.quantity not in (LOSS, GRADIENT) or difference.hint:
       return difference

@@ -79,7 +79,7 @@ class MetricsAlone:
     if not any((d.quantity, d.subject) == (METRIC, name) for d in self._comparison.differences):
       self._comparison.add(found)
 
-  def explained(self, difference: Difference) -> Difference:
+  def with_cause(self, difference: Difference) -> Difference:
     """Returns a difference of a metric with its cause, where that can be shown."""
     if difference.quantity != METRIC or difference.hint:
       return difference

@@ -1,8 +1,8 @@
-"""What gives other bits when it runs again: a row each."""
+"""What gives other bits when it runs again, or on another version: a row each."""
 
 import fnmatch
 
-from tf2verify.diagnosis.evidence.variation import OtherProcesses, VaryingOperation
+from tf2verify.diagnosis.evidence.variation import OtherProcesses, OtherVersion, VaryingOperation
 from tf2verify.diagnosis.rules.rule import Sentence
 from tf2verify.records.diagnosis import Cause
 from tf2verify.sides.graphs.op_recorder import is_random_op
@@ -64,3 +64,17 @@ STATE_OF_THIS_PROCESS = Sentence[OtherProcesses](
   'other processes agree with each other, but not with this one: something that was set, or run, '
   'here before',
 )
+
+
+def kernel_of_another_version(evidence: OtherVersion) -> Cause | None:
+  """The kernels of two versions of TensorFlow compute differently."""
+  where = f', first at {evidence.first}' if evidence.first else ''
+  return Cause(
+    f'the recorded graph itself, run here by {evidence.run_by}, differs from what '
+    f'{evidence.recorded_by} recorded as the port does{where}: kernels of the two versions compute '
+    'otherwise, and the port is not to blame: give the tolerance that the versions differ by, or '
+    'keep to inputs for which they agree',
+    f'{evidence.tensor}: the graph run here differs from the recording by {evidence.here:.2g} of '
+    f'its size, and from the port by {evidence.between:.2g}'
+    + ('' if evidence.first else '; record with --intermediates summary to see where it begins'),
+  )
