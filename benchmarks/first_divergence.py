@@ -26,10 +26,10 @@ from tf2verify.case import EquivalenceCase, new_ladder
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.narrowing import Narrowing
 from tf2verify.numerics.agreement import Agreement, agreement
-from tf2verify.numerics.moving import Mover
 from tf2verify.numerics.noise import FACTOR
 from tf2verify.records.op_graph import TARGET
 from tf2verify.records.planted_fault import FaultKind, PlantedFault
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides.fill import RecordedFill
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness

@@ -13,9 +13,9 @@ import numpy as np
 
 import tf2verify
 from tests import small_case
-from tf2verify.numerics.digest import array_digest
 from tf2verify.recordings.strict_json import canonical
 from tf2verify.reference import recording
+from tf2verify.reference.arrays import array_digest
 
 INPUTS = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(4, 3)
 

@@ -15,10 +15,10 @@ from tests.recorder import shipped
 from tests.recorder import trained_models as models
 from tests.sides import recorded_cases
 from tests.sides.trained_sides import prepared
-from tf2verify.numerics.digest import array_digest
-from tf2verify.numerics.moving import Mover
 from tf2verify.recordings.recording import Recording
+from tf2verify.reference.arrays import array_digest
 from tf2verify.reference.errors import RecorderError
+from tf2verify.reference.perturbation import Mover
 
 pytestmark = pytest.mark.starts_processes
 

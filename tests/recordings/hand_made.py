@@ -6,8 +6,8 @@ import pathlib
 
 import numpy as np
 
-from tf2verify.numerics import noise_codes
 from tf2verify.numerics.sampling import sampled
+from tf2verify.reference import noise_codes
 
 LARGE = (300, 250)
 MANIFEST = 'manifest.json'
@@ -77,7 +77,7 @@ class Arrays:
     codes = None
     if noise is not None:
       stored = self.files[file][name]
-      codes = self.add(noise_codes.encode(np.full(stored.shape, noise), stored), file)
+      codes = self.add(noise_codes.noise_codes(np.full(stored.shape, noise), stored), file)
     return {'value': name, 'noise': codes, 'repeats': repeats}
 
 

@@ -3,62 +3,21 @@
 docs/decisions/0025-large-arrays-are-sampled.md has the reasons and what they show.
 """
 
-import hashlib
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tf2verify.numerics.digest import array_digest
 from tf2verify.numerics.tolerance import FLOATING_DTYPES, dtype_name
 from tf2verify.records.sampled import SampledArray
+from tf2verify.reference.arrays import array_digest
+from tf2verify.reference.sampling import BLOCK, SAMPLES, sample, sample_positions
 
 _Array = np.ndarray[Any, Any]
 
-VERSION = 1
-SAMPLES = 1024
-BLOCK = 64
-# Blocks in a row have other signs, so that what escapes in one block does not in the next.
-_PATTERNS = 16
-# A multiple of all the blocks that share a round of patterns.
+# Elements at once; stays in the processor's cache.
 _CHUNK = 2**18
-
-
-def positions(size: int, samples: int = SAMPLES) -> _Array:
-  """Returns which elements are kept, in C order: one, at random, of each equal part.
-
-  Args:
-    size: number of elements of the array.
-    samples: how many are wanted; all where the array has no more.
-
-  Returns:
-    int64, rising strictly.
-  """
-  count = min(samples, size)
-  starts = np.arange(count + 1, dtype=np.int64) * size // max(count, 1)
-  widths = np.maximum(starts[1:] - starts[:-1], 1)
-  return np.asarray(starts[:-1] + _words(f'positions {size}', count) % widths)
-
-
-def signs() -> _Array:
-  """Returns the signs of the elements of 16 blocks in a row, as float64 of shape (16, 64).
-
-  The signs of each block add up to 4 or more, or -4 or less (66 is the first number by which
-  they do), so that a constant added to a whole block is seen as well.
-  """
-  words = _words('signs 66', 2 * _PATTERNS).astype('<u4')
-  bits = np.unpackbits(words.view(np.uint8)).astype(np.float64).reshape(_PATTERNS, BLOCK)
-  return np.asarray(2 * bits - 1)
-
-
-def _words(purpose: str, count: int) -> _Array:
-  """Returns numbers of 32 bits: the SHA-256 of what they are for, counted through."""
-  digests = [
-    hashlib.sha256(f'{VERSION}:{purpose}:{number}'.encode()).digest()
-    for number in range(-(-count // 8))
-  ]
-  return np.frombuffer(b''.join(digests), '<u4')[:count].astype(np.int64)
 
 
 def stored_size(size: int, samples: int, block: int) -> int:
@@ -76,23 +35,9 @@ def sampled(
     samples: number of single elements.
     block: 64, or 0 for no means.
     sha256: its digest, where that is known.
-
-  Returns:
-    The elements at `positions`, and then for every 64 elements in a row (the last ones
-    filled up with zeros) the sum of element times sign, divided by 64, rounded once to
-    the array's dtype.
   """
-  flat = array.reshape(-1)
-  found = [flat[positions(flat.size, samples)]]
-  if block:
-    found.append(_signed_means(flat).astype(array.dtype))
   digest = array_digest(array) if sha256 is None else sha256
-  return SampledArray(np.concatenate(found), array.shape, samples, block, digest)
-
-
-def _signed_means(flat: _Array) -> _Array:
-  """Returns float64 or complex128."""
-  return _by_block(flat, lambda blocks: np.einsum('nkj,kj->nk', blocks, signs() / BLOCK))
+  return SampledArray(sample(array, samples, block), array.shape, samples, block, digest)
 
 
 def _root_mean_squares(flat: _Array) -> _Array:
@@ -101,13 +46,13 @@ def _root_mean_squares(flat: _Array) -> _Array:
   def squares(blocks: _Array) -> _Array:
     parts = blocks.view(blocks.real.dtype) if blocks.dtype.kind == 'c' else blocks
     wide = parts.astype(np.float64)
-    return np.asarray(np.einsum('nkj,nkj->nk', wide, wide))
+    return np.asarray(np.einsum('nj,nj->n', wide, wide))
 
   return np.asarray(np.sqrt(_by_block(flat, squares) / BLOCK))
 
 
 def _by_block(flat: _Array, function: Any) -> _Array:
-  """Returns what a function makes of every block; it takes arrays of shape (n, 16, 64)."""
+  """Returns what a function makes of every block; it takes arrays of shape (n, 64)."""
   with np.errstate(all='ignore'):
     found = [function(chunk).reshape(-1) for chunk in _chunks(flat)]
   together = np.concatenate(found) if found else np.zeros(0)
@@ -115,14 +60,13 @@ def _by_block(flat: _Array, function: Any) -> _Array:
 
 
 def _chunks(flat: _Array) -> Iterator[_Array]:
-  patterned = _PATTERNS * BLOCK
   for start in range(0, flat.size, _CHUNK):
     chunk = flat[start : start + _CHUNK]
     if dtype_name(chunk.dtype) == 'bfloat16':
       chunk = chunk.astype(np.float32)
-    if chunk.size % patterned:
-      chunk = np.concatenate([chunk, np.zeros(-chunk.size % patterned, chunk.dtype)])
-    yield np.ascontiguousarray(chunk).reshape(-1, _PATTERNS, BLOCK)
+    if chunk.size % BLOCK:
+      chunk = np.concatenate([chunk, np.zeros(-chunk.size % BLOCK, chunk.dtype)])
+    yield np.ascontiguousarray(chunk).reshape(-1, BLOCK)
 
 
 def can_be_sampled(dtype: np.dtype[Any]) -> bool:
@@ -135,7 +79,7 @@ def is_whole(tf1: SampledArray, tf2: _Array) -> bool:
   if not tf1.sha256 or not _fits(tf1, tf2):
     return False
   count = min(tf1.samples, tf1.full_size)
-  few = tf2.reshape(-1)[positions(tf2.size, tf1.samples)]
+  few = tf2.reshape(-1)[sample_positions(tf2.size, tf1.samples)]
   # The digest of a large array takes longer than these.
   if few.tobytes() != tf1[:count].tobytes():
     return False
@@ -192,7 +136,7 @@ class Views:
     """
     if position >= self._means_from:
       return (position - self._means_from) * self._sampled.block, True
-    return int(positions(self._sampled.full_size, self._sampled.samples)[position]), False
+    return int(sample_positions(self._sampled.full_size, self._sampled.samples)[position]), False
 
   def samples(self) -> tuple[_Array, _Array]:
     """Returns the single elements of both sides."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.numerics.moving import fraction_bits
+from tf2verify.reference.perturbation import fraction_bits
 
 _Array = np.ndarray[Any, Any]
 

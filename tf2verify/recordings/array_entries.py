@@ -114,7 +114,7 @@ class TensorEntry:
 
   Attributes:
     value: id of its array.
-    noise: id of the codes of its noise, see `compare.noise_codes`; None where nothing moved
+    noise: id of the codes of its noise, see `reference.noise_codes`; None where nothing moved
       it, or where it was not measured.
     repeats: whether a second run that moved nothing gave it again, but for rounding.
   """

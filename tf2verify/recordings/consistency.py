@@ -15,6 +15,7 @@ from tf2verify.recordings.graph_entries import DrawEntry, GraphEntry, VariableEn
 from tf2verify.recordings.manifest_entries import Manifest
 from tf2verify.recordings.run_entries import FilledEntry, RunEntry, SeededEntry
 from tf2verify.recordings.training_entries import AloneEntry, LossesEntry, SlotEntry, StepsEntry
+from tf2verify.reference.sampling import BLOCK
 
 _CAN_BE_SAMPLED = ('float16', 'bfloat16', 'float32', 'float64', 'complex64', 'complex128')
 
@@ -64,7 +65,7 @@ def _check_arrays(arrays: dict[str, ArrayEntry]) -> None:
     if how is None:
       continue
     size = math.prod(how.shape)
-    if entry.dtype not in _CAN_BE_SAMPLED or how.block not in (0, sampling.BLOCK):
+    if entry.dtype not in _CAN_BE_SAMPLED or how.block not in (0, BLOCK):
       raise Malformed(f'is sampled as no {entry.dtype} array is', where)
     if not how.samples or entry.shape != (sampling.stored_size(size, how.samples, how.block),):
       raise Malformed(

@@ -12,11 +12,8 @@ from tf2verify.recordings.fields import (
   record,
 )
 from tf2verify.recordings.manifest_entries import Manifest
+from tf2verify.reference.versions import KIND, SCHEMA, VERSIONS
 
-SCHEMA = 1
-KIND = 'tf2verify recording'
-# Of everything that both sides have to do alike for their numbers to be comparable.
-VERSIONS = {'recorder': 1, 'fill': 1, 'seeds': 1, 'loss': 1, 'sampling': 1, 'noise': 1}
 _AGAIN = 'record again with the tf1_recorder.py of this tf2verify (python -m tf2verify recorder)'
 
 

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from tf2verify.errors import RecordingError
-from tf2verify.numerics import noise_codes
-from tf2verify.numerics.digest import array_digest
 from tf2verify.recordings import observations
 from tf2verify.recordings.array_entries import ArrayEntry, Nest, TensorEntry
 from tf2verify.recordings.array_files import ArrayFiles
@@ -23,6 +21,8 @@ from tf2verify.recordings.run_entries import FilledEntry, RunEntry, SeededEntry
 from tf2verify.records.observation import Observation
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import LossObservation, TrainingRun
+from tf2verify.reference import noise_codes
+from tf2verify.reference.arrays import array_digest
 
 _Array = np.ndarray[Any, Any]
 
@@ -173,15 +173,16 @@ class Recording:
     value = self.array(entry.value)
     if not moved or entry.noise is None:
       return value
-    noise = noise_codes.decode(self.array(entry.noise), np.asarray(value))
+    noise = noise_codes.noise_of_codes(self.array(entry.noise), np.asarray(value))
     wide = value.astype(np.complex128 if value.dtype.kind == 'c' else np.float64)
-    return np.asanyarray(wide + noise)
+    with_noise: _Array = np.asanyarray(wide + noise)
+    return with_noise
 
   def noise(self, entry: TensorEntry) -> _Array | None:
     """Returns the noise of a tensor as float64; None where there is none."""
     if entry.noise is None:
       return None
-    return noise_codes.decode(self.array(entry.noise), np.asarray(self.array(entry.value)))
+    return noise_codes.noise_of_codes(self.array(entry.noise), np.asarray(self.array(entry.value)))
 
   def graph_def(self, graph: GraphEntry, constant: bool = False) -> bytes:
     """Returns a serialized GraphDef.

@@ -5,9 +5,7 @@ from typing import Any, Tuple
 
 import numpy as np
 
-Array = Any  # numpy.ndarray, of which old versions have no type
-
-CHUNK = 2**17
+Array = np.ndarray
 
 
 def is_bfloat16(dtype: Any) -> bool:
@@ -33,8 +31,16 @@ def _bytes_of(array: Array) -> Any:
   return array.reshape(-1).view(np.uint8) if array.size else b''
 
 
-def digest(array: Array) -> str:
-  """Returns the SHA-256 of dtype, shape and bytes; of strings, lengths come before the bytes."""
+def array_digest(array: Array) -> str:
+  """Returns the SHA-256 by which a recording knows an array, in hexadecimal.
+
+  Hashed are the dtype's name (`float32`; `string` for text and bytes), `|`, the sizes
+  joined by commas, `|`, and the elements in C order, little-endian. Text is hashed as
+  the lengths of all elements in bytes, as int64, and then their bytes (UTF-8).
+
+  Args:
+    array: of any shape and layout; of Python objects only if they are str or bytes.
+  """
   name = 'string' if is_string(array) else array.dtype.name
   shape = ','.join(str(size) for size in array.shape)
   found = hashlib.sha256('{}|{}|'.format(name, shape).encode())

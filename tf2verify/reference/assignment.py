@@ -52,7 +52,8 @@ def assign(
 
   given = [variable for variable in variables if values[variable.name] is not None]
   for portion in _portions(given):
-    write(session, [(variable, moved(variable, values[variable.name])) for variable in portion])
+    taken = [(variable, np.asarray(values[variable.name])) for variable in portion]
+    write(session, [(variable, moved(variable, value)) for variable, value in taken])
   others = [variable for variable in variables if values[variable.name] is None]
   fetch(session, [variable.initializer for variable in others])
   if mover is not None:

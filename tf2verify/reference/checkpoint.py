@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional
 import numpy as np
 import tensorflow as tf
 
-from .arrays import digest
+from .arrays import array_digest
 from .errors import RecorderError
 from .private_tensorflow import v1
 from .recorder import Recorder
@@ -30,7 +30,7 @@ def record_checkpoint(recorder: Recorder) -> Optional[Dict[str, Any]]:
           'name': name,
           'shape': list(shapes[name]),
           'dtype': dtypes[name].base_dtype.name,
-          'sha256': digest(np.asarray(reader.get_tensor(name))),
+          'sha256': array_digest(np.asarray(reader.get_tensor(name))),
         }
         for name in sorted(shapes)
       ]

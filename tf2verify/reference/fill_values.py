@@ -45,7 +45,7 @@ def distinct_values(name: str, shape: Tuple[int, ...], dtype: Any) -> Optional[A
     fractions |= words & np.uint32(0x80000000)
     if len(shape) >= 2 and values.size:
       values *= np.float32(1.0 / math.sqrt(_fan_in(name, shape)))
-  return values.astype(dtype, copy=False).reshape(shape)
+  return np.asarray(values.astype(dtype, copy=False).reshape(shape))
 
 
 def constant_values(name: str, shape: Tuple[int, ...], dtype: Any) -> Optional[Array]:

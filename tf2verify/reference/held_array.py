@@ -4,7 +4,7 @@ from typing import Any, Dict, Optional
 
 import numpy as np
 
-from .arrays import Array, digest
+from .arrays import Array, array_digest
 from .sampling import BLOCK, sample
 
 
@@ -16,7 +16,7 @@ class HeldArray:
   ) -> None:
     """Takes an array, and how many samples of it are kept; 0 for all of it."""
     array = np.asarray(array, order='C')
-    self.digest = digest(array) if with_digest else ''
+    self.digest = array_digest(array) if with_digest else ''
     self.sampled: Optional[Dict[str, Any]] = None
     if samples:
       self.values = sample(array, samples, block)

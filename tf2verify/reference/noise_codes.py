@@ -1,4 +1,8 @@
-"""Rounding noise, in one byte for each element."""
+"""Noise in one byte an element, as a recording holds it.
+
+A code stands for a share of the tensor's own size, so that the noise of a squared
+gradient of 1e-12 is told as well as that of an image.
+"""
 
 import math
 
@@ -6,18 +10,48 @@ import numpy as np
 
 from .arrays import Array
 
+# Code 254 is 45 times the tensor's size; code 1 is 2**-57.75 of it, below the last bit
+# of a float64.
+_STEPS = 4
+_CODE_OF_ONE = 232
+_GREATEST_CODE = 254
+UNKNOWN_NOISE = 255
 
-def noise_codes(noise: Array, value: Array) -> Array:
-  """Returns one byte for each element: the noise on a scale of the tensor's own size.
 
-  Code c stands for 2**((c - 232) / 4) times the least power of two above the greatest
-  |value|, 0 for none, 255 for what is not finite; noise is rounded up.
+def noise_scale(value: Array) -> float:
+  """Returns the least power of two above the greatest finite |element|; 1 where that is 0.
+
+  Of a complex array it is the greatest modulus. It is held between 2**-1000 and 2**1000.
   """
+  # To float64 or complex128: bfloat16 is no float to numpy.
   sizes = np.abs(value.astype(np.complex128 if value.dtype.kind == 'c' else np.float64))
   greatest = float(sizes[np.isfinite(sizes)].max()) if np.isfinite(sizes).any() else 0.0
   exponent = min(max(math.frexp(greatest)[1], -1000), 1000) if greatest else 0
-  table = 2.0 ** ((np.arange(255, dtype=np.float64) - 232) / 4)
-  table[0] = 0.0
-  ratios = np.asarray(noise, np.float64) / math.ldexp(1.0, exponent)
-  codes = np.minimum(np.searchsorted(table, ratios.reshape(-1), side='left'), 254)
-  return np.where(np.isfinite(ratios), codes.reshape(ratios.shape), 255).astype(np.uint8)
+  return math.ldexp(1.0, exponent)
+
+
+def noise_codes(noise: Array, value: Array) -> Array:
+  """Returns uint8 codes: 0 for none, 255 for what is not finite, else rounded up.
+
+  Noise of more than 45 times the tensor's size gets the code of that: no tensor so noisy
+  tells anything.
+
+  Args:
+    noise: not negative; of the shape of `value`.
+    value: the tensor as it is stored; floating or complex.
+  """
+  ratios = np.asarray(noise, np.float64) / noise_scale(value)
+  codes = np.searchsorted(_noise_table()[:UNKNOWN_NOISE], ratios.reshape(-1), side='left')
+  codes = np.minimum(codes, _GREATEST_CODE).reshape(ratios.shape)
+  return np.where(np.isfinite(ratios), codes, UNKNOWN_NOISE).astype(np.uint8)
+
+
+def noise_of_codes(codes: Array, value: Array) -> Array:
+  """Returns the noise as float64, NaN where it is unknown; see `noise_codes`."""
+  return np.asarray(_noise_table()[codes] * noise_scale(value))
+
+
+def _noise_table() -> Array:
+  table = 2.0 ** ((np.arange(256, dtype=np.float64) - _CODE_OF_ONE) / _STEPS)
+  table[0], table[UNKNOWN_NOISE] = 0.0, np.nan
+  return table

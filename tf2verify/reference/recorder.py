@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 
 import numpy as np
 
-from .arrays import Array, digest
+from .arrays import Array, array_digest
 from .assignment import Values
 from .builder_call import with_training
 from .building import build_graph
@@ -125,7 +125,7 @@ class Recorder:
       if variable.name not in known:
         value = variable.value_by(constant_values if constant else self.options.fill)
         known[variable.name] = value
-        digests[variable.name] = None if value is None else digest(value)
+        digests[variable.name] = None if value is None else array_digest(value)
     return {variable.name: known[variable.name] for variable in built.variables}
 
   def measured(
@@ -182,7 +182,7 @@ class Recorder:
     only float64 is moved.
     """
     computed = {
-      key: (one, fraction_bits(one.values.dtype))
+      key: (one, fraction_bits(one.values.dtype) or 0)
       for key, one in first.items()
       if one is not None and key[0] != 'initial value' and fraction_bits(one.values.dtype)
     }

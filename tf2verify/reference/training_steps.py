@@ -175,4 +175,4 @@ def _restarted(value: Array, moved: Array, start: Array) -> Array:
   with np.errstate(all='ignore'):
     change = value.astype(wide) - moved.astype(wide)
     change += start.astype(wide)
-  return change.astype(value.dtype)
+  return np.asarray(change.astype(value.dtype))

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from .arrays import Array, digest, encoded_strings, is_bfloat16, is_string
+from .arrays import Array, array_digest, encoded_strings, is_bfloat16, is_string
 from .errors import RecorderError
 from .held_array import HeldArray
 from .perturbation import fraction_bits
@@ -110,7 +110,7 @@ class Writer:
       'key': name,
       'dtype': dtype,
       'shape': shape,
-      'sha256': held.digest if held.sampled is None else digest(values),
+      'sha256': held.digest if held.sampled is None else array_digest(values),
       'encoding': encoding,
       'sampled': held.sampled,
     }

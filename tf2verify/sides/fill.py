@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tf2verify.numerics.moving import Mover
+from tf2verify.reference.perturbation import Mover
 
 VERSION = 1
 GUIDE_CONSTANT = 0.001

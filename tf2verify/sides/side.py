@@ -9,12 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError
-from tf2verify.numerics.moving import Mover
 from tf2verify.records.observation import (
   Observation,
   VariableCreation,
   VariableRecord,
 )
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import nests
 from tf2verify.sides.fill import Fill
 from tf2verify.sides.graphs.traces import Trace

@@ -3,8 +3,8 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from tests.stages import tiny_models
-from tf2verify.numerics.moving import Mover
 from tf2verify.records import execution_mode as modes
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides.fill import DistinctFill
 from tf2verify.sides.modes.execution_modes import PortModes, other_inputs
 from tf2verify.sides.side import FilledRun

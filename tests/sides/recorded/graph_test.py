@@ -6,8 +6,8 @@ from absl.testing import absltest
 
 from tests import recorded_small
 from tf2verify.case import new_ladder
-from tf2verify.numerics.moving import Mover
 from tf2verify.numerics.noise import RUNS
+from tf2verify.reference.perturbation import Mover
 
 # isort: split
 import tensorflow as tf
@@ -102,7 +102,7 @@ class RecordedGraphTest(absltest.TestCase):
     fill = self._tf1.initial_fill(randomness.CONSTANT, True, observed.initial_values)
     whole = fill('net/large', (3, 40000), np.dtype(np.float32))
     self.assertEqual(whole.shape, (3, 40000))
-    from tf2verify.numerics.digest import array_digest
+    from tf2verify.reference.arrays import array_digest
 
     self.assertEqual(array_digest(whole), sampled.sha256)
     (state,) = [r.value for r in observed.state_after if r.name == 'net/step']

@@ -4,8 +4,8 @@ from absl.testing import absltest
 
 from tests.sides.loss_cases import LABELS, OUTPUTS, declared, example
 from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
-from tf2verify.numerics.moving import Mover
 from tf2verify.records.loss_values import LossExample
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
 
 v1 = tf.compat.v1

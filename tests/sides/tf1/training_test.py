@@ -9,7 +9,7 @@ import tf2verify
 from tests.sides.trained_sides import RATE, Trained, by_name, prepared, updates
 from tests.stages import tiny_models
 from tf2verify.errors import BuilderError, CaseDefinitionError, NotApplicable, UserCodeError
-from tf2verify.numerics.moving import Mover
+from tf2verify.reference.perturbation import Mover
 
 v1 = tf.compat.v1
 

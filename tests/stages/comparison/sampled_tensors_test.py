@@ -3,13 +3,13 @@
 import numpy as np
 from absl.testing import absltest
 
-from tf2verify.numerics.moving import moved
 from tf2verify.numerics.noise import Kind, NoiseVerdict
 from tf2verify.numerics.sampling import Views, sampled
 from tf2verify.numerics.tolerance import GRADIENT_TOLERANCES, Tolerance
 from tf2verify.records.difference import Aspect, Judgement
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.verdict_text import differences_text
+from tf2verify.reference.perturbation import moved
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.rounding import Suspect
 

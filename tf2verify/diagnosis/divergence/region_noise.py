@@ -17,8 +17,8 @@ import numpy as np
 from tf2verify.diagnosis.divergence.regions import Region
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.numerics.agreement import Agreement
-from tf2verify.numerics.moving import fraction_bits, moved
 from tf2verify.numerics.noise import ELEMENT_FACTOR
+from tf2verify.reference.perturbation import fraction_bits, moved
 
 # How often what enters is moved: with one coin, two terms of a sum may cancel out.
 _RUNS = 3

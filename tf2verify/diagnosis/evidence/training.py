@@ -8,9 +8,9 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.training_samples import at_samples
 from tf2verify.numerics.gradient_clips import Clip
-from tf2verify.numerics.moving import fraction_bits
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
+from tf2verify.reference.perturbation import fraction_bits
 
 _Array = np.ndarray[Any, Any]
 

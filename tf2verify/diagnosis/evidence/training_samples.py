@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.numerics.sampling import positions
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
+from tf2verify.reference.sampling import sample_positions
 
 _Array = np.ndarray[Any, Any]
 # Cuts an array of a variable down, by the name of the variable.
@@ -28,7 +28,7 @@ def at_samples(
     variables that were cut down.
   """
   found = {
-    record.name: positions(record.value.full_size, record.value.samples)
+    record.name: sample_positions(record.value.full_size, record.value.samples)
     for record in _records(tf1)
     if isinstance(record.value, SampledArray)
   }

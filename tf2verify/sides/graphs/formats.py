@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tf2verify.numerics.moving import fraction_bits
+from tf2verify.reference.perturbation import fraction_bits
 
 
 def narrow_bits(graph: tf.Graph) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf2verify.numerics.moving import fraction_bits
+from tf2verify.reference.perturbation import fraction_bits
 from tf2verify.tensorflow_internals import graphs
 
 _DEVICE = 'XLA_CPU_JIT'

@@ -4,8 +4,8 @@ import os
 from typing import Any
 
 from tf2verify.errors import NotApplicable, RecordingError
-from tf2verify.numerics.digest import array_digest
 from tf2verify.recordings.recording import Recording
+from tf2verify.reference.arrays import array_digest
 from tf2verify.sides.tf1.checkpoint import CheckpointFile, name_based
 
 

@@ -1,7 +1,7 @@
 """The values that a case gives its variables, held against those of a recording."""
 
-from tf2verify.numerics.digest import array_digest
 from tf2verify.recordings.recording import Recording
+from tf2verify.reference.arrays import array_digest
 from tf2verify.sides import side
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import NotApplicable, RecordingError
-from tf2verify.numerics.moving import Mover
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.run_entries import FilledEntry
 from tf2verify.records.observation import Observation, SourceLine, TensorRecord
 from tf2verify.records.recorded_here import RecordedGraphHere
 from tf2verify.records.sampled import SampledArray
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import side
 from tf2verify.sides.fill import ConstantFill, Fill, RecordedFill
 from tf2verify.sides.graphs.effects import Program

@@ -8,11 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import NotApplicable, RecordingError, UserCodeError
-from tf2verify.numerics.moving import Mover
 from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.training_entries import AloneEntry
 from tf2verify.records.loss_values import Leaves, LossExample, LossProgram, LossValue
 from tf2verify.records.observation import TensorRecord
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.graphs.run import open_session

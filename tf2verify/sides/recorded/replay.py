@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tf2verify.errors import NotApplicable
-from tf2verify.numerics.moving import Mover, fraction_bits
 from tf2verify.numerics.noise import RUNS
 from tf2verify.numerics.sampling import sampled
 from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.run_entries import RunEntry
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.sampled import SampledArray
+from tf2verify.reference.perturbation import Mover, fraction_bits
 
 # Runs the recorded graph here: moved, or as it is for None; with the gradients of these
 # variables, or of all for None.

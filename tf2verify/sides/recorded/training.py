@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import NotApplicable, RecordingError
-from tf2verify.numerics.moving import Mover
 from tf2verify.recordings.graph_entries import GradientEntry, VariableEntry
 from tf2verify.recordings.training_entries import LossesEntry, StepsEntry
 from tf2verify.records.observation import SourceLine
@@ -19,6 +18,7 @@ from tf2verify.records.training import (
   LossObservation,
   TrainingRun,
 )
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import functional, nests, side
 from tf2verify.sides.graphs.effects import Program
 from tf2verify.sides.graphs.op_recorder import is_random_op

@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import NotApplicable
-from tf2verify.numerics.moving import Mover
 from tf2verify.records.observation import (
   Observation,
   RegularizationLoss,
@@ -17,6 +16,7 @@ from tf2verify.records.observation import (
   VariableRecord,
 )
 from tf2verify.records.recorded_here import RecordedGraphHere
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import functional, side
 from tf2verify.sides.fill import Fill, RecordedFill
 from tf2verify.sides.graphs.effects import Effect, Program, effects

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.numerics.gradient_clips import norm
-from tf2verify.numerics.moving import Mover
 from tf2verify.records.observation import Slices, TensorRecord
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import nests, side
 from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable

@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import NotApplicable
-from tf2verify.numerics.moving import Mover
 from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.records.training import (
   ClippingTrial,
@@ -18,6 +17,7 @@ from tf2verify.records.training import (
   TrainingRun,
   TrainingStep,
 )
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import functional, nests, side
 from tf2verify.sides.graphs.effects import Program
 from tf2verify.sides.graphs.op_recorder import OpRecorder

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import enlargement, norm
-from tf2verify.numerics.moving import Mover
 from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.records.training import (
   ClippingTrial,
@@ -20,6 +19,7 @@ from tf2verify.records.training import (
   TrainingRun,
   TrainingStep,
 )
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import nests, side
 from tf2verify.sides.fill import MovedFill
 from tf2verify.sides.graphs.op_recorder import static_shape, variable_name

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tf2verify.errors import NotApplicable
-from tf2verify.numerics.moving import Mover
 from tf2verify.numerics.noise import Kind, NoiseVerdict
 from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation
+from tf2verify.reference.perturbation import Mover
 from tf2verify.stages.comparison import rounding
 from tf2verify.stages.comparison.rounding import MovedValues, Rerun, Sorted, Suspect
 

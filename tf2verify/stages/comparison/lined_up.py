@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tf2verify.errors import NotApplicable
-from tf2verify.numerics.moving import Mover, fraction_bits
 from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.reference.perturbation import Mover, fraction_bits
 from tf2verify.sides.fill import DitheredFill
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparison.rounding import MovedValues, Rerun

@@ -8,12 +8,12 @@ from typing import Protocol
 import numpy as np
 
 from tf2verify.errors import Tf2VerifyError
-from tf2verify.numerics.moving import Mover, fraction_bits
 from tf2verify.numerics.noise import FACTOR, MOST_RUNS, RUNS, SHARE, Kind, NoiseVerdict, Spread
 from tf2verify.numerics.sampling import Views
 from tf2verify.numerics.tolerance import Tolerance
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.observation import Observation, RegularizationLoss
+from tf2verify.reference.perturbation import Mover, fraction_bits
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1.graph import FilledRuns
 
@@ -275,7 +275,7 @@ def _look_at_moved_runs(sortings: Sequence[_Sorting], rerun: Rerun, mover: Mover
     wanted = [suspect for _, pairs in left for suspect, _ in pairs]
     if not wanted:
       break
-    values = _run_again(wanted, rerun, dataclasses.replace(mover, number=number))
+    values = _run_again(wanted, rerun, mover._replace(number=number))
     for sorting, pairs in left:
       if pairs:
         sorting.add(pairs, values)

@@ -10,9 +10,9 @@ from tf2verify.diagnosis.causes import first_cause
 from tf2verify.diagnosis.evidence.losses import TotalLossEvidence
 from tf2verify.errors import CaseDefinitionError, UserCodeError
 from tf2verify.numerics.arrays import compare_arrays
-from tf2verify.numerics.moving import Mover
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.training import LossObservation
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import loss_function
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparison.comparing import Comparison

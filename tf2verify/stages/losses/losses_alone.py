@@ -10,13 +10,13 @@ from tf2verify.diagnosis.evidence.losses import ExtremeLosses, RepeatedLoss, los
 from tf2verify.diagnosis.formulas.losses import Evaluated
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.extreme_outputs import extreme_examples
-from tf2verify.numerics.moving import Mover
 from tf2verify.numerics.output_relations import relations
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.loss_values import LossExample, LossValue
 from tf2verify.records.observation import Observation, SourceLine, TensorRecord
 from tf2verify.records.table import Table
 from tf2verify.records.training import LossObservation
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import loss_function
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison

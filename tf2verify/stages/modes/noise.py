@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.numerics import restored_values
-from tf2verify.numerics.moving import Mover
 from tf2verify.numerics.noise import Kind
 from tf2verify.records import execution_mode as words
 from tf2verify.records.execution_mode import ModeCall
 from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.reference.perturbation import Mover
 from tf2verify.sides.modes.execution_modes import PortModes
 from tf2verify.sides.side import TF2, training_name
 from tf2verify.stages.comparison import rounding

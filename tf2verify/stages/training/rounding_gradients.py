@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from tf2verify.errors import Tf2VerifyError
-from tf2verify.numerics.moving import Mover, fraction_bits
 from tf2verify.numerics.noise import RUNS
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import TrainingRun, TrainingStep
+from tf2verify.reference.perturbation import Mover, fraction_bits
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training.step_quantities import QuantityPair
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.numerics.moving import fraction_bits
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.records.training import OptimizerRecord, Slot, TrainingRun, TrainingStep
+from tf2verify.reference.perturbation import fraction_bits
 from tf2verify.relation.slots import DeclaredSlots, PairedSlots, SlotPair, pair_slots
 from tf2verify.stages.training.loss_scales import loss_scale
 

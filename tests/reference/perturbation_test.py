@@ -2,8 +2,8 @@ import ml_dtypes
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from tf2verify.numerics import moving
-from tf2verify.numerics.moving import Mover
+from tf2verify.reference import perturbation
+from tf2verify.reference.perturbation import Mover
 
 DTYPES = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
 INFO = {
@@ -22,7 +22,7 @@ class MovedTest(parameterized.TestCase):
   @parameterized.parameters(*DTYPES)
   def test_every_element_moves_by_one_unit(self, dtype):
     value = normal((40, 50), dtype)
-    after = moving.moved(value, 'a key')
+    after = perturbation.moved(value, 'a key')
     self.assertEqual((after.shape, after.dtype), (value.shape, value.dtype))
     neighbours = [np.nextafter(value, np.array(end, dtype)) for end in (-np.inf, np.inf)]
     self.assertTrue(np.all((after == neighbours[0]) | (after == neighbours[1])))
@@ -40,21 +40,21 @@ class MovedTest(parameterized.TestCase):
   @parameterized.parameters(*DTYPES)
   def test_up_and_down_alike(self, dtype):
     value = normal((100, 100), dtype)
-    up = np.mean(moving.moved(value, 'a key') > value)
+    up = np.mean(perturbation.moved(value, 'a key') > value)
     self.assertBetween(float(up), 0.48, 0.52)
 
   @parameterized.parameters(*DTYPES)
   def test_zeros_and_what_is_not_finite_stay(self, dtype):
     value = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], dtype)
     for number in range(4):
-      self.assertEqual(moving.moved(value, str(number)).tobytes(), value.tobytes())
+      self.assertEqual(perturbation.moved(value, str(number)).tobytes(), value.tobytes())
 
   @parameterized.parameters(*DTYPES)
   def test_nothing_becomes_infinite_zero_or_of_the_other_sign(self, dtype):
     _, greatest = INFO[np.dtype(dtype).name]
     least = np.nextafter(np.array(0, dtype), np.array(1, dtype))
     value = np.array([greatest, -greatest, least, -least] * 50, dtype)
-    after = moving.moved(value, 'a key')
+    after = perturbation.moved(value, 'a key')
     self.assertTrue(np.all(np.isfinite(after)))
     self.assertTrue(np.all(np.sign(after) == np.sign(value)))
     self.assertTrue(np.any(after != value))
@@ -62,7 +62,7 @@ class MovedTest(parameterized.TestCase):
   @parameterized.parameters(np.complex64, np.complex128)
   def test_both_components_move(self, dtype):
     value = (normal((30,)) + 1j * normal((30, 1))).astype(dtype)
-    after = moving.moved(value, 'a key')
+    after = perturbation.moved(value, 'a key')
     self.assertTrue(np.all(after.real != value.real))
     self.assertTrue(np.all(after.imag != value.imag))
     epsilon = np.finfo(dtype).eps
@@ -70,31 +70,31 @@ class MovedTest(parameterized.TestCase):
 
   def test_the_key_decides(self):
     value = normal((200,))
-    self.assertTrue(np.array_equal(moving.moved(value, 'a'), moving.moved(value, 'a')))
-    self.assertFalse(np.array_equal(moving.moved(value, 'a'), moving.moved(value, 'b')))
+    self.assertTrue(np.array_equal(perturbation.moved(value, 'a'), perturbation.moved(value, 'a')))
+    self.assertFalse(np.array_equal(perturbation.moved(value, 'a'), perturbation.moved(value, 'b')))
 
   def test_the_original_stays(self):
     value = normal((10,))
     value.flags.writeable = False
     before = value.copy()
-    self.assertTrue(np.all(moving.moved(value, 'a') != value))
+    self.assertTrue(np.all(perturbation.moved(value, 'a') != value))
     self.assertTrue(np.array_equal(value, before))
 
   @parameterized.parameters(
     (np.float32(2.5),), (np.ones((2, 3), np.float32).T,), (np.ones((0, 3), np.float32),)
   )
   def test_any_layout(self, value):
-    after = moving.moved(np.asarray(value), 'a')
+    after = perturbation.moved(np.asarray(value), 'a')
     self.assertEqual(after.shape, np.shape(value))
     self.assertTrue(np.all(after != value))
 
   def test_big_endian(self):
     value = normal((10,)).astype('>f4')
-    np.testing.assert_allclose(moving.moved(value, 'a'), value, rtol=3e-7)
+    np.testing.assert_allclose(perturbation.moved(value, 'a'), value, rtol=3e-7)
 
   def test_more_elements_than_a_chunk(self):
     value = np.ones(2**17 + 3, np.float32)
-    self.assertTrue(np.all(moving.moved(value, 'a') != value))
+    self.assertTrue(np.all(perturbation.moved(value, 'a') != value))
 
 
 class MoverTest(parameterized.TestCase):
@@ -120,7 +120,7 @@ class MoverTest(parameterized.TestCase):
     self.assertIs(Mover(0).variable('kernel', value), value)
 
   def test_a_coarser_format_than_asked_for_stays(self):
-    mover = Mover(0, moving.fraction_bits(np.dtype(np.float64)))
+    mover = Mover(0, perturbation.fraction_bits(np.dtype(np.float64)))
     self.assertIs(mover.variable('kernel', coarse := normal((3,))), coarse)
     fine = normal((3,), np.float64)
     self.assertTrue(np.all(mover.variable('kernel', fine) != fine))

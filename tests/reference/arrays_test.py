@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from tf2verify.numerics.digest import array_digest
+from tf2verify.reference.arrays import array_digest
 
 
 def _sha256(data):

@@ -4,7 +4,9 @@ import ml_dtypes
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from tf2verify.numerics.noise_codes import decode, encode, scale
+from tf2verify.reference.noise_codes import noise_codes as encode
+from tf2verify.reference.noise_codes import noise_of_codes as decode
+from tf2verify.reference.noise_codes import noise_scale as scale
 
 
 class NoiseCodesTest(parameterized.TestCase):
