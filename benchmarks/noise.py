@@ -30,8 +30,8 @@ import tf2verify
 from tf2verify import case as case_module
 from tf2verify.numerics.noise import RUNS, Kind, NoiseVerdict
 from tf2verify.records.difference import Difference
+from tf2verify.reference import inputs as case_inputs
 from tf2verify.relation.alignment import Alignment, align
-from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.tf1 import graph as tf1_graph
 from tf2verify.sides.tf1.graph import Tf1Graph

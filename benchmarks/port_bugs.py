@@ -23,7 +23,8 @@ import tf2verify
 from tests.port_bugs import suite
 from tests.port_bugs.classes import CLASSES
 from tf2verify.discovery import find_cases
-from tf2verify.sides import fill, inputs
+from tf2verify.reference import inputs
+from tf2verify.reference.versions import VERSIONS
 from tf2verify.sides.process import logical_devices, randomness
 
 _LEFT_OUT = ('broken', 'full_size', 'demo')
@@ -88,7 +89,7 @@ def _under_seed(case: type[tf2verify.EquivalenceCase], number: int) -> tf2verify
 
   with (
     mock.patch.object(inputs, 'normal_inputs', other_inputs),
-    mock.patch.object(fill, 'VERSION', number),
+    mock.patch.dict(VERSIONS, fill=number),
     mock.patch.object(randomness, 'SEED', 42 + number),
   ):
     return tf2verify.verify(case)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
   from tf2verify.records.resources import Resources
   from tf2verify.records.status import Status
   from tf2verify.records.verdict import CaseVerdict, StageVerdict
+  from tf2verify.reference.fill_values import distinct_values
+  from tf2verify.reference.inputs import normal_inputs
   from tf2verify.selection import all_stages_except
-  from tf2verify.sides.fill import distinct_values
-  from tf2verify.sides.inputs import normal_inputs
   from tf2verify.sides.process.randomness import random_tool
 
 __version__ = VERSION
@@ -63,9 +63,9 @@ _HOMES = {
   'Tf2VerifyError': 'tf2verify.errors',
   'Tolerance': 'tf2verify.numerics.tolerance',
   'all_stages_except': 'tf2verify.selection',
-  'distinct_values': 'tf2verify.sides.fill',
+  'distinct_values': 'tf2verify.reference.fill_values',
   'main': 'tf2verify.commands.runner',
-  'normal_inputs': 'tf2verify.sides.inputs',
+  'normal_inputs': 'tf2verify.reference.inputs',
   'random_tool': 'tf2verify.sides.process.randomness',
   'verify': 'tf2verify.case',
 }

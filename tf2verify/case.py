@@ -20,12 +20,13 @@ from tf2verify.optional_hooks import OptionalHooks, check_train_op
 from tf2verify.records.resources import Resources, resources_of
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
+from tf2verify.reference.fill_values import distinct_values
+from tf2verify.reference.weighted_sum import weighted_sum
 from tf2verify.report import terminal
 from tf2verify.report.report_dir import default_report_dir
 from tf2verify.report.shared_report_dir import write_reports
 from tf2verify.report.tensorboard import writing
 from tf2verify.selection import StageSelection, check_stage_name
-from tf2verify.sides import fill, functional
 from tf2verify.sides.recorded.recording import declaration_of
 from tf2verify.sides.side import Progress
 from tf2verify.stages import STAGES, Stage
@@ -118,9 +119,9 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
     """Returns the scalar whose gradients are compared; runs on both sides.
 
     The default is a fixed weighted sum of all floating-point outputs, see
-    `tf2verify.sides.functional.weighted_sum`; None if there are none.
+    `tf2verify.reference.weighted_sum.weighted_sum`; None if there are none.
     """
-    return functional.weighted_sum(outputs)
+    return weighted_sum(outputs)
 
   def tf2_regularization_losses(self, layer: Any) -> Iterable[Any]:
     """Returns the port's regularization losses after a call; by default `layer.losses`.
@@ -143,7 +144,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
     Returns:
       The array; None to keep the variable's initial value.
     """
-    return fill.distinct_values(name, shape, dtype)
+    return distinct_values(name, shape, dtype)
 
   @final
   @classmethod

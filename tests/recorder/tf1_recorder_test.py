@@ -27,8 +27,10 @@ import tensorflow as tf
 from tests.recorder import models, shipped
 from tests.recorder.shipped import tf1_recorder
 from tf2verify.recordings.recording import Recording
-from tf2verify.sides import fill, functional, side
-from tf2verify.sides import inputs as case_inputs
+from tf2verify.reference import fill_values
+from tf2verify.reference import inputs as case_inputs
+from tf2verify.reference.weighted_sum import weighted_sum
+from tf2verify.sides import fill, side
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1.graph import Tf1Graph
 
@@ -47,7 +49,7 @@ class Declaration:
     self.build_tf1_graph = builder
 
   def loss(self, outputs):
-    return functional.weighted_sum(outputs)
+    return weighted_sum(outputs)
 
 
 def live(builder, inputs):
@@ -81,7 +83,7 @@ class SameNumbersTest(absltest.TestCase):
       ('step', (), np.int64),
     ):
       for ours, theirs in (
-        (tf1_recorder.distinct_values, fill.distinct_values),
+        (tf1_recorder.distinct_values, fill_values.distinct_values),
         (tf1_recorder.constant_values, fill.ConstantFill()),
       ):
         one = ours(name, shape, np.dtype(dtype))
@@ -104,7 +106,7 @@ class SameNumbersTest(absltest.TestCase):
       'a': tf.constant(np.random.RandomState(0).standard_normal((5, 7)).astype(np.float32)),
       'b': (tf.constant([1, 2]), tf.constant([0.5, -2.0], tf.float64)),
     }
-    one, other = tf1_recorder.weighted_sum(outputs), functional.weighted_sum(outputs)
+    one, other = tf1_recorder.weighted_sum(outputs), weighted_sum(outputs)
     self.assertEqual(one.numpy().tobytes(), other.numpy().tobytes())
     self.assertIsNone(tf1_recorder.weighted_sum(tf.constant([1])))
 

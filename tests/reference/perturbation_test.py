@@ -1,9 +1,13 @@
+import concurrent.futures
+
 import ml_dtypes
 import numpy as np
 from absl.testing import absltest, parameterized
 
 from tf2verify.reference import perturbation
+from tf2verify.reference.arrays import array_digest
 from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.versions import VERSIONS
 
 DTYPES = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
 INFO = {
@@ -98,6 +102,21 @@ class MovedTest(parameterized.TestCase):
 
 
 class MoverTest(parameterized.TestCase):
+  def test_coins_never_change(self):
+    # What a recording's noise was measured with: a change needs a new version of "noise".
+    self.assertEqual(VERSIONS['noise'], 1)
+    value = np.arange(1, 1001, dtype=np.float32) / 7
+    self.assertStartsWith(array_digest(Mover(3).variable('kernel', value)), '9bfc4640092f04cd')
+
+  def test_threads_do_not_share_coins(self):
+    value = normal((100_000,))
+    names = [str(n) for n in range(40)]
+    alone = [Mover(0).variable(name, value) for name in names]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+      together = list(pool.map(lambda name: Mover(0).variable(name, value), names))
+    for one, other in zip(alone, together, strict=True):
+      np.testing.assert_array_equal(one, other)
+
   def test_runs_and_names_have_coins_of_their_own(self):
     value = normal((200,))
     first = Mover(0).variable('kernel', value)

@@ -3,7 +3,8 @@
 import numpy as np
 from absl.testing import absltest
 
-from tf2verify.sides.inputs import checked_inputs, normal_inputs, varied_inputs
+from tf2verify.reference.inputs import normal_inputs, varied_inputs
+from tf2verify.sides.inputs import checked_inputs
 
 
 class NormalInputsTest(absltest.TestCase):

@@ -20,7 +20,7 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.status import Status
-from tf2verify.sides import inputs as case_inputs
+from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state

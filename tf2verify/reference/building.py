@@ -11,8 +11,7 @@ from .built_graph import BuiltGraph
 from .creations import Creations
 from .errors import RecorderError
 from .graph_ops import variables_behind
-from .mapped_nests import map_leaves
-from .nests import flatten
+from .nests import flatten, map_leaves
 from .private_tensorflow import v1
 from .random_draws import describe_draws
 from .randomness import Seeding, seeded

@@ -28,16 +28,31 @@ def _fan_in(name: str, shape: Tuple[int, ...]) -> int:
 def distinct_values(name: str, shape: Tuple[int, ...], dtype: Any) -> Optional[Array]:
   """Returns values that differ from variable to variable and from element to element.
 
-  Magnitudes in [0.5, 1.5), scaled by 1 / sqrt(fan-in) where the rank is 2 or more;
-  either sign, but where the name says that a variance is meant. None, which keeps the
-  initial value, for a dtype that is not floating or complex.
+  One constant for all (the guide's 0.001) hides transposed kernels, swapped
+  variables, permuted gates and a changed order of channels.
+
+  The magnitude is uniform in [0.5, 1.5): with random signs for a weight, scaled
+  by 1 / sqrt(fan-in) where the rank is 2 or more, so that activations neither
+  vanish nor explode; positive where the name says that a variance is meant.
+  The draws come from numpy's frozen `RandomState`, seeded by the SHA-256 of the
+  name, so that they are the same in every version.
+
+  Args:
+    name: the variable's tf1 name.
+    shape: its shape.
+    dtype: its dtype.
+
+  Returns:
+    The values; None for a dtype that is not floating or complex, whose
+    initial value (a step, an index table) has a meaning.
   """
   if not is_inexact(dtype):
     return None
   seed = hashlib.sha256('{}:{}'.format(VERSIONS['fill'], name).encode()).digest()
   generator = np.random.RandomState(np.frombuffer(seed, dtype='<u4'))
   words = generator.randint(0, 2**32, size=size_of(shape), dtype=np.uint32)
-  # The lower 23 bits become the fraction of a float32 in [1, 2), the highest the sign.
+  # A word's lower 23 bits become the fraction of a float32 in [1, 2), its highest
+  # bit the sign: no rounding, and no float64 copy of a large variable.
   fractions = (words & np.uint32(0x007FFFFF)) | np.uint32(0x3F800000)
   values = fractions.view(np.float32)
   values -= np.float32(0.5)
@@ -49,5 +64,5 @@ def distinct_values(name: str, shape: Tuple[int, ...], dtype: Any) -> Optional[A
 
 
 def constant_values(name: str, shape: Tuple[int, ...], dtype: Any) -> Optional[Array]:
-  """Returns 0.001 for every element, as TensorFlow's migration guide has it."""
+  """Returns 0.001 for every element, as TensorFlow's guide has it; None as `distinct_values`."""
   return np.full(shape, GUIDE_CONSTANT, dtype) if is_inexact(dtype) else None

@@ -7,11 +7,29 @@ import numpy as np
 
 from .arrays import Array
 from .errors import RecorderError
-from .mapped_nests import map_leaves
+from .nests import map_leaves
 
 
-def varied_inputs(inputs: Any) -> Tuple[Any, List[str]]:
+def normal_inputs(shape: Tuple[int, ...], seed: int = 0) -> Array:
+  """Returns seeded standard normal values.
+
+  Mixed sign and no two elements alike: constant inputs hide porting mistakes,
+  and make gradients through batch norm pure rounding.
+
+  Args:
+    shape: of the array.
+    seed: 0 to 2**32 - 1; the same seed gives the same values in every version.
+
+  Returns:
+    A float32 array.
+  """
+  return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
+
+
+def varied_inputs(inputs: Any) -> Tuple[Any, Tuple[str, ...]]:
   """Replaces floating inputs whose elements are all the same by seeded normal values.
+
+  An image of ones, a zero initial state: they hide what depends on position.
 
   Returns:
     The nest, and the paths that were replaced.
@@ -22,11 +40,10 @@ def varied_inputs(inputs: Any) -> Tuple[Any, List[str]]:
     if leaf.dtype.kind != 'f' or leaf.size < 2 or np.any(leaf != leaf.flat[0]):
       return leaf
     replaced.append(path or 'the input')
-    generator = np.random.RandomState(zlib.crc32(path.encode()))
-    normal = generator.standard_normal(leaf.shape).astype(np.float32)
-    return (leaf + normal).astype(leaf.dtype)
+    varied = leaf + normal_inputs(leaf.shape, zlib.crc32(path.encode()))
+    return np.asarray(varied.astype(leaf.dtype))
 
-  return map_leaves(vary, inputs), replaced
+  return map_leaves(vary, inputs), tuple(replaced)
 
 
 def checked_arrays(nest: Any, what: str) -> Any:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from .arrays import Array, is_string
 from .errors import RecorderError
 from .gradients import dense_gradient, gradient_names
-from .mapped_nests import map_leaves
+from .nests import map_leaves
 from .private_tensorflow import v1
 from .randomness import CONSTANT, Seeding, seeded
 from .recorder import Recorder

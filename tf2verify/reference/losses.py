@@ -10,8 +10,8 @@ from .errors import RecorderError
 from .fill_values import DISTINCT_VALUES
 from .graph_entry import graph_entry
 from .loss_alone import loss_alone, loss_of_first
-from .mapped_nests import map_leaves
 from .messages import training_name
+from .nests import map_leaves
 from .perturbation import Mover
 from .private_tensorflow import v1
 from .recorder import Recorder

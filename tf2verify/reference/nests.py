@@ -1,12 +1,39 @@
-"""Nests of tensors: structure, paths and leaves."""
+"""Nests of tensors and arrays: structure, paths and leaves."""
 
 import collections.abc
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
 
 from .private_tensorflow import v1
+
+
+class FlatNest(NamedTuple):
+  """A nest taken apart.
+
+  Attributes:
+    structure: the nest as text, tuples and lists written alike.
+    leaves: path and leaf, in order, dictionaries by sorted key. A leaf is a
+      tensor, a numpy array or None; composite tensors come as their components.
+  """
+
+  structure: str
+  leaves: Tuple[Tuple[str, Any], ...]
+
+
+class NotATensor(TypeError):
+  """A leaf of a nest is nothing that can be compared.
+
+  Attributes:
+    path: the leaf's place.
+    leaf: the object.
+  """
+
+  def __init__(self, path: str, leaf: Any) -> None:
+    super().__init__('{} is of type {}'.format(path or 'the result', type(leaf).__name__))
+    self.path = path
+    self.leaf = leaf
 
 
 def _components(leaf: Any) -> Optional[Dict[str, Any]]:
@@ -45,29 +72,65 @@ def _children(nest: Any, path: str) -> Optional[Tuple[str, List[Tuple[str, Any, 
   return None
 
 
-def flatten(nest: Any, path: str = '') -> Tuple[str, List[Tuple[str, Any]]]:
-  """Returns the structure as text, and path and leaf in order, dictionaries by sorted key.
+def flatten(nest: Any) -> FlatNest:
+  """Takes a nest apart.
+
+  Args:
+    nest: a tensor, or tuples, lists, namedtuples and dictionaries of tensors,
+      `SparseTensor`, `RaggedTensor`, numbers, numpy arrays and None.
 
   Raises:
-    TypeError: a leaf is neither a tensor nor an array, a number, a string or None.
+    NotATensor: for any other leaf.
   """
+  structure, leaves = _walk(nest, '')
+  return FlatNest(structure, tuple(leaves))
+
+
+def _walk(nest: Any, path: str) -> Tuple[str, List[Tuple[str, Any]]]:
   found = _children(nest, path)
-  if found is not None:
-    opening, children, closing = found
-    texts: List[str] = []
-    leaves: List[Tuple[str, Any]] = []
-    for child_path, child, label in children:
-      text, below = flatten(child, child_path)
-      texts.append(label + text)
-      leaves += below
-    return opening + ', '.join(texts) + closing, leaves
+  if found is None:
+    return _leaf(nest, path)
+  opening, children, closing = found
+  texts: List[str] = []
+  leaves: List[Tuple[str, Any]] = []
+  for child_path, child, label in children:
+    text, below = _walk(child, child_path)
+    texts.append(label + text)
+    leaves += below
+  return opening + ', '.join(texts) + closing, leaves
+
+
+def _leaf(leaf: Any, path: str) -> Tuple[str, List[Tuple[str, Any]]]:
   place = path or '(the output)'
-  if nest is None:
+  if leaf is None:
     return 'None', [(place, None)]
-  if isinstance(nest, tf.Variable):
-    nest = nest.read_value()
-  if isinstance(nest, (np.ndarray, np.generic, bool, int, float, complex, str, bytes)):
-    return 'Tensor', [(place, np.asarray(nest))]
-  if isinstance(nest, tf.Tensor):
-    return 'Tensor', [(place, nest)]
-  raise TypeError('{} is of type {}'.format(path or 'the result', type(nest).__name__))
+  if isinstance(leaf, tf.Variable):
+    leaf = leaf.read_value()
+  if isinstance(leaf, tf.Tensor):
+    return 'Tensor', [(place, leaf)]
+  if isinstance(leaf, (np.ndarray, np.generic, bool, int, float, complex, str, bytes)):
+    return 'Tensor', [(place, np.asarray(leaf))]
+  raise NotATensor(path, leaf)
+
+
+def map_leaves(function: Callable[[str, Any], Any], nest: Any, path: str = '') -> Any:
+  """Returns a nest of the same structure with `function(path, leaf)` as its leaves."""
+  if isinstance(nest, collections.abc.Mapping):
+    items = {key: map_leaves(function, nest[key], '{}[{!r}]'.format(path, key)) for key in nest}
+    return items if type(nest) is dict else type(nest)(items)  # type: ignore[call-arg]
+  if isinstance(nest, tuple) and hasattr(nest, '_fields'):
+    fields = nest._fields
+    parts = [map_leaves(function, getattr(nest, n), '{}.{}'.format(path, n)) for n in fields]
+    return type(nest)(*parts)
+  if isinstance(nest, (list, tuple)):
+    return type(nest)(
+      map_leaves(function, child, '{}[{}]'.format(path, n)) for n, child in enumerate(nest)
+    )
+  return function(path, nest)
+
+
+def floating_leaves(nest: Any) -> Iterator[Tuple[str, Any]]:
+  """Yields path and tensor of every floating leaf."""
+  for path, leaf in flatten(nest).leaves:
+    if isinstance(leaf, tf.Tensor) and leaf.dtype.is_floating:
+      yield path, leaf

@@ -9,7 +9,7 @@ from .arrays import Array
 from .assignment import Values, assign
 from .built_graph import BuiltGraph
 from .gradients import dense_gradient
-from .mapped_nests import map_leaves
+from .nests import map_leaves
 from .perturbation import Mover
 from .private_tensorflow import v1
 from .sequences import pairs

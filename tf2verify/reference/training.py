@@ -13,7 +13,7 @@ from .creations import Creations
 from .errors import RecorderError
 from .fill_values import DISTINCT_VALUES
 from .graph_ops import ops_behind
-from .mapped_nests import map_leaves
+from .nests import map_leaves
 from .options import Options
 from .perturbation import Mover
 from .private_tensorflow import v1

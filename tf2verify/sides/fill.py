@@ -1,19 +1,22 @@
 """Fixed values for every variable, so that nothing is random."""
 
 import hashlib
-import math
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import numpy as np
 
+from tf2verify.reference.fill_values import (
+  CONSTANT_VALUES,
+  DISTINCT_VALUES,
+  GUIDE_CONSTANT,
+  constant_values,
+  distinct_values,
+)
 from tf2verify.reference.perturbation import Mover
 
-VERSION = 1
-GUIDE_CONSTANT = 0.001
 # Of its last place: 5e-4 of it. What is not linear in that is below 1e-6.
 _MOST_UNITS = 2**12
-_POSITIVE_WORDS = ('variance', 'moving_var', 'running_var', 'stddev', 'sigma')
 
 
 class Fill(Protocol):
@@ -30,58 +33,10 @@ class Fill(Protocol):
     """Returns the value for the variable of this tf1 name; None to keep its initial value."""
 
 
-def _fan_in(name: str, shape: tuple[int, ...]) -> int:
-  if 'embedding' in name.lower():
-    return shape[-1]  # one row is looked up, no sum over the rows
-  if 'depthwise' in name.lower():
-    return math.prod(shape[:-2])
-  return math.prod(shape[:-1])
-
-
-def distinct_values(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-  """Returns values that differ from variable to variable and from element to element.
-
-  One constant for all (the guide's 0.001) hides transposed kernels, swapped
-  variables, permuted gates and a changed order of channels.
-
-  The magnitude is uniform in [0.5, 1.5): with random signs for a weight, scaled
-  by 1 / sqrt(fan-in) where the rank is 2 or more, so that activations neither
-  vanish nor explode; positive where the name says that a variance is meant.
-  The draws come from numpy's frozen `RandomState`, seeded by the SHA-256 of the
-  name, so that they are the same in every version.
-
-  Args:
-    name: the variable's tf1 name.
-    shape: its shape.
-    dtype: its dtype.
-
-  Returns:
-    The values; None for a dtype that is not floating or complex, whose
-    initial value (a step, an index table) has a meaning.
-  """
-  if not (np.issubdtype(dtype, np.inexact) or dtype.name in ('bfloat16', 'float16')):
-    return None
-  digest = hashlib.sha256(f'{VERSION}:{name}'.encode()).digest()
-  generator = np.random.RandomState(np.frombuffer(digest, dtype='<u4'))
-  words = generator.randint(0, 2**32, size=math.prod(shape), dtype=np.uint32)
-  positive = any(word in name.lower() for word in _POSITIVE_WORDS)
-  # A word's lower 23 bits become the fraction of a float32 in [1, 2), its highest
-  # bit the sign: no rounding, and no float64 copy of a large variable.
-  fractions = (words & np.uint32(0x007FFFFF)) | np.uint32(0x3F800000)
-  values: np.ndarray = fractions.view(np.float32)
-  values -= np.float32(0.5)
-  if not positive:
-    fractions |= words & np.uint32(0x80000000)
-    if len(shape) >= 2 and values.size:
-      values *= np.float32(1.0 / math.sqrt(_fan_in(name, shape)))
-  filled: np.ndarray = values.astype(dtype, copy=False).reshape(shape)
-  return filled
-
-
 class DistinctFill:
   """`distinct_values` for every variable."""
 
-  description = 'distinct values'
+  description = DISTINCT_VALUES
 
   def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
     """Returns `distinct_values`."""
@@ -135,13 +90,11 @@ class MovedFill:
 class ConstantFill:
   """The guide's fill: every element of every floating variable is 0.001."""
 
-  description = f"the guide's constant {GUIDE_CONSTANT}"
+  description = CONSTANT_VALUES
 
   def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
     """Returns the constant array."""
-    if not (np.issubdtype(dtype, np.inexact) or dtype.name in ('bfloat16', 'float16')):
-      return None
-    return np.full(shape, GUIDE_CONSTANT, dtype)
+    return constant_values(name, shape, dtype)
 
 
 class DitheredFill:

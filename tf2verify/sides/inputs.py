@@ -1,28 +1,11 @@
-"""The inputs of a case: checked, and varied where they are constant."""
+"""The inputs of a case, checked."""
 
-import zlib
 from typing import Any
 
 import numpy as np
 
 from tf2verify.errors import InputsError
-from tf2verify.sides import nests
-
-
-def normal_inputs(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
-  """Returns seeded standard normal values.
-
-  Mixed sign and no two elements alike: constant inputs hide porting mistakes,
-  and make gradients through batch norm pure rounding.
-
-  Args:
-    shape: of the array.
-    seed: 0 to 2**32 - 1; the same seed gives the same values in every version.
-
-  Returns:
-    A float32 array.
-  """
-  return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
+from tf2verify.reference import nests
 
 
 def _likely_slip(path: str, leaf: Any) -> str:
@@ -82,26 +65,3 @@ def checked_inputs(inputs: Any, hook: str = 'make_inputs') -> Any:
       'from them is empty and equal; give a batch of at least one'
     )
   return checked
-
-
-def varied_inputs(inputs: Any) -> tuple[Any, tuple[str, ...]]:
-  """Replaces floating inputs whose elements are all the same by seeded normal values.
-
-  An image of ones, a zero initial state: they hide what depends on position.
-
-  Returns:
-    The nest, and the paths that were replaced.
-  """
-  replaced: list[str] = []
-
-  def vary(path: str, leaf: np.ndarray) -> np.ndarray:
-    if not np.issubdtype(leaf.dtype, np.floating) or leaf.size < 2:
-      return leaf
-    if np.any(leaf != leaf.flat[0]):
-      return leaf
-    replaced.append(path or 'the input')
-    seed = zlib.crc32(path.encode())
-    varied: np.ndarray = (leaf + normal_inputs(leaf.shape, seed)).astype(leaf.dtype)
-    return varied
-
-  return nests.map_leaves(vary, inputs), tuple(replaced)

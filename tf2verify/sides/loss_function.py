@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.loss_values import Leaves, LossExample
-from tf2verify.sides import loss_parts, nests
+from tf2verify.reference import nests
+from tf2verify.sides import loss_parts
 
 # What hands its input on, or is no result of the computation.
 _NO_TENSOR_OF_ITS_OWN = (

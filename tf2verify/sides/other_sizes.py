@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.errors import CaseDefinitionError
-from tf2verify.sides import nests
+from tf2verify.reference import nests
 from tf2verify.sides.inputs import checked_inputs
 from tf2verify.sides.other_values import other_values
 from tf2verify.sides.user_code import user_code

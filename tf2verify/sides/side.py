@@ -14,8 +14,8 @@ from tf2verify.records.observation import (
   VariableCreation,
   VariableRecord,
 )
+from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Mover
-from tf2verify.sides import nests
 from tf2verify.sides.fill import Fill
 from tf2verify.sides.graphs.traces import Trace
 

@@ -8,7 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.records import execution_mode as words
-from tf2verify.sides import loss_parts, nests, side
+from tf2verify.reference import nests
+from tf2verify.sides import loss_parts, side
 from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.tf2.port import Port, array_of, flat_outputs
 from tf2verify.sides.user_code import user_code

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import Tf2VerifyError
-from tf2verify.sides import nests
+from tf2verify.reference import nests
 
 
 class NotEmbeddable(Tf2VerifyError):

@@ -11,8 +11,8 @@ import numpy as np
 from tf2verify import hooks
 from tf2verify.errors import RecordingError
 from tf2verify.recordings.recording import Recording
+from tf2verify.reference import nests
 from tf2verify.reference.arrays import array_digest
-from tf2verify.sides import nests
 from tf2verify.sides.inputs import checked_inputs
 from tf2verify.sides.recorded import sources as recorded_sources
 from tf2verify.sides.recorded.blind_spots import blind_spots

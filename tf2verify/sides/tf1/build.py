@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
 from tf2verify.records.observation import RandomDraw, VariableRecord
-from tf2verify.sides import nests, side
+from tf2verify.reference import nests
+from tf2verify.sides import side
 from tf2verify.sides.graphs import dataflow
 from tf2verify.sides.graphs.formats import narrow_bits
 from tf2verify.sides.graphs.op_recorder import OpRecorder, static_shape, variable_name

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError, NotApplicable, UserCodeError
-from tf2verify.sides import loss_parts, nests, side
+from tf2verify.reference import nests
+from tf2verify.sides import loss_parts, side
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state

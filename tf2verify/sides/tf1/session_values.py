@@ -9,8 +9,9 @@ import tensorflow as tf
 
 from tf2verify.numerics.gradient_clips import norm
 from tf2verify.records.observation import Slices, TensorRecord
+from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Mover
-from tf2verify.sides import nests, side
+from tf2verify.sides import side
 from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
 from tf2verify.sides.user_code import user_code

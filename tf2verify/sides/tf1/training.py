@@ -17,8 +17,9 @@ from tf2verify.records.training import (
   TrainingRun,
   TrainingStep,
 )
+from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Mover
-from tf2verify.sides import functional, nests, side
+from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.effects import Program
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.graphs.reading import user_source

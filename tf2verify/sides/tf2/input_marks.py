@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf2verify.sides import nests
+from tf2verify.reference import nests
 from tf2verify.sides.graphs.op_recorder import inputs_behind, mark_input
 
 

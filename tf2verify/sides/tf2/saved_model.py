@@ -8,8 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.records.observation import Observation, TensorRecord
-from tf2verify.sides import nests, side
-from tf2verify.sides.nests import FlatNest
+from tf2verify.reference import nests
+from tf2verify.reference.nests import FlatNest
+from tf2verify.sides import side
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2.port import array_of, flat_outputs
 from tf2verify.sides.user_code import user_code

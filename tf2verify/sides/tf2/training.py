@@ -19,8 +19,9 @@ from tf2verify.records.training import (
   TrainingRun,
   TrainingStep,
 )
+from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Mover
-from tf2verify.sides import nests, side
+from tf2verify.sides import side
 from tf2verify.sides.fill import MovedFill
 from tf2verify.sides.graphs.op_recorder import static_shape, variable_name
 from tf2verify.sides.optimizer_parts import parts_of

@@ -12,8 +12,8 @@ from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.difference import Aspect, Difference, subject_of
 from tf2verify.records.observation import Observation
 from tf2verify.records.table import Table
+from tf2verify.reference import inputs as case_inputs
 from tf2verify.relation import checkpoint_keys
-from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides import side
 from tf2verify.sides.fill import RecordedFill
 from tf2verify.sides.process import randomness

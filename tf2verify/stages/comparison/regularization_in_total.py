@@ -7,7 +7,7 @@ import numpy as np
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.arrays import compare_arrays
 from tf2verify.records.training import LossObservation
-from tf2verify.sides import inputs as case_inputs
+from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides import loss_function
 from tf2verify.sides.fill import Fill
 from tf2verify.sides.side import FilledRun

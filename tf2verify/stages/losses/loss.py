@@ -5,7 +5,7 @@ import dataclasses
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.numerics.extent import extents
 from tf2verify.records.difference import Difference
-from tf2verify.sides import inputs as case_inputs
+from tf2verify.reference import inputs as case_inputs
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.losses import in_model as loss_in_model
 from tf2verify.stages.losses.losses_alone import LossesAlone

@@ -6,7 +6,7 @@ from typing import Any
 
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.execution_mode import MODES
-from tf2verify.sides import inputs as case_inputs
+from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.modes.execution_modes import PortModes
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.modes.matrix import ModeMatrix

@@ -5,7 +5,7 @@ import gc
 
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.telling import Blank
-from tf2verify.sides import inputs as case_inputs
+from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.rounding import repeated

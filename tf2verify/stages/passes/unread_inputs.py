@@ -9,7 +9,7 @@ import numpy as np
 from tf2verify.errors import BuilderError, LayerError, NotApplicable, UserCodeError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation
-from tf2verify.sides import nests
+from tf2verify.reference import nests
 from tf2verify.sides.fill import Fill
 from tf2verify.sides.other_sizes import leaves_of
 from tf2verify.sides.other_values import other_values

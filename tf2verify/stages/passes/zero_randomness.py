@@ -8,7 +8,7 @@ import numpy as np
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import Observation
-from tf2verify.sides import inputs as case_inputs
+from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.fill import ConstantFill, Fill, StartedFill
 from tf2verify.sides.side import Declaration, FilledRun
 from tf2verify.sides.user_code import user_code

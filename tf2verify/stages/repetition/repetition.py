@@ -7,7 +7,7 @@ from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
 from tf2verify.numerics.repeatability import Remembered, digests, first_variation, varying
 from tf2verify.records.races import Order, Race
 from tf2verify.records.repetition import FirstVariation, RepeatedTensor, Variation
-from tf2verify.sides import inputs as case_inputs
+from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides import side
 from tf2verify.sides.recorded.graph import RecordedGraph
 from tf2verify.sides.repetition import recorded as recorded_repetition

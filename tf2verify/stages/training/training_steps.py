@@ -13,8 +13,8 @@ from tf2verify.numerics.noise import FACTOR
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.difference import Aspect, Difference, Extent, subject_of
 from tf2verify.records.training import TrainingRun, TrainingStep
+from tf2verify.reference import inputs as case_inputs
 from tf2verify.reference.perturbation import Mover
-from tf2verify.sides import inputs as case_inputs
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1.training import PreparedSteps
 from tf2verify.stages.comparison.comparing import Comparison

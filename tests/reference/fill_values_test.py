@@ -1,9 +1,10 @@
-"""Tests of tf2verify.sides.fill."""
+"""Tests of the values that variables are set to."""
 
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from tf2verify.sides.fill import ConstantFill, distinct_values
+from tf2verify.reference.fill_values import distinct_values
+from tf2verify.sides.fill import ConstantFill
 
 _FLOAT32 = np.dtype('float32')
 

@@ -1,4 +1,4 @@
-"""Tests of tf2verify.sides.nests."""
+"""Tests of nests."""
 
 import collections
 
@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
 
-from tf2verify.sides import nests
+from tf2verify.reference import nests
 
 Heads = collections.namedtuple('Heads', ['logits', 'value'])
 
