@@ -58,6 +58,13 @@ class OneFileTest(absltest.TestCase):
     self.assertEqual(before.count('\n_PYTHON: str'), 1)
     self.assertNotRegex(before.rpartition('\n')[0], r'\ndef |\nclass |->')
 
+  def test_docstrings_of_modules_are_comments(self):
+    one = recorder.parsed('one', '"""One."""\n\nLIMIT = 1\n')
+    other = recorder.parsed('other', '"""Other.\n\nMore of 007.\n"""\n\nNEXT = 2\n')
+    text = recorder.joined((other, one))
+    self.assertIn('\n# other: Other.\n#\n# More of 007.\n\nNEXT = 2\n', text)
+    ast.parse(text)
+
   def test_a_name_of_two_modules_is_refused(self):
     one, other = (recorder.parsed(name, '"""Doc."""\n\nLIMIT = 1\n') for name in ('one', 'other'))
     with self.assertRaisesRegex(ValueError, 'one and other both define LIMIT'):

@@ -188,11 +188,15 @@ def joined(parts: Sequence[_Module]) -> str:
     standard=_import_lines(imports - installed),
     installed=textwrap.indent(_import_lines(installed), '    '),
   )
-  texts = [
-    f'\n\n{_RULE}\n# {module.name}: {module.doc}\n\n{module.body}\n' for module in parts[:-1]
-  ]
-  texts.append(f'\n\n{_RULE}\n# {parts[-1].name}: what is called.\n\n{parts[-1].body}\n')
+  texts = [_section(module, module.doc) for module in parts[:-1]]
+  texts.append(_section(parts[-1], 'what is called.'))  # its docstring is the file's
   return head + ''.join(texts) + _TAIL
+
+
+def _section(module: _Module, doc: str) -> str:
+  """Returns a module under a line with its name and, as comments, its docstring."""
+  lines = [_RULE, *(f'# {line}'.rstrip() for line in f'{module.name}: {doc.strip()}'.splitlines())]
+  return '\n\n' + '\n'.join(lines) + f'\n\n{module.body}\n'
 
 
 _STANDARD = sys.stdlib_module_names
