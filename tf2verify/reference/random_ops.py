@@ -1,5 +1,7 @@
 """Which ops draw random numbers."""
 
+# Random ops that carry their seeds as attributes or as inputs; the key and
+# counter ops of the stateless family draw nothing.
 _RANDOM_WORDS = (
   'Random',
   'TruncatedNormal',
@@ -10,7 +12,6 @@ _RANDOM_WORDS = (
   'SampleDistortedBoundingBox',
   'ShuffleV2',
 )
-
 _NOT_RANDOM = ('GetKeyCounter', 'GetAlg', 'RandomDataset', 'RandomSeedGenerator')
 
 

@@ -8,6 +8,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 import numpy as np
 
 from .private_tensorflow import random_seed, v1
+from .scratch_graph import is_scratch_graph
 from .sequences import pairs
 
 SEED = 42
@@ -23,9 +24,8 @@ class _OpSeeds:
     self._counting = mode == NUM_RANDOM_OPS
 
   def __call__(self, op_seed: Optional[int] = None) -> Tuple[int, int]:
-    name = getattr(v1.get_default_graph(), 'name', '')
-    if name == 'keras_graph' or name.endswith('_scratch_graph'):
-      return SEED, 0  # Keras tries a layer out there; nothing of it is ever run
+    if is_scratch_graph(v1.get_default_graph()):
+      return SEED, 0
     number = self.count
     if self._counting:
       self.count += 1

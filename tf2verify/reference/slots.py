@@ -3,6 +3,7 @@
 from typing import Any, Iterable, Iterator, Sequence, Tuple
 
 from .optimizers import is_keras_optimizer, update_rule
+from .variables import variable_name
 
 # What a slot means, by rule and the optimizer's own word for it.
 _ROLES = {
@@ -68,8 +69,3 @@ def slot_by_name(name: str, variables: Iterable[str]) -> Tuple[str, str]:
   if last in _COMMON_ROLES and not owner:
     return _COMMON_ROLES[last], before
   return _COMMON_ROLES.get(word, word), owner
-
-
-def variable_name(variable: Any) -> str:
-  """Returns a variable's name, without the number of its tensor."""
-  return str(variable.name).rsplit(':', 1)[0]

@@ -14,10 +14,10 @@ from .private_tensorflow import v1
 from .run import Key, total_of
 from .sequences import pairs
 from .sessions import fetch
-from .slots import SHADOW, slot_by_name, slots_of, variable_name
+from .slots import SHADOW, slot_by_name, slots_of
 from .train_op import TrainOp
 from .training import TrainingGraph
-from .variables import GraphVariable
+from .variables import GraphVariable, variable_name
 
 
 def slots_of_training(

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from .private_tensorflow import gradients_util, tf_nest, v1
 from .sequences import pairs
-from .slots import variable_name
+from .variables import variable_name
 
 _KERAS_OPTIMIZERS = (
   'tensorflow.python.keras.optimizer_v2.optimizer_v2',

@@ -92,6 +92,11 @@ def _writes(op: Any, handle: Any) -> bool:
   return any(argument.is_ref for argument, tensor in taken if tensor is handle)
 
 
+def variable_name(variable: Any) -> str:
+  """Returns the variable's full name without `:0`."""
+  return str(variable.name).rsplit(':', 1)[0]
+
+
 def static_shape(shape: Any) -> Tuple[Optional[int], ...]:
   """Returns a `TensorShape` as a tuple; an unknown rank as `(None,)`."""
   shape = tf.TensorShape(shape)

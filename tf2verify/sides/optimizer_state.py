@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tf2verify.errors import UserCodeError
 from tf2verify.records.training import OptimizerRecord
-from tf2verify.sides.graphs.op_recorder import variable_name
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import keras
 

@@ -8,7 +8,7 @@ from unittest import mock
 
 import tensorflow as tf
 
-from tf2verify.sides.graphs.op_recorder import variable_name
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides.optimizer_state import (
   V1_OPTIMIZER,
   eager_learning_rate,

@@ -3,7 +3,8 @@
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from tf2verify.sides.graphs.op_recorder import MAKING, OpRecorder, is_random_op
+from tf2verify.reference.random_ops import is_random_op
+from tf2verify.sides.graphs.op_recorder import MAKING, OpRecorder
 
 v1 = tf.compat.v1
 

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from tf2verify.numerics.distributions import distribution_behind, sample
 from tf2verify.records.distribution import Distribution, Family
+from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.dataflow import op_names_behind
-from tf2verify.sides.graphs.op_recorder import is_random_op
 from tf2verify.sides.graphs.run import open_session
 
 # What stands for the op types of an initializer that no graph can be made of.

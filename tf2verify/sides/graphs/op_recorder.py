@@ -13,16 +13,12 @@ import tensorflow as tf
 
 from tf2verify.numerics.distributions import Extent, points
 from tf2verify.records.observation import RandomDraw, SourceLine, VariableCreation
+from tf2verify.reference.random_ops import is_random_op
+from tf2verify.reference.scratch_graph import is_scratch_graph
+from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides.graphs.source_lines import user_line
 from tf2verify.sides.graphs.traces import Trace
-from tf2verify.sides.process.scratch_graph import is_scratch_graph
 from tf2verify.tensorflow_internals import graphs, op_callbacks
-
-# Random ops that carry their seeds as attributes or as inputs; the key and
-# counter ops of the stateless family draw nothing.
-_RANDOM_WORDS = ('Random', 'TruncatedNormal', 'Multinomial', 'StatefulUniform', 'StatefulStandard')
-_RANDOM_OTHERS = ('CandidateSampler', 'SampleDistortedBoundingBox', 'ShuffleV2')
-_NOT_RANDOM = ('GetKeyCounter', 'GetAlg', 'RandomDataset', 'RandomSeedGenerator')
 
 # Ops that read or change a variable, whose handle is their first input.
 _VARIABLE_USES = (
@@ -41,17 +37,6 @@ _FROM_INPUTS = '_tf2verify_from_inputs'
 MAKING = 'make_tf2_layer'
 
 
-def is_random_op(op_type: str) -> bool:
-  """Returns whether ops of this type draw random numbers."""
-  words = _RANDOM_WORDS + _RANDOM_OTHERS
-  return any(word in op_type for word in words) and not any(word in op_type for word in _NOT_RANDOM)
-
-
-def variable_name(variable: Any) -> str:
-  """Returns the variable's full name without `:0`."""
-  return str(variable.name).rsplit(':', 1)[0]
-
-
 def mark_input(tensor: Any, path: str) -> None:
   """Marks an eager tensor as an input of this path, for `inputs_behind`."""
   setattr(tensor, _FROM_INPUTS, frozenset([path]))
@@ -63,12 +48,6 @@ def inputs_behind(tensor: Any) -> frozenset[str]:
   What went through Python, numpy or a variable is not seen.
   """
   return getattr(tensor, _FROM_INPUTS, frozenset())
-
-
-def static_shape(shape: Any) -> tuple[int | None, ...]:
-  """Returns a `TensorShape` as a tuple; an unknown rank as `(None,)`."""
-  shape = tf.TensorShape(shape)
-  return (None,) if shape.rank is None else tuple(shape.as_list())
 
 
 def _is_keras_counter() -> bool:

@@ -17,8 +17,8 @@ from tf2verify.records.op_graph import (
   OpRecord,
   TensorKey,
 )
+from tf2verify.reference.variables import static_shape
 from tf2verify.sides.graphs.dataflow import run_before
-from tf2verify.sides.graphs.op_recorder import static_shape
 from tf2verify.sides.graphs.source_lines import is_own_file, is_user_file, source_line
 from tf2verify.tensorflow_internals import graphs
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tf2verify.environment import time_limit
 from tf2verify.records.op_graph import NodeChange, OpGraph
-from tf2verify.sides.graphs.op_recorder import is_random_op
+from tf2verify.reference.random_ops import is_random_op
 
 v1 = tf.compat.v1
 _CALLING_WORDS = ('Call', 'If', 'While', 'Case', 'For', 'Scan', 'Map', 'SymbolicGradient')

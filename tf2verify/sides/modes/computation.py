@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tf2verify.records import execution_mode as words
 from tf2verify.reference import nests
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
-from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.tf2.port import Port, array_of, flat_outputs
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import autograph

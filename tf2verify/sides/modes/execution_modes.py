@@ -15,8 +15,9 @@ from tf2verify.records import execution_mode as words
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor
 from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.random_ops import is_random_op
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
-from tf2verify.sides.graphs.op_recorder import is_random_op, variable_name
 from tf2verify.sides.modes import compilation, replicas
 from tf2verify.sides.modes.callees import Callee, Callees, Maker, ModeState
 from tf2verify.sides.modes.computation import mode_tensors

@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.sides.process.scratch_graph import is_scratch_graph
+from tf2verify.reference.scratch_graph import is_scratch_graph
 from tf2verify.tensorflow_internals import eager, keras
 
 SEED = 42

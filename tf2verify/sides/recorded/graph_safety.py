@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from tf2verify.errors import RecordingError
-from tf2verify.sides.graphs.op_recorder import is_random_op
+from tf2verify.reference.random_ops import is_random_op
 from tf2verify.tensorflow_internals import graphs
 
 # Words in the names of operations that leave the session, whether or not TensorFlow

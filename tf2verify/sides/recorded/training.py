@@ -20,9 +20,9 @@ from tf2verify.records.training import (
 )
 from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.effects import Program
-from tf2verify.sides.graphs.op_recorder import is_random_op
 from tf2verify.sides.graphs.run import draws_inside, open_session
 from tf2verify.sides.recorded import graph_safety
 from tf2verify.sides.recorded.build import RecordedBuild, lines_of, parsed, variables_of

@@ -12,10 +12,11 @@ import tensorflow as tf
 from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
 from tf2verify.records.observation import RandomDraw, VariableRecord
 from tf2verify.reference import nests
+from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides import side
 from tf2verify.sides.graphs import dataflow
 from tf2verify.sides.graphs.formats import narrow_bits
-from tf2verify.sides.graphs.op_recorder import OpRecorder, static_shape, variable_name
+from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.process.fence import fenced

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
+from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.dataflow import op_names_behind
-from tf2verify.sides.graphs.op_recorder import is_random_op
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1.build import BuiltGraph
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides import side
 from tf2verify.sides.graphs.dataflow import op_names_behind, reads_variables
 from tf2verify.sides.graphs.initial_draws import InitialDraw, draw_behind
-from tf2verify.sides.graphs.op_recorder import is_random_op
 from tf2verify.sides.graphs.run import open_session
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import BuiltGraph, GraphVariable

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
-from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.optimizer_parts import parts_of
 from tf2verify.sides.tf2.port import Port, array_of, flat_outputs
 from tf2verify.sides.user_code import user_code

@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.reference import nests
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
 from tf2verify.sides.graphs.effects import Effect, Program, effects, output_name
-from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.graphs.reading import user_source
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import tracing

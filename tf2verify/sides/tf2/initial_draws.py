@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from tf2verify.errors import UserCodeError
 from tf2verify.numerics.distributions import Extent, distribution_behind, points
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
 from tf2verify.sides.graphs.initial_draws import CODE, InitialDraw, TracedValue, family_of
-from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.tf2.port import Port, array_of
 from tf2verify.sides.tf2.redrawn import Redrawn
 from tf2verify.sides.user_code import user_code

@@ -13,12 +13,13 @@ from tf2verify.records.observation import (
   RegularizationLoss,
   TensorRecord,
 )
+from tf2verify.reference.variables import variable_name
 from tf2verify.relation.layouts import Layouts
 from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.dataflow import variables_behind_each
 from tf2verify.sides.graphs.effects import Effect
 from tf2verify.sides.graphs.initial_draws import InitialDraw
-from tf2verify.sides.graphs.op_recorder import MAKING, variable_name
+from tf2verify.sides.graphs.op_recorder import MAKING
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.traces import retraced
 from tf2verify.sides.process import randomness

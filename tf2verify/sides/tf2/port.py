@@ -10,8 +10,9 @@ import tensorflow as tf
 from tf2verify.errors import LayerError
 from tf2verify.records.observation import TensorRecord, VariableRecord
 from tf2verify.reference import nests
+from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.relation.layouts import Layouts
-from tf2verify.sides.graphs.op_recorder import OpRecorder, static_shape, variable_name
+from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
 
 

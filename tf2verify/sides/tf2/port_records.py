@@ -5,8 +5,8 @@ from typing import Any
 import tensorflow as tf
 
 from tf2verify.records.observation import TensorRecord
+from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides import side
-from tf2verify.sides.graphs.op_recorder import static_shape, variable_name
 from tf2verify.sides.tf2.port import Port, array_of, flat_outputs
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
 from tf2verify.sides.graphs.dataflow import captured_variables_behind
-from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.graphs.reading import target_name
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import tracing

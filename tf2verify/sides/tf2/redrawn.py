@@ -7,7 +7,7 @@ import numpy as np
 
 from tf2verify.errors import LayerError, UserCodeError
 from tf2verify.numerics.distributions import points
-from tf2verify.sides.graphs.op_recorder import variable_name
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import Declaration
 from tf2verify.sides.tf2.port import Port, array_of

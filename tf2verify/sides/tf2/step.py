@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.reference import nests
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
-from tf2verify.sides.graphs.op_recorder import variable_name
 from tf2verify.sides.optimizer_parts import OptimizerParts, parts_of
 from tf2verify.sides.optimizer_state import (
   class_name,

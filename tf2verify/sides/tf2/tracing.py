@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tf2verify.records.op_graph import VARIABLE
 from tf2verify.reference import nests
-from tf2verify.sides.graphs.op_recorder import static_shape
+from tf2verify.reference.variables import static_shape
 from tf2verify.sides.graphs.reading import GraphReader, Target, user_source
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import TF2

@@ -21,9 +21,9 @@ from tf2verify.records.training import (
 )
 from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides import side
 from tf2verify.sides.fill import MovedFill
-from tf2verify.sides.graphs.op_recorder import static_shape, variable_name
 from tf2verify.sides.optimizer_parts import parts_of
 from tf2verify.sides.optimizer_state import (
   SlotVariable,

@@ -9,7 +9,7 @@ from tf2verify.diagnosis.evidence.checkpoint import RestoredValue
 from tf2verify.numerics.restored_values import sentinel
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.difference import Aspect, Difference
-from tf2verify.sides.graphs.op_recorder import variable_name
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2.port import Port

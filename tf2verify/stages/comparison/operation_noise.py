@@ -18,7 +18,7 @@ from tf2verify.numerics.noise import Kind
 from tf2verify.records.observation import Observation
 from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.reference.perturbation import Mover, moved
-from tf2verify.sides.graphs.op_recorder import is_random_op
+from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison import rounding
 from tf2verify.stages.comparison.rounding import MovedValues, Sorted, Suspect

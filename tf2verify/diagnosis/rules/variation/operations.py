@@ -5,7 +5,7 @@ import fnmatch
 from tf2verify.diagnosis.evidence.variation import OtherProcesses, OtherVersion, VaryingOperation
 from tf2verify.diagnosis.rules.rule import Sentence
 from tf2verify.records.diagnosis import Cause
-from tf2verify.sides.graphs.op_recorder import is_random_op
+from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.repetition.gpu_kernels import GPU_KERNELS
 
 _SWITCH = 'tf.config.experimental.enable_op_determinism()'

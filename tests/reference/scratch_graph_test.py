@@ -1,13 +1,13 @@
-"""Tests of tf2verify.sides.process.scratch_graph, and of what is not counted because of it."""
+"""Tests of tf2verify.reference.scratch_graph, and of what is not counted because of it."""
 
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
+from tf2verify.reference.scratch_graph import is_scratch_graph
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.process.scratch_graph import is_scratch_graph
 
 
 def sequential():
