@@ -82,3 +82,52 @@ class TwoOptimizers(Trained):
       train.AdamOptimizer(0.01).minimize(loss, step, [known['kernel']]),
       train.MomentumOptimizer(0.01, 0.9).minimize(loss, var_list=[known['bias']]),
     ]
+
+
+class OwnMomentum(Trained):
+  """State under the word `momentum` that is none of MomentumOptimizer's."""
+
+  def make_tf1_train_op(self, loss):
+    class Signs(train.Optimizer):
+      def _create_slots(self, var_list):
+        for variable in var_list:
+          self._zeros_slot(variable, 'momentum', self.get_name())
+
+      def _resource_apply_dense(self, grad, var):
+        momentum = self.get_slot(var, 'momentum')
+        with tf.control_dependencies([momentum.assign(0.9 * momentum + 0.1 * grad)]):
+          return var.assign_sub(0.01 * tf.sign(momentum))
+
+      _apply_dense = _resource_apply_dense
+
+    return Signs(False, 'Signs').minimize(loss, train.get_or_create_global_step())
+
+
+class OwnKerasMomentum(Trained):
+  """SGD of Keras whose update is another one."""
+
+  def make_tf1_train_op(self, loss):
+    class Minus(tf.keras.optimizers.legacy.SGD):
+      def _resource_apply_dense(self, grad, var, apply_state=None):
+        momentum = self.get_slot(var, 'momentum')
+        with tf.control_dependencies([momentum.assign(0.9 * momentum - grad)]):
+          return var.assign_add(0.01 * momentum)
+
+    variables = v1.trainable_variables()
+    pairs = zip(tf.gradients(loss, variables), variables, strict=True)
+    return Minus(0.01, momentum=0.9).apply_gradients(pairs)
+
+
+class WordsBefore(Trained):
+  """Slots by get_variable, their word before the name of the variable."""
+
+  def make_tf1_train_op(self, loss):
+    variables = v1.trainable_variables()
+    updates = []
+    for gradient, variable in zip(tf.gradients(loss, variables), variables, strict=True):
+      name = f'optimizer/adam_m/{variable.op.name}'
+      zeros = v1.zeros_initializer()
+      m = v1.get_variable(name, variable.shape, trainable=False, initializer=zeros)
+      with tf.control_dependencies([m.assign(0.9 * m + 0.1 * gradient)]):
+        updates.append(variable.assign_sub(0.01 * m))
+    return tf.group(*updates)

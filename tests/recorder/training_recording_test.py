@@ -35,6 +35,9 @@ CASES = (
   models.RegularizedNorm,
   models.Embedded,
   models.TwoOptimizers,
+  models.OwnMomentum,
+  models.OwnKerasMomentum,
+  models.WordsBefore,
 )
 
 
@@ -78,6 +81,15 @@ class LikeTheLiveReferenceTest(RecordingTestCase):
       self.assert_same_tensors(one.applied_gradients, other.applied_gradients)
       self.assert_same_tensors(one.variables, other.variables)
       self.assert_same_slots(one.slots, other.slots)
+
+  @parameterized.named_parameters(
+    ('_OwnMomentum', models.OwnMomentum, 'own momentum'),
+    ('_OwnKerasMomentum', models.OwnKerasMomentum, 'own momentum'),
+    ('_WordsBefore', models.WordsBefore, 'first moment'),
+  )
+  def test_roles_of_own_slots(self, case_class, role):
+    slots = {slot.variable: slot.role for slot in self.recorded(case_class).steps().slots_before}
+    self.assertEqual((slots['kernel'], slots['bias']), (role, role))
 
   @parameterized.named_parameters(
     ('_Trained', models.Trained), ('_RegularizedNorm', models.RegularizedNorm)

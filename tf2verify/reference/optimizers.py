@@ -9,27 +9,28 @@ import tensorflow as tf
 
 from .private_tensorflow import constant_value
 
-_RULES = {
+UPDATE_RULES = {
   'GradientDescentOptimizer': 'sgd',
   'MomentumOptimizer': 'momentum',
   'RMSPropOptimizer': 'rmsprop',
   'RMSprop': 'rmsprop',
   'AdamOptimizer': 'adam',
   'Adam': 'adam',
+  'AdamW': 'adam',
   'AdagradOptimizer': 'adagrad',
   'Adagrad': 'adagrad',
   'AdadeltaOptimizer': 'adadelta',
   'Adadelta': 'adadelta',
   'FtrlOptimizer': 'ftrl',
   'Ftrl': 'ftrl',
-  'AdaMaxOptimizer': 'adamax',
   'Adamax': 'adamax',
-  'NadamOptimizer': 'nadam',
   'Nadam': 'nadam',
+  # Of tf.contrib, for copies of these classes.
+  'AdaMaxOptimizer': 'adamax',
+  'NadamOptimizer': 'nadam',
 }
-
-_RATES = ('_lr_t', '_learning_rate_tensor', '_learning_rate', '_lr', 'learning_rate')
-_NO_SETTINGS = ('_use_locking', '_use_own_namescope_for_non_slot_vars')
+LEARNING_RATES = ('_lr_t', '_learning_rate_tensor', '_learning_rate', '_lr', 'learning_rate')
+NO_SETTINGS = ('_use_locking', '_use_own_namescope_for_non_slot_vars')
 _KERAS_SETTINGS = ('epsilon', 'nesterov', 'amsgrad', 'centered')
 
 
@@ -43,8 +44,8 @@ def update_rule(optimizer: Any) -> str:
   for cls in type(optimizer).__mro__:
     if cls.__name__ == 'SGD' and is_keras_optimizer(optimizer):
       return 'momentum' if optimizer._momentum else 'sgd'
-    if cls.__name__ in _RULES:
-      return _RULES[cls.__name__]
+    if cls.__name__ in UPDATE_RULES:
+      return UPDATE_RULES[cls.__name__]
   return ''
 
 
@@ -67,7 +68,7 @@ def optimizer_entry(optimizer: Any) -> Dict[str, Any]:
     found = {
       name.lstrip('_'): value
       for name, value in vars(optimizer).items()
-      if not name.startswith('_self_') and name not in _NO_SETTINGS
+      if not name.startswith('_self_') and name not in NO_SETTINGS
     }
   settings = [
     [name, float(value)]
@@ -86,7 +87,7 @@ def _initial_number(value: Any) -> Any:
 
 def learning_rate_of(optimizer: Any, graph: Any) -> Any:
   """Returns the name of the tensor that an optimizer's updates use, or the number, or None."""
-  names = () if is_keras_optimizer(optimizer) else _RATES
+  names = () if is_keras_optimizer(optimizer) else LEARNING_RATES
   found = [getattr(optimizer, name, None) for name in names]
   if not names and not getattr(optimizer, '_initial_decay', 0.0):
     found = [optimizer._hyper.get('learning_rate')]

@@ -14,7 +14,8 @@ from .private_tensorflow import v1
 from .run import Key, total_of
 from .sequences import pairs
 from .sessions import fetch
-from .slots import SHADOW, slot_by_name, slots_of
+from .slot_roles import SHADOW, slot_by_name
+from .slots import slots_of
 from .train_op import TrainOp
 from .training import TrainingGraph
 from .variables import GraphVariable, variable_name

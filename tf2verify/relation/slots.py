@@ -10,6 +10,7 @@ import numpy as np
 
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import Slot
+from tf2verify.reference.slot_roles import OWN_MOMENTUM
 
 _Array = np.ndarray[Any, Any]
 # By what a slot of the port is multiplied to be that of tf1; None where it is another one.
@@ -38,7 +39,6 @@ _MEANINGS = {
   **dict.fromkeys(('mg', 'average gradients', 'grad avg'), 'mean gradient'),
 }
 # Of optimizers of unknown rule; `sides.optimizer_state` says so too.
-_OWN_MOMENTUM = 'own momentum'
 _COUNTER = re.compile(r'[ _]\d+$')
 # Of the greatest element: values that are closer are those of one quantity.
 _SAME = 1e-4
@@ -125,7 +125,7 @@ def declared_name(slot: Slot, declared: DeclaredSlots) -> str | None:
 
 def has_known_meaning(slot: Slot) -> bool:
   """Returns whether it is known what a slot is."""
-  return _meaning(slot) in _KNOWN or slot.role == _OWN_MOMENTUM
+  return _meaning(slot) in _KNOWN or slot.role == OWN_MOMENTUM
 
 
 class _Left:
@@ -181,7 +181,7 @@ def _by_momentum(one: Slot, other: Slot, rate: float | None) -> float | None:
   from it: of those the one that fits the values, if any does.
   """
   words = _meaning(one), _meaning(other)
-  if _OWN_MOMENTUM not in words or not {*words} <= {_OWN_MOMENTUM, *_IN_MOMENTUM}:
+  if OWN_MOMENTUM not in words or not {*words} <= {OWN_MOMENTUM, *_IN_MOMENTUM}:
     return None
   scales = (1.0, -1.0, *((rate, -rate, 1.0 / rate, -1.0 / rate) if rate else ()))
   return next((scale for scale in scales if _by_value(one, other, scale)), None)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.reference.slot_roles import role_of_word, slot_by_name
 from tf2verify.reference.variables import variable_name
-from tf2verify.sides.optimizer_state import SlotVariable, is_optimizer, role_of_word, slot_by_name
+from tf2verify.sides.optimizer_state import SlotVariable, is_optimizer
 
 # Objects that hold each other are many in Keras, and few in an optimizer of one's own.
 _DEEPEST = 8

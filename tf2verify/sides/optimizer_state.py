@@ -4,13 +4,15 @@ import dataclasses
 import functools
 import math
 import numbers
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tf2verify.errors import UserCodeError
 from tf2verify.records.training import OptimizerRecord
+from tf2verify.reference.optimizers import LEARNING_RATES, NO_SETTINGS, UPDATE_RULES
+from tf2verify.reference.slot_roles import role_of_momentum, slot_role
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import keras
@@ -18,78 +20,6 @@ from tf2verify.tensorflow_internals import keras
 v1 = tf.compat.v1
 V1_OPTIMIZER: Any = v1.train.Optimizer
 
-_RULES = {
-  'GradientDescentOptimizer': 'sgd',
-  'MomentumOptimizer': 'momentum',
-  'RMSPropOptimizer': 'rmsprop',
-  'RMSprop': 'rmsprop',
-  'AdamOptimizer': 'adam',
-  'Adam': 'adam',
-  'AdamW': 'adam',
-  'AdagradOptimizer': 'adagrad',
-  'Adagrad': 'adagrad',
-  'AdadeltaOptimizer': 'adadelta',
-  'Adadelta': 'adadelta',
-  'FtrlOptimizer': 'ftrl',
-  'Ftrl': 'ftrl',
-  'Adamax': 'adamax',
-  'Nadam': 'nadam',
-  # Of tf.contrib, for copies of these classes.
-  'AdaMaxOptimizer': 'adamax',
-  'NadamOptimizer': 'nadam',
-}
-# By rule and the optimizer's own word for a slot. `momentum` is a sum of gradients;
-# `velocity` is what is added to the variable; `scaled momentum` is what is subtracted
-# from it: the last two hold the learning rates of the steps.
-_ROLES = {
-  ('momentum', 'momentum'): 'momentum',
-  ('rmsprop', 'rms'): 'squared gradient',
-  ('rmsprop', 'velocities'): 'squared gradient',
-  ('rmsprop', 'momentum'): 'scaled momentum',
-  ('rmsprop', 'momentums'): 'scaled momentum',
-  ('rmsprop', 'mg'): 'mean gradient',
-  ('rmsprop', 'average_gradients'): 'mean gradient',
-  ('adam', 'm'): 'first moment',
-  ('adam', 'momentums'): 'first moment',
-  ('adam', 'v'): 'second moment',
-  ('adam', 'velocities'): 'second moment',
-  ('adam', 'vhat'): 'greatest second moment',
-  ('adam', 'velocity_hats'): 'greatest second moment',
-  ('nadam', 'm'): 'first moment',
-  ('nadam', 'momentums'): 'first moment',
-  ('nadam', 'v'): 'second moment',
-  ('nadam', 'velocities'): 'second moment',
-  ('adamax', 'm'): 'first moment',
-  ('adamax', 'v'): 'infinity norm',
-  ('adamax', 'u'): 'infinity norm',
-  ('adagrad', 'accumulator'): 'squared gradient',
-  ('adagrad', 'accumulators'): 'squared gradient',
-  ('adadelta', 'accum'): 'squared gradient',
-  ('adadelta', 'accum_grad'): 'squared gradient',
-  ('adadelta', 'accumulated_grads'): 'squared gradient',
-  ('adadelta', 'accum_update'): 'squared update',
-  ('adadelta', 'accum_var'): 'squared update',
-  ('adadelta', 'accumulated_delta_vars'): 'squared update',
-  ('ftrl', 'accum'): 'squared gradient',
-  ('ftrl', 'accumulator'): 'squared gradient',
-  ('ftrl', 'accumulators'): 'squared gradient',
-  ('ftrl', 'linear'): 'linear',
-  ('ftrl', 'linears'): 'linear',
-}
-# Of the same meaning whatever the rule; also what code without an optimizer class uses.
-_COMMON_ROLES = {
-  'adam_m': 'first moment',
-  'adam_v': 'second moment',
-  'vhat': 'greatest second moment',
-  'model_variables_moving_average': 'shadow',
-  'ExponentialMovingAverage': 'shadow',
-  'ema': 'shadow',
-  'shadow': 'shadow',
-  'shadows': 'shadow',
-}
-OWN_MOMENTUM = 'own momentum'
-_TENSORS = ('_lr_t', '_learning_rate_tensor', '_learning_rate', '_lr', 'learning_rate')
-_NO_SETTINGS = ('_use_locking', '_use_own_namescope_for_non_slot_vars')
 _VALUES = ('_learning_rate', '_lr', 'learning_rate')
 
 
@@ -140,8 +70,8 @@ def _rule(optimizer: Any) -> str:
     if cls.__name__ == 'SGD':
       momentum = told(lambda: float(_momentum(optimizer)))
       return '' if momentum is None else 'momentum' if momentum else 'sgd'
-    if cls.__name__ in _RULES:
-      return _RULES[cls.__name__]
+    if cls.__name__ in UPDATE_RULES:
+      return UPDATE_RULES[cls.__name__]
   return ''
 
 
@@ -188,7 +118,7 @@ def _attributes(optimizer: Any) -> Mapping[str, Any]:
   return {
     name.lstrip('_'): value
     for name, value in known.items()
-    if not name.startswith('_self_') and name not in _NO_SETTINGS
+    if not name.startswith('_self_') and name not in NO_SETTINGS
   }
 
 
@@ -216,22 +146,11 @@ def _eager_learning_rate(optimizer: Any) -> float | None:
 
 def graph_learning_rate(optimizer: Any) -> Any:
   """Returns the tensor (or number) that an optimizer's updates in a graph use; None if unknown."""
-  for name in _TENSORS:
+  for name in LEARNING_RATES:
     value = told(functools.partial(getattr, optimizer, name, None))
     if value is not None and not callable(value):
       return value
   return None
-
-
-def _role(rule: str, word: str) -> str:
-  return _ROLES.get((rule, word)) or role_of_word(word)
-
-
-def role_of_word(word: str) -> str:
-  """Returns what code of an unknown rule keeps under a word."""
-  if word == 'momentum':  # the sum of gradients, or what is added to the variable, or its opposite
-    return OWN_MOMENTUM
-  return _COMMON_ROLES.get(word) or word.replace('_', ' ').strip()
 
 
 def slots_of(optimizer: Any, variables: Sequence[Any]) -> Iterator[SlotVariable]:
@@ -241,21 +160,15 @@ def slots_of(optimizer: Any, variables: Sequence[Any]) -> Iterator[SlotVariable]
     yield from _listed_slots(optimizer, variables, rule)
   else:
     for word in told(optimizer.get_slot_names) or ():
-      role = _role(rule, word)
+      role = slot_role(rule, word)
       if _is_legacy(optimizer) and (rule, word) == ('momentum', 'momentum'):
-        role = _role_of_momentum(optimizer, '_resource_apply_dense')
+        role = role_of_momentum(optimizer, '_resource_apply_dense')
       for variable in variables:
         slot = _slot(optimizer, variable, word)
         if slot is not None:
           yield SlotVariable(role, variable_name(variable), variable_name(slot), slot, word)
   for word, variable in _of_the_whole(optimizer):
     yield SlotVariable(word, '', variable_name(variable), variable)
-
-
-def _role_of_momentum(optimizer: Any, update: str) -> str:
-  """Returns what SGD of Keras keeps; a class that overrides the update keeps what it likes."""
-  owner = next(cls for cls in type(optimizer).__mro__ if update in vars(cls))
-  return 'velocity' if owner.__module__.startswith('tf_keras.') else OWN_MOMENTUM
 
 
 def _slot(optimizer: Any, variable: Any, word: str) -> Any:
@@ -271,9 +184,9 @@ def _listed_slots(optimizer: Any, variables: Sequence[Any], rule: str) -> Iterat
     unused = rule == 'sgd' and word == 'momentums'  # made all the same
     if unused or word == 'variables' or not isinstance(listed, (list, tuple)):
       continue
-    role = _role(rule, word)
+    role = slot_role(rule, word)
     if rule == 'momentum' and word == 'momentums':
-      role = _role_of_momentum(optimizer, 'update_step')
+      role = role_of_momentum(optimizer, 'update_step')
     for variable in variables:
       position = positions.get(optimizer._var_key(variable))
       if position is None or position >= len(listed):
@@ -292,33 +205,3 @@ def _of_the_whole(optimizer: Any) -> Iterator[tuple[str, Any]]:
     word = key[0] if isinstance(key, tuple) else key
     if variable is not None:
       yield str(word).replace('_', ' '), variable
-
-
-def slot_by_name(name: str, variables: Iterable[str]) -> tuple[str, str]:
-  """Returns role and variable of what code that keeps slots itself calls `variable/word`.
-
-  The word may stand before or after the name of the variable, and scopes around both.
-
-  Args:
-    name: of the slot.
-    variables: names of the model's variables.
-  """
-  owner, word = max(
-    ((known, rest) for known in variables if (rest := _beside(name, known))),
-    key=lambda found: len(found[0]),
-    default=('', name),
-  )
-  before, _, last = name.rpartition('/')
-  if last in _COMMON_ROLES and not owner:
-    return _COMMON_ROLES[last], before
-  return role_of_word(word) if owner else word, owner
-
-
-def _beside(name: str, variable: str) -> str:
-  """Returns the word beside a variable's name in that of a slot; '' where it is not there."""
-  for mark in '/_':
-    whole, part = (f'{mark}{text.replace("/", mark)}{mark}' for text in (name, variable))
-    before, found, after = whole.rpartition(part)
-    if found and (before or after):
-      return after.strip(mark) or before.strip(mark).rpartition(mark)[2]
-  return ''

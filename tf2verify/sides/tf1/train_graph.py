@@ -10,6 +10,7 @@ import tensorflow as tf
 from tf2verify.records.observation import RandomDraw, VariableRecord
 from tf2verify.records.training import OptimizerRecord
 from tf2verify.reference.random_ops import is_random_op
+from tf2verify.reference.slot_roles import slot_by_name
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
 from tf2verify.sides.graphs.op_recorder import OpRecorder
@@ -17,7 +18,6 @@ from tf2verify.sides.graphs.run import draws_inside
 from tf2verify.sides.optimizer_state import (
   graph_learning_rate,
   record_of,
-  slot_by_name,
   slots_of,
 )
 from tf2verify.sides.tf1 import build as tf1_build

@@ -21,6 +21,7 @@ from tf2verify.records.training import (
 )
 from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.slot_roles import slot_by_name
 from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides import side
 from tf2verify.sides.fill import MovedFill
@@ -29,7 +30,6 @@ from tf2verify.sides.optimizer_state import (
   SlotVariable,
   is_keras,
   record_of,
-  slot_by_name,
   slots_of,
   told,
 )
