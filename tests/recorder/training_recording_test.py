@@ -36,7 +36,6 @@ CASES = (
   models.Embedded,
   models.TwoOptimizers,
   models.OwnMomentum,
-  models.OwnKerasMomentum,
   models.WordsBefore,
 )
 
