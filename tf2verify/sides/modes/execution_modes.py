@@ -30,8 +30,6 @@ from tf2verify.sides.tf2.port import array_of
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import decorated_calls
 
-v1 = tf.compat.v1
-
 # What is done with a call as soon as it is made; returns what is kept of it.
 Seen = Callable[[ModeCall], ModeCall]
 
@@ -379,14 +377,14 @@ def other_inputs(inputs: Any) -> Any:
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
   """Runs functions as such, without warnings of what is meant: functions made anew, no GPU."""
-  verbosity, eagerly = v1.logging.get_verbosity(), tf.config.functions_run_eagerly()
-  v1.logging.set_verbosity(v1.logging.ERROR)
+  verbosity, eagerly = tf.compat.v1.logging.get_verbosity(), tf.config.functions_run_eagerly()
+  tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
   tf.config.run_functions_eagerly(False)
   try:
     with decorated_calls.kept():  # the layer of the next mode is made of the class as it was
       yield
   finally:
-    v1.logging.set_verbosity(verbosity)
+    tf.compat.v1.logging.set_verbosity(verbosity)
     tf.config.run_functions_eagerly(eagerly)
 
 
