@@ -103,19 +103,27 @@ class OwnMomentum(Trained):
     return Signs(False, 'Signs').minimize(loss, train.get_or_create_global_step())
 
 
-class OwnKerasMomentum(Trained):
+class KerasMomentum(Trained):
+  def make_tf1_train_op(self, loss):
+    variables = v1.trainable_variables()
+    pairs = zip(tf.gradients(loss, variables), variables, strict=True)
+    return self.optimizer().apply_gradients(pairs)
+
+  def optimizer(self):
+    return tf.keras.optimizers.legacy.SGD(0.01, momentum=0.9)
+
+
+class OwnKerasMomentum(KerasMomentum):
   """SGD of Keras whose update is another one."""
 
-  def make_tf1_train_op(self, loss):
+  def optimizer(self):
     class Minus(tf.keras.optimizers.legacy.SGD):
       def _resource_apply_dense(self, grad, var, apply_state=None):
         momentum = self.get_slot(var, 'momentum')
         with tf.control_dependencies([momentum.assign(0.9 * momentum - grad)]):
           return var.assign_add(0.01 * momentum)
 
-    variables = v1.trainable_variables()
-    pairs = zip(tf.gradients(loss, variables), variables, strict=True)
-    return Minus(0.01, momentum=0.9).apply_gradients(pairs)
+    return Minus(0.01, momentum=0.9)
 
 
 class WordsBefore(Trained):

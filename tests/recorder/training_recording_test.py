@@ -36,6 +36,8 @@ CASES = (
   models.Embedded,
   models.TwoOptimizers,
   models.OwnMomentum,
+  models.KerasMomentum,
+  models.OwnKerasMomentum,
   models.WordsBefore,
 )
 
@@ -83,6 +85,7 @@ class LikeTheLiveReferenceTest(RecordingTestCase):
 
   @parameterized.named_parameters(
     ('_OwnMomentum', models.OwnMomentum, 'own momentum'),
+    ('_KerasMomentum', models.KerasMomentum, 'velocity'),
     ('_OwnKerasMomentum', models.OwnKerasMomentum, 'own momentum'),
     ('_WordsBefore', models.WordsBefore, 'first moment'),
   )

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from tf2verify.errors import UserCodeError
 from tf2verify.records.training import OptimizerRecord
-from tf2verify.reference.optimizers import LEARNING_RATES, NO_SETTINGS, UPDATE_RULES
+from tf2verify.reference import optimizers
+from tf2verify.reference.optimizers import NO_SETTINGS, UPDATE_RULES
 from tf2verify.reference.slot_roles import role_of_momentum, slot_role
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides.user_code import user_code
@@ -66,6 +67,8 @@ def told(ask: Callable[[], Any]) -> Any:
 
 
 def _rule(optimizer: Any) -> str:
+  if _is_in_graph(optimizer):
+    return optimizers.update_rule(optimizer)
   for cls in type(optimizer).__mro__:
     if cls.__name__ == 'SGD':
       momentum = told(lambda: float(_momentum(optimizer)))
@@ -83,6 +86,11 @@ def _is_legacy(optimizer: Any) -> bool:
   return isinstance(optimizer, keras.LEGACY_OPTIMIZER)
 
 
+def _is_in_graph(optimizer: Any) -> bool:
+  """Returns whether it is one of tf-keras whose settings are variables of a TF1 graph."""
+  return _is_legacy(optimizer) and not tf.executing_eagerly()
+
+
 def class_name(optimizer: Any) -> str:
   """Returns the name of an optimizer's class, under which a user knows it."""
   cls = type(optimizer)
@@ -96,6 +104,10 @@ def class_name(optimizer: Any) -> str:
 
 def record_of(optimizer: Any) -> OptimizerRecord:
   """Returns an optimizer's class, rule and numeric settings."""
+  if _is_in_graph(optimizer):
+    entry = optimizers.optimizer_entry(optimizer)
+    settings_here = ((name, value) for name, value in entry['settings'])
+    return OptimizerRecord(entry['name'], tuple(settings_here), entry['rule'])
   config = told(lambda: dict(optimizer.get_config())) if is_keras(optimizer) else None
   found = _attributes(optimizer) if config is None else config
   settings = {
@@ -141,15 +153,6 @@ def _eager_learning_rate(optimizer: Any) -> float | None:
     value = value() if callable(value) else value
     if value is not None:
       return float(value)
-  return None
-
-
-def graph_learning_rate(optimizer: Any) -> Any:
-  """Returns the tensor (or number) that an optimizer's updates in a graph use; None if unknown."""
-  for name in LEARNING_RATES:
-    value = told(functools.partial(getattr, optimizer, name, None))
-    if value is not None and not callable(value):
-      return value
   return None
 
 

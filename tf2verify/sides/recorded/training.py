@@ -20,6 +20,7 @@ from tf2verify.records.training import (
 )
 from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.effects import Program
@@ -39,7 +40,7 @@ from tf2verify.sides.tf1.loss_function import Tf1LossFunction
 from tf2verify.sides.tf1.loss_graph import LossGraph
 from tf2verify.sides.tf1.racing import Racing
 from tf2verify.sides.tf1.reference_steps import ReferenceSteps
-from tf2verify.sides.tf1.train_graph import GraphSlot, TrainGraph, ops_run_by
+from tf2verify.sides.tf1.train_graph import GraphSlot, TrainGraph
 from tf2verify.sides.tf1.training import PreparedSteps, Tf1Steps, Tf1Training
 
 NO_LOSSES = (
@@ -364,7 +365,7 @@ def train_graph(
 ) -> TrainGraph:
   """Returns what a recorded train op has added to a graph, which is imported."""
   states = {variable.record.name: variable for variable in added}
-  run = ops_run_by(built.graph.get_operation_by_name(entry.train_op))
+  run = ops_run_by([built.graph.get_operation_by_name(entry.train_op)])
   draws = [op for op in run.values() if is_random_op(op.type)]
   in_loop = any(draw.in_loop for draw in entry.random_draws)
 

@@ -2,13 +2,15 @@
 
 import dataclasses
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import tensorflow as tf
 
 from tf2verify.records.observation import RandomDraw, VariableRecord
 from tf2verify.records.training import OptimizerRecord
+from tf2verify.reference.graph_ops import ops_run_by
+from tf2verify.reference.optimizers import can_be_fetched, learning_rate_of
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.reference.slot_roles import slot_by_name
 from tf2verify.reference.variables import variable_name
@@ -16,9 +18,9 @@ from tf2verify.sides import loss_parts, side
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.graphs.run import draws_inside
 from tf2verify.sides.optimizer_state import (
-  graph_learning_rate,
   record_of,
   slots_of,
+  told,
 )
 from tf2verify.sides.tf1 import build as tf1_build
 from tf2verify.sides.tf1.build import GraphGradient, GraphVariable
@@ -116,18 +118,19 @@ def add_train_op(
   model = {variable.record.name: variable.record for variable in built.variables}
   added = tuple(variable for variable in all_variables if variable.record.name not in model)
   counters = [v for v in (*built.variables, *added) if v.global_step]
-  run = ops_run_by(train_op)
+  run = ops_run_by([train_op])
   draws = [op for op in run.values() if is_random_op(op.type)]
-  rates = [graph_learning_rate(optimizer) for optimizer in updates.optimizers]
+  with graph.as_default():  # the settings of Keras' are variables there
+    records = tuple(record_of(optimizer) for optimizer in updates.optimizers)
   return TrainGraph(
     train_op=train_op.name,
     gradients=_gradients(updates.differentiated, model, graph),
     applied_gradients=_gradients(updates.applied, model, graph),
-    learning_rate=_rate_name(rates[0], graph) if rates else None,
+    learning_rate=_learning_rate(updates.optimizers, graph),
     global_step=counters[0] if counters else None,
     added=added,
     slots=_slots(updates.optimizers, added, model, graph),
-    optimizers=tuple(record_of(optimizer) for optimizer in updates.optimizers),
+    optimizers=records,
     updates_left_out=tuple(name for name in built.update_ops if name not in run),
     random_draws=(*built.random_draws, *recorder.random_draws()),
     drawn=tuple(tensor.name for op in draws for tensor in op.outputs),
@@ -146,21 +149,17 @@ def _gradients(
       continue
     tensor = found[name]
     parts = [tensor.values, tensor.indices] if isinstance(tensor, tf.IndexedSlices) else [tensor]
-    if all(part is None or _can_be_fetched(part, graph) for part in parts):
+    if all(part is None or can_be_fetched(part, graph) for part in parts):
       gradients.append(tf1_build.graph_gradient(record, tensor))
   return tuple(gradients)
 
 
-def _can_be_fetched(tensor: Any, graph: tf.Graph) -> bool:
-  return isinstance(tensor, tf.Tensor) and tensor.graph is graph and graph.is_fetchable(tensor)
-
-
-def _rate_name(rate: Any, graph: tf.Graph) -> str | float | None:
-  if isinstance(rate, tf.Variable):
-    rate = rate._as_graph_element()
-  if isinstance(rate, tf.Tensor):
-    return rate.name if _can_be_fetched(rate, graph) else None
-  return None if rate is None else float(rate)
+def _learning_rate(optimizers: Sequence[Any], graph: tf.Graph) -> str | float | None:
+  """Returns the name of the tensor that the first one's updates use, or the number, or None."""
+  if not optimizers:
+    return None
+  rate: str | float | None = told(lambda: learning_rate_of(optimizers[0], graph))
+  return rate
 
 
 def _slots(
@@ -182,6 +181,9 @@ def _slots(
   found = []
   with graph.as_default():  # `get_slot` asks for it
     for optimizer in optimizers:
+      for setting in getattr(optimizer, '_hyper', {}).values():  # of Keras: no slots
+        if isinstance(setting, tf.Variable):
+          left.pop(variable_name(setting), None)
       for slot in slots_of(optimizer, variables):
         state = left.pop(slot.name, None)
         if state is not None:
@@ -190,16 +192,3 @@ def _slots(
     role, owner = slot_by_name(name, model)
     found.append(GraphSlot(role, owner, state))
   return tuple(found)
-
-
-def ops_run_by(op: tf.Operation) -> dict[str, tf.Operation]:
-  """Returns all ops that running an op runs, by data and by control, by name."""
-  found: dict[str, tf.Operation] = {}
-  pending = [op]
-  while pending:
-    current = pending.pop()
-    if current.name not in found:
-      found[current.name] = current
-      pending += [tensor.op for tensor in current.inputs]
-      pending += current.control_inputs
-  return found
