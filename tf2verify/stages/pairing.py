@@ -11,7 +11,7 @@ from tf2verify.relation.forced_renaming import ForcedRenaming, forced_renaming
 from tf2verify.relation.layouts import VariableLayout, layout_of
 from tf2verify.relation.left_out import declared_reasons
 from tf2verify.sides.side import Declaration, Inventory
-from tf2verify.sides.tf1.graph import Tf1Graph
+from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
 
 
@@ -29,7 +29,7 @@ class Pairing:
 
 
 def paired(
-  declaration: Declaration, tf1: Tf1Graph, tf2: Tf2Layer, variable_names: Any, labels: Any
+  declaration: Declaration, tf1: ReferenceGraph, tf2: Tf2Layer, variable_names: Any, labels: Any
 ) -> Pairing:
   """Pairs the variables of two sides.
 
@@ -79,7 +79,7 @@ def _declared_only(
 
 
 def _inferred(
-  tf1: Tf1Graph, tf2: Tf2Layer, labels: Any, only: tuple[Collection[str], Collection[str]]
+  tf1: ReferenceGraph, tf2: Tf2Layer, labels: Any, only: tuple[Collection[str], Collection[str]]
 ) -> ForcedRenaming | None:
   """Returns the renaming of all variables, or of all that have an effect."""
   ones = [

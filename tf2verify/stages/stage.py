@@ -16,8 +16,7 @@ from tf2verify.records.verdict import Compared, Figure
 from tf2verify.relation.alignment import Alignment
 from tf2verify.relation.layouts import Layouts
 from tf2verify.sides.side import Declaration, FilledRun, Inventory
-from tf2verify.sides.tf1.graph import Tf1Graph
-from tf2verify.sides.tf1.training import Tf1Training
+from tf2verify.sides.tf1.reference import ReferenceGraph, ReferenceTraining
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
 from tf2verify.stages.pairing import Pairing, paired
@@ -48,7 +47,7 @@ class CaseUnderTest:
   """
 
   declaration: Declaration
-  tf1: Tf1Graph
+  tf1: ReferenceGraph
   tf2: Tf2Layer
   inputs: Any
   variable_names: Any
@@ -57,7 +56,7 @@ class CaseUnderTest:
   regularization_tolerance: ToleranceTable
   training_tolerance: ToleranceTable
   labels: Any
-  tf1_training: Tf1Training
+  tf1_training: ReferenceTraining
   tf2_training: Tf2Training
   left_out: frozenset[str] = frozenset()
   judged_starts: dict[str, JudgedStart] = dataclasses.field(default_factory=dict)

@@ -31,8 +31,9 @@ from tf2verify.sides.recorded.replay import Replay
 from tf2verify.sides.tf1 import influence, session_values
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
 from tf2verify.sides.tf1.effects import recorded_program
-from tf2verify.sides.tf1.graph import FilledRuns, GraphHere, SeededRun, Tf1Graph
+from tf2verify.sides.tf1.graph import Tf1Graph
 from tf2verify.sides.tf1.racing import Racing
+from tf2verify.sides.tf1.reference import FilledRuns, GraphHere, SeededRun
 from tf2verify.sides.tf1.reference_run import graph_run_of
 
 
@@ -71,6 +72,9 @@ class RecordedGraph(Tf1Graph):
     self.racing = Racing(recorded=True)
     self._races = RecordedRaces(recording, self.racing)
     self._ahead: dict[tuple[str, bool], Observation] = {}
+
+  def recorded(self) -> 'RecordedGraph':
+    return self
 
   def remark(self, text: str) -> None:
     """Keeps what the reader of a report has to know, for the stage that is running."""

@@ -11,6 +11,7 @@ from tf2verify.sides.recorded.recording import RecordedDeclaration
 from tf2verify.sides.recorded.training import RecordedTraining
 from tf2verify.sides.tf1 import initializers as tf1_initializers
 from tf2verify.sides.tf1.graph import Tf1Graph
+from tf2verify.sides.tf1.reference import ReferenceGraph, ReferenceTraining
 from tf2verify.sides.tf1.training import Tf1Training
 from tf2verify.sides.user_code import user_code
 
@@ -33,8 +34,8 @@ class Reference:
     labels: likewise; None without labels.
   """
 
-  graph: Tf1Graph
-  training: Tf1Training
+  graph: ReferenceGraph
+  training: ReferenceTraining
   inputs: Any
   labels: Any
 

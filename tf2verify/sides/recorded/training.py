@@ -19,8 +19,8 @@ from tf2verify.records.training import (
   TrainingRun,
 )
 from tf2verify.reference import nests
-from tf2verify.reference.perturbation import Mover
 from tf2verify.reference.graph_ops import ops_run_by
+from tf2verify.reference.perturbation import Mover
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.effects import Program
@@ -39,9 +39,9 @@ from tf2verify.sides.tf1.effects import recorded_program
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
 from tf2verify.sides.tf1.loss_graph import LossGraph
 from tf2verify.sides.tf1.racing import Racing
-from tf2verify.sides.tf1.reference_steps import ReferenceSteps
+from tf2verify.sides.tf1.reference_steps import PreparedSteps, ReferenceSteps
 from tf2verify.sides.tf1.train_graph import GraphSlot, TrainGraph
-from tf2verify.sides.tf1.training import PreparedSteps, Tf1Steps, Tf1Training
+from tf2verify.sides.tf1.training import Tf1Steps, Tf1Training
 
 NO_LOSSES = (
   'the recording has no losses: record with --loss MODULE:FUNCTION (and --labels, where it takes '

@@ -8,11 +8,11 @@ from tf2verify.recordings.run_entries import RunEntry
 from tf2verify.records.repetition import RepeatedTensor, Variation
 from tf2verify.sides.process import randomness
 from tf2verify.sides.recorded.build import parsed
-from tf2verify.sides.recorded.graph import RecordedGraph
 from tf2verify.sides.repetition import repeating
 from tf2verify.sides.repetition.gpu_kernels import WATCHED
 from tf2verify.sides.repetition.run_ops import Sources
 from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf1.reference import RecordedReference
 
 REMARK = (
   'the reference was run twice when it was recorded, and is not run here: what repeated itself '
@@ -21,7 +21,7 @@ REMARK = (
 _VARIED = 'other numbers in a second run when it was recorded'
 
 
-def recorded_tensors(tf1: RecordedGraph, run: FilledRun) -> tuple[RepeatedTensor, ...]:
+def recorded_tensors(tf1: RecordedReference, run: FilledRun) -> tuple[RepeatedTensor, ...]:
   """Returns what was recorded of the runs that are repeated; the graph is not run for others.
 
   Args:
@@ -36,7 +36,7 @@ def recorded_tensors(tf1: RecordedGraph, run: FilledRun) -> tuple[RepeatedTensor
   return tuple(tensor for found in observed for tensor in repeating.tensors_of(found))
 
 
-def _entries(tf1: RecordedGraph, run: FilledRun) -> list[RunEntry]:
+def _entries(tf1: RecordedReference, run: FilledRun) -> list[RunEntry]:
   recording = tf1.recording
   found: list[RunEntry | None] = [
     recording.seeded(randomness.CONSTANT, run.training),
@@ -47,7 +47,7 @@ def _entries(tf1: RecordedGraph, run: FilledRun) -> list[RunEntry]:
 
 
 def varying_tensors(
-  tf1: RecordedGraph, run: FilledRun, steps: int, with_steps: bool
+  tf1: RecordedReference, run: FilledRun, steps: int, with_steps: bool
 ) -> tuple[Variation, ...]:
   """Returns what came out otherwise in the second run of the recorder.
 
@@ -67,14 +67,14 @@ def varying_tensors(
   return tuple(dataclasses.replace(variation, other=_VARIED) for variation in found)
 
 
-def _of_steps(tf1: RecordedGraph, count: int, again: bool) -> tuple[RepeatedTensor, ...]:
+def _of_steps(tf1: RecordedReference, count: int, again: bool) -> tuple[RepeatedTensor, ...]:
   taken = tf1.recording.steps(again=again)
   if taken is None:
     return ()
   return repeating.tensors_of_steps(dataclasses.replace(taken, steps=taken.steps[:count]))
 
 
-def watched_ops(tf1: RecordedGraph, training: bool) -> Sources:
+def watched_ops(tf1: RecordedReference, training: bool) -> Sources:
   """Returns the types of the operations that vary on a GPU, with the user's line of the first."""
   entry = tf1.entry(training)
   nodes = parsed(tf1.recording.graph_def(entry), tf1.recording.path).node

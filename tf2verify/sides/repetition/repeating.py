@@ -16,7 +16,7 @@ from tf2verify.sides.graphs.reading import user_source
 from tf2verify.sides.process import randomness
 from tf2verify.sides.repetition.gpu_kernels import WATCHED
 from tf2verify.sides.repetition.run_ops import Sources
-from tf2verify.sides.tf1.graph import Tf1Graph
+from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.port import array_of, flat_outputs
 from tf2verify.tensorflow_internals import eager
@@ -42,7 +42,7 @@ def op_determinism() -> Iterator[None]:
       eager.disable_op_determinism()
 
 
-def prepare_tf1(tf1: Tf1Graph, run: side.FilledRun) -> Repeat:
+def prepare_tf1(tf1: ReferenceGraph, run: side.FilledRun) -> Repeat:
   """Builds what a repetition of the reference needs and returns it; it opens its own sessions.
 
   A repetition runs the graph from its seeded initial values, then from given ones with
@@ -60,7 +60,7 @@ def prepare_tf1(tf1: Tf1Graph, run: side.FilledRun) -> Repeat:
   return repeat
 
 
-def watched_in_graph(tf1: Tf1Graph, training: bool) -> Sources:
+def watched_in_graph(tf1: ReferenceGraph, training: bool) -> Sources:
   """Returns the types of the operations of the reference's graph that vary on a GPU.
 
   With those whose gradients they are, and the user's line of the first of each.

@@ -1,8 +1,8 @@
 """The tf1 side: the reference's graph, run in fresh sessions."""
 
 import weakref
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -31,35 +31,10 @@ from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
 from tf2verify.sides.tf1.effects import program_of
 from tf2verify.sides.tf1.influence import WithoutInfluence, inputs_read, without_influence
 from tf2verify.sides.tf1.racing import Racing, fetches_of
+from tf2verify.sides.tf1.reference import FilledRuns, GraphHere, RecordedReference, SeededRun
 from tf2verify.sides.tf1.reference_run import graph_run_of
 
 v1 = tf.compat.v1
-
-
-class SeededRun(Protocol):
-  """A run from seeded initial values."""
-
-  def __call__(self, mover: Mover | None = None, again: bool = False) -> Observation:
-    """Runs it in a fresh session; with a mover, from moved initial values and inputs.
-
-    Args:
-      mover: moves values and inputs; None leaves them.
-      again: whether the run is to show if it repeats itself.
-    """
-
-
-class FilledRuns(Protocol):
-  """Runs with given variable values."""
-
-  def __call__(self, others: Sequence[side.FilledRun] | None = None) -> tuple[Observation, ...]:
-    """Runs what was prepared; or, in fresh sessions, others of the same training mode.
-
-    Others that are those which were prepared show if these repeat themselves.
-    """
-
-
-# Runs a recorded graph here, with the gradients for these variables.
-GraphHere = Callable[[frozenset[str]], Observation]
 
 
 class Tf1Graph(side.Side):
@@ -355,6 +330,10 @@ class Tf1Graph(side.Side):
   def filled_here(self, run: side.FilledRun) -> GraphHere | None:
     """Returns what runs a recorded graph here as a filled run; None for one built here."""
     del run
+    return None
+
+  def recorded(self) -> RecordedReference | None:
+    """Returns what was recorded: nothing, it is run here."""
     return None
 
   def remarks(self) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
 """Training steps of a reference, whichever it is."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from tf2verify.records.training import ClippingTrial, TrainingRun, TrainingStep
+from tf2verify.reference.perturbation import Mover
 
 
 class ReferenceSteps(Protocol):
@@ -31,3 +33,39 @@ class ReferenceSteps(Protocol):
     Raises:
       NotApplicable: that cannot be tried.
     """
+
+
+class PreparedSteps:
+  """Training steps that are ready to be taken, in a fresh session each time."""
+
+  def __init__(
+    self,
+    begin: Callable[[Mover | None, bool], ReferenceSteps],
+    count: int,
+    here: Callable[[], ReferenceSteps] | None = None,
+  ) -> None:
+    """Takes what opens a session.
+
+    Args:
+      begin: opens it, before its first step.
+      count: of steps.
+      here: the same for steps by this TensorFlow, of a reference that is recorded.
+    """
+    self._begin = begin
+    self._count = count
+    self.here = here
+
+  def __call__(self, mover: Mover | None) -> TrainingRun:
+    """Takes all steps: from moved values, or as they are for None."""
+    with self.begin(mover) as steps:
+      taken = tuple(steps.take() for _ in range(self._count))
+      return dataclasses.replace(steps.run(), steps=taken)
+
+  def begin(self, mover: Mover | None, again: bool = False) -> ReferenceSteps:
+    """Returns a session before its first step, to be taken one by one.
+
+    Args:
+      mover: moves inputs and values; None leaves them.
+      again: whether the steps are to show if they repeat themselves.
+    """
+    return self._begin(mover, again)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,46 +32,10 @@ from tf2verify.sides.tf1.effects import program_of
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
 from tf2verify.sides.tf1.loss_graph import LossGraph, add_losses, fetched_outputs
 from tf2verify.sides.tf1.racing import Racing
-from tf2verify.sides.tf1.reference_steps import ReferenceSteps
+from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.sides.tf1.train_graph import TrainGraph, add_train_op
 
 v1 = tf.compat.v1
-
-
-class PreparedSteps:
-  """Training steps that are ready to be taken, in a fresh session each time."""
-
-  def __init__(
-    self,
-    begin: Callable[[Mover | None, bool], ReferenceSteps],
-    count: int,
-    here: Callable[[], ReferenceSteps] | None = None,
-  ) -> None:
-    """Takes what opens a session.
-
-    Args:
-      begin: opens it, before its first step.
-      count: of steps.
-      here: the same for steps by this TensorFlow, of a reference that is recorded.
-    """
-    self._begin = begin
-    self._count = count
-    self.here = here
-
-  def __call__(self, mover: Mover | None) -> TrainingRun:
-    """Takes all steps: from moved values, or as they are for None."""
-    with self.begin(mover) as steps:
-      taken = tuple(steps.take() for _ in range(self._count))
-      return dataclasses.replace(steps.run(), steps=taken)
-
-  def begin(self, mover: Mover | None, again: bool = False) -> ReferenceSteps:
-    """Returns a session before its first step, to be taken one by one.
-
-    Args:
-      mover: moves inputs and values; None leaves them.
-      again: whether the steps are to show if they repeat themselves.
-    """
-    return self._begin(mover, again)
 
 
 class Tf1Training:

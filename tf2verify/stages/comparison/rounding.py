@@ -15,7 +15,7 @@ from tf2verify.records.difference import Aspect, Deviation, Difference, Judgemen
 from tf2verify.records.observation import Observation, RegularizationLoss
 from tf2verify.reference.perturbation import Mover, fraction_bits
 from tf2verify.sides.side import FilledRun
-from tf2verify.sides.tf1.graph import FilledRuns
+from tf2verify.sides.tf1.reference import FilledRuns
 
 
 class MovedValues(Protocol):

@@ -10,7 +10,7 @@ from tf2verify.records.initial_value import JudgedStart, Start
 from tf2verify.records.observation import Observation, RandomDraw
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import FilledRun
-from tf2verify.sides.tf1.graph import SeededRun
+from tf2verify.sides.tf1.reference import SeededRun
 from tf2verify.stages.comparison import initial_values
 from tf2verify.stages.comparison.comparing import Comparison, side_by_side
 from tf2verify.stages.comparison.judged_starts import judged_start

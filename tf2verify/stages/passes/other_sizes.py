@@ -15,7 +15,7 @@ from tf2verify.sides import other_sizes
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.other_sizes import OtherSize
 from tf2verify.sides.side import FilledRun
-from tf2verify.sides.tf1.graph import FilledRuns, Tf1Graph
+from tf2verify.sides.tf1.reference import FilledRuns, ReferenceGraph
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.regularization_in_total import settle
 from tf2verify.stages.comparison.rounding import repeated
@@ -335,10 +335,10 @@ def _has_grown(one: Observation, other: Observation, batch: set[int]) -> bool:
   return False
 
 
-def _other_variables(base: Tf1Graph, other: Tf1Graph, training: bool) -> str:
+def _other_variables(base: ReferenceGraph, other: ReferenceGraph, training: bool) -> str:
   """Returns how the variables at another size are others; '' if they are the same."""
 
-  def variables(side: Tf1Graph) -> dict[str, Any]:
+  def variables(side: ReferenceGraph) -> dict[str, Any]:
     records = [variable.record for variable in side.built(training).variables]
     return {record.name: (record.shape, record.dtype) for record in records}
 

@@ -9,12 +9,12 @@ from tf2verify.records.races import Order, Race
 from tf2verify.records.repetition import FirstVariation, RepeatedTensor, Variation
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides import side
-from tf2verify.sides.recorded.graph import RecordedGraph
 from tf2verify.sides.repetition import recorded as recorded_repetition
 from tf2verify.sides.repetition import repeating, run_ops
 from tf2verify.sides.repetition.repeating import Repeat
 from tf2verify.sides.side import FilledRun
-from tf2verify.sides.tf1.training import PreparedSteps
+from tf2verify.sides.tf1.reference import RecordedReference
+from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.stages import orders
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest
@@ -74,8 +74,9 @@ class Repeater:
 
   def tf1(self) -> SideRepetitions:
     """Repeats the reference in fresh sessions; a recorded one was repeated by the recorder."""
-    if isinstance(self.case.tf1, RecordedGraph):
-      return self._recorded_tf1(self.case.tf1)
+    recorded = self.case.tf1.recorded()
+    if recorded is not None:
+      return self._recorded_tf1(recorded)
     first, repeat, not_repeated = _begun(*self._tf1_repeats())
     remembered, count = Remembered(first, LARGE), len(first)
     del first
@@ -112,7 +113,7 @@ class Repeater:
     orders.begin(self.case, None)
     return tuple(found)
 
-  def _recorded_tf1(self, tf1: RecordedGraph) -> SideRepetitions:
+  def _recorded_tf1(self, tf1: RecordedReference) -> SideRepetitions:
     repeat, steps = self._tf1_repeats()
     first, _, not_repeated = _begun(repeat, steps)
     with_steps = steps is not None and not not_repeated
@@ -180,11 +181,11 @@ class Repeater:
     return repeat, steps
 
   def _tf1_runs(self) -> Repeat:
-    tf1 = self.case.tf1
-    if not isinstance(tf1, RecordedGraph):
-      return repeating.prepare_tf1(tf1, self.tf1_run)
-    recorded = recorded_repetition.recorded_tensors(tf1, self.tf1_run)
-    return lambda: recorded
+    recorded = self.case.tf1.recorded()
+    if recorded is None:
+      return repeating.prepare_tf1(self.case.tf1, self.tf1_run)
+    tensors = recorded_repetition.recorded_tensors(recorded, self.tf1_run)
+    return lambda: tensors
 
   def _tf2_repeats(self) -> tuple[Repeat, Repeat | None]:
     case = self.case

@@ -16,7 +16,7 @@ from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides.side import FilledRun
-from tf2verify.sides.tf1.training import PreparedSteps
+from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.rounding import Rerun, Suspect
 from tf2verify.stages.comparison.zero_by_zero import leave_out

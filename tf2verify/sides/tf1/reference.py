@@ -1,0 +1,186 @@
+"""What the rest asks of a reference, whether it is run here or was recorded."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from tf2verify.recordings.graph_entries import GraphEntry
+from tf2verify.recordings.recording import Recording
+from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.recorded_here import RecordedGraphHere
+from tf2verify.records.training import LossObservation
+from tf2verify.reference.perturbation import Mover
+from tf2verify.sides import side
+from tf2verify.sides.fill import Fill
+from tf2verify.sides.graphs.effects import Effect, Program
+from tf2verify.sides.graphs.initial_draws import InitialDraw
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.process import randomness
+from tf2verify.sides.tf1.build import BuiltGraph
+from tf2verify.sides.tf1.influence import WithoutInfluence
+from tf2verify.sides.tf1.loss_function import Tf1LossFunction
+from tf2verify.sides.tf1.racing import Racing
+from tf2verify.sides.tf1.reference_steps import PreparedSteps
+
+
+class SeededRun(Protocol):
+  """A run from seeded initial values."""
+
+  def __call__(self, mover: Mover | None = None, again: bool = False) -> Observation:
+    """Runs it in a fresh session; with a mover, from moved initial values and inputs.
+
+    Args:
+      mover: moves values and inputs; None leaves them.
+      again: whether the run is to show if it repeats itself.
+    """
+
+
+class FilledRuns(Protocol):
+  """Runs with given variable values."""
+
+  def __call__(self, others: Sequence[side.FilledRun] | None = None) -> tuple[Observation, ...]:
+    """Runs what was prepared; or, in fresh sessions, others of the same training mode.
+
+    Others that are those which were prepared show if these repeat themselves.
+    """
+
+
+# Runs a recorded graph here, with the gradients for these variables.
+GraphHere = Callable[[frozenset[str]], Observation]
+
+
+class ReferenceGraph(Protocol):
+  """The forward pass of a reference, its gradients and its variables.
+
+  Attributes:
+    racing: in which order operations run that the graph does not order.
+  """
+
+  racing: Racing
+
+  @property
+  def fixed_size(self) -> str:
+    """Why the graph takes inputs of no other size; '' where it can be built for others."""
+
+  def at(self, inputs: Any) -> 'ReferenceGraph':
+    """Returns the reference whose graphs are those of inputs of this size: itself, or another."""
+
+  def release_other_size(self) -> None:
+    """Lets go of the graphs of another size."""
+
+  def inventory(self) -> side.Inventory:
+    """Returns the variables of all training modes' graphs."""
+
+  def built(self, training: bool, mode: str = randomness.NUM_RANDOM_OPS) -> BuiltGraph:
+    """Returns the graph of a training mode, for a randomness mode."""
+
+  def prepare_seeded(self, mode: str, training: bool) -> SeededRun:
+    """Prepares what a seeded run needs and returns the run itself."""
+
+  def prepare_filled(self, runs: Sequence[side.FilledRun]) -> FilledRuns:
+    """Prepares what filled runs need and returns the runs themselves."""
+
+  def initial_draw(self, variable: str, training: bool) -> InitialDraw:
+    """Returns how the initial value of a variable is drawn, by its name.
+
+    Raises:
+      NotApplicable: its initializer is not run here.
+    """
+
+  def drawn_start(self, variable: str) -> np.ndarray | None:
+    """Returns a value that a variable starts with by chance; None where the port needs none."""
+
+  def initial_fill(self, mode: str, training: bool, initial: Sequence[TensorRecord]) -> Fill:
+    """Returns the fill that gives variables the initial values of a seeded run.
+
+    Args:
+      mode: of the run.
+      training: of the run.
+      initial: what the run has shown of them.
+    """
+
+  def inspectable(self, run: side.FilledRun) -> GraphRun:
+    """Returns a run, here, of which every tensor can be asked for."""
+
+  def without_influence(self, outputs_only: bool = False) -> WithoutInfluence:
+    """Returns what of the graphs no compared number, or no output, depends on."""
+
+  def effects_of(self, variables: Collection[str]) -> dict[str, Effect]:
+    """Returns which of some variables a compared number depends on, in any training mode."""
+
+  def inputs_read(self, training: bool) -> tuple[str, ...]:
+    """Returns the paths of the inputs that outputs or regularization losses depend on."""
+
+  def recorded_here(self, run: side.FilledRun) -> RecordedGraphHere | None:
+    """Returns what a recorded graph yields for a run here; None for one that was built here."""
+
+  def seeded_here(self, mode: str, training: bool) -> GraphHere | None:
+    """Returns what runs a recorded graph here as a seeded run; None if nothing is recorded."""
+
+  def filled_here(self, run: side.FilledRun) -> GraphHere | None:
+    """Returns what runs a recorded graph here as a filled run; None if that was not recorded."""
+
+  def recorded(self) -> 'RecordedReference | None':
+    """Returns what was recorded; None where the reference is run here."""
+
+  def remarks(self) -> tuple[str, ...]:
+    """Returns what readers have to know of the runs since this was last asked for."""
+
+  def close(self) -> None:
+    """Lets go of the graphs."""
+
+
+class ReferenceTraining(Protocol):
+  """Losses, training steps and checkpoints of a reference.
+
+  Attributes:
+    racing: in which order operations run that the graph does not order.
+  """
+
+  racing: Racing
+
+  def reason_without(self, hook: str) -> str:
+    """Returns why the reference has nothing of a hook, where a case cannot declare it; ''."""
+
+  def observe_losses(self, run: side.FilledRun, again: bool = False) -> LossObservation:
+    """Returns model and losses from given values.
+
+    Args:
+      run: inputs and values, and what moves them.
+      again: whether the run is to show if it repeats itself.
+    """
+
+  def loss_function(self, outputs: Any, labels: Any) -> Tf1LossFunction:
+    """Returns what runs the loss, and metrics, on arrays, given the nests that they are of."""
+
+  def prepare_steps(self, run: side.FilledRun, count: int) -> PreparedSteps:
+    """Prepares training steps and returns what takes them."""
+
+  def save(self, run: side.FilledRun, count: int, prefix: str) -> str:
+    """Takes training steps and saves a name-based checkpoint, whose prefix it returns."""
+
+  def program(self) -> Program | None:
+    """Returns the graph of losses and training, to be looked into; None where none is declared."""
+
+  def close(self) -> None:
+    """Lets go of the graph."""
+
+
+class RecordedReference(Protocol):
+  """What was recorded of a reference.
+
+  Attributes:
+    recording: verified.
+  """
+
+  recording: Recording
+
+  def entry(self, training: bool) -> GraphEntry:
+    """Returns what the recording says of the graph of a training mode."""
+
+  def check_fill(self, run: side.FilledRun) -> None:
+    """Raises `RecordingError` where a fill gives other values than were recorded."""
+
+  def remark(self, text: str) -> None:
+    """Keeps what the reader of a report has to know, for the stage that is running."""
