@@ -11,12 +11,14 @@ with 1 when one is missed.
 """
 
 import argparse
+import contextlib
 import functools
 import multiprocessing
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager
 from unittest import mock
 
 import tf2verify
@@ -65,20 +67,26 @@ def _wrong_ports(processes: ProcessPoolExecutor) -> bool:
   return met
 
 
+# A name, the case, and what makes its module and recording be found.
+_RightPort = tuple[
+  str, type[tf2verify.EquivalenceCase], Callable[[], AbstractContextManager[object]]
+]
+
+
 @functools.cache
-def _right_ports() -> tuple[tuple[str, type[tf2verify.EquivalenceCase]], ...]:
+def _right_ports() -> tuple[_RightPort, ...]:
   return tuple(_found_right_ports())
 
 
-def _found_right_ports() -> Iterator[tuple[str, type[tf2verify.EquivalenceCase]]]:
+def _found_right_ports() -> Iterator[_RightPort]:
   for bug in suite.PORT_BUGS:
-    yield f'{bug.identifier} {bug.title}', bug.right
+    yield f'{bug.identifier} {bug.title}', bug.right, contextlib.nullcontext
   for control in suite.CONTROLS:
-    yield f'control: {control.title}', control.right
+    yield f'control: {control.title}', control.right, contextlib.nullcontext
   for found in find_cases('examples'):
     if not any(word in found.case.__module__ for word in _LEFT_OUT):
-      with found.importable():  # a recording is looked for beside the case's file
-        yield f'example: {found.case.__name__}', found.case
+      # A recording is looked for beside the case's file.
+      yield f'example: {found.case.__name__}', found.case, found.importable
 
 
 def _under_seed(case: type[tf2verify.EquivalenceCase], number: int) -> tf2verify.CaseVerdict:
@@ -97,8 +105,9 @@ def _under_seed(case: type[tf2verify.EquivalenceCase], number: int) -> tf2verify
 
 def _climbed(number: int, seed: int | None) -> tuple[int, tf2verify.Status, str]:
   """Climbs with a right port; returns tensors excused by rounding, the status and its text."""
-  _, case = _right_ports()[number]
-  verdict = tf2verify.verify(case) if seed is None else _under_seed(case, seed)
+  _, case, importable = _right_ports()[number]
+  with importable():
+    verdict = tf2verify.verify(case) if seed is None else _under_seed(case, seed)
   return sum(stage.compared.rounding for stage in verdict.stages), verdict.status, verdict.to_text()
 
 
@@ -118,7 +127,7 @@ def main() -> int:
     # What TensorFlow 1.15.5 has recorded, it has recorded with one seed.
     ladders = [
       (number, seed)
-      for number, (_, case) in enumerate(_right_ports())
+      for number, (_, case, _) in enumerate(_right_ports())
       for seed in ((None,) if case.tf1_recording else range(1, arguments.seeds + 1))
     ]
     every = processes.map(_climbed, *zip(*ladders, strict=True))

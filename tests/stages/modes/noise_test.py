@@ -54,9 +54,9 @@ def _pairs(mode, number=1, **shifts):
 
 
 class JudgedByNoiseTest(absltest.TestCase):
-  def _kinds(self, pairs, port=None):
+  def _kinds(self, pairs, port=None, rounding_calls=()):
     unmoved = (_call(**{pair.other.quantity: _NET for pair in pairs}),)
-    found = judged_by_noise(_CASE, port or _Port(), pairs, unmoved)
+    found = judged_by_noise(_CASE, port or _Port(), pairs, unmoved, rounding_calls)
     return [(item.pair.mode, item.pair.number, item.kind) for item in found]
 
   def test_all_modes_share_a_series(self):
@@ -100,6 +100,34 @@ class JudgedByNoiseTest(absltest.TestCase):
   def test_gradients_of_xla_that_are_others_altogether(self):
     pairs = _pairs(modes.JIT, **{'output': _NOISE, modes.GRADIENT: 0.5})
     (_, gradient) = self._kinds(pairs)
+    self.assertIs(gradient[-1], Kind.DIFFERENT)
+
+  def test_gradients_behind_outputs_that_a_function_rounds_otherwise(self):
+    behind, calls = {modes.GRADIENT: 0.01}, {(modes.FUNCTION, 1)}
+    pairs = _pairs(modes.FUNCTION, output=_NOISE, **behind)
+    (output, gradient) = self._kinds(pairs, rounding_calls=calls)
+    self.assertIs(output[-1], Kind.ROUNDING)
+    self.assertIs(gradient[-1], Kind.DEGENERATE)
+    # Within the tolerance the output is no pair, but it is not the same bit by bit.
+    (gradient,) = self._kinds(_pairs(modes.FUNCTION, **behind), rounding_calls=calls)
+    self.assertIs(gradient[-1], Kind.DEGENERATE)
+
+  def test_gradients_of_a_function_behind_outputs_with_the_same_bits(self):
+    behind = {modes.GRADIENT: 0.01}
+    (gradient,) = self._kinds(_pairs(modes.FUNCTION, **behind))
+    self.assertIs(gradient[-1], Kind.DIFFERENT)
+    other_call = {(modes.FUNCTION, 2), (modes.NO_ARITHMETIC, 1)}
+    (gradient,) = self._kinds(_pairs(modes.FUNCTION, **behind), rounding_calls=other_call)
+    self.assertIs(gradient[-1], Kind.DIFFERENT)
+
+  def test_gradients_of_a_function_behind_outputs_that_differ(self):
+    pairs = _pairs(modes.FUNCTION, **{'output': 0.5, modes.GRADIENT: 0.01})
+    (_, gradient) = self._kinds(pairs, rounding_calls={(modes.FUNCTION, 1)})
+    self.assertIs(gradient[-1], Kind.DIFFERENT)
+
+  def test_gradients_of_a_function_that_are_others_altogether(self):
+    pairs = _pairs(modes.FUNCTION, **{'output': _NOISE, modes.GRADIENT: 0.5})
+    (_, gradient) = self._kinds(pairs, rounding_calls={(modes.FUNCTION, 1)})
     self.assertIs(gradient[-1], Kind.DIFFERENT)
 
   def test_runs_that_raise_judge_nothing(self):

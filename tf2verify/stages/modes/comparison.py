@@ -157,8 +157,9 @@ class Judged:
 
   pair: Pair  # what differs
   noise: NoiseVerdict  # how far rounding moves the tensor
-  # Whether XLA computed a gradient, or the state after the call, of a call whose outputs and losses
-  # agree. An activation next to the kink of a relu is on the other side then, by rounding alone.
+  # Whether it is a gradient, or the state after the call, of a call whose outputs and losses agree
+  # up to rounding. An activation next to the kink of a relu is on the other side then, by rounding
+  # alone.
   behind_equals: bool = False
 
   @property
@@ -178,10 +179,12 @@ def rounding_note(found: Sequence[Judged]) -> str:
   behind = [item for item in found if item.behind_equals and item.noise.kind is Kind.DIFFERENT]
   if len(behind) == len(found):
     worst = max(found, key=lambda item: item.pair.greatest)
+    modes = dict.fromkeys(item.pair.mode for item in found)
     return (
-      f'{len(found)} gradients differ under {words.JIT}, by up to {worst.pair.greatest:.2g} '
-      f'({worst.pair.name}), behind equal outputs and losses: XLA rounds otherwise, and an '
-      'activation next to the kink of a relu is on its other side; the inputs cannot tell'
+      f'{len(found)} gradients differ under {", ".join(modes)}, by up to {worst.pair.greatest:.2g} '
+      f'({worst.pair.name}), behind equal outputs and losses: '
+      f'{"XLA" if words.JIT in modes else "the mode"} rounds otherwise, and an activation next to '
+      'the kink of a relu is on its other side; the inputs cannot tell'
     )
   worst = max(found, key=lambda item: item.noise.ratio)
   count = '1 tensor differs' if len(found) == 1 else f'{len(found)} tensors differ'

@@ -30,7 +30,7 @@ from tf2verify.stages.modes.comparison import (
   rounding_note,
 )
 from tf2verify.stages.modes.evidence import calls_agree, mode_evidence
-from tf2verify.stages.modes.noise import judged_by_noise, same_bits, wanted_of
+from tf2verify.stages.modes.noise import is_forward, judged_by_noise, same_bits, wanted_of
 from tf2verify.stages.modes.reference import Reference
 from tf2verify.stages.passes.no_new_variables import created
 from tf2verify.stages.stage import CaseUnderTest, Findings
@@ -205,7 +205,12 @@ class ModeMatrix:
     self, training: bool, numbers: Sequence[int], unmoved: Sequence[ModeCall]
   ) -> None:
     wrong = [p for p in self._wrong() if p.training == training and p.number in numbers]
-    for item in judged_by_noise(self._case, self._port, wrong, unmoved):
+    rounding_calls = {
+      (pair.mode, pair.number)
+      for pair in self._pairs
+      if pair.training == training and is_forward(pair) and pair.greatest != 0
+    }
+    for item in judged_by_noise(self._case, self._port, wrong, unmoved, rounding_calls):
       if item.kind is Kind.DIFFERENT:
         self._noises[id(item.pair)] = item.noise.noise
       else:

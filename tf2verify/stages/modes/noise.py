@@ -1,7 +1,7 @@
 """Which differences between execution modes rounding explains."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -17,13 +17,20 @@ from tf2verify.stages.comparison import rounding
 from tf2verify.stages.modes.comparison import Judged, Pair, key_of, tolerance_of
 from tf2verify.stages.stage import CaseUnderTest
 
-# The norm of what XLA may move of a gradient behind equal outputs, as a share of its own:
-# a few of many activations are next to a kink.
+# The norm of what a mode that rounds otherwise may move of a gradient behind equal outputs, as a
+# share of its own: a few of many activations are next to a kink.
 _MOST_MOVED = 0.1
+
+# A mode, and the number of the call.
+Call = tuple[str, int]
 
 
 def judged_by_noise(
-  case: CaseUnderTest, port: PortModes, pairs: Sequence[Pair], unmoved: Sequence[ModeCall]
+  case: CaseUnderTest,
+  port: PortModes,
+  pairs: Sequence[Pair],
+  unmoved: Sequence[ModeCall],
+  rounding_calls: Collection[Call] = (),
 ) -> list[Judged]:
   """Judges differences by how far rounding moves the port in eager mode.
 
@@ -35,12 +42,14 @@ def judged_by_noise(
     port: is run again.
     pairs: what differs in one call, or in two calls from the same inputs.
     unmoved: runs of that call in eager mode, from the values as they are.
+    rounding_calls: those whose outputs or losses are not those of eager mode bit by bit.
 
   Returns:
     One for every pair that rounding may explain; none where the noise could not be
     measured.
   """
-  groups = [_suspects(case, group) for group in _groups(pairs)]
+  kinked = _Kinks(frozenset(rounding_calls))
+  groups = [_suspects(case, group) for group in kinked.groups(pairs)]
   wanted = wanted_of([pair for group in groups for pair, _ in group])
   left = iter(unmoved)
 
@@ -57,7 +66,7 @@ def judged_by_noise(
     coarse = rounding.sort_out_together(suspects, rerun, port.narrow_bits)
     both = zip(found, coarse, strict=True)
     found = tuple(one if _differs(other) or not other.judged else other for one, other in both)
-  return _judged(pairs, groups, found)
+  return _judged(pairs, groups, found, kinked)
 
 
 def _differs(found: rounding.Sorted) -> bool:
@@ -78,16 +87,28 @@ def same_bits(pairs: Sequence[Pair], call: ModeCall) -> bool:
   )
 
 
-def _groups(pairs: Sequence[Pair]) -> list[list[Pair]]:
-  """Returns the pairs call by call, what XLA computed forward before what is behind it."""
-  groups: dict[tuple[str, int, bool], list[Pair]] = {}
-  for pair in sorted(pairs, key=_is_behind):
-    groups.setdefault((pair.mode, pair.number, _is_behind(pair)), []).append(pair)
-  return list(groups.values())
+@dataclasses.dataclass(frozen=True)
+class _Kinks:
+  """Where a call has rounded otherwise than eager mode, and so may be on a kink's other side."""
+
+  calls: frozenset[Call]
+
+  def is_behind(self, pair: Pair) -> bool:
+    """Returns whether a pair is computed from outputs that were rounded otherwise."""
+    rounds = pair.mode == words.JIT or (pair.mode, pair.number) in self.calls
+    return rounds and not is_forward(pair)
+
+  def groups(self, pairs: Sequence[Pair]) -> list[list[Pair]]:
+    """Returns the pairs call by call, what was computed forward before what is behind it."""
+    groups: dict[tuple[str, int, bool], list[Pair]] = {}
+    for pair in sorted(pairs, key=self.is_behind):
+      groups.setdefault((pair.mode, pair.number, self.is_behind(pair)), []).append(pair)
+    return list(groups.values())
 
 
-def _is_behind(pair: Pair) -> bool:
-  return pair.mode == words.JIT and pair.column not in ('outputs', 'losses')
+def is_forward(pair: Pair) -> bool:
+  """Returns whether a pair is an output or a loss, which gradients and state come from."""
+  return pair.column in ('outputs', 'losses')
 
 
 def _nearly_the_same(pair: Pair) -> bool:
@@ -116,8 +137,9 @@ def _judged(
   pairs: Sequence[Pair],
   groups: Sequence[Sequence[tuple[Pair, rounding.Suspect]]],
   found: Sequence[rounding.Sorted],
+  kinked: _Kinks,
 ) -> list[Judged]:
-  """Returns the judgements; gradients and state of XLA's depend on what is before them."""
+  """Returns the judgements; gradients and state depend on what is before them."""
   measured = [
     Judged(pair, noise)
     for group, item in zip(groups, found, strict=True)
@@ -126,15 +148,15 @@ def _judged(
   ]
   excused = {id(item.pair) for item in measured if item.kind is not Kind.DIFFERENT}
   parted = {
-    pair.number
+    (pair.mode, pair.number)
     for pair in pairs
-    if pair.mode == words.JIT and not _is_behind(pair) and id(pair) not in excused
+    if not kinked.is_behind(pair) and id(pair) not in excused
   }
   return [
     dataclasses.replace(
       item,
-      behind_equals=_is_behind(item.pair)
-      and item.pair.number not in parted
+      behind_equals=kinked.is_behind(item.pair)
+      and (item.pair.mode, item.pair.number) not in parted
       and _nearly_the_same(item.pair),
     )
     for item in measured
