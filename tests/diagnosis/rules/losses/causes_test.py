@@ -288,6 +288,18 @@ class SmoothingTest(CauseTestCase):
 
     self.assert_cause(Case, 's = 0.05')
 
+  def test_of_a_part_with_a_weight(self):
+    def total(loss):
+      # No formula that is known: the share is that of the part, times its weight.
+      return lambda self, outputs, labels: (
+        0.5 * loss(self.one_hot(labels), outputs) + 0.01 * tf.reduce_sum(tf.abs(outputs))
+      )
+
+    smoothed = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1)
+    plain = keras.losses.CategoricalCrossentropy(from_logits=True)
+    case = type('Case', (losses.Smoothed,), {'tf1_loss': total(smoothed), 'tf2_loss': total(plain)})
+    self.assert_cause(case, 'greater by 0.05 in tf1', 'divided by w', 'a weight of w')
+
 
 class DenominatorTest(CauseTestCase):
   def test_weights_of_a_squared_error(self):
