@@ -2,6 +2,8 @@
 
 from typing import Any, Dict, Iterable, List
 
+VARIABLE_OPS = ('VarHandleOp', 'VariableV2', 'Variable', 'AutoReloadVariable')
+
 
 def ops_behind(tensors: Iterable[Any]) -> Dict[str, Any]:
   """Returns the ops that tensors are computed from, by name."""
@@ -29,12 +31,15 @@ def ops_run_by(ops: Iterable[Any]) -> Dict[str, Any]:
 
 
 def variables_behind(tensor: Any) -> List[str]:
-  """Returns the variables that a tensor is computed from; none if inputs are behind it, too."""
+  """Returns the names of the graph's variables that a tensor is computed from, sorted.
+
+  Empty for a tensor that depends on the inputs too: an activity regularization,
+  whose value eager mode hands over without its history.
+  """
   behind = ops_behind([tensor]).values()
   if any(op.type == 'Placeholder' for op in behind):
     return []
-  kinds = ('VarHandleOp', 'VariableV2', 'Variable', 'AutoReloadVariable')
-  return sorted(op.name for op in behind if op.type in kinds)
+  return sorted(op.name for op in behind if op.type in VARIABLE_OPS)
 
 
 def is_in_loop(op: Any) -> bool:

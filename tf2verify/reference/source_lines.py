@@ -3,8 +3,9 @@
 import linecache
 import os
 import sys
-import sysconfig
 from typing import Any, Dict, List, Tuple
+
+from .user_files import FRAMEWORKS, is_file_of_user
 
 _OWN_FILE = os.path.abspath(__file__)
 # Shipped, all of this is one file; in tf2verify, it is a folder of them.
@@ -19,7 +20,7 @@ def is_own_file(path: str) -> bool:
 
 def _framework_folders() -> Tuple[str, ...]:
   found = []
-  for name in ('tensorflow', 'tensorflow_core', 'tf_keras', 'keras', 'numpy', 'absl'):
+  for name in FRAMEWORKS:
     module = sys.modules.get(name)
     for folder in getattr(module, '__path__', None) or ():
       found.append(os.path.abspath(folder) + os.sep)
@@ -58,20 +59,8 @@ class SourceLines:
     """Returns whether a file is neither a framework's, nor Python's, nor the recorder's."""
     if path not in self._user_files:
       self._own_files[path] = is_own_file(path)
-      self._user_files[path] = self._decide(path)
+      self._user_files[path] = not self._own_files[path] and is_file_of_user(path, self._folders)
     return self._user_files[path]
-
-  def _decide(self, path: str) -> bool:
-    if path.startswith('<'):
-      return path.startswith('<ipython')
-    path = os.path.abspath(path)
-    slim = '{}tf_slim{}'.format(os.sep, os.sep)
-    if slim in path:
-      return '{}nets{}'.format(slim, os.sep) in path
-    if is_own_file(path) or path.startswith(self._folders) or '__autograph_generated' in path:
-      return False
-    installed = '{}site-packages{}'.format(os.sep, os.sep) in path
-    return installed or not path.startswith(sysconfig.get_path('stdlib') + os.sep)
 
   def _number(self, path: str, line: int, function: str) -> int:
     key = (path, line, function)

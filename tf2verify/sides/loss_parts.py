@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.sides import side
-from tf2verify.sides.graphs import dataflow
 
 _MAIN = 'loss'
 
@@ -108,7 +108,7 @@ def regularization_of(graph: tf.Graph, loss: Any) -> list[Any]:
   tensors = [
     part for part in (parts_of(loss) or {'': loss}).values() if isinstance(part, tf.Tensor)
   ]
-  behind = dataflow.op_names_behind(tensors)
+  behind = ops_behind(tensors)
   return [] if any(known.op.name in behind for known in losses) else list(losses)
 
 

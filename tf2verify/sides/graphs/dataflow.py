@@ -5,46 +5,12 @@ from typing import Any
 
 import tensorflow as tf
 
-_VARIABLE_OPS = ('VarHandleOp', 'VariableV2', 'Variable', 'AutoReloadVariable')
-
-
-def _ops_behind(tensor: tf.Tensor) -> Iterable[tf.Operation]:
-  seen, pending = set(), [tensor.op]
-  while pending:
-    op = pending.pop()
-    if op.name not in seen:
-      seen.add(op.name)
-      pending += [parent.op for parent in op.inputs]
-      yield op
-
-
-def run_before(ops: Iterable[tf.Operation]) -> Iterable[tf.Operation]:
-  """Returns operations and all that runs before them, for their data or by control."""
-  seen: dict[str, tf.Operation] = {}
-  pending = list(ops)
-  while pending:
-    op = pending.pop()
-    if op.name not in seen:
-      seen[op.name] = op
-      pending += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
-  return seen.values()
-
-
-def graph_variables_behind(tensor: tf.Tensor) -> tuple[str, ...]:
-  """Returns the names of the graph's variables that a tensor is computed from, sorted.
-
-  Empty for a tensor that depends on the inputs too: an activity regularization,
-  whose value eager mode hands over without its history.
-  """
-  ops = list(_ops_behind(tensor))
-  if any(op.type == 'Placeholder' for op in ops):
-    return ()
-  return tuple(sorted(op.name for op in ops if op.type in _VARIABLE_OPS))
+from tf2verify.reference.graph_ops import VARIABLE_OPS, ops_behind
 
 
 def reads_variables(tensor: tf.Tensor) -> bool:
   """Returns whether a tensor of a graph is computed from the value of any variable."""
-  return any(op.type in _VARIABLE_OPS for op in _ops_behind(tensor))
+  return any(op.type in VARIABLE_OPS for op in ops_behind([tensor]).values())
 
 
 def variables_behind_each(
@@ -71,7 +37,7 @@ def variables_behind_each(
     if id(handle) in by_handle
   }
   return [
-    tuple(sorted(captured[op.name] for op in _ops_behind(result) if op.name in captured))
+    tuple(sorted(captured[name] for name in ops_behind([result]) if name in captured))
     for result in traced.graph.structured_outputs
   ]
 
@@ -88,16 +54,4 @@ def captured_variables_behind(tensor: Any, names: Mapping[int, str]) -> tuple[st
   captured = {
     inner.op.name: names[id(outer)] for outer, inner in tensor.graph.captures if id(outer) in names
   }
-  return tuple(sorted(captured[op.name] for op in _ops_behind(tensor) if op.name in captured))
-
-
-def op_names_behind(tensors: Iterable[tf.Tensor]) -> frozenset[str]:
-  """Returns the names of the ops that any of a graph's tensors is computed from."""
-  names: set[str] = set()
-  pending = [tensor.op for tensor in tensors]
-  while pending:
-    op = pending.pop()
-    if op.name not in names:
-      names.add(op.name)
-      pending += [parent.op for parent in op.inputs]
-  return frozenset(names)
+  return tuple(sorted(captured[name] for name in ops_behind([tensor]) if name in captured))

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from tf2verify.numerics.distributions import distribution_behind, sample
 from tf2verify.records.distribution import Distribution, Family
+from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.random_ops import is_random_op
-from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.graphs.run import open_session
 
 # What stands for the op types of an initializer that no graph can be made of.
@@ -179,7 +179,7 @@ def _may_draw(graph: tf.Graph, op: tf.Operation) -> bool:
 
 def _ops_behind(tensor: tf.Tensor) -> list[tf.Operation]:
   """Returns the ops that a tensor is computed from, in the order in which they were made."""
-  names = op_names_behind([tensor])
+  names = ops_behind([tensor])
   return [op for op in tensor.graph.get_operations() if op.name in names]
 
 

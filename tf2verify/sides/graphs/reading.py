@@ -17,8 +17,8 @@ from tf2verify.records.op_graph import (
   OpRecord,
   TensorKey,
 )
+from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.variables import static_shape
-from tf2verify.sides.graphs.dataflow import run_before
 from tf2verify.sides.graphs.source_lines import is_own_file, is_user_file, source_line
 from tf2verify.tensorflow_internals import graphs
 
@@ -206,7 +206,7 @@ class GraphReader:
     found = []
     counts = self._written
     counts.clear()
-    run = run_before(ops)
+    run = ops_run_by(ops).values()
     for op in sorted(run, key=lambda op: self._position[op.name]):
       kind = op.type.removeprefix('Resource')
       variable = self._writes(op)
@@ -227,7 +227,7 @@ class GraphReader:
     """Returns the name of what an operation reads of a variable: before a write, or after it."""
     if variable not in self._written or not read.control_inputs:
       return variable
-    count = sum(self._writes(op) == variable for op in run_before(read.control_inputs))
+    count = sum(self._writes(op) == variable for op in ops_run_by(read.control_inputs).values())
     if not count:
       return variable
     return f'{variable} after its update' + (f' ({count})' if count > 1 else '')

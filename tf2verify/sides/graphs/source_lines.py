@@ -5,27 +5,22 @@ import importlib.util
 import linecache
 import os
 import sys
-import sysconfig
 import types
 
 import tf2verify
 from tf2verify.records.observation import SourceLine
+from tf2verify.reference.user_files import AUTOGRAPH, FRAMEWORKS, is_file_of_user
 from tf2verify.tensorflow_internals import graphs
-
-# Part of the name of the files into which a `tf.function` is rewritten.
-_AUTOGRAPH = '__autograph_generated_file'
-
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
 # They are called in the user's midst.
 _RECORDERS = ('op_recorder.py', 'run_ops.py', 'source_lines.py', 'update_recorder.py')
-_FRAMEWORKS = ('tensorflow', 'tf_keras', 'keras', 'numpy', 'absl')
 
 
 @functools.cache
 def _framework_folders() -> tuple[str, ...]:
   # Found, not imported: to import Keras 3 takes 0.3 s, and nobody here needs it.
-  specs = [importlib.util.find_spec(name) for name in _FRAMEWORKS]
+  specs = [importlib.util.find_spec(name) for name in FRAMEWORKS]
   found = [spec.submodule_search_locations or () for spec in specs if spec is not None]
   return (_OWN_FOLDER, *(os.path.abspath(folder) + os.sep for all_ in found for folder in all_))
 
@@ -36,15 +31,7 @@ def is_user_file(path: str) -> bool:
 
   TF-Slim's layers are a framework; its `nets` are somebody's models.
   """
-  if path.startswith('<'):
-    return path.startswith('<ipython')
-  path = os.path.abspath(path)
-  if f'{os.sep}tf_slim{os.sep}' in path:
-    return f'{os.sep}tf_slim{os.sep}nets{os.sep}' in path
-  if path.startswith(_framework_folders()) or _AUTOGRAPH in path:
-    return False
-  installed = f'{os.sep}site-packages{os.sep}' in path
-  return installed or not path.startswith(sysconfig.get_path('stdlib') + os.sep)
+  return is_file_of_user(path, _framework_folders())
 
 
 def is_own_file(path: str) -> bool:
@@ -59,7 +46,7 @@ def user_line() -> SourceLine | None:
     path = frame.f_code.co_filename
     if is_user_file(path):
       return source_line(path, frame.f_lineno, frame.f_code.co_name)
-    if _AUTOGRAPH in path:
+    if AUTOGRAPH in path:
       return _line_before_autograph()
     if is_own_file(path):
       return None  # further out there is whoever runs tf2verify

@@ -12,9 +12,9 @@ from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.training_entries import AloneEntry
 from tf2verify.records.loss_values import Leaves, LossExample, LossProgram, LossValue
 from tf2verify.records.observation import TensorRecord
+from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import loss_function, side
-from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.graphs.run import open_session
 from tf2verify.sides.recorded import graph_safety
 from tf2verify.sides.recorded.build import imported, parsed
@@ -109,7 +109,7 @@ class RecordedLossFunction(Tf1LossFunction):
     """Returns what the recorded loss reads and computes."""
     found = self._graph_for(example)
     tensors = [found.graph.get_tensor_by_name(name) for name in found.names()]
-    ops = [found.graph.get_operation_by_name(name) for name in op_names_behind(tensors)]
+    ops = [found.graph.get_operation_by_name(name) for name in ops_behind(tensors)]
     sizes = {path: example.outputs[path].size for path in found.read}
     return LossProgram(found.read, loss_function.count_of_size(ops, sizes))
 
@@ -186,7 +186,7 @@ class RecordedLossFunction(Tf1LossFunction):
         f'{self._recording.path}: the graph of the loss has not the tensors that the manifest '
         f'names: {error!s:.200}; record again'
       ) from error
-    behind, behind_loss = op_names_behind(tensors), op_names_behind([loss])
+    behind, behind_loss = ops_behind(tensors), ops_behind([loss])
     fed = {key: tensor for key, tensor in placed.items() if tensor.op.name in behind}
     read = frozenset(
       path

@@ -12,9 +12,9 @@ import tensorflow as tf
 from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
 from tf2verify.records.observation import RandomDraw, VariableRecord
 from tf2verify.reference import nests
+from tf2verify.reference.graph_ops import ops_behind, variables_behind
 from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides import side
-from tf2verify.sides.graphs import dataflow
 from tf2verify.sides.graphs.formats import narrow_bits
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
@@ -218,9 +218,7 @@ def _build(
       ),
       output_nest=outputs,
       variables=variables,
-      regularization_losses=tuple(
-        (dataflow.graph_variables_behind(loss), loss.name) for loss in losses
-      ),
+      regularization_losses=tuple((tuple(variables_behind(loss)), loss.name) for loss in losses),
       update_ops=tuple(
         update.op.name if isinstance(update, tf.Tensor) else update.name
         for update in graph.get_collection(_KEYS.UPDATE_OPS)
@@ -236,7 +234,7 @@ def _draws_with_use(draws: tuple[RandomDraw, ...], flat: nests.FlatNest) -> tupl
   """Fills in which draws the outputs are computed from."""
   if all(draw.variable is not None for draw in draws):
     return draws
-  behind = dataflow.op_names_behind(leaf for _, leaf in flat.leaves if isinstance(leaf, tf.Tensor))
+  behind = ops_behind(leaf for _, leaf in flat.leaves if isinstance(leaf, tf.Tensor))
   return tuple(
     dataclasses.replace(draw, feeds_outputs=draw.op_name in behind and not draw.in_loop)
     for draw in draws

@@ -9,9 +9,9 @@ import tensorflow as tf
 from tf2verify.errors import UserCodeError
 from tf2verify.records.loss_values import Leaves, LossExample, LossProgram, LossValue, MetricValue
 from tf2verify.records.observation import TensorRecord
+from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import loss_function, side
-from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.graphs.reading import user_source_behind
 from tf2verify.sides.graphs.run import open_session
 from tf2verify.sides.process import randomness
@@ -74,12 +74,12 @@ class Tf1LossFunction:
     """Returns what the loss reads and computes."""
     built = self._built(_LOSS, example)
     loss, gradients = built.made
-    behind_loss = op_names_behind([loss])
+    behind_loss = ops_behind([loss])
     reads = frozenset(p for p, tensor in built.outputs.items() if tensor.op.name in behind_loss)
     tensors = [loss]
     for gradient in gradients.values():
       tensors += [gradient.values] if isinstance(gradient, tf.IndexedSlices) else [gradient]
-    ops = [built.graph.get_operation_by_name(name) for name in op_names_behind(tensors)]
+    ops = [built.graph.get_operation_by_name(name) for name in ops_behind(tensors)]
     sizes = {path: example.outputs[path].size for path in reads}
     kept = loss_function.count_of_size(ops, sizes)
     return LossProgram(reads, kept, user_source_behind(loss))

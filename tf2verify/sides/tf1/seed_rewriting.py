@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
+from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.random_ops import is_random_op
-from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1.build import BuiltGraph
 
@@ -120,7 +120,7 @@ def _ops_of_initial_values(built: BuiltGraph) -> frozenset[str]:
   tensors = [graph.get_tensor_by_name(name) for name in ends]
   tensors += [t for name in built.update_ops for t in graph.get_operation_by_name(name).inputs]
   values = [graph.get_tensor_by_name(variable.value) for variable in built.variables]
-  return op_names_behind(values) - op_names_behind(tensors)
+  return frozenset(ops_behind(values).keys() - ops_behind(tensors).keys())
 
 
 def _number(built: BuiltGraph, graph_def: Any, of_initial_values: frozenset[str]) -> str:

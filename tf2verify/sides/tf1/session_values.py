@@ -10,9 +10,9 @@ import tensorflow as tf
 from tf2verify.numerics.gradient_clips import norm
 from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.reference import nests
+from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import side
-from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
 from tf2verify.sides.user_code import user_code
 
@@ -100,7 +100,7 @@ def initialize_after(
   One that is initialized with the initial value of another (`v.initial_value`, to average
   it by hand) starts with the value that it has.
   """
-  behind = op_names_behind([session.graph.get_tensor_by_name(known.value) for known in added])
+  behind = ops_behind([session.graph.get_tensor_by_name(known.value) for known in added])
   own = [
     variable
     for variable in variables

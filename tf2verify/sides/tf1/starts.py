@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides import side
-from tf2verify.sides.graphs.dataflow import op_names_behind, reads_variables
+from tf2verify.sides.graphs.dataflow import reads_variables
 from tf2verify.sides.graphs.initial_draws import InitialDraw, draw_behind
 from tf2verify.sides.graphs.run import open_session
 from tf2verify.sides.tf1 import session_values
@@ -23,7 +24,7 @@ def draw_of(built: BuiltGraph, variable: GraphVariable) -> InitialDraw:
 
 def drawn_value(built: BuiltGraph, variable: GraphVariable) -> np.ndarray | None:
   """Returns a value that a variable starts with; None where no random op is behind it."""
-  behind = op_names_behind([built.graph.get_tensor_by_name(variable.value)])
+  behind = ops_behind([built.graph.get_tensor_by_name(variable.value)])
   ops = (built.graph.get_operation_by_name(name) for name in behind)
   if not any(is_random_op(op.type) for op in ops):
     return None

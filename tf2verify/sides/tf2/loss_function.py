@@ -10,8 +10,8 @@ import tensorflow as tf
 from tf2verify.errors import UserCodeError
 from tf2verify.records.loss_values import LossExample, LossProgram, LossValue, MetricValue
 from tf2verify.records.observation import TensorRecord
+from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.sides import loss_function, side
-from tf2verify.sides.graphs.dataflow import op_names_behind
 from tf2verify.sides.graphs.reading import user_source_behind
 from tf2verify.sides.optimizer_state import told
 from tf2verify.sides.process import randomness
@@ -58,9 +58,9 @@ class Tf2LossFunction:
     graph = self._traced(example).graph
     inputs = dict(zip(example.outputs, graph.inputs, strict=False))
     loss, gradients = graph.structured_outputs
-    behind_loss = op_names_behind([loss])
+    behind_loss = ops_behind([loss])
     reads = frozenset(path for path, tensor in inputs.items() if tensor.op.name in behind_loss)
-    names = op_names_behind([loss, *gradients.values()])
+    names = ops_behind([loss, *gradients.values()])
     sizes = {path: example.outputs[path].size for path in reads}
     ops = [graph.get_operation_by_name(name) for name in names]
     kept = loss_function.count_of_size(ops, sizes)
