@@ -80,7 +80,7 @@ class Subject:
     tf2_names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
     fill = CaseFill(case.declaration)
     if training:
-      (initial,) = (case.tf1.observe_seeded(randomness.CONSTANT, True).initial_values,)
+      initial = case.tf1.prepare_seeded(randomness.CONSTANT, True)().initial_values
       fill = RecordedFill(randomness.CONSTANT, {r.name: r.value for r in initial})
     run = FilledRun(case.inputs, training, fill, names)
     self.tf1 = case.tf1.inspectable(run)

@@ -13,7 +13,7 @@ from absl.testing import absltest, parameterized
 import tf2verify
 from tests.sides import recorded_cases
 from tests.stages import tiny_models
-from tests.stages.first_failure import LadderTestCase
+from tests.stages.without_hurry import WithoutHurryTestCase
 
 v1 = tf.compat.v1
 keras = tf.keras.initializers
@@ -83,7 +83,7 @@ _LIMIT = np.sqrt(6 / 50)
 _FAN_IN = functools.partial(keras.VarianceScaling, 1.0, 'fan_in')
 
 
-class SameDistributionTest(LadderTestCase, parameterized.TestCase):
+class SameDistributionTest(WithoutHurryTestCase, parameterized.TestCase):
   @parameterized.named_parameters(
     (
       'uniform by hand, Glorot',
@@ -276,7 +276,7 @@ class SameDistributionTest(LadderTestCase, parameterized.TestCase):
     self.assert_passes(Case, LAST)
 
 
-class OtherDistributionTest(LadderTestCase, parameterized.TestCase):
+class OtherDistributionTest(WithoutHurryTestCase, parameterized.TestCase):
   @parameterized.named_parameters(
     (
       'uniform by hand, 3 % off',
@@ -398,7 +398,7 @@ class OtherDistributionTest(LadderTestCase, parameterized.TestCase):
     self.assertEqual(text.count('initial values differ by'), 1)
 
 
-class TooLittleKnownTest(LadderTestCase):
+class TooLittleKnownTest(WithoutHurryTestCase):
   def test_is_a_blind_spot(self):
     class Port(tf.Module):
       def __init__(self):
@@ -425,7 +425,7 @@ class TooLittleKnownTest(LadderTestCase):
     self.assertLen(verdict.stages[-1].blind_spots, 1)
 
 
-class RecordedTest(LadderTestCase):
+class RecordedTest(WithoutHurryTestCase):
   """The recorded graph is run here, for its draws and for what was not recorded."""
 
   def recorded(self, case):

@@ -1,7 +1,6 @@
 """Initial values that a port draws before it makes the variable, and those of integers."""
 
 import abc
-from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -9,9 +8,7 @@ from absl.testing import absltest, parameterized
 
 import tf2verify
 from tests.stages import tiny_models
-from tests.stages.first_failure import LadderTestCase
-from tf2verify.sides.tf2 import redrawn
-from tf2verify.stages.comparison import judged_starts
+from tests.stages.without_hurry import WithoutHurryTestCase
 
 v1 = tf.compat.v1
 keras = tf.keras.initializers
@@ -119,16 +116,6 @@ def log_uniform(greatest):
       return 10.0 ** -tf.random.uniform(SHAPE, -np.log10(greatest), 3.0)  # from above
 
   return Case
-
-
-class WithoutHurryTestCase(LadderTestCase):
-  """Draws as often as is wanted, however slow the machine is."""
-
-  def setUp(self):
-    super().setUp()
-    for module in (judged_starts, redrawn):
-      self.enter_context(mock.patch.object(module, '_SECONDS', 1e6))
-    self.enter_context(mock.patch.object(judged_starts, '_MOST', 64))
 
 
 class RedrawnTest(WithoutHurryTestCase, parameterized.TestCase):

@@ -1,0 +1,17 @@
+"""Draws of initial values without the limit of time, which a busy machine reaches early."""
+
+from unittest import mock
+
+from tests.stages.first_failure import LadderTestCase
+from tf2verify.sides.tf2 import redrawn
+from tf2verify.stages.comparison import judged_starts
+
+
+class WithoutHurryTestCase(LadderTestCase):
+  """Draws as often as is wanted, however slow the machine is."""
+
+  def setUp(self):
+    super().setUp()
+    for module in (judged_starts, redrawn):
+      self.enter_context(mock.patch.object(module, '_SECONDS', 1e6))
+    self.enter_context(mock.patch.object(judged_starts, '_MOST', 64))
