@@ -1,13 +1,13 @@
 """The port-bug suite, and right ports under other seeds.
 
-    python -m benchmarks.port_bugs [--seeds 5] [--processes 2]
+    python -m benchmarks.port_bugs [--seeds 5] [--processes 2] [--right NAME ...]
 
 prints how many of the wrong ports are detected, at which stage, and whether the
 cause is named; then how many right ports (of the pairs, the controls and the
 examples) are blamed when inputs, variable values and random seeds are others. A ladder that
 ends INCONCLUSIVE (values that leave every ReLU of a small model at zero) blames nobody; it is
 counted by itself, with what it says. Targets: 100 %, 95 %, 90 %, and no false alarm. Exits
-with 1 when one is missed.
+with 1 when one is missed. `--right` climbs only with right ports whose names contain one of these.
 """
 
 import argparse
@@ -116,18 +116,20 @@ def main() -> int:
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument('--seeds', type=int, default=5)
   parser.add_argument('--processes', type=int, default=2)
+  parser.add_argument('--right', nargs='+', metavar='NAME')
   arguments = parser.parse_args()
   start = time.perf_counter()
   with ProcessPoolExecutor(
     arguments.processes, multiprocessing.get_context('spawn'), logical_devices.ask_for_two_cpus
   ) as processes:
-    met = _wrong_ports(processes)
+    met = bool(arguments.right) or _wrong_ports(processes)
     print(f'wrong ports: {time.perf_counter() - start:.0f} s', flush=True)
     start, alarms, undecided, excused = time.perf_counter(), 0, 0, 0
     # What TensorFlow 1.15.5 has recorded, it has recorded with one seed.
     ladders = [
       (number, seed)
-      for number, (_, case, _) in enumerate(_right_ports())
+      for number, (name, case, _) in enumerate(_right_ports())
+      if not arguments.right or any(part in name for part in arguments.right)
       for seed in ((None,) if case.tf1_recording else range(1, arguments.seeds + 1))
     ]
     every = processes.map(_climbed, *zip(*ladders, strict=True))

@@ -41,6 +41,10 @@ class RecordingError(Tf2VerifyError):
   """A recording is damaged, incomplete, of another model, or cannot be used with the case."""
 
 
+class RuleWarning(RuntimeWarning):
+  """A rule that looks for a cause raised: the verdict stands, and its cause may be missing."""
+
+
 class NotApplicable(Tf2VerifyError):
   """A stage has nothing to look at; the message is the reason that the report shows."""
 

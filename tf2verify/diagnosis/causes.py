@@ -1,23 +1,44 @@
 """From evidence to causes: what every stage calls."""
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from tf2verify.diagnosis.rules import RULES
+from tf2verify.diagnosis.rules.rule import Rule
+from tf2verify.errors import RuleWarning, Tf2VerifyError
 from tf2verify.records.diagnosis import Cause
 
 
 def causes_of(evidence: Any) -> Iterator[Cause]:
   """Yields the causes that the rules for this kind of evidence find, the most specific first.
 
+  A rule that raises takes no verdict with it: it is left out, with a `RuleWarning`.
+
   Args:
     evidence: of a class of `diagnosis.evidence`.
   """
   for rule in RULES:
     if rule.reads is type(evidence):
-      found = rule.explain(evidence)
+      found = _explained(rule, evidence)
       if found is not None:
         yield found
+
+
+def _explained(rule: Rule[Any], evidence: Any) -> Cause | None:
+  try:
+    return rule.explain(evidence)
+  except Tf2VerifyError:
+    raise  # of a run that the rule has asked for: whoever gave it the run knows what to say
+  except Exception as error:  # noqa: BLE001 - a fault of ours is no verdict on the port
+    warnings.warn(
+      f'tf2verify looked for the cause {rule.name!r}, and that raised {type(error).__name__}: '
+      f'{error}; the verdict stands, but this cause is not looked at: please report it, with '
+      'the case if you can',
+      RuleWarning,
+      stacklevel=2,
+    )
+    return None
 
 
 def first_cause(*evidence: Any) -> str:
