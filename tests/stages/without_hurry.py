@@ -8,10 +8,17 @@ from tf2verify.stages.comparison import judged_starts
 
 
 class WithoutHurryTestCase(LadderTestCase):
-  """Draws as often as is wanted, however slow the machine is."""
+  """Draws as often as is wanted, however slow the machine is.
+
+  Attributes:
+    most_draws: of one initial value; None for as many as elsewhere.
+  """
+
+  most_draws: int | None = None
 
   def setUp(self):
     super().setUp()
     for module in (judged_starts, redrawn):
       self.enter_context(mock.patch.object(module, '_SECONDS', 1e6))
-    self.enter_context(mock.patch.object(judged_starts, '_MOST', 64))
+    if self.most_draws is not None:
+      self.enter_context(mock.patch.object(judged_starts, '_MOST', self.most_draws))

@@ -119,6 +119,8 @@ def log_uniform(greatest):
 
 
 class RedrawnTest(WithoutHurryTestCase, parameterized.TestCase):
+  most_draws = 64
+
   @parameterized.parameters(
     mask(0.3), near_identity(0.01), gates(1.0), of_numpy(0.1), log_uniform(0.1)
   )
@@ -177,6 +179,8 @@ class Permuted(tiny_models.OneModel, abc.ABC):
 
 
 class IntegerTest(WithoutHurryTestCase):
+  most_draws = 64
+
   def test_drawn_otherwise(self):
     class Case(Permuted):
       def tf2_order(self):
