@@ -184,7 +184,7 @@ def differs_in_trial(
   apart = max(_distance(raw[name], other_raw[name]) for name in common)
   if apart > _AGREES:
     raise NotApplicable('the larger gradients of both sides are not the same')
-  allowed = _SAME_FACTOR + 10 * apart
+  allowed = _CLOSE + 10 * apart
   distance, name = max((_distance(applied[name], other_applied[name]), name) for name in common)
   if distance <= allowed:
     return None
