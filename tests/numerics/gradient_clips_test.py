@@ -159,6 +159,28 @@ class ComparedTrialsTest(parameterized.TestCase):
     with self.assertRaises(NotApplicable):
       differs_in_trial(self.of_tf1(lopsided, 1.01e6), trial(lopsided), self.PAIRS)
 
+  def trials_of(self, factors, bias_of_tf1, bias_of_port):
+    large = {'kernel': 1e6 * _SMALL['kernel'], 'bias': factors * _SMALL['bias']}
+    sides = []
+    for prefix, bias in (('scope/', bias_of_tf1), ('', bias_of_port)):
+      made = {'kernel': _SMALL['kernel'], 'bias': np.asarray(bias)}
+      raw, applied = (
+        records({f'{prefix}{name}': value for name, value in arrays.items()})
+        for arrays in (large, made)
+      )
+      sides.append(ClippingTrial(raw, applied, raw, applied))
+    return sides
+
+  def test_what_was_set_to_zero_tells_nothing(self):
+    tf1, tf2 = self.trials_of(0.0, [1e-3, 2e-3], [2e-3, 1e-3])
+    self.assertIsNone(differs_in_trial(tf1, tf2, self.PAIRS))
+
+  def test_what_cancels_is_rounding(self):
+    tf1, tf2 = self.trials_of(1e6, [1e-7, -1e-7], [2e-7, 1e-7])
+    self.assertIsNone(differs_in_trial(tf1, tf2, self.PAIRS))
+    tf1, tf2 = self.trials_of(1e6, [1e-3, -1e-3], [2e-3, 1e-3])
+    self.assertEqual(differs_in_trial(tf1, tf2, self.PAIRS)[0], 'scope/bias')
+
   def test_factors_make_each_gradient_equally_large(self):
     small = {'kernel': _SMALL['kernel'], 'bias': 1e-5 * _SMALL['bias']}
     of_tf1 = {f'scope/{name}': value * (1 + 1e-6) for name, value in small.items()}

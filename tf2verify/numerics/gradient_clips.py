@@ -17,6 +17,8 @@ _CLOSE = 1e-4
 _SAME_FACTOR = 1e-3
 # Two gradients of one variable that are the same, up to the rounding of a few steps.
 _AGREES = 1e-3
+# Of the greatest norm that an update is given: the least that a difference is measured by.
+_LEAST_APPLIED = 1e-2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -185,7 +187,14 @@ def differs_in_trial(
   if apart > _AGREES:
     raise NotApplicable('the larger gradients of both sides are not the same')
   allowed = _CLOSE + 10 * apart
-  distance, name = max((_distance(applied[name], other_applied[name]), name) for name in common)
+  # What was set to zero tells nothing, and what cancels in a side's own arithmetic is rounding.
+  telling = [name for name in common if norm(raw[name]) > 0]
+  if not telling:
+    raise NotApplicable('the larger gradients are all zero')
+  least = _LEAST_APPLIED * max(norm(applied[name]) for name in telling)
+  distance, name = max(
+    (_distance(applied[name], other_applied[name], least), name) for name in telling
+  )
   if distance <= allowed:
     return None
   size = norm(raw[name])
@@ -208,11 +217,11 @@ def _by_name(records: Iterable[TensorRecord], names: Mapping[str, str]) -> dict[
   }
 
 
-def _distance(one: np.ndarray, other: np.ndarray) -> float:
-  """Returns how far two arrays are apart, in parts of the larger one; 0 for equal ones."""
+def _distance(one: np.ndarray, other: np.ndarray, least: float = 0.0) -> float:
+  """Returns how far two arrays are apart, in parts of the larger one, or of a least norm."""
   if one.shape != other.shape:
     return math.inf
-  size = max(norm(one), norm(other))
+  size = max(norm(one), norm(other), least)
   return norm(np.subtract(one, other, dtype=np.float64)) / size if size else 0.0
 
 
