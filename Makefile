@@ -3,14 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # No test runs them: what they name has to be there all the same.
-OF_BENCHMARKS := --config-file= --exclude benchmarks/blind/ --ignore-missing-imports --follow-imports silent \
+OF_BENCHMARKS := --config-file= --exclude benchmarks/blind/ --exclude benchmarks/lines/ --ignore-missing-imports --follow-imports silent \
   --disable-error-code assignment --disable-error-code misc
 # Processes that run the tests; 0 for one alone, without pytest-xdist.
 WORKERS ?= 2
-# Tests that start processes of their own run behind the others: no more than two of TensorFlow at once.
+# Tests that keep several processes busy, or depend on seconds, run after the others, one by one: no
+# more than two processes are busy at once.
 define run_tests
-$(1)/python -m pytest -m 'not starts_processes' --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder; \
-  beside=$$?; $(1)/python -m pytest -m starts_processes; alone=$$?; exit $$((beside + alone))
+$(1)/python -m pytest -m 'not runs_alone' --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder; \
+  beside=$$?; $(1)/python -m pytest -m runs_alone; alone=$$?; exit $$((beside + alone))
 endef
 OLDEST_PYTHON ?= python3.10
 OLDEST := .venv-oldest
@@ -72,6 +73,7 @@ bench: $(VENV)/made
 	$(BIN)/python -m benchmarks.compare_arrays
 	$(BIN)/python -m benchmarks.html_report
 	$(BIN)/python -m benchmarks.ladder
+	$(BIN)/python -m benchmarks.loop
 	$(BIN)/python -m benchmarks.many_cases
 	$(BIN)/python -m benchmarks.diagnosis
 	$(BIN)/python -m benchmarks.first_divergence

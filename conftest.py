@@ -1,8 +1,9 @@
 """What holds for all of this repository's own tests.
 
-They run with two logical CPU devices, as the command line does. And a test that starts a
-Python process of its own says so, by the mark `starts_processes`: such tests do not run
-beside others, since a process of TensorFlow takes a gigabyte (see `make test`).
+They run with two logical CPU devices, as the command line does. A test that starts a Python
+process of its own says so, by the mark `starts_processes`: its worker waits for that process,
+which is no worker itself. One that keeps several busy, or whose outcome depends on seconds,
+has the mark `runs_alone` (see `make test`).
 """
 
 import os
@@ -19,19 +20,30 @@ from tf2verify.sides.process import logical_devices
 
 logical_devices.ask_for_two_cpus()
 
-_MARK = 'starts_processes'
+# Failures that the tests plant are no findings for the workflow that runs them.
+os.environ.pop('GITHUB_ACTIONS', None)
+
+_MARK, _ALONE = 'starts_processes', 'runs_alone'
+# What pytest-xdist tells its workers; other processes have none of it.
+_OF_A_WORKER = ('PYTEST_XDIST_WORKER', 'PYTEST_XDIST_WORKER_COUNT', 'PYTEST_XDIST_TESTRUNUID')
+_BESIDE_OTHERS = _OF_A_WORKER[0] in os.environ
 _unmarked: list[str] = []
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-  """Notes which test runs, where it may not start a process."""
-  beside_others = 'PYTEST_XDIST_WORKER' in os.environ
-  if beside_others and item.get_closest_marker(_MARK) is None:
+  """Notes which test runs, where it may not start a process; what one starts is no worker."""
+  if not _BESIDE_OTHERS:
+    return (yield)
+  inherited = {}
+  if item.get_closest_marker(_MARK) or item.get_closest_marker(_ALONE):
+    inherited = {name: os.environ.pop(name) for name in _OF_A_WORKER}
+  else:
     _unmarked.append(item.nodeid)
   try:
     return (yield)
   finally:
+    os.environ.update(inherited)
     _unmarked.clear()
 
 

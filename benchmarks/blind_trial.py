@@ -1,6 +1,7 @@
 """A trial on ports that no rule was tuned to, with mistakes planted as edits of their text.
 
     python -m benchmarks.blind_trial [MODEL[.MISTAKE] ...] [--reports DIR] [--half seen|unseen]
+      [--folder DIR]
 
 Every folder of `benchmarks/blind/` is a model: its TF1 code, a right port, a case, and
 `mistakes.json`: edits of the port, each with the stage that is to show it and the words that
@@ -132,9 +133,11 @@ def marks(mistake: Mistake, lines: range, verdict: CaseVerdict) -> Iterator[str]
     yield 'cause right' if any(mistake.names(cause) for cause in said) else 'cause other'
 
 
-def tried(name: str, mistake: Mistake | None, reports: pathlib.Path | None) -> list[str]:
+def tried(
+  models: pathlib.Path, name: str, mistake: Mistake | None, reports: pathlib.Path | None
+) -> list[str]:
   """Climbs with one mistake, or the right port; returns what holds of it."""
-  verdict, lines = climb(FOLDER / name, mistake)
+  verdict, lines = climb(models / name, mistake)
   if mistake:
     found = list(marks(mistake, lines, verdict))
   else:
@@ -155,10 +158,11 @@ def chosen(arguments: argparse.Namespace) -> list[tuple[str, Mistake | None]]:
   """Returns what is tried, model by model; the right port comes first."""
   wanted = set(arguments.models)
   found: list[tuple[str, Mistake | None]] = []
-  for name in sorted(path.name for path in FOLDER.iterdir() if path.is_dir()):
+  models: pathlib.Path = arguments.folder
+  for name in sorted(path.name for path in models.iterdir() if path.is_dir()):
     found += [
       (name, mistake)
-      for mistake in (None, *mistakes(FOLDER / name))
+      for mistake in (None, *mistakes(models / name))
       if (not wanted or wanted & {name, title(name, mistake)})
       and not (mistake and arguments.half and mistake.unseen != (arguments.half == 'unseen'))
     ]
@@ -169,6 +173,7 @@ def main() -> int:
   """Measures and prints; returns 1 where a right port is blamed."""
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument('models', nargs='*')
+  parser.add_argument('--folder', type=pathlib.Path, default=FOLDER, help='of the models')
   parser.add_argument('--reports', type=pathlib.Path)
   parser.add_argument('--half', choices=('seen', 'unseen'))
   parser.add_argument('--processes', type=int, default=2)
@@ -179,7 +184,10 @@ def main() -> int:
   with ProcessPoolExecutor(
     arguments.processes, multiprocessing.get_context('spawn'), logical_devices.ask_for_two_cpus
   ) as processes:
-    every = processes.map(tried, *zip(*work, strict=True), itertools.repeat(arguments.reports))
+    models = itertools.repeat(arguments.folder)
+    every = processes.map(
+      tried, models, *zip(*work, strict=True), itertools.repeat(arguments.reports)
+    )
     for (name, mistake), found in zip(work, every, strict=True):
       total.update(['planted' if mistake else 'right ports', *found])
       print(f'{title(name, mistake):<48} {", ".join(found) or "-"}', flush=True)

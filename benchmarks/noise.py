@@ -33,7 +33,7 @@ from tf2verify.records.difference import Difference
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.relation.alignment import Alignment, align
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.tf1 import graph as tf1_graph
+from tf2verify.sides.tf1 import session_runs
 from tf2verify.sides.tf1.graph import Tf1Graph
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.stages import STAGES
@@ -98,7 +98,7 @@ class StandIn:
   def in_place(self) -> Iterator[None]:
     """Replaces the port of every case until exit."""
     plain, prepare_filled, prepare_seeded = (
-      tf1_graph.open_session,
+      session_runs.open_session,
       Tf1Graph.prepare_filled,
       Tf1Graph.prepare_seeded,
     )
@@ -120,7 +120,7 @@ class StandIn:
       return align(names, names, None)
 
     with (
-      mock.patch.object(tf1_graph, 'open_session', open_session),
+      mock.patch.object(session_runs, 'open_session', open_session),
       mock.patch.object(Tf1Graph, 'prepare_filled', filled),
       mock.patch.object(Tf1Graph, 'prepare_seeded', seeded),
       mock.patch.object(Tf2Layer, 'observe_filled', lambda side, runs: self._run()),

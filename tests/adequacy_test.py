@@ -86,7 +86,7 @@ class AdequacyTest(absltest.TestCase):
     report = adequacy(adequacy_cases.NoPlace)
     self.assertEqual(report.counted, ())
     self.assertIn('NoPlace: 0 of 0 planted faults caught', report.to_text())
-    self.assertIn('note: nothing is known: no fault of these kinds fits', report.to_text())
+    self.assertIn('note: nothing is known: no fault of these kinds applies', report.to_text())
 
   def test_json(self):
     found = json.loads(adequacy(adequacy_cases.Blind, limit=4).to_json())

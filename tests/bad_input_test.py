@@ -1,7 +1,6 @@
 """Each kind of bad input, and what the user is told."""
 
 import os
-import re
 
 import numpy as np
 from absl.testing import absltest
@@ -29,7 +28,8 @@ class BadInputTest(absltest.TestCase):
     self.assertEqual((found.stage, found.status), (mistake.stage, mistake.status))
     self.assertEqual(found.error.side if found.error else '', mistake.side)
     text = ' '.join(found.to_text().split())
-    self.assertRegex(text, '.*'.join(re.escape(part) for part in mistake.text))
+    for part in mistake.text:
+      self.assertIn(' '.join(part.split()), text)
     self.assertLen(verdict.stages, len(STAGES))
     if found.error is not None:
       self.assertNotIn('\n', found.error.summary)

@@ -66,7 +66,11 @@ class TestsOfACaseTest(absltest.TestCase):
     self.assertEmpty(result.errors)
 
   def test_blocked_stage_alone_is_not_green(self) -> None:
-    result = _run(builder.StructuresDiffer, 'test_06_gradients')
+    result = _run(builder.StructuresDiffer, 'test_06_gradients', 'test_07_loss')
+    self.assertIn("stage 'zero_randomness' FAILED", result.failures[0][1])
+    self.assertNotIn('Traceback', result.failures[0][1])
+    # What is wrong is told once.
+    self.assertEqual([test._testMethodName for test, _ in result.failures], ['test_06_gradients'])
     self.assertEqual([why for _, why in result.skipped], ['blocked: zero_randomness FAILED'])
 
   def test_stage_with_nothing_to_look_at_is_skipped(self) -> None:

@@ -15,15 +15,49 @@ from tests import console, tensorboard_events
 from tf2verify.commands import cli
 from tf2verify.numerics.tolerance import VALUE_TOLERANCES
 from tf2verify.records.status import Status
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.stages.comparison.comparing import Comparison
 
 pytestmark = pytest.mark.starts_processes
 
 
+class ProveTest(absltest.TestCase):
+  def _prove(self, *arguments: str) -> tuple[int, str, str]:
+    said, complained = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+      try:
+        status = cli.main(['prove', *arguments])
+      except SystemExit as ended:
+        status = int(ended.code or 0)
+    return status, said.getvalue(), complained.getvalue()
+
+  def test_exit_status(self) -> None:
+    temporary = tempfile.TemporaryDirectory()
+    self.addCleanup(temporary.cleanup)
+    folder = pathlib.Path(temporary.name).resolve()
+    console.write_files(folder, cases_test=console.CASES)
+    file, reports = folder / 'cases_test.py', folder / 'reports'
+    status, said, _ = self._prove(f'{file}::RightCase', '--report_dir', str(reports))
+    self.assertEqual(status, 0)
+    self.assertIn('RightCase: 4 of 4 operations of the port proven for all inputs\n', said)
+    self.assertIn('nothing was run', said)
+    (report,) = reports.iterdir()
+    self.assertEndsWith(report.name, 'RightCase.proof.json')
+    self.assertTrue(json.loads(report.read_text())['proven'])
+    status, said, _ = self._prove(f'{file}::WrongCase')
+    self.assertEqual(status, 1)
+    self.assertIn('not proven, to be tested by a run: output (the output)', said)
+    status, _, complained = self._prove(f'{file}::NoCase')
+    self.assertEqual(status, 2)
+    self.assertIn('has no case NoCase', complained)
+    self.assertEqual(self._prove()[0], 2)
+
+
 class RunTest(absltest.TestCase):
   def setUp(self) -> None:
     super().setUp()
+    console.wide(self)
     folder = tempfile.TemporaryDirectory()
     self.addCleanup(folder.cleanup)
     self.folder = pathlib.Path(folder.name).resolve()
@@ -48,10 +82,18 @@ class RunTest(absltest.TestCase):
 
   def test_some_failed(self) -> None:
     report = self.folder / 'report'
-    status, said, _ = self._run(self.file, '--report_dir', str(report))
+    junit, markdown = report / 'junit.xml', report / 'page.md'
+    status, said, _ = self._run(
+      self.file, '--report_dir', str(report), '--junit', str(junit), '--markdown', str(markdown),
+      '--github_annotations', 'on',
+    )  # fmt: skip
     self.assertEqual(status, 1)
     self.assertIn("WrongCase: stage 'zero_randomness' FAILED", said)
-    self.assertIn('4 seeded_constant         BLOCKED        blocked: zero_randomness FAILED', said)
+    [annotation] = [line for line in said.splitlines() if line.startswith('::error ')]
+    self.assertIn('title=WrongCase%3A zero_randomness FAILED::', annotation)
+    self.assertIn('failures="1"', junit.read_text())
+    self.assertEqual(markdown.read_text(), (report / 'summary.md').read_text())
+    self.assertRegex(said, r'\n  4 to 10 +BLOCKED +7 stages blocked: zero_randomness FAILED')
     self.assertEndsWith(said, '1 of 2 cases passed\n')
     verdict = json.loads(next(report.glob('*WrongCase.json')).read_text())
     self.assertEqual((verdict['schema_version'], verdict['status']), (2, 'FAILED'))
@@ -171,13 +213,16 @@ class MisspelledCase(EquivalenceCase):
 class ReportTest(absltest.TestCase):
   def setUp(self) -> None:
     super().setUp()
+    console.wide(self)
     folder = tempfile.TemporaryDirectory()
     self.addCleanup(folder.cleanup)
     self.folder = pathlib.Path(folder.name).resolve()
     tf1 = np.array([1.0, 2.0])
     for name, tf2 in (('Near', [1.0, 2.001]), ('Far', [1.0, 3.0])):
       comparison = Comparison()
-      comparison.tensors('gradient', 'kernel', tf1, np.array(tf2), VALUE_TOLERANCES, 'training')
+      comparison.tensors(
+        TensorKey('gradient', 'kernel', 'training'), tf1, np.array(tf2), VALUE_TOLERANCES
+      )
       found = comparison.findings()
       stage = StageVerdict(
         'gradients',
@@ -259,6 +304,7 @@ class ReportTest(absltest.TestCase):
 class AdequacyTest(absltest.TestCase):
   def setUp(self) -> None:
     super().setUp()
+    console.wide(self)
     folder = tempfile.TemporaryDirectory()
     self.addCleanup(folder.cleanup)
     self.folder = pathlib.Path(folder.name).resolve()
@@ -298,8 +344,11 @@ class AdequacyTest(absltest.TestCase):
       ([f'{self.file}::WrongCase'], 'WrongCase does not pass zero_randomness: FAILED; adequacy'),
       ([f'{self.file}::LeftCase'], 'has no case LeftCase; it has RightCase, WrongCase'),
       (['absent_test.py'], 'absent_test.py does not exist'),
-      ([self.file, '--limit', '0'], "argument --limit: '0' is no whole number from 1 on"),
-      ([self.file, '--limit', 'all'], "argument --limit: 'all' is no whole number from 1 on"),
+      ([self.file, '--limit', '0'], "argument --limit: '0' is not a whole number of at least 1"),
+      (
+        [self.file, '--limit', 'all'],
+        "argument --limit: 'all' is not a whole number of at least 1",
+      ),
       ([self.file, '--seed', 'x'], "argument --seed: invalid int value: 'x'"),
       ([], 'the following arguments are required: PATH[::Case]'),
     ):
@@ -322,10 +371,10 @@ class ProgramTest(absltest.TestCase):
   def test_environment_that_cannot_run(self) -> None:
     folder = pathlib.Path(os.getcwd())
     done = console.run(
-      '-m', 'tf2verify', 'run', 'absent_test.py', folder=folder, TF_USE_LEGACY_KERAS='0'
+      '-m', 'tf2verify', 'run', 'absent_test.py', folder=folder, TF_USE_LEGACY_KERAS='no'
     )
     self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-    self.assertIn('fix: unset TF_USE_LEGACY_KERAS', done.stderr)
+    self.assertIn('otherwise unset TF_USE_LEGACY_KERAS', done.stderr)
 
 
 if __name__ == '__main__':

@@ -4,6 +4,8 @@ import os
 import pathlib
 import subprocess
 import sys
+import unittest
+from unittest import mock
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
 
@@ -97,11 +99,27 @@ def write_files(folder: pathlib.Path, **texts: str) -> None:
     (folder / f'{name}.py').write_text(text)
 
 
+# So wide that no line is wrapped: tests look for whole sentences.
+_WIDE = '1000'
+
+
+def wide(test: unittest.TestCase) -> None:
+  """Has what a test prints in this process be as wide as it is."""
+  patch = mock.patch.dict(os.environ, COLUMNS=_WIDE)
+  patch.start()
+  test.addCleanup(patch.stop)
+
+
 def run(
   *arguments: str, folder: pathlib.Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
   """Runs `python ARGUMENTS` in a folder, tf2verify importable."""
-  inherited = {**os.environ, 'PYTHONPATH': str(REPOSITORY), 'TF_CPP_MIN_LOG_LEVEL': '3'}
+  inherited = {
+    **os.environ,
+    'PYTHONPATH': str(REPOSITORY),
+    'TF_CPP_MIN_LOG_LEVEL': '3',
+    'COLUMNS': _WIDE,
+  }
   return subprocess.run(
     [sys.executable, *arguments],
     cwd=folder,

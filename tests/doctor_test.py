@@ -46,7 +46,7 @@ class TextTest(absltest.TestCase):
           Python      3.11.7
           TensorFlow  2.21.0
 
-        mended
+        patched
           a is b
 
         numerics
@@ -114,7 +114,7 @@ class MainTest(absltest.TestCase):
     done = _run_doctor(**planted)
     self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
     self.assertIn('oneDNN          off (TF_ENABLE_ONEDNN_OPTS=0)', done.stdout)
-    self.assertIn('fix: unset TF_USE_LEGACY_KERAS', done.stdout)
+    self.assertIn('otherwise unset TF_USE_LEGACY_KERAS', done.stdout)
 
 
 class ProbeTest(absltest.TestCase):

@@ -19,7 +19,7 @@ import tensorflow as tf
 from tests import console
 from tf2verify.records.status import Status
 
-pytestmark = pytest.mark.starts_processes
+pytestmark = pytest.mark.runs_alone
 
 v1 = tf.compat.v1
 # Its reference, its port and its file never end, each in its way.

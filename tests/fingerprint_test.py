@@ -1,4 +1,3 @@
-import json
 import pathlib
 import tempfile
 
@@ -7,6 +6,8 @@ from absl.testing import absltest
 from tests import console
 from tf2verify.commands import fingerprint
 from tf2verify.errors import UsageError
+from tf2verify.records.tensor_key import TensorKey
+from tf2verify.stages.repetition import fresh_processes
 
 
 class FingerprintTest(absltest.TestCase):
@@ -20,12 +21,13 @@ class FingerprintTest(absltest.TestCase):
   def digests(self, case, *options):
     path = self.folder / 'digests.json'
     fingerprint.main([*options, f'{self.folder}/cases_test.py::{case}', str(path)])
-    return json.loads(path.read_text())
+    return fresh_processes.read(path.read_text())
 
   def test_the_same_again_and_with_op_determinism(self):
     first = self.digests('RightCase')
     self.assertEqual(set(first), {'tf1', 'tf2'})
-    self.assertIn('initial value\tscale/factor\ttraining, constant', first['tf1'])
+    key = TensorKey('initial value', 'scale/factor', 'training, constant')
+    self.assertIn(key, first['tf1'])
     self.assertEqual(first['tf1'].keys(), first['tf2'].keys())
     self.assertEqual(first, self.digests('RightCase'))
     self.assertEqual(first, self.digests('RightCase', '--op_determinism'))

@@ -42,6 +42,7 @@ CASES = {{f'Case{{number}}': case for number in range({count})}}
 class FleetCommandTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
+    console.wide(self)
     folder = tempfile.TemporaryDirectory()
     self.addCleanup(folder.cleanup)
     self.folder = pathlib.Path(folder.name).resolve()
@@ -122,8 +123,12 @@ class FleetCommandTest(absltest.TestCase):
     self.assertIn('\nERROR: bad_case.py::Dies\nFAILED: bad_case.py::Wrong\n1 of 3 cases', said)
     self.assertIn('1 of 3 cases passed.', (report / 'summary.md').read_text())
     self.assertTrue((report / 'bad_case.Dies.json').is_file())
-    status, said, _ = self.run_all('--resume')
-    self.assertIn('1 ERROR, some of them of before: --retry runs those again', said)
+    # Also of what is kept.
+    status, said, _ = self.run_all('--resume', GITHUB_ACTIONS='true')
+    self.assertIn('1 ERROR, some of them from an earlier run: --retry runs those again', said)
+    annotations = [line for line in said.splitlines() if line.startswith('::error ')]
+    self.assertLen(annotations, 2)
+    self.assertRegex('\n'.join(annotations), r'title=Wrong%3A \w+ FAILED::')
 
   @tensorboard_events.needs_tensorboard
   @made_up.needs_report_extra
@@ -157,9 +162,9 @@ class FleetCommandTest(absltest.TestCase):
   def test_usage(self):
     self.write(1)
     for arguments, text in (
-      (['--jobs', '0'], "'0' is no whole number from 1 on"),
-      (['--timeout', '-1'], "'-1' is no number from 0 on"),
-      (['--memory', 'nan'], "'nan' is no number from 0 on"),
+      (['--jobs', '0'], "'0' is not a whole number of at least 1"),
+      (['--timeout', '-1'], "'-1' is not a number of at least 0"),
+      (['--memory', 'nan'], "'nan' is not a number of at least 0"),
       (['--stages', 'absent'], "tf2verify: 'absent' names no stage"),
     ):
       with self.subTest(text):
@@ -192,7 +197,7 @@ class FleetCommandTest(absltest.TestCase):
         said, complained = process.communicate(timeout=30)
         self.assertEqual((process.returncode, complained), (128 + number, ''))
         count = int(re.search(r'interrupted: (\d) verdicts of this run are in', said)[1])
-        self.assertIn('go on with: python -m tf2verify fleet', said)
+        self.assertIn('continue with: python -m tf2verify fleet', said)
         self.assertEndsWith(said, ' --resume\n')
         self.assertLen(self.written(), count)
         self.assertEmpty(self.processes_of_the_fleet())
@@ -250,6 +255,7 @@ class FleetCommandTest(absltest.TestCase):
     self.assertEmpty(self.processes_of_the_fleet())
     self.assertEmpty(list(self.scratch.iterdir()))
 
+  @pytest.mark.runs_alone
   def test_fifty_cases_three_of_them_fatal(self):
     text = (
       'import ctypes, time\n'

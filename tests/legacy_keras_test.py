@@ -40,6 +40,28 @@ for shape in ((2, 3), (2, 4, 4, 3)):
     tf.compat.v1.nn.rnn_cell.LSTMCell(2)
 print('TF1-style code works')
 """
+_TF1_BESIDE_KERAS_3 = """
+import os
+import keras
+import tensorflow as tf
+import tensorflow.compat.v1 as v1
+import tf_slim as slim
+from tensorflow.compat.v1.keras import utils
+from tensorflow.keras import layers
+
+assert layers.Dense is tf.keras.layers.Dense is keras.layers.Dense
+assert tf.losses.MeanSquaredError is keras.losses.MeanSquaredError
+for tf1 in (tf.compat.v1, v1):
+  assert tf1.keras.utils.track_tf1_style_variables is utils.track_tf1_style_variables
+  tool = tf1.keras.utils.DeterministicRandomTestTool(mode='constant')
+  with tf.Graph().as_default(), tool.scope():
+    inputs = tf1.placeholder(tf.float32, (2, 4, 4, 3))
+    slim.batch_norm(inputs, is_training=True)
+    tf1.layers.dense(inputs, 2)
+    tf1.nn.rnn_cell.LSTMCell(2)
+assert os.environ['TF_USE_LEGACY_KERAS'] == '0'
+print('TF1-style code works')
+"""
 _PREPARE = 'from tf2verify.environment import legacy_keras\nprepared = legacy_keras.prepare()\n'
 
 
@@ -74,6 +96,19 @@ class ImportOrderTest(parameterized.TestCase):
     again = 'assert legacy_keras.prepare() == prepared and prepared.mends, prepared\n'
     script = first + _PREPARE + _TF1_STYLE_CODE + again
     done = _run(script)
+    self.assertIn('TF1-style code works', done.stdout, done.stderr)
+    self.assertEqual(done.returncode, 0, done.stderr)
+
+  @parameterized.named_parameters(
+    ('tf2verify_first', ''),
+    ('tensorflow_first', 'import tensorflow as tf\nimport tensorflow.compat.v1 as tf1\n'),
+    ('keras_used_first', 'import tensorflow as tf\nimport keras\ntf.keras.layers.Dense(2)\n'),
+  )
+  def test_keras_3_where_the_user_wants_it(self, first: str) -> None:
+    if not _has_keras_3():
+      self.skipTest('this TensorFlow has no Keras 3')
+    again = 'assert legacy_keras.prepare() == prepared and prepared.mends, prepared\n'
+    done = _run(first + _PREPARE + _TF1_BESIDE_KERAS_3 + again, TF_USE_LEGACY_KERAS='0')
     self.assertIn('TF1-style code works', done.stdout, done.stderr)
     self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -192,15 +227,13 @@ class ProblemTest(parameterized.TestCase):
     self.assertEqual(problem.fix, 'pip install --force-reinstall --no-deps "tf-keras==2.22.*"')
     self.assertEqual(prepared.notes, ('TensorFlow 2.22 is newer than 2.21, the newest tested',))
 
-  @parameterized.parameters('0', 'false', 'yes')
-  def test_flag_turned_off_by_the_user(self, value: str) -> None:
-    os.environ[legacy_keras.FLAG] = value
+  def test_flag_of_no_meaning(self) -> None:
+    os.environ[legacy_keras.FLAG] = 'yes'
     self._assert_only_problem(
-      f"TF_USE_LEGACY_KERAS is '{value}', which makes tf.keras Keras 3; "
-      'TF1-style code needs Keras 2',
-      'unset TF_USE_LEGACY_KERAS',
+      "TF_USE_LEGACY_KERAS is 'yes', which TensorFlow takes as 0, so that tf.keras is Keras 3",
+      'export TF_USE_LEGACY_KERAS=0 if that is meant, otherwise unset TF_USE_LEGACY_KERAS',
     )
-    self.assertEqual(os.environ[legacy_keras.FLAG], value)
+    self.assertEqual(os.environ[legacy_keras.FLAG], 'yes')
 
   def test_tensorflow_2_15_gets_no_flag_and_needs_keras_2_15(self) -> None:
     self._stand_in('tensorflow', '2.15.1')
@@ -230,7 +263,7 @@ class ProblemTest(parameterized.TestCase):
     )
 
   def test_require_lists_every_problem(self) -> None:
-    os.environ[legacy_keras.FLAG] = '0'
+    os.environ[legacy_keras.FLAG] = 'no'
     self._stand_in('tf_keras', None)
     with self.assertRaises(errors.EnvironmentProblem) as raised:
       legacy_keras.require()
@@ -238,8 +271,8 @@ class ProblemTest(parameterized.TestCase):
       str(raised.exception),
       textwrap.dedent("""\
         TF1-style code cannot run here: 2 problems.
-          TF_USE_LEGACY_KERAS is '0', which makes tf.keras Keras 3; TF1-style code needs Keras 2
-            fix: unset TF_USE_LEGACY_KERAS
+          TF_USE_LEGACY_KERAS is 'no', which TensorFlow takes as 0, so that tf.keras is Keras 3
+            fix: export TF_USE_LEGACY_KERAS=0 if that is meant, otherwise unset TF_USE_LEGACY_KERAS
           tf-keras is not installed; TensorFlow 2.21.0 needs tf-keras 2.21 for TF1-style code
             fix: pip install "tf-keras==2.21.*"
           More: python -m tf2verify doctor"""),

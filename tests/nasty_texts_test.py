@@ -53,9 +53,11 @@ class WritersTest(absltest.TestCase):
       stream = io.TextIOWrapper(io.BytesIO(), encoding)
       with contextlib.redirect_stdout(stream):
         for case in (*CASES, ENDLESS):
-          for stage in case.stages:
-            terminal.stage_sayer(terminal.StageProgress())(stage)
-          terminal.say_outcome(case)
+          for detail in terminal.Detail:
+            shown = terminal.CaseShown('Case', terminal.StageProgress(), detail)
+            for stage in case.stages:
+              shown.stage(stage)
+            shown.outcome(case)
       shown = stream.buffer.getvalue().decode(encoding)
       self.assert_safe(shown)
       self.assertIn(r'\ud800caf\xe9\x1b[31m', shown)

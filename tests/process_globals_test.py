@@ -57,6 +57,8 @@ def _draws() -> list[float]:
 class ProcessGlobalsTest(absltest.TestCase):
   def setUp(self) -> None:
     super().setUp()
+    # What another test has frozen and still holds: with each object that dies the count falls.
+    gc.unfreeze()
     # Modules that load at first use register functions to call at exit.
     tf2verify.verify(small_case.SmallCase)
     importlib.import_module('keras')
@@ -64,11 +66,18 @@ class ProcessGlobalsTest(absltest.TestCase):
 
   def test_every_global_is_as_it_was_after_every_case(self) -> None:
     for case in (small_case.SmallCase, *BAD_CASES):
+      # AutoGraph leaves an exit function, which removes its file, for code that it sees first.
+      tf2verify.verify(case, stages=['zero_randomness'])
       with self.subTest(case.__name__), self._unchanged():
         tf2verify.verify(case)
+
+  def test_global_that_user_code_turns_is_as_it_was_and_does_not_change_the_verdict(self) -> None:
     for name in TURNS:
-      with self.subTest(name), self._unchanged():
-        tf2verify.verify(turning_case(name), stages=['zero_randomness'])
+      with self.subTest(name):
+        with self._unchanged():
+          verdict = tf2verify.verify(turning_case(name), stages=['zero_randomness'])
+        if name in _HARMLESS:
+          self.assertEqual(verdict.status, Status.PASSED, verdict.to_text())
 
   @contextlib.contextmanager
   def _unchanged(self) -> Iterator[None]:
@@ -98,12 +107,6 @@ class ProcessGlobalsTest(absltest.TestCase):
     _use_the_process()
     tf2verify.verify(small_case.SmallCase)
     self.assertEqual(_draws(), expected)
-
-  def test_global_that_user_code_turns_does_not_change_the_verdict(self) -> None:
-    for name in _HARMLESS:
-      with self.subTest(name):
-        verdict = tf2verify.verify(turning_case(name), stages=['zero_randomness'])
-        self.assertEqual(verdict.status, Status.PASSED, verdict.to_text())
 
 
 class LeakTest(absltest.TestCase):

@@ -110,14 +110,14 @@ class RepeatTest(ScriptTestCase):
   def test_report(self):
     lines = repeating_scripts.report_lines(self.repeat('none', 'seeds', wanted=('loss', 'steps')))
     text = '\n'.join(lines)
-    self.assertRegex(text, r'loss:\n  setting +runs +mean +variance +greatest - least +different')
+    self.assertRegex(text, r'loss:\n  setting +runs +mean +variance +max - min +different')
     self.assertRegex(text, r'\n  seeds +2 +0\.\d+ +0 +0 +1\nsteps:\n')
     self.assertRegex(text, r'time:\n  setting +seconds a run +times none\n  none +\d\.\d\d +1\.00')
 
   def test_bad_input(self):
-    with self.assertRaisesRegex(UsageError, 'absent.py is no file'):
+    with self.assertRaisesRegex(UsageError, 'absent.py is not a file'):
       repeating_scripts.repeat('absent.py', (), repeating_scripts.SETTINGS, 1)
-    with self.assertRaisesRegex(UsageError, "'seed' is no setting; there are none, seeds, "):
+    with self.assertRaisesRegex(UsageError, "'seed' is not a setting; there are none, seeds, "):
       repeating_scripts.settings_named(['seed'])
     with self.assertRaisesRegex(UsageError, 'no metric auc: print each to .* found: loss, noise'):
       self.repeat('none', wanted=('loss', 'auc'))
@@ -154,9 +154,9 @@ class CommandTest(ScriptTestCase):
 
   def test_bad_usage(self):
     for arguments, text in (
-      (['absent.py'], 'absent.py is no file'),
-      ([self.script, '--runs', '0'], "'0' is no whole number from 1 on"),
-      ([self.script, '--settings', 'all'], "'all' is no setting"),
+      (['absent.py'], 'absent.py is not a file'),
+      ([self.script, '--runs', '0'], "'0' is not a whole number of at least 1"),
+      ([self.script, '--settings', 'all'], "'all' is not a setting"),
     ):
       with self.subTest(text):
         status, said, complained = self._run(*arguments)

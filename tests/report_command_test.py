@@ -21,6 +21,7 @@ pytestmark = pytest.mark.starts_processes
 class ReportCommandTest(absltest.TestCase):
   def setUp(self):
     super().setUp()
+    console.wide(self)
     folder = tempfile.TemporaryDirectory()
     self.addCleanup(folder.cleanup)
     self.folder = pathlib.Path(folder.name).resolve()
@@ -82,7 +83,9 @@ class ReportCommandTest(absltest.TestCase):
     self.journal('cut.sqlite', {'A': (Status.PASSED,)}, planned=['x.py::Z'])
     status, said, _ = self.run_command('report', 'cut.sqlite')
     self.assertEqual(status, 1)
-    self.assertIn('x.py::Z: no verdict, the run was cut off before\n1 of 2 cases passed', said)
+    self.assertIn(
+      'x.py::Z: no verdict, the run was interrupted before it\n1 of 2 cases passed', said
+    )
 
   def test_merged(self):
     self.journal('1.sqlite', {'A': (Status.PASSED,)}, shard='1/2')

@@ -31,8 +31,9 @@ class ProgramTest(absltest.TestCase):
 
   def test_all_cases_with_xml_and_reports(self) -> None:
     done = console.run(
-      'cases_test.py', '--xml_output_file=out.xml', '--report_dir=report', folder=self.folder
-    )
+      'cases_test.py', '--xml_output_file=out.xml', '--report_dir=report',
+      '--tf2verify_html=page.html', folder=self.folder,
+    )  # fmt: skip
     self.assertEqual(done.returncode, 1, done.stderr)
     suites = xml.etree.ElementTree.parse(self.folder / 'out.xml').getroot()
     self.assertEqual((suites.get('tests'), suites.get('failures')), (str(2 * len(STAGES)), '1'))
@@ -46,6 +47,8 @@ class ProgramTest(absltest.TestCase):
     self.assertIn(skipped, done.stderr)
     self.assertIn('RightCase: PASSED, 9 of 9 stages passed, 2 not applicable', done.stdout)
     self.assertIn('WrongCase: FAILED, 3 of 11 stages passed', done.stdout)
+    self.assertIn('WrongCase', (self.folder / 'page.html').read_text())
+    self.assertNotIn('Traceback', done.stderr)  # through frames of tf2verify
     self._check_reports('report')
 
   @tensorboard_events.needs_tensorboard

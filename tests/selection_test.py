@@ -38,7 +38,7 @@ class StageSelectionTest(absltest.TestCase):
 
   def test_neither_selection_nor_names(self) -> None:
     for declared in (None, 6, 'gradients'):
-      with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'leave it alone for the whole ladder'):
+      with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'leave it out for the whole ladder'):
         StageSelection.of(declared)
 
   def test_stage_names(self) -> None:

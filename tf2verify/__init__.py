@@ -24,8 +24,10 @@ from tf2verify.environment.started_module import started_module
 from tf2verify.environment.version import VERSION
 
 if TYPE_CHECKING:
+  from tf2verify.assertion import assert_equivalent
   from tf2verify.case import EquivalenceCase, verify
   from tf2verify.commands.runner import main
+  from tf2verify.commands.variable_map import derive_variable_map
   from tf2verify.errors import Tf2VerifyError
   from tf2verify.numerics.tolerance import Tolerance
   from tf2verify.records.resources import Resources
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
   from tf2verify.records.verdict import CaseVerdict, StageVerdict
   from tf2verify.reference.fill_values import distinct_values
   from tf2verify.reference.inputs import normal_inputs
+  from tf2verify.relation.map_entry import MapEntry
+  from tf2verify.relation.variable_map import VariableMap
   from tf2verify.selection import all_stages_except
   from tf2verify.sides.process.randomness import random_tool
 
@@ -41,12 +45,16 @@ __version__ = VERSION
 __all__ = [
   'CaseVerdict',
   'EquivalenceCase',
+  'MapEntry',
   'Resources',
   'StageVerdict',
   'Status',
   'Tf2VerifyError',
   'Tolerance',
+  'VariableMap',
   'all_stages_except',
+  'assert_equivalent',
+  'derive_variable_map',
   'distinct_values',
   'main',
   'normal_inputs',
@@ -57,12 +65,16 @@ __all__ = [
 _HOMES = {
   'CaseVerdict': 'tf2verify.records.verdict',
   'EquivalenceCase': 'tf2verify.case',
+  'MapEntry': 'tf2verify.relation.map_entry',
   'Resources': 'tf2verify.records.resources',
   'StageVerdict': 'tf2verify.records.verdict',
   'Status': 'tf2verify.records.status',
   'Tf2VerifyError': 'tf2verify.errors',
   'Tolerance': 'tf2verify.numerics.tolerance',
+  'VariableMap': 'tf2verify.relation.variable_map',
   'all_stages_except': 'tf2verify.selection',
+  'assert_equivalent': 'tf2verify.assertion',
+  'derive_variable_map': 'tf2verify.commands.variable_map',
   'distinct_values': 'tf2verify.reference.fill_values',
   'main': 'tf2verify.commands.runner',
   'normal_inputs': 'tf2verify.reference.inputs',

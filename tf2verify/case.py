@@ -1,7 +1,8 @@
 """What a user declares."""
 
 import abc
-import inspect
+import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, final
@@ -13,6 +14,7 @@ from tf2verify import hooks
 from tf2verify.environment import time_limit
 from tf2verify.environment.case_files import runs_its_tests, shown_path
 from tf2verify.errors import CaseDefinitionError
+from tf2verify.hook_signatures import check_signatures, takes_training
 from tf2verify.ladder import CaseName, Ladder, test_name
 from tf2verify.misspelled_hooks import misspelled_hook, near_miss
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
@@ -27,9 +29,17 @@ from tf2verify.report.report_dir import default_report_dir
 from tf2verify.report.shared_report_dir import write_reports
 from tf2verify.report.tensorboard import writing
 from tf2verify.selection import StageSelection, check_stage_name
+from tf2verify.sides.kept.sources import source_for
 from tf2verify.sides.recorded.recording import declaration_of
+from tf2verify.sides.recorded.references import ReferenceSource
 from tf2verify.sides.side import Progress
 from tf2verify.stages import STAGES, Stage
+from tf2verify.tensorflow_internals import deprecations
+
+# Has unittest leave the frames of this module out of tracebacks.
+__unittest = True
+# Where it is set to anything, cases under a test runner show TensorFlow's deprecation warnings.
+DEPRECATIONS_VARIABLE = 'TF2VERIFY_DEPRECATIONS'
 
 _FINAL = ('setUp', 'setUpClass', 'tearDownClass', 'runTest', 'declares')
 
@@ -75,6 +85,8 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
   resources: Resources = Resources()
 
   _ladder: ClassVar[Ladder | None] = None
+  # Stages whose failure a test of the class has shown.
+  _told: ClassVar[set[str]] = set()
 
   def build_tf1_graph(self, inputs: Any, training: bool) -> Any:
     """Builds the TF1 model in the default graph, which is fresh at every call.
@@ -89,7 +101,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
     raise CaseDefinitionError(_missing_hook(type(self), 'build_tf1_graph'))
 
   def make_tf2_layer(self) -> Any:
-    """Returns the port: a fresh, unbuilt Keras layer or `tf.Module` at every call."""
+    """Returns the port: a fresh Keras layer (of Keras 2 or 3) or `tf.Module` at every call."""
     raise CaseDefinitionError(_missing_hook(type(self), 'make_tf2_layer'))
 
   def make_inputs(self) -> Any:
@@ -111,7 +123,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
     Returns:
       The outputs, in the structure of `build_tf1_graph`'s.
     """
-    if _takes_training(layer):
+    if takes_training(layer):
       return layer(inputs, training=training)
     return layer(inputs)
 
@@ -164,6 +176,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
     """Attaches one test per stage to the subclass."""
     super().__init_subclass__(**arguments)
     cls._ladder = None
+    cls._told = set()
     for name in cls.__dict__:
       if name in _FINAL or name in _TESTS:
         raise CaseDefinitionError(
@@ -174,6 +187,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
       setattr(cls, name, None if abc.ABC in cls.__bases__ else _test_method(name, stage))
 
   def _check_stage(self, stage: type[Stage]) -> None:
+    __tracebackhide__ = True  # for pytest
     cls = type(self)
     _check_hooks(cls)
     progress = terminal.StageProgress()
@@ -181,13 +195,18 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
       if writing.default_directory():
         writing.require(writing.default_directory())
       cls._ladder = new_ladder(cls, progress)
-    verdict = cls._ladder.stage(stage)
+    said = os.environ.get(DEPRECATIONS_VARIABLE)
+    with contextlib.nullcontext() if said else deprecations.unsaid():
+      verdict = cls._ladder.stage(stage)
     progress.clear()
     terminal.say(f'{cls.__name__}: {terminal.stage_line(verdict)}')
-    if verdict.status in (Status.BLOCKED, Status.NOT_APPLICABLE):
+    if verdict.status is Status.PASSED:
+      return
+    found = told_by_test(cls, verdict)
+    if verdict.status is Status.NOT_APPLICABLE or found.stage in cls._told:
       self.skipTest(verdict.reason)
-    if verdict.status is not Status.PASSED:
-      self.fail(terminal.failure_text(cls._ladder.verdict(), verdict))
+    cls._told.add(found.stage)
+    raise self.failureException(terminal.failure_text(cls._ladder.verdict(), found))
 
 
 def _test_method(name: str, stage: type[Stage]) -> Callable[[EquivalenceCase], None]:
@@ -255,38 +274,8 @@ def _check_reference(cls: type[EquivalenceCase]) -> None:
     )
 
 
-def _check_signatures(case: EquivalenceCase) -> None:
-  """Raises `CaseDefinitionError` for a hook that cannot be called with its arguments."""
-  for hook in hooks.HOOKS:
-    method = getattr(case, hook.name)
-    arguments, problem = hook.arguments, ''
-    if not callable(method):
-      problem = f'it is a {type(method).__name__}'
-    else:
-      signature = inspect.signature(method)
-      arguments += tuple(name for name in hook.taken if name in signature.parameters)
-      try:
-        signature.bind(*arguments)
-      except TypeError as error:
-        problem = str(error)
-    if problem:
-      raise CaseDefinitionError(
-        f'{type(case).__name__}.{hook.name} cannot be called: {problem}; write it as a method, '
-        f'def {hook.name}({", ".join(("self", *arguments))})'
-      )
-
-
-def _takes_training(layer: Any) -> bool:
-  function = layer.call if hasattr(layer, 'call') else layer.__call__
-  try:
-    parameters = inspect.signature(function).parameters.values()
-  except (TypeError, ValueError):
-    return True
-  return any(p.name == 'training' or p.kind is p.VAR_KEYWORD for p in parameters)
-
-
-def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
-  """Returns the ladder of a case class.
+def declared_case(cls: type[EquivalenceCase]) -> Any:
+  """Returns what a case class declares, as the ladder and both sides ask for it.
 
   Raises:
     CaseDefinitionError: the class is not a complete case.
@@ -296,8 +285,27 @@ def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
       f'verify takes a subclass of tf2verify.EquivalenceCase, the class itself; got {cls!r:.80}'
     )
   _check_hooks(cls)
+  _check_reference(cls)
+  check_train_op(cls)
+  resources_of(cls)
+  case = cls()
+  check_signatures(case)
+  return declaration_of(case, EquivalenceCase)
+
+
+def place_of(cls: type[EquivalenceCase]) -> str:
+  """Returns the file of a case class, or its module where it has none."""
   path = getattr(sys.modules.get(cls.__module__), '__file__', None)
-  place = cls.__module__ if path is None else shown_path(path)
+  return cls.__module__ if path is None else shown_path(path)
+
+
+def new_ladder(
+  cls: type[EquivalenceCase], progress: Progress, source: ReferenceSource | None = None
+) -> Ladder:
+  """Returns the ladder of a case class; raises as `declared_case` does."""
+  declared = declared_case(cls)
+  path = getattr(sys.modules.get(cls.__module__), '__file__', None)
+  place = place_of(cls)
 
   def run_again(test: str) -> str:
     if path is None:
@@ -306,13 +314,30 @@ def new_ladder(cls: type[EquivalenceCase], progress: Progress) -> Ladder:
       return f'python {place} {cls.__name__}.{test}'
     return f'python -m tf2verify run {place}::{cls.__name__} --stages {_TESTS[test].name}'
 
-  _check_reference(cls)
-  check_train_op(cls)
-  resources_of(cls)
-  case = cls()
-  _check_signatures(case)
-  declared = declaration_of(case, EquivalenceCase)
-  return Ladder(declared, CaseName(cls.__name__, place, run_again), progress)
+  name = CaseName(cls.__name__, place, run_again)
+  return Ladder(declared, name, progress, source or source_for(False))
+
+
+def stage_of_test(test: str) -> str:
+  """Returns the name of the stage that a test method of a case runs; '' for any other method."""
+  return _TESTS[test].name if test in _TESTS else ''
+
+
+def verdict_of(cls: type[EquivalenceCase]) -> CaseVerdict | None:
+  """Returns what the tests of a case have found in this process; None if none has run."""
+  return None if cls._ladder is None else cls._ladder.verdict()
+
+
+def told_by_test(cls: type[EquivalenceCase], verdict: StageVerdict) -> StageVerdict:
+  """Returns what the test of a stage shows if it is not well.
+
+  A blocked stage is skipped only after another test has shown why: where that test is not
+  among those selected, nothing would fail.
+  """
+  case = verdict_of(cls)
+  if verdict.status is not Status.BLOCKED or case is None:
+    return verdict
+  return case.first_failure or verdict
 
 
 def climbed_cases() -> list[CaseVerdict]:
@@ -333,6 +358,7 @@ def verify(
   progress: Progress | None = None,
   timeout: float | None = None,
   on_stuck: Callable[[CaseVerdict], object] | None = None,
+  reuse_reference: bool | str = False,
 ) -> CaseVerdict:
   """Climbs the ladder without a test runner: in a notebook, a script or a scheduler.
 
@@ -345,6 +371,9 @@ def verify(
       no limit.
     on_stuck: called in another thread, with what was found so far, if native code cannot be
       interrupted after the timeout.
+    reuse_reference: whether to take the graphs of the reference from an earlier run, where nothing
+      that they depend on has changed since, and to leave them for the next; a path is the folder,
+      True the user's cache. See docs/loop.md.
 
   Returns:
     The verdict on the chosen stages and those that they need.
@@ -357,7 +386,7 @@ def verify(
   chosen = [stage.name for stage in STAGES] if stages is None else list(stages)
   for name in chosen:
     check_stage_name(name)
-  ladder = new_ladder(case, progress or (lambda _: None))
+  ladder = new_ladder(case, progress or (lambda _: None), source_for(reuse_reference))
   try:
     with time_limit.limited(timeout, lambda: on_stuck and on_stuck(ladder.given_up(timeout or 0))):
       for stage in STAGES:

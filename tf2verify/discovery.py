@@ -9,7 +9,7 @@ import importlib.util
 import os
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tf2verify.case import EquivalenceCase, missing_hooks
 from tf2verify.environment.case_files import case_files
@@ -64,14 +64,16 @@ def _local_imports(folder: str, modules: dict[str, types.ModuleType]) -> Iterato
     sys.modules.update(hidden)
 
 
-def _import_file(path: str) -> tuple[types.ModuleType, str, dict[str, types.ModuleType]]:
+def _import_file(
+  path: str, loaded: Mapping[str, types.ModuleType]
+) -> tuple[types.ModuleType, str, dict[str, types.ModuleType]]:
   """Imports a file as Python would: by its dotted name where it is part of a package."""
   path = os.path.abspath(path)
   root, parts = os.path.dirname(path), [os.path.splitext(os.path.basename(path))[0]]
   while os.path.isfile(os.path.join(root, '__init__.py')):
     root, package = os.path.split(root)
     parts.insert(0, package)
-  modules: dict[str, types.ModuleType] = {}
+  modules = dict(loaded)
   with _local_imports(root, modules), user_code('case', f'importing {path}'):
     module = importlib.import_module('.'.join(parts))
   return module, root, modules
@@ -95,12 +97,17 @@ def _is_completed(incomplete: type[EquivalenceCase]) -> bool:
   return any(not missing_hooks(one) or _is_completed(one) for one in incomplete.__subclasses__())
 
 
-def find_cases(target: str, may_have_none: bool = False) -> list[FoundCase]:
+def find_cases(
+  target: str,
+  may_have_none: bool = False,
+  loaded: Mapping[str, types.ModuleType] | None = None,
+) -> list[FoundCase]:
   """Returns the cases that a command-line argument names.
 
   Args:
     target: a file, a folder or a module name, `::Case` behind it for one case.
     may_have_none: whether a target without any case is no error.
+    loaded: modules that were imported with the cases before, and are not to be imported again.
 
   Raises:
     UsageError: there is no such file, module or case.
@@ -109,9 +116,9 @@ def find_cases(target: str, may_have_none: bool = False) -> list[FoundCase]:
   place, _, wanted = target.partition('::')
   imported = []
   if os.path.exists(place):
-    imported = [_import_file(path) for path in case_files(place)]
+    imported = [_import_file(path, loaded or {}) for path in case_files(place)]
   else:
-    imported = [_import_module(name) for name in case_files(place)]
+    imported = [_import_module(name, loaded or {}) for name in case_files(place)]
   found = [
     FoundCase(case, root, tuple(modules.items()))
     for module, root, modules in imported
@@ -134,9 +141,11 @@ def find_cases(target: str, may_have_none: bool = False) -> list[FoundCase]:
   return found
 
 
-def _import_module(name: str) -> tuple[types.ModuleType, str, dict[str, types.ModuleType]]:
+def _import_module(
+  name: str, loaded: Mapping[str, types.ModuleType]
+) -> tuple[types.ModuleType, str, dict[str, types.ModuleType]]:
   folder = os.getcwd()
-  modules: dict[str, types.ModuleType] = {}
+  modules = dict(loaded)
   with _local_imports(folder, modules):
     try:
       spec = importlib.util.find_spec(name)

@@ -17,6 +17,10 @@ class CaseDefinitionError(Tf2VerifyError):
   """The `EquivalenceCase` subclass itself is not a valid declaration."""
 
 
+class VariableMapError(CaseDefinitionError):
+  """A variable map is none, or does not fit the variables; of a file the message has the line."""
+
+
 class InputsError(Tf2VerifyError):
   """`make_inputs` returned something that cannot be fed to both sides."""
 
@@ -39,6 +43,10 @@ class CheckpointError(Tf2VerifyError):
 
 class RecordingError(Tf2VerifyError):
   """A recording is damaged, incomplete, of another model, or cannot be used with the case."""
+
+
+class ChangeRefused(Tf2VerifyError):
+  """The reference cannot be run with one thing changed; the message says why."""
 
 
 class RuleWarning(RuntimeWarning):

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from tf2verify.acceptance import Acceptance, Attempt, declared_causes
 from tf2verify.environment import time_limit
 from tf2verify.environment.time_limit import TimeLimitReached
 from tf2verify.errors import (
@@ -21,19 +22,24 @@ from tf2verify.errors import (
   UserCodeError,
 )
 from tf2verify.numerics import tolerance as tolerances
+from tf2verify.records.accepted import Change
+from tf2verify.records.diagnosis import Cause
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict
 from tf2verify.safe_text import safe_line, safe_values
-from tf2verify.selection import StageSelection
+from tf2verify.selection import StageSelection, check_training_modes
 from tf2verify.sides import hook_slips, side
 from tf2verify.sides.process import freed_memory
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
+from tf2verify.sides.tf1.changed_reference import ChangedReference
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
 from tf2verify.stages import STAGES, Stage, orders
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
+# Experiments may take as long as the ladder so far; this long in any case.
+_LEAST_SECONDS = 10.0
 _BLOCKING = (Status.FAILED, Status.ERROR, Status.BLOCKED)
 
 
@@ -46,6 +52,7 @@ class LadderCase(references.DeclaredReference, Protocol):
   training_tolerance: Any
   variable_names: Any
   stages: Any
+  accepted_causes: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,18 +86,21 @@ def environment() -> tuple[tuple[str, str], ...]:
   return tuple(found)
 
 
-def _ignore(_: str) -> None:
-  pass
-
-
 class Ladder:
   """The stages of one case, each run at most once.
 
   A stage runs when it is asked for, after those that it needs.
   """
 
-  def __init__(self, case: LadderCase, name: CaseName, progress: side.Progress = _ignore) -> None:
+  def __init__(
+    self,
+    case: LadderCase,
+    name: CaseName,
+    progress: side.Progress = lambda _: None,
+    source: references.ReferenceSource | None = None,
+  ) -> None:
     self._case = case
+    self._source = source or references.OwnReference()
     self._name = name
     self._progress = progress
     self._verdicts: dict[str, StageVerdict] = {}
@@ -100,6 +110,9 @@ class Ladder:
     # The stage that found the recording of no use, or reached the time limit.
     self._ended_by = ''
     self._under_way: type[Stage] | None = None
+    self._acceptance: Acceptance | None = None
+    self._changed: ChangedReference | None = None
+    self._started = time.perf_counter()
 
   def stage(self, stage: type[Stage]) -> StageVerdict:
     """Returns the verdict of a stage, running it and what it needs if that is not done."""
@@ -120,20 +133,18 @@ class Ladder:
     bad = (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)
     failed = next((s for s in STAGES if self._status(s) in bad), None)
     again = self._name.run_again(test_name(failed)) if failed else ''
-    versions = (*environment(), *references.made_by(self._case))
+    versions = (*environment(), *references.made_by(self._case, self._source))
     name, module = safe_line(self._name.case), safe_line(self._name.module)
     return CaseVerdict(name, module, done, versions, again)
 
   def close(self) -> None:
     """Lets go of graphs and layers; the verdicts stay."""
     if self._under_test is not None:
-      self._under_test.tf1.close()
-      self._under_test.tf1_training.close()
+      self._source.close()
       self._under_test.tf2.close()
       self._under_test = None
     if self._thaw is not None:
-      # What the stages left behind goes now, while only that is looked at: thawed,
-      # it would count as old and stay.
+      # What the stages left behind goes now: thawed, it would count as old and stay.
       gc.collect()
       self._thaw()
     freed_memory.give_back()
@@ -199,6 +210,37 @@ class Ladder:
 
   def _run(self, stage: type[Stage], number: int) -> StageVerdict:
     start = time.perf_counter()
+    verdict = self._accepting(stage, number, self._attempt(stage, number))
+    return dataclasses.replace(verdict, seconds=time.perf_counter() - start)
+
+  def _accepting(self, stage: type[Stage], number: int, attempt: Attempt) -> StageVerdict:
+    """Judges a stage by what the case accepts."""
+    if not self._case.accepted_causes or self._under_test is None:
+      return attempt.verdict
+    if self._acceptance is None:
+      self._acceptance = Acceptance(declared_causes(self._case.accepted_causes, False))
+    known = self._under_test, self._changed
+
+    def again(changes: Sequence[Change]) -> Attempt:
+      self._change_reference(changes)
+      return self._attempt(stage, number)
+
+    def restore() -> None:
+      self._under_test, self._changed = known
+
+    return self._acceptance.settled(attempt, again, restore)
+
+  def _change_reference(self, changes: Sequence[Change]) -> None:
+    """Has the reference built anew with changes; the port, and what is known of it, stay."""
+    known, case = self.prepared(), self._case
+    before = references.Reference(known.tf1, known.tf1_training, known.inputs, known.labels)
+    made, self._changed = references.changed(
+      before, case, changes, self._progress, self._port_is_of_keras3
+    )
+    self._under_test = known.with_reference(made.graph, made.training)
+
+  def _attempt(self, stage: type[Stage], number: int) -> Attempt:
+    causes: tuple[Cause, ...] = ()
     try:
       with process_state.preserved(), references.conditions(self._case):
         findings = orders.checked(stage(), self._prepared_for(stage))
@@ -211,7 +253,9 @@ class Ladder:
       verdict = StageVerdict(stage.name, number, Status.ERROR, error=record)
     else:
       verdict = self._diagnosed(stage, _judged(stage, number, findings), findings)
-    return dataclasses.replace(verdict, seconds=time.perf_counter() - start)
+      causes = (*findings.causes, *(verdict.diagnosis.causes if verdict.diagnosis else ()))
+    changed = {} if self._changed is None else self._changed.changed
+    return Attempt(verdict, causes, changed)
 
   def _with_served_keras(self, findings: Findings) -> Findings:
     """Says with the first stage that calls the port which Keras is verified here."""
@@ -237,14 +281,17 @@ class Ladder:
     """Adds where and why the sides part to a verdict that failed by what was computed."""
     if verdict.status is not Status.FAILED or findings.compared.noun != 'tensors':
       return verdict
-    if findings.failed_run is None and not stage.diagnosed:
+    if findings.failed_run is None and findings.inspection is None and not stage.diagnosed:
       return verdict
-    from tf2verify.stages.failed_stage import diagnose_stage  # for failures only: 50 ms
+    # For failures only: 50 ms.
+    from tf2verify.stages.experiments.stage_bench import StageBench
+    from tf2verify.stages.failed_stage import Experimenting, diagnose_stage
 
     self._progress(f'looking for the first divergence, {verdict.stage}')
     with process_state.preserved(), references.conditions(self._case):
       start = time.perf_counter()
-      diagnosis = diagnose_stage(self.prepared(), verdict, findings)
+      experimenting = Experimenting(StageBench, max(start - self._started, _LEAST_SECONDS))
+      diagnosis = diagnose_stage(self.prepared(), verdict, findings, experimenting)
       seconds = time.perf_counter() - start
     return dataclasses.replace(verdict, diagnosis=dataclasses.replace(diagnosis, seconds=seconds))
 
@@ -255,12 +302,16 @@ class Ladder:
       self._ended_by = stage.name
       raise
 
+  def _port_is_of_keras3(self) -> bool:
+    return self.prepared().tf2.is_of_keras3()
+
   def prepared(self) -> CaseUnderTest:
     """Returns both sides, made at the first stage that runs."""
     if self._under_test is None:
       case = self._case
-      _check_training_modes(case.training_modes)
-      reference = references.reference(case, self._progress)
+      check_training_modes(case.training_modes)
+      declared_causes(case.accepted_causes, references.is_recorded(case))
+      reference = self._source.reference(case, self._progress, self._port_is_of_keras3)
       inputs, labels = reference.inputs, reference.labels
       process_state.require_eager()
       # Stages collect the layers that they are done with. To go through all of
@@ -293,15 +344,6 @@ class Ladder:
         left_out=frozenset(dict(StageSelection.of(case.stages).left_out)),
       )
     return self._under_test
-
-
-def _check_training_modes(modes: Any) -> None:
-  valid = isinstance(modes, (tuple, list)) and modes and all(type(mode) is bool for mode in modes)
-  if not valid or len(set(modes)) != len(modes):
-    raise CaseDefinitionError(
-      f'training_modes is {modes!r}; it is a tuple of False (inference) and True (training), each '
-      'at most once: (False, True), (False,) or (True,)'
-    )
 
 
 def _error_record(error: Tf2VerifyError) -> ErrorRecord:
@@ -354,4 +396,5 @@ def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict
     curves=findings.curves,
     extents=() if stage.diagnosed else findings.extents,
     blind_spots=findings.blind_spots,
+    proven=findings.proven,
   )

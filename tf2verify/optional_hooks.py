@@ -1,5 +1,6 @@
 """What a user may declare beyond the forward pass."""
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -8,6 +9,7 @@ from typing import Any, cast, final
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.records.execution_mode import MODES
+from tf2verify.relation.variable_map import VariableMap
 from tf2verify.sides import loss_parts
 from tf2verify.sides.side import Declaration
 
@@ -28,6 +30,9 @@ class OptionalHooks:
       for a model of one size. Otherwise a shape, a mapping from the path of an input to its
       shape, a list of these, or a method that returns different inputs, or yields several;
       the reference has to accept all of them.
+    relate_graphs: whether the graphs of both sides are related, operation by operation, so that
+      the report says how much is proven for all inputs. None does it for up to 1,000
+      operations; True for any number, which takes some seconds more; False never.
     training_steps_to_take: how many steps the stage `training_steps` takes; set more
       if a learning-rate schedule has a boundary to cross. With `tf1_recording` the
       default is as many as were recorded.
@@ -47,12 +52,20 @@ class OptionalHooks:
       is then the value of `w`.
     fresh_processes: how many separate processes repeat the case for the stage
       `determinism`, in addition to the repetition in this one.
+    variable_map: which elements of TF1's variables are which of the port's, where more than
+      names differ: a `tf2verify.VariableMap`, or the path of a map file, relative to the file of
+      the case or to the working folder; or 'derive', to pair them by what they do. None:
+      variables are paired by name.
+    accepted_causes: known differences that are wanted: a mapping from the name of a cause to the
+      reason why it is accepted. It has to explain a difference whole: the port then is
+      compared with TF1, run with that one thing changed; see docs/accepted_causes.md.
     tf1_only_variables: variables of TF1 that the port leaves out on purpose: a mapping from
       name, or glob pattern, to the reason. No number may depend on them.
     tf2_only_variables: likewise, variables that the port has in addition to TF1's.
   """
 
   other_sizes: Any = None
+  relate_graphs: bool | None = None
   training_steps_to_take: int = 3
   run_update_ops: bool = True
   training_tolerance: Tolerance | Mapping[Any, Tolerance] | ToleranceTable | None = None
@@ -60,6 +73,8 @@ class OptionalHooks:
   modes_to_run: tuple[str, ...] = DEFAULT_MODES
   evaluate_with_ema: bool = False
   fresh_processes: int = 0
+  variable_map: VariableMap | str | os.PathLike[str] | None = None
+  accepted_causes: Mapping[str, str] = MappingProxyType({})
   tf1_only_variables: Mapping[str, str] = MappingProxyType({})
   tf2_only_variables: Mapping[str, str] = MappingProxyType({})
 

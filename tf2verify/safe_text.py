@@ -136,10 +136,13 @@ def say(text: str, stream: Stream | None = None, end: str = '\n') -> None:
     stream: standard output by default.
     end: what stands after it; not made safe.
   """
-  stream = sys.stdout if stream is None else stream
-  shown = safe(text, longest=None) + end
+  write(safe(text, longest=None) + end, sys.stdout if stream is None else stream)
+
+
+def write(text: str, stream: Stream) -> None:
+  """Writes safe text at once, with what the stream's encoding lacks replaced."""
   encoding = getattr(stream, 'encoding', None) or 'utf-8'
-  stream.write(shown.encode(encoding, _ON_ERROR).decode(encoding))
+  stream.write(text.encode(encoding, _ON_ERROR).decode(encoding))
   stream.flush()
 
 

@@ -37,7 +37,7 @@ class StageSelection:
       return declared
     if isinstance(declared, str) or not isinstance(declared, Iterable):
       raise CaseDefinitionError(
-        f'stages is {declared!r}; leave it alone for the whole ladder, or leave stages out with '
+        f'stages is {declared!r}; leave it out for the whole ladder, or leave stages out with '
         "stages = tf2verify.all_stages_except(gradients='why')"
       )
     names = tuple(declared)
@@ -60,6 +60,16 @@ def check_stage_name(name: Any) -> None:
     close = difflib.get_close_matches(str(name), names, 1, 0.4)
     guess = f' (did you mean {close[0]!r}?)' if close else ''
     raise CaseDefinitionError(f'{name!r} names no stage{guess}; the ladder is {", ".join(names)}')
+
+
+def check_training_modes(modes: Any) -> None:
+  """Raises `CaseDefinitionError` for what is no tuple of training modes."""
+  valid = isinstance(modes, (tuple, list)) and modes and all(type(mode) is bool for mode in modes)
+  if not valid or len(set(modes)) != len(modes):
+    raise CaseDefinitionError(
+      f'training_modes is {modes!r}; it is a tuple of False (inference) and True (training), each '
+      'at most once: (False, True), (False,) or (True,)'
+    )
 
 
 def all_stages_except(**reasons: str) -> StageSelection:

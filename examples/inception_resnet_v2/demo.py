@@ -58,14 +58,11 @@ def main() -> int:
   """Climbs to the gradients; returns 0 when all stages passed and all figures match."""
   print('Inception-ResNet-v2: 1,114 variables, 59 million parameters, 299 x 299 pixels')
   progress = terminal.StageProgress()
-  verdict = tf2verify.verify(
-    InceptionResnetV2FullSizeCase, _STAGES, terminal.stage_sayer(progress), progress
-  )
-  if verdict.first_failure is not None:
-    print(terminal.failure_text(verdict, verdict.first_failure))
+  shown = terminal.CaseShown(InceptionResnetV2FullSizeCase.__name__, progress)
+  verdict = tf2verify.verify(InceptionResnetV2FullSizeCase, _STAGES, shown.stage, progress)
+  shown.outcome(verdict)
   lines, same = figure_lines(verdict)
   print('\n' + '\n'.join(lines) + '\n')
-  print(terminal.case_line(verdict))
   print(f'the whole ladder takes minutes: python -m tf2verify run {_FULL_SIZE}')
   return 0 if same and verdict.status is tf2verify.Status.PASSED else 1
 

@@ -185,8 +185,9 @@ def inception_resnet_v2(
   num_classes: int,
   is_training: bool,
   stem_fn: Callable[[tf.Tensor], tf.Tensor] = stem,
+  scope: Any = None,
 ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-  """Builds the network under its own arg scope.
+  """Builds the network under its own arg scope, or another one.
 
   Args:
     inputs: images, `[batch, height, width, 3]` float32, at least 107 pixels
@@ -195,13 +196,14 @@ def inception_resnet_v2(
     num_classes: the number of classes.
     is_training: whether batch statistics and dropout (keep 0.8) are used.
     stem_fn: the layers before the first block.
+    scope: of `inception_resnet_v2_arg_scope`; None for that of its defaults.
 
   Returns:
     The logits, `[batch, num_classes]`, and the end points by name.
   """
   end_points: dict[str, tf.Tensor] = {}
   with (
-    slim.arg_scope(inception_resnet_v2_arg_scope()),
+    slim.arg_scope(inception_resnet_v2_arg_scope() if scope is None else scope),
     v1.variable_scope('InceptionResnetV2'),
     slim.arg_scope([slim.batch_norm, slim.dropout], is_training=is_training),
     slim.arg_scope([slim.conv2d, slim.max_pool2d, slim.avg_pool2d], stride=1, padding='SAME'),
@@ -224,3 +226,17 @@ def inception_resnet_v2(
     end_points['Logits'] = logits
     end_points['Predictions'] = tf.nn.softmax(logits, name='Predictions')
   return logits, end_points
+
+
+def served(inputs: tf.Tensor, num_classes: int) -> tf.Tensor:
+  """Builds the network as it is served, and returns the logits, `[batch, num_classes]`.
+
+  Without gammas, as in the public checkpoints, and without regularization.
+
+  Args:
+    inputs: as of `inception_resnet_v2`.
+    num_classes: the number of classes.
+  """
+  scope = inception_resnet_v2_arg_scope(weight_decay=0.0, batch_norm_scale=False)
+  logits, _ = inception_resnet_v2(inputs, num_classes, is_training=False, scope=scope)
+  return logits

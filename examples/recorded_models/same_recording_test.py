@@ -67,6 +67,16 @@ class SameRecordingTest(absltest.TestCase):
 
     self.assertRegex('\n'.join(self._changed(change)), 'outputs.*more than rounding')
 
+  def test_what_the_loss_is_given_is_computed(self):
+    """Another processor rounds it differently: it is not compared bit by bit."""
+
+    def change(manifest):
+      seeded = next(run for run in manifest['runs'] if run['kind'] == 'seeded')
+      manifest['losses']['output_nest']['array'] = seeded['outputs'][0][1]['value']
+
+    found = self._changed(change)
+    self.assertRegex('\n'.join(found), 'output_nest.*more than rounding')
+
 
 class RecordingRunTest(absltest.TestCase):
   def test_command(self):

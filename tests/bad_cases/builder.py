@@ -125,7 +125,7 @@ class BuilderMakesGraph(SmallCase):
   mistake = error(
     'variable_inventory',
     'tf1',
-    'returned (the output) from another graph than ',
+    'returned (the output) from a different graph from ',
     '`with tf.Graph().as_default():` inside the builder; remove it',
   )
 
@@ -141,7 +141,7 @@ class BuilderMixesGraphs(SmallCase):
     'tf1',
     'ValueError: ',
     ' must be from the same graph ',
-    '; maybe since it makes another graph than ',
+    '; maybe since it makes a different graph from ',
     'remove it',
   )
 

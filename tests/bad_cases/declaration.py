@@ -124,7 +124,7 @@ class StagesAreText(SmallCase):
   mistake = error(
     'no_new_variables',
     'case',
-    "stages is 'gradients'; leave it alone for the whole ladder, or ",
+    "stages is 'gradients'; leave it out for the whole ladder, or ",
     "all_stages_except(gradients='why')",
   )
   stages = 'gradients'

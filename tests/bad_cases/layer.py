@@ -132,14 +132,14 @@ class LayerIsKeras3(SmallCase):
   mistake = error(
     'no_new_variables',
     'tf2',
-    'returned <Dense ',
-    ' which is not a layer; it is a Keras 3 object: use tf.keras of tf-keras',
+    'make_tf2_layer returned <keras.src.initializers',
+    ' which is not a layer; it is an object of Keras 3, but no layer: return a keras.Layer or',
   )
 
   def make_tf2_layer(self):
     import keras
 
-    return keras.layers.Dense(2)
+    return keras.initializers.Zeros()
 
 
 class ModuleNotCallable(SmallCase):

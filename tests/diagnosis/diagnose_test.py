@@ -11,6 +11,7 @@ from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import SourceLine
+from tf2verify.records.tensor_key import TensorKey
 
 _RUN = 'inference, distinct values'
 _RANDOM = np.random.default_rng(0)
@@ -19,8 +20,9 @@ _W = _RANDOM.standard_normal((3, 3)).astype(np.float32)
 _ARRAY = ArrayDifference((4, 3), 'float32', 1, 12, (0, 0), 1.0, 2.0, 1.0, 1.0, 1e-6, 1e-5)
 
 
-def _differs(quantity='output', subject='(the output)', run=_RUN, array=_ARRAY):
-  return Difference(quantity, subject, Aspect.VALUES, '', '', run, array=array)
+def _differs(quantity='output', subject='(the output)', run=_RUN, array=_ARRAY, port_name=''):
+  key = TensorKey(quantity, subject, run, port_name)
+  return Difference.of(key, Aspect.VALUES, array=array)
 
 
 def _layers(g, relu=True, scale=1.0, depth=3, act='Relu'):
@@ -85,7 +87,7 @@ class DiagnoseTest(absltest.TestCase):
     found = diagnose(
       'seeded_constant',
       _RUN,
-      (_differs(), _differs('initial value', 'w (tf2: v)')),
+      (_differs(), _differs('initial value', 'w', port_name='v')),
       (
         FailedTensor('initial value', 'w', _RUN, np.ones(4), np.zeros(4)),
         FailedTensor('initial value', 'w', 'another run', np.ones(4), np.zeros(4)),
@@ -144,7 +146,7 @@ class DiagnoseTest(absltest.TestCase):
       g.target('gradient other', g.op('Neg', 'gradients/Neg', w))
 
     found = _diagnosis(
-      build, lambda g: build(g, 2.0), _differs('gradient', 'w (tf2: v)'), stage='gradients'
+      build, lambda g: build(g, 2.0), _differs('gradient', 'w', port_name='v'), stage='gradients'
     )
     self.assertEqual([source.tf1_op for source in found.sources], ['gradients/Mul'])
     self.assertEqual(found.operations, 3)
@@ -218,7 +220,7 @@ class UpdatesTest(absltest.TestCase):
     g.target('update of v/other', x, op='AssignVariableOp')
 
   def test_number_of_writes(self):
-    state = _differs('state after the call', 'v (tf2: w)')
+    state = _differs('state after the call', 'v', port_name='w')
     found = _diagnosis(self._build, lambda g: self._build(g, 2), state)
     self.assertEqual(found.updates, (('v', 1, 2),))
     self.assertEqual(found.notes, ())

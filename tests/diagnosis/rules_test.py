@@ -128,12 +128,17 @@ def rows(*lengths, steps=4):
   return values
 
 
-def dropped(threshold):
+def dropped(threshold, shape=None):
   made = HandMade('tf1')
   kind = 'RandomUniform' if threshold else 'Relu'
   numbers = made.op(kind, 'numbers', made.constant([4, 8]))
-  made.target('output w', made.op('GreaterEqual', 'net/op', numbers, made.constant(0.2)))
+  mask = made.op('GreaterEqual', 'net/op', numbers, made.constant(0.2), shape=shape)
+  made.target('output w', mask)
   return made.graph()
+
+
+def masks(tf1, tf2, drawn=True):
+  return {'tf1_graph': dropped(drawn, tf1), 'tf2_graph': dropped(drawn, tf2)}
 
 
 def moved_relu(*, before_in_tf2=True, behind=True, reads_norm=True):
@@ -400,6 +405,14 @@ _NEAR_MISSES = (
     ),
   ),
   (
+    'noise_shape',
+    evidence(source(('Mul',), ('Mul',)), **masks((4, 1), (4, 8))),
+    evidence(source(('Mul',), ('Mul',)), **masks((4, 8), (4, 8))),
+    evidence(source(('Mul',), ('Mul',)), **masks((4, 8), (8, 4))),  # no broadcasting
+    evidence(source(('Mul',), ('Mul',)), **masks((4, 1), (4, 1, 8))),
+    evidence(source(('Mul',), ('Mul',)), **masks((4, 1), (4, 8), drawn=False)),
+  ),
+  (
     'dropout_presence',
     evidence(source(('Mul',), ('RandomUniform', 'GreaterEqual', 'Mul')), tf2_graph=dropped(True)),
     evidence(source(('Mul',), ('RandomUniform', 'Mul')), tf2_graph=dropped(True)),
@@ -601,7 +614,7 @@ class RegistryTest(absltest.TestCase):
     cause = _RULES['activation_order'].explain(moved_relu(before_in_tf2=False))
     self.assertStartsWith(cause.text, 'tf1 applies relu before the batch norm')
     self.assertEqual(
-      cause.evidence, 'before before the batch norm (tf1), behind behind it (the port)'
+      cause.evidence, 'before before the batch norm (tf1), behind after it (the port)'
     )
 
   def test_array_evidence_of_other_shapes(self):

@@ -38,7 +38,7 @@ class VersionsTest(absltest.TestCase):
     (cause,) = diagnosis.causes
     self.assertEqual(cause.rule, 'kernel_of_another_version')
     self.assertIn('the port is not to blame', cause.text)
-    self.assertIn('differs from the recording by 0.25 of its size', cause.evidence)
+    self.assertIn('has a relative difference of 0.25 from the recording', cause.evidence)
     self.assertIn('record with --intermediates summary', cause.evidence)
 
   def test_recorded_intermediates_tell_the_first_operation(self):

@@ -71,7 +71,9 @@ class DamageTest(absltest.TestCase):
     source = 'select {} from results where run = 1 and target = "a.py::Right"'
     sets = ', '.join(f'{name} = ({source.format(name)})' for name in columns)
     self.change(f"update results set {sets} where run = 2 and target = 'a.py::Wrong'")
-    with self.assertRaisesRegex(UsageError, r'run 2, a\.py::Wrong: its digest is that of other'):
+    with self.assertRaisesRegex(
+      UsageError, r'run 2, a\.py::Wrong: its digest is that of different'
+    ):
       damage.verdicts_of(self.path)
 
   def test_a_lost_run_and_a_lost_row(self):
@@ -90,7 +92,7 @@ class DamageTest(absltest.TestCase):
       'delete from results',
       'insert into results select * from other.results',
     )
-    with self.assertRaisesRegex(UsageError, 'its digest is that of other contents'):
+    with self.assertRaisesRegex(UsageError, 'its digest is that of different contents'):
       damage.verdicts_of(self.path)
 
   def test_one_from_before_there_were_digests(self):
@@ -100,7 +102,7 @@ class DamageTest(absltest.TestCase):
       self.assertEqual(journal.mend(), [])
     self.assertEqual(damage.verdicts_of(self.path), self.before)
     self.change("update results set verdict = replace(verdict, 'FAILED', 'PASSED')")
-    with self.assertRaisesRegex(UsageError, 'the digest is another'):
+    with self.assertRaisesRegex(UsageError, 'the digest differs'):
       damage.verdicts_of(self.path)
 
   def test_a_damaged_one_from_before_there_were_digests(self):

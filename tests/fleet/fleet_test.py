@@ -158,6 +158,7 @@ class FleetTest(absltest.TestCase):
       self.assertIs(outcome.statuses[f'models/tells_case.py::{name}'], Status.ERROR)
     self.assertEqual(outcome.passed, 2)
 
+  @pytest.mark.runs_alone
   def test_files_whose_import_hangs_or_crashes(self):
     self.write(hangs_case='import time\ntime.sleep(1000)\n', sinks_case='import os\nos.abort()\n')
     outcome, _ = self.run_fleet(seconds=1.5)

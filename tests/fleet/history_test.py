@@ -59,7 +59,7 @@ class HistoryTest(absltest.TestCase):
       r'  \d{4}-\d\d-\d\d \d\d:\d\d  FAILED +gradients FAILED; tensorflow 2\.20\.0 -> 2\.21\.0\n',
     )
     self.assertNotIn('Same', text)
-    self.assertIn('1 of 3 cases: no verdict changed, no difference grows', text)
+    self.assertIn('1 of 3 cases: no verdict changed, no difference grew', text)
 
   def test_differences_that_grow(self):
     shares = {

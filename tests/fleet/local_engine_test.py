@@ -215,6 +215,7 @@ class LocalEngineTest(absltest.TestCase):
     shown = self.assert_error('x', self.run_jobs('print_rubbish')['print_rubbish'], 'SIGBUS', 'red')
     self.assertTrue(all(character in '\t\n' or character.isprintable() for character in shown))
 
+  @pytest.mark.runs_alone
   def test_limits(self):
     found = self.run_jobs('hang', 'right', 'hang_in_a_child', seconds=2.0)
     self.assert_error('hang', found['hang'], 'no verdict after 2 s', 'in hang', 'time.sleep(0.1)')
@@ -242,6 +243,7 @@ class LocalEngineTest(absltest.TestCase):
       self.assertLen(daemons, 2)
       self.assert_gone(daemons)  # while the other runs
 
+  @pytest.mark.runs_alone
   def test_daemons_end_at_a_limit(self):
     found = self.run_jobs('daemonize_and_hang', seconds=1.0)
     self.assert_error('x', found['daemonize_and_hang'], 'no verdict after 1 s')

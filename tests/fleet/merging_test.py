@@ -61,7 +61,7 @@ class MergingTest(absltest.TestCase):
       ([one], 'shard 2/3, 3/3 is in none of'),
       (
         [one, self.journal('2/3', 'B', tensorflow='2.20.0')],
-        'was run with tensorflow 2.20.0, .* with 2.21.0: that is no one run; .* history',
+        'was run with tensorflow 2.20.0, .* with 2.21.0: that is not one run; .* history',
       ),
       ([one, str(self.folder / 'absent')], 'absent does not exist'),
     ):

@@ -30,7 +30,7 @@ from tf2verify.fleet.shipping import roots_of
 from tf2verify.records.resources import Resources
 from tf2verify.records.status import Status
 
-pytestmark = pytest.mark.starts_processes
+pytestmark = pytest.mark.runs_alone
 
 SERVER = 'tests.fleet.stand_in_server'
 STORE = 100 * 2**20

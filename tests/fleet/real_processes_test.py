@@ -76,6 +76,7 @@ class RealProcessesTest(absltest.TestCase):
         for entry in journal.entries(run)
       }
 
+  @pytest.mark.runs_alone
   def test_verdicts_are_those_of_run(self):
     console.write_files(
       self.folder, cases_test=console.CASES, crash_case=FATAL, mistyped_case=MISSPELLED

@@ -10,6 +10,7 @@ from absl.testing import absltest, parameterized
 from tf2verify.numerics.arrays import compare_arrays, compare_tensors
 from tf2verify.numerics.tolerance import VALUE_TOLERANCES, Tolerance
 from tf2verify.records.difference import Aspect
+from tf2verify.records.tensor_key import TensorKey
 
 _FLOAT32 = Tolerance(rtol=1e-6, atol=1e-5)
 _NAN, _INF = math.nan, math.inf
@@ -274,7 +275,8 @@ class ExactDtypesTest(parameterized.TestCase):
 
 class CompareTensorsTest(parameterized.TestCase):
   def _compare(self, tf1, tf2):
-    return compare_tensors('gradient', 'dense/kernel', tf1, tf2, VALUE_TOLERANCES, 'training')
+    key = TensorKey('gradient', 'dense/kernel', 'training')
+    return compare_tensors(key, tf1, tf2, VALUE_TOLERANCES)
 
   def test_agreement(self):
     found = self._compare(_array(1.0, 2.0), _array(1.0, 2.000001))

@@ -44,6 +44,29 @@ class KindTest(parameterized.TestCase):
     tf2 = (tf1 + 0.05 * NORMAL(tf1.shape)).astype(tf1.dtype)
     self.assertIs(judged(tf1, tf2, 0.05).kind, Kind.DEGENERATE)
 
+  def test_one_element_that_eight_runs_hardly_move_is_given_more(self):
+    tf1 = reference()
+    tf2 = tf1.copy()
+    tf2[7, 3] += 4e-4
+    spread = Spread(tf1, tf2, TOLERANCE)
+    moved = [tf1.copy() for _ in range(noise.RUNS + 1)]
+    for run in moved:
+      run[7, 3] += 1e-4
+    moved[-1][7, 3] += 2e-4
+    for run in moved[:-1]:
+      spread.add(run)
+    self.assertIs(spread.judged().kind, Kind.DIFFERENT)
+    self.assertTrue(spread.judged().doubtful)
+    spread.add(moved[-1])
+    self.assertIs(spread.judged().kind, Kind.ROUNDING)
+
+  def test_many_elements_beyond_the_noise_are_given_no_more(self):
+    tf1 = reference()
+    tf2 = tf1 + np.float32(4e-4)
+    verdict = judged(tf1, tf2, 3e-5)
+    self.assertIs(verdict.kind, Kind.DIFFERENT)
+    self.assertFalse(verdict.doubtful)
+
   def test_noise_as_large_as_the_tensor_is_degenerate(self):
     tf1 = reference()
     for share, kind in ((0.1, Kind.DEGENERATE), (1e-4, Kind.ROUNDING)):

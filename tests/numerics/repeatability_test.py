@@ -2,11 +2,12 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from tf2verify.numerics import repeatability
-from tf2verify.records.repetition import RepeatedTensor, RunOp
+from tf2verify.records.repetition import RunOp
+from tf2verify.records.tensor_key import TensorKey, numbered
 
 
-def tensor(value, subject='x', quantity='output'):
-  return RepeatedTensor(quantity, subject, 'training', value)
+def run(**values):
+  return {TensorKey('output', name, 'training'): value for name, value in values.items()}
 
 
 def op(op_type, inputs, output, produced=True, name=''):
@@ -25,7 +26,7 @@ class SameBitsTest(parameterized.TestCase):
   def test_same(self, value):
     self.assertTrue(repeatability.same_bits(value, value.copy()))
     self.assertEqual(repeatability.digest(value), repeatability.digest(value.copy()))
-    self.assertEmpty(repeatability.varying([tensor(value)], [tensor(value.copy())]))
+    self.assertEmpty(repeatability.varying(run(x=value), run(x=value.copy())))
 
   @parameterized.parameters(
     (np.float32([0.0]), np.float32([-0.0])),
@@ -39,14 +40,14 @@ class SameBitsTest(parameterized.TestCase):
   def test_other(self, first, second):
     self.assertFalse(repeatability.same_bits(first, second))
     self.assertNotEqual(repeatability.digest(first), repeatability.digest(second))
-    self.assertLen(repeatability.varying([tensor(first)], [tensor(second)]), 1)
+    self.assertLen(repeatability.varying(run(x=first), run(x=second)), 1)
 
 
 class VaryingTest(absltest.TestCase):
   def test_share_and_greatest_differences(self):
     first = np.float32([[1.0, 2.0], [4.0, 0.0]])
     second = np.float32([[1.0, 3.0], [4.5, 0.0]])
-    (found,) = repeatability.varying([tensor(first)], [tensor(second)])
+    (found,) = repeatability.varying(run(x=first), run(x=second))
     self.assertEqual((found.mismatched, found.size, found.index), (2, 4, (0, 1)))
     self.assertEqual((found.greatest_absolute, found.greatest_relative), (1.0, 0.5))
     self.assertEqual(found.share, '2 of 4 (50.0 %)')
@@ -54,37 +55,39 @@ class VaryingTest(absltest.TestCase):
 
   def test_shape_dtype_and_presence(self):
     one, other = np.zeros(2, np.float32), np.zeros(3, np.float32)
-    (shape,) = repeatability.varying([tensor(one)], [tensor(other)])
+    (shape,) = repeatability.varying(run(x=one), run(x=other))
     self.assertEqual(shape.other, 'its shape varies: (2,), (3,)')
-    (dtype,) = repeatability.varying([tensor(one)], [tensor(one.astype(np.float64))])
+    (dtype,) = repeatability.varying(run(x=one), run(x=one.astype(np.float64)))
     self.assertEqual(dtype.other, 'its dtype varies: float32, float64')
-    (absent,) = repeatability.varying([tensor(one)], [])
+    (absent,) = repeatability.varying(run(x=one), {})
     self.assertEqual(absent.other, 'in one run only')
-    (nothing,) = repeatability.varying([tensor(None)], [tensor(one)])
+    (nothing,) = repeatability.varying(run(x=None), run(x=one))
     self.assertEqual(nothing.other, 'None in one run only')
-    self.assertEmpty(repeatability.varying([tensor(None)], [tensor(None)]))
+    self.assertEmpty(repeatability.varying(run(x=None), run(x=None)))
 
   def test_two_tensors_of_one_name_are_told_apart(self):
-    same, other = tensor(np.zeros(1)), tensor(np.ones(1))
-    (found,) = repeatability.varying([same, same], [same, other])
-    self.assertEqual(found.greatest_absolute, 1.0)
+    key = TensorKey('output', 'x', 'training')
+    same, other = (key, np.zeros(1)), (key, np.ones(1))
+    (found,) = repeatability.varying(numbered([same, same]), numbered([same, other]))
+    self.assertEqual((found.key.name, found.greatest_absolute), ('x (2)', 1.0))
 
   def test_integers_and_what_has_no_difference(self):
-    (found,) = repeatability.varying([tensor(np.array([7, 8]))], [tensor(np.array([7, 4]))])
+    (found,) = repeatability.varying(run(x=np.array([7, 8])), run(x=np.array([7, 4])))
     self.assertEqual((found.mismatched, found.greatest_absolute), (1, 4.0))
-    (found,) = repeatability.varying([tensor(np.array([np.inf]))], [tensor(np.array([1.0]))])
+    (found,) = repeatability.varying(run(x=np.array([np.inf])), run(x=np.array([1.0])))
     self.assertNotEqual(found.greatest_absolute, found.greatest_absolute)
 
 
 class RememberedTest(absltest.TestCase):
   def test_large_runs_are_digests(self):
-    first = [tensor(np.zeros(4)), tensor(np.ones(4), 'y')]
-    second = [tensor(np.zeros(4)), tensor(np.full(4, 2.0), 'y')]
+    first = run(x=np.zeros(4), y=np.ones(4))
+    second = run(x=np.zeros(4), y=np.full(4, 2.0))
     whole, large = repeatability.Remembered(first, 8), repeatability.Remembered(first, 7)
     self.assertTrue(whole.is_whole)
     self.assertFalse(large.is_whole)
     self.assertEqual([v.mismatched for v in whole.varying(second)], [4])
-    self.assertEqual([(v.subject, v.other) for v in large.varying(second)], [('y', 'other bits')])
+    found = [(v.key.name, v.other) for v in large.varying(second)]
+    self.assertEqual(found, [('y', 'different bits')])
     self.assertEmpty(large.varying(first))
 
 
@@ -104,7 +107,7 @@ class FirstVariationTest(absltest.TestCase):
     first = [op('AddV2', ['a'], [3.0], produced=False)]
     second = [op('AddV2', ['b'], [4.0], produced=False)]
     found = repeatability.first_variation(first, second)
-    self.assertIn('its input 0 differs, and no operation gave it: Python did', found.why)
+    self.assertIn('its input 0 differs, and no operation computed it: Python did', found.why)
 
   def test_another_order_of_operations(self):
     first = [op('Sin', ['a'], [1.0]), op('Cos', ['a'], [2.0])]

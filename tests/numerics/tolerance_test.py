@@ -94,7 +94,7 @@ class AsTableTest(parameterized.TestCase):
     ('tight', 'it must be a Tolerance'),
     (True, 'it must be a Tolerance'),
     ({'float32': 1e-5}, r"gradient_tolerance\['float32'\] = 1e-05.*maybe you meant"),
-    ({'rtol': 1e-5, 'atol': 1e-6}, r"'rtol', which is no dtype.*belong into Tolerance"),
+    ({'rtol': 1e-5, 'atol': 1e-6}, r"'rtol', which is no dtype.*belong in Tolerance"),
     ({'float23': Tolerance(0, 0)}, "'float23', which is no dtype; allowed are float32"),
     ({None: Tolerance(0, 0)}, 'None, which is no dtype'),
     ({'int32': Tolerance(0, 0)}, 'int32, which is always compared exactly'),

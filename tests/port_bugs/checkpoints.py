@@ -239,7 +239,7 @@ PORT_BUGS = (
     stage=_STAGE,
     wrong=RestoredAsModel,
     right=RestoredByTf2verify,
-    words=('0 of 2 variables restored', 'net/head/kernel is no key', 'passes over'),
+    words=('0 of 2 variables restored', 'net/head/kernel is no key', 'skips what it does not find'),
   ),
   PortBug(
     identifier='B81',
@@ -273,7 +273,7 @@ PORT_BUGS = (
     stage=_STAGE,
     wrong=RawWeights,
     right=AveragedWeights,
-    words=('equals `', 'TF1 evaluates with the shadow', 'ExponentialMovingAverage'),
+    words=('equals `', 'TF1 evaluates with the EMA shadow variable', 'ExponentialMovingAverage'),
   ),
   PortBug(
     identifier='B84',

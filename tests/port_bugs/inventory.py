@@ -86,6 +86,8 @@ class TwoDense(tiny_models.OneModel, abc.ABC):
 
 
 class SecondInstance(TwoDense):
+  variable_names = {}  # else a map is derived, and names do not matter
+
   def make_tf2_layer(self):
     self.keras_port(None, None)  # built for its summary, say
     return self.keras_port(None, None)

@@ -284,13 +284,13 @@ PORT_BUGS = (
   ),
   PortBug(
     'B50',
-    'logits taken for probabilities',
+    'logits taken as probabilities',
     tf1='softmax_cross_entropy takes the logits',
     mistake='CategoricalCrossentropy() takes probabilities unless from_logits=True is given',
     stage=_LOSS,
     wrong=ClassifiedByLogitsAsProbabilities,
     right=Classified,
-    words=('takes logits for probabilities', 'do not sum to 1', 'from_logits=True'),
+    words=('takes logits as probabilities', 'do not sum to 1', 'from_logits=True'),
   ),
   PortBug(
     'B51',

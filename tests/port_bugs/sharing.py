@@ -221,7 +221,12 @@ PORT_BUGS = (
     stage=_STAGE,
     wrong=TwoTowers,
     right=OneTower,
-    words=('siamese/tower_2', 'variables of siamese/tower once more', 'reuse', 'one layer object'),
+    words=(
+      'siamese/tower_2',
+      'variables of siamese/tower a second time',
+      'reuse',
+      'one layer object',
+    ),
   ),
   PortBug(
     identifier='B07',
@@ -231,7 +236,7 @@ PORT_BUGS = (
     stage=_STAGE,
     wrong=OneCellTwice,
     right=TwoCells,
-    words=('cell_1/gru_cell', 'beside cell_0', 'one object serves for both', '[layer] * n'),
+    words=('cell_1/gru_cell', 'in addition to cell_0', 'one object serves for both', '[layer] * n'),
   ),
   PortBug(
     identifier='B08',

@@ -62,9 +62,10 @@ CONTROLS = (
 
 
 _NAMES = tuple(stage.name for stage in STAGES)
-# Right ports climb to here where the pair is about no later stage: the stages after it run a side
-# against itself. The examples climb all stages, and so do all pairs in `benchmarks.port_bugs`.
-_LAST_OF_RIGHT = 'checkpoint'
+# Right ports climb to here where the pair is about no later stage. The controls climb on to
+# `checkpoint`, the stages after which run a side against itself. Most examples climb all stages,
+# and so do all pairs in `benchmarks.port_bugs`.
+_LAST_OF_PAIR, _LAST_OF_CONTROL = 'training_steps', 'checkpoint'
 _ABOUT_REPETITION = frozenset(control.right for control in determinism.CONTROLS)
 
 
@@ -78,8 +79,9 @@ def last_of_right(pair: PortBug | Control) -> str:
   """Returns the last stage that the right port of a pair climbs."""
   if pair.right in _ABOUT_REPETITION:
     return _NAMES[-1]
-  about = pair.stage if isinstance(pair, PortBug) else _LAST_OF_RIGHT
-  return max(about, _LAST_OF_RIGHT, key=_NAMES.index)
+  if isinstance(pair, Control):
+    return _LAST_OF_CONTROL
+  return max(pair.stage, _LAST_OF_PAIR, key=_NAMES.index)
 
 
 def found(bug: PortBug, last: str = '') -> tf2verify.StageVerdict:

@@ -136,7 +136,7 @@ PORT_BUGS = (
     stage=_STEPS,
     wrong=ClippedApart,
     right=ClippedTogether,
-    words=('joint norm', 'each', 'global_clipnorm=1'),
+    words=('global norm', 'each', 'global_clipnorm=1'),
   ),
   PortBug(
     'B64',
@@ -146,7 +146,7 @@ PORT_BUGS = (
     stage=_STEPS,
     wrong=ClippedTogetherForSlim,
     right=ClippedBySlim,
-    words=('joint norm', 'each', 'pass clipnorm=1'),
+    words=('global norm', 'each', 'pass clipnorm=1'),
   ),
   PortBug(
     'B69',
@@ -166,7 +166,7 @@ PORT_BUGS = (
     stage=_STEPS,
     wrong=BothNetworks,
     right=CriticAlone,
-    words=('does not move generator/kernel', 'fetched'),
+    words=('does not update generator/kernel', 'fetched'),
   ),
   PortBug(
     'B73',

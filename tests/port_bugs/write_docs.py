@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 import tf2verify
-from tests.port_bugs import suite
+from tests.port_bugs import keras3, suite
 from tests.port_bugs.classes import CLASSES, NOT_MEASURED
 from tests.port_bugs.port_bug import PortBug
 from tf2verify.stages import STAGES
@@ -14,18 +14,27 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'port_bugs.md'
 
 # Sentences first, then what differs in the graphs.
 _QUOTED = (
-  re.compile(r'^\s*(?:likely cause|note|.* ERROR on the tf[12] side): (.*)$', re.MULTILINE),
+  re.compile(
+    r'^\s*(?:(?:likely )?cause(?: \d+ of \d+)?(?: \([^)]*\))?|note|.* ERROR on the tf[12] side): '
+    r'(.*)$',
+    re.MULTILINE,
+  ),
   re.compile(r'^\s*(.* \(tf1\), .* \(tf2\)|(?:missing|extra) in tf2: .*)$', re.MULTILINE),
 )
 _HEAD = """# Porting mistakes, and what tf2verify says
 
 Mistakes that people make when they port TF1 models, each as a pair of small ports: a wrong one,
 for which the named stage is the first to detect the mistake, and a correct one, which passes the
-ladder: in `tests/port_bugs/` up to `checkpoint`, or to the stage that the pair is about, and all of
-it in `python -m benchmarks.port_bugs`. This page is written by
+ladder: in `tests/port_bugs/` up to `training_steps`, or to the stage that the pair is about, and
+all of it in `python -m benchmarks.port_bugs`. This page is written by
 `python -m tests.port_bugs.write_docs`; its last column quotes the reports of the wrong ports.
 {count} pairs for {classes} classes of mistakes, in the order of the ladder; below them, {controls}
 pairs that look wrong but are correct, and the classes that have no pair here.
+"""
+_KERAS3 = """## Ports of Keras 3
+
+{count} more pairs, of models of Keras 3 (`tests/port_bugs/keras3.py`), each climbed to the stage
+that has to see the mistake. [From the shim to Keras 3](keras3.md) says what to do about them.
 """
 _COLUMNS = ('class', 'mistake', 'TF1', 'port', 'seen by', 'tf2verify says')
 
@@ -65,6 +74,11 @@ def page() -> str:
     count=len(suite.PORT_BUGS), classes=len(CLASSES), controls=len(suite.CONTROLS)
   )
   lines = [_row(_COLUMNS), _row(['---'] * len(_COLUMNS)), *map(_row, rows())]
+  keras3_rows = [
+    (bug.identifier, bug.title, bug.tf1, bug.mistake, f'`{bug.stage}`') for bug in keras3.PORT_BUGS
+  ]
+  lines += ['', _KERAS3.format(count=len(keras3_rows)), _row(_COLUMNS[:-1])]
+  lines += [_row(['---'] * (len(_COLUMNS) - 1)), *map(_row, keras3_rows)]
   controls = [f'- {control.title}' for control in suite.CONTROLS]
   left_out = [f'- {identifier}: {reason}' for identifier, reason in NOT_MEASURED.items()]
   parts = [head, *lines, '', '## Not blamed', '', *controls, '', '## Not measured', '', *left_out]

@@ -48,7 +48,7 @@ class _MistakeTest(absltest.TestCase):
 
 
 class WaitingTest(_MistakeTest):
-  """What would wait for ever, or ask for a value, is named before it runs."""
+  """What would wait forever, or ask for a value, is named before it runs."""
 
   def test_queues(self):
     place = 'mistakes.py:'
@@ -56,7 +56,7 @@ class WaitingTest(_MistakeTest):
       mistakes.build_of_queue,
       "the builder reads from a queue, QueueDequeueManyV2 'shuffle_batch' of ",
       place,
-      'would wait for ever: use the tensors that the builder is given',
+      'would wait forever: use the tensors that the builder is given',
       'numpy.savez that, and give the file with --inputs',
     )
     self.assert_refused(mistakes.build_of_files, "reads from a queue, ReaderReadV2 'ReaderReadV2'")

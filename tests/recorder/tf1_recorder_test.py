@@ -54,7 +54,7 @@ class Declaration:
 
 def live(builder, inputs):
   """Returns the package's own TF1 side, which builds and runs the model here."""
-  return Tf1Graph(Declaration(builder), inputs, lambda _: None)
+  return Tf1Graph(Declaration(builder), inputs, lambda _: None, lambda: False)
 
 
 def temporary_folder(test):
@@ -181,7 +181,7 @@ class RecordTest(absltest.TestCase):
     self.addCleanup(reference.close)
     for training in (False, True):
       for mode in (randomness.CONSTANT, randomness.NUM_RANDOM_OPS):
-        expected = reference.observe_seeded(mode, training)
+        expected = reference.prepare_seeded(mode, training)()
         found = recording.observation(recording.seeded(mode, training))
         self.assert_same(expected, found)
     varied = case_inputs.varied_inputs(inputs)[0]
@@ -192,7 +192,7 @@ class RecordTest(absltest.TestCase):
       (True, fill.DistinctFill(), 'varied', varied, True),
     ):
       run = side.FilledRun(source, training, of, names, gradients)
-      (expected,) = reference.observe_filled([run])
+      (expected,) = reference.prepare_filled([run])()
       entry = recording.filled(training, of.description, fed, gradients)
       self.assert_same(expected, recording.observation(entry))
 
@@ -368,8 +368,8 @@ class ErrorsTest(absltest.TestCase):
     inputs = np.array([1.5, 2.0], np.float32)
     for builder, words in (
       (models.build_nothing, 'returned None: usually a missing `return`'),
-      (models.build_in_own_graph, 'another graph than the one it is called in'),
-      (models.build_mixing_graphs, 'another graph than the one it is called in'),
+      (models.build_in_own_graph, 'a different graph from the one it is called in'),
+      (models.build_mixing_graphs, 'a different graph from the one it is called in'),
       (models.build_number, 'holds no tensor'),
       (models.build_object, "['b'] is of type object"),
       (models.build_raising, 'the builder raised ValueError: the depth is odd'),
@@ -641,7 +641,7 @@ class Tf1Test(absltest.TestCase):
     self.addCleanup(reference.close)
     for training in (False, True):
       for mode in (randomness.CONSTANT, randomness.NUM_RANDOM_OPS):
-        expected = reference.observe_seeded(mode, training)
+        expected = reference.prepare_seeded(mode, training)()
         found = recording.observation(recording.seeded(mode, training))
         drawn = by_name(found.initial_values)
         for name, value in by_name(expected.initial_values).items():

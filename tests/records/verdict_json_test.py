@@ -15,6 +15,7 @@ from tf2verify.records.difference import (
   Extent,
   Judgement,
 )
+from tf2verify.records.proven import Proven, TestedRegion
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair, VariableSummary
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, Compared, ErrorRecord, Figure, StageVerdict
@@ -32,6 +33,8 @@ _GRAPH = GraphDifference(
   GraphAspect.CONSTANT, 'pad', 'Pad', 'paddings', '(1, 1)', '(0, 2)', ((1, 1),), ((0, 2),)
 )
 _VARIABLE = VariableSummary('w', (2, None), 'float32', True)
+_REGION = TestedRegion(('Relu net/Relu',), ('Relu6 net/Relu6',), ('output (the output)',))
+_PROVEN = Proven('inference', 9, 8, 9, 8, 2, 1, (_REGION,), seconds=0.5)
 CASE = CaseVerdict(
   'Case',
   'case.py',
@@ -54,6 +57,7 @@ CASE = CaseVerdict(
       extents=(Extent('step 1', 1, 0.5, math.inf, 1.5, 0.5, math.inf, None, (3, 0, 1)),),
     ),
     StageVerdict('c', 3, Status.BLOCKED, reason='blocked: b FAILED'),
+    StageVerdict('d', 4, Status.PASSED, proven=_PROVEN),
   ),
   (('python', '3.11'), ('numpy', '2')),
   'python case.py',

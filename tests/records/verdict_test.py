@@ -8,7 +8,7 @@ from absl.testing import absltest, parameterized
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.status import Status
-from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict
+from tf2verify.records.verdict import CaseVerdict, Compared, ErrorRecord, StageVerdict
 
 
 def _case(*statuses):
@@ -49,6 +49,37 @@ class StatusTest(parameterized.TestCase):
     for verdict in (_case(Status.PASSED), *stages):
       with self.assertRaisesRegex(TypeError, 'compare .status'):
         bool(verdict)
+
+
+class ShownTest(absltest.TestCase):
+  def test_passed_is_true_for_passed_alone(self):
+    for status in Status:
+      self.assertIs(_case(status).passed, status is Status.PASSED)
+      self.assertIs(_case(status).stages[0].passed, status is Status.PASSED)
+    self.assertTrue(_case(Status.PASSED, Status.NOT_APPLICABLE).passed)
+    self.assertFalse(_case().passed)
+
+  def test_a_repr_is_a_line(self):
+    case = _case(Status.PASSED, Status.NOT_APPLICABLE)
+    self.assertEqual(
+      repr(case), '<CaseVerdict Case: PASSED, 1 of 1 stages passed, 1 not applicable, 0.0 s>'
+    )
+    self.assertEqual(repr(case.stages[0]), '<StageVerdict s1: PASSED, 0 tensors>')
+
+  def test_a_notebook_shows_a_table_and_the_failure_with_nothing_of_it_as_html(self):
+    evil = '<script>alert("1")</script>\u202e'
+    error = ErrorRecord('tf2', evil, f'Traceback\n  File "<b>", line 1\n{evil}')
+    stage = StageVerdict(evil, 3, Status.ERROR, error=error)
+    case = CaseVerdict(evil, 'case.py', (_case(Status.PASSED).stages[0], stage))
+    for text in (case._repr_html_(), stage._repr_html_()):
+      self.assertNotIn('<script', text)
+      self.assertNotIn('<b>"', text)
+      self.assertNotIn('\u202e', text)
+      self.assertIn('&lt;script&gt;', text)
+      self.assertIn('>ERROR</span>', text)
+      self.assertIn('Traceback', text)
+    self.assertEqual(case._repr_html_().count('<tr>'), 2)
+    self.assertNotIn('<pre', _case(Status.PASSED)._repr_html_())
 
 
 class JsonTest(absltest.TestCase):

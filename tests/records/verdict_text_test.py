@@ -70,7 +70,7 @@ _NORM = GraphDifference(
 )
 _RELU = GraphDifference(GraphAspect.MISSING, 'net/Relu', 'Relu', '', 'Relu', '', ('Relu',), ())
 _STOP = GraphDifference(
-  GraphAspect.GRADIENT, 'net/fc/MatMul', 'MatMul', 'a', 'as it is', 'StopGradient', (), ()
+  GraphAspect.GRADIENT, 'net/fc/MatMul', 'MatMul', 'a', 'unchanged', 'StopGradient', (), ()
 )
 
 

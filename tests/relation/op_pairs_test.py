@@ -163,6 +163,20 @@ class PairingTest(absltest.TestCase):
     self.assertTrue(is_backward(OpRecord('gradients/net/Relu_grad/ReluGrad', 'ReluGrad', ())))
     self.assertFalse(is_backward(OpRecord('net/Relu', 'Relu', ())))
 
+  def test_norm_of_all_gradients_reads_them_in_the_order_of_the_variables(self):
+    def build(g, order):
+      norms = []
+      for name in order:
+        gradient = g.op('Neg', f'{name}/Neg', g.variable(name, _X))
+        g.target(f'gradient {name}', gradient)
+        number = f'_{len(norms)}' if norms else ''
+        norms.append(g.op('L2Loss', f'L2Loss{number}', gradient, shape=()))
+      g.target('norm', g.op('Pack', 'stack', *norms, shape=(2,)))
+
+    pairing = _pairing(lambda g: build(g, 'ab'), lambda g: build(g, 'ba'))
+    found = _names(pairing)
+    self.assertEqual((found['L2Loss'], found['L2Loss_1']), ('L2Loss_1', 'L2Loss'))
+
 
 if __name__ == '__main__':
   absltest.main()

@@ -22,6 +22,17 @@ def test_marked():
   subprocess.run([sys.executable, '-c', ''], check=True)
 
 
+@pytest.mark.runs_alone
+def test_marked_otherwise():
+  subprocess.run([sys.executable, '-c', ''], check=True)
+
+
+@pytest.mark.starts_processes
+def test_what_is_started_is_no_worker():
+  code = "import os; assert not [name for name in os.environ if 'XDIST' in name]"
+  subprocess.run([sys.executable, '-c', code], check=True)
+
+
 def test_unmarked():
   subprocess.run([sys.executable, '-c', ''], check=True)
 
@@ -43,13 +54,13 @@ class StartingProcessesTest(absltest.TestCase):
   def test_refused_beside_others(self):
     status, said = self.run_tests('--numprocesses', '1')
     self.assertEqual(status, 1, said)
-    self.assertIn('1 failed, 2 passed', said)
+    self.assertIn('1 failed, 4 passed', said)
     self.assertIn('test_unmarked starts a process: give it the mark starts_processes', said)
 
   def test_allowed_alone(self):
     status, said = self.run_tests()
     self.assertEqual(status, 0, said)
-    self.assertIn('3 passed', said)
+    self.assertIn('5 passed', said)
 
 
 if __name__ == '__main__':

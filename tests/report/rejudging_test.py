@@ -7,6 +7,7 @@ from tf2verify.errors import CaseDefinitionError
 from tf2verify.numerics.tolerance import Tolerance, as_table
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.status import Status
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict
 from tf2verify.report.rejudging import rejudged
 from tf2verify.stages.comparison.comparing import Comparison
@@ -19,7 +20,7 @@ def stage(name, *pairs, number=1, **fields):
   comparison = Comparison()
   for index, (tf1, tf2) in enumerate(pairs):
     arrays = np.array(tf1, np.float64), np.array(tf2, np.float64)
-    comparison.tensors('output', f'[{index}]', *arrays, _TABLE, 'a run')
+    comparison.tensors(TensorKey('output', f'[{index}]', 'a run'), *arrays, _TABLE)
   found = comparison.findings()
   status = Status.PASSED
   if found.inconclusive:

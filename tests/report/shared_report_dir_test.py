@@ -13,8 +13,6 @@ from tf2verify.records.verdict import CaseVerdict, Compared, StageVerdict
 from tf2verify.report import shared_report_dir
 from tf2verify.report.report_dir import read_case
 
-pytestmark = pytest.mark.starts_processes
-
 STAGES = ('no_new_variables', 'variable_inventory', 'zero_randomness', 'seeded_constant')
 
 
@@ -82,6 +80,7 @@ class SharedReportDirTest(absltest.TestCase):
           self.assertEqual(shared_report_dir.run_of_workers(), run)
 
 
+@pytest.mark.runs_alone
 class XdistTest(absltest.TestCase):
   """Real workers."""
 

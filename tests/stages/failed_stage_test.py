@@ -149,7 +149,7 @@ class FaultTest(parameterized.TestCase):
         return self.model(inputs, training, True)
 
     diagnosis, text = _diagnosis(Case)
-    self.assertNotIn('given up', text)
+    self.assertNotIn('abandoned', text)
     self.assertNotEmpty(diagnosis.sources, text)
 
   def test_output_that_is_the_input(self):
@@ -162,7 +162,7 @@ class FaultTest(parameterized.TestCase):
 
     diagnosis, text = _diagnosis(Case)
     self.assertEqual(_ends(diagnosis), ['output [1]'], text)
-    self.assertIn('passed on as it is', text)
+    self.assertIn('passed through unchanged', text)
 
   def test_dropout_draws_the_same_on_both_sides(self):
     class Case(_Layers):
@@ -228,7 +228,7 @@ class FaultTest(parameterized.TestCase):
         return self.model(inputs, training, tf.stop_gradient)
 
     _, text = _diagnosis(Case)
-    self.assertNotIn('given up', text)
+    self.assertNotIn('abandoned', text)
     self.assertIn('StopGradient', text)
 
   def test_other_momentum(self):
@@ -432,7 +432,7 @@ class NeverRaisesTest(absltest.TestCase):
     with unittest.mock.patch.object(*target, side_effect=error):
       diagnosis, text = _diagnosis(self.Case)
     self.assertEqual(diagnosis.sources, ())
-    self.assertIn(f'note: the diagnosis was given up: {type(error).__name__}: {error}', text)
+    self.assertIn(f'note: the diagnosis was abandoned: {type(error).__name__}: {error}', text)
     self.assertIn('12 of 12 elements differ' if '12 of 12' in text else 'elements differ', text)
 
   def test_fault_in_the_engine_costs_no_finding(self):
@@ -445,7 +445,7 @@ class NeverRaisesTest(absltest.TestCase):
     error = tf.errors.InvalidArgumentError(None, None, 'planted')
     with unittest.mock.patch.object(failed_stage.GraphRun, 'fetch', side_effect=error):
       _, text = _diagnosis(self.Case)
-    self.assertIn('the diagnosis was given up: InvalidArgumentError', text)
+    self.assertIn('the diagnosis was abandoned: InvalidArgumentError', text)
 
   def test_error_that_only_the_traced_port_raises(self):
     class Case(_Layers):

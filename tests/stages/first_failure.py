@@ -6,6 +6,9 @@ import tf2verify
 from tf2verify.stages import STAGES
 
 _NAMES = [stage.name for stage in STAGES]
+# The last two run a side against itself: for what may matter to them.
+WHOLE_LADDER = _NAMES[-1]
+_LAST_OF_BOTH = 'checkpoint'
 _WELL = (tf2verify.Status.PASSED, tf2verify.Status.NOT_APPLICABLE)
 
 
@@ -31,7 +34,7 @@ class LadderTestCase(absltest.TestCase):
     return text
 
   def assert_passes(
-    self, case: type[tf2verify.EquivalenceCase], last: str = _NAMES[-1]
+    self, case: type[tf2verify.EquivalenceCase], last: str = _LAST_OF_BOTH
   ) -> tf2verify.CaseVerdict:
     """Asserts that every stage passes, or has nothing to look at, up to `last`."""
     verdict = tf2verify.verify(case, stages=_NAMES[: _NAMES.index(last) + 1])

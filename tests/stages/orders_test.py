@@ -300,7 +300,7 @@ class DeterminismTest(OrdersTestCase):
     found = self.stage(Case, 'determinism')
     self.assertIs(found.status, Status.INCONCLUSIVE, found.to_text())
     for words in (
-      'no fault of the port',
+      'not the fault of the port',
       _RACE,
       'of global_step: the read (ReadVariableOp',
       'step.assign(step + 1)',

@@ -17,7 +17,7 @@ from tf2verify.diagnosis.divergence import survival
 from tf2verify.errors import CaseDefinitionError, LayerError, UsageError
 from tf2verify.records.adequacy import AdequacyReport, Fate, FaultOutcome
 from tf2verify.records.difference import Difference
-from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
+from tf2verify.records.observation import Observation
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.status import Status
 from tf2verify.reference import inputs as case_inputs
@@ -28,8 +28,8 @@ from tf2verify.sides.side import FilledRun, Progress
 from tf2verify.sides.tf2 import planting
 from tf2verify.sides.tf2.possible_faults import PossibleFault, possible_faults
 from tf2verify.sides.tf2.tracing import NotTraceable
-from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.rounding import Rerun, repeated
+from tf2verify.stages.comparison.reruns import Again, repeated, rerun_of
+from tf2verify.stages.comparison.traced_port import TracedComparison
 from tf2verify.stages.passes.zero_randomness import (
   ZeroRandomness,
   case_fill,
@@ -81,7 +81,9 @@ def adequacy(
       runs, notes = _runs(ladder.prepared())
       possible, outcomes = _outcomes(runs, limit, seed, say)
       if not any(outcome.fate is not Fate.NOT_RUN for outcome in outcomes):
-        notes.append('nothing is known: no fault of these kinds fits the operations of the port')
+        notes.append(
+          'nothing is known: no fault of these kinds applies to the operations of the port'
+        )
     module = ladder.verdict().module
   except NotTraceable as error:
     raise LayerError(
@@ -112,13 +114,11 @@ class _Run:
   """
 
   def __init__(
-    self, case: CaseUnderTest, run: FilledRun, reference: Observation, rerun: Rerun
+    self, case: CaseUnderTest, run: FilledRun, reference: Observation, again: Again
   ) -> None:
     self.name = reference.run
-    self._case = case
-    self._reference = dataclasses.replace(reference, regularization_total=None)
-    # The moved runs are the same for every fault.
-    self._rerun = functools.cache(rerun)
+    # The perturbed runs are the same for every fault.
+    self._compared = TracedComparison(case, reference, rerun_of(functools.cache(again)))
     names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
     traced = case.tf2.traced(dataclasses.replace(run, tf1_names=names))
     self._port = dataclasses.replace(traced, values=functools.cache(traced.values))
@@ -166,82 +166,8 @@ class _Run:
 
   def differences(self, values: Mapping[str, np.ndarray], graph: OpGraph) -> list[Difference]:
     """Compares what the port yields with the reference, as the ladder does."""
-    comparison, case = Comparison(), self._case
-    reference = self._reference
-    port = self._observation(values, graph)
-    comparison.outputs(reference, port, case.tolerance)
-    comparison.regularization(reference, port, (), case.regularization_tolerance)
-    changed = _changed_names(reference) | _changed_names(port)
-    comparison.variables(
-      'state after the call',
-      [(name, name) for name in sorted(changed)],
-      reference.state_after,
-      port.state_after,
-      case.tolerance,
-      self.name,
-    )
-    comparison.sort_out_rounding(reference, self._rerun)
-    found = comparison.differences
+    found = self._compared.differences(values, graph)
     return [d for d in found if (d.quantity, d.subject) not in self._left_out]
-
-  def _observation(self, values: Mapping[str, np.ndarray], graph: OpGraph) -> Observation:
-    """Returns what the port yields; what it does not yield as a tensor is as in the reference."""
-    reference = self._reference
-    losses = {name: value for name, value in values.items() if name.startswith(_LOSS)}
-    outputs = tuple(
-      TensorRecord(record.name, values.get(f'output {record.name}', record.value))
-      for record in reference.outputs
-    )
-    return dataclasses.replace(
-      reference,
-      outputs=outputs,
-      regularization_losses=tuple(
-        RegularizationLoss(_variables_of(name), value) for name, value in losses.items()
-      ),
-      state_after=self._state_after(values, graph),
-    )
-
-  def _state_after(
-    self, values: Mapping[str, np.ndarray], graph: OpGraph
-  ) -> tuple[TensorRecord, ...]:
-    layouts = {layout.tf1: layout for layout in self._case.pairing.layouts}
-    written = {}
-    for name, position in graph.targets().items():
-      kind = str(graph.ops[position].attribute('op'))
-      if name.startswith(_UPDATE):
-        variable, value = name.removeprefix(_UPDATE), values[name]
-        layout = layouts.get(variable)
-        written[variable] = kind, value if layout is None else layout.to_tf1(value)
-    return tuple(
-      _after(record, *written[record.name]) if record.name in written else record
-      for record in self._reference.initial_values
-    )
-
-
-_LOSS = 'regularization loss '
-_UPDATE = 'update of '
-
-
-def _variables_of(target: str) -> tuple[str, ...]:
-  names = target.removeprefix(_LOSS)
-  return () if names.startswith('number ') else tuple(names.split(', '))
-
-
-def _after(record: TensorRecord, kind: str, value: np.ndarray) -> TensorRecord:
-  before = record.value
-  if before is None or kind.startswith('AssignVariable') or kind == 'Assign':
-    return TensorRecord(record.name, value)
-  if before.shape != value.shape:
-    return TensorRecord(record.name, value)
-  after = before - value if kind.startswith('AssignSub') else before + value
-  return TensorRecord(record.name, np.asarray(after, before.dtype))
-
-
-def _changed_names(observation: Observation) -> set[str]:
-  before = {record.name: record for record in observation.initial_values}
-  return {
-    record.name for record in observation.state_after if before.get(record.name) is not record
-  }
 
 
 def _target_values(run: GraphRun, seconds: int = 0) -> dict[str, np.ndarray]:

@@ -2,10 +2,14 @@
 
 import argparse
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from tf2verify.commands import repeating_scripts
+from tf2verify.commands.checkpoint_arguments import add_checkpoint_commands
+from tf2verify.commands.prove_arguments import add_prove
+from tf2verify.commands.recording_arguments import add_recording_commands
+from tf2verify.environment import diagnose_option
 from tf2verify.environment.version import VERSION
 
 
@@ -45,11 +49,14 @@ class _Add(argparse.Action):
     setattr(namespace, self.dest, [*before, *values])
 
 
-def parser(prog: str = 'python -m tf2verify') -> argparse.ArgumentParser:
+def parser(
+  prog: str = 'python -m tf2verify', run_defaults: Mapping[str, Any] | None = None
+) -> argparse.ArgumentParser:
   """Returns what reads the command line.
 
   Args:
     prog: what the user has typed, for messages.
+    run_defaults: of options of `run`, in place of its own; see `commands.defaults`.
   """
   whole = argparse.ArgumentParser(
     prog=prog,
@@ -59,9 +66,25 @@ def parser(prog: str = 'python -m tf2verify') -> argparse.ArgumentParser:
   commands = whole.add_subparsers(
     dest='command', required=True, metavar='COMMAND', parser_class=_Command
   )
+  _add_run(commands, run_defaults or {})
+  _add_watch(commands)
+  _add_fleet(commands)
+  _add_report(commands)
+  add_prove(commands)
+  _add_adequacy(commands)
+  _add_new(commands)
+  _add_repeat(commands)
+  add_checkpoint_commands(commands)
+  add_recording_commands(commands)
+  commands.add_parser('doctor', help='show versions, what was patched, and how to fix each problem')
+  return whole
+
+
+def _add_run(commands: Any, defaults: Mapping[str, Any]) -> None:
   run = commands.add_parser(
     'run',
-    help='run the cases of files, folders or modules up the ladder',
+    help='verify the cases of files, folders or modules, stage by stage',
+    description='The table [tool.tf2verify] of pyproject.toml has defaults of these options.',
     epilog='exit status: 0 all passed, 1 some did not, 2 usage or environment, 124 a case could '
     'not be interrupted at its time limit, 130 after Ctrl-C',
   )
@@ -79,52 +102,94 @@ def parser(prog: str = 'python -m tf2verify') -> argparse.ArgumentParser:
     help='only these stages, and those that they need',
   )
   run.add_argument(
-    '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md there'
+    '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md to this folder'
   )
-  run.add_argument('--html', metavar='FILE', help='write an HTML report there')
+  _add_pages(run)
   run.add_argument(
     '--timeout',
     type=_not_negative,
     default=3600.0,
     metavar='S',
-    help='seconds that a case may take (3600); 0 for no limit',
+    help='seconds that a case may take (default: 3600); 0 for no limit',
   )
   run.add_argument(
     '--deprecations',
     action='store_true',
     help="show TensorFlow's deprecation warnings, which are mostly about the TF1 code",
   )
-  _add_tensorboard_dir(run)
-  _add_fleet(commands)
-  _add_report(commands)
+  run.add_argument(
+    '--reuse_reference',
+    nargs='?',
+    const=True,
+    default=False,
+    metavar='DIR',
+    help='take the graphs of the reference from the run before, where nothing that they depend on '
+    "has changed since (DIR: the folder that they are kept in; default: the user's cache)",
+  )
+  run.add_argument(
+    '--diagnose',
+    choices=(diagnose_option.ALL, diagnose_option.FIRST),
+    default='',
+    help='all: the mistakes of a failed forward pass one after the other, each repaired in a copy '
+    "of the port's graph, in at most the time of the stages so far (default); first: those alone "
+    'that the first search shows',
+  )
+  _add_github_annotations(run)
+  _add_detail(run)
+  run.set_defaults(**defaults)
+
+
+def _add_watch(commands: Any) -> None:
+  watch = commands.add_parser(
+    'watch',
+    help='verify again at each change of a file, with the reference kept in the process',
+    description='The ladder begins at the stage that failed last. See docs/loop.md.',
+    epilog='exit status: 130 after Ctrl-C; with --rounds 0 the last round passed, 1 it did not; 2 '
+    'usage or environment',
+  )
+  watch.add_argument('target', metavar='PATH[::Case]', help='as for run')
+  watch.add_argument(
+    '--stages',
+    nargs='+',
+    action=_Add,
+    metavar='STAGE',
+    help='only these stages, and those that they need',
+  )
+  watch.add_argument(
+    '--rounds', type=_positive, metavar='N', help='stop after this many (default: never)'
+  )
+
+
+def _add_adequacy(commands: Any) -> None:
   adequacy = commands.add_parser(
     'adequacy',
-    help='plant faults in the port of a case, and count those that the case catches',
+    help='mutation testing: plant faults in the port, and count those that the case catches',
     epilog='exit status: 0 the faults were run, 2 the case does not pass, usage or environment',
   )
   adequacy.add_argument(
     'targets', nargs='+', metavar='PATH[::Case]', help='as for run; usually a single case'
   )
   adequacy.add_argument(
-    '--limit', type=_positive, default=50, metavar='N', help='how many faults to run (50)'
+    '--limit',
+    type=_positive,
+    default=50,
+    metavar='N',
+    help='how many faults to plant (default: 50)',
   )
   adequacy.add_argument(
-    '--seed', type=int, default=0, metavar='S', help='the seed that selects the faults (0)'
+    '--seed', type=int, default=0, metavar='S', help='the seed that selects the faults (default: 0)'
   )
-  adequacy.add_argument('--report_dir', metavar='DIR', help='write one JSON file per case there')
-  _add_repeat(commands)
-  _add_checkpoint_commands(commands)
-  _add_recording_commands(commands)
-  commands.add_parser('doctor', help='show versions, what was patched, and a fix per problem')
-  return whole
+  adequacy.add_argument(
+    '--report_dir', metavar='DIR', help='write one JSON file per case to this folder'
+  )
 
 
 def _add_fleet(commands: Any) -> None:
   fleet = commands.add_parser(
     'fleet',
     help='run many cases, each in its own process, and keep the verdicts in a journal',
-    description='TEST_TOTAL_SHARDS and TEST_SHARD_INDEX select a share of the cases, for one of '
-    'several machines.',
+    description='TEST_TOTAL_SHARDS and TEST_SHARD_INDEX select one shard of the cases, for one '
+    'of several machines.',
     epilog='exit status: 0 all passed, 1 some did not, 2 usage or environment, 130 after Ctrl-C',
   )
   fleet.add_argument('targets', nargs='+', metavar='PATH[::Case]', help='as for run')
@@ -132,34 +197,38 @@ def _add_fleet(commands: Any) -> None:
     '--journal',
     required=True,
     metavar='RUN.sqlite',
-    help='gets each verdict as soon as its case ends',
+    help='SQLite file that each verdict is written to as soon as its case ends',
   )
   fleet.add_argument(
-    '--jobs', type=_positive, metavar='N', help='cases at once (the number of processors)'
+    '--jobs',
+    type=_positive,
+    metavar='N',
+    help='number of cases that run in parallel (default: number of processors)',
   )
   fleet.add_argument(
     '--timeout',
     type=_not_negative,
     default=3600.0,
     metavar='S',
-    help='seconds that a case may take (3600); 0 for no limit',
+    help='seconds that a case may take (default: 3600); 0 for no limit',
   )
   fleet.add_argument(
     '--memory',
     type=_not_negative,
     metavar='GB',
-    help='GiB that a case may take (an even share of nine tenths of the memory)',
+    help='GiB of memory that a case may take (default: 90 %% of the memory divided by --jobs)',
   )
   fleet.add_argument(
     '--engine',
     choices=('local', 'ray'),
     default='local',
-    help='this machine (local), or a Ray cluster',
+    help='where cases run: on this machine (local, the default) or on a Ray cluster',
   )
   fleet.add_argument(
     '--ray_address',
     metavar='HOST:PORT',
-    help="the cluster's head (RAY_ADDRESS, else this machine's cluster, else one for this run)",
+    help='address of the cluster (default: RAY_ADDRESS, else the cluster on this machine, else a '
+    'new one for this run)',
   )
   fleet.add_argument(
     '--stages',
@@ -170,32 +239,63 @@ def _add_fleet(commands: Any) -> None:
     help='only these stages, and those that they need',
   )
   fleet.add_argument(
-    '--resume', action='store_true', help='run only what has no verdict yet, or has changed since'
+    '--resume',
+    action='store_true',
+    help='continue an interrupted run: skip cases that have a verdict and have not changed since',
   )
   fleet.add_argument(
     '--retry', action='store_true', help='like --resume, and also rerun cases that ended with ERROR'
   )
   fleet.add_argument(
-    '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md there'
+    '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md to this folder'
   )
   _add_pages(fleet)
+  _add_github_annotations(fleet)
+
+
+def _add_github_annotations(command: argparse.ArgumentParser) -> None:
+  command.add_argument(
+    '--github_annotations',
+    choices=('auto', 'on', 'off'),
+    default='auto',
+    help='show findings next to the line of code in GitHub Actions (auto: where that runs)',
+  )
 
 
 def _add_pages(command: argparse.ArgumentParser) -> None:
-  command.add_argument('--html', metavar='FILE', help='write an HTML report there')
-  command.add_argument('--junit', metavar='FILE.xml', help='write JUnit XML there')
-  command.add_argument('--markdown', metavar='FILE.md', help='write the summary there')
+  command.add_argument('--html', metavar='FILE', help='write an HTML report to FILE')
+  command.add_argument('--junit', metavar='FILE.xml', help='write a JUnit XML report, for CI')
+  command.add_argument('--markdown', metavar='FILE.md', help='write a summary in Markdown')
   _add_tensorboard_dir(command)
 
 
 def _add_tensorboard_dir(command: argparse.ArgumentParser) -> None:
-  command.add_argument('--tensorboard_dir', metavar='DIR', help='write TensorBoard events there')
+  command.add_argument(
+    '--tensorboard_dir', metavar='DIR', help='write TensorBoard events to this folder'
+  )
+
+
+def _add_detail(command: argparse.ArgumentParser) -> None:
+  one = command.add_mutually_exclusive_group()
+  one.add_argument(
+    '-v',
+    '--verbose',
+    dest='detail',
+    action='store_const',
+    const='VERBOSE',
+    default='NORMAL',
+    help='also show tables and notes of stages that passed, each blocked stage, and the log of '
+    'TensorFlow',
+  )
+  one.add_argument(
+    '-q', '--quiet', dest='detail', action='store_const', const='QUIET', help='only failures'
+  )
 
 
 def _add_report(commands: Any) -> None:
   report = commands.add_parser(
     'report',
-    help='show stored reports and journals, judged by different tolerances if given',
+    help='show stored reports and journals, optionally judged by different tolerances',
     epilog='exit status: 0 all passed, 1 some did not, 2 a file that is not a report',
   )
   report.add_argument(
@@ -206,11 +306,15 @@ def _add_report(commands: Any) -> None:
   )
   for name in ('rtol', 'atol'):
     report.add_argument(
-      f'--{name}', type=float, metavar='X', help=f'judge all values by this {name} instead'
+      f'--{name}',
+      type=float,
+      metavar='X',
+      help=f'judge all values by this {name} instead of the stored one',
     )
   _add_pages(report)
+  _add_detail(report)
   report.add_argument(
-    '--merge', metavar='OUT.sqlite', help='write the journals of several shards there as one'
+    '--merge', metavar='OUT.sqlite', help='merge the journals of several shards into this new file'
   )
   history = commands.add_parser(
     'history',
@@ -220,10 +324,27 @@ def _add_report(commands: Any) -> None:
   history.add_argument('journals', nargs='+', metavar='RUN.sqlite', help='written by fleet')
 
 
+def _add_new(commands: Any) -> None:
+  new = commands.add_parser(
+    'new',
+    help='write a first case for a TF1 function, and list what of its code has to be replaced',
+    description='The code is read, not imported. The port of the first case is the TF1 code itself '
+    'under the shim, to be replaced piece by piece.',
+    epilog='exit status: 0 written, 2 there is no such function, or the file exists already',
+  )
+  new.add_argument(
+    'function', metavar='MODULE:FUNCTION', help='or FILE.py:FUNCTION; builds outputs from inputs'
+  )
+  new.add_argument(
+    '--out', metavar='FILE.py', help='write it there (standard output); nothing is overwritten'
+  )
+
+
 def _add_repeat(commands: Any) -> None:
   repeat = commands.add_parser(
     'repeat',
-    help='run a training script several times: are its metrics repeatable, and at what cost',
+    help='run a training script several times: how far its metrics vary, and what determinism '
+    'costs',
     description='A metric is what the script prints to standard output as name=value; the last '
     'value of each name counts. Arguments for the script follow --.',
     epilog='exit status: 0 every metric repeats under the last setting, 1 some do not, 2 usage, or '
@@ -231,17 +352,19 @@ def _add_repeat(commands: Any) -> None:
   )
   repeat.add_argument('script', metavar='SCRIPT', help='the path of a Python script')
   repeat.add_argument(
-    '--runs', type=_positive, default=10, metavar='N', help='runs under each setting (10)'
+    '--runs', type=_positive, default=10, metavar='N', help='runs under each setting (default: 10)'
   )
-  repeat.add_argument('--seed', type=int, default=0, metavar='S', help='the value of all seeds (0)')
+  repeat.add_argument(
+    '--seed', type=int, default=0, metavar='S', help='the value of all seeds (default: 0)'
+  )
   repeat.add_argument(
     '--settings',
     nargs='+',
     action=_Add,
     default=repeating_scripts.DEFAULT_SETTINGS,
     metavar='NAME',
-    help=f'out of {", ".join(setting.name for setting in repeating_scripts.SETTINGS)} (all but the '
-    'third)',
+    help=f'which of {", ".join(setting.name for setting in repeating_scripts.SETTINGS)} (default: '
+    'all but the third)',
   )
   repeat.add_argument(
     '--metrics',
@@ -249,49 +372,13 @@ def _add_repeat(commands: Any) -> None:
     action=_Add,
     default=(),
     metavar='NAME',
-    help='only these metrics, of those that it prints',
+    help='only these of the metrics that the script prints',
   )
-
-
-def _add_checkpoint_commands(commands: Any) -> None:
-  convert = commands.add_parser(
-    'convert',
-    help='convert a TF1 checkpoint for the port, if everything about it can be verified',
-    epilog='exit status: 0 written, 1 refused, nothing written, 2 usage or environment',
-  )
-  convert.add_argument('target', metavar='PATH::Case', help='as for run; a single case')
-  convert.add_argument(
-    '--tf1_checkpoint', required=True, metavar='PREFIX', help='as passed to Saver.restore'
-  )
-  convert.add_argument(
-    '--out', required=True, metavar='PREFIX', help='where to write; nothing is overwritten'
-  )
-  inspect = commands.add_parser(
-    'inspect',
-    help='list the keys of a checkpoint, next to the variables of a case if one is given',
-    epilog='exit status: 0 listed, 2 a checkpoint that cannot be read, usage or environment',
-  )
-  inspect.add_argument('prefix', metavar='PREFIX', help='as passed to Saver.restore')
-  inspect.add_argument('--case', metavar='PATH::Case', help='as for run; a single case')
-
-
-def _add_recording_commands(commands: Any) -> None:
-  commands.add_parser(
-    'recorder',
-    help='print the file that records a reference under TensorFlow 1.x',
-    epilog='python -m tf2verify recorder > tf1_recorder.py',
-  )
-  recording = commands.add_parser(
-    'recording',
-    help='verify a recording, and list what is in it',
-    epilog='exit status: 0 all of it is as it was recorded, 2 it is not, or is not a recording',
-  )
-  recording.add_argument('folder', metavar='DIR', help='written by tf1_recorder.py --out DIR')
 
 
 def _positive(text: str) -> int:
   if not text.isdecimal() or int(text) < 1:
-    raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 1 on')
+    raise argparse.ArgumentTypeError(f'{text!r} is not a whole number of at least 1')
   return int(text)
 
 
@@ -301,5 +388,5 @@ def _not_negative(text: str) -> float:
   except ValueError:
     number = -1.0
   if not 0.0 <= number < float('inf'):
-    raise argparse.ArgumentTypeError(f'{text!r} is no number from 0 on')
+    raise argparse.ArgumentTypeError(f'{text!r} is not a number of at least 0')
   return number

@@ -9,22 +9,23 @@ import functools
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from tf2verify.commands import repeating_scripts
+from tf2verify.commands import defaults, repeating_scripts
 from tf2verify.commands.arguments import parser
-from tf2verify.environment import doctor, legacy_keras
+from tf2verify.environment import diagnose_option, doctor, legacy_keras, startup_log
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError, UsageError, UserCodeError
 from tf2verify.safe_text import safe, say
 
 if TYPE_CHECKING:
   from tf2verify.case import EquivalenceCase
+  from tf2verify.commands.report import Pages
   from tf2verify.discovery import FoundCase
   from tf2verify.records.verdict import CaseVerdict
+  from tf2verify.report.terminal import CaseShown
 
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
-# As timeout(1) has it.
-EXIT_STUCK = 124
+EXIT_STUCK = 124  # as timeout(1) has it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,30 +35,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv: the arguments; `sys.argv[1:]` by default.
 
   Returns:
-    The exit status: 0 all passed, 1 some did not, 2 usage or environment. `run` ends its
-    process with 124 where a case does not come back from native code after its time.
+    0 all passed, 1 some did not, 2 usage or environment. `run` ends its process with 124 where a
+    case does not come back from native code after its time.
   """
   own, script_arguments = _without_script_arguments(sys.argv[1:] if argv is None else list(argv))
   script = os.path.basename(sys.argv[0])
   prog = script if script == 'tf2verify' else 'python -m tf2verify'
-  arguments = parser(prog).parse_args(own)
   try:
+    arguments = parser(prog, _run_defaults(own)).parse_args(own)
     if arguments.command == 'repeat':
       return _repeat(arguments, script_arguments)
     if arguments.command == 'doctor':
       return doctor.main()
+    if arguments.command == 'new':
+      return _new(arguments.function, arguments.out)
     if arguments.command in ('fleet', 'report', 'history'):
       return _without_tensorflow(arguments)
     if arguments.command == 'recorder':
       return _recorder()
     if arguments.command == 'recording':
       return _recording(arguments.folder)
-    legacy_keras.require()
-    _divide_the_cpu()
+    loud = getattr(arguments, 'detail', '') == 'VERBOSE'
+    with contextlib.nullcontext() if loud else startup_log.held_back():
+      legacy_keras.require()
+      _divide_the_cpu()
+    if arguments.command == 'watch':
+      return _watch(arguments.target, arguments.stages, arguments.rounds)
     if arguments.command == 'adequacy':
       return _adequacy(arguments.targets, arguments.limit, arguments.seed, arguments.report_dir)
+    if arguments.command == 'prove':
+      return _prove(arguments.targets, arguments.report_dir)
     if arguments.command == 'convert':
-      return _convert(arguments.target, arguments.tf1_checkpoint, arguments.out)
+      return _convert(arguments)
+    if arguments.command == 'map':
+      return _map(arguments.target, arguments.out)
     if arguments.command == 'inspect':
       return _inspect(arguments.prefix, arguments.case)
     return _run(arguments)
@@ -68,9 +79,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return EXIT_USAGE
 
 
+def _run_defaults(argv: Sequence[str]) -> dict[str, Any]:
+  """Returns what pyproject.toml says of `run`; what is wrong with it is said by `run` alone."""
+  asks_for_help = {'-h', '--help'} & set(argv)
+  return defaults.run_defaults(os.getcwd()) if argv[:1] == ['run'] and not asks_for_help else {}
+
+
 def _without_tensorflow(arguments: argparse.Namespace) -> int:
   """Runs a command that imports no TensorFlow into this process."""
   from tf2verify.commands import fleet, report
+  from tf2verify.report import terminal
 
   if arguments.command == 'fleet':
     fields = {field.name for field in dataclasses.fields(fleet.Arguments)}
@@ -79,11 +97,23 @@ def _without_tensorflow(arguments: argparse.Namespace) -> int:
   if arguments.command == 'history':
     well = report.history(arguments.journals)
   else:
-    pages = report.Pages(
-      arguments.html, arguments.junit, arguments.markdown, arguments.tensorboard_dir
-    )
-    well = report.report(arguments.files, arguments.rtol, arguments.atol, pages, arguments.merge)
+    files, pages = arguments.files, _pages(arguments)
+    detail = terminal.Detail[arguments.detail]
+    well = report.report(files, arguments.rtol, arguments.atol, pages, arguments.merge, detail)
   return EXIT_PASSED if well else EXIT_FAILED
+
+
+def _pages(arguments: argparse.Namespace) -> Pages:
+  from tf2verify.commands.report import Pages
+
+  return Pages(arguments.html, arguments.junit, arguments.markdown, arguments.tensorboard_dir)
+
+
+def _new(function: str, out: str | None) -> int:
+  from tf2verify.commands.new_case import write_new
+
+  say(write_new(function, out))
+  return EXIT_PASSED
 
 
 def _recorder() -> int:
@@ -146,74 +176,77 @@ def _run(arguments: argparse.Namespace) -> int:
   from tf2verify.case import verify
   from tf2verify.discovery import find_cases
   from tf2verify.records.status import Status
-  from tf2verify.report import terminal
-  from tf2verify.report.html import page
+  from tf2verify.report import github, terminal
   from tf2verify.report.report_dir import write_case, write_summary
   from tf2verify.report.tensorboard import writing
   from tf2verify.selection import check_stage_name
   from tf2verify.tensorflow_internals import deprecations
 
-  stages, report_dir, html = arguments.stages, arguments.report_dir, arguments.html
-  tensorboard_dir = arguments.tensorboard_dir
-  if html:
-    page.require()
-  if tensorboard_dir:
-    writing.require(tensorboard_dir)
+  stages, report_dir, pages = arguments.stages, arguments.report_dir, _pages(arguments)
+  pages.require()
+  diagnose_option.set_for_process(arguments.diagnose)
   for name in stages or ():
     check_stage_name(name)
+  detail = terminal.Detail[arguments.detail]
   cases = [found for target in arguments.targets for found in find_cases(target)]
   verdicts: list[CaseVerdict] = []
-  for found in cases:
-    progress = terminal.StageProgress()
-    terminal.say(found.case.__name__)
+  for number, found in enumerate(cases, 1):
+    count = f' {number} of {len(cases)}' if len(cases) > 1 else ''
+    progress = terminal.StageProgress(f'{found.case.__name__}{count}')
+    shown = terminal.CaseShown(found.case.__name__, progress, detail)
     said = contextlib.nullcontext() if arguments.deprecations else deprecations.unsaid()
     with found.importable(), said:
       try:
         verdict = verify(
           found.case,
           stages,
-          terminal.stage_sayer(progress),
+          shown.stage,
           progress,
           arguments.timeout,
-          functools.partial(_give_up, arguments, verdicts, len(cases)),
+          functools.partial(_give_up, arguments, verdicts, len(cases), shown),
+          arguments.reuse_reference,
         )
       except CaseDefinitionError as error:  # it does not keep the other cases from running
         verdict = _refusal(found.case, error)
-        terminal.say(terminal.stage_line(verdict.stages[0]))
+        shown.stage(verdict.stages[0])
     verdicts.append(verdict)
-    terminal.say_outcome(verdict)
+    shown.outcome(verdict)
+    if arguments.reuse_reference:
+      terminal.say(f'reference: {dict(verdict.environment).get("reference", "not kept")}')
+    if github.is_wanted(arguments.github_annotations):
+      for line in github.annotation_lines([verdict]):
+        terminal.say(line)
     if report_dir:
       write_case(verdict, report_dir)
   passed = sum(verdict.status is Status.PASSED for verdict in verdicts)
   if report_dir:
     terminal.say(f'summary: {write_summary(verdicts, report_dir)}')
-  if html:
-    page.write_page(html, verdicts)
-    terminal.say(f'page: {html}')
-  if tensorboard_dir:
-    writing.write_cases(tensorboard_dir, verdicts)
-    terminal.say(writing.how_to_look(tensorboard_dir))
+  pages.write(verdicts)
+  if pages.tensorboard_dir:
+    writing.write_cases(pages.tensorboard_dir, verdicts)
+    terminal.say(writing.how_to_look(pages.tensorboard_dir))
   terminal.say(f'{passed} of {len(verdicts)} cases passed')
   return EXIT_PASSED if passed == len(verdicts) else EXIT_FAILED
 
 
 def _give_up(
-  arguments: argparse.Namespace, before: Sequence[CaseVerdict], count: int, verdict: CaseVerdict
+  arguments: argparse.Namespace,
+  before: Sequence[CaseVerdict],
+  count: int,
+  shown: CaseShown,
+  verdict: CaseVerdict,
 ) -> NoReturn:
   """Ends the process where a case does not come back from native code; keeps what is known."""
   from tf2verify.report import terminal
-  from tf2verify.report.html import page
   from tf2verify.report.report_dir import write_case, write_summary
 
   verdicts = [*before, verdict]
   try:
-    terminal.say_outcome(verdict)
+    shown.outcome(verdict)
     if arguments.report_dir:
       write_case(verdict, arguments.report_dir)
       terminal.say(f'summary: {write_summary(verdicts, arguments.report_dir)}')
-    if arguments.html:
-      page.write_page(arguments.html, verdicts)
-      terminal.say(f'page: {arguments.html}')
+    _pages(arguments).write(verdicts)
     if len(verdicts) < count:
       terminal.say(
         f'{count - len(verdicts)} cases after it were not run: python -m tf2verify fleet runs each '
@@ -236,6 +269,15 @@ def _refusal(case: type[EquivalenceCase], error: CaseDefinitionError) -> CaseVer
   return CaseVerdict(case.__name__, case.__module__, (first,))
 
 
+def _watch(target: str, stages: Sequence[str] | None, rounds: int | None) -> int:
+  from tf2verify.commands.watch import watch
+  from tf2verify.selection import check_stage_name
+
+  for name in stages or ():
+    check_stage_name(name)
+  return EXIT_PASSED if watch(target, stages, rounds) else EXIT_FAILED
+
+
 def _adequacy(targets: Sequence[str], limit: int, seed: int, report_dir: str | None) -> int:
   from tf2verify.commands.adequacy import adequacy
   from tf2verify.discovery import find_cases
@@ -255,6 +297,28 @@ def _adequacy(targets: Sequence[str], limit: int, seed: int, report_dir: str | N
   return EXIT_PASSED
 
 
+def _prove(targets: Sequence[str], report_dir: str | None) -> int:
+  from tf2verify.commands.proof import prove_case
+  from tf2verify.discovery import find_cases
+  from tf2verify.report import terminal
+  from tf2verify.report.report_dir import write_proof
+  from tf2verify.tensorflow_internals import deprecations
+
+  well = True
+  for found in [case for target in targets for case in find_cases(target)]:
+    progress = terminal.StageProgress()
+    try:
+      with found.importable(), deprecations.unsaid():
+        proof = prove_case(found.case, progress)
+    finally:
+      progress.clear()
+    well = well and proof.is_whole
+    terminal.say(proof.to_text())
+    if report_dir:
+      terminal.say(f'report: {write_proof(proof, report_dir)}')
+  return EXIT_PASSED if well else EXIT_FAILED
+
+
 def _single_case(target: str) -> FoundCase:
   from tf2verify.discovery import find_cases
 
@@ -265,19 +329,57 @@ def _single_case(target: str) -> FoundCase:
   return found[0]
 
 
-def _convert(target: str, source: str, out: str) -> int:
+def _convert(arguments: argparse.Namespace) -> int:
   from tf2verify.commands.conversion import convert
+  from tf2verify.commands.conversion_target import target_of
+  from tf2verify.commands.conversion_to_tf1 import convert_to_tf1
   from tf2verify.report import terminal
 
+  if arguments.to_tf1 is not None and arguments.ema:
+    raise UsageError('--ema chooses keys of a TF1 checkpoint, and --to_tf1 reads none')
+  out = target_of(arguments.out, arguments.format, arguments.overwrite)
+  found = _single_case(arguments.target)
+  progress = terminal.StageProgress()
+  try:
+    with found.importable():
+      if arguments.to_tf1 is not None:
+        conversion = convert_to_tf1(found.case, arguments.to_tf1, out, progress)
+      else:
+        conversion = convert(
+          found.case,
+          arguments.tf1_checkpoint,
+          out,
+          progress,
+          arguments.ema,
+          not arguments.no_optimizer,
+        )
+  finally:
+    progress.clear()
+  terminal.say(conversion.to_text(arguments.verbose))
+  return EXIT_FAILED if conversion.refusal else EXIT_PASSED
+
+
+def _map(target: str, out: str | None) -> int:
+  from tf2verify.commands.variable_map import check_out, derived_of
+  from tf2verify.report import terminal
+
+  check_out(out)
   found = _single_case(target)
   progress = terminal.StageProgress()
   try:
     with found.importable():
-      conversion = convert(found.case, source, out, progress)
+      derived = derived_of(found.case, progress)
   finally:
     progress.clear()
-  terminal.say(conversion.to_text())
-  return EXIT_FAILED if conversion.refusal else EXIT_PASSED
+  if out is None:
+    terminal.say(derived.variable_map.to_text().rstrip())
+  else:
+    derived.variable_map.write(out)
+    terminal.say(f'written: {out}')
+  terminal.say(f'{found.case.__name__}: {derived.summary()}')
+  for doubt in derived.doubts:
+    terminal.say(f'  note: {doubt}')
+  return EXIT_PASSED if derived.outputs_agree else EXIT_FAILED
 
 
 def _inspect(prefix: str, target: str | None) -> int:

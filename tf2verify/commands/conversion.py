@@ -1,30 +1,42 @@
-"""A TF1 checkpoint turned into the port's own, if everything about it can be verified."""
+"""A TF1 checkpoint turned into the port's own files, if everything about it can be verified."""
 
 import dataclasses
 import os
-import re
-import tempfile
 
 from tf2verify.case import EquivalenceCase, new_ladder
-from tf2verify.errors import UsageError
-from tf2verify.records.checkpoint import KeyKind
+from tf2verify.commands.conversion_files import Refused, read_by, refuse, write_and_read
+from tf2verify.commands.conversion_target import Format, Target
+from tf2verify.errors import CheckpointError, UsageError, UserCodeError
+from tf2verify.ladder import Ladder
+from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.status import Status
 from tf2verify.records.table import Table
 from tf2verify.records.table_text import table_lines
 from tf2verify.records.verdict_text import compared_text, differences_text
+from tf2verify.relation.checkpoint_keys import SHADOW_SUFFIX
 from tf2verify.sides.process import state as process_state
+from tf2verify.sides.recorded import references
 from tf2verify.sides.side import Progress
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
-from tf2verify.stages.checkpoints.loading import Loaded, key_table, load
-from tf2verify.stages.checkpoints.restoring import RestoreComparison
-from tf2verify.stages.checkpoints.saving import check_restored
+from tf2verify.stages.checkpoints.conversion_account import (
+  Remark,
+  left_out_keys,
+  port_alone,
+  with_read,
+)
+from tf2verify.stages.checkpoints.error_line import telling_line
+from tf2verify.stages.checkpoints.loading import Loaded, compare_outputs, key_table, load
+from tf2verify.stages.checkpoints.optimizer_transfer import (
+  OptimizerTransfer,
+  check_steps,
+  transfer_of,
+  why_none,
+)
+from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.passes.zero_randomness import ZeroRandomness
 from tf2verify.stages.stage import CaseUnderTest
-
-# The state file of a folder is no part of a checkpoint.
-_STATE_FILE = 'checkpoint'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,10 +46,12 @@ class Conversion:
   Attributes:
     case: the class's name.
     source: prefix of the TF1 checkpoint.
-    written: prefix of the TF2 checkpoint; '' where the conversion was refused.
+    written: the file, or prefix of the TF2 checkpoint; '' where the conversion was refused.
     compared: how much was verified, as text.
     refusal: why nothing was written, by lines; empty where something was.
     table: the account of the keys; None where it was not come to.
+    remarks: what is left out on either side, and why; what was not compared.
+    read_by: the call that reads what was written.
   """
 
   case: str
@@ -46,55 +60,112 @@ class Conversion:
   compared: str
   refusal: tuple[str, ...] = ()
   table: Table | None = None
+  remarks: tuple[Remark, ...] = ()
+  read_by: str = ''
 
-  def to_text(self) -> str:
-    """Returns the outcome for a terminal."""
+  def to_text(self, verbose: bool = False) -> str:
+    """Returns the outcome for a terminal.
+
+    Args:
+      verbose: whether every key that is left out is named, and not only the first ones.
+    """
     lines = [f'{self.case}: {self.source}']
     if self.table is not None:
       lines += [f'  {line}' for line in table_lines(self.table)]
+    for remark in self.remarks:
+      lines += [f'  {line}' for line in remark.lines(verbose)]
     if self.refusal:
       lines += ['REFUSED, nothing was written:', *(f'  {line}' for line in self.refusal)]
     else:
       lines += [f'  verified: {self.compared}', f'written: {self.written}']
+      lines += [f'  read it by {self.read_by}'] if self.read_by else []
     return '\n'.join(lines)
 
 
-def convert(case: type[EquivalenceCase], source: str, out: str, progress: Progress) -> Conversion:
-  """Restores a TF1 checkpoint into a fresh port, verifies it, and writes the port's own.
+_WITHOUT_OPTIMIZER = (
+  'compare the optimizers by the stage training_steps; --no_optimizer converts the weights alone'
+)
 
-  Keys, values and outputs are compared as the stage `checkpoint` does; a key that
-  nothing reads and nobody knows is a refusal as well. What is written has been
-  restored into another fresh port before it gets its name.
+
+def convert(
+  case: type[EquivalenceCase],
+  source: str,
+  target: Target,
+  progress: Progress,
+  ema: bool = False,
+  with_optimizer: bool = True,
+) -> Conversion:
+  """Restores a TF1 checkpoint into a fresh port, verifies it, and writes the port's own files.
+
+  Keys, values and outputs are compared as the stage `checkpoint` does, outputs in all
+  training modes of the case; a key that nothing reads and nobody knows is a refusal as
+  well. What is written has been read into another fresh port before it gets its name.
 
   Args:
     case: a case that passes up to `zero_randomness`.
     source: prefix of the TF1 checkpoint.
-    out: prefix of the checkpoint to write; no file of it may exist.
+    target: what to write.
     progress: called with one line of text before every long step.
+    ema: whether moving averages of weights are converted in the place of the weights.
+    with_optimizer: whether the state of the optimizer is converted, where both sides have one.
 
   Raises:
-    UsageError: something of the name `out` exists, or its folder does not.
+    UsageError: something of the name exists, or its folder does not.
     CheckpointError: `source` cannot be read, or is of another model.
   """
-  _check_free(out)
+  target.check_free()
   file = tf1_checkpoint.name_based(source, '--tf1_checkpoint')
+  if os.path.abspath(file.path) == os.path.abspath(target.path):
+    raise UsageError(
+      f'--out {target.path} is the TF1 checkpoint itself, which the port still needs if anything '
+      'goes wrong; give another name'
+    )
+  if ema:
+    case = _with_averages(case, file)
   ladder = new_ladder(case, progress)
   try:
-    verdict = ladder.stage(ZeroRandomness)
-    if verdict.status is not Status.PASSED:
-      failure = ladder.verdict().first_failure
-      first = verdict if failure is None else failure
-      return Conversion(case.__name__, source, '', '', tuple(first.to_text().splitlines()))
-    with process_state.preserved():
-      return _converted(ladder.prepared(), case.__name__, file, out)
+    failure = climbed(ladder)
+    if failure is not None:
+      return Conversion(case.__name__, source, '', '', failure)
+    prepared = ladder.prepared()
+    with process_state.preserved(), references.conditions(prepared.declaration):
+      return _converted(prepared, case.__name__, file, target, progress, with_optimizer)
   finally:
     ladder.close()
 
 
+def climbed(ladder: Ladder) -> tuple[str, ...] | None:
+  """Climbs to what any conversion needs; returns the lines of the failure, None without one."""
+  verdict = ladder.stage(ZeroRandomness)
+  if verdict.status is Status.PASSED:
+    return None
+  failure = ladder.verdict().first_failure
+  return tuple((verdict if failure is None else failure).to_text().splitlines())
+
+
+def _with_averages(
+  case: type[EquivalenceCase], file: tf1_checkpoint.CheckpointFile
+) -> type[EquivalenceCase]:
+  """Returns the case with the attribute that says that averages are the values."""
+  if not any(key.name.endswith(f'/{SHADOW_SUFFIX}') for key in file.keys):
+    raise CheckpointError(
+      f'--ema: {file.path} has no key that ends in /{SHADOW_SUFFIX}, as '
+      '`tf.train.ExponentialMovingAverage` names the averages of weights (keys: '
+      f'{", ".join(key.name for key in file.keys[:3])}); leave --ema out to convert the weights'
+    )
+  known = {'evaluate_with_ema': True, '__module__': case.__module__, '__doc__': case.__doc__}
+  return type(case.__name__, (case,), known)
+
+
 def _converted(
-  case: CaseUnderTest, name: str, file: tf1_checkpoint.CheckpointFile, out: str
+  case: CaseUnderTest,
+  name: str,
+  file: tf1_checkpoint.CheckpointFile,
+  target: Target,
+  progress: Progress,
+  with_optimizer: bool,
 ) -> Conversion:
-  comparison = RestoreComparison()
+  comparison = Comparison()
   loaded = load(case, file, comparison)
   for key in loaded.account.unread(KeyKind.UNKNOWN):
     comparison.lost(
@@ -108,66 +179,98 @@ def _converted(
         'model, or write a checkpoint without these keys',
       )
     )
-  table = key_table(loaded.account)
-  if comparison.differences or comparison.inconclusive:
-    return Conversion(name, file.path, '', '', _refusal(comparison), table)
-  folder, base = os.path.split(os.path.abspath(out))
-  with tempfile.TemporaryDirectory(prefix=f'.{base}.', dir=folder) as beside:
-    prefix = _written(case, loaded, os.path.join(beside, base), comparison)
-    if comparison.differences:
-      return Conversion(name, file.path, '', '', _refusal(comparison), table)
-    _check_free(out)
-    _move(beside, folder)
-  written = os.path.join(os.path.dirname(out), os.path.basename(prefix))
-  return Conversion(name, file.path, written, compared_text(comparison.compared), (), table)
-
-
-def _written(
-  case: CaseUnderTest, loaded: Loaded, prefix: str, comparison: RestoreComparison
-) -> str:
-  """Saves the port, and restores it into another one."""
-  tf2_checkpoint.assign(loaded.port, loaded.values)
-  values = tf2_checkpoint.values_of(loaded.port)
-  written = tf2_checkpoint.save(case.declaration, loaded.port.layer, prefix)
-  if os.path.dirname(written) != os.path.dirname(prefix):
-    raise UsageError(
-      f'save_tf2_checkpoint was given {prefix} and has written {written}: it has to write where '
-      'it is told, so that nothing is left where something goes wrong'
+  remarks: list[Remark] = []
+  account, transfer, why = loaded.account, None, ''
+  found = Conversion(name, file.path, '', '')
+  try:
+    if not comparison.differences:
+      remarks += _check_training(case, loaded, comparison)
+      why = _why_no_optimizer(case, account, target, with_optimizer)
+      if not why:
+        progress('going on with training from the checkpoint')
+        transfer, said = _transferred(case, file, loaded, comparison)
+        account = with_read(account, transfer.keys)
+        remarks += said
+    remarks += [*left_out_keys(case, account, why_no_optimizer=why), *port_alone(case)]
+    refuse(comparison)
+    with target.folder_beside() as beside:
+      progress(f'writing {target.path}')
+      path = os.path.join(beside, target.base)
+      written = write_and_read(case, loaded, path, target, comparison, transfer)
+      refuse(comparison)
+      target.check_free()
+      target.take(beside)
+  except Refused as refused:
+    return dataclasses.replace(
+      found,
+      refusal=tuple(str(refused).splitlines()),
+      table=key_table(account),
+      remarks=tuple(remarks),
     )
-  check_restored(case, loaded, values, written, comparison)
-  return written
-
-
-def _move(folder: str, target: str) -> None:
-  """Moves the files of a checkpoint, the index last: without it there is no checkpoint."""
-  names = [name for name in os.listdir(folder) if name != _STATE_FILE]
-  for name in names:
-    if os.path.exists(os.path.join(target, name)):
-      raise UsageError(_taken(os.path.join(target, name)))
-  for name in sorted(names, key=lambda name: name.endswith('.index')):
-    os.rename(os.path.join(folder, name), os.path.join(target, name))
-
-
-def _check_free(out: str) -> None:
-  """Raises `UsageError` where a checkpoint of this name exists, or cannot be written."""
-  folder, base = os.path.split(os.path.abspath(out))
-  if not os.path.isdir(folder):
-    raise UsageError(f'--out {out}: there is no folder {folder}; make it first')
-  if not base or os.path.isdir(out):
-    raise UsageError(f'--out {out} is a folder; give the prefix of the files to write in it')
-  files = re.compile(rf'{re.escape(base)}(\.index|\.data-\d+-of-\d+)?')
-  taken = [name for name in sorted(os.listdir(folder)) if files.fullmatch(name)]
-  if taken:
-    raise UsageError(_taken(os.path.join(folder, taken[0])))
-
-
-def _taken(path: str) -> str:
-  return (
-    f'--out: {path} exists, and nothing is overwritten; give another prefix, or remove the old '
-    'files'
+  path = os.path.join(os.path.dirname(target.path), os.path.basename(written))
+  return dataclasses.replace(
+    found,
+    written=path,
+    compared=compared_text(comparison.compared),
+    table=key_table(account),
+    remarks=tuple(remarks),
+    read_by=read_by(case, loaded.port.layer, path, target.format, transfer is not None),
   )
 
 
-def _refusal(comparison: RestoreComparison) -> tuple[str, ...]:
-  lines = differences_text(comparison.differences)
-  return tuple(lines) or (comparison.inconclusive,)
+def _check_training(case: CaseUnderTest, loaded: Loaded, comparison: Comparison) -> list[Remark]:
+  """Compares the outputs in training mode, too; returns why that tells nothing, if it does not."""
+  if loaded.training or True not in case.declaration.training_modes:
+    return []
+  part = Comparison()
+  before = tf2_checkpoint.values_of(loaded.port)
+  compare_outputs(case, dataclasses.replace(loaded, training=True), part)
+  tf2_checkpoint.assign(loaded.port, before)
+  if part.inconclusive and not part.differences:
+    return [Remark(f'outputs in training mode were not compared: {part.inconclusive}')]
+  comparison.absorb(part)
+  return []
+
+
+def _why_no_optimizer(
+  case: CaseUnderTest, account: KeyAccount, target: Target, wanted: bool
+) -> str:
+  """Returns why the state of the optimizer is not converted; '' where it is."""
+  if not wanted:
+    return '--no_optimizer says so'
+  if target.format is Format.WEIGHTS:
+    return 'a .weights.h5 file is for weights'
+  if case.declaration.declares('save_tf2_checkpoint') and target.format is Format.CHECKPOINT:
+    return 'save_tf2_checkpoint is given the layer alone'
+  return why_none(case, account)
+
+
+def _transferred(
+  case: CaseUnderTest,
+  file: tf1_checkpoint.CheckpointFile,
+  loaded: Loaded,
+  comparison: Comparison,
+) -> tuple[OptimizerTransfer, list[Remark]]:
+  """Takes over the state of the optimizer, and verifies it in the next training steps."""
+  part = Comparison()
+  try:
+    transfer = transfer_of(case, file, loaded)
+    silent = check_steps(case, file, loaded, transfer, part)
+  except UserCodeError as error:
+    raise Refused(
+      f'training cannot go on from the checkpoint: {telling_line(error)}\n{_WITHOUT_OPTIMIZER}'
+    ) from error
+  remarks = []
+  if transfer.kept:
+    remarks.append(Remark("keeps its initial value in the port's optimizer", transfer.kept))
+  if silent:
+    said = 'training from the checkpoint tells nothing of it, since its gradient is near zero'
+    remarks.append(Remark(said, silent))
+  if part.differences:
+    raise Refused(
+      'training does not go on as in TF1 with the converted state of the optimizer:\n'
+      + '\n'.join(differences_text(part.differences))
+      + f'\n{_WITHOUT_OPTIMIZER}'
+    )
+  comparison.absorb(part)
+  return transfer, remarks

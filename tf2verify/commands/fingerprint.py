@@ -6,7 +6,6 @@ The stage `determinism` starts it, in processes with another environment.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ from tf2verify.case import new_ladder
 from tf2verify.discovery import find_cases
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.repetition import repeating
+from tf2verify.stages.repetition import fresh_processes
 from tf2verify.stages.repetition.repetition import Repeater
 
 
@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> None:
       digests = repeater.digests()
     ladder.close()
   with open(options.path, 'w', encoding='utf-8') as file:
-    json.dump(digests, file)
+    file.write(fresh_processes.written(digests))
 
 
 if __name__ == '__main__':

@@ -23,7 +23,7 @@ from tf2verify.fleet.server_process import MODULE
 from tf2verify.fleet.sharding import Shard, hide_from_jobs
 from tf2verify.fleet.shipping import roots_of
 from tf2verify.records.status import Status
-from tf2verify.report import terminal
+from tf2verify.report import github, terminal
 from tf2verify.report.report_dir import write_case, write_summary
 
 # The endings of the files of a journal.
@@ -92,8 +92,7 @@ class Progress:
     self._done += 1
     self.clear()
     verdict = result.verdict
-    if verdict.first_failure is not None:
-      terminal.say('\n' + terminal.failure_text(verdict, verdict.first_failure) + '\n')
+    terminal.say_failures(verdict)
     terminal.say(f'[{self._done}/{self._to_run}] {terminal.case_line(verdict)}')
     self._show()
 
@@ -114,9 +113,7 @@ class Progress:
 
   def _show(self) -> None:
     if self._terminal:
-      width = os.get_terminal_size(sys.stderr.fileno()).columns
-      shown = f'  … {self.text()}'[: max(width - 1, 20)]
-      terminal.show_over(shown)
+      terminal.show_over(f'  … {self.text()}')
 
 
 def _count(number: int, noun: str) -> str:
@@ -153,6 +150,7 @@ class Arguments:
     tensorboard_dir: folder of TensorBoard's events.
     engine: `local` or `ray`.
     ray_address: HOST:PORT of a Ray cluster.
+    github_annotations: whether to print annotations of GitHub Actions: auto, on or off.
   """
 
   targets: Sequence[str]
@@ -170,6 +168,7 @@ class Arguments:
   tensorboard_dir: str | None = None
   engine: str = 'local'
   ray_address: str | None = None
+  github_annotations: str = 'auto'
 
   @property
   def pages(self) -> Pages:
@@ -214,13 +213,16 @@ def fleet(arguments: Arguments, module: str = MODULE) -> int:
       progress.clear()
       if arguments.report_dir:
         _write_reports(journal, outcome, arguments.report_dir)
+      if github.is_wanted(arguments.github_annotations):
+        _annotate(journal, outcome)
     _write_pages(arguments)
     _say_outcome(outcome, arguments)
     return 0 if outcome.passed == len(outcome.statuses) else 1
   except KeyboardInterrupt:
     progress.clear()
     terminal.say(
-      f'interrupted: {progress.done} verdicts of this run are in {arguments.journal}; go on with: '
+      f'interrupted: {progress.done} verdicts of this run are in {arguments.journal}; continue '
+      'with: '
       f'{_resume_command()}'
     )
     return _BY_SIGNAL + interrupter.number
@@ -238,7 +240,7 @@ def _engine(arguments: Arguments, module: str) -> LocalEngine | RayEngine:
     cluster = Cluster(arguments.ray_address, roots_of(places_of(arguments.targets)), without)
     return RayEngine(cluster, Limits(seconds, memory), arguments.jobs, module)
   if arguments.ray_address is not None:
-    raise UsageError('--ray_address names a cluster for --engine ray, which is not asked for')
+    raise UsageError('--ray_address names a cluster for --engine ray, which was not given')
   workers = arguments.jobs or processors()
   memory_of_all = memory_for_jobs()
   share = memory_of_all // workers if memory is None else memory
@@ -253,7 +255,7 @@ def _resume_command() -> str:
 def _say_of_a_run_cut_off(journal: Journal) -> None:
   runs = journal.runs()
   if runs and not runs[-1].ended:
-    terminal.say(f'{journal.path} has a run that was cut off: --resume would go on with it')
+    terminal.say(f'{journal.path} has a run that was interrupted: --resume would continue it')
 
 
 def _write_reports(journal: Journal, outcome: Outcome, folder: str) -> None:
@@ -263,6 +265,13 @@ def _write_reports(journal: Journal, outcome: Outcome, folder: str) -> None:
       write_case(journal.verdict(entry, deviations=True), folder)
       slim.append(journal.verdict(entry))
   terminal.say(f'summary: {write_summary(slim, folder)}')
+
+
+def _annotate(journal: Journal, outcome: Outcome) -> None:
+  for entry in journal.entries(outcome.run):
+    if outcome.statuses.get(entry.target, Status.PASSED) is not Status.PASSED:
+      for line in github.annotation_lines([journal.verdict(entry)]):
+        terminal.say(line)
 
 
 def _write_pages(arguments: Arguments) -> None:
@@ -278,5 +287,7 @@ def _say_outcome(outcome: Outcome, arguments: Arguments) -> None:
       terminal.say(f'{status.value}: {target}')
   errors = sum(status is Status.ERROR for status in outcome.statuses.values())
   if errors and outcome.kept and not arguments.retry:
-    terminal.say(f'{_count(errors, "ERROR")}, some of them of before: --retry runs those again')
+    terminal.say(
+      f'{_count(errors, "ERROR")}, some of them from an earlier run: --retry runs those again'
+    )
   terminal.say(f'{outcome.passed} of {len(outcome.statuses)} cases passed')

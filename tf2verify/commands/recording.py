@@ -70,7 +70,7 @@ def _model_rows(manifest: Manifest) -> list[tuple[str, str]]:
         f'graph, {_MODES[graph.training]}',
         f'{_counted(len(graph.variables), "variable")}, {_counted(len(graph.outputs), "output")}, '
         f'{_counted(len(graph.update_ops), "update op")}, '
-        f'{_counted(draws, "random op")} beside initial values',
+        f'{_counted(draws, "random op")} in addition to initial values',
       )
     )
   return rows
@@ -128,7 +128,7 @@ def _stage_rows(manifest: Manifest) -> list[tuple[str, str]]:
   if steps is None:
     rows.append(('training_steps', 'no: record with --optimizer or --train_op'))
   else:
-    names = ', '.join(optimizer.name for optimizer in steps.optimizers) or 'an own train op'
+    names = ', '.join(optimizer.name for optimizer in steps.optimizers) or 'a custom train op'
     rows.append(
       (
         'training_steps',
@@ -162,7 +162,7 @@ def _tensors(run: RunEntry) -> Iterable[TensorEntry]:
 
 
 def _noise_text(runs: int) -> str:
-  return f'noise of {_counted(runs, "moved run")}' if runs else 'noise not measured'
+  return f'noise of {_counted(runs, "perturbed run")}' if runs else 'noise not measured'
 
 
 def _counted(count: int, noun: str) -> str:

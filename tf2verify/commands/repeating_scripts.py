@@ -123,7 +123,7 @@ def repeat(
     UsageError: there is no such script, it ended with an error, or printed no metric.
   """
   if not os.path.isfile(script):
-    raise UsageError(f'{script} is no file; repeat takes the path of a Python script')
+    raise UsageError(f'{script} is not a file; repeat takes the path of a Python script')
   found: dict[str, list[dict[str, float]]] = {setting.name: [] for setting in settings}
   seconds: dict[str, list[float]] = {setting.name: [] for setting in settings}
   for number in range(1, runs + 1):
@@ -181,7 +181,7 @@ def settings_named(names: Sequence[str]) -> list[Setting]:
   by_name = {setting.name: setting for setting in SETTINGS}
   for name in names:
     if name not in by_name:
-      raise UsageError(f'{name!r} is no setting; there are {", ".join(by_name)}')
+      raise UsageError(f'{name!r} is not a setting; there are {", ".join(by_name)}')
   return [by_name[name] for name in dict.fromkeys(names)]
 
 
@@ -194,7 +194,7 @@ def report_lines(measured: Sequence[ScriptRuns]) -> list[str]:
       for runs in measured
       if name in dict(runs.metrics)
     ]
-    columns = ('setting', 'runs', 'mean', 'variance', 'greatest - least', 'different values')
+    columns = ('setting', 'runs', 'mean', 'variance', 'max - min', 'different values')
     lines += table_lines(Table(name, columns, tuple(rows)))
   first = statistics.mean(measured[0].seconds)
   heads = ('setting', 'seconds a run', f'times {measured[0].setting.name}')

@@ -61,9 +61,16 @@ class Pages:
     Raises:
       UsageError: a file cannot be written.
     """
+    self.write_files(cases, changes)
+    if self.html is not None:
+      terminal.say(f'page: {self.html}')
+
+  def write_files(
+    self, cases: Sequence[CaseVerdict], changes: Sequence[Sequence[str]] = ()
+  ) -> None:
+    """Does what `write` does, and says nothing."""
     if self.html is not None:
       page.write_page(self.html, cases, changes)
-      terminal.say(f'page: {self.html}')
     for path, text_of in ((self.junit, junit_text), (self.markdown, summary_text)):
       if path is not None:
         write_whole(path, text_of(cases), 'name a file')
@@ -92,6 +99,7 @@ def report(
   atol: float | None = None,
   pages: Pages | None = None,
   merged: str | None = None,
+  detail: terminal.Detail = terminal.Detail.NORMAL,
 ) -> bool:
   """Shows stored verdicts.
 
@@ -101,6 +109,7 @@ def report(
     atol: likewise.
     pages: what is to be written.
     merged: path of a journal to be written, of the journals in `files`, and shown.
+    detail: how much is shown of each case.
 
   Returns:
     Whether all cases passed, and none is without a verdict.
@@ -113,7 +122,7 @@ def report(
   pages = pages or Pages()
   pages.require()
   with _told_of_changes(files):
-    return _shown(files, rtol, atol, pages, merged)
+    return _shown(files, rtol, atol, pages, merged, detail)
 
 
 @contextlib.contextmanager
@@ -130,7 +139,12 @@ def _told_of_changes(files: Sequence[str]) -> Iterator[None]:
 
 
 def _shown(
-  files: Sequence[str], rtol: float | None, atol: float | None, pages: Pages, merged: str | None
+  files: Sequence[str],
+  rtol: float | None,
+  atol: float | None,
+  pages: Pages,
+  merged: str | None,
+  detail: terminal.Detail,
 ) -> bool:
   if merged is not None:
     for note in merge(merged, files):
@@ -147,10 +161,10 @@ def _shown(
       judged = rejudged(case, rtol, atol)
       found.append(judged if whole else _slim(judged))
   for judged in found:
-    _show(judged)
+    _show(judged, detail)
     shown.append(judged.case)
   for target in missing:
-    terminal.say(f'{target}: no verdict, the run was cut off before')
+    terminal.say(f'{target}: no verdict, the run was interrupted before it')
   passed = sum(case.status is Status.PASSED for case in shown)
   pages.write(shown, [judged.changes for judged in found])
   pages.write_events(files, rtol, atol)
@@ -227,11 +241,11 @@ def _without_verdict(path: str) -> list[str]:
     return [target for target in runs[-1].planned if target not in there]
 
 
-def _show(judged: Rejudged) -> None:
-  terminal.say(judged.case.case)
+def _show(judged: Rejudged, detail: terminal.Detail) -> None:
+  shown = terminal.CaseShown(judged.case.case, terminal.StageProgress(), detail)
   for stage in judged.case.stages:
-    terminal.say(f'  {terminal.stage_line(stage)}')
-  terminal.say_outcome(judged.case)
+    shown.stage(stage)
+  shown.outcome(judged.case)
   for change in judged.changes:
     terminal.say(f'  {change}')
 

@@ -13,6 +13,7 @@ from absl.testing import absltest
 from tf2verify.case import EquivalenceCase, climbed_cases
 from tf2verify.errors import EnvironmentProblem, UsageError
 from tf2verify.report import terminal
+from tf2verify.report.html import page
 from tf2verify.report.report_dir import (
   ENVIRONMENT_VARIABLE,
   default_report_dir,
@@ -28,6 +29,8 @@ _REPORT_DIR = flags.DEFINE_string(
 _TENSORBOARD_DIR = flags.DEFINE_string(
   'tensorboard_dir', None, 'Folder for events of TensorBoard, a folder per case.'
 )
+# Names with a prefix, since the flags of absl are shared with the code under test.
+_HTML = flags.DEFINE_string('tf2verify_html', None, 'File for an HTML report.')
 _TEST_FILTER = flags.DEFINE_string(
   'test_filter', None, 'Runs only the tests whose Class.method matches: as of `bazel test`.'
 )
@@ -93,6 +96,9 @@ def _report() -> None:
   directory = default_report_dir()
   if verdicts and directory:
     terminal.say(f'summary: {write_summary(verdicts, directory)}')
+  if verdicts and _HTML.value:
+    page.write_page(_HTML.value, verdicts)
+    terminal.say(f'page: {_HTML.value}')
   if verdicts and writing.default_directory():
     terminal.say(writing.how_to_look(writing.default_directory()))
 
@@ -102,11 +108,14 @@ def _take_flags() -> None:
     os.environ[ENVIRONMENT_VARIABLE] = _REPORT_DIR.value
   if _TENSORBOARD_DIR.value:
     os.environ[writing.ENVIRONMENT_VARIABLE] = _TENSORBOARD_DIR.value
-    try:
+  try:
+    if _TENSORBOARD_DIR.value:
       writing.require(_TENSORBOARD_DIR.value)
-    except (EnvironmentProblem, UsageError) as error:
-      say(f'tf2verify: {error}', sys.stderr)
-      sys.exit(USAGE)
+    if _HTML.value:
+      page.require()
+  except (EnvironmentProblem, UsageError) as error:
+    say(f'tf2verify: {error}', sys.stderr)
+    sys.exit(USAGE)
   if _TEST_FILTER.value:
     os.environ[_FILTER_VARIABLE] = _TEST_FILTER.value
 
@@ -114,8 +123,8 @@ def _take_flags() -> None:
 def main(argv: Sequence[str] | None = None, **arguments: Any) -> NoReturn:
   """Runs the cases of the main module as absl tests, then writes the reports.
 
-  Takes absl's flags (`--xml_output_file`, ...), `--test_filter` and
-  `--report_dir`. Exits with 0 when all passed, 1 when some failed, 2 when the
+  Takes absl's flags (`--xml_output_file`, ...), `--test_filter`, `--report_dir` and
+  `--tf2verify_html`. Exits with 0 when all passed, 1 when some failed, 2 when the
   sharding variables make no sense, 5 when there was nothing to run.
 
   Args:

@@ -4,22 +4,21 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
+from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.causes import causes_of
-from tf2verify.diagnosis.divergence.first_divergence import Divergence
-from tf2verify.diagnosis.divergence.interventions import arriving_sources
-from tf2verify.diagnosis.divergence.narrowing import Narrowing
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.diagnosis.divergence.trials import Trials
-from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
-from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.looking import Looking
 from tf2verify.diagnosis.patterns.states import state_evidence
 from tf2verify.diagnosis.places import (
   MOST_SOURCES,
   VariableLines,
   initial_value_sources,
-  source_record,
+  kept_otherwise,
   stopped_sources,
 )
+from tf2verify.diagnosis.repairing import Repairing
+from tf2verify.diagnosis.tested_causes import joined_by_rules, tested_causes, tested_sources
 from tf2verify.records.diagnosis import (
   Diagnosis,
   GraphDifference,
@@ -38,7 +37,24 @@ _TARGET_OF = {
   'regularization loss': 'regularization loss',
   'gradient': 'gradient',
   'state after the call': 'update of',
+  'loss': 'loss',
+  'loss gradient': 'loss gradient',
+  'model loss': 'model loss',
+  'learning rate': 'learning rate',
+  'applied gradient': 'applied gradient',
+  'slot': 'update of',
+  'update': 'update of',
+  'state': 'update of',
+  'shadow': 'update of shadow of',
+  'global step': 'update of global step',
 }
+# Stages in which what differs may be gradients alone.
+_WITH_GRADIENTS = ('gradients', 'loss')
+# Stages that explain what they find themselves; the search shows the place.
+_EXPLAIN_THEMSELVES = ('loss', 'training_steps')
+_OF_CHANGES = 'training_steps'
+# 1 - 0.999 is as far from 0.001 where it is formed in float32: no fault, where there is another.
+_OF_SETTINGS = 1e-4
 
 
 def diagnose(
@@ -49,6 +65,9 @@ def diagnose(
   sides: tuple[InspectableRun, InspectableRun] | None,
   not_traceable: str = '',
   variable_lines: Mapping[str, VariableLines] | None = None,
+  traced: str = 'the port',
+  bench: Bench | None = None,
+  only_first: bool = False,
 ) -> Diagnosis:
   """Returns where and why the sides part.
 
@@ -60,11 +79,15 @@ def diagnose(
     sides: that run of both sides; None where it cannot be inspected.
     not_traceable: why not.
     variable_lines: the user's lines that make the variables, by tf1 name.
+    traced: what of the port is traced.
+    bench: the runs of the stage, to be made again with an edited port; None for no experiments.
+    only_first: whether experiments end with the mistakes that the first search shows.
   """
   evidence = FailedStage(stage, tuple(differences), tuple(tensors), not_traceable=not_traceable)
   diagnosis = Diagnosis(run)
+  looking: Looking | None = None
   if sides is not None:
-    evidence, diagnosis = _inspected(evidence, diagnosis, *sides)
+    evidence, diagnosis, looking = _inspected(evidence, diagnosis, *sides)
   started = initial_value_sources(evidence, run, variable_lines or {})
   if started:
     # A curve belongs to the first source; from other initial values on there is none.
@@ -72,12 +95,44 @@ def diagnose(
     diagnosis = dataclasses.replace(diagnosis, sources=sources, growth=())
   notes = list(diagnosis.notes)
   if not_traceable:
-    notes.append(f'the port cannot be traced as a graph, so no operation is named: {not_traceable}')
-  causes = tuple(causes_of(evidence))
-  if evidence.stops and any(cause.rule in _OF_STOPS for cause in causes):
+    notes.append(f'{traced} cannot be traced as a graph, so no operation is named: {not_traceable}')
+  causes = () if stage in _EXPLAIN_THEMSELVES else tuple(causes_of(evidence))
+  is_stop = any(cause.rule in _OF_STOPS for cause in causes)
+  if evidence.stops and (is_stop or (stage in _EXPLAIN_THEMSELVES and not evidence.is_forward)):
     # What differs in the backward pass follows from them, however far from there.
     diagnosis = dataclasses.replace(diagnosis, sources=evidence.stops, growth=())
-  return dataclasses.replace(diagnosis, causes=causes, notes=tuple(notes))
+  diagnosis = dataclasses.replace(diagnosis, causes=causes, notes=tuple(notes))
+  if bench is None or looking is None:
+    return diagnosis
+  return _tested(diagnosis, evidence, looking, bench, only_first)
+
+
+def _tested(
+  diagnosis: Diagnosis, evidence: FailedStage, looking: Looking, bench: Bench, only_first: bool
+) -> Diagnosis:
+  """Returns a diagnosis after experiments."""
+  try:
+    why_not = bench.why_not()
+    if why_not:
+      return dataclasses.replace(diagnosis, without_experiments=why_not)
+    found = Repairing(bench, _targets(evidence, diagnosis.run), only_first).found(looking)
+  except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
+    why_not = f'experiments were abandoned: {type(error).__name__}: {error}'
+    return dataclasses.replace(diagnosis, without_experiments=why_not[:300])
+  found = joined_by_rules(evidence, diagnosis.causes, found)
+  sources = tested_sources(diagnosis.sources, found)
+  is_same_start = (
+    sources[:1] and diagnosis.sources[:1] and (sources[0].tf1_op == diagnosis.sources[0].tf1_op)
+  )
+  notes = (*diagnosis.notes, found.note) if found.note and found.mistakes else diagnosis.notes
+  return dataclasses.replace(
+    diagnosis,
+    causes=tuple(tested_causes(evidence, diagnosis.causes, found)),
+    sources=tuple(sources),
+    growth=diagnosis.growth if is_same_start else (),
+    notes=notes,
+    without_experiments='' if found.mistakes else found.note,
+  )
 
 
 def _targets(evidence: FailedStage, run: str) -> list[str]:
@@ -101,7 +156,7 @@ def _apart(evidence: FailedStage, run: str) -> dict[str, float]:
 def _search_notes(is_cut_short: bool, not_shown: int) -> list[str]:
   notes = []
   if is_cut_short:
-    notes.append('operations further on were not looked at: what differs first comes first')
+    notes.append('later operations were not examined: what differs first comes first')
   if not_shown:
     notes.append(f'{not_shown} more such operations')
   return notes
@@ -109,36 +164,41 @@ def _search_notes(is_cut_short: bool, not_shown: int) -> list[str]:
 
 def _inspected(
   evidence: FailedStage, diagnosis: Diagnosis, tf1: InspectableRun, tf2: InspectableRun
-) -> tuple[FailedStage, Diagnosis]:
-  divergence = Divergence(tf1, tf2, _targets(evidence, diagnosis.run))
-  is_here = divergence.reproduces(_apart(evidence, diagnosis.run))
-  found = arriving_sources(divergence, tf1, tf2) if is_here else []
-  if evidence.stage == 'gradients':
+) -> tuple[FailedStage, Diagnosis, Looking]:
+  looking = Looking(tf1, tf2, _targets(evidence, diagnosis.run))
+  divergence, comparison = looking.divergence, looking.comparison
+  # After a step a variable differs by a part of its change, which is small beside its value.
+  is_change = evidence.stage == _OF_CHANGES
+  is_here = is_change or divergence.reproduces(_apart(evidence, diagnosis.run))
+  found = looking.arriving() if is_here else []
+  if evidence.stage in _WITH_GRADIENTS:
     found = _forward_first(found, tf1.op_graph)
-  narrowing = Narrowing(tf1, tf2, divergence)
-  shown = [narrowing.narrowed(source) for source in found[:MOST_SOURCES]]
-  comparison = GraphComparison(divergence.pairing)
-  trials = Trials(tf1, tf2, divergence.ends, divergence.as_tf2)
-  sources = tuple(_tried(source, comparison, trials) for source in shown)
+  if is_change:
+    found = [one for one in found if one.agreement.relative > _OF_SETTINGS] or found
+  shown = [looking.narrowed(source) for source in found[:MOST_SOURCES]]
+  sources = tuple(looking.place(source).evidence for source in found[:MOST_SOURCES])
   gradients: list[GraphDifference] = []
-  if evidence.stage == 'gradients':
+  if evidence.stage in _WITH_GRADIENTS:
     gradients = comparison.of_gradients()
   values = [n for n in divergence.behind if tf1.op_graph.ops[n].op_type != CONSTANT]
   paired = sum(divergence.pairing.tf2_of[n] is not None for n in values)
   updates = _update_counts(evidence.differences, tf1.op_graph, tf2.op_graph)
   notes = _search_notes(divergence.is_cut_short, len(found) - len(shown))
   numeric = any(difference.array is not None for difference in evidence.differences)
-  if numeric and not found and not gradients and not updates:
+  starts = kept_otherwise(divergence.pairing, tf1, tf2, _OF_SETTINGS) if is_change else ()
+  if numeric and not found and not gradients and not updates and not starts:
     notes.append(
       'from the same variable values, and traced as a graph, the port yields what tf1 yields'
     )
-  growth = divergence.growth(shown[0].regions.tf1.end) if shown else []
+  # A curve belongs to the first source; from other values before the step on there is none.
+  growth = divergence.growth(shown[0].regions.tf1.end) if shown and not starts else []
   return (
     dataclasses.replace(
       evidence,
       sources=sources,
       gradient_differences=tuple(gradients),
       stops=stopped_sources(gradients, divergence.pairing),
+      is_forward=bool(_forward(found, tf1.op_graph)),
       updates=updates,
       states=state_evidence(evidence.tensors, diagnosis.run, tf1, tf2.op_graph),
       tf1_op_types=frozenset(op.op_type for op in tf1.op_graph.ops),
@@ -149,7 +209,7 @@ def _inspected(
     ),
     dataclasses.replace(
       diagnosis,
-      sources=tuple(source.source for source in sources),
+      sources=(*starts, *(source.source for source in sources)),
       gradient_differences=tuple(gradients),
       updates=updates,
       growth=_growth_points(growth, tf1.op_graph),
@@ -157,18 +217,8 @@ def _inspected(
       paired=paired,
       notes=tuple(notes),
     ),
+    looking,
   )
-
-
-def _tried(source: FoundSource, comparison: GraphComparison, trials: Trials) -> SourceEvidence:
-  """Returns a source with what differs in the graphs there, tried out."""
-  graphs = trials.tf1.op_graph, trials.tf2.op_graph
-  differences = comparison.at(source.regions)
-  changes = comparison.changes(differences)
-  standings = trials.standings(source, changes)
-  known = zip((difference for difference, _ in changes), standings, strict=True)
-  record = source_record(source, *graphs, differences)
-  return SourceEvidence(record, source.tf1, source.tf2_as_tf1, tuple(known))
 
 
 def _update_counts(
@@ -189,9 +239,12 @@ def _update_counts(
 
 def _forward_first(found: list[FoundSource], graph: OpGraph) -> list[FoundSource]:
   """Returns the sources of the forward pass alone, where there are any: gradients follow them."""
+  return _forward(found, graph) or found
+
+
+def _forward(found: list[FoundSource], graph: OpGraph) -> list[FoundSource]:
   ends = [(source, graph.ops[source.regions.tf1.end]) for source in found]
-  forward = [source for source, op in ends if not is_backward(op) and op.op_type != TARGET]
-  return forward or found
+  return [source for source, op in ends if not is_backward(op) and op.op_type != TARGET]
 
 
 def _growth_points(growth: list[tuple[int, float]], graph: OpGraph) -> tuple[GrowthPoint, ...]:

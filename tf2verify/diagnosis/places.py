@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tf2verify.diagnosis.divergence.regions import Region, RegionPair
-from tf2verify.diagnosis.divergence.sources import FoundSource
+from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.rules.gradients.stopped import is_stopped_on_one_side
 from tf2verify.diagnosis.rules.initial_values.initial_constants import is_constant
@@ -133,24 +133,52 @@ def initial_value_sources(
       continue
     apart = agreement(failed.tf1, failed.tf2)
     tf1_line, tf2_line = lines.get(failed.name, (None, None))
-    source = Source(
-      failed.name,
-      tf2_names.get(failed.name) or failed.name,
-      VARIABLE,
-      VARIABLE,
-      tf1_line,
-      tf2_line,
-      (VARIABLE,),
-      (VARIABLE,),
-      apart.absolute,
-      apart.relative,
-      False,
-      statistics(failed.tf1),
-      statistics(failed.tf2),
-      (),
-    )
-    found.append(source)
+    tf2_name = tf2_names.get(failed.name) or failed.name
+    sizes = apart.absolute, apart.relative
+    given = statistics(failed.tf1), statistics(failed.tf2)
+    found.append(_kept(failed.name, tf2_name, (tf1_line, tf2_line), sizes, given))
   return tuple(found)
+
+
+def kept_otherwise(
+  pairing: Pairing, tf1: InspectableRun, tf2: InspectableRun, share: float
+) -> tuple[Source, ...]:
+  """Returns what both sides keep, and hold differently before a step: a slot, an average.
+
+  Args:
+    pairing: of the steps' operations.
+    tf1: the tf1 side's step.
+    tf2: the port's.
+    share: of a tensor's size; a smaller difference is none.
+  """
+  pairs = [
+    (op, pairing.tf2.ops[other])
+    for position, other in pairing.pairs()
+    if other is not None and (op := pairing.tf1.ops[position]).op_type == VARIABLE
+  ]
+  pairs = [pair for pair in pairs if all(one.outputs[0][0].startswith('float') for one in pair)]
+  ones = tf1.fetch([op.tensors[0] for op, _ in pairs])
+  others = tf2.fetch([other.tensors[0] for _, other in pairs])
+  found = []
+  for (op, other), one, its in zip(pairs, ones, others, strict=True):
+    apart = agreement(one, its)
+    if one.shape == its.shape and not apart.is_rounding and apart.relative > share:
+      lines, sizes = (op.source, other.source), (apart.absolute, apart.relative)
+      given = statistics(one), statistics(its)
+      found.append(_kept(op.name, other.name, lines, sizes, given))
+  return tuple(found[:MOST_SOURCES])
+
+
+def _kept(
+  tf1: str,
+  tf2: str,
+  lines: VariableLines,
+  sizes: tuple[float, float],
+  given: tuple[Statistics | None, Statistics | None],
+) -> Source:
+  """Returns the record of a variable that both sides start with other values of."""
+  kind = (VARIABLE,)
+  return Source(tf1, tf2, VARIABLE, VARIABLE, *lines, kind, kind, *sizes, False, *given, ())
 
 
 def _starts_constant(failed: FailedTensor) -> bool:

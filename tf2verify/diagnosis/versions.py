@@ -22,6 +22,8 @@ from tf2verify.records.observation import Observation
 from tf2verify.records.op_graph import TARGET
 from tf2verify.records.recorded_here import RecordedGraphHere
 from tf2verify.records.sampled import SampledArray
+from tf2verify.records.tensor_key import TensorKey
+from tf2verify.sides.observed_tensors import tensors_of
 
 # The graph run here is beside one of the two if it is ten times nearer to it.
 _NEARER = 0.1
@@ -75,23 +77,24 @@ def _note(here: RecordedGraphHere, found: Sequence[_Distances], far: int) -> str
   if all(one.here <= _NEARER * one.port for one in found):
     return (
       f'the recorded graph, run by {here.run_by} here, gives what {here.recorded_by} recorded '
-      f"(greatest relative difference {worst.here:.2g}): the difference is the port's"
+      f"(max relative difference {worst.here:.2g}): the difference is the port's"
     )
   if far:
     return (
       f'{far} of {len(found)} tensors differ as the recorded graph does, run by {here.run_by} here '
-      f'({worst.name} by {worst.here:.2g} of its size): there the kernels of {here.recorded_by} '
-      "compute otherwise; the others are the port's"
+      f'({worst.name} by a relative {worst.here:.2g}): there the kernels of {here.recorded_by} '
+      "compute differently; the others are the port's"
     )
   return (
     f'the recorded graph, run by {here.run_by} here, differs from what {here.recorded_by} recorded '
-    f'by {worst.here:.2g} of its size ({worst.name}), and the port by {worst.port:.2g}: part of '
+    f'by a relative {worst.here:.2g} ({worst.name}), and the port by {worst.port:.2g}: part of '
     'the difference may be between the versions of TensorFlow'
   )
 
 
 def _distances(failed: FailedTensor, observation: Observation) -> _Distances | None:
-  computed = _tensor_of(failed, observation)
+  key = TensorKey(failed.quantity, failed.name)
+  computed = tensors_of(observation, [key])[key]
   if computed is None:
     return None
   recorded, port = failed.tf1, failed.tf2
@@ -112,21 +115,6 @@ def _distances(failed: FailedTensor, observation: Observation) -> _Distances | N
   if here.identical:
     numbers[0] = 0.0
   return _Distances(f'{failed.quantity} {failed.name}', *(number / scale for number in numbers))
-
-
-def _tensor_of(failed: FailedTensor, observation: Observation) -> np.ndarray | None:
-  """Returns what the graph run here gives for a tensor."""
-  if failed.quantity == 'output':
-    return next((r.value for r in observation.outputs if r.name == failed.name), None)
-  if failed.quantity == 'gradient':
-    return next((r.value for r in observation.gradients if r.name == failed.name), None)
-  if failed.quantity == 'regularization loss':
-    if failed.name == '(total)':
-      return observation.regularization_total
-    names = tuple(failed.name.split(', '))
-    values = [loss.value for loss in observation.regularization_losses if loss.variables == names]
-    return np.asarray(sum(values), values[0].dtype) if values else None
-  return None
 
 
 def _first(here: RecordedGraphHere, run: InspectableRun) -> str:

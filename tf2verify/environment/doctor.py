@@ -1,4 +1,4 @@
-"""Says what the environment is, what was mended in it, and how to mend the rest.
+"""Says what the environment is, what was patched in it, and how to fix the rest.
 
 `python -m tf2verify doctor` prints the report. It also works where TensorFlow is absent.
 """
@@ -60,7 +60,7 @@ class DoctorReport:
     """The report as aligned plain text, without a final newline."""
     sections = [
       _section('versions', _aligned(self.versions)),
-      _section('mended', self.mends),
+      _section('patched', self.mends),
       _section('numerics', _aligned(self.numerics)),
       _section('switches', _aligned(self.switches)),
       _section('probes', _aligned(self.probes)),
@@ -205,11 +205,12 @@ def _run_slim_batch_norm(shape: tuple[int, ...]) -> None:
 
 def _run_shimmed_layer() -> None:
   import tensorflow as tf
+  import tf_keras
 
   def call(layer: Any, inputs: Any) -> Any:
     return tf.compat.v1.layers.dense(inputs, 2, name='dense')
 
-  layer = tf.keras.layers.Layer()
+  layer = tf_keras.layers.Layer()
   shimmed = tf.compat.v1.keras.utils.track_tf1_style_variables(call)
   with tf.init_scope(), warnings.catch_warnings():
     warnings.simplefilter('ignore')  # that tf.compat.v1.layers is deprecated is known here

@@ -15,6 +15,7 @@ import types
 
 from tf2verify import errors
 from tf2verify.environment import import_order, installed
+from tf2verify.tensorflow_internals import keras_loaders
 
 OLDEST_TENSORFLOW = (2, 15)
 NEWEST_TENSORFLOW = (2, 21)  # the newest that the suite has run on
@@ -29,8 +30,9 @@ _MOVED_CLASSES = (
   ('Tensor', 'tensor', 'slim.batch_norm'),
   ('IndexedSlices', 'indexed_slices', 'slim.learning.create_train_op'),
 )
-# TensorFlow takes these three as "on", and anything else as "off".
+# TensorFlow takes these three as "on", and anything else as "off"; of that only these are meant.
 _FLAG_ON = ('1', 'true', 'True')
+_FLAG_OFF = ('0', 'false', 'False')
 
 _OLD_LAYERS = 'tf_keras.legacy_tf_layers'
 _LAYER_MODULES = (
@@ -77,7 +79,8 @@ def prepare() -> Preparation:
   """Makes TF1-style code run on the installed TensorFlow, as far as possible.
 
   Imports TensorFlow. Sets TF_USE_LEGACY_KERAS=1 in `os.environ` for TensorFlow 2.16
-  and newer, and installs two aliases where they are missing. A second call changes
+  and newer, unless it is set: with 0, `tf.keras` stays Keras 3, and what only Keras 2 has comes
+  from tf-keras all the same. And installs two aliases where they are missing. A second call changes
   nothing and returns the same record, unless the process has changed in between.
 
   Returns:
@@ -135,6 +138,11 @@ def keras_package(release: tuple[int, int]) -> str:
   """
   legacy = _has_keras_3(release) or os.environ.get(FLAG) in _FLAG_ON
   return 'tf_keras' if legacy else 'keras'
+
+
+def serves_keras_3() -> bool:
+  """Returns whether the user wants `tf.keras` to be Keras 3: TF_USE_LEGACY_KERAS is set to 0."""
+  return os.environ.get(FLAG) in _FLAG_OFF
 
 
 def reinstall_command(release: tuple[int, int]) -> str:
@@ -202,10 +210,10 @@ def _import_tensorflow() -> tuple[int, int] | Problem:
 
 def _flag_problems(release: tuple[int, int]) -> tuple[Problem, ...]:
   value = os.environ.get(FLAG, '')
-  if not _has_keras_3(release) or value in _FLAG_ON:
+  if not _has_keras_3(release) or value in (*_FLAG_ON, *_FLAG_OFF):
     return ()
-  what = f'{FLAG} is {value!r}, which makes tf.keras Keras 3; TF1-style code needs Keras 2'
-  return (Problem(what, f'unset {FLAG}'),)
+  what = f'{FLAG} is {value!r}, which TensorFlow takes as 0, so that tf.keras is Keras 3'
+  return (Problem(what, f'export {FLAG}=0 if that is meant, otherwise unset {FLAG}'),)
 
 
 def _keras_problems(release: tuple[int, int]) -> tuple[Problem, ...]:
@@ -226,7 +234,7 @@ def _keras_problems(release: tuple[int, int]) -> tuple[Problem, ...]:
 
 def _order_problems(release: tuple[int, int]) -> tuple[Problem, ...]:
   places = import_order.keras_3_places()
-  if not places or not _has_keras_3(release):
+  if not places or not _has_keras_3(release) or serves_keras_3():
     return ()
   first = places[0] if len(places) == 1 else f'{places[0]} and {len(places) - 1} more'
   what = f'{first} became Keras 3 before tf2verify was imported'
@@ -249,7 +257,13 @@ def _mend(release: tuple[int, int]) -> tuple[str, ...]:
   """Installs what is missing; returns the mends in force, also those of an earlier call."""
   mends = []
   package = keras_package(release)
-  if package == 'tf_keras':
+  if _has_keras_3(release) and serves_keras_3():
+    keras_loaders.load_tf1_from_keras_2()
+    mends.append(
+      f'{FLAG}={os.environ[FLAG]} leaves tf.keras to Keras 3; tf.compat.v1.keras, '
+      'tf.compat.v1.layers and tf.compat.v1.nn.rnn_cell are those of tf-keras'
+    )
+  elif package == 'tf_keras':
     mends.append(f'{FLAG}=1: tf.keras is tf-keras (Keras 2)')
   layers = _alias_legacy_layers(package)
   if layers != _OLD_LAYERS:

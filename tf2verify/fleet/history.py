@@ -156,7 +156,7 @@ def history_lines(found: Sequence[CaseHistory]) -> Iterator[str]:
     yield ''
   runs = len({tuple(point.versions.items()) for case in found for point in case.points})
   quiet = len(found) - len(told)
-  yield f'{quiet} of {len(found)} cases: no verdict changed, no difference grows'
+  yield f'{quiet} of {len(found)} cases: no verdict changed, no difference grew'
   yield f'{runs} combination{"s" * (runs != 1)} of versions'
 
 

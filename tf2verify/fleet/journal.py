@@ -149,7 +149,7 @@ class Journal:
     """
     found = []
     for row in self._file.select('runs', 'order by run'):
-      with self._named(f'run {row["run"]}', 'start another journal'):
+      with self._named(f'run {row["run"]}', 'start a new journal'):
         check_row('runs', row, self._file.identity)
         found.append(run_of(row))
     if self._file.identity is not None:
@@ -157,7 +157,7 @@ class Journal:
       if [run.number for run in found] != list(range(1, head['runs'] + 1)):
         raise UsageError(
           f'{self.path} is damaged: it had {head["runs"]} runs, and has {len(found)}; start '
-          'another journal'
+          'a new journal'
         )
     return found
 
@@ -182,7 +182,7 @@ class Journal:
     ended = [row for row in self._file.select('runs', 'where run = ?', run) if row['ended']]
     if self._file.identity is None or not ended:
       return []
-    with self._named(f'run {run}', 'start another journal'):
+    with self._named(f'run {run}', 'start a new journal'):
       return [target for target in run_of(ended[0]).planned if target not in there]
 
   def verdict(self, entry: Entry, deviations: bool = False) -> CaseVerdict:
@@ -240,7 +240,7 @@ class Journal:
           for run in {entry.run, entry.kept_from}
         }
         if digests != {content_digest(content)}:
-          raise RowError(f'its {column} is not what was written: the digest is another')
+          raise RowError(f'its {column} is not what was written: the digest differs')
     return content
 
   def _entry_row(self, run: int, target: str) -> dict[str, Any]:

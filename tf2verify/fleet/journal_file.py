@@ -149,7 +149,7 @@ class JournalFile:
     elif version not in (_UNSEALED, SCHEMA_VERSION):
       raise UsageError(
         f'{self.path} has schema version {version}; this tf2verify reads {SCHEMA_VERSION}, and '
-        f'{_UNSEALED}: use the version that wrote it, or start another journal'
+        f'{_UNSEALED}: use the version that wrote it, or start a new journal'
       )
     elif version == SCHEMA_VERSION or self._has_digests():
       self.identity = self._read_identity()
@@ -184,7 +184,7 @@ class JournalFile:
       check_row('journal', row, str(row['identity']))
     except RowError as error:
       raise UsageError(
-        f'{self.path} is damaged: of its one row that names it, {error}; start another journal'
+        f'{self.path} is damaged: of its one row that names it, {error}; start a new journal'
       ) from error
     return str(row['identity'])
 
@@ -225,8 +225,8 @@ class JournalFile:
         raise
     except (sqlite3.Error, UnicodeError) as error:  # its message may be no text
       raise UsageError(
-        f'{self.path} could not be written: {error}; the verdicts before are in it: mend that, and '
-        'go on with --resume'
+        f'{self.path} could not be written: {error}; the verdicts before are in it: fix that, and '
+        'continue with --resume'
       ) from error
 
   def insert(self, table: str, row: Mapping[str, Any], **others: Any) -> None:

@@ -93,7 +93,7 @@ def check_row(table: str, row: Mapping[str, Any], identity: str | None) -> None:
     if type(value) is not kind and not (value is None and name in _NULLABLE):
       raise RowError(f'its column {name} holds {value!r:.40}, and {kind.__name__} was written')
   if identity is not None and row[DIGEST] != digest_of(identity, table, row):
-    raise RowError('its digest is that of other contents: it was changed after it was written')
+    raise RowError('its digest is that of different contents: it was changed after it was written')
 
 
 def run_of(row: Mapping[str, Any]) -> Run:

@@ -203,7 +203,7 @@ class LocalEngine:
     except OSError as error:
       raise Tf2VerifyError(
         f'could not make {folder}: {error.strerror}; TMPDIR names another folder for temporary '
-        'files; go on with --resume'
+        'files; continue with --resume'
       ) from error
     job = Job(self._numbers, request.kind, request.target, request.stages, folder)
     self._running[job.number] = _Running(request, job, alone, time.monotonic())

@@ -60,8 +60,8 @@ def _check_versions(paths: Sequence[str], runs: Sequence[Run]) -> None:
       first, other = runs[0].versions.get(name, '-'), run.versions.get(name, '-')
       if first != other:
         raise UsageError(
-          f'{path} was run with {name} {other}, {paths[0]} with {first}: that is no one run; '
-          '`python -m tf2verify history` shows them beside each other'
+          f'{path} was run with {name} {other}, {paths[0]} with {first}: that is not one run; '
+          '`python -m tf2verify history` shows them side by side'
         )
 
 

@@ -22,6 +22,7 @@ from tf2verify.records.difference import (
   FrontierPoint,
   Judgement,
 )
+from tf2verify.records.tensor_key import TensorKey
 
 _Array = np.ndarray[Any, Any]
 
@@ -106,52 +107,41 @@ def compare_arrays(tf1: _Array, tf2: _Array, tolerance: Tolerance) -> ArrayCompa
 
 
 def compare_tensors(
-  quantity: str,
-  name: str,
-  tf1: _Array | None,
-  tf2: _Array | None,
-  tolerances: ToleranceTable,
-  run: str = '',
+  key: TensorKey, tf1: _Array | None, tf2: _Array | None, tolerances: ToleranceTable
 ) -> TensorComparison:
   """Compares two tensors; None on one side only is a difference of presence.
 
   Args:
-    quantity: what is compared, for the finding: `output`, `gradient`, ...
-    name: whose it is, for the finding.
+    key: which tensor it is, for the finding.
     tf1: the tf1 side; None where it has none.
     tf2: the tf2 side.
     tolerances: the allowance by dtype.
-    run: which run, for the finding.
   """
   if tf1 is None or tf2 is None:
     if tf1 is tf2:
       return TensorComparison(None, 0, inconclusive=False, identical=True)
-    absent = Difference(
-      quantity, name, Aspect.PRESENCE, tf1=describe(tf1), tf2=describe(tf2), run=run
-    )
+    absent = Difference.of(key, Aspect.PRESENCE, describe(tf1), describe(tf2))
     return TensorComparison(absent, 0, inconclusive=False, identical=False)
   tolerance = tolerances.for_dtype(tf1.dtype)
   found = compare_arrays(tf1, tf2, tolerance)
   difference = None
   if found.aspect is Aspect.SHAPE:
-    difference = Difference(
-      quantity, name, found.aspect, str(tf1.shape), str(tf2.shape), run, hint=_shape_hint(tf1, tf2)
+    difference = Difference.of(
+      key, found.aspect, str(tf1.shape), str(tf2.shape), hint=_shape_hint(tf1, tf2)
     )
   elif found.aspect is Aspect.DTYPE:
-    difference = Difference(
-      quantity, name, found.aspect, dtype_name(tf1.dtype), dtype_name(tf2.dtype), run
-    )
+    difference = Difference.of(key, found.aspect, dtype_name(tf1.dtype), dtype_name(tf2.dtype))
   elif found.aspect is not None:
-    difference = Difference(quantity, name, found.aspect, run=run, array=found.difference)
+    difference = Difference.of(key, found.aspect, array=found.difference)
   deviation = None
   if found.frontier is not None:
     judgement = Judgement.PASSED if difference is None else Judgement.FAILED
     if found.within_tolerance_of_zero:
       judgement = Judgement.NEAR_ZERO
     deviation = Deviation(
-      quantity,
-      name,
-      run,
+      key.quantity,
+      key.subject,
+      key.run,
       dtype_name(tf1.dtype),
       tolerance.rtol,
       tolerance.atol,
@@ -265,5 +255,5 @@ def _shape_hint(tf1: _Array, tf2: _Array) -> str:
   if [size for size in tf1.shape if size != 1] == [size for size in tf2.shape if size != 1]:
     return 'only axes of size 1 differ: maybe a squeeze, an expand_dims or keepdims on one side'
   if sorted(tf1.shape) == sorted(tf2.shape):
-    return 'the same axes in another order: maybe a transpose on one side'
+    return 'the same axes in a different order: maybe a transpose on one side'
   return 'the same number of elements: maybe a reshape or flatten on one side'

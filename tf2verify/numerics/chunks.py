@@ -7,6 +7,7 @@ for a dtype; a rule finds the elements of a chunk that are too far apart.
 import abc
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -91,10 +92,10 @@ def rule_for(dtype: _Dtype, tolerance: Tolerance) -> ChunkRule:
   if name in FLOATING_DTYPES:
     return _FloatingRule(dtype, tolerance)
   if name == 'str':
-    return _TextRule(None, dtype.itemsize, EXACT)
+    return _OpaqueRule(dtype.itemsize, _unequal_text)
   if dtype.kind in 'biu' or name.startswith(('int', 'uint')):
     return _IntegerRule(None, 8, EXACT)
-  return _OpaqueRule(None, dtype.itemsize, EXACT)
+  return _OpaqueRule(dtype.itemsize, _unequal)
 
 
 class _FloatingRule(ChunkRule):
@@ -276,8 +277,26 @@ def _add_finite_components(tf1: _Array, tf2: _Array, frontier: FrontierBuilder) 
     frontier.add(np.abs(one[finite]), np.abs(other[finite] - one[finite]))
 
 
+def _unequal(tf1: _Array, tf2: _Array) -> _Array:
+  return np.asarray(tf1 != tf2)
+
+
+def _unequal_text(tf1: _Array, tf2: _Array) -> _Array:
+  """Text counts as its UTF-8 bytes, which is what TensorFlow holds."""
+  pairs = zip(tf1.tolist(), tf2.tolist(), strict=True)
+  return np.fromiter((_as_bytes(x) != _as_bytes(y) for x, y in pairs), np.bool_, tf1.size)
+
+
+def _as_bytes(element: Any) -> Any:
+  return element.encode('utf-8', 'surrogatepass') if isinstance(element, str) else element
+
+
 class _OpaqueRule(ChunkRule):
   """Equal or not: dtypes without arithmetic. The worst is the first."""
+
+  def __init__(self, itemsize: int, unequal: Callable[[_Array, _Array], _Array]) -> None:
+    super().__init__(None, itemsize, EXACT)
+    self._unequal = unequal
 
   def identical(self, tf1: _Array, tf2: _Array) -> bool:
     return not np.any(self._unequal(tf1, tf2))
@@ -289,28 +308,16 @@ class _OpaqueRule(ChunkRule):
       return None
     return ChunkMismatch(positions.size, int(positions[0]), False, 0, math.nan, math.nan)
 
-  def _unequal(self, tf1: _Array, tf2: _Array) -> _Array:
-    return np.asarray(tf1 != tf2)
 
-
-class _TextRule(_OpaqueRule):
-  """Text and bytes; text counts as its UTF-8 bytes, which is what TensorFlow holds."""
-
-  def _unequal(self, tf1: _Array, tf2: _Array) -> _Array:
-    pairs = zip(tf1.tolist(), tf2.tolist(), strict=True)
-    return np.fromiter((_as_bytes(x) != _as_bytes(y) for x, y in pairs), np.bool_, tf1.size)
-
-
-def _as_bytes(element: Any) -> Any:
-  return element.encode('utf-8', 'surrogatepass') if isinstance(element, str) else element
-
-
-class _IntegerRule(_OpaqueRule):
+class _IntegerRule(ChunkRule):
   """Integers and booleans, exactly; the worst is where they are farthest apart."""
+
+  def identical(self, tf1: _Array, tf2: _Array) -> bool:
+    return not np.any(_unequal(tf1, tf2))
 
   def mismatch(self, tf1: _Array, tf2: _Array, frontier: FrontierBuilder) -> ChunkMismatch | None:
     del frontier
-    positions = np.flatnonzero(self._unequal(tf1, tf2))
+    positions = np.flatnonzero(_unequal(tf1, tf2))
     if not positions.size:
       return None
     wide = np.uint64 if tf1.dtype == np.uint64 else np.int64

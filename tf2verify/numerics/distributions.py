@@ -224,7 +224,7 @@ def values_test(tf1: Sequence[np.ndarray], tf2: Sequence[np.ndarray]) -> SampleT
   if not difference:
     distance = _kolmogorov(ones.ravel(), others.ravel())
     if elements >= _FEW and distance > _KOLMOGOROV * math.sqrt(1 / ones.size + 1 / others.size):
-      difference = f'the share of elements below some number differs by {100 * distance:.2g} %'
+      difference = f'the fraction of elements below some number differs by {100 * distance:.2g} %'
   return SampleTest(difference, elements, resolution)
 
 
@@ -321,7 +321,7 @@ def _elements_differ(ones: np.ndarray, others: np.ndarray) -> str:
   beyond = np.abs(means[1] - means[0]) > sure * np.hypot(*errors) + RTOL
   if beyond.any():
     at = tuple(int(n) for n in np.argwhere(beyond)[0])
-    return f'at {at} the mean of many draws is another one'
+    return f'at {at} the mean of many draws differs'
   axes = tuple(range(1, ones.ndim))
   one, other = (square.mean(axis=axes) for square in squares)
   if not one.any() or not other.any():
@@ -346,7 +346,7 @@ def _orders_differ(ones: np.ndarray, others: np.ndarray) -> str:
   if alike[0] == alike[1]:
     return ''
   whose = ('tf1 draws', 'the port') if alike[0] else ('the port draws', 'tf1')
-  return f'{whose[0]} the same numbers in another order every time, not so {whose[1]}'
+  return f'{whose[0]} the same numbers in a different order every time, unlike {whose[1]}'
 
 
 def _kolmogorov(one: np.ndarray, other: np.ndarray) -> float:

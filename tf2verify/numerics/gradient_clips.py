@@ -41,7 +41,7 @@ _Pairs = list[_Pair]
 class Clip:
   """A clipping."""
 
-  # `NONE`, `JOINT` (all are scaled by their joint norm), `EACH` (each by its own norm) or `VALUES`
+  # `NONE`, `JOINT` (all are scaled by their global norm), `EACH` (each by its own norm) or `VALUES`
   # (elements are cut off).
   kind: str
   limit: float = 0.0  # of the norm, or of the elements; 0 for `NONE`
@@ -76,7 +76,12 @@ def clip_in_trial(trial: ClippingTrial) -> Clip | None:
   """
   if _has_same_factors(trial):
     return Clip(NONE)
-  return clip_of(trial.large, trial.large_applied)
+  found = clip_of(trial.large, trial.large_applied)
+  if found is not None and found.kind == JOINT:
+    applied = {record.name for record in trial.large_applied if record.value is not None}
+    if any(norm_of(record) > 0 for record in trial.large if record.name not in applied):
+      return None  # they may be part of the norm
+  return found
 
 
 def greatest_sizes(gradients: Iterable[TensorRecord]) -> dict[str, float]:
@@ -101,7 +106,7 @@ def norm_of(gradient: TensorRecord) -> float:
 def enlargement(gradients: Iterable[TensorRecord]) -> float:
   """Returns the power of 2 by which gradients become larger than any limit of a clipping.
 
-  Their joint norm is about 1e6 then; 100 where a square would not fit into float16.
+  Their global norm is about 1e6 then; 100 where a square would not fit into float16.
 
   Raises:
     NotApplicable: all of them are 0, or one is not finite.
@@ -182,8 +187,14 @@ def differs_in_trial(
     other_raw = other_applied = raw
   common = [name for name in applied if name in other_applied and name in raw]
   if not common or any(name not in other_raw for name in common):
-    raise NotApplicable('what is made of larger gradients is not known of both sides')
-  apart = max(_distance(raw[name], other_raw[name]) for name in common)
+    raise NotApplicable('how larger gradients are treated is not known for both sides')
+  given = {
+    name for side in (raw, other_raw) for name, gradient in side.items() if norm(gradient) > 0
+  }
+  apart = max(
+    _distance(raw[name], other_raw[name]) if name in raw and name in other_raw else math.inf
+    for name in (*given, *common)
+  )
   if apart > _AGREES:
     raise NotApplicable('the larger gradients of both sides are not the same')
   allowed = _CLOSE + 10 * apart

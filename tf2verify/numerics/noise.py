@@ -111,7 +111,7 @@ class Spread:
       self._size = max(self._size, float(np.abs(tf1_part[np.isfinite(tf1_part)]).max(initial=0.0)))
 
   def add(self, moved: _Array | None) -> None:
-    """Adds what a moved run gave; None, another shape or a new NaN leaves no noise to tell."""
+    """Adds what a perturbed run gave; None, another shape or a new NaN leaves no noise to tell."""
     self.look(moved)
     self.keep(moved)
 
@@ -163,8 +163,13 @@ class Spread:
   def judged(self) -> NoiseVerdict:
     """Returns the verdict after the runs so far."""
     verdict = NoiseVerdict(Kind.DIFFERENT, self._difference, self._greatest, self._size)
-    if self._noise is None or self._difference > FACTOR * self._greatest:
+    if self._noise is None or not self._greatest >= 0:
       return verdict
+    if self._difference > FACTOR * self._greatest:
+      # An element that an optimizer amplifies (its gradient is hardly more than epsilon) can be the
+      # only one, and its noise too small by chance.
+      few = self._difference <= ELEMENT_FACTOR * self._greatest and self._are_few(self._greatest)
+      return dataclasses.replace(verdict, doubtful=few)
     index, few = self._furthest(self._noise)
     if index >= 0:
       index_noise = float(self._noise[index])
@@ -209,6 +214,15 @@ class Spread:
         return math.nan
       greatest = max(greatest, found)
     return greatest
+
+  def _are_few(self, noise: float) -> bool:
+    """Returns whether few elements beyond the tolerance are beyond `FACTOR` times a noise."""
+    count = mismatched = 0
+    for part in _parts(self._tf1.size):
+      beyond = self._beyond(part)
+      count += int(np.count_nonzero(beyond > FACTOR * noise))
+      mismatched += int(np.count_nonzero(beyond))
+    return count <= max(1, _FEW * mismatched)
 
   def _furthest(self, noise: _Array) -> tuple[int, bool]:
     """Returns the element furthest beyond its own noise (-1: none), and whether few are."""

@@ -1,12 +1,13 @@
 """Two runs of one side, compared bit by bit."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tf2verify.records.repetition import FirstVariation, RepeatedTensor, RunOp, Variation
+from tf2verify.records.repetition import FirstVariation, RunOp, Variation
+from tf2verify.records.tensor_key import Run, TensorKey
 
 _Array = np.ndarray[Any, Any]
 
@@ -36,90 +37,71 @@ class Remembered:
   """A run to compare later ones with: its tensors, or only their digests where they are large.
 
   Attributes:
-    digests: of every tensor, by quantity, subject and run with tabs between them.
+    digests: of every tensor.
     elements: of all tensors.
     is_whole: whether the tensors are kept.
   """
 
-  def __init__(self, tensors: Sequence[RepeatedTensor], most_elements: int) -> None:
-    """Remembers a run.
-
-    Args:
-      tensors: all of it.
-      most_elements: how many are kept.
-    """
-    self.digests = digests(tensors)
-    self.elements = sum(tensor.value.size for tensor in tensors if tensor.value is not None)
+  def __init__(self, run: Run, most_elements: int) -> None:
+    """Remembers a run, and as many of its elements as are to be kept."""
+    self.digests = digests(run)
+    self.elements = sum(value.size for value in run.values() if value is not None)
     self.is_whole = self.elements <= most_elements
-    self._tensors = tuple(tensors) if self.is_whole else ()
+    self._run: Run = run if self.is_whole else {}
 
-  def varying(self, other: Sequence[RepeatedTensor]) -> tuple[Variation, ...]:
+  def varying(self, other: Run) -> tuple[Variation, ...]:
     """Returns the tensors that are not the same bits in another run."""
     if self.is_whole:
-      return varying(self._tensors, other)
-    return tuple(differing(self.digests, digests(other), 'other bits'))
+      return varying(self._run, other)
+    return tuple(differing(self.digests, digests(other), 'different bits'))
 
 
-def digests(tensors: Sequence[RepeatedTensor]) -> dict[str, str]:
-  """Returns the digest of every tensor, by quantity, subject and run with tabs between them."""
-  return {key: digest(tensor.value) for key, tensor in _keyed(tensors).items()}
+def digests(run: Run) -> dict[TensorKey, str]:
+  """Returns the digest of every tensor."""
+  return {key: digest(value) for key, value in run.items()}
 
 
-def _parts(key: str) -> tuple[str, str, str]:
-  quantity, subject, run = key.split('\t')
-  return quantity, subject, run
-
-
-def differing(first: Mapping[str, str], second: Mapping[str, str], other: str) -> list[Variation]:
+def differing(
+  first: Mapping[TensorKey, str], second: Mapping[TensorKey, str], other: str
+) -> list[Variation]:
   """Returns the tensors whose digests are not the same.
 
   Args:
-    first: digests by what the tensors are.
-    second: likewise.
+    first: the digests of a run.
+    second: of another one.
     other: says what differs.
   """
-  return [
-    Variation(*_parts(key), other=other)
-    for key in {**first, **second}
-    if first.get(key) != second.get(key)
-  ]
+  keys = {**first, **second}
+  return [Variation(key, other=other) for key in keys if first.get(key) != second.get(key)]
 
 
-def varying(
-  first: Sequence[RepeatedTensor], second: Sequence[RepeatedTensor]
-) -> tuple[Variation, ...]:
+def varying(first: Run, second: Run) -> tuple[Variation, ...]:
   """Returns the tensors that are not the same bits in two runs, in the order of the first."""
-  ones, others = _keyed(first), _keyed(second)
   found = []
-  for key in (*ones, *(key for key in others if key not in ones)):
-    known = ones.get(key) or others[key]
-    if key not in ones or key not in others:
-      found.append(_other(known, 'in one run only'))
+  for key in {**first, **second}:
+    if key not in first or key not in second:
+      found.append(Variation(key, other='in one run only'))
     else:
-      variation = variation_of(known, ones[key].value, others[key].value)
+      variation = variation_of(key, first[key], second[key])
       if variation is not None:
         found.append(variation)
   return tuple(found)
 
 
-def variation_of(
-  what: RepeatedTensor | Variation, first: _Array | None, second: _Array | None
-) -> Variation | None:
+def variation_of(key: TensorKey, first: _Array | None, second: _Array | None) -> Variation | None:
   """Returns how two values of one tensor differ; None where they are the same bits."""
   if first is None or second is None:
-    return None if first is second else _other(what, 'None in one run only')
+    return None if first is second else Variation(key, other='None in one run only')
   if same_bits(first, second):
     return None
   if first.shape != second.shape:
-    return _other(what, f'its shape varies: {first.shape}, {second.shape}')
+    return Variation(key, other=f'its shape varies: {first.shape}, {second.shape}')
   if first.dtype != second.dtype:
-    return _other(what, f'its dtype varies: {first.dtype}, {second.dtype}')
+    return Variation(key, other=f'its dtype varies: {first.dtype}, {second.dtype}')
   differs = _differs(first, second)
   absolute, relative, index = _greatest(first, second, differs)
   return Variation(
-    what.quantity,
-    what.subject,
-    what.run,
+    key,
     int(np.count_nonzero(differs)),
     first.size,
     index,
@@ -157,15 +139,14 @@ def first_variation(first: Sequence[RunOp], second: Sequence[RunOp]) -> FirstVar
       ]
       if given:
         why = (
-          f'its input {given[0]} differs, and no operation gave it: Python did (a generator '
+          f'its input {given[0]} differs, and no operation computed it: Python did (a generator '
           'without a seed, as np.random.default_rng() is, the time, the order of a set, '
           'tf.numpy_function)'
         )
         return FirstVariation(one.op_type, one.name, one.source, why, None)
       continue
     for number, pair in enumerate(zip(one.outputs, other.outputs, strict=False)):
-      what = Variation(one.op_type, f'{one.name}:{number}', '')
-      variation = variation_of(what, *pair)
+      variation = variation_of(TensorKey(one.op_type, f'{one.name}:{number}'), *pair)
       if variation is not None:
         return FirstVariation(one.op_type, one.name, one.source, '', variation)
   if len(first) != len(second):
@@ -175,22 +156,6 @@ def first_variation(first: Sequence[RunOp], second: Sequence[RunOp]) -> FirstVar
       extra.op_type, extra.name, extra.source, 'only one of the two runs has it', None
     )
   return None
-
-
-def _keyed(tensors: Iterable[RepeatedTensor]) -> dict[str, RepeatedTensor]:
-  """Returns the tensors by quantity, subject and run; the next of one name gets a number."""
-  found: dict[str, RepeatedTensor] = {}
-  for tensor in tensors:
-    subject, count = tensor.subject, 1
-    while (key := '\t'.join((tensor.quantity, subject, tensor.run))) in found:
-      count += 1
-      subject = f'{tensor.subject} ({count})'
-    found[key] = tensor
-  return found
-
-
-def _other(what: RepeatedTensor | Variation, text: str) -> Variation:
-  return Variation(what.quantity, what.subject, what.run, other=text)
 
 
 def _bits(array: _Array) -> _Array:

@@ -212,7 +212,7 @@ def _floating_name(key: Any, attribute: str) -> str:
     raise CaseDefinitionError(
       f'{attribute} has an entry for {key!r}, which is no dtype; '
       f'allowed are {", ".join(FLOATING_DTYPES)}'
-      + ('. rtol and atol belong into Tolerance(rtol=…, atol=…)' if key in ('rtol', 'atol') else '')
+      + ('. rtol and atol belong in Tolerance(rtol=…, atol=…)' if key in ('rtol', 'atol') else '')
     )
   if name not in FLOATING_DTYPES:
     raise CaseDefinitionError(

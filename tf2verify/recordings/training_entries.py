@@ -107,7 +107,7 @@ class LossesEntry:
     alone: the loss without the model; None where that could not be made.
     alone_error: why not; '' where it could.
     alone_one: the same for a batch of one.
-    noise_runs: how many moved runs the noise is of.
+    noise_runs: how many perturbed runs the noise is of.
   """
 
   run: str = parsed(text)
@@ -181,7 +181,7 @@ class StepsEntry:
     added: the variables that losses and train op have added.
     gradients: as differentiated, by tensor name.
     applied_gradients: as given to the updates, by tensor name.
-    noise_runs: how many moved runs the noise is of.
+    noise_runs: how many perturbed runs the noise is of.
   """
 
   run: str = parsed(text)

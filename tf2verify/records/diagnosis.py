@@ -4,6 +4,8 @@ import dataclasses
 import enum
 from typing import Any
 
+from tf2verify.records.accepted import Change
+from tf2verify.records.experiment import Experiment
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import VARIABLE
 
@@ -99,6 +101,7 @@ class Source:
     rewired: whether it reads other tensors than on the tf1 side, rather than the same.
     tf2_lines: other lines of the user's port at this place: of the unpaired operations
       that lead to it, and where it lacks some, of those that make what it reads.
+    experiment: what an edit of the port's graph here has shown; None where none was made.
   """
 
   tf1_op: str
@@ -119,6 +122,7 @@ class Source:
   tf2_first: str = ''
   rewired: bool = False
   tf2_lines: tuple[SourceLine, ...] = ()
+  experiment: Experiment | None = None
 
   @property
   def is_initial_value(self) -> bool:
@@ -160,6 +164,10 @@ class Cause:
     rule: the rule's name.
     explains: what follows from it; empty for all.
     variables: tf1 names of those that it is about; empty for all.
+    change: what TF1 has to be run with to compute the port's numbers; None where the rule
+      cannot predict them.
+    experiment: what editing the port's graph at its place has shown; None where none was made.
+    predicts: whether the edit is what the cause says, rather than all that is different there.
   """
 
   text: str
@@ -167,6 +175,9 @@ class Cause:
   rule: str = ''
   explains: tuple[About, ...] = ()
   variables: tuple[str, ...] = ()
+  change: Change | None = None
+  experiment: Experiment | None = None
+  predicts: bool = False
 
   def accounts_for(self, about: About, variable: str) -> bool:
     """Returns whether a difference follows from it: of what, and of which variable, if any."""
@@ -190,6 +201,7 @@ class Diagnosis:
     operations: number of operations behind what differs, tf1 side.
     paired: how many of them have a partner in tf2.
     notes: what could not be looked at, and why.
+    without_experiments: why no cause was tried out on the port's graph; '' where one was.
     seconds: wall time of the diagnosis, tracing the port included.
   """
 
@@ -202,4 +214,5 @@ class Diagnosis:
   operations: int = 0
   paired: int = 0
   notes: tuple[str, ...] = ()
+  without_experiments: str = ''
   seconds: float = 0.0

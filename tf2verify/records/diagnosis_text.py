@@ -7,8 +7,12 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tf2verify.records.experiment import Edit, Experiment, Outcome
+from tf2verify.records.text_line import Role, TextLine
+
 if TYPE_CHECKING:
   from tf2verify.records.diagnosis import (
+    Cause,
     Diagnosis,
     GraphDifference,
     GrowthPoint,
@@ -24,39 +28,87 @@ _BARS = '▁▂▃▄▅▆▇█'
 _PATH_LENGTH = 8
 
 
-def diagnosis_lines(diagnosis: Diagnosis, explained: bool = False) -> list[str]:
-  """Returns the diagnosis for reading: the causes, the first divergence, how it grows.
+def cause_lines(diagnosis: Diagnosis, explained: bool = False) -> list[TextLine]:
+  """Returns the likely causes for reading, or that there is none.
 
   Args:
     diagnosis: what was found.
     explained: whether a cause is named already, by the hint of a stage.
   """
-  lines: list[str] = []
-  for cause in diagnosis.causes[:_SHOWN_CAUSES]:
-    lines.append(f'likely cause: {cause.text}')
-    lines.append(f'  seen: {_clip(cause.evidence)}')
+  lines: list[TextLine] = []
+  tested = sum(cause.experiment is not None for cause in diagnosis.causes)
+  for cause in diagnosis.causes[: max(_SHOWN_CAUSES, tested)]:
+    lines.append(TextLine(f'{cause_label(cause)}: {cause.text}', Role.CAUSE))
+    if cause.evidence:
+      lines.append(TextLine(f'  seen: {_clip(cause.evidence)}'))
+  if not diagnosis.causes and not explained:
+    lines.append(TextLine(without_cause_text(diagnosis), Role.CAUSE))
+  if diagnosis.without_experiments:
+    lines.append(TextLine(f'  no experiment: {_clip(diagnosis.without_experiments)}'))
+  return lines
+
+
+def cause_label(cause: Cause) -> str:
+  """Returns what is said before a cause: how sure it is."""
+  experiment = cause.experiment
+  if experiment is None:
+    return 'likely cause'
+  several = experiment.mistakes > 1
+  label = f'cause {experiment.number} of {experiment.mistakes}' if several else 'cause'
+  if cause.predicts and experiment.outcome is Outcome.PROVEN:
+    return f'{label} (proven: {outcome_text(experiment)})'
+  return f'likely {label} ({outcome_text(experiment)})'
+
+
+def outcome_text(experiment: Experiment) -> str:
+  """Returns what an experiment has shown: `with it both sides agree to 3e-07`."""
+  several = experiment.mistakes > 1
+  what = {
+    Edit.SETTING: 'it',
+    Edit.OPERATIONS: 'the operations of tf1 there',
+    Edit.VALUE: 'the value of tf1 there',
+  }[experiment.edit]
+  others = f' and the other {experiment.mistakes - 1}' if several else ''
+  by_value = experiment.by_value - (experiment.edit is Edit.VALUE)
+  if by_value:
+    others += f', {by_value} of them by the value of tf1,'
+  if experiment.outcome is Outcome.PROVEN:
+    agree = f'agree to {experiment.apart:.1g}' if experiment.apart else 'agree exactly'
+    return f'with {what}{others} both sides {agree}{", and not without it" if several else ""}'
+  return (
+    f'with {what}{others} the sides are nearer, and {experiment.left} '
+    f'{"tensor still differs" if experiment.left == 1 else "tensors still differ"}'
+  )
+
+
+def place_lines(diagnosis: Diagnosis) -> list[TextLine]:
+  """Returns where the sides first diverge: the user's lines, and how the graphs differ there."""
+  lines: list[TextLine] = []
   groups = alike_sources(diagnosis.sources)
-  for number, (source, *others) in enumerate(groups[:_SHOWN_SOURCES]):
+  shown = max(_SHOWN_SOURCES, sum(group[0].experiment is not None for group in groups))
+  for number, (source, *others) in enumerate(groups[:shown]):
     lines += _source_lines(source, 'first divergence' if number == 0 else 'then')
     if others:
-      lines.append(f'  the same at {len(others)} more: {_names(others)}')
-  if len(groups) > _SHOWN_SOURCES:
-    rest = [source for source, *_ in groups[_SHOWN_SOURCES:]]
-    lines.append(f'… and {len(rest)} more, see the JSON report: {_names(rest)}')
+      lines.append(TextLine(f'  the same at {len(others)} more: {_names(others)}'))
+  if len(groups) > shown:
+    rest = [source for source, *_ in groups[shown:]]
+    lines.append(TextLine(f'… and {len(rest)} more, see the JSON report: {_names(rest)}'))
   for difference in diagnosis.gradient_differences[:_SHOWN_DIFFERENCES]:
-    lines.append(f'gradient path: {graph_difference_text(difference)}')
+    lines.append(TextLine(f'gradient path: {graph_difference_text(difference)}'))
   for variable, tf1, tf2 in diagnosis.updates[:_SHOWN_DIFFERENCES]:
     lines.append(
-      f'{variable} is written {times_text(tf1)} per call in tf1, {times_text(tf2)} in tf2'
+      TextLine(f'{variable} is written {times_text(tf1)} per call in tf1, {times_text(tf2)} in tf2')
     )
-  lines += _growth_lines(diagnosis.growth)
-  if not diagnosis.causes and not explained:
-    lines.append(without_cause_text(diagnosis))
+  return lines
+
+
+def measure_lines(diagnosis: Diagnosis) -> list[TextLine]:
+  """Returns how the difference grows, how much of the graphs was matched, and the notes."""
+  lines = _growth_lines(diagnosis.growth)
   if diagnosis.operations and diagnosis.paired < diagnosis.operations:
-    lines.append(
-      f'{diagnosis.paired:,} of {diagnosis.operations:,} values of tf1 have a partner in tf2'
-    )
-  lines += [f'note: {_clip(note)}' for note in diagnosis.notes]
+    matched = f'{diagnosis.paired:,} of {diagnosis.operations:,} tf1 operations have a match in tf2'
+    lines.append(TextLine(matched))
+  lines += [TextLine(f'note: {_clip(note)}', Role.REMARK) for note in diagnosis.notes]
   return lines
 
 
@@ -79,12 +131,12 @@ def without_cause_text(diagnosis: Diagnosis) -> str:
   differs = any(source.differences for source in diagnosis.sources)
   if differs or diagnosis.gradient_differences:
     return (
-      'no known mistake fits: the two lines, and what differs in the graphs, above, are the place '
-      'to look'
+      'no known mistake matches: look at the two lines where the sides first diverge, and at what '
+      'differs in the graphs there'
     )
   if any(source.tf1_source or source.tf2_source for source in diagnosis.sources):
-    return 'no known mistake fits: the two lines above are the place to look'
-  return 'no known mistake fits'
+    return 'no known mistake matches: look at the two lines where the sides first diverge'
+  return 'no known mistake matches'
 
 
 def source_text(source: Source) -> str:
@@ -97,7 +149,7 @@ def source_name(source: Source) -> str:
   op = source.tf1_op
   if source.tf1_op.rsplit('/', 1)[-1] != source.tf2_op.rsplit('/', 1)[-1]:
     op += f" (tf2 '{source.tf2_op}')"
-  if source.tf1_first or source.tf2_first:  # what has no partner is what is other
+  if source.tf1_first or source.tf2_first:  # what has no match is what differs
     op = f'{source.tf1_first or repr(source.tf2_first) + " of tf2"}, on the way to {op}'
   return op
 
@@ -106,34 +158,41 @@ def source_size_text(source: Source) -> str:
   """Returns how the outputs of an operation differ."""
   how = 'run alone on the inputs of tf1' if source.alone else 'its inputs agree'
   if source.rewired:
-    how = 'it reads other tensors than in tf1'
+    how = 'it reads different tensors than in tf1'
   if source.is_initial_value:
-    if not math.isfinite(source.relative):
-      return f'initial values differ by {source.absolute:.3g}'
-    return f'initial values differ by {source.absolute:.3g}, {source.relative:.2g} of their size'
+    return f'initial values differ ({_size_text(source)})'
   if not source.absolute:
     return 'values agree, gradients are stopped on one side'
-  size = 'shape or non-finite elements differ'
-  if math.isfinite(source.relative):
-    size = f'outputs differ by {source.absolute:.3g}, {source.relative:.2g} of their size'
-  return f'{how}, {size}'
+  if not math.isfinite(source.relative):
+    return f'{how}, shape or non-finite elements differ'
+  return f'{how}, its outputs differ ({_size_text(source)})'
 
 
-def _source_lines(source: Source, head: str) -> list[str]:
-  lines = [f'{head}: {source_text(source)}']
+def _size_text(source: Source) -> str:
+  text = f'max absolute difference {source.absolute:.3g}'
+  return text + (f', {source.relative:.2g} of max |tf1|' if math.isfinite(source.relative) else '')
+
+
+def _source_lines(source: Source, head: str) -> list[TextLine]:
+  lines = [TextLine(f'{head}: {source_text(source)}')]
   for side, path, line, output in (
     ('tf1', source.tf1_path, source.tf1_source, source.tf1_output),
     ('tf2', source.tf2_path, source.tf2_source, source.tf2_output),
   ):
-    lines.append(f'  {side}: {operations_text(path)}{statistics_text(output)}')
+    computed = f'{operations_text(path)}{statistics_text(output)}'
     if line is not None:
-      lines.append(f'       {_clip(str(line))}')
+      place = TextLine(f'  {side}: {_clip(str(line))}', Role.CODE, start=7, verbatim=True)
+      lines += [place, TextLine(f'       {computed}')]
+    else:
+      lines.append(TextLine(f'  {side}: {computed}', hanging=5))
   if source.tf2_lines:
-    lines.append(f'       also here: {more_lines_text(source)}')
+    lines.append(TextLine(f'       also here: {more_lines_text(source)}'))
   for difference in source.differences[:_SHOWN_DIFFERENCES]:
-    lines.append(f'  {graph_difference_text(difference)}')
+    lines.append(TextLine(f'  {graph_difference_text(difference)}'))
   if len(source.differences) > _SHOWN_DIFFERENCES:
-    lines.append(f'  … and {len(source.differences) - _SHOWN_DIFFERENCES} more')
+    lines.append(TextLine(f'  … and {len(source.differences) - _SHOWN_DIFFERENCES} more'))
+  if source.experiment is not None and not source.experiment.text:
+    lines.append(TextLine(f'  tried: {outcome_text(source.experiment)}'))
   return lines
 
 
@@ -149,14 +208,14 @@ def times_text(number: int) -> str:
 
 def operations_text(path: Sequence[str]) -> str:
   """Returns the types of the operations on a path: `Mul → Add`."""
-  shown = [op for op in path if op != 'target'] or ['passed on as it is']
+  shown = [op for op in path if op != 'target'] or ['passed through unchanged']
   if len(shown) > _PATH_LENGTH:
     shown = [*shown[: _PATH_LENGTH - 2], f'… {len(shown) - _PATH_LENGTH + 1} more', shown[-1]]
   return ' → '.join(shown)
 
 
 def statistics_text(found: Statistics | None) -> str:
-  """Returns a tensor in a few numbers, to go behind what gave it; '' for none."""
+  """Returns a tensor in a few numbers, to follow what computed it; '' for none."""
   if found is None:
     return ''
   text = f'; {found.shape} {found.dtype}, {found.minimum:.3g} to {found.maximum:.3g}'
@@ -184,13 +243,15 @@ def graph_difference_text(difference: GraphDifference) -> str:
   return f'{op}: {what} {_clip(difference.tf1)} (tf1), {_clip(difference.tf2)} (tf2)'
 
 
-def _growth_lines(growth: Sequence[GrowthPoint]) -> list[str]:
+def _growth_lines(growth: Sequence[GrowthPoint]) -> list[TextLine]:
   if len(growth) < 3:
     return []
   curve = ''.join(_bar(point.relative) for point in growth)
   return [
-    f'difference over size, from there on: {curve}  {growth[0].relative:.1g} to '
-    f'{growth[-1].relative:.1g} at {growth[-1].op} (1e-7 {_BARS[0]} to 1 {_BARS[-1]})'
+    TextLine(
+      f'relative difference from there to the end: {curve}  {growth[0].relative:.1g} to '
+      f'{growth[-1].relative:.1g} at {growth[-1].op} (1e-7 {_BARS[0]} to 1 {_BARS[-1]})'
+    )
   ]
 
 

@@ -4,6 +4,8 @@ import dataclasses
 import enum
 from typing import Any
 
+from tf2verify.records.tensor_key import TensorKey
+
 # |tf1| and |tf2 - tf1| of an element.
 FrontierPoint = tuple[float, float]
 
@@ -77,28 +79,20 @@ class ArrayDifference:
   within_noise: bool = False
 
 
-# Between the two names of a subject. No name of TensorFlow has spaces.
-_ALSO = ' (tf2: '
-
-
-def subject_of(tf1: str, tf2: str) -> str:
-  """Returns how findings call what the sides know by two names: `a (tf2: b)`, `a` for one."""
-  return tf1 if tf1 == tf2 else f'{tf1}{_ALSO}{tf2})'
-
-
 @dataclasses.dataclass(frozen=True)
 class Difference:
   """One finding of a stage.
 
   Attributes:
     quantity: what was compared: `output`, `gradient`, `initial value`, ...
-    subject: whose: a variable name, or the path of an output; by `subject_of`.
+    subject: whose: a variable name, or the path of an output; as `TensorKey.subject`.
     aspect: what about it differs.
     tf1: the tf1 side, as text (empty where `array` says it).
     tf2: the tf2 side, as text.
     run: which run, where a stage has several: `training, constant`.
     array: the numbers, for NON_FINITE and VALUES.
     hint: the likely slip and its fix, where it is known.
+    names: of a variable in tf1 and in the port, where they are two.
   """
 
   quantity: str
@@ -109,17 +103,36 @@ class Difference:
   run: str = ''
   array: ArrayDifference | None = None
   hint: str = ''
+  names: tuple[str, str] | None = None
+
+  @classmethod
+  def of(
+    cls,
+    key: TensorKey,
+    aspect: Aspect,
+    tf1: str = '',
+    tf2: str = '',
+    array: ArrayDifference | None = None,
+    hint: str = '',
+  ) -> 'Difference':
+    """Returns a finding on a tensor."""
+    names = (key.name, key.port_name) if key.port_name not in ('', key.name) else None
+    return cls(key.quantity, key.subject, aspect, tf1, tf2, key.run, array, hint, names)
 
   @property
   def tf1_subject(self) -> str:
     """The subject by the tf1 side's name."""
-    return self.subject.partition(_ALSO)[0]
+    return self.subject if self.names is None else self.names[0]
 
   @property
   def tf2_subject(self) -> str:
     """The subject by the tf2 side's name."""
-    tf1, _, tf2 = self.subject.partition(_ALSO)
-    return tf2.removesuffix(')') or tf1
+    return self.subject if self.names is None else self.names[1]
+
+  @property
+  def key(self) -> TensorKey:
+    """Which tensor it is about."""
+    return TensorKey(self.quantity, self.tf1_subject, self.run, self.tf2_subject)
 
   @property
   def may_be_rounding(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 import numpy as np
 
 from tf2verify.records.observation import VariableCreation
+from tf2verify.records.tensor_key import TensorKey
 
 EAGER = 'eager'
 FUNCTION = 'tf.function'
@@ -24,8 +25,8 @@ GRADIENT = 'gradient'
 TOTAL_GRADIENT = 'gradient of the total loss'
 STATE = 'state after the call'
 
-# Quantities and names of the tensors that are asked for.
-Wanted = frozenset[tuple[str, str]]
+# The tensors that are asked for.
+Wanted = frozenset[TensorKey]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,6 +42,11 @@ class ModeTensor:
     if self.value is not None:
       self.value.flags.writeable = False
 
+  @property
+  def key(self) -> TensorKey:
+    """What tells it from all others of a call of one replica."""
+    return TensorKey(self.quantity, self.name)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ModeCall:
@@ -53,6 +59,10 @@ class ModeCall:
   structure: str  # the nest of the outputs, as text
   tensors: tuple[ModeTensor, ...]  # in the same order in every mode
 
+  def values(self) -> dict[TensorKey, np.ndarray | None]:
+    """Returns the values of its tensors."""
+    return {tensor.key: tensor.value for tensor in self.tensors}
+
   def with_values_of(self, quantities: Collection[str]) -> 'ModeCall':
     """Returns the call without the values of other quantities, whose memory is not kept."""
     tensors = (
@@ -63,7 +73,7 @@ class ModeCall:
 
   def only(self, wanted: Wanted) -> 'ModeCall':
     """Returns the call with some of its tensors."""
-    tensors = (tensor for tensor in self.tensors if (tensor.quantity, tensor.name) in wanted)
+    tensors = (tensor for tensor in self.tensors if tensor.key in wanted)
     return dataclasses.replace(self, tensors=tuple(tensors))
 
 

@@ -37,9 +37,13 @@ class OpRecord:
   tensors: tuple[str, ...] = ()  # TensorFlow's name of every output, by which it can be fetched
   source: SourceLine | None = None  # the user's line that made it
   constant: np.ndarray | None = None  # the value of a constant, where it is small
+  digest: str = ''  # of the value of a constant that is not small
   # Of a loop or a condition, its functions by attribute; they read inputs called `argument 0`, and
   # yield targets called `result 0`.
   functions: tuple[tuple[str, 'OpGraph'], ...] = ()
+  # Whether it is known that equal inputs, attributes and functions make equal outputs, and nothing
+  # else happens.
+  pure: bool = False
 
   def attribute(self, name: str) -> Any:
     """Returns the value of an attribute; None where it has none of that name."""

@@ -5,28 +5,14 @@ import dataclasses
 import numpy as np
 
 from tf2verify.records.observation import SourceLine
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class RepeatedTensor:
-  """One tensor of a run that is repeated."""
-
-  quantity: str  # as in `Difference`: `output`, `gradient`, `loss`,
-  subject: str  # whose: a variable name, the path of an output, `step 2`
-  run: str  # which run: `training, constant`
-  value: np.ndarray | None  # the array; None where the side has None in this place
-
-  def __str__(self) -> str:
-    return f'{self.quantity} {self.subject} [{self.run}]'
+from tf2verify.records.tensor_key import TensorKey
 
 
 @dataclasses.dataclass(frozen=True)
 class Variation:
   """A tensor that is not the same bit by bit in two runs."""
 
-  quantity: str  # as in `RepeatedTensor`
-  subject: str  # likewise
-  run: str  # likewise
+  key: TensorKey  # which one
   mismatched: int = 0  # number of elements with other bits
   size: int = 0  # number of elements
   index: tuple[int, ...] = ()  # the element with the greatest absolute difference
@@ -36,7 +22,7 @@ class Variation:
   other: str = ''  # what differs instead of values: shape, dtype or presence; '' for values
 
   def __str__(self) -> str:
-    return f'{self.quantity} {self.subject} [{self.run}]'
+    return str(self.key)
 
   @property
   def share(self) -> str:

@@ -4,13 +4,15 @@ import copy
 import dataclasses
 from typing import ClassVar
 
-from tf2verify.records import verdict_json, verdict_text
+from tf2verify.records import verdict_html, verdict_json, verdict_text
+from tf2verify.records.accepted import AcceptedCause
 from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.difference import Deviation, Difference, Extent
+from tf2verify.records.proven import Proven
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
 from tf2verify.records.status import Status
 from tf2verify.records.table import Table
-from tf2verify.safe_text import safe
+from tf2verify.safe_text import safe, safe_line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Compared:
       stage compares those; `noun` says which).
     elements: number of element pairs; 0 where the stage compares no values.
     inconclusive: tensors that differ, but are within the tolerance of zero as a
-      whole (it is too wide to tell them from zeros), or are moved by rounding alone
+      whole (it is too wide to tell them from zeros), or are perturbed by rounding alone
       as far as they are large.
     unpaired: tensors that only one side has.
     noun: what `tensors` counts.
@@ -77,7 +79,7 @@ class _NoTruthValue:
   def __bool__(self) -> bool:
     raise TypeError(
       f'a {type(self).__name__} has no truth value: it can also be INCONCLUSIVE or BLOCKED; '
-      'compare .status with a tf2verify.Status'
+      'ask .passed, or compare .status with a tf2verify.Status'
     )
 
 
@@ -107,6 +109,9 @@ class StageVerdict(_NoTruthValue):
     extents: how far the sides are apart, a run each, of stages without deviations that
       compare the sides: of `training_steps` a step each.
     blind_spots: those of the notes that tell what the numbers cannot show.
+    proven: how much of what was compared is proven for all inputs; None where the graphs were not
+      related.
+    accepted: the causes that the case accepts, with which it was judged.
   """
 
   stage: str
@@ -127,12 +132,26 @@ class StageVerdict(_NoTruthValue):
   curves: tuple[Curve, ...] = ()
   extents: tuple[Extent, ...] = ()
   blind_spots: tuple[str, ...] = ()
+  proven: Proven | None = None
+  accepted: tuple[AcceptedCause, ...] = ()
 
   # Of a `first_failure` alone: there it says that there is one, as an Optional does.
   _is_first_failure: ClassVar[bool] = False
 
   def __bool__(self) -> bool:
     return self._is_first_failure or super().__bool__()
+
+  def __repr__(self) -> str:
+    said = verdict_text.outcome_text(self)
+    return safe_line(f'<StageVerdict {self.stage}: {self.status.value}, {said}>')
+
+  def _repr_html_(self) -> str:
+    return verdict_html.stage_html(self)
+
+  @property
+  def passed(self) -> bool:
+    """Whether the stage has PASSED; False also where it could not be decided, or did not apply."""
+    return self.status is Status.PASSED
 
   def to_text(self) -> str:
     """Returns the verdict for a terminal: one line, and the findings below it."""
@@ -157,12 +176,29 @@ class CaseVerdict(_NoTruthValue):
   environment: tuple[tuple[str, str], ...] = ()
   run_again: str = ''
 
+  def __repr__(self) -> str:
+    return safe_line(f'<CaseVerdict {verdict_text.case_line(self)}>')
+
+  def _repr_html_(self) -> str:
+    return verdict_html.case_html(self)
+
+  @property
+  def passed(self) -> bool:
+    """Whether the case has PASSED: no stage that applies ended in any other way."""
+    return self.status is Status.PASSED
+
   @property
   def status(self) -> Status:
-    """The gravest status of the stages; NOT_APPLICABLE only if nothing was looked at."""
+    """The most severe status of the stages; NOT_APPLICABLE only if nothing was looked at."""
     graver = [stage.status for stage in self.stages if stage.status is not Status.NOT_APPLICABLE]
     order = list(Status)
     return max(graver, key=order.index, default=Status.NOT_APPLICABLE)
+
+  @property
+  def failures(self) -> tuple[StageVerdict, ...]:
+    """The stages that FAILED, are an ERROR or INCONCLUSIVE: what one causes is BLOCKED."""
+    bad = (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)
+    return tuple(stage for stage in self.stages if stage.status in bad)
 
   @property
   def first_failure(self) -> StageVerdict | None:
@@ -170,11 +206,9 @@ class CaseVerdict(_NoTruthValue):
 
     Unlike any other verdict it is true in a condition: `if verdict.first_failure:`.
     """
-    bad = (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)
-    found = next((stage for stage in self.stages if stage.status in bad), None)
-    if found is None:
+    if not self.failures:
       return None
-    found = copy.copy(found)
+    found = copy.copy(self.failures[0])
     object.__setattr__(found, '_is_first_failure', True)
     return found
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import decimal
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tf2verify.records.diagnosis_text import diagnosis_lines
+from tf2verify.records.diagnosis_text import cause_lines, measure_lines, place_lines
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 from tf2verify.records.status import Status
 from tf2verify.records.table_text import table_lines
+from tf2verify.records.text_line import Role, TextLine, indented, joined
 
 if TYPE_CHECKING:
   from tf2verify.records.verdict import CaseVerdict, Compared, Figure, StageVerdict
 
 SHOWN_DIFFERENCES = 6
 _LONGEST_TEXT = 400
+_LONGEST_OUTCOME = 140
 _OF_NO_TENSOR = (Aspect.SIZE, Aspect.UNREAD)
 
 
@@ -38,13 +41,27 @@ def compared_text(compared: Compared) -> str:
   if compared.rounding:
     text += f'; {count_text(compared.rounding)} differ{"s" * (compared.rounding == 1)} by rounding'
   if compared.blind_spots:
-    text += f'; {compared.blind_spots} blind spot{"s" * (compared.blind_spots > 1)}, see the notes'
+    text += f'; {compared.blind_spots} blind spot{"s" * (compared.blind_spots > 1)}'
   return text
+
+
+def compared_and_proven(verdict: StageVerdict) -> str:
+  """Returns how much was looked at, and how much of it is proven."""
+  said = compared_text(verdict.compared)
+  said += accepted_count(verdict)
+  proven = '' if verdict.proven is None else verdict.proven.to_text()
+  return f'{said}; {proven}' if proven else said
+
+
+def accepted_count(verdict: StageVerdict) -> str:
+  """Returns, to go on with, by how many accepted causes a stage was judged; '' by none."""
+  many = len(verdict.accepted)
+  return f'; {many} accepted cause{"" if many == 1 else "s"}' if many else ''
 
 
 def outcome_text(verdict: StageVerdict) -> str:
   """Returns, on one line, what was compared, how much of it differs, or why nothing was."""
-  said = verdict.reason or compared_text(verdict.compared)
+  said = verdict.reason or compared_and_proven(verdict)
   if verdict.error is not None:
     said = f'{verdict.error.side} side: {verdict.error.summary}'
   elif verdict.differences:
@@ -54,19 +71,37 @@ def outcome_text(verdict: StageVerdict) -> str:
 
 def stage_line(verdict: StageVerdict) -> str:
   """Returns the verdict on one line: number, name, status, what was compared, seconds."""
-  said = outcome_text(verdict)
-  if len(said) > 140:
-    said = said[:139] + '…'
-  name, status = f'{verdict.number} {verdict.stage}', verdict.status.value
-  return f'{name:<25} {status:<14} {said}  ({verdict.seconds:.1f} s)'
+  return ladder_line(verdict).text
 
 
-def _remarks(verdict: StageVerdict) -> list[str]:
+def remark_lines(verdict: StageVerdict) -> list[TextLine]:
+  """Returns the figures, tables and notes of a stage."""
   figures = [
-    f'{figure_text(verdict, figure)}: tf1 {figure.tf1:.8g}, tf2 {figure.tf2:.8g}'
+    TextLine(f'{figure_text(verdict, figure)}: tf1 {figure.tf1:.8g}, tf2 {figure.tf2:.8g}')
     for figure in verdict.figures
   ]
-  return [*figures, *_tables(verdict), *notes_text(verdict)]
+  tables = [TextLine(line, verbatim=True) for line in _tables(verdict)]
+  return [*figures, *tables, *_notes(verdict)]
+
+
+def blind_spot_lines(stages: Sequence[StageVerdict]) -> list[TextLine]:
+  """Returns what passed stages could not see, each once, by the stage that says it first."""
+  first = {spot: stage.stage for stage in reversed(stages) for spot in stage.blind_spots}
+  spots = dict.fromkeys(spot for stage in stages for spot in stage.blind_spots)
+  return [TextLine(f'blind spot, {first[spot]}: {spot}', Role.REMARK) for spot in spots]
+
+
+def accepted_lines(stages: Sequence[StageVerdict]) -> list[TextLine]:
+  """Returns the causes that a case accepts, each once, by the stage that it explains first."""
+  first: dict[str, tuple[str, str]] = {}
+  for stage in stages:
+    for cause in stage.accepted:
+      first.setdefault(cause.name, (stage.stage, cause.to_text()))
+  return [TextLine(f'{text}, {stage}', Role.REMARK) for stage, text in first.values()]
+
+
+def _notes(verdict: StageVerdict) -> list[TextLine]:
+  return [TextLine(note, Role.REMARK) for note in notes_text(verdict)]
 
 
 def figure_text(verdict: StageVerdict, figure: Figure) -> str:
@@ -75,8 +110,9 @@ def figure_text(verdict: StageVerdict, figure: Figure) -> str:
 
 
 def notes_text(verdict: StageVerdict) -> list[str]:
-  """Returns the notes, those that are blind spots marked as such."""
-  return [
+  """Returns the accepted causes, and the notes, those that are blind spots marked as such."""
+  accepted = [cause.to_text() for cause in verdict.accepted]
+  return accepted + [
     f'{"blind spot" if note in verdict.blind_spots else "note"}: {note}' for note in verdict.notes
   ]
 
@@ -108,46 +144,57 @@ def _failure_count(verdict: StageVerdict) -> str:
 def stage_text(verdict: StageVerdict) -> str:
   """Returns the line of a stage that is well, and the whole finding of one that is not."""
   if verdict.error is None and not verdict.differences:
-    return '\n'.join([stage_line(verdict), *(f'  {line}' for line in _remarks(verdict))])
-  return '\n'.join(_finding(verdict, f'stage {verdict.stage!r}'))
+    return '\n'.join([stage_line(verdict), *(f'  {line.text}' for line in remark_lines(verdict))])
+  return joined(_finding(verdict, f'stage {verdict.stage!r}'))
 
 
-def _finding(verdict: StageVerdict, head: str, before: Iterable[str] = ()) -> list[str]:
-  lines = []
+def _finding(
+  verdict: StageVerdict, head: str, run_again: Sequence[TextLine] = ()
+) -> list[TextLine]:
+  """Returns what a reader acts on first: the cause, then the lines of code, then numbers."""
+  said = f'{verdict.status.value}: {verdict.reason}'
+  below: list[TextLine] = []
   if verdict.error is not None:
-    lines.append(f'{head} ERROR on the {verdict.error.side} side: {verdict.error.summary}')
-    lines += [f'  {line}' for line in before]
-    lines += [f'  | {line}' for line in verdict.error.traceback_text.splitlines()]
-    return lines
-  if verdict.differences:
-    lines.append(f'{head} {verdict.status.value}: {_failure_count(verdict)}.')
+    said = f'ERROR on the {verdict.error.side} side: {verdict.error.summary}'
+    trace = verdict.error.traceback_text.splitlines()
+    below = [TextLine(f'| {line}', Role.CODE, verbatim=True) for line in trace]
   else:
-    lines.append(f'{head} {verdict.status.value}: {verdict.reason}')
-  lines += [f'  {line}' for line in before]
-  lines += [f'  {line}' for line in differences_text(verdict.differences)]
-  if verdict.diagnosis is not None:
-    explained = any(difference.hint for difference in verdict.differences)
-    lines += [f'  {line}' for line in diagnosis_lines(verdict.diagnosis, explained)]
-  lines += [f'  {line}' for line in _tables(verdict)]
-  lines += [f'  {note}' for note in notes_text(verdict)]
-  return lines
+    if verdict.differences:
+      said = f'{verdict.status.value}: {_failure_count(verdict)}.'
+    below = _explanation(verdict)
+    below += [TextLine(line, verbatim=True) for line in _tables(verdict)]
+    below += _notes(verdict)
+  return [TextLine(f'{head} {said}', role_of(verdict.status)), *indented([*below, *run_again])]
+
+
+def _explanation(verdict: StageVerdict) -> list[TextLine]:
+  diagnosis = verdict.diagnosis
+  lines = _hint_lines(verdict.differences)
+  if diagnosis is not None:
+    lines += cause_lines(diagnosis, explained=bool(lines)) + place_lines(diagnosis)
+  lines += [TextLine(line) for line in _known_differences(verdict.differences)]
+  return lines + (measure_lines(diagnosis) if diagnosis is not None else [])
 
 
 def differences_text(differences: Sequence[Difference]) -> list[str]:
-  """Returns the first differences in full, the likely causes once each, and what was cut."""
-  lines: list[str] = []
-  hints: list[str] = []
-  for difference in differences[:SHOWN_DIFFERENCES]:
-    lines += difference_lines(difference)
-  for difference in differences:
-    if difference.hint and difference.hint not in hints:
-      hints.append(difference.hint)
+  """Returns the likely causes once each, the first differences in full, and what was cut."""
+  hints = [line.text for line in _hint_lines(differences)]
+  return [*hints, *_known_differences(differences)]
+
+
+def _hint_lines(differences: Sequence[Difference]) -> list[TextLine]:
+  hints = list(dict.fromkeys(one.hint for one in differences if one.hint))
+  lines = [TextLine(f'likely cause: {hint}', Role.CAUSE) for hint in hints[:SHOWN_DIFFERENCES]]
+  if len(hints) > SHOWN_DIFFERENCES:
+    lines.append(TextLine(f'… and {len(hints) - SHOWN_DIFFERENCES} more likely causes'))
+  return lines
+
+
+def _known_differences(differences: Sequence[Difference]) -> list[str]:
+  lines = [line for one in differences[:SHOWN_DIFFERENCES] for line in difference_lines(one)]
   if len(differences) > SHOWN_DIFFERENCES:
     rest = len(differences) - SHOWN_DIFFERENCES
     lines.append(f'… and {count_text(rest)} more, see the JSON report (--report_dir)')
-  lines += [f'likely cause: {hint}' for hint in hints[:SHOWN_DIFFERENCES]]
-  if len(hints) > SHOWN_DIFFERENCES:
-    lines.append(f'… and {len(hints) - SHOWN_DIFFERENCES} more likely causes')
   return lines
 
 
@@ -166,11 +213,11 @@ def difference_lines(difference: Difference) -> list[str]:
 
 
 def _array_lines(head: str, aspect: Aspect, array: ArrayDifference) -> list[str]:
-  share = 100.0 * array.mismatched / max(array.size, 1)
+  percent = 100.0 * array.mismatched / max(array.size, 1)
   noun = 'samples and signed means' if array.sampled else 'elements'
   first = (
     f'{head}  {_shape(array.shape)} {array.dtype}: {count_text(array.mismatched)} of '
-    f'{count_text(array.size)} {noun} differ ({share:.1f} %)'
+    f'{count_text(array.size)} {noun} differ ({percent:.1f} %)'
   )
   if aspect is Aspect.NON_FINITE:
     first += ', in their non-finite pattern'
@@ -187,8 +234,8 @@ def _array_lines(head: str, aspect: Aspect, array: ArrayDifference) -> list[str]
   allowed = f'(allowed {array.atol:.3g} + {array.rtol:.3g}·|tf1|{noise})'
   return [
     first,
-    f'  greatest difference {array.greatest_absolute:.3g}{place}: {values} {allowed}; greatest '
-    f'relative {array.greatest_relative:.3g}{_required(array)}',
+    f'  max absolute difference {array.greatest_absolute:.3g}{place}: {values} {allowed}; max '
+    f'relative difference {array.greatest_relative:.3g}{_required(array)}',
   ]
 
 
@@ -212,36 +259,87 @@ def _scalar(value: Any) -> str:
   return f'{value:.8g}' if isinstance(value, float) else repr(value)
 
 
-def _clip(text: str) -> str:
-  return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + '…'
+def _clip(text: str, longest: int = _LONGEST_TEXT) -> str:
+  return text if len(text) <= longest else text[: longest - 1] + '…'
 
 
 def failure_text(case: CaseVerdict, stage: StageVerdict) -> str:
   """Returns what a failing test of one stage shows."""
+  return joined(failure_lines(case, stage))
+
+
+def failure_lines(case: CaseVerdict, stage: StageVerdict) -> list[TextLine]:
+  """Returns what a failing test of one stage shows, by lines."""
   from_passed = [v.stage for v in case.stages if v.number < stage.number and _passed(v)]
-  before = [f'passed before: {", ".join(from_passed)}'] if from_passed else []
-  lines = _finding(stage, f'{case.case}: stage {stage.stage!r}', before)
-  if case.run_again:
-    lines.append(f'  run again: {case.run_again}')
-  return '\n'.join(lines)
+  after = [TextLine(f'passed before: {", ".join(from_passed)}')] if from_passed else []
+  if case.run_again and stage.stage == _first_failed(case):
+    after.append(TextLine(f'run again: {case.run_again}', Role.CODE, start=11, verbatim=True))
+  return _finding(stage, f'{case.case}: stage {stage.stage!r}', after)
+
+
+def _first_failed(case: CaseVerdict) -> str:
+  return next((stage.stage for stage in case.failures), '')
 
 
 def _passed(verdict: StageVerdict) -> bool:
   return verdict.status is Status.PASSED
 
 
+def ladder_lines(stages: Sequence[StageVerdict]) -> list[TextLine]:
+  """Returns a line a stage; one for those in a row that are blocked by the same failure."""
+  lines = []
+  for (status, _), group in itertools.groupby(stages, lambda one: (one.status, one.reason)):
+    alike = list(group)
+    if status is Status.BLOCKED and len(alike) > 1:
+      name, reason = f'{alike[0].number} to {alike[-1].number}', alike[0].reason
+      said = f'{len(alike)} stages {reason}'
+      lines.append(_row(name, status, said))
+    else:
+      lines += map(ladder_line, alike)
+  return lines
+
+
+def ladder_line(verdict: StageVerdict) -> TextLine:
+  """Returns the verdict on one line, as `stage_line` does."""
+  said = _clip(outcome_text(verdict), _LONGEST_OUTCOME)
+  name = f'{verdict.number} {verdict.stage}'
+  return _row(name, verdict.status, f'{said}  ({verdict.seconds:.1f} s)')
+
+
+def _row(name: str, status: Status, said: str) -> TextLine:
+  text = f'{name:<25} {status.value:<14} {said}'
+  return TextLine(text, role_of(status), 26, 26 + len(status.value), hanging=26)
+
+
+def role_of(status: Status) -> Role:
+  """Returns how a terminal marks a status."""
+  if status in (Status.FAILED, Status.ERROR):
+    return Role.FAILED
+  return Role.PASSED if status is Status.PASSED else Role.UNDECIDED
+
+
 def case_text(case: CaseVerdict) -> str:
-  """Returns the ladder, a line a stage, and the first failure in full."""
-  lines = [f'{case.case} ({case.module})']
-  for verdict in case.stages:
-    lines.append(f'  {stage_line(verdict)}')
-    if not verdict.differences:
-      lines += [f'      {line}' for line in _remarks(verdict)]
-  failure = case.first_failure
-  if failure is not None:
-    lines += ['', failure_text(case, failure), '']
-  lines.append(case_line(case))
-  return '\n'.join(lines)
+  """Returns the ladder, a line a stage, and all failures in full."""
+  lines = [TextLine(f'{case.case} ({case.module})')]
+  groups = itertools.groupby(case.stages, lambda one: one.status is Status.BLOCKED)
+  for blocked, group in groups:
+    if blocked:
+      lines += indented(ladder_lines(list(group)))
+      continue
+    for verdict in group:
+      lines += indented([ladder_line(verdict)])
+      if not verdict.differences:
+        lines += indented(remark_lines(verdict), 3)
+  for failure in case.failures:
+    lines += [TextLine(''), *failure_lines(case, failure)]
+  lines += [TextLine('')] if case.failures else []
+  return joined([*lines, case_status_line(case)])
+
+
+def case_status_line(case: CaseVerdict) -> TextLine:
+  """Returns the case's verdict on one line, its status marked."""
+  start = len(case.case) + 2
+  return TextLine(case_line(case), role_of(case.status), start, start + len(case.status.value))
 
 
 def case_line(case: CaseVerdict) -> str:
@@ -249,6 +347,9 @@ def case_line(case: CaseVerdict) -> str:
   passed = sum(_passed(verdict) for verdict in case.stages)
   without = sum(verdict.status is Status.NOT_APPLICABLE for verdict in case.stages)
   outcome = f'{passed} of {len(case.stages) - without} stages passed'
+  names = dict.fromkeys(cause.name for verdict in case.stages for cause in verdict.accepted)
+  if names:
+    outcome += f' ({len(names)} accepted cause{"" if len(names) == 1 else "s"})'
   if without:
     outcome += f', {without} not applicable'
   return f'{case.case}: {case.status.value}, {outcome}, {case.seconds:.1f} s'

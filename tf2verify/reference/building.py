@@ -1,7 +1,7 @@
 """A model's graph, built and described."""
 
 import contextlib
-from typing import Any, Callable, List, Set
+from typing import Any, Callable, Set
 
 import numpy as np
 import tensorflow as tf
@@ -17,7 +17,7 @@ from .random_draws import describe_draws
 from .randomness import Seeding, seeded
 from .runs_alone import FED_BY_BUILDER, check_runs_alone
 from .source_lines import SourceLines
-from .tf1_semantics import tf1_semantics
+from .tf1_semantics import collection_keys, tf1_semantics, with_either_shape
 from .user_code import OTHER_GRAPH, input_hint, user_code
 from .variables import GraphVariable
 
@@ -36,20 +36,15 @@ def build_graph(
   Raises:
     RecorderError: the builder raised or returned something unusable.
   """
-  try:
-    return _build(builder, inputs, training, mode, sources, v2_tensorshape=False)
-  except RecorderError as error:
-    half_ported = isinstance(error.__cause__, (TypeError, AttributeError, ValueError))
-    if tf.__version__.startswith('1.') or not half_ported:
-      raise
-    first = error
-  try:
-    return _build(builder, inputs, training, mode, sources, v2_tensorshape=True)
-  except RecorderError:
-    raise first from first.__cause__
+
+  def build(graph: Any, v2_tensorshape: bool) -> BuiltGraph:
+    return _build(graph, builder, inputs, training, mode, sources, v2_tensorshape)
+
+  return with_either_shape(build, RecorderError)
 
 
 def _build(
+  graph: Any,
   builder: Callable[[Any, bool], Any],
   inputs: Any,
   training: bool,
@@ -57,7 +52,6 @@ def _build(
   sources: SourceLines,
   v2_tensorshape: bool,
 ) -> BuiltGraph:
-  graph = tf.Graph()
   built = BuiltGraph(graph, training, sources)
   creations = Creations(graph, sources)
   seeding = Seeding(mode)
@@ -129,8 +123,3 @@ def describe_collections(built: BuiltGraph, creations: Creations) -> None:
   updates = [getattr(update, 'op', update) for update in graph.get_collection(keys.UPDATE_OPS)]
   built.update_ops = [op.name for op in updates]
   built.table_initializers = [op.name for op in graph.get_collection(keys.TABLE_INITIALIZERS)]
-
-
-def collection_keys(graph: Any) -> List[str]:
-  """Returns the keys of the collections of a graph that are texts."""
-  return [key for key in graph.get_all_collection_keys() if isinstance(key, str)]

@@ -104,8 +104,8 @@ def _parser() -> argparse.ArgumentParser:
   add('--run_update_ops', type=_flag, default=True, help='true (default) or false: in a step')
   add('--steps', type=int, default=3, help='training steps to record (default: %(default)s)')
   add('--checkpoint', metavar='PREFIX', help='a checkpoint of the model, noted by its digests')
-  add('--intermediates', choices=LEVELS, default='none', help='tensors on the way that are kept')
-  add('--noise_runs', type=int, default=MOST_NOISE_RUNS, help='moved runs of each run, at most')
+  add('--intermediates', choices=LEVELS, default='none', help='which intermediate tensors are kept')
+  add('--noise_runs', type=int, default=MOST_NOISE_RUNS, help='perturbed runs per run, at most')
   add('--compress', type=_flag, default=True, help='true (default) or false')
   add(
     '--largest_array',

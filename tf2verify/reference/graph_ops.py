@@ -30,6 +30,33 @@ def ops_run_by(ops: Iterable[Any]) -> Dict[str, Any]:
   return found
 
 
+def initialize_without(gate: Any, initializers: Iterable[Any]) -> None:
+  """Lets initial values be computed without what a control dependency waits for.
+
+  A value that is made inside of `graph.control_dependencies` waits too: the zeros of
+  `tf.Variable(tf.zeros(n))`. The initializer, which is made outside, then runs all that they
+  wait for.
+
+  Args:
+    gate: the op that everything made inside waits for.
+    initializers: the ops that initialize the variables made inside.
+  """
+  seen = {gate.name}
+  pending = list(initializers)
+  while pending:
+    op = pending.pop()
+    if op.name in seen:
+      continue
+    seen.add(op.name)
+    controls = list(op.control_inputs)
+    pending += [tensor.op for tensor in op.inputs]
+    pending += controls
+    kept = [control for control in controls if control.name != gate.name]
+    if len(kept) < len(controls):
+      op._remove_all_control_inputs()
+      op._add_control_inputs(kept)
+
+
 def variables_behind(tensor: Any) -> List[str]:
   """Returns the names of the graph's variables that a tensor is computed from, sorted.
 

@@ -15,7 +15,7 @@ from .randomness import CONSTANT, Seeding, seeded
 from .recorder import Recorder
 from .sequences import pairs
 from .sessions import fetch, open_session
-from .tf1_semantics import tf1_semantics
+from .tf1_semantics import tf1_semantics, with_either_shape
 from .user_code import user_code
 
 
@@ -25,39 +25,62 @@ def _array_leaves(nest: Any) -> Dict[str, Array]:
   return {path: np.asarray(leaf) for path, leaf in found.items() if leaf is not None}
 
 
+class _LossAlone:
+  """The graph of the loss and its gradients.
+
+  Attributes:
+    graph: of placeholders, loss and gradients.
+    tensors: the placeholders by `output` or `label`, and path.
+    arrays: what they stand for, by name.
+    loss: a tensor.
+    gradients: for the floating outputs, where there is one, with their paths.
+  """
+
+  def __init__(
+    self, recorder: Recorder, graph: Any, v2_tensorshape: bool, outputs: Any, labels: Any
+  ) -> None:
+    self.graph = graph
+    self.tensors: Dict[Tuple[str, str], Any] = {}
+    self.arrays: Dict[str, Array] = {}
+    with tf1_semantics(v2_tensorshape), graph.as_default(), seeded(Seeding(CONSTANT)):
+      fed = self._placeholders('output', outputs), self._placeholders('label', labels)
+      with user_code('the loss alone'):
+        self.loss = recorder.options.loss(*fed)
+      if not isinstance(self.loss, tf.Tensor) or not self.loss.dtype.is_floating:
+        raise RecorderError('the loss alone is {:.80}, no floating tensor'.format(repr(self.loss)))
+      tensors = self.tensors.items()
+      floating = [(k, t) for k, t in tensors if k[0] == 'output' and t.dtype.is_floating]
+      with user_code('the gradient of the loss'):
+        found = tf.gradients(self.loss, [tensor for _, tensor in floating])
+    known = pairs(floating, found)
+    self.gradients = [(path, g) for ((_, path), _), g in known if g is not None]
+
+  def _placeholders(self, kind: str, nest: Any) -> Any:
+    def placeholder(path: str, leaf: Any) -> Any:
+      if leaf is None:
+        return None
+      array = np.asarray(leaf)
+      dtype = tf.string if is_string(array) else tf.as_dtype(array.dtype)
+      name = 'tf2verify_{}/{}'.format(kind, len(self.tensors))
+      tensor = self.tensors[kind, path] = v1.placeholder(dtype, array.shape, name=name)
+      self.arrays[tensor.name] = array
+      return tensor
+
+    return None if nest is None else _with_sparse(map_leaves(placeholder, nest))
+
+
 def loss_alone(recorder: Recorder, outputs: Any, labels: Any, with_values: bool) -> Dict[str, Any]:
   """Records the graph of the loss and its gradients, of placeholders for outputs and labels.
 
   Raises:
     RecorderError: the loss cannot be computed without the model.
   """
-  graph = tf.Graph()
-  tensors: Dict[Tuple[str, str], Any] = {}
-  arrays: Dict[str, Array] = {}
 
-  def placeholders(kind: str, nest: Any) -> Any:
-    def placeholder(path: str, leaf: Any) -> Any:
-      if leaf is None:
-        return None
-      array = np.asarray(leaf)
-      dtype = tf.string if is_string(array) else tf.as_dtype(array.dtype)
-      name = 'tf2verify_{}/{}'.format(kind, len(tensors))
-      tensor = tensors[kind, path] = v1.placeholder(dtype, array.shape, name=name)
-      arrays[tensor.name] = array
-      return tensor
+  def build(graph: Any, v2_tensorshape: bool) -> _LossAlone:
+    return _LossAlone(recorder, graph, v2_tensorshape, outputs, labels)
 
-    return None if nest is None else _with_sparse(map_leaves(placeholder, nest))
-
-  with tf1_semantics(v2_tensorshape=False), graph.as_default(), seeded(Seeding(CONSTANT)):
-    fed = placeholders('output', outputs), placeholders('label', labels)
-    with user_code('the loss alone'):
-      loss = recorder.options.loss(*fed)
-    if not isinstance(loss, tf.Tensor) or not loss.dtype.is_floating:
-      raise RecorderError('the loss alone is {:.80}, no floating tensor'.format(repr(loss)))
-    floating = [(k, t) for k, t in tensors.items() if k[0] == 'output' and t.dtype.is_floating]
-    with user_code('the gradient of the loss'):
-      found = tf.gradients(loss, [tensor for _, tensor in floating])
-  gradients = [(path, g) for ((_, path), _), g in pairs(floating, found) if g is not None]
+  alone = with_either_shape(build, RecorderError)
+  graph, tensors, loss = alone.graph, alone.tensors, alone.loss
   entry: Dict[str, Any] = {
     'graph_def': recorder.writer.add(
       np.frombuffer(graph.as_graph_def().SerializeToString(deterministic=True), np.uint8)
@@ -66,12 +89,12 @@ def loss_alone(recorder: Recorder, outputs: Any, labels: Any, with_values: bool)
     'labels': [[path, tensor.name] for (k, path), tensor in tensors.items() if k == 'label'],
     'initializers': _all_initializers(graph),
     'loss': loss.name,
-    'gradients': [[path, *gradient_names(gradient)] for path, gradient in gradients],
+    'gradients': [[path, *gradient_names(gradient)] for path, gradient in alone.gradients],
     'value': None,
     'gradient_values': [],
   }
   if with_values:
-    _run_loss_alone(recorder, graph, entry, arrays)
+    _run_loss_alone(recorder, graph, entry, alone.arrays)
   return entry
 
 

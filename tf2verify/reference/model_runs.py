@@ -80,7 +80,7 @@ def _record_filled(
     )
   )
   if varied and recorder.options.intermediates != 'none':
-    with recorder.step('  tensors on the way'):
+    with recorder.step('  intermediate tensors'):
       recorder.intermediates.append(_intermediates(recorder, built, run))
 
 

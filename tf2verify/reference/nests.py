@@ -8,6 +8,9 @@ import tensorflow as tf
 
 from .private_tensorflow import v1
 
+# The path of a leaf that is the whole nest.
+THE_OUTPUT = '(the output)'
+
 
 class FlatNest(NamedTuple):
   """A nest taken apart.
@@ -101,7 +104,7 @@ def _walk(nest: Any, path: str) -> Tuple[str, List[Tuple[str, Any]]]:
 
 
 def _leaf(leaf: Any, path: str) -> Tuple[str, List[Tuple[str, Any]]]:
-  place = path or '(the output)'
+  place = path or THE_OUTPUT
   if leaf is None:
     return 'None', [(place, None)]
   if isinstance(leaf, tf.Variable):

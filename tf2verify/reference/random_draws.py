@@ -77,10 +77,13 @@ def _describe_draws_inside(
 
 def draws_in_functions(graph: Any, run: Iterable[Any]) -> bool:
   """Returns whether a function that one of the ops calls draws random numbers."""
-  library = {f.signature.name: f for f in graph.as_graph_def().library.function}
-  if not library:
+  known = getattr(graph, '_functions', None)
+  if known is not None and not known:  # the graph need not be written out
     return False
   pending = [(op.type, op.node_def.attr.items()) for op in run]
+  if known and not any(_functions_called(items, op_type, known) for op_type, items in pending):
+    return False
+  library = {f.signature.name: f for f in graph.as_graph_def().library.function}
   seen: Set[str] = set()
   while pending:
     op_type, attributes = pending.pop()

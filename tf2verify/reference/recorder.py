@@ -112,8 +112,8 @@ class Recorder:
     known = hashlib.sha256(data).hexdigest()
     if known == self._graph_digest:
       say(
-        'note: the graphs of inference and training are the same: the model does nothing else in '
-        'training (no dropout, no batch statistics), or the builder ignores its argument for it'
+        'note: the graphs of inference and training are the same: the model does nothing different '
+        'in training (no dropout, no batch statistics), or the builder ignores its argument for it'
       )
     self._graph_digest = known
 
@@ -155,7 +155,7 @@ class Recorder:
 
     with self.step('running the graph, ' + text):
       first = held(None)
-    with self.step('  moved by rounding'):
+    with self.step('  perturbed by rounding'):
       noises, count = self._noises(first, held)
     with self.step('  again'):
       repeating = which_repeat(first, noises, lambda: held(None))

@@ -156,17 +156,7 @@ def record(
   start = time.time()
   with new_folder(out, overwrite) as folder:
     writer = Writer(folder, options.largest_array, compress)
-    recorder = Recorder(builder, checked, options, writer)
-    try:
-      manifest = _manifest(recorder, builder)
-    finally:
-      recorder.sessions.close()
-    writer.close()
-    manifest['arrays'] = writer.entries
-    manifest['sha256'] = hashlib.sha256(canonical(manifest)).hexdigest()
-    with open(os.path.join(folder, 'manifest.json'), 'wb') as file:
-      file.write(canonical(manifest) + b'\n')
-    size = sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
+    size = _write(Recorder(builder, checked, options, writer), builder, folder)
   out = os.path.abspath(out)
   say(
     'wrote {}: {:.1f} MB, {} arrays, {:.0f} s; copy the folder to where TensorFlow 2 is, and set '
@@ -175,6 +165,20 @@ def record(
     )
   )
   return out
+
+
+def _write(recorder: Recorder, builder: Callable[..., Any], folder: str) -> int:
+  """Records everything into a folder; returns how many bytes that has."""
+  try:
+    manifest = _manifest(recorder, builder)
+  finally:
+    recorder.sessions.close()
+  recorder.writer.close()
+  manifest['arrays'] = recorder.writer.entries
+  manifest['sha256'] = hashlib.sha256(canonical(manifest)).hexdigest()
+  with open(os.path.join(folder, 'manifest.json'), 'wb') as file:
+    file.write(canonical(manifest) + b'\n')
+  return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
 
 
 def _manifest(recorder: Recorder, builder: Callable[..., Any]) -> Dict[str, Any]:

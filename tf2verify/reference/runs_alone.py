@@ -16,8 +16,8 @@ _WAITING_WORDS = (
 )
 
 FED_BY_BUILDER = (
-  'the tensors that the builder is given as `inputs`: let session.run give you one batch of what '
-  'is behind it, numpy.savez that, and give the file with --inputs (labels with --labels)'
+  'the tensors that the builder is given as `inputs`: let session.run give you one batch of the '
+  'data that it reads, numpy.savez that, and give the file with --inputs (labels with --labels)'
 )
 
 FED_BY_LOSS = (
@@ -51,7 +51,7 @@ def check_runs_alone(
     if any(word in op.type for word in _WAITING_WORDS):
       raise RecorderError(
         '{} reads from a queue, {}; nobody fills it while the model is recorded, so that the run '
-        'would wait for ever: use {}'.format(what, _op_text(built, op), instead)
+        'would wait forever: use {}'.format(what, _op_text(built, op), instead)
       )
     # One inside of a branch of `tf.cond` may never be run.
     inside = op._get_control_flow_context() is not None

@@ -1,6 +1,10 @@
 """The graphs in which Keras tries a layer out before it calls it."""
 
+import re
 from typing import Any
+
+# Every layer and model of Keras 3 without a `build` of its own is built in one.
+_OF_KERAS_3 = re.compile(r'scratch_graph(_\d+)?$')
 
 
 def is_scratch_graph(graph: Any) -> bool:
@@ -14,7 +18,7 @@ def is_scratch_graph(graph: Any) -> bool:
   """
   while graph is not None:
     name = getattr(graph, 'name', '')
-    if name == 'keras_graph' or name.endswith('_scratch_graph'):
+    if name == 'keras_graph' or name.endswith('_scratch_graph') or _OF_KERAS_3.match(name):
       return True
     graph = getattr(graph, 'outer_graph', None)
   return False

@@ -54,7 +54,7 @@ _COMMON_ROLES = {
   'shadow': SHADOW,
   'shadows': SHADOW,
 }
-_OF_FRAMEWORK = ('tensorflow.python.', 'tensorflow_core.python.', 'tf_keras.')
+_OF_FRAMEWORK = ('tensorflow.python.', 'tensorflow_core.python.', 'tf_keras.', 'keras.')
 
 
 def slot_role(rule: str, word: str) -> str:

@@ -7,7 +7,7 @@ import tensorflow as tf
 from .built_graph import BuiltGraph
 from .errors import RecorderError
 from .gradients import gradient_entry
-from .graph_ops import is_in_loop, ops_run_by
+from .graph_ops import initialize_without, is_in_loop, ops_run_by
 from .optimizers import can_be_fetched, learning_rate_of
 from .options import Options
 from .private_tensorflow import client_session, v1
@@ -35,10 +35,15 @@ class TrainOp:
 
     def make() -> Any:
       # One op in between: of hundreds of losses each op that follows would hold the names.
-      with graph.control_dependencies([tf.group(*first, name='tf2verify_losses')]):
+      gate = tf.group(*first, name='tf2verify_losses')
+      with graph.control_dependencies([gate]):
         if options.train_op is not None:
-          return _checked_train_op(options.train_op(first[1]), graph)
-        return _minimize(options, first[1])
+          made = _checked_train_op(options.train_op(first[1]), graph)
+        else:
+          made = _minimize(options, first[1])
+      variables = v1.global_variables() + v1.local_variables()
+      initialize_without(gate, [variable.initializer for variable in variables])
+      return made
 
     what = 'the train op' if options.train_op is not None else 'the optimizer'
     with updates.recording():

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from .arrays import Array, is_string
 from .assignment import assign
-from .building import collection_keys, describe_collections
+from .building import describe_collections
 from .built_graph import BuiltGraph, draws_behind
 from .creations import Creations
 from .errors import RecorderError
@@ -23,7 +23,7 @@ from .recorder import Recorder
 from .run import feeds_of, moved_inputs
 from .runs_alone import FED_BY_LOSS, check_runs_alone
 from .sessions import fetch
-from .tf1_semantics import tf1_semantics
+from .tf1_semantics import tf1_semantics, with_either_shape
 from .user_code import Hint, no_hint, user_code
 from .weighted_sum import weighted_sum
 
@@ -54,28 +54,17 @@ class TrainingGraph:
 
   def in_graph(self, what: str, make: Callable[[], Any], hint: Hint = no_hint) -> Any:
     """Calls what goes on with the graph; under TensorFlow 2 also with the shapes of that."""
-    graph = self.built.graph
-    first: Optional[RecorderError] = None
-    collections_ = {key: list(graph.get_collection(key)) for key in collection_keys(graph)}
-    for v2_tensorshape in (False, True):
-      try:
-        with contextlib.ExitStack() as stack:
-          stack.enter_context(tf1_semantics(v2_tensorshape))
-          stack.enter_context(graph.as_default())
-          stack.enter_context(seeded(Seeding(CONSTANT)))
-          stack.enter_context(v1.variable_creator_scope(self._creations))
-          stack.enter_context(user_code(what, hint))
-          return make()
-      except RecorderError as error:
-        if first is not None:
-          raise first from first.__cause__
-        half_ported = isinstance(error.__cause__, (TypeError, AttributeError, ValueError))
-        if tf.__version__.startswith('1.') or not half_ported:
-          raise
-        first = error
-        for key in collection_keys(graph):
-          graph.get_collection_ref(key)[:] = collections_.get(key, [])
-    return None
+
+    def attempt(graph: Any, v2_tensorshape: bool) -> Any:
+      with contextlib.ExitStack() as stack:
+        stack.enter_context(tf1_semantics(v2_tensorshape))
+        stack.enter_context(graph.as_default())
+        stack.enter_context(seeded(Seeding(CONSTANT)))
+        stack.enter_context(v1.variable_creator_scope(self._creations))
+        stack.enter_context(user_code(what, hint))
+        return make()
+
+    return with_either_shape(attempt, RecorderError, self.built.graph)
 
   def describe(self) -> None:
     """Fills in what was added: variables and random ops."""

@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 from unittest import mock
 
 import tensorflow as tf
@@ -16,46 +16,81 @@ _KERAS_OPTIMIZERS = (
   'tf_keras.src.optimizers.legacy.optimizer_v2',
 )
 
+# In the place of a position: the first argument is a list of gradients, the second of variables.
+TWO_LISTS = -1
+# A class, the method that is given the gradients after clipping, and the position of the pairs
+# among its arguments.
+Family = Tuple[Any, str, int]
 
-class Updates:
-  """What optimizers are given while a train op is built, and what was differentiated.
+
+class Update(NamedTuple):
+  """One update by one optimizer.
 
   Attributes:
-    pairs: optimizer, and its pairs of gradient and variable, update by update; of
-      optimizers that wrap another one the inner one's.
-    differentiated: gradient by variable name, of all that were differentiated for once.
+    optimizer: whose.
+    pairs: gradient (None where there is none) and variable.
+    learning_rate: at this update, where that is asked for; None in a graph, and where it
+      cannot be told.
   """
 
-  def __init__(self) -> None:
-    self.pairs: List[Tuple[Any, List[Tuple[Any, Any]]]] = []
+  optimizer: Any
+  pairs: Tuple[Tuple[Any, Any], ...]
+  learning_rate: Optional[float]
+
+
+class Updates:
+  """What optimizers are given while a train op is built or a step is taken.
+
+  Where an optimizer wraps another one, it is the inner one's update that counts.
+
+  Attributes:
+    updates: in order.
+    begun: the optimizers of them, and of an update that failed.
+    differentiated: gradient by variable name, of all variables that were differentiated for
+      once; None for one without gradient.
+  """
+
+  def __init__(
+    self,
+    families: Optional[Sequence[Family]] = None,
+    rate_of: Callable[[Any], Optional[float]] = lambda _: None,
+    changed: Optional[Callable[[str, Any], Any]] = None,
+  ) -> None:
+    """Takes what to look at.
+
+    Args:
+      families: of optimizers; None for those that there are in TF1.
+      rate_of: gives the learning rate of an optimizer, just before its update.
+      changed: returns what is made of a gradient of a tape, given that and the variable's
+        name, before anybody sees it; None leaves them all.
+    """
+    self.updates: List[Update] = []
+    self.begun: List[Any] = []
     self.differentiated: Dict[str, Any] = {}
+    self._families = _tf1_families() if families is None else families
+    self._rate_of = rate_of
+    self._changed = changed
     self._twice: Set[str] = set()
+    # One entry for each update that is going on: whether it holds another one.
     self._open: List[bool] = []
     self._differentiating = False
 
   @property
   def optimizers(self) -> List[Any]:
     """The optimizers that have updated something, in order."""
-    found: List[Any] = []
-    for optimizer, _ in self.pairs:
-      if not any(optimizer is known for known in found):
-        found.append(optimizer)
-    return found
+    return list({id(update.optimizer): update.optimizer for update in self.updates}.values())
 
   @property
   def applied(self) -> Dict[str, Any]:
     """The gradients as given to the updates, by variable name; of the last update of each."""
-    return {variable_name(v): gradient for _, given in self.pairs for gradient, v in given}
+    return {variable_name(v): gradient for known in self.updates for gradient, v in known.pairs}
 
   @contextlib.contextmanager
   def recording(self) -> Iterator[None]:
     """Records until exit."""
-    families = [(v1.train.Optimizer, 'apply_gradients', 0)]
-    loaded = [sys.modules[name] for name in _KERAS_OPTIMIZERS if name in sys.modules]
-    families += [(module.OptimizerV2, '_distributed_apply', 1) for module in loaded]
     with contextlib.ExitStack() as stack:
-      for family, method, position in families:
-        for cls in _overriding(family, method):
+      for family, method, position in self._families:
+        for cls in overriding(family, method):
           patched = self._update(vars(cls)[method], position)
           stack.enter_context(mock.patch.object(cls, method, patched))
       helper = self._gradients(gradients_util._GradientsHelper)
@@ -67,10 +102,15 @@ class Updates:
   def _update(self, known: Callable[..., Any], position: int) -> Callable[..., Any]:
     def update(optimizer: Any, *arguments: Any, **keywords: Any) -> Any:
       given = list(arguments)
-      if position < len(given):
-        pairs = given[position] = list(given[position])
+      if position == TWO_LISTS:
+        given[:2] = list(given[0]), list(given[1])
+        paired = tuple(pairs(given[0], [_held(variable) for variable in given[1]]))
+      elif position < len(given):
+        paired = given[position] = tuple(given[position])
       else:
-        pairs = keywords['grads_and_vars'] = list(keywords['grads_and_vars'])
+        paired = keywords['grads_and_vars'] = tuple(keywords['grads_and_vars'])
+      self.begun.append(optimizer)
+      rate = self._rate_of(optimizer)
       if self._open:
         self._open[-1] = True
       self._open.append(False)
@@ -79,7 +119,7 @@ class Updates:
       finally:
         holds_another = self._open.pop()
       if not holds_another:
-        self.pairs.append((optimizer, pairs))
+        self.updates.append(Update(optimizer, paired, rate))
       return result
 
     return update
@@ -89,7 +129,7 @@ class Updates:
       with self._outermost() as outermost:
         results = known(ys, xs, *arguments, **keywords)
       if outermost:
-        self._keep(xs, results)
+        self._keep(tf_nest.flatten(xs), tf_nest.flatten(results))
       return results
 
     return gradients
@@ -98,11 +138,22 @@ class Updates:
     def gradient(tape: Any, target: Any, sources: Any, *arguments: Any, **keywords: Any) -> Any:
       with self._outermost() as outermost:
         results = known(tape, target, sources, *arguments, **keywords)
-      if outermost:
-        self._keep(sources, results)
+      if not outermost:
+        return results
+      listed, found = tf_nest.flatten(sources), tf_nest.flatten(results)
+      if self._changed is not None:
+        found = [self._change(source, result) for source, result in pairs(listed, found)]
+        results = tf_nest.pack_sequence_as(results, found)
+      self._keep(listed, found)
       return results
 
     return gradient
+
+  def _change(self, source: Any, gradient: Any) -> Any:
+    name = _differentiated_variable(source)
+    if self._changed is None or gradient is None or name is None:
+      return gradient
+    return self._changed(name, gradient)
 
   @contextlib.contextmanager
   def _outermost(self) -> Iterator[bool]:
@@ -113,8 +164,8 @@ class Updates:
     finally:
       self._differentiating = before
 
-  def _keep(self, sources: Any, gradients: Any) -> None:
-    for source, gradient in pairs(tf_nest.flatten(sources), tf_nest.flatten(gradients)):
+  def _keep(self, sources: List[Any], gradients: List[Any]) -> None:
+    for source, gradient in pairs(sources, gradients):
       name = _differentiated_variable(source)
       if name is None or name in self._twice:
         continue
@@ -125,7 +176,13 @@ class Updates:
         self.differentiated[name] = gradient
 
 
-def _overriding(family: Any, method: str) -> List[Any]:
+def _tf1_families() -> List[Family]:
+  loaded = [sys.modules[name] for name in _KERAS_OPTIMIZERS if name in sys.modules]
+  of_keras = [(module.OptimizerV2, '_distributed_apply', 1) for module in loaded]
+  return [(v1.train.Optimizer, 'apply_gradients', 0), *of_keras]
+
+
+def overriding(family: Any, method: str) -> List[Any]:
   """Returns the classes of a family that define a method, the family's own among them."""
   pending: List[Any] = [family]
   seen: List[Any] = []
@@ -137,8 +194,15 @@ def _overriding(family: Any, method: str) -> List[Any]:
   return [cls for cls in seen if method in vars(cls)]
 
 
+def _held(variable: Any) -> Any:
+  """Returns the `tf.Variable` that a variable of Keras 3 holds; any other variable itself."""
+  inner = None if isinstance(variable, tf.Variable) else getattr(variable, 'value', None)
+  return inner if isinstance(inner, tf.Variable) else variable
+
+
 def _differentiated_variable(source: Any) -> Optional[str]:
   """Returns the variable that is differentiated for; None for another tensor."""
+  source = _held(source)
   if isinstance(source, tf.Variable):
     return variable_name(source)
   op = getattr(source, 'op', None) if hasattr(source, 'graph') else None

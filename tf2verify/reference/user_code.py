@@ -21,7 +21,7 @@ def no_hint(_: BaseException) -> str:
 
 
 OTHER_GRAPH = (
-  'another graph than the one it is called in: usually a `with tf.Graph().as_default():` or '
+  'a different graph from the one it is called in: usually a `with tf.Graph().as_default():` or '
   '`tf.reset_default_graph()` inside the builder; remove it, each call gets a fresh graph'
 )
 

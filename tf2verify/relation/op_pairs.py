@@ -243,9 +243,22 @@ class Pairing:
         op, other = self.tf1.ops[tf1], self.tf2.ops[tf2]
         free = self._is_free(tf1) and self.tf1_of[tf2] is None and not other.is_leaf
         if free and number == other_number and family(op.op_type) == family(other.op_type):
-          self.add(tf1, tf2)
+          self.add(tf1, self._with_same_inputs(tf1, tf2))
           found = True
     return found
+
+  def _with_same_inputs(self, tf1: int, tf2: int) -> int:
+    """Returns the operation that reads what an operation reads, if any does, else the one given.
+
+    A norm of all gradients reads them in the order of either side's variables.
+    """
+    op = self.tf1.ops[tf1]
+    wanted = self._inputs_in_tf2(op)
+    if wanted is None or not any(wanted) or self._same_inputs(self.tf2.ops[tf2], wanted, True):
+      return tf2
+    same = self._candidates(op, wanted)
+    same = [one for one in same if self._same_inputs(self.tf2.ops[one], wanted, ordered=True)]
+    return self._best(tf1, same) if same else tf2
 
   def _pair_by_name(self) -> bool:
     """Pairs what is left by name, where the names on both sides count alike."""

@@ -96,7 +96,7 @@ def pair_slots(
     return 1.0 if other.is_called(declared_name(one, declared) or '') else None
 
   def by_role(one: Slot, other: Slot) -> float | None:
-    return _scale(one.role, other.role, rate)
+    return scale_between(one.role, other.role, rate)
 
   said = [one for one in tf1 if declared_name(one, declared) is not None]
   others = [one for one in tf1 if declared_name(one, declared) is None]
@@ -207,7 +207,7 @@ def _shape(value: _Array) -> tuple[int, ...]:
   return value.full_shape if isinstance(value, SampledArray) else value.shape
 
 
-def _scale(tf1: str, tf2: str, rate: float | None) -> float | None:
+def scale_between(tf1: str, tf2: str, rate: float | None) -> float | None:
   """Returns by what a slot of the port is multiplied to be in tf1's unit; None if it cannot be."""
   if tf1 == tf2:
     return 1.0

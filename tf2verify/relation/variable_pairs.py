@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from tf2verify.records.difference import Aspect, Difference, subject_of
+from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.relation.layouts import layout_of
 from tf2verify.relation.roles import owner
 
@@ -38,15 +39,15 @@ def compare_pairs(pairs: Sequence[_Pair]) -> tuple[list[Difference], list[str]]:
       differences += _attributes(tf1, tf2)
     else:
       notes.append(
-        f'{_name(tf1, tf2)} is {_shape(tf1)} in tf1 and {_shape(tf2)} in the port, the same but '
-        'for axes of length 1: its values are compared in the shape of tf1'
+        f'{_key(tf1, tf2).subject} is {_shape(tf1)} in tf1 and {_shape(tf2)} in the port, the same '
+        'but for axes of length 1: its values are compared in the shape of tf1'
       )
     if tf1.trainable == tf2.trainable:
       continue
     if tf1.trainable and not tf1.trainable_flag:
       # FaceNet's batch norm: variables_collections names TRAINABLE_VARIABLES.
       notes.append(
-        f'{_name(tf1, tf2)} is in TRAINABLE_VARIABLES of tf1 although it was made with '
+        f'{_key(tf1, tf2).subject} is in TRAINABLE_VARIABLES of tf1 although it was made with '
         'trainable=False (variables_collections): a quirk of the reference, no fault of the port'
       )
     else:
@@ -54,8 +55,8 @@ def compare_pairs(pairs: Sequence[_Pair]) -> tuple[list[Difference], list[str]]:
   return differences + _crossed(pairs), notes
 
 
-def _name(tf1: VariableRecord, tf2: VariableRecord) -> str:
-  return subject_of(tf1.name, tf2.name)
+def _key(tf1: VariableRecord, tf2: VariableRecord) -> TensorKey:
+  return TensorKey(VARIABLE, tf1.name, port_name=tf2.name)
 
 
 def _shape(variable: VariableRecord) -> str:
@@ -63,19 +64,15 @@ def _shape(variable: VariableRecord) -> str:
 
 
 def _attributes(tf1: VariableRecord, tf2: VariableRecord) -> list[Difference]:
-  name, found = _name(tf1, tf2), []
+  key, found = _key(tf1, tf2), []
   if tf1.shape != tf2.shape:
     hint = _shape_hint(tf1, tf2)
-    found.append(
-      Difference(VARIABLE, name, Aspect.SHAPE, described(tf1), described(tf2), hint=hint)
-    )
+    found.append(Difference.of(key, Aspect.SHAPE, described(tf1), described(tf2), hint=hint))
   if tf1.dtype != tf2.dtype:
     hint = ''
     if (tf1.dtype, tf2.dtype) == ('float64', 'float32'):
       hint = "Keras casts to floatx: pass dtype='float64' to the layer"
-    found.append(
-      Difference(VARIABLE, name, Aspect.DTYPE, described(tf1), described(tf2), hint=hint)
-    )
+    found.append(Difference.of(key, Aspect.DTYPE, described(tf1), described(tf2), hint=hint))
   return found
 
 
@@ -95,7 +92,8 @@ def _shape_hint(tf1: VariableRecord, tf2: VariableRecord) -> str:
 
 
 def _trainability(tf1: VariableRecord, tf2: VariableRecord, owner_is_trained: bool) -> Difference:
-  name = _name(tf1, tf2)
+  key = _key(tf1, tf2)
+  name = key.subject
   if not tf1.trainable:
     hint = f'{name} is frozen in tf1 but would be trained in tf2: pass trainable=False'
   elif tf2.trainable_flag and owner_is_trained:
@@ -111,9 +109,8 @@ def _trainability(tf1: VariableRecord, tf2: VariableRecord, owner_is_trained: bo
     )
   names = ('in TRAINABLE_VARIABLES', 'not in TRAINABLE_VARIABLES')
   layer = ('in layer.trainable_variables', 'not in layer.trainable_variables')
-  return Difference(
-    VARIABLE,
-    name,
+  return Difference.of(
+    key,
     Aspect.TRAINABLE,
     f'{names[0] if tf1.trainable else names[1]} (trainable={tf1.trainable_flag})',
     f'{layer[0] if tf2.trainable else layer[1]} (trainable={tf2.trainable_flag})',
@@ -133,9 +130,8 @@ def _crossed(pairs: Sequence[_Pair]) -> list[Difference]:
     right = here.get(f'{scope}/{role}' if scope else role)
     if right is not None and right.shape == tf2.shape:
       found.append(
-        Difference(
-          VARIABLE,
-          _name(tf1, tf2),
+        Difference.of(
+          _key(tf1, tf2),
           Aspect.ORDER,
           f'{tf1.name}, a {role}',
           f'{tf2.name}, a {other}; the port has {right.name} as well',

@@ -44,6 +44,9 @@ def _add_stage(suite: ElementTree.Element, verdict: CaseVerdict, stage: StageVer
     name=safe_line(stage.stage),
     time=f'{stage.seconds:.3f}',
   )
+  if stage.accepted:
+    accepted = '\n'.join(cause.to_text() for cause in stage.accepted)
+    ElementTree.SubElement(test, 'system-out').text = safe(accepted, longest=None)
   if stage.status in _SKIPPED:
     ElementTree.SubElement(test, 'skipped', message=stage.reason)
   elif stage.status is not Status.PASSED:

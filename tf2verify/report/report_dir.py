@@ -7,15 +7,17 @@ from collections.abc import Sequence
 
 from tf2verify.errors import UsageError
 from tf2verify.records.adequacy import AdequacyReport
+from tf2verify.records.case_proof import CaseProof
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict
 from tf2verify.records.verdict_json import case_from_json
-from tf2verify.records.verdict_text import compared_text, failure_text
+from tf2verify.records.verdict_text import accepted_lines, compared_and_proven, failure_text
 from tf2verify.safe_text import safe, safe_line, safe_values
 
 ENVIRONMENT_VARIABLE = 'TF2VERIFY_REPORT_DIR'
 SUMMARY = 'summary.md'
 _ADEQUACY = '.adequacy.json'
+_PROOF = '.proof.json'
 _NAMED_BY = '--report_dir names a folder'
 _MARKS = {
   Status.PASSED: '✅',
@@ -58,7 +60,7 @@ def write_whole(path: str, text: str, named_by: str = _NAMED_BY) -> None:
     ) from error
 
 
-def case_file_name(verdict: CaseVerdict | AdequacyReport) -> str:
+def case_file_name(verdict: CaseVerdict | AdequacyReport | CaseProof) -> str:
   """Returns the name of a case's file: module and class, so that equal class names stay apart."""
   module = re.sub(r'\.py$', '', verdict.module)
   return re.sub(r'[^A-Za-z0-9_.-]+', '.', f'{module}.{verdict.case}').strip('.') + '.json'
@@ -93,6 +95,21 @@ def write_adequacy(report: AdequacyReport, directory: str) -> str:
   return path
 
 
+def write_proof(proof: CaseProof, directory: str) -> str:
+  """Writes what of one case is proven as JSON.
+
+  Returns:
+    The path.
+
+  Raises:
+    UsageError: the folder cannot be written.
+  """
+  name = case_file_name(proof).removesuffix('.json') + _PROOF
+  path = os.path.join(directory, name)
+  write_whole(path, proof.to_json() + '\n')
+  return path
+
+
 def case_files(paths: Sequence[str]) -> list[str]:
   """Returns the files of cases: a path that is a folder stands for those in it, by name.
 
@@ -105,7 +122,7 @@ def case_files(paths: Sequence[str]) -> list[str]:
       found.append(path)
       continue
     names = sorted(name for name in os.listdir(path) if name.endswith('.json'))
-    cases = [os.path.join(path, name) for name in names if not name.endswith(_ADEQUACY)]
+    cases = [os.path.join(path, name) for name in names if not name.endswith((_ADEQUACY, _PROOF))]
     if not cases:
       raise UsageError(f'{path} has no JSON report of a case; --report_dir writes one per case')
     found += cases
@@ -168,13 +185,18 @@ def summary_text(verdicts: Sequence[CaseVerdict]) -> str:
         cells.append('not run')
         continue
       word = stage.status.value.lower().replace('_', ' ')
-      count = f', {compared_text(stage.compared)}' if stage.status is Status.PASSED else ''
+      count = f', {compared_and_proven(stage)}' if stage.status is Status.PASSED else ''
       cells.append(_cell(f'{_MARKS[stage.status]} {word}{count}'))
     lines.append(f'| {_cell(verdict.case)} | ' + ' | '.join(cells) + f' | {verdict.seconds:.1f} |')
   for verdict in verdicts:
     if verdict.first_failure is not None:
       text = failure_text(verdict, verdict.first_failure).replace('```', "'''")
       lines += ['', f'## {safe_line(verdict.case)}', '', '```text', text, '```']
+  for verdict in verdicts:
+    accepted = [line.text for line in accepted_lines(verdict.stages)]
+    if accepted:
+      lines += ['', f'Accepted by {safe_line(verdict.case)}:', '']
+      lines += [f'- {safe_line(text)}' for text in accepted]
   if verdicts and verdicts[0].environment:
     versions = ', '.join(f'{name} {version}' for name, version in verdicts[0].environment)
     lines += ['', safe_line(versions)]

@@ -47,14 +47,14 @@ def write_reports(verdict: CaseVerdict, climbed: Sequence[CaseVerdict], director
   with _written_by_run(directory, run) as names:
     name = case_file_name(verdict)
     if name in names:
-      verdict = _merged(read_case(os.path.join(directory, name)), verdict)
+      verdict = merged(read_case(os.path.join(directory, name)), verdict)
     write_case(verdict, directory)
     names.append(name)
     names[:] = sorted(set(names))
     write_summary([read_case(os.path.join(directory, name)) for name in names], directory)
 
 
-def _merged(before: CaseVerdict, verdict: CaseVerdict) -> CaseVerdict:
+def merged(before: CaseVerdict, verdict: CaseVerdict) -> CaseVerdict:
   """Returns what two workers found for one case: every stage once."""
   stages = {stage.stage: stage for stage in (*before.stages, *verdict.stages)}
   in_order = tuple(sorted(stages.values(), key=lambda stage: stage.number))

@@ -1,18 +1,55 @@
 """What a run shows while it goes on."""
 
+import dataclasses
+import enum
+import itertools
+import os
+import re
 import sys
+import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
+from typing import TextIO
 
 from tf2verify import safe_text
+from tf2verify.records.status import Status
+from tf2verify.records.text_line import Role, TextLine, indented
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.records.verdict_text import (
+  accepted_lines,
+  blind_spot_lines,
   case_line,
+  case_status_line,
   case_text,
+  failure_lines,
   failure_text,
-  notes_text,
+  ladder_line,
+  ladder_lines,
+  remark_lines,
   stage_line,
 )
+
+# Where neither a terminal nor COLUMNS says how wide the output is.
+_WIDTH = 80
+_NARROWEST = 40
+_STYLES = {
+  Role.PASSED: 'green',
+  Role.FAILED: 'bold red',
+  Role.UNDECIDED: 'yellow',
+  Role.CAUSE: 'bold',
+  Role.CODE: 'cyan',
+  Role.REMARK: 'dim',
+}
+# A number and its unit.
+_OF_ONE_PIECE = re.compile(r'(\d) (s\b|%|GiB\b|MiB\b)')
+
+
+class Detail(enum.IntEnum):
+  """How much of a case is shown."""
+
+  QUIET = 0
+  NORMAL = 1
+  VERBOSE = 2
 
 
 def say(line: str) -> None:
@@ -20,24 +57,104 @@ def say(line: str) -> None:
   safe_text.say(line)
 
 
+def say_lines(lines: Iterable[TextLine]) -> None:
+  """Prints lines to standard output, wrapped, and coloured where that is a terminal.
+
+  They are as wide as the terminal, or as COLUMNS says, or 80 columns. NO_COLOR, FORCE_COLOR and
+  TERM=dumb have their usual meanings.
+  """
+  # Imported here, since it takes 50 ms, and most of what a process does prints nothing.
+  from rich.console import Console
+  from rich.text import Text
+
+  width = width_of(sys.stdout)
+  console = Console(
+    file=sys.stdout,
+    color_system=None if os.environ.get('NO_COLOR') else 'auto',
+    width=width,
+    force_jupyter=False,
+  )
+  for line in itertools.chain.from_iterable(map(_single_lines, lines)):
+    for row, role, start, end in _rows(line, width):
+      styled = Text(row, end='')
+      if role in _STYLES:
+        styled.stylize(_STYLES[role], start, end)
+      with console.capture() as shown:
+        console.print(styled, soft_wrap=True, end='')
+      safe_text.write(shown.get() + '\n', sys.stdout)
+
+
+def _single_lines(line: TextLine) -> list[TextLine]:
+  """Returns a line whose text has line feeds, which a user's text may have, as several."""
+  first, *others = safe_text.safe(line.text, longest=None).expandtabs(2).split('\n')
+  indent = ' ' * (len(first) - len(first.lstrip(' ')) + line.hanging)
+  whole = dataclasses.replace(line, text=first)
+  return [whole, *(dataclasses.replace(line, text=indent + other, start=0) for other in others)]
+
+
+def _rows(line: TextLine, width: int) -> Iterable[tuple[str, Role, int, int]]:
+  """Yields the rows of a line, each with the part that has the line's role."""
+  text = line.text.replace('\u00a0', ' ')
+  end = len(text) if line.end is None else line.end
+  if line.verbatim or len(text) <= width:
+    yield text, line.role, line.start, end
+    return
+  indent = len(text) - len(text.lstrip(' '))
+  hanging = ' ' * min(indent + line.hanging, width // 2)
+  # Words that are too long stay whole: paths and names are copied.
+  rows = textwrap.wrap(
+    _OF_ONE_PIECE.sub('\\1\u00a0\\2', text),
+    width,
+    subsequent_indent=hanging,
+    break_long_words=False,
+    break_on_hyphens=False,
+  )
+  position = 0
+  for number, row in enumerate(one.replace('\u00a0', ' ') for one in rows):
+    before = len(hanging) if number else 0
+    at = text.index(row[before:], position)
+    position = at + len(row) - before
+    start = max(line.start - at, 0) + before
+    yield row, line.role, start, max(min(end - at + before, len(row)), start)
+
+
+def width_of(stream: TextIO) -> int:
+  """Returns how many columns a stream has: as COLUMNS says, or its terminal, or 80."""
+  given = os.environ.get('COLUMNS', '')
+  if given.isdecimal() and int(given) > 0:
+    return max(int(given), _NARROWEST)
+  try:
+    columns = os.get_terminal_size(stream.fileno()).columns
+  except (AttributeError, OSError, ValueError):
+    return _WIDTH
+  return max(columns, _NARROWEST) if columns else _WIDTH
+
+
 def show_over(text: str) -> None:
   """Shows a line on the terminal of standard error, over the one shown last; '' for none."""
   sys.stderr.write('\r\033[K')
-  safe_text.say(safe_text.safe_line(text), sys.stderr, end='')
+  text = safe_text.safe_line(text)
+  width = width_of(sys.stderr)
+  safe_text.say(text if len(text) < width else f'{text[: width - 2]}…', sys.stderr, end='')
 
 
 class StageProgress:
-  """Shows on a terminal what a long stage is at; silent where there is none."""
+  """Shows on a terminal what a long stage is at; silent where there is none.
 
-  def __init__(self) -> None:
+  Args:
+    label: what stands before every step: which case it is, of how many.
+  """
+
+  def __init__(self, label: str = '') -> None:
     self._terminal = sys.stderr.isatty()
     self._start = time.perf_counter()
+    self._label = f'{label}: ' if label else ''
 
   def __call__(self, step: str) -> None:
     """Shows the step that begins now, over the one before."""
     if self._terminal:
       seconds = time.perf_counter() - self._start
-      show_over(f'  … {step} ({seconds:.0f} s)')
+      show_over(f'  … {self._label}{step} ({seconds:.0f} s)')
 
   def clear(self) -> None:
     """Takes the shown step away."""
@@ -45,36 +162,72 @@ class StageProgress:
       show_over('')
 
 
-def stage_sayer(progress: StageProgress) -> Callable[[StageVerdict], None]:
-  """Returns a function that shows a verdict's line, over the step shown last."""
+class CaseShown:
+  """Shows a case as its stages end, the failures last.
 
-  def show(verdict: StageVerdict) -> None:
-    progress.clear()
+  Quiet, a case that passes shows nothing. Verbose, every stage has its line, its tables and its
+  notes; else blocked stages in a row share a line, and blind spots are shown where the case
+  passes: where it does not, the cause of the failure is what to look at.
+  """
+
+  def __init__(self, name: str, progress: StageProgress, detail: Detail = Detail.NORMAL) -> None:
+    self._progress = progress
+    self._detail = detail
+    self._blocked: list[StageVerdict] = []
+    if detail > Detail.QUIET:
+      say(name)
+
+  def stage(self, verdict: StageVerdict) -> None:
+    """Shows what a stage found, over the step shown last."""
+    self._progress.clear()
+    if self._detail is Detail.QUIET:
+      return
     verdict = safe_text.safe_values(verdict)
-    say(f'  {stage_line(verdict)}')
-    if verdict.compared.blind_spots:
-      for note in notes_text(verdict):
-        say(f'      {note}')
+    if verdict.status is Status.BLOCKED and self._detail < Detail.VERBOSE:
+      self._blocked.append(verdict)
+      return
+    self._say_blocked()
+    say_lines(indented([ladder_line(verdict)]))
+    if self._detail is Detail.VERBOSE and not verdict.differences:
+      say_lines(indented(remark_lines(verdict), 3))
 
-  return show
+  def outcome(self, verdict: CaseVerdict) -> None:
+    """Shows what follows the lines of the stages: the failures, and the case in one line."""
+    self._progress.clear()
+    self._say_blocked()
+    verdict = safe_text.safe_values(verdict)
+    if self._detail is Detail.NORMAL and not verdict.failures:
+      say_lines(indented(accepted_lines(verdict.stages)))
+      say_lines(indented(blind_spot_lines(verdict.stages)))
+    say_failures(verdict)
+    if self._detail > Detail.QUIET or verdict.failures:
+      say_lines([case_status_line(verdict)])
+
+  def _say_blocked(self) -> None:
+    say_lines(indented(ladder_lines(self._blocked)))
+    self._blocked.clear()
 
 
-def say_outcome(verdict: CaseVerdict) -> None:
-  """Shows what comes behind the lines of the stages: first failure, case."""
+def say_failures(verdict: CaseVerdict) -> None:
+  """Shows every stage that is not well of itself."""
   verdict = safe_text.safe_values(verdict)
-  if verdict.first_failure is not None:
-    say('\n' + failure_text(verdict, verdict.first_failure) + '\n')
-  say(case_line(verdict))
+  for failure in verdict.failures:
+    say_lines([TextLine(''), *failure_lines(verdict, failure)])
+  if verdict.failures:
+    say('')
 
 
 __all__ = [
+  'CaseShown',
+  'Detail',
   'StageProgress',
   'case_line',
   'case_text',
   'failure_text',
   'say',
-  'say_outcome',
+  'say_failures',
+  'say_lines',
   'show_over',
   'stage_line',
-  'stage_sayer',
+  'width_of',
 ]

@@ -24,7 +24,7 @@ def require() -> None:
   """
   if not hasattr(tf.summary, 'scalar'):
     raise EnvironmentProblem(
-      'tf.summary has no scalar: TensorFlow could not import tensorboard, which writes it; mend '
+      'tf.summary has no scalar: TensorFlow could not import tensorboard, which writes it; repair '
       "its installation: pip install 'tf2verify[tensorboard]'"
     )
 

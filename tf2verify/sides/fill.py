@@ -74,7 +74,7 @@ class StartedFill:
 
 
 class MovedFill:
-  """The values of another fill, moved by rounding."""
+  """The values of another fill, perturbed by rounding."""
 
   def __init__(self, fill: Fill, mover: Mover) -> None:
     self.description = fill.description

@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tf_keras
 
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.loss_values import Leaves, LossExample
 from tf2verify.reference import nests
 from tf2verify.sides import loss_parts
+from tf2verify.tensorflow_internals import keras3
 
 # What hands its input on, or is no result of the computation.
 _NO_TENSOR_OF_ITS_OWN = (
@@ -25,6 +27,34 @@ _NO_TENSOR_OF_ITS_OWN = (
   'ReadVariableOp',
 )
 Signature = tuple[tuple[str, tuple[int, ...], str], ...]
+# How a graph of the loss alone, and findings on it, call what it yields.
+VALUE_TARGET = 'loss value'
+TOTAL = 'total loss'
+
+
+def output_name(path: str) -> str:
+  """Returns how both sides' graphs, and findings, call an output that a loss reads."""
+  return f'outputs{path}'
+
+
+def label_name(path: str) -> str:
+  """Returns how both sides' graphs call a label."""
+  return f'labels{path}'
+
+
+def gradient_target(path: str) -> str:
+  """Returns how both sides' graphs call the gradient of the loss by an output."""
+  return f'loss gradient {output_name(path)}'
+
+
+def part_name(place: str) -> str:
+  """Returns what findings call a part of a loss."""
+  return f'part {place}'
+
+
+def target_in_model(what: str) -> str:
+  """Returns how both sides' graphs of a model with losses call a loss, a total or a part."""
+  return f'model loss {what}'
 
 
 def leaves_of(nest: Any) -> dict[str, np.ndarray]:
@@ -128,7 +158,8 @@ def checked_metrics(made: Any, hook: str) -> dict[str, Any]:
     )
   for name, metric in made.items():
     value = metric[0] if isinstance(metric, tuple) and len(metric) == 2 else metric
-    if isinstance(value, tf.keras.metrics.Metric) and hook.startswith('tf2'):
+    metric_object = isinstance(value, tf_keras.metrics.Metric) or keras3.is_metric(value)
+    if metric_object and hook.startswith('tf2'):
       continue
     if not isinstance(value, (tf.Tensor, tf.Variable, np.ndarray, np.generic, float, int)):
       raise CaseDefinitionError(

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tf_keras
 
 from tf2verify.reference.slot_roles import role_of_word, slot_by_name
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides.optimizer_state import SlotVariable, is_optimizer
+from tf2verify.tensorflow_internals import keras3
 
 # Objects that hold each other are many in Keras, and few in an optimizer of one's own.
 _DEEPEST = 8
@@ -101,6 +103,7 @@ def parts_of(made: Any) -> OptimizerParts:
     if id(current) in seen or len(seen) > _MOST_OBJECTS or len(trail) > _DEEPEST:
       continue
     seen[id(current)] = current
+    current = keras3.held(current)
     if isinstance(current, tf.Variable):
       held.append(HeldVariable(trail, current))
     elif is_optimizer(current):
@@ -112,7 +115,8 @@ def parts_of(made: Any) -> OptimizerParts:
 
 def _children(current: Any) -> Iterator[tuple[Any, tuple[Any, int]]]:
   """Yields what an object holds, each with its name, and the number of items."""
-  if current is None or isinstance(current, (*_LEAVES, unittest.TestCase, tf.keras.layers.Layer)):
+  leaves = (*_LEAVES, unittest.TestCase, tf_keras.layers.Layer)
+  if current is None or isinstance(current, leaves) or keras3.is_layer(current):
     return
   if isinstance(current, Mapping):
     for key, item in list(current.items()):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+import tf_keras
 
 from tf2verify.errors import UserCodeError
 from tf2verify.records.training import OptimizerRecord
@@ -16,11 +17,13 @@ from tf2verify.reference.optimizers import NO_SETTINGS, UPDATE_RULES
 from tf2verify.reference.slot_roles import role_of_momentum, slot_role
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides.user_code import user_code
-from tf2verify.tensorflow_internals import keras
+from tf2verify.tensorflow_internals import keras, keras3
 
 v1 = tf.compat.v1
 V1_OPTIMIZER: Any = v1.train.Optimizer
 
+# Lists of new Keras optimizers that are no slots.
+_NO_SLOTS = ('variables', 'trainable_variables')
 _VALUES = ('_learning_rate', '_lr', 'learning_rate')
 
 
@@ -36,8 +39,9 @@ class SlotVariable:
 
 
 def is_keras(optimizer: Any) -> bool:
-  """Returns whether an optimizer is one of tf-keras, new or legacy."""
-  return isinstance(optimizer, (keras.OPTIMIZER, keras.LEGACY_OPTIMIZER))
+  """Returns whether an optimizer is one of tf-keras, new or legacy, or of Keras 3."""
+  of_keras2 = isinstance(optimizer, (keras.OPTIMIZER, keras.LEGACY_OPTIMIZER))
+  return of_keras2 or keras3.is_optimizer(optimizer)
 
 
 def is_optimizer(optimizer: Any) -> bool:
@@ -47,7 +51,8 @@ def is_optimizer(optimizer: Any) -> bool:
 
 def is_optimizer_class(cls: type) -> bool:
   """Returns whether a class is that of such an optimizer."""
-  return issubclass(cls, (keras.OPTIMIZER, keras.LEGACY_OPTIMIZER, V1_OPTIMIZER))
+  known = issubclass(cls, (keras.OPTIMIZER, keras.LEGACY_OPTIMIZER, V1_OPTIMIZER))
+  return known or keras3.is_optimizer_class(cls)
 
 
 def told(ask: Callable[[], Any]) -> Any:
@@ -99,6 +104,8 @@ def class_name(optimizer: Any) -> str:
   if cls.__module__.startswith('tf_keras.'):
     legacy = 'legacy.' if _is_legacy(optimizer) else ''
     return f'tf.keras.optimizers.{legacy}{cls.__name__}'
+  if cls.__module__.startswith('keras.'):
+    return f'keras.optimizers.{cls.__name__}'
   return f'{cls.__module__}.{cls.__qualname__}'
 
 
@@ -143,10 +150,12 @@ def eager_learning_rate(optimizer: Any) -> float | None:
 def _eager_learning_rate(optimizer: Any) -> float | None:
   if _is_legacy(optimizer):
     return float(optimizer._decayed_lr(tf.float32))
+  if keras3.is_optimizer(optimizer):
+    return float(optimizer.learning_rate)
   if isinstance(optimizer, keras.OPTIMIZER):
     value = optimizer._learning_rate
     # A schedule's current value is brought up to date in the update only.
-    schedule = isinstance(value, tf.keras.optimizers.schedules.LearningRateSchedule)
+    schedule = isinstance(value, tf_keras.optimizers.schedules.LearningRateSchedule)
     return float(value(optimizer.iterations) if schedule else value)
   for name in _VALUES:
     value = told(functools.partial(getattr, optimizer, name, None))
@@ -159,7 +168,7 @@ def _eager_learning_rate(optimizer: Any) -> float | None:
 def slots_of(optimizer: Any, variables: Sequence[Any]) -> Iterator[SlotVariable]:
   """Yields what an optimizer keeps for the given variables, and for itself."""
   rule = _rule(optimizer)
-  if isinstance(optimizer, keras.OPTIMIZER):
+  if isinstance(optimizer, keras.OPTIMIZER) or keras3.is_optimizer(optimizer):
     yield from _listed_slots(optimizer, variables, rule)
   else:
     for word in told(optimizer.get_slot_names) or ():
@@ -181,27 +190,35 @@ def _slot(optimizer: Any, variable: Any, word: str) -> Any:
 
 def _listed_slots(optimizer: Any, variables: Sequence[Any], rule: str) -> Iterator[SlotVariable]:
   """Yields the slots of a new Keras optimizer: lists in the order of its variables."""
-  positions = getattr(optimizer, '_index_dict', {})
+  positions = _positions(optimizer, variables)
   for attribute, listed in vars(optimizer).items():
     word = attribute.lstrip('_')
     unused = rule == 'sgd' and word == 'momentums'  # made all the same
-    if unused or word == 'variables' or not isinstance(listed, (list, tuple)):
+    if unused or word in _NO_SLOTS or not isinstance(listed, (list, tuple)):
       continue
     role = slot_role(rule, word)
     if rule == 'momentum' and word == 'momentums':
       role = role_of_momentum(optimizer, 'update_step')
     for variable in variables:
-      position = positions.get(optimizer._var_key(variable))
+      position = positions.get(id(variable))
       if position is None or position >= len(listed):
         continue
-      slot = listed[position]
+      slot = keras3.held(listed[position])
       if isinstance(slot, tf.Variable):
         yield SlotVariable(role, variable_name(variable), variable_name(slot), slot, word)
 
 
+def _positions(optimizer: Any, variables: Sequence[Any]) -> Mapping[int, int]:
+  if keras3.is_optimizer(optimizer):
+    return keras3.positions_of(optimizer, variables)
+  known = getattr(optimizer, '_index_dict', {})
+  found = ((id(variable), known.get(optimizer._var_key(variable))) for variable in variables)
+  return {variable: position for variable, position in found if position is not None}
+
+
 def _of_the_whole(optimizer: Any) -> Iterator[tuple[str, Any]]:
   if is_keras(optimizer):
-    yield 'step count', optimizer.iterations
+    yield 'step count', keras3.held(optimizer.iterations)
     return
   # A subclass may do without the constructor that makes it.
   for key, variable in getattr(optimizer, '_non_slot_dict', {}).items():

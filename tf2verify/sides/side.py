@@ -1,19 +1,14 @@
-"""What both sides can do."""
+"""What both sides are told, and what they tell."""
 
-import abc
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError
-from tf2verify.records.observation import (
-  Observation,
-  VariableCreation,
-  VariableRecord,
-)
+from tf2verify.records.observation import VariableCreation, VariableRecord
 from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides.fill import Fill
@@ -40,12 +35,14 @@ class Declaration(Protocol):
   ) -> np.ndarray | None: ...
 
   other_sizes: Any
+  relate_graphs: bool | None
   training_steps_to_take: int
   run_update_ops: bool
   modes_to_run: tuple[str, ...]
   slot_names: Any
   evaluate_with_ema: bool
   fresh_processes: int
+  variable_map: Any
   tf1_only_variables: Mapping[str, str]
   tf2_only_variables: Mapping[str, str]
 
@@ -168,31 +165,6 @@ class FilledRun:
         f'shape {shape}'
       )
     return value
-
-
-class Side(abc.ABC):
-  """One of the two implementations under test."""
-
-  @abc.abstractmethod
-  def inventory(self) -> Inventory:
-    """Returns the variables of the side, building what that needs."""
-
-  @abc.abstractmethod
-  def observe_filled(self, runs: Sequence[FilledRun]) -> tuple[Observation, ...]:
-    """Runs with given variable values; random ops are aligned in constant mode.
-
-    Args:
-      runs: one or more runs in the same training mode, either all with gradients
-        or none.
-    """
-
-  @abc.abstractmethod
-  def observe_seeded(self, mode: str, training: bool) -> Observation:
-    """Runs with the side's own seeded initial values, in fresh state."""
-
-  @abc.abstractmethod
-  def close(self) -> None:
-    """Lets go of graphs and layers."""
 
 
 def moved_inputs(inputs: Any, mover: Mover | None) -> Any:

@@ -101,7 +101,7 @@ def _assert_hint(error: BaseException) -> str:
     return ''
   return (
     '; an assert that no fetched tensor depends on never runs in tf1, and always runs in eager '
-    'mode: mend what it asserts, or leave it out of the port'
+    'mode: fix what it asserts, or leave it out of the port'
   )
 
 

@@ -1,20 +1,71 @@
 """The diagnosis of a failed stage: both sides made ready to be looked into."""
 
 import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, Protocol
 
+import numpy as np
+
+from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.diagnose import diagnose
 from tf2verify.diagnosis.places import VariableLines
 from tf2verify.diagnosis.versions import with_versions
+from tf2verify.environment import diagnose_option
 from tf2verify.errors import NotApplicable
 from tf2verify.records.diagnosis import Diagnosis
+from tf2verify.records.difference import Difference
 from tf2verify.records.verdict import StageVerdict
+from tf2verify.reference import nests
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import FilledRun
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
 from tf2verify.stages.stage import CaseUnderTest, Findings, by_name
 
+# Stages whose runs experiments can make again.
+_OF_FORWARD_PASS = ('zero_randomness', 'seeded_constant')
 
-def diagnose_stage(case: CaseUnderTest, verdict: StageVerdict, findings: Findings) -> Diagnosis:
+
+class ClosableBench(Bench, Protocol):
+  """A bench that holds sessions."""
+
+  def close(self) -> None:
+    """Lets go of them."""
+
+
+class MakesBench(Protocol):
+  """Makes what experiments on a failed stage are made on."""
+
+  def __call__(
+    self,
+    case: CaseUnderTest,
+    stage: str,
+    differences: Sequence[Difference],
+    failed: FilledRun,
+    sides: tuple[GraphRun, TracedPort],
+    seconds: float,
+  ) -> ClosableBench: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Experimenting:
+  """How far causes are tried out.
+
+  Attributes:
+    make: makes what experiments are made on.
+    seconds: how long they may take.
+  """
+
+  make: MakesBench
+  seconds: float
+
+
+def diagnose_stage(
+  case: CaseUnderTest,
+  verdict: StageVerdict,
+  findings: Findings,
+  experimenting: Experimenting | None = None,
+) -> Diagnosis:
   """Returns where and why the sides of a case part.
 
   What goes wrong here is said in the diagnosis: the stage's findings stand without it.
@@ -23,33 +74,64 @@ def diagnose_stage(case: CaseUnderTest, verdict: StageVerdict, findings: Finding
     case: the case.
     verdict: the failed stage's.
     findings: what the stage found, with the run to repeat.
+    experimenting: how far causes are tried out; None for no experiments.
   """
-  run = findings.failed_run
+  run, inspection = findings.failed_run, findings.inspection
   description = '' if run is None else run.description
+  traced = 'the port'
+  if inspection is not None:
+    description, traced = inspection.run, inspection.traced
   found = verdict.stage, description, findings.differences, findings.failed_tensors
   sides: tuple[GraphRun, GraphRun] | None = None
-  not_traceable = not_run = ''
+  not_traceable = not_run = not_tried = ''
+  bench: ClosableBench | None = None
   try:
     try:
-      sides = None if run is None else _sides(case, run)
+      if inspection is not None:
+        sides = inspection.sides()
+      elif run is not None:
+        tf1, port = case.tf1.inspectable(run), traced_port(case, run)
+        sides = tf1, port.run()
+        if _shapes(run.inputs) != _shapes(case.inputs):
+          # The stage's other runs are of the case's own inputs, where both sides agree.
+          not_tried = "the sides differ at inputs of another size than the case's own"
+        elif experimenting is not None and verdict.stage in _OF_FORWARD_PASS:
+          known = verdict.stage, findings.differences, run, (tf1, port)
+          bench = experimenting.make(case, *known, experimenting.seconds)
     except NotTraceable as error:
       not_traceable = str(error)
     except NotApplicable as error:  # a recorded graph that is not run here
       not_run = f'no operation is named: {error}'
-    diagnosis = diagnose(*found, sides, not_traceable, _variable_lines(case, findings))
+    lines = _variable_lines(case, findings)
+    only_first = diagnose_option.ends_with_the_first()
+    diagnosis = diagnose(*found, sides, not_traceable, lines, traced, bench, only_first)
+    if not_traceable or not_run:
+      not_tried = (
+        'the port cannot be traced' if not_traceable else 'the recorded graph is not run here'
+      )
+    if diagnosis.causes and verdict.stage in _OF_FORWARD_PASS and not_tried:
+      diagnosis = dataclasses.replace(diagnosis, without_experiments=not_tried)
     if not_run:
       return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, not_run))
     here = None if run is None else case.tf1.recorded_here(run)
     if here is None:
       return diagnosis
-    tf1 = None if sides is None else sides[0]
-    return with_versions(diagnosis, findings.failed_tensors, here, tf1)
+    return with_versions(diagnosis, findings.failed_tensors, here, sides[0] if sides else None)
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the finding
     why = f'{type(error).__name__}: {error}'
-    return Diagnosis(description, notes=(f'the diagnosis was given up: {why:.300}',))
+    return Diagnosis(description, notes=(f'the diagnosis was abandoned: {why:.300}',))
   finally:
+    if bench is not None:
+      bench.close()
     for side in sides or ():
       side.close()
+
+
+def _shapes(inputs: Any) -> list[tuple[str, tuple[int, ...]]]:
+  """Returns path and shape of every array of a nest."""
+  found: list[tuple[str, tuple[int, ...]]] = []
+  nests.map_leaves(lambda path, leaf: found.append((path, np.shape(leaf))), inputs)
+  return found
 
 
 def _variable_lines(case: CaseUnderTest, findings: Findings) -> dict[str, VariableLines]:
@@ -64,7 +146,8 @@ def _variable_lines(case: CaseUnderTest, findings: Findings) -> dict[str, Variab
   }
 
 
-def _sides(case: CaseUnderTest, run: FilledRun) -> tuple[GraphRun, GraphRun]:
-  tf1 = case.tf1.inspectable(run)
-  tf2_names = {tf2: tf1_name for tf1_name, tf2 in case.alignment().pairs}
-  return tf1, case.tf2.inspectable(dataclasses.replace(run, tf1_names=tf2_names))
+def traced_port(case: CaseUnderTest, run: FilledRun) -> TracedPort:
+  """Returns the port of a run that goes by tf1 names, traced; a variable's value is made once."""
+  names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
+  port = case.tf2.traced(dataclasses.replace(run, tf1_names=names))
+  return dataclasses.replace(port, values=functools.cache(port.values))

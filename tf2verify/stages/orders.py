@@ -96,7 +96,7 @@ def _note(races: Sequence[Race], order: Order, tried: Sequence[Order], findings:
     where = 'The numbers compared are those of a run '
     if order.kind is OrderKind.RECORDED:
       where = 'The port agrees with the recording, whose accesses came '
-    return f'{said}{where}{order}; TensorFlow 1 may take another order in each run: {_REMEDY}'
+    return f'{said}{where}{order}; TensorFlow 1 may use a different order in each run: {_REMEDY}'
   orders = '; '.join(map(str, tried))
   return (
     f'{said}The port agrees with none of the orders that were tried ({orders}); what is shown are '

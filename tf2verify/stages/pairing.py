@@ -2,17 +2,26 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
-from tf2verify.errors import CaseDefinitionError
+from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
 from tf2verify.records.observation import VariableRecord
 from tf2verify.relation.alignment import Alignment, align
 from tf2verify.relation.forced_renaming import ForcedRenaming, forced_renaming
-from tf2verify.relation.layouts import VariableLayout, layout_of
+from tf2verify.relation.layouts import Layouts, VariableLayout, layout_of
 from tf2verify.relation.left_out import declared_reasons
+from tf2verify.relation.variable_map import VariableMap
+from tf2verify.sides.graphs.effects import Effect
 from tf2verify.sides.side import Declaration, Inventory
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
+from tf2verify.stages.derived_map import DerivedMap, NotDerivable, derived_map
+from tf2verify.stages.mapped import DERIVE, Mapped, declared_map, fitted
+
+
+class CannotBePaired(Tf2VerifyError):
+  """The variables of a port that is only traced cannot be paired; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,15 +35,37 @@ class Pairing:
   # The renaming that the case does not declare; None where names are the same on both sides, or
   # declared.
   inferred: ForcedRenaming | None
+  mapped: Mapped | None = None  # the variable map, where there is one
+  derived: DerivedMap | None = None  # likewise, where it was derived
+  by_default: bool = False  # whether it was, although the case does not ask for it
+
+  def presentation(self) -> Layouts:
+    """Returns how the port's variables are shown."""
+    return Layouts(self.layouts, () if self.mapped is None else self.mapped.groups)
+
+
+class PortVariables(Protocol):
+  """What is asked of a port to pair its variables: of one that can be run, or only traced."""
+
+  def inventory(self) -> Inventory: ...
+  def made_by_get_variable(self) -> bool: ...
+  def effects_of(self, variables: Collection[str], labels: Any, /) -> dict[str, Effect] | None: ...
+  def present(self, layouts: Layouts, mapped: bool = False) -> None: ...
 
 
 def paired(
-  declaration: Declaration, tf1: ReferenceGraph, tf2: Tf2Layer, variable_names: Any, labels: Any
+  declaration: Declaration,
+  tf1: ReferenceGraph,
+  tf2: PortVariables,
+  variable_names: Any,
+  labels: Any,
+  inputs: Any,
 ) -> Pairing:
   """Pairs the variables of two sides.
 
   By the names that the case gives. Where it gives none, and nothing in the port is made by
-  `get_variable`, whose names are those of tf1, also by a renaming, if there is one alone.
+  `get_variable`, whose names are those of tf1, also by a renaming, if there is one alone; where
+  there is none, and the port is a native one of Keras, by a map that is derived.
 
   Args:
     declaration: the case.
@@ -42,10 +73,25 @@ def paired(
     tf2: the port.
     variable_names: the case's mapping; None where it has none.
     labels: the checked nest of arrays; None without.
+    inputs: likewise, of the inputs.
 
   Raises:
+    CannotBePaired: it takes a port that can be run.
     CaseDefinitionError: what the case declares of its variables does not fit them.
   """
+  declared = declared_map(declaration)
+  if declared is not None:
+    return _by_map(declaration, tf1, tf2, declared)
+  if getattr(declaration, 'variable_map', None) == DERIVE:
+    if not isinstance(tf2, Tf2Layer):
+      raise CannotBePaired("variable_map = 'derive' compares numbers of both sides")
+    try:
+      return _by_derived_map(declaration, tf1, tf2, derived_map(declaration, tf1, tf2, inputs))
+    except NotDerivable as error:
+      raise CaseDefinitionError(
+        f"variable_map = 'derive' is not possible: {error}; write the map, or declare "
+        'variable_names'
+      ) from error
   ones, others = tf1.inventory(), tf2.inventory()
   names = _names(ones), _names(others)
   alignment = align(*names, variable_names)
@@ -62,7 +108,68 @@ def paired(
       only = _declared_only(declaration, alignment, *names)
     except CaseDefinitionError:  # a variable that is left out has a name that is wanted
       inferred = None
+  # What cannot be run has no numbers to compare.
+  if inferred is None and variable_names is None and isinstance(tf2, Tf2Layer):
+    derived = None
+    if _is_of_other_names(alignment, only, tf1, tf2):
+      derived = _derived_by_default(declaration, tf1, tf2, inputs, len(alignment.pairs))
+    if derived is not None:
+      return derived
   return Pairing(alignment, _layouts(alignment, ones, others), *only, inferred)
+
+
+def _is_of_other_names(
+  alignment: Alignment,
+  only: tuple[Collection[str], Collection[str]],
+  tf1: ReferenceGraph,
+  tf2: Tf2Layer,
+) -> bool:
+  """Returns whether a native port of Keras has variables whose names do not fit.
+
+  Where one side alone has some left, the names fit, and these are missing.
+  """
+  steps = {v.name for v in tf1.inventory().variables if 'global_step' in v.collections}
+  ones = set(alignment.only_tf1) - set(only[0]) - steps
+  others = set(alignment.only_tf2) - set(only[1])
+  return bool(ones and others) and tf2.is_native_keras()
+
+
+def _derived_by_default(
+  declaration: Declaration, tf1: ReferenceGraph, tf2: Tf2Layer, inputs: Any, paired_by_name: int
+) -> Pairing | None:
+  """Pairs by a map that nobody has asked for; None where it is no better than the names are."""
+  try:
+    derived = derived_map(declaration, tf1, tf2, inputs)
+    known = sum(len(entry.tf1) for entry in derived.variable_map.entries)
+    if known <= paired_by_name:
+      return None
+    found = _by_derived_map(declaration, tf1, tf2, derived)
+  except Tf2VerifyError:  # what the port raises is found by the stages that call it
+    tf2.present(Layouts((), ()), mapped=True)
+    return None
+  return dataclasses.replace(found, by_default=True)
+
+
+def _by_derived_map(
+  declaration: Declaration, tf1: ReferenceGraph, tf2: Tf2Layer, derived: DerivedMap
+) -> Pairing:
+  found = _by_map(declaration, tf1, tf2, derived.variable_map)
+  return dataclasses.replace(found, derived=derived)
+
+
+def _by_map(
+  declaration: Declaration, tf1: ReferenceGraph, tf2: PortVariables, declared: VariableMap
+) -> Pairing:
+  mapped = fitted(declared, tf1.inventory(), tf2.inventory())
+  tf2.present(mapped.presentation(), mapped=True)
+  ones, others = tf1.inventory(), tf2.inventory()
+  alignment = mapped.alignment(ones, others)
+  known = mapped.variable_map
+  only = _declared_only(
+    declaration, alignment, _names(ones), _names(others), dict(known.tf1_only), dict(known.tf2_only)
+  )
+  layouts = (*mapped.layouts, *_layouts(alignment, ones, others))
+  return Pairing(alignment, layouts, *only, None, mapped)
 
 
 def _names(inventory: Inventory) -> list[str]:
@@ -70,16 +177,30 @@ def _names(inventory: Inventory) -> list[str]:
 
 
 def _declared_only(
-  declaration: Declaration, alignment: Alignment, tf1: Sequence[str], tf2: Sequence[str]
+  declaration: Declaration,
+  alignment: Alignment,
+  tf1: Sequence[str],
+  tf2: Sequence[str],
+  tf1_only: Mapping[str, str] = MappingProxyType({}),
+  tf2_only: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[dict[str, str], dict[str, str]]:
-  return (
-    declared_reasons('tf1_only_variables', declaration.tf1_only_variables, alignment.only_tf1, tf1),
-    declared_reasons('tf2_only_variables', declaration.tf2_only_variables, alignment.only_tf2, tf2),
-  )
+  """Returns the reasons for what each side has alone: those of a map, and of the case."""
+  found = []
+  for side, names, only, left in (
+    ('tf1', tf1, tf1_only, alignment.only_tf1),
+    ('tf2', tf2, tf2_only, alignment.only_tf2),
+  ):
+    attribute = f'{side}_only_variables'
+    declared = declared_reasons(attribute, getattr(declaration, attribute), left, names)
+    found.append({**only, **declared})
+  return found[0], found[1]
 
 
 def _inferred(
-  tf1: ReferenceGraph, tf2: Tf2Layer, labels: Any, only: tuple[Collection[str], Collection[str]]
+  tf1: ReferenceGraph,
+  tf2: PortVariables,
+  labels: Any,
+  only: tuple[Collection[str], Collection[str]],
 ) -> ForcedRenaming | None:
   """Returns the renaming of all variables, or of all that have an effect."""
   ones = [

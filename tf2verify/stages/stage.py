@@ -3,18 +3,21 @@
 import abc
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from tf2verify.numerics.tolerance import ToleranceTable
+from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Deviation, Difference, Extent
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.initial_value import JudgedStart
 from tf2verify.records.observation import VariableRecord
+from tf2verify.records.proven import Proven
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
 from tf2verify.records.table import Table
 from tf2verify.records.verdict import Compared, Figure
 from tf2verify.relation.alignment import Alignment
-from tf2verify.relation.layouts import Layouts
+from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import Declaration, FilledRun, Inventory
 from tf2verify.sides.tf1.reference import ReferenceGraph, ReferenceTraining
 from tf2verify.sides.tf2.layer import Tf2Layer
@@ -69,9 +72,35 @@ class CaseUnderTest:
   @functools.cached_property
   def pairing(self) -> Pairing:
     """The variables of both sides laid side by side; from then on the port's are as tf1's."""
-    pairing = paired(self.declaration, self.tf1, self.tf2, self.variable_names, self.labels)
-    self.tf2.present(Layouts(pairing.layouts))
+    pairing = paired(
+      self.declaration, self.tf1, self.tf2, self.variable_names, self.labels, self.inputs
+    )
+    self.tf2.present(pairing.presentation())
     return pairing
+
+  def with_reference(self, tf1: ReferenceGraph, training: ReferenceTraining) -> 'CaseUnderTest':
+    """Returns the same port beside another reference of the same variables."""
+    found = dataclasses.replace(
+      self, tf1=tf1, tf1_training=training, judged_starts={}, remembered={}
+    )
+    found.__dict__['pairing'] = self.pairing  # laid side by side once
+    return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Inspection:
+  """A run of both sides to look into for the first divergence, other than one of the model.
+
+  Attributes:
+    run: which run, as the differences name it.
+    traced: what of the port is traced for it: `tf2_loss`.
+    sides: makes that run of both sides ready to be looked into, and may raise
+      `NotTraceable` and `NotApplicable`.
+  """
+
+  run: str
+  traced: str
+  sides: Callable[[], tuple[GraphRun, GraphRun]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +123,10 @@ class Findings:
     curves: see there.
     extents: see there.
     blind_spots: see there.
+    proven: see there.
+    inspection: what to look into for the first divergence, if that is no run of the model
+      alone.
+    causes: what a stage that explains itself has found, the most specific first.
   """
 
   compared: Compared
@@ -110,6 +143,9 @@ class Findings:
   curves: tuple[Curve, ...] = ()
   extents: tuple[Extent, ...] = ()
   blind_spots: tuple[str, ...] = ()
+  proven: Proven | None = None
+  inspection: Inspection | None = None
+  causes: tuple[Cause, ...] = ()
 
 
 class Stage(abc.ABC):

@@ -16,6 +16,7 @@ from tensorflow.python.util import tf_decorator
 
 _METHODS = ('call', '__call__')
 _MARK = '_tf_decorator'
+_SHIM = 'track_tf1_style_variables'
 _Method = Callable[..., Any]
 
 
@@ -29,6 +30,16 @@ def _decorated() -> Iterator[_Method]:
         pending.append(cls)
         found = (vars(cls).get(name) for name in _METHODS)
         yield from (method for method in found if hasattr(method, _MARK))
+
+
+def shimmed_method(cls: type) -> str | None:
+  """Returns the method of a class that `track_tf1_style_variables` decorates; None without one."""
+  for name in _METHODS:
+    method = getattr(cls, name, None)
+    decorators = tf_decorator.unwrap(method)[0] if hasattr(method, _MARK) else []
+    if any(decorator.decorator_name == _SHIM for decorator in decorators):
+      return name
+  return None
 
 
 def read_targets() -> tuple[tuple[_Method, _Method], ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensorflow.python.util import deprecation
 
 # As tf_keras words it for tf.compat.v1.layers and the cells of tf.compat.v1.nn.rnn_cell.
-_OF_LAYERS = r'`[\w.]+` is deprecated and will be removed in a future version'
+_OF_LAYERS = r'`[\w.]+` (is deprecated and )?will be removed in a future version'
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ TensorFlow 2.16 to 2.21.
 
 from typing import Any
 
+from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import (
   auto_control_deps,
   func_graph,
@@ -33,9 +34,24 @@ def graph_of(function_def: Any) -> Any:
   return function_def_to_graph.function_def_to_graph(function_def)
 
 
+def branch_of(condition: Any, is_true: bool) -> Any:
+  """Returns the graph of a branch as `tf.cond` has built it; None where that is not known."""
+  return getattr(condition, '_true_graph' if is_true else '_false_graph', None)
+
+
 def op_definition(op_type: str) -> Any:
   """Returns the OpDef of a type of operation; None where this TensorFlow has none."""
   return op_def_registry.get(op_type)
+
+
+def set_attribute(op: Any, name: str, value: float) -> None:
+  """Gives an operation of a graph that no session has run yet another number as attribute."""
+  op._set_attr(name, attr_value_pb2.AttrValue(f=value))
+
+
+def set_input(op: Any, index: int, tensor: Any) -> None:
+  """Gives an operation of a graph that no session has run yet another input."""
+  op._update_input(index, tensor)
 
 
 def kernel_devices(op_type: str) -> frozenset[str]:

@@ -5,21 +5,39 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow.python.framework import op_callbacks
 
 
-@contextlib.contextmanager
-def called(on_op: Callable[..., Any]) -> Iterator[None]:
-  """Has every operation call a function until exit.
+class Operation(NamedTuple):
+  """An operation that has just run, or that was added to a graph."""
 
-  Args:
-    on_op: takes type (text or bytes), inputs, attributes, outputs, and by name the
-      `op_name` and the `graph`; both None for an eager operation.
-  """
-  op_callbacks.add_op_callback(on_op)
+  kind: str
+  inputs: Any
+  outputs: Any
+  name: str | None  # None for an eager one
+  graph: Any  # likewise
+
+
+@contextlib.contextmanager
+def called(on_op: Callable[[Operation], None]) -> Iterator[None]:
+  """Has every operation call a function until exit."""
+
+  def callback(
+    op_type: str | bytes,
+    inputs: Any,
+    attributes: Any,
+    outputs: Any,
+    op_name: str | bytes | None = None,
+    graph: Any = None,
+  ) -> None:
+    del attributes
+    kind = op_type if isinstance(op_type, str) else op_type.decode()
+    on_op(Operation(kind, inputs, outputs, None if op_name is None else str(op_name), graph))
+
+  op_callbacks.add_op_callback(callback)
   try:
     yield
   finally:
-    op_callbacks.remove_op_callback(on_op)
+    op_callbacks.remove_op_callback(callback)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tensorflow.python.keras.backend as inner_backend
+import tf_keras
 from absl import logging as absl_logging
 from tensorflow.python import tf2
 from tensorflow.python.autograph.utils import ag_logging
@@ -30,7 +31,7 @@ from tf_keras.src import backend
 from tf_keras.src.engine import base_layer_utils
 from tf_keras.src.mixed_precision import policy
 
-from tf2verify.tensorflow_internals import decorated_calls, layer_classes
+from tf2verify.tensorflow_internals import decorated_calls, keras3, layer_classes
 
 v1 = tf.compat.v1
 
@@ -286,12 +287,15 @@ _KERAS = (
   ProcessGlobal(
     'decorated layer calls', decorated_calls.read_targets, decorated_calls.write_targets
   ),
-  _setting('Keras floatx', tf.keras.backend.floatx, tf.keras.backend.set_floatx),
-  _setting('Keras epsilon', tf.keras.backend.epsilon, tf.keras.backend.set_epsilon),
+  ProcessGlobal('Keras 3 layer names', keras3.read_names, keras3.write_names),
+  ProcessGlobal('Keras 3 seed generator', keras3.read_seeds, keras3.write_seeds),
+  ProcessGlobal('Keras 3 settings', keras3.read_settings, keras3.write_settings),
+  _setting('Keras floatx', tf_keras.backend.floatx, tf_keras.backend.set_floatx),
+  _setting('Keras epsilon', tf_keras.backend.epsilon, tf_keras.backend.set_epsilon),
   _setting(
     'Keras image data format',
-    tf.keras.backend.image_data_format,
-    tf.keras.backend.set_image_data_format,
+    tf_keras.backend.image_data_format,
+    tf_keras.backend.set_image_data_format,
   ),
   _attribute('Keras v2 dtype behavior', base_layer_utils, 'V2_DTYPE_BEHAVIOR'),
   # Not by its setter, which refuses where the dtype behavior is that of TF1.

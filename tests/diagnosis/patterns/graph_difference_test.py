@@ -247,11 +247,11 @@ class GradientTest(absltest.TestCase):
     comparison = _comparison(build, lambda g: build(g, ('Identity', 'StopGradient')))
     [found] = comparison.of_gradients()
     self.assertEqual(
-      _facts([found]), [(GraphAspect.GRADIENT, 'end', 'x', 'as it is', 'StopGradient')]
+      _facts([found]), [(GraphAspect.GRADIENT, 'end', 'x', 'unchanged', 'StopGradient')]
     )
     self.assertEqual(_comparison(build, lambda g: build(g, ('Identity',))).of_gradients(), [])
     [found] = _comparison(lambda g: build(g, override='Mine'), build).of_gradients()
-    self.assertEqual((found.tf1, found.tf2), ('gradient of Mine', 'as it is'))
+    self.assertEqual((found.tf1, found.tf2), ('gradient of Mine', 'unchanged'))
 
   def test_mark_before_a_target(self):
     def build(g, through=()):

@@ -20,9 +20,9 @@ class FiguresTest(absltest.TestCase):
       ['growth-gradients', '', 'training_steps-0', 'training_steps-0'],
     )
     self.assertEqual([f.svg for f in found], [''] * 4)
-    self.assertStartsWith(found[0].sentence, 'From dense/kernel_0 (difference 0.0001 of its size)')
+    self.assertStartsWith(found[0].sentence, 'From dense/kernel_0 (relative difference 0.0001)')
     self.assertStartsWith(found[1].sentence, '2 gradients are beyond the tolerance')
-    self.assertIn('to a value not told in tf2', found[3].sentence)
+    self.assertIn('to a value that was not reported in tf2', found[3].sentence)
 
   def test_nothing_to_see_is_not_drawn(self):
     self.assertEqual(figures_of(made_up.passed(), draws=False), ())

@@ -29,12 +29,12 @@ class FindingTest(absltest.TestCase):
     self.assertEqual(found.headline, 'the cause is dense/kernel')
     [place] = found.places
     self.assertEqual(place.name, 'dense/kernel')
-    self.assertRegex(place.text, '^inputs agree, outputs differ by ')
+    self.assertRegex(place.text, '^inputs agree, its outputs differ ')
     self.assertEqual([side.line.path for side in place.sides], ['tf1.py', 'tf2.py'])
     self.assertEqual(
       place.differences, ('dense/kernel (Mul): the constant y is 0.1 in tf1, 0.2 in tf2',)
     )
-    self.assertEqual(found.facts, ('9 of 10 values of tf1 have a partner in tf2',))
+    self.assertEqual(found.facts, ('9 of 10 tf1 operations have a match in tf2',))
     self.assertEqual(
       found.passed, ('no_new_variables', 'variable_inventory', 'seeded_num_random_ops')
     )
@@ -45,7 +45,8 @@ class FindingTest(absltest.TestCase):
     found = finding_of(_with_gradients(case, diagnosis=diagnosis, differences=()))
     self.assertEqual(
       found.headline,
-      'no known mistake fits; the graphs differ: dense/kernel (Mul): the constant y is 0.1 in tf1, '
+      'no known mistake matches; the graphs differ: dense/kernel (Mul): the constant y is 0.1 in '
+      'tf1, '
       '0.2 in tf2',
     )
     self.assertEqual(found.without_cause, found.headline)
@@ -68,7 +69,7 @@ class FindingTest(absltest.TestCase):
       '1 of 60 tensors differ (60 compared, 0 unmatched); first gradient w [training] (2, 3) '
       'float32: 1 of 6 elements differ (16.7 %)',
     )
-    self.assertEqual(found.without_cause, 'no known mistake fits')
+    self.assertEqual(found.without_cause, 'no known mistake matches')
 
   def test_without_a_cause_the_first_differences_tell(self):
     many = tuple(made_up.difference(f'w{n}', size=1.0 / (n + 1)) for n in range(5))
@@ -77,7 +78,7 @@ class FindingTest(absltest.TestCase):
       'gradient w0', 'gradient w1', 'gradient w2',
     ])  # fmt: skip
     self.assertEqual(found.more_differences, 2)
-    self.assertStartsWith(found.differences[0].details[0], 'greatest difference 1 at (1, 2): tf1 ')
+    self.assertStartsWith(found.differences[0].details[0], 'max absolute difference 1 at (1, 2)')
     explained = tuple(dataclasses.replace(known, hint='a hint') for known in many)
     found = finding_of(_with_gradients(made_up.failed(), differences=explained, diagnosis=None))
     self.assertEqual((found.differences, found.more_differences), ((), 0))

@@ -29,7 +29,9 @@ class TensorsTest(absltest.TestCase):
     self.assertEqual(table.columns[table.order].head, 'difference / allowed')
     first = _rows(table)[0]
     self.assertEqual(first['tensor'], 'dense/kernel')
-    self.assertEqual((first['greatest difference'], first['greatest relative']), (0.25, 0.5))
+    self.assertEqual(
+      (first['max absolute difference'], first['max relative difference']), (0.25, 0.5)
+    )
     self.assertAlmostEqual(first['difference / allowed'], 0.25 / 1.05e-5)
     self.assertEqual((first['rounding noise'], first['judged']), (1e-7, 'failed'))
     self.assertGreater(first['would pass with atol'], 0.2499)
@@ -80,7 +82,7 @@ class InventoryTest(absltest.TestCase):
     one = made_up.variable('w')
     for tf1, tf2, said, remark in (
       (one, one, '', ''),
-      (one, made_up.variable('w', shape=(None, 3)), '', 'other shape'),
+      (one, made_up.variable('w', shape=(None, 3)), '', 'different shape'),
       (None, one, 'untracked', 'only in tf2 and untracked'),
       (one, None, 'the global step', 'the global step'),
       (one, None, '', 'only in tf1'),

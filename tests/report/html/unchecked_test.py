@@ -21,10 +21,10 @@ class UncheckedTest(absltest.TestCase):
       ('gradients', 'in the search for the first divergence: a note of the search'),
     ):
       self.assertIn((subject, text), said)
-    self.assertTrue(any('1 tensor could not be told' in text for _, text in said))
+    self.assertTrue(any('1 tensor could not be distinguished' in text for _, text in said))
     said = _said(made_up.passed())
     self.assertIn(('loss', 'not applicable: the case declares no loss'), said)
-    self.assertTrue(any('no more than rounding moves them' in text for _, text in said))
+    self.assertTrue(any('no more than rounding changes them' in text for _, text in said))
     self.assertIn(
       ('no_new_variables', 'not finished: the tf2 side raised an error'), _said(made_up.error())
     )

@@ -98,7 +98,7 @@ class EventsTest(absltest.TestCase):
     self.assertTrue(math.isnan(numbers['zero_randomness/greatest_absolute', 1]))
     self.assertEqual(numbers['zero_randomness/required_atol', 1], math.inf)
     [text] = [event.markdown for event in found if isinstance(event, Text)]
-    self.assertIn('zero_randomness: greatest absolute difference nan', text)
+    self.assertIn('zero_randomness: max absolute difference nan', text)
 
   def test_training_steps_have_an_axis_of_their_own(self):
     case = CaseVerdict('Case', 'case.py', (training(step(1), step(2), step(3)),))

@@ -4,8 +4,9 @@ from absl.testing import absltest
 
 from tests.counting import calls_of
 from tf2verify.records.races import PROGRAM, Order, OrderKind, orders_of
+from tf2verify.sides.graphs.nested_races import RunSearch
 from tf2verify.sides.graphs.races import RaceSearch
-from tf2verify.sides.graphs.reading import user_source
+from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.process import state as process_state
 
 v1 = tf.compat.v1
@@ -50,7 +51,8 @@ class RacesTestCase(absltest.TestCase):
     scope = v1.variable_scope('', use_resource=not references)
     with process_state.tf1_semantics(False), graph.as_default(), scope:
       fetches = [item.name for item in tf.nest.flatten(build()) if item is not None]
-    search = RaceSearch(graph.as_graph_def(), fetches)
+    self.graph_def, self.fetches = graph.as_graph_def(), fetches
+    search = RaceSearch(self.graph_def, fetches)
     return search, search.races(lambda name: user_source(graph.get_operation_by_name(name)))
 
   def races(self, build, **how):
@@ -381,6 +383,66 @@ class RacingTest(RacesTestCase):
     self.assertEqual(search.affected(), {'count', 'copy'})
 
 
+class NestedTest(RacesTestCase):
+  """What a branch, or a function, leaves open inside of it."""
+
+  def nested(self, build, **how):
+    self.search(build, **how)
+    found = RunSearch(self.graph_def, self.fetches)
+    return found, found.races(lambda op: None)
+
+  @staticmethod
+  def applied_and_zeroed(is_ordered):
+    def build():
+      kernel, total = v1.get_variable('kernel', [2]), v1.get_variable('total', [2])
+
+      def update():
+        applied = kernel.assign_sub(total / 2.0).op
+        with tf.control_dependencies([applied] if is_ordered else []):
+          zeroed = total.assign(tf.zeros([2])).op
+        return tf.group(applied, zeroed)
+
+      return [v1.cond(v1.placeholder(tf.bool, []), update, tf.no_op)]
+
+    return build
+
+  def test_a_branch(self):
+    for control_flow_v2 in (True, False):
+      with self.subTest(control_flow_v2=control_flow_v2):
+        how = {'control_flow_v2': control_flow_v2}
+        search, races = self.nested(self.applied_and_zeroed(False), **how)
+        self.assertEqual([race.variable for race in races], ['total'])
+        self.assertEqual(search.affected(), {'kernel', 'total'})
+        edges = {search.edges(order, races) for order in orders_of(races)}
+        self.assertGreater(len(edges), 1)
+        functions = {edge.function for found in edges for edge in found}
+        self.assertEqual('' not in functions, control_flow_v2)
+        _, races = self.nested(self.applied_and_zeroed(True), **how)
+        self.assertEqual(races, ())
+
+  def test_a_branch_in_a_branch(self):
+    def build():
+      inner = self.applied_and_zeroed(False)
+      return [v1.cond(v1.placeholder(tf.bool, []), lambda: tf.group(*inner()), tf.no_op)]
+
+    _, races = self.nested(build)
+    self.assertEqual([race.variable for race in races], ['total'])
+
+  def test_a_function_orders_what_it_does(self):
+    def build():
+      total, copy = v1.get_variable('total', [2]), v1.get_variable('copy', [2])
+
+      @tf.function(autograph=False)
+      def both():
+        copy.assign(total / 2.0)
+        total.assign(tf.zeros([2]))
+        return copy + 0.0
+
+      return [both()]
+
+    self.assertEqual(self.nested(build)[1], ())
+
+
 class OrdersTest(RacesTestCase):
   def test_each_race_alone_as_well(self):
     def build():
@@ -417,7 +479,7 @@ class OrdersTest(RacesTestCase):
       return [update, step().assign(step() + 1).op, train.exponential_decay(0.1, step(), 9, 0.9)]
 
     work = []
-    for layers in (75, 300):
+    for layers in (40, 160):
       self.assertLen(self.races(lambda layers=layers: build(layers)), 1)
       graph = tf.Graph()
       with graph.as_default():

@@ -4,6 +4,7 @@ from absl.testing import absltest
 
 from tests.stages import tiny_models
 from tf2verify.records import execution_mode as modes
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides.fill import DistinctFill
 from tf2verify.sides.modes.execution_modes import PortModes, other_inputs
@@ -111,7 +112,8 @@ class PortModesTest(absltest.TestCase):
       {(modes.OUTPUT, '(the output)')},
       {(modes.GRADIENT, 'kernel'), (modes.STATE, 'bias')},
     ):
-      (call,) = port.again(True, 1, wanted=frozenset(wanted))
+      keys = frozenset(TensorKey(*names) for names in wanted)
+      (call,) = port.again(True, 1, wanted=keys)
       found = _values(call)
       self.assertEqual({key[:2] for key in found}, wanted)
       for key, value in found.items():

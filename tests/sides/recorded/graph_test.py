@@ -75,12 +75,12 @@ class RecordedGraphTest(absltest.TestCase):
     self.assertEqual((large.shape, large.dtype, large.trainable), ((3, 40000), 'float32', True))
     self.assertEqual(large.source.code, "large = v1.get_variable('large', (3, 40000))")
     self.assertEqual(inventory.variables_by_training[0][1][0], 'net/large')
-    self.assertEqual(self._tf1._builds, {})
+    self.assertEqual(self._tf1._graphs._builds, {})
 
   def test_what_has_no_influence_is_told_without_a_graph(self):
     expected = WithoutInfluence(('net/unused',), ("['y']",))
     self.assertEqual(self._tf1.without_influence(), expected)
-    self.assertEqual(self._tf1._builds, {})
+    self.assertEqual(self._tf1._graphs._builds, {})
 
   def test_moved_it_is_the_value_and_its_noise_and_then_what_moving_does_here(self):
     run = self._run()
@@ -96,7 +96,7 @@ class RecordedGraphTest(absltest.TestCase):
     np.testing.assert_allclose(three, value, atol=1e-6)
 
   def test_large_initial_values_are_parts_and_are_drawn_again_for_a_run(self):
-    observed = self._tf1.observe_seeded(randomness.CONSTANT, True)
+    observed = self._tf1.prepare_seeded(randomness.CONSTANT, True)()
     sampled = observed.initial_values[0].value
     self.assertIsInstance(sampled, SampledArray)
     fill = self._tf1.initial_fill(randomness.CONSTANT, True, observed.initial_values)
@@ -128,9 +128,9 @@ class RecordedGraphTest(absltest.TestCase):
     self.assertEqual(inspected.fetch([tanh.tensors[0]])[0].shape, (4, 40000))
 
   def test_close_lets_go(self):
-    self._tf1.build(False)
+    self._tf1.built(False)
     self._tf1.close()
-    self.assertEqual(self._tf1._builds, {})
+    self.assertEqual(self._tf1._graphs._builds, {})
 
 
 if __name__ == '__main__':

@@ -62,7 +62,7 @@ class SidesTest(absltest.TestCase):
     moved = dataclasses.replace(self.repeater.tf2_run, inputs=2 * self.case.inputs)
     first = repeating.observe_tf2(self.case.tf2, self.case.inputs, self.repeater.tf2_run)
     second = repeating.observe_tf2(self.case.tf2, self.case.inputs, moved)
-    runs = {variation.run for variation in varying(first, second)}
+    runs = {variation.key.run for variation in varying(first, second)}
     self.assertEqual(runs, {'training, distinct values'})
 
 
@@ -77,7 +77,7 @@ class StepsTest(absltest.TestCase):
 
     run = TrainingRun('tf1', 'training', (), (), (), (step(1), step(2)))
     found = [
-      (str(tensor), float(tensor.value.item())) for tensor in repeating.tensors_of_steps(run)
+      (str(key), float(value.item())) for key, value in repeating.tensors_of_steps(run).items()
     ]
     self.assertEqual(
       found,

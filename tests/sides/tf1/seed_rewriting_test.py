@@ -1,6 +1,7 @@
 """Tests of tf2verify.sides.tf1.seed_rewriting: rewritten = rebuilt, bit for bit."""
 
 import dataclasses
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -8,11 +9,15 @@ import tf_slim as slim
 from absl.testing import absltest
 
 import tf2verify
+from tf2verify.errors import NotApplicable
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.tf1 import build as tf1_build
 from tf2verify.sides.tf1 import seed_rewriting
 from tf2verify.sides.tf1.graph import Tf1Graph
+from tf2verify.sides.tf1.live_graphs import LiveGraphs
+from tf2verify.sides.tf1.racing import Racing
+from tf2verify.sides.tf1.session_runs import SessionRuns
 
 v1 = tf.compat.v1
 
@@ -73,10 +78,11 @@ def _build(model, mode, training=True):
 
 def _observe(built):
   """Runs a given graph as the tf1 side would."""
-  side = Tf1Graph(_declaration(None), _INPUTS, lambda _: None)
-  side.built_for = lambda mode, training: built
+  graphs = mock.create_autospec(LiveGraphs, instance=True)
+  graphs.built_for.return_value = built
+  runs = SessionRuns(graphs, _INPUTS, Racing(), lambda _: None)
   with process_state.preserved():
-    return side.observe_seeded(built.mode, built.training)
+    return runs.seeded(built.mode, built.training)()
 
 
 class RewrittenEqualsRebuiltTest(absltest.TestCase):
@@ -131,17 +137,17 @@ class FallBackTest(absltest.TestCase):
 
   def test_the_side_builds_again_where_it_must(self):
     steps = []
-    side = Tf1Graph(_declaration(_layers_model), _INPUTS, steps.append)
+    side = Tf1Graph(_declaration(_layers_model), _INPUTS, steps.append, lambda: False)
     with process_state.preserved():
-      side.observe_seeded(randomness.CONSTANT, training=True)
+      side.prepare_seeded(randomness.CONSTANT, training=True)()
     self.assertIn('building the TF1 graph again, for constant mode, training', steps)
 
   def test_the_side_builds_once_where_it_can(self):
     steps = []
-    side = Tf1Graph(_declaration(_slim_model), _INPUTS, steps.append)
+    side = Tf1Graph(_declaration(_slim_model), _INPUTS, steps.append, lambda: False)
     with process_state.preserved():
       for mode in (randomness.CONSTANT, randomness.NUM_RANDOM_OPS):
-        side.observe_seeded(mode, training=True)
+        side.prepare_seeded(mode, training=True)()
     builds = [step for step in steps if 'building' in step]
     self.assertEqual(builds, ['building the TF1 graph, training'])
 
@@ -157,7 +163,6 @@ class ComputationTest(absltest.TestCase):
   def test_random_ops_of_the_computation_are_counted_by_themselves(self):
     built = _build(_draws_around_a_variable, randomness.NUM_RANDOM_OPS)
     numbered = seed_rewriting.computation_seed_graph(built)
-    self.assertIsInstance(numbered, tf1_build.BuiltGraph)
     nodes = numbered.graph.as_graph_def().node
     seeds = [node.attr['seed2'].i for node in nodes if node.op == 'RandomStandardNormal']
     self.assertEqual(seeds, [0, 1])
@@ -172,8 +177,8 @@ class ComputationTest(absltest.TestCase):
   def test_seeds_of_its_own(self):
     built = _build(_raw_seed_model, randomness.NUM_RANDOM_OPS)
     built = dataclasses.replace(built, operation_seeds=0)
-    found = seed_rewriting.computation_seed_graph(built)
-    self.assertIn('has seeds of its own', found)
+    with self.assertRaisesRegex(NotApplicable, 'has seeds of its own'):
+      seed_rewriting.computation_seed_graph(built)
 
 
 def _noise_alone(inputs, training):

@@ -215,7 +215,7 @@ class WrongHooksTest(absltest.TestCase):
     shared = v1.train.GradientDescentOptimizer(RATE)
     self.assert_refused('missing `return`', lambda self: None)
     self.assert_refused('it is the class', lambda self: v1.train.AdamOptimizer)
-    self.assert_refused('belongs into make_tf2_optimizer', lambda self: tf.keras.optimizers.SGD())
+    self.assert_refused('belongs in make_tf2_optimizer', lambda self: tf.keras.optimizers.SGD())
     self.assert_refused('made before the hook was called', lambda self: shared)
     self.assert_refused('declare make_tf1_train_op', lambda self: 'adam')
 

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
 
-from tf2verify.sides.tf2 import tracing
+from tf2verify.sides.graphs import given_variables
 from tf2verify.sides.tf2.tracing import NotTraceable, graph_run, trace
 from tf2verify.tensorflow_internals import autograph
 
@@ -49,7 +49,7 @@ class TraceTest(absltest.TestCase):
 
   def test_values_are_given_in_portions(self):
     variables = [tf.Variable([float(n)], name=f'v{n}') for n in range(3)]
-    with mock.patch.object(tracing, '_PORTION_BYTES', 1):
+    with mock.patch.object(given_variables, '_PORTION_BYTES', 1):
       run = _run(lambda x: {'output': x * tf.add_n([v * 1.0 for v in variables])}, variables)
       np.testing.assert_array_equal(_outputs(run)['output'], _X * 3)
 

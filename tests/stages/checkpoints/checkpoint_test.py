@@ -156,7 +156,7 @@ class GivenCheckpointTest(LadderTestCase, parameterized.TestCase):
     self.assertIn('outputs were not compared', found.to_text())
 
   @parameterized.parameters(
-    (KERNEL[:, :2], 'shape differs', 'a model of another size'),
+    (KERNEL[:, :2], 'shape differs', 'a model of a different size'),
     (KERNEL.astype(np.float64), 'dtype differs', '(3, 3) float64'),
   )
   def test_changed_key(self, kernel, *words):

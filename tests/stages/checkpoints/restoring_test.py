@@ -6,8 +6,10 @@ from absl.testing import absltest
 from tests import small_case
 from tf2verify.case import new_ladder
 from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
-from tf2verify.stages.checkpoints.restoring import RestoreComparison, called_port, with_sentinels
+from tf2verify.stages.checkpoints.restoring import called_port, compare_restored, with_sentinels
+from tf2verify.stages.comparison.comparing import Comparison
 
 ONES = np.ones(3, np.float32)
 
@@ -16,22 +18,22 @@ def with_cause(difference):
   return dataclasses.replace(difference, hint='why')
 
 
-class RestoreComparisonTest(absltest.TestCase):
+class ComparisonTest(absltest.TestCase):
   def test_equal(self):
-    comparison = RestoreComparison()
-    comparison.restored('value', 'w', ONES, ONES.copy(), with_cause)
+    comparison = Comparison()
+    compare_restored(comparison, TensorKey('value', 'w'), ONES, ONES.copy(), with_cause)
     comparison.agreed(ONES)
     self.assertEqual(comparison.differences, ())
     self.assertEqual((comparison.compared.tensors, comparison.compared.elements), (2, 6))
 
   def test_the_last_bit_counts(self):
-    comparison = RestoreComparison()
-    comparison.restored('value', 'w', ONES, np.nextafter(ONES, 2), with_cause)
+    comparison = Comparison()
+    compare_restored(comparison, TensorKey('value', 'w'), ONES, np.nextafter(ONES, 2), with_cause)
     [difference] = comparison.differences
     self.assertEqual((difference.aspect, difference.hint), (Aspect.VALUES, 'why'))
 
   def test_lost(self):
-    comparison = RestoreComparison()
+    comparison = Comparison()
     comparison.lost(Difference('key', 'w', Aspect.PRESENCE))
     self.assertEqual(comparison.compared.unpaired, 1)
 

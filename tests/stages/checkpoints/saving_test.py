@@ -232,7 +232,7 @@ class SavedModelTest(LadderTestCase):
 
     found = checkpoint_of(Case)
     self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
-    self.assertIn('the matter of execution_modes', found.to_text())
+    self.assertIn('checked by execution_modes', found.to_text())
 
 
 if __name__ == '__main__':

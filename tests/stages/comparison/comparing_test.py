@@ -4,7 +4,9 @@ from absl.testing import absltest
 from tf2verify.numerics import tolerance
 from tf2verify.records.difference import Aspect
 from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.reruns import rerun_of
 
 VALUES = tolerance.VALUE_TOLERANCES
 LOSSES = tolerance.REGULARIZATION_TOLERANCES
@@ -30,8 +32,8 @@ def array(*values):
 class TensorsTest(absltest.TestCase):
   def test_equal_tensors_are_counted(self):
     comparison = Comparison()
-    comparison.tensors('output', 'x', array(1, 2), array(1, 2), VALUES, 'a run')
-    comparison.tensors('output', 'y', array(3), array(3), VALUES, 'a run')
+    comparison.tensors(TensorKey('output', 'x', 'a run'), array(1, 2), array(1, 2), VALUES)
+    comparison.tensors(TensorKey('output', 'y', 'a run'), array(3), array(3), VALUES)
     self.assertEqual((comparison.compared.tensors, comparison.compared.elements), (2, 3))
     self.assertEmpty(comparison.differences)
     self.assertEmpty(comparison.inconclusive)
@@ -39,21 +41,21 @@ class TensorsTest(absltest.TestCase):
   def test_none_on_one_side_is_a_difference(self):
     for tf1, tf2 in ((None, array(1)), (array(1), None)):
       comparison = Comparison()
-      comparison.tensors('gradient', 'kernel', tf1, tf2, VALUES, 'a run')
+      comparison.tensors(TensorKey('gradient', 'kernel', 'a run'), tf1, tf2, VALUES)
       self.assertIs(comparison.differences[0].aspect, Aspect.PRESENCE)
       self.assertEqual((comparison.compared.tensors, comparison.compared.unpaired), (0, 1))
 
   def test_none_on_both_sides_is_agreement_about_nothing(self):
     comparison = Comparison()
-    comparison.tensors('gradient', 'kernel', None, None, VALUES, 'a run')
+    comparison.tensors(TensorKey('gradient', 'kernel', 'a run'), None, None, VALUES)
     self.assertEmpty(comparison.differences)
     self.assertEqual(comparison.inconclusive, 'nothing was compared')
 
   def test_noise_alone_is_inconclusive(self):
     comparison = Comparison()
-    comparison.tensors('output', 'x', array(1e-7), array(3e-7), VALUES, 'a run')
+    comparison.tensors(TensorKey('output', 'x', 'a run'), array(1e-7), array(3e-7), VALUES)
     self.assertIn('zeros would pass as well', comparison.inconclusive)
-    comparison.tensors('output', 'y', array(1), array(1), VALUES, 'a run')
+    comparison.tensors(TensorKey('output', 'y', 'a run'), array(1), array(1), VALUES)
     self.assertEmpty(comparison.inconclusive)
     self.assertEqual(comparison.compared.inconclusive, 1)
 
@@ -68,7 +70,7 @@ class TensorsTest(absltest.TestCase):
       'absent': (array(1), None),
     }
     for name, (tf1, tf2) in pairs.items():
-      comparison.tensors('output', name, tf1, tf2, VALUES, 'a run')
+      comparison.tensors(TensorKey('output', name, 'a run'), tf1, tf2, VALUES)
     self.assertEqual(
       [difference.subject for difference in comparison.differences],
       ['absent', 'shape', 'dtype', 'not a number', 'much', 'little'],
@@ -77,15 +79,15 @@ class TensorsTest(absltest.TestCase):
   def test_what_rounding_may_explain_comes_last_and_is_marked(self):
     comparison = Comparison()
     certain, doubtful = (array(1), array(1.1)), (array(1), array(3))
-    comparison.tensors('output', 'doubtful', *doubtful, VALUES, 'a run')
-    comparison.tensors('output', 'certain', *certain, VALUES, 'a run')
+    comparison.tensors(TensorKey('output', 'doubtful', 'a run'), *doubtful, VALUES)
+    comparison.tensors(TensorKey('output', 'certain', 'a run'), *certain, VALUES)
     self.assertEqual([d.subject for d in comparison.differences], ['doubtful', 'certain'])
 
     def rerun(mover, gradients_of):
       moved = array(3) if mover is not None else doubtful[0]
       return observation('tf1', [('doubtful', moved), ('certain', certain[0])])
 
-    comparison.sort_out_rounding(observation('tf1'), rerun)
+    comparison.sort_out_rounding(observation('tf1'), rerun_of(rerun))
     marks = [(d.subject, d.array.within_noise) for d in comparison.differences]
     self.assertEqual(marks, [('certain', False), ('doubtful', True)])
 

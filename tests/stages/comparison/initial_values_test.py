@@ -6,6 +6,7 @@ from absl.testing import absltest
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.initial_value import JudgedStart, Start
 from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.stages.comparison import initial_values
 
 _RUN = 'inference, num_random_ops'
@@ -27,11 +28,13 @@ class SharedNumbersTest(absltest.TestCase):
   def test_in_the_port_alone(self):
     found = _shared((_ONE, _OTHER), (_ONE, _ONE))
     self.assertEqual(list(found), ['b'])
-    self.assertStartsWith(found['b'], 'b starts with the very numbers of a in the port')
+    self.assertStartsWith(found['b'], 'b starts with exactly the numbers of a in the port')
 
   def test_in_tf1_alone(self):
     found = _shared((_ONE, _ONE), (_ONE, _OTHER))
-    self.assertStartsWith(found['b'], 'b starts with the very numbers of a in tf1, not so in the')
+    self.assertStartsWith(
+      found['b'], 'b starts with exactly the numbers of a in tf1, but not in the'
+    )
 
   def test_on_both_sides(self):
     self.assertEqual(_shared((_ONE, _ONE), (_OTHER, _OTHER)), {})
@@ -74,8 +77,10 @@ class DifferentTest(absltest.TestCase):
 class NotesTest(absltest.TestCase):
   def test_by_the_operations(self):
     [note] = initial_values.notes_on_same(_judged(Start.SAME, 7))
-    self.assertStartsWith(note, '7 initial values are drawn by other random numbers from the same')
-    self.assertIn('k0, k1, k2, k3 and 3 more (uniform in ±0.7); the port went on', note)
+    self.assertStartsWith(
+      note, '7 initial values are drawn with different random numbers from the same'
+    )
+    self.assertIn('k0, k1, k2, k3 and 3 more (uniform in ±0.7); the port continued', note)
 
   def test_by_a_test_of_values(self):
     [note] = initial_values.notes_on_same(_judged(Start.SAME, tested=2000, resolution=0.01))
@@ -91,11 +96,12 @@ class NotesTest(absltest.TestCase):
 
 class ExplainedTest(absltest.TestCase):
   def test_a_table_and_a_draw(self):
-    found = Difference('initial value', 'k0 (tf2: net/k0)', Aspect.VALUES, run=_RUN)
+    found = Difference.of(TensorKey('initial value', 'k0', _RUN, 'net/k0'), Aspect.VALUES)
     judged = _judged(Start.NOT_DRAWN, tf1='no random op')
     hint = initial_values.with_cause(found, judged).hint
     self.assertEqual(
-      hint, 'tf1: no random op; the port: uniform in ±0.8: start it alike on both sides'
+      hint,
+      'tf1: no random op; the port: uniform in ±0.8: initialize it in the same way on both sides',
     )
 
   def test_others_are_left_alone(self):

@@ -120,7 +120,7 @@ class SameDistributionTest(WithoutHurryTestCase, parameterized.TestCase):
   )
   def test_passes(self, tf1_start, tf2_start):
     text = self.assert_passes(_case(tf1_start, tf2_start), LAST).to_text()
-    self.assertIn('1 initial value is drawn by other random numbers from the same dist', text)
+    self.assertIn('1 initial value is drawn with different random numbers from the same dist', text)
     self.assertNotIn('by a test of', text)
 
   @parameterized.named_parameters(
@@ -400,7 +400,7 @@ class OtherDistributionTest(WithoutHurryTestCase, parameterized.TestCase):
       'the initial value of 20 variables (d00/kernel,',
     )
     self.assertEqual(text.count('likely cause'), 1)
-    self.assertEqual(text.count('initial values differ by'), 1)
+    self.assertEqual(text.count('initial values differ (max'), 1)
 
 
 class TooLittleKnownTest(WithoutHurryTestCase):
@@ -441,7 +441,7 @@ class RecordedTest(WithoutHurryTestCase):
   def test_same_distribution(self):
     same = _case(v1.truncated_normal_initializer(stddev=0.02), keras.TruncatedNormal(stddev=0.02))
     text = self.assert_passes(self.recorded(same), LAST).to_text()
-    self.assertIn('kernel (truncated normal, standard deviation 0.02); the port went on', text)
+    self.assertIn('kernel (truncated normal, standard deviation 0.02); the port continued', text)
     self.assertIn('training, num_random_ops of the computation of this kind was not recorded', text)
 
   def test_another_distribution(self):

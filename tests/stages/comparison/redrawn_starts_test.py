@@ -204,7 +204,7 @@ class IntegerTest(WithoutHurryTestCase):
         return tf.random.uniform([24], 0, 24, tf.int32)
 
     self.assert_first_failure(
-      Case, STAGE, 'tf1 draws the same numbers in another order every time, not so the port'
+      Case, STAGE, 'tf1 draws the same numbers in a different order every time, unlike the port'
     )
 
   def test_an_order_that_is_not_drawn(self):

@@ -186,8 +186,8 @@ class WrongTest(LadderTestCase):
     for factors, words in (
       ((FACTOR, FACTOR), '2 times as much'),
       ((0.515 * FACTOR, 0.515 * FACTOR), '1.03 times as much'),
-      ((0.5 * FACTOR, FACTOR), 'another factor'),
-      ((0.5 * FACTOR, None), 'another factor'),
+      ((0.5 * FACTOR, FACTOR), 'a different factor'),
+      ((0.5 * FACTOR, None), 'a different factor'),
     ):
       with self.subTest(f'{factors}'):
         case = type('Case', (ByHand,), {'regularizers': factors})

@@ -16,7 +16,9 @@ from tf2verify.numerics.arrays import compare_tensors
 from tf2verify.numerics.tolerance import VALUE_TOLERANCES
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation, RegularizationLoss, TensorRecord
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.stages.comparison import rounding
+from tf2verify.stages.comparison.reruns import rerun_of
 
 v1 = tf.compat.v1
 
@@ -110,8 +112,8 @@ class OtherwiseTest(LadderTestCase, parameterized.TestCase):
     verdict = self.assert_passes(Case)
     gradients = stage_of(verdict, 'gradients')
     self.assertGreaterEqual(gradients.compared.inconclusive, 1, gradients.to_text())
-    self.assertIn('rounding alone moves', gradients.to_text())
-    self.assertIn('give other ones', gradients.to_text())
+    self.assertIn('rounding alone changes', gradients.to_text())
+    self.assertIn('use different ones', gradients.to_text())
 
   def test_an_output_of_nothing_but_rounding_is_inconclusive(self):
     class Case(tiny_models.OneModel):
@@ -131,7 +133,7 @@ class OtherwiseTest(LadderTestCase, parameterized.TestCase):
     found = stage_of(verdict, 'zero_randomness')
     self.assertIs(found.status, tf2verify.Status.INCONCLUSIVE, found.to_text())
     self.assertEmpty(found.differences)
-    self.assertIn('rounding alone moves it as far', found.to_text())
+    self.assertIn('rounding alone changes it as much', found.to_text())
 
 
 class WrongTest(LadderTestCase, parameterized.TestCase):
@@ -240,7 +242,7 @@ class WrongTest(LadderTestCase, parameterized.TestCase):
         scatter = v1.py_func(lambda: np.float32(np.random.default_rng().normal()), [], tf.float32)
         return net * (1.0 + 0.001 * scatter)
 
-    self.assert_first_failure(Case, 'zero_randomness', 'are others each time')
+    self.assert_first_failure(Case, 'zero_randomness', 'differ each time')
 
   def test_a_mask_is_not_moved(self):
     class Case(tiny_models.OneModel):
@@ -289,9 +291,9 @@ def layer_norm(net, epsilon):
 class SortOutTest(absltest.TestCase):
   """The runs themselves."""
 
-  def suspect(self, quantity='output', subject='x'):
+  def suspect(self, quantity='output', name='x', port_name=''):
     tf1 = np.linspace(1, 2, 50, dtype=np.float32)
-    return suspect_of(quantity, subject, tf1, tf1 + np.float32(1e-4))
+    return suspect_of(quantity, name, tf1, tf1 + np.float32(1e-4), port_name)
 
   def test_without_suspects_nothing_runs(self):
     self.assertEqual(rounding.sort_out([], self.fail), rounding.Sorted())
@@ -300,7 +302,7 @@ class SortOutTest(absltest.TestCase):
     def rerun(mover, gradients_of):
       raise UserCodeError('tf1', 'running the graph', 'ValueError: NaN found', 'Traceback')
 
-    found = rounding.sort_out([self.suspect()], rerun)
+    found = rounding.sort_out([self.suspect()], rerun_of(rerun))
     self.assertEmpty(found.judged)
     self.assertIn('could not be measured', found.notes[0])
     self.assertIn('NaN found', found.notes[0])
@@ -312,7 +314,7 @@ class SortOutTest(absltest.TestCase):
       asked.append(gradients_of)
       return observation(gradients={'a': np.linspace(1, 2, 50, dtype=np.float32)})
 
-    found = rounding.sort_out([self.suspect('gradient', 'a (tf2: b)')], rerun)
+    found = rounding.sort_out([self.suspect('gradient', 'a', 'b')], rerun_of(rerun))
     self.assertEqual(asked, 4 * [frozenset({'a'})])  # no noise at all: settled
     self.assertEmpty(found.rounding)
     self.assertEqual(found.replacements[0][1].array.noise, 0.0)
@@ -326,7 +328,7 @@ class SortOutTest(absltest.TestCase):
       shift = np.float32(0.1 if mover else 0)
       return observation(losses={('a',): 1 + shift, ('b',): np.float32(2), ('c',): np.float32(9)})
 
-    found = rounding.sort_out([suspect], rerun)
+    found = rounding.sort_out([suspect], rerun_of(rerun))
     self.assertLen(found.degenerate, 1)
     self.assertLen(moved, 9)
     self.assertIsNone(moved[-1])
@@ -341,9 +343,11 @@ class SortOutTest(absltest.TestCase):
       return observation(gradients={'a': values + shift, 'b': values + shift})
 
     far = np.linspace(2, 3, 5000, dtype=np.float32)
-    wrong = suspect_of('gradient', 'c', far, far + np.float32(0.5))  # moved runs have no such
+    wrong = suspect_of('gradient', 'c', far, far + np.float32(0.5))  # perturbed runs have no such
     right = [self.suspect('gradient', name) for name in 'ab']
-    together, apart, none = rounding.sort_out_together([right, [right[0], wrong], []], rerun)
+    together, apart, none = rounding.sort_out_together(
+      [right, [right[0], wrong], []], rerun_of(rerun)
+    )
     self.assertLen(together.rounding, 2)
     self.assertEqual([len(apart.judged), len(apart.rounding)], [2, 0])
     self.assertEqual(none, rounding.Sorted())
@@ -363,7 +367,7 @@ class SortOutTest(absltest.TestCase):
     values = np.linspace(1, 2, 50)
     wide = suspect_of('gradient', 'b', values, values + 1e-4)
     narrow = suspect_of('gradient', 'a', values.astype(np.float32), (values + 1e-4).astype('f4'))
-    for found in rounding.sort_out_together([[narrow], [wide]], rerun):
+    for found in rounding.sort_out_together([[narrow], [wide]], rerun_of(rerun)):
       self.assertLen(found.rounding, 1)
     self.assertEqual(set(moved), {(23, frozenset('a')), (52, frozenset('b')), None})
 
@@ -382,9 +386,10 @@ class SortOutTest(absltest.TestCase):
       self.assertFalse(rounding.may_be_rounding(Difference(quantity, 'x', aspect), array))
 
 
-def suspect_of(quantity, subject, tf1, tf2):
+def suspect_of(quantity, name, tf1, tf2, port_name=''):
   tf1, tf2 = np.asarray(tf1), np.asarray(tf2)
-  result = compare_tensors(quantity, subject, tf1, tf2, VALUE_TOLERANCES, 'a run')
+  key = TensorKey(quantity, name, 'a run', port_name)
+  result = compare_tensors(key, tf1, tf2, VALUE_TOLERANCES)
   return rounding.Suspect(result.difference, tf1, tf2, VALUE_TOLERANCES.for_dtype(tf1.dtype))
 
 

@@ -8,9 +8,11 @@ from tf2verify.numerics.sampling import Views, sampled
 from tf2verify.numerics.tolerance import GRADIENT_TOLERANCES, Tolerance
 from tf2verify.records.difference import Aspect, Judgement
 from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.verdict_text import differences_text
 from tf2verify.reference.perturbation import moved
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.reruns import rerun_of
 from tf2verify.stages.comparison.rounding import Suspect
 
 
@@ -30,7 +32,7 @@ class SampledTensorsTest(absltest.TestCase):
 
   def _compare(self, tf2, name='w', quantity='gradient'):
     self._comparison.tensors(
-      quantity, name, sampled(self._value), tf2, GRADIENT_TOLERANCES, 'training'
+      TensorKey(quantity, name, 'training'), sampled(self._value), tf2, GRADIENT_TOLERANCES
     )
 
   def test_the_same_bits_count_as_all_elements(self):
@@ -54,7 +56,9 @@ class SampledTensorsTest(absltest.TestCase):
     )
 
   def test_whole_tensors_alone_need_no_note(self):
-    self._comparison.tensors('output', 'x', self._value, self._value, GRADIENT_TOLERANCES, 'run')
+    self._comparison.tensors(
+      TensorKey('output', 'x', 'run'), self._value, self._value, GRADIENT_TOLERANCES
+    )
     self.assertEqual(self._comparison.findings().notes, ())
 
   def test_a_difference_of_an_element(self):
@@ -92,7 +96,7 @@ class SampledTensorsTest(absltest.TestCase):
       (found['a'].aspect, found['a'].tf1, found['a'].tf2),
       (Aspect.SHAPE, '(300, 250)', '(250, 300)'),
     )
-    self.assertIn('the same axes in another order', found['a'].hint)
+    self.assertIn('the same axes in a different order', found['a'].hint)
     self.assertEqual((found['b'].aspect, found['b'].tf1), (Aspect.DTYPE, 'float32'))
     self.assertEqual((found['c'].aspect, found['c'].tf1), (Aspect.PRESENCE, '(300, 250) float32'))
     self.assertEqual(self._comparison.findings().failed_tensors, ())
@@ -121,10 +125,10 @@ class RoundingTest(absltest.TestCase):
     comparison = Comparison()
     tf1 = _gradients(sampled(reference))
     comparison.tensors(
-      'gradient', 'w', tf1.gradients[0].value, port, GRADIENT_TOLERANCES, 'training'
+      TensorKey('gradient', 'w', 'training'), tf1.gradients[0].value, port, GRADIENT_TOLERANCES
     )
     self.assertLen(comparison.differences, 1)
-    comparison.sort_out_rounding(tf1, rerun)
+    comparison.sort_out_rounding(tf1, rerun_of(rerun))
     return comparison
 
   def test_rounding_is_excused(self):
@@ -146,7 +150,9 @@ class RoundingTest(absltest.TestCase):
     comparison = Comparison()
     wrong = self._value.copy()
     wrong[200, 100] += 5
-    comparison.tensors('gradient', 'w', sampled(self._value), wrong, GRADIENT_TOLERANCES, 'run')
+    comparison.tensors(
+      TensorKey('gradient', 'w', 'run'), sampled(self._value), wrong, GRADIENT_TOLERANCES
+    )
     views = Views(sampled(self._value), wrong)
     suspect = Suspect(comparison.differences[0], views.tf1, views.tf2, Tolerance(1e-6, 1e-5), views)
     block = (200 * 250 + 100) // 64

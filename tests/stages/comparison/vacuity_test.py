@@ -9,6 +9,7 @@ from absl.testing import absltest, parameterized
 import tf2verify
 from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.verdict_text import stage_line
 from tf2verify.stages.comparison.vacuity import OutputWatch, Telling, gradient_notes
 
@@ -126,7 +127,7 @@ class StagesTest(absltest.TestCase):
     case = tf2verify.verify(HalfDeadCase)
     self.assertIs(case.status, tf2verify.Status.PASSED, case.to_text())
     found = {stage.stage: stage.notes for stage in case.stages}
-    zero = 'output [0] is zero everywhere, which tells next to nothing of the model'
+    zero = 'output [0] is zero everywhere, which shows next to nothing of the model'
     self.assertEqual(
       found['zero_randomness'],
       (
@@ -142,7 +143,7 @@ class StagesTest(absltest.TestCase):
     self.assertIn('gradient net/used is zero everywhere on both sides', found['gradients'])
     counts = [stage.compared.blind_spots for stage in case.stages if stage.number in (3, 4, 6)]
     self.assertEqual(counts, [3, 1, 1])
-    self.assertIn('; 3 blind spots, see the notes', stage_line(case.stages[2]))
+    self.assertIn('; 3 blind spots', stage_line(case.stages[2]))
     self.assertNotIn('blind', stage_line(case.stages[1]))
 
 
@@ -152,7 +153,7 @@ class TellingTest(parameterized.TestCase):
   def _seen(self, *runs):
     telling = Telling()
     for number, (quantity, name, blank, constant) in enumerate(runs):
-      telling.add(quantity, name, f'run {number}', blank, constant)
+      telling.add(TensorKey(quantity, name, f'run {number}'), blank, constant)
     return telling
 
   def test_one_run_that_tells_is_enough(self):

@@ -234,7 +234,9 @@ class GradientTest(LadderTestCase):
       def tf2_loss(self, outputs, labels):
         return tf.reduce_sum(outputs * outputs)
 
-    text = self.assert_first_failure(Case, STAGE, 'loss gradient outputs', 'greatest relative 1')
+    text = self.assert_first_failure(
+      Case, STAGE, 'loss gradient outputs', 'max relative difference 1'
+    )
     self.assertNotIn('loss value', text)
 
   def test_of_an_output_that_one_side_does_not_reach(self):
@@ -324,7 +326,7 @@ class WithinTheModelTest(LadderTestCase):
         return v1.losses.get_total_loss()
 
     text = self.assert_passes(Case, STAGE).stages[-1].to_text()
-    self.assertIn('the loss of tf1 has its regularization in it already', text)
+    self.assertIn('the loss of tf1 includes its regularization already', text)
 
   def test_loss_of_the_graph_of_the_model(self):
     class Case(tiny_models.Affine):
@@ -500,7 +502,7 @@ class ApplicabilityTest(LadderTestCase):
       def make_labels(self):
         return {'classes': np.array([0, 1, 2], np.int32)}
 
-    self.assert_error(Case, 'leading size 3', 'make_inputs of 4', 'another batch size')
+    self.assert_error(Case, 'leading size 3', 'make_inputs of 4', 'a different batch size')
 
   def test_labels_that_are_none(self):
     class Case(losses.PerExample):
@@ -524,7 +526,7 @@ class ApplicabilityTest(LadderTestCase):
       def loss_examples(self):
         return [('two', {'logits': np.zeros((4, 3), np.float32)}, self.make_labels())]
 
-    self.assert_error(Case, "another structure in 'two'", "outputs['logits']")
+    self.assert_error(Case, "a different structure in 'two'", "outputs['logits']")
 
   def test_own_example_of_two_parts(self):
     class Case(Squared):

@@ -52,7 +52,7 @@ class PairsTest(absltest.TestCase):
     self.assertIsNone(one.difference)
     difference = difference_of(other, 1e-7)
     self.assertEqual(difference.run, 'two replicas on replica 1, training')
-    self.assertIn('greatest difference 0.5 at (0,): eager 1, two replicas 1.5', difference.tf2)
+    self.assertIn('max absolute difference 0.5 at (0,): eager 1, two replicas 1.5', difference.tf2)
     self.assertIn('rounding noise 1e-07', difference.tf2)
 
   def test_missing_on_one_side(self):

@@ -43,7 +43,7 @@ class PythonStateTest(LadderTestCase):
       Case,
       STAGE,
       'output (the output) [tf.function, training, second call]: values differs',
-      'elements (4, 3) float32 are not those of eager mode; greatest difference',
+      'elements (4, 3) float32 differ from eager mode; max absolute difference',
       'also in eager mode: it draws from numpy.random, which a tf.function reads once',
       'the port equals tf1 in tf.function, and differs from it in eager mode',
     )
@@ -193,7 +193,7 @@ class ReplicasTest(LadderTestCase):
       with self.subTest(layer.__name__):
         case = type('Case', (tiny_models.Affine,), {'make_tf2_layer': lambda _, make=layer: make()})
         text = self.assert_passes(case, STAGE).to_text()
-        self.assertNotIn('was not run', text)
+        self.assertNotIn('two replicas was not run', text)
 
   def test_one_device(self):
     class Case(tiny_models.Affine):
@@ -367,9 +367,12 @@ class RightPortTest(LadderTestCase):
 
     verdict = self.assert_all_modes(Case, outputs='equal')
     compiled = row(verdict, modes.JIT)
-    self.assertEqual(compiled['outputs'], 'equal, inference only')
+    # 'equal' with XLA of 2.21, 'rounding 2e-07' with that of 2.16.
+    self.assertRegex(compiled['outputs'], '^(equal|rounding .*), inference only$')
     self.assertEqual(compiled['gradients'], 'not compared')
-    self.assertIn('jit_compile was not compared in training: XLA draws other', str(verdict.notes))
+    self.assertIn(
+      'jit_compile was not compared in training: XLA draws different', str(verdict.notes)
+    )
 
   def test_dropout_in_a_function_of_its_own(self):
     class Port(tiny_models.ShimLayer):
@@ -404,7 +407,7 @@ class RightPortTest(LadderTestCase):
 
     verdict = climbed(Case)
     self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
-    self.assertIn('nothing was compared in training: a random op stands', str(verdict.notes))
+    self.assertIn('nothing was compared in training: there is a random op', str(verdict.notes))
     self.assertEqual(row(verdict, modes.FUNCTION)['outputs'], 'equal, inference only')
 
   def test_regularization_losses(self):
@@ -567,7 +570,7 @@ class RightPortTest(LadderTestCase):
       by_default, named = climbed(Case), climbed(Named)
     self.assertEqual(row(by_default, modes.JIT)['outputs'], 'not run')
     self.assertIn("name 'jit_compile' in modes_to_run to have it run", str(by_default.notes))
-    self.assertEqual(row(named, modes.JIT)['outputs'], 'equal')
+    self.assertRegex(row(named, modes.JIT)['outputs'], '^(equal|rounding .*)$')
 
 
 class DeclarationTest(LadderTestCase):

@@ -8,6 +8,7 @@ from tf2verify.numerics import tolerance
 from tf2verify.numerics.noise import RUNS, Kind
 from tf2verify.records import execution_mode as modes
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.stages.modes.comparison import pairs_of
 from tf2verify.stages.modes.noise import judged_by_noise, wanted_of
 
@@ -37,7 +38,7 @@ class _Port:
     self.movers.append(mover)
     coins = np.random.default_rng(len(self.movers)).choice([-1.0, 1.0], _NET.shape)
     noise = _NOISE * coins if mover else 0.0
-    return (_call(**{quantity: _NET + noise for quantity, _ in wanted}),)
+    return (_call(**{key.quantity: _NET + noise for key in wanted}),)
 
 
 class _NoPort:
@@ -135,7 +136,7 @@ class JudgedByNoiseTest(absltest.TestCase):
 
   def test_wanted(self):
     pairs = _pairs(modes.FUNCTION, output=_NOISE, loss=0.5)
-    self.assertEqual(wanted_of(pairs), {('output', 'x'), ('loss', 'x')})
+    self.assertEqual(wanted_of(pairs), {TensorKey('output', 'x'), TensorKey('loss', 'x')})
 
 
 if __name__ == '__main__':

@@ -61,7 +61,7 @@ class FaultTest(LadderTestCase):
       Case,
       STAGE,
       'variable kernel: call 2',
-      'get_variable made kernel anew',
+      'get_variable created kernel again',
       'decorate the method with tf.compat.v1.keras.utils.track_tf1_style_variables',
     )
 
@@ -95,7 +95,7 @@ class FaultTest(LadderTestCase):
       STAGE,
       '1 created after the first call',
       'variable shift: call 3 (training) created it',
-      'takes another path in a later call',
+      'takes a different path in a later call',
     )
 
   def test_refused_attempt_that_is_swallowed(self):

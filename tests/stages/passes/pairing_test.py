@@ -9,7 +9,7 @@ from absl.testing import absltest
 import tf2verify
 from tests import recorded_small
 from tests.stages import tiny_models
-from tests.stages.first_failure import LadderTestCase
+from tests.stages.first_failure import WHOLE_LADDER, LadderTestCase
 from tf2verify.hooks import OF_REFERENCE
 
 v1 = tf.compat.v1
@@ -61,7 +61,7 @@ class DeclaredHead(OnlyTf1):
 
 class LeftOutTest(LadderTestCase):
   def test_declared_passes_every_stage(self):
-    verdict = self.assert_passes(DeclaredHead)
+    verdict = self.assert_passes(DeclaredHead, WHOLE_LADDER)
     text = verdict.to_text()
     self.assertIn('as tf1_only_variables says: a head of another task', text)
     self.assertNotIn('blind spot: variables dead', text)
@@ -209,7 +209,7 @@ class RecordedTest(LadderTestCase):
 
   def test_declared_passes_every_stage(self):
     case = self.case(only={'dead/*': 'an old head'})
-    text = self.assert_passes(case).to_text()
+    text = self.assert_passes(case, WHOLE_LADDER).to_text()
     self.assertIn('bias (tf2: fc/bias) is (1, 6) in tf1 and (6) in the port', text)
     self.assertIn('left out by the port', text)
 
@@ -258,7 +258,8 @@ class LeftOutOfTf1Test(LadderTestCase):
     class Case(OnlyTf2):
       tf2_only_variables = {'calls': 'counts calls'}
 
-    self.assertIn('as tf2_only_variables says', self.assert_passes(Case).to_text())
+    text = self.assert_passes(Case, WHOLE_LADDER).to_text()
+    self.assertIn('as tf2_only_variables says', text)
 
   def test_undeclared_counter(self):
     class Case(OnlyTf2):
@@ -300,7 +301,7 @@ class LayoutTest(LadderTestCase):
     class Case(RowBias):
       modes_to_run = ('tf.function', 'keras functional model')
 
-    text = self.assert_passes(Case).to_text()
+    text = self.assert_passes(Case, WHOLE_LADDER).to_text()
     self.assertIn('bias (tf2: dense/bias) is (1, 6) in tf1 and (6) in the port', text)
     self.assertIn('kernel (tf2: dense/kernel) is (1, 1, 8, 6) in tf1 and (8, 6)', text)
 
@@ -397,11 +398,13 @@ class InferredNamesTest(LadderTestCase):
 
     self.assert_first_failure(Case, 'zero_randomness', 'output (the output)')
 
-  def test_equal_shapes_under_other_names_are_not_guessed(self):
+  def test_equal_shapes_under_other_names_are_paired_by_what_they_do(self):
     class Case(Stacked):
       names = ('x', 'y', 'z')
 
-    self.assert_first_failure(Case, STAGE, '12 differ (0 compared, 12 unmatched)')
+    verdict = tf2verify.verify(Case, stages=[STAGE])
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+    self.assertIn('what they do, since its names do not fit', verdict.to_text())
 
   def test_declared_names_are_not_replaced(self):
     class Case(Stacked):

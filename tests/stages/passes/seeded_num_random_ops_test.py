@@ -223,7 +223,7 @@ class NativePortTest(LadderTestCase):
         return inputs @ first @ second
 
     text = self.assert_first_failure(
-      Case, STAGE, 'second starts with the very numbers of first in the port, not so in tf1'
+      Case, STAGE, 'second starts with exactly the numbers of first in the port, but not in tf1'
     )
     self.assertNotIn('initial value first', text)
 
@@ -241,7 +241,7 @@ class NativePortTest(LadderTestCase):
         return self.model(inputs, training, copied=False)
 
     self.assert_first_failure(
-      Case, STAGE, 'second starts with the very numbers of first in tf1, not so in the port'
+      Case, STAGE, 'second starts with exactly the numbers of first in tf1, but not in the port'
     )
 
 
@@ -282,7 +282,9 @@ class RightPortTest(LadderTestCase):
         return self.model(inputs, training, order=('second', 'first'))
 
     text = self.assert_passes(Case, STAGE).to_text()
-    self.assertIn('2 initial values are drawn by other random numbers from the same dist', text)
+    self.assertIn(
+      '2 initial values are drawn with different random numbers from the same dist', text
+    )
     self.assertIn('first, second (uniform in ±1)', text)
 
   def test_dropout_drawn_before_the_last_variable(self):

@@ -58,7 +58,7 @@ class PortVariesTest(StageTestCase):
       'elements differ from run to run, by up to',
       'determinism_test.py:',
       'np.random.default_rng().random(3) * 1e-6',
-      'no operation gave it: Python did',
+      'no operation computed it: Python did',
     )
 
   def test_the_clock(self):
@@ -144,12 +144,12 @@ class ReferenceVariesTest(StageTestCase):
     found = self.assert_found(
       Case,
       Status.INCONCLUSIVE,
-      'the TF1 side does not repeat itself, which is no fault of the port: 2 tensors vary',
-      'a port can be no nearer to it than that',
+      'the TF1 side does not repeat itself, which is not the fault of the port: 2 tensors vary',
+      'no port can be closer to it than that',
       'note: the first to vary on the tf1 side: PyFunc at ',
       '3 of 3 (100.0 %) elements of what it gives differ',
       'it runs Python: a generator without a seed',
-      'other bits from run to run:',
+      'different bits from run to run:',
     )
     self.assertEmpty(found.differences)
     self.assertLen(found.tables[0].rows, 2)
@@ -234,7 +234,9 @@ class RepeatableTest(StageTestCase):
       def make_tf2_optimizer(self):
         return v1.train.GradientDescentOptimizer(0.01)
 
-    self.assert_passes(Case, "not repeated: training_steps_to_take is '3', no number of steps")
+    self.assert_passes(
+      Case, "not repeated: training_steps_to_take is '3', which is not a number of steps"
+    )
 
   def test_op_determinism_is_off_again(self):
     class Case(Affine):
@@ -262,7 +264,7 @@ class OnAGpuTest(StageTestCase):
       self.skipTest('there is a GPU')
     found = self.assert_passes(
       Case,
-      '1 blind spot,',
+      '1 blind spot',
       'not run on a GPU, where ResizeNearestNeighborGrad (',
       'in model: return v1.image.resize_nearest_neighbor(net, [8, 8])) of tf1 and tf2 has no',
       'on a GPU BiasAddGrad, Conv2DBackpropFilter, Conv2DBackpropInput repeat only with',

@@ -9,6 +9,7 @@ import tf2verify
 from tests import console
 from tests.stages import tiny_models
 from tf2verify.discovery import find_cases
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.stages.repetition import fresh_processes
 from tf2verify.stages.repetition.fresh_processes import Environment
 
@@ -69,7 +70,7 @@ class InProcessesTest(absltest.TestCase):
     found = self._climb('BySet')
     text = found.to_text()
     self.assertIs(found.status, Status.FAILED, text)
-    self.assertIn('tf2: other bits in another process', text)
+    self.assertIn('tf2: different bits in another process', text)
     self.assertIn('the order of a set of strings, decides', text)
 
   def test_right(self):
@@ -136,14 +137,15 @@ class StandInTest(absltest.TestCase):
       found = tf2verify.verify(Case, stages=['determinism']).stages[-1]
     self.assertIs(found.status, Status.PASSED, found.to_text())
     self.assertIn(
-      '8 tensors have other bits in a process with PYTHONHASHSEED=2, one thread', found.to_text()
+      '8 tensors have different bits in a process with PYTHONHASHSEED=2, one thread',
+      found.to_text(),
     )
 
   def test_a_reference_that_varies_is_not_blamed(self):
     class Case(tiny_models.Affine):
       fresh_processes = 1
 
-    other = {'tf1': {'output\tx\ttraining': '1'}, 'tf2': {}}
+    other = {'tf1': {TensorKey('output', 'x', 'training'): '1'}, 'tf2': {}}
     found = climb(Case, other, {'tf1': {}, 'tf2': {}}, other)
     self.assertIs(found.status, Status.INCONCLUSIVE, found.to_text())
     self.assertIn('differ as well: it depends on time', found.to_text())

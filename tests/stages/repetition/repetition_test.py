@@ -10,6 +10,7 @@ from tests.stages import tiny_models
 from tests.stages.tiny_models import bias, kernel
 from tf2verify.case import new_ladder
 from tf2verify.records.repetition import Variation
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.stages.repetition import repetition
 from tf2verify.stages.repetition.repetition import Repeater, merged
 
@@ -25,7 +26,7 @@ def repeater(case, test):
 class MergedTest(absltest.TestCase):
   def test_the_greatest_of_each(self):
     def variation(subject, amount):
-      return Variation('output', subject, 'training', 1, 2, (0,), amount, amount)
+      return Variation(TensorKey('output', subject, 'training'), 1, 2, (0,), amount, amount)
 
     runs = [[variation('x', 1.0), variation('y', 1.0)], [variation('x', 3.0)], []]
     self.assertEqual(merged(runs), (variation('x', 3.0), variation('y', 1.0)))
@@ -71,7 +72,9 @@ class LargeTest(absltest.TestCase):
     self.assertNotEmpty(side.other_bits)
     found = tf2verify.verify(Case, stages=['determinism']).stages[-1]
     self.assertIs(found.status, tf2verify.Status.PASSED)
-    self.assertIn('enable_op_determinism() 2 tensors of the port have other bits', found.to_text())
+    self.assertIn(
+      'enable_op_determinism() 2 tensors of the port have different bits', found.to_text()
+    )
 
 
 class FirstVariationTest(absltest.TestCase):
@@ -92,7 +95,7 @@ class FirstVariationTest(absltest.TestCase):
     class Case(tiny_models.Affine):
       pass
 
-    variation = Variation('initial value', 'kernel', 'training, constant', 1, 9)
+    variation = Variation(TensorKey('initial value', 'kernel', 'training, constant'), 1, 9)
     found = repeater(Case, self)._first_tf1([variation])
     self.assertStartsWith(str(found), 'initial value of kernel at ')
 
@@ -100,7 +103,7 @@ class FirstVariationTest(absltest.TestCase):
     class Case(tiny_models.Affine):
       pass
 
-    variation = Variation('output', '(the output)', 'training, constant', 1, 9)
+    variation = Variation(TensorKey('output', '(the output)', 'training, constant'), 1, 9)
     self.assertIsNone(repeater(Case, self)._first_tf1([variation]))
 
 
@@ -110,7 +113,7 @@ class SearchTest(absltest.TestCase):
       raise KeyError('while_grad')
 
     self.assertIn(
-      "the search for it was given up: KeyError: 'while_grad'", str(repetition._looked_for(search))
+      "the search for it was abandoned: KeyError: 'while_grad'", str(repetition._looked_for(search))
     )
 
 

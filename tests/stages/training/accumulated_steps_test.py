@@ -55,6 +55,33 @@ class Accumulated(OwnLoop, abc.ABC):
         kept.assign(tf.zeros_like(kept))
 
 
+class SummedThenHalved(Accumulated, abc.ABC):
+  """The same, with plain variables that start with a tensor, and halved when applied."""
+
+  times = 1.0
+  zeroed_after_update = True
+
+  def make_tf1_train_op(self, loss):
+    variables = v1.trainable_variables()
+    sums = [v1.Variable(tf.zeros(v.shape), trainable=False, name='sum') for v in variables]
+    step = v1.train.get_or_create_global_step()
+    added = [s.assign_add(g) for s, g in zip(sums, tf.gradients(loss, variables), strict=True)]
+    with tf.control_dependencies(added):
+      counted = step.assign_add(1)
+
+    def update():
+      pairs = [(s / 2, v) for s, v in zip(sums, variables, strict=True)]
+      applied = v1.train.GradientDescentOptimizer(RATE).apply_gradients(pairs)
+      with tf.control_dependencies([applied] if self.zeroed_after_update else []):
+        zeroed = [s.assign(tf.zeros_like(s)) for s in sums]
+      return tf.group(applied, *zeroed)
+
+    return tf.cond(tf.equal(counted % 2, 0), update, tf.no_op)
+
+  def update(self, optimizer, gradients, variables):
+    super().update(optimizer, [self.times * g for g in gradients], variables)
+
+
 class Scaled(OwnLoop, abc.ABC):
   """A loss scale in tf1 that the gradients are divided by before they are applied."""
 
@@ -122,6 +149,33 @@ class AccumulatedTest(LadderTestCase, parameterized.TestCase):
       counts_every = 2
 
     self.assert_first_failure(Case, STAGE, 'global step (count) [step 1]')
+
+  def test_sums_that_start_with_a_tensor(self):
+    """What makes everything wait for the losses is not to reach the initial values."""
+
+    class Case(SummedThenHalved):
+      pass
+
+    found = self.status(Case)
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+
+  def test_sums_that_are_not_halved(self):
+    class Case(SummedThenHalved):
+      times = 2.0
+
+    self.assert_first_failure(Case, STAGE, 'update kernel [step 2]')
+
+  def test_a_branch_that_leaves_open_when_the_sums_are_zeroed(self):
+    for times, status in ((1.0, tf2verify.Status.PASSED), (2.0, tf2verify.Status.FAILED)):
+      with self.subTest(times):
+
+        class Case(SummedThenHalved):
+          zeroed_after_update = False
+
+        Case.times = times
+        found = self.status(Case)
+        self.assertIs(found.status, status, found.to_text())
+        self.assertIn('nothing in the graph of the reference orders', found.to_text())
 
   def test_averages_by_hand(self):
     class Case(Averaged):

@@ -70,15 +70,15 @@ class ClippingTrialsTest(parameterized.TestCase, LadderTestCase):
   )
   def test_the_same_clipping_is_tried_and_told(self, make):
     notes, blind = self.passed(with_optimizer(make))
-    self.assertIn('joint norm, to 50', notes)
-    self.assertRegex(notes, r'do not reach that \(greatest joint norm 1\.\d+\)')
+    self.assertIn('global norm, to 50', notes)
+    self.assertRegex(notes, r'do not reach that \(greatest global norm 1\.\d+\)')
     self.assertEqual(blind, 0)
 
   @parameterized.named_parameters(
     ('missing', lambda: keras.SGD(RATE), 'pass global_clipnorm=50'),
-    ('limit', lambda: keras.SGD(RATE, global_clipnorm=40.0), 'joint norm, to 40'),
+    ('limit', lambda: keras.SGD(RATE, global_clipnorm=40.0), 'global norm, to 40'),
     ('kind', lambda: keras.SGD(RATE, clipnorm=LIMIT), 'each gradient by its own norm, to 50'),
-    ('of_tf1', lambda: v1.train.GradientDescentOptimizer(RATE), 'the gradients as they are'),
+    ('of_tf1', lambda: v1.train.GradientDescentOptimizer(RATE), 'the gradients unchanged'),
   )
   def test_another_clipping_fails_although_no_step_shows_it(self, make, words):
     self.assert_first_failure(
@@ -87,7 +87,7 @@ class ClippingTrialsTest(parameterized.TestCase, LadderTestCase):
 
   def test_clipping_in_the_port_alone(self):
     case = with_optimizer(lambda: keras.SGD(RATE, clipvalue=LIMIT), Trained)
-    self.assert_first_failure(case, STAGE, 'cuts each element off at 50', 'leave clipnorm')
+    self.assert_first_failure(case, STAGE, 'clips each element at 50', 'remove clipnorm')
 
   def test_a_loop_of_the_port(self):
     class Case(OwnLoop, Right):
@@ -103,6 +103,50 @@ class ClippingTrialsTest(parameterized.TestCase, LadderTestCase):
 
     self.passed(Case)
     self.assert_first_failure(Wrong, STAGE, 'clipping differs')
+
+  def test_gradients_that_are_clipped_and_added_up(self):
+    """What the update is given depends on the steps before: no side is to be blamed for that."""
+
+    class Case(OwnLoop, Trained):
+      training_steps_to_take = 4
+      limit = 1.0
+
+      def make_tf1_train_op(self, loss):
+        variables = v1.trainable_variables()
+        count = v1.train.get_or_create_global_step()
+        sums = [
+          v1.get_variable(f'{v.op.name}/sum', initializer=tf.zeros(v.shape)) for v in variables
+        ]
+        every = tf.cast(tf.equal(count % 2, 1), tf.float32)
+        clipped, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), 1.0)
+        totals = [s + g for s, g in zip(sums, clipped, strict=True)]
+        pairs = [(t * every / 2.0, v) for t, v in zip(totals, variables, strict=True)]
+        update = v1.train.MomentumOptimizer(RATE, 0.9).apply_gradients(pairs)
+        with tf.control_dependencies([update]):
+          kept = [s.assign(t * (1.0 - every)) for s, t in zip(sums, totals, strict=True)]
+        with tf.control_dependencies(kept):
+          return count.assign_add(1)
+
+      def make_tf2_optimizer(self):
+        return {'sgd': keras.SGD(RATE, 0.9), 'sums': {}, 'count': tf.Variable(0)}
+
+      def update(self, optimizer, gradients, variables):
+        sums, count = optimizer['sums'], optimizer['count']
+        every = tf.cast(count % 2 == 1, tf.float32)
+        clipped, _ = tf.clip_by_global_norm(gradients, self.limit)
+        pairs = []
+        for gradient, variable in zip(clipped, variables, strict=True):
+          kept = sums.setdefault(variable.name, tf.Variable(tf.zeros_like(variable)))
+          pairs.append(((kept + gradient) * every / 2.0, variable))
+          kept.assign((kept + gradient) * (1.0 - every))
+        optimizer['sgd'].apply_gradients(pairs)
+        count.assign_add(1)
+
+    class Wrong(Case):
+      limit = 1.2
+
+    self.passed(Case)
+    self.assert_first_failure(Wrong, STAGE, 'kernel [step 2]')
 
   def test_gradients_that_are_multiplied_are_not_clipped(self):
     class Case(OwnLoop, Clipped):
@@ -130,13 +174,17 @@ class ClippingTrialsTest(parameterized.TestCase, LadderTestCase):
         optimizer.apply_gradients(zip(clipped, variables, strict=True))
 
     notes, blind = self.passed(Case)
-    self.assertIn('what they make of larger ones was compared', notes)
+    self.assertIn('how they change larger ones was compared', notes)
     self.assertEqual(blind, 0)
-    self.assert_first_failure(Other, STAGE, 'clipping differs', 'make different ones')
+    self.assert_first_failure(
+      Other, STAGE, 'clipping differs', 'change the same larger gradients differently'
+    )
 
   def test_a_clipping_that_is_not_known_and_that_the_port_has_lost(self):
     case = type('Case', (Lopsided,), {})
-    self.assert_first_failure(case, STAGE, 'clipping differs', 'make different ones')
+    self.assert_first_failure(
+      case, STAGE, 'clipping differs', 'change the same larger gradients differently'
+    )
 
   def test_a_clipping_that_is_not_known_of_gradients_that_differ_is_a_blind_spot(self):
     class Case(OwnLoop, Lopsided):
@@ -162,7 +210,7 @@ class ClippingTrialsTest(parameterized.TestCase, LadderTestCase):
 def embedded(inputs):
   table = v1.get_variable('table', [7, 3], initializer=v1.random_normal_initializer())
   kernel = v1.get_variable('kernel', [3, 2], initializer=v1.random_normal_initializer())
-  # The table's gradient is so small that it adds nothing to a joint norm.
+  # The table's gradient is so small that it adds nothing to a global norm.
   return tf.matmul(1e-5 * tf.nn.embedding_lookup(table, inputs) + 1.0, kernel)
 
 
@@ -173,7 +221,7 @@ class Shim(tf.keras.layers.Layer):
 
 
 class RepeatedRows(OwnLoop, abc.ABC):
-  """A joint norm to which `IndexedSlices` with repeated rows add next to nothing."""
+  """A global norm to which `IndexedSlices` with repeated rows add next to nothing."""
 
   def build_tf1_graph(self, inputs, training):
     return embedded(inputs)

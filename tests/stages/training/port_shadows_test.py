@@ -124,7 +124,7 @@ class PortShadowsTest(LadderTestCase):
 
   def test_what_cannot_be_paired(self):
     text = self.text(Flat, tf2verify.Status.PASSED)
-    self.assertIn('cannot be paired: tf2 keeps averages', text)
+    self.assertIn('cannot be matched: tf2 keeps averages', text)
     self.assertNotIn(CLAIM, text)
 
   def test_none(self):

@@ -13,6 +13,7 @@ from tests.sides import recorded_cases
 from tests.stages.training import rounding_models as models
 from tf2verify.numerics.noise import RUNS
 from tf2verify.records.observation import TensorRecord
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import OptimizerRecord, TrainingRun, TrainingStep
 from tf2verify.stages.training.rounding_gradients import RoundingElements, RoundingWatch
 from tf2verify.stages.training.step_quantities import SLOT, UPDATE, QuantityPair
@@ -145,7 +146,9 @@ class PortMovedTest(parameterized.TestCase):
 class RoundingElementsTest(absltest.TestCase):
   def _elements(self, tf1=1e-9, tf2=4e-9):
     where = np.array([True, True, False])
-    return RoundingElements(where, tf1, tf2, {(UPDATE, 'w'): 1e-3, (SLOT, 'm of w'): 1e-3})
+    return RoundingElements(
+      where, tf1, tf2, {TensorKey(*k): 1e-3 for k in ((UPDATE, 'w'), (SLOT, 'm of w'))}
+    )
 
   def _pair(self, *port, quantity=UPDATE, subject='w'):
     tf1 = np.array([1e-4, 0.0, 2e-3])
@@ -158,7 +161,7 @@ class RoundingElementsTest(absltest.TestCase):
   def test_a_slot_may_hold_a_square(self):
     pair = self._pair(0.03, 0.0, 1.0, quantity=SLOT, subject='m of w')
     self.assertIsNone(RoundingElements(np.zeros(3, bool), 1e-9, 4e-9, {}).excused(pair))
-    whole = RoundingElements(np.ones(3, bool), 1e-9, 4e-9, {(SLOT, 'm of w'): 1e-3})
+    whole = RoundingElements(np.ones(3, bool), 1e-9, 4e-9, {TensorKey(SLOT, 'm of w'): 1e-3})
     np.testing.assert_array_equal(whole.excused(pair), [True, True, False])
 
   def test_a_gradient_that_is_exactly_zero_excuses_nothing(self):

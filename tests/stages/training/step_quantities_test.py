@@ -120,7 +120,7 @@ class OfReferenceTest(absltest.TestCase):
     values = of_reference(one, 1)
     for pair in laid_side_by_side(one, one).pairs(1):
       if pair.quantity not in (quantities.LEARNING_RATE, quantities.GLOBAL_STEP):
-        np.testing.assert_array_equal(values[pair.quantity, pair.subject], pair.tf1)
+        np.testing.assert_array_equal(values[pair.key], pair.tf1)
 
 
 if __name__ == '__main__':

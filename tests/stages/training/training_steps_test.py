@@ -230,7 +230,7 @@ class WrongTest(TrainingStepsTestCase):
         rate = v1.train.piecewise_constant(step, [0], [RATE, RATE / 10])
         return v1.train.GradientDescentOptimizer(rate)
 
-    self.assert_parts(Earlier, 'step 3 only continues what parts at step 2')
+    self.assert_parts(Earlier, 'step 3 only continues the difference of step 2')
 
   def test_epsilon(self):
     class Case(Trained):

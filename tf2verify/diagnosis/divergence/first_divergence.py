@@ -109,7 +109,12 @@ class Divergence:
   ) -> dict[str, np.ndarray]:
     """Returns what enters the tf1 region, by the names of the tf2 tensors that it stands for."""
     ops = self._tf2.op_graph.ops
-    both = [(one, other) for one, other in pair.entering if one in values and other is not None]
+    # A pair of a split and of what has one output: its further parts have no partner.
+    both = [
+      (one, other)
+      for one, other in pair.entering
+      if one in values and other is not None and other[1] < len(ops[other[0]].tensors)
+    ]
     return {ops[n].tensors[k]: self.as_tf2(one, values[one]) for one, (n, k) in both if one}
 
   def sources(self) -> list[FoundSource]:

@@ -22,8 +22,11 @@ class Region:
 def means_otherwise(op: OpRecord, other: OpRecord, number: int) -> bool:
   """Returns whether an output of two partners is not the same quantity.
 
-  Batch norm that keeps the moving averages itself yields those, not the batch's.
+  Batch norm that keeps the moving averages itself yields those, not the batch's. A fused
+  loss yields its gradient as well, and what is a pair by its value the loss alone.
   """
+  if number and number >= len(other.outputs):
+    return True
   factors = [one.attribute('exponential_avg_factor') for one in (op, other)]
   return number in (1, 2) and factors[0] != factors[1]
 

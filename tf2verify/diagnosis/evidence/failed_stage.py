@@ -15,9 +15,9 @@ from tf2verify.records.op_graph import OpGraph
 class Standing(enum.Enum):
   """What a trial has shown of a difference between the graphs."""
 
-  SOLE = 'with it mended, and others like it, the port yields what tf1 yields'
+  SOLE = 'with it fixed, and others like it, the port yields what tf1 yields'
   JOINT = 'it takes the operations that one side lacks, as well'
-  REFUTED = 'mended or not, the port yields the same, or still something else'
+  REFUTED = 'fixed or not, the port yields the same, or still something different'
   UNTRIED = 'it could not be tried'
 
 
@@ -65,6 +65,7 @@ class FailedStage:
   sources: tuple[SourceEvidence, ...] = ()  # where the sides part, in the order of execution
   gradient_differences: tuple[GraphDifference, ...] = ()  # where gradients pass differently
   stops: tuple[Source, ...] = ()  # places where gradients are stopped on one side only
+  is_forward: bool = False  # whether a source is of the forward pass
   # Variables that are written a different number of times: name, times in tf1, times in tf2.
   updates: tuple[tuple[str, int, int], ...] = ()
   # Of variables that a call leaves in another state, as far as their values before it are known.

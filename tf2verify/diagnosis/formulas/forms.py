@@ -27,8 +27,8 @@ _SETTINGS: Mapping[str, str] = {
   'l2_regularization_strength': 'l2',
   'initial_accumulator_value': 'initial_accumulator',
 }
-_KERAS = 'tf.keras.optimizers.'
-_LEGACY = f'{_KERAS}legacy.'
+_KERAS = ('tf.keras.optimizers.', 'keras.optimizers.')
+_LEGACY = 'tf.keras.optimizers.legacy.'
 # The settings that each rule reads, beside the learning rate.
 READ: Mapping[str, tuple[str, ...]] = {
   'sgd': (),
@@ -99,7 +99,7 @@ def setting_of(record: OptimizerRecord, name: str) -> str:
 
 
 def _is_own(record: OptimizerRecord) -> bool:
-  return not record.name.startswith('tf.')
+  return not record.name.startswith(('tf.', *_KERAS))
 
 
 def _settings(record: OptimizerRecord) -> dict[str, float]:

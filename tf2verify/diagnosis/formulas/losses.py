@@ -29,8 +29,8 @@ _MOST_SMOOTHED = 2**16
 
 FUSED_SOFTMAX = 'softmax cross-entropy of the outputs as logits'
 CLIPPED_SOFTMAX = 'logarithm of the clipped softmax of the outputs'
-CLIPPED_ROWS = 'logarithm of the clipped outputs, taken for probabilities'
-LOG_ROWS = 'logarithm of the outputs, taken for probabilities'
+CLIPPED_ROWS = 'logarithm of the clipped outputs, taken as probabilities'
+LOG_ROWS = 'logarithm of the outputs, taken as probabilities'
 LOG_SOFTMAX_ROWS = 'logarithm of the softmax of the outputs'
 FUSED_SIGMOID = 'sigmoid cross-entropy of the outputs as logits'
 CLIPPED_SIGMOID = 'logarithm of the clipped sigmoid of the outputs'
@@ -136,6 +136,7 @@ class Recognized:
 class Denominator:
   """What a sum over an example is divided by."""
 
+  name: str  # as in `sides.tf1.changed_reference`
   text: str  # for a hint
   # Its value, given the terms' shape and the weights (None without).
   of: Callable[[tuple[int, ...], _Array | None], float]
@@ -146,14 +147,16 @@ def _product(shape: tuple[int, ...]) -> float:
 
 
 DENOMINATORS = (
-  Denominator('the batch size', lambda shape, _: float(shape[0]) if shape else 1.0),
-  Denominator('nothing (a sum)', lambda shape, _: 1.0),
-  Denominator('the number of terms', lambda shape, _: _product(shape)),
+  Denominator('batch', 'the batch size', lambda shape, _: float(shape[0]) if shape else 1.0),
+  Denominator('one', 'nothing (a sum)', lambda shape, _: 1.0),
+  Denominator('terms', 'the number of terms', lambda shape, _: _product(shape)),
   Denominator(
+    'nonzero',
     'the number of weights that are not zero',
     lambda shape, w: _product(shape) if w is None else float(np.count_nonzero(_spread(w, shape))),
   ),
   Denominator(
+    'weights',
     'the sum of the weights',
     lambda shape, w: _product(shape) if w is None else float(_spread(w, shape).sum()),
   ),

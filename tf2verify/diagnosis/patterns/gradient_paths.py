@@ -43,8 +43,8 @@ def _difference(
     name,
     op_type,
     what,
-    ', '.join(tf1) or 'as it is',
-    ', '.join(tf2) or 'as it is',
+    ', '.join(tf1) or 'unchanged',
+    ', '.join(tf2) or 'unchanged',
     tf1,
     tf2,
   )

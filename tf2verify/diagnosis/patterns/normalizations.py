@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.diagnosis.divergence.regions import Region
-from tf2verify.records.op_graph import NodeChange, OpGraph
+from tf2verify.records.op_graph import VARIABLE, NodeChange, OpGraph
 from tf2verify.relation.op_pairs import family
 
 _ROOTS = ('Rsqrt', 'Sqrt')
 # Operations between the update of an average and its momentum.
 _NEAR = 2
+# Of the sum of a momentum and what it leaves, as float32 has them.
+_ROUNDING = 1e-6
 
 
 def momentum_of(graph: OpGraph, region: Region) -> float | None:
@@ -89,9 +91,32 @@ def momentum_behind(graph: OpGraph, target: int) -> float | None:
       return numbers[1]
     if op.op_type == 'Mul' and len(numbers) == 1 and 0 < numbers[0] < 1 and depth == 0:
       return 1.0 - numbers[0]
+    kept = _momentum_of_sum(graph, position) if depth == 0 else None
+    if kept is not None:
+      return kept
     if depth < _NEAR:
       pending += [(producer, depth + 1) for producer, _ in op.inputs]
   return None
+
+
+def _momentum_of_sum(graph: OpGraph, position: int) -> float | None:
+  """Returns m of `variable * m + batch * (1 - m)`, as Keras 3 has it; None for another op."""
+  op = graph.ops[position]
+  if family(op.op_type) != 'AddV2' or len(op.inputs) != 2:
+    return None
+  factors = []
+  reads = []
+  for producer, _ in op.inputs:
+    product = graph.ops[producer]
+    values = [graph.ops[factor].constant for factor, _ in product.inputs]
+    numbers = [float(value) for value in values if value is not None and value.size == 1]
+    if product.op_type != 'Mul' or len(numbers) != 1:
+      return None
+    factors.append(numbers[0])
+    reads.append(any(graph.ops[factor].op_type == VARIABLE for factor, _ in product.inputs))
+  if reads.count(True) != 1 or abs(sum(factors) - 1.0) > _ROUNDING:
+    return None
+  return factors[reads.index(True)]
 
 
 def _added_epsilon(graph: OpGraph, position: int) -> float | None:

@@ -31,7 +31,7 @@ from tf2verify.diagnosis.rules.forward import attributes
 from tf2verify.diagnosis.rules.forward.activations import activation, activation_order
 from tf2verify.diagnosis.rules.forward.concat_order import concat_order
 from tf2verify.diagnosis.rules.forward.division_by_zero import division_by_zero
-from tf2verify.diagnosis.rules.forward.dropout import dropout_presence, dropout_rate
+from tf2verify.diagnosis.rules.forward.dropout import dropout_presence, dropout_rate, noise_shape
 from tf2verify.diagnosis.rules.forward.embedding_partition import embedding_partition
 from tf2verify.diagnosis.rules.forward.fixed_padding import fixed_padding
 from tf2verify.diagnosis.rules.forward.flatten_order import flatten_order
@@ -69,7 +69,7 @@ from tf2verify.diagnosis.rules.training.averages import moving_average
 from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.counts import count_of_steps
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
-from tf2verify.diagnosis.rules.training.updates import update_rule
+from tf2verify.diagnosis.rules.training.updates import beyond_epsilon, optimizer_epsilon
 from tf2verify.diagnosis.rules.variables import creations, leftovers
 from tf2verify.diagnosis.rules.variation import operations
 from tf2verify.records.initial_value import JudgedStart
@@ -102,10 +102,15 @@ RULES: tuple[Rule[Any], ...] = (
   # What a call of the model computes, and its gradients.
   Rule('activation_order', FailedStage, activation_order),
   Rule('batch_norm_mode', FailedStage, attributes.BATCH_NORM_MODE),
-  Rule('biased_variance', FailedStage, biased_variance),
+  Rule('biased_variance', FailedStage, biased_variance, predicted_by='seeded_constant'),
   Rule('fixed_padding', FailedStage, fixed_padding),
   Rule('moving_average_momentum', FailedStage, moving_average_momentum),
-  Rule('normalization_epsilon', FailedStage, attributes.NORMALIZATION_EPSILON),
+  Rule(
+    'normalization_epsilon',
+    FailedStage,
+    attributes.NORMALIZATION_EPSILON,
+    predicted_by='seeded_constant',
+  ),
   Rule('reduction_axes', FailedStage, attributes.REDUCTION_AXES),
   Rule('resize_sampling', FailedStage, resize_sampling),
   Rule('strides', FailedStage, attributes.STRIDES),
@@ -113,24 +118,27 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('update_count', FailedStage, update_count),
   Rule('activation', FailedStage, activation),
   Rule('lstm_gate_order', FailedStage, lstm_gate_order),
-  Rule('lstm_forget_bias', FailedStage, lstm_forget_bias),
+  Rule('lstm_forget_bias', FailedStage, lstm_forget_bias, predicted_by='seeded_constant'),
   Rule('recurrent_activation', FailedStage, recurrent_activation),
   Rule('hard_sigmoid_slope', FailedStage, hard_sigmoid_slope),
   Rule('gelu_formula', FailedStage, gelu_formula),
-  Rule('leaky_relu_slope', FailedStage, attributes.LEAKY_RELU_SLOPE),
+  Rule(
+    'leaky_relu_slope', FailedStage, attributes.LEAKY_RELU_SLOPE, predicted_by='seeded_constant'
+  ),
   Rule('flatten_order', FailedStage, flatten_order),
   Rule('arg_axis', FailedStage, attributes.ARG_AXIS),
   Rule('integer_division', FailedStage, integer_division),
   Rule('sequence_end', FailedStage, sequence_end),
   Rule('reversed_padding', FailedStage, reversed_padding),
   Rule('embedding_partition', FailedStage, embedding_partition),
-  Rule('weight_decay_factor', FailedStage, weight_decay_factor),
+  Rule('weight_decay_factor', FailedStage, weight_decay_factor, predicted_by='seeded_constant'),
   Rule('depthwise_regularizer', FailedStage, depthwise_regularizer),
   Rule('label_gradient', FailedStage, label_gradient),
   Rule('gradient_override', FailedStage, gradient_override),
   Rule('loss_scale', FailedStage, loss_scale),
   Rule('dropout_rate', FailedStage, dropout_rate),
   Rule('dropout_presence', FailedStage, dropout_presence),
+  Rule('noise_shape', FailedStage, noise_shape),
   Rule('initializer_scale', FailedStage, initializer_scale),
   Rule('concat_order', FailedStage, concat_order),
   Rule('division_by_zero', FailedStage, division_by_zero),
@@ -138,7 +146,7 @@ RULES: tuple[Rule[Any], ...] = (
   # Losses and metrics.
   Rule('loss_formula', LossOfOutput, loss_formula),
   Rule('label_smoothing', LossOfOutput, label_smoothing),
-  Rule('loss_denominator', LossOfOutput, loss_denominator),
+  Rule('loss_denominator', LossOfOutput, loss_denominator, predicted_by='loss'),
   Rule('unread_weights', LossEvidence, unread_weights),
   Rule('loss_zero_by_zero', LossEvidence, batches.loss_zero_by_zero),
   Rule('fixed_batch_size', LossEvidence, batches.fixed_batch_size),
@@ -158,10 +166,11 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('pruned', TrainingEvidence, parts.pruned),
   Rule('clipping', TrainingEvidence, clipping),
   Rule('lazy_rows', TrainingEvidence, parts.lazy_rows),
-  Rule('update_rule', TrainingEvidence, update_rule),
+  Rule('optimizer_epsilon', TrainingEvidence, optimizer_epsilon, predicted_by='training_steps'),
+  Rule('update_rule', TrainingEvidence, beyond_epsilon),
   Rule('amsgrad', TrainingEvidence, amsgrad),
   Rule('count_of_steps', TrainingEvidence, count_of_steps),
-  Rule('learning_rate', TrainingEvidence, learning_rate),
+  Rule('learning_rate', TrainingEvidence, learning_rate, predicted_by='training_steps'),
   Rule('moving_average', TrainingEvidence, moving_average),
   # Restored checkpoints.
   Rule('partly_restored', RestoredValue, values.partly_restored),

@@ -33,6 +33,9 @@ class Rule(Generic[E]):
   reads: type[E]  # the kind of evidence that shows it, a class of `diagnosis.evidence`
   # Returns the cause with what was seen; None where the marks are not there.
   find: Callable[[E], Cause | None]
+  # Where the cause can be accepted, since it says what TF1 has to be run with to compute the port's
+  # numbers: the last stage that shows it first. '' where it cannot be predicted.
+  predicted_by: str = ''
 
   def explain(self, evidence: E) -> Cause | None:
     """Returns the cause under the rule's name; None where the marks are not there."""

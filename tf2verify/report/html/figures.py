@@ -74,8 +74,8 @@ def _growth(case: CaseVerdict, stage: StageVerdict, diagnosis: Diagnosis, draws:
   finite = [point.relative for point in points if math.isfinite(point.relative)]
   first, last = points[0], points[-1]
   sentence = (
-    f'From {first.op} (difference {first.relative:.2g} of its size) over {len(points)} operations '
-    f'to {last.op} ({last.relative:.2g}); the greatest is {max(finite, default=math.inf):.2g}.'
+    f'From {first.op} (relative difference {first.relative:.2g}) over {len(points)} operations '
+    f'to {last.op} ({last.relative:.2g}); the maximum is {max(finite, default=math.inf):.2g}.'
   )
   title = 'How the difference grows from the first divergence on'
 
@@ -87,7 +87,7 @@ def _growth(case: CaseVerdict, stage: StageVerdict, diagnosis: Diagnosis, draws:
     _plain_numbers(axes.yaxis)
     shown = sorted({round(i * (len(points) - 1) / 7) for i in range(8)})
     axes.set_xticks(shown, [_short(points[i].op) for i in shown], rotation=28, ha='right')
-    axes.set_ylabel('difference / size')
+    axes.set_ylabel('relative difference')
 
   salt = f'{case.module}-{case.case}-{stage.stage}-growth'
   svg = _drawn(draw, salt, 3.2, below=1.2, left=1.3) if draws else ''
@@ -145,7 +145,7 @@ def _gradients(
         axes.plot(xs, ys, marker, color=colour, markersize=5, fillstyle='none', label=label)
     axes.plot([low, high], [low, high], '--', color=_INK, linewidth=1, label='as large as noise')
     axes.set(xscale='log', yscale='log', xlim=(low / 2, high), ylim=(low / 2, high))
-    axes.set(xlabel='rounding noise', ylabel='greatest difference')
+    axes.set(xlabel='rounding noise', ylabel='max absolute difference')
     _plain_numbers(axes.xaxis)
     _plain_numbers(axes.yaxis)
     axes.legend(frameon=False, labelcolor=_INK, fontsize=9)
@@ -183,7 +183,7 @@ def _training(case: CaseVerdict, stage: StageVerdict, curve: Curve, draws: bool)
 
 
 def _told(value: float | None) -> str:
-  return 'a value not told' if value is None else f'{value:.6g}'
+  return 'a value that was not reported' if value is None else f'{value:.6g}'
 
 
 def _drawn(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from tf2verify.records.diagnosis import Diagnosis, GraphAspect, GraphDifference, Source
 from tf2verify.records.diagnosis_text import (
   alike_sources,
+  cause_label,
   graph_difference_text,
   more_lines_text,
   operations_text,
@@ -35,10 +36,12 @@ class CauseView:
   Attributes:
     text: one sentence.
     evidence: what was seen; '' for a stage's own hint.
+    label: how sure it is.
   """
 
   text: str
   evidence: str = ''
+  label: str = 'likely cause'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,9 +156,9 @@ def finding_of(case: CaseVerdict) -> FindingView | None:
   of_graphs += diagnosis.gradient_differences
   without = ''
   if not causes and stage.diagnosis is not None:
-    without = 'no known mistake fits'
+    without = 'no known mistake matches'
     if of_graphs:
-      without = f'no known mistake fits; the graphs differ: {_graph_text(of_graphs[0])}'
+      without = f'no known mistake matches; the graphs differ: {_graph_text(of_graphs[0])}'
   shown = _differences(stage, [cause.text for cause in causes])
   return FindingView(
     stage=stage.stage,
@@ -184,7 +187,9 @@ def finding_of(case: CaseVerdict) -> FindingView | None:
 def _causes(stage: StageVerdict) -> list[CauseView]:
   """Returns the causes of the diagnosis, then the hints of the differences, once each."""
   found = [] if stage.diagnosis is None else stage.diagnosis.causes
-  causes = {cause.text: CauseView(cause.text, cause.evidence) for cause in found}
+  causes = {
+    cause.text: CauseView(cause.text, cause.evidence, cause_label(cause)) for cause in found
+  }
   for difference in stage.differences:
     if difference.hint:
       causes.setdefault(difference.hint, CauseView(difference.hint))
@@ -251,6 +256,6 @@ def _facts(diagnosis: Diagnosis) -> list[str]:
   ]
   if diagnosis.operations and diagnosis.paired < diagnosis.operations:
     facts.append(
-      f'{diagnosis.paired:,} of {diagnosis.operations:,} values of tf1 have a partner in tf2'
+      f'{diagnosis.paired:,} of {diagnosis.operations:,} tf1 operations have a match in tf2'
     )
   return facts

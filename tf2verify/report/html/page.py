@@ -45,6 +45,8 @@ class StageView:
     notes: of the verdict, blind spots marked as such.
     figures: numbers of both sides: what, tf1, tf2.
     tables: names of the tables that the stage has in the page.
+    proven: of the operations behind what was compared, how many are proven, how many
+      there are, and the text that says so; None where the graphs were not related.
   """
 
   name: str
@@ -59,6 +61,7 @@ class StageView:
   notes: tuple[str, ...] = ()
   figures: tuple[tuple[str, str, str], ...] = ()
   tables: tuple[str, ...] = ()
+  proven: tuple[int, int, str] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,7 +291,17 @@ def _stage(stage: StageVerdict, tables: Sequence[str]) -> StageView:
       (figure_text(stage, known), f'{known.tf1:.8g}', f'{known.tf2:.8g}') for known in stage.figures
     ),
     tables=tuple(name for name in tables if name.startswith(own)),
+    proven=_proven(stage),
   )
+
+
+def _proven(stage: StageVerdict) -> tuple[int, int, str] | None:
+  found = stage.proven
+  if found is None or found.reason or not found.tf2_operations:
+    return None
+  tested = found.tf2_operations - found.tf2_proven
+  text = f'{found.tf2_proven:,} operations of the port proven, {tested:,} only tested'
+  return found.tf2_proven, found.tf2_operations, text
 
 
 def _figures(cases: Sequence[CaseVerdict]) -> list[tuple[Figure, ...]]:

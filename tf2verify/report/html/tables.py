@@ -52,8 +52,8 @@ def _differences(case: CaseVerdict) -> PackedTable:
     Column('whose', 'code'),
     Column('run', choose=True),
     Column('aspect', choose=True),
-    Column('greatest difference', 'number'),
-    Column('greatest relative', 'number'),
+    Column('max absolute difference', 'number'),
+    Column('max relative difference', 'number'),
     Column('rounding noise', 'number'),
     Column('elements that differ'),
     Column('tf1', 'code'),
@@ -111,8 +111,8 @@ def _tensors(case: CaseVerdict) -> PackedTable:
     Column('tensor', 'code'),
     Column('run', choose=True),
     Column('dtype', choose=True),
-    Column('greatest difference', 'number'),
-    Column('greatest relative', 'number'),
+    Column('max absolute difference', 'number'),
+    Column('max relative difference', 'number'),
     Column('difference / allowed', 'number'),
     Column('rounding noise', 'number'),
     Column('judged', 'mark', choose=True),
@@ -232,18 +232,18 @@ def _remark(tf1: VariableSummary | None, tf2: VariableSummary | None, said: str)
   if tf1.name != tf2.name:
     remarks.append('renamed')
   if tf1.shape != tf2.shape:
-    remarks.append('other shape')
+    remarks.append('different shape')
   if tf1.dtype != tf2.dtype:
-    remarks.append('other dtype')
+    remarks.append('different dtype')
   if tf1.trainable != tf2.trainable:
     remarks.append('trained on one side only')
   return ' and '.join(remarks)
 
 
 def _growth(diagnosis: Diagnosis) -> PackedTable:
-  columns = Column('operation', 'code'), Column('difference / size', 'number')
+  columns = Column('operation', 'code'), Column('relative difference', 'number')
   rows = tuple((point.op, point.relative) for point in diagnosis.growth)
-  return PackedTable('Difference over size, from the first divergence on', columns, rows)
+  return PackedTable('Relative difference, from the first divergence on', columns, rows)
 
 
 def random_ops_table(ops: RandomOps) -> PackedTable:
@@ -266,7 +266,7 @@ def _diff(ops: RandomOps) -> Iterator[tuple[Cell, ...]]:
     for offset in range(max(end1 - start1, end2 - start2)):
       one = start1 + offset if start1 + offset < end1 else None
       other = start2 + offset if start2 + offset < end2 else None
-      remark = '' if tag == 'equal' else 'other op'
+      remark = '' if tag == 'equal' else 'different op'
       if one is None or other is None:
         remark = 'only in tf2' if one is None else 'only in tf1'
       yield (

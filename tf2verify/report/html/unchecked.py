@@ -42,12 +42,12 @@ def _open_questions(stage: StageVerdict) -> list[str]:
   compared = stage.compared
   if compared.inconclusive:
     said.append(
-      f'{_tensors(compared.inconclusive)} could not be told from zeros, or from rounding noise as '
-      'large as the tensor'
+      f'{_tensors(compared.inconclusive)} could not be distinguished from zeros, or from rounding '
+      'noise as large as the tensor'
     )
   if compared.rounding:
     said.append(
-      f'{_tensors(compared.rounding)} beyond the tolerance, by no more than rounding moves them: '
+      f'{_tensors(compared.rounding)} beyond the tolerance, by no more than rounding changes them: '
       'not counted as different'
     )
   if compared.blind_spots:

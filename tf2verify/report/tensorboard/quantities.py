@@ -20,10 +20,10 @@ _COMPARED = (Status.PASSED, Status.FAILED, Status.INCONCLUSIVE)
 _EACH_STEP = 'each_step'
 _STEP = re.compile(r'step (\d+)')
 _DESCRIPTIONS = {
-  'greatest_absolute': 'greatest |tf2 - tf1| of all tensors; NaN where a difference is no number '
+  'greatest_absolute': 'max |tf2 - tf1| of all tensors; NaN where a difference is no number '
   '(shape, NaN on one side)',
-  'greatest_relative': 'greatest |tf2 - tf1| / |tf1| of all tensors; infinite where tf1 is 0',
-  'share_of_tolerance': 'greatest |tf2 - tf1| / (atol + rtol·|tf1|), without tensors that rounding '
+  'greatest_relative': 'max |tf2 - tf1| / |tf1| of all tensors; infinite where tf1 is 0',
+  'share_of_tolerance': 'max |tf2 - tf1| / (atol + rtol·|tf1|), without tensors that rounding '
   'explains; beyond 1 the stage fails',
   'required_atol': 'the least atol that all tensors pass with their rtol, without those that '
   'rounding explains',
@@ -130,9 +130,9 @@ def _scalar(place: tuple[str, ...], step: int, number: float) -> Scalar:
 
 def _not_finite(name: str, found: Extent) -> Iterator[str]:
   numbers = (
-    ('greatest absolute difference', found.absolute),
-    ('greatest relative difference', found.relative),
-    ('share of the tolerance', found.share),
+    ('max absolute difference', found.absolute),
+    ('max relative difference', found.relative),
+    ('fraction of the tolerance', found.share),
   )
   told = [f'{what} {number}' for what, number in numbers if not math.isfinite(number)]
   if told:

@@ -21,8 +21,8 @@ def summary_of(case: CaseVerdict, remarks: Sequence[str]) -> str:
   lines = [f'**{case.status.value}** {_literal(case_line(case))}', '']
   found = finding_of(case)
   if found is not None:
-    lines += [f'First stage that is not well: {found.stage} ({found.status.value})', '']
-    lines += [f'- likely cause: {_literal(cause.text)}' for cause in found.causes]
+    lines += [f'First stage that did not pass: {found.stage} ({found.status.value})', '']
+    lines += [f'- {cause.label}: {_literal(cause.text)}' for cause in found.causes]
     if found.without_cause:
       lines.append(f'- {_literal(found.without_cause)}')
     lines.append('')

@@ -137,6 +137,32 @@ class SessionRun:
       for variable, accesses in found.items()
     }
 
+  def calls(self) -> Iterator[tuple[str, str, dict[int, str]]]:
+    """Yields each function that is called with a variable that it writes.
+
+    Yields:
+      The operation that calls it, the function's name, and the names of the variables by the
+      number of the argument.
+    """
+    given: dict[str, dict[int, str]] = {}
+    for name in self.data:
+      node = self.nodes[name]
+      if node.op == 'VarHandleOp':
+        variable = node.attr['shared_name'].s.decode() or name
+        for call, number, _ in self._followed((name, 0), _PASSING):
+          given.setdefault(call, {})[number] = variable
+    for call, variables in given.items():
+      node = self.nodes[call]
+      # The first input of a conditional is what it goes by.
+      shift = int('then_branch' in node.attr or 'branches' in node.attr)
+      functions = [node.attr[key].func.name for key in _FUNCTION_ATTRIBUTES if key in node.attr]
+      if 'branches' in node.attr:
+        functions += [function.name for function in node.attr['branches'].list.func]
+      arguments = {number - shift: variable for number, variable in variables.items()}
+      for function in dict.fromkeys(functions):
+        if any(True in self._summary(function, number) for number in arguments):
+          yield call, function, arguments
+
   def _of_resource(self, handle: str) -> Iterator[tuple[str, bool, frozenset[Branch]]]:
     for name, number, _ in self._followed((handle, 0), _PASSING):
       node = self.nodes[name]
@@ -296,6 +322,16 @@ def _arguments(node: Any, arguments: Any) -> Iterator[bool]:
     elif argument.type_list_attr:
       count = len(node.attr[argument.type_list_attr].list.type)
     yield from [argument.is_ref] * count
+
+
+def output_starts(node: Any) -> dict[str, int]:
+  """Returns the number of a node's first tensor of each of its outputs, by the output's name."""
+  found: dict[str, int] = {}
+  definition, number = graphs.op_definition(node.op), 0
+  for argument in () if definition is None else definition.output_arg:
+    found[argument.name] = number
+    number += len(list(_arguments(node, [argument])))
+  return found
 
 
 def _is_reference(node: Any, number: int) -> bool:

@@ -1,10 +1,11 @@
 """Which variables of a graph some number depends on, and what reads them."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from tf2verify.records.observation import SourceLine
+from tf2verify.reference.nests import THE_OUTPUT
 
 # What changes the variable that its first input stands for, or several at its beginning.
 _REFERENCE_WRITES = ('Assign', 'Apply', 'CountUpTo', 'Scatter', 'SparseApply', 'StridedSliceAssign')
@@ -70,7 +71,7 @@ class Program:
 
 def output_name(path: str) -> str:
   """Returns how a sentence calls an output."""
-  return 'the output' if path == '(the output)' else f'output {path}'
+  return 'the output' if path == THE_OUTPUT else f'output {path}'
 
 
 def effects(program: Program, candidates: Collection[str]) -> dict[str, Effect]:
@@ -86,6 +87,14 @@ def effects(program: Program, candidates: Collection[str]) -> dict[str, Effect]:
     candidates: names of variables.
   """
   return _Search(program, candidates).found()
+
+
+def effects_in_any(programs: Iterable[Program], candidates: Collection[str]) -> dict[str, Effect]:
+  """Returns which of some variables have an effect in any of several graphs, and how first."""
+  found: dict[str, Effect] = {}
+  for program in programs:
+    found = {**effects(program, candidates), **found}
+  return found
 
 
 class _Search:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tf2verify.numerics.distributions import distribution_behind, sample
 from tf2verify.records.distribution import Distribution, Family
 from tf2verify.reference.graph_ops import ops_behind
+from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.run import open_session
 
@@ -98,7 +99,9 @@ def draw_behind(
     prepare: makes a session ready: initializes the variables that the tensor reads.
   """
   tensor = graph.get_tensor_by_name(value)
-  ops = [op for op in _ops_behind(tensor) if is_random_op(op.type) or _may_draw(graph, op)]
+  ops = [
+    op for op in _ops_behind(tensor) if is_random_op(op.type) or draws_in_functions(graph, [op])
+  ]
   if not ops:
     return InitialDraw()
   kinds = tuple(op.type for op in ops)
@@ -156,25 +159,6 @@ def _repeated(
       }
       found.append(value.run(session, given))
   return found
-
-
-def _may_draw(graph: tf.Graph, op: tf.Operation) -> bool:
-  """Returns whether an op calls functions, which are not looked into, that may draw."""
-  named = [value.func.name for value in op.node_def.attr.values() if value.HasField('func')]
-  if not named:
-    return False
-  library = {f.signature.name: f for f in graph.as_graph_def().library.function}
-  pending, seen = named, set()
-  while pending:
-    name = pending.pop()
-    if name in seen or name not in library:
-      continue
-    seen.add(name)
-    for node in library[name].node_def:
-      if is_random_op(node.op):
-        return True
-      pending += [value.func.name for value in node.attr.values() if value.HasField('func')]
-  return False
 
 
 def _ops_behind(tensor: tf.Tensor) -> list[tf.Operation]:

@@ -18,7 +18,7 @@ from tf2verify.reference.scratch_graph import is_scratch_graph
 from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides.graphs.source_lines import user_line
 from tf2verify.sides.graphs.traces import Trace
-from tf2verify.tensorflow_internals import graphs, op_callbacks
+from tf2verify.tensorflow_internals import graphs, keras3, op_callbacks
 
 # Ops that read or change a variable, whose handle is their first input.
 _VARIABLE_USES = (
@@ -31,6 +31,8 @@ _VARIABLE_USES = (
 )
 # Ops whose value tells of their inputs only the shape.
 _SHAPE_ONLY = ('Shape', 'ShapeN', 'Size', 'Rank', 'ZerosLike', 'OnesLike')
+# Ops that ask of a variable what is known without its value.
+_WITHOUT_VALUE = ('VariableShape', 'VarIsInitializedOp', 'DestroyResourceOp')
 # On an eager tensor: the paths of the inputs that it was computed from.
 _FROM_INPUTS = '_tf2verify_from_inputs'
 # The call in which the layer is made.
@@ -51,29 +53,47 @@ def inputs_behind(tensor: Any) -> frozenset[str]:
 
 
 def _is_keras_counter() -> bool:
-  """Returns whether a Keras model is making one of its three counters of batches."""
+  """Returns whether Keras is making a counter of batches, or the state of a seed generator."""
   frame = sys._getframe(2)
   while frame is not None:
     code = frame.f_code
     if code.co_name == '_init_batch_counters' and 'keras' in code.co_filename:
       return True
+    if keras3.makes_seed_state(code):
+      return True
     frame = frame.f_back  # type: ignore[assignment]
   return False
 
 
-def _creator_of_frame() -> tuple[str, str | None]:
-  """Returns how the variable being created is made, and by which Keras layer class."""
+@dataclasses.dataclass(frozen=True)
+class _Creator:
+  """How the variable being created is made.
+
+  Attributes:
+    creator: as in `VariableCreation`.
+    layer: the Keras layer class that makes it.
+    path: of a variable of Keras 3, whose `tf.Variable` has only the last part of it as its name.
+  """
+
+  creator: str
+  layer: str | None = None
+  path: str | None = None
+
+
+def _creator_of_frame() -> _Creator:
   frame = sys._getframe(2)
-  creator, layer = 'tf.Variable', None
+  creator, layer, keras3_path = 'tf.Variable', None, None
   while frame is not None:
     name, path = frame.f_code.co_name, frame.f_code.co_filename
     if name == 'get_variable' and 'variable_scope' in path:
-      return 'get_variable', None
-    if name == 'add_weight' and 'tf_keras' in path:
+      return _Creator('get_variable')
+    if keras3_path is None:
+      keras3_path = keras3.path_of_variable_being_made(frame.f_code, frame.f_locals)
+    if (name == 'add_weight' and 'tf_keras' in path) or keras3.is_add_weight(frame.f_code):
       owner = frame.f_locals.get('self')
       creator, layer = 'keras layer', type(owner).__name__
     frame = frame.f_back  # type: ignore[assignment]
-  return creator, layer
+  return _Creator(creator, layer, keras3_path)
 
 
 def _is_loop_body(graph: Any) -> bool:
@@ -153,9 +173,15 @@ class OpRecorder:
     creations: every variable whose creation was attempted, in order.
     call: what is being called, for the records; the owner sets it.
     traces: every `tf.function` that user code had traced, once a trace.
+    keeps_values: whether the initial values of variables are kept; not of variables that never
+      get one.
+    values_used: whether variables that never get a value were read, or written, all the same:
+      TensorFlow gives them out as empty tensors.
   """
 
-  def __init__(self) -> None:
+  def __init__(self, keeps_values: bool = True) -> None:
+    self.keeps_values = keeps_values
+    self.values_used = False
     self.creations: list[_Creation] = []
     self.call = ''
     self.traces: list[Trace] = []
@@ -174,16 +200,19 @@ class OpRecorder:
   def _on_variable(self, next_creator: Any, **arguments: Any) -> Any:
     if _is_keras_counter():
       return next_creator(**arguments)
-    creator, layer = _creator_of_frame()
+    made = _creator_of_frame()
+    if made.path is not None:
+      # As an absolute scope, or TensorFlow puts the scopes that Keras is in in front.
+      arguments['name'] = f'{made.path}/'
     value = arguments.get('initial_value')
     creation = _Creation(
-      requested_name=str(arguments.get('name') or 'Variable'),
+      requested_name=made.path or str(arguments.get('name') or 'Variable'),
       requested_shape=arguments.get('shape') or getattr(value, 'shape', None),
       requested_dtype=arguments.get('dtype') or getattr(value, 'dtype', None),
       call=self.call,
       source=user_line(),
-      creator=creator,
-      layer=layer,
+      creator=made.creator,
+      layer=made.layer,
       make_value=value if callable(value) else None,
       draws_before=len(self._draws),
     )
@@ -196,6 +225,8 @@ class OpRecorder:
       raise
     finally:
       self._being_created.pop()
+    if not self.keeps_values:
+      return creation.variable
     with tf.init_scope():
       if tf.executing_eagerly() and hasattr(creation.variable, 'read_value'):
         # On the CPU this shares the variable's buffer until the variable changes.
@@ -205,19 +236,12 @@ class OpRecorder:
           creation.initial_value = value
     return creation.variable
 
-  def _on_op(
-    self,
-    op_type: str | bytes,
-    inputs: Any,
-    attributes: Any,
-    outputs: Any,
-    op_name: str | None = None,
-    graph: Any = None,
-  ) -> None:
-    del attributes
-    kind = op_type if isinstance(op_type, str) else op_type.decode()
+  def _on_op(self, op: op_callbacks.Operation) -> None:
+    kind, inputs, outputs, name, graph = op
     if isinstance(graph, graphs.FuncGraph) and graph not in self._graphs:
       self._on_trace(graph)
+    if graph is None and not self.keeps_values and kind not in _WITHOUT_VALUE:
+      self.values_used = self.values_used or self._of_variable(inputs)
     if graph is None and kind not in _SHAPE_ONLY:
       marks = [mark for mark in map(inputs_behind, inputs) if mark]
       for output in outputs if marks else ():
@@ -226,7 +250,6 @@ class OpRecorder:
       creation = self._being_created[-1] if self._being_created else None
       shape = static_shape(outputs[0].shape)
       in_loop = _is_loop_body(graph)
-      name = None if op_name is None else str(op_name)
       drawn = None
       if graph is None and outputs[0].dtype.is_floating and 0 not in shape:
         values = np.asarray(outputs[0])
@@ -236,6 +259,10 @@ class OpRecorder:
     elif kind in _VARIABLE_USES and inputs and self.call != MAKING:
       handle = _outside_of_functions(inputs[0], graph)
       self._uses.setdefault(id(handle), handle)
+
+  def _of_variable(self, inputs: Sequence[Any]) -> bool:
+    handles = {id(getattr(creation.variable, 'handle', None)) for creation in self.creations}
+    return any(id(tensor) in handles for tensor in inputs)
 
   def _on_trace(self, graph: Any) -> None:
     self._graphs.add(graph)

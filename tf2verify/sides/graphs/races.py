@@ -24,19 +24,20 @@ class RaceSearch:
   What goes round in a loop of TensorFlow 1 (`Enter` to `Exit`) counts as one operation.
 
   Attributes:
+    run: what it runs.
     pairs: accesses to one variable without a path between them, the one made first first.
   """
 
   def __init__(self, graph_def: Any, fetches: Iterable[str]) -> None:
     """Searches a graph for the fetches, names of tensors and operations."""
-    self._run = SessionRun(graph_def, fetches)
-    self._loops = Loops(self._run)
+    self.run = SessionRun(graph_def, fetches)
+    self._loops = Loops(self.run)
     self._before: dict[str, tuple[str, ...]] = {}
     self._order: list[str] = []
     self.pairs: tuple[tuple[Access, Access], ...] = ()
     candidates = [
       found
-      for accesses in self._run.accesses().values()
+      for accesses in self.run.accesses().values()
       if any(a.writes for a in accesses) and len({self._unit(a.op) for a in accesses}) > 1
       for found in [accesses[:_MOST_ACCESSES]]
     ]
@@ -82,11 +83,19 @@ class RaceSearch:
             found[edge] = None
     return tuple(found)
 
-  def affected(self) -> frozenset[str]:
-    """Returns the variables whose values may depend on the order, in this run or a later one."""
+  def affected(self, further: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Returns the variables whose values may depend on the order, in this run or a later one.
+
+    Args:
+      further: variables of which that is known, by name.
+    """
+    accesses = self.run.accesses()
     reached = {self._unit(access.op) for pair in self.pairs for access in pair}
-    variables = {access.variable for pair in self.pairs for access in pair}
-    accesses = self._run.accesses()
+    variables = {access.variable for pair in self.pairs for access in pair} | further
+    reached |= {self._unit(a.op) for name in further for a in accesses.get(name, ())}
+    if further and not self._order:
+      self._before = self._edges()
+      self._order = self._extension(self._before)
     while True:
       for unit in self._order:
         if any(before in reached for before in self._before[unit]):
@@ -104,14 +113,14 @@ class RaceSearch:
       }
 
   def _described(self, access: Access, source_of: Callable[[str], SourceLine | None]) -> RacingOp:
-    return RacingOp(self._run.nodes[access.op].op, access.op, access.writes, source_of(access.op))
+    return RacingOp(self.run.nodes[access.op].op, access.op, access.writes, source_of(access.op))
 
   def _unit(self, op: str) -> str:
     return self._loops.unit(op)
 
   def _edges(self) -> dict[str, tuple[str, ...]]:
     """Returns the units that each unit waits for."""
-    run = self._run
+    run = self.run
     if not self._loops:
       return {name: tuple(dict.fromkeys(run.before(name))) for name in run.data}
     found: dict[str, dict[str, None]] = {}
@@ -189,7 +198,7 @@ class RaceSearch:
 
   def _guards(self) -> Mapping[str, frozenset[Branch]]:
     """Returns the branches in which units run, by the conditionals of TensorFlow 1."""
-    run, found = self._run, dict[str, frozenset[Branch]]()
+    run, found = self.run, dict[str, frozenset[Branch]]()
     switches = {
       name
       for name in run.data
@@ -216,7 +225,7 @@ class RaceSearch:
 
   def _wanted(self, order: Order, races: Sequence[Race]) -> list[str]:
     """Returns the units with races in the order that is wanted of them."""
-    index = self._run.index
+    index = self.run.index
     accesses = dict.fromkeys(access for pair in self.pairs for access in pair)
     ordered = sorted(accesses, key=lambda access: index[access.op])
     if order.kind is OrderKind.REVERSE:

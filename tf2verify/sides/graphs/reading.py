@@ -19,7 +19,9 @@ from tf2verify.records.op_graph import (
 )
 from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.variables import static_shape
-from tf2verify.sides.graphs.source_lines import is_own_file, is_user_file, source_line
+from tf2verify.sides.graphs.constants import constant_of
+from tf2verify.sides.graphs.purity import is_pure
+from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.tensorflow_internals import graphs
 
 # They pass their input on as it is, or say so to the gradient only.
@@ -38,7 +40,6 @@ _PASSING = (
 )
 _HANDLES = ('VarHandleOp', 'VariableV2', 'Variable')
 _WRITES = ('Assign', 'ScatterUpdate', 'ScatterAdd', 'ScatterSub', 'ScatterNd')
-_LARGEST_CONSTANT = 4096
 _FUNCTION_ATTRIBUTES = ('body', 'cond', 'then_branch', 'else_branch')
 
 
@@ -104,26 +105,6 @@ def _attributes(node: Any) -> tuple[tuple[str, Any], ...]:
     if not name.startswith('_') or name == '_gradient_op_type'
   )
   return tuple(sorted(kept, key=lambda item: item[0]))
-
-
-def user_source(op: tf.Operation) -> SourceLine | None:
-  """Returns the innermost line of the user's code that made an operation."""
-  for frame in reversed(op.traceback):
-    if is_user_file(frame.filename):
-      return source_line(frame.filename, frame.lineno, frame.name)
-    if is_own_file(frame.filename):
-      return None  # further out there is whoever runs tf2verify
-  return None
-
-
-def user_source_behind(tensor: tf.Tensor) -> SourceLine | None:
-  """Returns the user's line that made a tensor, or what hands it on unchanged."""
-  op = tensor.op
-  found = user_source(op)
-  while found is None and op.type == 'Identity':
-    op = op.inputs[0].op
-    found = user_source(op)
-  return found
 
 
 class GraphReader:
@@ -277,6 +258,7 @@ class GraphReader:
       tuple(self._fetchable(t).name for t in op.outputs),
       self._source_of(op),
       functions=self._functions(op),
+      pure=is_pure(op, self._nodes[op.name], self._library),
     )
     self._index[op.name] = len(self._records)
     self._records.append(record)
@@ -341,13 +323,18 @@ class GraphReader:
     elif op.name in self._constants:
       key = (self._leaf(CONSTANT, op.name, tensor, self._constants[op.name]), 0)
     elif op.type == 'Const':
-      key = (self._leaf(CONSTANT, op.name, tensor, _constant(self._nodes[op.name])), 0)
+      key = (self._leaf(CONSTANT, op.name, tensor, *constant_of(self._nodes[op.name])), 0)
     else:
       key = (self._index[op.name], tensor.value_index)
     return key, tuple(passed[::-1])
 
   def _leaf(
-    self, op_type: str, name: str, tensor: tf.Tensor, value: np.ndarray | None = None
+    self,
+    op_type: str,
+    name: str,
+    tensor: tf.Tensor,
+    value: np.ndarray | None = None,
+    digest: str = '',
   ) -> int:
     key = (op_type, name)
     if key not in self._leaves:
@@ -362,6 +349,7 @@ class GraphReader:
           tensors=(tensor.name,),
           source=self._source_of(tensor.op),
           constant=value,
+          digest=digest,
         )
       )
     return self._leaves[key]
@@ -390,10 +378,3 @@ def _passing_name(op: tf.Operation, node: Any) -> str:
 def _shape(tensor: tf.Tensor) -> tuple[int | None, ...] | None:
   shape = tf.TensorShape(tensor.shape)
   return None if shape.rank is None else tuple(shape.as_list())
-
-
-def _constant(node: Any) -> np.ndarray | None:
-  shape = tf.TensorShape(node.attr['value'].tensor.tensor_shape)
-  if (shape.num_elements() or 0) > _LARGEST_CONSTANT:
-    return None
-  return np.asarray(tf.make_ndarray(node.attr['value'].tensor))

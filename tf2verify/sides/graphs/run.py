@@ -8,11 +8,10 @@ import tensorflow as tf
 
 from tf2verify.environment import time_limit
 from tf2verify.records.op_graph import NodeChange, OpGraph
+from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
 
 v1 = tf.compat.v1
-_CALLING_WORDS = ('Call', 'If', 'While', 'Case', 'For', 'Scan', 'Map', 'SymbolicGradient')
-_FUNCTION_ATTRIBUTES = ('body', 'cond', 'then_branch', 'else_branch', 'f')
 
 
 def open_session(graph: tf.Graph) -> Any:
@@ -66,7 +65,7 @@ class GraphRun:
     run = list(_run_for(graph, op_graph))
     self._draws = [op.outputs[0].name for op in run if is_random_op(op.type)]
     self._drawn: dict[str, np.ndarray] = {}
-    self._fresh_each_time = draws_inside(graph, run) or any(
+    self._fresh_each_time = draws_in_functions(graph, run) or any(
       'Assign' in op.type or 'Scatter' in op.type for op in run
     )
 
@@ -156,6 +155,17 @@ class GraphRun:
       found.append(None if answers is None else answers[0])
     return found
 
+  def give(self, values: Mapping[str, np.ndarray]) -> None:
+    """Gives the graph values, by tensor name, in place of what it computes, from now on."""
+    self._feeds = {**self._feeds, **values}
+
+  def nodes(self) -> Mapping[str, Any]:
+    """Returns the NodeDefs of the graph by name."""
+    if self._graph_def is None:
+      self._graph_def = self._graph.as_graph_def()
+      self._nodes = {node.name: node for node in self._graph_def.node}
+    return self._nodes
+
   def close(self) -> None:
     """Lets go of the session; a later `fetch` opens another."""
     if self._session is not None:
@@ -169,11 +179,8 @@ class GraphRun:
     given: Mapping[str, np.ndarray],
     changes: Sequence[NodeChange] = (),
   ) -> '_Part | None':
-    if self._graph_def is None:
-      self._graph_def = self._graph.as_graph_def()
-      self._nodes = {node.name: node for node in self._graph_def.node}
     try:
-      return _Part(f'part_{number}/', self._nodes, self._reads, wanted, given, changes)
+      return _Part(f'part_{number}/', self.nodes(), self._reads, wanted, given, changes)
     except KeyError:
       return None
 
@@ -222,32 +229,6 @@ def _run_for(graph: tf.Graph, op_graph: OpGraph) -> Iterable[tf.Operation]:
       seen[op.name] = op
       pending += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
   return seen.values()
-
-
-def draws_inside(graph: tf.Graph, ops: Iterable[tf.Operation]) -> bool:
-  """Returns whether a function that one of the operations calls draws random numbers."""
-  # The attributes of every op of a large graph would take seconds.
-  calling = [op for op in ops if any(word in op.type for word in _CALLING_WORDS)]
-  names = [
-    op.get_attr(name).name
-    for op in calling
-    for name in _FUNCTION_ATTRIBUTES
-    if name in op.node_def.attr
-  ]
-  if not names:
-    return False
-  library = {f.signature.name: f for f in graph.as_graph_def().library.function}
-  pending, seen = names, set[str]()
-  while pending:
-    name = pending.pop()
-    if name in seen or name not in library:
-      continue
-    seen.add(name)
-    for node in library[name].node_def:
-      if is_random_op(node.op):
-        return True
-      pending += [node.attr[a].func.name for a in _FUNCTION_ATTRIBUTES if a in node.attr]
-  return False
 
 
 class _Part:
@@ -303,7 +284,7 @@ class _Part:
       copied.attr.pop(attribute, None)
     for change in changes:
       for attribute, value in change.attributes:
-        _set_attribute(copied.attr[attribute], value)
+        set_attribute(copied.attr[attribute], value)
     self.nodes.append(copied)
 
   def _input(self, tensor: str) -> str:
@@ -338,7 +319,7 @@ class _Part:
     return name
 
 
-def _set_attribute(attribute: Any, value: Any) -> None:
+def set_attribute(attribute: Any, value: Any) -> None:
   """Gives an attribute of a NodeDef another value of its own kind.
 
   Raises:

@@ -14,7 +14,15 @@ from tf2verify.tensorflow_internals import graphs
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
 # They are called in the user's midst.
-_RECORDERS = ('op_recorder.py', 'run_ops.py', 'source_lines.py', 'update_recorder.py')
+_RECORDERS = (
+  'keras_draws.py',
+  'made_lines.py',
+  'op_callbacks.py',
+  'op_recorder.py',
+  'run_ops.py',
+  'source_lines.py',
+  os.path.join('reference', 'updates.py'),
+)
 
 
 @functools.cache
@@ -39,12 +47,16 @@ def is_own_file(path: str) -> bool:
   return path.startswith(_OWN_FOLDER) and not path.endswith(_RECORDERS)
 
 
-def user_line() -> SourceLine | None:
-  """Returns the innermost line of the stack that belongs to the user's hooks; None without one."""
+def user_line(without: object = None) -> SourceLine | None:
+  """Returns the innermost line of the stack that belongs to the user's hooks; None without one.
+
+  Args:
+    without: an object whose own methods are passed over; None for none.
+  """
   frame: types.FrameType | None = sys._getframe(1)
   while frame is not None:
     path = frame.f_code.co_filename
-    if is_user_file(path):
+    if is_user_file(path) and not (without is not None and _is_method_of(frame, without)):
       return source_line(path, frame.f_lineno, frame.f_code.co_name)
     if AUTOGRAPH in path:
       return _line_before_autograph()
@@ -52,6 +64,11 @@ def user_line() -> SourceLine | None:
       return None  # further out there is whoever runs tf2verify
     frame = frame.f_back
   return None
+
+
+def _is_method_of(frame: types.FrameType, owner: object) -> bool:
+  names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+  return bool(names) and frame.f_locals.get(names[0]) is owner
 
 
 def _line_before_autograph() -> SourceLine | None:

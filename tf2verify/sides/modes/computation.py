@@ -1,6 +1,8 @@
 """What is computed of a port in every execution mode."""
 
 import contextlib
+import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,6 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.records import execution_mode as words
+from tf2verify.records.observation import TensorRecord
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
@@ -133,8 +137,8 @@ class Computation:
       return []
     trainable = [
       variable
-      for variable in {id(v): v for v in self._port.layer.trainable_variables}.values()
-      if self._run.wants_gradient_of(variable_name(variable))
+      for variable in self._port.trainable_variables()
+      if self._port.wants_gradient_of(self._run, variable)
     ]
     gradients = tape.gradient(loss, trainable)
     return [
@@ -142,10 +146,22 @@ class Computation:
       for variable, gradient in zip(trainable, gradients, strict=True)
     ]
 
-  def presented(self, quantity: str, name: str, value: np.ndarray) -> np.ndarray:
-    """Returns what was computed as tf1 would: a gradient in the shape of tf1's variable."""
-    gradient = quantity in (words.GRADIENT, words.TOTAL_GRADIENT)
-    return self._port.layouts.to_tf1(name, value) if gradient else value
+  def presented(
+    self, found: Sequence[tuple[str, str, np.ndarray | None]]
+  ) -> list[tuple[str, str, np.ndarray | None]]:
+    """Returns what was computed as tf1 would: gradients for the variables of tf1."""
+    shown: list[tuple[str, str, np.ndarray | None]] = []
+    for quantity, several in itertools.groupby(found, lambda one: one[0]):
+      if quantity not in (words.GRADIENT, words.TOTAL_GRADIENT):
+        shown += several
+        continue
+      layouts = self._port.layouts
+      records = (
+        TensorRecord(name, None if v is None else layouts.to_tf1(name, v, constants=False))
+        for _, name, v in several
+      )
+      shown += [(quantity, one.name, one.value) for one in self._port.gradients(records)]
+    return shown
 
   def _nests(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
     """Returns inputs and labels in their nests, with other leaves."""
@@ -169,15 +185,18 @@ def mode_tensors(
   """Returns what a call computed, as arrays; of it only what is wanted."""
   left = iter(values)
   found = [
-    (quantity, name, next(left) if there else None) for quantity, name, there in computation.names
+    (quantity, name, array_of(next(left)) if there else None)
+    for quantity, name, there in computation.names
   ]
   return [
-    words.ModeTensor(
-      quantity,
-      name,
-      None if value is None else computation.presented(quantity, name, array_of(value)),
-      replica,
-    )
-    for quantity, name, value in found
-    if wanted is None or (quantity, name) in wanted
+    words.ModeTensor(quantity, name, value, replica)
+    for quantity, name, value in computation.presented(found)
+    if wanted is None or TensorKey(quantity, name) in wanted
   ]
+
+
+def for_wanted(run: side.FilledRun, wanted: words.Wanted) -> side.FilledRun:
+  """Returns the run without the gradients that are not wanted."""
+  quantities = (words.GRADIENT, words.TOTAL_GRADIENT)
+  names = frozenset(key.name for key in wanted if key.quantity in quantities)
+  return dataclasses.replace(run, gradients=run.gradients and bool(names), gradients_of=names)

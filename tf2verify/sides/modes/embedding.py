@@ -5,16 +5,18 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tf_keras
 
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.reference import nests
+from tf2verify.tensorflow_internals import keras3
 
 
 class NotEmbeddable(Tf2VerifyError):
   """No functional model can take such inputs; the message says why."""
 
 
-class _Embedding(tf.keras.layers.Layer):  # type: ignore[misc]
+class _Embedding(tf_keras.layers.Layer):  # type: ignore[misc]
   """Makes a layer of a `tf.Module`, which functional models do not take."""
 
   def __init__(self, module: Any, call: Callable[[Any], Any]) -> None:
@@ -40,6 +42,8 @@ def embedded(call: Callable[[Any], Any], port: Any, inputs: Any) -> Any:
   Raises:
     NotEmbeddable: an input has no batch axis.
   """
+  of_keras3 = keras3.is_layer(port)
+  library = keras3.loaded() if of_keras3 else tf_keras
   scalars: list[str] = []
 
   def keras_input(path: str, leaf: np.ndarray) -> Any:
@@ -47,11 +51,11 @@ def embedded(call: Callable[[Any], Any], port: Any, inputs: Any) -> Any:
       scalars.append(path or 'the input')
       return None
     dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
-    return tf.keras.Input(batch_shape=leaf.shape, dtype=dtype)
+    return library.Input(batch_shape=leaf.shape, dtype=dtype.name if of_keras3 else dtype)
 
   symbolic = nests.map_leaves(keras_input, inputs)
   if scalars:
     raise NotEmbeddable(f'{scalars[0]} is a scalar, and the inputs of Keras models have a batch')
-  is_layer = isinstance(port, tf.keras.layers.Layer)
+  is_layer = isinstance(port, tf_keras.layers.Layer) or of_keras3
   outputs = call(symbolic) if is_layer else _Embedding(port, call)(symbolic)
-  return tf.keras.Model(symbolic, outputs)
+  return library.Model(symbolic, outputs)

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tf2verify.errors import Tf2VerifyError, UserCodeError
 from tf2verify.records import execution_mode as words
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.reference import nests
 from tf2verify.reference.perturbation import Mover
 from tf2verify.reference.random_ops import is_random_op
@@ -20,7 +21,7 @@ from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
 from tf2verify.sides.modes import compilation, replicas
 from tf2verify.sides.modes.callees import Callee, Callees, Maker, ModeState
-from tf2verify.sides.modes.computation import mode_tensors
+from tf2verify.sides.modes.computation import for_wanted, mode_tensors
 from tf2verify.sides.modes.embedding import NotEmbeddable
 from tf2verify.sides.modes.errors import one_line
 from tf2verify.sides.process import logical_devices, randomness
@@ -148,7 +149,7 @@ class PortModes:
     """
     run = self.run_of(training, number)
     if wanted is not None:
-      run = _for_wanted(run, wanted)
+      run = for_wanted(run, wanted)
     if self._spare is None:
       self._spare = self._fresh()
     state = self._spare
@@ -322,16 +323,16 @@ class PortModes:
     ]
     if run.training:
       tensors += [
-        ModeTensor(words.STATE, variable_name(variable), state.port.value_of(variable))
-        for variable in state.port.variables()
-        if wanted is None or (words.STATE, variable_name(variable)) in wanted
+        ModeTensor(words.STATE, record.name, np.asarray(record.value))
+        for record in state.port.values()
+        if wanted is None or TensorKey(words.STATE, record.name) in wanted
       ]
     return ModeCall(run.training, number, callee.computation.structure, tuple(tensors))
 
   def _fresh(self) -> ModeState:
     """Returns a layer that was called once, with its values."""
     port = self._tf2.filled_port(self._runs[0])
-    if len(port.variables()) < len(self._tf2.inventory().variables):
+    if len(port.inventory()) < len(self._tf2.inventory().variables):
       # The other training mode has more of them.
       with randomness.seeded(randomness.CONSTANT):
         for run in self._runs[1:]:
@@ -360,13 +361,6 @@ def _leaves(inputs: Any) -> list[np.ndarray]:
   found: list[np.ndarray] = []
   nests.map_leaves(lambda _, leaf: found.append(leaf), inputs)
   return found
-
-
-def _for_wanted(run: side.FilledRun, wanted: words.Wanted) -> side.FilledRun:
-  """Returns the run without the gradients that are not wanted."""
-  quantities = (words.GRADIENT, words.TOTAL_GRADIENT)
-  names = frozenset(name for quantity, name in wanted if quantity in quantities)
-  return dataclasses.replace(run, gradients=run.gradients and bool(names), gradients_of=names)
 
 
 def other_inputs(inputs: Any) -> Any:

@@ -6,8 +6,10 @@ from typing import Any
 from unittest import mock
 
 import tensorflow as tf
+import tf_keras
 
 from tf2verify.sides.modes.computation import Computation
+from tf2verify.tensorflow_internals import keras3
 
 DEVICES = ('CPU:0', 'CPU:1')
 ONE_DEVICE = (
@@ -45,7 +47,7 @@ def mean_over_each_replica() -> Iterator[list[str]]:
     The classes of the losses that would have been refused.
   """
   refused: list[str] = []
-  reductions = tf.keras.losses.Reduction
+  reductions = tf_keras.losses.Reduction
 
   def reduction(loss: Any) -> Any:
     by_default = loss.reduction in (reductions.AUTO, reductions.SUM_OVER_BATCH_SIZE)
@@ -55,7 +57,10 @@ def mean_over_each_replica() -> Iterator[list[str]]:
       refused.append(type(loss).__name__)
     return reductions.SUM_OVER_BATCH_SIZE
 
-  with mock.patch.object(tf.keras.losses.Loss, '_get_reduction', reduction):
+  with (
+    mock.patch.object(tf_keras.losses.Loss, '_get_reduction', reduction),
+    keras3.mean_over_each_replica(),
+  ):
     yield refused
 
 

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 from unittest import mock
 
 import tensorflow as tf
+import tf_keras
 
 from tf2verify.errors import BuilderError
 from tf2verify.tensorflow_internals import eager, graphs, sessions
@@ -59,6 +60,7 @@ def fenced(hook: str) -> Iterator[None]:
     mock.patch.object(graphs.HOME_OF_SWITCHES, 'reset_default_graph', resetting),
     mock.patch.object(v1, 'reset_default_graph', resetting),
     mock.patch.object(tf.keras.backend, 'clear_session', resetting),
+    mock.patch.object(tf_keras.backend, 'clear_session', resetting),
     mock.patch.object(sessions.BaseSession, '__init__', _refuse_session(hook)),
   ):
     yield

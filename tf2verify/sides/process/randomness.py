@@ -12,7 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.reference.scratch_graph import is_scratch_graph
-from tf2verify.tensorflow_internals import eager, keras
+from tf2verify.sides.process import keras_draws
+from tf2verify.tensorflow_internals import eager, keras, keras3
 
 SEED = 42
 CONSTANT = 'constant'
@@ -103,14 +104,15 @@ class SeededScope:
     tool: the active tool.
   """
 
-  def __init__(self, tool: RandomTool, keras_seeds: _KerasSeeds) -> None:
+  def __init__(self, tool: RandomTool, keras_seeds: _KerasSeeds, as_keras3: bool) -> None:
     self.tool = tool
     self._keras_seeds = keras_seeds
+    self._as_keras3 = as_keras3
 
   @property
   def depends_on_more_than_op_seeds(self) -> str:
     """Why setting every op's `seed2` to 0 is not what `constant` mode does; '' if it is."""
-    if self._keras_seeds.draws:
+    if self._keras_seeds.draws and not self._as_keras3:
       return f'{self._keras_seeds.draws} seeds came from tf-keras, as constants'
     if self.tool.moved:
       return 'user code sets operation_seed'
@@ -123,31 +125,37 @@ def _seeded_generator(seed: int, alg: Any = None) -> Any:
 
 
 @contextlib.contextmanager
-def seeded(mode: str, seed: int | None = None) -> Iterator[SeededScope]:
+def seeded(mode: str, seed: int | None = None, as_keras3: bool = False) -> Iterator[SeededScope]:
   """Owns every source of randomness until exit.
 
   TensorFlow's op seeds, tf-keras' seed generator (which the tool alone does not
   reach: a correct `tf.layers` model then differs by 3.8), `tf.random.Generator`s
-  without a seed, Python and numpy. `process_state.preserved` puts them back.
+  without a seed, the stateless ops of Keras 3, Python and numpy. `process_state.preserved`
+  puts them back.
 
   Args:
     mode: `CONSTANT`, `NUM_RANDOM_OPS`, or `COMPUTATION` where no variable is made inside.
     seed: `SEED` unless given; another one draws other numbers, in `NUM_RANDOM_OPS` mode.
+    as_keras3: whether initializers of tf-keras draw as those of Keras 3 do here: for a reference
+      whose port is of Keras 3.
   """
   seed = SEED if seed is None else seed
   random.seed(seed)
   np.random.seed(seed)
   keras_seeds = _KerasSeeds(seed, constant=mode == CONSTANT)
   keras.set_seed_generator(keras_seeds)
+  keras3.write_seeds(None)
   eager.forget_global_generator()  # made anew, by `_seeded_generator`, if asked for
   generator = functools.partial(_seeded_generator, seed)
   tool = RandomTool(seed, NUM_RANDOM_OPS if mode == COMPUTATION else mode)
+  packages = (keras_draws.KERAS_3, *((keras_draws.KERAS_2,) if as_keras3 else ()))
   token = _ACTIVE.set(tool)
   try:
     with (
       tool.scope(),
+      keras_draws.stateful(packages, seed),
       mock.patch.object(tf.random.Generator, 'from_non_deterministic_state', generator),
     ):
-      yield SeededScope(tool, keras_seeds)
+      yield SeededScope(tool, keras_seeds, as_keras3)
   finally:
     _ACTIVE.reset(token)

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from tf2verify.errors import EnvironmentProblem
-from tf2verify.tensorflow_internals import autograph_cache, keras, layer_classes
+from tf2verify.reference import tf1_semantics as reference_semantics
+from tf2verify.tensorflow_internals import autograph_cache, keras, keras3, layer_classes
 from tf2verify.tensorflow_internals.process_globals import PROCESS_GLOBALS
-
-v1 = tf.compat.v1
 
 
 @contextlib.contextmanager
@@ -35,31 +34,17 @@ def reset_names() -> None:
   Keras counts the names of layers, TensorFlow how often a variable scope is opened.
   """
   keras.reset_names()
+  keras3.reset_names()
 
 
 @contextlib.contextmanager
 def tf1_semantics(v2_tensorshape: bool) -> Iterator[None]:
-  """Gives TF1's meaning to `==` on tensors and variables and to the items of a shape.
+  """Gives TF1's meaning to tensors and shapes, as `reference.tf1_semantics` does.
 
-  On exit, Keras layer classes that were turned into TF1's are what they were.
-
-  With tensor equality on, `variable in collection` compares elements, and every
-  look-up hashes a variable slowly: 12 of the 20 seconds that building
-  Inception-ResNet-v2 takes.
-
-  Args:
-    v2_tensorshape: whether `shape[i]` is an int (TF2) or a `Dimension` with a
-      `.value` (TF1).
+  On exit, Keras layer classes that were turned into TF1's are what they were, too.
   """
-  names = ('tensor equality', 'v2 tensor shapes', 'Keras layer classes')
-  saved = [(piece, piece.read()) for piece in PROCESS_GLOBALS if piece.name in names]
-  try:
-    v1.disable_tensor_equality()
-    v1.enable_v2_tensorshape() if v2_tensorshape else v1.disable_v2_tensorshape()
+  with _put_back('Keras layer classes'), reference_semantics.tf1_semantics(v2_tensorshape):
     yield
-  finally:
-    for piece, value in saved:
-      piece.write(value)
 
 
 @contextlib.contextmanager
@@ -68,8 +53,15 @@ def without_arithmetic_optimization() -> Iterator[None]:
 
   A function that was traced before is optimized anew, without being traced again.
   """
-  saved = [(piece, piece.read()) for piece in PROCESS_GLOBALS if piece.name == 'grappler options']
-  tf.config.optimizer.set_experimental_options({'arithmetic_optimization': False})
+  with _put_back('grappler options'):
+    tf.config.optimizer.set_experimental_options({'arithmetic_optimization': False})
+    yield
+
+
+@contextlib.contextmanager
+def _put_back(name: str) -> Iterator[None]:
+  """Puts the process global of a name back on exit."""
+  saved = [(piece, piece.read()) for piece in PROCESS_GLOBALS if piece.name == name]
   try:
     yield
   finally:

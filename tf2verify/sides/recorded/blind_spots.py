@@ -22,8 +22,9 @@ def blind_spots(recording: Recording, training_modes: Iterable[bool]) -> Iterato
     )
   if {False, True} <= set(training_modes) and _is_the_same_in_training(recording):
     yield (
-      'the recorded graphs of inference and training are the same: the model does nothing else in '
-      f'training, or {recording.manifest.builder.name} ignores its argument for it, and what '
+      'the recorded graphs of inference and training are the same: the model does nothing '
+      'different '
+      f'in training, or {recording.manifest.builder.name} ignores its argument for it, and what '
       'differs in training (dropout, batch statistics) is not compared'
     )
 

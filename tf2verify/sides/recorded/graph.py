@@ -1,8 +1,8 @@
 """The tf1 side read back from a recording."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, final
 
 import numpy as np
 import tensorflow as tf
@@ -11,33 +11,34 @@ from tf2verify.errors import NotApplicable, RecordingError
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.run_entries import FilledEntry
-from tf2verify.records.observation import Observation, SourceLine, TensorRecord
+from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.recorded_here import RecordedGraphHere
 from tf2verify.records.sampled import SampledArray
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import side
 from tf2verify.sides.fill import ConstantFill, Fill, RecordedFill
-from tf2verify.sides.graphs.effects import Program
+from tf2verify.sides.graphs.effects import Effect, Program, effects_in_any
 from tf2verify.sides.graphs.initial_draws import InitialDraw
 from tf2verify.sides.graphs.run import GraphRun, open_session
 from tf2verify.sides.process import randomness
-from tf2verify.sides.recorded import graph_safety
-from tf2verify.sides.recorded.build import RecordedBuild, lines_of, parsed, variables_of
+from tf2verify.sides.recorded.build import lines_of, variables_of
 from tf2verify.sides.recorded.given_values import other_value
+from tf2verify.sides.recorded.graphs import RecordedGraphs
 from tf2verify.sides.recorded.races import RecordedRaces
 from tf2verify.sides.recorded.recording import same_arrays
 from tf2verify.sides.recorded.redrawn_fill import RedrawnFill
 from tf2verify.sides.recorded.replay import Replay
-from tf2verify.sides.tf1 import influence, session_values
-from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
+from tf2verify.sides.tf1 import influence, session_values, starts
+from tf2verify.sides.tf1.build import BuiltGraph, inventory_of
 from tf2verify.sides.tf1.effects import recorded_program
-from tf2verify.sides.tf1.graph import Tf1Graph
 from tf2verify.sides.tf1.racing import Racing
 from tf2verify.sides.tf1.reference import FilledRuns, GraphHere, SeededRun
 from tf2verify.sides.tf1.reference_run import graph_run_of
+from tf2verify.sides.tf1.session_runs import SessionRuns
 
 
-class RecordedGraph(Tf1Graph):
+@final
+class RecordedGraph:
   """Gives the numbers that TensorFlow 1.x recorded, and runs the recorded graph for others.
 
   What the ladder asks for was recorded, but for odd runs of later stages. The graph is
@@ -61,20 +62,31 @@ class RecordedGraph(Tf1Graph):
       progress: called with one line of text before every long step.
       has_own_loss: whether the case differentiates another loss than the recorded one.
     """
-    super().__init__(declaration, inputs, progress)
     self.recording = recording
+    self.racing = Racing(recorded=True)
+    self._declaration = declaration
     self._has_own_loss = has_own_loss
-    self._builds: dict[tuple[str, bool], RecordedBuild] = {}
+    self._races = RecordedRaces(recording, self.racing)
+    self._graphs = RecordedGraphs(recording, self._races, progress)
+    self._runs = SessionRuns(self._graphs, inputs, self.racing, progress)
+    self._inventory: side.Inventory | None = None
     self._remarks: list[str] = []
     self._checked_fills: dict[str, str] = {}
     # Once the graph had to be run here, it is run ahead, beside the port, the next times.
     self._kernels_differ = False
-    self.racing = Racing(recorded=True)
-    self._races = RecordedRaces(recording, self.racing)
     self._ahead: dict[tuple[str, bool], Observation] = {}
 
   def recorded(self) -> 'RecordedGraph':
+    """Returns itself: what was recorded."""
     return self
+
+  def entry(self, training: bool) -> GraphEntry:
+    """Returns what the recording says of the graph of a training mode."""
+    return self._graphs.entry(training)
+
+  def built(self, training: bool, mode: str = randomness.NUM_RANDOM_OPS) -> BuiltGraph:
+    """Returns the graph of a training mode, for a randomness mode."""
+    return self._graphs.built(training, mode)
 
   def remark(self, text: str) -> None:
     """Keeps what the reader of a report has to know, for the stage that is running."""
@@ -86,39 +98,12 @@ class RecordedGraph(Tf1Graph):
     found, self._remarks = tuple(self._remarks), []
     return found
 
-  def entry(self, training: bool) -> GraphEntry:
-    """Returns what the recording says of the graph of a training mode."""
-    for entry in self.recording.manifest.graphs:
-      if entry.training is training:
-        return entry
-    raise RecordingError(
-      f'{self.recording.path} has no graph of {side.training_name(training)} mode: record with '
-      '--training'
-    )
-
-  def build(self, training: bool, mode: str = randomness.NUM_RANDOM_OPS) -> RecordedBuild:
-    """Returns the imported graph of a training mode, for a randomness mode."""
-    key = (mode, training)
-    if key not in self._builds:
-      self._progress(f'importing the recorded graph, {side.training_name(training)}, {mode}')
-      self._builds[key] = RecordedBuild(self.recording, self.entry(training), mode)
-    return self._builds[key]
-
-  def built(self, training: bool, mode: str = randomness.NUM_RANDOM_OPS) -> BuiltGraph:
-    """Returns the graph of a training mode, for a randomness mode."""
-    return self.build(training, mode).built
-
-  def built_for(self, mode: str, training: bool) -> BuiltGraph:
-    """Returns the graph for a randomness mode."""
-    numbered = mode == randomness.COMPUTATION
-    return self._numbered(self.built(training)) if numbered else self.built(training, mode)
-
   def initial_draw(self, variable: str, training: bool) -> InitialDraw:
     """Returns how the recorded graph draws an initial value, by running its initializer here."""
     built = self.built(training)
     only = dataclasses.replace(built, outputs=(), update_ops=(), regularization_losses=())
-    self._check_can_run(self.build(training), only, ())
-    return super().initial_draw(variable, training)
+    self._graphs.check_can_run(self._graphs.build(training), only, ())
+    return starts.draw_of(built, variable)
 
   def drawn_start(self, variable: str) -> np.ndarray | None:
     """Returns None: a recorded run had the value that its own initializer drew."""
@@ -128,46 +113,49 @@ class RecordedGraph(Tf1Graph):
   def inventory(self) -> side.Inventory:
     """Returns the recorded variables, of the training modes of the case."""
     if self._inventory is None:
-      by_training = []
-      records = {}
-      for training in self._declaration.training_modes:
-        owned = [v.record for v in variables_of(self.entry(training)) if not v.local]
-        records.update({r.name: r for r in owned if r.name not in records})
-        by_training.append((training, tuple(record.name for record in owned)))
-      self._inventory = side.Inventory(
-        tuple(records.values()), variables_by_training=tuple(by_training)
+      self._inventory = inventory_of(
+        (training, variables_of(self.entry(training)))
+        for training in self._declaration.training_modes
       )
     return self._inventory
 
   def without_influence(self, outputs_only: bool = False) -> influence.WithoutInfluence:
     """Returns what no recorded number depends on; by the recorded graphs, not imported."""
-    found = []
-    for training in self._declaration.training_modes:
-      entry = self.entry(training)
-      graph_def = parsed(self.recording.graph_def(entry), self.recording.path)
-      found.append(influence.recorded_reach(entry, graph_def, outputs_only))
-    return influence.combined(found)
+    return influence.combined(
+      [
+        influence.recorded_reach(
+          self.entry(training), self._graphs.graph_def(training), outputs_only
+        )
+        for training in self._declaration.training_modes
+      ]
+    )
+
+  def effects_of(self, variables: Collection[str]) -> dict[str, Effect]:
+    """Returns which of some variables a recorded number depends on, in any training mode."""
+    modes = self._declaration.training_modes
+    return effects_in_any((self._program(training) for training in modes), variables)
 
   def _program(self, training: bool) -> Program:
     entry = self.entry(training)
-    graph_def = parsed(self.recording.graph_def(entry), self.recording.path)
-    return recorded_program(entry, graph_def, lines_of(self.recording, entry).get)
+    lines = lines_of(self.recording, entry)
+    return recorded_program(entry, self._graphs.graph_def(training), lines.get)
 
   def inputs_read(self, training: bool) -> tuple[str, ...]:
     """Returns the paths of the inputs that outputs or losses depend on; by the recorded graph."""
-    entry = self.entry(training)
-    graph_def = parsed(self.recording.graph_def(entry), self.recording.path)
-    return influence.recorded_inputs_read(entry, graph_def)
+    return influence.recorded_inputs_read(self.entry(training), self._graphs.graph_def(training))
 
   @property
   def fixed_size(self) -> str:
     """Why the graph takes inputs of no other size: its builder is not here."""
     return 'a recorded graph has the sizes of its recording'
 
-  def at(self, inputs: Any) -> Tf1Graph:
+  def at(self, inputs: Any) -> 'RecordedGraph':
     """Returns itself: there are no graphs of other sizes."""
     del inputs
     return self
+
+  def release_other_size(self) -> None:
+    """Does nothing: there are no graphs of other sizes."""
 
   def prepare_seeded(self, mode: str, training: bool) -> SeededRun:
     """Returns a run that yields what was recorded."""
@@ -189,9 +177,9 @@ class RecordedGraph(Tf1Graph):
 
   def _run_seeded(self, mode: str, training: bool) -> SeededRun:
     aligned = randomness.NUM_RANDOM_OPS if mode == randomness.COMPUTATION else mode
-    build = self.build(training, aligned)
-    self._check_can_run(build, build.built, ())
-    return super().prepare_seeded(mode, training)
+    build = self._graphs.build(training, aligned)
+    self._graphs.check_can_run(build, build.built, ())
+    return self._runs.seeded(mode, training)
 
   def prepare_filled(self, runs: Sequence[side.FilledRun]) -> FilledRuns:
     """Returns the runs: what was recorded, or the recorded graph run here."""
@@ -242,9 +230,9 @@ class RecordedGraph(Tf1Graph):
 
   def _run_filled(self, run: side.FilledRun) -> FilledRuns:
     """Returns runs of the graph of this one, of the same training mode, here."""
-    built, gradients = self._graph_for(run)
-    self._check_can_run(self.build(built.training, built.mode), built, gradients)
-    return super().prepare_filled([run])
+    built, gradients = self._runs.graph_for(run)
+    self._graphs.check_can_run(self._graphs.build(built.training, built.mode), built, gradients)
+    return self._runs.filled([run])
 
   def _recorded(self, run: side.FilledRun) -> FilledEntry | None:
     """Returns the recorded run that this one is; None where there is none."""
@@ -272,60 +260,18 @@ class RecordedGraph(Tf1Graph):
     if self._checked_fills[fill.description]:
       raise RecordingError(self._checked_fills[fill.description])
 
-  def source_of(self, op: str, training: bool) -> SourceLine | None:
-    """Returns the line that made an operation."""
-    return self._races.source_of(self.entry(training), op)
-
   def _not_recorded(self, run: str) -> None:
     self.remark(
       f'{run} of this kind was not recorded: the recorded graph was run here, by TensorFlow '
       f'{tf.__version__}'
     )
 
-  def _check_can_run(
-    self,
-    build: RecordedBuild,
-    built: BuiltGraph,
-    gradients: Sequence[GraphGradient],
-    known: Mapping[str, np.ndarray] | None = None,
-  ) -> None:
-    """Raises `NotApplicable` where something that is not run would have to be.
-
-    Args:
-      build: the imported graph.
-      built: what of it is to be run.
-      gradients: likewise.
-      known: values of tensors that need not be computed, by name.
-    """
-    names = [*session_values.initializers(built), *built.table_initializers, *built.update_ops]
-    names += [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
-    names += [tensor for _, tensor in built.regularization_losses]
-    for gradient in gradients:
-      names += [name for name in (gradient.values, gradient.indices) if name is not None]
-    refused = [op for op in build.stand_ins_behind(names) if not build.is_given(op, known or {})]
-    if refused:
-      raise NotApplicable(
-        f'the recorded graph is not run here: {graph_safety.refusal_text(refused)}'
-      )
-
-  def _with_gradients(self, training: bool) -> tuple[BuiltGraph, tuple[GraphGradient, ...]]:
-    entry = self.entry(training)
-    if not entry.gradients:
-      raise NotApplicable(
-        'the recording has no gradients: no output is floating, so the default loss has nothing '
-        'to sum, or nothing in it is trainable'
-      )
-    draws = any(draw.variable is None for draw in entry.random_draws)
-    mode = randomness.CONSTANT if draws else randomness.NUM_RANDOM_OPS
-    build = self.build(training, mode)
-    return build.built, build.gradients
-
   def inspectable(self, run: side.FilledRun) -> GraphRun:
     """Returns a run, here, of which every tensor can be asked for."""
-    built, gradients = self._graph_for(run)
-    build = self.build(run.training, built.mode)
+    built, gradients = self._runs.graph_for(run)
+    build = self._graphs.build(run.training, built.mode)
     known = self._intermediates(run) if build.refused else {}
-    self._check_can_run(build, built, gradients, known)
+    self._graphs.check_can_run(build, built, gradients, known)
     given = {name: known[tensor] for tensor, name in build.placeholders.items() if tensor in known}
     return graph_run_of(run, built, gradients, build.source_of, given)
 
@@ -384,8 +330,10 @@ class RecordedGraph(Tf1Graph):
     return RedrawnFill(mode, values, lambda names: self._redrawn(mode, training, names))
 
   def _redrawn(self, mode: str, training: bool, names: Sequence[str]) -> Mapping[str, Any]:
-    build = self.build(training, mode)
-    self._check_can_run(build, dataclasses.replace(build.built, outputs=(), update_ops=()), ())
+    build = self._graphs.build(training, mode)
+    self._graphs.check_can_run(
+      build, dataclasses.replace(build.built, outputs=(), update_ops=()), ()
+    )
     wanted = [v for v in build.built.variables if v.record.name in names]
     with open_session(build.built.graph) as session:
       session_values.fetch(session, [variable.initializer for variable in wanted])
@@ -394,7 +342,6 @@ class RecordedGraph(Tf1Graph):
 
   def close(self) -> None:
     """Lets go of the graphs and the arrays."""
-    super().close()
-    self._builds.clear()
+    self._graphs.close()
     self._ahead.clear()
     self.recording.close()

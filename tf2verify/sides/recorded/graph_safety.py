@@ -135,7 +135,7 @@ def check_bytes(data: bytes, path: str) -> None:
   if len(data) > most * 2**20:
     raise RecordingError(
       f'a graph of {path} has {len(data) / 2**20:,.0f} MiB, and {most:,} are read: large constants '
-      f'belong into variables; or set {MEBIBYTES}={math.ceil(len(data) / 2**20)} where the memory '
+      f'belong in variables; or set {MEBIBYTES}={math.ceil(len(data) / 2**20)} where the memory '
       'is there'
     )
 
@@ -158,7 +158,7 @@ def check_nodes(graph_def: Any, path: str) -> None:
 def _limit(variable: str, default: int) -> int:
   given = os.environ.get(variable, '')
   if given and not (given.isdecimal() and int(given)):
-    raise RecordingError(f'{variable} is {given!r:.40}; it is a whole number from 1 on')
+    raise RecordingError(f'{variable} is {given!r:.40}; it is a whole number of at least 1')
   return int(given or default)
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import tensorflow as tf
@@ -15,10 +15,10 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import loss_function, side
-from tf2verify.sides.graphs.run import open_session
+from tf2verify.sides.graphs.run import GraphRun, open_session
 from tf2verify.sides.recorded import graph_safety
 from tf2verify.sides.recorded.build import imported, parsed
-from tf2verify.sides.tf1.loss_function import Tf1LossFunction, moved_output
+from tf2verify.sides.tf1.loss_function import loss_run, moved_output
 from tf2verify.sides.user_code import user_code
 
 _HOOK = 'tf1_loss'
@@ -60,30 +60,18 @@ class _Graph:
     return feeds
 
 
-class RecordedLossFunction(Tf1LossFunction):
-  """Gives the recorded loss of the model's outputs, and runs its recorded graph on others.
+@final
+class RecordedLossFunction:
+  """Gives the recorded loss of the model's outputs, and runs its recorded graph on others."""
 
-  Metrics are those of the case.
-  """
-
-  def __init__(
-    self,
-    declaration: side.Declaration,
-    recording: Recording,
-    outputs: Any,
-    labels: Any,
-    remark: Callable[[str], None],
-  ) -> None:
-    """Takes a case with a recording.
+  def __init__(self, recording: Recording, outputs: Any, remark: Callable[[str], None]) -> None:
+    """Takes a recording.
 
     Args:
-      declaration: the case.
       recording: verified.
       outputs: of the model, as recorded.
-      labels: likewise; None without.
       remark: is told what a reader of the report has to know.
     """
-    super().__init__(declaration, outputs, labels)
     self._recording = recording
     self._remark = remark
     self._model = loss_function.leaves_of(outputs)
@@ -104,6 +92,19 @@ class RecordedLossFunction(Tf1LossFunction):
       return recorded
     # How far rounding moves it is measured here, between two runs of the same kernels.
     return _moved_as(recorded, self._run(example, None), self._run(example, mover))
+
+  def inspectable(self, example: LossExample) -> GraphRun:
+    """Returns a run of the recorded graph, here; no lines of it are recorded."""
+    graph = self._graph_for(example)
+    found = {loss_function.VALUE_TARGET: (graph.entry.loss,)}
+    for gradient in graph.entry.gradients:
+      names = (gradient.values, *((gradient.indices,) if gradient.indices else ()))
+      found[loss_function.gradient_target(gradient.path)] = names
+    named = {'outputs': loss_function.output_name, 'labels': loss_function.label_name}
+    places = {tensor.op.name: named[kind](path) for (kind, path), tensor in graph.fed.items()}
+    fed = graph.feeds(example.outputs, example.labels)
+    assert fed is not None, 'of the same shapes'
+    return loss_run(graph.graph, found, places, fed, graph.entry.initializers, lambda _: None)
 
   def program(self, example: LossExample) -> LossProgram:
     """Returns what the recorded loss reads and computes."""

@@ -3,13 +3,13 @@
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import NotApplicable, RecordingError
-from tf2verify.recordings.graph_entries import GradientEntry, VariableEntry
+from tf2verify.recordings.graph_entries import GraphEntry, VariableEntry
 from tf2verify.recordings.training_entries import LossesEntry, StepsEntry
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.sampled import SampledArray
@@ -19,29 +19,28 @@ from tf2verify.records.training import (
   TrainingRun,
 )
 from tf2verify.reference import nests
-from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.perturbation import Mover
-from tf2verify.reference.random_ops import is_random_op
-from tf2verify.sides import functional, side
+from tf2verify.sides import side
 from tf2verify.sides.graphs.effects import Program
-from tf2verify.sides.graphs.run import draws_inside, open_session
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.step_run import StepGraph
 from tf2verify.sides.recorded import graph_safety
 from tf2verify.sides.recorded.build import RecordedBuild, lines_of, parsed, variables_of
-from tf2verify.sides.recorded.graph import RecordedGraph
 from tf2verify.sides.recorded.loss import RecordedLossFunction
 from tf2verify.sides.recorded.races import RecordedRaces
-from tf2verify.sides.recorded.recording import leaves_of, same_arrays
+from tf2verify.sides.recorded.recording import same_arrays
 from tf2verify.sides.recorded.steps import RecordedSteps
+from tf2verify.sides.recorded.train_graph import train_graph
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 from tf2verify.sides.tf1 import session_values
-from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
+from tf2verify.sides.tf1.build import BuiltGraph
 from tf2verify.sides.tf1.effects import recorded_program
-from tf2verify.sides.tf1.loss_function import Tf1LossFunction
 from tf2verify.sides.tf1.loss_graph import LossGraph
 from tf2verify.sides.tf1.racing import Racing
+from tf2verify.sides.tf1.reference import RecordedReference
 from tf2verify.sides.tf1.reference_steps import PreparedSteps, ReferenceSteps
-from tf2verify.sides.tf1.train_graph import GraphSlot, TrainGraph
-from tf2verify.sides.tf1.training import Tf1Steps, Tf1Training
+from tf2verify.sides.tf1.train_graph import TrainGraph
+from tf2verify.sides.tf1.training_runs import TrainingRuns
 
 NO_LOSSES = (
   'the recording has no losses: record with --loss MODULE:FUNCTION (and --labels, where it takes '
@@ -59,7 +58,8 @@ _REASONS = {
 _DEFAULT_OF_UPDATES = True
 
 
-class RecordedTraining(Tf1Training):
+@final
+class RecordedTraining:
   """Gives the losses and training steps that TensorFlow 1.x recorded.
 
   Losses of other runs than the recorded one come from the recorded graph, run here.
@@ -68,8 +68,7 @@ class RecordedTraining(Tf1Training):
   def __init__(
     self,
     declaration: side.Declaration,
-    graph: RecordedGraph,
-    inputs: Any,
+    graph: RecordedReference,
     labels: Any,
     progress: side.Progress,
   ) -> None:
@@ -78,16 +77,17 @@ class RecordedTraining(Tf1Training):
     Args:
       declaration: the case.
       graph: its recording, and what is remarked of it.
-      inputs: the nest of arrays to feed.
-      labels: likewise; None without.
+      labels: the nest of arrays to feed; None without.
       progress: called with one line of text before every long step.
     """
-    super().__init__(declaration, inputs, labels, progress)
+    self._declaration = declaration
+    self._progress = progress
     self._graph = graph
     self._recording = graph.recording
     self._build: RecordedBuild | None = None
     self.racing = Racing(recorded=True)
     self._races = RecordedRaces(graph.recording, self.racing)
+    self._runs = TrainingRuns(labels, self.racing, self._source_of)
 
   def reason_without(self, hook: str) -> str:
     """Returns why the recording has nothing of a hook, and how to record that."""
@@ -112,11 +112,10 @@ class RecordedTraining(Tf1Training):
     found = self._recording.losses(moved=run.mover is not None, again=again and run.mover is None)
     return self._changing() if found is None else found
 
-  def loss_function(self, outputs: Any, labels: Any) -> Tf1LossFunction:
-    """Returns what runs the recorded loss, and metrics of the case, on arrays."""
-    return RecordedLossFunction(
-      self._declaration, self._recording, outputs, labels, self._graph.remark
-    )
+  def loss_function(self, outputs: Any, labels: Any) -> RecordedLossFunction:
+    """Returns what runs the recorded loss on arrays, given the nests that they are of."""
+    del labels  # the recorded graphs have their own placeholders
+    return RecordedLossFunction(self._recording, outputs, self._graph.remark)
 
   def prepare_steps(self, run: side.FilledRun, count: int) -> PreparedSteps:
     """Returns the recorded training steps.
@@ -142,6 +141,34 @@ class RecordedTraining(Tf1Training):
       )
 
     return PreparedSteps(begin, count, lambda: self._begin_here(run, entry))
+
+  def inspectable_losses(self, run: side.FilledRun) -> GraphRun:
+    """Returns a run of the recorded graph of model and losses, here.
+
+    Raises:
+      NotApplicable: the graph is not run here.
+    """
+    entry = self._losses_entry()
+    built = self._imported(entry).built
+    self._check_can_run(_loss_fetches(entry), built, ())
+    lines = self._races.source_of
+    return self._runs.inspectable_losses(
+      _loss_graph(entry, built), run, lambda op: lines(entry.graph, op.name)
+    )
+
+  def inspectable_step(
+    self, run: side.FilledRun, number: int, names: Mapping[str, str]
+  ) -> StepGraph:
+    """Takes the steps before one with the recorded graph, here, and returns that one as a graph.
+
+    Raises:
+      NotApplicable: the graph is not run here.
+    """
+    losses, train = self._graphs(self._steps_entry(run, number))
+    graph = losses.built.graph
+    return self._runs.inspectable_step(
+      losses, train, run, number, names, lambda op: self._source_of(graph, op)
+    )
 
   def save(self, run: side.FilledRun, count: int, prefix: str) -> str:
     """Writes recorded values, after recorded steps, as a name-based checkpoint.
@@ -177,7 +204,6 @@ class RecordedTraining(Tf1Training):
 
   def close(self) -> None:
     """Lets go of the graph."""
-    super().close()
     self._build = None
 
   def program(self) -> Program | None:
@@ -252,9 +278,10 @@ class RecordedTraining(Tf1Training):
       regularization_total=None if total is None else np.full_like(total, np.nan),
     )
 
-  def source_of(self, op: tf.Operation) -> SourceLine | None:
+  def _source_of(self, graph: tf.Graph, op: str) -> SourceLine | None:
     """Returns the line of the reference's code that made an operation."""
-    return self._races.source_of(self._losses_entry().graph, op.name)
+    del graph  # there is one
+    return self._races.source_of(self._losses_entry().graph, op)
 
   def _begin_here(
     self,
@@ -274,25 +301,22 @@ class RecordedTraining(Tf1Training):
     Raises:
       NotApplicable: the graph is not run here.
     """
-    losses = self._losses_entry()
-    built = self._imported(losses).built
-    added = variables_of(dataclasses.replace(losses.graph, variables=entry.added))
-    train = train_graph(entry, built, added)
-    self._check_can_run([train.train_op, losses.total_loss], built, entry.added)
+    graph, train = self._graphs(entry)
     if recorded is not None:
       train = dataclasses.replace(
         train, optimizers=recorded.optimizers, random_draws=recorded.random_draws
       )
-    graph = LossGraph(built, losses.label_placeholders, losses.loss, losses.total_loss)
-    graph = self._in_order(graph, [train.train_op])
     self._progress(f'taking training steps with the recorded graph, {entry.run}')
-    steps = Tf1Steps(graph, train, self._feeds(graph, run, mover), run.description)
-    try:
-      steps.start(run, mover)
-    except BaseException:
-      steps.close()
-      raise
-    return steps
+    return self._runs.begin(graph, train, run, mover)
+
+  def _graphs(self, entry: StepsEntry) -> tuple[LossGraph, TrainGraph]:
+    """Returns the recorded graph with the train op, in the order which is asked for."""
+    losses = self._losses_entry()
+    built = self._imported(losses).built
+    added = variables_of(_with_variables(losses.graph, entry.added))
+    train = train_graph(entry, built, added)
+    self._check_can_run([train.train_op, losses.total_loss], built, entry.added)
+    return self._runs.in_order(_loss_graph(losses, built), [train.train_op]), train
 
   def _try_clipping(
     self, run: side.FilledRun, entry: StepsEntry, factors: Mapping[str, float] | None
@@ -323,34 +347,25 @@ class RecordedTraining(Tf1Training):
   def _observe_here(self, run: side.FilledRun, entry: LossesEntry) -> LossObservation:
     """Runs the recorded graph of model and losses, by this TensorFlow."""
     built = self._imported(entry).built
-    outputs = {path: name for path, name in built.outputs if isinstance(name, str)}
-    names = [entry.loss, entry.total_loss, *outputs.values()]
-    names += [name for _, name in built.regularization_losses]
+    outputs = {
+      '' if path == nests.THE_OUTPUT else path: name
+      for path, name in built.outputs
+      if isinstance(name, str)
+    }
     steps = self._recording.manifest.steps
     added = () if steps is None else steps.added
-    self._check_can_run(names, built, added)
-    feeds = session_values.feeds(built, side.moved_inputs(run.inputs, run.mover))
-    labels = leaves_of(self._labels) if self._labels is not None else {}
-    feeds.update({name: labels[path] for path, name in entry.label_placeholders})
-    with open_session(built.graph) as session:
-      session_values.fetch(session, built.table_initializers)
-      session_values.assign(session, built.variables, run)
-      if run.mover is not None:
-        session_values.move(session, built.variables, run.mover)
-      session_values.fetch(session, [variable.initializer for variable in added])
-      values = [np.asarray(value) for value in session_values.fetch(session, names, feeds)]
-    by_path = dict(zip(outputs, values[2:], strict=False))
-    return LossObservation(
-      side.TF1,
-      run.description,
-      nests.map_leaves(
-        lambda path, leaf: by_path.get(path or '(the output)', leaf),
-        self._recording.nest(entry.output_nest),
-      ),
-      values[0],
-      values[1],
-      functional.total(values[2 + len(outputs) :][::-1]),
-    )
+    self._check_can_run(_loss_fetches(entry), built, added)
+    variables = () if steps is None else variables_of(_with_variables(entry.graph, added))
+    nest = self._recording.nest(entry.output_nest)
+    return self._runs.observe(_loss_graph(entry, built), run, outputs, nest, variables)
+
+
+def _loss_graph(entry: LossesEntry, built: BuiltGraph) -> LossGraph:
+  return LossGraph(built, entry.label_placeholders, entry.loss, entry.total_loss)
+
+
+def _with_variables(entry: GraphEntry, variables: tuple[VariableEntry, ...]) -> GraphEntry:
+  return dataclasses.replace(entry, variables=variables)
 
 
 def _loss_fetches(entry: LossesEntry) -> list[str]:
@@ -358,35 +373,3 @@ def _loss_fetches(entry: LossesEntry) -> list[str]:
   names = [entry.loss, entry.total_loss]
   names += [name for _, name in entry.graph.outputs if name is not None]
   return names + [name for _, name in entry.graph.regularization_losses]
-
-
-def train_graph(
-  entry: StepsEntry, built: BuiltGraph, added: tuple[GraphVariable, ...]
-) -> TrainGraph:
-  """Returns what a recorded train op has added to a graph, which is imported."""
-  states = {variable.record.name: variable for variable in added}
-  run = ops_run_by([built.graph.get_operation_by_name(entry.train_op)])
-  draws = [op for op in run.values() if is_random_op(op.type)]
-  in_loop = any(draw.in_loop for draw in entry.random_draws)
-
-  def gradients(entries: Sequence[GradientEntry]) -> tuple[GraphGradient, ...]:
-    return tuple(GraphGradient(g.variable, g.values, g.indices, g.shape) for g in entries)
-
-  return TrainGraph(
-    train_op=entry.train_op,
-    gradients=gradients(entry.gradients),
-    applied_gradients=gradients(entry.applied_gradients),
-    learning_rate=entry.learning_rate,
-    global_step=next((v for v in (*built.variables, *added) if v.global_step), None),
-    added=added,
-    slots=tuple(
-      GraphSlot(slot.role, slot.variable, states[slot.name])
-      for slot in entry.slots_before
-      if slot.name in states
-    ),
-    optimizers=(),
-    updates_left_out=entry.updates_left_out,
-    random_draws=(),
-    drawn=tuple(tensor.name for op in draws for tensor in op.outputs),
-    draws_inside=in_loop or draws_inside(built.graph, run.values()),
-  )

@@ -1,4 +1,4 @@
-"""Operations that give other bits from run to run on a GPU.
+"""Operations that give different bits from run to run on a GPU.
 
 Sources: what the GPU kernels of TensorFlow 2.21 say when they refuse to run under
 `enable_op_determinism`; the deterministic kernels listed in the release notes of

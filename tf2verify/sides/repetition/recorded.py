@@ -2,10 +2,14 @@
 
 import dataclasses
 
+import numpy as np
+
 from tf2verify.numerics.repeatability import varying
 from tf2verify.recordings import observations
 from tf2verify.recordings.run_entries import RunEntry
-from tf2verify.records.repetition import RepeatedTensor, Variation
+from tf2verify.records.repetition import Variation
+from tf2verify.records.tensor_key import Run, TensorKey
+from tf2verify.sides.observed_tensors import all_tensors
 from tf2verify.sides.process import randomness
 from tf2verify.sides.recorded.build import parsed
 from tf2verify.sides.repetition import repeating
@@ -21,7 +25,7 @@ REMARK = (
 _VARIED = 'other numbers in a second run when it was recorded'
 
 
-def recorded_tensors(tf1: RecordedReference, run: FilledRun) -> tuple[RepeatedTensor, ...]:
+def recorded_tensors(tf1: RecordedReference, run: FilledRun) -> Run:
   """Returns what was recorded of the runs that are repeated; the graph is not run for others.
 
   Args:
@@ -33,7 +37,10 @@ def recorded_tensors(tf1: RecordedReference, run: FilledRun) -> tuple[RepeatedTe
   """
   tf1.check_fill(run)
   observed = [tf1.recording.observation(entry) for entry in _entries(tf1, run)]
-  return tuple(tensor for found in observed for tensor in repeating.tensors_of(found))
+  tensors: dict[TensorKey, np.ndarray | None] = {}
+  for found in observed:
+    tensors.update(all_tensors(found))
+  return tensors
 
 
 def _entries(tf1: RecordedReference, run: FilledRun) -> list[RunEntry]:
@@ -61,16 +68,16 @@ def varying_tensors(
   found: list[Variation] = []
   for entry in _entries(tf1, run):
     first, again = (recording.observation(entry, again=second) for second in (False, True))
-    found += varying(repeating.tensors_of(first), repeating.tensors_of(again))
+    found += varying(all_tensors(first), all_tensors(again))
   if with_steps:
     found += varying(_of_steps(tf1, steps, False), _of_steps(tf1, steps, True))
   return tuple(dataclasses.replace(variation, other=_VARIED) for variation in found)
 
 
-def _of_steps(tf1: RecordedReference, count: int, again: bool) -> tuple[RepeatedTensor, ...]:
+def _of_steps(tf1: RecordedReference, count: int, again: bool) -> Run:
   taken = tf1.recording.steps(again=again)
   if taken is None:
-    return ()
+    return {}
   return repeating.tensors_of_steps(dataclasses.replace(taken, steps=taken.steps[:count]))
 
 

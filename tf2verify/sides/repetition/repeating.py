@@ -5,14 +5,16 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import Observation, TensorRecord
-from tf2verify.records.repetition import RepeatedTensor
+from tf2verify.records.tensor_key import Run, TensorKey, numbered
 from tf2verify.records.training import TrainingRun
 from tf2verify.sides import side
-from tf2verify.sides.graphs.reading import user_source
+from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.observed_tensors import all_tensors
 from tf2verify.sides.process import randomness
 from tf2verify.sides.repetition.gpu_kernels import WATCHED
 from tf2verify.sides.repetition.run_ops import Sources
@@ -22,7 +24,7 @@ from tf2verify.sides.tf2.port import array_of, flat_outputs
 from tf2verify.tensorflow_internals import eager
 
 # Runs a side from its start and returns all that it yields.
-Repeat = Callable[[], tuple[RepeatedTensor, ...]]
+Repeat = Callable[[], Run]
 
 
 def devices() -> tuple[str, ...]:
@@ -54,8 +56,8 @@ def prepare_tf1(tf1: ReferenceGraph, run: side.FilledRun) -> Repeat:
   except NotApplicable:  # no loss to differentiate
     filled = tf1.prepare_filled([dataclasses.replace(run, gradients=False)])
 
-  def repeat() -> tuple[RepeatedTensor, ...]:
-    return (*tensors_of(seeded()), *tensors_of(filled()[0]))
+  def repeat() -> Run:
+    return {**all_tensors(seeded()), **all_tensors(filled()[0])}
 
   return repeat
 
@@ -72,7 +74,7 @@ def watched_in_graph(tf1: ReferenceGraph, training: bool) -> Sources:
   return found
 
 
-def observe_tf2(tf2: Tf2Layer, inputs: Any, run: side.FilledRun) -> tuple[RepeatedTensor, ...]:
+def observe_tf2(tf2: Tf2Layer, inputs: Any, run: side.FilledRun) -> Run:
   """Runs a fresh layer from its seeded initial values, then from given ones with gradients."""
   name = f'{side.training_name(run.training)}, {randomness.CONSTANT}'
   with randomness.seeded(randomness.CONSTANT):
@@ -98,44 +100,24 @@ def observe_tf2(tf2: Tf2Layer, inputs: Any, run: side.FilledRun) -> tuple[Repeat
   filled = Observation(
     side=side.TF2, run=run.description, **_output_records(outputs), gradients=gradients
   )
-  return (*tensors_of(seeded), *tensors_of(filled))
+  return {**all_tensors(seeded), **all_tensors(filled)}
 
 
-def tensors_of(observation: Observation) -> tuple[RepeatedTensor, ...]:
-  """Returns all that an observation holds."""
-  losses = [
-    TensorRecord(', '.join(loss.variables) or '(reads no variable)', loss.value)
-    for loss in observation.regularization_losses
-  ]
-  records = (
-    ('initial value', observation.initial_values),
-    ('output', observation.outputs),
-    ('regularization loss', losses),
-    ('state after the call', observation.state_after),
-    ('gradient', observation.gradients),
-  )
-  return tuple(
-    RepeatedTensor(quantity, record.name, observation.run, record.value)
-    for quantity, found in records
-    for record in found
-  )
-
-
-def tensors_of_steps(training: TrainingRun) -> tuple[RepeatedTensor, ...]:
+def tensors_of_steps(training: TrainingRun) -> Run:
   """Returns the loss and the gradients of every step, variables and slots after the last."""
   run = f'{len(training.steps)} training steps'
-  found = []
+  found: list[tuple[TensorKey, np.ndarray | None]] = []
   for step in training.steps:
-    found.append(RepeatedTensor('loss', f'of step {step.number}', run, step.loss))
+    found.append((TensorKey('loss', f'of step {step.number}', run), step.loss))
     found += [
-      RepeatedTensor(f'gradient at step {step.number}', gradient.name, run, gradient.value)
+      (TensorKey(f'gradient at step {step.number}', gradient.name, run), gradient.value)
       for gradient in step.gradients
     ]
   if training.steps:
     last = training.steps[-1]
-    found += [RepeatedTensor('variable', v.name, run, v.value) for v in last.variables]
-    found += [RepeatedTensor('slot', slot.name, run, slot.value) for slot in last.slots]
-  return tuple(found)
+    found += [(TensorKey('variable', known.name, run), known.value) for known in last.variables]
+    found += [(TensorKey('slot', slot.name, run), slot.value) for slot in last.slots]
+  return numbered(found)
 
 
 def _output_records(outputs: Any) -> dict[str, Any]:

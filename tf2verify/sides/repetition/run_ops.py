@@ -45,33 +45,23 @@ class EagerOps:
     finally:
       tf.config.run_functions_eagerly(eager_functions)
 
-  def _on_op(
-    self,
-    op_type: str | bytes,
-    inputs: Any,
-    attributes: Any,
-    outputs: Any,
-    op_name: str | None = None,
-    graph: Any = None,
-  ) -> None:
-    del attributes, op_name
-    if graph is not None or self._kept > _KEPT_BYTES:
+  def _on_op(self, op: op_callbacks.Operation) -> None:
+    if op.graph is not None or self._kept > _KEPT_BYTES:
       return
-    values = tuple(_value(tensor) for tensor in outputs)
+    values = tuple(_value(tensor) for tensor in op.outputs)
     self._kept += sum(value.nbytes for value in values)
-    kind = op_type if isinstance(op_type, str) else op_type.decode()
     self.ops.append(
       RunOp(
-        kind,
+        op.kind,
         '',
-        tuple(digest(_value(tensor)) for tensor in inputs),
+        tuple(digest(_value(tensor)) for tensor in op.inputs),
         values,
         user_line(),
         # Handles of variables are opaque: what they hold is what some write gave them.
-        tuple(tensor._id in self._given or _is_opaque(tensor) for tensor in inputs),
+        tuple(tensor._id in self._given or _is_opaque(tensor) for tensor in op.inputs),
       )
     )
-    self._given.update(tensor._id for tensor in outputs)
+    self._given.update(tensor._id for tensor in op.outputs)
 
 
 class OpSources:
@@ -90,19 +80,9 @@ class OpSources:
     with op_callbacks.called(self._on_op):
       yield
 
-  def _on_op(
-    self,
-    op_type: str | bytes,
-    inputs: Any,
-    attributes: Any,
-    outputs: Any,
-    op_name: str | None = None,
-    graph: Any = None,
-  ) -> None:
-    del inputs, attributes, outputs, op_name, graph
-    kind = op_type if isinstance(op_type, str) else op_type.decode()
-    if kind in WATCHED and self.found.get(kind) is None:
-      self.found[kind] = user_line()
+  def _on_op(self, op: op_callbacks.Operation) -> None:
+    if op.kind in WATCHED and self.found.get(op.kind) is None:
+      self.found[op.kind] = user_line()
 
 
 def eager_ops(run: Callable[[], object]) -> Sequence[RunOp]:

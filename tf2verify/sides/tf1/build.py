@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -13,7 +13,9 @@ from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
 from tf2verify.records.observation import RandomDraw, VariableRecord
 from tf2verify.reference import nests
 from tf2verify.reference.graph_ops import ops_behind, variables_behind
-from tf2verify.reference.variables import static_shape, variable_name
+from tf2verify.reference.tf1_semantics import with_either_shape
+from tf2verify.reference.variables import GraphVariable as DescribedVariable
+from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
 from tf2verify.sides.graphs.formats import narrow_bits
 from tf2verify.sides.graphs.op_recorder import OpRecorder
@@ -26,7 +28,8 @@ v1 = tf.compat.v1
 _KEYS = v1.GraphKeys
 _HOOK = 'build_tf1_graph'
 _OTHER_GRAPH = (
-  'another graph than the one it is called in: usually a `with tf.Graph().as_default():` inside '
+  'a different graph from the one it is called in: usually a `with tf.Graph().as_default():` '
+  'inside '
   'the builder; remove it, tf2verify gives every call a fresh graph'
 )
 
@@ -120,6 +123,20 @@ class BuiltGraph:
     return narrow_bits(self.graph)
 
 
+def inventory_of(
+  by_training: Iterable[tuple[bool, Iterable[GraphVariable]]],
+) -> side.Inventory:
+  """Returns the model's variables of the graphs of all training modes."""
+  records: dict[str, VariableRecord] = {}
+  names = []
+  for training, variables in by_training:
+    owned = [variable.record for variable in variables if not variable.local]
+    for record in owned:
+      records.setdefault(record.name, record)
+    names.append((training, tuple(record.name for record in owned)))
+  return side.Inventory(tuple(records.values()), variables_by_training=tuple(names))
+
+
 @contextlib.contextmanager
 def _one_graph() -> Iterator[None]:
   """Adds the likely cause to an error of a builder that makes graphs of its own."""
@@ -142,7 +159,7 @@ def _one_graph() -> Iterator[None]:
 
 
 def build_graph(
-  declaration: side.Declaration, inputs: Any, training: bool, mode: str
+  declaration: side.Declaration, inputs: Any, training: bool, mode: str, as_keras3: bool = False
 ) -> BuiltGraph:
   """Builds the TF1 graph under TF1 semantics.
 
@@ -154,25 +171,17 @@ def build_graph(
     inputs: the checked nest of arrays.
     training: the training mode.
     mode: the mode to seed random ops for.
+    as_keras3: as in `randomness.seeded`.
 
   Raises:
     BuilderError: it returned something unusable or turned a process global.
     UserCodeError: it raised.
   """
-  as_in_tf1, as_in_tf2 = tf.Graph(), tf.Graph()
-  try:
-    return _build(as_in_tf1, declaration, inputs, training, mode, v2_tensorshape=False)
-  except UserCodeError as error:
-    if not isinstance(error.__cause__, (TypeError, AttributeError, ValueError)):
-      raise
-    first = error
-  try:
-    return _build(as_in_tf2, declaration, inputs, training, mode, v2_tensorshape=True)
-  except UserCodeError as second:
-    # The attempt that got further has met the mistake, the other one only a shape.
-    further = len(as_in_tf2.get_operations()) > len(as_in_tf1.get_operations())
-    shown = second if further else first
-    raise shown from shown.__cause__
+
+  def build(graph: tf.Graph, v2_tensorshape: bool) -> BuiltGraph:
+    return _build(graph, declaration, inputs, training, mode, as_keras3, v2_tensorshape)
+
+  return with_either_shape(build, UserCodeError)
 
 
 def _build(
@@ -181,6 +190,7 @@ def _build(
   inputs: Any,
   training: bool,
   mode: str,
+  as_keras3: bool,
   v2_tensorshape: bool,
 ) -> BuiltGraph:
   recorder = OpRecorder()
@@ -196,7 +206,7 @@ def _build(
   with process_state.tf1_semantics(v2_tensorshape), graph.as_default():
     fed = nests.map_leaves(placeholder, inputs)
     with (
-      randomness.seeded(mode) as scope,
+      randomness.seeded(mode, as_keras3=as_keras3) as scope,
       recorder.recording('the build'),
       fenced(_HOOK),
       _one_graph(),
@@ -277,47 +287,29 @@ def graph_variables(graph: tf.Graph, recorder: OpRecorder) -> tuple[GraphVariabl
     variable = creation.variable
     if variable is None or variable.graph is not graph or variable_name(variable) in found:
       continue
-    keys = tuple(sorted(str(key) for key, items in members.items() if id(variable) in items))
-    value = variable.initializer.inputs[1].name
-    shared = value in used_values
-    used_values.add(value)
-    record = VariableRecord(
-      variable_name(variable),
-      static_shape(variable.shape),
-      variable.dtype.base_dtype.name,
-      trainable=_KEYS.TRAINABLE_VARIABLES in keys,
-      trainable_flag=bool(variable.trainable),
-      collections=keys,
-      source=creation.source,
-    )
-    found[record.name] = GraphVariable(
-      record,
-      read=variable._as_graph_element().name,
-      initializer=variable.initializer.name,
-      value=value,
-      shares_value=shared,
-      may_change=_may_change(variable),
-      local=_KEYS.LOCAL_VARIABLES in keys and _KEYS.GLOBAL_VARIABLES not in keys,
-      global_step=_KEYS.GLOBAL_STEP in keys,
+    keys = sorted(str(key) for key, items in members.items() if id(variable) in items)
+    shared = variable.initializer.inputs[1].name in used_values
+    known = DescribedVariable(variable, -1, keys, shared)
+    used_values.add(known.value)
+    found[known.name] = GraphVariable(
+      VariableRecord(
+        known.name,
+        known.shape,
+        known.dtype.name,
+        trainable=known.trainable,
+        trainable_flag=known.trainable_flag,
+        collections=tuple(keys),
+        source=creation.source,
+      ),
+      known.read,
+      known.initializer,
+      known.value,
+      known.shares_value,
+      known.may_change(),
+      known.local,
+      known.global_step,
     )
   return tuple(found.values())
-
-
-# What reads a resource variable and writes nothing.
-_READS = ('ReadVariableOp', 'VarIsInitializedOp', 'VariableShape', 'ResourceGather')
-
-
-def _may_change(variable: Any) -> bool:
-  """Returns whether any op of the graph but the initializer could write a variable.
-
-  An op of another kind than a plain read counts as a write: a loop, a function.
-  """
-  handle = getattr(variable, 'handle', None)
-  if handle is None:  # a reference variable, which every op can write
-    return True
-  return any(
-    op.type not in _READS and op.name != variable.initializer.name for op in handle.consumers()
-  )
 
 
 def add_gradients(

@@ -6,7 +6,7 @@ from typing import Any
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.records.observation import SourceLine
 from tf2verify.sides.graphs.effects import Program, output_name
-from tf2verify.sides.graphs.reading import user_source
+from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.side import training_name
 from tf2verify.sides.tf1.build import BuiltGraph
 

@@ -1,6 +1,6 @@
 """Far larger gradients in the place of those of a step: what becomes of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,22 +39,25 @@ def in_graph(
   pairs = _pairs(train)
   if not pairs:
     return None
-  fed = {raw.values: raw.variable for raw, _ in pairs if raw.values is not None}
+  # Those too of which it is not known what becomes of them: a norm of all depends on them.
+  raw_gradients = [gradient for gradient in train.gradients if gradient.values is not None]
+  fed = {raw.values: raw.variable for raw in raw_gradients if raw.values is not None}
   if not all(graph.is_feedable(graph.get_tensor_by_name(name)) for name in fed):
     raise NotApplicable('the gradients of the TF1 graph cannot be replaced')
-  known = session_values.fetched(session, _tensors(pairs), feeds)
-  raws = [session_values.gradient_record(raw, known) for raw, _ in pairs]
+  wanted_tensors = _tensors([*raw_gradients, *(applied for _, applied in pairs)])
+  known = session_values.fetched(session, wanted_tensors, feeds)
+  raws = [session_values.gradient_record(raw, known) for raw in raw_gradients]
   of_all = enlargement(raws)
   wanted = {name: of_all if factors is None else factors[of] for name, of in fed.items()}
   larger = {
     name: np.asarray(known[name] * np.asarray(factor, known[name].dtype))
     for name, factor in wanted.items()
   }
-  large = session_values.fetched(session, _tensors(pairs), {**feeds, **larger})
+  large = session_values.fetched(session, wanted_tensors, {**feeds, **larger})
   return ClippingTrial(
     tuple(raws),
     tuple(session_values.gradient_record(applied, known) for _, applied in pairs),
-    tuple(session_values.gradient_record(raw, large) for raw, _ in pairs),
+    tuple(session_values.gradient_record(raw, large) for raw in raw_gradients),
     tuple(session_values.gradient_record(applied, large) for _, applied in pairs),
   )
 
@@ -73,10 +76,10 @@ def _pairs(train: TrainGraph) -> list[tuple[GraphGradient, GraphGradient]]:
   ]
   pairs = [(one, other) for one, other in pairs if one.values is not None]
   if not pairs:
-    raise NotApplicable('the train op of TF1 does not tell what it makes of the gradients')
+    raise NotApplicable('the train op of TF1 does not show how it changes the gradients')
   return [] if all(one.values == other.values for one, other in pairs) else pairs
 
 
-def _tensors(pairs: list[tuple[GraphGradient, GraphGradient]]) -> list[str]:
-  tensors = [name for pair in pairs for g in pair for name in (g.values, g.indices)]
+def _tensors(gradients: Iterable[GraphGradient]) -> list[str]:
+  tensors = [name for gradient in gradients for name in (gradient.values, gradient.indices)]
   return list(dict.fromkeys(name for name in tensors if name is not None))

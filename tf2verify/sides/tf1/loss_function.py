@@ -1,19 +1,22 @@
 """The reference's loss alone: in a graph of its own, without the model."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
 
 import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import UserCodeError
 from tf2verify.records.loss_values import Leaves, LossExample, LossProgram, LossValue, MetricValue
-from tf2verify.records.observation import TensorRecord
+from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.tf1_semantics import with_either_shape
 from tf2verify.sides import loss_function, side
-from tf2verify.sides.graphs.reading import user_source_behind
-from tf2verify.sides.graphs.run import open_session
+from tf2verify.sides.graphs.reading import GraphReader, Target
+from tf2verify.sides.graphs.run import GraphRun, open_session
+from tf2verify.sides.graphs.user_sources import user_source, user_source_behind
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.process.fence import fenced
@@ -40,6 +43,7 @@ class _Graph:
     }
 
 
+@final
 class Tf1LossFunction:
   """Runs `tf1_loss`, and `tf1_metrics`, on arrays; one graph per set of shapes."""
 
@@ -69,6 +73,22 @@ class Tf1LossFunction:
         if path in loss_function.floating_paths(outputs)
       ),
     )
+
+  def inspectable(self, example: LossExample) -> GraphRun:
+    """Returns a run of which every tensor can be asked for."""
+    built = self._built(_LOSS, example)
+    loss, gradients = built.made
+    found: dict[str, tuple[str, ...]] = {loss_function.VALUE_TARGET: (loss.name,)}
+    for path, gradient in gradients.items():
+      is_sparse = isinstance(gradient, tf.IndexedSlices)
+      parts = (gradient.values, gradient.indices) if is_sparse else (gradient,)
+      found[loss_function.gradient_target(path)] = tuple(part.name for part in parts)
+    places = {
+      **{tensor.op.name: loss_function.output_name(p) for p, tensor in built.outputs.items()},
+      **{tensor.op.name: loss_function.label_name(p) for p, tensor in built.labels.items()},
+    }
+    fed = built.feeds(example.outputs, example.labels)
+    return loss_run(built.graph, found, places, fed, _initializers(built.graph), user_source)
 
   def program(self, example: LossExample) -> LossProgram:
     """Returns what the loss reads and computes."""
@@ -103,20 +123,14 @@ class Tf1LossFunction:
     return self._graphs[key]
 
   def _build(self, hook: str, example: LossExample) -> _Graph:
-    """Builds the graph with TF1's shapes, or TF2's where the hook counts on those."""
-    try:
-      return self._build_with(hook, example, v2_tensorshape=False)
-    except UserCodeError as error:
-      if not isinstance(error.__cause__, (TypeError, AttributeError, ValueError)):
-        raise
-      first = error
-    try:
-      return self._build_with(hook, example, v2_tensorshape=True)
-    except UserCodeError:
-      raise first from first.__cause__
+    def build(graph: tf.Graph, v2_tensorshape: bool) -> _Graph:
+      return self._build_with(graph, hook, example, v2_tensorshape)
 
-  def _build_with(self, hook: str, example: LossExample, v2_tensorshape: bool) -> _Graph:
-    graph = tf.Graph()
+    return with_either_shape(build, UserCodeError)
+
+  def _build_with(
+    self, graph: tf.Graph, hook: str, example: LossExample, v2_tensorshape: bool
+  ) -> _Graph:
     process_state.reset_names()
     with process_state.tf1_semantics(v2_tensorshape), graph.as_default():
       outputs = {path: _placeholder(array) for path, array in example.outputs.items()}
@@ -134,6 +148,30 @@ class Tf1LossFunction:
         found = tf.gradients(loss, [outputs[path] for path in floating])
     gradients = {path: g for path, g in zip(floating, found, strict=True) if g is not None}
     return _Graph(graph, outputs, labels, (loss, gradients))
+
+
+def loss_run(
+  graph: tf.Graph,
+  found: Mapping[str, tuple[str, ...]],
+  places: Mapping[str, str],
+  feeds: Mapping[Any, np.ndarray],
+  start: Sequence[Any],
+  source_of: Callable[[tf.Operation], SourceLine | None],
+) -> GraphRun:
+  """Returns a run of a graph of the loss alone of which every tensor can be asked for.
+
+  Args:
+    graph: the graph.
+    found: what it yields: names of tensors by what they are.
+    places: what both sides call the placeholders, by the names of their operations.
+    feeds: by placeholder.
+    start: what a session runs first.
+    source_of: tells the user's line of an operation.
+  """
+  targets = [Target(name, tensors) for name, tensors in found.items()]
+  op_graph = GraphReader(graph, {}, places, {}, source_of).read(targets, (), side.TF1)
+  fed = {tensor.name: value for tensor, value in feeds.items()}
+  return GraphRun(op_graph, graph, fed, lambda session: session.run(list(start)), {})
 
 
 def _placeholder(array: np.ndarray) -> tf.Tensor:

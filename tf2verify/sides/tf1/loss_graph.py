@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError, NotApplicable, UserCodeError
 from tf2verify.reference import nests
+from tf2verify.reference.tf1_semantics import with_either_shape
 from tf2verify.sides import loss_parts, side
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
@@ -57,23 +58,14 @@ def in_graph(built: BuiltGraph, recorder: OpRecorder, hook: str) -> Iterator[Non
     yield
 
 
-def with_either_shape(graph: tf.Graph, make: Callable[[], _Made]) -> _Made:
-  """Calls user code under TF1's tensor shapes; where it counts on TF2's, with those."""
-  collections = {key: list(graph.get_collection(key)) for key in graph.get_all_collection_keys()}
-  try:
-    with process_state.tf1_semantics(v2_tensorshape=False):
+def made_in(graph: tf.Graph, make: Callable[[], _Made]) -> _Made:
+  """Calls user code that adds to a graph, under TF1's semantics."""
+
+  def attempt(_: tf.Graph, v2_tensorshape: bool) -> _Made:
+    with process_state.tf1_semantics(v2_tensorshape):
       return make()
-  except UserCodeError as error:
-    if not isinstance(error.__cause__, (TypeError, AttributeError, ValueError)):
-      raise
-    first = error
-  for key in graph.get_all_collection_keys():
-    graph.get_collection_ref(key)[:] = collections.get(key, [])
-  try:
-    with process_state.tf1_semantics(v2_tensorshape=True):
-      return make()
-  except (UserCodeError, TypeError):  # a global step of the first attempt is still in the graph
-    raise first from first.__cause__
+
+  return with_either_shape(attempt, UserCodeError, graph)
 
 
 def add_losses(
@@ -122,12 +114,12 @@ def add_losses(
     return own, loss_parts.main_of(own, 'tf1_total_loss')
 
   with in_graph(built, recorder, hook):
-    made = with_either_shape(built.graph, model_loss)
+    made = made_in(built.graph, model_loss)
     if made is None and hook == 'loss':
       raise NotApplicable('no output is floating, so the default loss has nothing to sum')
     loss = _checked_loss(loss_parts.main_of(made, hook), hook, built.graph)
   with in_graph(built, recorder, 'tf1_total_loss'):
-    nest, tensor = with_either_shape(built.graph, total)
+    nest, tensor = made_in(built.graph, total)
   total_loss = _checked_loss(tensor, 'tf1_total_loss', built.graph)
   parts = tuple(
     (place, _checked_loss(part, hook, built.graph).name)

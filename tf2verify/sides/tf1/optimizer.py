@@ -64,7 +64,7 @@ def _check_optimizer(optimizer: Any, made: list[Any]) -> None:
   elif isinstance(optimizer, type) and issubclass(optimizer, V1_OPTIMIZER):
     slip = f'it is the class: return an instance, {optimizer.__name__}(...)'
   elif is_keras(optimizer):
-    slip = 'a Keras optimizer belongs into make_tf2_optimizer'
+    slip = 'a Keras optimizer belongs in make_tf2_optimizer'
   elif isinstance(optimizer, (tf.Operation, tf.Tensor)):
     slip = 'a train op is returned by make_tf1_train_op(self, loss)'
   else:

@@ -16,7 +16,7 @@ from tf2verify.records.races import (
   Race,
   orders_of,
 )
-from tf2verify.sides.graphs.races import RaceSearch
+from tf2verify.sides.graphs.nested_races import RunSearch
 from tf2verify.sides.tf1.build import BuiltGraph
 
 # Gives the user's line of an operation, by its name.
@@ -32,7 +32,7 @@ class GraphRaces:
     races: may be empty.
   """
 
-  search: RaceSearch
+  search: RunSearch
   races: tuple[Race, ...]
 
 
@@ -115,7 +115,7 @@ class Racing:
 
 def searched(graph_def: object, fetches: Iterable[str], source_of: SourceOf) -> GraphRaces:
   """Returns what one session.run of a GraphDef leaves open."""
-  search = RaceSearch(graph_def, fetches)
+  search = RunSearch(graph_def, fetches)
   return GraphRaces(search, search.races(source_of))
 
 
@@ -123,10 +123,12 @@ def _ordered(graph: tf.Graph, found: GraphRaces, order: Order) -> tf.Graph:
   """Returns a copy of a graph in which operations wait for each other as an order says."""
   edges = found.search.edges(order, found.races)
   graph_def = graph.as_graph_def()
-  nodes = {node.name: node for node in graph_def.node}
-  for before, after in edges:
-    if f'^{before}' not in nodes[after].input:
-      nodes[after].input.append(f'^{before}')
+  nodes = {('', node.name): node for node in graph_def.node}
+  for function in graph_def.library.function:
+    nodes |= {(function.signature.name, node.name): node for node in function.node_def}
+  for function, before, after in edges:
+    if f'^{before}' not in nodes[function, after].input:
+      nodes[function, after].input.append(f'^{before}')
   copy = tf.Graph()
   with copy.as_default():
     tf.import_graph_def(graph_def, name='')

@@ -1,12 +1,13 @@
 """What the rest asks of a reference, whether it is run here or was recorded."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.recording import Recording
+from tf2verify.records.loss_values import LossExample, LossProgram, LossValue
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.recorded_here import RecordedGraphHere
 from tf2verify.records.training import LossObservation
@@ -16,10 +17,10 @@ from tf2verify.sides.fill import Fill
 from tf2verify.sides.graphs.effects import Effect, Program
 from tf2verify.sides.graphs.initial_draws import InitialDraw
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.step_run import StepGraph
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1.build import BuiltGraph
 from tf2verify.sides.tf1.influence import WithoutInfluence
-from tf2verify.sides.tf1.loss_function import Tf1LossFunction
 from tf2verify.sides.tf1.racing import Racing
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
 
@@ -131,6 +132,24 @@ class ReferenceGraph(Protocol):
     """Lets go of the graphs."""
 
 
+class ReferenceLoss(Protocol):
+  """The loss of a reference, without its model."""
+
+  def value(self, example: LossExample, mover: Mover | None = None) -> LossValue:
+    """Runs the loss and its gradients in a fresh session; with a mover, on moved outputs.
+
+    Raises:
+      NotApplicable: it was not recorded for such shapes.
+      UserCodeError: it raised, or was not recorded.
+    """
+
+  def program(self, example: LossExample) -> LossProgram:
+    """Returns what the loss reads and computes; raises as `value` does."""
+
+  def inspectable(self, example: LossExample) -> GraphRun:
+    """Returns a run of which every tensor can be asked for; raises as `value` does."""
+
+
 class ReferenceTraining(Protocol):
   """Losses, training steps and checkpoints of a reference.
 
@@ -151,11 +170,32 @@ class ReferenceTraining(Protocol):
       again: whether the run is to show if it repeats itself.
     """
 
-  def loss_function(self, outputs: Any, labels: Any) -> Tf1LossFunction:
-    """Returns what runs the loss, and metrics, on arrays, given the nests that they are of."""
+  def inspectable_losses(self, run: side.FilledRun) -> GraphRun:
+    """Returns a run of model and losses, here, of which every tensor can be asked for.
+
+    Raises:
+      NotApplicable: a recorded graph of them is not looked into.
+    """
+
+  def loss_function(self, outputs: Any, labels: Any) -> ReferenceLoss:
+    """Returns what runs the loss on arrays, given the nests that they are of."""
 
   def prepare_steps(self, run: side.FilledRun, count: int) -> PreparedSteps:
     """Prepares training steps and returns what takes them."""
+
+  def inspectable_step(
+    self, run: side.FilledRun, number: int, names: Mapping[str, str]
+  ) -> StepGraph:
+    """Takes the steps before one, here, and returns that one as a graph.
+
+    Args:
+      run: inputs and values.
+      number: of the step, from 1.
+      names: what both sides call a slot, by its own name.
+
+    Raises:
+      NotApplicable: a recorded graph is not run here.
+    """
 
   def save(self, run: side.FilledRun, count: int, prefix: str) -> str:
     """Takes training steps and saves a name-based checkpoint, whose prefix it returns."""

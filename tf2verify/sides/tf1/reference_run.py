@@ -21,6 +21,8 @@ def graph_run_of(
   gradients: Sequence[GraphGradient],
   source_of: Callable[[tf.Operation], SourceLine | None],
   given: Mapping[str, np.ndarray] | None = None,
+  labels: Mapping[str, tuple[str, np.ndarray]] | None = None,
+  targets: Sequence[Target] = (),
 ) -> GraphRun:
   """Returns a run of a graph of which every tensor can be asked for.
 
@@ -30,6 +32,8 @@ def graph_run_of(
     gradients: those that are targets, beside outputs, losses and updates.
     source_of: tells the user's line of an operation.
     given: values of further placeholders, by tensor name.
+    labels: by tensor name of a placeholder, what both sides call it, and its value.
+    targets: further ones.
   """
   handles = {
     built.graph.get_operation_by_name(variable.initializer).inputs[0].op.name: variable
@@ -41,11 +45,13 @@ def graph_run_of(
     {
       **{name.rpartition(':')[0]: path for path, name in built.placeholders},
       **{name.rpartition(':')[0]: f'recorded {name}' for name in given or {}},
+      **{name.rpartition(':')[0]: label for name, (label, _) in (labels or {}).items()},
     },
     {},
     source_of,
   )
-  op_graph = reader.read(_targets(built, gradients), built.update_ops, side.TF1)
+  wanted = [*_targets(built, gradients), *targets]
+  op_graph = reader.read(wanted, built.update_ops, side.TF1)
   read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
   reads = {
     op_name: read[variable.record.name]
@@ -57,7 +63,8 @@ def graph_run_of(
     session_values.fetch(session, built.table_initializers)
     session_values.assign(session, built.variables, run)
 
-  feeds = {**session_values.feeds(built, run.inputs), **(given or {})}
+  fed = {name: value for name, (_, value) in (labels or {}).items()}
+  feeds = {**session_values.feeds(built, run.inputs), **(given or {}), **fed}
   return GraphRun(op_graph, built.graph, feeds, prepare, reads)
 
 

@@ -25,7 +25,7 @@ class ReferenceSteps(Protocol):
 
     Args:
       factors: what the gradient of each variable is multiplied by, by the side's own names;
-        None for one factor that brings their joint norm to about 1e6.
+        None for one factor that brings their global norm to about 1e6.
 
     Returns:
       What the updates would be given; None where they are given the gradients as they are.

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
+from tf2verify.errors import NotApplicable
 from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.process import randomness
@@ -79,7 +80,7 @@ def constant_seed_graph(built: BuiltGraph) -> BuiltGraph | str:
   return dataclasses.replace(built, graph=graph, mode=randomness.CONSTANT, output_nest=None)
 
 
-def computation_seed_graph(built: BuiltGraph) -> BuiltGraph | str:
+def computation_seed_graph(built: BuiltGraph) -> BuiltGraph:
   """Returns the graph with the random ops of its computation numbered from 0 on.
 
   Those that only initial values are computed from keep their seeds, and with them the
@@ -89,13 +90,16 @@ def computation_seed_graph(built: BuiltGraph) -> BuiltGraph | str:
     built: a graph built in `num_random_ops` mode.
 
   Returns:
-    The imported graph, its names unchanged; or why it cannot be rewritten.
+    The imported graph, its names unchanged.
+
+  Raises:
+    NotApplicable: not all of them have the seeds that the build gave them.
   """
   graph_def = built.graph.as_graph_def()
   of_initial_values = _ops_of_initial_values(built)
   obstacle = _number(built, graph_def, of_initial_values)
   if obstacle:
-    return obstacle
+    raise NotApplicable(f'the random ops of the computation cannot be numbered: {obstacle}')
   graph = tf.Graph()
   with graph.as_default():
     tf.import_graph_def(graph_def, name='')

@@ -16,9 +16,10 @@ from tf2verify.sides.tf1.build import BuiltGraph, GraphVariable
 from tf2verify.sides.user_code import user_code
 
 
-def draw_of(built: BuiltGraph, variable: GraphVariable) -> InitialDraw:
+def draw_of(built: BuiltGraph, name: str) -> InitialDraw:
   """Returns how the initial value of a variable is drawn."""
-  with user_code(side.TF1, f'the initializer of {variable.record.name}'):
+  variable = next(known for known in built.variables if known.record.name == name)
+  with user_code(side.TF1, f'the initializer of {name}'):
     return draw_behind(built.graph, variable.value, {}, _preparation(built, variable))
 
 

@@ -2,21 +2,23 @@
 
 import dataclasses
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from tf2verify.records.observation import RandomDraw, VariableRecord
+from tf2verify.records.observation import RandomDraw, SourceLine, VariableRecord
 from tf2verify.records.training import OptimizerRecord
-from tf2verify.reference.graph_ops import ops_run_by
+from tf2verify.reference.graph_ops import initialize_without, ops_run_by
 from tf2verify.reference.optimizers import can_be_fetched, learning_rate_of
+from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.reference.slot_roles import slot_by_name
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
 from tf2verify.sides.graphs.op_recorder import OpRecorder
-from tf2verify.sides.graphs.run import draws_inside
+from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.optimizer_state import (
   record_of,
   slots_of,
@@ -24,9 +26,10 @@ from tf2verify.sides.optimizer_state import (
 )
 from tf2verify.sides.tf1 import build as tf1_build
 from tf2verify.sides.tf1.build import GraphGradient, GraphVariable
-from tf2verify.sides.tf1.loss_graph import LossGraph, in_graph, with_either_shape
+from tf2verify.sides.tf1.changed_reference import change_train_op
+from tf2verify.sides.tf1.loss_graph import LossGraph, in_graph, made_in
 from tf2verify.sides.tf1.optimizer import checked_train_op, framework_train_op
-from tf2verify.sides.update_recorder import UpdateRecorder
+from tf2verify.sides.update_recorder import update_recorder
 from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
@@ -61,6 +64,7 @@ class TrainGraph:
     random_draws: of model, losses and train op.
     drawn: names of the tensors that a step draws.
     draws_inside: whether it draws others, in functions or loops.
+    line_of: tells the user's line of an operation of this graph.
   """
 
   train_op: str
@@ -75,6 +79,7 @@ class TrainGraph:
   random_draws: tuple[RandomDraw, ...]
   drawn: tuple[str, ...]
   draws_inside: bool
+  line_of: Callable[[tf.Operation], SourceLine | None] = user_source
 
 
 def add_train_op(
@@ -95,16 +100,19 @@ def add_train_op(
   named = (*(losses.parts or ()), *built.regularization_losses)
   first += [graph.get_tensor_by_name(name) for _, name in named]
   first += [part for part in loss_parts.parts_of(losses.total_nest).values() if tf.is_tensor(part)]
-  updates = UpdateRecorder()
+  updates, made_lines = update_recorder(), MadeLines()
   own = declaration.declares('make_tf1_train_op')
   nest = total if losses.total_nest is None else losses.total_nest
   taken = inspect.signature(declaration.make_tf1_train_op).parameters
   given = {'outputs': built.output_nest, 'labels': losses.labels}
   further = {name: value for name, value in given.items() if name in taken}
 
-  def make() -> Any:
+  with graph.as_default():
     # One op in between: of hundreds of losses each op that follows would hold the names.
-    with graph.control_dependencies([tf.group(*first)]):
+    gate = tf.group(*first)
+
+  def make() -> Any:
+    with graph.control_dependencies([gate]):
       if not own:
         return framework_train_op(declaration, total)
       with user_code(side.TF1, 'make_tf1_train_op'):
@@ -112,9 +120,11 @@ def add_train_op(
       return checked_train_op(made, graph)
 
   hook = 'make_tf1_train_op' if own else 'make_tf1_optimizer'
-  with in_graph(built, recorder, hook), updates.recording():
-    train_op = with_either_shape(graph, make)
+  with in_graph(built, recorder, hook), updates.recording(), made_lines.recording():
+    train_op = made_in(graph, make)
+  rate = change_train_op(declaration, graph, _learning_rate(updates.optimizers, graph))
   all_variables = tf1_build.graph_variables(graph, recorder)
+  initialize_without(gate, [graph.get_operation_by_name(v.initializer) for v in all_variables])
   model = {variable.record.name: variable.record for variable in built.variables}
   added = tuple(variable for variable in all_variables if variable.record.name not in model)
   counters = [v for v in (*built.variables, *added) if v.global_step]
@@ -126,7 +136,7 @@ def add_train_op(
     train_op=train_op.name,
     gradients=_gradients(updates.differentiated, model, graph),
     applied_gradients=_gradients(updates.applied, model, graph),
-    learning_rate=_learning_rate(updates.optimizers, graph),
+    learning_rate=rate,
     global_step=counters[0] if counters else None,
     added=added,
     slots=_slots(updates.optimizers, added, model, graph),
@@ -134,8 +144,9 @@ def add_train_op(
     updates_left_out=tuple(name for name in built.update_ops if name not in run),
     random_draws=(*built.random_draws, *recorder.random_draws()),
     drawn=tuple(tensor.name for op in draws for tensor in op.outputs),
-    draws_inside=draws_inside(graph, run.values())
+    draws_inside=draws_in_functions(graph, run.values())
     or any(op._get_control_flow_context() is not None for op in draws),
+    line_of=made_lines.line_of,
   )
 
 

@@ -12,11 +12,12 @@ import tensorflow as tf
 
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.observation import Observation, TensorRecord
-from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
 from tf2verify.sides.optimizer_parts import parts_of
+from tf2verify.sides.tf2 import layer_parts
 from tf2verify.sides.tf2.port import Port, array_of, flat_outputs
 from tf2verify.sides.user_code import user_code
+from tf2verify.tensorflow_internals import keras3
 
 # How the key of a variable's value ends.
 _VALUE = '/.ATTRIBUTES/VARIABLE_VALUE'
@@ -73,6 +74,7 @@ def object_paths(root: Any) -> dict[int, str]:
         seen.add(id(child))
         below = f'{path}/{name}' if path else name
         following.append((child, below))
+        child = keras3.held(child)
         if isinstance(child, tf.Variable):
           found[id(child)] = below
     level = following
@@ -86,11 +88,12 @@ def stored_paths(path: str) -> tuple[str, ...]:
   return tuple(sorted(key for key in found if not key.startswith('_CHECKPOINTABLE')))
 
 
-def save(declaration: side.Declaration, layer: Any, path: str) -> str:
-  """Saves the port's own checkpoint, and returns its prefix."""
+def save(declaration: side.Declaration, layer: Any, path: str, optimizer: Any | None = None) -> str:
+  """Saves the port's own checkpoint, with its optimizer if one is given; returns its prefix."""
   if not declaration.declares('save_tf2_checkpoint'):
+    roots = {'model': layer} if optimizer is None else {'model': layer, 'optimizer': optimizer}
     with user_code(side.TF2, 'tf.train.Checkpoint(model=layer).write'):
-      return str(tf.train.Checkpoint(model=layer).write(path))
+      return str(tf.train.Checkpoint(**roots).write(path))
   with user_code(side.TF2, 'save_tf2_checkpoint'):
     written = declaration.save_tf2_checkpoint(layer, path)
   if not isinstance(written, (str, os.PathLike)):
@@ -113,6 +116,12 @@ def load(declaration: side.Declaration, layer: Any, path: str) -> list[RestoreCa
   return calls
 
 
+def load_all(layer: Any, optimizer: Any, path: str) -> None:
+  """Loads a checkpoint into a layer and an optimizer that have their variables."""
+  with user_code(side.TF2, 'tf.train.Checkpoint(model=layer, optimizer=optimizer).read'):
+    tf.train.Checkpoint(model=layer, optimizer=optimizer).read(path).expect_partial()
+
+
 def restore_before_call(layer: Any, path: str) -> None:
   """Restores a layer that has no variables yet: they get their values when they are made."""
   with user_code(side.TF2, 'tf.train.Checkpoint(model=layer).read'):
@@ -121,14 +130,12 @@ def restore_before_call(layer: Any, path: str) -> None:
 
 def values_of(port: Port) -> dict[str, np.ndarray]:
   """Returns the values of a layer's variables now, by name, in the shapes of tf1."""
-  return {variable_name(variable): port.value_of(variable) for variable in port.variables()}
+  return {record.name: np.asarray(record.value) for record in port.values()}
 
 
 def assign(port: Port, values: Mapping[str, np.ndarray]) -> None:
   """Gives variables their values, by name, in the shapes of tf1; the others keep theirs."""
-  for variable in port.variables():
-    if variable_name(variable) in values:
-      port.assign(variable, values[variable_name(variable)])
+  port.assign(values.items())
 
 
 def observed(outputs: Any, run: str) -> Observation:
@@ -159,7 +166,7 @@ def made_optimizer(declaration: side.Declaration, layer: Any) -> Any:
   """Returns a fresh optimizer with its slots made, as far as that needs no gradients."""
   with user_code(side.TF2, 'make_tf2_optimizer'):
     optimizer = declaration.make_tf2_optimizer()
-    variables = list(layer.trainable_variables)
+    variables = layer_parts.trainable_of(layer)
     for part in parts_of(optimizer).optimizers:
       if hasattr(part, '_create_all_weights'):  # tf.keras.optimizers.legacy
         part._create_all_weights(variables)

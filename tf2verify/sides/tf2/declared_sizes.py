@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tf2verify.sides.graphs.source_lines import is_user_file
 from tf2verify.sides.other_sizes import leaves_of
+from tf2verify.sides.tf2 import layer_parts
 
 # The function of tf-keras that holds inputs against a layer's `input_spec`.
 _KERAS_CHECK = 'assert_input_compatibility'
@@ -54,7 +55,7 @@ def _refusing_spec(layer: Any, error: BaseException) -> str:
   for frame, _ in traceback.walk_tb(error.__traceback__):
     if frame.f_code.co_name == _KERAS_CHECK and 'keras' in frame.f_code.co_filename:
       name = frame.f_locals.get('layer_name')
-      modules = [layer, *layer.submodules]
+      modules = layer_parts.modules_of(layer)
       owners = [one for one in modules if getattr(one, 'name', None) == name]
       if any(getattr(owner, '_is_graph_network', False) for owner in owners):
         return 'the shape of an Input of a functional model'
@@ -86,7 +87,7 @@ def _pairs(inputs: Any, other: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _functions(layer: Any) -> Iterator[Any]:
-  for module in (layer, *layer.submodules):
+  for module in layer_parts.modules_of(layer):
     spaces = [vars(module), *(vars(one) for one in type(module).__mro__)]
     for space in spaces:
       for value in space.values():

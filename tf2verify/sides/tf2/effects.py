@@ -10,7 +10,7 @@ from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
 from tf2verify.sides.graphs.effects import Effect, Program, effects, output_name
-from tf2verify.sides.graphs.reading import user_source
+from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import tracing
 from tf2verify.sides.tf2.port import Port, flat_outputs
@@ -28,20 +28,21 @@ def port_effects(
     port: a layer that has its variables.
     inputs: the nest of arrays to call it with.
     labels: likewise, of the losses; None without.
-    variables: names of some of its variables.
+    variables: names of some of its variables, as they are shown.
 
   Returns:
     What has an effect, by name; None where the port does not run as a graph, so that
     nothing is known.
   """
+  own = {name: shown for shown in variables for name in port.layouts.own_names(shown)}
   found: dict[str, Effect] = {}
   for training in declaration.training_modes:
     try:
       program = _program(declaration, port, inputs, labels, training)
     except tracing.NotTraceable:
       return None
-    found = {**effects(program, variables), **found}
-  return found
+    found = {**effects(program, own), **found}
+  return {own[name]: effect for name, effect in reversed(found.items())}
 
 
 def _program(

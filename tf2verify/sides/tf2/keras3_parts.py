@@ -6,11 +6,13 @@ from typing import Any
 import tensorflow as tf
 
 from tf2verify.errors import LayerError
+from tf2verify.tensorflow_internals import keras3
 
 _DEEPEST = 8
 _MOST_OBJECTS = 50_000
 _FIX = (
-  'make it of tf.keras.layers (tf-keras), or keep the tf.Variables that it computes with in an '
+  'make the port itself a keras.Layer or keras.Model of Keras 3, make it of tf.keras.layers '
+  '(tf-keras), or keep the tf.Variables that it computes with in an '
   'attribute of the port: [variable.value for variable in layer.variables]'
 )
 
@@ -22,6 +24,8 @@ def check_keras3(layer: Any, variables: Sequence[Any]) -> None:
     layer: the port, which has been called.
     variables: what it says are its variables.
   """
+  if keras3.is_layer(layer):
+    return
   foreign = [variable for variable in variables if not isinstance(variable, tf.Variable)]
   known = {id(variable) for variable in variables}
   for place, found in _keras3_parts(layer):

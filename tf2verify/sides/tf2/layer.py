@@ -1,5 +1,6 @@
 """The tf2 side: the port's layer, run eagerly."""
 
+import contextlib
 import weakref
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -7,7 +8,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.errors import CaseDefinitionError, LayerError, NotApplicable, UserCodeError
+from tf2verify.errors import (
+  CaseDefinitionError,
+  LayerError,
+  NotApplicable,
+  Tf2VerifyError,
+  UserCodeError,
+)
 from tf2verify.records.observation import (
   Observation,
   RegularizationLoss,
@@ -24,21 +31,23 @@ from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.traces import retraced
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.tf2 import declared_sizes, port_tracing
-from tf2verify.sides.tf2.checked_layer import check_layer
+from tf2verify.sides.tf2 import declared_sizes, layer_parts, port_tracing
+from tf2verify.sides.tf2.checked_layer import check_layer, check_not_built
 from tf2verify.sides.tf2.effects import port_effects
 from tf2verify.sides.tf2.initial_draws import drawn_initial_value
 from tf2verify.sides.tf2.input_marks import InputMarks
 from tf2verify.sides.tf2.keras3_parts import check_keras3
 from tf2verify.sides.tf2.port import Port, array_of, untraced
-from tf2verify.sides.tf2.port_records import gradient_record, output_records
+from tf2verify.sides.tf2.port_records import gradient_record, losses_kept, output_records
 from tf2verify.sides.tf2.redrawn import Redrawn
 from tf2verify.sides.tf2.served_keras import served_keras_note
+from tf2verify.sides.tf2.shown import ValuesGiven, shown_draws, shown_names
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
 from tf2verify.sides.user_code import user_code
+from tf2verify.tensorflow_internals import keras3
 
 
-class Tf2Layer(side.Side):
+class Tf2Layer:
   """Inspects one layer over several calls, and runs fresh layers for seeded runs."""
 
   def __init__(self, declaration: side.Declaration, inputs: Any, progress: side.Progress) -> None:
@@ -51,6 +60,7 @@ class Tf2Layer(side.Side):
     self._layouts = Layouts()
     self._loss_variables: dict[int, list[tuple[str, ...]]] = {}
     self._marks = InputMarks()
+    self._of_keras3: bool | None = None
     self._redrawn = Redrawn(self, declaration, inputs)
     # To see that each layer is another one: whoever returns one twice keeps it alive.
     self._made: list[weakref.ref[Any]] = []
@@ -74,8 +84,7 @@ class Tf2Layer(side.Side):
     if self._inspected is not None:
       return self._inspected
     with randomness.seeded(randomness.CONSTANT):
-      unused = self.fresh_port()  # kept until the next is there, to see that it is another
-      port = self.fresh_port()
+      unused, port = self.fresh_port(), self.fresh_port()  # two, to see that one is another
       del unused
       calls: list[str] = []
       first_call = 0
@@ -110,29 +119,35 @@ class Tf2Layer(side.Side):
   def inventory(self) -> side.Inventory:
     """Returns the variables of the inspected layer, and those that it fails to track."""
     if self._inventory is None:
-      self._inventory = self._take_inventory(self._inspect())
+      port = self._inspect()
+      known = [*port.variables(), *layer_parts.states_beside(port.layer)]
+      untracked = port.described(port.recorder.variables_used_beside(known))
+      self._inventory = side.Inventory(tuple(port.inventory()), tuple(untracked))
     return self._inventory
 
-  def _take_inventory(self, port: Port) -> side.Inventory:
-    variables = port.variables()
-    untracked = port.recorder.variables_used_beside(variables)
-    return side.Inventory(
-      tuple(port.described(variables)), untracked=tuple(port.described(untracked))
-    )
+  def seed_states(self) -> tuple[str, ...]:
+    """Returns the paths of the states of the layer's seed generators, of Keras 3."""
+    return layer_parts.seed_states(self._inspect().layer)
 
-  def present(self, layouts: Layouts) -> None:
-    """Gives and takes values from now on in the shapes that the reference has."""
+  def present(self, layouts: Layouts, mapped: bool = False) -> None:
+    """Gives and takes values from now on in the shapes that the reference has.
+
+    Args:
+      layouts: of the port's variables.
+      mapped: whether they are listed as those of the reference, too.
+    """
     self._layouts = layouts
+    self._inventory = None if mapped else self._inventory
     if self._inspected is not None:
       self._inspected.layouts = layouts
 
   def made_by_get_variable(self) -> bool:
     """Returns whether anything in the layer is made as in tf1, with the names of tf1."""
-    port = self._inspect()
-    if any(creation.creator == 'get_variable' for creation in port.recorder.creations):
-      return True
-    modules = [port.layer, *port.layer.submodules]
-    return any(hasattr(module, '_tf1_style_var_store') for module in modules)
+    return self._inspect().made_by_get_variable()
+
+  def is_native_keras(self) -> bool:
+    """Returns whether the port is a layer of Keras 2 or 3 without any variable made as in tf1."""
+    return not self.made_by_get_variable() and layer_parts.is_of_keras(self._inspect().layer)
 
   def observe_seeded(self, mode: str, training: bool) -> Observation:
     """Runs a layer from its own initial values.
@@ -157,7 +172,7 @@ class Tf2Layer(side.Side):
       run=run,
       initial_values=port.initial_values(),
       state_after=port.values(),
-      random_draws=port.recorder.random_draws(),
+      random_draws=shown_draws(self._layouts, port.recorder.random_draws()),
       **output_records(outputs),
       regularization_losses=losses,
       regularization_total=total,
@@ -188,17 +203,18 @@ class Tf2Layer(side.Side):
       run=run,
       initial_values=tuple(TensorRecord(r.name, np.array(r.value)) for r in initial),
       state_after=port.values(),
-      random_draws=port.recorder.random_draws((call,)),
+      random_draws=shown_draws(self._layouts, port.recorder.random_draws((call,))),
       **output_records(outputs),
       regularization_losses=losses,
       regularization_total=total,
     )
 
-  def initial_draw(self, variable: str) -> InitialDraw:
-    """Returns how the initial value of a variable of the layer is drawn, by its name."""
+  def initial_draws(self, variable: str) -> tuple[InitialDraw, ...]:
+    """Returns how the initial value of a variable is drawn, of a group each of its variables."""
     with randomness.seeded(randomness.CONSTANT):
       port = self._inspect()
-    return drawn_initial_value(port, variable, self._redrawn)
+    own = self._layouts.own_names(variable)
+    return tuple(drawn_initial_value(port, name, self._redrawn) for name in own)
 
   def observe_filled(self, runs: Sequence[side.FilledRun]) -> tuple[Observation, ...]:
     """Runs the inspected layer from given values."""
@@ -224,7 +240,7 @@ class Tf2Layer(side.Side):
       **output_records(outputs),
       regularization_losses=losses,
       regularization_total=total,
-      losses_left_out=0 if losses or run.gradients else _losses_kept(port),
+      losses_left_out=0 if losses or run.gradients else losses_kept(port),
     )
 
   def inspectable(self, run: side.FilledRun) -> GraphRun:
@@ -235,14 +251,14 @@ class Tf2Layer(side.Side):
     """
     return self.traced(run).run()
 
-  def traced(self, run: side.FilledRun) -> TracedPort:
-    """Returns the port traced as one graph, to run it as it is or changed.
+  def traced(self, run: side.FilledRun, afresh: bool = False) -> TracedPort:
+    """Returns the port traced as one graph; `afresh`, with a layer that is used nowhere else.
 
     Raises:
       NotTraceable: the port does not run on symbolic tensors.
     """
     self._progress(f'tracing the TF2 layer, {run.description}')
-    if self._inspected is not None:
+    if self._inspected is not None and not afresh:
       return port_tracing.traced_port(self._declaration, self._inspected, run)
     try:  # a layer that makes its variables while it is traced: the first call takes longer
       return port_tracing.traced_port(self._declaration, self.fresh_port(), run)
@@ -288,22 +304,18 @@ class Tf2Layer(side.Side):
         'or the state of one run leaks into the next; construct the layer inside make_tf2_layer '
         'instead of in __init__, setUp or at module level'
       )
-    created_now = {id(creation.variable) for creation in port.recorder.creations}
-    # Not `layer.variables`, which a Keras model raises from while it is not built.
-    variables = tf.Module.variables.fget(layer)
-    built_before = any(id(variable) not in created_now for variable in variables)
-    # A functional model is built where it is made, under the controlled seeds.
-    functional = getattr(layer, '_is_graph_network', False)
-    if built_before or (getattr(layer, 'built', False) and not functional):
-      names = ', '.join(variable_name(variable) for variable in variables[:3]) or 'none'
-      raise LayerError(
-        'make_tf2_layer returned a layer that is already built (variables: '
-        f'{names}): its initial values were drawn outside of the controlled seeds; return the '
-        'layer without calling or building it'
-      )
+    check_not_built(layer, {id(creation.variable) for creation in port.recorder.creations})
     self._made.append(weakref.ref(layer))
     port.layer = layer
+    self._of_keras3 = keras3.is_layer(layer)
     return port
+
+  def is_of_keras3(self) -> bool:
+    """Returns whether the port is a layer of Keras 3; False where no port can be made."""
+    if self._of_keras3 is None:
+      with contextlib.suppress(Tf2VerifyError), randomness.seeded(randomness.CONSTANT):
+        self.fresh_port()
+    return bool(self._of_keras3)
 
   def call(self, port: Port, inputs: Any, training: bool, call: str) -> Any:
     """Calls a layer through the case's hook; what it does is recorded under the name `call`."""
@@ -347,26 +359,20 @@ class Tf2Layer(side.Side):
       raise CaseDefinitionError(
         f'loss returned a {type(loss).__name__} on the tf2 side; return a scalar tensor'
       )
-    trainable = list({id(v): v for v in port.layer.trainable_variables}.values())
+    trainable = port.trainable_variables()
     with user_code(side.TF2, 'the gradient of loss'):
       gradients = tape.gradient(loss, trainable)
-    return outputs, tuple(
+    return outputs, port.gradients(
       gradient_record(port, variable, gradient)
       for variable, gradient in zip(trainable, gradients, strict=True)
     )
 
   def assign(self, port: Port, run: side.FilledRun) -> None:
     """Gives every variable its value: filled, or initial where the fill has none."""
-    initial = {record.name: record.value for record in port.initial_values()}
-    filled = []
-    variables = port.variables()
-    for variable, record in zip(variables, port.described(variables), strict=True):
-      value = run.value_for(record)
-      port.assign(variable, np.asarray(initial[record.name] if value is None else value))
-      if value is not None:
-        filled.append(variable)
+    values = ValuesGiven(port, run)
+    port.assign(values)
     if run.gradients:  # they need the memory
-      port.forget_initial_values(filled)
+      port.forget_initial_values(values.filled)
 
   def regularization_losses(
     self, port: Port
@@ -388,13 +394,7 @@ class Tf2Layer(side.Side):
       names = self._loss_variables[len(values)]
       total = functional.total(values)
     records = tuple(
-      RegularizationLoss(read, np.array(array_of(value)))
+      RegularizationLoss(shown_names(self._layouts, read), np.array(array_of(value)))
       for value, read in zip(values, names, strict=True)
     )
     return records, total
-
-
-def _losses_kept(port: Port) -> int:
-  """Returns the number of losses that a layer holds; a `tf.Module` holds none."""
-  with user_code(side.TF2, 'layer.losses'):
-    return len(getattr(port.layer, 'losses', ()))

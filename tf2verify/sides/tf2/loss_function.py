@@ -1,24 +1,28 @@
 """The port's loss alone: on arrays, eagerly and as a `tf.function`."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tf_keras
 
 from tf2verify.errors import UserCodeError
 from tf2verify.records.loss_values import LossExample, LossProgram, LossValue, MetricValue
 from tf2verify.records.observation import TensorRecord
 from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.sides import loss_function, side
-from tf2verify.sides.graphs.reading import user_source_behind
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.user_sources import user_source_behind
 from tf2verify.sides.optimizer_state import told
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
+from tf2verify.sides.tf2 import tracing
 from tf2verify.sides.tf2.port import array_of
 from tf2verify.sides.user_code import user_code
-from tf2verify.tensorflow_internals import autograph, op_callbacks
+from tf2verify.tensorflow_internals import autograph, keras3, op_callbacks
 
 _LOSS, _METRICS = 'tf2_loss', 'tf2_metrics'
 
@@ -53,6 +57,35 @@ class Tf2LossFunction:
       loss, gradients = trace(*map(tf.constant, arrays))
     return _loss_value(loss, gradients, example)
 
+  def inspectable(self, example: LossExample) -> GraphRun:
+    """Returns a run, traced as one graph, of which every tensor can be asked for.
+
+    Raises:
+      NotTraceable: the loss does not run on symbolic tensors, or reads a variable.
+    """
+
+    def compute(tensors: list[Any]) -> dict[str, Any]:
+      outputs = dict(zip(example.outputs, tensors, strict=False))
+      labels = dict(zip(example.labels, tensors[len(outputs) :], strict=True))
+      loss = self._loss(outputs, labels)
+      floating = loss_function.floating_paths(example.outputs)
+      # Not a tape: the operations of `tf.gradients` have the names that they have in tf1.
+      gradients = tf.gradients(loss, [outputs[path] for path in floating])
+      found = {loss_function.VALUE_TARGET: loss}
+      for path, gradient in zip(floating, gradients, strict=True):
+        if gradient is not None:
+          found[loss_function.gradient_target(path)] = gradient
+      return found
+
+    with randomness.seeded(randomness.CONSTANT):
+      traced = tracing.trace(compute, [*example.outputs.values(), *example.labels.values()])
+    names = [loss_function.output_name(path) for path in example.outputs]
+    names += [loss_function.label_name(path) for path in example.labels]
+    places = dict(zip(traced.inputs, names, strict=True))
+    nothing: dict[str, np.ndarray] = {}
+    traced = dataclasses.replace(traced, inputs=places)
+    return tracing.graph_run(traced, {}, nothing.__getitem__, {})
+
   def program(self, example: LossExample) -> LossProgram:
     """Returns what the traced loss reads and computes."""
     graph = self._traced(example).graph
@@ -71,11 +104,10 @@ class Tf2LossFunction:
     sizes = {path: example.outputs[path].size for path in paths}
     found = dict.fromkeys(paths, 0)
 
-    def count(op_type: Any, inputs: Any, attributes: Any, outputs: Any, *_: Any) -> None:
-      kind = op_type if isinstance(op_type, str) else op_type.decode()
-      if not loss_function.counts_as_kept(kind):
+    def count(op: op_callbacks.Operation) -> None:
+      if not loss_function.counts_as_kept(op.kind):
         return
-      made = {int(np.prod(t.shape)) for t in outputs or () if t.dtype.is_floating}
+      made = {int(np.prod(t.shape)) for t in op.outputs or () if t.dtype.is_floating}
       for path, size in sizes.items():
         found[path] += size in made
 
@@ -128,19 +160,22 @@ class Tf2LossFunction:
     with tf.GradientTape() as tape:
       for path in floating:
         tape.watch(outputs[path])
-      with user_code(side.TF2, _LOSS):
-        # By name: AutoGraph leaves methods of a TestCase, as a case is one, alone.
-        loss = autograph.converted(self._declaration.tf2_loss, by_name=True)(
-          loss_function.sparse(loss_function.filled(self._outputs, outputs)),
-          loss_function.filled(self._labels, labels),
-        )
-      loss = loss_function.checked_loss(loss, _LOSS)
+      loss = self._loss(outputs, labels)
     with user_code(side.TF2, f'the gradient of {_LOSS}'):
       found = tape.gradient(loss, [outputs[path] for path in floating])
     pairs = zip(floating, found, strict=True)
     return loss, {
       path: tf.convert_to_tensor(gradient) for path, gradient in pairs if gradient is not None
     }
+
+  def _loss(self, outputs: Mapping[str, Any], labels: Mapping[str, Any]) -> Any:
+    with user_code(side.TF2, _LOSS):
+      # By name: AutoGraph leaves methods of a TestCase, as a case is one, alone.
+      loss = autograph.converted(self._declaration.tf2_loss, by_name=True)(
+        loss_function.sparse(loss_function.filled(self._outputs, outputs)),
+        loss_function.filled(self._labels, labels),
+      )
+    return loss_function.checked_loss(loss, _LOSS)
 
 
 def _constants(leaves: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -180,13 +215,13 @@ _COUNTS = ('true_positives', 'true_negatives', 'false_positives', 'false_negativ
 
 
 def _metric_value(name: str, metric: Any) -> MetricValue:
-  if not isinstance(metric, tf.keras.metrics.Metric):
+  if not isinstance(metric, tf_keras.metrics.Metric) and not keras3.is_metric(metric):
     return MetricValue(name, array_of(metric))
   config = told(lambda: dict(metric.get_config())) or {}
   settings = tuple((key, value) for key, value in config.items() if isinstance(value, (str, float)))
   counts = tuple(
     (count, array_of(getattr(metric, count)))
     for count in _COUNTS
-    if isinstance(getattr(metric, count, None), tf.Variable)
+    if isinstance(keras3.held(getattr(metric, count, None)), tf.Variable)
   )
   return MetricValue(name, array_of(metric.result()), settings, counts)

@@ -1,7 +1,7 @@
 """A port's layer, and what is known of its variables."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.relation.layouts import Layouts
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
+from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf2 import layer_parts
+from tf2verify.tensorflow_internals import keras3
 
 
 class Port:
@@ -25,14 +28,28 @@ class Port:
     layouts: of its variables: values come and go in the shapes of tf1.
   """
 
-  def __init__(self, layer: Any, layouts: Layouts) -> None:
+  def __init__(self, layer: Any, layouts: Layouts, keeps_values: bool = True) -> None:
+    """Takes the layer, and whether the initial values of its variables are kept."""
     self.layer = layer
-    self.recorder = OpRecorder()
+    self.recorder = OpRecorder(keeps_values)
     self.layouts = layouts
+    # Values that are known to be meant, and what they are for the port: a sum is rounded.
+    self._expected: dict[tuple[str, ...], tuple[list[np.ndarray], dict[str, np.ndarray]]] = {}
 
   def variables(self) -> list[Any]:
     """Returns the layer's own variables, each once."""
-    return list({id(variable): variable for variable in self.layer.variables}.values())
+    return layer_parts.variables_of(self.layer)
+
+  def trainable_variables(self) -> list[Any]:
+    """Returns those of them that the layer trains, each once."""
+    return [keras3.held(variable) for variable in layer_parts.trainable_of(self.layer)]
+
+  def made_by_get_variable(self) -> bool:
+    """Returns whether anything in the layer is made as in tf1, with the names of tf1."""
+    if any(creation.creator == 'get_variable' for creation in self.recorder.creations):
+      return True
+    modules = layer_parts.modules_of(self.layer)
+    return any(hasattr(module, '_tf1_style_var_store') for module in modules)
 
   def initial_values(self) -> tuple[TensorRecord, ...]:
     """Returns the values at creation, of the layer's variables."""
@@ -42,7 +59,7 @@ class Port:
       creation = known.get(id(variable))
       value = None if creation is None else creation.initial_value
       records.append(self.record_of(variable, variable if value is None else value))
-    return tuple(records)
+    return self.layouts.grouped(records)
 
   def keeps_initial_values(self) -> bool:
     """Returns whether the value at creation is still known for every variable."""
@@ -66,25 +83,98 @@ class Port:
 
   def values(self) -> tuple[TensorRecord, ...]:
     """Returns the values now."""
-    return tuple(self.record_of(variable, variable) for variable in self.variables())
+    records = self.layouts.grouped(self.record_of(v, v) for v in self.variables())
+    if not self._expected:
+      return records
+    return self._as_expected(records, {variable_name(v): array_of(v) for v in self.variables()})
 
-  def record_of(self, variable: Any, value: Any) -> TensorRecord:
-    """Returns a value of a variable (its own, initial, a gradient) in the shape of tf1."""
+  def shown(self, own: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns values of all variables as they are shown, of those by their own names."""
+    layouts = self.layouts
+    records = layouts.grouped(TensorRecord(n, layouts.to_tf1(n, value)) for n, value in own.items())
+    return {r.name: np.asarray(r.value) for r in self._as_expected(records, own)}
+
+  def _as_expected(
+    self, records: Iterable[TensorRecord], own: Mapping[str, np.ndarray]
+  ) -> tuple[TensorRecord, ...]:
+    known: dict[str, np.ndarray] = {}
+    for names, (values, moved) in self._expected.items():
+      if all(n in own and _same_bits(own[n], value) for n, value in moved.items()):
+        known.update(zip(names, values, strict=True))
+    return tuple(TensorRecord(r.name, known.get(r.name, r.value)) for r in records)
+
+  def expect(self, values: Mapping[str, np.ndarray]) -> None:
+    """Takes values that variables may get, to give back the same where a constant is added."""
+    for name in values:
+      together = self.layouts.neighbours(name)
+      if self.layouts.adds_constants(name) and all(other in values for other in together):
+        wanted = {other: np.array(values[other]) for other in together}
+        own = self.layouts.ungrouped(wanted)
+        moved = {one: self.layouts.to_tf2(one, value) for one, value in own.items()}
+        self._expected[together] = list(wanted.values()), moved
+
+  def record_of(self, variable: Any, value: Any, constants: bool = True) -> TensorRecord:
+    """Returns a value of a variable (its own, initial, a gradient) in the shape of tf1.
+
+    Args:
+      variable: of the layer.
+      value: in the shape of the variable; one of a group keeps it, see `Layouts.grouped`.
+      constants: False for what a constant of the layout is not added to: a gradient.
+    """
     name = variable_name(variable)
-    return TensorRecord(name, self.layouts.to_tf1(name, array_of(value)))
+    return TensorRecord(name, self.layouts.to_tf1(name, array_of(value), constants))
 
-  def value_of(self, variable: Any) -> np.ndarray:
-    """Returns the value of a variable now, in the shape of tf1."""
-    return self.layouts.to_tf1(variable_name(variable), array_of(variable))
+  def gradients(self, records: Iterable[TensorRecord]) -> tuple[TensorRecord, ...]:
+    """Returns gradients for variables, by `record_of`, as those for the variables of tf1."""
+    return self.layouts.grouped(records, constants=False)
 
-  def assign(self, variable: Any, value: np.ndarray) -> None:
-    """Gives a variable a value that has the shape of tf1."""
-    variable.assign(self.layouts.to_tf2(variable_name(variable), value))
+  def wants_gradient_of(self, run: FilledRun, variable: Any) -> bool:
+    """Returns whether a run wants the gradient for a variable, or for one that it is a part of."""
+    shown = self.layouts.shown_names(variable_name(variable))
+    return any(run.wants_gradient_of(name) for name in shown)
+
+  def assign(self, values: Iterable[tuple[str, np.ndarray]]) -> None:
+    """Gives variables values, by the names and in the shapes in which they are shown.
+
+    Args:
+      values: of some variables; each is asked for when it is assigned.
+    """
+    variables = {variable_name(variable): variable for variable in self.variables()}
+    waiting: dict[str, np.ndarray] = {}
+    for name, value in values:
+      together = self.layouts.neighbours(name)
+      if not all(own in variables for own in self.layouts.own_names(name)):
+        continue
+      waiting[name] = value
+      if all(other in waiting for other in together):
+        self._assign(variables, {other: waiting.pop(other) for other in together})
+    if waiting:  # a part of a group: the rest keeps its value
+      now = {record.name: record.value for record in self.values()}
+      together = tuple(other for name in waiting for other in self.layouts.neighbours(name))
+      self._assign(variables, {n: np.asarray(waiting.get(n, now[n])) for n in together})
+
+  def _assign(self, variables: Mapping[str, Any], values: Mapping[str, np.ndarray]) -> None:
+    self.expect(values)
+    for own, value in self.layouts.ungrouped(values).items():
+      variables[own].assign(self.layouts.to_tf2(own, value))
+
+  def identities(self) -> dict[str, int]:
+    """Returns the identity of each variable by the name that is shown; the first of a group."""
+    found = {
+      name: id(variable)
+      for variable in reversed(self.variables())
+      for name in self.layouts.shown_names(variable_name(variable))
+    }
+    return {record.name: found[record.name] for record in self.inventory()}
+
+  def inventory(self) -> list[VariableRecord]:
+    """Returns the records of the layer's own variables, as they are shown."""
+    return self.layouts.described(self.described(self.variables()))
 
   def described(self, variables: Sequence[Any]) -> list[VariableRecord]:
-    """Returns the records of variables, the layer's own or not."""
+    """Returns the records of variables, the layer's own or not, each by itself."""
     sources = {id(creation.variable): creation.source for creation in self.recorder.creations}
-    trainable = {id(variable) for variable in self.layer.trainable_variables}
+    trainable = {id(variable) for variable in self.trainable_variables()}
     own = {id(variable) for variable in self.variables()}
     return [
       VariableRecord(
@@ -97,6 +187,10 @@ class Port:
       )
       for variable in variables
     ]
+
+
+def _same_bits(one: np.ndarray, other: np.ndarray) -> bool:
+  return one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
 @contextlib.contextmanager
@@ -113,6 +207,7 @@ def untraced(mode: str) -> Iterator[None]:
 
 def array_of(value: Any) -> np.ndarray:
   """Returns a tensor's or variable's value, sharing its memory where that is possible."""
+  value = keras3.held(value)
   if isinstance(value, tf.Variable):
     value = value.read_value()
   return np.asarray(value)

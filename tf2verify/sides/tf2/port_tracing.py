@@ -1,18 +1,23 @@
 """A port traced as one graph, of which every tensor can be asked for."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tf2verify.reference.variables import variable_name
-from tf2verify.sides import side
+from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.dataflow import captured_variables_behind
-from tf2verify.sides.graphs.reading import target_name
+from tf2verify.sides.graphs.reading import Target, target_name
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import tracing
 from tf2verify.sides.tf2.port import Port, flat_outputs
+from tf2verify.sides.tf2.step import losses_of
 from tf2verify.tensorflow_internals import autograph
+
+_INPUTS, _LABELS = 'inputs', 'labels'
+_OF_LABELS = f'[{_LABELS!r}]'
 
 
 def traced_port(
@@ -40,18 +45,137 @@ def traced_port(
 
   with randomness.seeded(randomness.CONSTANT):
     traced = tracing.trace(compute, run.inputs)
+  return _with_variables(traced, port, run)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TracedCall:
+  """A call of a port, traced before it is known which of its variables are which of tf1's.
+
+  Attributes:
+    traced: the call; its targets are the outputs.
+    losses: of every regularization loss, its tensor and its variables by the port's own names.
+  """
+
+  traced: tracing.Traced
+  losses: tuple[tuple[str, tuple[str, ...]], ...]
+
+  def named(self, port: Port, run: side.FilledRun) -> tracing.TracedPort:
+    """Returns the call with the names of tf1.
+
+    Args:
+      port: what was called.
+      run: whose names are used.
+    """
+    found: dict[str, str] = {}
+    for number, (tensor, own) in enumerate(self.losses):
+      names = tuple(sorted(run.tf1_names.get(name, name) for name in own))
+      if names or number == 0:
+        found[target_name('regularization loss', names, number, found)] = tensor
+    losses = tuple(Target(name, (tensor,)) for name, tensor in found.items())
+    targets = (*self.traced.targets, *losses)
+    return _with_variables(dataclasses.replace(self.traced, targets=targets), port, run)
+
+
+def traced_call(
+  declaration: side.Declaration, port: Port, inputs: Any, training: bool
+) -> TracedCall:
+  """Traces a call of a layer, which may make its variables in it.
+
+  Args:
+    declaration: the case.
+    port: the layer.
+    inputs: a nest of arrays.
+    training: the training mode.
+
+  Raises:
+    NotTraceable: the port does not run on symbolic tensors.
+  """
+  read: list[tuple[str, ...]] = []
+
+  def compute(fed: Any) -> dict[str, Any]:
+    call = autograph.converted(declaration.call_tf2_layer)
+    outputs = call(port.layer, fed, training)
+    found = {
+      f'output {path}': leaf for path, leaf in flat_outputs(outputs).leaves if leaf is not None
+    }
+    known = {id(v.handle): variable_name(v) for v in port.variables() if hasattr(v, 'handle')}
+    read.clear()
+    for number, loss in enumerate(declaration.tf2_regularization_losses(port.layer)):
+      read.append(tuple(captured_variables_behind(loss, known)))
+      found[f'loss {number}'] = loss
+    return found
+
+  with randomness.seeded(randomness.CONSTANT):
+    traced = tracing.trace(compute, inputs)
+  first = len(traced.targets) - len(read)
+  tensors = [target.tensors[0] for target in traced.targets[first:]]
+  outputs = dataclasses.replace(traced, targets=traced.targets[:first])
+  return TracedCall(outputs, tuple(zip(tensors, read, strict=True)))
+
+
+def traced_losses(
+  declaration: side.Declaration, port: Port, run: side.FilledRun, labels: Any
+) -> tracing.TracedPort:
+  """Traces a port with its losses.
+
+  Args:
+    declaration: the case.
+    port: as in `traced_port`.
+    run: likewise.
+    labels: a nest of arrays; None without.
+
+  Raises:
+    NotTraceable: layer or loss do not run on symbolic tensors.
+  """
+
+  def compute(fed: dict[str, Any]) -> dict[str, Any]:
+    call = autograph.converted(declaration.call_tf2_layer)
+    outputs = call(port.layer, fed[_INPUTS], run.training)
+    losses = losses_of(declaration, port, outputs, fed.get(_LABELS))
+    parts = {loss_function.part_name(place): part for place, part in losses.parts.items()}
+    found = {'loss': losses.loss, loss_function.TOTAL: losses.total, **parts}
+    return {
+      **{loss_function.target_in_model(what): loss for what, loss in found.items()},
+      **_losses(declaration, port, run, outputs),
+    }
+
+  fed = {_INPUTS: run.inputs, **({} if labels is None else {_LABELS: labels})}
+  with randomness.seeded(randomness.CONSTANT):
+    traced = tracing.trace(compute, fed)
+  named = dataclasses.replace(
+    traced, inputs={op: _place(path) for op, path in traced.inputs.items()}
+  )
+  return _with_variables(named, port, run)
+
+
+def _place(path: str) -> str:
+  """Returns what both sides call what is fed, by its path among inputs and labels."""
+  if path.startswith(_OF_LABELS):
+    return loss_function.label_name(path.removeprefix(_OF_LABELS))
+  return path.removeprefix(f'[{_INPUTS!r}]')
+
+
+def _with_variables(traced: tracing.Traced, port: Port, run: side.FilledRun) -> tracing.TracedPort:
+  """Returns a traced port with what it takes to give its variables their values."""
   variables = {
-    run.tf1_names.get(record.name, record.name): (variable, record)
+    _name_of(port, record.name, run): (variable, record)
     for variable, record in zip(port.variables(), port.described(port.variables()), strict=True)
     if hasattr(variable, 'handle')
   }
-  initial = {record.name: record.value for record in port.initial_values()}
+  # Variables that never get a value can be traced, and not run.
+  records = port.initial_values() if port.recorder.keeps_values else ()
+  initial = {record.name: record.value for record in records}
+  shown = {record.name: record for record in port.inventory()}
 
   def value(name: str) -> np.ndarray:
-    _, record = variables[name]
-    given = run.value_for(record)
-    wanted = np.asarray(initial[record.name] if given is None else given)
-    return port.layouts.to_tf2(record.name, wanted)
+    own = variables[name][1].name
+    wanted = {}
+    # Of a group, all that the variable is made of.
+    for part in port.layouts.neighbours(port.layouts.shown_names(own)[0]):
+      given = run.value_for(shown[part])
+      wanted[part] = np.asarray(initial[part] if given is None else given)
+    return port.layouts.to_tf2(own, port.layouts.ungrouped(wanted)[own])
 
   handles = {id(variable.handle): name for name, (variable, _) in variables.items()}
   by_name = {name: variable for name, (variable, _) in variables.items()}
@@ -59,16 +183,25 @@ def traced_port(
   return tracing.TracedPort(traced, handles, value, by_name, prefix)
 
 
+def _name_of(port: Port, own: str, run: side.FilledRun) -> str:
+  """Returns the name of a variable in the graph: that of tf1, where it holds the same tensor."""
+  if port.layouts.lies_otherwise(own):
+    return f'{own}, as the port has it'
+  return run.tf1_names.get(own, own)
+
+
 def _gradients(
   declaration: side.Declaration, port: Port, run: side.FilledRun, outputs: Any
 ) -> dict[str, Any]:
-  trainable = {id(variable) for variable in port.layer.trainable_variables}
+  trainable = {id(variable) for variable in port.trainable_variables()}
   watched = [variable for variable in port.variables() if id(variable) in trainable]
   # Not a tape: the operations of `tf.gradients` have the names that they have in tf1.
   gradients = tf.gradients(declaration.loss(outputs), watched)
   names = [run.tf1_names.get(variable_name(v), variable_name(v)) for v in watched]
   found = {}
   for name, record, gradient in zip(names, port.described(watched), gradients, strict=True):
+    if port.layouts.lies_otherwise(record.name):
+      continue  # which elements are which of tf1's, the graph does not say
     if isinstance(gradient, tf.Tensor) and tuple(gradient.shape) != record.shape:
       gradient = tf.reshape(gradient, record.shape)  # as tf1 has the variable
     if gradient is not None:

@@ -12,6 +12,7 @@ from tf2verify.reference import nests
 from tf2verify.reference.nests import FlatNest
 from tf2verify.sides import side
 from tf2verify.sides.process import randomness
+from tf2verify.sides.tf2 import layer_parts
 from tf2verify.sides.tf2.port import array_of, flat_outputs
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import keras
@@ -90,7 +91,8 @@ def save(
 
 def _resources(layer: Any) -> list[Any]:
   """Returns the variables and tables of a layer, as its attributes lead to them."""
-  found = {id(variable): variable for variable in layer.variables}
+  variables = [*layer_parts.variables_of(layer), *layer_parts.states_beside(layer)]
+  found = {id(variable): variable for variable in variables}
   seen = {id(layer)}
   level = [layer]
   while level:

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from tf2verify.environment import installed, legacy_keras
+from tf2verify.sides.tf2 import layer_parts
 
 # Classes of TF1's API: they come from tf-keras in any process, and do not exist in Keras 3.
 _TF1_ONLY = ('legacy_tf_layers', 'legacy_cells')
@@ -20,7 +21,7 @@ def uses_keras_layers(layer: Any) -> bool:
   Args:
     layer: a layer or `tf.Module` that has been called.
   """
-  return any(_is_of_keras(module) for module in (layer, *layer.submodules))
+  return any(_is_of_keras(module) for module in layer_parts.modules_of(layer))
 
 
 def _is_of_keras(module: Any) -> bool:
@@ -43,6 +44,8 @@ def served_keras_note(layer: Any) -> tuple[str, bool] | None:
     None where `tf.keras` of production is the one verified, or no layer is of Keras. It is no
     blind spot where the user has set TF_USE_LEGACY_KERAS=1.
   """
+  if legacy_keras.serves_keras_3():
+    return None  # a layer of tf-keras is one by its own import
   serving = installed.version('keras')
   release = installed.minor(serving)
   if release is None or release < (3, 0) or not uses_keras_layers(layer):
@@ -52,6 +55,6 @@ def served_keras_note(layer: Any) -> tuple[str, bool] | None:
     return f'{verified}, as {legacy_keras.FLAG}=1 in the environment asks for', False
   return (
     f'{verified}; in production tf.keras is Keras 3 (keras {serving}) unless '
-    f'{legacy_keras.FLAG}=1 is set there, and some of its layers compute other numbers',
+    f'{legacy_keras.FLAG}=1 is set there, and some of its layers compute different numbers',
     True,
   )

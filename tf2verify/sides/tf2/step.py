@@ -19,14 +19,44 @@ from tf2verify.sides.optimizer_state import (
   is_optimizer,
   is_optimizer_class,
 )
+from tf2verify.sides.tf2 import layer_parts
 from tf2verify.sides.tf2.port import Port, array_of
 from tf2verify.sides.user_code import user_code
+from tf2verify.tensorflow_internals import autograph, keras3
 
 v1 = tf.compat.v1
 _HOOK = 'make_tf2_optimizer'
 
-# Takes a step; returns the loss that it minimized, None where it does not tell.
-Step = Callable[[], np.ndarray | None]
+# Takes a step on given inputs and labels; returns what tells the loss that it minimized, if any.
+Taken = Callable[[Any, Any], Any]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Step:
+  """A training step.
+
+  Attributes:
+    port: whose layer is trained.
+    inputs: a nest of arrays.
+    labels: a nest of tensors; None without.
+    take: takes the step, on tensors of either kind.
+  """
+
+  port: Port
+  inputs: Any
+  labels: Any
+  take: Taken
+
+  def __call__(self) -> np.ndarray | None:
+    """Takes it eagerly; returns the loss that it minimized, None where it does not tell."""
+    fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), self.inputs)
+    return _returned_loss(self.take(fed, self.labels), self.port)
+
+  def symbolic(self, inputs: Any, labels: Any) -> tf.Tensor | None:
+    """Takes it on symbolic tensors; returns the loss likewise."""
+    returned = self.take(inputs, labels)
+    returned = returned.get('loss') if isinstance(returned, Mapping) else returned
+    return returned if isinstance(returned, tf.Tensor) else None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -62,7 +92,7 @@ def losses_of(declaration: side.Declaration, port: Port, outputs: Any, labels: A
   slip = side.without_labels(declaration, labels)
   with user_code(side.TF2, hook, slip if hook == 'tf2_loss' else ''):
     if hook == 'tf2_loss':
-      made = declaration.tf2_loss(outputs, labels)
+      made = autograph.converted(declaration.tf2_loss, by_name=True)(outputs, labels)
     else:
       made = declaration.loss(outputs)
       if made is None:
@@ -95,24 +125,26 @@ def framework_step(
 ) -> Step:
   """Returns the step of a plain loop: a tape around call and loss, then `apply_gradients`."""
 
-  def step() -> np.ndarray:
+  def take(fed: Any, labels: Any) -> Any:
     with tf.GradientTape() as tape:
-      fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), run.inputs)
       with user_code(side.TF2, 'call_tf2_layer'):
-        outputs = declaration.call_tf2_layer(port.layer, fed, run.training)
+        call = autograph.converted(declaration.call_tf2_layer)
+        outputs = call(port.layer, fed, run.training)
       total = losses_of(declaration, port, outputs, labels).total
-    trainable = list({id(v): v for v in port.layer.trainable_variables}.values())
+    trainable = layer_parts.trainable_of(port.layer)
     with user_code(side.TF2, 'the gradient of the total loss'):
-      gradients = tape.gradient(total, trainable)
+      gradients = tape.gradient(total, port.trainable_variables())
+    if not keras3.is_optimizer(optimizer):  # any other one updates a `tf.Variable`
+      trainable = port.trainable_variables()
     pairs = list(zip(gradients, trainable, strict=True))
     with user_code(side.TF2, f'apply_gradients of {class_name(optimizer)}'):
       if is_keras(optimizer):
         optimizer.apply_gradients(pairs)
       else:
         optimizer.apply_gradients(pairs, global_step=v1.train.get_global_step())
-    return array_of(total)
+    return total
 
-  return step
+  return Step(port, run.inputs, labels, take)
 
 
 def own_step(
@@ -121,25 +153,25 @@ def own_step(
   """Returns the step of the case's `tf2_train_step`, which is called with what it takes."""
   parameters = inspect.signature(declaration.tf2_train_step).parameters
   takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-  given = {'labels': labels, 'optimizer': optimizer}
-  given = {name: value for name, value in given.items() if takes_all or name in parameters}
 
-  def step() -> np.ndarray | None:
+  def take(fed: Any, labels: Any) -> Any:
+    given = {'labels': labels, 'optimizer': optimizer}
+    given = {name: value for name, value in given.items() if takes_all or name in parameters}
     # A Keras model's own step returns the mean of the losses since its metrics were reset.
     reset = getattr(port.layer, 'reset_metrics', None)
     if callable(reset):
       reset()
-    fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), inputs)
     was_eager = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:
       with user_code(side.TF2, 'tf2_train_step'):
-        returned = declaration.tf2_train_step(port.layer, fed, **given)
+        # Where a trace has AutoGraph switched on; a case's methods are left out otherwise.
+        own = autograph.converted(declaration.tf2_train_step, by_name=True)
+        return own(port.layer, fed, **given)
     finally:
       tf.config.run_functions_eagerly(was_eager)
-    return _returned_loss(returned, port)
 
-  return step
+  return Step(port, inputs, labels, take)
 
 
 def _returned_loss(returned: Any, port: Port) -> np.ndarray | None:
@@ -158,11 +190,16 @@ def _returned_loss(returned: Any, port: Port) -> np.ndarray | None:
       f'tf2_train_step returned {returned!r:.80} of type {type(returned).__name__}: return the '
       "loss that the step has minimized, a dictionary with it under 'loss', or None"
     )
-  if isinstance(returned, (int, float)) and not isinstance(returned, np.generic):
-    # A number of Python, as train_on_batch gives it, has no dtype of its own.
+  if isinstance(returned, (int, float)) or _is_number_of_numpy(returned):
+    # A number of Python, or of numpy's default type, as train_on_batch gives it: not the model's.
     dtypes = (variable.dtype for variable in port.variables() if variable.dtype.is_floating)
     return np.asarray(returned, next(dtypes, tf.float32).as_numpy_dtype)
   return array_of(returned)
+
+
+def _is_number_of_numpy(value: Any) -> bool:
+  is_array = isinstance(value, np.ndarray) and not value.ndim
+  return (is_array or isinstance(value, np.generic)) and value.dtype == np.float64
 
 
 def checked_optimizer(
@@ -227,9 +264,7 @@ def _likely_slip(optimizer: Any) -> str:
     return f'it is the class: return an instance, {optimizer.__name__}(...)'
   if isinstance(optimizer, str):
     return f'return tf.keras.optimizers.get({optimizer!r})'
-  if type(optimizer).__module__.startswith('keras.'):
-    return 'it is a Keras 3 object: use tf.keras of tf-keras, see `python -m tf2verify doctor`'
   return (
-    'return one of tf.keras.optimizers, tf.keras.optimizers.legacy or tf.compat.v1.train, or '
-    'declare tf2_train_step for a loop of your own'
+    'return one of tf.keras.optimizers, tf.keras.optimizers.legacy, keras.optimizers or '
+    'tf.compat.v1.train, or declare tf2_train_step for a loop of your own'
   )

@@ -8,19 +8,16 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.records.op_graph import VARIABLE
+from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.reference import nests
-from tf2verify.reference.variables import static_shape
-from tf2verify.sides.graphs.reading import GraphReader, Target, user_source
+from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
+from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.side import TF2
 from tf2verify.tensorflow_internals import autograph, graphs
 
 v1 = tf.compat.v1
-
-
-# Variables are given their values in portions of about this size, to bound memory.
-_PORTION_BYTES = 64 * 2**20
 
 
 class NotTraceable(Exception):
@@ -138,6 +135,16 @@ class TracedPort:
     """
     return graph_run(self.traced, self.names, self.values, self.variables, change)
 
+  def op_graph(self) -> OpGraph:
+    """Returns its operations alone, without a graph that a session could run: in half the time.
+
+    Raises:
+      NotTraceable: it uses a resource that is no variable of the port.
+    """
+    handles, constants = _captured(self.traced, self.names)
+    reader = GraphReader(self.traced.graph, handles, self.traced.inputs, constants)
+    return reader.read(self.traced.targets, self.traced.writes, TF2)
+
 
 def graph_run(
   traced: Traced,
@@ -159,27 +166,17 @@ def graph_run(
     NotTraceable: it uses a resource that is no variable of the port.
   """
   graph_def = traced.graph.as_graph_def()
-  handles: dict[str, str] = {}
-  constants: dict[str, np.ndarray] = {}
-  for outer, inner in traced.graph.captures:
-    if id(outer) in names:
-      handles[inner.op.name] = names[id(outer)]
-    elif outer.dtype in (tf.resource, tf.variant):
-      raise NotTraceable(
-        'the port uses a lookup table, an iterator or a variable that layer.variables does not hold'
-      )
-    else:
-      constants[inner.op.name] = np.asarray(outer)
+  handles, constants = _captured(traced, names)
   for node in graph_def.node:
     if node.name in handles:
-      _make_handle(node, variables[handles[node.name]])
+      make_handle(node, variables[handles[node.name]])
   if change is not None:
     change(graph_def, constants)
   graph = tf.Graph()
   with graph.as_default():
     tf.import_graph_def(graph_def, name='')
     assigned = {
-      name: _assignment(graph, op_name, variables[name]) for op_name, name in handles.items()
+      name: assignment(graph, op_name, variables[name]) for op_name, name in handles.items()
     }
   sources = {op.name: op for op in traced.graph.get_operations()}
   reader = GraphReader(
@@ -194,48 +191,22 @@ def graph_run(
   feeds = {**traced.feeds, **{f'{name}:0': value for name, value in constants.items()}}
   read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
   reads = {op_name: read[name] for op_name, name in handles.items() if name in read}
-  return GraphRun(op_graph, graph, feeds, _preparation(assigned, values), reads)
+  return GraphRun(op_graph, graph, feeds, preparation(assigned, values), reads)
 
 
-def _preparation(
-  assigned: Mapping[str, tuple[str, str]], values: Callable[[str], np.ndarray]
-) -> Callable[[Any], None]:
-  """Returns what gives the variables of a session their values.
-
-  Args:
-    assigned: the assignment of every variable, and what that is fed with.
-    values: the value of a variable, by name.
-  """
-
-  def prepare(session: Any) -> None:
-    operations: list[str] = []
-    fed: dict[str, np.ndarray] = {}
-    for name, (operation, placeholder) in assigned.items():
-      operations.append(operation)
-      fed[placeholder] = values(name)
-      if sum(value.nbytes for value in fed.values()) > _PORTION_BYTES:
-        session.run(operations, fed)
-        operations, fed = [], {}
-    if operations:
-      session.run(operations, fed)
-
-  return prepare
-
-
-def _make_handle(node: Any, variable: Any) -> None:
-  """Turns the placeholder of a captured handle into a handle of its own."""
-  node.op = 'VarHandleOp'
-  node.attr.clear()
-  node.attr['dtype'].type = variable.dtype.base_dtype.as_datatype_enum
-  node.attr['shape'].shape.CopyFrom(tf.TensorShape(static_shape(variable.shape)).as_proto())
-  node.attr['shared_name'].s = node.name.encode()
-
-
-def _assignment(graph: tf.Graph, op_name: str, variable: Any) -> tuple[str, str]:
-  """Adds an assignment; returns the names of its operation and of what it is fed with."""
-  placeholder = v1.placeholder(variable.dtype.base_dtype, name=f'tf2verify_value/{op_name}')
-  handle = graph.get_tensor_by_name(f'{op_name}:0')
-  operation = tf.raw_ops.AssignVariableOp(
-    resource=handle, value=placeholder, name=f'{op_name}/Assign'
-  )
-  return operation.name, placeholder.name
+def _captured(
+  traced: Traced, names: Mapping[int, str]
+) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+  """Returns the variables and the constants that a computation captures, by its placeholders."""
+  handles: dict[str, str] = {}
+  constants: dict[str, np.ndarray] = {}
+  for outer, inner in traced.graph.captures:
+    if id(outer) in names:
+      handles[inner.op.name] = names[id(outer)]
+    elif outer.dtype in (tf.resource, tf.variant):
+      raise NotTraceable(
+        'the port uses a lookup table, an iterator or a variable that layer.variables does not hold'
+      )
+    else:
+      constants[inner.op.name] = np.asarray(outer)
+  return handles, constants

@@ -17,8 +17,8 @@ from tf2verify.sides.tf1.checkpoint import CheckpointFile
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages.checkpoints import optimizer_restoring
 from tf2verify.stages.checkpoints.loading import load, takes_optimizer
-from tf2verify.stages.checkpoints.restoring import RestoreComparison
 from tf2verify.stages.checkpoints.saving import check_saved
+from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
@@ -38,7 +38,7 @@ class Checkpoint(Stage):
     """Compares keys, values and outputs after every restore; values have to be equal."""
     if not case.alignment().pairs:
       raise NotApplicable('the model has no variable to save')
-    comparison = RestoreComparison()
+    comparison = Comparison()
     notes, tables = self._compared(case, comparison)
     gc.collect()  # layers and traces, before the next stage makes its own
     findings = comparison.findings(notes)
@@ -46,7 +46,7 @@ class Checkpoint(Stage):
     return dataclasses.replace(findings, tables=tables, failed_run=None, extents=found)
 
   def _compared(
-    self, case: CaseUnderTest, comparison: RestoreComparison
+    self, case: CaseUnderTest, comparison: Comparison
   ) -> tuple[list[str], tuple[Table, ...]]:
     """Compares everything, and returns notes and tables."""
     with tempfile.TemporaryDirectory(prefix='tf2verify_') as folder:

@@ -9,15 +9,22 @@ from tf2verify.diagnosis.evidence.checkpoint import RestoredValue, UnreadVariabl
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.numerics.restored_values import same
 from tf2verify.records.checkpoint import KeyAccount
-from tf2verify.records.difference import Difference, subject_of
+from tf2verify.records.difference import Difference
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2.checkpoint import RestoreCall
 from tf2verify.sides.tf2.port import Port
-from tf2verify.stages.checkpoints.restoring import RestoreComparison, with_hint
+from tf2verify.stages.checkpoints.restoring import compare_restored, with_hint
+from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
 
-RESTORED = 'restored value'
+
+def restored_key(tf1: str, tf2: str) -> TensorKey:
+  """Returns what findings call the restored value of a variable."""
+  return TensorKey('restored value', tf1, port_name=tf2)
+
+
 # Names in one sentence.
 _SHOWN = 3
 
@@ -42,14 +49,14 @@ class Reasons:
     self._calls = calls
     self._layer = type(port.layer).__name__
     self._names = {key.name for key in file.keys}
-    self._ids = {variable.name.rpartition(':')[0]: id(variable) for variable in port.variables()}
+    self._ids = port.identities()
     kept = [name for name in values if same(self._now[name], before[name])]
     self._count = f'{len(values) - len(kept)} of {len(values)} variables restored'
     unread = [s.key for s in account.sources if dict(case.alignment().pairs)[s.variable] in kept]
     self._said: dict[str, str] = {}
     self._left_out = listed(unread)
 
-  def compare(self, tf1: str, tf2: str, key: str, comparison: RestoreComparison) -> None:
+  def compare(self, tf1: str, tf2: str, key: str, comparison: Comparison) -> None:
     """Compares one variable with the value of its key."""
 
     def with_cause(difference: Difference) -> Difference:
@@ -65,8 +72,8 @@ class Reasons:
         hint = self._said.setdefault(text.replace(tf1, '*'), text)
       return with_hint(difference, value, f'the value of the key {key}', hint)
 
-    comparison.restored(
-      RESTORED, subject_of(tf1, tf2), self._values[tf2], self._now[tf2], with_cause
+    compare_restored(
+      comparison, restored_key(tf1, tf2), self._values[tf2], self._now[tf2], with_cause
     )
 
   def _unread(self, tf2: str, key: str) -> UnreadVariable:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tf2verify.errors import CheckpointError
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
-from tf2verify.records.difference import Aspect, Difference, subject_of
+from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation
 from tf2verify.records.table import Table
 from tf2verify.reference import inputs as case_inputs
@@ -24,9 +24,10 @@ from tf2verify.sides.tf2.checkpoint import RestoreCall
 from tf2verify.sides.tf2.port import Port
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages.checkpoints import optimizer_restoring
-from tf2verify.stages.checkpoints.kept_values import RESTORED, Reasons
-from tf2verify.stages.checkpoints.restoring import RestoreComparison, called_port, with_sentinels
-from tf2verify.stages.comparison.rounding import Rerun, repeated
+from tf2verify.stages.checkpoints.kept_values import Reasons, restored_key
+from tf2verify.stages.checkpoints.restoring import called_port, compare_restored, with_sentinels
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.reruns import Rerun, repeated, rerun_of
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.stage import CaseUnderTest, by_name
 
@@ -64,7 +65,7 @@ def key_table(account: KeyAccount) -> Table:
   return Table('keys of the TF1 checkpoint', ('kind', 'keys', 'read'), (*rows, *missing))
 
 
-def load(case: CaseUnderTest, file: CheckpointFile, comparison: RestoreComparison) -> Loaded:
+def load(case: CaseUnderTest, file: CheckpointFile, comparison: Comparison) -> Loaded:
   """Restores a TF1 checkpoint on both sides, and compares keys, values and outputs.
 
   On the tf1 side values are read by name and assigned, as a `Saver` does. The port's
@@ -103,9 +104,7 @@ def load(case: CaseUnderTest, file: CheckpointFile, comparison: RestoreCompariso
     tf2_checkpoint.assign(port, values)
     now = tf2_checkpoint.values_of(port)
     for tf1, tf2 in ((s.variable, tf2_names[s.variable]) for s in account.sources):
-      comparison.restored(
-        RESTORED, subject_of(tf1, tf2), values[tf2], now[tf2], lambda found: found
-      )
+      compare_restored(comparison, restored_key(tf1, tf2), values[tf2], now[tf2])
   complete = len(comparison.differences) == found and not account.missing and not account.changed
   if optimizer is not None:
     optimizer_restoring.compare(file, account, optimizer, comparison)
@@ -119,10 +118,25 @@ def load(case: CaseUnderTest, file: CheckpointFile, comparison: RestoreCompariso
   return loaded
 
 
-def _with_outputs(case: CaseUnderTest, loaded: Loaded, comparison: RestoreComparison) -> Loaded:
+def _with_outputs(case: CaseUnderTest, loaded: Loaded, comparison: Comparison) -> Loaded:
   """Compares the outputs of both sides at the restored values."""
-  pairs = case.alignment().pairs
   inputs, _ = case_inputs.varied_inputs(case.inputs)
+  return compare_outputs(case, dataclasses.replace(loaded, inputs=inputs), comparison)
+
+
+def compare_outputs(case: CaseUnderTest, loaded: Loaded, comparison: Comparison) -> Loaded:
+  """Compares the outputs of both sides at the restored values, which the port's variables hold.
+
+  Args:
+    case: the case.
+    loaded: with the inputs, and the mode.
+    comparison: takes the findings.
+
+  Returns:
+    The same, with the outputs.
+  """
+  pairs = case.alignment().pairs
+  inputs = loaded.inputs
   by_tf1 = {tf1: loaded.values[tf2] for tf1, tf2 in pairs}
   fill = RecordedFill('values of the checkpoint', by_tf1)
   run = FilledRun(inputs, loaded.training, fill, {tf1: tf1 for tf1, _ in pairs})
@@ -131,13 +145,13 @@ def _with_outputs(case: CaseUnderTest, loaded: Loaded, comparison: RestoreCompar
   with randomness.seeded(randomness.CONSTANT):
     outputs = case.tf2.call(loaded.port, inputs, loaded.training, run.description)
   tf2 = tf2_checkpoint.observed(outputs, run.description)
-  rerun = repeated(run_tf1, run)
+  rerun = rerun_of(repeated(run_tf1, run))
   with comparison.unless_drawn_in_a_loop(tf1) as part:
     part.outputs(tf1, tf2, case.tolerance)
     inspect = functools.partial(case.tf1.inspectable, run)
     part.sort_out_rounding(tf1, rerun, inspect=inspect)
     leave_out(part, inspect, tf1.run)
-  return dataclasses.replace(loaded, inputs=inputs, outputs=tf2, rerun=rerun, reference=tf1)
+  return dataclasses.replace(loaded, outputs=tf2, rerun=rerun, reference=tf1)
 
 
 def _load_by_hook(
@@ -191,9 +205,9 @@ def _key_differences(account: KeyAccount) -> list[Difference]:
     same_shape = key.shape == shape
     hint = ''
     if not same_shape and sorted(key.shape) == sorted(size or 0 for size in shape):
-      hint = 'the same axes in another order: the tensor was stored transposed'
+      hint = 'the same axes in a different order: the tensor was stored transposed'
     elif not same_shape:
-      hint = 'the checkpoint is of a model of another size (classes, layers, vocabulary)'
+      hint = 'the checkpoint is of a model of a different size (classes, layers, vocabulary)'
     found.append(
       Difference(
         _KEY,

@@ -9,13 +9,13 @@ from tf2verify.relation import checkpoint_keys
 from tf2verify.relation.layouts import without_ones
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
 from tf2verify.sides.tf2.checkpoint import OptimizerState
-from tf2verify.stages.checkpoints.restoring import RestoreComparison
+from tf2verify.stages.comparison.comparing import Comparison
 
 _BETA_1 = 0.9
 
 
 def compare(
-  file: CheckpointFile, account: KeyAccount, optimizer: OptimizerState, into: RestoreComparison
+  file: CheckpointFile, account: KeyAccount, optimizer: OptimizerState, into: Comparison
 ) -> None:
   """Compares step count and slots of a checkpoint with what an optimizer holds.
 

@@ -9,7 +9,7 @@ from tf2verify.diagnosis.evidence.checkpoint import RestoredValue
 from tf2verify.numerics.restored_values import sentinel
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.difference import Aspect, Difference
-from tf2verify.reference.variables import variable_name
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2.port import Port
@@ -19,33 +19,16 @@ from tf2verify.stages.stage import CaseUnderTest
 EXACT = ToleranceTable(())
 
 
-class RestoreComparison(Comparison):
-  """Compares restored values, which have to be equal, and says why one is not."""
-
-  def restored(
-    self,
-    quantity: str,
-    name: str,
-    expected: np.ndarray,
-    actual: np.ndarray,
-    with_cause: Callable[[Difference], Difference],
-    run: str = '',
-  ) -> None:
-    """Compares the value of one variable; `with_cause` is asked where it differs."""
-    known = len(self._differences)
-    self.tensors(quantity, name, expected, actual, EXACT, run)
-    self._differences[known:] = map(with_cause, self._differences[known:])
-    self.telling.add(quantity, name, run, None)  # it had another value before
-
-  def agreed(self, value: np.ndarray) -> None:
-    """Counts a tensor that was compared in another way and agrees."""
-    self._tensors += 1
-    self._elements += value.size
-
-  def lost(self, difference: Difference) -> None:
-    """Adds something that one side has and the other has not."""
-    self._unpaired += 1
-    self.add(difference)
+def compare_restored(
+  comparison: Comparison,
+  key: TensorKey,
+  expected: np.ndarray,
+  actual: np.ndarray,
+  with_cause: Callable[[Difference], Difference] = lambda found: found,
+) -> None:
+  """Compares the restored value of one variable, which has to be equal."""
+  comparison.tensors(key, expected, actual, EXACT, with_cause)
+  comparison.telling.add(key, None)  # it had another value before
 
 
 def with_hint(difference: Difference, value: RestoredValue, source: str, hint: str) -> Difference:
@@ -83,7 +66,7 @@ def call_for_variables(case: CaseUnderTest, port: Port) -> None:
   wanted = {variable.name for variable in case.tf2.inventory().variables}
   for training in sorted(case.declaration.training_modes):
     case.tf2.call(port, case.inputs, training, 'the call that makes the variables')
-    if wanted <= {variable_name(variable) for variable in port.variables()}:
+    if wanted <= {record.name for record in port.inventory()}:
       break
 
 
@@ -117,6 +100,7 @@ def with_sentinels(port: Port, values: Mapping[str, np.ndarray]) -> Sentinels:
     }
   )
   tf2_checkpoint.assign(port, before)
+  port.expect(values)
   return before
 
 

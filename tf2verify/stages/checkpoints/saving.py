@@ -3,9 +3,7 @@
 import dataclasses
 import functools
 import gc
-import itertools
 import os
-import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 
@@ -18,20 +16,24 @@ from tf2verify.errors import LayerError, UserCodeError
 from tf2verify.numerics import restored_values
 from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2 import saved_model
 from tf2verify.sides.tf2.checkpoint import RestoreCall
 from tf2verify.sides.tf2.port import Port
+from tf2verify.stages.checkpoints.error_line import telling_line
+from tf2verify.stages.checkpoints.keras_files import check_keras_files
 from tf2verify.stages.checkpoints.loading import Loaded
 from tf2verify.stages.checkpoints.restoring import (
   EXACT,
-  RestoreComparison,
   call_for_variables,
   called_port,
+  compare_restored,
   with_hint,
   with_sentinels,
 )
+from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
 
 _OBJECT_BASED = "the port's checkpoint"
@@ -39,11 +41,9 @@ _SAVED_MODEL = "the port's SavedModel (as tf2) against the port (as tf1)"
 _SAVED = 'the value that was saved'
 _AGAIN = 'restored port (as tf2) against the one that was saved (as tf1)'
 _SHOWN = 3
-_LONGEST = 300
-_ERROR_LINE = re.compile(r'(\w+(?:Error|Exception)): (.+)')
 
 
-def check_saved(case: CaseUnderTest, loaded: Loaded, comparison: RestoreComparison) -> list[str]:
+def check_saved(case: CaseUnderTest, loaded: Loaded, comparison: Comparison) -> list[str]:
   """Saves the port, restores it into fresh layers and compares values and outputs.
 
   Returns:
@@ -59,6 +59,8 @@ def check_saved(case: CaseUnderTest, loaded: Loaded, comparison: RestoreComparis
     prefix = tf2_checkpoint.save(case.declaration, port.layer, os.path.join(folder, 'tf2'))
     if loaded.outputs is not None:
       _check_saved_model(case, loaded, os.path.join(folder, 'saved_model'), comparison, notes)
+      draws = draws_numbers(loaded)
+      check_keras_files(case, loaded, values, folder, comparison, with_outputs=not draws)
       gc.collect()  # another set of variables
     known = len(comparison.differences)
     fresh, note = None, ''
@@ -75,7 +77,7 @@ def check_restored(
   loaded: Loaded,
   values: dict[str, np.ndarray],
   prefix: str,
-  comparison: RestoreComparison,
+  comparison: Comparison,
   fresh: Port | None = None,
 ) -> None:
   """Restores a port's own checkpoint into a fresh layer, and compares values and outputs.
@@ -99,15 +101,26 @@ def check_restored(
   now = tf2_checkpoint.values_of(fresh)
   known = len(comparison.differences)
   for name, value in values.items():
-    comparison.restored(
-      f'value restored from {_OBJECT_BASED}',
-      name,
+    compare_restored(
+      comparison,
+      TensorKey(f'value restored from {_OBJECT_BASED}', name),
       value,
       now[name],
       functools.partial(with_cause, name),
     )
-  if loaded.outputs is None or len(comparison.differences) > known:
-    return
+  if loaded.outputs is not None and len(comparison.differences) == known:
+    check_outputs(case, loaded, values, fresh, comparison)
+
+
+def check_outputs(
+  case: CaseUnderTest,
+  loaded: Loaded,
+  values: dict[str, np.ndarray],
+  fresh: Port,
+  comparison: Comparison,
+) -> None:
+  """Compares the outputs of a restored layer with those of the one that was saved."""
+  assert loaded.outputs is not None
   outputs = _outputs(case, loaded, fresh)
   if _identical(loaded.outputs, outputs):
     comparison.outputs(loaded.outputs, outputs, EXACT)
@@ -146,7 +159,7 @@ def _explained(
   now = tf2_checkpoint.values_of(fresh)
   kept = [name for name in values if restored_values.same(now[name], before[name])]
   count = f'{len(values) - len(kept)} of {len(values)} variables restored'
-  ids = {name: id(v) for name, v in zip(now, fresh.variables(), strict=True)}
+  ids = fresh.identities()
   said: dict[str, str] = {}
 
   def with_cause(name: str, difference: Difference) -> Difference:
@@ -189,6 +202,7 @@ def _restored_before_call(
   """
   with randomness.seeded(randomness.CONSTANT):
     port = case.tf2.fresh_port()
+    port.expect(after)
     tf2_checkpoint.restore_before_call(port.layer, prefix)
     case.tf2.call(port, loaded.inputs, loaded.training, 'the first call, after restoring')
     now = tf2_checkpoint.values_of(port)
@@ -209,7 +223,7 @@ def _check_saved_model(
   case: CaseUnderTest,
   loaded: Loaded,
   folder: str,
-  comparison: RestoreComparison,
+  comparison: Comparison,
   notes: list[str],
 ) -> None:
   """Saves the port as a SavedModel, loads it and compares its outputs."""
@@ -220,15 +234,15 @@ def _check_saved_model(
     )
     outputs = saved.loaded()
   except (UserCodeError, LayerError) as error:
-    comparison.blind_spots.append(f'no SavedModel was compared: {_telling_line(error)}')
+    comparison.blind_spots.append(f'no SavedModel was compared: {telling_line(error)}')
     return
-  if _draws(loaded):
+  if draws_numbers(loaded):
     comparison.blind_spots.append(
       'the outputs of the SavedModel were not compared: the model draws random numbers in this mode'
     )
     return
   expected = dataclasses.replace(loaded.outputs, run=_SAVED_MODEL)
-  part = RestoreComparison()
+  part = Comparison()
   part.outputs(expected, outputs, case.tolerance)
   if part.differences:
     traced = saved.traced()
@@ -236,7 +250,7 @@ def _check_saved_model(
       # What a tf.function computes otherwise than eager execution is no matter of saving.
       notes.append(
         'the SavedModel yields what the port yields as a tf.function, to the bit; how far that is '
-        'from eager execution is the matter of execution_modes'
+        'from eager execution is checked by execution_modes'
       )
       comparison.outputs(traced, outputs, EXACT)
       return
@@ -244,7 +258,7 @@ def _check_saved_model(
   comparison.sort_out_rounding(loaded.reference, loaded.rerun)
 
 
-def _draws(loaded: Loaded) -> bool:
+def draws_numbers(loaded: Loaded) -> bool:
   """Returns whether the run draws random numbers, beside those that variables start with.
 
   An initial value that tf1 computes before it makes the variable counts as drawn by the
@@ -255,15 +269,3 @@ def _draws(loaded: Loaded) -> bool:
   return any(draw.variable is None for draw in loaded.reference.random_draws) and any(
     draw.variable is None and not draw.before_calls for draw in port
   )
-
-
-def _telling_line(error: UserCodeError | LayerError) -> str:
-  """Returns what was wrong on one line; autograph and Keras put it behind a traceback."""
-  lines = [line.strip() for line in str(error.__cause__).splitlines() if line.strip()]
-  for line, following in itertools.pairwise([*lines, '']):
-    found = _ERROR_LINE.fullmatch(line)
-    if found and found[2].startswith('Exception encountered when calling'):
-      return f'{found[1]}: {following}'[:_LONGEST]
-    if found:
-      return line[:_LONGEST]
-  return str(error).splitlines()[0][:_LONGEST]

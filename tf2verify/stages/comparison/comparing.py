@@ -1,55 +1,32 @@
 """Observations compared, tensor by tensor."""
 
-import concurrent.futures
 import contextlib
 import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
 
 import numpy as np
 
-from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.telling import Blank, blank, constant_of
 from tf2verify.numerics.tolerance import ToleranceTable
-from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement, subject_of
+from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.sampled import SampledArray
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun
 from tf2verify.records.verdict import Compared, Figure
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparison import kernels, operation_noise, rounding
 from tf2verify.stages.comparison.loss_groups import by_common_groups, by_variables
 from tf2verify.stages.comparison.presence import presence_difference
+from tf2verify.stages.comparison.reruns import Rerun, RunHere
 from tf2verify.stages.comparison.sampled_tensors import Looked, SampledCount, compare_either
 from tf2verify.stages.comparison.vacuity import Telling
 from tf2verify.stages.stage import Findings
 
-_Observed = TypeVar('_Observed')
 # Arrays kept for a diagnosis.
 _KEPT_BYTES = 64 * 2**20
-
-
-def side_by_side(
-  run_tf1: Callable[[], _Observed], run_tf2: Callable[[], _Observed]
-) -> tuple[_Observed, _Observed]:
-  """Runs the tf1 side in a thread of its own, and the tf2 side in this one.
-
-  A session runs without Python's lock, an eager call almost wholly within it.
-
-  Args:
-    run_tf1: runs sessions only; what turns process globals is done before.
-    run_tf2: turns process globals, so it stays in this thread.
-  """
-  with concurrent.futures.ThreadPoolExecutor(1, 'tf2verify-tf1') as beside:
-    running = beside.submit(run_tf1)
-    try:
-      tf2 = run_tf2()
-    except Tf2VerifyError:
-      running.result()  # where both sides fail, the reference's error is the one to mend
-      raise
-    return running.result(), tf2
 
 
 class Comparison:
@@ -161,69 +138,79 @@ class Comparison:
     self._sampled.merge(part._sampled)
     self.telling.merge(part.telling)
 
-  def rounding_alone(self, quantity: str, name: str, run: str, elements: int) -> None:
+  def rounding_alone(self, key: TensorKey, elements: int) -> None:
     """Counts a tensor of which no element can be told from its rounding noise."""
     self._tensors += 1
     self._elements += elements
     self._inconclusive += 1
-    self.telling.add(quantity, name, run, Blank.DEGENERATE)
+    self.telling.add(key, Blank.DEGENERATE)
+
+  def agreed(self, value: np.ndarray) -> None:
+    """Counts a tensor that was compared in another way and agrees."""
+    self._tensors += 1
+    self._elements += value.size
 
   def add(self, difference: Difference) -> None:
     """Adds a finding that is no comparison of two tensors."""
     self._differences.append(difference)
 
+  def lost(self, difference: Difference) -> None:
+    """Adds something that one side has and the other has not."""
+    self._unpaired += 1
+    self.add(difference)
+
   def tensors(
     self,
-    quantity: str,
-    name: str,
+    key: TensorKey,
     tf1: np.ndarray | None,
     tf2: np.ndarray | None,
     tolerance: ToleranceTable,
-    run: str,
+    with_cause: Callable[[Difference], Difference] = lambda found: found,
   ) -> None:
-    """Compares one pair; None on one side is a difference, on both sides agreement."""
+    """Compares one pair; None on one side is a difference, on both sides agreement.
+
+    Where they differ, `with_cause` is asked why.
+    """
     if tf1 is None or tf2 is None:
       if tf1 is not tf2:
-        self._unpaired += 1
-        self._differences.append(presence_difference(quantity, name, tf1, tf2, run))
+        self.lost(with_cause(presence_difference(key, tf1, tf2)))
       return
-    looked = compare_either(quantity, name, tf1, tf2, tolerance, run)
+    looked = compare_either(key, tf1, tf2, tolerance)
     result = looked.result
     self._tensors += 1
     self._elements += result.elements
     self._sampled.add(looked)
-    near_zero = self._tells(quantity, name, looked, tolerance, run) is Blank.TOLERANCE
+    near_zero = self._tells(key, looked, tolerance) is Blank.TOLERANCE
     self._inconclusive += near_zero or result.inconclusive
     if result.deviation is not None:
       known = result.deviation
       near = dataclasses.replace(known, judgement=Judgement.NEAR_ZERO) if near_zero else known
       self._deviations.append(near)
     if result.difference is not None:
-      self._differences.append(result.difference)
-      failed = looked.failed(result.difference.tf1_subject)
+      found = with_cause(result.difference)
+      self.add(found)
+      failed = looked.failed()
       self._failed += [] if failed is None else [failed]
-      if rounding.may_be_rounding(result.difference, tf1):
+      if rounding.may_be_rounding(found, tf1):
         allowed = tolerance.for_dtype(tf1.dtype)
         sides = looked.tf1, looked.tf2
-        self._suspects.append(rounding.Suspect(result.difference, *sides, allowed, looked.views))
+        self._suspects.append(rounding.Suspect(found, *sides, allowed, looked.views))
 
-  def _tells(
-    self, quantity: str, name: str, looked: Looked, tolerance: ToleranceTable, run: str
-  ) -> Blank | None:
+  def _tells(self, key: TensorKey, looked: Looked, tolerance: ToleranceTable) -> Blank | None:
     """Keeps, and returns, why a pair tells nothing of the port; None where it does."""
     value = looked.tf2 if isinstance(looked.tf1, SampledArray) else looked.tf1
     found = None
     if looked.result.difference is None:
       found = blank(value, tolerance.for_dtype(value.dtype), looked.result.identical)
     constant = constant_of(value) if found is Blank.SAME else ''
-    self.telling.add(quantity, name, run, found, constant)
+    self.telling.add(key, found, constant)
     return found
 
   def sort_out_rounding(
     self,
-    tf1: Observation | TrainingRun,
-    rerun: rounding.Rerun,
-    here: kernels.RunHere | None = None,
+    tf1: Observation | TrainingRun | None,
+    rerun: Rerun,
+    here: RunHere | None = None,
     inspect: operation_noise.Inspect | None = None,
   ) -> None:
     """Takes what rounding explains out of the differences since this was last called.
@@ -231,15 +218,17 @@ class Comparison:
     Costs nothing where no values differ.
 
     Args:
-      tf1: the reference's run that was compared.
+      tf1: the reference's run that was compared; None for a loss, of which it is not known
+        what it draws.
       rerun: repeats it.
       here: runs a recorded reference's graph here; None for another reference.
       inspect: repeats the run such that every tensor can be asked for.
     """
     suspects, self._suspects = self._suspects, []
-    if any(draw.in_loop for draw in tf1.random_draws):
+    if tf1 is not None and any(draw.in_loop for draw in tf1.random_draws):
       return  # no two runs draw alike
-    found = kernels.sort_out(suspects, rerun, here, tf1.narrow_bits)
+    narrow_bits = 0 if tf1 is None else tf1.narrow_bits
+    found = kernels.sort_out(suspects, rerun, here, narrow_bits)
     if inspect is not None:
       found = operation_noise.excused(suspects, found, inspect)
     self._notes += found.notes
@@ -250,12 +239,12 @@ class Comparison:
     self._rounding += len(found.rounding)
     self._inconclusive += len(found.degenerate)
     for known in found.degenerate:
-      self.telling.add(known.quantity, known.subject, known.run, Blank.DEGENERATE)
+      self.telling.add(known.key, Blank.DEGENERATE)
     telling = [d for d in found.degenerate if d.quantity in ('output', 'regularization loss')]
     if telling:
       self._undecided = (
-        f'{telling[0].quantity} {telling[0].subject} [{tf1.run}] is beyond the tolerance, but '
-        'rounding alone moves it as far; see the notes'
+        f'{telling[0].key} is beyond the tolerance, but rounding alone changes it as much; see the '
+        'notes'
       )
 
   def repeatable(self, run: FilledRun) -> None:
@@ -281,7 +270,8 @@ class Comparison:
       )
       return
     for one, other in zip(tf1.outputs, tf2.outputs, strict=True):
-      self.tensors('output', one.name, one.value, other.value, tolerance, tf1.run)
+      key = TensorKey('output', one.name, tf1.run)
+      self.tensors(key, one.value, other.value, tolerance)
 
   def variables(
     self,
@@ -296,8 +286,8 @@ class Comparison:
     ones = {record.name: record.value for record in tf1}
     others = {record.name: record.value for record in tf2}
     for tf1_name, tf2_name in pairs:
-      name = subject_of(tf1_name, tf2_name)
-      self.tensors(quantity, name, ones.get(tf1_name), others.get(tf2_name), tolerance, run)
+      key = TensorKey(quantity, tf1_name, run, tf2_name)
+      self.tensors(key, ones.get(tf1_name), others.get(tf2_name), tolerance)
 
   def regularization(
     self,
@@ -319,16 +309,10 @@ class Comparison:
     ones, others = by_common_groups(ones, others)
     for variables in sorted(ones.keys() | others.keys()):
       name = ', '.join(variables) or '(reads no variable)'
-      self.tensors(
-        'regularization loss',
-        name,
-        ones.get(variables),
-        others.get(variables),
-        tolerance,
-        tf1.run,
-      )
+      key = TensorKey('regularization loss', name, tf1.run)
+      self.tensors(key, ones.get(variables), others.get(variables), tolerance)
     one, other = tf1.regularization_total, tf2.regularization_total
-    self.tensors('regularization loss', '(total)', one, other, tolerance, tf1.run)
+    self.tensors(TensorKey('regularization loss', '(total)', tf1.run), one, other, tolerance)
     if tf2.losses_left_out:
       hint = (
         'tf2_regularization_losses returned no loss, and layer.losses holds '
@@ -381,14 +365,14 @@ class Comparison:
 
   def failed_tensors(self) -> tuple[FailedTensor, ...]:
     """Returns the arrays behind what is left of the differences, within a bound of memory."""
-    left = {(d.quantity, d.tf1_subject, d.run) for d in self._differences}
+    left = {d.key for d in self._differences}
     kept: list[FailedTensor] = []
     size = 0
     for failed in self._failed:
       size += failed.tf1.nbytes + failed.tf2.nbytes
       if size > _KEPT_BYTES:
         break
-      if (failed.quantity, failed.name, failed.run) in left:
+      if TensorKey(failed.quantity, failed.name, failed.run) in left:
         kept.append(failed)
     return tuple(kept)
 

@@ -60,7 +60,8 @@ def notes_on_same(judged: Mapping[str, JudgedStart]) -> list[str]:
   listed = '; '.join(f'{names_text(names)} ({kind})' for kind, names in kinds.items())
   count = '1 initial value is' if len(same) == 1 else f'{len(same)} initial values are'
   return [
-    f'{count} drawn by other random numbers from the same distribution: {listed}; the port went on '
+    f'{count} drawn with different random numbers from the same distribution: {listed}; the port '
+    'continued '
     "from tf1's values"
   ]
 
@@ -85,7 +86,7 @@ def blind_spots(judged: Mapping[str, JudgedStart]) -> list[str]:
     found.append(
       f'whether tf1 and the port draw {names_text(names)} from the same distribution is not known '
       f'(tf1: {tf1}; the port: {tf2}): the {tested:,} numbers of each side that were compared '
-      f"would hide {hidden}; the port went on from tf1's values"
+      f"would hide {hidden}; the port continued from tf1's values"
     )
   return found
 

@@ -28,6 +28,8 @@ _FEWEST, _MOST = 16, 2048
 _SECONDS = 1.5
 # Values made of the same random numbers are compared in so many repetitions.
 _COMPARED = 6
+# How much a judgement counts, the gravest last.
+_GRAVITY = (Start.SAME, Start.UNKNOWN, Start.NOT_DRAWN, Start.DIFFERENT)
 # Beyond these, only every n-th element is looked at.
 _LARGE = 500_000
 
@@ -66,12 +68,14 @@ def _judged(
     tf1 = case.tf1.initial_draw(names[0], training)
   except NotApplicable:
     tf1 = InitialDraw()  # a recorded graph that is not run here
-  tf2 = _in_shape(case.tf2.initial_draw(names[1]), one.shape)
-  if not tf1.op_types and not tf2.op_types:
+  draws = [_in_shape(draw, one.shape) for draw in case.tf2.initial_draws(names[1])]
+  if not tf1.op_types and not any(draw.op_types for draw in draws):
     return JudgedStart(Start.NOT_DRAWN)
   if _near(one, other):
     return JudgedStart(Start.NOT_DRAWN)  # the same random numbers
-  judged = judged_draws(tf1, tf2, one, other)
+  # Of several variables the one that differs most counts.
+  found = (judged_draws(tf1, tf2, one, other) for tf2 in draws)
+  judged = max(found, key=lambda judgement: _GRAVITY.index(judgement.start))
   # Any family will do: whether one is an affine function of the other.
   related = distribution_behind(Family.NORMAL, one, other) is not None
   if related and judged.start is Start.UNKNOWN:

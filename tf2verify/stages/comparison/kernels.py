@@ -8,23 +8,20 @@ run here, has the port's kernels: what differs from the recording as that does i
 fault of the port.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.noise import Kind, NoiseVerdict
 from tf2verify.records.difference import Difference
-from tf2verify.records.observation import Observation
 from tf2verify.reference.perturbation import Mover
 from tf2verify.stages.comparison import rounding
-from tf2verify.stages.comparison.rounding import MovedValues, Rerun, Sorted, Suspect
+from tf2verify.stages.comparison.reruns import Rerun, RunHere
+from tf2verify.stages.comparison.rounding import Sorted, Suspect
 
 # Up to this multiple of the noise, what the graph run here differs by is taken for rounding.
 FACTOR = 64.0
-
-# Runs the recorded graph here, with the gradients for these variables.
-RunHere = Callable[[frozenset[str]], Observation | MovedValues]
 
 
 def sort_out(
@@ -60,12 +57,12 @@ def sort_out(
 def _of_kernels(
   suspects: Sequence[Suspect], rerun: Rerun, here: RunHere
 ) -> list[tuple[Difference, NoiseVerdict]]:
-  gradients = frozenset(s.tf1_subject for s in suspects if s.difference.quantity == 'gradient')
+  wanted = rounding.keys_of(suspects)
   try:
-    computed = rounding.values_of(here(gradients))
+    computed = here(wanted)
   except NotApplicable:
     return []
-  moved = rounding.values_of(rerun(Mover(0, rounding.finest(suspects)), gradients))
+  moved = rerun(Mover(0, rounding.finest(suspects)), wanted)
   judged = []
   for suspect in suspects:
     verdict = _judged(suspect, suspect.among(computed), suspect.among(moved))
@@ -102,7 +99,7 @@ def _note(judged: Sequence[tuple[Difference, NoiseVerdict]]) -> str:
   count = '1 tensor differs' if len(judged) == 1 else f'{len(judged)} tensors differ'
   return (
     f'{count} from what was recorded as the recorded graph does, run here, and by no more than '
-    f'{FACTOR:.0f} x rounding noise: kernels of another version round otherwise (worst: '
+    f'{FACTOR:.0f} x rounding noise: kernels of a different version round differently (worst: '
     f'{difference.quantity} {difference.subject} [{difference.run}], difference '
-    f'{verdict.difference:.2g}, noise {verdict.noise:.2g}, greatest element {verdict.size:.2g})'
+    f'{verdict.difference:.2g}, noise {verdict.noise:.2g}, largest element {verdict.size:.2g})'
   )

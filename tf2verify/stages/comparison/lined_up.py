@@ -18,7 +18,7 @@ from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.reference.perturbation import Mover, fraction_bits
 from tf2verify.sides.fill import DitheredFill
 from tf2verify.sides.side import FilledRun
-from tf2verify.stages.comparison.rounding import MovedValues, Rerun
+from tf2verify.stages.comparison.reruns import Again
 
 # Runs a side at other values.
 Run = Callable[[FilledRun], Observation]
@@ -50,28 +50,28 @@ class RunOfSide:
     )
 
 
-def with_dither(rerun: Rerun, tf1: RunOfSide, tf2: RunOfSide) -> Rerun:
+def with_dither(again: Again, tf1: RunOfSide, tf2: RunOfSide) -> Again:
   """Returns what measures the noise of both sides, in turns with moves of the last bit.
 
   The port's own noise counts for its outputs, as far as it is off from itself.
 
   Args:
-    rerun: runs the reference with moved values, or as it was.
+    again: runs the reference with moved values, or as it was.
     tf1: the reference.
     tf2: the port.
   """
 
-  def again(mover: Mover | None, gradients: frozenset[str]) -> Observation | MovedValues:
+  def dithered(mover: Mover | None, gradients: frozenset[str]) -> Observation:
     if mover is None or mover.number % 3 == 0:
-      return rerun(mover, gradients)
+      return again(mover, gradients)
     try:
       if mover.number % 3 == 1:
         return tf1.mean(mover.number)
       return _beside(tf1.found, tf2.found, tf2.mean(mover.number))
     except NotApplicable:  # a recorded graph that is not run here
-      return rerun(mover, gradients)
+      return again(mover, gradients)
 
-  return again
+  return dithered
 
 
 def _beside(tf1: Observation, tf2: Observation, moved: Observation) -> Observation:

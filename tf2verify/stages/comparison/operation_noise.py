@@ -8,20 +8,20 @@ that does to a tensor is added up with random signs: that is how rounding moves 
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tf2verify.diagnosis.divergence.regions import ancestors
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.noise import Kind
-from tf2verify.records.observation import Observation
 from tf2verify.records.op_graph import TARGET, OpGraph
+from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.reference.perturbation import Mover, moved
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison import rounding
-from tf2verify.stages.comparison.rounding import MovedValues, Sorted, Suspect
+from tf2verify.stages.comparison.rounding import Sorted, Suspect
 
 # Runs the reference such that every tensor can be asked for.
 Inspect = Callable[[], GraphRun]
@@ -77,8 +77,11 @@ def excused(suspects: Sequence[Suspect], found: Sorted, inspect: Inspect) -> Sor
     return found
   count = len(next(iter(effects.values())))
 
-  def rerun(mover: Mover | None, _: frozenset[str]) -> Observation | MovedValues:
-    return _Added(effects, mover)
+  def rerun(mover: Mover | None, _: frozenset[TensorKey]) -> Run:
+    values = {suspect.key: suspect.tf1 for suspect in suspects}
+    if mover is None:
+      return values
+    return {key: _added(value, effects[key], mover) for key, value in values.items()}
 
   again = rounding.sort_out(suspects, rerun)
   if not again.judged or any(noise.kind is Kind.DIFFERENT for _, noise in again.judged):
@@ -86,33 +89,23 @@ def excused(suspects: Sequence[Suspect], found: Sorted, inspect: Inspect) -> Sor
   return dataclasses.replace(again, notes=(*again.notes, _NOTE.format(count)))
 
 
-class _Added:
-  """The tensors of a run in which every operation on the way rounds otherwise."""
-
-  def __init__(self, effects: Mapping[int, Sequence[np.ndarray]], mover: Mover | None) -> None:
-    self._effects = effects
-    self._mover = mover
-
-  def of(self, suspect: Suspect) -> np.ndarray | None:
-    """Returns the suspect's tensor; None if it is not known."""
-    effects = self._effects.get(id(suspect))
-    if effects is None or self._mover is None:
-      return None if effects is None else suspect.tf1
-    signs = np.random.RandomState(self._mover.number).choice((-1.0, 1.0), len(effects))
-    total = sum((s * e for s, e in zip(signs, effects, strict=True)), np.zeros(suspect.tf1.shape))
-    added: np.ndarray = (suspect.tf1 + total).astype(suspect.tf1.dtype)
-    return added
+def _added(value: np.ndarray, effects: Sequence[np.ndarray], mover: Mover) -> np.ndarray:
+  """Returns a tensor of a run in which every operation on the way rounds otherwise."""
+  signs = np.random.RandomState(mover.number).choice((-1.0, 1.0), len(effects))
+  total = sum((s * e for s, e in zip(signs, effects, strict=True)), np.zeros(value.shape))
+  added: np.ndarray = (value + total).astype(value.dtype)
+  return added
 
 
-def _effects(run: GraphRun, suspects: Sequence[Suspect]) -> dict[int, list[np.ndarray]]:
+def _effects(run: GraphRun, suspects: Sequence[Suspect]) -> dict[TensorKey, list[np.ndarray]]:
   """Returns what moving each result on the way does to each suspect; nothing if not known."""
   graph = run.op_graph
-  ends: dict[int, int] = {}
+  ends: dict[TensorKey, int] = {}
   for suspect in suspects:
-    position = graph.targets().get(f'{suspect.difference.quantity} {suspect.tf1_subject}')
+    position = graph.targets().get(f'{suspect.key.quantity} {suspect.key.name}')
     if position is None or len(graph.ops[position].tensors) != 1 or suspect.views is not None:
       return {}
-    ends[id(suspect)] = position
+    ends[suspect.key] = position
   wanted = [graph.ops[position].tensors[0] for position in ends.values()]
   names = _rounded(graph, list(ends.values()))
   elements = sum(suspect.tf1.size for suspect in suspects)
@@ -127,7 +120,7 @@ def _effects(run: GraphRun, suspects: Sequence[Suspect]) -> dict[int, list[np.nd
   if not all(np.array_equal(one, other, equal_nan=True) for one, other in pairs):
     return {}  # what is drawn anew in every run would be taken for the effect of rounding
   before = [value.astype(np.float64) for value in values[: len(wanted)]]
-  found: dict[int, list[np.ndarray]] = {key: [] for key in ends}
+  found: dict[TensorKey, list[np.ndarray]] = {key: [] for key in ends}
   for name, value in zip(names, values[len(wanted) :], strict=True):
     if time.perf_counter() - start > _SECONDS:
       return {}

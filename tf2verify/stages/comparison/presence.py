@@ -4,6 +4,7 @@ import numpy as np
 
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.sampled import SampledArray
+from tf2verify.records.tensor_key import TensorKey
 
 _PRESENCE_HINTS = {
   ('gradient', False): 'the path from the variable to the outputs is cut on the tf2 side: a '
@@ -18,17 +19,15 @@ _PRESENCE_HINTS = {
 
 
 def presence_difference(
-  quantity: str, name: str, tf1: np.ndarray | None, tf2: np.ndarray | None, run: str
+  key: TensorKey, tf1: np.ndarray | None, tf2: np.ndarray | None
 ) -> Difference:
   """Returns the difference of a tensor that one side has and the other has not."""
-  return Difference(
-    quantity,
-    name,
+  return Difference.of(
+    key,
     Aspect.PRESENCE,
-    _presence_text(quantity, tf1),
-    _presence_text(quantity, tf2),
-    run,
-    hint=_PRESENCE_HINTS.get((quantity, tf1 is None), ''),
+    _presence_text(key.quantity, tf1),
+    _presence_text(key.quantity, tf2),
+    hint=_PRESENCE_HINTS.get((key.quantity, tf1 is None), ''),
   )
 
 

@@ -2,8 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -12,30 +11,19 @@ from tf2verify.numerics.noise import FACTOR, MOST_RUNS, RUNS, SHARE, Kind, Noise
 from tf2verify.numerics.sampling import Views
 from tf2verify.numerics.tolerance import Tolerance
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
-from tf2verify.records.observation import Observation, RegularizationLoss
+from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.reference.perturbation import Mover, fraction_bits
-from tf2verify.sides.side import FilledRun
-from tf2verify.sides.tf1.reference import FilledRuns
-
-
-class MovedValues(Protocol):
-  """What a run gave that is no observation."""
-
-  def of(self, suspect: 'Suspect') -> np.ndarray | None:
-    """Returns the tensor that the suspect's is to be compared with; None if there is none."""
-
-
-# Runs the reference again, in a fresh session: moved, or as it was for None. The names
-# are those of the variables whose gradients are wanted.
-Rerun = Callable[[Mover | None, frozenset[str]], Observation | MovedValues]
+from tf2verify.stages.comparison.reruns import Rerun
 
 # An initial value is drawn, not computed: nothing rounds on the way.
 _MEASURABLE = (
   'output',
   'regularization loss',
   'gradient',
+  'gradient of the total loss',
   'state after the call',
   'loss',
+  'total loss',
   'loss gradient',
   'model loss',
   'applied gradient',
@@ -44,16 +32,16 @@ _MEASURABLE = (
   'state',
   'shadow',
 )
-_GRADIENT = 'gradient'
 _JUDGEMENTS = {Kind.ROUNDING: Judgement.ROUNDING, Kind.DEGENERATE: Judgement.DEGENERATE}
 _NARROW = (
-  'the reference computes with {} significant bits in part, and what differs is no more than the '
+  'the reference computes with {} significant bits in places, and what differs is no more than the '
   'rounding of that format'
 )
 # A draw without a seed repeats itself within a tenth of its noise one time in six.
 _REPEATED_RUNS = 6
 _ADVICE = (
-  'the inputs cannot tell: give other ones (not constant, a larger batch, another seed), a smaller '
+  'the inputs cannot decide it: use different ones (not constant, a larger batch, another seed), a '
+  'smaller '
   'model, or float64'
 )
 
@@ -70,13 +58,13 @@ class Suspect:
   views: Views | None = None
 
   @property
-  def tf1_subject(self) -> str:
-    """The variable's tf1 name, or the output's path."""
-    return self.difference.tf1_subject
+  def key(self) -> TensorKey:
+    """Which tensor it is."""
+    return self.difference.key
 
-  def among(self, values: MovedValues) -> np.ndarray | None:
+  def among(self, run: Run) -> np.ndarray | None:
     """Returns its tensor in another run, to be set beside `tf1`; None if there is none."""
-    value = values.of(self)
+    value = run.get(self.key)
     return value if value is None or self.views is None else self.views.of(value)
 
   def placed(self, verdict: NoiseVerdict) -> NoiseVerdict:
@@ -137,16 +125,6 @@ def _told(known: Deviation, noise: NoiseVerdict | None) -> Deviation:
   return dataclasses.replace(known, judgement=judgement, noise=finite)
 
 
-def repeated(run_tf1: FilledRuns, run: FilledRun) -> Rerun:
-  """Returns what repeats one of the filled runs that were prepared."""
-
-  def rerun(mover: Mover | None, gradients_of: frozenset[str]) -> Observation:
-    again = dataclasses.replace(run, mover=mover, gradients_of=gradients_of)
-    return run_tf1([again])[0]
-
-  return rerun
-
-
 def sort_out(suspects: Sequence[Suspect], rerun: Rerun, narrow_bits: int = 0) -> Sorted:
   """Runs the reference again with moved values, and judges the suspects by what that gives.
 
@@ -195,9 +173,9 @@ def finest(suspects: Sequence[Suspect]) -> int:
   return max((fraction_bits(suspect.tf1.dtype) or 0 for suspect in suspects), default=0)
 
 
-def values_of(found: Observation | MovedValues) -> MovedValues:
-  """Returns the tensors of a run, by what a difference calls them."""
-  return _Values(found) if isinstance(found, Observation) else found
+def keys_of(suspects: Iterable[Suspect]) -> frozenset[TensorKey]:
+  """Returns what to ask another run for."""
+  return frozenset(suspect.key for suspect in suspects)
 
 
 class _Sorting:
@@ -224,7 +202,7 @@ class _Sorting:
       return [] if self.settled else self.pairs
     return [pair for pair in self.pairs if pair[1].judged().doubtful]
 
-  def add(self, left: Sequence[tuple[Suspect, Spread]], values: MovedValues) -> None:
+  def add(self, left: Sequence[tuple[Suspect, Spread]], values: Run) -> None:
     """Adds a moved run."""
     for suspect, spread in left:
       spread.look(suspect.among(values))
@@ -236,7 +214,7 @@ class _Sorting:
     """Returns whether anything is rounding so far."""
     return any(spread.judged().kind is not Kind.DIFFERENT for _, spread in self.pairs)
 
-  def repeats(self, values: MovedValues) -> bool:
+  def repeats(self, values: Run) -> bool:
     """Adds a run that moved nothing; returns whether it gave the same bits."""
     found = [suspect.among(values) for suspect, _ in self.pairs]
     for number, ((_, spread), value) in enumerate(zip(self.pairs, found, strict=True)):
@@ -262,9 +240,9 @@ class _Sorting:
     notes = _notes(judged)
     if self.changing:
       notes.append(
-        f'{len(self.changing)} tensors of the TF1 graph are others each time it runs from the same '
+        f'{len(self.changing)} tensors of the TF1 graph differ each time it runs from the same '
         'values (a random op without a seed, or one in Python), so their rounding noise cannot be '
-        'told'
+        'measured'
       )
     return Sorted(judged, tuple(notes))
 
@@ -275,49 +253,10 @@ def _look_at_moved_runs(sortings: Sequence[_Sorting], rerun: Rerun, mover: Mover
     wanted = [suspect for _, pairs in left for suspect, _ in pairs]
     if not wanted:
       break
-    values = _run_again(wanted, rerun, mover._replace(number=number))
+    values = rerun(mover._replace(number=number), keys_of(wanted))
     for sorting, pairs in left:
       if pairs:
         sorting.add(pairs, values)
-
-
-class _Values:
-  """The tensors of an observation, by what a difference calls them."""
-
-  def __init__(self, observation: Observation) -> None:
-    records = {
-      'output': observation.outputs,
-      'loss': observation.outputs,
-      'loss gradient': observation.gradients,
-      'model loss': observation.outputs,
-      _GRADIENT: observation.gradients,
-      'state after the call': observation.state_after,
-    }
-    self._by_quantity = {
-      quantity: {record.name: record.value for record in found}
-      for quantity, found in records.items()
-    }
-    self._losses = observation.regularization_losses
-    self._total = observation.regularization_total
-
-  def of(self, suspect: Suspect) -> np.ndarray | None:
-    """Returns the tensor that the suspect's is to be compared with; None if there is none."""
-    quantity, subject = suspect.difference.quantity, suspect.tf1_subject
-    if quantity in self._by_quantity:
-      return self._by_quantity[quantity].get(subject)
-    if subject == '(total)':
-      return self._total
-    return _sum_over(self._losses, subject)
-
-
-def _sum_over(losses: Iterable[RegularizationLoss], subject: str) -> np.ndarray | None:
-  """Adds up the losses of a group of variables, which the comparison may have joined."""
-  group = set(subject.split(', ')) if not subject.startswith('(') else set()
-  total: np.ndarray | None = None
-  for loss in losses:
-    if set(loss.variables) <= group and bool(loss.variables) == bool(group):
-      total = loss.value if total is None else np.asarray(total + loss.value, total.dtype)
-  return total
 
 
 def _check_repeatable(sortings: Sequence[_Sorting], rerun: Rerun) -> None:
@@ -331,14 +270,8 @@ def _check_repeatable(sortings: Sequence[_Sorting], rerun: Rerun) -> None:
     if not left:
       break
     wanted = [suspect for sorting in left for suspect, _ in sorting.pairs]
-    values = _run_again(wanted, rerun, None)
+    values = rerun(None, keys_of(wanted))
     left = [sorting for sorting in left if not sorting.repeats(values)]
-
-
-def _run_again(wanted: Sequence[Suspect], rerun: Rerun, mover: Mover | None) -> MovedValues:
-  gradients = {s.tf1_subject for s in wanted if s.difference.quantity == _GRADIENT}
-  found = rerun(mover, frozenset(gradients))
-  return values_of(found)
 
 
 def _with_noise(difference: Difference, verdict: NoiseVerdict) -> Difference:
@@ -365,8 +298,9 @@ def _notes(judged: Sequence[tuple[Difference, NoiseVerdict]]) -> list[str]:
     found = by_kind[Kind.DEGENERATE]
     difference, verdict = max(found, key=lambda pair: pair[1].noise / (pair[1].size or 1e-300))
     notes.append(
-      f'{_tensors(found)}, but rounding alone moves them by {100 * SHARE:.0f} % of their size or '
-      f'more (worst: {difference.quantity} {difference.subject} [{difference.run}], greatest '
+      f'{_tensors(found)}, but rounding alone changes them by {100 * SHARE:.0f} % of their largest '
+      f'element or more (worst: {difference.quantity} {difference.subject} [{difference.run}], '
+      'largest '
       f'element {verdict.size:.2g}, noise {verdict.noise:.2g}): {_ADVICE}'
     )
   for difference, verdict in by_kind[Kind.DIFFERENT]:

@@ -10,6 +10,7 @@ from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.difference import Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.sampled import SampledArray
+from tf2verify.records.tensor_key import TensorKey
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,46 +23,39 @@ class Looked:
   views: Views | None = None  # where that is but a part; None elsewhere
   by_digest: bool = False  # whether a tensor that is held in part was compared as a whole
 
-  def failed(self, name: str) -> FailedTensor | None:
+  def failed(self) -> FailedTensor | None:
     """Returns the arrays behind the difference, of a part the samples alone; None without any."""
     found = self.result.difference
     if found is None or isinstance(self.tf1, SampledArray):
       return None
     pair = (self.tf1, self.tf2) if self.views is None else self.views.samples()
-    return FailedTensor(found.quantity, name, found.run, *pair)
+    return FailedTensor(found.quantity, found.tf1_subject, found.run, *pair)
 
 
 def compare_either(
-  quantity: str,
-  name: str,
-  tf1: np.ndarray,
-  tf2: np.ndarray,
-  tolerances: ToleranceTable,
-  run: str,
+  key: TensorKey, tf1: np.ndarray, tf2: np.ndarray, tolerances: ToleranceTable
 ) -> Looked:
   """Compares as `compare_tensors` does, also a tensor that a recording holds in part.
 
   Of that all elements where the digests are equal, else the views.
 
   Args:
-    quantity: what is compared.
-    name: whose it is.
+    key: which tensor it is.
     tf1: the reference's; a `SampledArray` where it is held in part.
     tf2: the port's.
     tolerances: the allowance by dtype.
-    run: which run.
   """
   if not isinstance(tf1, SampledArray):
-    return Looked(compare_tensors(quantity, name, tf1, tf2, tolerances, run), tf1, tf2)
+    return Looked(compare_tensors(key, tf1, tf2, tolerances), tf1, tf2)
   if is_whole(tf1, tf2):
     same = TensorComparison(None, tf2.size, inconclusive=False, identical=True)
     return Looked(same, tf1, tf2, by_digest=True)
   if tf1.full_shape != tf2.shape or tf1.full_dtype != tf2.dtype:
     # Shape and dtype are compared first; no element of it is looked at.
     empty = np.broadcast_to(np.zeros((), tf1.full_dtype), tf1.full_shape)
-    return Looked(compare_tensors(quantity, name, empty, tf2, tolerances, run), tf1, tf2)
+    return Looked(compare_tensors(key, empty, tf2, tolerances), tf1, tf2)
   views = Views(tf1, tf2)
-  result = compare_tensors(quantity, name, views.tf1, views.tf2, tolerances, run)
+  result = compare_tensors(key, views.tf1, views.tf2, tolerances)
   if result.difference is not None:
     placed = _placed(result.difference, views, tf1)
     result = dataclasses.replace(result, difference=placed)

@@ -12,9 +12,11 @@ from tf2verify.sides.process import randomness
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1.reference import SeededRun
 from tf2verify.stages.comparison import initial_values
-from tf2verify.stages.comparison.comparing import Comparison, side_by_side
+from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.judged_starts import judged_start
 from tf2verify.stages.comparison.regularization_in_total import settle
+from tf2verify.stages.comparison.reruns import here_of, rerun_of
+from tf2verify.stages.comparison.side_by_side import side_by_side
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.stage import CaseUnderTest
 
@@ -49,7 +51,7 @@ def constant_run(comparison: Comparison, case: CaseUnderTest, training: bool) ->
     try:
       tf2 = case.tf2.observe_started(mode, start)
     except NotApplicable as reason:  # recorded values that are not drawn again here
-      comparison.note(f'the port went on from its own initial values: {reason}')
+      comparison.note(f'the port continued from its own initial values: {reason}')
   here = case.tf1.seeded_here(mode, training)
   started = FilledRun(case.inputs, training, values, {name: name for name, _ in pairs})
   _compare(comparison, case, tf1, tf2, pairs, run_tf1, here, started)
@@ -146,7 +148,8 @@ def _compare(
       'state after the call', pairs, tf1.state_after, tf2.state_after, case.tolerance, tf1.run
     )
     inspect = functools.partial(case.tf1.inspectable, start)
-    part.sort_out_rounding(tf1, lambda mover, _: run_tf1(mover, again=True), here, inspect)
+    rerun = rerun_of(lambda mover, _: run_tf1(mover, again=True))
+    part.sort_out_rounding(tf1, rerun, here_of(here), inspect)
     leave_out(part, inspect, tf1.run)
   settle(case, comparison)
 

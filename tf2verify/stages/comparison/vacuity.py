@@ -7,6 +7,7 @@ import numpy as np
 
 from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.stages.stage import CaseUnderTest
 
 _SHOWN = 3
@@ -78,27 +79,18 @@ class Telling:
     self.judged_by: Collection[str] = ()
     self.told_elsewhere: Collection[tuple[str, Blank]] = ()
 
-  def add(
-    self,
-    quantity: str,
-    name: str,
-    run: str,
-    blank: Blank | None,
-    constant: str = '',
-  ) -> None:
+  def add(self, key: TensorKey, blank: Blank | None, constant: str = '') -> None:
     """Adds a pair of a run, or what is known of it now.
 
     Args:
-      quantity: as in `Difference`.
-      name: likewise.
-      run: likewise.
+      key: which tensor of which run.
       blank: why it tells nothing; None where it does.
       constant: what all elements are, for `SAME`.
     """
-    if quantity in _STORED and blank not in (Blank.TOLERANCE, Blank.DEGENERATE):
+    if key.quantity in _STORED and blank not in (Blank.TOLERANCE, Blank.DEGENERATE):
       blank = None
-    seen = self._seen.setdefault((quantity, name), _Seen())
-    seen.runs[run] = blank
+    seen = self._seen.setdefault((key.quantity, key.subject), _Seen())
+    seen.runs[key.run] = blank
     if blank is Blank.SAME:
       seen.constants.add(constant)
 
@@ -195,9 +187,9 @@ class OutputWatch:
 
 
 _TEXTS = {
-  'zero': 'zero everywhere, which tells next to nothing of the model',
-  'constant': 'the same number everywhere, which tells little of the model',
-  'saturated': 'at the least or greatest value in nine of ten elements or more (saturated)',
+  'zero': 'zero everywhere, which shows next to nothing of the model',
+  'constant': 'the same number everywhere, which shows little of the model',
+  'saturated': 'at the minimum or maximum in at least nine of ten elements (saturated)',
 }
 
 

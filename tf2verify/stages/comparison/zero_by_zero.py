@@ -58,9 +58,7 @@ def leave_out(comparison: Comparison, inspect: Inspect, run: str) -> None:
     if rest.aspect is not None:
       comparison.add(dataclasses.replace(difference, aspect=rest.aspect, array=rest.difference))
     if broken.all():
-      comparison.telling.add(
-        difference.quantity, difference.subject, difference.run, Blank.NON_FINITE
-      )
+      comparison.telling.add(difference.key, Blank.NON_FINITE)
 
 
 def _broken(known: FailedTensor) -> np.ndarray | None:

@@ -36,7 +36,8 @@ def _checked(item: object, model: LossExample) -> LossExample:
   for what, mine, its in zip(('outputs', 'labels'), found, wanted, strict=True):
     if mine.keys() != its.keys():
       raise CaseDefinitionError(
-        f'loss_examples gives {what} of another structure in {name!r}: {_places(mine, what)}, the '
+        f'loss_examples gives {what} of a different structure in {name!r}: {_places(mine, what)}, '
+        'the '
         f'model has {_places(its, what)}'
       )
     for path, array in mine.items():

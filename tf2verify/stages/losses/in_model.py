@@ -10,7 +10,7 @@ from tf2verify.diagnosis.causes import first_cause
 from tf2verify.diagnosis.evidence.losses import TotalLossEvidence
 from tf2verify.errors import CaseDefinitionError, UserCodeError
 from tf2verify.numerics.arrays import compare_arrays
-from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.records.training import LossObservation
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import loss_function
@@ -20,7 +20,7 @@ from tf2verify.stages.losses.results import comparable, loss_tolerance, summed
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest
 
-TOTAL = 'total loss'
+TOTAL = loss_function.TOTAL
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,6 +30,7 @@ class InModel:
   tf1: LossObservation  # the reference's
   tf2: LossObservation  # the port's
   rerun: Callable[[Mover | None], LossObservation]  # runs the reference again, moved
+  runs: tuple[FilledRun, FilledRun]  # what both sides were given
 
 
 def observed(case: CaseUnderTest, inputs: Any) -> InModel:
@@ -59,7 +60,7 @@ def observed(case: CaseUnderTest, inputs: Any) -> InModel:
     again = dataclasses.replace(tf1_run, mover=mover)
     return case.tf1_training.observe_losses(again, again=True)
 
-  return InModel(tf1, tf2, rerun)
+  return InModel(tf1, tf2, rerun, (tf1_run, tf2_run))
 
 
 def _check_parts(tf1: LossObservation, tf2: LossObservation) -> None:
@@ -92,7 +93,7 @@ def _slip_of_labels(case: CaseUnderTest) -> str:
   shown = [', '.join(map(str, sorted(found))) for found in sizes]
   return (
     f'make_labels gives arrays of leading size {shown[1]}, make_inputs of {shown[0]}: labels of '
-    'another batch size; make_labels gives one label per example of make_inputs'
+    'a different batch size; make_labels gives one label per example of make_inputs'
   )
 
 
@@ -118,50 +119,48 @@ def compare(case: CaseUnderTest, model: InModel, comparison: Comparison) -> list
   total = comparable(model.tf1.total_loss, model.tf2.total_loss)
 
   parts = {
-    f'part {one.name}': comparable(one.value, other.value)
+    loss_function.part_name(one.name): comparable(one.value, other.value)
     for one in model.tf1.parts or ()
     for other in model.tf2.parts or ()
     if one.name == other.name and one.value is not None and other.value is not None
   }
 
-  def records(found: LossObservation) -> Observation:
-    values = [('loss', found.loss, loss), (TOTAL, found.total_loss, total)]
-    for part in found.parts or ():
-      name = f'part {part.name}'
-      if name in parts and part.value is not None:
-        values.append((name, part.value, parts[name]))
-    outputs = tuple(
-      TensorRecord(name, value if pair[0].shape == value.shape else summed(value))
-      for name, value, pair in values
-    )
-    return Observation(side='tf1', run=run, structure='', outputs=outputs)
+  pairs = {'loss': loss, TOTAL: total, **parts}
+
+  def rerun(mover: Mover | None, wanted: frozenset[TensorKey]) -> Run:
+    found = model.rerun(mover)
+    values = {'loss': found.loss, TOTAL: found.total_loss}
+    values |= {
+      loss_function.part_name(p.name): p.value for p in found.parts or () if p.value is not None
+    }
+    return {
+      key: value if pairs[key.name][0].shape == value.shape else summed(value)
+      for key in wanted
+      if (value := values.get(key.name)) is not None
+    }
 
   notes = _notes_on_parts(model)
   side = _with_regularization(model)
   if side:
-    notes.append(
-      f'the loss of {side} has its regularization in it already, so totals were compared'
-    )
-  else:
-    comparison.tensors('model loss', 'loss', *loss, tolerance, run)
-  comparison.tensors('model loss', TOTAL, *total, tolerance, run)
-  for name, pair in parts.items():
-    comparison.tensors('model loss', name, *pair, tolerance, run)
-  comparison.sort_out_rounding(records(model.tf1), lambda mover, _: records(model.rerun(mover)))
+    notes.append(f'the loss of {side} includes its regularization already, so totals were compared')
+    del pairs['loss']
+  for name, pair in pairs.items():
+    comparison.tensors(TensorKey('model loss', name, run), *pair, tolerance)
+  comparison.sort_out_rounding(None, rerun)
   return notes
 
 
 def _notes_on_parts(model: InModel) -> list[str]:
   if model.tf2.parts and model.tf1.parts is None:
     return [
-      'tf2_loss returns parts, and of the reference the loss alone is known: its parts were not '
-      'compared'
+      'tf2_loss returns parts, and only the total loss of the reference is known: its parts were '
+      'not compared'
     ]
   if not model.tf1.parts:
     return []
   return [
     f'{len(model.tf1.parts)} parts of the loss were compared by name on the outputs of the model, '
-    'and the one that stands for them on further ones'
+    'and the loss that represents them on further outputs'
   ]
 
 

@@ -2,7 +2,7 @@
 
 from tf2verify.records.loss_values import LossExample
 from tf2verify.records.table import Table
-from tf2verify.sides.tf1.loss_function import Tf1LossFunction
+from tf2verify.sides.tf1.reference import ReferenceLoss
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.losses.results import LossReading
 
@@ -11,7 +11,7 @@ _MANY_MORE = 2
 
 
 def kept_tensors(
-  tf1: Tf1LossFunction,
+  tf1: ReferenceLoss,
   tf2: Tf2LossFunction,
   model: LossExample,
   reading: LossReading,

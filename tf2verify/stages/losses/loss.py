@@ -8,6 +8,7 @@ from tf2verify.records.difference import Difference
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.losses import in_model as loss_in_model
+from tf2verify.stages.losses import loss_graphs
 from tf2verify.stages.losses.losses_alone import LossesAlone
 from tf2verify.stages.losses.metrics_alone import MetricsAlone
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
@@ -55,10 +56,15 @@ class Loss(Stage):
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     findings = comparison.findings(notes)
     differences = tuple(map(with_cause, findings.differences))
+    inspection = alone.inspection() if with_loss else None
+    if inspection is None and any(d.quantity == 'model loss' for d in differences):
+      inspection = loss_graphs.of_model(case, *model.runs)
     return dataclasses.replace(
       findings,
       differences=differences,
+      inspection=inspection,
       tables=tuple(alone.tables),
+      causes=alone.causes,
       extents=extents(findings.deviations, findings.differences),
     )
 

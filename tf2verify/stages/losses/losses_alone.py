@@ -1,20 +1,23 @@
 """Both losses alone, on the same arrays."""
 
 import dataclasses
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from tf2verify.diagnosis.causes import first_cause
+from tf2verify.diagnosis.causes import causes_of, first_cause
 from tf2verify.diagnosis.evidence.losses import ExtremeLosses, RepeatedLoss, loss_evidence
 from tf2verify.diagnosis.formulas.losses import Evaluated
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.extreme_outputs import extreme_examples
 from tf2verify.numerics.output_relations import relations
+from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.loss_values import LossExample, LossValue
-from tf2verify.records.observation import Observation, SourceLine, TensorRecord
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.table import Table
+from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.records.training import LossObservation
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import loss_function
@@ -22,6 +25,7 @@ from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.losses.examples import own_examples
 from tf2verify.stages.losses.kept_tensors import kept_tensors
+from tf2verify.stages.losses.loss_graphs import of_loss_alone
 from tf2verify.stages.losses.results import (
   LossReading,
   LossResult,
@@ -33,7 +37,7 @@ from tf2verify.stages.losses.results import (
   summed,
   table_of_losses,
 )
-from tf2verify.stages.stage import CaseUnderTest
+from tf2verify.stages.stage import CaseUnderTest, Inspection
 
 LOSS, GRADIENT = 'loss', 'loss gradient'
 MODEL = "the model's outputs"
@@ -49,6 +53,7 @@ class LossesAlone:
   Attributes:
     notes: for the report.
     tables: for the report.
+    causes: the most specific mistake that is known; empty without any.
   """
 
   def __init__(
@@ -72,6 +77,7 @@ class LossesAlone:
     self._sources: list[tuple[str, SourceLine | None]] = []
     self.notes: list[str] = []
     self.tables: list[Table] = []
+    self.causes: tuple[Cause, ...] = ()
 
   def compare(self) -> None:
     """Runs both losses on every example and compares what they give."""
@@ -101,6 +107,14 @@ class LossesAlone:
     if difference.quantity not in (LOSS, GRADIENT) or difference.hint:
       return difference
     return dataclasses.replace(difference, hint=self._growth or self._hint)
+
+  def inspection(self) -> Inspection | None:
+    """Returns what to look into for the first operation that differs; None without any."""
+    # The model's own come first, and none at all where the port's loss changes from call to call.
+    examples = {result.example.name: result.example for result in self._results}
+    for name, example in list(examples.items()):
+      examples[name + _TRACED] = example
+    return of_loss_alone(self._comparison.differences, examples, self._tf1, self._tf2)
 
   def differs_on_model(self) -> bool:
     """Returns whether the losses differ on the model's own outputs."""
@@ -134,9 +148,8 @@ class LossesAlone:
     self._growth = first_cause(RepeatedLoss(tuple(sums)))
     # The last call against the first: what the reference is compared with has no meaning.
     tolerance = loss_tolerance(self._case.tolerance)
-    self._comparison.tensors(
-      LOSS, 'called again (first call, last call)', values[0], values[-1], tolerance, MODEL
-    )
+    key = TensorKey(LOSS, 'called again (first call, last call)', MODEL)
+    self._comparison.tensors(key, values[0], values[-1], tolerance)
     return True
 
   def _find_what_is_read(self, model: LossResult) -> None:
@@ -245,7 +258,7 @@ class LossesAlone:
       return False
     self._comparison.blind_spots.append(
       f'tf1_loss is NaN and tf2_loss is {float(np.sum(ports[0])):.6g} on {result.example.name}: '
-      'the reference divides 0 by 0 there, which the port mends: not compared'
+      'the reference divides 0 by 0 there, which the port fixes: not compared'
     )
     return True
 
@@ -258,15 +271,15 @@ class LossesAlone:
     if result.traced is not None and not (same and self._failed(name)):
       self._compare_with(result, result.traced, name + _TRACED)
 
-    def rerun(mover: Mover | None, _: frozenset[str]) -> Observation:
-      return self._observation(self._tf1.value(result.example, mover), result)
+    def rerun(mover: Mover | None, wanted: frozenset[TensorKey]) -> Run:
+      return self._tensors(self._tf1.value(result.example, mover), result, wanted)
 
-    self._comparison.sort_out_rounding(self._observation(result.tf1, result), rerun)
+    self._comparison.sort_out_rounding(None, rerun)
 
   def _compare_with(self, result: LossResult, tf2: LossValue, run: str) -> None:
     tolerance = loss_tolerance(self._case.tolerance)
     values = comparable(result.tf1.value, tf2.value)
-    self._comparison.tensors(LOSS, _VALUE, *values, tolerance, run)
+    self._comparison.tensors(TensorKey(LOSS, _VALUE, run), *values, tolerance)
     if not np.isfinite(values[0]).any() and not np.isfinite(values[1]).any():
       return  # what is no number has no gradient that means anything
     for path in self._reading.read:
@@ -274,20 +287,18 @@ class LossesAlone:
         self._reading.gradient(value, result.example, path) for value in (result.tf1, tf2)
       )
       tolerance = gradient_tolerance(self._case.gradient_tolerance, one)
-      self._comparison.tensors(GRADIENT, place(path), one, other, tolerance, run)
+      self._comparison.tensors(TensorKey(GRADIENT, place(path), run), one, other, tolerance)
 
   def _failed(self, run: str) -> bool:
     return any(known.run == run for known in self._comparison.differences)
 
-  def _observation(self, value: LossValue, result: LossResult) -> Observation:
-    """Returns a loss of the reference as a run is recorded."""
+  def _tensors(self, value: LossValue, result: LossResult, wanted: Iterable[TensorKey]) -> Run:
+    """Returns a loss of the reference, and its gradients, as they are compared."""
     loss = summed(value.value) if result.summed else value.value
-    gradients = (
-      TensorRecord(place(path), self._reading.gradient(value, result.example, path))
-      for path in self._reading.read
-    )
-    run = result.example.name
-    return Observation('tf1', run, '', (TensorRecord(_VALUE, loss),), gradients=tuple(gradients))
+    known: dict[tuple[str, str], np.ndarray | None] = {(LOSS, _VALUE): loss}
+    for path in self._reading.read:
+      known[GRADIENT, place(path)] = self._reading.gradient(value, result.example, path)
+    return {key: known.get((key.quantity, key.name)) for key in wanted}
 
   def _look_for_cause(self) -> None:
     if not any(d.quantity in (LOSS, GRADIENT) for d in self._comparison.differences):
@@ -295,7 +306,10 @@ class LossesAlone:
     results = self._results
     tf1 = [Evaluated(result.example, result.tf1.value) for result in results]
     tf2 = [Evaluated(result.example, result.tf2.value) for result in results]
-    self._hint = first_cause(*loss_evidence(tf1, tf2, self._reading.read))
+    evidence = loss_evidence(tf1, tf2, self._reading.read)
+    found = (cause for known in evidence for cause in causes_of(known))
+    self.causes = tuple(itertools.islice(found, 1))
+    self._hint = self.causes[0].text if self.causes else ''
     if not self._hint:
       self._hint = self._where_they_differ()
       self.notes += [

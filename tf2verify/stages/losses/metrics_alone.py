@@ -11,6 +11,7 @@ from tf2verify.numerics.extreme_outputs import extreme_examples
 from tf2verify.numerics.output_relations import relations
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.loss_values import LossExample, MetricValue
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import LossObservation
 from tf2verify.sides import loss_function
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
@@ -70,7 +71,8 @@ class MetricsAlone:
       value = other.value
       if value.dtype.kind in 'fiu' and one.value.dtype.kind in 'fiu':
         value = value.astype(one.value.dtype)  # counts are floats on one side
-      self._comparison.tensors(METRIC, name, one.value, value, self._case.tolerance, example.name)
+      key = TensorKey(METRIC, name, example.name)
+      self._comparison.tensors(key, one.value, value, self._case.tolerance)
       self._pairs.setdefault(name, []).append((one.value, other))
 
   def _missing(self, name: str, on_tf1: bool, run: str) -> None:

@@ -13,6 +13,7 @@ from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records import execution_mode as words
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.side import training_name
 from tf2verify.stages.stage import CaseUnderTest
 
@@ -52,9 +53,9 @@ class Pair:
   constant: str = ''  # the element of a tensor whose elements are all the same, as text
 
   @property
-  def key(self) -> str:
-    """The name of the tensor within its call."""
-    return key_of(self.other)
+  def key(self) -> TensorKey:
+    """Which tensor of its call it is."""
+    return self.other.key
 
   @property
   def name(self) -> str:
@@ -70,11 +71,6 @@ class Pair:
   def rank(self) -> int:
     """Its place in the order of causes."""
     return _ORDER.index(self.other.quantity)
-
-
-def key_of(tensor: ModeTensor) -> str:
-  """Returns quantity and name, which tell a tensor of one replica from all others."""
-  return f'{tensor.quantity} {tensor.name}'
 
 
 def column_of(tensor: ModeTensor) -> str:
@@ -114,11 +110,11 @@ def comparable(drawing: ModeRun, mode: str, call: ModeCall) -> bool:
 def pairs_of(case: CaseUnderTest, eager: ModeRun, call: ModeCall, mode: str) -> Iterator[Pair]:
   """Compares a call of a mode with the same one of eager mode."""
   same = next(c for c in eager.calls if (c.training, c.number) == (call.training, call.number))
-  ones = {key_of(tensor): tensor for tensor in same.tensors}
+  ones = {tensor.key: tensor for tensor in same.tensors}
   met = set()
   for tensor in call.tensors:
-    met.add(key_of(tensor))
-    one = ones.get(key_of(tensor), ModeTensor(tensor.quantity, tensor.name, None))
+    met.add(tensor.key)
+    one = ones.get(tensor.key, ModeTensor(tensor.quantity, tensor.name, None))
     yield _pair(case, one, tensor, call, mode)
   for key, one in ones.items():
     if key not in met:
@@ -129,7 +125,7 @@ def _pair(
   case: CaseUnderTest, eager: ModeTensor, other: ModeTensor, call: ModeCall, mode: str
 ) -> Pair:
   table = tolerance_of(case, other.quantity)
-  result = compare_tensors(words.OUTPUT, key_of(other), eager.value, other.value, table)
+  result = compare_tensors(other.key, eager.value, other.value, table)
   greatest = 0.0 if result.identical else greatest_difference(eager.value, other.value)
   found, value = None, eager.value
   if value is not None and result.difference is None:
@@ -182,9 +178,9 @@ def rounding_note(found: Sequence[Judged]) -> str:
     modes = dict.fromkeys(item.pair.mode for item in found)
     return (
       f'{len(found)} gradients differ under {", ".join(modes)}, by up to {worst.pair.greatest:.2g} '
-      f'({worst.pair.name}), behind equal outputs and losses: '
-      f'{"XLA" if words.JIT in modes else "the mode"} rounds otherwise, and an activation next to '
-      'the kink of a relu is on its other side; the inputs cannot tell'
+      f'({worst.pair.name}), although outputs and losses are equal: '
+      f'{"XLA" if words.JIT in modes else "the mode"} rounds differently, and an activation close '
+      'to the kink of a relu is on its other side; the inputs cannot decide it'
     )
   worst = max(found, key=lambda item: item.noise.ratio)
   count = '1 tensor differs' if len(found) == 1 else f'{len(found)} tensors differ'
@@ -218,15 +214,16 @@ def difference_of(pair: Pair, noise: float | None, hint: str = '') -> Difference
 def _array_text(array: ArrayDifference, mode: str, noise: float | None) -> str:
   place = f' at {array.index}' if array.index else ''
   text = (
-    f'{array.mismatched:,} of {array.size:,} elements {array.shape} {array.dtype} are not those of '
-    f'eager mode'
+    f'{array.mismatched:,} of {array.size:,} elements {array.shape} {array.dtype} differ from '
+    'eager '
+    f'mode'
   )
   values = f'{words.EAGER} {_number(array.tf1)}, {mode} {_number(array.tf2)}'
   if math.isnan(array.greatest_absolute):
     return f'{text}; worst{place}: {values}'
   measured = '' if noise is None or math.isnan(noise) else f'; rounding noise {noise:.1g}'
   return (
-    f'{text}; greatest difference {array.greatest_absolute:.3g}{place}: {values} (allowed '
+    f'{text}; max absolute difference {array.greatest_absolute:.3g}{place}: {values} (allowed '
     f'{array.atol:.3g} + {array.rtol:.3g}·|eager|{measured})'
   )
 

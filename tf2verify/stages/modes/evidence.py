@@ -10,7 +10,7 @@ from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records import execution_mode as words
 from tf2verify.records.execution_mode import ModeCall, ModeRun
 from tf2verify.sides.modes.execution_modes import PortModes
-from tf2verify.stages.modes.comparison import Pair, key_of, tolerance_of
+from tf2verify.stages.modes.comparison import Pair, tolerance_of
 from tf2verify.stages.stage import CaseUnderTest
 
 
@@ -23,9 +23,9 @@ def agree(one: np.ndarray | None, other: np.ndarray | None, tolerance: Tolerance
 
 def calls_agree(case: CaseUnderTest, one: ModeCall, other: ModeCall) -> bool:
   """Returns whether two calls computed the same."""
-  others = {key_of(tensor): tensor.value for tensor in other.tensors}
+  others = other.values()
   return all(
-    agree(tensor.value, others.get(key_of(tensor)), tolerance_of(case, tensor.quantity))
+    agree(tensor.value, others.get(tensor.key), tolerance_of(case, tensor.quantity))
     for tensor in one.tensors
   )
 
@@ -64,7 +64,7 @@ def _is_inference(case: CaseUnderTest, eager: ModeRun, pairs: Sequence[Pair]) ->
   outputs = [pair for pair in pairs if pair.other.quantity == words.OUTPUT]
   if not inference or all(pair.difference is None for pair in outputs):
     return False
-  values = {key_of(tensor): tensor.value for tensor in inference[0].tensors}
+  values = inference[0].values()
   return all(agree(values.get(p.key), p.other.value, case.tolerance) for p in outputs)
 
 

@@ -129,7 +129,7 @@ class ModeMatrix:
       found = Blank.DEGENERATE if degenerate else pair.blank
       if pair.elements or found is not None:
         run = f'{pair.mode} {pair.training} {pair.number}'
-        telling.add(pair.other.quantity, pair.name, run, found, pair.constant)
+        telling.add(dataclasses.replace(pair.key, run=run), found, pair.constant)
     return telling
 
   def _wrong(self) -> list[Pair]:
@@ -179,7 +179,7 @@ class ModeMatrix:
     if training in self._drawing.draws:
       self._undecided[training] = (
         f'the port draws random numbers in {training_name(training)} that differ from call to '
-        'call in eager mode also with fixed seeds, so modes cannot be compared: declare the case '
+        'call in eager mode even with fixed seeds, so modes cannot be compared: declare the case '
         'with that randomness switched off'
       )
       return ()
@@ -266,15 +266,18 @@ class ModeMatrix:
     training = ' and '.join(training_name(mode) for mode in sorted(self._drawing.draws))
     notes = [
       f'the port draws random numbers in {training}: there, only first calls were compared, since '
-      'a function draws on'
+      'a function continues its random sequence'
     ]
     for mode in sorted(self._drawing.draws_in_loops):
       notes.append(
-        f'nothing was compared in {training_name(mode)}: a random op stands in a loop, which draws '
-        'on from step to step in a function only'
+        f'nothing was compared in {training_name(mode)}: there is a random op in a loop, which '
+        'continues '
+        'its random sequence from step to step in a function only'
       )
     if words.JIT in left_out:
-      notes.append(f'{words.JIT} was not compared in {training}: XLA draws other random numbers')
+      notes.append(
+        f'{words.JIT} was not compared in {training}: XLA draws different random numbers'
+      )
     return notes
 
   def _table(self) -> Table:
@@ -284,7 +287,7 @@ class ModeMatrix:
       traces = str(max(run.traces)) if run.traces else '-'
       rows.append((run.mode, *cells, traces, str(len(_created(run)))))
     columns = ('mode', *COLUMNS, 'traces', 'new variables')
-    return Table('the port beside itself in eager mode', columns, tuple(rows))
+    return Table('execution modes compared with eager mode', columns, tuple(rows))
 
   def _cell(self, run: ModeRun, column: str) -> str:
     if not run.calls:

@@ -9,12 +9,11 @@ from tf2verify.numerics import restored_values
 from tf2verify.numerics.noise import Kind
 from tf2verify.records import execution_mode as words
 from tf2verify.records.execution_mode import ModeCall
-from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides.modes.execution_modes import PortModes
-from tf2verify.sides.side import TF2, training_name
 from tf2verify.stages.comparison import rounding
-from tf2verify.stages.modes.comparison import Judged, Pair, key_of, tolerance_of
+from tf2verify.stages.modes.comparison import Judged, Pair, tolerance_of
 from tf2verify.stages.stage import CaseUnderTest
 
 # The norm of what a mode that rounds otherwise may move of a gradient behind equal outputs, as a
@@ -42,7 +41,7 @@ def judged_by_noise(
     port: is run again.
     pairs: what differs in one call, or in two calls from the same inputs.
     unmoved: runs of that call in eager mode, from the values as they are.
-    rounding_calls: those whose outputs or losses are not those of eager mode bit by bit.
+    rounding_calls: those whose outputs or losses differ from eager mode bit by bit.
 
   Returns:
     One for every pair that rounding may explain; none where the noise could not be
@@ -53,12 +52,12 @@ def judged_by_noise(
   wanted = wanted_of([pair for group in groups for pair, _ in group])
   left = iter(unmoved)
 
-  def rerun(mover: Mover | None, _: frozenset[str]) -> Observation:
+  def rerun(mover: Mover | None, _: frozenset[TensorKey]) -> Run:
     call = next(left, None) if mover is None else None
     if call is None:
       training, number = pairs[0].training, pairs[0].number
       (call,) = port.again(training, number, mover=mover, wanted=wanted)
-    return _observation(call)
+    return call.values()
 
   suspects = [[s for _, s in group] for group in groups]
   found = rounding.sort_out_together(suspects, rerun)
@@ -75,12 +74,12 @@ def _differs(found: rounding.Sorted) -> bool:
 
 def wanted_of(pairs: Sequence[Pair]) -> words.Wanted:
   """Returns what is to be asked for to judge the pairs."""
-  return frozenset((pair.other.quantity, pair.name) for pair in pairs)
+  return frozenset(pair.key for pair in pairs)
 
 
 def same_bits(pairs: Sequence[Pair], call: ModeCall) -> bool:
   """Returns whether a call in eager mode gave what the pairs have of it."""
-  found = {key_of(tensor): tensor.value for tensor in call.tensors}
+  found = call.values()
   return all(
     one is other or (one is not None and other is not None and restored_values.same(one, other))
     for one, other in ((pair.eager.value, found.get(pair.key)) for pair in pairs)
@@ -161,9 +160,3 @@ def _judged(
     )
     for item in measured
   ]
-
-
-def _observation(call: ModeCall) -> Observation:
-  """Returns a call as an observation whose outputs are all its tensors."""
-  records = tuple(TensorRecord(key_of(tensor), tensor.value) for tensor in call.tensors)
-  return Observation(TF2, training_name(call.training), call.structure, records)

@@ -6,6 +6,7 @@ import numpy as np
 
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records import execution_mode as words
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.modes.execution_modes import PortModes
 from tf2verify.sides.side import FilledRun, training_name
 from tf2verify.stages.modes.comparison import Pair, tolerance_of
@@ -21,8 +22,8 @@ class Reference:
   def __init__(self, case: CaseUnderTest, port: PortModes) -> None:
     self._case = case
     self._port = port
-    self._values: dict[tuple[bool, int, bool], dict[str, np.ndarray | None]] = {}
-    self._found: dict[tuple[str, bool, str], list[str]] = {}
+    self._values: dict[tuple[bool, int, bool], dict[TensorKey, np.ndarray | None]] = {}
+    self._found: dict[tuple[TensorKey, bool, str], list[str]] = {}
     self._errors: dict[str, None] = {}
 
   def ask(self, pairs: Sequence[Pair]) -> None:
@@ -31,7 +32,7 @@ class Reference:
     try:
       values = self._of_tf1(first.training, first.number, pairs)
     except Tf2VerifyError as error:
-      self._errors[f'tf1 could not be asked which mode is right: {error}'] = None
+      self._errors[f'which mode agrees with tf1 could not be determined: {error}'] = None
       return
     known = [pair for pair in pairs if pair.key in values]
     if known:
@@ -50,7 +51,7 @@ class Reference:
       elif verdict == _OTHER:
         what += f'the port equals tf1 in {others}, and differs from it in eager mode'
       elif verdict == _NEITHER:
-        what += f'the port differs from tf1 in eager mode and, otherwise, in {others}'
+        what += f'the port differs from tf1 in eager mode and, differently, in {others}'
       else:
         what += f'eager mode and {others} are on either side of tf1, each within the tolerance'
       notes.append(what)
@@ -66,7 +67,7 @@ class Reference:
 
   def _of_tf1(
     self, training: bool, number: int, pairs: Iterable[Pair]
-  ) -> dict[str, np.ndarray | None]:
+  ) -> dict[TensorKey, np.ndarray | None]:
     """Returns what tf1 computes, by the keys of the port's tensors."""
     quantities = {pair.other.quantity for pair in pairs}
     forward = bool(quantities & {words.OUTPUT, words.GRADIENT})
@@ -78,22 +79,22 @@ class Reference:
       self._values[key] = self._run_forward(asked) if forward else self._run_losses(asked)
     return self._values[key]
 
-  def _run_forward(self, run: FilledRun) -> dict[str, np.ndarray | None]:
+  def _run_forward(self, run: FilledRun) -> dict[TensorKey, np.ndarray | None]:
     (observed,) = self._case.tf1.prepare_filled([run])()
-    found = {f'{words.OUTPUT} {record.name}': record.value for record in observed.outputs}
+    found = {TensorKey(words.OUTPUT, record.name): record.value for record in observed.outputs}
     gradients = {record.name: record.value for record in observed.gradients}
     for tf1_name, tf2_name in self._case.alignment().pairs:
       if tf1_name in gradients:
-        found[f'{words.GRADIENT} {tf2_name}'] = gradients[tf1_name]
+        found[TensorKey(words.GRADIENT, tf2_name)] = gradients[tf1_name]
     return found
 
-  def _run_losses(self, run: FilledRun) -> dict[str, np.ndarray | None]:
+  def _run_losses(self, run: FilledRun) -> dict[TensorKey, np.ndarray | None]:
     declaration = self._case.declaration
     trained = True in declaration.training_modes
     if not declaration.declares('tf1_loss') or run.training is not trained:
       return {}  # the graph with losses is there in one training mode only
     losses = self._case.tf1_training.observe_losses(run)
     return {
-      f'{words.LOSS} (tf2_loss)': losses.loss,
-      f'{words.TOTAL_LOSS} (total)': losses.total_loss,
+      TensorKey(words.LOSS, '(tf2_loss)'): losses.loss,
+      TensorKey(words.TOTAL_LOSS, '(total)'): losses.total_loss,
     }

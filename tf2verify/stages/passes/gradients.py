@@ -8,7 +8,7 @@ from tf2verify.numerics.telling import Blank
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.rounding import repeated
+from tf2verify.stages.comparison.reruns import here_of, repeated, rerun_of
 from tf2verify.stages.comparison.vacuity import gradient_notes
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.zero_randomness import case_fill
@@ -52,8 +52,8 @@ class Gradients(Stage):
         'gradient', pairs, tf1.gradients, tf2.gradients, case.gradient_tolerance, tf1.run
       )
       inspect = functools.partial(case.tf1.inspectable, tf1_run)
-      rerun = repeated(run_tf1, tf1_run)
-      part.sort_out_rounding(tf1, rerun, case.tf1.filled_here(tf1_run), inspect)
+      rerun = rerun_of(repeated(run_tf1, tf1_run))
+      part.sort_out_rounding(tf1, rerun, here_of(case.tf1.filled_here(tf1_run)), inspect)
       leave_out(part, inspect, tf1.run)
     comparison.repeatable(tf1_run)
     unconnected = sum(record.value is None for record in tf1.gradients)

@@ -171,6 +171,6 @@ def _judged(
     them = 'it' if len(undeclared) == 1 else 'them'
     notes.append(
       f'{listed(undeclared, _SHOWN)}: only {side} has {them}, and no output, loss or update '
-      f'depends on {them}; where that is meant, for the case:\n  {line}'
+      f'depends on {them}; if that is intended, add to the case:\n  {line}'
     )
   return LeftOut(frozenset(without), tuple(differences), tuple(notes), text)

@@ -61,8 +61,8 @@ def _retracing(retraced: Sequence[Trace]) -> list[str]:
     traces = [trace for trace in retraced if trace.function == function]
     notes.append(
       f'{", ".join(trace.call for trace in traces)} traced {function} again, at '
-      f'{traces[0].source}: a tf.function is traced anew for every new Python value among its '
-      'arguments, or is made anew in every call; pass tensors, and make it once'
+      f'{traces[0].source}: a tf.function is retraced for every new Python value among its '
+      'arguments, or is created again in every call; pass tensors, and create it once'
     )
   return notes
 

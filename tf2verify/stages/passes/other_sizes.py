@@ -18,7 +18,7 @@ from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1.reference import FilledRuns, ReferenceGraph
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.regularization_in_total import settle
-from tf2verify.stages.comparison.rounding import repeated
+from tf2verify.stages.comparison.reruns import repeated, rerun_of
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.stage import CaseUnderTest
 
@@ -258,7 +258,8 @@ class OtherSizes:
       part.outputs(tf1, tf2, case.tolerance)
       part.regularization(tf1, tf2, case.alignment().pairs, case.regularization_tolerance)
       inspect = functools.partial(self._inspectable, outcome.run)
-      part.sort_out_rounding(tf1, repeated(outcome.rerun, outcome.run), inspect=inspect)
+      rerun = rerun_of(repeated(outcome.rerun, outcome.run))
+      part.sort_out_rounding(tf1, rerun, inspect=inspect)
       leave_out(part, inspect, tf1.run)
     settle(case, comparison)
     comparison.repeatable(outcome.run)

@@ -1,7 +1,10 @@
 """Rung 4: with one seed for all random ops, both sides start, compute and end the same."""
 
+import dataclasses
+
 from tf2verify.numerics.telling import Blank
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.proving import relate_training
 from tf2verify.stages.comparison.regularization_in_total import settle
 from tf2verify.stages.comparison.seeded_runs import SeededPair, constant_run
 from tf2verify.stages.comparison.vacuity import OutputWatch
@@ -41,7 +44,10 @@ class SeededConstant(Stage):
         'random ops, draws of one shape are the same numbers, so two that are exchanged, and a '
         'second draw in place of the first, do not show'
       )
-    return comparison.findings()
+    proven = None
+    if not comparison.differences and True in case.declaration.training_modes:
+      proven = relate_training(case, comparison)
+    return dataclasses.replace(comparison.findings(), proven=proven)
 
 
 def _draws_in_computation(pair: SeededPair) -> bool:

@@ -50,7 +50,8 @@ def add_unread_inputs(case: CaseUnderTest, inputs: Any, fill: Fill, comparison: 
       undecided.append(path or 'the input')
   if undecided:
     comparison.blind_spots.append(
-      f'whether the port reads {", ".join(undecided)} as tf1 does was not found out: no output of '
+      f'whether the port reads {", ".join(undecided)} as tf1 does could not be determined: no '
+      'output of '
       'the port is computed from it by operations, and no other value was found that tf1 takes '
       'and that changes its outputs'
     )

@@ -15,6 +15,7 @@ from tf2verify.relation.naming_rule import NamingRule, code, naming_rule
 from tf2verify.relation.renames import RenameSuggestion, rename_suggestions
 from tf2verify.relation.variable_pairs import VARIABLE, compare_pairs, described
 from tf2verify.sides.side import Inventory
+from tf2verify.stages.mapped import layout_text
 from tf2verify.stages.pairing import Pairing
 from tf2verify.stages.passes.left_out import LeftOutOfBoth
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
@@ -34,13 +35,13 @@ class VariableInventory(Stage):
 
   def check(self, case: CaseUnderTest) -> Findings:
     """Compares the inventories of both sides."""
+    alignment = case.alignment()  # before the variables: a map shows those of the port as tf1's
     tf1, tf2 = case.tf1.inventory(), case.tf2.inventory()
     if not tf1.variables and not tf2.variables and not tf2.untracked:
       raise NotApplicable(
         'neither side has a variable; if the model should have some, build_tf1_graph and '
         'make_tf2_layer do not reach it'
       )
-    alignment = case.alignment()
     ones, others = by_name(tf1), by_name(tf2)
     pairs = [(ones[tf1_name], others[tf2_name]) for tf1_name, tf2_name in alignment.pairs]
     differences, notes = compare_pairs(pairs)
@@ -58,12 +59,13 @@ class VariableInventory(Stage):
     differences += left_out.differences
     # A rule is applied to every name, so that it would undo what is paired already.
     rule = None if pairs else naming_rule(suggestion.renames)
+    notes += _left_alone(case.tf2.seed_states())
     hint = _rename_hint(suggestion, rule)
     causes = _causes(pairs, left_tf1, left_tf2, suggestion)
     looked_for = dict(alignment.looked_for)
     differences += _leftovers(left_tf1, left_tf2, tf1, tf2, looked_for, causes, hint)
     declaration = _declaration(suggestion, rule, declared=bool(case.variable_names))
-    inferred = _inferred_note(case.pairing)
+    inferred = [*_inferred_note(case.pairing), *_map_notes(case.pairing)]
     differences += _duplicates(alignment, tf1, tf2, case)
     differences += _untracked(tf2)
     return Findings(
@@ -75,16 +77,31 @@ class VariableInventory(Stage):
       tuple(differences),
       (*_totals(alignment, ones), *inferred, *left_out.notes, *_grouped(notes), *declaration),
       left_out.inconclusive,
-      inventory=left_out.marked(_side_by_side(alignment, tf1, tf2)),
+      inventory=left_out.marked(_side_by_side(alignment, tf1, tf2, case.pairing)),
     )
 
 
-def _side_by_side(alignment: Alignment, tf1: Inventory, tf2: Inventory) -> tuple[VariablePair, ...]:
+def _left_alone(seed_states: Sequence[str]) -> list[str]:
+  """Returns a note on the variables of Keras 3 that are no weights."""
+  if not seed_states:
+    return []
+  more = f' and {len(seed_states) - 1} more' if len(seed_states) > 1 else ''
+  return [f'{seed_states[0]}{more}: states of seed generators, which are no weights: left alone']
+
+
+def _side_by_side(
+  alignment: Alignment, tf1: Inventory, tf2: Inventory, pairing: Pairing
+) -> tuple[VariablePair, ...]:
   """Returns every variable of both sides: tf1's in its order, then what tf2 alone has."""
   ones, others = by_name(tf1), by_name(tf2)
   names = dict(alignment.pairs)
+  layouts = _layout_texts(pairing)
   single = [
-    VariablePair(_summary(v), _summary(others[names[v.name]]) if v.name in names else None)
+    VariablePair(
+      _summary(v),
+      _summary(others[names[v.name]]) if v.name in names else None,
+      layouts.get(v.name, ''),
+    )
     if v.name not in alignment.duplicates_tf1
     else VariablePair(_summary(v), None, 'duplicate')
     for v in tf1.variables
@@ -215,9 +232,41 @@ def _inferred_note(pairing: Pairing) -> Iterable[str]:
     rule = None
   declared = code(renames, rule)
   yield (
-    f'the names of the port are others, and only one renaming explains them all, so it is used: '
+    f'the names of the port differ, and only one renaming explains them all, so it is used: '
     f'{pairing.inferred.reason}; to declare it:\n{declared}'
   )
+
+
+def _layout_texts(pairing: Pairing) -> dict[str, str]:
+  """Returns by tf1 names how variables of a map lie that do not lie alike."""
+  entries = () if pairing.mapped is None else pairing.mapped.variable_map.entries
+  return {name: layout_text(entry) for entry in entries for name in entry.tf1 if entry.layout}
+
+
+def _map_notes(pairing: Pairing) -> Iterable[str]:
+  """Yields what the variable map does."""
+  if pairing.mapped is None:
+    return
+  known = pairing.mapped.variable_map
+  renames = sum(entry.is_rename for entry in known.entries)
+  others = [entry for entry in known.entries if not entry.is_rename]
+  where = f' {known.source}' if known.source else ''
+  derived = pairing.derived
+  if derived is not None:
+    why = ', since its names do not fit' if pairing.by_default else ''
+    yield (
+      f'the variables of the port are paired by what they do{why}: '
+      f'{derived.summary()}; `python -m tf2verify map` shows the entries and writes them to a file'
+    )
+    yield from derived.doubts
+  text = f'by the variable map{where}: {renames:,} variables under another name alone'
+  if others:
+    text += f', {len(others):,} entries of another layout, which are compared in the shapes of tf1'
+  yield text
+  for entry in others[:_SHOWN_RENAMES]:
+    yield f'{entry}: {layout_text(entry)}'
+  if len(others) > _SHOWN_RENAMES:
+    yield f'… and {len(others) - _SHOWN_RENAMES} more entries of another layout'
 
 
 def _missing_hint(

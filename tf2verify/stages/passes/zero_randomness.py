@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -13,13 +14,16 @@ from tf2verify.sides.fill import ConstantFill, Fill, StartedFill
 from tf2verify.sides.side import Declaration, FilledRun
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages.comparison import vacuity
-from tf2verify.stages.comparison.comparing import Comparison, side_by_side
+from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.dependence import Dependence, dependence
 from tf2verify.stages.comparison.lined_up import RunOfSide, with_dither
+from tf2verify.stages.comparison.proving import related
 from tf2verify.stages.comparison.regularization_in_total import settle
-from tf2verify.stages.comparison.rounding import repeated
+from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_of
+from tf2verify.stages.comparison.side_by_side import side_by_side
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.other_sizes import OtherSizes
+from tf2verify.stages.passes.telling_inputs import tell_apart
 from tf2verify.stages.passes.unread_inputs import add_unread_inputs
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
@@ -82,9 +86,6 @@ class ZeroRandomness(Stage):
     comparison = Comparison()
     comparison.telling.judged_by = ('output',)
     comparison.telling.told_elsewhere = (('output', Blank.ZERO),)
-    telling_nothing = ''
-    varied_outputs, all_outputs = vacuity.OutputWatch(), vacuity.OutputWatch()
-    notes: list[str] = []
     pairs = case.alignment().pairs
 
     def runs_of(tf1_names: dict[str, str]) -> list[FilledRun]:
@@ -94,58 +95,97 @@ class ZeroRandomness(Stage):
     run_tf1 = case.tf1.prepare_filled(tf1_runs)
     tf2_runs = runs_of({tf2: tf1 for tf1, tf2 in pairs})
     observed = side_by_side(run_tf1, lambda: case.tf2.observe_filled(tf2_runs))
-    for tf1, tf2, tf1_run, tf2_run in zip(*observed, tf1_runs, tf2_runs, strict=True):
-      with comparison.unless_drawn_in_a_loop(tf1) as part:
-        part.outputs(tf1, tf2, case.tolerance)
-        part.regularization(tf1, tf2, pairs, case.regularization_tolerance)
-        rerun = repeated(run_tf1, tf1_run)
-        if tf1_run is not tf1_runs[0]:
-          reference = RunOfSide(tf1_run, tf1, lambda run: run_tf1([run])[0])
-          port = RunOfSide(tf2_run, tf2, lambda run: case.tf2.observe_filled([run])[0])
-          rerun = with_dither(rerun, reference, port)
-        inspect = functools.partial(case.tf1.inspectable, tf1_run)
-        part.sort_out_rounding(tf1, rerun, case.tf1.filled_here(tf1_run), inspect)
-        leave_out(part, inspect, tf1.run)
-      comparison.repeatable(tf1_run)
-      all_outputs.add(tf1)
-      if tf1_run is tf1_runs[0]:  # equal values make equal outputs, which is no news
-        varied_outputs.add(tf1)
-      if _is_all_nan(tf1):
-        telling_nothing = telling_nothing or tf1.run
-      blind = sum(int(np.isnan(value).sum()) for value in _floating_outputs(tf1))
-      if blind:
-        notes.append(
-          f'{blind:,} output elements are NaN in {tf1.run}, so they tell nothing where both sides '
-          'agree on them; override fill_values if a variable has a domain'
-        )
+    for position, (one, other) in enumerate(zip(tf1_runs, tf2_runs, strict=True)):
+      tf1, tf2 = (of_side[position] for of_side in observed)
+      again = repeated(run_tf1, one)
+      if position:
+        reference = RunOfSide(one, tf1, lambda run: run_tf1([run])[0])
+        port = RunOfSide(other, tf2, lambda run: case.tf2.observe_filled([run])[0])
+        again = with_dither(again, reference, port)
+      _compare(case, comparison, one, (tf1, tf2), again)
+    notes = _nan_notes(observed[0])
     if replaced:
       notes.append(
         f'constant inputs were varied for the first run: {", ".join(replaced)}; constant inputs '
         'hide mistakes'
       )
-    found = Dependence()
+    found, proven = Dependence(), None
     settle(case, comparison, runs[0][1])
     add_unread_inputs(case, varied, runs[0][1], comparison)
     if not comparison.differences:
       notes += OtherSizes(case, tf1_runs[0], comparison).check()
     if not comparison.differences:
-      comparison.blind_spots += [*varied_outputs.notes(), *vacuity.influence_notes(case)]
+      # Equal values make equal outputs, which is no news.
+      outputs = vacuity.OutputWatch()
+      outputs.add(observed[0][0])
+      comparison.blind_spots += [*outputs.notes(), *vacuity.influence_notes(case)]
       found = dependence(case, tf2_runs[0], observed[0], same_inputs=not replaced)
       comparison.blind_spots += found.notes
-    findings = comparison.findings(notes)
-    if all_outputs.all_zero:
-      reason = (
-        'every output is zero on both sides in every run, which tells nothing: use other inputs, '
-        'or override fill_values'
-      )
-      return dataclasses.replace(findings, inconclusive=reason)
-    if telling_nothing:
-      reason = (
-        f'every output is NaN on both sides in {telling_nothing}, which tells nothing: the values '
-        'are outside of what some variable may be (a variance below zero); override fill_values'
-      )
-      return dataclasses.replace(findings, inconclusive=reason)
-    return dataclasses.replace(findings, inconclusive=findings.inconclusive or found.reason)
+      graphs = related(case, tf2_runs[0])
+      proven = graphs.proven
+      told = tell_apart(case, tf1_runs[0], comparison, graphs.differences)
+      if told:
+        notes.append(told)
+      else:
+        comparison.blind_spots += graphs.blind_spots()
+    findings = dataclasses.replace(comparison.findings(notes), proven=proven)
+    reason = _why_nothing(observed[0]) or findings.inconclusive or found.reason
+    return dataclasses.replace(findings, inconclusive=reason)
+
+
+def _compare(
+  case: CaseUnderTest,
+  comparison: Comparison,
+  run: FilledRun,
+  observed: tuple[Observation, Observation],
+  again: Again,
+) -> None:
+  """Compares both sides of one run.
+
+  Args:
+    case: both sides.
+    comparison: collects what is found.
+    run: of tf1.
+    observed: what tf1 and tf2 gave.
+    again: repeats the run of tf1.
+  """
+  tf1, tf2 = observed
+  with comparison.unless_drawn_in_a_loop(tf1) as part:
+    part.outputs(tf1, tf2, case.tolerance)
+    part.regularization(tf1, tf2, case.alignment().pairs, case.regularization_tolerance)
+    inspect = functools.partial(case.tf1.inspectable, run)
+    part.sort_out_rounding(tf1, rerun_of(again), here_of(case.tf1.filled_here(run)), inspect)
+    leave_out(part, inspect, tf1.run)
+  comparison.repeatable(run)
+
+
+def _nan_notes(runs: Iterable[Observation]) -> list[str]:
+  counts = [(sum(int(np.isnan(v).sum()) for v in _floating_outputs(run)), run) for run in runs]
+  return [
+    f'{blind:,} output elements are NaN in {run.run}, so they show nothing where both sides '
+    'agree on them; override fill_values if a variable has a domain'
+    for blind, run in counts
+    if blind
+  ]
+
+
+def _why_nothing(runs: Sequence[Observation]) -> str:
+  """Returns why the outputs of runs of tf1 tell nothing; '' where they do."""
+  outputs = vacuity.OutputWatch()
+  for run in runs:
+    outputs.add(run)
+  if outputs.all_zero:
+    return (
+      'every output is zero on both sides in every run, which shows nothing: use other inputs, '
+      'or override fill_values'
+    )
+  blank = next((run.run for run in runs if _is_all_nan(run)), None)
+  if blank is None:
+    return ''
+  return (
+    f'every output is NaN on both sides in {blank}, which tells nothing: the values '
+    'are outside the domain of some variable (a variance below zero); override fill_values'
+  )
 
 
 def _floating_outputs(observation: Observation) -> list[np.ndarray]:

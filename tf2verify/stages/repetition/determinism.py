@@ -74,8 +74,9 @@ class Determinism(Stage):
 def _reference_varies(varying: Sequence[Variation]) -> str:
   worst = max(varying, key=_amount)
   return (
-    f'the TF1 side does not repeat itself, which is no fault of the port: {_count(varying)}, most '
-    f'{worst}: {_size(worst)}; a port can be no nearer to it than that'
+    f'the TF1 side does not repeat itself, which is not the fault of the port: {_count(varying)}, '
+    'most '
+    f'{worst}: {_size(worst)}; no port can be closer to it than that'
   )
 
 
@@ -87,7 +88,8 @@ def _other_in_other_orders(tf1: SideRepetitions) -> str:
   worst = max(varying, key=_amount)
   count = f'{len(varying)} tensors differ' if len(varying) > 1 else '1 tensor differs'
   return (
-    f'the TF1 side does not repeat itself, which is no fault of the port: {unordered(tf1.races)}. '
+    'the TF1 side does not repeat itself, which is not the fault of the port: '
+    f'{unordered(tf1.races)}. '
     f'Run {order}, {count} from a run {PROGRAM}, most {worst}: {_size(worst)}; order them with '
     'tf.control_dependencies'
   )
@@ -138,13 +140,11 @@ def _difference(
   hint = across.cause
   if variation in tf2.varying:
     hint = '' if first is None else f'the first to vary: {first}'
-  return Difference(
-    variation.quantity,
-    variation.subject,
+  return Difference.of(
+    variation.key,
     Aspect.REPETITION,
     f'the same bits in {runs} {where}' if variation in tf2.varying else 'the same bits',
     _size(variation),
-    variation.run,
     hint=hint,
   )
 
@@ -173,8 +173,8 @@ def _tables(tf1: Sequence[Variation], tf2: Sequence[Variation]) -> tuple[Table, 
     for side, variations in (('tf1', tf1), ('tf2', tf2))
     for variation in variations
   ]
-  columns = ('side', 'tensor', 'elements', 'greatest absolute', 'greatest relative')
-  return (Table('other bits from run to run', columns, tuple(rows)),) if rows else ()
+  columns = ('side', 'tensor', 'elements', 'max absolute difference', 'max relative difference')
+  return (Table('different bits from run to run', columns, tuple(rows)),) if rows else ()
 
 
 def _gpu_blind_spots(*sides: SideRepetitions) -> list[str]:
@@ -221,5 +221,5 @@ def _other_bits(tf2: SideRepetitions) -> list[str]:
   worst = max(tf2.other_bits, key=_amount)
   return [
     f'with {_SWITCH} {len(tf2.other_bits)} tensor{"s" * (len(tf2.other_bits) > 1)} of the port '
-    f'have other bits, most {worst}, by up to {worst.greatest_absolute:.3g}'
+    f'have different bits, most {worst}, by up to {worst.greatest_absolute:.3g}'
   ]

@@ -14,6 +14,7 @@ from tf2verify.diagnosis.evidence.variation import OtherProcesses
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.numerics.repeatability import differing
 from tf2verify.records.repetition import Variation
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.stages.stage import CaseUnderTest
 
 _MODULE = 'tf2verify.commands.fingerprint'
@@ -51,8 +52,26 @@ class AcrossProcesses:
   blind_spots: tuple[str, ...] = ()  # what could not be run
 
 
-# A process's digests: side, then what the tensor is.
-_Digests = Mapping[str, Mapping[str, str]]
+# A process's digests: side, then tensor.
+Digests = Mapping[str, Mapping[TensorKey, str]]
+
+
+def written(digests: Digests) -> str:
+  """Returns what a process writes of its digests; see `read`."""
+  return json.dumps(
+    {
+      side: [(key.quantity, key.name, key.run, text) for key, text in found.items()]
+      for side, found in digests.items()
+    }
+  )
+
+
+def read(text: str) -> Digests:
+  """Returns the digests that a process has written."""
+  return {
+    side: {TensorKey(quantity, name, run): digest for quantity, name, run, digest in rows}
+    for side, rows in json.loads(text).items()
+  }
 
 
 def environments(count: int) -> list[Environment]:
@@ -65,7 +84,7 @@ def environments(count: int) -> list[Environment]:
 
 
 def repeated(
-  case: CaseUnderTest, tf1: Mapping[str, str], tf2: Mapping[str, str]
+  case: CaseUnderTest, tf1: Mapping[TensorKey, str], tf2: Mapping[TensorKey, str]
 ) -> AcrossProcesses:
   """Runs the case in as many processes as it asks for.
 
@@ -94,7 +113,7 @@ def repeated(
         'where another process could find it',
       )
     )
-  here: _Digests = {'tf1': tf1, 'tf2': tf2}
+  here: Digests = {'tf1': tf1, 'tf2': tf2}
   found = AcrossProcesses()
   for environment in environments(count):
     found = _with_process(found, target, environment, here)
@@ -102,7 +121,7 @@ def repeated(
 
 
 def _with_process(
-  found: AcrossProcesses, target: str, environment: Environment, here: _Digests
+  found: AcrossProcesses, target: str, environment: Environment, here: Digests
 ) -> AcrossProcesses:
   """Returns what was found so far, and what one process more shows."""
   there, failure = _digests_of(target, environment)
@@ -110,13 +129,13 @@ def _with_process(
     spot = f'the process with {environment} ended with an error: {failure}'
     return dataclasses.replace(found, blind_spots=(*found.blind_spots, spot))
   found = dataclasses.replace(found, processes=found.processes + 1)
-  what = 'other bits in another process'
+  what = 'different bits in another process'
   differ = {name: tuple(differing(here[name], there[name], what)) for name in ('tf1', 'tf2')}
   if not any(differ.values()):
     return found
   if not environment.is_plain:
     count = sum(map(len, differ.values()))
-    note = f'{count} tensors have other bits in a process with {environment}'
+    note = f'{count} tensors have different bits in a process with {environment}'
     return dataclasses.replace(found, notes=(*found.notes, note))
   cause = found.cause or _cause(target, environment, there)
   return dataclasses.replace(
@@ -127,7 +146,7 @@ def _with_process(
   )
 
 
-def _cause(target: str, environment: Environment, there: _Digests) -> str:
+def _cause(target: str, environment: Environment, there: Digests) -> str:
   """Runs two more processes, to tell whether it is Python's hash seed that matters."""
   again, _ = _digests_of(target, environment)
   other = dataclasses.replace(environment, hash_seed=environment.hash_seed + 1000)
@@ -152,7 +171,7 @@ def _target(case: CaseUnderTest) -> str:
   return f'{os.path.abspath(path)}::{cls.__name__}'
 
 
-def _digests_of(target: str, environment: Environment) -> tuple[_Digests | None, str]:
+def _digests_of(target: str, environment: Environment) -> tuple[Digests | None, str]:
   """Returns what a process of its own finds, or the end of its error."""
   threads = {'TF_NUM_INTEROP_THREADS': '1', 'TF_NUM_INTRAOP_THREADS': '1'}
   with tempfile.TemporaryDirectory() as folder:
@@ -174,5 +193,4 @@ def _digests_of(target: str, environment: Environment) -> tuple[_Digests | None,
     if done.returncode:
       return None, ' '.join(done.stderr.splitlines()[-_SHOWN_LINES:])
     with open(path, encoding='utf-8') as file:
-      found: _Digests = json.load(file)
-  return found, ''
+      return read(file.read()), ''

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
 from tf2verify.numerics.repeatability import Remembered, digests, first_variation, varying
 from tf2verify.records.races import Order, Race
-from tf2verify.records.repetition import FirstVariation, RepeatedTensor, Variation
+from tf2verify.records.repetition import FirstVariation, Variation
+from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides import side
 from tf2verify.sides.repetition import recorded as recorded_repetition
@@ -36,7 +37,7 @@ class SideRepetitions:
   tensors: int  # how many are compared
   elements: int  # of all tensors
   varying: tuple[Variation, ...]  # those that are not the same bits in all runs
-  digests: dict[str, str]  # of the first run, by what each tensor is
+  digests: dict[TensorKey, str]  # of the first run
   sources: run_ops.Sources  # op types that vary on a GPU, with the user's lines
   refused: str = ''  # why the port does not run with `enable_op_determinism`; '' if it does
   # Tensors that are repeatable, and others with `enable_op_determinism`.
@@ -106,8 +107,8 @@ class Repeater:
     for order in orders.orders_met(self.case)[1 : 1 + _MOST_OTHER_ORDERS]:
       orders.begin(self.case, order)
       repeat, steps = self._tf1_repeats()
-      tensors = (*repeat(), *(steps() if steps is not None and with_steps else ()))
-      differs = remembered.varying(tensors)
+      taken = steps() if steps is not None and with_steps else {}
+      differs = remembered.varying({**repeat(), **taken})
       if differs:
         found.append((order, differs))
     orders.begin(self.case, None)
@@ -123,7 +124,7 @@ class Repeater:
       side.TF1,
       2,
       len(first),
-      sum(tensor.value.size for tensor in first if tensor.value is not None),
+      sum(value.size for value in first.values() if value is not None),
       found,
       digests(first),
       recorded_repetition.watched_ops(tf1, self.tf1_run.training),
@@ -145,7 +146,7 @@ class Repeater:
     other_bits, refused = self._with_op_determinism(repeat, remembered)
     if (other_bits or refused) and not plain:  # the switch, or does the port vary anyway?
       plain, found = 1, remembered.varying(repeat())
-    varies = {str(variation) for variation in found}
+    varies = {variation.key for variation in found}
     return SideRepetitions(
       side.TF2,
       plain + 1 + (not refused),
@@ -155,13 +156,13 @@ class Repeater:
       remembered.digests,
       watched.found,
       refused,
-      tuple(variation for variation in other_bits if str(variation) not in varies),
+      tuple(variation for variation in other_bits if variation.key not in varies),
       _looked_for(lambda: self._first_tf2(repeat)) if found else None,
       not_repeated,
     )
 
-  def digests(self) -> dict[str, dict[str, str]]:
-    """Runs each side once and returns the digest of every tensor, by side and what it is."""
+  def digests(self) -> dict[str, dict[TensorKey, str]]:
+    """Runs each side once and returns the digest of every tensor, by side."""
     tf1, _, _ = _begun(*self._tf1_repeats())
     tf2, _, _ = _begun(*self._tf2_repeats())
     return {side.TF1: digests(tf1), side.TF2: digests(tf2)}
@@ -173,7 +174,7 @@ class Repeater:
       return repeat, None
     prepared: list[PreparedSteps] = []
 
-    def steps() -> tuple[RepeatedTensor, ...]:
+    def steps() -> Run:
       if not prepared:
         prepared.append(self.case.tf1_training.prepare_steps(self.tf1_run, self._steps()))
       return repeating.tensors_of_steps(prepared[0](None))
@@ -190,10 +191,10 @@ class Repeater:
   def _tf2_repeats(self) -> tuple[Repeat, Repeat | None]:
     case = self.case
 
-    def repeat() -> tuple[RepeatedTensor, ...]:
+    def repeat() -> Run:
       return repeating.observe_tf2(case.tf2, case.inputs, self.tf2_run)
 
-    def steps() -> tuple[RepeatedTensor, ...]:
+    def steps() -> Run:
       taken = case.tf2_training.observe_steps(self.tf2_run, self._steps())
       return repeating.tensors_of_steps(taken)
 
@@ -213,16 +214,18 @@ class Repeater:
   def _steps(self) -> int:
     count = self.case.declaration.training_steps_to_take
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-      raise CaseDefinitionError(f'training_steps_to_take is {count!r}, no number of steps')
+      raise CaseDefinitionError(
+        f'training_steps_to_take is {count!r}, which is not a number of steps'
+      )
     return min(count, MOST_STEPS)
 
   def _first_tf1(self, found: Sequence[Variation]) -> FirstVariation | None:
     for variation in found:
-      if variation.quantity == 'initial value':
+      if variation.key.quantity == 'initial value':
         records = {v.name: v for v in self.case.tf1.inventory().variables}
-        record = records.get(variation.subject)
+        record = records.get(variation.key.name)
         source = None if record is None else record.source
-        return FirstVariation('initial value of', variation.subject, source, '', variation)
+        return FirstVariation('initial value of', variation.key.name, source, '', variation)
     runs = [run_ops.graph_ops(self.case.tf1.inspectable(self.tf1_run)) for _ in range(2)]
     return first_variation(*runs)
 
@@ -235,11 +238,11 @@ def _looked_for(search: Callable[[], FirstVariation | None]) -> FirstVariation |
   try:
     return search()
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the finding
-    why = f'the search for it was given up: {type(error).__name__}: {error}'
+    why = f'the search for it was abandoned: {type(error).__name__}: {error}'
     return FirstVariation('(not found)', '', None, why, None)
 
 
-def _begun(repeat: Repeat, steps: Repeat | None) -> tuple[tuple[RepeatedTensor, ...], Repeat, str]:
+def _begun(repeat: Repeat, steps: Repeat | None) -> tuple[Run, Repeat, str]:
   """Runs a side once; what cannot take its training steps is repeated without them.
 
   Returns:
@@ -253,28 +256,28 @@ def _begun(repeat: Repeat, steps: Repeat | None) -> tuple[tuple[RepeatedTensor, 
     taken = steps()
   except Tf2VerifyError as error:  # which the stage training_steps reports
     return first, repeat, str(error)
-  return (*first, *taken), lambda: (*repeat(), *steps()), ''
+  return {**first, **taken}, lambda: {**repeat(), **steps()}, ''
 
 
 def merged(runs: Iterable[Sequence[Variation]]) -> tuple[Variation, ...]:
   """Returns each tensor that varies in any run, with the greatest variation of it."""
-  found: dict[str, Variation] = {}
+  found: dict[TensorKey, Variation] = {}
   for variations in runs:
     for variation in variations:
-      known = found.get(str(variation))
+      known = found.get(variation.key)
       if known is None or variation.greatest_absolute > known.greatest_absolute:
-        found[str(variation)] = variation
+        found[variation.key] = variation
   return tuple(found.values())
 
 
 def _measured(found: Sequence[Variation], repeat: Repeat) -> tuple[Variation, ...]:
   """Returns how far tensors vary, in two further runs where only their digests are known."""
-  if not any(variation.other == 'other bits' for variation in found):
+  if not any(variation.other == 'different bits' for variation in found):
     return tuple(found)
-  wanted = {str(variation) for variation in found}
+  wanted = {variation.key for variation in found}
 
-  def again() -> list[RepeatedTensor]:
-    return [tensor for tensor in repeat() if str(tensor) in wanted]
+  def again() -> Run:
+    return {key: value for key, value in repeat().items() if key in wanted}
 
-  measured = {str(variation): variation for variation in varying(again(), again())}
-  return tuple(measured.get(str(variation), variation) for variation in found)
+  measured = {variation.key: variation for variation in varying(again(), again())}
+  return tuple(measured.get(variation.key, variation) for variation in found)

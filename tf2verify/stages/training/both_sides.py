@@ -12,8 +12,9 @@ from tf2verify.records.training import Slot, TrainingRun, TrainingStep
 from tf2verify.relation.shadows import renamed
 from tf2verify.relation.slots import DeclaredSlots
 from tf2verify.sides.tf1.reference_steps import ReferenceSteps
-from tf2verify.sides.tf2.training import Tf2Steps
-from tf2verify.stages.comparison.comparing import Comparison, side_by_side
+from tf2verify.sides.tf2.steps import Tf2Steps
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.side_by_side import side_by_side
 from tf2verify.stages.training.clipping_trials import ClippingWatch, clip_beyond
 from tf2verify.stages.training.port_shadows import PortShadows, port_shadows
 from tf2verify.stages.training.step_quantities import Steps

@@ -23,9 +23,9 @@ from tf2verify.stages.training import step_quantities as quantities
 
 # Puts larger gradients into a step of one side; see `ReferenceSteps.try_clipping`.
 Trial = Callable[[], ClippingTrial | None]
-_UNKNOWN = 'it is no clipping by one norm or one limit'
+_UNKNOWN = 'it is not a clipping by one norm or one limit'
 _ALIKE = (
-  'both sides change the gradients, by no clipping with one norm or one limit; what they make of '
+  'both sides change the gradients, but not by clipping to one norm or one limit; how they change '
   'larger ones was compared, and is the same'
 )
 
@@ -68,6 +68,11 @@ class ClippingWatch:
     ]
     if one is not None and other is not None:
       if not one.is_like(other):
+        # A step that adds up the gradients of several looks like clipping, to a limit that depends
+        # on the steps before it, of which the two sides were not asked alike.
+        with contextlib.suppress(NotApplicable):
+          if _differs(ran, ran_tf2, pairs) is None:
+            return [_ALIKE]
         comparison.add(self._difference(one, other))
         return []
       with contextlib.suppress(NotApplicable):
@@ -86,8 +91,8 @@ class ClippingWatch:
     unknown = [f'{side} ({why})' for side, why in (('tf1', why_not), ('tf2', why_not_tf2)) if why]
     if seen or _UNKNOWN in (why_not, why_not_tf2):
       comparison.blind_spots.append(
-        f'clipping was not compared: {"; ".join(seen) + "; " if seen else ""}what becomes of '
-        f'gradients larger than those of these steps is not known of {" and ".join(unknown)}'
+        f'clipping was not compared: {"; ".join(seen) + "; " if seen else ""}how gradients '
+        f'larger than those of these steps are changed is not known for {" and ".join(unknown)}'
       )
     return []
 
@@ -95,7 +100,7 @@ class ClippingWatch:
     return self._greatest[clip.kind] > clip.limit
 
   def _size(self, clip: Clip) -> str:
-    names = {'joint': 'joint norm', 'each': 'norm of one', 'values': 'element'}
+    names = {'joint': 'global norm', 'each': 'norm of one', 'values': 'element'}
     return f'greatest {names[clip.kind]} {number_text(self._greatest[clip.kind])}'
 
   def _noted(self, clip: Clip) -> str:
@@ -163,7 +168,7 @@ def _differs(
   large = (record for trial in (tf1, tf2) if trial for record in trial.large)
   sparse = dict.fromkeys(record.name for record in large if _repeats(record))
   hint = (
-    f'of the same larger gradients both sides make different ones, most for {name}: TF1 '
+    f'the sides change the same larger gradients differently, most for {name}: TF1 '
     f'multiplies it by {number_text(one)}, and the port by {number_text(other)}; those of these '
     'steps do not show it, a longer training may'
   )
@@ -193,4 +198,4 @@ def _repeats(gradient: TensorRecord) -> bool:
 
 
 def _text(clip: Clip) -> str:
-  return 'leaves the gradients as they are' if clip.kind == NONE else clip_text(clip)
+  return 'leaves the gradients unchanged' if clip.kind == NONE else clip_text(clip)

@@ -49,7 +49,7 @@ def idle_updates(steps: Steps) -> IdleUpdates:
     f'the reference never runs {len(left_out)} of its UPDATE_OPS ({listed(list(left_out))}), so '
     f'that {names} stay at their initial values, while the port updates them: the reference '
     'itself is at fault. Run them with each step (tf.control_dependencies, or run_update_ops = '
-    'True), or let the port do without if the model in production was trained like that',
+    'True), or leave them out of the port if the model in production was trained without them',
   )
 
 
@@ -72,12 +72,12 @@ def blind_spots(steps: Steps) -> list[str]:
   for kept in sorted(set(steps.doubtful_shadows.values())):
     names = [name for name, its in steps.doubtful_shadows.items() if its == kept]
     notes.append(
-      f'the moving averages of {listed(names)} cannot be paired: tf2 keeps {kept}, which may hold '
-      'them; say so by slot_names, or keep a variable of the same shape for each'
+      f'the moving averages of {listed(names)} cannot be matched: tf2 keeps {kept}, which may hold '
+      'them; declare it with slot_names, or keep a variable of the same shape for each'
     )
   if still:
     notes.append(
-      f'{listed(still)}: moved by little more than the rounding of its own value; take more '
+      f'{listed(still)}: changed by little more than the rounding of its own value; take more '
       'steps, or a larger learning rate'
     )
   return notes
@@ -114,7 +114,7 @@ def remarks(steps: Steps, parted: int, total: int) -> list[str]:
   if parted and parted < total:
     more = f'steps {parted + 1} to {total}' if parted + 1 < total else f'step {total}'
     verb = 'continue' if parted + 1 < total else 'continues'
-    notes.append(f'{more} only {verb} what parts at step {parted}')
+    notes.append(f'{more} only {verb} the difference of step {parted}')
   left_out = steps.tf1.updates_left_out
   if left_out:
     notes.append(

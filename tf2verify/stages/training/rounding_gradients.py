@@ -15,13 +15,13 @@ import numpy as np
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.noise import RUNS
 from tf2verify.records.sampled import SampledArray
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.reference.perturbation import Mover, fraction_bits
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training.step_quantities import QuantityPair
 
 _Array = np.ndarray[Any, Any]
-_Key = tuple[str, str]
 # Gradients of one variable: run, step.
 _Runs = Sequence[Sequence[_Array]]
 
@@ -62,7 +62,9 @@ class RoundingElements:
   where: _Array  # True for them; of the variable's shape
   tf1: float  # greatest |gradient| among them in tf1, in all its runs
   tf2: float  # in the port
-  reach: Mapping[_Key, float]  # greatest |element| of each quantity among them, in all runs of tf1
+  reach: Mapping[
+    TensorKey, float
+  ]  # greatest |element| of each quantity among them, in all runs of tf1
 
   def excused(self, pair: QuantityPair) -> _Array | None:
     """Returns where a quantity need not agree: where it is no more than rounding makes it.
@@ -70,7 +72,7 @@ class RoundingElements:
     In proportion to the gradients of either side; a slot may hold a square. An element
     whose gradient is rounding moves no further than one whose gradient is none.
     """
-    reach = self.reach.get((pair.quantity, pair.subject))
+    reach = self.reach.get(pair.key)
     if reach is None or pair.tf1 is None or pair.tf2 is None or not self.tf1:
       return None
     if pair.tf1.shape != self.where.shape or pair.tf2.shape != self.where.shape:
@@ -99,7 +101,7 @@ class RoundingWatch:
     self._names = dict(names)
     self._count = count
     self._taken: dict[str, tuple[list[_Taken], list[_Taken]]] = {}
-    self._excused: dict[_Key, _Array] = {}
+    self._excused: dict[TensorKey, _Array] = {}
     self._told: dict[str, tuple[int, int, float, float]] = {}
 
   @property
@@ -124,14 +126,14 @@ class RoundingWatch:
       found = None if known is None else known.excused(pair)
       if known is None or found is None:
         continue
-      self._excused[pair.quantity, pair.subject] = found
+      self._excused[pair.key] = found
       count = max(int(found.sum()), self._told.get(pair.variable, (0,))[0])
       self._told[pair.variable] = count, found.size, known.tf1, known.tf2
     return bool(self._excused)
 
   def left(self, pair: QuantityPair) -> QuantityPair | None:
     """Returns what is to be compared of a pair; None for nothing."""
-    where = self._excused.get((pair.quantity, pair.subject))
+    where = self._excused.get(pair.key)
     if where is None:
       return pair
     if where.all() or pair.tf1 is None or pair.tf2 is None:
@@ -215,7 +217,7 @@ class _Taken:
     self, begin: Begin, mover: Mover | None, names: Mapping[str, str], count: int
   ) -> None:
     self.gradients: dict[str, list[_Array]] = {name: [] for name in names.values()}
-    self.quantities: list[dict[_Key, _Array]] = []
+    self.quantities: list[dict[TensorKey, _Array]] = []
     with begin(mover) as steps:
       run = steps.run()
       for _ in range(count):
@@ -224,7 +226,7 @@ class _Taken:
           if record.name in names and record.value is not None:
             self.gradients[names[record.name]].append(record.value)
         known = quantities.of_reference(dataclasses.replace(run, steps=(step,)), 1)
-        self.quantities.append({k: v for k, v in known.items() if _owner(k[1]) in names})
+        self.quantities.append({k: v for k, v in known.items() if _owner(k.name) in names})
 
 
 _NONE: tuple[list[_Taken], list[_Taken]] = ([], [])
@@ -247,10 +249,10 @@ def _elements(
   one, other = (
     max(float(np.abs(value[where]).max()) for run in side for value in run) for side in sides
   )
-  reach: dict[_Key, float] = {}
+  reach: dict[TensorKey, float] = {}
   for taken in tf1:
     for key, value in taken.quantities[number - 1].items():
-      if value.shape == where.shape and _owner(key[1]) == name:
+      if value.shape == where.shape and _owner(key.name) == name:
         reach[key] = max(reach.get(key, 0.0), float(np.abs(value[where]).max()))
   return RoundingElements(where, one, other, reach)
 

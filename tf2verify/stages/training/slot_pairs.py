@@ -22,7 +22,7 @@ def slots_alone(steps: Steps) -> list[str]:
       said = '' if moving.intersection(roles) else ', which stay at zero'
       notes.append(f'only {side} keeps {", ".join(roles)}{said}: not compared')
   if len(notes) == 2:
-    notes[1] += '; where two of them are the same, say so by slot_names'
+    notes[1] += '; where two of them are the same, declare it with slot_names'
   return notes
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
+from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import OptimizerRecord, Slot, TrainingRun, TrainingStep
 from tf2verify.reference.perturbation import fraction_bits
 from tf2verify.relation.slots import DeclaredSlots, PairedSlots, SlotPair, pair_slots
@@ -61,6 +62,11 @@ class QuantityPair:
   tf2: _Array | None  # in the unit of tf1's
   room: float = 0.0  # what storing the variables may add to the difference
   share: float = 0.0  # what the rounding of an optimizer's constants may add, relative to tf1's
+
+  @property
+  def key(self) -> TensorKey:
+    """Which tensor it is, of a step that is known."""
+    return TensorKey(self.quantity, self.subject)
 
 
 def tolerance_for(pair: QuantityPair, table: ToleranceTable) -> ToleranceTable:
@@ -272,8 +278,8 @@ def _linear_room(variable: str, slots: Sequence[SlotPair], step: TrainingStep) -
   return 4.0 * _SETTING_UNIT * root / step.learning_rate * max(greatest(values[0]), 1.0)
 
 
-def of_reference(run: TrainingRun, number: int) -> dict[tuple[str, str], _Array]:
-  """Returns what a reference's run has computed in a step, by quantity and subject."""
+def of_reference(run: TrainingRun, number: int) -> dict[TensorKey, _Array]:
+  """Returns what a reference's run has computed in a step."""
   step, before = run.steps[number - 1], _by_name(run.values_before)
   found: dict[tuple[str, str], _Array] = {}
   if step.loss is not None:
@@ -289,7 +295,7 @@ def of_reference(run: TrainingRun, number: int) -> dict[tuple[str, str], _Array]
       found[SHADOW, slot.variable] = change(slot.value, before.get(slot.variable))
     else:
       found[SLOT, f'{slot.role} of {slot.variable}' if slot.variable else slot.role] = slot.value
-  return found
+  return {TensorKey(*key): value for key, value in found.items()}
 
 
 def _optimizers(step: TrainingStep) -> tuple[Slot, ...]:

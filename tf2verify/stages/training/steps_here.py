@@ -1,6 +1,6 @@
 """Whose a difference from recorded training steps is: the port's, or TensorFlow's kernels'."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from tf2verify.numerics.sampling import Views
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.sampled import SampledArray
+from tf2verify.records.tensor_key import Run
 from tf2verify.stages.training.step_quantities import QuantityPair, greatest
 
 _Array = np.ndarray[Any, Any]
@@ -15,14 +16,12 @@ _Array = np.ndarray[Any, Any]
 Allowed = Callable[[QuantityPair], ToleranceTable]
 
 
-def said_of(
-  pairs: Iterable[QuantityPair], here: Mapping[tuple[str, str], _Array], allowed: Allowed
-) -> str:
+def said_of(pairs: Iterable[QuantityPair], here: Run, allowed: Allowed) -> str:
   """Returns a note on a step that differs; '' where nothing can be told.
 
   Args:
     pairs: what both sides tell of the step.
-    here: the same of the recorded graph, run here, by quantity and subject.
+    here: the same of the recorded graph, run here.
     allowed: gives the allowance of a pair.
   """
   apart, as_recorded, as_port = 0.0, True, True
@@ -32,7 +31,7 @@ def said_of(
     tolerance = allowed(pair)
     if _within(pair.tf1, pair.tf2, tolerance):
       continue
-    ran = here.get((pair.quantity, pair.subject))
+    ran = here.get(pair.key)
     if ran is None or ran.shape != pair.tf2.shape:
       return ''
     as_recorded = as_recorded and _within(pair.tf1, ran, tolerance)
@@ -46,8 +45,8 @@ def said_of(
       "differs is the port's"
     )
   return (
-    'the recorded graph, run by the TensorFlow that is here, takes the step of the port (at most '
-    f'{apart:.0e} of the size of a tensor apart), and not the recorded one: what differs are the '
+    'the recorded graph, run by the TensorFlow that is here, takes the step of the port (max '
+    f'relative difference {apart:.0e}), and not the recorded one: what differs are the '
     'kernels of the two versions of TensorFlow, not the port'
   )
 

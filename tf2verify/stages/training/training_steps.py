@@ -1,9 +1,7 @@
 """Rung 8: training goes the same way."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
-
-import numpy as np
+from collections.abc import Iterable, Sequence
 
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.training import training_evidence
@@ -11,14 +9,15 @@ from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.numerics.extent import extent
 from tf2verify.numerics.noise import FACTOR
 from tf2verify.records.diagnosis import About, Cause
-from tf2verify.records.difference import Aspect, Difference, Extent, subject_of
+from tf2verify.records.difference import Aspect, Difference, Extent
+from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.rounding import Rerun, Suspect
+from tf2verify.stages.comparison.reruns import Rerun, RunHere
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
@@ -36,6 +35,7 @@ from tf2verify.stages.training.remarks import (
 )
 from tf2verify.stages.training.rounding_gradients import RoundingWatch
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
+from tf2verify.stages.training.step_graphs import of_step
 from tf2verify.stages.training.step_quantities import QuantityPair, tolerance_for
 
 _ABOUT = {
@@ -87,7 +87,7 @@ class TrainingSteps(Stage):
         dict(pairs),
         count,
       )
-      return _Judge(case, both, run_tf1, watch, tf1_run, count).findings(replaced)
+      return _Judge(case, both, run_tf1, watch, (tf1_run, tf2_run), count).findings(replaced)
 
 
 def _count(case: CaseUnderTest) -> int:
@@ -128,7 +128,7 @@ class _Judge:
     both: BothSides,
     run_tf1: PreparedSteps,
     watch: RoundingWatch,
-    run: FilledRun,
+    runs: tuple[FilledRun, FilledRun],
     count: int,
   ) -> None:
     self._case = case
@@ -136,10 +136,10 @@ class _Judge:
     self._count = count
     self._moved = _MovedRuns(run_tf1, count)
     self._rounding = watch
-    self._run = run
+    self._runs = runs
     self._idle = IdleUpdates()
     self._clipping = ClippingWatch()
-    self._variables: dict[tuple[str, str], str] = {}
+    self._variables: dict[TensorKey, str] = {}
     self._extents: list[Extent] = []
     self._steps = both.take_next()
     check_slot_names(self._steps, case.declaration.slot_names)
@@ -158,7 +158,7 @@ class _Judge:
         self._clipping.see(self._steps.tf2.steps[-1])
         part.absorb(self._compared(number))
         part.sort_out_rounding(self._steps.tf1, self._moved.rerun(number), self._moved.here(number))
-        leave_out(part, lambda: self._case.tf1.inspectable(self._run), _run(number))
+        leave_out(part, lambda: self._case.tf1.inspectable(self._runs[0]), _run(number))
         differing[number] = len(part.differences)
         self._extents.append(_extent(part, number))
         if part.differences:
@@ -177,16 +177,20 @@ class _Judge:
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     findings = comparison.findings(notes)
-    explained = self._explained(findings.differences, parted)
+    explained, causes = self._explained(findings.differences, parted)
     reason = self._idle.reason if self._idle.variables else findings.inconclusive
     table = step_table(self._steps, differing if parted else {})
     return dataclasses.replace(
       findings,
       differences=explained,
+      causes=causes,
       inconclusive=reason,
       tables=(table,),
       curves=step_curves(self._steps),
       extents=tuple(self._extents),
+      inspection=of_step(self._case, self._runs, looked_at, parted, _run(parted))
+      if parted
+      else None,
     )
 
   def _whose(self, parted: int) -> str:
@@ -194,13 +198,13 @@ class _Judge:
     here = self._moved.here(parted) if parted else None
     if here is None:
       return ''
+    pairs = [p for p in self._steps.pairs(parted) if p.variable not in self._idle.variables]
     try:
-      values = here(frozenset())
+      values = here(frozenset(pair.key for pair in pairs))
     except NotApplicable as reason:
       return str(reason)
-    pairs = (p for p in self._steps.pairs(parted) if p.variable not in self._idle.variables)
     tolerances = self._case.training_tolerance
-    return steps_here.said_of(pairs, values.known, lambda pair: tolerance_for(pair, tolerances))
+    return steps_here.said_of(pairs, values, lambda pair: tolerance_for(pair, tolerances))
 
   def _consequences(self, number: int) -> int:
     """Takes a step beyond the one that parts; returns how many tensors differ then."""
@@ -214,8 +218,8 @@ class _Judge:
     """Compares a step, but for elements whose gradient is rounding alone on both sides."""
     pairs = [p for p in self._steps.pairs(number) if p.variable not in self._idle.variables]
     found = self._compare(pairs, number)
-    differing = {(d.quantity, d.subject) for d in found.differences if d.aspect is Aspect.VALUES}
-    doubtful = [pair for pair in pairs if (pair.quantity, self._subject(pair)) in differing]
+    differing = {d.key for d in found.differences if d.aspect is Aspect.VALUES}
+    doubtful = [pair for pair in pairs if self._key(pair, number) in differing]
     if doubtful and self._rounding.look(doubtful, number):
       return self._compare(pairs, number)
     return found
@@ -223,30 +227,33 @@ class _Judge:
   def _compare(self, pairs: Sequence[QuantityPair], number: int) -> Comparison:
     comparison = Comparison()
     for pair in pairs:
-      subject = self._subject(pair)
-      self._variables[pair.quantity, subject] = pair.variable
+      key = self._key(pair, number)
+      self._variables[key] = pair.variable
       allowed = tolerance_for(pair, self._case.training_tolerance)
       known = self._rounding.left(pair)
       if known is None:
         size = 0 if pair.tf1 is None else pair.tf1.size
-        comparison.rounding_alone(pair.quantity, subject, _run(number), size)
+        comparison.rounding_alone(key, size)
       else:
-        comparison.tensors(pair.quantity, subject, known.tf1, known.tf2, allowed, _run(number))
+        comparison.tensors(key, known.tf1, known.tf2, allowed)
     return comparison
 
-  def _subject(self, pair: QuantityPair) -> str:
+  def _key(self, pair: QuantityPair, number: int) -> TensorKey:
     port = self._names.get(pair.variable, pair.variable)
-    return pair.subject if port == pair.variable else subject_of(pair.subject, port)
+    names_port = '' if port == pair.variable else port
+    return TensorKey(pair.quantity, pair.subject, _run(number), names_port)
 
-  def _explained(self, found: Sequence[Difference], parted: int) -> tuple[Difference, ...]:
+  def _explained(
+    self, found: Sequence[Difference], parted: int
+  ) -> tuple[tuple[Difference, ...], tuple[Cause, ...]]:
     """Sorts differences by cause and effect, and names the causes that the numbers show."""
     if not parted:
-      return tuple(found)
+      return tuple(found), ()
     order = quantities.CAUSAL_ORDER
     ordered = sorted(found, key=lambda known: (known.may_be_rounding, order.index(known.quantity)))
     steps = self._steps
     rounding = {
-      self._variables.get((known.quantity, known.subject), '')
+      self._variables.get(known.key, '')
       for known in found
       if known.quantity == quantities.GRADIENT and _is_within_noise(known)
     }
@@ -260,14 +267,23 @@ class _Judge:
       self._rounding.elements(parted),
     )
     causes = tuple(causes_of(evidence))
-    return tuple(self._with_cause(known, causes) for known in ordered)
+    return tuple(self._with_cause(known, causes) for known in ordered), causes
 
   def _with_cause(self, difference: Difference, causes: Sequence[Cause]) -> Difference:
     """Returns a difference with the first cause that it follows from as its hint."""
-    variable = self._variables.get((difference.quantity, difference.subject), '')
+    variable = self._variables.get(difference.key, '')
     about = _ABOUT[difference.quantity]
     hints = (cause.text for cause in causes if cause.accounts_for(about, variable))
     return dataclasses.replace(difference, hint=next(hints, difference.hint))
+
+
+def _run(number: int) -> str:
+  return f'step {number}'
+
+
+def _in_step(found: Run, wanted: Iterable[TensorKey]) -> Run:
+  """Returns those of the tensors of a step that are wanted, by the keys that findings have."""
+  return {key: found.get(dataclasses.replace(key, run='')) for key in wanted}
 
 
 def _is_within_noise(difference: Difference) -> bool:
@@ -277,24 +293,9 @@ def _is_within_noise(difference: Difference) -> bool:
   return array.greatest_absolute <= FACTOR * array.noise
 
 
-def _run(number: int) -> str:
-  return f'step {number}'
-
-
 def _extent(comparison: Comparison, number: int) -> Extent:
   found = comparison.findings()
   return extent(_run(number), found.deviations, found.differences)
-
-
-class _StepValues:
-  """What a moved run of the reference computed in one step."""
-
-  def __init__(self, run: TrainingRun, number: int) -> None:
-    self.known = quantities.of_reference(run, number)
-
-  def of(self, suspect: Suspect) -> np.ndarray | None:
-    """Returns the tensor that the suspect's is to be compared with; None if there is none."""
-    return self.known.get((suspect.difference.quantity, suspect.tf1_subject))
 
 
 class _MovedRuns:
@@ -304,31 +305,31 @@ class _MovedRuns:
     self._run = run_tf1
     self._count = count
     self._known: dict[Mover, TrainingRun] = {}
-    self._taken_here: tuple[int, _StepValues] | None = None
+    self._taken_here: tuple[int, Run] | None = None
 
   def rerun(self, number: int) -> Rerun:
     """Returns what runs the reference again, to look at one step."""
 
-    def again(mover: Mover | None, _: frozenset[str]) -> _StepValues:
-      return _StepValues(self._of(mover, number), number)
+    def again(mover: Mover | None, wanted: frozenset[TensorKey]) -> Run:
+      return _in_step(quantities.of_reference(self._of(mover, number), number), wanted)
 
     return again
 
-  def here(self, number: int) -> Callable[[frozenset[str]], _StepValues] | None:
+  def here(self, number: int) -> RunHere | None:
     """Returns what takes recorded steps here, to look at one; None for a live reference."""
     begin = self._run.here
     if begin is None:
       return None
 
-    def taken(_: frozenset[str]) -> _StepValues:
+    def taken(wanted: frozenset[TensorKey]) -> Run:
       if self._taken_here is not None and self._taken_here[0] == number:
-        return self._taken_here[1]
+        return _in_step(self._taken_here[1], wanted)
       with begin() as steps:
         known = steps.run()
         run = dataclasses.replace(known, steps=tuple(steps.take() for _ in range(number)))
-      values = _StepValues(run, number)
+      values = quantities.of_reference(run, number)
       self._taken_here = number, values
-      return values
+      return _in_step(values, wanted)
 
     return taken
 

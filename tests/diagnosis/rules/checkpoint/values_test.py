@@ -35,7 +35,7 @@ class CauseTest(parameterized.TestCase):
   def test_raw_weights_for_the_shadow(self):
     raw = SQUARE + 2
     found = said(raw, others={'w': raw}, key='w/ExponentialMovingAverage')
-    self.assertIn('TF1 evaluates with the shadow', found)
+    self.assertIn('TF1 evaluates with the EMA shadow variable', found)
 
   def test_the_shadow_for_raw_weights(self):
     shadow = SQUARE + 2
@@ -68,7 +68,7 @@ class ReorderedTest(parameterized.TestCase):
 
   def test_any_other_order(self):
     bias = np.arange(5, dtype=np.float32)
-    self.assertIn('in another order', said(bias[[1, 0, 2, 3, 4]], bias))
+    self.assertIn('in a different order', said(bias[[1, 0, 2, 3, 4]], bias))
 
   def test_other_numbers(self):
     self.assertEqual(said(SQUARE + 1, SQUARE), '')

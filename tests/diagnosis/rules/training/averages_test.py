@@ -60,7 +60,7 @@ class MovingAverageTest(absltest.TestCase):
   def test_num_updates(self):
     tf1, tf2 = averaged('tf1', ramp(0.999)), averaged('tf2', lambda _: 0.999)
     found = cause(tf1, tf2)
-    self.assertIn('0.181818 of themselves in TF1', found.text)
+    self.assertIn('(EMA) is 0.181818 in TF1', found.text)
     self.assertIn('0.999', found.text)
     self.assertIn('num_updates=optimizer.iterations', found.text)
     self.assertIn('num_updates', cause(tf1, tf2, number=2).text)

@@ -48,7 +48,7 @@ def cause(tf1, tf2, **more):
 
 
 def of_rows(limit, size):
-  """A joint norm with a kernel whose rows, before they are added up, have a norm of `size`."""
+  """A global norm with a kernel whose rows, before they are added up, have a norm of `size`."""
 
   def clip(gradients):
     norm = np.hypot(np.linalg.norm(gradients['bias']), size)
@@ -85,8 +85,8 @@ class ClippingTest(parameterized.TestCase):
     ('joint_and_one', joint(0.5), each(0.5), 'pass global_clipnorm=0.5'),
     ('each_and_joint', each(0.2), joint(0.2), 'pass clipnorm=0.2'),
     ('values_and_none', values(0.1), None, 'pass clipvalue=0.1'),
-    ('none_and_joint', None, joint(0.3), 'leave clipnorm, global_clipnorm and clipvalue out'),
-    ('another_limit', joint(0.2), joint(0.3), 'the port scales all gradients by their joint norm'),
+    ('none_and_joint', None, joint(0.3), 'remove clipnorm, global_clipnorm and clipvalue'),
+    ('another_limit', joint(0.2), joint(0.3), 'the port scales all gradients by their global norm'),
   )
   def test_is_named(self, tf1, tf2, words):
     self.assertIn(words, cause(tf1, tf2).text)
@@ -107,7 +107,7 @@ class ClippingTest(parameterized.TestCase):
   @parameterized.named_parameters(
     ('not_tried', None, 'it clips none, or by a limit that they do not reach'),
     ('tried', Clip(EACH, 5.0), 'scales each gradient by its own norm, to 5, which those of this'),
-    ('none', Clip(NONE), 'leaves gradients as they are, larger ones, too'),
+    ('none', Clip(NONE), 'leaves gradients unchanged, larger ones as well'),
   )
   def test_a_port_that_leaves_the_gradients(self, beyond, words):
     found = cause(joint(0.2), None, clip_beyond=lambda: beyond)
@@ -124,7 +124,7 @@ class ClippingTest(parameterized.TestCase):
     tf1 = with_rows(simulated.run('tf1', _FORM, clip=of_rows(0.2, 0.5)), 0.5)
     tf2 = with_rows(simulated.run('tf2', _FORM, clip=of_rows(0.2, 1.5)), 1.5)
     found = clipping(training_evidence(tf1, tf2, simulated.PAIRS, 1))
-    self.assertIn('both sides scale all gradients by their joint norm, to 0.2, but', found.text)
+    self.assertIn('both sides scale all gradients by their global norm, to 0.2, but', found.text)
     self.assertIn('that of kernel is 0.5 in TF1 (7 rows) and 1.5 in the port (7 rows)', found.text)
     self.assertIsNone(clipping(training_evidence(tf1, tf1, simulated.PAIRS, 1)))
 

@@ -60,7 +60,7 @@ class LearningRateTest(parameterized.TestCase):
       'decay_steps_or_rate',
       [0.1, 0.05, 0.025],
       [0.1, 0.06, 0.036],
-      'decay_rate or decay_steps is another',
+      'decay_rate or decay_steps differs',
     ),
     ('slow', [0.1, 0.05, 0.025], [0.1, 0.07, 0.05], "TF1's learning rate at step t is the port's"),
     ('fast', [0.1, 0.07, 0.05], [0.1, 0.05, 0.025], "the port's learning rate at step t is TF1's"),

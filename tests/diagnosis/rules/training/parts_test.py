@@ -50,13 +50,13 @@ class PrunedTest(absltest.TestCase):
   def test_variable_that_only_the_port_moves(self):
     tf1 = without(simulated.run('tf1', _SGD, clip=frozen('kernel')), 'kernel')
     found = pruned(evidence(tf1, simulated.run('tf2', _SGD)))
-    self.assertIn('does not move kernel, that of the port does', found.text)
+    self.assertIn('does not update kernel, that of the port does', found.text)
     self.assertEqual(found.variables, ('kernel',))
 
   def test_variable_that_only_tf1_moves(self):
     tf2 = without(simulated.run('tf2', _SGD, clip=frozen('bias')), 'bias')
     found = pruned(evidence(simulated.run('tf1', _SGD), tf2))
-    self.assertIn('the step of TF1 moves bias, that of the port does not', found.text)
+    self.assertIn('the step of TF1 updates bias, that of the port does not', found.text)
 
   def test_gradient_of_zero_is_something_else(self):
     # The other side moves it by a weight decay, say.
@@ -153,13 +153,13 @@ class LazyRowsTest(absltest.TestCase):
     tf2 = simulated.run('tf2', _MOMENTUM, clip=first_rows(1))
     found = lazy_rows(evidence(self.lazy('tf1'), tf2, number=2))
     self.assertIn(
-      'the rows whose gradient is zero at step 2 (1 of 3) still move in the port', found.text
+      'the rows whose gradient is zero at step 2 (1 of 3) still change in the port', found.text
     )
 
   def test_tf1_moves_them(self):
     tf1 = simulated.run('tf1', _MOMENTUM, clip=first_rows(1))
     found = lazy_rows(evidence(tf1, self.lazy('tf2'), number=2))
-    self.assertIn('still move in TF1', found.text)
+    self.assertIn('still change in TF1', found.text)
 
   def test_where_other_rows_differ_nothing_is_said(self):
     tf2 = simulated.run('tf2', _MOMENTUM, rates=[0.1, 0.2, 0.1], clip=first_rows(1))

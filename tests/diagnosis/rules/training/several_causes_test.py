@@ -45,7 +45,7 @@ class CausesTest(absltest.TestCase):
     known = causes(tf1, simulated.run('tf2', _FORM))
     found = [hint(known, About.UPDATE, name) for name in simulated.NAMES]
     self.assertEqual(found[0], '')
-    self.assertIn('does not move kernel', found[1])
+    self.assertIn('does not update kernel', found[1])
 
   def test_the_same_runs_have_no_cause(self):
     known = causes(simulated.run('tf1', _FORM), simulated.run('tf2', _FORM))

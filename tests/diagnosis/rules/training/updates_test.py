@@ -90,7 +90,7 @@ class UpdateRuleTest(absltest.TestCase):
     other = form('rmsprop', epsilon=1e-2)
     tf1 = simulated.run('tf1', form('rmsprop', epsilon=1e-10), slots={'squared gradient': 1.0})
     found = cause(tf1, simulated.run('tf2', other, optimizer=keras('RMSprop', other)))
-    self.assertStartsWith(found.text, "2 changes together make the port's step out of TF1's: ")
+    self.assertStartsWith(found.text, "2 changes together turn TF1's step into the port's: ")
     self.assertNotIn('alone', found.text)
     self.assertIn('starts at 0', found.text)
     self.assertIn('pass epsilon=1e-10', found.text)

@@ -84,13 +84,15 @@ class SharingTest(absltest.TestCase):
     found = _extra(pairs, _variable('D2/conv/kernel', (3, 2)), _variable('D2/conv/bias', (2,)))
     self.assertLen(found, 2)
     (text,) = set(found.values())
-    self.assertIn('D2: the port has the variables of D once more (conv/kernel, conv/bias)', text)
+    self.assertIn(
+      'D2: the port has the variables of D a second time (conv/kernel, conv/bias)', text
+    )
 
   def test_one_object_for_two(self):
     pairs = [_pair('cell_0/gates/kernel'), _pair('cell_0/candidate/kernel')]
     found = _missing(pairs, _variable('cell_1/gates/kernel'), _variable('cell_1/candidate/kernel'))
     (text,) = set(found.values())
-    self.assertIn('cell_1: tf1 has it beside cell_0, with the same variables', text)
+    self.assertIn('cell_1: tf1 has it in addition to cell_0, with the same variables', text)
 
   def test_what_is_left_on_both_sides_is_no_copy(self):
     pairs = [_pair('cell_0/gates/kernel')]
@@ -100,7 +102,7 @@ class SharingTest(absltest.TestCase):
   def test_the_most_similar_of_several_is_named(self):
     pairs = [_pair('decoder/fc_1/kernel'), _pair('encoder/fc_1/kernel')]
     text = _extra(pairs, _variable('encoder/fc_2/kernel'))['encoder/fc_2/kernel']
-    self.assertIn('the variables of encoder/fc_1 once more', text)
+    self.assertIn('the variables of encoder/fc_1 a second time', text)
 
   def test_other_shapes_are_no_copy(self):
     self.assertEqual(_extra([_pair('a/kernel', shape=(3, 2))], _variable('b/kernel', (3, 4))), {})

@@ -16,9 +16,9 @@ UNBUILT_OBJECT = Sentence[UnreadVariable](lambda seen: seen.waits and not seen.r
 NAME_WITHOUT_KEY = Sentence[UnreadVariable](
   lambda seen: seen.by_name and not seen.is_key,
   'tf.train.Checkpoint.restore looks a name-based file up by the names of the variables and '
-  'passes over what it does not find; {0.variable} is no key of the checkpoint (there it is '
-  '{0.key}); read tf.train.load_checkpoint(path).get_tensor(key), or leave it to tf2verify, which '
-  'goes by variable_names',
+  'skips what it does not find; {0.variable} is no key of the checkpoint (there it is '
+  '{0.key}); read tf.train.load_checkpoint(path).get_tensor(key), or let tf2verify restore it, '
+  'which uses variable_names',
 )
 OBJECT_NOT_REACHED = Sentence[UnreadVariable](
   lambda seen: seen.by_name and not seen.reached,
@@ -27,8 +27,8 @@ OBJECT_NOT_REACHED = Sentence[UnreadVariable](
 )
 KEY_LEFT_UNREAD = Sentence[UnreadVariable](
   lambda seen: True,
-  'load_tf1_checkpoint leaves keys unread: {0.unread}; nothing tells that of a name-based file, '
-  'nor does assert_consumed(): go through all of layer.variables',
+  'load_tf1_checkpoint leaves keys unread: {0.unread}; for a name-based file nothing reports '
+  'that, not even assert_consumed(): assign every variable of layer.variables',
 )
 
 # Of the port's own checkpoint.

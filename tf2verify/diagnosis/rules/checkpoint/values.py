@@ -38,8 +38,9 @@ def another_key(evidence: RestoredValue) -> Cause | None:
 def _of_another_key(variable: str, key: str, other: str) -> str:
   if other == variable:
     return (
-      f'the value equals `{other}`, but TF1 evaluates with the shadow `{key}`: load the shadows '
-      '(tf.train.ExponentialMovingAverage.variables_to_restore in TF1)'
+      f'the value equals `{other}`, but TF1 evaluates with the EMA shadow variable `{key}`: load '
+      'the shadow '
+      'variables (tf.train.ExponentialMovingAverage.variables_to_restore in TF1)'
     )
   if other.startswith(f'{variable}/'):
     return (
@@ -76,7 +77,7 @@ def _order(actual: _Array, expected: _Array) -> str:
         return (
           f'the value is the key with its {blocks} blocks along axis {axis} in order {found}{gates}'
         )
-  return 'the value holds the numbers of the key in another order'
+  return 'the value holds the numbers of the key in a different order'
 
 
 def _block_order(

@@ -99,7 +99,7 @@ def activation_order(evidence: FailedStage) -> Cause | None:
     return _cause_of(
       before.op_type,
       of_port,
-      f'{before.op} before the batch norm ({sides[0]}), {behind.op} behind it ({sides[1]})',
+      f'{before.op} before the batch norm ({sides[0]}), {behind.op} after it ({sides[1]})',
     )
   for _, difference in evidence.graph_differences():
     wiring = difference.aspect is GraphAspect.WIRING
@@ -118,13 +118,13 @@ def _cause_of(op_type: str, before_in_port: bool, seen: str) -> Cause:
   kind = op_type.lower()
   if before_in_port:
     return Cause(
-      f'the port applies {kind} before the batch norm, tf1 behind it (slim: convolution, '
+      f'the port applies {kind} before the batch norm, tf1 after it (slim: convolution, '
       'normalizer, activation): take the activation out of the convolution and apply it after '
       'the batch norm',
       seen,
     )
   return Cause(
-    f'tf1 applies {kind} before the batch norm, the port behind it: give the activation to the '
+    f'tf1 applies {kind} before the batch norm, the port after it: give the activation to the '
     'convolution',
     seen,
   )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, Standing
 from tf2verify.diagnosis.patterns.windows import WINDOWED
+from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference
 
 _WINDOWED = tuple(f'{known}*' for known in WINDOWED)
@@ -22,6 +23,7 @@ class AttributeRule:
   aspect: GraphAspect | None = None  # where the value stands; None for either
   shown: str = ''  # what the evidence calls the value; '' for the attribute's own name
   standings: tuple[Standing, ...] = _ANY_BUT_REFUTED  # what a trial of it may have shown
+  changes: Changed | None = None  # what to change of TF1 to predict the port; None where it cannot
 
   def __call__(self, evidence: FailedStage) -> Cause | None:
     """Looks for the operation whose value differs."""
@@ -29,8 +31,15 @@ class AttributeRule:
       if self._is_meant(difference) and source.standing(difference) in self.standings:
         shown = self.shown or self.what
         seen = f'{shown} {difference.tf1} (tf1), {difference.tf2} (tf2)'
-        return Cause(self.text(difference), f'{difference.op}: {seen}')
+        change = self._change(difference)
+        return Cause(self.text(difference), f'{difference.op}: {seen}', change=change)
     return None
+
+  def _change(self, found: GraphDifference) -> Change | None:
+    numbers = isinstance(found.tf1_value, float) and isinstance(found.tf2_value, float)
+    if self.changes is None or not numbers:
+      return None
+    return Change(self.changes, found.tf1_value, found.tf2_value, (found.op,))
 
   def _is_meant(self, difference: GraphDifference) -> bool:
     return (
@@ -66,6 +75,7 @@ NORMALIZATION_EPSILON = AttributeRule(
     'between slim, tf.layers and Keras'
   ),
   GraphAspect.ATTRIBUTE,
+  changes=Changed.EPSILON,
 )
 REDUCTION_AXES = AttributeRule(
   '',
@@ -107,6 +117,7 @@ LEAKY_RELU_SLOPE = AttributeRule(
     '(tf.nn.leaky_relu has 0.2 by default, keras.layers.LeakyReLU 0.3): pass '
     f'alpha={found.tf1}'
   ),
+  changes=Changed.SLOPE,
 )
 ARG_AXIS = AttributeRule(
   'dimension',

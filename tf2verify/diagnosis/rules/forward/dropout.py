@@ -85,6 +85,38 @@ def reads_uniform(graph: OpGraph, op: OpRecord) -> bool:
   )
 
 
+def noise_shape(evidence: FailedStage) -> Cause | None:
+  """Whole rows, or channels, dropped on one side, single elements on the other.
+
+  Looks for as many masks on both sides, of which one is broadcast along other axes.
+  """
+  if evidence.tf1_graph is None or evidence.tf2_graph is None or not evidence.sources:
+    return None
+  ones, others = _mask_shapes(evidence.tf1_graph), _mask_shapes(evidence.tf2_graph)
+  if len(ones) != len(others):
+    return None
+  for (name, tf1), (_, tf2) in zip(ones, others, strict=True):
+    if len(tf1) != len(tf2) or tf1 == tf2 or None in (*tf1, *tf2):
+      continue
+    if all(one == other or 1 in (one, other) for one, other in zip(tf1, tf2, strict=True)):
+      return Cause(
+        f'the mask of a dropout has the shape {tf1} in tf1 and {tf2} in the port: along an axis of '
+        'length 1 all elements are dropped together; pass noise_shape to the dropout of the port, '
+        'with 1 for these axes (keras.layers.SpatialDropout2D drops whole channels)',
+        f'{name}: random numbers of the shape {tf1} (tf1), {tf2} (tf2)',
+      )
+  return None
+
+
+def _mask_shapes(graph: OpGraph) -> list[tuple[str, tuple[int | None, ...]]]:
+  """Returns name and shape of all masks of uniform random numbers, in the order of the graph."""
+  return [
+    (op.name, tuple(op.outputs[0][1]))
+    for op in graph.ops
+    if op.op_type == 'GreaterEqual' and reads_uniform(graph, op) and op.outputs[0][1] is not None
+  ]
+
+
 def dropout_presence(evidence: FailedStage) -> Cause | None:
   """One side drops elements where the other keeps all.
 
@@ -101,8 +133,8 @@ def dropout_presence(evidence: FailedStage) -> Cause | None:
     if in_tf2:
       return Cause(
         'dropout only in the port: either tf1 has none here, or it never switches it on '
-        '(tf.layers.dropout has training=False by default): the port of what tf1 computes leaves '
-        'it out, or calls it with training=False',
+        '(tf.layers.dropout has training=False by default): to compute what tf1 computes, leave '
+        'it out, or call it with training=False',
         seen,
       )
     return Cause(

@@ -15,12 +15,12 @@ def embedding_partition(evidence: FailedStage) -> Cause | None:
       continue
     blocks = "in blocks, 'div'" if 'DynamicPartition' in tf2 else 'in one table, in order'
     return Cause(
-      "tf1 deals the ids out to its shards in turn (partition_strategy='mod', the default of "
+      "tf1 distributes the ids over its shards in turn (partition_strategy='mod', the default of "
       f'tf.compat.v1.nn.embedding_lookup) and the port looks them up {blocks} '
       "(tf.nn.embedding_lookup is always 'div'): interleave the rows of the shards into one "
       'table, tf.reshape(tf.stack(shards, axis=1), [-1, size])',
       f'at {found.source.tf1_op} the remainder of the id alone chooses the shard in tf1 '
-      '(FloorMod, DynamicPartition), not so in tf2',
+      '(FloorMod, DynamicPartition), but not in tf2',
     )
   return None
 

@@ -9,7 +9,7 @@ _SAME = {
   'MaxPool': 'which ignores the border',
   'AvgPool': 'which averages over what lies within the border',
 }
-_OF_CONVOLUTION = 'which pads what the size needs, 0 before and 1 after at stride 2 and an even one'
+_OF_CONVOLUTION = 'which pads as the size needs, 0 before and 1 after for stride 2 and an even size'
 
 
 def fixed_padding(evidence: FailedStage) -> Cause | None:
@@ -32,11 +32,11 @@ def fixed_padding(evidence: FailedStage) -> Cause | None:
     remedy = (
       "pad in the port as tf1 does, and pass padding='valid'"
       if in_tf1
-      else "take the tf.pad out of the port, and pass padding='same'"
+      else "remove tf.pad from the port, and pass padding='same'"
     )
     return Cause(
       f'{explicit} pads explicitly before a VALID {kind}, {other} runs it with SAME, '
-      f'{_SAME.get(kind, _OF_CONVOLUTION)}: the same shape, other numbers: {remedy}',
+      f'{_SAME.get(kind, _OF_CONVOLUTION)}: the same shape, different numbers: {remedy}',
       f'{found.source.tf1_op}: padding {padding.tf1} (tf1), {padding.tf2} (tf2), {text} in '
       f'{explicit}',
     )

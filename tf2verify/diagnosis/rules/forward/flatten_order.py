@@ -22,9 +22,10 @@ def flatten_order(evidence: FailedStage) -> Cause | None:
       continue
     return Cause(
       f'{side} transposes before it flattens and {other} does not, so the rows of the next '
-      'kernel belong to other elements (channels first, as TF1 on a GPU, against channels last): '
+      'kernel belong to different elements (channels first, as TF1 on a GPU, against channels '
+      'last): '
       'transpose in the port as tf1 does, or permute the rows of that kernel when it is copied',
-      f'{text} in {side} only; the same elements in another order at {found.source.tf1_op}',
+      f'{text} in {side} only; the same elements in a different order at {found.source.tf1_op}',
     )
   return None
 

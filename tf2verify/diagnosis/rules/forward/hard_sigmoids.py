@@ -18,7 +18,7 @@ def hard_sigmoid_slope(evidence: FailedStage) -> Cause | None:
     return None
   slopes = f'{tf1.pop():.4g} (tf1), {tf2.pop():.4g} (tf2)'
   return Cause(
-    'the two sides have another hard_sigmoid: that of Keras 2 and TF1 is 0.2 x + 0.5, that of '
+    'the two sides have different hard_sigmoids: that of Keras 2 and TF1 is 0.2 x + 0.5, that of '
     'Keras 3 is relu6(x + 3) / 6: take tf_keras.activations.hard_sigmoid, or write out '
     'tf.clip_by_value(0.2 * x + 0.5, 0, 1)',
     f'slope of the hard sigmoid {slopes}',
@@ -44,6 +44,7 @@ def recurrent_activation(evidence: FailedStage) -> Cause | None:
   return Cause(
     f'tf1 gates with {names[tf1]} and the port with {names[tf2]} (keras.layers.LSTM and GRU of '
     'TF1 have hard_sigmoid by default, those of TF2 and all cells of tf.nn.rnn_cell sigmoid): '
-    f"pass recurrent_activation='{names[tf1]}' to a recurrent layer, activation= to another",
+    f"pass recurrent_activation='{names[tf1]}' to a recurrent layer, activation= to any other "
+    'layer',
     seen,
   )

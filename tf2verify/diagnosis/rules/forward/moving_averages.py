@@ -6,10 +6,14 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, StateEvidence
 from tf2verify.diagnosis.patterns.states import batch_factor
+from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause
+from tf2verify.records.op_graph import OpGraph
 
 # Of a batch with more values, float32 does not show N / (N - 1).
 _MOST = 20000
+# Operations between the statistics of a batch and the update of their averages.
+_NEAR = 6
 
 
 def biased_variance(evidence: FailedStage) -> Cause | None:
@@ -20,15 +24,16 @@ def biased_variance(evidence: FailedStage) -> Cause | None:
   if any(d.quantity != 'state after the call' for d in evidence.differences):
     return None  # the outputs would be the same
   for state in evidence.states:
-    number = _values(state)
+    number = _values(state, evidence)
     if number is None:
       continue
     tf1_is_unbiased = number > 0
     unbiased, biased = ('tf1', 'the port') if tf1_is_unbiased else ('the port', 'tf1')
     remedy = (
-      'the batch norm of the port has to run the same kernel (a reshape to rank 4 around it does)'
+      'the batch norm of the port has to run the same kernel (a reshape to rank 4 around it does; '
+      'that of Keras 3 never runs it: multiply what it adds to the average by N/(N-1))'
       if tf1_is_unbiased
-      else 'the batch norm of the port has to average the variance as it is (fused=False)'
+      else 'the batch norm of the port has to average the biased variance (fused=False)'
     )
     share = f'{abs(number)}/{abs(number) - 1}'
     return Cause(
@@ -36,14 +41,21 @@ def biased_variance(evidence: FailedStage) -> Cause | None:
       f'does, also slim on rank 2) and the biased one, (N-1)/N of it, in {biased}: {remedy}',
       f'{state.name}: what is averaged in {unbiased} is {share} times that in {biased}, for '
       'every element',
+      change=_biased_in_tf1(evidence) if tf1_is_unbiased else None,
     )
   return None
 
 
-def _values(state: StateEvidence) -> int | None:
+def _biased_in_tf1(evidence: FailedStage) -> Change:
+  """Returns what predicts the port: TF1 with the biased variance in all averages that show it."""
+  numbers = {state.name: _values(state, evidence) for state in evidence.states}
+  return Change(Changed.VARIANCE, places=tuple(n for n, number in numbers.items() if number))
+
+
+def _values(state: StateEvidence, evidence: FailedStage) -> int | None:
   """Returns N of N/(N-1), negative where the port has it; None where no whole number fits."""
   tf1, tf2 = state.momenta
-  if tf1 is None or tf2 is None:
+  if tf1 is None or tf2 is None or _is_mean(state.name, evidence.tf1_graph):
     return None
   factor = batch_factor(state, tf1, tf2)
   if factor is None or factor <= 0 or abs(factor - 1) < 1 / _MOST:
@@ -53,6 +65,25 @@ def _values(state: StateEvidence) -> int | None:
   if number < 2 or abs(apart * number - 1) > 0.02:
     return None
   return number if factor < 1 else -number
+
+
+def _is_mean(name: str, graph: OpGraph | None) -> bool:
+  """Returns whether a variable averages the mean that a fused batch norm hands on.
+
+  That is 1 % off as easily as a variance of 101 values.
+  """
+  target = None if graph is None else graph.targets().get(f'update of {name}')
+  if graph is None or target is None:
+    return False
+  pending = [(key, 0) for key in graph.ops[target].inputs]
+  while pending:
+    (position, output), depth = pending.pop(0)
+    op = graph.ops[position]
+    if op.op_type.startswith('FusedBatchNorm'):
+      return output == 1
+    if depth < _NEAR:
+      pending += [(key, depth + 1) for key in op.inputs]
+  return False
 
 
 def moving_average_momentum(evidence: FailedStage) -> Cause | None:
@@ -108,9 +139,10 @@ def update_count(evidence: FailedStage) -> Cause | None:
       seen,
     )
   return Cause(
-    'the two sides do not update it equally often in one call: a layer that is called several '
-    'times (a discriminator, for real and generated) updates at every call, tf1 by what stands '
-    'in UPDATE_OPS or runs before its outputs',
+    'the two sides update it a different number of times in one call: a layer that is called '
+    'several '
+    'times (a discriminator, for real and generated) updates at every call; tf1 runs what is in '
+    'UPDATE_OPS, or what its outputs wait for',
     seen,
   )
 

@@ -4,6 +4,7 @@ import math
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, Standing
 from tf2verify.diagnosis.patterns.arrays import constant_factor
+from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause, GraphAspect
 from tf2verify.records.difference import Aspect
 from tf2verify.records.op_graph import VARIABLE
@@ -35,6 +36,7 @@ def weight_decay_factor(evidence: FailedStage) -> Cause | None:
   return Cause(
     f'every weight decay that differs is {factor:.6g} times that of tf1: {remedy}',
     f'tf2 / tf1 = {factor:.6g} for {names}',
+    change=Change(Changed.WEIGHT_DECAY, 1.0, float(factor), tuple({t.name: 0 for t in failed})),
   )
 
 

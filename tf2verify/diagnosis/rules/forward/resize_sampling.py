@@ -31,7 +31,7 @@ def resize_sampling(evidence: FailedStage) -> Cause | None:
       ', '.join(f'{n}={getattr(apart[n], side)}' for n in names) for side in ('tf1', 'tf2')
     )
     return Cause(
-      f'the two sides resize from other sampling points: {tf1} in tf1, {tf2} in the port: '
+      f'the two sides resize from different sampling points: {tf1} in tf1, {tf2} in the port: '
       f'{_remedy(function, apart)}',
       f'{difference.op}: {tf1} (tf1), {tf2} (tf2)',
     )

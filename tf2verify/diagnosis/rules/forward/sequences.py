@@ -30,13 +30,13 @@ def sequence_end(evidence: FailedStage) -> Cause | None:
     )
     if repeats_before(failed.tf1, failed.tf2) == axis:
       return Cause(
-        'the port repeats the last output behind the end of a sequence, where '
+        'the port repeats the last output past the end of a sequence, where '
         'dynamic_rnn(sequence_length=) yields zeros: pass zero_output_for_mask=True to '
         'keras.layers.RNN (or LSTM, GRU)',
-        f'{seen}; tf2 repeats the step before there',
+        f'{seen}; tf2 repeats the previous step there',
       )
     return Cause(
-      'the port runs on behind the end of a sequence, where dynamic_rnn(sequence_length=) '
+      'the port continues past the end of a sequence, where dynamic_rnn(sequence_length=) '
       'yields zeros: pass mask=tf.sequence_mask(lengths, steps) to the recurrent layer, and '
       'zero_output_for_mask=True',
       seen,
@@ -76,10 +76,11 @@ def reversed_padding(evidence: FailedStage) -> Cause | None:
       continue
     whole = 'ReverseV2' if 'ReverseV2' in evidence.tf2_op_types else 'no reversal'
     return Cause(
-      'the port reverses the padding in: tf1 reverses each sequence within its length '
+      'the port reverses the padding with the sequence: tf1 reverses each sequence within its '
+      'length '
       '(ReverseSequence), so pass mask=tf.sequence_mask(lengths, steps) to '
       'keras.layers.Bidirectional, or call tf.reverse_sequence',
       f'ReverseSequence (tf1), {whole} (tf2); {int(differs.sum())} of {differs.size} rows of '
-      f'output {failed.name} differ, only such as end early in tf1',
+      f'output {failed.name} differ, only rows that end early in tf1',
     )
   return None

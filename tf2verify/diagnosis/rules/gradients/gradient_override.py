@@ -23,7 +23,7 @@ def gradient_override(evidence: FailedStage) -> Cause | None:
   return Cause(
     'tf1 replaces a gradient by gradient_override_map, which has no effect in eager mode, nor '
     'under a tape in a tf.function: define it by tf.custom_gradient in the port',
-    f'{tf1[0]} has a gradient of its own in tf1; the port {how}',
+    f'{tf1[0]} has a custom gradient in tf1; the port {how}',
   )
 
 

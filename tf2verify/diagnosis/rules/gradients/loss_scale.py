@@ -31,7 +31,7 @@ def loss_scale(evidence: FailedStage) -> Cause | None:
   text = f'{power:g}' if power > 1 else f'1/{1 / power:g}'
   return Cause(
     f'every gradient that differs is {text} times that of tf1, in mixed precision: a static loss '
-    'scale that one side takes out of its gradients and the other leaves in: divide them by it '
+    'scale, by which one side divides its gradients and the other does not: divide them by it '
     '(optimizer.get_unscaled_gradients in a custom loop)',
     f'tf2 / tf1 = {text} for {len({tensor.name for tensor in failed})} gradients; float16 or '
     'bfloat16 in the graph',

@@ -25,7 +25,7 @@ def stop_gradient(evidence: FailedStage) -> Cause | None:
       )
     if _stops(difference.tf2_value) and not _stops(difference.tf1_value):
       return Cause(
-        f'the port stops the gradient at {place} and tf1 does not: take tf.stop_gradient out',
+        f'the port stops the gradient at {place} and tf1 does not: remove tf.stop_gradient',
         f'{place}: {difference.tf1} (tf1), {difference.tf2} (tf2)',
       )
   return None

@@ -22,7 +22,8 @@ def other_distribution(evidence: OtherDistribution) -> Cause | None:
   tf1, tf2, names = evidence.tf1, evidence.tf2, evidence.names
   whose = names[0] if len(names) == 1 else f'{len(names)} variables ({names_text(names)})'
   text = (
-    f'the initial value of {whose} is drawn from another distribution: tf1 {tf1}; the port {tf2}: '
+    f'the initial value of {whose} is drawn from a different distribution: tf1 {tf1}; the port '
+    f'{tf2}: '
     'give the port the initializer of tf1'
   )
   family = next((family for family in _DRAWN_BY if tf1.startswith(family)), '')
@@ -33,16 +34,16 @@ def other_distribution(evidence: OtherDistribution) -> Cause | None:
 
 DRAWN_ON_ONE_SIDE = Sentence[JudgedStart](
   lambda seen: seen.start is Start.NOT_DRAWN and bool(seen.tf1 or seen.tf2),
-  'tf1: {0.tf1}; the port: {0.tf2}: start it alike on both sides',
+  'tf1: {0.tf1}; the port: {0.tf2}: initialize it in the same way on both sides',
 )
 SHARED_INITIALIZER = Sentence[SharedNumbers](
   lambda seen: seen.in_port,
-  '{0.name} starts with the very numbers of {0.twin} in the port, not so in tf1: an unseeded '
-  'Keras initializer object draws the same numbers at every call: make an initializer of '
-  'its own for every layer, or pass its name as a string',
+  '{0.name} starts with exactly the numbers of {0.twin} in the port, but not in tf1: an unseeded '
+  'Keras initializer object draws the same numbers at every call: make a separate initializer '
+  'for every layer, or pass its name as a string',
 )
 SHARED_IN_TF1 = Sentence[SharedNumbers](
   lambda seen: not seen.in_port,
-  '{0.name} starts with the very numbers of {0.twin} in tf1, not so in the port: start it with '
+  '{0.name} starts with exactly the numbers of {0.twin} in tf1, but not in the port: start it with '
   'a copy of that variable',
 )

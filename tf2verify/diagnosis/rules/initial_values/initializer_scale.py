@@ -39,6 +39,10 @@ _DEFAULTS: tuple[tuple[Affine, tuple[float, float, float] | None, str], ...] = (
 )
 
 
+# So many numbers of a normal distribution are within one stddev once in a thousand times.
+_FEW = 18
+
+
 def initializer_scale(evidence: FailedStage) -> Cause | None:
   """The same random numbers, scaled otherwise, or another constant.
 
@@ -64,7 +68,7 @@ def initializer_scale(evidence: FailedStage) -> Cause | None:
       return Cause(f'every initial value is {way.factor:.5g} of that of tf1: {text}', seen)
   return Cause(
     f'{name} starts with {way.factor:.5g} times the values of tf1, drawn from the same random '
-    'numbers: the two initializers have another scale (stddev, gain, or fan in and fan out)',
+    'numbers: the two initializers have different scales (stddev, gain, or fan in and fan out)',
     seen,
   )
 
@@ -80,4 +84,6 @@ def _is_drawn_so(values: np.ndarray, least: float, greatest: float, stddev: floa
   # A truncated normal has 0.88 of it; of n numbers the stddev is off by 1 / sqrt(2 n).
   off = 0.13 + 3 / (2 * wide.size) ** 0.5
   within = bool(((least <= wide) & (wide <= greatest)).all())
+  if greatest > stddev and wide.size >= _FEW and np.abs(wide).max() <= stddev:
+    return False  # of a normal distribution a third is beyond: these are uniform
   return within and abs(float(wide.std()) / stddev - 1) <= off

@@ -19,7 +19,7 @@ def loss_zero_by_zero(evidence: LossEvidence) -> Cause | None:
     if sums[0] == 0 and np.isnan(sums[1]):
       texts.add('tf2 is NaN where tf1 is 0: it divides 0 by 0: take tf.math.divide_no_nan')
     elif sums[1] == 0 and np.isnan(sums[0]):
-      texts.add('tf1 is NaN where tf2 is 0: it divides 0 by 0, which the port mends')
+      texts.add('tf1 is NaN where tf2 is 0: it divides 0 by 0, which the port fixes')
     else:
       return None
     example = example or one.example.name
@@ -68,8 +68,8 @@ def loss_with_state(evidence: RepeatedLoss) -> Cause | None:
   text = f'called {len(sums)} times on the same data, tf2_loss gives {shown}'
   if np.allclose(steps, steps[0], 1e-4) and steps[0]:
     return Cause(
-      f'{text}: it grows by {steps[0]:.6g} at each call, as a list does that every call adds to '
-      "and nothing clears (a TF1 collection is the graph's own); make the list in the step"
+      f'{text}: it grows by {steps[0]:.6g} at each call, as a list does that every call appends to '
+      'and nothing clears (a TF1 collection belongs to its graph); make the list in the step'
     )
   return Cause(f'{text}: it keeps state, or draws random numbers that no seed reaches')
 

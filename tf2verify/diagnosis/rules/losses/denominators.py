@@ -6,6 +6,7 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.losses import LossOfOutput
 from tf2verify.diagnosis.formulas.losses import DENOMINATORS, Denominator, possible_weights
+from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.loss_values import LossExample
 
@@ -33,7 +34,9 @@ def loss_denominator(evidence: LossOfOutput) -> Cause | None:
       for number, mine in enumerate(DENOMINATORS):
         for its in (*DENOMINATORS[:number], *DENOMINATORS[number + 1 :]):
           if all(_explains(mine, its, terms, weighted, evidence.path, *pair) for pair in ratios):
-            return Cause(_denominator_text(mine, its, ratios, weighted))
+            words = mine.name, its.name, terms, evidence.path, weighted or ''
+            change = Change(Changed.DENOMINATOR, words=words)
+            return Cause(_denominator_text(mine, its, ratios, weighted), change=change)
   return None
 
 
@@ -66,5 +69,5 @@ def _denominator_text(
   which = f' (labels{weighted})' if weighted else ''
   return (
     f'the same sum is divided by {mine.text} in tf1 and by {its.text} in tf2{which}: tf2 is '
-    f'{ratio:.6g} times tf1 on {example.name}, and as many times as that says on the others'
+    f'{ratio:.6g} times tf1 on {example.name}, and by the corresponding factor on the others'
   )

@@ -52,7 +52,7 @@ def regularization_factor(evidence: TotalLossEvidence) -> Cause | None:
   ratio = added[1] / added[0]
   text = (
     f'the losses agree, tf1 adds {added[0]:.6g} to its loss and tf2 {added[1]:.6g}, {ratio:.4g} '
-    'times as much: the regularization has another factor, or covers other variables'
+    'times as much: the regularization has a different factor, or covers different variables'
   )
   if np.isclose(ratio, 2.0, 1e-3) or np.isclose(ratio, 0.5, 1e-3):
     text += (

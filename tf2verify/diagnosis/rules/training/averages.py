@@ -49,8 +49,8 @@ def moving_average(evidence: TrainingEvidence) -> Cause | None:
       explains=(About.SHADOWS,),
     )
   text = (
-    f'at step {evidence.number} the moving averages keep {number_text(one)} of themselves in TF1 '
-    f'(the decay in effect) and {number_text(other)} in the port'
+    f'at step {evidence.number} the decay of the moving averages (EMA) is {number_text(one)} in '
+    f'TF1 (the decay in effect) and {number_text(other)} in the port'
   )
   ramp = {_ramp(evidence.number - 1), _ramp(evidence.number)}
   # A few digits are all that a float32 average of float32 values shows.

@@ -17,17 +17,17 @@ from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.observation import TensorRecord
 
 _WORDS = {
-  NONE: 'leaves the gradients of this step as they are',
-  JOINT: 'scales all gradients by their joint norm, to {}',
+  NONE: 'leaves the gradients of this step unchanged',
+  JOINT: 'scales all gradients by their global norm, to {}',
   EACH: 'scales each gradient by its own norm, to {}',
-  VALUES: 'cuts each element off at {}',
+  VALUES: 'clips each element at {}',
 }
 _SPARSE = (
   '; if a gradient is sparse and has repeated rows, tf.clip_by_global_norm takes its norm before '
-  "they are added up: pass the limit that stands in TF1's code then"
+  "they are added up: then pass the limit that is in TF1's code"
 )
 _FIXES = {
-  NONE: 'leave clipnorm, global_clipnorm and clipvalue out',
+  NONE: 'remove clipnorm, global_clipnorm and clipvalue',
   JOINT: 'pass global_clipnorm={0} (or apply tf.clip_by_global_norm)',
   EACH: 'pass clipnorm={0} (or apply tf.clip_by_norm)',
   VALUES: 'pass clipvalue={0} (or apply tf.clip_by_value)',
@@ -35,7 +35,7 @@ _FIXES = {
 
 
 def clip_text(clip: Clip) -> str:
-  """Returns what a side does: `scales all gradients by their joint norm, to 5`."""
+  """Returns what a side does: `scales all gradients by their global norm, to 5`."""
   return _WORDS[clip.kind].format(number_text(clip.limit))
 
 
@@ -71,7 +71,7 @@ def _text_of_port(evidence: TrainingEvidence, clip: Clip) -> str:
   if beyond is None:
     return f'{clip_text(clip)} (it clips none, or by a limit that they do not reach)'
   if beyond.kind == NONE:
-    return 'leaves gradients as they are, larger ones, too'
+    return 'leaves gradients unchanged, larger ones as well'
   return f'{clip_text(beyond)}, which those of this step do not reach'
 
 
@@ -89,7 +89,7 @@ def _other_rows(evidence: TrainingEvidence, clip: Clip) -> str:
     return ''
   name, tf1, port = max(apart, key=lambda found: abs(norm_of(found[1]) - norm_of(found[2])))
   return (
-    f'both sides scale all gradients by their joint norm, to {number_text(clip.limit)}, but that '
+    f'both sides scale all gradients by their global norm, to {number_text(clip.limit)}, but that '
     f'of {name} is {number_text(norm_of(tf1))} in TF1 ({_rows(tf1)}) and '
     f'{number_text(norm_of(port))} in the port ({_rows(port)}): tf.clip_by_global_norm takes the '
     'norm of IndexedSlices before repeated rows are added up; look the rows up as TF1 does '

@@ -7,6 +7,7 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import About, Cause
 
 _EXPLAINS = (About.LEARNING_RATE, About.UPDATE, About.SHADOWS)
@@ -38,7 +39,11 @@ def learning_rate(evidence: TrainingEvidence) -> Cause | None:
     or _late_warmup(tf1, tf2)
     or _constant(tf1, tf2, evidence)
   )
-  return Cause(text, explains=_EXPLAINS) if text else None
+  change = None
+  ratios = [b / a if a else np.inf for a, b in zip(tf1, tf2, strict=True)]
+  if len(evidence.tf1.optimizers) == 1 and np.isfinite(ratios[0]) and _is_constant(ratios):
+    change = Change(Changed.LEARNING_RATE, 1.0, ratios[0])
+  return Cause(text, explains=_EXPLAINS, change=change) if text else None
 
 
 def _frozen(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvidence) -> str:
@@ -145,14 +150,14 @@ def _factors(tf1: Sequence[float], tf2: Sequence[float]) -> str:
     f'{number_text(other)} in the port, from the same first value: '
   )
   if every > 1:
-    return f'{text}decay_rate (or the values at the boundaries) is another: pass that of TF1'
+    return f'{text}decay_rate (or the values at the boundaries) differs: pass that of TF1'
   times = np.log(one) / np.log(other) if 0 < one != 1 and 0 < other != 1 else 0.0
   if times > 0 and min(abs(times - round(times)), abs(1 / times - round(1 / times))) < 1e-3:
     return (
       f'{text}with one decay_rate, the decay_steps of the port are {number_text(float(times))} '
       'times those of TF1: pass decay_rate and decay_steps of TF1'
     )
-  return f'{text}decay_rate or decay_steps is another: pass those of TF1'
+  return f'{text}decay_rate or decay_steps differs: pass those of TF1'
 
 
 def _staircase(tf1: Sequence[float], tf2: Sequence[float]) -> str:
@@ -167,12 +172,12 @@ def _staircase(tf1: Sequence[float], tf2: Sequence[float]) -> str:
 
 
 _STAIRS_OF_TF1 = (
-  "TF1's learning rate at step t is the port's at {0}·floor((t - 1)/{0}) + 1: it falls in stairs: "
-  'pass staircase=True to the schedule of the port'
+  "TF1's learning rate at step t is the port's at {0}·floor((t - 1)/{0}) + 1: it is a staircase "
+  'decay: pass staircase=True to the schedule of the port'
 )
 _STAIRS_OF_PORT = (
-  "the port's learning rate at step t is TF1's at {0}·floor((t - 1)/{0}) + 1: it falls in stairs, "
-  'that of TF1 does not: pass staircase=False to the schedule of the port'
+  "the port's learning rate at step t is TF1's at {0}·floor((t - 1)/{0}) + 1: it is a staircase "
+  'decay, that of TF1 is not: pass staircase=False to the schedule of the port'
 )
 
 
@@ -189,8 +194,9 @@ def _pace(tf1: Sequence[float], tf2: Sequence[float]) -> str:
         continue  # both have moved at once: what follows agrees as a plateau does
       return (
         f'{words[0]} learning rate at step t is {words[1]} at step {pace}·(t - 1) + 1: the two '
-        f'schedules differ by a factor of {pace} in what they count: decay_steps or boundaries are '
-        'others, or they are in other units; one step is one call of the train op on either side '
+        f'schedules differ by a factor of {pace} in what they count: decay_steps or boundaries '
+        'differ, or they are in different units; one step is one call of the train op on either '
+        'side '
         '(not an epoch, and not one for each optimizer)'
       )
   return ''
@@ -211,7 +217,7 @@ def _shifted(tf1: Sequence[float], tf2: Sequence[float]) -> str:
 
 _SHIFTED = (
   "the port's schedule is one step {} {}: it is read after the step is counted on one side, before "
-  'it on the other, or its boundaries are by one others; tf.keras.optimizers count from 0, as the '
+  'it on the other, or its boundaries are off by one; tf.keras.optimizers count from 0, as the '
   'global step of TF1'
 )
 
@@ -245,7 +251,7 @@ def _constant(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvid
   )
   record = evidence.tf2.optimizers[0] if evidence.tf2.optimizers else None
   default = _DEFAULT_OF_SGD if record and record.name.endswith('SGD') else _DEFAULT
-  if record and record.name.startswith('tf.keras') and same([default], tf2[:1]):
+  if record and record.name.startswith(('tf.keras', 'keras.')) and same([default], tf2[:1]):
     text += f' ({number_text(default)} is the default of {record.name})'
   return f'{text}; pass learning_rate={number_text(tf1[0])}'
 

@@ -25,14 +25,14 @@ def pruned(evidence: TrainingEvidence) -> Cause | None:
   explains = (About.UPDATE, About.GRADIENTS, About.SHADOWS)
   if kept_by_tf1:
     text = (
-      f'the step of TF1 does not move {listed(kept_by_tf1)}, that of the port does: session.run '
-      'runs what is fetched (the train op of some of the variables), a Python function all that it '
-      "holds; give apply_gradients the pairs of that train op's variables only"
+      f'the step of TF1 does not update {listed(kept_by_tf1)}, that of the port does: session.run '
+      'runs what is fetched (the train op of some of the variables), a Python function everything '
+      "in it; give apply_gradients the pairs of that train op's variables only"
     )
     return Cause(text, explains=explains, variables=tuple(kept_by_tf1))
   if kept_by_port:
     text = (
-      f'the step of TF1 moves {listed(kept_by_port)}, that of the port does not: it leaves them '
+      f'the step of TF1 updates {listed(kept_by_port)}, that of the port does not: it leaves them '
       'out of apply_gradients, or out of layer.trainable_variables'
     )
     return Cause(text, explains=explains, variables=tuple(kept_by_port))
@@ -62,7 +62,7 @@ def averages_at_rest(evidence: TrainingEvidence) -> Cause | None:
   if not resting or any(not pair.tf2.rests for pair in evidence.states):
     return None
   text = (
-    f'the step of TF1 updates {listed(resting)}, that of the port leaves them as they are, as in '
+    f'the step of TF1 updates {listed(resting)}, that of the port leaves them unchanged, as in '
     'inference: call the layer with training=True within the step'
   )
   one, other = (step.loss for step in evidence.steps)
@@ -86,8 +86,8 @@ def lazy_rows(evidence: TrainingEvidence) -> Cause | None:
     mover, rester = ('TF1', 'the port') if one.any() else ('the port', 'TF1')
     text = (
       f'of {pair.name}, the rows whose gradient is zero at step {evidence.number} '
-      f'({int(one.sum() + other.sum())} of {len(rows)}) still move in {mover}, by the momentum '
-      f'that they have, and rest in {rester}; all other rows agree: '
+      f'({int(one.sum() + other.sum())} of {len(rows)}) still change in {mover}, by their '
+      f'momentum, and stay unchanged in {rester}; all other rows agree: '
     )
     text += (
       'LazyAdam updates the rows that were looked up alone, Adam every row that has a first '

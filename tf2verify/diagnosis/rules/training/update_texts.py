@@ -20,7 +20,7 @@ _RULES = {
   'scheduled nadam': "Keras' Nadam, with a schedule of the momentum",
   'adamax': 'AdaMax',
   'rmsprop': 'RMSProp with epsilon within the root',
-  'rmsprop, epsilon outside': "legacy Keras' RMSProp with epsilon beside the root",
+  'rmsprop, epsilon outside': "legacy Keras' RMSProp with epsilon outside the root",
   'adagrad': 'Adagrad',
   'adadelta': 'Adadelta',
   'ftrl': 'FTRL',
@@ -38,7 +38,7 @@ def text(
   parts = [_part(name, tf1, tf2, evidence, pairs, len(names) > 1) for name in names]
   if len(parts) < 2:
     return ''.join(parts)
-  return f"{len(parts)} changes together make the port's step out of TF1's: " + '; '.join(parts)
+  return f"{len(parts)} changes together turn TF1's step into the port's: " + '; '.join(parts)
 
 
 def _part(
@@ -83,7 +83,7 @@ def _start(tf1: Found, tf2: Found, pairs: Sequence[MovePair], number: int) -> st
     return ''
   role, one, other = found
   if number > 1 or np.ptp(one) or np.ptp(other):
-    return f"the accumulated {role} differs before step {number}, and makes the port's step"
+    return f"the accumulated {role} differs before step {number}, and explains the port's step"
   start = number_text(one.flat[0])
   return (
     f'the accumulated {role} starts at {number_text(other.flat[0])} in {tf2.record.name}, at '
@@ -135,7 +135,10 @@ def _decay(tf1: Found, tf2: Found) -> str:
   declared = tf2.record.setting('weight_decay')
   said = f'the weight decay of a step is {tf1.decay:.3g} of each weight in TF1'
   if not tf1.decay:
-    return f'the port takes {tf2.decay:.3g} of each weight beside its update: pass no weight_decay'
+    return (
+      f'the port subtracts {tf2.decay:.3g} of each weight in addition to its update: pass no '
+      'weight_decay'
+    )
   if declared is None:
     return (
       f'{said} and {tf2.decay:.3g} in the port: pass weight_decay={tf1.decay / rate:.3g} (Keras '

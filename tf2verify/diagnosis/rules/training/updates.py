@@ -17,6 +17,7 @@ from tf2verify.diagnosis.formulas.forms import Found, forms
 from tf2verify.diagnosis.formulas.update_rules import Form, Moment, Stepped
 from tf2verify.diagnosis.rules.training import update_texts
 from tf2verify.diagnosis.rules.wording import listed
+from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import TrainingRun
 
@@ -27,6 +28,18 @@ START, RULE, DECAY = 'start', 'rule', 'decay'
 _MOST_EXCHANGED = 3
 _CLOSE = 1e-5
 _EXPLAINS = (About.UPDATE, About.SHADOWS)
+
+
+def optimizer_epsilon(evidence: TrainingEvidence) -> Cause | None:
+  """Another epsilon, which alone makes the port's steps out of those of TF1."""
+  found = update_rule(evidence)
+  return found if found is not None and found.change is not None else None
+
+
+def beyond_epsilon(evidence: TrainingEvidence) -> Cause | None:
+  """What else the two optimizers have not in common."""
+  found = update_rule(evidence)
+  return found if found is not None and found.change is None else None
 
 
 def update_rule(evidence: TrainingEvidence) -> Cause | None:
@@ -44,7 +57,8 @@ def update_rule(evidence: TrainingEvidence) -> Cause | None:
     if found is not None:
       names = [pair.name for pair in group]
       text = f'in the step of {listed(names)}, {found.text}'
-      return dataclasses.replace(found, text=text, variables=tuple(names))
+      # Which of several optimizers of TF1 it would have to change is not known.
+      return dataclasses.replace(found, text=text, variables=tuple(names), change=None)
   return None
 
 
@@ -94,8 +108,16 @@ def _of_one(
         names = [name for name in exchanged if one or other or name != 'learning_rate']
         said = update_texts.text(names, tf1, tf2, evidence, pairs)
         of = tuple(pair.name for pair in pairs) if evidence.left_out else ()
-        return Cause(said, explains=_EXPLAINS, variables=of) if said else None
+        change = _epsilon_change(names, tf1, tf2)
+        return Cause(said, explains=_EXPLAINS, variables=of, change=change) if said else None
   return None
+
+
+def _epsilon_change(names: Sequence[str], tf1: Found, tf2: Found) -> Change | None:
+  if list(names) != ['epsilon']:
+    return None
+  one, other = tf1.form.setting('epsilon'), tf2.form.setting('epsilon')
+  return Change(Changed.OPTIMIZER_EPSILON, one, other)
 
 
 def _found(

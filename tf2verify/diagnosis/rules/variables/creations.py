@@ -24,12 +24,12 @@ VARIABLE_MADE_IN_CALL = Sentence[CreatedVariable](
 )
 NO_VARIABLE_STORE = Sentence[CreatedVariable](
   lambda seen: seen.creation.name in seen.first_call,
-  'get_variable made {0.creation.name} anew: eager mode keeps no variable store; decorate the '
+  'get_variable created {0.creation.name} again: eager mode keeps no variable store; decorate the '
   'method with tf.compat.v1.keras.utils.track_tf1_style_variables',
 )
 PATH_OF_LATER_CALL = Sentence[CreatedVariable](
   lambda seen: True,
-  'it did not exist after the first call: the code takes another path in a later call; create '
+  'it did not exist after the first call: the code takes a different path in a later call; create '
   'every variable in the first',
 )
 

@@ -147,7 +147,8 @@ def untied_weights(evidence: ExtraVariables) -> Cause | None:
     if table is not None
   ]
   return _together(
-    found, 'where tf1 multiplies by that once more (transpose_b=True), tie the weights likewise'
+    found,
+    'where tf1 multiplies by that once more (transpose_b=True), tie the weights in the same way',
   )
 
 
@@ -169,7 +170,7 @@ def two_objects_for_one(evidence: CopiedScope) -> Cause | None:
   if not evidence.in_port:
     return None
   return Cause(
-    f'{evidence.scope}: the port has the variables of {evidence.twin} once more '
+    f'{evidence.scope}: the port has the variables of {evidence.twin} a second time '
     f'({_short(evidence)}), tf1 has them once: where tf1 uses them again (reuse=True), call one '
     'layer object again',
     variables=evidence.names,
@@ -181,7 +182,7 @@ def one_object_for_two(evidence: CopiedScope) -> Cause | None:
   if evidence.in_port:
     return None
   return Cause(
-    f'{evidence.scope}: tf1 has it beside {evidence.twin}, with the same variables '
+    f'{evidence.scope}: tf1 has it in addition to {evidence.twin}, with the same variables '
     f'({_short(evidence)}), the port has {evidence.twin} only: where one object serves for both '
     '([layer] * n), make one for each',
     variables=evidence.names,

@@ -72,9 +72,9 @@ def kernel_of_another_version(evidence: OtherVersion) -> Cause | None:
   return Cause(
     f'the recorded graph itself, run here by {evidence.run_by}, differs from what '
     f'{evidence.recorded_by} recorded as the port does{where}: kernels of the two versions compute '
-    'otherwise, and the port is not to blame: give the tolerance that the versions differ by, or '
+    'differently, and the port is not to blame: give the tolerance that the versions differ by, or '
     'keep to inputs for which they agree',
-    f'{evidence.tensor}: the graph run here differs from the recording by {evidence.here:.2g} of '
-    f'its size, and from the port by {evidence.between:.2g}'
+    f'{evidence.tensor}: the graph run here has a relative difference of {evidence.here:.2g} from '
+    f'the recording, and of {evidence.between:.2g} from the port'
     + ('' if evidence.first else '; record with --intermediates summary to see where it begins'),
   )

@@ -1,0 +1,178 @@
+"""The pytest plugin of tf2verify: cases behave under pytest as under `python -m tf2verify run`.
+
+pytest loads it wherever tf2verify is installed. So it imports nothing of tf2verify, which would
+import TensorFlow and choose Keras 2, before a test file does, or the user asks for it: in any
+other project it costs nothing and changes nothing. That is why it is not in the package.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+  from tf2verify.commands.pytest_session import PytestSession
+
+# The ladder, without importing it: the markers are there before TensorFlow is.
+STAGES = (
+  'no_new_variables',
+  'variable_inventory',
+  'zero_randomness',
+  'seeded_constant',
+  'seeded_num_random_ops',
+  'gradients',
+  'loss',
+  'training_steps',
+  'checkpoint',
+  'execution_modes',
+  'determinism',
+)
+_WHEN = ('auto', 'on', 'off')
+_FILES = ('html', 'markdown', 'report_dir')
+_IMPORTS_TF2VERIFY = re.compile(rb'^[ \t]*(?:import|from)[ \t]+tf2verify\b', re.MULTILINE)
+_SESSION = 'tf2verify-session'
+_OLDEST_PYTEST = (8, 0)
+_IS_PREPARED = pytest.StashKey[bool]()
+_ANNOTATIONS = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+  """Adds the options, which all begin with --tf2verify, and the setting `tf2verify`."""
+  group = parser.getgroup('tf2verify', 'equivalence of TF2 ports (tf2verify)')
+  group.addoption('--tf2verify-html', metavar='FILE', help='write an HTML report there')
+  group.addoption('--tf2verify-markdown', metavar='FILE.md', help='write the summary there')
+  group.addoption(
+    '--tf2verify-report-dir', metavar='DIR', help='write one JSON file per case and summary.md'
+  )
+  group.addoption(
+    '--tf2verify-deprecations',
+    action='store_true',
+    help="show TensorFlow's deprecation warnings in cases, which are mostly about the TF1 code",
+  )
+  group.addoption(
+    '--tf2verify-reuse-reference',
+    nargs='?',
+    const='1',
+    metavar='DIR',
+    help='take the graphs of references from the run before, where nothing that they depend on '
+    "has changed since (DIR: the folder that they are kept in; default: the user's cache)",
+  )
+  group.addoption(
+    '--tf2verify-github-annotations',
+    choices=_WHEN,
+    default='auto',
+    help='print annotations of GitHub Actions for findings (auto: in GitHub Actions)',
+  )
+  parser.addini(
+    'tf2verify',
+    'when to prepare TensorFlow for cases: auto (before the first test file that imports '
+    'tf2verify), on (before any conftest.py), off',
+    default='auto',
+  )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+  """Prepares the environment before any code of the user, where that is asked for."""
+  when = early_config.getini('tf2verify')
+  if when not in _WHEN:
+    raise pytest.UsageError(f'tf2verify is {when!r} in the settings; it is {", ".join(_WHEN)}')
+  if when == 'on' or _wanted_files(early_config):
+    _prepare(early_config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+  """Declares the markers."""
+  config.addinivalue_line('markers', 'tf2verify: a stage of an EquivalenceCase of tf2verify')
+  for stage in STAGES:
+    config.addinivalue_line('markers', f'{stage}: the stage {stage} of an EquivalenceCase')
+  if _wanted_files(config):
+    if pytest.version_tuple < _OLDEST_PYTEST:
+      raise pytest.UsageError(
+        f'the options --tf2verify-... need pytest 8, not {pytest.__version__}'
+      )
+    _start(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
+  """Prepares the environment before a test file that uses tf2verify is imported."""
+  if parent.config.getini('tf2verify') != 'auto' or _IS_PREPARED in parent.config.stash:
+    return
+  try:
+    source = module_path.read_bytes()
+  except OSError:
+    return  # pytest says so
+  if _IMPORTS_TF2VERIFY.search(source):
+    _prepare(parent.config)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+  """Marks the tests of a case by their stages, and looks after cases from the first one on."""
+  module = sys.modules.get('tf2verify.case')
+  cls = getattr(item, 'cls', None)
+  if module is None or not isinstance(cls, type) or not issubclass(cls, module.EquivalenceCase):
+    return
+  _start(item.config)
+  item.add_marker('tf2verify')
+  stage = module.stage_of_test(getattr(item, 'originalname', None) or item.name)
+  if stage:
+    item.add_marker(stage)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object | None) -> None:
+  """Takes over what a worker of pytest-xdist has found; a worker that has crashed has no output."""
+  sent: dict[str, Sequence[str]] = getattr(node, 'workeroutput', {}).get('tf2verify', {})
+  if not sent:
+    return
+  session = _session(node.config)
+  if session is not None:
+    session.take(sent['cases'])
+  node.config.stash.setdefault(_ANNOTATIONS, []).extend(sent['annotations'])
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+  """Prints the annotations of the workers, each on a line of its own."""
+  for line in config.stash.get(_ANNOTATIONS, []):
+    terminalreporter.write_line(line)
+
+
+def _wanted_files(config: pytest.Config) -> bool:
+  return any(getattr(config.known_args_namespace, f'tf2verify_{name}', None) for name in _FILES)
+
+
+def _prepare(config: pytest.Config) -> None:
+  """Sets the process up as `run` does; where that cannot be, the first use of tf2verify says so."""
+  config.stash[_IS_PREPARED] = True
+  import tf2verify  # noqa: F401
+  from tf2verify.environment import legacy_keras
+
+  if not legacy_keras.prepare().problems:
+    from tf2verify.sides.process import logical_devices
+
+    logical_devices.ask_for_two_cpus()
+
+
+def _session(config: pytest.Config) -> PytestSession | None:
+  found: PytestSession | None = config.pluginmanager.get_plugin(_SESSION)
+  return found
+
+
+def _start(config: pytest.Config) -> None:
+  if _session(config) is None and pytest.version_tuple >= _OLDEST_PYTEST:
+    from tf2verify.environment import legacy_keras
+    from tf2verify.errors import EnvironmentProblem
+
+    try:
+      legacy_keras.require()
+    except EnvironmentProblem as error:
+      raise pytest.UsageError(f'tf2verify: {error}') from error
+    from tf2verify.commands.pytest_session import PytestSession
+
+    config.pluginmanager.register(PytestSession(config), _SESSION)

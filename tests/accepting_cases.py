@@ -1,0 +1,126 @@
+"""Ports with a cause that their cases accept, and with faults on top of it."""
+
+import keras
+import tensorflow as tf
+
+import tf2verify
+from tests.stages import tiny_models
+
+v1 = tf.compat.v1
+WHY = 'as the port has it'
+
+
+class FasterRate(tiny_models.OneModel):
+  """A learning rate ten times that of TF1."""
+
+  rate = 0.1
+
+  def model(self, inputs, training):
+    return tf.matmul(inputs, tiny_models.kernel())
+
+  def make_labels(self):
+    return tf2verify.normal_inputs((4, 3), seed=7)
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - labels))
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_optimizer(self):
+    return v1.train.MomentumOptimizer(0.01, 0.9)
+
+  def make_tf2_optimizer(self):
+    return v1.train.MomentumOptimizer(self.rate, 0.9)
+
+
+class Norm(keras.layers.Layer):
+  """The batch norm of Keras 3, with faults on top of its biased variance."""
+
+  def __init__(self, mean=1.0, variance=1.0, epsilon=1e-3, output=1.0):
+    super().__init__(name='norm')
+    self.faults = mean, variance
+    self.epsilon, self.output_factor = epsilon, output
+
+  def build(self, shape):
+    self.gamma = self.add_weight(shape=shape[-1:], initializer='ones', name='gamma')
+    self.beta = self.add_weight(shape=shape[-1:], initializer='zeros', name='beta')
+    state = {'shape': shape[-1:], 'trainable': False}
+    self.moving_mean = self.add_weight(initializer='zeros', name='moving_mean', **state)
+    self.moving_variance = self.add_weight(initializer='ones', name='moving_variance', **state)
+
+  def call(self, inputs, training=False):
+    mean, variance = self.moving_mean, self.moving_variance
+    if training:
+      mean, variance = tf.nn.moments(inputs, [0, 1, 2])
+      for average, value, fault in zip(
+        (self.moving_mean, self.moving_variance), (mean, variance), self.faults, strict=True
+      ):
+        average.assign(average * 0.9 + value * fault * 0.1)
+    normalized = tf.nn.batch_normalization(
+      inputs, mean, variance, self.beta, self.gamma, self.epsilon
+    )
+    return normalized * self.output_factor if training else normalized
+
+
+class BiasedVariance(tiny_models.OneImageModel):
+  """TF1's fused batch norm, and that of Keras 3."""
+
+  accepted_causes = {'biased_variance': 'Keras 3 has it so'}
+  faults: dict[str, float] = {}
+
+  def model(self, inputs, training):
+    return v1.layers.batch_normalization(inputs, momentum=0.9, training=training, name='norm')
+
+  def make_tf2_layer(self):
+    return Norm(**self.faults)
+
+  def make_labels(self):
+    return tf2verify.normal_inputs((2, 6, 6, 3), seed=7)
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - labels))
+
+  def tf2_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - labels))
+
+  def make_tf1_optimizer(self):
+    return v1.train.GradientDescentOptimizer(0.1)
+
+  def make_tf2_optimizer(self):
+    return keras.optimizers.SGD(0.1)
+
+
+class VarianceOnePercentOff(BiasedVariance):
+  faults = {'variance': 1.01}
+
+
+class MeanOnePercentOff(BiasedVariance):
+  faults = {'mean': 1.01}
+
+
+class OutputsOnePercentOff(BiasedVariance):
+  faults = {'output': 1.01}
+
+
+class AnotherEpsilon(BiasedVariance):
+  faults = {'epsilon': 1e-2}
+
+
+class BothAccepted(AnotherEpsilon):
+  accepted_causes = {'biased_variance': WHY, 'normalization_epsilon': WHY}
+
+
+class AnotherRate(BiasedVariance):
+  def make_tf2_optimizer(self):
+    return keras.optimizers.SGD(0.101)
+
+
+class AnotherLoss(BiasedVariance):
+  def tf2_loss(self, outputs, labels):
+    return 1.01 * tf.reduce_mean(tf.square(outputs - labels))
+
+
+class Unbiased(BiasedVariance):
+  def make_tf2_layer(self):
+    norm = tf.keras.layers.BatchNormalization(momentum=0.9, name='norm')  # runs the fused kernel
+    return tf.keras.Sequential([norm])

@@ -1,0 +1,150 @@
+"""The pytest plugin, in processes of pytest as a user starts them."""
+
+import json
+import pathlib
+import re
+import tempfile
+
+import pytest
+from absl.testing import absltest
+
+import pytest_tf2verify
+from tests import console
+from tests.repo import pages
+from tf2verify.stages import STAGES
+
+pytestmark = pytest.mark.starts_processes
+
+# Keras comes first, and the two files are collected in this order.
+_CASES = """
+from tensorflow.keras import layers
+import tensorflow as tf
+import tf2verify
+
+
+class RightCase(tf2verify.EquivalenceCase):
+  slope = 0.2
+
+  def build_tf1_graph(self, inputs, training):
+    return tf.nn.leaky_relu(tf.compat.v1.layers.dense(inputs, 4, name='hidden'))
+
+  def make_tf2_layer(self):
+    dense = layers.Dense(4, name='hidden')
+    return tf.keras.Sequential([dense, layers.LeakyReLU(self.slope)])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 8))
+
+
+class WrongCase(RightCase):
+  slope = 0.3
+
+
+class RaisingCase(RightCase):
+  def make_tf2_layer(self):
+    raise KeyError('the port')
+"""
+_PLAIN = """
+import os
+import sys
+
+
+def test_nothing_is_imported():
+  assert not {'tensorflow', 'tf2verify', 'numpy'} & set(sys.modules)
+  assert not os.environ.get('TF_USE_LEGACY_KERAS')
+"""
+
+
+class PluginTest(absltest.TestCase):
+  def setUp(self) -> None:
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self.folder = pathlib.Path(folder.name).resolve()
+
+  def _pytest(self, *arguments: str, **environment: str) -> tuple[int, str]:
+    done = console.run(
+      *('-m', 'pytest', '-p', 'pytest_tf2verify', '-p', 'no:cacheprovider', *arguments),
+      folder=self.folder,
+      # As in a shell: what this process has chosen is not inherited.
+      **{'COLUMNS': '400', 'TF_USE_LEGACY_KERAS': '', 'GITHUB_ACTIONS': '', **environment},
+    )
+    return done.returncode, done.stdout + done.stderr
+
+  def test_cases_behave_as_in_run(self) -> None:
+    console.write_files(self.folder, test_cases=_CASES)
+    status, said = self._pytest(
+      '--strict-markers', '-m', 'tf2verify and (zero_randomness or execution_modes)',
+      '--tf2verify-report-dir=reports', '--tf2verify-github-annotations=on',
+    )  # fmt: skip
+    self.assertEqual(status, 1, said)
+    # The order of imports does not matter, and the markers select. Where the test that fails is
+    # not among them, the first of those that it blocks does.
+    self.assertIn('2 failed, 2 passed, 2 skipped, 27 deselected', said)
+    summary = said.partition('short test summary info')[2]
+    self.assertRegex(
+      summary, r'FAILED test_cases.py::WrongCase::test_03_zero_randomness - the slope of the leaky'
+    )
+    self.assertRegex(
+      summary,
+      r'FAILED test_cases.py::RaisingCase::test_03_\w+ - tf2 side: make_tf2_layer raised KeyError:',
+    )
+    self.assertIn("WrongCase: stage 'zero_randomness' FAILED", said)
+    self.assertNotIn('case.py', said.replace('test_case', ''))  # the frames of tf2verify
+    self.assertNotIn('is deprecated and will be removed', said)  # of tf.layers.dense
+    self.assertRegex(said, r'(?m)^::error file=test_cases.py,line=\d+,title=RaisingCase%3A no_new')
+    verdict = json.loads((self.folder / 'reports/test_cases.RightCase.json').read_text())
+    [modes] = [stage for stage in verdict['stages'] if stage['stage'] == 'execution_modes']
+    self.assertIn('two replicas', json.dumps(modes['tables']))
+    self.assertNotIn('two replicas', json.dumps(modes['notes']))
+
+  def test_what_a_worker_finds_is_written_where_it_was_started(self) -> None:
+    console.write_files(self.folder, cases_test=console.CASES)
+    status, said = self._pytest(
+      '-n1', '-m', 'zero_randomness', 'cases_test.py',
+      '--tf2verify-html=out/page.html', '--tf2verify-markdown=summary.md', GITHUB_ACTIONS='true',
+    )  # fmt: skip
+    self.assertEqual(status, 1, said)
+    self.assertRegex(said, r'(?m)^::error file=cases_test.py,.*title=WrongCase%3A zero_randomness')
+    self.assertRegex(said, r'(?m)^FAILED cases_test.py::WrongCase::test_03\w+ - \S+')
+    self.assertIn('tf2verify: wrote out/page.html', said)
+    self.assertIn('1 of 2 cases passed', (self.folder / 'summary.md').read_text())
+    page = (self.folder / 'out/page.html').read_text()
+    for case in ('RightCase', 'WrongCase'):
+      self.assertIn(case, page)
+
+  def test_other_projects_notice_nothing(self) -> None:
+    console.write_files(self.folder, test_plain=_PLAIN)
+    status, said = self._pytest()
+    self.assertEqual(status, 0, said)
+
+  def test_a_setting_that_makes_no_sense(self) -> None:
+    console.write_files(self.folder, test_plain=_PLAIN)
+    status, said = self._pytest('-o', 'tf2verify=yes')
+    self.assertEqual(status, 4)
+    self.assertIn("tf2verify is 'yes' in the settings; it is auto, on, off", said)
+
+
+class DeclarationTest(absltest.TestCase):
+  def test_the_markers_are_the_ladder(self) -> None:
+    self.assertEqual(pytest_tf2verify.STAGES, tuple(stage.name for stage in STAGES))
+
+  def test_pytest_finds_it_by_the_name_of_its_module(self) -> None:
+    # By any other name, `-p pytest_tf2verify` would be a second plugin.
+    text = pages.text('pyproject.toml')
+    self.assertIn('entry-points.pytest11]\npytest_tf2verify = "pytest_tf2verify"', text)
+
+  def test_what_uses_tf2verify(self) -> None:
+    found = pytest_tf2verify._IMPORTS_TF2VERIFY
+    for text in (
+      b'import tf2verify',
+      b'x = 1\nfrom tf2verify import verify',
+      b'  import tf2verify',
+    ):
+      self.assertRegex(text, found)
+    for text in (b'# import tf2verify', b'import tf2verifying', b'print("tf2verify")'):
+      self.assertIsNone(re.search(found, text))
+
+
+if __name__ == '__main__':
+  absltest.main()

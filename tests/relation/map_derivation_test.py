@@ -1,0 +1,195 @@
+"""Tests of tf2verify.relation.map_derivation, on graphs made by hand."""
+
+import numpy as np
+from absl.testing import absltest
+
+from tests.diagnosis.hand_made import both
+from tf2verify.records.observation import VariableRecord
+from tf2verify.records.op_graph import VARIABLE
+from tf2verify.relation.derived_layouts import layouts_of_pair, splits
+from tf2verify.relation.map_derivation import derive
+
+_X = np.ones((2, 3), np.float32)
+
+
+def square(size=3):
+  return np.ones((size, size), np.float32)
+
+
+def dense(g, x, scope, units=3, inputs=3, kernel='kernel', bias='bias'):
+  w = g.variable(f'{scope}/{kernel}', np.ones((inputs, units), np.float32))
+  made = g.op('MatMul', f'net/{scope}/MatMul', x, w)
+  if not bias:
+    return made
+  b = g.variable(f'{scope}/{bias}', np.ones(units, np.float32))
+  return g.op('AddV2', f'net/{scope}/Add', made, b)
+
+
+def derived(build, other):
+  one, two = both(build, other)
+  graphs = one.graph(), two.graph()
+  return derive(*graphs, *(_variables(graph) for graph in graphs))
+
+
+def _variables(graph):
+  return [
+    VariableRecord(op.name, op.outputs[0][1], 'float32', trainable=True, trainable_flag=True)
+    for op in graph.ops
+    if op.op_type == VARIABLE
+  ]
+
+
+def names(found):
+  return {entry.tf1: entry.tf2 for choice in found.choices for entry in choice.alternatives[0]}
+
+
+def chain(kernels, ends=('Relu',) * 9, bias='bias'):
+  """Returns what builds dense layers of one size, one after the other."""
+
+  def build(g):
+    x = g.input(_X)
+    for number, (scope, end) in enumerate(zip(kernels, ends, strict=False)):
+      x = g.op(end, f'net/{number}', dense(g, x, scope, bias=bias))
+    g.target('output y', x)
+
+  return build
+
+
+class ChainTest(absltest.TestCase):
+  def test_layers_of_one_shape_by_their_place(self):
+    found = derived(chain(['a', 'b', 'c']), chain(['z', 'y', 'x']))
+    self.assertEqual(
+      {one[0]: other[0] for one, other in names(found).items()},
+      {
+        'a/kernel': 'z/kernel',
+        'b/kernel': 'y/kernel',
+        'c/kernel': 'x/kernel',
+        'a/bias': 'z/bias',
+        'b/bias': 'y/bias',
+        'c/bias': 'x/bias',
+      },
+    )
+    self.assertEqual((found.tf1_left, found.tf2_left, found.crossed), ((), (), ()))
+
+  def test_a_wrong_activation_unmaps_nothing(self):
+    kernels = [f'k{n}' for n in range(6)]
+    found = derived(
+      chain(kernels), chain([f'o{n}' for n in range(6)], ['Relu', 'Relu', 'Neg', *['Relu'] * 6])
+    )
+    for number in range(6):
+      self.assertEqual(names(found)[(f'k{number}/kernel',)], (f'o{number}/kernel',))
+
+  def test_biases_that_the_port_has_in_addition_are_left(self):
+    found = derived(chain(['a', 'b'], bias=''), chain(['z', 'y']))
+    self.assertEqual(names(found), {('a/kernel',): ('z/kernel',), ('b/kernel',): ('y/kernel',)})
+    self.assertEqual([name for name, _ in found.tf2_left], ['z/bias', 'y/bias'])
+
+  def test_a_layer_that_the_port_lacks_is_left(self):
+    def wide(kernels, widths):
+      def build(g):
+        x = g.input(_X)
+        before = 3
+        for scope, width in zip(kernels, widths, strict=True):
+          x, before = dense(g, x, scope, width, before), width
+        g.target('output y', x)
+
+      return build
+
+    found = derived(wide(['a', 'b', 'c'], [4, 5, 3]), wide(['z', 'x'], [4, 3]))
+    self.assertEqual(names(found)[('a/kernel',)], ('z/kernel',))
+    self.assertIn('b/kernel', [name for name, _ in found.tf1_left])
+
+  def test_an_exchange_of_two_variables_is_not_hidden(self):
+    found = derived(chain(['a', 'b', 'c', 'd']), chain(['net/a', 'net/c', 'net/b', 'net/d']))
+    self.assertEqual(
+      dict(found.crossed),
+      {
+        'b/kernel': 'net/b/kernel',
+        'c/kernel': 'net/c/kernel',
+        'b/bias': 'net/b/bias',
+        'c/bias': 'net/c/bias',
+      },
+    )
+
+
+class BranchTest(absltest.TestCase):
+  def branches(self, scopes, order=(0, 1)):
+    def build(g):
+      x = g.input(_X)
+      made = [dense(g, x, scope, bias='') for scope in scopes]
+      g.target('output y', g.op('ConcatV2', 'net/concat', *(made[n] for n in order)))
+
+    return build
+
+  def test_branches_are_told_by_their_place_in_a_concatenation(self):
+    found = derived(self.branches(['a', 'b']), self.branches(['z', 'y'], (1, 0)))
+    self.assertEqual(names(found), {('a/kernel',): ('y/kernel',), ('b/kernel',): ('z/kernel',)})
+    self.assertEqual(found.exchangeable, ())
+
+  def test_branches_of_a_sum_can_be_exchanged(self):
+    def build(scopes):
+      def make(g):
+        x = g.input(_X)
+        made = [dense(g, x, scope, bias='') for scope in scopes]
+        g.target('output y', g.op('AddV2', 'net/sum', *made))
+
+      return make
+
+    found = derived(build(['a', 'b']), build(['z', 'y']))
+    self.assertEqual(found.exchangeable, ('a/kernel',))
+
+
+class LayoutTest(absltest.TestCase):
+  def test_a_fused_product_and_its_parts(self):
+    def fused(g):
+      x = g.input(_X)
+      made = dense(g, x, 'qkv', 9)
+      parts = [g.op('Neg', f'net/part{n}', made, compute=lambda a: a[:, :3]) for n in range(3)]
+      g.target('output y', dense(g, g.op('AddV2', 'net/sum', *parts[:2]), 'out'))
+
+    def split(g):
+      x = g.input(_X)
+      parts = [g.op('Neg', f'net/part{n}', dense(g, x, n)) for n in 'qkv']
+      together = g.op('AddV2', 'net/sum', *parts[:2])
+      g.target('output y', dense(g, g.op('Mul', 'net/all', together, parts[2]), 'o'))
+
+    found = derived(fused, split)
+    self.assertEqual(names(found)[('qkv/kernel',)], ('q/kernel', 'k/kernel', 'v/kernel'))
+    self.assertEqual(names(found)[('qkv/bias',)], ('q/bias', 'k/bias', 'v/bias'))
+    choice = next(one for one in found.choices if one.alternatives[0][0].tf1 == ('qkv/kernel',))
+    self.assertLen(choice.alternatives, 6)
+
+  def test_a_square_matrix_that_is_read_the_other_way_round(self):
+    def build(is_transposed):
+      def make(g):
+        x = g.input(_X)
+        w = g.variable('w', square())
+        if is_transposed:
+          w = g.op('Transpose', 'net/t', w, compute=np.transpose)
+        g.target('output y', g.op('MatMul', 'net/MatMul', x, w))
+
+      return make
+
+    found = derived(build(False), build(True))
+    (entry,) = found.choices[0].alternatives[0]
+    self.assertEqual(entry.layout, 'a b -> b a')
+
+  def test_layouts_of_two_shapes(self):
+    for one, other, layout in (
+      ((7, 7, 4, 5), (196, 5), 'a b c d -> (a b c) d'),
+      ((6, 6), (6, 2, 3), 'a (b c) -> a b c'),
+      ((6, 6), (2, 3, 6), '(a b) c -> a b c'),
+      ((3, 4), (4, 3), 'a b -> b a'),
+      ((1, 6), (6,), '1 a -> a'),
+      ((3, 4), (3, 4), ''),
+    ):
+      self.assertEqual(layouts_of_pair(one, other)[0], layout)
+    self.assertEqual(layouts_of_pair((3, 4), (5, 3)), [])
+
+  def test_parts_that_do_not_make_the_whole(self):
+    self.assertEmpty(splits('w', (3, 9), [('a', (3, 3)), ('b', (3, 3))]))
+    self.assertEmpty(splits('w', (3, 4), [('a', (2, 3)), ('b', (2, 3))]))
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,398 @@
+"""Every rule: two spellings that are one function, and near ones that are not.
+
+A pair that is proven has to yield the same numbers, for random ones; a pair that is not the same
+function has to be left unproven, however near it is.
+"""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from tests.relation.proof.traced_functions import related, values
+
+v1 = tf.compat.v1
+raw = tf.raw_ops
+
+X, Y = (4, 6), (4, 6)
+ROW = (6,)
+IMAGE = (2, 5, 5, 3)
+
+
+def _conv(padding, strides=1, dilations=1):
+  return lambda x, k: tf.nn.conv2d(x, k, strides, padding, dilations=dilations)
+
+
+def _norm(epsilon, mean=0.1):
+  def norm(x):
+    scale, offset = tf.constant([1.5, 0.5, 2.0]), tf.constant([0.1, 0.2, 0.3])
+    return v1.nn.fused_batch_norm(x, scale, offset, epsilon=epsilon)[0]
+
+  return norm
+
+
+def _written_out(epsilon):
+  def norm(x):
+    scale, offset = tf.constant([1.5, 0.5, 2.0]), tf.constant([0.1, 0.2, 0.3])
+    mean, variance = tf.nn.moments(x, [0, 1, 2])
+    return tf.nn.batch_normalization(x, mean, variance, offset, scale, epsilon)
+
+  return norm
+
+
+def _loop(steps, factor):
+  def loop(x):
+    return tf.while_loop(
+      lambda n, _: n < steps, lambda n, v: (n + 1, v * factor + 1.0), (tf.constant(0), x)
+    )[1]
+
+  return loop
+
+
+def _condition(first, second):
+  return lambda x: tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * first, lambda: x + second)
+
+
+# Name, two functions, shapes of their arguments.
+SAME = (
+  ('commutative', lambda x, y: x * y + x, lambda x, y: x + y * x, [X, Y]),
+  ('associative', lambda x, y: (x + y) + 1.0, lambda x, y: x + (1.0 + y), [X, Y]),
+  ('multiplied_out', lambda x, y: (x - y) * x, lambda x, y: x * x - x * y, [X, Y]),
+  ('difference_as_sum', lambda x, y: x - y, lambda x, y: -y + x, [X, Y]),
+  ('quotient', lambda x: x / 4.0, lambda x: 0.25 * x, [X]),
+  ('square', lambda x: tf.square(x), lambda x: x * x, [X]),
+  ('power', lambda x: tf.pow(x, 3.0), lambda x: x * x * x, [X]),
+  ('root', lambda x: 1.0 / tf.sqrt(x * x + 1.0), lambda x: tf.math.rsqrt(1.0 + x**2), [X]),
+  ('bias', lambda x, b: tf.nn.bias_add(x, b), lambda x, b: x + b, [IMAGE, (3,)]),
+  ('bias_of_row', lambda x, b: x + b, lambda x, b: x + tf.reshape(b, [1, 6]), [X, ROW]),
+  ('relu', lambda x: tf.nn.relu(x), lambda x: tf.maximum(0.0, x), [X]),
+  ('relu6', lambda x: tf.nn.relu6(x), lambda x: tf.minimum(tf.nn.relu(x), 6.0), [X]),
+  ('leaky', lambda x: tf.nn.leaky_relu(x, 0.2), lambda x: tf.maximum(0.2 * x, x), [X]),
+  (
+    'clip',
+    lambda x: tf.clip_by_value(x, -1.0, 2.0),
+    lambda x: tf.maximum(tf.minimum(2.0, x), -1.0),
+    [X],
+  ),
+  ('flipped', lambda x, y: tf.where(x < y, x, y), lambda x, y: tf.where(y > x, x, y), [X, Y]),
+  ('mean', lambda x: tf.reduce_mean(x, -1), lambda x: tf.reduce_sum(x, 1) / 6.0, [X]),
+  (
+    'mean_of_image',
+    lambda x: tf.reduce_mean(x, [1, 2]),
+    lambda x: tf.reshape(tf.nn.avg_pool2d(x, 5, 1, 'VALID'), [2, 3]),
+    [IMAGE],
+  ),
+  ('kept_axes', lambda x: tf.reduce_max(x, 0, True), lambda x: tf.reduce_max(x, -2)[None], [X]),
+  ('l2', lambda x: tf.nn.l2_loss(x), lambda x: tf.reduce_sum(tf.square(x)) / 2.0, [X]),
+  (
+    'reshapes',
+    lambda x: tf.reshape(tf.reshape(x, [2, 12]), [8, 3]),
+    lambda x: tf.reshape(x, [8, 3]),
+    [X],
+  ),
+  ('squeezed', lambda x: tf.squeeze(x[:, None], 1), lambda x: x, [X]),
+  (
+    'of_reshaped',
+    lambda x: tf.tanh(tf.reshape(x, [24])),
+    lambda x: tf.reshape(tf.tanh(x), [24]),
+    [X],
+  ),
+  (
+    'transposes',
+    lambda x: tf.transpose(tf.transpose(x, [2, 0, 1]), [1, 2, 0]),
+    lambda x: x,
+    [(2, 3, 4)],
+  ),
+  (
+    'transposed_in_parts',
+    lambda x: tf.transpose(tf.reshape(tf.transpose(x), [2, 3, 4]), [2, 0, 1]),
+    lambda x: tf.reshape(x, [4, 2, 3]),
+    [X],
+  ),
+  (
+    'axes_from_the_end',
+    lambda x, y: tf.concat([x, y], -1),
+    lambda x, y: tf.concat([x, y], 1),
+    [X, Y],
+  ),
+  ('parts', lambda x: tf.concat(tf.split(x, 3, 1), 1), lambda x: x, [X]),
+  ('sliced_twice', lambda x: x[1:][:, 2:][1:], lambda x: x[2:4, -4:], [X]),
+  ('stacked', lambda x, y: tf.stack([x, y])[1], lambda x, y: y, [X, Y]),
+  ('unstacked', lambda x: tf.unstack(x, axis=1)[2], lambda x: x[:, 2], [X]),
+  (
+    'sizes',
+    lambda x: tf.reshape(x, [tf.shape(x)[0] * 2, -1]),
+    lambda x: tf.reshape(x, [8, 3]),
+    [X],
+  ),
+  ('ones', lambda x: x * tf.ones_like(x) + tf.zeros([6]), lambda x: x, [X]),
+  (
+    'tensordot',
+    lambda x, w: tf.tensordot(x, w, [[2], [0]]),
+    lambda x, w: tf.einsum('abc,cd->abd', x, w),
+    [(2, 3, 4), (4, 5)],
+  ),
+  (
+    'dense',
+    lambda x, w: tf.tensordot(x, w, 1),
+    lambda x, w: tf.reshape(tf.matmul(tf.reshape(x, [6, 4]), w), [2, 3, 5]),
+    [(2, 3, 4), (4, 5)],
+  ),
+  (
+    'transposed_product',
+    lambda x, w: tf.matmul(x, w, transpose_b=True),
+    lambda x, w: tf.transpose(tf.matmul(w, tf.transpose(x))),
+    [X, (5, 6)],
+  ),
+  (
+    'scaled_product',
+    lambda x, w: tf.matmul(x * 0.5, w),
+    lambda x, w: tf.matmul(x, w) / 2.0,
+    [X, (6, 5)],
+  ),
+  (
+    'heads',
+    lambda q, k: tf.einsum('btnh,bsnh->bnts', q, k),
+    lambda q, k: tf.matmul(tf.transpose(q, [0, 2, 1, 3]), tf.transpose(k, [0, 2, 3, 1])),
+    [(2, 3, 4, 5), (2, 3, 4, 5)],
+  ),
+  (
+    'ellipsis',
+    lambda x, w: tf.einsum('...c,cd->...d', x, w),
+    lambda x, w: tf.tensordot(x, w, 1),
+    [(2, 3, 4), (4, 5)],
+  ),
+  (
+    'product_in_parts',
+    lambda x, y, w: tf.matmul(tf.concat([x, y], 1), w),
+    lambda x, y, w: tf.matmul(x, w[:6]) + tf.matmul(y, w[6:]),
+    [X, Y, (12, 5)],
+  ),
+  ('pixelwise', _conv('SAME'), lambda x, k: tf.tensordot(x, k[0, 0], 1), [IMAGE, (1, 1, 3, 4)]),
+  ('padding_of_one', _conv('SAME'), _conv('VALID'), [IMAGE, (1, 1, 3, 4)]),
+  (
+    'explicit_padding',
+    _conv('SAME', 2),
+    lambda x, k: tf.nn.conv2d(tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]]), k, 2, 'VALID'),
+    [IMAGE, (3, 3, 3, 4)],
+  ),
+  ('batch_norm', _norm(1e-3), _written_out(1e-3), [IMAGE]),
+  ('look_up', lambda x: tf.gather(x, [2, 0]), lambda x: tf.gather(x, [[2, 0]], axis=0)[0], [X]),
+  ('loop', _loop(3, 2.0), _loop(3, 2.0), [X]),
+  ('condition', _condition(2.0, 3.0), _condition(2.0, 3.0), [X]),
+  (
+    'before_a_transpose',
+    lambda x: tf.tanh(tf.transpose(x) / 2.0) + 1.0,
+    lambda x: tf.transpose(tf.tanh(x * 0.5) + 1.0),
+    [X],
+  ),
+  (
+    'scaled_before_a_transpose',
+    lambda x, b: tf.transpose(x * 2.0) + b,
+    lambda x, b: 2.0 * (tf.transpose(x) + b / 2.0),
+    [X, (4,)],
+  ),
+  (
+    'lower_triangle',
+    lambda x: x * tf.linalg.band_part(tf.ones([4, 6]), -1, 0),
+    lambda x: x * np.tri(4, 6, dtype='float32'),
+    [X],
+  ),
+  ('cast_to_itself', lambda x: tf.cast(x, tf.float32), lambda x: x, [X]),
+  ('folded', lambda x: x * tf.constant(1.0 - 0.9), lambda x: x * (1.0 - tf.constant(0.9)), [X]),
+)
+
+# The same with a condition of a rule, or a detail, violated.
+DIFFERENT = (
+  ('sum_for_product', lambda x, y: x * y, lambda x, y: x + y, [X, Y]),
+  ('operands_exchanged', lambda x, y: x - y, lambda x, y: y - x, [X, Y]),
+  ('quotient_exchanged', lambda x, y: x / y, lambda x, y: y / x, [X, Y]),
+  ('other_factor', lambda x: x * 0.25, lambda x: x * 0.2501, [X]),
+  ('quotient_by_itself', lambda x: x / x, lambda x: tf.ones_like(x), [X]),
+  ('root_of_square', lambda x: tf.sqrt(x * x), lambda x: x, [X]),
+  ('other_power', lambda x: tf.pow(x, 3.0), lambda x: tf.pow(x, 2.0), [X]),
+  ('epsilon', lambda x: tf.math.rsqrt(x * x + 1e-3), lambda x: tf.math.rsqrt(x * x + 1e-5), [X]),
+  ('bias_on_other_axis', lambda x, b: x + b, lambda x, b: x + b[:, None], [(6, 6), ROW]),
+  ('relu6_for_relu', lambda x: tf.nn.relu(x), lambda x: tf.nn.relu6(x), [X]),
+  ('other_slope', lambda x: tf.nn.leaky_relu(x, 0.2), lambda x: tf.nn.leaky_relu(x, 0.3), [X]),
+  ('steep_slope', lambda x: tf.nn.leaky_relu(x, 1.5), lambda x: tf.maximum(x, 1.5 * x), [X]),
+  (
+    'other_bound',
+    lambda x: tf.clip_by_value(x, -20.0, 2.0),
+    lambda x: tf.clip_by_value(x, -5.0, 2.0),
+    [X],
+  ),
+  (
+    'comparison_with_equality',
+    lambda x, y: tf.where(x < y, x, y * 2.0),
+    lambda x, y: tf.where(x <= y, x, y * 2.0),
+    [X, Y],
+  ),
+  ('other_axis', lambda x: tf.reduce_mean(x, 0), lambda x: tf.reduce_mean(x, 1), [(6, 6)]),
+  ('sum_for_mean', lambda x: tf.reduce_sum(x, 0), lambda x: tf.reduce_mean(x, 0), [X]),
+  ('whole_l2', lambda x: tf.nn.l2_loss(x), lambda x: tf.reduce_sum(x * x), [X]),
+  ('reshape_for_transpose', lambda x: tf.reshape(x, [6, 4]), lambda x: tf.transpose(x), [X]),
+  (
+    'transposed_the_other_way',
+    lambda x: tf.transpose(x, [1, 2, 0]),
+    lambda x: tf.transpose(x, [2, 0, 1]),
+    [(3, 3, 3)],
+  ),
+  (
+    'merged_other_axes',
+    lambda x: tf.reshape(tf.transpose(x, [0, 2, 1]), [4, 9]),
+    lambda x: tf.reshape(x, [4, 9]),
+    [(4, 3, 3)],
+  ),
+  (
+    'concatenated_in_other_order',
+    lambda x, y: tf.concat([x, y], 1),
+    lambda x, y: tf.concat([y, x], 1),
+    [X, Y],
+  ),
+  (
+    'concatenated_along_other_axis',
+    lambda x, y: tf.concat([x, y], 0),
+    lambda x, y: tf.reshape(tf.concat([x, y], 1), [8, 6]),
+    [X, Y],
+  ),
+  ('parts_in_other_order', lambda x: tf.concat(tf.split(x, 3, 1)[::-1], 1), lambda x: x, [X]),
+  ('parts_with_a_gap', lambda x: tf.concat([x[:, :2], x[:, 3:]], 1), lambda x: x[:, :5], [X]),
+  ('shifted_slice', lambda x: x[1:3], lambda x: x[:2], [X]),
+  ('other_step', lambda x: x[:, ::2], lambda x: x[:, :3], [X]),
+  ('reversed', lambda x: x[::-1], lambda x: x, [X]),
+  ('other_row', lambda x: tf.unstack(x)[1], lambda x: tf.unstack(x)[2], [X]),
+  (
+    'product_exchanged',
+    lambda x, w: tf.matmul(x, w),
+    lambda x, w: tf.matmul(w, x),
+    [(6, 6), (6, 6)],
+  ),
+  (
+    'product_not_transposed',
+    lambda x, w: tf.matmul(x, w),
+    lambda x, w: tf.matmul(x, w, transpose_b=True),
+    [X, (6, 6)],
+  ),
+  (
+    'heads_exchanged',
+    lambda q, k: tf.einsum('btnh,bsnh->bnts', q, k),
+    lambda q, k: tf.einsum('btnh,bsnh->bnst', q, k),
+    [(2, 3, 4, 5), (2, 3, 4, 5)],
+  ),
+  (
+    'other_part',
+    lambda x, y, w: tf.matmul(tf.concat([x, y], 1), w),
+    lambda x, y, w: tf.matmul(x, w[6:]) + tf.matmul(y, w[:6]),
+    [X, Y, (12, 5)],
+  ),
+  (
+    'padding',
+    _conv('SAME', 2),
+    lambda x, k: tf.nn.conv2d(x, k, 2, [[0, 0], [1, 0], [1, 0], [0, 0]]),
+    [(2, 5, 5, 3), (2, 2, 3, 4)],
+  ),
+  (
+    'padding_of_even_size',
+    _conv('SAME', 2),
+    lambda x, k: tf.nn.conv2d(tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]]), k, 2, 'VALID'),
+    [(2, 6, 6, 3), (3, 3, 3, 4)],
+  ),
+  (
+    'padded_with_ones',
+    _conv('SAME'),
+    lambda x, k: tf.nn.conv2d(
+      tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], constant_values=1.0), k, 1, 'VALID'
+    ),
+    [IMAGE, (3, 3, 3, 4)],
+  ),
+  ('strides', _conv('SAME', 2), _conv('SAME', 1), [(2, 1, 1, 3), (3, 3, 3, 4)]),
+  ('dilations', _conv('SAME', 1, 2), _conv('SAME'), [IMAGE, (3, 3, 3, 4)]),
+  (
+    'pooling',
+    lambda x: tf.nn.max_pool2d(x, 2, 2, 'SAME'),
+    lambda x: tf.nn.avg_pool2d(x, 2, 2, 'SAME'),
+    [IMAGE],
+  ),
+  (
+    'padded_pooling',
+    lambda x: tf.nn.avg_pool2d(x, 5, 5, 'SAME'),
+    lambda x: tf.reduce_mean(x, [1, 2], True),
+    [(2, 4, 4, 3)],
+  ),
+  ('epsilon_of_norm', _norm(1e-3), _norm(1e-4), [IMAGE]),
+  ('epsilon_written_out', _norm(1e-3), _written_out(1e-5), [IMAGE]),
+  ('other_index', lambda x: tf.gather(x, [2, 0]), lambda x: tf.gather(x, [2, 1]), [X]),
+  (
+    'look_up_along_other_axis',
+    lambda x: tf.gather(x, [2, 0]),
+    lambda x: tf.gather(x, [2, 0], axis=1),
+    [(4, 4)],
+  ),
+  ('longer_loop', _loop(3, 2.0), _loop(4, 2.0), [X]),
+  ('other_body', _loop(3, 2.0), _loop(3, 2.5), [X]),
+  ('other_branch', _condition(2.0, 3.0), _condition(2.0, 3.5), [X]),
+  (
+    'branches_exchanged',
+    lambda x: tf.cond(tf.reduce_sum(x) > 0.0, lambda: x, lambda: -x),
+    lambda x: tf.cond(tf.reduce_sum(x) > 0.0, lambda: -x, lambda: x),
+    [X],
+  ),
+  ('rounded', lambda x: tf.cast(tf.cast(x, tf.float16), tf.float32), lambda x: x, [X]),
+  (
+    'safe_logarithm',
+    lambda x: tf.where(x > 0.0, tf.math.log(x), 0.0),
+    lambda x: tf.math.log(x) * tf.cast(x > 0.0, tf.float32),
+    [X],
+  ),
+  ('softmax_of_other_axis', lambda x: tf.nn.softmax(x), lambda x: tf.nn.softmax(x, 0), [(6, 6)]),
+  (
+    'large_constants',
+    lambda x: x + np.arange(6000.0, dtype='float32'),
+    lambda x: x + np.arange(6000.0, dtype='float32')[::-1],
+    [(2, 6000)],
+  ),
+  (
+    'drawn_twice',
+    lambda x: (x + v1.random_normal([6]), x),
+    lambda x: (x + v1.random_normal([6]) * 2.0, x),
+    [X],
+  ),
+)
+
+
+def _draws(fresh):
+  def draws(x):
+    noise = v1.random_normal([6], seed=1)
+    again = v1.random_normal([6], seed=1) if fresh else noise
+    return x + noise, x * again
+
+  return draws
+
+
+class RulesTest(parameterized.TestCase):
+  @parameterized.named_parameters(*SAME)
+  def test_proven(self, one, other, shapes):
+    for seed in range(3):
+      for first, second in zip(values(one, shapes, seed), values(other, shapes, seed), strict=True):
+        np.testing.assert_allclose(first, second, rtol=1e-4, atol=1e-4)
+    proof = related(one, other, shapes)
+    self.assertEqual(proof.tested, ())
+    self.assertFalse(proof.tf1.tested | proof.tf2.tested)
+
+  @parameterized.named_parameters(*DIFFERENT)
+  def test_not_proven(self, one, other, shapes):
+    self.assertIn('output [0]', related(one, other, shapes).tested)
+
+  @parameterized.named_parameters((name, one, shapes) for name, one, _, shapes in DIFFERENT)
+  def test_to_itself(self, one, shapes):
+    self.assertEqual(related(one, one, shapes).tested, ())
+
+  def test_draws(self):
+    self.assertEqual(related(_draws(False), _draws(False), [X]).tested, ())
+    self.assertEqual(related(_draws(True), _draws(True), [X]).tested, ())
+    # The same seed in both operations, and yet a second draw is another number.
+    self.assertEqual(related(_draws(False), _draws(True), [X]).tested, ('output [1]',))
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,63 @@
+"""Tests of tf2verify.sides.graphs.taken_branches."""
+
+import tensorflow as tf
+from absl.testing import absltest
+
+from tests.stages.losses.loss_lines_test import line_of
+from tf2verify.sides.graphs.taken_branches import operation, with_taken_branches
+from tf2verify.sides.graphs.user_sources import user_source
+
+v1 = tf.compat.v1
+
+
+def _nested(x, y):
+  def inner():
+    return v1.cond(y > 0.0, lambda: x * 3.0, lambda: x - 7.0)
+
+  def outer():
+    return x + 1.0
+
+  return v1.cond(x > 0.0, outer, inner)
+
+
+class TakenBranchesTest(absltest.TestCase):
+  def setUp(self):
+    super().setUp()
+    self.graph = tf.Graph()
+    with self.graph.as_default():
+      x, y = v1.placeholder(tf.float32, [], 'x'), v1.placeholder(tf.float32, [], 'y')
+      tf.identity(_nested(x, y) * 2.0, 'result')
+
+  def result(self, x, y):
+    """Returns the rewritten graph, and what it yields."""
+    graph_def = self.graph.as_graph_def()
+    feeds = {'x:0': x, 'y:0': y}
+
+    def evaluate(tensors):
+      graph = tf.Graph()
+      with graph.as_default():
+        tf.import_graph_def(graph_def, name='')
+      with v1.Session(graph=graph) as session:
+        return session.run(list(tensors), feeds)
+
+    with_taken_branches(graph_def, evaluate)
+    return graph_def, float(evaluate(['result:0'])[0])
+
+  def test_branch_that_is_taken_stands_in_the_place_of_the_condition(self):
+    for x, y, expected in ((1.0, 1.0, 4.0), (-1.0, 1.0, -6.0), (-1.0, -1.0, -16.0)):
+      with self.subTest(x=x, y=y):
+        graph_def, found = self.result(x, y)
+        self.assertEqual(found, expected)
+        self.assertNoCommonElements({node.op for node in graph_def.node}, {'If', 'StatelessIf'})
+
+  def test_operation_of_a_branch_has_the_line_that_made_it(self):
+    graph_def, _ = self.result(-1.0, 1.0)
+    (name,) = (node.name for node in graph_def.node if node.op == 'Mul' and '/' in node.name)
+    line = user_source(operation(self.graph, name))
+    assert line is not None
+    self.assertEqual(line.line, line_of(_nested, 'x * 3.0'))
+    self.assertIsNone(operation(self.graph, 'of_nobody'))
+
+
+if __name__ == '__main__':
+  absltest.main()

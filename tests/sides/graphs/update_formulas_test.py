@@ -1,0 +1,67 @@
+"""Tests of tf2verify.sides.graphs.update_formulas: the formulas against TensorFlow's kernels."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from tf2verify.sides.graphs.update_formulas import FORMULAS
+from tf2verify.tensorflow_internals import graphs
+
+_RANDOM = np.random.default_rng(0)
+_SCALARS = {
+  'alpha': 0.1,
+  'lr': 0.1,
+  'momentum': 0.8,
+  'beta1': 0.9,
+  'beta2': 0.99,
+  'beta1_power': 0.81,
+  'beta2_power': 0.98,
+  'epsilon': 0.01,
+  'rho': 0.7,
+}
+
+
+def _value(name):
+  if name in _SCALARS:
+    return np.float32(_SCALARS[name])
+  if name == 'indices':
+    return np.array([[2], [0]], np.int32)
+  # Where a root is drawn, of what an optimizer would hold there.
+  value = _RANDOM.uniform(0.5, 1.5, (4, 3)).astype(np.float32)
+  if name == 'mg':
+    return value * np.float32(0.1)
+  return value
+
+
+class FormulaTest(parameterized.TestCase):
+  @parameterized.parameters(*sorted(FORMULAS))
+  def test_formula_is_that_of_the_kernel(self, op_type):
+    definition = graphs.op_definition(op_type)
+    flags = [one.name for one in definition.attr if one.name in ('use_nesterov', 'update_slots')]
+    for flag in (False, True) if flags else (False,):
+      with self.subTest(flag=flag):
+        self._compare(op_type, definition, dict.fromkeys(flags, flag))
+
+  def _compare(self, op_type, definition, attributes):
+    variables, given, arguments = {}, {}, {}
+    for argument in definition.input_arg:
+      value = _value(argument.name)
+      if argument.name == 'indices' and 'Nd' not in op_type:
+        value = value[:, 0]
+      if argument.name in ('grad', 'updates') and ('Sparse' in op_type or 'Scatter' in op_type):
+        value = value[:2]
+      if argument.type == tf.resource.as_datatype_enum:
+        variables[argument.name] = variable = tf.Variable(value)
+        arguments[argument.name] = variable.handle
+      else:
+        arguments[argument.name] = tf.constant(value)
+      given[argument.name] = tf.constant(value)
+    made = FORMULAS[op_type](given, attributes)
+    getattr(tf.raw_ops, op_type)(**arguments, **attributes)
+    self.assertEqual(set(made), set(variables))
+    for name, variable in variables.items():
+      np.testing.assert_allclose(made[name], variable, rtol=1e-5, err_msg=name)
+
+
+if __name__ == '__main__':
+  absltest.main()

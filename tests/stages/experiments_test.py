@@ -1,0 +1,225 @@
+"""Tests of experiments on failed stages: mistakes planted in small models, seen by the ladder."""
+
+import abc
+import os
+import unittest.mock
+
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+from tests.global_probes import process_state
+from tests.stages import tiny_models
+from tf2verify.diagnosis import causes, diagnose
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.rules.rule import Rule
+from tf2verify.environment import diagnose_option
+from tf2verify.records.diagnosis import Cause
+from tf2verify.records.experiment import Edit, Outcome
+from tf2verify.stages.experiments import stage_bench
+
+v1 = tf.compat.v1
+
+
+class _Network(tiny_models.OneModel, abc.ABC):
+  """An activation by hand, a normalization by hand, two branches."""
+
+  def model(self, inputs, training, cubic=0.044715, epsilon=1e-3, act=tf.nn.relu, scale=1.5):
+    net = tf.matmul(inputs, v1.get_variable('a', [3, 4]))
+    net = 0.5 * net * (1 + tf.tanh(0.79788456 * (net + cubic * net**3)))
+    net = tf.matmul(net, v1.get_variable('b', [4, 4]))
+    mean, variance = tf.nn.moments(net, [1], keepdims=True)
+    net = (net - mean) * tf.math.rsqrt(variance + epsilon)
+    net = act(net) if act else net
+    net = tf.concat([net, tf.exp(net)], 1)
+    return tf.matmul(net, v1.get_variable('c', [8, 2])) * scale
+
+
+def _failure(case):
+  verdict = tf2verify.verify(case)
+  failure = verdict.first_failure
+  assert failure is not None and failure.diagnosis is not None, verdict.to_text()
+  return failure.diagnosis, verdict.to_text()
+
+
+def _experiments(diagnosis):
+  return [cause.experiment for cause in diagnosis.causes]
+
+
+class ExperimentsTest(absltest.TestCase):
+  def test_another_constant_is_proven_without_a_rule(self):
+    class Case(_Network):
+      def port(self, inputs, training):
+        return self.model(inputs, training, cubic=0.044175)
+
+    before = process_state()
+    diagnosis, text = _failure(Case)
+    self.assertEqual(process_state(), before)
+    [experiment] = _experiments(diagnosis)
+    self.assertEqual((experiment.edit, experiment.outcome), (Edit.SETTING, Outcome.PROVEN), text)
+    self.assertIn('is 0.044175 in the port, 0.044715 in tf1', experiment.text)
+    self.assertEqual((experiment.number, experiment.mistakes, experiment.left), (1, 1, 0))
+    self.assertLess(experiment.apart, 1e-6)
+    self.assertIn('  cause (proven: with it both sides agree ', text)
+
+  def test_all_mistakes_of_one_run_in_order(self):
+    class Case(_Network):
+      def port(self, inputs, training):
+        return self.model(inputs, training, 0.044175, 0.1, tf.nn.elu, 1.6)
+
+    diagnosis, text = _failure(Case)
+    experiments = _experiments(diagnosis)
+    self.assertLen(experiments, 4, text)
+    self.assertEqual({one.outcome for one in experiments}, {Outcome.PROVEN}, text)
+    self.assertEqual([one.number for one in experiments], [1, 2, 3, 4])
+    said = [one.text for one in experiments]
+    for words, one in zip(('0.044175', '0.1', 'Elu', '1.6'), said, strict=True):
+      self.assertIn(words, one, text)
+    self.assertIn('cause 2 of 4 (proven: with it and the other 3 both sides agree ', text)
+
+  def test_only_those_of_the_first_search(self):
+    class Case(_Network):
+      def port(self, inputs, training):
+        return self.model(inputs, training, 0.044175)
+
+    for wanted in (diagnose_option.ALL, diagnose_option.FIRST):
+      with (
+        unittest.mock.patch.dict(os.environ, {diagnose_option.VARIABLE: wanted}),
+        unittest.mock.patch.object(diagnose, 'Repairing', wraps=diagnose.Repairing) as repairing,
+      ):
+        _, text = _failure(Case)
+      self.assertIn('0.044175', text)
+      only_first = repairing.call_args.args[2]
+      self.assertEqual(only_first, wanted == diagnose_option.FIRST)
+    with unittest.mock.patch.dict(os.environ, {diagnose_option.VARIABLE: 'frist'}):
+      _, text = _failure(Case)
+    self.assertIn("TF2VERIFY_DIAGNOSE is 'frist'; it is 'all' or 'first'", text)
+
+  def test_missing_and_extra_operations(self):
+    class Without(_Network):
+      def port(self, inputs, training):
+        return self.model(inputs, training, act=None)
+
+    class With(_Network):
+      def port(self, inputs, training):
+        return self.model(inputs, training, act=lambda net: tf.nn.relu(net) * 0.9)
+
+    for case in (Without, With):
+      diagnosis, text = _failure(case)
+      [experiment] = _experiments(diagnosis)
+      self.assertEqual((experiment.edit, experiment.outcome), (Edit.OPERATIONS, Outcome.PROVEN))
+      self.assertIn('proven: with the operations of tf1 there', text)
+
+  def test_rule_that_is_wrong_says_nothing_of_a_proven_edit(self):
+    def wrong(evidence):
+      return Cause('the planets stand badly', 'Tanh', 'wrong') if evidence.sources else None
+
+    class Case(_Network):
+      def port(self, inputs, training):
+        return self.model(inputs, training, scale=1.6)
+
+    rule = Rule('wrong', FailedStage, wrong)
+    with unittest.mock.patch.object(causes, 'RULES', (rule, *causes.RULES)):
+      diagnosis, text = _failure(Case)
+    self.assertNotIn('planets', text)
+    self.assertEqual([cause.rule for cause in diagnosis.causes], ['experiment'])
+
+  def test_nothing_is_proven_where_another_tensor_still_differs(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training, scale=1.0, unseen=False):
+        net = inputs @ tiny_models.kernel()
+        if unseen and tf.executing_eagerly():
+          return {'a': net * scale, 'b': net + 1.0}
+        return {'a': net * scale, 'b': net}
+
+      def port(self, inputs, training):
+        return self.model(inputs, training, 2.0, True)
+
+    diagnosis, text = _failure(Case)
+    self.assertNotIn('proven', text)
+    self.assertIn("output ['b'] does not differ in the graph", diagnosis.without_experiments)
+
+  def test_edit_that_changes_nothing_is_no_cause(self):
+    """The comparison is the stage's: with it patched to differ still, nothing is proven."""
+
+    class Case(_Network):
+      def port(self, inputs, training):
+        return self.model(inputs, training, cubic=0.044175)
+
+    differs = stage_bench.TracedComparison.differences
+    known = []
+
+    def always(self, values, graph):
+      known.extend(differs(self, values, graph))
+      return known
+
+    with unittest.mock.patch.object(stage_bench.TracedComparison, 'differences', always):
+      diagnosis, text = _failure(Case)
+    self.assertNotIn('proven', text)
+    self.assertTrue(all(one is None or one.left for one in _experiments(diagnosis)))
+
+  def test_port_that_cannot_be_traced_has_no_experiments(self):
+    class Case(tiny_models.Affine):
+      def port(self, inputs, training):
+        scale = 2.0 if inputs.numpy().size else 1.0
+        return self.model(inputs, training) * scale
+
+    diagnosis, text = _failure(Case)
+    self.assertNotIn('proven', text)
+    self.assertTrue(all(one is None for one in _experiments(diagnosis)))
+
+  def test_variables_and_layer_stay_as_they_are(self):
+    made = []
+
+    class Case(_Network):
+      def port(self, inputs, training):
+        return self.model(inputs, training, epsilon=0.5)
+
+      def make_tf2_layer(self):
+        made.append(super().make_tf2_layer())
+        return made[-1]
+
+    def values():
+      return [[v.numpy().tobytes() for v in layer.variables] for layer in made]
+
+    bench = stage_bench.StageBench
+    seen = []
+
+    class Watched(bench):
+      def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        seen.append(values())
+
+      def close(self):
+        super().close()
+        seen.append(values())
+
+    with unittest.mock.patch.object(stage_bench, 'StageBench', Watched):
+      _failure(Case)
+    self.assertEqual(seen[0], seen[1])
+
+
+class StateTest(absltest.TestCase):
+  def test_momentum_of_a_moving_average_is_proven(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training, momentum=0.9):
+        net = inputs @ tiny_models.kernel()
+        mean = v1.get_variable('mean', [net.shape[-1]], trainable=False)
+        if training:
+          update = mean.assign(mean * momentum + tf.reduce_mean(net, 0) * (1 - momentum))
+          with tf.control_dependencies([update]):
+            net = tf.identity(net)
+        return net
+
+      def port(self, inputs, training):
+        return self.model(inputs, training, 0.99)
+
+    diagnosis, text = _failure(Case)
+    experiments = _experiments(diagnosis)
+    self.assertNotEmpty(experiments, text)
+    self.assertEqual({one.outcome for one in experiments}, {Outcome.PROVEN}, text)
+    self.assertIn('both sides agree', text)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,149 @@
+"""The ladder as a plain function, for those who want no class."""
+
+import dataclasses
+import difflib
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tf2verify import hooks as table
+from tf2verify.case import EquivalenceCase, verify
+from tf2verify.errors import CaseDefinitionError
+from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
+from tf2verify.optional_hooks import OptionalHooks
+from tf2verify.records.verdict import CaseVerdict
+from tf2verify.report import terminal
+from tf2verify.tensorflow_internals import deprecations
+
+# By which TF1 code is told that it is trained.
+_TRAINING = ('training', 'is_training')
+_METHODS = {hook.name for hook in table.HOOKS}
+_ATTRIBUTES = {
+  name
+  for home in (EquivalenceCase, OptionalHooks)
+  for name in home.__annotations__
+  if not name.startswith('_')
+} - {'tf1_recording'}
+# What may also be given as it is; every other hook makes something anew at each call.
+_CONSTANT = ('make_labels', 'tf1_checkpoint')
+# What a layer, a model and a tf.Module have, and a function that makes one has not.
+_OF_A_LAYER = 'trainable_variables'
+
+
+def assert_equivalent(
+  tf1_function: Callable[..., Any],
+  layer: Callable[[], Any],
+  inputs: Any,
+  *,
+  training: bool | Iterable[bool] | None = None,
+  labels: Any = None,
+  tolerance: Tolerance | Mapping[Any, Tolerance] | ToleranceTable | None = None,
+  gradient_tolerance: Tolerance | Mapping[Any, Tolerance] | ToleranceTable | None = None,
+  variable_names: Mapping[str, str] | Callable[[str], str] | None = None,
+  stages: Iterable[str] | None = None,
+  **hooks: Any,
+) -> CaseVerdict:
+  """Asserts that a port is the same model as a TF1 function; an `EquivalenceCase` without a class.
+
+  Args:
+    tf1_function: builds the TF1 model in the default graph, which is fresh at every call, and
+      returns its outputs. It gets placeholders in the structure of `inputs`, as one argument,
+      and `training` or `is_training` if it has a parameter with that name.
+    layer: returns the port, a fresh, unbuilt one at every call: a class, or
+      `lambda: Port(units=3)`.
+    inputs: a nest of numpy arrays, the same for both sides; or a function that returns it.
+    training: False for inference only, True for training only; both by default.
+    labels: a nest of numpy arrays, for the losses.
+    tolerance: as of `EquivalenceCase`.
+    gradient_tolerance: as of `EquivalenceCase`.
+    variable_names: as of `EquivalenceCase`.
+    stages: names of the stages to run, in addition to those that they need; None for all.
+    **hooks: other attributes and hooks of `EquivalenceCase`, by name; a hook is a function
+      without `self`: `tf1_loss=lambda outputs, labels: ...`.
+
+  Returns:
+    The verdict, which is PASSED.
+
+  Raises:
+    AssertionError: the verdict is any other one; the message is the report.
+    CaseDefinitionError: an argument is of no use.
+  """
+  __tracebackhide__ = True  # for pytest
+  _check(tf1_function, layer, hooks)
+  declared: dict[str, Any] = {
+    'build_tf1_graph': _builder(tf1_function),
+    'make_tf2_layer': lambda self: layer(),
+    'make_inputs': lambda self: inputs() if callable(inputs) else inputs,
+    'tolerance': tolerance,
+    'gradient_tolerance': gradient_tolerance,
+    'variable_names': staticmethod(variable_names) if callable(variable_names) else variable_names,
+    **{name: _method(value) if name in _METHODS else value for name, value in hooks.items()},
+  }
+  if training is not None:
+    declared['training_modes'] = (training,) if isinstance(training, bool) else tuple(training)
+  if labels is not None:
+    declared['make_labels'] = lambda self: labels() if callable(labels) else labels
+  caller = sys._getframe(1).f_globals.get('__name__', __name__)
+  name = getattr(tf1_function, '__name__', type(tf1_function).__name__)
+  case = type(
+    name if name.isidentifier() else 'tf1_function',
+    (EquivalenceCase,),
+    {**declared, '__module__': caller, '__test__': False},
+  )
+  with deprecations.unsaid():
+    # No command runs it again: there is no class to name.
+    verdict = dataclasses.replace(verify(case, stages), run_again='')
+  if verdict.passed:
+    return verdict
+  failure = verdict.first_failure
+  raise AssertionError(
+    verdict.to_text() if failure is None else terminal.failure_text(verdict, failure)
+  )
+
+
+def _check(tf1_function: Any, layer: Any, hooks: Mapping[str, Any]) -> None:
+  if not callable(tf1_function):
+    raise CaseDefinitionError(
+      f'assert_equivalent: tf1_function is {tf1_function!r:.80}; it is the function that builds '
+      'the TF1 model from its inputs'
+    )
+  if not callable(layer) or (hasattr(layer, _OF_A_LAYER) and not inspect.isclass(layer)):
+    raise CaseDefinitionError(
+      f'assert_equivalent: layer is a {type(layer).__name__} that is made already; the port is '
+      'made anew for every run, with controlled seeds: pass a function that makes it, '
+      f'lambda: {type(layer).__name__}(...)'
+    )
+  known = (_METHODS | _ATTRIBUTES) - {'build_tf1_graph', 'make_tf2_layer', 'make_inputs', 'stages'}
+  for name, value in hooks.items():
+    if name in _METHODS and not callable(value) and name not in _CONSTANT:
+      raise CaseDefinitionError(
+        f'assert_equivalent: {name} is a {type(value).__name__}; it is called for every run anew: '
+        f'pass a function, {name}=lambda: ...'
+      )
+    if name not in known:
+      close = difflib.get_close_matches(name, known, 1)
+      guess = f' (did you mean {close[0]}?)' if close else ''
+      raise CaseDefinitionError(
+        f'assert_equivalent: {name} is no attribute or hook of a case{guess}; there are '
+        f'{", ".join(sorted(known))}'
+      )
+
+
+def _builder(tf1_function: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns the hook that calls the TF1 function, with what it takes."""
+  try:
+    parameters = set(inspect.signature(tf1_function).parameters)
+  except (TypeError, ValueError):
+    parameters = set()
+  word = next((word for word in _TRAINING if word in parameters), '')
+
+  def build_tf1_graph(self: EquivalenceCase, inputs: Any, training: bool) -> Any:
+    return tf1_function(inputs, **({word: training} if word else {}))
+
+  return build_tf1_graph
+
+
+def _method(value: Any) -> Any:
+  """Returns what a case has as a method: a function without `self`, or what is to be returned."""
+  return staticmethod(value) if callable(value) else lambda self: value

@@ -1,0 +1,63 @@
+"""The options of the commands about checkpoints and variable maps."""
+
+from typing import Any
+
+
+def add_checkpoint_commands(commands: Any) -> None:
+  """Adds `convert`, `map` and `inspect`."""
+  convert = commands.add_parser(
+    'convert',
+    help='convert a TF1 checkpoint for the port, or back, if everything about it can be verified',
+    epilog='exit status: 0 written, 1 refused, nothing written, 2 usage or environment',
+  )
+  convert.add_argument('target', metavar='PATH::Case', help='as for run; a single case')
+  source = convert.add_mutually_exclusive_group(required=True)
+  source.add_argument('--tf1_checkpoint', metavar='PREFIX', help='as passed to Saver.restore')
+  source.add_argument(
+    '--to_tf1',
+    metavar='FILE',
+    help="the way back: the port's FILE.keras, FILE.weights.h5 or TF2 checkpoint, of which --out "
+    'becomes a TF1 checkpoint that a Saver restores',
+  )
+  convert.add_argument(
+    '--out',
+    required=True,
+    metavar='FILE',
+    help='where to write: FILE.keras (the whole model), FILE.weights.h5 (its weights), or the '
+    'prefix of a TF2 checkpoint',
+  )
+  convert.add_argument(
+    '--format',
+    choices=('checkpoint', 'weights', 'keras'),
+    help='what to write, where the suffix of --out does not say it',
+  )
+  convert.add_argument('--overwrite', action='store_true', help='replace what is there')
+  convert.add_argument(
+    '--ema',
+    action='store_true',
+    help='convert the moving averages of the weights in the place of the weights',
+  )
+  convert.add_argument(
+    '--no_optimizer',
+    action='store_true',
+    help="leave the optimizer's slots and step out, also where both sides have an optimizer",
+  )
+  convert.add_argument(
+    '-v', '--verbose', action='store_true', help='name every key that is left out'
+  )
+  derived = commands.add_parser(
+    'map',
+    help="derive which variables of the port are which of TF1's, from what they do",
+    description='Derives the variable map of a native port, whose variables have other names and '
+    'shapes, and says for each entry why it is believed. The exit code is 1 where the outputs do '
+    'not agree through the map.',
+  )
+  derived.add_argument('target', metavar='PATH::Case', help='as for run; a single case')
+  derived.add_argument('--out', metavar='FILE', help='write the map there, for variable_map')
+  inspect = commands.add_parser(
+    'inspect',
+    help='list the keys of a checkpoint, next to the variables of a case if one is given',
+    epilog='exit status: 0 listed, 2 a checkpoint that cannot be read, usage or environment',
+  )
+  inspect.add_argument('prefix', metavar='PREFIX', help='as passed to Saver.restore')
+  inspect.add_argument('--case', metavar='PATH::Case', help='as for run; a single case')

@@ -1,0 +1,131 @@
+"""The files of a port written, and read again, for a conversion."""
+
+import os
+
+from tf2verify.commands.conversion_target import Format, Target
+from tf2verify.errors import Tf2VerifyError, UsageError, UserCodeError
+from tf2verify.records.verdict_text import differences_text
+from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
+from tf2verify.sides.tf2 import model_files
+from tf2verify.stages.checkpoints.error_line import telling_line
+from tf2verify.stages.checkpoints.keras_files import check_model, check_weights
+from tf2verify.stages.checkpoints.loading import Loaded
+from tf2verify.stages.checkpoints.optimizer_transfer import (
+  OptimizerTransfer,
+  check_written,
+  variables_of,
+)
+from tf2verify.stages.checkpoints.restoring import called_port
+from tf2verify.stages.checkpoints.saving import check_outputs, check_restored, draws_numbers
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.stage import CaseUnderTest
+
+
+class Refused(Tf2VerifyError):
+  """Something cannot be written, or not verified; the message says why."""
+
+
+def refuse(comparison: Comparison) -> None:
+  """Raises `Refused` where something differs, or nothing can be told."""
+  if comparison.differences:
+    raise Refused('\n'.join(differences_text(comparison.differences)))
+  if comparison.inconclusive:
+    raise Refused(comparison.inconclusive)
+
+
+def write_and_read(
+  case: CaseUnderTest,
+  loaded: Loaded,
+  path: str,
+  target: Target,
+  comparison: Comparison,
+  transfer: OptimizerTransfer | None,
+) -> str:
+  """Saves the port, and reads what was written into another one."""
+  tf2_checkpoint.assign(loaded.port, loaded.values)
+  values = tf2_checkpoint.values_of(loaded.port)
+  layer = loaded.port.layer
+  optimizer = None if transfer is None else transfer.optimizer_for(case, loaded.port)
+  if target.format is Format.CHECKPOINT:
+    written = tf2_checkpoint.save(case.declaration, layer, path, optimizer)
+    if os.path.dirname(written) != os.path.dirname(path):
+      raise UsageError(
+        f'save_tf2_checkpoint was given {path} and has written {written}: it has to write where '
+        'it is told, so that nothing is left where something goes wrong'
+      )
+    check_restored(case, loaded, values, written, comparison)
+    if optimizer is not None:
+      fresh = called_port(case)
+      other = tf2_checkpoint.made_optimizer(case.declaration, fresh.layer)
+      tf2_checkpoint.load_all(fresh.layer, other, written)
+      check_written(variables_of(optimizer), variables_of(other), comparison)
+    return written
+  _check_model(layer, target)
+  try:
+    if target.format is Format.WEIGHTS:
+      model_files.save_weights(layer, path)
+      known = len(comparison.differences)
+      fresh = check_weights(case, values, path, comparison)
+      if len(comparison.differences) == known and loaded.outputs is not None:
+        check_outputs(case, loaded, values, fresh, comparison)
+      return path
+    if optimizer is not None:
+      model_files.compiled(layer, optimizer)
+    model_files.save_model(layer, path)
+    model = model_files.load_model(layer, path, optimizer is not None)
+  except UserCodeError as error:
+    raise Refused(
+      f'--out {target.path}: {type(layer).__name__} cannot be written, or read again, as a '
+      f'{target.format.suffix} file: {_said(error)}\n{_way_out(target.format)}'
+    ) from error
+  unlike = check_model(case, loaded, values, model, comparison, not draws_numbers(loaded))
+  if unlike:
+    raise Refused(
+      f'--out {target.path}: what was written cannot be verified: {unlike}\n'
+      f'{_way_out(target.format)}'
+    )
+  if optimizer is not None:
+    check_written(variables_of(optimizer), variables_of(model.optimizer), comparison)
+  return path
+
+
+def _check_model(layer: object, target: Target) -> None:
+  if model_files.library_of(layer) is None:
+    raise Refused(
+      f'--out {target.path}: make_tf2_layer returns a {type(layer).__name__}, which is no '
+      f'keras.Model, and Keras writes models alone to {target.format.suffix} files\n'
+      'put the layer into a model (keras.Sequential([layer]), or a subclass of keras.Model), or '
+      'write a checkpoint: --out PREFIX without a suffix'
+    )
+
+
+def _said(error: UserCodeError) -> str:
+  """Returns what Keras said on one line, and on another why, which it quotes at the end."""
+  lines = [line.strip() for line in str(error.__cause__).splitlines()]
+  quoted = [line for line in lines if line.startswith('Exception encountered:')]
+  return '\n'.join([telling_line(error), *quoted[-1:]])
+
+
+def _way_out(format: Format) -> str:
+  if format is Format.MODEL:
+    return (
+      'a class of your own needs get_config, and build or build_from_config for its variables; '
+      'without them write the weights (--out FILE.weights.h5) or a checkpoint (--out PREFIX)'
+    )
+  return 'write a checkpoint instead: --out PREFIX without a suffix'
+
+
+def read_by(
+  case: CaseUnderTest, layer: object, path: str, format: Format, with_optimizer: bool
+) -> str:
+  if format is Format.WEIGHTS:
+    return f'layer.load_weights({path!r}), once the layer has its variables'
+  if format is Format.MODEL:
+    library = model_files.library_of(layer).__name__
+    names = ', '.join(f'{name!r}: {name}' for name in sorted(model_files.own_classes(layer)))
+    classes = f', {{{names}}}' if names else ''
+    return f'{library}.saving.load_model({path!r}{classes})'
+  if case.declaration.declares('load_tf2_checkpoint'):
+    return "the case's load_tf2_checkpoint"
+  further = ', optimizer=optimizer' if with_optimizer else ''
+  return f'tf.train.Checkpoint(model=layer{further}).read({path!r})'

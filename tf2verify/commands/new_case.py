@@ -1,0 +1,237 @@
+"""`python -m tf2verify new`: writes the first case for a TF1 function."""
+
+import os
+import textwrap
+from collections.abc import Sequence
+
+from tf2verify.commands.tf1_inputs import Input, inputs_of
+from tf2verify.commands.tf1_replacements import Replacement, replacements_of
+from tf2verify.commands.tf1_source import Parameter, Tf1Source, read_source
+from tf2verify.environment.case_files import shown_path
+from tf2verify.errors import UsageError
+
+_SHOWN = 20
+_COLUMNS = 100
+# Sizes that fit each other: heads divide units.
+_SIZES = (('head', '2'), ('layer', '2'), ('block', '2'), ('class', '10'))
+_SHARES = (('keep_prob', '1.0'), ('rate', '0.1'), ('prob', '0.9'), ('epsilon', '1e-5'))
+_FURTHER = (('momentum', '0.9'), ('decay', '1e-4'), ('scale', '1.0'), ('factor', '1.0'))
+_TEXTS = {'reuse': 'None', 'data_format': "'channels_last'"}
+
+_OPTIONAL_HOOKS = """
+# To compare losses and training as well, take what applies (all hooks: docs/writing_a_case.md):
+#
+# def make_labels(self):  # import numpy as np
+#   return np.array([1, 0], np.int32)
+#
+# def tf1_loss(self, outputs, labels):
+#   return tf.compat.v1.losses.sparse_softmax_cross_entropy(labels, outputs)
+#
+# def tf2_loss(self, outputs, labels):
+#   loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+#   return loss(labels, outputs)
+#
+# def make_tf1_optimizer(self):
+#   return tf.compat.v1.train.AdamOptimizer(1e-3)
+#
+# def make_tf2_optimizer(self):
+#   return tf.keras.optimizers.Adam(1e-3, epsilon=1e-8)
+#
+# def tf1_checkpoint(self):
+#   return 'model.ckpt-1000'
+"""
+
+
+def new_case(target: str) -> str:
+  """Returns the text of a first case for a TF1 function.
+
+  The port in it is the TF1 code itself, under the modeling shim: the case passes what it can
+  pass, and the code is replaced piece by piece.
+
+  Args:
+    target: MODULE:FUNCTION or FILE.py:FUNCTION.
+
+  Raises:
+    UsageError: there is no such function, or it cannot be read.
+  """
+  source = read_source(target)
+  if not any(one.role == 'input' for one in source.parameters):
+    raise UsageError(
+      f'{source.function.name} ({shown_path(source.path)}, line {source.function.lineno}) has no '
+      'parameter that takes tensors; a case feeds the model its inputs: give the function that '
+      'builds the outputs from them'
+    )
+  inputs = inputs_of(source)
+  head = _head(source, replacements_of(source))
+  body = '\n'.join([*_port(source), '', '', *_case(source, inputs)])
+  imports = ['import numpy as np'] if any('np.' in one.text for one in inputs) else []
+  imports += ['import tensorflow as tf']
+  return '\n'.join(
+    [
+      *head,
+      *(['import types', ''] if 'types.' in body else []),
+      *imports,
+      '',
+      'import tf2verify',
+      f'from {source.module} import {source.function.name}',
+      '',
+      '',
+      body,
+      '',
+    ]
+  )
+
+
+def write_new(target: str, out: str | None) -> str:
+  """Writes a first case, or returns its text.
+
+  Args:
+    target: as of `new_case`.
+    out: the file; None to write none.
+
+  Returns:
+    What to print.
+
+  Raises:
+    UsageError: the file exists already or cannot be written, or as of `new_case`.
+  """
+  text = new_case(target)
+  if out is None:
+    return text.removesuffix('\n')
+  try:
+    with open(out, 'x', encoding='utf-8') as file:
+      file.write(text)
+  except FileExistsError as error:
+    raise UsageError(f'{out} exists already; name another file, nothing is overwritten') from error
+  except OSError as error:
+    raise UsageError(f'could not write {out}: {error.strerror}; name a file in a folder') from error
+  marks = text.count('# CHECK')
+  return f'wrote {out}: {marks} lines to check (# CHECK), then: python -m tf2verify run {out}'
+
+
+def _head(source: Tf1Source, replacements: Sequence[Replacement]) -> list[str]:
+  path, name = shown_path(source.path), source.function.name
+  lines = [f'"""Compares {name} of {os.path.basename(path)} with its port."""', '']
+  groups = (
+    (False, f'To be replaced before {os.path.basename(path)} runs under TensorFlow 2:'),
+    (True, f'Works in the TF1 code of {os.path.basename(path)}, and not in a port:'),
+  )
+  for in_port, title in groups:
+    found = [one for one in replacements if one.in_port is in_port]
+    lines += [f'# {title}'] if found else []
+    for one in found[:_SHOWN]:
+      place = f'{os.path.basename(path)}:{one.line}'
+      lines += _comment(f'{place}: {one.code} -> {one.advice}')
+    if len(found) > _SHOWN:
+      lines.append(f'#   and {len(found) - _SHOWN} more')
+    lines += [''] if found else []
+  return lines
+
+
+def _comment(text: str) -> list[str]:
+  return textwrap.wrap(
+    text, _COLUMNS, initial_indent='#   ', subsequent_indent='#     ', break_long_words=False
+  )
+
+
+def _class_name(function: str) -> str:
+  return ''.join(word[:1].upper() + word[1:] for word in function.split('_') if word) or 'Model'
+
+
+def _port(source: Tf1Source) -> list[str]:
+  name = _class_name(source.function.name)
+  return [
+    f'class {name}(tf.keras.layers.Layer):',
+    '  """The TF1 code itself, under the shim: replace it by the port, the whole or by parts."""',
+    '',
+    '  @tf.compat.v1.keras.utils.track_tf1_style_variables',
+    '  def call(self, inputs, training=False):',
+    f'    return {_call(source)}',
+  ]
+
+
+def _case(source: Tf1Source, inputs: Sequence[Input]) -> list[str]:
+  name = _class_name(source.function.name)
+  lines = [
+    f'class {name}Case(tf2verify.EquivalenceCase):',
+    '  def build_tf1_graph(self, inputs, training):',
+    f'    return {_call(source)}',
+    '',
+    '  def make_tf2_layer(self):  # a fresh, unbuilt one at every call',
+    f'    return {name}()',
+    '',
+    '  def make_inputs(self):  # numpy, the same for both sides',
+  ]
+  if len(inputs) == 1:
+    lines += [*_checked(inputs[0].reason), f'    return {inputs[0].text}']
+  else:
+    lines.append('    return {')
+    for one in inputs:
+      lines += [f'  {line}' for line in _checked(one.reason)]
+      lines.append(f'      {one.name!r}: {one.text},')
+    lines.append('    }')
+  lines.append('')
+  lines += [f'  {line}'.rstrip() for line in _OPTIONAL_HOOKS.strip().splitlines()]
+  return [*lines, '', '', "if __name__ == '__main__':", '  tf2verify.main()']
+
+
+def _checked(reason: str) -> list[str]:
+  return textwrap.wrap(
+    f'CHECK: {reason}', _COLUMNS, initial_indent='    # ', subsequent_indent='    #   '
+  )
+
+
+def _call(source: Tf1Source) -> str:
+  """Returns the call of the function, on as many lines as it takes."""
+  inputs = [one.name for one in source.parameters if one.role == 'input']
+  parts = []
+  for one in source.parameters:
+    value = f'inputs[{one.name!r}]' if len(inputs) > 1 else 'inputs'
+    if one.role != 'input':
+      value = _setting(one)
+    if not value:
+      continue
+    # Behind one that is left out, names are needed.
+    by_name = one.by_name or one.has_default
+    parts.append((f'{one.name}={value}' if by_name else value, _is_to_check(one)))
+  together = f'{source.function.name}({", ".join(part for part, _ in parts)})'
+  if not any(check for _, check in parts) and len(together) < _COLUMNS - 12:
+    return together
+  lines = []
+  for part, check in parts:
+    lines += ['      # CHECK: set as in production'] * check + [f'      {part},']
+  return '\n'.join([f'{source.function.name}(', *lines, '    )'])
+
+
+def _is_to_check(parameter: Parameter) -> bool:
+  return parameter.role in ('number', 'object', 'labels') or (
+    parameter.role == 'text' and not parameter.has_default
+  )
+
+
+def _setting(parameter: Parameter) -> str:
+  """Returns what to pass for a parameter that is no input; '' for one that is left out."""
+  if parameter.role == 'training':
+    return 'training'
+  if parameter.role == 'mode':
+    return "'train' if training else 'infer'"
+  if parameter.has_default:
+    return ''
+  if parameter.role == 'object':
+    fields = parameter.fields
+    if parameter.by_key:
+      return '{' + ', '.join(f'{name!r}: {_number(name)}' for name in fields) + '}'
+    return f'types.SimpleNamespace({", ".join(f"{name}={_number(name)}" for name in fields)})'
+  if parameter.role == 'labels':
+    return 'None'
+  if parameter.role == 'text':
+    return _TEXTS.get(parameter.name, repr(parameter.name))
+  return _number(parameter.name, parameter.whole)
+
+
+def _number(name: str, whole: bool = False) -> str:
+  low = name.lower()
+  for word, value in _SIZES if whole else (*_SHARES, *_SIZES, *_FURTHER):
+    if word in low:
+      return value
+  return '8'

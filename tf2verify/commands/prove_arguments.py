@@ -1,0 +1,20 @@
+"""What the command `prove` takes."""
+
+from typing import Any
+
+
+def add_prove(commands: Any) -> None:
+  """Adds the command to those of the command line."""
+  prove = commands.add_parser(
+    'prove',
+    help='relate both graphs of a case without running them: what is the same for all inputs',
+    description='Builds the TF1 graph, traces the port, and relates the two, operation by '
+    'operation. Nothing is run, and no variable is allocated where the port can be made without: '
+    'also for models that do not fit this machine.',
+    epilog='exit status: 0 everything is proven, 1 something differs or is not proven, 2 usage or '
+    'environment',
+  )
+  prove.add_argument('targets', nargs='+', metavar='PATH[::Case]', help='as for run')
+  prove.add_argument(
+    '--report_dir', metavar='DIR', help='write one JSON file per case to this folder'
+  )

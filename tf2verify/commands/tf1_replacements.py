@@ -1,0 +1,152 @@
+"""What of TF1 code has to be replaced, with its lines: before it runs here, or in the port."""
+
+import ast
+import dataclasses
+from collections.abc import Iterator
+
+from tf2verify.commands.tf1_source import Tf1Source, called
+
+# Names of TF1 that `tensorflow` no longer has.
+_ONLY_IN_V1 = frozenset(
+  (
+    'ConfigProto', 'GraphKeys', 'Session', 'add_to_collection', 'app', 'assign', 'assign_add',
+    'contrib', 'div', 'flags', 'get_collection', 'get_default_graph', 'get_variable',
+    'get_variable_scope', 'gfile', 'global_variables_initializer', 'layers', 'log', 'logging',
+    'placeholder', 'placeholder_with_default', 'random_normal', 'random_uniform', 'rsqrt',
+    'summary', 'to_float', 'to_int32', 'to_int64', 'truncated_normal', 'variable_scope',
+  )
+)  # fmt: skip
+# Parts of tf.contrib, and where they are now.
+_CONTRIB = {
+  'slim': 'import tf_slim as slim',
+  'layers': 'import tf_slim: tf_slim.layers has most of them',
+  'framework': 'tf_slim has arg_scope and the variables; tf.nest is public',
+  'rnn': 'tf.compat.v1.nn.rnn_cell has the cells of the core',
+  'training': 'HParams: a dataclass or types.SimpleNamespace with the same attributes',
+}
+_RECORD = 'not in TensorFlow 2: rewrite it, or record the model under TensorFlow 1.x (recordings)'
+_LONGEST = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Replacement:
+  """A piece of TF1 code that cannot stay.
+
+  Attributes:
+    line: its line.
+    code: what stands there.
+    advice: what to put in its place.
+    in_port: whether it may stay in the TF1 code, and not in the port.
+  """
+
+  line: int
+  code: str
+  advice: str
+  in_port: bool = False
+
+
+def replacements_of(source: Tf1Source) -> list[Replacement]:
+  """Returns what has to be replaced in the module of a function, by line."""
+  found = [
+    *_imports(source.tree),
+    *_contrib(source.tree),
+    *_of_function(source),
+    *_of_port(source.tree),
+  ]
+  unique = {(one.line, one.advice): one for one in found}
+  return sorted(unique.values(), key=lambda one: (one.in_port, one.line))
+
+
+def _dotted(node: ast.AST) -> str:
+  """Returns `tf.contrib.slim` of an attribute chain; '' for anything else."""
+  if isinstance(node, ast.Name):
+    return node.id
+  if isinstance(node, ast.Attribute):
+    below = _dotted(node.value)
+    return f'{below}.{node.attr}' if below else ''
+  return ''
+
+
+def _imports(tree: ast.Module) -> Iterator[Replacement]:
+  """Yields `import tensorflow as tf` where names of TF1 are used through it."""
+  for node in ast.walk(tree):
+    if not isinstance(node, ast.Import):
+      continue
+    for alias in node.names:
+      if alias.name != 'tensorflow':
+        continue
+      name = alias.asname or alias.name
+      used = {
+        dotted.split('.')[1]
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Attribute) and (dotted := _dotted(one)).startswith(f'{name}.')
+      }
+      if used & _ONLY_IN_V1:
+        yield Replacement(node.lineno, _code(node), f'import tensorflow.compat.v1 as {name}')
+
+
+def _contrib(tree: ast.Module) -> Iterator[Replacement]:
+  for node in ast.walk(tree):
+    if isinstance(node, ast.ImportFrom) and (node.module or '').startswith('tensorflow.contrib'):
+      for alias in node.names:
+        parts = [*(node.module or '').split('.')[2:], alias.name]
+        yield Replacement(node.lineno, _code(node), _CONTRIB.get(parts[0], _RECORD))
+    elif isinstance(node, ast.Import):
+      for alias in node.names:
+        if alias.name.startswith('tensorflow.contrib.'):
+          part = alias.name.split('.')[2]
+          yield Replacement(node.lineno, _code(node), _CONTRIB.get(part, _RECORD))
+    elif isinstance(node, ast.Attribute) and _dotted(node.value).endswith('.contrib'):
+      yield Replacement(node.lineno, _dotted(node), _CONTRIB.get(node.attr, _RECORD))
+    elif isinstance(node, ast.Call) and called(node) == 'HParams':
+      yield Replacement(node.lineno, _code(node), _CONTRIB['training'])
+
+
+def _of_function(source: Tf1Source) -> Iterator[Replacement]:
+  """Yields what a builder of a graph must not do; looked for in the function itself."""
+  for node in ast.walk(source.function):
+    if isinstance(node, ast.Call):
+      name = called(node)
+      if name == 'placeholder':
+        yield Replacement(node.lineno, _code(node), 'take it as a parameter: inputs are given')
+      elif name in ('Session', 'InteractiveSession'):
+        yield Replacement(node.lineno, _code(node), 'return the tensors: tf2verify runs them')
+      elif name.endswith('Optimizer') or name == 'minimize':
+        yield Replacement(
+          node.lineno, _code(node), 'leave it out here, and return it in make_tf1_optimizer'
+        )
+      elif name in ('EstimatorSpec', 'TPUEstimatorSpec'):
+        yield Replacement(node.lineno, _code(node), 'return the tensors that are in it')
+    elif isinstance(node, ast.Attribute) and _dotted(node.value) == 'FLAGS':
+      yield Replacement(
+        node.lineno, _dotted(node), 'take it as a parameter: flags are not parsed here'
+      )
+
+
+def _of_port(tree: ast.Module) -> Iterator[Replacement]:
+  """Yields what works in a graph of TF1 and not in eager code."""
+  scopes = {
+    item.optional_vars.id
+    for node in ast.walk(tree)
+    if isinstance(node, ast.With)
+    for item in node.items
+    if isinstance(item.optional_vars, ast.Name)
+  }
+  for node in ast.walk(tree):
+    if not isinstance(node, ast.Attribute):
+      continue
+    if node.attr == 'value' and isinstance(node.value, ast.Subscript):
+      plain = ast.unparse(node.value)
+      yield Replacement(node.lineno, _code(node), f'in the port: {plain[:_LONGEST]}', True)
+    elif node.attr == 'name':
+      owner = node.value
+      is_op = isinstance(owner, ast.Attribute) and owner.attr == 'op'
+      is_tensor = isinstance(owner, ast.Name) and owner.id not in scopes | {'self', 'cls'}
+      if is_op or is_tensor:
+        advice = 'in the port: a name of your own, since eager tensors have none'
+        yield Replacement(node.lineno, _code(node), advice, True)
+
+
+def _code(node: ast.AST) -> str:
+  text = ' '.join(ast.unparse(node).split())
+  return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'

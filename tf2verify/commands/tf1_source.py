@@ -1,0 +1,281 @@
+"""What a TF1 function shows of itself: read from its source, which is not imported."""
+
+import ast
+import dataclasses
+import difflib
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from tf2verify.errors import UsageError
+
+_TRAINING = ('training', 'is_training', 'train', 'is_train')
+_LABELS = ('labels', 'label', 'targets', 'target')
+_OBJECTS = ('params', 'hparams', 'hps', 'config', 'cfg', 'flags', 'options', 'args')
+# A parameter that is a number of something, and not a tensor, by the words of its name.
+_NUMBER = re.compile(
+  r'(^|_)(num|n|size|dim|dims|depth|units|classes|hidden|layers|channels|filters|heads|blocks|'
+  r'vocab|vocabulary|width|height|'
+  r'rate|prob|epsilon|decay|momentum|scale|factor)(_|\d*$)'
+)
+# What an annotation says of a parameter, by its last word.
+_ANNOTATED = {'int': 'number', 'float': 'number', 'str': 'text', 'bool': 'text', 'Tensor': 'input'}
+_DEEPEST = 3
+_TEXT = ('scope', 'name', 'activation', 'initializer', 'regularizer', 'data_format', 'reuse')
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+  """A parameter of a TF1 function.
+
+  Attributes:
+    name: its name.
+    role: `input`, `labels`, `training`, `object` (settings with attributes or keys), `number`
+      or `text`.
+    has_default: whether it may be left out.
+    by_name: whether it has to be passed by name.
+    fields: of an object, the attributes or keys that the function reads.
+    by_key: of an object, whether it is read as a mapping.
+    whole: of a number, whether an annotation says that it is an integer.
+    parts: of an input that is unpacked into several, their names.
+  """
+
+  name: str
+  role: str
+  has_default: bool = False
+  by_name: bool = False
+  fields: tuple[str, ...] = ()
+  by_key: bool = False
+  whole: bool = False
+  parts: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Tf1Source:
+  """A function of TF1, and the module that it is in.
+
+  Attributes:
+    path: of its file.
+    module: the name to import it by.
+    function: its definition.
+    tree: the module.
+    parameters: of the function, in order.
+  """
+
+  path: str
+  module: str
+  function: ast.FunctionDef
+  tree: ast.Module
+  parameters: tuple[Parameter, ...]
+
+
+def read_source(target: str) -> Tf1Source:
+  """Returns a function as its file has it.
+
+  Args:
+    target: MODULE:FUNCTION or FILE.py:FUNCTION.
+
+  Raises:
+    UsageError: there is no such file or function, or it cannot be parsed.
+  """
+  place, colon, name = target.rpartition(':')
+  if not colon or not place or not name:
+    raise UsageError(f'{target} names no function; give MODULE:FUNCTION, such as model.py:network')
+  path = _path_of(place)
+  try:
+    with open(path, 'rb') as file:
+      tree = ast.parse(file.read())
+  except OSError as error:
+    raise UsageError(f'{path} cannot be read: {error.strerror}') from error
+  except (SyntaxError, ValueError) as error:
+    line = f', line {error.lineno}' if isinstance(error, SyntaxError) else ''
+    raise UsageError(
+      f'{path}{line} is no Python {sys.version_info[0]}: {error}; code of Python 2 has to be '
+      'converted first (python 2to3, or the package modernize)'
+    ) from error
+  functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+  if name not in functions:
+    close = difflib.get_close_matches(name, functions, 1)
+    guess = f' (did you mean {close[0]}?)' if close else ''
+    raise UsageError(
+      f'{path} has no function {name} outside of classes and functions{guess}; it has '
+      f'{", ".join(functions) or "none"}'
+    )
+  function = functions[name]
+  return Tf1Source(
+    path, _module_name(path), function, tree, tuple(_parameters(functions, function))
+  )
+
+
+def _path_of(place: str) -> str:
+  if place.endswith('.py') or os.sep in place:
+    if not os.path.isfile(place):
+      raise UsageError(f'{place} does not exist; give MODULE:FUNCTION or FILE.py:FUNCTION')
+    return place
+  parts = place.split('.')
+  for folder in (os.getcwd(), *sys.path):
+    for path in (os.path.join(folder, *parts) + '.py', os.path.join(folder, *parts, '__init__.py')):
+      if os.path.isfile(path):
+        return path
+  raise UsageError(
+    f'no module {place}: neither in the working folder nor on the path of Python; give its file, '
+    'such as models/net.py:FUNCTION'
+  )
+
+
+def _module_name(path: str) -> str:
+  """Returns the name that a file is imported by: dotted where it is part of a package."""
+  folder, name = os.path.split(os.path.abspath(path))
+  parts = [] if name == '__init__.py' else [name.removesuffix('.py')]
+  while os.path.isfile(os.path.join(folder, '__init__.py')):
+    folder, package = os.path.split(folder)
+    parts.insert(0, package)
+  return '.'.join(parts)
+
+
+def _parameters(
+  functions: Mapping[str, ast.FunctionDef], function: ast.FunctionDef
+) -> Iterator[Parameter]:
+  given = function.args
+  plain = [*given.posonlyargs, *given.args]
+  optional = {one.arg for one in plain[len(plain) - len(given.defaults) :]}
+  named = {one.arg for one in given.kwonlyargs}
+  optional |= {
+    one.arg
+    for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    if default is not None
+  }
+  for one in (*plain, *given.kwonlyargs):
+    fields, by_key = _fields_of(functions, function, one.arg, 0)
+    has_default = one.arg in optional
+    annotated = _last_word(one.annotation)
+    yield Parameter(
+      one.arg,
+      _role(one.arg, has_default, annotated),
+      has_default,
+      one.arg in named,
+      tuple(fields),
+      by_key,
+      annotated == 'int',
+      tuple(_unpacked(function, one.arg)),
+    )
+
+
+def _role(name: str, has_default: bool, annotated: str) -> str:
+  low = name.lower()
+  if low in _TRAINING:
+    return 'training'
+  if low == 'mode':
+    return 'mode'
+  if low in _LABELS:
+    return 'labels'
+  if low in _OBJECTS:
+    return 'object'
+  if low in _TEXT or has_default:
+    return 'text'
+  if annotated in _ANNOTATED:
+    return _ANNOTATED[annotated]
+  return 'number' if _NUMBER.search(low) else 'input'
+
+
+def _last_word(annotation: ast.expr | None) -> str:
+  if isinstance(annotation, ast.Attribute):
+    return annotation.attr
+  return annotation.id if isinstance(annotation, ast.Name) else ''
+
+
+def _unpacked(function: ast.FunctionDef, name: str) -> Iterator[str]:
+  """Yields the names of `a, b = name`."""
+  for node in ast.walk(function):
+    if isinstance(node, ast.Assign) and _is_name(node.value, name):
+      for target in node.targets:
+        parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+        if parts and all(isinstance(part, ast.Name) for part in parts):
+          yield from (part.id for part in parts if isinstance(part, ast.Name))
+          return
+
+
+def _fields_of(
+  functions: Mapping[str, ast.FunctionDef], function: ast.FunctionDef, name: str, depth: int
+) -> tuple[list[str], bool]:
+  """Returns what is read of a parameter that holds settings, and whether by key.
+
+  Also by other functions of the module that it is passed to.
+  """
+  attributes: dict[str, None] = {}
+  keys: dict[str, None] = {}
+  for node in ast.walk(function):
+    if isinstance(node, ast.Call) and called(node) in functions and depth < _DEEPEST:
+      inner = functions[called(node)]
+      names = [one.arg for one in (*inner.args.posonlyargs, *inner.args.args)]
+      passed = [*zip(names, node.args, strict=False)]
+      passed += [(word.arg, word.value) for word in node.keywords if word.arg is not None]
+      for parameter, value in passed:
+        if _is_name(value, name):
+          found, by_key = _fields_of(functions, inner, parameter, depth + 1)
+          (keys if by_key else attributes).update(dict.fromkeys(found))
+    if isinstance(node, ast.Attribute) and _is_name(node.value, name):
+      attributes[node.attr] = None
+    elif (
+      isinstance(node, ast.Subscript)
+      and _is_name(node.value, name)
+      and isinstance(node.slice, ast.Constant)
+      and isinstance(node.slice.value, str)
+    ):
+      keys[node.slice.value] = None
+  return (list(keys), True) if keys else (list(attributes), False)
+
+
+def _is_name(node: ast.AST, name: str) -> bool:
+  return isinstance(node, ast.Name) and node.id == name
+
+
+def called(node: ast.Call) -> str:
+  """Returns the last word of what a call calls: `conv2d` of `tf.layers.conv2d(...)`."""
+  function = node.func
+  if isinstance(function, ast.Attribute):
+    return function.attr
+  return function.id if isinstance(function, ast.Name) else ''
+
+
+def placeholders(source: Tf1Source) -> dict[str, tuple[str, tuple[int | None, ...] | None, int]]:
+  """Returns the placeholders that code of the module passes to the function, or names alike.
+
+  Returns:
+    Parameter to dtype, shape (None where it is not written) and line.
+  """
+  made = {}
+  for node in ast.walk(source.tree):
+    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):
+      continue
+    if called(node.value) != 'placeholder' or not isinstance(node.targets[0], ast.Name):
+      continue
+    words = {word.arg: word.value for word in node.value.keywords}
+    rest = node.value.args
+    dtype = rest[0] if rest else words.get('dtype')
+    shape = rest[1] if len(rest) > 1 else words.get('shape')
+    name = dtype.attr if isinstance(dtype, ast.Attribute) else 'float32'
+    made[node.targets[0].id] = (name, _shape(shape), node.lineno)
+  found = {one.name: made[one.name] for one in source.parameters if one.name in made}
+  for node in ast.walk(source.tree):
+    if isinstance(node, ast.Call) and called(node) == source.function.name:
+      for parameter, value in _passed(node, source.parameters):
+        if isinstance(value, ast.Name) and value.id in made:
+          found.setdefault(parameter, made[value.id])
+  return found
+
+
+def _passed(call: ast.Call, parameters: Sequence[Parameter]) -> Iterator[tuple[str, ast.expr]]:
+  for parameter, value in zip(parameters, call.args, strict=False):
+    yield parameter.name, value
+  for word in call.keywords:
+    if word.arg is not None:
+      yield word.arg, word.value
+
+
+def _shape(node: ast.expr | None) -> tuple[int | None, ...] | None:
+  if not isinstance(node, (ast.List, ast.Tuple)):
+    return None
+  values = [one.value if isinstance(one, ast.Constant) else None for one in node.elts]
+  return tuple(one if isinstance(one, int) else None for one in values)

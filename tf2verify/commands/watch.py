@@ -1,0 +1,247 @@
+"""`python -m tf2verify watch`: the ladder again at each change of a file, the reference kept."""
+
+import contextlib
+import dataclasses
+import importlib
+import linecache
+import os
+import sys
+import time
+import types
+from collections.abc import Callable, Iterator, Sequence
+
+from tf2verify.case import EquivalenceCase, new_ladder
+from tf2verify.commands.changed_modules import WatchedFiles, outdated, path_of, user_modules
+from tf2verify.discovery import FoundCase, find_cases
+from tf2verify.environment.case_files import case_files, shown_path
+from tf2verify.errors import Tf2VerifyError, UserCodeError
+from tf2verify.records.status import Status
+from tf2verify.records.text_line import indented
+from tf2verify.records.verdict import CaseVerdict
+from tf2verify.records.verdict_text import case_status_line, ladder_lines
+from tf2verify.report import terminal
+from tf2verify.safe_text import safe
+from tf2verify.sides.graphs.source_lines import source_line
+from tf2verify.sides.kept.sources import HeldReference
+from tf2verify.stages import STAGES
+from tf2verify.tensorflow_internals import deprecations
+
+_POLL_SECONDS = 0.1
+_FAILING = (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)
+_CLEAR = '\033[2J\033[3J\033[H'
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+  """What one change has led to.
+
+  Attributes:
+    number: from 1.
+    changed: the files.
+    verdicts: of the cases that were run, the last one failing if any is.
+    order: of the last case, the names of the stages in the order in which they were asked for.
+    error: why there are none: an import that failed; '' otherwise.
+    reference: of the last case, whether the reference is that of the round before.
+    seconds: from the change that was seen to the verdict.
+    abandoned: whether a further change came before the round was done.
+  """
+
+  number: int
+  changed: tuple[str, ...]
+  verdicts: tuple[CaseVerdict, ...] = ()
+  order: tuple[str, ...] = ()
+  error: str = ''
+  reference: str = ''
+  seconds: float = 0.0
+  abandoned: bool = False
+
+
+class Watch:
+  """Runs the cases of a file, in one process, each time that a file of theirs has changed."""
+
+  def __init__(self, target: str, stages: Sequence[str] | None = None) -> None:
+    """Takes what to run; nothing is imported yet.
+
+    Args:
+      target: a file, a folder or a module, `::Case` behind it for one case.
+      stages: names of the stages to run, in addition to those that they need; None for all.
+    """
+    self._target = target
+    self._stages = [stage for stage in STAGES if stages is None or stage.name in stages]
+    self._files = WatchedFiles()
+    self._modules: dict[str, types.ModuleType] = {}
+    self._references: dict[str, HeldReference] = {}
+    # Where the last round has stopped: the case, and the stage.
+    self._stopped = ('', '')
+    self._number = 0
+
+  @property
+  def files(self) -> int:
+    """How many files are looked at."""
+    return len(self._files)
+
+  def rounds(self, most: int | None = None) -> Iterator[Round]:
+    """Yields a round at once, and one after each change, until there were so many."""
+    with _without_bytecode():
+      changed: tuple[str, ...] = ()
+      while True:
+        found = self._round(changed)
+        yield found
+        if self._number == most:
+          return
+        while not (changed := self._files.changed()):
+          time.sleep(_POLL_SECONDS)
+
+  def _round(self, changed: tuple[str, ...]) -> Round:
+    start = time.perf_counter()
+    self._number += 1
+    begun = Round(self._number, tuple(map(shown_path, changed)))
+    try:
+      cases = self._imported(changed)
+      done = self._climbed(begun, cases)
+    except Tf2VerifyError as error:
+      text = error.traceback_text if isinstance(error, UserCodeError) else ''
+      said = f'{text}\n{error}' if text else str(error)
+      done = dataclasses.replace(begun, error=said)
+    return dataclasses.replace(done, seconds=time.perf_counter() - start)
+
+  def _imported(self, changed: Sequence[str]) -> list[FoundCase]:
+    """Imports what has changed, and all that imports it; the rest stays as it is."""
+    place = self._target.partition('::')[0]
+    own = case_files(place)
+    folders = {os.path.dirname(os.path.abspath(path)) for path in own if os.path.isfile(path)}
+    self._files.watch(_python_files(folders))
+    known = user_modules(self._modules)
+    old = outdated(known, changed)
+    for name in old:
+      self._modules.pop(name, None)
+      sys.modules.pop(name, None)
+    linecache.checkcache()
+    source_line.cache_clear()
+    importlib.invalidate_caches()
+    found = find_cases(self._target, loaded=self._modules)
+    for case in found:
+      self._modules.update(case.modules)
+    self._files.watch(filter(None, map(path_of, user_modules(self._modules).values())))
+    return found
+
+  def _climbed(self, begun: Round, cases: Sequence[FoundCase]) -> Round:
+    """Runs the cases, the one that failed last first, until one is not well."""
+    case, stage = self._stopped
+    ordered = sorted(cases, key=lambda found: found.case.__name__ != case)
+    verdicts: list[CaseVerdict] = []
+    for found in ordered:
+      first = stage if found.case.__name__ == case else ''
+      held = self._references.setdefault(found.case.__name__, HeldReference())
+      with found.importable(), deprecations.unsaid():
+        verdict, order, abandoned = self._climb(found.case, first, held)
+      verdicts.append(verdict)
+      begun = dataclasses.replace(begun, order=order, reference=held.said(), abandoned=abandoned)
+      failed = next((one for one in verdict.stages if one.status in _FAILING), None)
+      if failed is not None or abandoned:
+        self._stopped = (found.case.__name__, failed.stage if failed is not None else first)
+        break
+    else:
+      self._stopped = ('', '')
+    return dataclasses.replace(begun, verdicts=tuple(verdicts))
+
+  def _climb(
+    self, case: type[EquivalenceCase], first: str, held: HeldReference
+  ) -> tuple[CaseVerdict, tuple[str, ...], bool]:
+    """Climbs from a stage on, then those before it, up to the first that is not well."""
+    names = [stage.name for stage in self._stages]
+    at = names.index(first) if first in names else 0
+    progress = terminal.StageProgress(case.__name__)
+    ladder = new_ladder(case, progress, held)
+    order: list[str] = []
+    abandoned = False
+    try:
+      for stage in [*self._stages[at:], *self._stages[:at]]:
+        order.append(stage.name)
+        if ladder.stage(stage).status in (*_FAILING, Status.BLOCKED):
+          break
+        if self._files.are_changed():
+          abandoned = stage is not self._stages[at - 1]
+          break
+      return ladder.verdict(), tuple(order), abandoned
+    finally:
+      progress.clear()
+      ladder.close()
+
+
+def watch(
+  target: str,
+  stages: Sequence[str] | None = None,
+  rounds: int | None = None,
+  on_round: Callable[[Round], object] | None = None,
+) -> bool:
+  """Shows a round at once, and one after each change.
+
+  Args:
+    target: as of `Watch`.
+    stages: as of `Watch`.
+    rounds: after how many to stop; None for never.
+    on_round: called with each round, after it was shown.
+
+  Returns:
+    Whether the last round has passed.
+  """
+  watched = Watch(target, stages)
+  passed = False
+  for found in watched.rounds(rounds):
+    passed = bool(found.verdicts) and not found.error and not found.abandoned
+    passed = passed and all(verdict.passed for verdict in found.verdicts)
+    show(found, watched.files, stages)
+    if on_round is not None:
+      on_round(found)
+  return passed
+
+
+def show(found: Round, files: int, stages: Sequence[str] | None = None) -> None:
+  """Shows a round on one screen, the cause first."""
+  if sys.stdout.isatty():
+    sys.stdout.write(_CLEAR)
+  of = f', {", ".join(found.changed)} changed' if found.changed else ''
+  terminal.say(f'round {found.number}{of}')
+  if found.error:
+    terminal.say(safe(found.error))
+  for verdict in reversed(found.verdicts):
+    terminal.say_failures(verdict)
+    if verdict.failures or verdict is found.verdicts[-1]:
+      terminal.say_lines(indented(ladder_lines(verdict.stages)))
+    terminal.say_lines([case_status_line(verdict)])
+  for line in _remarks(found, stages):
+    terminal.say(f'  {line}')
+  terminal.say(f'{found.seconds:.1f} s; {files} files are watched, Ctrl-C ends it')
+
+
+def _remarks(found: Round, stages: Sequence[str] | None) -> Iterator[str]:
+  if not found.verdicts:
+    return
+  last = found.verdicts[-1]
+  wanted = [stage.name for stage in STAGES if stages is None or stage.name in stages]
+  if found.order and found.order[0] != wanted[0]:
+    yield f'began at {found.order[0]}, which failed last'
+  left = [name for name in wanted if name not in {one.stage for one in last.stages}]
+  if left:
+    why = 'a file changed meanwhile' if found.abandoned else 'until this one passes'
+    yield f'not run, {why}: {", ".join(left)}'
+  if found.reference:
+    yield f'reference: {found.reference}'
+
+
+@contextlib.contextmanager
+def _without_bytecode() -> Iterator[None]:
+  """Has Python write no bytecode: it tells versions apart by seconds, which is too coarse here."""
+  before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+  try:
+    yield
+  finally:
+    sys.dont_write_bytecode = before
+
+
+def _python_files(folders: set[str]) -> Iterator[str]:
+  """Yields the modules beside the cases: one that cannot be imported is loaded by nobody."""
+  for folder in sorted(folders):
+    with os.scandir(folder) as entries:
+      yield from sorted(entry.path for entry in entries if entry.name.endswith('.py'))

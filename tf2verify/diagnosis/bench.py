@@ -1,0 +1,64 @@
+"""What experiments are made on."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.records.op_graph import TensorKey
+from tf2verify.sides.graphs.repairs import Repair, Transplant
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+  """What a stage's comparison says of the port with some edits.
+
+  Attributes:
+    left: what still differs, by quantity, subject and run.
+    tensors: how many tensors were compared.
+    apart: the greatest difference of one of them, as a share of the greatest magnitude of tf1's.
+    distance: the sum of these shares, none counted as more than 1.
+  """
+
+  left: frozenset[tuple[str, str, str]]
+  tensors: int
+  apart: float
+  distance: float
+
+  @property
+  def passes(self) -> bool:
+    """Whether nothing differs beyond tolerance and rounding."""
+    return not self.left and self.tensors > 0
+
+
+class Bench(Protocol):
+  """The runs of a failed stage, to be made again with an edited port."""
+
+  def why_not(self) -> str:
+    """Returns why no experiment can be made; '' where it can."""
+
+  def run(self, repairs: Sequence[Repair]) -> InspectableRun:
+    """Returns the port's first run that shows a difference, with edits.
+
+    Raises:
+      CannotRepair: the edits make no graph.
+    """
+
+  def judged(self, repairs: Sequence[Repair]) -> Judged:
+    """Compares all runs of the stage, with edits of the port.
+
+    Raises:
+      CannotRepair: the edits make no graph that runs.
+    """
+
+  def transplant(
+    self,
+    tf2: InspectableRun,
+    region: tuple[Sequence[int], int],
+    partner: int,
+    given: Mapping[TensorKey, TensorKey],
+  ) -> Transplant:
+    """Returns operations of tf1 to put into the port, see `sides.graphs.repairs.transplant`."""
+
+  def is_over(self) -> bool:
+    """Returns whether the time for experiments is used up."""

@@ -1,0 +1,93 @@
+"""The sources between two runs, with what differs in the graphs there."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from tf2verify.diagnosis.divergence.first_divergence import Divergence
+from tf2verify.diagnosis.divergence.interventions import arriving_sources
+from tf2verify.diagnosis.divergence.narrowing import Narrowing
+from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.divergence.trials import Trials
+from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence, Standing
+from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
+from tf2verify.diagnosis.places import source_record
+from tf2verify.records.op_graph import NodeChange
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Place:
+  """A source that was looked at closely.
+
+  Attributes:
+    source: the operation on both sides, narrowed down.
+    evidence: what rules look at.
+    settings: the changes of attributes and constants that mend it, each of them needed.
+    unpaired: side and name of the operations before it that have no partner.
+  """
+
+  source: FoundSource
+  evidence: SourceEvidence
+  settings: tuple[NodeChange, ...]
+  unpaired: frozenset[tuple[str, str]]
+
+
+class Looking:
+  """Finds the sources between two runs, and looks at each once.
+
+  Attributes:
+    tf1: the tf1 side's run.
+    tf2: the port's.
+    divergence: the search.
+    comparison: of the two graphs.
+  """
+
+  def __init__(self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str]) -> None:
+    """Searches; see `Divergence`."""
+    self.tf1 = tf1
+    self.tf2 = tf2
+    self.divergence = Divergence(tf1, tf2, targets)
+    self._narrowing = Narrowing(tf1, tf2, self.divergence)
+    self.comparison = GraphComparison(self.divergence.pairing)
+    self._trials = Trials(tf1, tf2, self.divergence.ends, self.divergence.as_tf2)
+    self._narrowed: dict[int, FoundSource] = {}
+    self._places: dict[int, Place] = {}
+    self._arriving: list[FoundSource] | None = None
+
+  def arriving(self) -> list[FoundSource]:
+    """Returns the sources whose difference arrives at what reads them."""
+    if self._arriving is None:
+      self._arriving = arriving_sources(self.divergence, self.tf1, self.tf2)
+    return self._arriving
+
+  def narrowed(self, source: FoundSource) -> FoundSource:
+    """Returns a source narrowed down; what is found to be alike becomes a pair."""
+    end = source.regions.tf1.end
+    if end not in self._narrowed:
+      self._narrowed[end] = self._narrowing.narrowed(source)
+    return self._narrowed[end]
+
+  def place(self, source: FoundSource) -> Place:
+    """Returns a source with what differs in the graphs there, tried out."""
+    end = source.regions.tf1.end
+    if end not in self._places:
+      self._places[end] = self._looked_at(self.narrowed(source))
+    return self._places[end]
+
+  def _looked_at(self, source: FoundSource) -> Place:
+    graphs = self.tf1.op_graph, self.tf2.op_graph
+    differences = self.comparison.at(source.regions)
+    changes = self.comparison.changes(differences)
+    standings = self._trials.standings(source, changes)
+    known = zip((difference for difference, _ in changes), standings, strict=True)
+    record = source_record(source, *graphs, differences)
+    evidence = SourceEvidence(record, source.tf1, source.tf2_as_tf1, tuple(known))
+    judged = zip(changes, standings, strict=True)
+    sole = tuple(change for (_, change), standing in judged if standing is Standing.SOLE)
+    return Place(source, evidence, sole, self._unpaired(source))
+
+  def _unpaired(self, source: FoundSource) -> frozenset[tuple[str, str]]:
+    pair = source.regions
+    regions = (self.tf1, pair.tf1), (self.tf2, pair.tf2)
+    return frozenset(
+      (run.op_graph.side, run.op_graph.ops[n].name) for run, region in regions for n in region.inner
+    )

@@ -1,0 +1,395 @@
+"""Mistakes found by experiment: the port's graph edited until the stage passes.
+
+Every edit is one that makes a part of the port's graph the reference's. An edit is proven if
+the stage's own comparison passes with all of them, and does not without this one.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+from tf2verify.diagnosis.bench import Bench, Judged
+from tf2verify.diagnosis.divergence.outputs import is_opaque
+from tf2verify.diagnosis.divergence.regions import RegionPair
+from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.looking import Looking, Place
+from tf2verify.records.diagnosis import GraphAspect, Source
+from tf2verify.records.experiment import Edit, Experiment, Outcome
+from tf2verify.records.op_graph import TensorKey
+from tf2verify.sides.graphs.repairs import (
+  CannotRepair,
+  GivenValue,
+  Repair,
+  Transplant,
+  bypass,
+)
+
+MOST_MISTAKES = 10
+_MOST_PLACES = 48
+# Of more operations than these at a place, it is not said which ones are a mistake.
+_LARGE = 12
+# From the least to the surest; the one before the last takes all operations that lead to a place.
+_STEPS = (Edit.SETTING, Edit.OPERATIONS, Edit.OPERATIONS, Edit.VALUE)
+_REPLACED_FOR_ALL = 1
+# As far apart as before, but for rounding.
+_NEARER = 0.99
+# Of several edits at once, where they do not make the stage pass.
+_MUCH_NEARER = 0.5
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mistake:
+  """Sources that one edit of the port's text may mend, with the edit of its graph.
+
+  Attributes:
+    places: in the order of execution.
+    edit: what kind of edit, the least sure of those at its places.
+    repair: the edit.
+    experiment: what it has shown; None before the last run.
+  """
+
+  places: tuple[Place, ...]
+  edit: Edit
+  repair: Repair
+  experiment: Experiment | None = None
+
+  @property
+  def first(self) -> Source:
+    """The first of its places, for reports."""
+    return self.places[0].evidence.source
+
+  @property
+  def is_large(self) -> bool:
+    """Whether so many operations were replaced that it shows little but where the mistake is."""
+    paths = [(p.evidence.source.tf1_path, p.evidence.source.tf2_path) for p in self.places]
+    longest = max(len(path) for both in paths for path in both)
+    return self.edit is Edit.OPERATIONS and longest > _LARGE
+
+  def is_like(self, other: 'Mistake') -> bool:
+    """Returns whether both are one mistake of the port's text, made at several places."""
+    if self.edit is not other.edit:
+      return False
+    if {_line(place) for place in self.places} & {_line(place) for place in other.places} - {None}:
+      return True  # one number that is used twice, say: momentum, and 1 - momentum
+    mine, its = (_marks(one.first) for one in (self, other))
+    ends = {_end(place) for place in self.places} & {_end(place) for place in other.places}
+    return bool(mine and mine == its) or bool(ends) or self.shares(other)
+
+  def shares(self, other: 'Mistake') -> bool:
+    """Returns whether both put one operation of tf1 into the port, or take out one of its own."""
+    return bool(_unpaired(self.places) & _unpaired(other.places))
+
+  def joined(self, other: 'Mistake') -> 'Mistake':
+    """Returns both as one."""
+    repair = Repair(
+      (*self.repair.changes, *other.repair.changes),
+      (*self.repair.transplants, *other.repair.transplants),
+      (*self.repair.values, *other.repair.values),
+    )
+    return Mistake((*self.places, *other.places), self.edit, repair)
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+  """What experiments have shown.
+
+  Attributes:
+    mistakes: in the order in which they were found, each with its experiment.
+    passes: whether the stage passes with all their edits.
+    note: why the search ended before it did; ''.
+  """
+
+  mistakes: tuple[Mistake, ...] = ()
+  passes: bool = False
+  note: str = ''
+
+  def joined(self, mistakes: Sequence[Mistake]) -> 'Found':
+    """Returns the same with some of the mistakes as one."""
+    first, *others = mistakes
+    one = first
+    for other in others:
+      one = one.joined(other)
+    kept = [one if m is first else m for m in self.mistakes if all(m is not o for o in others)]
+    experiment = first.experiment
+    assert experiment is not None
+    numbered = [
+      dataclasses.replace(
+        mistake,
+        experiment=dataclasses.replace(
+          mistake.experiment or experiment,
+          number=number,
+          mistakes=len(kept),
+          text=edit_text(mistake),
+        ),
+      )
+      for number, mistake in enumerate(kept, 1)
+    ]
+    return dataclasses.replace(self, mistakes=tuple(numbered))
+
+
+class Repairing:
+  """Edits the port's graph at its sources until the stage passes."""
+
+  def __init__(self, bench: Bench, targets: Sequence[str], only_first: bool = False) -> None:
+    """Prepares.
+
+    Args:
+      bench: the runs of the stage.
+      targets: names of the targets that differ in the first run.
+      only_first: whether to end with the mistakes that the first search shows.
+    """
+    self._bench = bench
+    self._targets = targets
+    self._rounds = 1 if only_first else MOST_MISTAKES
+    # By the places' ends: the next step to take there, and the one that was last proposed.
+    self._tried: dict[str, int] = {}
+    self._steps: dict[str, int] = {}
+    self._mistakes: list[Mistake] = []
+
+  def found(self, looking: Looking) -> Found:
+    """Returns the mistakes.
+
+    Args:
+      looking: the search in the port as it is.
+    """
+    before = self._bench.judged([])
+    judged, note = before, ''
+    for _ in range(self._rounds):
+      if self._bench.is_over():
+        note = 'the time for experiments was used up: it is what the stages before have taken'
+        break
+      judged_now = self._round(looking, judged)
+      if judged_now is None:
+        note = 'no edit of the port made the stage pass'
+        break
+      judged = judged_now
+      if judged.passes or len(self._mistakes) >= MOST_MISTAKES:
+        break
+      looking = Looking(looking.tf1, self._bench.run(self._repairs()), self._targets)
+    return self._judged_mistakes(before, judged, note)
+
+  def _repairs(self, mistakes: Sequence[Mistake] | None = None) -> list[Repair]:
+    return [one.repair for one in (self._mistakes if mistakes is None else mistakes)]
+
+  def _round(self, looking: Looking, before: Judged) -> Judged | None:
+    """Adds what one search shows to the mistakes; returns what it comes to, None for nothing."""
+    proposed = list(self._proposed(looking))
+    if not proposed:
+      return None
+    all_of_them = self._with(proposed)
+    judged = self._judged(all_of_them)
+    if judged is not None and (judged.passes or judged.distance <= _MUCH_NEARER * before.distance):
+      for one in proposed:
+        self._count(one)
+      self._mistakes = all_of_them
+      return judged
+    # Of further ones some may be no counterparts: the first is sure, others are seen from there.
+    for one in proposed:
+      first = self._with([one])
+      judged = self._judged(first)
+      if judged is not None:
+        self._count(one)
+        self._mistakes = first
+        return judged
+      self._count(one)
+    return before
+
+  def _count(self, one: Mistake) -> None:
+    for place in one.places:
+      self._tried[_end(place)] = self._steps[_end(place)] + 1
+
+  def _with(self, proposed: Sequence[Mistake]) -> list[Mistake]:
+    """Returns the mistakes with more; those at the places of others take their places."""
+    found = list(self._mistakes)
+    for one in proposed:
+      ends = {_end(place) for place in one.places}
+      found = [known for known in found if not ends & {_end(p) for p in known.places}]
+      alike = next((known for known in found if known.is_like(one)), None)
+      if alike is None:
+        found.append(one)
+      else:
+        found[found.index(alike)] = alike.joined(one)
+    return found
+
+  def _judged(self, mistakes: Sequence[Mistake]) -> Judged | None:
+    try:
+      return self._bench.judged(self._repairs(mistakes))
+    except CannotRepair:
+      return None
+
+  def _proposed(self, looking: Looking) -> Iterator[Mistake]:
+    """Yields an edit for each source, those that belong together as one."""
+    looking.arriving()
+    found = [s for s in looking.divergence.all_sources() if not s.agreement.is_rounding]
+    edits = [one for s in found[:_MOST_PLACES] if (one := self._edit_at(looking, s)) is not None]
+    # What reads an operation that is replaced for all its readers is looked at after that.
+    replaced = [one for one in edits if self._steps[_end(one.places[0])] == _REPLACED_FOR_ALL]
+    mistakes: list[Mistake] = []
+    for one in edits:
+      if one not in replaced and any(one.shares(known) for known in replaced):
+        continue
+      alike = next((known for known in mistakes if known.is_like(one)), None)
+      if alike is None:
+        mistakes.append(one)
+      else:
+        mistakes[mistakes.index(alike)] = alike.joined(one)
+    yield from mistakes
+
+  def _edit_at(self, looking: Looking, source: FoundSource) -> Mistake | None:
+    """Returns the least edit that was not tried at a source; None where none is left."""
+    place = looking.place(source)
+    tried = self._tried.get(_end(place), 0)
+    for step, edit in list(enumerate(_STEPS))[tried:]:
+      try:
+        repair = self._repair(step, looking, place)
+      except CannotRepair:
+        continue
+      if repair is not None:
+        self._steps[_end(place)] = step
+        return Mistake((place,), edit, repair)
+    return None
+
+  def _repair(self, step: int, looking: Looking, place: Place) -> Repair | None:
+    if _STEPS[step] is Edit.SETTING:
+      return Repair(changes=place.settings) if place.settings else None
+    if _STEPS[step] is Edit.VALUE:
+      return _value(looking.tf1, looking.tf2, place)
+    pair = place.source.regions
+    given = {one: other for one, other in pair.entering if one is not None and other is not None}
+    if step == _REPLACED_FOR_ALL:
+      moved = self._before_the_end(looking, pair, given)
+    else:
+      region = pair.tf1.inner, pair.tf1.end
+      moved = self._bench.transplant(looking.tf2, region, pair.tf2.end, given)
+    return None if moved is None else Repair(transplants=(moved,))
+
+  def _before_the_end(
+    self, looking: Looking, pair: RegionPair, given: Mapping[TensorKey, TensorKey]
+  ) -> Transplant | None:
+    """Returns tf1's unpaired operations in place of the port's, for all that read these.
+
+    None where the port has none, or where they lead to the end by more than one tensor.
+    """
+    ops, others = looking.tf1.op_graph.ops, looking.tf2.op_graph.ops
+    op, other = ops[pair.tf1.end], others[pair.tf2.end]
+    if len(op.inputs) != len(other.inputs):
+      return None
+    exits = {
+      (one, two)
+      for one, two in zip(op.inputs, other.inputs, strict=True)
+      if two[0] in pair.tf2.inner or one[0] in pair.tf1.inner
+    }
+    if len(exits) != 1:
+      return None
+    ((one, two),) = exits
+    if two[0] not in pair.tf2.inner or two[1]:
+      return None
+    if one[0] in pair.tf1.inner:
+      inner = [n for n in pair.tf1.inner if n != one[0]]
+      return self._bench.transplant(looking.tf2, (inner, one[0]), two[0], given)
+    return bypass(looking.tf2.op_graph, two[0], given[one]) if one in given else None
+
+  def _judged_mistakes(self, before: Judged, judged: Judged, note: str) -> Found:
+    """Returns the mistakes that count, with what their experiments have shown."""
+    if not self._mistakes:
+      return Found((), False, note)
+    kept = list(self._mistakes)
+    for one in self._mistakes:
+      if len(kept) == 1:
+        break
+      without = [known for known in kept if known is not one]
+      left = self._judged(without)
+      needless = left is not None and (
+        left.passes if judged.passes else left.distance <= judged.distance
+      )
+      if needless and left is not None:
+        kept, judged = without, left
+    if not judged.passes and not judged.distance <= _NEARER * before.distance:
+      return Found((), False, note or 'no edit of the port made the stage pass')
+    outcome = Outcome.PROVEN if judged.passes else Outcome.PARTLY
+    found = []
+    for number, one in enumerate(kept, 1):
+      experiment = Experiment(
+        one.edit,
+        edit_text(one),
+        outcome,
+        number,
+        len(kept),
+        judged.apart,
+        judged.tensors,
+        len(judged.left),
+        sum(known.edit is Edit.VALUE for known in kept),
+      )
+      found.append(dataclasses.replace(one, experiment=experiment))
+    return Found(tuple(found), judged.passes, '' if judged.passes else note)
+
+
+def edit_text(mistake: Mistake) -> str:
+  """Returns what is different in the port, in the model's own terms; '' if it is not known."""
+  if mistake.edit is Edit.VALUE or mistake.is_large:
+    return ''
+  groups: dict[object, list[Source]] = {}
+  for place in mistake.places:
+    source = place.evidence.source
+    groups.setdefault(_marks(source) or source.tf1_op, []).append(source)
+  said = []
+  for sources in groups.values():
+    ends = {source.tf1_op for source in sources}
+    more = f'; the same at {len(ends) - 1} more' if len(ends) > 1 else ''
+    said.append(_source_text(sources[0]) + more)
+  return '; '.join(said[:3])
+
+
+def _source_text(source: Source) -> str:
+  said = []
+  for known in source.differences:
+    op = f'{known.op} ({known.op_type})'
+    if known.aspect in (GraphAspect.ATTRIBUTE, GraphAspect.CONSTANT):
+      said.append(f'{known.what} of {op} is {known.tf2} in the port, {known.tf1} in tf1')
+    elif known.aspect is GraphAspect.MISSING:
+      said.append(f'the port lacks {known.tf1}')
+    elif known.aspect is GraphAspect.EXTRA:
+      said.append(f'the port has {known.tf2}, which tf1 has not')
+    elif known.aspect is GraphAspect.REPLACED:
+      said.append(f'the port computes {known.tf2}, tf1 computes {known.tf1}')
+    elif known.aspect is GraphAspect.TYPE:
+      said.append(f'{known.op} is {known.tf2} in the port, {known.tf1} in tf1')
+    elif known.aspect in (GraphAspect.ORDER, GraphAspect.WIRING):
+      said.append(f'{op} reads {known.tf2} as {known.what} in the port, {known.tf1} in tf1')
+  if not said:
+    paths = ' → '.join(source.tf2_path), ' → '.join(source.tf1_path)
+    said = [f'the port computes {paths[0]} where tf1 computes {paths[1]}']
+  return '; '.join(said[:3])
+
+
+def _value(tf1: InspectableRun, tf2: InspectableRun, place: Place) -> Repair:
+  """Returns what gives the port the value that tf1 has at a source.
+
+  Raises:
+    CannotRepair: it has no value that can be given.
+  """
+  pair, source = place.source.regions, place.source
+  op, other = tf1.op_graph.ops[pair.tf1.end], tf2.op_graph.ops[pair.tf2.end]
+  if source.output is None or is_opaque(op.outputs[source.output][0]):
+    raise CannotRepair('it has no value that can be given')
+  layout = source.layout
+  as_tf2 = (lambda value: value) if layout is None else layout.to_tf2
+  given = GivenValue(op.tensors[source.output], other.tensors[source.output], as_tf2)
+  return Repair(values=(given,))
+
+
+def _end(place: Place) -> str:
+  return place.evidence.source.tf2_op
+
+
+def _line(place: Place) -> tuple[str, int] | None:
+  """Returns the port's line, or tf1's where no line of the port made what is there: in a layer."""
+  source = place.evidence.source.tf2_source or place.evidence.source.tf1_source
+  return None if source is None else (source.path, source.line)
+
+
+def _marks(source: Source) -> tuple[object, ...]:
+  return tuple((d.aspect, d.op_type, d.what, d.tf1, d.tf2) for d in source.differences)
+
+
+def _unpaired(places: Sequence[Place]) -> set[tuple[str, str]]:
+  return {one for place in places for one in place.unpaired}

@@ -1,0 +1,135 @@
+"""Causes after experiments: which of them predict the edit that mends the port."""
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+from tf2verify.diagnosis.causes import causes_of
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
+from tf2verify.diagnosis.repairing import Found, Mistake
+from tf2verify.records.diagnosis import Cause, Source
+from tf2verify.records.experiment import Edit
+
+BY_EXPERIMENT = 'experiment'
+_NUMBER = re.compile(r'\d+(?:\.\d+)?(?:e[+-]?\d+)?')
+
+
+def joined_by_rules(evidence: FailedStage, causes: Sequence[Cause], found: Found) -> Found:
+  """Returns mistakes of which one rule takes several for one: an operation that was moved."""
+  for cause in causes:
+    mistakes = found.mistakes
+    everywhere = [place.evidence for mistake in mistakes for place in mistake.places]
+    if len(mistakes) < 2 or not _fires(cause, evidence, everywhere):
+      continue
+    needed = [
+      mistake
+      for mistake in mistakes
+      if not _fires(cause, evidence, [e for e in everywhere if not _is_at(e, mistake)])
+    ]
+    if len(needed) > 1 and len({mistake.edit for mistake in needed}) == 1:
+      found = found.joined(needed)
+  return found
+
+
+def _fires(cause: Cause, evidence: FailedStage, at: Sequence[SourceEvidence]) -> bool:
+  return any(known.rule == cause.rule for known in causes_of(_with(evidence, tuple(at))))
+
+
+def _is_at(evidence: SourceEvidence, mistake: Mistake) -> bool:
+  return any(place.evidence is evidence for place in mistake.places)
+
+
+def tested_causes(evidence: FailedStage, causes: Sequence[Cause], found: Found) -> list[Cause]:
+  """Returns the causes of the mistakes that were found, in their order, then what is left.
+
+  A cause of a rule belongs to a mistake if the rule is silent without the mistake's places,
+  and predicts its edit if it is silent without what differs in the graphs there, or names it.
+  Where the stage passes with the edits, rules that see something else at other places are wrong.
+
+  Args:
+    evidence: what the rules have seen.
+    causes: what they have found, the most specific first.
+    found: the mistakes, with their experiments.
+  """
+  if not found.mistakes:
+    return list(causes)
+  elsewhere = {c.rule for c in causes_of(dataclasses.replace(evidence, sources=()))}
+  tested: list[Cause] = []
+  for mistake in found.mistakes:
+    cause = _cause_at(mistake, evidence, elsewhere)
+    if cause is not None:
+      tested.append(cause)
+  used = {cause.rule for cause in tested}
+  known = (m.edit is not Edit.VALUE and not m.is_large for m in found.mistakes)
+  places_known = found.passes and all(known)
+  rest = [cause for cause in causes if cause.rule not in used]
+  if places_known:
+    # What predicts the port's numbers by a change of TF1 is tried out by that.
+    rest = [cause for cause in rest if cause.rule in elsewhere or cause.change is not None]
+  return _headline(tested, rest)
+
+
+def tested_sources(sources: Sequence[Source], found: Found) -> list[Source]:
+  """Returns the places of mistakes, each with its experiment; without mistakes, the sources."""
+  if not found.mistakes:
+    return list(sources)
+  at: dict[tuple[str, str], Source] = {}
+  for mistake in found.mistakes:
+    for place in mistake.places:
+      source = dataclasses.replace(place.evidence.source, experiment=mistake.experiment)
+      at.setdefault((source.tf1_op, source.tf2_op), source)
+  known = {(source.tf1_op, source.tf2_op) for source in sources}
+  kept = [at.get((s.tf1_op, s.tf2_op), s) for s in sources]
+  if found.passes:  # what yields something else, and need not be edited, is no place of a mistake
+    kept = [source for source in kept if source.experiment is not None or source.is_initial_value]
+  firsts = [(m.first.tf1_op, m.first.tf2_op) for m in found.mistakes]
+  return [*kept, *(at[key] for key in firsts if key not in known)]
+
+
+def _cause_at(mistake: Mistake, evidence: FailedStage, elsewhere: set[str]) -> Cause | None:
+  """Returns the cause of a mistake: what a rule says of its places, or its edit itself."""
+  at = tuple(place.evidence for place in mistake.places)
+  here = [c for c in causes_of(_with(evidence, at)) if c.rule not in elsewhere]
+  bare = tuple(_without_differences(one) for one in at)
+  silent = {c.rule for c in here} - {c.rule for c in causes_of(_with(evidence, bare))}
+  experiment = mistake.experiment
+  assert experiment is not None
+  sure = mistake.edit is Edit.SETTING or (_has_one_difference(at) and not mistake.is_large)
+  for cause in here:
+    is_edit = cause.rule in silent or any(_says(cause, one.source) for one in at)
+    if mistake.edit is not Edit.VALUE and sure and is_edit:
+      return dataclasses.replace(cause, experiment=experiment, predicts=True)
+  # A setting says all that there is to say; of operations a rule may know what they are for.
+  if here and mistake.edit is not Edit.SETTING:
+    return dataclasses.replace(here[0], experiment=experiment)
+  if not experiment.text:
+    return None
+  return Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=True)
+
+
+def _says(cause: Cause, source: Source) -> bool:
+  """Returns whether a cause names the numbers of both sides of all that differs at a place."""
+  said = set(_NUMBER.findall(f'{cause.text} {cause.evidence}'))
+  differ = {n for d in source.differences for side in (d.tf1, d.tf2) for n in _NUMBER.findall(side)}
+  return bool(differ) and differ <= said
+
+
+def _with(evidence: FailedStage, sources: tuple[SourceEvidence, ...]) -> FailedStage:
+  return dataclasses.replace(evidence, sources=sources)
+
+
+def _without_differences(one: SourceEvidence) -> SourceEvidence:
+  return dataclasses.replace(one, source=dataclasses.replace(one.source, differences=()))
+
+
+def _has_one_difference(sources: Sequence[SourceEvidence]) -> bool:
+  return all(len({d.aspect for d in one.source.differences}) == 1 for one in sources)
+
+
+def _headline(tested: list[Cause], rest: list[Cause]) -> list[Cause]:
+  """Returns all causes; one that no place shows goes with the edit that no rule explains."""
+  unexplained = [cause for cause in tested if cause.rule == BY_EXPERIMENT]
+  if len(unexplained) == 1 and len(rest) == 1:
+    known = dataclasses.replace(rest[0], experiment=unexplained[0].experiment)
+    return [known if cause is unexplained[0] else cause for cause in tested]
+  return [*tested, *rest]

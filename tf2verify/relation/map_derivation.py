@@ -1,0 +1,340 @@
+"""A variable map derived from what the variables of both sides do."""
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from tf2verify.records.observation import VariableRecord
+from tf2verify.records.op_graph import OpGraph
+from tf2verify.relation import derived_layouts
+from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.roles import words
+from tf2verify.relation.unit_pairs import UnitPairs
+from tf2verify.relation.variable_uses import ADDED, LINEAR, LOOP, VariableUses
+
+_Shapes = Mapping[str, tuple[int, ...]]
+_CELL = 'the cells of both sides, in order, have these shapes'
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+  """Entries for some variables, of which one alternative holds; the likely one is the first."""
+
+  alternatives: tuple[tuple[MapEntry, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+  """A unit of both sides, as the positions of its first operation in the graphs."""
+
+  tf1: int
+  tf2: int
+  variables: tuple[str, ...]  # tf1 names
+
+
+@dataclasses.dataclass(frozen=True)
+class Derivation:
+  """What the graphs tell.
+
+  Attributes:
+    choices: in the order of the reference; most have one alternative.
+    places: the units that are pairs, in the order of the reference.
+    tf1_left: variables of tf1 without a partner, and why.
+    tf2_left: likewise, of the port.
+    crossed: pairs by names that have a clear partner each, which the graphs pair otherwise.
+    exchangeable: tf1 names of variables that are paired by order alone.
+  """
+
+  choices: tuple[Choice, ...]
+  places: tuple[Place, ...]
+  tf1_left: tuple[tuple[str, str], ...]
+  tf2_left: tuple[tuple[str, str], ...]
+  crossed: tuple[tuple[str, str], ...]
+  exchangeable: tuple[str, ...]
+
+
+def derive(
+  tf1: OpGraph,
+  tf2: OpGraph,
+  tf1_variables: Sequence[VariableRecord],
+  tf2_variables: Sequence[VariableRecord],
+) -> Derivation:
+  """Derives which variables of the port are which of the reference.
+
+  Args:
+    tf1: the graph of the reference.
+    tf2: that of the port, whose variables bear their own names.
+    tf1_variables: of the reference.
+    tf2_variables: of the port.
+  """
+  shapes = [_shapes(variables) for variables in (tf1_variables, tf2_variables)]
+  sides = VariableUses(tf1, shapes[0]), VariableUses(tf2, shapes[1])
+  pairs = UnitPairs(*sides)
+  together = [_siblings(sides[0], pairs.left[0], sides[1], pairs.left[1])]
+  together.append(_siblings(sides[1], pairs.left[1], sides[0], pairs.left[0]))
+  if any(together):
+    merged = (
+      VariableUses(tf1, shapes[0], together[0]),
+      VariableUses(tf2, shapes[1], together[1]),
+    )
+    again = UnitPairs(*merged)
+    if _count(again) > _count(pairs):
+      pairs = again
+  return _Entries(pairs, shapes[0], shapes[1]).derivation()
+
+
+def _shapes(variables: Iterable[VariableRecord]) -> dict[str, tuple[int, ...]]:
+  return {v.name: tuple(size or 0 for size in v.shape) for v in variables}
+
+
+def _count(pairs: UnitPairs) -> int:
+  """Returns how many variables are in pairs of units."""
+  return sum(len(pairs.tf1.units[one].members) for one in pairs.tf2_of)
+
+
+def _siblings(
+  uses: VariableUses, left: Sequence[int], other: VariableUses, other_left: Sequence[int]
+) -> list[frozenset[int]]:
+  """Returns the products of one side that one product of the other side may do together."""
+  wanted = {
+    (role, other.sizes[name])
+    for unit in other_left
+    for role, name in other.units[unit].members
+    if len(other.units[unit].members) == 1
+  }
+  order = uses.order(range(len(uses.units)))
+  groups: dict[tuple[str, frozenset[int]], list[int]] = defaultdict(list)
+  for unit in left:
+    members = uses.units[unit].members
+    if len(members) == 1 and members[0][0] == LINEAR:
+      groups[(LINEAR, frozenset(n for n, _ in order[unit]))].append(unit)
+  found: list[frozenset[int]] = []
+  merged: dict[int, int] = {}
+  for group in groups.values():
+    total = sum(uses.sizes[uses.units[unit].members[0][1]] for unit in group)
+    if len(group) > 1 and (LINEAR, total) in wanted:
+      merged.update((unit, len(found)) for unit in group)
+      found.append(frozenset(op for unit in group for op in uses.units[unit].ops))
+  behind: dict[int, list[int]] = defaultdict(list)
+  for unit in left:
+    members, nearest = uses.units[unit].members, [n for n, _ in order[unit]]
+    if len(members) == 1 and members[0][0] == ADDED and len(nearest) == 1 and nearest[0] in merged:
+      behind[merged[nearest[0]]].append(unit)
+  for group in behind.values():
+    total = sum(uses.sizes[uses.units[unit].members[0][1]] for unit in group)
+    if len(group) > 1 and (ADDED, total) in wanted:
+      found.append(frozenset(op for unit in group for op in uses.units[unit].ops))
+  return found
+
+
+class _Entries:
+  """Makes entries of pairs of units."""
+
+  def __init__(self, pairs: UnitPairs, tf1_shapes: _Shapes, tf2_shapes: _Shapes) -> None:
+    self._pairs = pairs
+    self._shapes = tf1_shapes, tf2_shapes
+    self._choices: list[Choice] = []
+    self._taken: tuple[set[str], set[str]] = set(), set()
+    self._exchangeable: list[str] = []
+
+  def derivation(self) -> Derivation:
+    """Returns everything that the pairs tell."""
+    places = []
+    by_order = {one for one, _ in self._pairs.alike}
+    for one in sorted(self._pairs.tf2_of):
+      other = self._pairs.tf2_of[one]
+      if self._pairs.tf1.names[one]:
+        continue
+      before = len(self._choices)
+      self._of_units(one, other)
+      names = tuple(
+        name
+        for choice in self._choices[before:]
+        for entry in choice.alternatives[0]
+        for name in entry.tf1
+      )
+      if one in by_order:
+        self._exchangeable += names
+      first = self._pairs.tf1.units[one].ops[0], self._pairs.tf2.units[other].ops[0]
+      places.append(Place(*first, names))
+    self._cells()
+    self._of_same_name()
+    left = [
+      tuple((name, _why(shapes, name)) for name in shapes if name not in taken)
+      for shapes, taken in zip(self._shapes, self._taken, strict=True)
+    ]
+    return Derivation(
+      tuple(self._choices),
+      tuple(places),
+      left[0],
+      left[1],
+      tuple(self._crossed()),
+      tuple(self._exchangeable),
+    )
+
+  def _add(self, alternatives: Iterable[Sequence[MapEntry]], reason: str) -> None:
+    made = tuple(
+      tuple(dataclasses.replace(self._bound(entry), reason=reason) for entry in entries)
+      for entries in alternatives
+    )
+    if made:
+      self._choices.append(Choice(made))
+      for entry in made[0]:
+        self._taken[0].update(entry.tf1)
+        self._taken[1].update(entry.tf2)
+
+  def _bound(self, entry: MapEntry) -> MapEntry:
+    """Returns an entry with the sizes of all axes; a pair of other sizes as it is: a finding."""
+    sides = [
+      [shapes[name] for name in names]
+      for shapes, names in zip(self._shapes, (entry.tf1, entry.tf2), strict=True)
+    ]
+    return entry.bound(*sides) if entry.layout else entry
+
+  def _of_units(self, one: int, other: int) -> None:
+    """Pairs the variables of two units, role by role."""
+    uses, others = self._pairs.tf1, self._pairs.tf2
+    reason = self._pairs.reasons.get(one, '')
+    roles = dict.fromkeys(role for role, _ in uses.units[one].members)
+    for role in roles:
+      ones = [
+        name for r, name in uses.units[one].members if r == role and name not in self._taken[0]
+      ]
+      twos = [
+        name for r, name in others.units[other].members if r == role and name not in self._taken[1]
+      ]
+      if role == LOOP or not ones or not twos:
+        continue
+      text = f'{role}: {reason}'
+      if len(ones) == len(twos) == 1:
+        flipped = uses.flipped.get(ones[0], False) != others.flipped.get(twos[0], False)
+        shapes = self._shapes[0][ones[0]], self._shapes[1][twos[0]]
+        layouts = derived_layouts.layouts_of_pair(*shapes, is_transposed=flipped)
+        if not layouts and shapes[0] != shapes[1]:
+          layouts = ['']  # a variable of another size: a finding
+        self._add([[MapEntry((ones[0],), (twos[0],), layout)] for layout in layouts], text)
+      elif len(ones) == 1:
+        parts = [(name, self._shapes[1][name]) for name in self._in_order(others, twos)]
+        found = derived_layouts.splits(ones[0], self._shapes[0][ones[0]], parts)
+        self._add([[entry] for entry in found], text)
+      elif len(twos) == 1:
+        parts = [(name, self._shapes[0][name]) for name in self._in_order(uses, ones)]
+        found = derived_layouts.splits(twos[0], self._shapes[1][twos[0]], parts)
+        self._add([[entry] for entry in derived_layouts.merged(found)], text)
+
+  def _in_order(self, uses: VariableUses, names: Sequence[str]) -> list[str]:
+    """Returns names in the order in which the graph reads them."""
+    read = list(uses.sizes)
+    return sorted(names, key=read.index)
+
+  def _cells(self) -> None:
+    """Pairs cells of recurrent networks, by the shapes that they have in order."""
+    for one, other in self._pairs.tf2_of.items():
+      names = [
+        {name for role, name in uses.units[n].members if role == LOOP}
+        for uses, n in ((self._pairs.tf1, one), (self._pairs.tf2, other))
+      ]
+      if all(names):
+        self._cells_among(self._scopes(0, names[0]), self._scopes(1, names[1]))
+    read = [
+      {name for unit in uses.units for role, name in unit.members if role == LOOP}
+      for uses in (self._pairs.tf1, self._pairs.tf2)
+    ]
+    self._cells_among(self._scopes(0, read[0]), self._scopes(1, read[1]))
+
+  def _cells_among(
+    self, ones: Mapping[str, _Shapes], others: dict[str, dict[str, tuple[int, ...]]]
+  ) -> None:
+    for scope, cell in ones.items():
+      for its, port in list(others.items()):
+        alternatives = _cell_entries(scope, cell, its, port)
+        if alternatives:
+          del others[its]
+          self._add(alternatives, _CELL)
+          break
+
+  def _scopes(self, side: int, read: set[str]) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Returns those of some variables that have no partner, by their scope."""
+    found: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
+    for name, shape in self._shapes[side].items():
+      if name in read and name not in self._taken[side]:
+        scope = derived_layouts.scope(name) if side == 0 else name.rpartition('/')[0]
+        found[scope][name[len(scope) + 1 :]] = shape
+    return dict(found)
+
+  def _of_same_name(self) -> None:
+    """Pairs what has no partner, and one name on both sides."""
+    for name, shape in self._shapes[0].items():
+      is_free = name not in self._taken[0] and name not in self._taken[1]
+      if is_free and self._shapes[1].get(name) == shape:
+        self._add([[MapEntry((name,), (name,))]], 'the same name and shape on both sides')
+
+  def _crossed(self) -> Iterable[tuple[str, str]]:
+    """Yields pairs by name, of variables that the graphs pair otherwise."""
+    partner = {
+      choice.alternatives[0][0].tf1[0]: choice.alternatives[0][0].tf2[0]
+      for choice in self._choices
+      if len(choice.alternatives[0]) == 1
+      and len(choice.alternatives[0][0].tf1) == len(choice.alternatives[0][0].tf2) == 1
+    }
+    ones = _by_words(partner.keys())
+    others = _by_words(partner.values())
+    clear = {
+      name: others[key]
+      for key, name in ones.items()
+      if name is not None and others.get(key) not in (None, partner[name])
+    }
+    crossed = {
+      name: other
+      for name, other in clear.items()
+      if other is not None and self._shapes[1][partner[name]] == self._shapes[1][other]
+    }
+    # Only where it is an exchange among these: any other variable would be left over.
+    if sorted(crossed.values()) == sorted(partner[name] for name in crossed):
+      yield from crossed.items()
+
+
+def _by_words(names: Iterable[str]) -> dict[tuple[str, ...], str | None]:
+  """Returns names by their words behind what all have in common; None for several of one."""
+  listed = list(names)
+  parts = [words(name) for name in listed]
+  common = 0
+  while parts and all(len(p) > common + 1 and p[common] == parts[0][common] for p in parts):
+    common += 1
+  found: dict[tuple[str, ...], str | None] = {}
+  for name, part in zip(listed, parts, strict=True):
+    key = part[common:]
+    found[key] = None if key in found else name
+  return found
+
+
+def _why(shapes: _Shapes, name: str) -> str:
+  return f'{shapes[name]}: no variable of the other side has its place'
+
+
+def _cell_entries(
+  scope: str, cell: _Shapes, its: str, port: _Shapes
+) -> Sequence[Sequence[MapEntry]]:
+  """Returns the ways in which a cell of Keras holds one of tf1; nothing where it does not."""
+  names = {key: f'{its}/{key}' for key in ('kernel', 'recurrent_kernel', 'bias')}
+  if set(port) != set(names):
+    return ()
+  (inputs, wide), (units, _) = port['kernel'], port['recurrent_kernel']
+  if set(cell) == {'kernel', 'bias'} and wide == 4 * units:
+    if cell['kernel'] != (inputs + units, wide) or port['bias'] != cell['bias']:
+      return ()
+    return derived_layouts.lstm(
+      *((f'{scope}/{key}', cell[key]) for key in ('kernel', 'bias')),
+      *((names[key], port[key]) for key in names),
+    )
+  gates, candidate = cell.get('gates/kernel'), cell.get('candidate/kernel')
+  if gates == (inputs + units, 2 * units) and candidate == (inputs + units, units):
+    if port['bias'] != (3 * units,):
+      return ()  # reset_after has two biases: another cell
+    return derived_layouts.gru(
+      (f'{scope}/gates/kernel', f'{scope}/gates/bias'),
+      (f'{scope}/candidate/kernel', f'{scope}/candidate/bias'),
+      (names['kernel'], names['recurrent_kernel'], names['bias']),
+      (inputs, units),
+    )
+  return ()

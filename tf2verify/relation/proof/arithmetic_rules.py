@@ -1,0 +1,382 @@
+"""Rules for arithmetic: every spelling of sums, products, powers, bounds and reductions."""
+
+from collections.abc import Sequence
+from string import ascii_lowercase
+
+import numpy as np
+
+from tf2verify.relation.proof.contractions import contracted
+from tf2verify.relation.proof.elementwise import elementwise
+from tf2verify.relation.proof.operation import Operation, Rule, axes_of
+from tf2verify.relation.proof.polynomials import (
+  is_ring,
+  polynomial,
+  product,
+  reciprocal,
+  split_factor,
+  total,
+)
+from tf2verify.relation.proof.shapes import reshape, source
+from tf2verify.relation.proof.terms import Shape, Terms, size_of
+
+
+def _sum(*signs: int) -> Rule:
+  """Returns the rule of an operation that adds its inputs, times these signs."""
+
+  def rule(op: Operation) -> Sequence[int] | None:
+    if op.shape is None or op.shapes() is None or not is_ring(op.dtype):
+      return None
+    factors = signs or (1,) * len(op.inputs)
+    return [total(op.terms, zip(op.inputs, factors, strict=True), op.dtype, op.shape)]
+
+  return rule
+
+
+def bias_add(op: Operation) -> Sequence[int] | None:
+  """Adds along the last axis, or along axis 1 where channels come first."""
+  if op.shape is None or op.shapes() is None or not is_ring(op.dtype):
+    return None
+  value, bias = op.inputs
+  if op.attributes.get('data_format') == 'NCHW':
+    size = size_of(op.terms.shape(bias) or ())
+    bias = reshape(op.terms, bias, (size, *(1,) * (len(op.shape) - 2)))
+  return [total(op.terms, ((value, 1), (bias, 1)), op.dtype, op.shape)]
+
+
+def multiply(op: Operation) -> Sequence[int] | None:
+  """Multiplies."""
+  if op.shape is None or op.shapes() is None or not is_ring(op.dtype):
+    return None
+  return [product(op.terms, op.inputs, op.dtype, op.shape)]
+
+
+def square(op: Operation) -> Sequence[int] | None:
+  """Multiplies with itself."""
+  if op.shape is None or op.shapes() is None or not is_ring(op.dtype):
+    return None
+  return [product(op.terms, [op.inputs[0]] * 2, op.dtype, op.shape)]
+
+
+def squared_difference(op: Operation) -> Sequence[int] | None:
+  """The square of a difference."""
+  if op.shape is None or op.shapes() is None or not is_ring(op.dtype):
+    return None
+  first, second = op.inputs
+  difference = total(op.terms, ((first, 1), (second, -1)), op.dtype, op.shape)
+  return [product(op.terms, [difference, difference], op.dtype, op.shape)]
+
+
+def divide(op: Operation) -> Sequence[int] | None:
+  """Multiplies with one over the second operand; floating-point numbers only."""
+  if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
+    return None
+  first, second = op.inputs
+  inverse = reciprocal(op.terms, second, op.dtype, op.terms.shape(second) or ())
+  return [product(op.terms, [first, inverse], op.dtype, op.shape)]
+
+
+def invert(op: Operation) -> Sequence[int] | None:
+  """One over a floating-point number."""
+  if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
+    return None
+  return [reciprocal(op.terms, op.inputs[0], op.dtype, op.shape)]
+
+
+def root(op: Operation) -> Sequence[int] | None:
+  """The square root."""
+  if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
+    return None
+  return [elementwise(op.terms, 'Sqrt', op.inputs, op.dtype, op.shape)]
+
+
+def inverse_root(op: Operation) -> Sequence[int] | None:
+  """One over the square root."""
+  found = root(op)
+  if found is None or op.shape is None:
+    return None
+  return [reciprocal(op.terms, found[0], op.dtype, op.shape)]
+
+
+def power(op: Operation) -> Sequence[int] | None:
+  """A power whose exponent is a constant: of 2 to 4, 1/2, -1/2 or -1."""
+  exponent = op.terms.single(op.inputs[1])
+  if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
+    return None
+  base = op.inputs[0]
+  if op.terms.shape(base) != op.shape:
+    return None
+  if exponent in (1, 2, 3, 4):
+    return [product(op.terms, [base] * int(exponent), op.dtype, op.shape)]
+  if exponent == -1:
+    return [reciprocal(op.terms, base, op.dtype, op.shape)]
+  if exponent in (0.5, -0.5):
+    found = elementwise(op.terms, 'Sqrt', [base], op.dtype, op.shape)
+    return [found if exponent == 0.5 else reciprocal(op.terms, found, op.dtype, op.shape)]
+  return None
+
+
+def bound(op: Operation) -> Sequence[int] | None:
+  """The greatest, or the least, of its operands, however they are grouped."""
+  if op.shape is None or op.shapes() is None:
+    return None
+  return [_extreme(op.terms, op.op_type, op.inputs, op.dtype, op.shape)]
+
+
+def _extreme(terms: Terms, kind: str, operands: Sequence[int], dtype: str, shape: Shape) -> int:
+  if len(set(operands)) == 1 and terms.shape(operands[0]) == shape:
+    return operands[0]
+  return elementwise(terms, kind, operands, dtype, shape, commutes=True)
+
+
+def _number(op: Operation, value: float) -> int:
+  kind = np.dtype('float32' if op.dtype in ('bfloat16', 'float16') else op.dtype)
+  return op.terms.constant(np.asarray(value, kind), op.dtype)
+
+
+def relu(op: Operation) -> Sequence[int] | None:
+  """The greater of its input and 0; of `Relu6` the lesser of that and 6."""
+  if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
+    return None
+  found = _extreme(op.terms, 'Maximum', [op.inputs[0], _number(op, 0)], op.dtype, op.shape)
+  if op.op_type == 'Relu6':
+    found = _extreme(op.terms, 'Minimum', [found, _number(op, 6)], op.dtype, op.shape)
+  return [found]
+
+
+def leaky_relu(op: Operation) -> Sequence[int] | None:
+  """The greater of its input and a multiple of it, where the slope is from 0 to 1."""
+  slope = op.attributes.get('alpha', 0.2)
+  if op.shape is None or op.shapes() is None or 'float' not in op.dtype or not 0 <= slope <= 1:
+    return None
+  part = total(op.terms, [(op.inputs[0], slope)], op.dtype, op.shape)
+  return [_extreme(op.terms, 'Maximum', [op.inputs[0], part], op.dtype, op.shape)]
+
+
+def clip(op: Operation) -> Sequence[int] | None:
+  """`clip_by_value`, spelled as its two bounds."""
+  if op.shape is None or op.shapes() is None:
+    return None
+  value, low, high = op.inputs
+  found = _extreme(op.terms, 'Minimum', [value, high], op.dtype, op.shape)
+  return [_extreme(op.terms, 'Maximum', [found, low], op.dtype, op.shape)]
+
+
+def reduced(terms: Terms, kind: str, number: int, axes: Sequence[int], dtype: str) -> int:
+  """Returns a term of known shape reduced along axes, which are left out of its shape."""
+  shape = terms.shape(number)
+  assert shape is not None
+  kept = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+  gone = {axis for axis in axes if shape[axis] != 1}
+  if not gone:
+    return reshape(terms, number, kept)
+  runs: list[tuple[bool, int]] = []
+  for axis, size in enumerate(shape):
+    if size == 1:
+      continue
+    is_gone = axis in gone
+    if runs and runs[-1][0] == is_gone:
+      runs[-1] = (is_gone, runs[-1][1] * size)
+    else:
+      runs.append((is_gone, size))
+  whole = reshape(terms, number, tuple(size for _, size in runs))
+  left = tuple(size for is_gone, size in runs if not is_gone)
+  places = tuple(n for n, (is_gone, _) in enumerate(runs) if is_gone)
+  return reshape(terms, terms.add(kind, [whole], places, dtype, left), kept)
+
+
+def _sum_of_products(terms: Terms, number: int, axes: Sequence[int], dtype: str) -> int | None:
+  """Returns the sum of what two terms multiply to, as einsum would; None of anything else.
+
+  Every axis that is summed over has to be one of both.
+  """
+  shape = terms.shape(number)
+  assert shape is not None
+  found = polynomial(terms, number, shape)
+  if len(found) != 1 or len(shape) > len(ascii_lowercase):
+    return None
+  ((atoms, coefficient),) = found.items()
+  if coefficient != 1 or len(atoms) != 2 or atoms[0] == atoms[1]:
+    return None
+  labels = []
+  for atom in atoms:
+    known = terms.shape(atom) or ()
+    whole = (1,) * (len(shape) - len(known)) + known
+    labels.append(''.join(ascii_lowercase[axis] for axis, size in enumerate(whole) if size != 1))
+  wide = [axis for axis, size in enumerate(shape) if size != 1]
+  summed = {ascii_lowercase[axis] for axis in wide if axis in axes}
+  kept = [ascii_lowercase[axis] for axis in wide if axis not in axes]
+  if not summed or summed - (set(labels[0]) & set(labels[1])):
+    return None
+  if set(kept) - (set(labels[0]) | set(labels[1])):
+    return None
+  one, other = (
+    reshape(terms, atom, tuple(size for size in terms.shape(atom) or () if size != 1))
+    for atom in atoms
+  )
+  made = contracted(terms, one, labels[0], other, labels[1], ''.join(kept), dtype)
+  if made is None:
+    return None
+  return reshape(terms, made, tuple(size for axis, size in enumerate(shape) if axis not in axes))
+
+
+def _reduction(kind: str) -> Rule:
+  """Returns the rule of an operation that reduces along constant axes."""
+
+  def rule(op: Operation) -> Sequence[int] | None:
+    shape = op.terms.shape(op.inputs[0])
+    if shape is None:
+      return None
+    axes = axes_of(op.terms.integers(op.inputs[1]), len(shape))
+    if axes is None or 0 in shape:
+      return None
+    result = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+    if op.attributes.get('keep_dims'):
+      result = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    number, factor = op.inputs[0], 1.0
+    if kind in ('Sum', 'Mean') and 'float' in op.dtype:
+      split, number = split_factor(op.terms, number)
+      factor = float(split)
+      count = size_of(tuple(shape[axis] for axis in axes))
+      factor /= count if kind == 'Mean' else 1
+    elif kind == 'Mean':
+      return None
+    found = None
+    if kind in ('Sum', 'Mean') and 'float' in op.dtype:
+      found = _sum_of_products(op.terms, number, axes, op.dtype)
+    if found is None:
+      found = reduced(op.terms, 'Sum' if kind == 'Mean' else kind, number, axes, op.dtype)
+    found = reshape(op.terms, found, result)
+    if factor != 1:
+      found = total(op.terms, [(found, factor)], op.dtype, result)
+    return [found]
+
+  return rule
+
+
+def l2_loss(op: Operation) -> Sequence[int] | None:
+  """Half of the sum of the squares."""
+  shape = op.terms.shape(op.inputs[0])
+  if shape is None or 'float' not in op.dtype or 0 in shape:
+    return None
+  squares = product(op.terms, [op.inputs[0]] * 2, op.dtype, shape)
+  factor, squares = split_factor(op.terms, squares)
+  whole = reduced(op.terms, 'Sum', squares, range(len(shape)), op.dtype)
+  return [total(op.terms, [(whole, factor / 2)], op.dtype, ())]
+
+
+def _unary(op: Operation) -> Sequence[int] | None:
+  """An operation on every element by itself."""
+  if op.shape is None or op.shapes() is None:
+    return None
+  detail = tuple((name, v) for name, v in op.attributes.items() if name in ('alpha', 'Tout'))
+  return [elementwise(op.terms, op.op_type, op.inputs, op.dtype, op.shape, detail or None)]
+
+
+def _commutative(op: Operation) -> Sequence[int] | None:
+  if op.shape is None or op.shapes() is None:
+    return None
+  return [elementwise(op.terms, op.op_type, op.inputs, op.dtype, op.shape, commutes=True)]
+
+
+def cast(op: Operation) -> Sequence[int] | None:
+  """A cast; to the dtype that it has already it does nothing."""
+  if op.shape is None or op.shapes() is None:
+    return None
+  if op.terms.dtype(op.inputs[0]) == op.dtype:
+    return op.inputs
+  detail = bool(op.attributes.get('Truncate'))
+  return [elementwise(op.terms, 'Cast', op.inputs, op.dtype, op.shape, detail)]
+
+
+def equality(op: Operation) -> Sequence[int] | None:
+  """`Equal` and `NotEqual` of operands that can be broadcast: of others it may be False."""
+  shapes = op.shapes()
+  if shapes is None:
+    return None
+  try:
+    return _commutative(op) if np.broadcast_shapes(*shapes) == op.shape else None
+  except ValueError:
+    return None
+
+
+def _flipped(kind: str) -> Rule:
+  """Returns the rule of a comparison that is another one with its operands exchanged."""
+
+  def rule(op: Operation) -> Sequence[int] | None:
+    if op.shape is None or op.shapes() is None:
+      return None
+    return [elementwise(op.terms, kind, op.inputs[::-1], op.dtype, op.shape)]
+
+  return rule
+
+
+def select(op: Operation) -> Sequence[int] | None:
+  """`where`: of `Select`, only if its condition has the shape of what is chosen from."""
+  shapes = op.shapes()
+  if op.shape is None or shapes is None:
+    return None
+  if op.op_type == 'Select' and shapes[0] != op.shape:
+    return None
+  condition, first, second = op.inputs
+  terms = op.terms
+  if terms.single(second) == 0 and 'float' in op.dtype and _is_mask(terms, condition):
+    # Of a random draw, which says nothing about the value that it lets through.
+    ones = elementwise(terms, 'Cast', [condition], op.dtype, shapes[0], False)
+    return [product(terms, [first, ones], op.dtype, op.shape)]
+  return [elementwise(terms, 'Select', op.inputs, op.dtype, op.shape)]
+
+
+def _is_mask(terms: Terms, condition: int) -> bool:
+  """Returns whether a condition compares a random draw with a constant."""
+  compared = terms[source(terms, condition)]
+  if compared.kind not in ('GreaterEqual', 'Greater', 'Less', 'LessEqual'):
+    return False
+  kinds = {terms[source(terms, number)].kind for number in compared.inputs}
+  return kinds == {'draw', 'constant'}
+
+
+_UNARY = (
+  *('Tanh', 'Sigmoid', 'Exp', 'Expm1', 'Log', 'Log1p', 'Erf', 'Erfc', 'Abs', 'Sign', 'Floor'),
+  *('Ceil', 'Round', 'Rint', 'Elu', 'Selu', 'Softplus', 'Softsign', 'Sin', 'Cos', 'Tan', 'Asin'),
+  *('Acos', 'Atan', 'Sinh', 'Cosh', 'LogicalNot', 'IsFinite', 'IsNan', 'IsInf', 'Lgamma'),
+  *('Digamma', 'Greater', 'GreaterEqual', 'FloorDiv', 'FloorMod', 'TruncateDiv', 'DivNoNan'),
+  *('Xdivy', 'Xlogy', 'Atan2'),
+)
+_COMMUTATIVE = ('LogicalAnd', 'LogicalOr')
+
+RULES: dict[str, Rule] = {
+  **dict.fromkeys(_UNARY, _unary),
+  **dict.fromkeys(_COMMUTATIVE, _commutative),
+  'Add': _sum(1, 1),
+  'AddV2': _sum(1, 1),
+  'AddN': _sum(),
+  'Sub': _sum(1, -1),
+  'Neg': _sum(-1),
+  'BiasAdd': bias_add,
+  'BiasAddV1': bias_add,
+  'Mul': multiply,
+  'Square': square,
+  'SquaredDifference': squared_difference,
+  'RealDiv': divide,
+  'Div': divide,
+  'Reciprocal': invert,
+  'Inv': invert,
+  'Sqrt': root,
+  'Rsqrt': inverse_root,
+  'Pow': power,
+  'Maximum': bound,
+  'Minimum': bound,
+  'Relu': relu,
+  'Relu6': relu,
+  'LeakyRelu': leaky_relu,
+  'ClipByValue': clip,
+  'Equal': equality,
+  'NotEqual': equality,
+  'Less': _flipped('Greater'),
+  'LessEqual': _flipped('GreaterEqual'),
+  'Cast': cast,
+  'Select': select,
+  'SelectV2': select,
+  **{kind: _reduction(kind) for kind in ('Sum', 'Mean', 'Max', 'Min', 'Prod', 'All', 'Any')},
+  'L2Loss': l2_loss,
+}

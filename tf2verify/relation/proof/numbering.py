@@ -1,0 +1,259 @@
+"""The terms of all that a graph computes."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from tf2verify.records.op_graph import (
+  CONSTANT,
+  INPUT,
+  TARGET,
+  VARIABLE,
+  OpGraph,
+  OpRecord,
+  TensorKey,
+)
+from tf2verify.reference.random_ops import is_random_op
+from tf2verify.relation.layouts import without_ones
+from tf2verify.relation.op_pairs import family
+from tf2verify.relation.proof import (
+  arithmetic_rules,
+  contractions,
+  structure_rules,
+  window_rules,
+)
+from tf2verify.relation.proof.folding import folded
+from tf2verify.relation.proof.operation import Operation, Rule
+from tf2verify.relation.proof.polynomials import total
+from tf2verify.relation.proof.shapes import reshape
+from tf2verify.relation.proof.sizes import with_shapes
+from tf2verify.relation.proof.terms import Terms
+
+RULES: Mapping[str, Rule] = {
+  **arithmetic_rules.RULES,
+  **structure_rules.RULES,
+  **contractions.RULES,
+  **window_rules.RULES,
+}
+# Attributes that do not change what an operation computes, or that its inputs tell.
+_WITHOUT_EFFECT = frozenset(
+  (
+    *('seed', 'seed2', 'N', 'num', 'parallel_iterations', 'grad_x', 'grad_y', 'use_cudnn_on_gpu'),
+    *('validate_indices', 'swap_memory', '_gradient_op_type', 'body', 'cond', 'then_branch'),
+    *('else_branch', 'output_shapes', 'message', 'name', 'shared_name', 'container'),
+    *('bad_indices_policy', 'unique_by_name', 'num_elements'),
+  )
+)
+_LOOPS = ('While', 'StatelessWhile', 'If', 'StatelessIf')
+_AFTER = ' after its update'
+
+# Dtype and shape in tf1, by tf1 name, of the variables that both sides have.
+Variables = Mapping[str, tuple[str, tuple[int | None, ...]]]
+
+
+class Numbering:
+  """The terms of one graph's tensors.
+
+  Attributes:
+    graph: the graph.
+    values: terms, by tensor.
+    draws: how many random operations there were of each kind.
+  """
+
+  def __init__(
+    self,
+    terms: Terms,
+    graph: OpGraph,
+    variables: Variables,
+    scope: str,
+    arguments: Sequence[int] | None = None,
+    known: Mapping[TensorKey, int] | None = None,
+  ) -> None:
+    """Numbers the tensors of a graph.
+
+    Args:
+      terms: the terms of both graphs.
+      graph: one of them, or a function.
+      variables: those that both sides have.
+      scope: tells what this graph alone computes from that of any other.
+      arguments: of a function, the terms of its arguments.
+      known: terms of some tensors that are taken for granted.
+    """
+    self.graph = graph
+    self.values: dict[TensorKey, int] = {}
+    self.draws: dict[object, int] = {}
+    self._terms = terms
+    self._scope = scope
+    self._variables = variables
+    self._arguments = arguments
+    self._known = known or {}
+    self._written = _written(graph)
+    for position, op in enumerate(graph.ops):
+      if op.op_type == TARGET:
+        continue
+      for number, value in enumerate(self._outputs(position, op)):
+        key = (position, number)
+        self.values[key] = self._known.get(key, value)
+
+  def target(self, position: int) -> tuple[int, ...]:
+    """Returns the terms of a target: of an update, of what the variable holds after it."""
+    op = self.graph.ops[position]
+    found = tuple(self.values[key] for key in op.inputs)
+    kind = str(op.attribute('op') or '')
+    if not kind:
+      return found
+    name, number = _updated(op.name)
+    signs = {'AssignAdd': 1, 'AssignSub': -1, 'AssignAddVariableOp': 1, 'AssignSubVariableOp': -1}
+    shape = self._terms.shape(found[0]) if len(found) == 1 else None
+    if kind in ('Assign', 'AssignVariableOp') and len(found) == 1:
+      return found
+    if kind not in signs or shape is None or number != 1 or 'float' not in op.outputs[0][0]:
+      return (self._terms.add(f'written by {kind}', found, op.name, op.outputs[0][0], shape),)
+    before = self._variable(name, op.outputs[0][0], shape)
+    parts = ((before, 1), (found[0], signs[kind]))
+    return (total(self._terms, parts, op.outputs[0][0], shape),)
+
+  def _opaque(self, op: OpRecord, position: int, number: int = 0) -> int:
+    """Returns a term that no other tensor has."""
+    dtype, shape = op.outputs[number] if number < len(op.outputs) else ('', None)
+    return self._terms.add('unknown', (), (self._scope, position, number), dtype, shape)
+
+  def _outputs(self, position: int, op: OpRecord) -> Sequence[int]:
+    if op.is_leaf:
+      return [self._leaf(position, op)]
+    inputs = [self.values[key] for key in op.inputs]
+    if is_random_op(op.op_type) and not op.pure:
+      return self._draw(op, inputs)
+    if op.op_type in _LOOPS:
+      return self._call(position, op, inputs)
+    if op.op_type == 'ResourceGather' and self._reads_unwritten(op):
+      return self._computed(op, inputs)
+    if not op.pure or not op.outputs:
+      return [self._opaque(op, position, number) for number in range(max(len(op.outputs), 1))]
+    return self._computed(op, inputs)
+
+  def _reads_unwritten(self, op: OpRecord) -> bool:
+    leaf = self.graph.ops[op.inputs[0][0]]
+    return leaf.op_type == VARIABLE and leaf.name not in self._written
+
+  def _computed(self, op: OpRecord, inputs: Sequence[int]) -> Sequence[int]:
+    attributes = dict(op.attributes)
+    outputs = with_shapes(self._terms, op.op_type, inputs, attributes, op.outputs)
+    operation = Operation(self._terms, op.op_type, inputs, attributes, outputs)
+    found = folded(operation)
+    rule = RULES.get(op.op_type)
+    if found is None and rule is not None and len(inputs) == len(op.inputs):
+      found = rule(operation)
+    if found is not None and len(found) >= len(op.outputs):
+      return found
+    kind, detail = family(op.op_type), _detail(op)
+    return [
+      self._terms.add(kind, inputs, (number, detail), dtype, shape)
+      for number, (dtype, shape) in enumerate(outputs)
+    ]
+
+  def _leaf(self, position: int, op: OpRecord) -> int:
+    dtype, shape = op.outputs[0] if op.outputs else ('', None)
+    if op.op_type == CONSTANT:
+      if op.constant is not None:
+        return self._terms.constant(op.constant, dtype)
+      if op.digest:
+        return self._terms.add('constant by digest', (), op.digest, dtype, shape)
+      return self._opaque(op, position)
+    if op.op_type == INPUT and self._arguments is not None:
+      place = int(op.name.rpartition(' ')[2])
+      if dtype == 'resource':  # a variable, whose shape a function does not say
+        return self._arguments[place]
+      return self._terms.add('argument', (), place, dtype, shape)
+    if op.op_type == INPUT:
+      return self._terms.add(INPUT, (), op.name, dtype, shape)
+    name, _, number = op.name.partition(_AFTER)
+    if number or name not in self._variables:
+      return self._opaque(op, position)
+    if op.name != name:
+      return self._after_update(position, op, name)
+    return self._variable(name, dtype, shape)
+
+  def _variable(self, name: str, dtype: str, shape: tuple[int | None, ...] | None) -> int:
+    """Returns the term of a variable before the run, in the shape that a side has it in."""
+    own_dtype, own = self._variables[name]
+    number = self._terms.add(VARIABLE, (), name, own_dtype, own)
+    held = self._terms.shape(number)
+    if dtype == 'resource':  # its handle, which a look-up or a loop takes
+      return number
+    if dtype != own_dtype:
+      return self._terms.add(VARIABLE, (), (name, shape), dtype, shape)
+    if shape == own or held is None or shape is None or None in shape:
+      return number if shape == own else self._terms.add(VARIABLE, (), (name, shape), dtype, shape)
+    if without_ones(held) != without_ones(shape):
+      return self._terms.add(VARIABLE, (), (name, shape), dtype, shape)
+    return reshape(self._terms, number, tuple(size for size in shape if size is not None))
+
+  def _after_update(self, position: int, op: OpRecord, name: str) -> int:
+    """Returns what a variable holds after the only write to it; unknown where that is not known."""
+    writes = [n for n, other in enumerate(self.graph.ops) if _updated(other.name)[0] == name]
+    if len(writes) != 1 or any(key not in self.values for key in self.graph.ops[writes[0]].inputs):
+      return self._opaque(op, position)
+    found = self.target(writes[0])
+    return found[0] if len(found) == 1 else self._opaque(op, position)
+
+  def _draw(self, op: OpRecord, inputs: Sequence[int]) -> Sequence[int]:
+    """Returns the terms of random numbers: those of the n-th operation that draws such ones."""
+    kind = (op.op_type, tuple(inputs), _detail(op), op.outputs)
+    number = self.draws[kind] = self.draws.get(kind, -1) + 1
+    return [
+      self._terms.add('draw', inputs, (op.op_type, _detail(op), number, n, self._depth()), *output)
+      for n, output in enumerate(op.outputs)
+    ]
+
+  def _depth(self) -> bool:
+    return self._arguments is not None
+
+  def _call(self, position: int, op: OpRecord, inputs: Sequence[int]) -> Sequence[int]:
+    """Returns the terms of a loop or a condition, by what its functions compute."""
+    if not op.pure or not op.functions:
+      return [self._opaque(op, position, number) for number in range(len(op.outputs))]
+    passed = inputs[1:] if op.op_type.endswith('If') else inputs
+    names = {'StatelessWhile': 'While', 'StatelessIf': 'If'}
+    signature: list[object] = [names.get(op.op_type, op.op_type)]
+    drawn = False
+    for attribute, body in sorted(op.functions, key=lambda item: item[0]):
+      arguments = [
+        self._terms.add('argument', (), n, self._terms.dtype(one), self._terms[one].shape)
+        for n, one in enumerate(passed)
+      ]
+      scope = f'{self._scope}/{op.name}/{attribute}'
+      inner = Numbering(self._terms, body, {}, scope, arguments)
+      results = tuple(inner.target(n) for n, one in enumerate(body.ops) if one.op_type == TARGET)
+      signature += [attribute, results]
+      drawn = drawn or bool(inner.draws)
+    if drawn:
+      kind = (*signature, tuple(inputs))
+      self.draws[kind] = self.draws.get(kind, -1) + 1
+      signature.append(self.draws[kind])
+    return [
+      self._terms.add('call', inputs, (n, *signature), dtype, shape)
+      for n, (dtype, shape) in enumerate(op.outputs)
+    ]
+
+
+def _detail(op: OpRecord) -> tuple[tuple[str, object], ...]:
+  """Returns the attributes that tell what an operation computes."""
+  return tuple(
+    (name, value)
+    for name, value in op.attributes
+    if name not in _WITHOUT_EFFECT and not (name.startswith('T') and name != 'Truncate')
+  )
+
+
+def _updated(name: str) -> tuple[str, int]:
+  """Returns the variable and the number of an update, by its target's name."""
+  if not name.startswith('update of '):
+    return '', 0
+  name = name.removeprefix('update of ')
+  before, _, number = name.rpartition(' (')
+  if before and number.endswith(')') and number[:-1].isdigit():
+    return before, int(number[:-1])
+  return name, 1
+
+
+def _written(graph: OpGraph) -> Collection[str]:
+  return {_updated(op.name)[0] for op in graph.ops if op.op_type == TARGET}

@@ -1,0 +1,60 @@
+"""What a rule is given: one operation, with the terms of what it reads."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tf2verify.relation.proof.terms import Shape, Terms
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Operation:
+  """One operation of either graph.
+
+  Attributes:
+    terms: all terms.
+    op_type: TensorFlow's.
+    inputs: the terms that it reads.
+    attributes: plain values by name.
+    outputs: dtype and static shape of what it yields.
+  """
+
+  terms: Terms
+  op_type: str
+  inputs: Sequence[int]
+  attributes: Mapping[str, Any]
+  outputs: Sequence[tuple[str, tuple[int | None, ...] | None]]
+
+  @property
+  def dtype(self) -> str:
+    """The dtype of the first output."""
+    return self.outputs[0][0]
+
+  @property
+  def shape(self) -> Shape | None:
+    """The shape of the first output, where all of it is known."""
+    return self.shape_of_output(0)
+
+  def shape_of_output(self, number: int) -> Shape | None:
+    """Returns the shape of an output, where all of it is known."""
+    found = self.outputs[number][1]
+    if found is None or any(size is None for size in found):
+      return None
+    return tuple(size for size in found if size is not None)
+
+  def shapes(self) -> list[Shape] | None:
+    """Returns the shapes of all inputs; None if one is not known."""
+    found = [self.terms.shape(number) for number in self.inputs]
+    known = [shape for shape in found if shape is not None]
+    return known if len(known) == len(found) else None
+
+
+# Returns the terms of all outputs; None where the rule's conditions do not hold.
+Rule = Callable[[Operation], Sequence[int] | None]
+
+
+def axes_of(values: Sequence[int] | None, rank: int) -> list[int] | None:
+  """Returns axes counted from the front, in order; None where they are not known or too far."""
+  if values is None or any(not -rank <= axis < rank for axis in values):
+    return None
+  return sorted({axis % rank for axis in values})

@@ -1,0 +1,180 @@
+"""Sums and products, multiplied out: one normal form of what addition and multiplication make.
+
+A polynomial has terms of other kinds for its variables, and numbers for coefficients. A number of
+32 bits counts as the shortest decimal that it is the nearest to, and those that agree to seven
+digits are one: what is proven is about numbers, not about their rounding.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tf2verify.relation.proof.elementwise import (
+  coarsened,
+  elementwise,
+  seen_in,
+  under_transpose,
+  without_leading_ones,
+)
+from tf2verify.relation.proof.shapes import TRANSPOSE, reshape, source, transpose
+from tf2verify.relation.proof.terms import Shape, Terms
+
+POLYNOMIAL = 'polynomial'
+_MOST_PRODUCTS = 16
+_DIGITS = {'float64': 14, 'float32': 7}
+_FEWEST_DIGITS = 4  # of bfloat16 and float16
+
+Number = float | int
+Monomial = tuple[int, ...]
+Polynomial = dict[Monomial, Number]
+
+
+def is_ring(dtype: str) -> bool:
+  """Returns whether sums and products of a dtype are handled here."""
+  return 'float' in dtype or (dtype.startswith(('int', 'uint')) and dtype != 'uint')
+
+
+def polynomial(terms: Terms, number: int, shape: Shape) -> Polynomial:
+  """Returns a term as a polynomial whose variables are broadcast to a shape."""
+  constant = _coefficient(terms, number)
+  if constant is not None:
+    return {(): constant} if constant else {}
+  own = terms.shape(number)
+  assert own is not None
+  inner = terms[source(terms, number)]
+  if inner.kind == POLYNOMIAL:
+    assert inner.shape is not None
+    within = tuple(size or 0 for size in inner.shape)
+    found: Polynomial = {}
+    for monomial, coefficient in inner.extra.items():
+      seen = [seen_in(terms, atom, within, own) for atom in monomial]
+      known = [atom for atom in seen if atom is not None]
+      if len(known) < len(seen):
+        break
+      _add(found, tuple(sorted(known)), coefficient)
+    else:
+      return found
+  coefficient, rest = split_factor(terms, number)
+  return {(reshape(terms, rest, without_leading_ones(own)),): coefficient}
+
+
+def _coefficient(terms: Terms, number: int) -> Number | None:
+  """Returns the finite number that a term is everywhere; None where it is none."""
+  found = terms.single(number)
+  if found is None or isinstance(found, bool) or not math.isfinite(found):
+    return None
+  return decimal(found) if terms.dtype(number) == 'float32' else found
+
+
+def decimal(number: Number) -> Number:
+  """Returns the shortest decimal that a float of 32 bits stands for: 0.99, not 0.9900000095."""
+  return number if isinstance(number, int) else float(str(np.float32(number)))
+
+
+def _add(into: Polynomial, monomial: Monomial, coefficient: Number) -> None:
+  found = into.get(monomial, 0) + coefficient
+  if found:
+    into[monomial] = found
+  else:
+    into.pop(monomial, None)
+
+
+def total(terms: Terms, parts: Iterable[tuple[int, Number]], dtype: str, shape: Shape) -> int:
+  """Returns the sum of multiples of terms, which are broadcast to a shape."""
+  found: Polynomial = {}
+  for number, factor in parts:
+    for monomial, coefficient in polynomial(terms, number, shape).items():
+      _add(found, monomial, coefficient * factor)
+  return _term(terms, found, dtype, shape)
+
+
+def product(terms: Terms, factors: Sequence[int], dtype: str, shape: Shape) -> int:
+  """Returns the product of terms, which are broadcast to a shape."""
+  found: Polynomial = {(): 1}
+  for number in factors:
+    other = polynomial(terms, number, shape)
+    if len(found) * len(other) > _MOST_PRODUCTS:
+      found, other = _whole(terms, found, dtype, shape), _whole(terms, other, dtype, shape)
+    made: Polynomial = {}
+    for one, first in found.items():
+      for two, second in other.items():
+        _add(made, tuple(sorted((*one, *two))), first * second)
+    found = made
+  return _term(terms, found, dtype, shape)
+
+
+def _whole(terms: Terms, found: Polynomial, dtype: str, shape: Shape) -> Polynomial:
+  """Returns a polynomial of more than one monomial as a variable of its own."""
+  if len(found) <= 1:
+    return found
+  return {(reshape(terms, _term(terms, found, dtype, shape), without_leading_ones(shape)),): 1}
+
+
+def split_factor(terms: Terms, number: int) -> tuple[Number, int]:
+  """Returns a number and a term whose product a term is."""
+  inner = terms[source(terms, number)]
+  shape = terms.shape(number)
+  if inner.kind == TRANSPOSE and shape is not None:
+    factor, moved = split_factor(terms, inner.inputs[0])
+    return factor, reshape(terms, transpose(terms, moved, inner.detail), shape)
+  if inner.kind != POLYNOMIAL or len(inner.extra) != 1 or shape is None:
+    return 1, number
+  ((monomial, coefficient),) = inner.extra.items()
+  if coefficient == 1 or not monomial or 'float' not in inner.dtype:
+    return 1, number
+  within = tuple(size or 0 for size in inner.shape or ())
+  rest = _term(terms, {monomial: 1}, inner.dtype, within)
+  return coefficient, reshape(terms, rest, shape)
+
+
+def reciprocal(terms: Terms, number: int, dtype: str, shape: Shape) -> int:
+  """Returns one over a term of floating-point numbers, broadcast to a shape."""
+  found = polynomial(terms, number, shape)
+  if len(found) != 1:
+    return elementwise(terms, 'reciprocal', [number], dtype, shape)
+  ((monomial, coefficient),) = found.items()
+  inverse = [_inverse(terms, atom, dtype) for atom in monomial]
+  return _term(terms, {tuple(sorted(inverse)): 1 / coefficient}, dtype, shape)
+
+
+def _inverse(terms: Terms, atom: int, dtype: str) -> int:
+  shape = terms.shape(atom)
+  assert shape is not None
+  return elementwise(terms, 'reciprocal', [atom], dtype, shape)
+
+
+def _rounded(number: Number, dtype: str) -> Number:
+  if isinstance(number, int):
+    return number
+  return float(f'{number:.{_DIGITS.get(dtype, _FEWEST_DIGITS)}g}')
+
+
+def _term(terms: Terms, found: Polynomial, dtype: str, shape: Shape) -> int:
+  """Returns the term of a polynomial."""
+  if not found or set(found) == {()}:
+    kind = np.dtype('float32' if dtype in ('bfloat16', 'float16') else dtype)
+    with np.errstate(over='ignore'):
+      value = np.asarray(found.get((), 0)).astype(kind)
+    return terms.constant(np.broadcast_to(value, shape), dtype)
+  atoms = sorted({atom for monomial in found for atom in monomial})
+  if found == {(atoms[0],): 1} and terms.shape(atoms[0]) is not None:
+    whole = terms.shape(atoms[0]) or ()
+    if (1,) * (len(shape) - len(whole)) + whole == shape:
+      return reshape(terms, atoms[0], shape)
+  inside = under_transpose(terms, atoms, shape)
+  if inside is not None:
+    moved, before, perm = inside
+    names = dict(zip(atoms, moved, strict=True))
+    under: Polynomial = {}
+    for monomial, coefficient in found.items():
+      _add(under, tuple(sorted(names[atom] for atom in monomial)), coefficient)
+    return reshape(terms, transpose(terms, _term(terms, under, dtype, before), perm), shape)
+  coarse, seen = coarsened(terms, atoms, shape)
+  names = dict(zip(atoms, seen, strict=True))
+  renamed: Polynomial = {}
+  for monomial, coefficient in found.items():
+    _add(renamed, tuple(sorted(names[atom] for atom in monomial)), coefficient)
+  detail = tuple(sorted((m, _rounded(c, dtype)) for m, c in renamed.items()))
+  number = terms.add(POLYNOMIAL, sorted(set(seen)), detail, dtype, coarse, extra=dict(renamed))
+  return reshape(terms, number, shape)

@@ -1,0 +1,300 @@
+"""Rules for operations that only move elements, and for sizes, which are constants here."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tf2verify.relation.proof.operation import Operation, Rule, axes_of
+from tf2verify.relation.proof.pieces import concatenated, sliced, whole
+from tf2verify.relation.proof.polynomials import is_ring, total
+from tf2verify.relation.proof.shapes import reshape, transpose
+from tf2verify.relation.proof.terms import LARGEST_FOLDED, Shape, Terms, size_of
+
+
+def reshaped(op: Operation) -> Sequence[int] | None:
+  """`Reshape`, `Squeeze`, `ExpandDims`: their static result tells all."""
+  shape, before = op.shape, op.terms.shape(op.inputs[0])
+  if shape is None or before is None or size_of(shape) != size_of(before):
+    return None
+  return [reshape(op.terms, op.inputs[0], shape)]
+
+
+def transposed(op: Operation) -> Sequence[int] | None:
+  """`Transpose` by a constant order."""
+  shape, order = op.terms.shape(op.inputs[0]), op.terms.integers(op.inputs[1])
+  if shape is None or order is None or len(order) != len(shape):
+    return None
+  perm = [axis % len(shape) for axis in order]
+  return [transpose(op.terms, op.inputs[0], perm)] if sorted(perm) == sorted(set(perm)) else None
+
+
+def _concatenation(axis_first: bool) -> Rule:
+  def rule(op: Operation) -> Sequence[int] | None:
+    parts = op.inputs[1:] if axis_first else op.inputs[:-1]
+    axis = op.terms.integers(op.inputs[0 if axis_first else -1])
+    shapes = [op.terms.shape(part) for part in parts]
+    known = [shape for shape in shapes if shape]
+    if len(known) < len(shapes):
+      return None
+    found = axes_of(axis, len(known[0]))
+    return None if found is None else [concatenated(op.terms, parts, found[0])]
+
+  return rule
+
+
+def packed(op: Operation) -> Sequence[int] | None:
+  """`stack`: a concatenation along a new axis."""
+  shapes = op.shapes()
+  if not shapes:
+    return None
+  axis = op.attributes.get('axis', 0) % (len(shapes[0]) + 1)
+  new = (*shapes[0][:axis], 1, *shapes[0][axis:])
+  return [concatenated(op.terms, [reshape(op.terms, n, new) for n in op.inputs], axis)]
+
+
+def unpacked(op: Operation) -> Sequence[int] | None:
+  """`unstack`: slices of one element."""
+  shape = op.terms.shape(op.inputs[0])
+  if not shape:
+    return None
+  axis = op.attributes.get('axis', 0) % len(shape)
+  result = (*shape[:axis], *shape[axis + 1 :])
+  parts = _parts(op.terms, op.inputs[0], axis, [1] * shape[axis])
+  return [reshape(op.terms, part, result) for part in parts]
+
+
+def _parts(terms: Terms, number: int, axis: int, sizes: Sequence[int]) -> list[int]:
+  cuts, found, start = whole(terms.shape(number) or ()), [], 0
+  for size in sizes:
+    found.append(sliced(terms, number, (*cuts[:axis], (start, size, 1), *cuts[axis + 1 :])))
+    start += size
+  return found
+
+
+def split(op: Operation) -> Sequence[int] | None:
+  """`Split` into equal parts; of `SplitV` the sizes are given."""
+  is_equal = op.op_type == 'Split'
+  number = op.inputs[1 if is_equal else 0]
+  shape = op.terms.shape(number)
+  axes = axes_of(op.terms.integers(op.inputs[0 if is_equal else 2]), len(shape or ()))
+  if shape is None or axes is None:
+    return None
+  (axis,) = axes
+  count = len(op.outputs)
+  sizes: list[int] | None = [shape[axis] // count] * count
+  if not is_equal:
+    sizes = op.terms.integers(op.inputs[1])
+    if sizes is None:
+      return None
+    sizes = [shape[axis] - sum(s for s in sizes if s >= 0) if s < 0 else s for s in sizes]
+  assert sizes is not None
+  return _parts(op.terms, number, axis, sizes) if sum(sizes) == shape[axis] else None
+
+
+def slice_(op: Operation) -> Sequence[int] | None:
+  """`Slice` from constant places."""
+  shape = op.terms.shape(op.inputs[0])
+  begin, size = (op.terms.integers(number) for number in op.inputs[1:3])
+  if shape is None or begin is None or size is None:
+    return None
+  cuts = tuple(
+    (first, whole_size - first if count < 0 else count, 1)
+    for whole_size, first, count in zip(shape, begin, size, strict=True)
+  )
+  return [sliced(op.terms, op.inputs[0], cuts)]
+
+
+def strided_slice(op: Operation) -> Sequence[int] | None:
+  """`x[a:b:c, ..., None]` with constant numbers."""
+  shape = op.terms.shape(op.inputs[0])
+  places = [op.terms.integers(number) for number in op.inputs[1:4]]
+  known = [place for place in places if place is not None]
+  if shape is None or op.shape is None or len(known) < 3:
+    return None
+  begins, ends, steps = known
+  masks = (op.attributes.get(f'{name}_mask', 0) for name in ('new_axis', 'ellipsis'))
+  if next(masks) & next(masks):
+    return None
+  cuts: list[tuple[int, int, int]] = []
+  sparse = [n for n in range(len(begins)) if not op.attributes.get('new_axis_mask', 0) >> n & 1]
+  ellipsis = op.attributes.get('ellipsis_mask', 0)
+  for n in sparse:
+    if ellipsis >> n & 1:
+      rest = len(shape) - (len(sparse) - 1)
+      cuts += [(0, shape[len(cuts) + m], 1) for m in range(rest)]
+      continue
+    if len(cuts) >= len(shape):
+      return None
+    size = shape[len(cuts)]
+    if op.attributes.get('shrink_axis_mask', 0) >> n & 1:
+      cuts.append((begins[n] % size if size else 0, 1, 1))
+      continue
+    begin = None if op.attributes.get('begin_mask', 0) >> n & 1 else begins[n]
+    end = None if op.attributes.get('end_mask', 0) >> n & 1 else ends[n]
+    found = range(*slice(begin, end, steps[n]).indices(size))
+    cuts.append((found.start if len(found) else 0, len(found), found.step))
+  cuts += [(0, size, 1) for size in shape[len(cuts) :]]
+  if size_of(tuple(size for _, size, _ in cuts)) != size_of(op.shape):
+    return None
+  return [reshape(op.terms, sliced(op.terms, op.inputs[0], tuple(cuts)), op.shape)]
+
+
+def shape_of(op: Operation) -> Sequence[int] | None:
+  """`Shape`, `Size` and `Rank` of a known shape."""
+  shape = op.terms.shape(op.inputs[0])
+  if shape is None:
+    return None
+  found = {'Shape': shape, 'Size': size_of(shape), 'Rank': len(shape)}[op.op_type]
+  return [op.terms.constant(np.asarray(found, op.dtype), op.dtype)]
+
+
+def filled(op: Operation) -> Sequence[int] | None:
+  """`Fill`, `ZerosLike`, `OnesLike`: one number everywhere."""
+  if op.shape is None or np.dtype(_numpy(op.dtype)).kind not in 'fiub':
+    return None
+  number = {'ZerosLike': 0, 'OnesLike': 1}.get(op.op_type)
+  value = op.terms.single(op.inputs[1]) if number is None else number
+  if value is None:
+    return None
+  whole_value = np.broadcast_to(np.asarray(value, _numpy(op.dtype)), op.shape)
+  return [op.terms.constant(whole_value, op.dtype)]
+
+
+def _numpy(dtype: str) -> str:
+  return 'float32' if dtype in ('bfloat16', 'float16') else dtype
+
+
+def broadcast(op: Operation) -> Sequence[int] | None:
+  """`BroadcastTo`, and `Tile` that repeats axes of one element only: as a sum would broadcast."""
+  shape = op.terms.shape(op.inputs[0])
+  if op.shape is None or shape is None:
+    return None
+  if shape == op.shape:
+    return [op.inputs[0]]
+  if op.op_type == 'Tile' and any(
+    size != 1 and size != made for size, made in zip(shape, op.shape, strict=True)
+  ):
+    return None
+  return _broadcast(op, op.shape)
+
+
+def _broadcast(op: Operation, shape: Shape) -> Sequence[int] | None:
+  if not is_ring(op.dtype) or op.terms.dtype(op.inputs[0]) != op.dtype or 0 in shape:
+    return None
+  return [total(op.terms, [(op.inputs[0], 1)], op.dtype, shape)]
+
+
+def resized(op: Operation) -> Sequence[int] | None:
+  """A resized image of one pixel, which is that pixel everywhere; of the size it has, itself."""
+  shape = op.terms.shape(op.inputs[0])
+  if shape is None or op.shape is None or op.terms.dtype(op.inputs[0]) != op.dtype:
+    return None
+  if shape[1:3] == op.shape[1:3]:
+    return [op.inputs[0]]
+  return _broadcast(op, op.shape) if shape[1:3] == (1, 1) else None
+
+
+def reversed_(op: Operation) -> Sequence[int] | None:
+  """`reverse`: a slice with a step of -1."""
+  shape = op.terms.shape(op.inputs[0])
+  axes = axes_of(op.terms.integers(op.inputs[1]), len(shape or ()))
+  if shape is None or axes is None or 0 in shape:
+    return None
+  cuts = tuple(
+    (size - 1, size, -1) if axis in axes and size != 1 else (0, size, 1)
+    for axis, size in enumerate(shape)
+  )
+  return [sliced(op.terms, op.inputs[0], cuts)]
+
+
+def along_axis(op: Operation) -> Sequence[int] | None:
+  """An operation along one constant axis, counted from the front."""
+  shape = op.terms.shape(op.inputs[0])
+  axes = axes_of(op.terms.integers(op.inputs[1]), len(shape or ()))
+  if shape is None or axes is None or len(axes) != 1:
+    return None
+  detail = (axes[0], *(op.attributes.get(name, False) for name in ('exclusive', 'reverse')))
+  return [op.terms.add(op.op_type, op.inputs[:1], detail, op.dtype, op.outputs[0][1])]
+
+
+def one_hot(op: Operation) -> Sequence[int] | None:
+  """`one_hot` along an axis, counted from the front."""
+  shape = op.terms.shape(op.inputs[0])
+  if shape is None or op.shape is None:
+    return None
+  axis = op.attributes.get('axis', -1) % (len(shape) + 1)
+  return [op.terms.add('OneHot', op.inputs, axis, op.dtype, op.shape)]
+
+
+def gather(op: Operation) -> Sequence[int] | None:
+  """A look-up by indices along a constant axis."""
+  shapes = op.shapes()
+  if shapes is None or op.shape is None:
+    return None
+  axes: list[int] | None = [0]
+  if op.op_type == 'GatherV2':
+    axes = axes_of(op.terms.integers(op.inputs[2]), len(shapes[0]))
+  batch = op.attributes.get('batch_dims', 0) % (len(shapes[1]) + 1)
+  if axes is None:
+    return None
+  table, indices = op.inputs[:2]
+  values, places = op.terms.value(table), op.terms.integers(indices)
+  if not batch and values is not None and places is not None and values.size <= LARGEST_FOLDED:
+    array = np.take(values, np.reshape(places, shapes[1]).astype(int), axes[0])
+    return [op.terms.constant(array, op.dtype)]
+  if batch or axes != [0]:
+    return [op.terms.add('gather', (table, indices), (axes[0], batch), op.dtype, op.shape)]
+  flat = reshape(op.terms, indices, (size_of(shapes[1]),))
+  rows: Shape = (size_of(shapes[1]), *shapes[0][1:])
+  if size_of(rows) != size_of(op.shape):
+    return None
+  found = op.terms.add('gather', (table, flat), (0, 0), op.dtype, rows)
+  return [reshape(op.terms, found, op.shape)]
+
+
+def padded(op: Operation) -> Sequence[int] | None:
+  """`Pad` by constant widths; by none it does nothing."""
+  widths, shape = op.terms.integers(op.inputs[1]), op.terms.shape(op.inputs[0])
+  if widths is None or shape is None or op.shape is None:
+    return None
+  if not any(widths):
+    return [op.inputs[0]]
+  value = op.terms.single(op.inputs[2]) if op.op_type == 'PadV2' else 0
+  if value is None:
+    return None
+  detail = (tuple(zip(widths[::2], widths[1::2], strict=True)), value)
+  return [op.terms.add('pad', op.inputs[:1], detail, op.dtype, op.shape)]
+
+
+RULES: dict[str, Rule] = {
+  'Reshape': reshaped,
+  'Squeeze': reshaped,
+  'ExpandDims': reshaped,
+  'Transpose': transposed,
+  'ConcatV2': _concatenation(axis_first=False),
+  'Concat': _concatenation(axis_first=True),
+  'Pack': packed,
+  'Unpack': unpacked,
+  'Split': split,
+  'SplitV': split,
+  'Slice': slice_,
+  'StridedSlice': strided_slice,
+  'Shape': shape_of,
+  'Size': shape_of,
+  'Rank': shape_of,
+  'Fill': filled,
+  'ZerosLike': filled,
+  'OnesLike': filled,
+  'BroadcastTo': broadcast,
+  'Tile': broadcast,
+  'ResizeBilinear': resized,
+  'ResizeNearestNeighbor': resized,
+  'ReverseV2': reversed_,
+  **dict.fromkeys(('ArgMax', 'ArgMin', 'Cumsum', 'Cumprod'), along_axis),
+  'OneHot': one_hot,
+  'Gather': gather,
+  'GatherV2': gather,
+  'ResourceGather': gather,
+  'Pad': padded,
+  'PadV2': padded,
+}

@@ -1,0 +1,236 @@
+"""Which unit of one graph has the place of which of the other."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+
+from tf2verify.relation.variable_uses import ADDED, SCALE, Label, VariableUses
+
+_Neighbours = list[tuple[int, Label]]
+# How far a place is looked at, in units.
+_FARTHEST = 12
+
+
+class UnitPairs:
+  """Units of both sides in pairs, found by their places.
+
+  A place is what a unit is (roles and sizes of its variables), what its neighbours are, what
+  theirs are, and so on. Only what one place of each side has is a pair, the nearest look
+  first, so that a fault somewhere changes nothing far from it.
+
+  Attributes:
+    tf1: the units of tf1.
+    tf2: those of the port.
+    tf2_of: the port's unit of each paired unit of tf1.
+    reasons: why, for each paired unit of tf1.
+    alike: the pairs that were taken by order, of several that have the same place.
+  """
+
+  def __init__(self, tf1: VariableUses, tf2: VariableUses) -> None:
+    self.tf1, self.tf2 = tf1, tf2
+    self.tf2_of: dict[int, int] = {}
+    self.reasons: dict[int, str] = {}
+    self.alike: list[tuple[int, int]] = []
+    self._pair_ends()
+    for chosen, told, kind in (
+      (_is_main, True, _members),
+      (_is_main, False, _members),
+      (_is_any, True, _members),
+      (_is_any, False, _members),
+      (_is_main, True, _main_members),
+      (_is_any, True, _main_members),
+      (_is_any, False, _main_members),
+    ):
+      self._pair_by_places(chosen, told, kind)
+    self._pair_between()
+    self._pair_alike()
+
+  def _pair_alike(self) -> None:
+    """Pairs what several places of one kind have, in order: they can be exchanged."""
+    while True:
+      sides = [
+        _Side(uses, range(len(uses.units)), _members, told=False) for uses in (self.tf1, self.tf2)
+      ]
+      anchors = [
+        {one: ('pair', one) for one in self.tf2_of},
+        {other: ('pair', one) for one, other in self.tf2_of.items()},
+      ]
+      places = [s.places(known, _FARTHEST) for s, known in zip(sides, anchors, strict=True)]
+      ones, others = (_by_place(f, known) for f, known in zip(places, anchors, strict=True))
+      same = [
+        (units, others[place])
+        for place, units in ones.items()
+        if len(units) == len(others.get(place, ()))
+      ]
+      if not same:
+        return
+      units, partners = min(same, key=lambda found: found[0])
+      one, other = units[0], partners[0]
+      self.tf2_of[one] = other
+      if len(units) > 1:
+        self.alike.append((one, other))
+      self.reasons[one] = (
+        f'one of {len(units)} places that can be exchanged, by their order'
+        if len(units) > 1
+        else 'the only place of its kind'
+      )
+      for chosen, told, kind in ((_is_any, True, _members), (_is_any, False, _members)):
+        self._pair_by_places(chosen, told, kind)
+
+  def _pair_ends(self) -> None:
+    places = {name: n for n, name in enumerate(self.tf2.names) if name}
+    for number, name in enumerate(self.tf1.names):
+      if name in places:
+        self.tf2_of[number] = places[name]
+
+  @property
+  def left(self) -> tuple[list[int], list[int]]:
+    """The units of both sides without a partner."""
+    taken = set(self.tf2_of.values())
+    return (
+      [n for n, name in enumerate(self.tf1.names) if not name and n not in self.tf2_of],
+      [n for n, name in enumerate(self.tf2.names) if not name and n not in taken],
+    )
+
+  def _pair_by_places(
+    self,
+    chosen: Callable[[VariableUses, int], bool],
+    told: bool,
+    kind: Callable[[VariableUses, int], Hashable],
+  ) -> None:
+    taken = set(self.tf2_of.values())
+    sides = []
+    for uses, paired in ((self.tf1, self.tf2_of.keys()), (self.tf2, taken)):
+      some = [n for n in range(len(uses.units)) if n in paired or chosen(uses, n)]
+      sides.append(_Side(uses, some, kind, told))
+    while True:
+      for radius in range(_FARTHEST + 1):
+        found = self._alone(sides, radius)
+        if found:
+          break
+      else:
+        return
+      for one, other in found:
+        self.tf2_of[one] = other
+        near = 'its own kind' if not radius else f'the units up to {radius} away'
+        self.reasons[one] = f'the only place of its kind, by {near}'
+
+  def _alone(self, sides: 'Sequence[_Side]', radius: int) -> list[tuple[int, int]]:
+    """Returns the pairs of units that alone have their place, as far as it is looked at."""
+    anchors = [
+      {one: ('pair', one) for one in self.tf2_of},
+      {other: ('pair', one) for one, other in self.tf2_of.items()},
+    ]
+    places = [side.places(known, radius) for side, known in zip(sides, anchors, strict=True)]
+    ones, others = (_by_place(found, known) for found, known in zip(places, anchors, strict=True))
+    return [
+      (units[0], others[place][0])
+      for place, units in ones.items()
+      if len(units) == 1 and len(others.get(place, ())) == 1
+    ]
+
+  def _pair_between(self) -> None:
+    """Pairs what is left by the pairs that it lies between, where only one of its kind does."""
+    while True:
+      ones, others = self.left
+      places: tuple[dict[Hashable, list[int]], dict[Hashable, list[int]]] = (
+        defaultdict(list),
+        defaultdict(list),
+      )
+      partner = {other: one for one, other in self.tf2_of.items()}
+      for side, (uses, left) in enumerate(((self.tf1, ones), (self.tf2, others))):
+        known = self.tf2_of.keys() if side == 0 else partner.keys()
+        for number in left:
+          order = uses.order([*known, number])
+          ends = [[n for n, _ in order[number]], [n for n in known if number in _ids(order[n])]]
+          named = [frozenset(n if side == 0 else partner[n] for n in end) for end in ends]
+          places[side][(_members(uses, number), named[0], named[1])].append(number)
+      found = [
+        (units[0], places[1][place][0])
+        for place, units in places[0].items()
+        if len(units) == 1 and len(places[1].get(place, ())) == 1
+      ]
+      if not found:
+        return
+      for one, other in found:
+        self.tf2_of[one] = other
+        self.reasons[one] = 'the only one of its kind between the same units'
+
+
+class _Side:
+  """Some units of a side, and their neighbours."""
+
+  def __init__(
+    self,
+    uses: VariableUses,
+    chosen: Sequence[int],
+    kind: Callable[[VariableUses, int], Hashable],
+    told: bool,
+  ) -> None:
+    self._kinds = {n: kind(uses, n) for n in chosen}
+    self._before: dict[int, _Neighbours] = {n: [] for n in chosen}
+    self._behind: dict[int, _Neighbours] = {n: [] for n in chosen}
+    for unit, nearest in uses.order(chosen).items():
+      for other, label in nearest:
+        known = label if told else frozenset()
+        self._before[unit].append((other, known))
+        self._behind[other].append((unit, known))
+
+  def places(self, anchors: Mapping[int, Hashable], radius: int) -> dict[int, int]:
+    """Returns a number for the place of each unit; the same on both sides for the same place."""
+    now = {n: hash(anchors.get(n, kind)) for n, kind in self._kinds.items()}
+    for _ in range(radius):
+      following = {}
+      for n, own in now.items():
+        if n in anchors:
+          following[n] = own
+          continue
+        around = [
+          tuple(sorted((tuple(sorted(label)), now[other]) for other, label in neighbours[n]))
+          for neighbours in (self._before, self._behind)
+        ]
+        following[n] = hash((own, around[0], around[1]))
+      now = following
+    return now
+
+
+def _by_place(places: dict[int, int], known: Collection[int]) -> dict[int, list[int]]:
+  found: dict[int, list[int]] = defaultdict(list)
+  for unit, place in places.items():
+    if unit not in known:
+      found[place].append(unit)
+  return found
+
+
+def _is_main(uses: VariableUses, unit: int) -> bool:
+  return uses.units[unit].is_main
+
+
+def _is_any(uses: VariableUses, unit: int) -> bool:
+  del uses, unit
+  return True
+
+
+def _members(uses: VariableUses, unit: int) -> Hashable:
+  if uses.names[unit]:
+    return uses.names[unit]
+  return _totals(uses, unit)
+
+
+def _main_members(uses: VariableUses, unit: int) -> Hashable:
+  """Returns what a unit is without what another implementation may add or leave out."""
+  if uses.names[unit]:
+    return uses.names[unit]
+  members = _totals(uses, unit)
+  return tuple(member for member in members if member[0] not in (SCALE, ADDED)) or members
+
+
+def _totals(uses: VariableUses, unit: int) -> tuple[tuple[str, int], ...]:
+  """Returns the number of elements for each role: what one side splits, the other may merge."""
+  found: dict[str, int] = {}
+  for role, name in uses.units[unit].members:
+    found[role] = found.get(role, 0) + uses.sizes[name]
+  return tuple(sorted(found.items()))
+
+
+def _ids(neighbours: Iterable[tuple[int, Label]]) -> set[int]:
+  return {other for other, _ in neighbours}

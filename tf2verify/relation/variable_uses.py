@@ -1,0 +1,278 @@
+"""What the variables of a model do: which operations read them, and what lies between these."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph, OpRecord
+from tf2verify.relation.op_pairs import family
+
+LINEAR, LOOKUP, LOOP = 'linear', 'lookup', 'loop'
+ADDED, SCALE, MEAN, VARIANCE = 'added', 'scale', 'mean', 'variance'
+# What a model mainly consists of; the rest lies between them.
+MAIN = frozenset({LINEAR, LOOKUP, LOOP})
+
+_LINEAR = ('Conv2D', 'Conv3D', 'DepthwiseConv2dNative', 'MatMul', 'Einsum', 'Conv2DBackpropInput')
+_ROLES = {
+  **dict.fromkeys(_LINEAR, LINEAR),
+  'GatherV2': LOOKUP,
+  'AddV2': ADDED,
+  'AddN': ADDED,
+  'Sub': ADDED,
+  'Mul': SCALE,
+  'RealDiv': SCALE,
+  'While': LOOP,
+}
+_OF_BATCH_NORM = {1: SCALE, 2: ADDED, 3: MEAN, 4: VARIANCE}
+_ROOTS = ('Rsqrt', 'Sqrt', 'Pow')
+# What is told apart on the way from one variable to another; a pool is not, since one over the
+# whole image is a mean elsewhere.
+_TOLD = ('Softmax', 'ReverseV2', 'ReverseSequence')
+# Activations, which one is not told: a wrong one is no other place.
+_BENDING = (
+  *('Relu', 'Relu6', 'LeakyRelu', 'Elu', 'Selu', 'Softplus'),
+  *('Sigmoid', 'Tanh', 'Erf', 'Exp'),
+)
+
+Label = frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+  """Operations that read variables, and belong together: those of a batch norm, say."""
+
+  ops: tuple[int, ...]  # positions in the graph
+  members: tuple[tuple[str, str], ...]  # role and variable, sorted
+
+  @property
+  def is_main(self) -> bool:
+    """Whether the model mainly consists of such."""
+    return any(role in MAIN for role, _ in self.members)
+
+
+class VariableUses:
+  """The units of a graph, and their order.
+
+  Attributes:
+    graph: the graph.
+    units: in the order of the graph; the last ones have no members: inputs, then outputs.
+    names: of units without members, what they are; '' for the others.
+    sizes: number of elements of every variable.
+    flipped: of variables that products read, whether they do so the other way round.
+  """
+
+  def __init__(
+    self,
+    graph: OpGraph,
+    shapes: Mapping[str, Sequence[int | None]],
+    together: Sequence[Collection[int]] = (),
+  ) -> None:
+    """Reads a graph.
+
+    Args:
+      graph: of inference, where there is such a mode.
+      shapes: of its variables.
+      together: operations that make one unit although they share no variable.
+    """
+    self.graph = graph
+    self.sizes = {
+      op.name: math.prod(size or 0 for size in shapes.get(op.name, (0,)))
+      for op in graph.ops
+      if op.op_type == VARIABLE
+    }
+    self.flipped: dict[str, bool] = {}
+    self._together = [frozenset(ops) for ops in together]
+    self._depends = _depends_on_inputs(graph)
+    uses = self._uses()
+    self.units, self.names = self._made_units(uses)
+    self._unit_of = {op: n for n, unit in enumerate(self.units) for op in unit.ops}
+    self._before = self._reached()
+
+  def _uses(self) -> dict[int, set[tuple[str, str]]]:
+    """Returns role and variable of all that an operation on data reads of variables."""
+    paths: list[dict[str, tuple[str, ...]]] = []
+    found: dict[int, set[tuple[str, str]]] = {}
+    for position, op in enumerate(self.graph.ops):
+      if op.op_type == VARIABLE:
+        paths.append({op.name: ()})
+        continue
+      read: dict[str, tuple[str, ...]] = {}
+      if not self._depends[position]:
+        for slot, (producer, _) in enumerate(op.inputs):
+          for name, path in paths[producer].items():
+            read.setdefault(name, (*path, f'{family(op.op_type)}:{slot}'))
+      else:
+        for slot, (producer, _) in enumerate(op.inputs):
+          for name, path in paths[producer].items():
+            role = _role(op, slot, path)
+            found.setdefault(position, set()).add((role, name))
+            if role == LINEAR:
+              self.flipped.setdefault(name, _is_flipped(op, slot, path))
+      paths.append(read)
+    return found
+
+  def _made_units(
+    self, uses: Mapping[int, set[tuple[str, str]]]
+  ) -> tuple[tuple[Unit, ...], tuple[str, ...]]:
+    """Puts operations together that share what a normalization reads."""
+    unit_of: dict[int, int] = {}
+    last: dict[str, int] = {}
+    for position, read in uses.items():
+      shared = [last[name] for role, name in read if name in last and role not in MAIN]
+      group = next((ops for ops in self._together if position in ops), ())
+      beside = [other for other in group if other in unit_of]
+      unit_of[position] = (
+        unit_of[shared[0]] if shared else unit_of[beside[0]] if beside else position
+      )
+      for role, name in read:
+        if role not in MAIN:
+          last[name] = position
+    ops: dict[int, list[int]] = {}
+    for position, first in unit_of.items():
+      ops.setdefault(first, []).append(position)
+    units = []
+    for members in ops.values():
+      roles: dict[str, set[str]] = {}
+      for position in members:
+        for role, name in uses[position]:
+          roles.setdefault(name, set()).add(role)
+      named = tuple(sorted((_main_role(found), name) for name, found in roles.items()))
+      units.append(Unit(tuple(members), named))
+    names = [''] * len(units)
+    for position, op in enumerate(self.graph.ops):
+      if op.op_type in (INPUT, TARGET):
+        units.append(Unit((position,), ()))
+        names.append(f'{op.op_type} {op.name}')
+    return tuple(units), tuple(names)
+
+  def _reached(self) -> list[int]:
+    """Returns, for every unit, the units before it, as bits."""
+    known = [0] * len(self.graph.ops)  # units behind what an operation yields
+    before = [0] * len(self.units)
+    for position, op in enumerate(self.graph.ops):
+      behind = 0
+      for producer, _ in op.inputs:
+        behind |= known[producer]
+      unit = self._unit_of.get(position)
+      if unit is not None:
+        before[unit] |= behind & ~(1 << unit)
+        behind |= 1 << unit
+      known[position] = behind
+    return before
+
+  def order(self, chosen: Collection[int]) -> dict[int, list[tuple[int, Label]]]:
+    """Returns the nearest chosen units before each chosen one, and what lies between them.
+
+    Nearest are those without another chosen one between them on any way: what a skip
+    connection adds is no neighbour, however the sum is written.
+
+    Args:
+      chosen: positions in `units`.
+    """
+    mask = functools.reduce(lambda bits, n: bits | 1 << n, chosen, 0)
+    labels = self._labels(mask)
+    found: dict[int, list[tuple[int, Label]]] = {}
+    for unit in chosen:
+      before = self._before[unit] & mask
+      nearest = before
+      for other in _bits(before):
+        nearest &= ~self._before[other]
+      found[unit] = [(other, labels.get((other, unit), frozenset())) for other in _bits(nearest)]
+    return found
+
+  def _labels(self, mask: int) -> dict[tuple[int, int], Label]:
+    """Returns what lies on the ways from each of some units to the next one."""
+    arriving: list[dict[int, Label]] = []
+    found: dict[tuple[int, int], Label] = {}
+    for position, op in enumerate(self.graph.ops):
+      unit = self._unit_of.get(position)
+      chosen = unit is not None and bool(mask >> unit & 1)
+      here: dict[int, Label] = {}
+      for slot, (producer, number) in enumerate(op.inputs):
+        tokens = _tokens(op, slot, self.graph.ops[producer], number, unit is None)
+        for other, label in arriving[producer].items():
+          here[other] = here.get(other, frozenset()) | label | tokens
+      if chosen:
+        assert unit is not None
+        for other, label in here.items():
+          key = (other, unit)
+          found[key] = found.get(key, frozenset()) | label
+        here = {unit: frozenset()}
+      arriving.append(here)
+    return found
+
+
+def _depends_on_inputs(graph: OpGraph) -> list[bool]:
+  found: list[bool] = []
+  for op in graph.ops:
+    found.append(op.op_type == INPUT or any(found[producer] for producer, _ in op.inputs))
+  return found
+
+
+def _role(op: OpRecord, slot: int, path: Iterable[str]) -> str:
+  kind = family(op.op_type)
+  steps = [step.partition(':')[0] for step in path]
+  if kind == 'FusedBatchNormV3':
+    return _OF_BATCH_NORM.get(slot, kind)
+  role = _ROLES.get(kind, kind)
+  if role in (ADDED, SCALE):
+    if any(step in _ROOTS for step in steps):
+      return VARIANCE
+    if role == ADDED and ('Mul' in steps or 'Sub:1' in path or 'Neg' in steps):
+      return MEAN
+  return role
+
+
+def _is_flipped(op: OpRecord, slot: int, path: Iterable[str]) -> bool:
+  """Returns whether a product reads a matrix the other way round than it is kept."""
+  flips = sum(step.startswith('Transpose:') for step in path)
+  for name in ('transpose_b', 'adj_y') if slot == 1 else ('transpose_a', 'adj_x'):
+    flips += bool(op.attribute(name))
+  return flips % 2 == 1
+
+
+def _main_role(roles: Collection[str]) -> str:
+  """Returns the role of a variable in a unit: the scale of a batch norm also moves its mean."""
+  order = (*sorted(MAIN), VARIANCE, SCALE, ADDED, MEAN)
+  return next((role for role in order if role in roles), min(roles))
+
+
+def _tokens(
+  op: OpRecord, slot: int, producer: OpRecord, number: int, is_free: bool
+) -> frozenset[str]:
+  """Returns what is told of the way from an operation to the next one."""
+  found = set()
+  if producer.op_type in ('Split', 'SplitV', 'Unpack'):
+    found.add(f'part {number}')
+  kind = family(op.op_type)
+  if kind == 'ConcatV2':
+    found.add(f'concat {slot}')
+  elif kind in _TOLD:
+    found.add(kind)
+  elif kind in _BENDING:
+    found.add('bend')
+  elif is_free and kind in ('MatMul', 'Einsum'):
+    found.add('columns' if slot == _columns(op) else 'rows')
+  return frozenset(found)
+
+
+def _columns(op: OpRecord) -> int:
+  """Returns which factor of a product the last axis of the result comes from."""
+  equation = op.attribute('equation')
+  if not isinstance(equation, (str, bytes)):
+    return 1
+  text = equation.decode() if isinstance(equation, bytes) else equation
+  factors, _, result = text.partition('->')
+  for number, factor in enumerate(factors.split(',')):
+    others = ''.join(one for n, one in enumerate(factors.split(',')) if n != number)
+    if result and result[-1] in factor and result[-1] not in others:
+      return number
+  return 1
+
+
+def _bits(number: int) -> Iterable[int]:
+  while number:
+    lowest = number & -number
+    yield lowest.bit_length() - 1
+    number ^= lowest

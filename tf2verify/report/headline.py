@@ -1,0 +1,51 @@
+"""A finding on one line, and the line of code that it is about: for lists of failures."""
+
+import dataclasses
+import os
+import re
+
+from tf2verify.records.verdict import StageVerdict
+from tf2verify.records.verdict_text import outcome_text
+from tf2verify.reference.user_files import is_file_of_user
+from tf2verify.safe_text import safe_line
+
+# As Python's own traceback has it.
+_FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+  """A line of the user's code.
+
+  Attributes:
+    path: the file, as Python names it.
+    line: from 1.
+  """
+
+  path: str
+  line: int
+
+
+def headline(stage: StageVerdict) -> str:
+  """Returns the cause of a failure, or what was found where none is known, on one line."""
+  causes = stage.diagnosis.causes if stage.diagnosis is not None else ()
+  hints = [difference.hint for difference in stage.differences if difference.hint]
+  known = [*(cause.text for cause in causes), *hints]
+  return safe_line(known[0].replace('\n', ' ') if known else outcome_text(stage))
+
+
+def place(stage: StageVerdict) -> Place | None:
+  """Returns the line of the port where both sides first differ, or the user's line that raised."""
+  sources = stage.diagnosis.sources if stage.diagnosis is not None else ()
+  for source in sources:
+    if source.tf2_source is not None:
+      return Place(source.tf2_source.path, source.tf2_source.line)
+  if stage.error is None:
+    return None
+  frames = _FRAME.findall(stage.error.traceback_text)
+  own = [Place(path, int(line)) for path, line in frames if _is_own(path)]
+  return own[-1] if own else None
+
+
+def _is_own(path: str) -> bool:
+  return is_file_of_user(path, ()) and f'{os.sep}site-packages{os.sep}' not in path

@@ -1,0 +1,263 @@
+"""Edits of the port's graph that make a part of it the reference's."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.records.op_graph import CONSTANT, TARGET, NodeChange, OpGraph, TensorKey
+from tf2verify.sides.graphs.run import set_attribute
+
+v1 = tf.compat.v1
+
+_OF_TF1 = 'tf2verify_tf1/'
+_OF_SETTINGS = 'tf2verify_setting/'
+_REPLACED = '/tf2verify_replaced'
+_FED = ('Placeholder', 'VarHandleOp', 'VariableV2', 'Variable')
+_STALE = ('_class', '_output_shapes')
+_UPDATES = ('Assign', 'Scatter')
+
+
+class CannotRepair(Exception):
+  """The edit makes no graph that can run; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GivenValue:
+  """What tf1 has somewhere, to be given to the port."""
+
+  tf1: str  # tf1's tensor
+  tf2: str  # the port's
+  # Returns the value as the port holds it.
+  as_tf2: Callable[[np.ndarray], np.ndarray] = lambda value: value
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Transplant:
+  """Operations of tf1 that read the port's tensors.
+
+  Attributes:
+    inner: NodeDefs, all but the last.
+    end: the NodeDef of the last one; its name is that of what it replaces.
+    is_target: whether only what the run yields is replaced, not what other operations read.
+    is_update: whether that is what a variable is updated with.
+  """
+
+  inner: tuple[Any, ...]
+  end: Any
+  is_target: bool = False
+  is_update: bool = False
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Repair:
+  """One edit: some of these."""
+
+  changes: tuple[NodeChange, ...] = ()
+  transplants: tuple[Transplant, ...] = ()
+  values: tuple[GivenValue, ...] = ()
+
+
+def apply(repairs: Sequence[Repair], graph_def: Any, is_other_run: bool = False) -> None:
+  """Edits a GraphDef of the port.
+
+  Args:
+    repairs: the edits, in their order.
+    graph_def: edited in place.
+    is_other_run: whether the edits were made for another run of the port, whose operations need
+      not all be here: dropout, moving averages. Edits of those that are not are left out.
+
+  Raises:
+    CannotRepair: an operation that is to be edited is not there, or takes no such edit.
+  """
+  for repair in repairs:
+    for change in repair.changes:
+      if not is_other_run or _has(graph_def, change.op):
+        _change(graph_def, change)
+    for moved in repair.transplants:
+      if not is_other_run or _has(graph_def, moved.end.name):
+        _transplant(graph_def, moved)
+
+
+def transplant(
+  nodes: Mapping[str, Any],
+  tf1: OpGraph,
+  tf2: OpGraph,
+  region: tuple[Sequence[int], int],
+  partner: int,
+  given: Mapping[TensorKey, TensorKey],
+) -> Transplant:
+  """Returns operations of tf1 that read the port's tensors.
+
+  Args:
+    nodes: the NodeDefs of tf1, by name.
+    tf1: the tf1 side's graph.
+    tf2: the port's.
+    region: positions of the operations of tf1, the last one apart.
+    partner: position of the port's operation that the last one replaces.
+    given: the port's tensor for each tensor of tf1 that enters.
+
+  Raises:
+    CannotRepair: one of them has a function, say, or reads what has no counterpart.
+  """
+  inner, end = region
+  op, other = tf1.ops[end], tf2.ops[partner]
+  is_target = op.op_type == TARGET
+  targets = op.op_type == TARGET, other.op_type == TARGET
+  if targets[0] != targets[1] or (is_target and op.attribute('op') != other.attribute('op')):
+    raise CannotRepair('what the run yields is made in another way')
+  wiring = _Wiring(nodes, tf1, tf2, frozenset(inner), given)
+  moved = [wiring.copied(n, _OF_TF1 + tf1.ops[n].name) for n in inner]
+  if not is_target:
+    last = wiring.copied(end, other.name)
+    return Transplant((*wiring.constants, *moved), last)
+  name, _, number = other.tensors[0].partition(':')
+  if number != '0' or len(op.inputs) != 1:
+    raise CannotRepair('what the run yields is no first output')
+  source = wiring.name_of(op.inputs[0])
+  last = v1.NodeDef(name=name, op='Identity', input=[source])
+  last.attr['T'].type = tf.as_dtype(op.outputs[0][0]).as_datatype_enum
+  is_update = op.attribute('op') is not None
+  return Transplant((*wiring.constants, *moved), last, True, is_update)
+
+
+def bypass(tf2: OpGraph, position: int, read: TensorKey) -> Transplant:
+  """Returns what passes a tensor of the port on in place of an operation's output."""
+  op, (producer, number) = tf2.ops[position], read
+  passed = v1.NodeDef(name=op.name, op='Identity', input=[tf2.ops[producer].tensors[number]])
+  dtype = tf.as_dtype(tf2.ops[producer].outputs[number][0])
+  passed.attr['T'].type = dtype.as_datatype_enum
+  return Transplant((), passed)
+
+
+class _Wiring:
+  """Wires copies of tf1's operations to the port's tensors."""
+
+  def __init__(
+    self,
+    nodes: Mapping[str, Any],
+    tf1: OpGraph,
+    tf2: OpGraph,
+    inner: frozenset[int],
+    given: Mapping[TensorKey, TensorKey],
+  ) -> None:
+    self.constants: list[Any] = []
+    self._nodes = nodes
+    self._tf1 = tf1
+    self._tf2 = tf2
+    self._inner = inner
+    self._given = given
+
+  def copied(self, position: int, name: str) -> Any:
+    op = self._tf1.ops[position]
+    node = self._node(op.name)
+    data = [one for one in node.input if not one.startswith('^')]
+    if op.functions or len(data) != len(op.inputs):
+      raise CannotRepair(f'{op.name} is a loop, a condition, or a part of one')
+    copied = _bare_copy(node, name)
+    copied.input.extend(self.name_of(key) for key in op.inputs)
+    return copied
+
+  def name_of(self, key: TensorKey) -> str:
+    position, number = key
+    op = self._tf1.ops[position]
+    if position in self._inner:
+      return f'{_OF_TF1}{op.name}:{number}'
+    if key in self._given:
+      other, output = self._given[key]
+      tensors = self._tf2.ops[other].tensors
+      if output >= len(tensors):
+        raise CannotRepair(f'{op.name} has no such output in the port')
+      return tensors[output]
+    if op.op_type != CONSTANT:
+      raise CannotRepair(f'{op.name} has no counterpart in the port')
+    node = self._node(op.tensors[0].rpartition(':')[0])
+    if node.op != 'Const':
+      raise CannotRepair(f'{op.name} is no constant of the graph')
+    name = _OF_TF1 + node.name
+    if all(known.name != name for known in self.constants):
+      self.constants.append(_bare_copy(node, name))
+    return f'{name}:0'
+
+  def _node(self, name: str) -> Any:
+    if name not in self._nodes:
+      raise CannotRepair(f'{name} is not in the graph of tf1')
+    return self._nodes[name]
+
+
+def _bare_copy(node: Any, name: str) -> Any:
+  """Returns a node without what it reads, and without where it has to run."""
+  copied = v1.NodeDef()
+  copied.CopyFrom(node)
+  copied.name = name
+  copied.device = ''
+  del copied.input[:]
+  for attribute in _STALE:
+    copied.attr.pop(attribute, None)
+  return copied
+
+
+def _change(graph_def: Any, change: NodeChange) -> None:
+  node = _named(graph_def, change.op)
+  for attribute in _STALE:
+    node.attr.pop(attribute, None)
+  try:
+    for attribute, value in change.attributes:
+      set_attribute(node.attr[attribute], value)
+  except (KeyError, TypeError, ValueError) as error:
+    raise CannotRepair(f'{change.op} takes no such attribute: {error}') from error
+  for slot, value in change.inputs:
+    array = np.asarray(value)
+    data = [n for n, name in enumerate(node.input) if not name.startswith('^')]
+    if slot >= len(data):
+      raise CannotRepair(f'{change.op} has no input {slot}')
+    constant = graph_def.node.add(name=f'{_OF_SETTINGS}{change.op}/{slot}', op='Const')
+    constant.attr['dtype'].type = tf.as_dtype(array.dtype).as_datatype_enum
+    constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(array))
+    node.input[data[slot]] = constant.name
+
+
+def _transplant(graph_def: Any, moved: Transplant) -> None:
+  known = {node.name: node for node in graph_def.node}
+  for node in moved.inner:
+    if node.name not in known:
+      graph_def.node.add().CopyFrom(node)
+    elif known[node.name] != node:
+      raise CannotRepair(f'{node.name} is there already, and reads something else')
+  replaced = known.get(moved.end.name)
+  if replaced is None:
+    raise CannotRepair(f'the port has no {moved.end.name} in this run')
+  if not moved.is_target:
+    replaced.CopyFrom(moved.end)
+    return
+  if replaced.op in _FED:
+    raise CannotRepair('what the run yields is what it is given')
+  name, renamed = replaced.name, replaced.name + _REPLACED
+  replaced.name = renamed
+  for node in graph_def.node:
+    keeps = moved.is_update and node.op.removeprefix('Resource').startswith(_UPDATES)
+    if not keeps:
+      _reads_renamed(node, name, renamed)
+  end = graph_def.node.add()
+  end.CopyFrom(moved.end)
+  _reads_renamed(end, name, renamed)
+
+
+def _reads_renamed(node: Any, name: str, renamed: str) -> None:
+  for slot, read in enumerate(node.input):
+    bare, mark, number = read.removeprefix('^').partition(':')
+    if bare == name:
+      node.input[slot] = ('^' if read.startswith('^') else '') + renamed + mark + number
+
+
+def _has(graph_def: Any, name: str) -> bool:
+  return any(node.name == name for node in graph_def.node)
+
+
+def _named(graph_def: Any, name: str) -> Any:
+  for node in graph_def.node:
+    if node.name == name:
+      return node
+  raise CannotRepair(f'the port has no {name} in this run')

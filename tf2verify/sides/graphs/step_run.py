@@ -1,0 +1,168 @@
+"""A run of a training step, of which every tensor can be asked for."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.records.observation import SourceLine
+from tf2verify.records.op_graph import VARIABLE
+from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
+from tf2verify.sides.graphs.reading import GraphReader, Target
+from tf2verify.sides.graphs.run import GraphRun, open_session
+from tf2verify.sides.graphs.taken_branches import with_taken_branches
+from tf2verify.sides.graphs.without_state import WithoutState, without_state
+
+v1 = tf.compat.v1
+LOSS_TARGET = 'loss (total)'
+RATE_TARGET = 'learning rate (of the step)'
+# What both sides call their count of steps.
+COUNT = 'global step (count)'
+
+
+def gradient_target(variable: str) -> str:
+  """Returns how a gradient as differentiated is called, given the variable's tf1 name."""
+  return f'gradient {variable}'
+
+
+def applied_target(variable: str) -> str:
+  """Returns how a gradient as given to the update is called."""
+  return f'applied gradient {variable}'
+
+
+def update_target(variable: str) -> str:
+  """Returns how the value of a variable, or of state, after the step is called."""
+  return f'update of {variable}'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StepVariable:
+  """A variable, a slot or a count before the step."""
+
+  name: str  # what both sides call it; what only one side has, by the side's own name
+  value: np.ndarray
+  is_own: bool = False  # whether only this side has it
+
+  @property
+  def dtype(self) -> Any:
+    """TensorFlow's dtype."""
+    return tf.as_dtype(self.value.dtype)
+
+  @property
+  def shape(self) -> tuple[int, ...]:
+    """The shape."""
+    return self.value.shape
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StepGraph:
+  """The graph of a step, as it was built.
+
+  Attributes:
+    side: 'tf1' or 'tf2'.
+    graph_def: itself.
+    variables: by the name of a handle's operation.
+    inputs: what both sides call a placeholder, by the name of its operation.
+    feeds: by tensor name.
+    constants: from a placeholder's op name to the value that it always has.
+    targets: losses and gradients.
+    source_of: tells the user's line of an operation, by its name.
+    start: operations that a session runs first.
+  """
+
+  side: str
+  graph_def: Any
+  variables: Mapping[str, StepVariable]
+  inputs: Mapping[str, str]
+  feeds: Mapping[str, np.ndarray]
+  constants: Mapping[str, np.ndarray]
+  targets: Sequence[Target]
+  source_of: Callable[[str], SourceLine | None]
+  start: Sequence[str] = ()
+
+
+def _fix_settings(known: WithoutState, variables: Mapping[str, StepVariable]) -> None:
+  """Makes constants of numbers that one side keeps in variables and does not write.
+
+  They are settings of an optimizer, which the other side has as constants.
+  """
+  nodes = {node.name: node for node in known.graph_def.node}
+  settings = {
+    handle
+    for handle, variable in variables.items()
+    if variable.is_own and not variable.shape and known.origins.get(known.after[handle]) == handle
+  }
+  for node in nodes.values():
+    if node.op == 'ReadVariableOp' and node.input[0] in settings:
+      value = variables[node.input[0]].value
+      controls = [name for name in node.input if name.startswith('^')]
+      node.op = 'Const'
+      node.attr.clear()
+      node.attr['dtype'].type = tf.as_dtype(value.dtype).as_datatype_enum
+      node.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value))
+      del node.input[:]
+      node.input.extend(controls)
+
+
+def step_run(step: StepGraph) -> GraphRun:
+  """Returns a run of a step.
+
+  Raises:
+    WrittenOtherwise: a variable is written in a way that cannot be taken apart.
+  """
+  graph_def = v1.GraphDef()
+  graph_def.CopyFrom(step.graph_def)
+  for node in graph_def.node:
+    node.attr.pop('_class', None)  # what it names may have been left out
+    if node.name in step.variables:
+      make_handle(node, step.variables[node.name])
+  with_taken_branches(graph_def, lambda tensors: _values(step, graph_def, tensors))
+  known = without_state(graph_def, step.variables.keys())
+  _fix_settings(known, step.variables)
+  graph, prepare = _imported(step, known.graph_def)
+  names = {op_name: variable.name for op_name, variable in step.variables.items()}
+  reader = GraphReader(
+    graph,
+    names,
+    step.inputs,
+    step.constants,
+    lambda op: step.source_of(known.origins.get(op.name, op.name)),
+  )
+  updates = [
+    Target(update_target(names[op_name]), (tensor if ':' in tensor else f'{tensor}:0',))
+    for op_name, tensor in known.after.items()
+  ]
+  op_graph = reader.read([*step.targets, *updates], (), step.side)
+  read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
+  reads = {op_name: read[name] for op_name, name in names.items() if name in read}
+  return GraphRun(op_graph, graph, _feeds(step), prepare, reads)
+
+
+def _imported(step: StepGraph, graph_def: Any) -> tuple[tf.Graph, Callable[[Any], None]]:
+  """Returns a graph, and what gives its variables their values in a session."""
+  graph = tf.Graph()
+  with graph.as_default():
+    tf.import_graph_def(graph_def, name='')
+    assigned = {
+      op_name: assignment(graph, op_name, variable) for op_name, variable in step.variables.items()
+    }
+  give = preparation(assigned, lambda op_name: step.variables[op_name].value)
+
+  def prepare(session: Any) -> None:
+    session.run(list(step.start))
+    give(session)
+
+  return graph, prepare
+
+
+def _feeds(step: StepGraph) -> dict[str, np.ndarray]:
+  return {**step.feeds, **{f'{name}:0': value for name, value in step.constants.items()}}
+
+
+def _values(step: StepGraph, graph_def: Any, tensors: Sequence[str]) -> Sequence[np.ndarray]:
+  graph, prepare = _imported(step, graph_def)
+  with open_session(graph) as session:
+    prepare(session)
+    return [np.asarray(value) for value in session.run(list(tensors), _feeds(step))]

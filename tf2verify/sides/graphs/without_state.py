@@ -1,0 +1,237 @@
+"""A graph whose writes to variables are results, so that a step can be looked into like a call.
+
+A training step reads and writes variables in an order that control dependencies give. Here
+each write becomes what it would have written, each read after a write becomes that, and a
+fused update (`ResourceApplyAdam`) becomes the operations of its formula. What is left reads
+the values before the step alone, and yields the values after it.
+"""
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from tf2verify.sides.graphs.update_formulas import FORMULAS
+from tf2verify.tensorflow_internals import graphs
+
+v1 = tf.compat.v1
+_CALLS = ('If', 'While', 'PartitionedCall', 'StatefulPartitionedCall', 'Case')
+
+
+class WrittenOtherwise(Exception):
+  """A variable is written by what cannot be taken apart; the message says by what."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WithoutState:
+  """A GraphDef without writes.
+
+  Attributes:
+    graph_def: itself; of the operations that wrote, only the names are left.
+    after: by the name of a handle's operation, the tensor that its variable holds in the end.
+    origins: of every operation that was added, the name of the one that it stands for.
+  """
+
+  graph_def: Any
+  after: Mapping[str, str]
+  origins: Mapping[str, str]
+
+
+def without_state(graph_def: Any, handles: Collection[str]) -> WithoutState:
+  """Rewrites a graph so that nothing is written.
+
+  Args:
+    graph_def: the graph, which is changed.
+    handles: names of the operations that yield the handles of variables.
+
+  Raises:
+    WrittenOtherwise: a variable is written within a function, or in a way without formula.
+  """
+  return _Rewriting(graph_def, handles).result()
+
+
+class _Rewriting:
+  """Goes through a graph, each operation after those that it waits for."""
+
+  def __init__(self, graph_def: Any, handles: Collection[str]) -> None:
+    self._graph_def = graph_def
+    self._nodes = {node.name: node for node in self._graph_def.node}
+    self._handles = frozenset(handles)
+    self._origins: dict[str, str] = {}
+    # Of each write: the variables, and what they hold after it; by the number of the write.
+    self._writes: list[dict[str, str]] = []
+    # By operation, the writes before it, as bits.
+    self._before: dict[str, int] = {}
+
+  def result(self) -> WithoutState:
+    """Rewrites everything."""
+    order = list(_in_order(self._nodes))
+    for name in order:
+      self._visit(self._nodes[name])
+    everything = (1 << len(self._writes)) - 1
+    after = {handle: self._current(handle, everything, handle) for handle in sorted(self._handles)}
+    return WithoutState(self._graph_def, after, self._origins)
+
+  def _visit(self, node: Any) -> None:
+    before = 0
+    for name in node.input:
+      before |= self._before.get(_op_name(name), 0)
+    self._before[node.name] = before
+    if node.op == 'ReadVariableOp':
+      handle = self._handle(node.input[0])
+      if handle is not None and self._last(handle, before) is not None:
+        self._pass_on(node, self._current(handle, before, node.name))
+    elif node.op in FORMULAS:
+      self._expand(node, before)
+      self._before[node.name] = before | (1 << (len(self._writes) - 1))
+    elif self._may_write(node):
+      raise WrittenOtherwise(f'{node.op} ({node.name}) writes a variable')
+
+  def _may_write(self, node: Any) -> bool:
+    if node.op.startswith(('Assign', 'ResourceApply', 'ResourceScatter', 'ResourceSparse')):
+      return any(self._handle(name) is not None for name in node.input)
+    if node.op in _CALLS and any(self._handle(name) is not None for name in node.input):
+      return _writes_inside(node, self._graph_def.library)
+    return str(node.op).startswith('ResourceStridedSliceAssign')
+
+  def _handle(self, tensor: str) -> str | None:
+    """Returns the operation of the handle that a tensor hands on; None for another tensor."""
+    name = _op_name(tensor)
+    while name in self._nodes and self._nodes[name].op in ('Identity', 'Enter'):
+      name = _op_name(self._nodes[name].input[0])
+    return name if name in self._handles else None
+
+  def _last(self, handle: str, before: int) -> int | None:
+    """Returns the number of the last of some writes to a variable; None without any."""
+    numbers = range(before.bit_length() - 1, -1, -1)
+    return next((n for n in numbers if before >> n & 1 and handle in self._writes[n]), None)
+
+  def _current(self, handle: str, before: int, reader: str) -> str:
+    """Returns the tensor that a variable holds after some writes."""
+    last = self._last(handle, before)
+    if last is not None:
+      return self._writes[last][handle]
+    name = f'{reader}/value_of/{handle}'
+    if name not in self._nodes:
+      node = self._graph_def.node.add(name=name, op='ReadVariableOp', input=[handle])
+      node.attr['dtype'].CopyFrom(self._nodes[handle].attr['dtype'])
+      self._nodes[name] = node
+      self._origins[name] = reader
+    return name
+
+  def _pass_on(self, node: Any, tensor: str) -> None:
+    """Makes a read hand on a tensor."""
+    dtype = v1.AttrValue()
+    dtype.CopyFrom(node.attr['dtype'])
+    controls = [name for name in node.input if name.startswith('^')]
+    node.op = 'Identity'
+    node.attr.clear()
+    node.attr['T'].CopyFrom(dtype)
+    del node.input[:]
+    node.input.extend([tensor, *controls])
+
+  def _expand(self, node: Any, before: int) -> None:
+    """Makes of an update the operations of its formula, and of itself one that does nothing."""
+    arguments = _arguments(node)
+    handles: dict[str, str] = {}
+    given: dict[str, tuple[str, Any]] = {}
+    for argument, tensor in arguments.items():
+      handle = self._handle(tensor)
+      if handle is None:
+        given[argument] = tensor, _dtype_of(node, argument)
+      else:
+        handles[argument] = handle
+        given[argument] = (
+          self._current(handle, before, node.name),
+          tf.as_dtype(self._nodes[handle].attr['dtype'].type),
+        )
+    found = self._formula_nodes(node, given)
+    self._writes.append({handles[argument]: tensor for argument, tensor in found.items()})
+    controls = [f'^{_op_name(name)}' for name in arguments.values() if self._handle(name) is None]
+    controls += [name for name in node.input if name.startswith('^')]
+    node.op = 'NoOp'
+    node.attr.clear()
+    del node.input[:]
+    node.input.extend(dict.fromkeys(controls))
+
+  def _formula_nodes(self, node: Any, given: Mapping[str, tuple[str, Any]]) -> dict[str, str]:
+    """Adds the operations of a formula; returns the tensors of what it makes of variables."""
+    attributes = {name: value.b for name, value in node.attr.items()}
+    prefix = f'{node.name}/formula/'
+    with tf.Graph().as_default() as graph:
+      fed = {
+        name: v1.placeholder(dtype, None, f'given/{name}') for name, (_, dtype) in given.items()
+      }
+      made = FORMULAS[node.op](fed, attributes)
+    tensors = {f'given/{name}': tensor for name, (tensor, _) in given.items()}
+    for known in graph.as_graph_def().node:
+      if known.name in tensors:
+        continue
+      added = self._graph_def.node.add()
+      added.CopyFrom(known)
+      added.name = prefix + known.name
+      for number, name in enumerate(known.input):
+        added.input[number] = tensors.get(_op_name(name), prefix + name.lstrip('^'))
+      self._nodes[added.name] = added
+      self._origins[added.name] = node.name
+    return {argument: prefix + tensor.op.name for argument, tensor in made.items()}
+
+
+def _op_name(tensor: str) -> str:
+  return tensor.lstrip('^').partition(':')[0]
+
+
+def _in_order(nodes: Mapping[str, Any]) -> Iterator[str]:
+  """Yields the operations, each after what it reads and waits for, but for loops."""
+  done: set[str] = set()
+  for first in nodes:
+    pending = [first]
+    under_way: set[str] = set()
+    while pending:
+      name = pending[-1]
+      if name in done:
+        pending.pop()
+        continue
+      inputs = (_op_name(known) for known in nodes[name].input)
+      left = [one for one in inputs if one not in done and one not in under_way and one in nodes]
+      under_way.add(name)
+      if left and nodes[name].op != 'NextIteration':
+        pending += reversed(left)
+      else:
+        done.add(name)
+        pending.pop()
+        yield name
+
+
+def _arguments(node: Any) -> dict[str, str]:
+  """Returns the inputs of an operation by the names of its arguments; each is one tensor."""
+  inputs = [name for name in node.input if not name.startswith('^')]
+  names = [argument.name for argument in graphs.op_definition(node.op).input_arg]
+  return dict(zip(names, inputs, strict=True))
+
+
+def _dtype_of(node: Any, argument: str) -> Any:
+  """Returns the dtype of an argument of an update, by the attribute that gives it."""
+  arguments = graphs.op_definition(node.op).input_arg
+  (definition,) = (one for one in arguments if one.name == argument)
+  if not definition.type_attr:
+    raise WrittenOtherwise(f'{node.op} ({node.name}) writes a variable that is not known')
+  return tf.as_dtype(node.attr[definition.type_attr].type)
+
+
+def _writes_inside(node: Any, library: Any) -> bool:
+  """Returns whether a function that an operation calls may write a variable."""
+  functions = {function.signature.name: function for function in library.function}
+  pending = [value.func.name for value in node.attr.values() if value.HasField('func')]
+  seen: set[str] = set()
+  while pending:
+    name = pending.pop()
+    if name in seen or name not in functions:
+      continue
+    seen.add(name)
+    for inner in functions[name].node_def:
+      if inner.op.startswith('Assign') or inner.op in FORMULAS:
+        return True
+      pending += [value.func.name for value in inner.attr.values() if value.HasField('func')]
+  return False

@@ -1,0 +1,182 @@
+"""What belongs to installed packages, whose version stands for their code."""
+
+import functools
+import hashlib
+import importlib.metadata
+import os
+import site
+import sys
+import sysconfig
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tf2verify
+
+_OWN = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
+# Packages whose modules are looked through for what was put in the place of their own.
+_LOOKED_THROUGH = ('tensorflow', 'keras', 'tf_keras', 'tf_slim', 'numpy')
+_PLAIN = (int, float, complex, str, bytes, bool, type(None))
+# Differ from process to process, or are made by use: none of them is a setting.
+_PASSING = frozenset(
+  (
+    '__annotations__',
+    '__builtins__',
+    '__cached__',
+    '__doc__',
+    '__file__',
+    '__path__',
+    '__warningregistry__',
+    '_plugin_dir',
+    '_s',
+    'operator',
+  )
+)
+
+
+@functools.cache
+def _folders() -> tuple[str, ...]:
+  found = {sysconfig.get_path(name) for name in ('stdlib', 'platstdlib', 'purelib', 'platlib')}
+  found |= {*site.getsitepackages(), site.getusersitepackages()}
+  return tuple(os.path.abspath(folder) + os.sep for folder in found if folder)
+
+
+@functools.lru_cache(maxsize=8192)
+def is_installed_file(path: str) -> bool:
+  """Returns whether a file is of the standard library, an installed package or tf2verify."""
+  path = os.path.abspath(path)
+  return path.startswith((*_folders(), _OWN)) or f'{os.sep}site-packages{os.sep}' in path
+
+
+def is_installed(module: types.ModuleType | None) -> bool:
+  """Returns whether a module is; one without a file is Python's own, but for `__main__`."""
+  if module is None:
+    return False
+  path = vars(module).get('__file__')
+  if path is None:
+    folders = list(vars(module).get('__path__', ()) or ())
+    if folders:  # a package without __init__.py
+      return all(is_installed_file(folder) for folder in folders)
+    return vars(module).get('__name__') != '__main__'
+  return is_installed_file(path)
+
+
+@functools.cache
+def own_digest() -> str:
+  """Returns the digest of tf2verify itself, whose version stays while it is worked on."""
+  found = hashlib.sha256()
+  for folder, names, files in os.walk(_OWN):
+    names.sort()
+    for name in sorted(files):
+      if name.endswith('.py'):
+        found.update(f'{os.path.relpath(folder, _OWN)}/{name}\0'.encode())
+        with open(os.path.join(folder, name), 'rb') as file:
+          found.update(file.read())
+  return found.hexdigest()
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+  """Returns the version of everything that is installed."""
+  found = {
+    (dist.metadata['Name'] or '?', dist.version or '?')
+    for dist in importlib.metadata.distributions()
+  }
+  return tuple(sorted(found))
+
+
+def bindings() -> Mapping[str, str]:
+  """Returns a digest of what the names of each loaded module of TensorFlow and numpy stand for.
+
+  Whoever puts a function, or another number, in the place of one of theirs changes it.
+  """
+  texts: dict[int, str] = {}  # what one function has several names for is described once
+  found = {}
+  for name, names in _looked_through():
+    rows = [f'{known}={_described(value, texts)}' for known, value in names.items()]
+    rows.sort()
+    text = '\n'.join(rows).encode('utf-8', 'surrogatepass')
+    found[name] = hashlib.sha256(text).hexdigest()
+  return found
+
+
+def held_bindings() -> Mapping[str, Mapping[str, Any]]:
+  """Returns what these names stand for now, to be compared later in this process."""
+  return dict(_looked_through())
+
+
+def rebound(before: Mapping[str, Mapping[str, Any]]) -> list[str]:
+  """Returns the names that stand for something else since; what is new is not among them."""
+  found = []
+  for module, names in _looked_through():
+    known = before.get(module, {})
+    for name, value in names.items():
+      old = known.get(name, value)
+      if old is not value and _short(old) != _short(value):
+        found.append(f'{module}.{name}')
+  return found
+
+
+def _looked_through() -> Iterator[tuple[str, dict[str, Any]]]:
+  """Yields the loaded modules, each with its names and those of the classes that it defines."""
+  for module, found in sorted(sys.modules.items()):
+    if module.partition('.')[0] not in _LOOKED_THROUGH or not isinstance(found, types.ModuleType):
+      continue
+    if module.endswith('_pb2'):
+      continue  # messages, whose code is made by protobuf
+    names = dict(types.ModuleType.__getattribute__(found, '__dict__'))
+    for name, value in list(names.items()):
+      if name in _PASSING:
+        del names[name]
+      elif isinstance(value, type) and value.__module__ == module:
+        for member, inner in list(vars(value).items()):
+          if member not in _PASSING:
+            names[f'{name}.{member}'] = inner
+    yield module, names
+
+
+def _described(value: Any, texts: dict[int, str]) -> str:
+  if type(value) is not types.FunctionType:
+    return _short(value)
+  if id(value) not in texts:
+    texts[id(value)] = _short(value)
+  return texts[id(value)]
+
+
+def _short(value: Any) -> str:
+  kind = type(value)
+  if kind is types.FunctionType:
+    code = value.__code__
+    given = [v if type(v) in _PLAIN else type(v).__name__ for v in value.__defaults__ or ()]
+    return f'{code.co_filename}:{code.co_firstlineno}:{code.co_name}{given}'
+  if kind in _PLAIN:
+    return f'{kind.__name__} {value!r}'
+  if isinstance(value, type):
+    return f'class {value.__module__}.{value.__qualname__}'
+  if kind in (staticmethod, classmethod):
+    return f'{kind.__name__} {_short(value.__func__)}'
+  if kind is property:
+    return f'property {_short(value.fget)}'
+  if kind is types.BuiltinFunctionType:
+    return f'builtin {value.__module__}.{value.__qualname__}'
+  if kind is types.ModuleType:
+    return 'module'  # loaded when it is first used, or not yet
+  return kind.__name__
+
+
+def file_digest(path: str | None) -> str:
+  """Returns the SHA-256 of a file; '' where it cannot be read."""
+  if not path:
+    return ''
+  try:
+    with open(path, 'rb') as file:
+      return hashlib.sha256(file.read()).hexdigest()
+  except OSError:
+    return ''
+
+
+def at(module: types.ModuleType | None, qualified: str) -> Any:
+  """Returns what a qualified name stands for in a module; None where that is nothing."""
+  found: Any = module
+  for name in qualified.split('.'):
+    found = vars(found).get(name) if hasattr(found, '__dict__') else None
+  return found

@@ -1,0 +1,163 @@
+"""Training steps of the reference in a session, one by one."""
+
+from collections.abc import Mapping
+from typing import Any, final
+
+import numpy as np
+
+from tf2verify.records.observation import TensorRecord
+from tf2verify.records.training import ClippingTrial, Slot, TrainingRun, TrainingStep
+from tf2verify.reference.perturbation import Mover
+from tf2verify.sides import functional, side
+from tf2verify.sides.graphs.run import open_session
+from tf2verify.sides.tf1 import gradient_trials, session_values
+from tf2verify.sides.tf1.build import GraphGradient
+from tf2verify.sides.tf1.loss_graph import LossGraph
+from tf2verify.sides.tf1.train_graph import TrainGraph
+
+
+@final
+class SessionSteps:
+  """Training steps in a session, one by one.
+
+  The port draws the same numbers at every step, since its seeds start again. A session
+  would go on: what it draws first is fed to every step, or, where that cannot be, each
+  step has a session of its own.
+  """
+
+  def __init__(
+    self, losses: LossGraph, train: TrainGraph | None, feeds: dict[str, np.ndarray], run: str
+  ) -> None:
+    self._run = run
+    self._number = 0
+    self._before: TrainingRun | None = None
+    self._losses = losses
+    self._built = losses.built
+    self._train = train
+    self._feeds = dict(feeds)
+    self._added = train.added if train is not None else ()
+    self.session: Any = None
+    self._open()
+
+  def __enter__(self) -> 'SessionSteps':
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    self.close()
+
+  def close(self) -> None:
+    """Lets go of the session."""
+    self.session.close()
+
+  def fed(self) -> dict[str, np.ndarray]:
+    """Returns what every step is fed, by tensor name."""
+    return dict(self._feeds)
+
+  def _open(self) -> None:
+    self.session = open_session(self._built.graph)
+    session_values.fetch(self.session, self._built.table_initializers)
+
+  def start(self, run: side.FilledRun, mover: Mover | None) -> None:
+    """Gives every variable its value before the first step."""
+    session_values.assign(self.session, self._built.variables, run)
+    if mover is not None:
+      session_values.move(self.session, self._built.variables, mover)
+    # A shadow starts as its variable's value, so they come second.
+    session_values.initialize_after(self.session, self._added, self._built.variables)
+    if self._train is not None and self._train.drawn and not self._train.draws_inside:
+      drawn = session_values.fetch(self.session, self._train.drawn, self._feeds)
+      self._feeds.update(zip(self._train.drawn, drawn, strict=True))
+
+  def update(self) -> dict[str, Any]:
+    """Takes a step; returns what it used, by tensor name."""
+    assert self._train is not None
+    train = self._train
+    names = [self._losses.total_loss]
+    if isinstance(train.learning_rate, str):
+      names.append(train.learning_rate)
+    for gradient in (*train.gradients, *train.applied_gradients):
+      names += [name for name in (gradient.values, gradient.indices) if name is not None]
+    names = list(dict.fromkeys(names))
+    if train.draws_inside:
+      self._carry_over()
+    fetched = session_values.fetch(self.session, [*names, train.train_op], self._feeds)
+    return dict(zip(names, fetched, strict=False))
+
+  def _carry_over(self) -> None:
+    """Goes on in a fresh session, whose random ops start again."""
+    variables = (*self._built.variables, *self._added)
+    values = session_values.read_all(self.session, variables)
+    self.session.close()
+    self._open()
+    session_values.write(self.session, list(zip(variables, values, strict=True)))
+
+  def run(self) -> TrainingRun:
+    """Returns what is known before the first step; first asked for before it is taken."""
+    assert self._train is not None
+    if self._before is None:
+      train, built = self._train, self._built
+      regularization = session_values.fetch(
+        self.session, [name for _, name in built.regularization_losses], self._feeds
+      )
+      before, slots_before, _ = self._state()
+      self._before = TrainingRun(
+        side.TF1,
+        self._run,
+        train.optimizers,
+        before,
+        slots_before,
+        (),
+        train.updates_left_out,
+        functional.total(regularization[::-1]),
+        train.random_draws,
+        built.narrow_bits,
+      )
+    return self._before
+
+  def take(self) -> TrainingStep:
+    """Takes a step and reads everything after it."""
+    assert self._train is not None
+    self.run()
+    self._number += 1
+    train = self._train
+    used = self.update()
+    rate = train.learning_rate
+    variables, slots, counter = self._state()
+    gradients = {known: session_values.gradient_record(known, used) for known in _all(train)}
+    return TrainingStep(
+      number=self._number,
+      loss=np.asarray(used[self._losses.total_loss]),
+      learning_rate=float(used[rate]) if isinstance(rate, str) else rate,
+      global_step=counter,
+      gradients=tuple(gradients[gradient] for gradient in train.gradients),
+      applied_gradients=tuple(gradients[gradient] for gradient in train.applied_gradients),
+      variables=variables,
+      slots=slots,
+    )
+
+  def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
+    """Feeds far larger gradients in the place of those of a step, which it does not take."""
+    assert self._train is not None
+    graph, train = self._built.graph, self._train
+    return gradient_trials.in_graph(self.session, graph, train, self._feeds, factors)
+
+  def _state(self) -> tuple[tuple[TensorRecord, ...], tuple[Slot, ...], int | None]:
+    """Reads the model's variables, the slots and the global step, all in one run."""
+    assert self._train is not None
+    model = [variable for variable in self._built.variables if not variable.local]
+    slots, counter = self._train.slots, self._train.global_step
+    wanted = [*model, *(slot.state for slot in slots), *((counter,) if counter else ())]
+    values = session_values.read_all(self.session, wanted)
+    records = tuple(
+      TensorRecord(variable.record.name, value)
+      for variable, value in zip(model, values, strict=False)
+    )
+    kept = tuple(
+      Slot(slot.role, slot.variable, slot.state.record.name, value, slot.word)
+      for slot, value in zip(slots, values[len(model) :], strict=False)
+    )
+    return records, kept, int(values[-1]) if counter else None
+
+
+def _all(train: TrainGraph) -> set[GraphGradient]:
+  return {*train.gradients, *train.applied_gradients}

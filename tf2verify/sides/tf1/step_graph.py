@@ -1,0 +1,102 @@
+"""The reference's train op as a graph to look into."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.records.observation import SourceLine
+from tf2verify.sides import side
+from tf2verify.sides.graphs.reading import Target
+from tf2verify.sides.graphs.step_run import (
+  COUNT,
+  LOSS_TARGET,
+  RATE_TARGET,
+  StepGraph,
+  StepVariable,
+  applied_target,
+  gradient_target,
+)
+from tf2verify.sides.tf1.build import GraphGradient, GraphVariable
+from tf2verify.sides.tf1.loss_graph import LossGraph
+from tf2verify.sides.tf1.train_graph import TrainGraph
+
+v1 = tf.compat.v1
+
+
+def step_graph(
+  losses: LossGraph,
+  train: TrainGraph,
+  before: Sequence[tuple[GraphVariable, np.ndarray]],
+  feeds: Mapping[str, np.ndarray],
+  labels: Mapping[str, str],
+  names: Mapping[str, str],
+  source_of: Callable[[str], SourceLine | None],
+) -> StepGraph:
+  """Returns the graph of a step.
+
+  Args:
+    losses: model and losses.
+    train: the train op.
+    before: every variable, and its value before the step.
+    feeds: by tensor name.
+    labels: what both sides call a label, by its placeholder.
+    names: what both sides call a slot, by its own name.
+    source_of: tells the user's line of an operation, by its name.
+  """
+  graph = losses.built.graph
+  if train.global_step is not None:
+    names = {**names, train.global_step.record.name: COUNT}
+  targets = _targets(losses, train)
+  variables = {
+    graph.get_operation_by_name(variable.initializer).inputs[0].op.name: StepVariable(
+      names.get(variable.record.name, variable.record.name), value
+    )
+    for variable, value in before
+  }
+  start = list(losses.built.table_initializers)
+  wanted = [name.partition(':')[0] for target in targets for name in target.tensors]
+  wanted += [train.train_op.partition(':')[0], *start, *variables]
+  places = {name.partition(':')[0]: path for path, name in losses.built.placeholders}
+  places.update({name.partition(':')[0]: label for name, label in labels.items()})
+  part = _behind(graph.as_graph_def(), wanted)
+  return StepGraph(
+    side.TF1, part, variables, places, _left(feeds, part), {}, targets, source_of, start
+  )
+
+
+def _behind(graph_def: Any, wanted: Sequence[str]) -> Any:
+  """Returns the part of a graph that some operations read and wait for, with those."""
+  nodes = {node.name: node for node in graph_def.node}
+  pending, kept = list(wanted), set[str]()
+  while pending:
+    name = pending.pop()
+    if name not in kept:
+      kept.add(name)
+      pending += [known.lstrip('^').partition(':')[0] for known in nodes[name].input]
+  part = v1.GraphDef(versions=graph_def.versions, library=graph_def.library)
+  part.node.extend(node for node in graph_def.node if node.name in kept)
+  return part
+
+
+def _left(feeds: Mapping[str, np.ndarray], graph_def: Any) -> dict[str, np.ndarray]:
+  names = {node.name for node in graph_def.node}
+  return {name: value for name, value in feeds.items() if name.partition(':')[0] in names}
+
+
+def _targets(losses: LossGraph, train: TrainGraph) -> list[Target]:
+  found = [Target(LOSS_TARGET, (losses.total_loss,))]
+  if isinstance(train.learning_rate, str):
+    found.append(Target(RATE_TARGET, (train.learning_rate,)))
+  for named, gradients in (
+    (gradient_target, train.gradients),
+    (applied_target, train.applied_gradients),
+  ):
+    found += [Target(named(g.variable), _tensors(g)) for g in gradients if g.values is not None]
+  return found
+
+
+def _tensors(gradient: GraphGradient) -> tuple[str, ...]:
+  assert gradient.values is not None
+  return (gradient.values, *((gradient.indices,) if gradient.indices else ()))

@@ -1,0 +1,87 @@
+"""The files that Keras has for its models: `.weights.h5` and `.keras`, of Keras 3 and tf-keras."""
+
+from typing import Any
+
+import tf_keras
+
+from tf2verify.reference.variables import variable_name
+from tf2verify.sides import side
+from tf2verify.sides.process import randomness
+from tf2verify.sides.tf2 import layer_parts
+from tf2verify.sides.user_code import user_code
+from tf2verify.tensorflow_internals import keras3
+
+_OF_KERAS = ('keras.', 'tf_keras.')
+
+
+def library_of(layer: Any) -> Any:
+  """Returns the Keras that a layer is a model of, whose files it can be saved to; or None."""
+  if keras3.is_model(layer):
+    return keras3.loaded()
+  return tf_keras if isinstance(layer, tf_keras.Model) else None
+
+
+def save_weights(layer: Any, path: str) -> None:
+  """Writes the weights of a model to a `.weights.h5` file.
+
+  Raises:
+    UserCodeError: Keras cannot write it.
+  """
+  with user_code(side.TF2, 'save_weights'):
+    layer.save_weights(path)
+
+
+def load_weights(layer: Any, path: str) -> None:
+  """Reads a `.weights.h5` file into a model that has its variables; raises likewise."""
+  with user_code(side.TF2, 'load_weights'):
+    layer.load_weights(path)
+
+
+def save_model(layer: Any, path: str) -> None:
+  """Writes a model to a `.keras` file; raises `UserCodeError` where Keras cannot."""
+  with randomness.seeded(randomness.CONSTANT), user_code(side.TF2, 'save of a .keras file'):
+    layer.save(path)
+
+
+def compiled(layer: Any, optimizer: Any) -> None:
+  """Gives a model its optimizer, so that a `.keras` file has it; raises likewise."""
+  with user_code(side.TF2, 'compile'):
+    layer.compile(optimizer=optimizer)
+
+
+def load_model(layer: Any, path: str, compiled: bool = False) -> Any:
+  """Reads a `.keras` file of a model like this one; raises `UserCodeError` where Keras cannot.
+
+  Args:
+    layer: a model whose classes the file may need.
+    path: of the file.
+    compiled: whether the optimizer in the file is wanted as well.
+  """
+  load = library_of(layer).saving.load_model
+  with randomness.seeded(randomness.CONSTANT), user_code(side.TF2, 'keras.saving.load_model'):
+    return load(path, own_classes(layer), compile=compiled)
+
+
+def own_classes(layer: Any) -> dict[str, Any]:
+  """Returns the classes that Keras does not know, as a program that reads the file gives them."""
+  classes = (type(part) for part in layer_parts.modules_of(layer))
+  return {one.__name__: one for one in classes if not one.__module__.startswith(_OF_KERAS)}
+
+
+def inner_paths(model: Any) -> dict[str, Any]:
+  """Returns the weights of a model by their names without its own, which one that is read may lack.
+
+  Of several weights of one name there is one.
+  """
+  start = f'{model.name}/'
+  return {_path(one).removeprefix(start): one for one in model.weights}
+
+
+def name_of(variable: Any) -> str:
+  """Returns the name of a weight, as reports have it."""
+  return variable_name(keras3.held(variable))
+
+
+def _path(variable: Any) -> str:
+  # The `tf.Variable` of a model that is read has not the path as its name.
+  return str(variable.path) if keras3.is_variable(variable) else variable_name(variable)

@@ -1,0 +1,303 @@
+"""Training steps of the port, one by one."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.errors import NotApplicable, UserCodeError
+from tf2verify.numerics.gradient_clips import enlargement, norm
+from tf2verify.records.observation import Slices, TensorRecord
+from tf2verify.records.training import (
+  ClippingTrial,
+  OptimizerRecord,
+  Slot,
+  TrainingRun,
+  TrainingStep,
+)
+from tf2verify.reference.slot_roles import slot_by_name
+from tf2verify.reference.updates import Updates
+from tf2verify.reference.variables import static_shape, variable_name
+from tf2verify.sides import side
+from tf2verify.sides.graphs.step_run import StepGraph
+from tf2verify.sides.made_lines import MadeLines
+from tf2verify.sides.optimizer_parts import parts_of
+from tf2verify.sides.optimizer_state import (
+  SlotVariable,
+  is_keras,
+  record_of,
+  slots_of,
+  told,
+)
+from tf2verify.sides.process import randomness
+from tf2verify.sides.tf2.port import Port, array_of
+from tf2verify.sides.tf2.shown import shown_slots
+from tf2verify.sides.tf2.step import (
+  Step,
+  check_not_used,
+)
+from tf2verify.sides.tf2.step_tracing import SharedNames, StepTracing
+from tf2verify.sides.update_recorder import changes_gradients, update_recorder
+from tf2verify.tensorflow_internals import keras3
+
+v1 = tf.compat.v1
+
+
+class Tf2Steps:
+  """Training steps of one layer, one by one."""
+
+  def __init__(
+    self, port: Port, optimizer: Any, step: Step, known: TrainingRun, used: list[Any]
+  ) -> None:
+    """Takes what was made for the steps.
+
+    Args:
+      port: the layer.
+      optimizer: of the case; None where its own step has one.
+      step: takes a step.
+      known: the run before its first step.
+      used: the optimizers that have updated in any run; those of this one are added.
+    """
+    self._used_earlier, self._used = tuple(used), used
+    self._slots_before: tuple[Slot, ...] = ()
+    self._number = 0
+    self._step = step
+    self._before = known
+    self._port = port
+    self._optimizer = optimizer
+    self._known = {id(variable) for variable in port.variables()}
+    self._created_before = len(port.recorder.creations)
+    self._updating: list[Any] = []
+    # Of the last step: whether the update was given something else, and what.
+    self._changes_gradients = False
+    self._last: tuple[tuple[TensorRecord, ...], tuple[TensorRecord, ...]] = (), ()
+
+  def run(self) -> TrainingRun:
+    """Returns what is known beside the steps themselves.
+
+    Optimizers, and the slots before the first step, which a Keras optimizer makes in it,
+    only once a step was taken.
+    """
+    return dataclasses.replace(
+      self._before,
+      optimizers=self.records(),
+      slots_before=self._slots_before,
+      random_draws=self._port.recorder.random_draws(),
+    )
+
+  def take(self) -> TrainingStep:
+    """Takes a step and reads everything after it."""
+    self._number += 1
+    number = self._number
+    self._last = (), ()  # not held while the next ones are made
+    updates = update_recorder()
+    loss = self._stepped(updates)
+    for optimizer in updates.optimizers:
+      if not any(optimizer is known for known in self._updating):
+        self._updating.append(optimizer)
+        self._used.append(optimizer)
+    if number == 1:
+      self._slots_before = self._slots_at_creation()
+    first = updates.updates[0] if updates.updates else None
+    self._changes_gradients = changes_gradients(updates)
+    self._last = self._gradients(updates.differentiated), self._gradients(updates.applied)
+    return TrainingStep(
+      number=number,
+      loss=loss,
+      learning_rate=None if first is None else first.learning_rate,
+      global_step=self._global_step(),
+      gradients=self._last[0],
+      applied_gradients=self._last[1],
+      variables=self._port.values(),
+      slots=self._slots(),
+      further_counts=parts_of(self._optimizer).counts(),
+    )
+
+  def traced(self, names: SharedNames, made: MadeLines) -> StepGraph:
+    """Returns the next step as a graph, and does not take it.
+
+    Raises:
+      NotTraceable: it does not run on symbolic tensors.
+    """
+    tracing = StepTracing(self._step, self._optimizer, names, made)
+    with randomness.seeded(randomness.CONSTANT), self._port.recorder.recording('the trace'):
+      traced = tracing.trace()
+    self._updating += [one for one in tracing.optimizers if one not in self._updating]
+    created = [creation.variable for creation in self._port.recorder.creations]
+    kept = [slot.source for slot in self._slot_variables()]
+    kept += [v for optimizer in self._updating for v in _own_variables(optimizer)]
+    counter = v1.train.get_global_step()
+    return tracing.graph(traced, [v for v in (*kept, *created, counter) if v is not None])
+
+  def _stepped(self, updates: Updates) -> np.ndarray | None:
+    with (
+      randomness.seeded(randomness.CONSTANT),
+      self._port.recorder.recording(f'training step {self._number}'),
+      updates.recording(),
+    ):
+      try:
+        loss = self._step()
+      except UserCodeError:
+        check_not_used(updates.begun, self._used_earlier)
+        raise
+    check_not_used(updates.begun, self._used_earlier)
+    return loss
+
+  def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
+    """Takes a step with far larger gradients, the last step of all.
+
+    Args:
+      factors: as `ReferenceSteps.try_clipping`.
+
+    Returns:
+      What the updates were given; None where they are given the gradients as they are.
+
+    Raises:
+      NotApplicable: that cannot be tried.
+    """
+    raw, applied = self._last
+    if not raw or not applied:
+      raise NotApplicable('the step of the port does not show how it changes the gradients')
+    if not self._changes_gradients:
+      return None
+    by_own_name = {
+      own: factor
+      for name, factor in (factors or {}).items()
+      for own in self._port.layouts.own_names(name)
+    }
+    updates = update_recorder(enlargement(raw) if factors is None else by_own_name)
+    self._number += 1
+    self._stepped(updates)
+    large, large_applied = map(self._gradients, (updates.differentiated, updates.applied))
+    return ClippingTrial(raw, applied, large, large_applied)
+
+  def records(self) -> tuple[OptimizerRecord, ...]:
+    """Returns the optimizers that have updated something."""
+    return tuple(record_of(optimizer) for optimizer in self._updating)
+
+  def _global_step(self) -> int | None:
+    """Returns the count of steps; None where the case's own step does not move it."""
+    made = parts_of(self._optimizer)
+    optimizers = self._updating or made.optimizers
+    if optimizers and is_keras(optimizers[0]):
+      counts = {int(optimizer.iterations) for optimizer in optimizers if is_keras(optimizer)}
+      return counts.pop() if len(counts) == 1 else None  # of several, none is the one that counts
+    if (counted := made.count()) is not None:
+      return counted
+    counter = v1.train.get_global_step()
+    # Whoever keeps an optimizer of TF1 may count in a variable of his own.
+    return int(counter) or None if counter is not None else None
+
+  def _gradients(self, found: dict[str, Any]) -> tuple[TensorRecord, ...]:
+    records = []
+    for variable in self._port.variables():
+      name = variable_name(variable)
+      if name in found and _is_known(found[name]):
+        records.append(_gradient_record(self._port, variable, found[name]))
+    return self._port.gradients(records)
+
+  def _slots(self) -> tuple[Slot, ...]:
+    return shown_slots(self._port, ((slot, slot.source) for slot in self._slot_variables()))
+
+  def _slots_at_creation(self) -> tuple[Slot, ...]:
+    values = {id(c.variable): c.initial_value for c in self._port.recorder.creations}
+    known = ((slot, values.get(id(slot.source))) for slot in self._slot_variables())
+    found = shown_slots(self._port, ((slot, v) for slot, v in known if v is not None))
+    for creation in self._port.recorder.creations[self._created_before :]:
+      creation.initial_value = None  # it would be held as long as the layer
+    return found
+
+  def _slot_variables(self) -> tuple[SlotVariable, ...]:
+    """Returns the state of the optimizers, and what else the steps have created."""
+    variables = self._port.variables()
+    found: list[SlotVariable] = []
+    seen = set(self._known)
+    made = parts_of(self._optimizer)
+    for optimizer in self._updating or made.optimizers:
+      for slot in slots_of(optimizer, variables):
+        seen.add(id(slot.source))
+        found.append(slot)
+      seen |= {id(variable) for variable in _own_variables(optimizer)}
+    counter = v1.train.get_global_step()
+    for slot in made.slots(variables):
+      if id(slot.source) not in seen and slot.source is not counter:
+        found.append(slot)
+      seen.add(id(slot.source))
+    names = [variable_name(variable) for variable in variables]
+    for creation in self._port.recorder.creations[self._created_before :]:
+      variable = creation.variable
+      if variable is None or variable is counter or id(variable) in seen or creation.layer:
+        continue
+      seen.add(id(variable))
+      role, owner = slot_by_name(variable_name(variable), names)
+      found.append(SlotVariable(role, owner, variable_name(variable), variable))
+    return tuple(found)
+
+
+class Tf2StepsAgain:
+  """Steps beside those of a layer that is under way, whose global step they leave alone."""
+
+  def __enter__(self) -> 'Tf2StepsAgain':
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    pass
+
+  def __init__(self, begin: Callable[[], Tf2Steps]) -> None:
+    """Takes what begins them."""
+    self._counters: list[Any] = []
+    with self._own_counter():
+      self._steps = begin()
+
+  def run(self) -> TrainingRun:
+    """Returns what is known beside the steps themselves."""
+    with self._own_counter():
+      return self._steps.run()
+
+  def take(self) -> TrainingStep:
+    """Takes a step and reads everything after it."""
+    with self._own_counter():
+      return self._steps.take()
+
+  def traced(self, names: SharedNames, made: MadeLines) -> StepGraph:
+    """Returns the next step as a graph, and does not take it."""
+    with self._own_counter():
+      return self._steps.traced(names, made)
+
+  @contextlib.contextmanager
+  def _own_counter(self) -> Iterator[None]:
+    known = v1.get_default_graph().get_collection_ref(v1.GraphKeys.GLOBAL_STEP)
+    before, known[:] = list(known), self._counters
+    try:
+      yield
+    finally:
+      now = v1.get_default_graph().get_collection_ref(v1.GraphKeys.GLOBAL_STEP)
+      self._counters, now[:] = list(now), before
+
+
+def _own_variables(optimizer: Any) -> Iterable[Any]:
+  variables = told(lambda: optimizer.variables)
+  listed = (told(variables) if callable(variables) else variables) or ()
+  # A new Keras optimizer does not list its learning rate.
+  found = map(keras3.held, (*listed, *vars(optimizer).values()))
+  return [variable for variable in found if isinstance(variable, tf.Variable)]
+
+
+def _is_known(gradient: Any) -> bool:
+  parts = gradient if not isinstance(gradient, tf.IndexedSlices) else gradient.values
+  return parts is None or hasattr(parts, 'numpy')
+
+
+def _gradient_record(port: Port, variable: Any, gradient: Any) -> TensorRecord:
+  if isinstance(gradient, tf.IndexedSlices):
+    shape = tuple(size or 0 for size in static_shape(variable.shape))
+    rows = array_of(gradient.values)
+    dense = side.dense_gradient(rows, array_of(gradient.indices), shape)
+    slices = Slices(len(rows), norm(rows))
+    return dataclasses.replace(port.record_of(variable, dense, constants=False), slices=slices)
+  if gradient is None:
+    return TensorRecord(variable_name(variable), None)
+  return port.record_of(variable, gradient, constants=False)

@@ -1,0 +1,331 @@
+"""A variable map derived from both graphs, and confirmed with numbers."""
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.errors import NotApplicable, Tf2VerifyError
+from tf2verify.records.observation import VariableRecord
+from tf2verify.records.op_graph import OpGraph
+from tf2verify.relation.map_derivation import Derivation, derive
+from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.variable_map import VariableMap, listed
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.side import Declaration, FilledRun, Inventory
+from tf2verify.sides.tf1.reference import ReferenceGraph
+from tf2verify.sides.tf2.layer import Tf2Layer
+from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.user_code import user_code
+
+# Of the greatest element: numbers that are closer are the same but for rounding.
+_SAME = 1e-4
+# Layouts are tried for so long.
+_SECONDS = 30.0
+_SHOWN = 8
+
+_Values = dict[str, np.ndarray]
+
+
+class NotDerivable(Tf2VerifyError):
+  """No map can be derived; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DerivedMap:
+  """A map, and how sure it is.
+
+  Attributes:
+    variable_map: each entry has its reason.
+    outputs_agree: whether the outputs of both sides are the same numbers through the map.
+    agreeing: at how many places of variables both sides compute the same numbers.
+    places: at how many places that was looked at.
+    doubts: what is not decided, and what speaks against the map, one sentence each.
+  """
+
+  variable_map: VariableMap
+  outputs_agree: bool
+  agreeing: int
+  places: int
+  doubts: tuple[str, ...]
+
+  def summary(self) -> str:
+    """Returns in one sentence how sure the map is."""
+    entries = len(self.variable_map.entries)
+    outputs = (
+      'the outputs agree through it'
+      if self.outputs_agree
+      else ('the outputs do not agree through it')
+    )
+    return (
+      f'{entries:,} entries derived from what the variables do; at {self.agreeing:,} of '
+      f'{self.places:,} places both sides compute the same numbers; {outputs}'
+    )
+
+
+class _Fill:
+  """The case's own values; what it leaves out, and tf1 draws, starts as there."""
+
+  description = 'distinct values'
+
+  def __init__(self, declaration: Declaration, tf1: ReferenceGraph) -> None:
+    self._declaration, self._tf1 = declaration, tf1
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    with user_code('case', 'fill_values'):
+      value = self._declaration.fill_values(name, shape, dtype)
+    if value is None:
+      return self._tf1.drawn_start(name)
+    return np.asarray(value).astype(dtype, copy=False)
+
+
+def derived_map(
+  declaration: Declaration, tf1: ReferenceGraph, tf2: Tf2Layer, inputs: Any
+) -> DerivedMap:
+  """Derives which variables of a port are which of the reference.
+
+  Args:
+    declaration: the case.
+    tf1: the reference.
+    tf2: the port, whose variables are shown as they are.
+    inputs: the checked nest of arrays.
+
+  Raises:
+    NotDerivable: a side has no graph to look at.
+  """
+  ones, others = tf1.inventory(), tf2.inventory()
+  training = False not in declaration.training_modes
+  names = {variable.name: variable.name for variable in ones.variables}
+  run = FilledRun(inputs, training, _Fill(declaration, tf1), names)
+  try:
+    reference = tf1.inspectable(run)
+    traced = tf2.traced(dataclasses.replace(run, tf1_names={}))
+  except NotTraceable as error:
+    raise NotDerivable(f'the port cannot be traced as a graph: {error}') from error
+  except NotApplicable as error:  # a recorded graph that is not run here
+    raise NotDerivable(str(error)) from error
+  given: _Values = {}
+  own = {name: np.asarray(variable.numpy()) for name, variable in traced.variables.items()}
+  try:
+    port = dataclasses.replace(traced, values=lambda name: given.get(name, own[name])).run()
+  except NotTraceable as error:
+    reference.close()
+    raise NotDerivable(f'the port cannot be traced as a graph: {error}') from error
+  try:
+    found = derive(reference.op_graph, port.op_graph, ones.variables, others.variables)
+    trial = _Trial(found, run, ones, reference, port, given, own)
+    return trial.judged(others)
+  finally:
+    reference.close()
+    port.close()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Score:
+  """How far a map fits; the greater the better."""
+
+  outputs_agree: bool
+  agreeing: int
+  agreed: frozenset[int] = dataclasses.field(default=frozenset(), compare=False)
+
+  @property
+  def rank(self) -> tuple[bool, int]:
+    return self.outputs_agree, self.agreeing
+
+
+class _Trial:
+  """Tries the layouts that the graphs leave open, with numbers."""
+
+  def __init__(
+    self,
+    found: Derivation,
+    run: FilledRun,
+    ones: Inventory,
+    reference: GraphRun,
+    port: GraphRun,
+    given: _Values,
+    own: _Values,
+  ) -> None:
+    self._found = found
+    self._port = port
+    self._given = given
+    self._own = own
+    self._values = _values(run, ones.variables)
+    graphs = reference.op_graph, port.op_graph
+    outputs = [_outputs(graph) for graph in graphs]
+    self._outputs = [(outputs[0][name], outputs[1].get(name, '')) for name in outputs[0]]
+    self._places = [
+      (number, graphs[0].ops[place.tf1].tensors[0], graphs[1].ops[place.tf2].tensors[0])
+      for number, place in enumerate(found.places)
+      if _sizes_fit(graphs[0], place.tf1, graphs[1], place.tf2)
+    ]
+    wanted = [one for one, _ in self._outputs] + [one for _, one, _ in self._places]
+    values = reference.refetched(wanted, {})
+    if values is None:
+      raise NotDerivable('the reference does not run at the values that fill_values gives')
+    self._expected = dict(zip(wanted, values, strict=True))
+    self._until = time.monotonic() + _SECONDS
+
+  def judged(self, others: Inventory) -> DerivedMap:
+    """Returns the map that fits best, and what is left open."""
+    chosen = [0] * len(self._found.choices)
+    best = self._score(chosen)
+    undecided: list[str] = []
+    for group in self._alike():
+      if best.outputs_agree:
+        break
+      ranks = {0: best.rank}
+      for number in range(1, len(self._found.choices[group[0]].alternatives)):
+        if time.monotonic() > self._until:
+          break
+        trial = [number if n in group else known for n, known in enumerate(chosen)]
+        score = self._score(trial)
+        ranks[number] = score.rank
+        if score.rank > best.rank:
+          best, chosen = score, trial
+        if score.outputs_agree:
+          break
+      decided = [n for n, rank in ranks.items() if rank == max(ranks.values())]
+      if len(decided) > 1:
+        entry = self._found.choices[group[0]].alternatives[0][0]
+        undecided.append(
+          f'{entry}: {len(decided)} layouts fit as well; the usual one is taken, {entry.layout}'
+        )
+    entries = self._entries(chosen, best)
+    known = VariableMap(tuple(self._by_name(entries)))
+    doubts = (*self._doubts(best), *undecided)
+    return DerivedMap(
+      known.in_order_of([variable.name for variable in others.variables]),
+      best.outputs_agree,
+      best.agreeing,
+      len(self._places),
+      doubts,
+    )
+
+  def _alike(self) -> list[list[int]]:
+    """Returns the choices that are open, those of one kind together: the layers of a model."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for number, choice in enumerate(self._found.choices):
+      if len(choice.alternatives) > 1:
+        # Kernel and bias are split alike.
+        parts = len(choice.alternatives[0][0].tf2), len(choice.alternatives[0][0].tf1)
+        groups.setdefault((str(parts), str(len(choice.alternatives))), []).append(number)
+    return list(groups.values())
+
+  def _score(self, chosen: Sequence[int]) -> _Score:
+    """Runs the port through a map and compares what comes out of its operations."""
+    self._given.clear()
+    for choice, number in zip(self._found.choices, chosen, strict=True):
+      for entry in choice.alternatives[number]:
+        values = [self._values.get(name) for name in entry.tf1]
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+          continue
+        moved = dict(zip(entry.tf2, entry.to_tf2(known), strict=True))
+        # A variable of another size is a finding; the port goes on with what it has.
+        if all(value.shape == self._own[name].shape for name, value in moved.items()):
+          self._given.update(moved)
+    self._port.close()
+    wanted = [other for _, other in self._outputs if other]
+    wanted += [other for _, _, other in self._places]
+    computed = self._port.refetched(wanted, {})
+    if computed is None:  # shapes that do not fit
+      return _Score(False, -1)
+    found = dict(zip(wanted, computed, strict=True))
+    agreed = frozenset(
+      number for number, one, other in self._places if _same(self._expected[one], found[other])
+    )
+    outputs = all(
+      bool(other) and _same(self._expected[one], found[other]) for one, other in self._outputs
+    )
+    return _Score(outputs, len(agreed), agreed)
+
+  def _entries(self, chosen: Sequence[int], best: _Score) -> list[MapEntry]:
+    """Returns the entries with their reasons."""
+    agreed = {name for number in best.agreed for name in self._found.places[number].variables}
+    found = []
+    for choice, number in zip(self._found.choices, chosen, strict=True):
+      for entry in choice.alternatives[number]:
+        reason = entry.reason
+        if any(name in agreed for name in entry.tf1):
+          reason += '; both sides compute the same numbers with it'
+        found.append(dataclasses.replace(entry, reason=reason))
+    return found
+
+  def _by_name(self, entries: Sequence[MapEntry]) -> list[MapEntry]:
+    """Pairs by name what the graphs pair crosswise: the map must not hide an exchange."""
+    named = dict(self._found.crossed)
+    return [
+      MapEntry(
+        entry.tf1,
+        (named[entry.tf1[0]],),
+        reason='by name alone: the graphs pair it crosswise',
+      )
+      if entry.tf1[0] in named
+      else entry
+      for entry in entries
+    ]
+
+  def _doubts(self, best: _Score) -> list[str]:
+    found = []
+    for name, clear in self._found.crossed[:_SHOWN]:
+      found.append(
+        f'{name} and {clear} belong together by name, but the port uses {clear} where tf1 uses '
+        'another variable: either the port exchanges two variables, or their names say nothing '
+        '(then write the entries yourself); they are paired by name'
+      )
+    for names, side in ((self._found.tf1_left, 'tf1'), (self._found.tf2_left, 'the port')):
+      if names:
+        shown = '; '.join(f'{name} {why}' for name, why in names[:_SHOWN])
+        more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
+        found.append(f'without a partner in {side}: {shown}{more}')
+    if self._found.exchangeable and not best.outputs_agree:
+      found.append(
+        f'by order alone: {listed(self._found.exchangeable)}; they have places that could be '
+        'exchanged, and the outputs do not confirm the order; names or a look at the port decide'
+      )
+    apart = next((n for n, _, _ in self._places if n not in best.agreed), None)
+    if apart is not None and not best.outputs_agree:
+      place = self._found.places[apart]
+      found.append(
+        f'the numbers of both sides differ first at {", ".join(place.variables) or "a place"}: '
+        'there, or just before, the port computes otherwise, or the map is wrong'
+      )
+    return found
+
+
+def _values(run: FilledRun, variables: Sequence[VariableRecord]) -> _Values:
+  found = ((variable.name, run.value_for(variable)) for variable in variables)
+  return {name: value for name, value in found if value is not None}
+
+
+def _outputs(graph: OpGraph) -> Mapping[str, str]:
+  return {
+    name: graph.ops[position].tensors[0]
+    for name, position in graph.targets().items()
+    if name.startswith('output ')
+  }
+
+
+def _sizes_fit(one: OpGraph, tf1: int, other: OpGraph, tf2: int) -> bool:
+  """Returns whether two operations yield as many numbers each, and can be asked for them."""
+  ends = one.ops[tf1], other.ops[tf2]
+  if any(not op.tensors or op.outputs[0][0] not in ('float32', 'float64') for op in ends):
+    return False
+  sizes = []
+  for op in ends:
+    shape = op.outputs[0][1]
+    if shape is None or None in shape:
+      return False
+    sizes.append(int(np.prod([size or 0 for size in shape])))
+  return sizes[0] == sizes[1]
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+  if one.size != other.size or one.dtype.kind not in 'fc':
+    return one.size == other.size and bool((one.ravel() == other.ravel()).all())
+  with np.errstate(all='ignore'):
+    apart = np.max(np.abs(one.ravel() - other.ravel()), initial=0.0)
+    return bool(apart <= _SAME * np.max(np.abs(one), initial=0.0))

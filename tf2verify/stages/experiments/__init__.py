@@ -1,0 +1,1 @@
+"""Runs of failed stages, made again with edits of the port's graph."""

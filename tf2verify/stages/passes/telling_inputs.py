@@ -1,0 +1,123 @@
+"""Inputs that reach what the case's own do not: a bound, an epsilon, another activation."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from tf2verify.errors import BuilderError, LayerError, UserCodeError
+from tf2verify.records.observation import Observation
+from tf2verify.records.proven import GraphDifference
+from tf2verify.reference import nests
+from tf2verify.sides.side import FilledRun
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.regularization_in_total import settle
+from tf2verify.stages.comparison.reruns import repeated, rerun_of
+from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.stage import CaseUnderTest
+
+# Beyond what bounds stop, and below what an epsilon adds to.
+_FACTORS = (100.0, 1e-6, 1e4)
+# Of the greatest element of an output: what is less may be a decision, such as an epsilon of
+# 1.001e-5 for 1e-5, and no fault.
+_CLEAR = 0.01
+_REFUSALS = (UserCodeError, BuilderError, LayerError)
+
+
+def tell_apart(
+  case: CaseUnderTest,
+  run: FilledRun,
+  comparison: Comparison,
+  differences: tuple[GraphDifference, ...],
+) -> str:
+  """Runs both sides with scaled inputs where their graphs are known to differ.
+
+  Only inputs that the model could be given: signs stay, integers, texts and masks of zeros and
+  ones stay, and what lies from -1 to 1 is not made greater, since it may be bounded. Where the
+  reference raises, or yields what is not finite, an input tells nothing, and neither does
+  a difference that is not clear.
+
+  Args:
+    case: both sides, which agree.
+    run: of tf1, at which they do.
+    comparison: gets what differs.
+    differences: where the graphs differ.
+
+  Returns:
+    What to say of it; '' where no input tells the sides apart.
+  """
+  if not differences or case.tf1.fixed_size:
+    return ''
+  for factor in _FACTORS:
+    inputs = _scaled(run.inputs, factor)
+    if inputs is None:
+      continue
+    scaled = dataclasses.replace(run, inputs=inputs, size=f'floating inputs times {factor:g}')
+    trial = _compared(case, scaled)
+    if trial is not None and trial.differences:
+      comparison.absorb(trial)
+      comparison.repeatable(scaled)
+      return (
+        f"at the case's own inputs both sides agree, at {scaled.size} they do not: "
+        f'{differences[0].to_text()}'
+      )
+  return ''
+
+
+def _compared(case: CaseUnderTest, run: FilledRun) -> Comparison | None:
+  """Returns both sides compared; None where the reference does not tell."""
+  names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
+  try:
+    run_tf1 = case.tf1.prepare_filled([run])
+    (tf1,) = run_tf1()
+    if not _is_finite(tf1):
+      return None
+    (tf2,) = case.tf2.observe_filled([dataclasses.replace(run, tf1_names=names)])
+  except _REFUSALS:
+    return None
+  if tf1.structure != tf2.structure or any(draw.in_loop for draw in tf1.random_draws):
+    return None
+  trial = Comparison()
+  trial.outputs(tf1, tf2, case.tolerance)
+  trial.regularization(tf1, tf2, case.alignment().pairs, case.regularization_tolerance)
+  inspect = functools.partial(case.tf1.inspectable, run)
+  trial.sort_out_rounding(tf1, rerun_of(repeated(run_tf1, run)), inspect=inspect)
+  leave_out(trial, inspect, tf1.run)
+  settle(case, trial)
+  if any(difference.may_be_rounding for difference in trial.differences):
+    return None
+  return trial if _is_clear(tf1, tf2) else None
+
+
+def _is_clear(tf1: Observation, tf2: Observation) -> bool:
+  """Returns whether an output differs by more than a share of its greatest element."""
+  for one, other in zip(tf1.outputs, tf2.outputs, strict=True):
+    x, y = one.value, other.value
+    if x is None or y is None or x.shape != y.shape or x.dtype.kind != 'f' or not x.size:
+      continue
+    greatest = float(np.max(np.abs(x)))
+    if not float(np.max(np.abs(x.astype('float64') - y))) <= _CLEAR * greatest:
+      return True
+  return False
+
+
+def _is_finite(observed: Observation) -> bool:
+  values = [record.value for record in observed.outputs if record.value is not None]
+  return all(bool(np.isfinite(v).all()) for v in values if v.dtype.kind in 'fc')
+
+
+def _scaled(inputs: Any, factor: float) -> Any | None:
+  """Returns the nest with its floating arrays scaled; None where there is none."""
+  found = []
+
+  def scale(path: str, leaf: np.ndarray) -> np.ndarray:
+    if leaf.dtype.kind != 'f' or bool(np.isin(leaf, (0, 1)).all()):
+      return leaf
+    if factor > 1 and bool((np.abs(leaf) <= 1).all()):
+      return leaf
+    found.append(path)
+    return np.asarray(leaf * factor).astype(leaf.dtype)
+
+  scaled = nests.map_leaves(scale, inputs)
+  return scaled if found else None
