@@ -8,10 +8,12 @@ OF_BENCHMARKS := --config-file= --exclude benchmarks/blind/ --exclude benchmarks
 # Processes that run the tests; 0 for one alone, without pytest-xdist.
 WORKERS ?= 2
 # Tests that keep several processes busy, or depend on seconds, run after the others, one by one: no
-# more than two processes are busy at once.
+# more than two processes are busy at once. They have a worker, so that a test whose process ends
+# (which Ray's library does to its own) is named, and the others still run.
 define run_tests
 $(1)/python -m pytest -m 'not runs_alone' --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder; \
-  beside=$$?; $(1)/python -m pytest -m runs_alone; alone=$$?; exit $$((beside + alone))
+  beside=$$?; $(1)/python -m pytest -m runs_alone --numprocesses $(if $(filter 0,$(WORKERS)),0,1); \
+  alone=$$?; exit $$((beside + alone))
 endef
 OLDEST_PYTHON ?= python3.10
 OLDEST := .venv-oldest

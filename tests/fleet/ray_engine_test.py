@@ -133,6 +133,10 @@ sys.exit(cli.main(['fleet', 'some_case.py', '--journal', 'run.sqlite', '--engine
 """
 
 
+# Ray ends the process of a driver, with exit status 1 and no exception, when it takes a part of its
+# cluster for dead; a machine that stands still for a while is enough (seen once). Such a test, and
+# no test that fails, runs again with a new cluster; the summary counts it.
+@pytest.mark.flaky(reruns=2, only_rerun=['^only where the process has ended$'])
 @unittest.skipUnless(importlib.util.find_spec('ray'), 'Ray is not installed')
 class RayEngineTest(absltest.TestCase):
   @classmethod
@@ -251,6 +255,7 @@ class RayEngineTest(absltest.TestCase):
       watched = Watched()
       self.run_fleet(local, watched, resume=True)
     self.assertEqual(watched.kept, 30)
+    self.machines.wait_for_nodes()  # the next test connects to a cluster that knows of it
 
   def test_limits_and_crashes_are_those_of_the_local_engine(self):
     with mock.patch.dict(os.environ, TF_OF_THE_FLEET='on'):
