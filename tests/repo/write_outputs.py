@@ -21,7 +21,8 @@ class _Writer(docs_test.PageTest):
   def _assert_output(self, block: pages.Block, output: str) -> None:
     if block.output is None:
       return
-    if docs_test._normalized(output) != docs_test._normalized(block.output):
+    words, shown = docs_test._words(output, block.output)
+    if words != shown:
       self.outputs[block.line] = output
 
 
