@@ -120,7 +120,7 @@ def _normalized(output: str) -> str:
   output = re.sub(r'\b\d+\.\d s\b', 'N s', output)
   output = re.sub(r'(?m)^( +made +)\S+|^( +by +).*|\d[\d,]* bytes', r'\1\2…', output)
   output = re.sub(r'\b\d+\.\d GiB\b', 'N GiB', output)
-  output = re.sub(r'(?<=\bagree\sto\s)\d[\d.e+-]*', 'N', output)
+  output = re.sub(r'\b\d(?:\.\d+)?e-(?:0[6-9]|[1-9]\d)\b', 'N', output)  # of rounding
   return '\n'.join(line.rstrip() for line in output.strip().splitlines())
 
 
