@@ -284,16 +284,16 @@ class Ladder:
     if findings.failed_run is None and findings.inspection is None and not stage.diagnosed:
       return verdict
     # For failures only: 50 ms.
-    from tf2verify.stages.experiments.stage_bench import StageBench
-    from tf2verify.stages.failed_stage import Experimenting, diagnose_stage
+    from tf2verify.stages.experiments.stage_bench import bench_for
+    from tf2verify.stages.failed_stage import Experimenting, diagnose_stage, with_diagnosis
 
     self._progress(f'looking for the first divergence, {verdict.stage}')
     with process_state.preserved(), references.conditions(self._case):
       start = time.perf_counter()
-      experimenting = Experimenting(StageBench, max(start - self._started, _LEAST_SECONDS))
+      experimenting = Experimenting(bench_for, max(start - self._started, _LEAST_SECONDS))
       diagnosis = diagnose_stage(self.prepared(), verdict, findings, experimenting)
       seconds = time.perf_counter() - start
-    return dataclasses.replace(verdict, diagnosis=dataclasses.replace(diagnosis, seconds=seconds))
+    return with_diagnosis(verdict, dataclasses.replace(diagnosis, seconds=seconds), stage)
 
   def _prepared_for(self, stage: type[Stage]) -> CaseUnderTest:
     try:

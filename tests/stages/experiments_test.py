@@ -16,7 +16,7 @@ from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.environment import diagnose_option
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.experiment import Edit, Outcome
-from tf2verify.stages.experiments import stage_bench
+from tf2verify.stages.experiments import forward_runs, stage_bench
 
 v1 = tf.compat.v1
 
@@ -89,7 +89,7 @@ class ExperimentsTest(absltest.TestCase):
       ):
         _, text = _failure(Case)
       self.assertIn('0.044175', text)
-      only_first = repairing.call_args.args[2]
+      only_first = repairing.call_args.args[1]
       self.assertEqual(only_first, wanted == diagnose_option.FIRST)
     with unittest.mock.patch.dict(os.environ, {diagnose_option.VARIABLE: 'frist'}):
       _, text = _failure(Case)
@@ -146,14 +146,14 @@ class ExperimentsTest(absltest.TestCase):
       def port(self, inputs, training):
         return self.model(inputs, training, cubic=0.044175)
 
-    differs = stage_bench.TracedComparison.differences
+    differs = forward_runs.TracedComparison.differences
     known = []
 
     def always(self, values, graph):
       known.extend(differs(self, values, graph))
       return known
 
-    with unittest.mock.patch.object(stage_bench.TracedComparison, 'differences', always):
+    with unittest.mock.patch.object(forward_runs.TracedComparison, 'differences', always):
       diagnosis, text = _failure(Case)
     self.assertNotIn('proven', text)
     self.assertTrue(all(one is None or one.left for one in _experiments(diagnosis)))

@@ -5,8 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import TensorKey
 from tf2verify.sides.graphs.repairs import Repair, Transplant
+from tf2verify.sides.graphs.run import GraphRun
+
+# What differs: quantity, subject and run.
+Left = frozenset[tuple[str, str, str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +25,7 @@ class Judged:
     distance: the sum of these shares, none counted as more than 1.
   """
 
-  left: frozenset[tuple[str, str, str]]
+  left: Left
   tensors: int
   apart: float
   distance: float
@@ -31,8 +36,56 @@ class Judged:
     return not self.left and self.tensors > 0
 
 
+class BenchRun(Protocol):
+  """A run of a failed stage, or several that go together, of which the port can be edited.
+
+  Attributes:
+    names: as differences name the run.
+    tf1: the reference, as it is looked into.
+  """
+
+  @property
+  def names(self) -> frozenset[str]: ...
+
+  @property
+  def tf1(self) -> GraphRun: ...
+
+  def why_not(self) -> str:
+    """Returns why the port cannot be edited in it; '' where it can."""
+
+  def repaired(self, repairs: Sequence[Repair]) -> GraphRun:
+    """Returns the port with edits.
+
+    Raises:
+      CannotRepair: they make no graph.
+    """
+
+  def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
+    """Returns what differs with edits, and how far each pair of tensors is apart.
+
+    Raises:
+      CannotRepair: they make no graph that runs.
+    """
+
+  def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
+    """Returns what the stage itself takes for the cause of what differs with edits.
+
+    Raises:
+      CannotRepair: they make no graph that runs.
+    """
+
+  def close(self) -> None:
+    """Lets go of what it has opened itself."""
+
+
 class Bench(Protocol):
-  """The runs of a failed stage, to be made again with an edited port."""
+  """The runs of a failed stage, to be made again with an edited port.
+
+  Attributes:
+    derives: whether the port's gradients are formed after an edit, so that they follow from it.
+  """
+
+  derives: bool
 
   def why_not(self) -> str:
     """Returns why no experiment can be made; '' where it can."""
@@ -59,6 +112,9 @@ class Bench(Protocol):
     given: Mapping[TensorKey, TensorKey],
   ) -> Transplant:
     """Returns operations of tf1 to put into the port, see `sides.graphs.repairs.transplant`."""
+
+  def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
+    """Returns what the stage itself takes for the cause of what differs with edits."""
 
   def is_over(self) -> bool:
     """Returns whether the time for experiments is used up."""

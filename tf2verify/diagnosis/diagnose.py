@@ -1,6 +1,7 @@
 """From a failed stage to where the sides part and why."""
 
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -17,9 +18,10 @@ from tf2verify.diagnosis.places import (
   kept_otherwise,
   stopped_sources,
 )
-from tf2verify.diagnosis.repairing import Repairing
+from tf2verify.diagnosis.repairing import Found, Mistake, Repairing
 from tf2verify.diagnosis.tested_causes import joined_by_rules, tested_causes, tested_sources
 from tf2verify.records.diagnosis import (
+  Cause,
   Diagnosis,
   GraphDifference,
   GrowthPoint,
@@ -115,11 +117,15 @@ def _tested(
     why_not = bench.why_not()
     if why_not:
       return dataclasses.replace(diagnosis, without_experiments=why_not)
-    found = Repairing(bench, _targets(evidence, diagnosis.run), only_first).found(looking)
+    found = Repairing(bench, only_first).found(looking)
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
     why_not = f'experiments were abandoned: {type(error).__name__}: {error}'
     return dataclasses.replace(diagnosis, without_experiments=why_not[:300])
-  found = joined_by_rules(evidence, diagnosis.causes, found)
+  recognized = None
+  if evidence.stage in _EXPLAIN_THEMSELVES:
+    recognized = functools.partial(_recognized, bench, found)
+  else:
+    found = joined_by_rules(evidence, diagnosis.causes, found)
   sources = tested_sources(diagnosis.sources, found)
   is_same_start = (
     sources[:1] and diagnosis.sources[:1] and (sources[0].tf1_op == diagnosis.sources[0].tf1_op)
@@ -127,12 +133,18 @@ def _tested(
   notes = (*diagnosis.notes, found.note) if found.note and found.mistakes else diagnosis.notes
   return dataclasses.replace(
     diagnosis,
-    causes=tuple(tested_causes(evidence, diagnosis.causes, found)),
+    causes=tuple(tested_causes(evidence, diagnosis.causes, found, recognized)),
     sources=tuple(sources),
     growth=diagnosis.growth if is_same_start else (),
     notes=notes,
     without_experiments='' if found.mistakes else found.note,
   )
+
+
+def _recognized(bench: Bench, found: Found, mistake: Mistake) -> Sequence[Cause]:
+  """Returns what a stage takes for the cause where this mistake alone is left in the port."""
+  others = [known.repair for known in found.mistakes if known is not mistake]
+  return bench.causes(others) if found.passes else ()
 
 
 def _targets(evidence: FailedStage, run: str) -> list[str]:
@@ -165,16 +177,16 @@ def _search_notes(is_cut_short: bool, not_shown: int) -> list[str]:
 def _inspected(
   evidence: FailedStage, diagnosis: Diagnosis, tf1: InspectableRun, tf2: InspectableRun
 ) -> tuple[FailedStage, Diagnosis, Looking]:
-  looking = Looking(tf1, tf2, _targets(evidence, diagnosis.run))
-  divergence, comparison = looking.divergence, looking.comparison
   # After a step a variable differs by a part of its change, which is small beside its value.
   is_change = evidence.stage == _OF_CHANGES
+  least = _OF_SETTINGS if is_change else 0.0
+  looking = Looking(tf1, tf2, _targets(evidence, diagnosis.run), least)
+  divergence, comparison = looking.divergence, looking.comparison
   is_here = is_change or divergence.reproduces(_apart(evidence, diagnosis.run))
   found = looking.arriving() if is_here else []
   if evidence.stage in _WITH_GRADIENTS:
     found = _forward_first(found, tf1.op_graph)
-  if is_change:
-    found = [one for one in found if one.agreement.relative > _OF_SETTINGS] or found
+  found = looking.without_small(found)
   shown = [looking.narrowed(source) for source in found[:MOST_SOURCES]]
   sources = tuple(looking.place(source).evidence for source in found[:MOST_SOURCES])
   gradients: list[GraphDifference] = []

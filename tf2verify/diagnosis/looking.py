@@ -41,8 +41,19 @@ class Looking:
     comparison: of the two graphs.
   """
 
-  def __init__(self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str]) -> None:
-    """Searches; see `Divergence`."""
+  def __init__(
+    self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str], least: float = 0.0
+  ) -> None:
+    """Searches; see `Divergence`.
+
+    Args:
+      tf1: the tf1 side's run.
+      tf2: the port's.
+      targets: names of targets that differ.
+      least: a source that differs by no more of a tensor's size is none, if there are others.
+    """
+    self._targets = targets
+    self._least = least
     self.tf1 = tf1
     self.tf2 = tf2
     self.divergence = Divergence(tf1, tf2, targets)
@@ -52,6 +63,14 @@ class Looking:
     self._narrowed: dict[int, FoundSource] = {}
     self._places: dict[int, Place] = {}
     self._arriving: list[FoundSource] | None = None
+
+  def again(self, tf2: InspectableRun) -> 'Looking':
+    """Returns the same search in another run of the port."""
+    return Looking(self.tf1, tf2, self._targets, self._least)
+
+  def without_small(self, found: Sequence[FoundSource]) -> list[FoundSource]:
+    """Returns sources without those that differ by too little, if there are others."""
+    return [one for one in found if one.agreement.relative > self._least] or list(found)
 
   def arriving(self) -> list[FoundSource]:
     """Returns the sources whose difference arrives at what reads them."""

@@ -11,10 +11,12 @@ from tf2verify.diagnosis.bench import Bench, Judged
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.edit_texts import edit_text, marks
 from tf2verify.diagnosis.looking import Looking, Place
-from tf2verify.records.diagnosis import GraphAspect, Source
+from tf2verify.records.diagnosis import Source
 from tf2verify.records.experiment import Edit, Experiment, Outcome
-from tf2verify.records.op_graph import TensorKey
+from tf2verify.records.op_graph import TARGET, TensorKey
+from tf2verify.relation.op_pairs import is_backward
 from tf2verify.sides.graphs.repairs import (
   CannotRepair,
   GivenValue,
@@ -30,6 +32,8 @@ _LARGE = 12
 # From the least to the surest; the one before the last takes all operations that lead to a place.
 _STEPS = (Edit.SETTING, Edit.OPERATIONS, Edit.OPERATIONS, Edit.VALUE)
 _REPLACED_FOR_ALL = 1
+# What targets that are gradients are called.
+_GRADIENTS = ('gradient ', 'loss gradient ')
 # As far apart as before, but for rounding.
 _NEARER = 0.99
 # Of several edits at once, where they do not make the stage pass.
@@ -58,6 +62,13 @@ class Mistake:
     return self.places[0].evidence.source
 
   @property
+  def text(self) -> str:
+    """What is different in the port, in the model's own terms; '' if it is not known."""
+    if self.edit is Edit.VALUE or self.is_large:
+      return ''
+    return edit_text([place.evidence.source for place in self.places])
+
+  @property
   def is_large(self) -> bool:
     """Whether so many operations were replaced that it shows little but where the mistake is."""
     paths = [(p.evidence.source.tf1_path, p.evidence.source.tf2_path) for p in self.places]
@@ -70,7 +81,7 @@ class Mistake:
       return False
     if {_line(place) for place in self.places} & {_line(place) for place in other.places} - {None}:
       return True  # one number that is used twice, say: momentum, and 1 - momentum
-    mine, its = (_marks(one.first) for one in (self, other))
+    mine, its = (marks(one.first) for one in (self, other))
     ends = {_end(place) for place in self.places} & {_end(place) for place in other.places}
     return bool(mine and mine == its) or bool(ends) or self.shares(other)
 
@@ -118,7 +129,7 @@ class Found:
           mistake.experiment or experiment,
           number=number,
           mistakes=len(kept),
-          text=edit_text(mistake),
+          text=mistake.text,
         ),
       )
       for number, mistake in enumerate(kept, 1)
@@ -129,16 +140,14 @@ class Found:
 class Repairing:
   """Edits the port's graph at its sources until the stage passes."""
 
-  def __init__(self, bench: Bench, targets: Sequence[str], only_first: bool = False) -> None:
+  def __init__(self, bench: Bench, only_first: bool = False) -> None:
     """Prepares.
 
     Args:
       bench: the runs of the stage.
-      targets: names of the targets that differ in the first run.
       only_first: whether to end with the mistakes that the first search shows.
     """
     self._bench = bench
-    self._targets = targets
     self._rounds = 1 if only_first else MOST_MISTAKES
     # By the places' ends: the next step to take there, and the one that was last proposed.
     self._tried: dict[str, int] = {}
@@ -164,7 +173,7 @@ class Repairing:
       judged = judged_now
       if judged.passes or len(self._mistakes) >= MOST_MISTAKES:
         break
-      looking = Looking(looking.tf1, self._bench.run(self._repairs()), self._targets)
+      looking = looking.again(self._bench.run(self._repairs()))
     return self._judged_mistakes(before, judged, note)
 
   def _repairs(self, mistakes: Sequence[Mistake] | None = None) -> list[Repair]:
@@ -220,6 +229,9 @@ class Repairing:
     """Yields an edit for each source, those that belong together as one."""
     looking.arriving()
     found = [s for s in looking.divergence.all_sources() if not s.agreement.is_rounding]
+    found = looking.without_small(found)
+    if self._bench.derives:
+      found = [s for s in found if not _is_of_gradients(looking, s)]
     edits = [one for s in found[:_MOST_PLACES] if (one := self._edit_at(looking, s)) is not None]
     # What reads an operation that is replaced for all its readers is looked at after that.
     replaced = [one for one in edits if self._steps[_end(one.places[0])] == _REPLACED_FOR_ALL]
@@ -310,7 +322,7 @@ class Repairing:
     for number, one in enumerate(kept, 1):
       experiment = Experiment(
         one.edit,
-        edit_text(one),
+        one.text,
         outcome,
         number,
         len(kept),
@@ -321,44 +333,6 @@ class Repairing:
       )
       found.append(dataclasses.replace(one, experiment=experiment))
     return Found(tuple(found), judged.passes, '' if judged.passes else note)
-
-
-def edit_text(mistake: Mistake) -> str:
-  """Returns what is different in the port, in the model's own terms; '' if it is not known."""
-  if mistake.edit is Edit.VALUE or mistake.is_large:
-    return ''
-  groups: dict[object, list[Source]] = {}
-  for place in mistake.places:
-    source = place.evidence.source
-    groups.setdefault(_marks(source) or source.tf1_op, []).append(source)
-  said = []
-  for sources in groups.values():
-    ends = {source.tf1_op for source in sources}
-    more = f'; the same at {len(ends) - 1} more' if len(ends) > 1 else ''
-    said.append(_source_text(sources[0]) + more)
-  return '; '.join(said[:3])
-
-
-def _source_text(source: Source) -> str:
-  said = []
-  for known in source.differences:
-    op = f'{known.op} ({known.op_type})'
-    if known.aspect in (GraphAspect.ATTRIBUTE, GraphAspect.CONSTANT):
-      said.append(f'{known.what} of {op} is {known.tf2} in the port, {known.tf1} in tf1')
-    elif known.aspect is GraphAspect.MISSING:
-      said.append(f'the port lacks {known.tf1}')
-    elif known.aspect is GraphAspect.EXTRA:
-      said.append(f'the port has {known.tf2}, which tf1 has not')
-    elif known.aspect is GraphAspect.REPLACED:
-      said.append(f'the port computes {known.tf2}, tf1 computes {known.tf1}')
-    elif known.aspect is GraphAspect.TYPE:
-      said.append(f'{known.op} is {known.tf2} in the port, {known.tf1} in tf1')
-    elif known.aspect in (GraphAspect.ORDER, GraphAspect.WIRING):
-      said.append(f'{op} reads {known.tf2} as {known.what} in the port, {known.tf1} in tf1')
-  if not said:
-    paths = ' → '.join(source.tf2_path), ' → '.join(source.tf1_path)
-    said = [f'the port computes {paths[0]} where tf1 computes {paths[1]}']
-  return '; '.join(said[:3])
 
 
 def _value(tf1: InspectableRun, tf2: InspectableRun, place: Place) -> Repair:
@@ -377,6 +351,12 @@ def _value(tf1: InspectableRun, tf2: InspectableRun, place: Place) -> Repair:
   return Repair(values=(given,))
 
 
+def _is_of_gradients(looking: Looking, source: FoundSource) -> bool:
+  """Returns whether a source is one of the backward pass, which an edit forms anew."""
+  op = looking.tf1.op_graph.ops[source.regions.tf1.end]
+  return is_backward(op) or (op.op_type == TARGET and op.name.startswith(_GRADIENTS))
+
+
 def _end(place: Place) -> str:
   return place.evidence.source.tf2_op
 
@@ -385,10 +365,6 @@ def _line(place: Place) -> tuple[str, int] | None:
   """Returns the port's line, or tf1's where no line of the port made what is there: in a layer."""
   source = place.evidence.source.tf2_source or place.evidence.source.tf1_source
   return None if source is None else (source.path, source.line)
-
-
-def _marks(source: Source) -> tuple[object, ...]:
-  return tuple((d.aspect, d.op_type, d.what, d.tf1, d.tf2) for d in source.differences)
 
 
 def _unpaired(places: Sequence[Place]) -> set[tuple[str, str]]:

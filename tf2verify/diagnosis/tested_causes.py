@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
@@ -39,7 +39,12 @@ def _is_at(evidence: SourceEvidence, mistake: Mistake) -> bool:
   return any(place.evidence is evidence for place in mistake.places)
 
 
-def tested_causes(evidence: FailedStage, causes: Sequence[Cause], found: Found) -> list[Cause]:
+def tested_causes(
+  evidence: FailedStage,
+  causes: Sequence[Cause],
+  found: Found,
+  recognized: Callable[[Mistake], Sequence[Cause]] | None = None,
+) -> list[Cause]:
   """Returns the causes of the mistakes that were found, in their order, then what is left.
 
   A cause of a rule belongs to a mistake if the rule is silent without the mistake's places,
@@ -50,9 +55,13 @@ def tested_causes(evidence: FailedStage, causes: Sequence[Cause], found: Found) 
     evidence: what the rules have seen.
     causes: what they have found, the most specific first.
     found: the mistakes, with their experiments.
+    recognized: of a stage that explains what it finds itself, by its numbers, what it takes for
+      the cause where one mistake alone is left; the rules on places do not know such a graph.
   """
   if not found.mistakes:
     return list(causes)
+  if recognized is not None:
+    return [one for m in found.mistakes if (one := _explained(m, recognized(m))) is not None]
   elsewhere = {c.rule for c in causes_of(dataclasses.replace(evidence, sources=()))}
   tested: list[Cause] = []
   for mistake in found.mistakes:
@@ -105,6 +114,22 @@ def _cause_at(mistake: Mistake, evidence: FailedStage, elsewhere: set[str]) -> C
   if not experiment.text:
     return None
   return Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=True)
+
+
+def _explained(mistake: Mistake, known: Sequence[Cause]) -> Cause | None:
+  """Returns the cause of a mistake: its edit, or what was recognized of it alone."""
+  experiment = mistake.experiment
+  assert experiment is not None
+  if not experiment.text:
+    return None
+  edit = Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=True)
+  for cause in known:
+    if all(_says(cause, place.evidence.source) for place in mistake.places):
+      return dataclasses.replace(cause, experiment=experiment, predicts=True)
+  if known and mistake.edit is Edit.OPERATIONS:
+    seen = known[0].evidence or experiment.text
+    return dataclasses.replace(known[0], evidence=seen, experiment=experiment)
+  return edit
 
 
 def _says(cause: Cause, source: Source) -> bool:

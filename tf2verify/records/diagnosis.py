@@ -5,7 +5,7 @@ import enum
 from typing import Any
 
 from tf2verify.records.accepted import Change
-from tf2verify.records.experiment import Experiment
+from tf2verify.records.experiment import Experiment, Outcome
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import VARIABLE
 
@@ -216,3 +216,10 @@ class Diagnosis:
   notes: tuple[str, ...] = ()
   without_experiments: str = ''
   seconds: float = 0.0
+
+  @property
+  def is_settled(self) -> bool:
+    """Whether each mistake has a cause, and the stage passes with the edits of all of them."""
+    tried = [cause.experiment for cause in self.causes if cause.experiment is not None]
+    proven = [one for one in tried if one.outcome is Outcome.PROVEN and not one.by_value]
+    return bool(proven) and len(proven) == proven[0].mistakes

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,13 +13,12 @@ from tf2verify.diagnosis.versions import with_versions
 from tf2verify.environment import diagnose_option
 from tf2verify.errors import NotApplicable
 from tf2verify.records.diagnosis import Diagnosis
-from tf2verify.records.difference import Difference
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.reference import nests
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
-from tf2verify.stages.stage import CaseUnderTest, Findings, by_name
+from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
 
 # Stages whose runs experiments can make again.
 _OF_FORWARD_PASS = ('zero_randomness', 'seeded_constant')
@@ -40,11 +38,10 @@ class MakesBench(Protocol):
     self,
     case: CaseUnderTest,
     stage: str,
-    differences: Sequence[Difference],
-    failed: FilledRun,
-    sides: tuple[GraphRun, TracedPort],
+    findings: Findings,
+    sides: tuple[GraphRun, TracedPort | None],
     seconds: float,
-  ) -> ClosableBench: ...
+  ) -> ClosableBench | None: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +84,7 @@ def diagnose_stage(
   bench: ClosableBench | None = None
   try:
     try:
+      port: TracedPort | None = None
       if inspection is not None:
         sides = inspection.sides()
       elif run is not None:
@@ -95,9 +93,9 @@ def diagnose_stage(
         if _shapes(run.inputs) != _shapes(case.inputs):
           # The stage's other runs are of the case's own inputs, where both sides agree.
           not_tried = "the sides differ at inputs of another size than the case's own"
-        elif experimenting is not None and verdict.stage in _OF_FORWARD_PASS:
-          known = verdict.stage, findings.differences, run, (tf1, port)
-          bench = experimenting.make(case, *known, experimenting.seconds)
+      if sides is not None and experimenting is not None and not not_tried:
+        known = verdict.stage, findings, (sides[0], port)
+        bench = experimenting.make(case, *known, experimenting.seconds)
     except NotTraceable as error:
       not_traceable = str(error)
     except NotApplicable as error:  # a recorded graph that is not run here
@@ -125,6 +123,15 @@ def diagnose_stage(
       bench.close()
     for side in sides or ():
       side.close()
+
+
+def with_diagnosis(verdict: StageVerdict, diagnosis: Diagnosis, stage: type[Stage]) -> StageVerdict:
+  """Returns the verdict of a stage with what was found out of its failure."""
+  differences = verdict.differences
+  if diagnosis.is_settled and not stage.diagnosed:
+    # What such a stage took for the cause by its numbers is among those proven, or refuted.
+    differences = tuple(dataclasses.replace(known, hint='') for known in differences)
+  return dataclasses.replace(verdict, diagnosis=diagnosis, differences=differences)
 
 
 def _shapes(inputs: Any) -> list[tuple[str, tuple[int, ...]]]:

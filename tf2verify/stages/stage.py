@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from tf2verify.diagnosis.bench import BenchRun
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Deviation, Difference, Extent
@@ -88,6 +89,21 @@ class CaseUnderTest:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class EditedRuns:
+  """How to make the runs of a failed stage again, with edits of the port's graph.
+
+  Attributes:
+    make: makes them ready, beside the reference as it is looked into.
+    compared: the quantities that are compared of them.
+    derives: whether the port's gradients are formed after an edit, so that they follow from it.
+  """
+
+  make: Callable[[GraphRun], BenchRun]
+  compared: tuple[str, ...]
+  derives: bool = False
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Inspection:
   """A run of both sides to look into for the first divergence, other than one of the model.
 
@@ -96,11 +112,13 @@ class Inspection:
     traced: what of the port is traced for it: `tf2_loss`.
     sides: makes that run of both sides ready to be looked into, and may raise
       `NotTraceable` and `NotApplicable`.
+    edited: how causes are tried out; None for no experiments.
   """
 
   run: str
   traced: str
   sides: Callable[[], tuple[GraphRun, GraphRun]]
+  edited: EditedRuns | None = None
 
 
 @dataclasses.dataclass(frozen=True)

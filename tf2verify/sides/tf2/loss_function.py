@@ -64,27 +64,32 @@ class Tf2LossFunction:
       NotTraceable: the loss does not run on symbolic tensors, or reads a variable.
     """
 
+    return self.editable(example).run()
+
+  def editable(self, example: LossExample) -> tracing.TracedPort:
+    """Returns the loss as a graph that may be edited: its gradients are formed after that.
+
+    Raises:
+      NotTraceable: the loss does not run on symbolic tensors, or reads a variable.
+    """
+
     def compute(tensors: list[Any]) -> dict[str, Any]:
       outputs = dict(zip(example.outputs, tensors, strict=False))
       labels = dict(zip(example.labels, tensors[len(outputs) :], strict=True))
-      loss = self._loss(outputs, labels)
-      floating = loss_function.floating_paths(example.outputs)
-      # Not a tape: the operations of `tf.gradients` have the names that they have in tf1.
-      gradients = tf.gradients(loss, [outputs[path] for path in floating])
-      found = {loss_function.VALUE_TARGET: loss}
-      for path, gradient in zip(floating, gradients, strict=True):
-        if gradient is not None:
-          found[loss_function.gradient_target(path)] = gradient
-      return found
+      return {loss_function.VALUE_TARGET: self._loss(outputs, labels)}
 
     with randomness.seeded(randomness.CONSTANT):
       traced = tracing.trace(compute, [*example.outputs.values(), *example.labels.values()])
     names = [loss_function.output_name(path) for path in example.outputs]
     names += [loss_function.label_name(path) for path in example.labels]
+    fed = dict(zip(example.outputs, traced.feeds, strict=False))
+    # Not a tape: the operations of `tf.gradients` have the names that they have in tf1.
+    by = [(loss_function.gradient_target(p), fed[p]) for p in _floating(example)]
+    derived = tracing.Derived(traced.targets[0].tensors[0], tuple(by))
     places = dict(zip(traced.inputs, names, strict=True))
+    traced = dataclasses.replace(traced, inputs=places, derived=derived)
     nothing: dict[str, np.ndarray] = {}
-    traced = dataclasses.replace(traced, inputs=places)
-    return tracing.graph_run(traced, {}, nothing.__getitem__, {})
+    return tracing.TracedPort(traced, {}, nothing.__getitem__, {}, '')
 
   def program(self, example: LossExample) -> LossProgram:
     """Returns what the traced loss reads and computes."""
@@ -176,6 +181,10 @@ class Tf2LossFunction:
         loss_function.filled(self._labels, labels),
       )
     return loss_function.checked_loss(loss, _LOSS)
+
+
+def _floating(example: LossExample) -> list[str]:
+  return loss_function.floating_paths(example.outputs)
 
 
 def _constants(leaves: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from tf2verify.sides.graphs.repairs import CannotRepair, Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.tf2.tracing import TracedPort
 
-_REFUSALS = (tf.errors.OpError, ValueError, TypeError, KeyError)
+_REFUSALS = (tf.errors.OpError, ValueError, TypeError, LookupError)
 
 
 def repaired_run(
@@ -40,8 +40,22 @@ def repaired_run(
   return run
 
 
+def given_values(tf1: GraphRun, repairs: Sequence[Repair]) -> dict[str, np.ndarray]:
+  """Returns the values of tf1 that repairs give to a port, as it holds them, by its tensors."""
+  known = tf1.nodes()
+  given = [value for repair in repairs for value in repair.values]
+  given = [value for value in given if value.tf1.rpartition(':')[0] in known]
+  fetched = tf1.fetch([value.tf1 for value in given])
+  return {value.tf2: value.as_tf2(array) for value, array in zip(given, fetched, strict=True)}
+
+
 def target_values(run: GraphRun, seconds: int = 0) -> dict[str, np.ndarray]:
-  """Returns what a run yields, by target.
+  """Returns what a run yields, by target: the first tensor of each, see `target_tensors`."""
+  return {name: values[0] for name, values in target_tensors(run, seconds).items()}
+
+
+def target_tensors(run: GraphRun, seconds: int = 0) -> dict[str, tuple[np.ndarray, ...]]:
+  """Returns what a run yields, by target: one tensor, or values and indices.
 
   Args:
     run: the run.
@@ -52,7 +66,7 @@ def target_values(run: GraphRun, seconds: int = 0) -> dict[str, np.ndarray]:
   """
   ops = [op for op in run.op_graph.ops if op.op_type == TARGET]
   try:
-    values = run.fetch([op.tensors[0] for op in ops], seconds)
+    values = iter(run.fetch([name for op in ops for name in op.tensors], seconds))
   except _REFUSALS as error:
     raise CannotRepair(f'{type(error).__name__}: {error}') from error
-  return dict(zip([op.name for op in ops], values, strict=True))
+  return {op.name: tuple(next(values) for _ in op.tensors) for op in ops}

@@ -34,6 +34,7 @@ class Traced:
     inputs: input op name, and path.
     targets: what it yields.
     writes: names of the operations that change state.
+    derived: gradients that are formed once the graph is made, of what it computes then.
   """
 
   graph: Any
@@ -41,6 +42,20 @@ class Traced:
   inputs: Mapping[str, str]
   targets: tuple[Target, ...]
   writes: tuple[str, ...]
+  derived: 'Derived | None' = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Derived:
+  """Gradients of a graph.
+
+  Attributes:
+    of: name of the tensor that is differentiated.
+    by: name of each target, and of the tensor that it is the gradient by.
+  """
+
+  of: str
+  by: tuple[tuple[str, str], ...]
 
 
 @contextmanager
@@ -178,6 +193,7 @@ def graph_run(
     assigned = {
       name: assignment(graph, op_name, variables[name]) for op_name, name in handles.items()
     }
+  derived = () if traced.derived is None else derived_targets(graph, traced.derived)
   sources = {op.name: op for op in traced.graph.get_operations()}
   reader = GraphReader(
     graph,
@@ -186,12 +202,33 @@ def graph_run(
     constants,
     lambda op: user_source(sources[op.name]) if op.name in sources else None,
   )
-  op_graph = reader.read(traced.targets, traced.writes, TF2)
+  op_graph = reader.read((*traced.targets, *derived), traced.writes, TF2)
 
   feeds = {**traced.feeds, **{f'{name}:0': value for name, value in constants.items()}}
   read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
   reads = {op_name: read[name] for op_name, name in handles.items() if name in read}
   return GraphRun(op_graph, graph, feeds, preparation(assigned, values), reads)
+
+
+def derived_targets(graph: tf.Graph, derived: Derived) -> tuple[Target, ...]:
+  """Adds gradients to a graph; returns them, without those that there are none of."""
+  with graph.as_default():
+    by = [graph.get_tensor_by_name(name) for _, name in derived.by]
+    try:
+      found = tf.gradients(graph.get_tensor_by_name(derived.of), by)
+    except (LookupError, TypeError, ValueError):  # of an operation that has none, say
+      return ()
+  return tuple(
+    Target(name, _names(gradient))
+    for (name, _), gradient in zip(derived.by, found, strict=True)
+    if gradient is not None
+  )
+
+
+def _names(gradient: Any) -> tuple[str, ...]:
+  if isinstance(gradient, tf.IndexedSlices):
+    return gradient.values.name, gradient.indices.name
+  return (gradient.name,)
 
 
 def _captured(

@@ -2,39 +2,33 @@
 
 import dataclasses
 
-from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.loss_values import LossExample
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1.reference import ReferenceLoss
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.sides.tf2.port_tracing import traced_losses
-from tf2verify.stages.stage import CaseUnderTest, Inspection
+from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 
 
 def of_loss_alone(
-  differences: tuple[Difference, ...],
-  examples: dict[str, LossExample],
-  tf1: ReferenceLoss,
-  tf2: Tf2LossFunction,
-) -> Inspection | None:
-  """Returns the losses of the first example on which they differ; None if they do on none.
+  run: str,
+  example: LossExample,
+  functions: tuple[ReferenceLoss, Tf2LossFunction],
+  edited: EditedRuns,
+) -> Inspection:
+  """Returns the losses of an example on which they differ.
 
   Args:
-    differences: what was found.
-    examples: outputs and labels by the name of the run; the model's own come first.
-    tf1: the reference's loss.
-    tf2: the port's.
+    run: as differences name it.
+    example: outputs and labels.
+    functions: the reference's loss, and the port's.
+    edited: how causes are tried out.
   """
-  failed = {d.run for d in differences if d.aspect is not Aspect.PRESENCE}
-  for run, example in examples.items():
-    if run in failed:
-
-      def sides(example: LossExample = example) -> tuple[GraphRun, GraphRun]:
-        return tf1.inspectable(example), tf2.inspectable(example)
-
-      return Inspection(run, 'tf2_loss', sides)
-  return None
+  tf1, tf2 = functions
+  return Inspection(
+    run, 'tf2_loss', lambda: (tf1.inspectable(example), tf2.inspectable(example)), edited
+  )
 
 
 def of_model(case: CaseUnderTest, tf1: FilledRun, tf2: FilledRun) -> Inspection:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import loss_function
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.reruns import Rerun
+from tf2verify.stages.losses.edited_losses import EditedLosses
 from tf2verify.stages.losses.examples import own_examples
 from tf2verify.stages.losses.kept_tensors import kept_tensors
 from tf2verify.stages.losses.loss_graphs import of_loss_alone
@@ -37,7 +39,7 @@ from tf2verify.stages.losses.results import (
   summed,
   table_of_losses,
 )
-from tf2verify.stages.stage import CaseUnderTest, Inspection
+from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 
 LOSS, GRADIENT = 'loss', 'loss gradient'
 MODEL = "the model's outputs"
@@ -111,10 +113,23 @@ class LossesAlone:
   def inspection(self) -> Inspection | None:
     """Returns what to look into for the first operation that differs; None without any."""
     # The model's own come first, and none at all where the port's loss changes from call to call.
-    examples = {result.example.name: result.example for result in self._results}
-    for name, example in list(examples.items()):
-      examples[name + _TRACED] = example
-    return of_loss_alone(self._comparison.differences, examples, self._tf1, self._tf2)
+    examples = {result.example.name: result for result in self._results}
+    for name, result in list(examples.items()):
+      examples[name + _TRACED] = result
+    failed = {d.run for d in self._comparison.differences if d.aspect is not Aspect.PRESENCE}
+    found = next((name for name in examples if name in failed), None)
+    if found is None:
+      return None
+    first = examples[found]
+    results = [first, *(result for result in self._results if result is not first)]
+    edited = EditedRuns(
+      lambda tf1: EditedLosses(
+        results, (self._tf1, self._tf2), self._compared_again, self._causes_of, tf1
+      ),
+      (LOSS, GRADIENT),
+      derives=True,
+    )
+    return of_loss_alone(found, first.example, (self._tf1, self._tf2), edited)
 
   def differs_on_model(self) -> bool:
     """Returns whether the losses differ on the model's own outputs."""
@@ -266,20 +281,31 @@ class LossesAlone:
     self._results.append(result)
     name = result.example.name
     case = self._case
-    self._compare_with(result, result.tf2, name)
+    self._compare_with(self._comparison, result, result.tf2, name)
     same = same_when_traced(result, self._reading, case.tolerance, case.gradient_tolerance)
     if result.traced is not None and not (same and self._failed(name)):
-      self._compare_with(result, result.traced, name + _TRACED)
+      self._compare_with(self._comparison, result, result.traced, name + _TRACED)
+    self._comparison.sort_out_rounding(None, self._rerun(result))
 
+  def _compared_again(self, result: LossResult, tf2: LossValue) -> Sequence[Difference]:
+    """Returns what differs where the port gives something else for an example."""
+    comparison = Comparison()
+    self._compare_with(comparison, result, tf2, result.example.name)
+    comparison.sort_out_rounding(None, self._rerun(result))
+    return comparison.differences
+
+  def _rerun(self, result: LossResult) -> Rerun:
     def rerun(mover: Mover | None, wanted: frozenset[TensorKey]) -> Run:
       return self._tensors(self._tf1.value(result.example, mover), result, wanted)
 
-    self._comparison.sort_out_rounding(None, rerun)
+    return rerun
 
-  def _compare_with(self, result: LossResult, tf2: LossValue, run: str) -> None:
+  def _compare_with(
+    self, comparison: Comparison, result: LossResult, tf2: LossValue, run: str
+  ) -> None:
     tolerance = loss_tolerance(self._case.tolerance)
     values = comparable(result.tf1.value, tf2.value)
-    self._comparison.tensors(TensorKey(LOSS, _VALUE, run), *values, tolerance)
+    comparison.tensors(TensorKey(LOSS, _VALUE, run), *values, tolerance)
     if not np.isfinite(values[0]).any() and not np.isfinite(values[1]).any():
       return  # what is no number has no gradient that means anything
     for path in self._reading.read:
@@ -287,7 +313,7 @@ class LossesAlone:
         self._reading.gradient(value, result.example, path) for value in (result.tf1, tf2)
       )
       tolerance = gradient_tolerance(self._case.gradient_tolerance, one)
-      self._comparison.tensors(TensorKey(GRADIENT, place(path), run), one, other, tolerance)
+      comparison.tensors(TensorKey(GRADIENT, place(path), run), one, other, tolerance)
 
   def _failed(self, run: str) -> bool:
     return any(known.run == run for known in self._comparison.differences)
@@ -304,18 +330,19 @@ class LossesAlone:
     if not any(d.quantity in (LOSS, GRADIENT) for d in self._comparison.differences):
       return
     results = self._results
+    self.causes = self._causes_of(results)
+    self._hint = self.causes[0].text if self.causes else ''
+    if not self._hint:
+      self._hint = self._where_they_differ()
+      self.notes += [f'{hook} ends at {line}' for hook, line in self._sources if line is not None]
+    self.tables.insert(0, table_of_losses(results))
+
+  def _causes_of(self, results: Sequence[LossResult]) -> tuple[Cause, ...]:
     tf1 = [Evaluated(result.example, result.tf1.value) for result in results]
     tf2 = [Evaluated(result.example, result.tf2.value) for result in results]
     evidence = loss_evidence(tf1, tf2, self._reading.read)
     found = (cause for known in evidence for cause in causes_of(known))
-    self.causes = tuple(itertools.islice(found, 1))
-    self._hint = self.causes[0].text if self.causes else ''
-    if not self._hint:
-      self._hint = self._where_they_differ()
-      self.notes += [
-        f'no known cause; {hook} ends at {line}' for hook, line in self._sources if line is not None
-      ]
-    self.tables.insert(0, table_of_losses(results))
+    return tuple(itertools.islice(found, 1))
 
   def _where_they_differ(self) -> str:
     """Returns that extreme examples alone differ, where that is so."""

@@ -1,0 +1,166 @@
+"""Tests of tf2verify.stages.losses.edited_losses: mistakes in losses that are tried out."""
+
+import abc
+import unittest.mock
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+import tf2verify
+from tests.global_probes import process_state
+from tests.stages import tiny_models
+from tf2verify.records.diagnosis import Cause
+from tf2verify.records.experiment import Edit, Outcome
+from tf2verify.stages.losses import edited_losses, losses_alone
+
+v1 = tf.compat.v1
+
+
+def focal(
+  outputs,
+  labels,
+  gamma=2.0,
+  smoothing=0.1,
+  weights=(1.0, 2.0, 0.5),
+  entropy=0.01,
+  penalty=tf.square,
+  reduce=tf.reduce_mean,
+):
+  """A focal loss of smoothed labels, with weights of classes, entropy and a penalty."""
+  probabilities = tf.nn.softmax(outputs)
+  target = tf.one_hot(labels, 3)
+  if smoothing:
+    target = target * (1 - smoothing) + smoothing / 3
+  logs = tf.nn.log_softmax(outputs)
+  each = -0.25 * target * (1 - probabilities) ** gamma * logs
+  total = reduce(tf.reduce_sum(each * tf.constant(weights), 1))
+  uncertain = -tf.reduce_sum(probabilities * logs, 1)
+  return total - entropy * tf.reduce_mean(uncertain) + 0.003 * tf.reduce_sum(penalty(outputs))
+
+
+class _Focal(tiny_models.Affine, abc.ABC):
+  mistakes: dict = {}
+
+  def make_labels(self):
+    return np.array([0, 2, 1, 1], np.int32)
+
+  def tf1_loss(self, outputs, labels):
+    return focal(outputs, labels)
+
+  def tf2_loss(self, outputs, labels):
+    return focal(outputs, labels, **self.mistakes)
+
+
+def loss_of(case):
+  return tf2verify.verify(case, stages=['loss']).stages[-1]
+
+
+def case_with(**mistakes):
+  return type('Case', (_Focal,), {'mistakes': mistakes})
+
+
+class FocalTest(parameterized.TestCase):
+  @parameterized.parameters(
+    ({'gamma': 1.5}, Edit.SETTING, 'is 1.5 in the port, 2 in tf1'),
+    ({'smoothing': 0.2}, Edit.SETTING, 'is 0.8 in the port, 0.9 in tf1'),
+    ({'smoothing': 0}, Edit.OPERATIONS, 'the port lacks AddV2(y=0.03333334)'),
+    ({'weights': (1.0, 2.0, 0.7)}, Edit.SETTING, '[1. , 2. , 0.7] in the port'),
+    ({'entropy': -0.01}, Edit.SETTING, 'is -0.01 in the port, 0.01 in tf1'),
+    ({'penalty': tf.abs}, Edit.OPERATIONS, 'the port computes Abs, tf1 computes Square'),
+    ({'reduce': tf.reduce_sum}, Edit.OPERATIONS, 'the port computes Sum'),
+  )
+  def test_mistake_is_proven(self, mistakes, edit, words):
+    before = process_state()
+    verdict = loss_of(case_with(**mistakes))
+    self.assertEqual(process_state(), before)
+    self.assertIs(verdict.status, tf2verify.Status.FAILED)
+    [cause] = verdict.diagnosis.causes
+    self.assertEqual((cause.experiment.edit, cause.experiment.outcome), (edit, Outcome.PROVEN))
+    self.assertIn(words, cause.text, verdict.to_text())
+    self.assertLess(cause.experiment.apart, 1e-6)
+    self.assertNotIn('where tf1 computes Mul', cause.text)
+
+  def test_five_mistakes_in_order(self):
+    verdict = loss_of(
+      case_with(
+        gamma=1.5, smoothing=0, weights=(1.0, 2.0, 0.7), penalty=tf.abs, reduce=tf.reduce_sum
+      )
+    )
+    experiments = [cause.experiment for cause in verdict.diagnosis.causes]
+    self.assertEqual([one.number for one in experiments], [1, 2, 3, 4, 5], verdict.to_text())
+    self.assertEqual({one.outcome for one in experiments}, {Outcome.PROVEN})
+    words = ('lacks AddV2', '1.5', '0.7', 'computes Sum', 'computes Abs')
+    for word, one in zip(words, experiments, strict=True):
+      self.assertIn(word, one.text)
+
+  def test_right_port_passes(self):
+    verdict = loss_of(case_with())
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+
+
+class HonestyTest(absltest.TestCase):
+  def test_edit_that_mends_nothing_is_no_cause(self):
+    """The comparison is the stage's: with one that always finds something, nothing is proven."""
+
+    def judged(self, repairs):
+      left, shares = known(self, repairs)
+      return left | {('loss', 'value', "the model's outputs")}, shares
+
+    known = edited_losses.EditedLosses.judged
+    with unittest.mock.patch.object(edited_losses.EditedLosses, 'judged', judged):
+      verdict = loss_of(case_with(gamma=1.5))
+    self.assertNotIn('proven', verdict.to_text())
+
+  def test_port_that_computes_otherwise_as_a_graph(self):
+    class Case(_Focal):
+      def tf2_loss(self, outputs, labels):
+        return focal(outputs, labels, 1.5 if tf.executing_eagerly() else 1.7)
+
+    verdict = loss_of(Case)
+    self.assertNotIn('proven', verdict.to_text())
+    self.assertIn('as a graph, tf2_loss yields something else', verdict.to_text())
+
+  def test_what_is_right_on_the_model_alone_is_not_proven(self):
+    """A mean is a sum by the number of examples, of this batch."""
+
+    class Case(_Focal):
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean(tf.square(outputs))
+
+      def tf2_loss(self, outputs, labels):
+        return tf.reduce_sum(tf.square(outputs)) / 13.0
+
+    verdict = loss_of(Case)
+    for cause in verdict.diagnosis.causes:
+      said = cause.experiment is not None and cause.experiment.outcome is Outcome.PROVEN
+      self.assertFalse(said and cause.experiment.edit is Edit.SETTING, verdict.to_text())
+
+  def test_metric_that_differs_is_left_over(self):
+    class Case(_Focal):
+      mistakes = {'gamma': 1.5}
+
+      def tf1_metrics(self, outputs, labels):
+        return {'greatest': tf.reduce_max(outputs)}
+
+      def tf2_metrics(self, outputs, labels):
+        return {'greatest': tf.reduce_max(outputs) + 1.0}
+
+    verdict = loss_of(Case)
+    self.assertNotIn('(proven', verdict.to_text())
+    self.assertIn('5 tensors still differ', verdict.to_text())
+
+  def test_rule_that_is_wrong_goes(self):
+    wrong = (Cause('the planets stand badly', '', 'wrong'),)
+
+    def causes(self, results):
+      del self, results
+      return wrong
+
+    with unittest.mock.patch.object(losses_alone.LossesAlone, '_causes_of', causes):
+      verdict = loss_of(case_with(entropy=0.02))
+    self.assertNotIn('planets', verdict.to_text())
+
+
+if __name__ == '__main__':
+  absltest.main()

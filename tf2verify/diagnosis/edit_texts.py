@@ -1,0 +1,48 @@
+"""What an edit of the port's graph changes, in the model's own terms."""
+
+from collections.abc import Sequence
+
+from tf2verify.records.diagnosis import GraphAspect, Source
+
+
+def edit_text(sources: Sequence[Source]) -> str:
+  """Returns what is different in the port at the places of an edit; '' if it is not known."""
+  groups: dict[object, list[Source]] = {}
+  for source in sources:
+    groups.setdefault(marks(source) or source.tf1_op, []).append(source)
+  said = []
+  for alike in groups.values():
+    ends = {source.tf1_op for source in alike}
+    more = f'; the same at {len(ends) - 1} more' if len(ends) > 1 else ''
+    text = _source_text(alike[0])
+    said += [text + more] if text else []
+  return '; '.join(said[:3])
+
+
+def marks(source: Source) -> tuple[object, ...]:
+  """Returns what is different at a place, without where it is."""
+  return tuple((d.aspect, d.op_type, d.what, d.tf1, d.tf2) for d in source.differences)
+
+
+def _source_text(source: Source) -> str:
+  said = []
+  for known in source.differences:
+    op = f'{known.op} ({known.op_type})'
+    if known.aspect in (GraphAspect.ATTRIBUTE, GraphAspect.CONSTANT):
+      said.append(f'{known.what} of {op} is {known.tf2} in the port, {known.tf1} in tf1')
+    elif known.aspect is GraphAspect.MISSING:
+      said.append(f'the port lacks {known.tf1}')
+    elif known.aspect is GraphAspect.EXTRA:
+      said.append(f'the port has {known.tf2}, which tf1 has not')
+    elif known.aspect is GraphAspect.REPLACED:
+      said.append(f'the port computes {known.tf2}, tf1 computes {known.tf1}')
+    elif known.aspect is GraphAspect.TYPE:
+      said.append(f'{known.op} is {known.tf2} in the port, {known.tf1} in tf1')
+    elif known.aspect in (GraphAspect.ORDER, GraphAspect.WIRING):
+      said.append(f'{op} reads {known.tf2} as {known.what} in the port, {known.tf1} in tf1')
+  if not said:
+    paths = ' → '.join(source.tf2_path), ' → '.join(source.tf1_path)
+    if paths[0] == paths[1]:
+      return ''  # the same of something else: what differs is at another place of the mistake
+    said = [f'the port computes {paths[0]} where tf1 computes {paths[1]}']
+  return '; '.join(said[:3])

@@ -1,0 +1,206 @@
+"""The runs of a failed forward pass, to be made again with edits of the port's graph."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.bench import Left
+from tf2verify.numerics.relayout import agreement_as_held
+from tf2verify.records.diagnosis import Cause
+from tf2verify.records.difference import Difference
+from tf2verify.records.observation import Observation
+from tf2verify.reference import inputs as case_inputs
+from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.process import randomness
+from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_values
+from tf2verify.sides.tf2.tracing import TracedPort
+from tf2verify.stages.comparison.reruns import Again, repeated, rerun_of
+from tf2verify.stages.comparison.traced_port import TracedComparison
+from tf2verify.stages.failed_stage import traced_port
+from tf2verify.stages.passes.zero_randomness import case_fill, constant_fill
+from tf2verify.stages.stage import CaseUnderTest
+
+_OUTPUT, _LOSS, _STATE = 'output', 'regularization loss', 'state after the call'
+_TOTAL = '(total)'
+# What a stage compares of a run of the forward pass.
+COMPARED = {'zero_randomness': (_OUTPUT, _LOSS), 'seeded_constant': (_OUTPUT, _LOSS, _STATE)}
+# An edit may let a loop run for ever.
+_RUN_SECONDS = 60
+
+
+def forward_runs(
+  case: CaseUnderTest,
+  stage: str,
+  differences: Sequence[Difference],
+  failed: FilledRun,
+  sides: tuple[GraphRun, TracedPort],
+) -> list['ForwardRun']:
+  """Returns the runs of a stage, the one that failed first.
+
+  Args:
+    case: both sides.
+    stage: the failed one.
+    differences: what it has found.
+    failed: the first run that shows a difference, by tf1 names.
+    sides: both sides of that run.
+  """
+  compared = COMPARED[stage]
+  losses_of = {d.run for d in differences if d.quantity == _LOSS}
+  first = _run_of(case, stage, failed, compared, losses_of, sides)
+  others = _others(case, stage, failed)
+  return [first, *(_run_of(case, stage, run, compared, losses_of) for run in others)]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ForwardRun:
+  """One run of the stage, see `diagnosis.bench.BenchRun`.
+
+  Attributes:
+    name: as differences name it.
+    tf1: the reference.
+    port: the port, traced.
+    comparison: with the reference's run, as the stage does it.
+    compared: the quantities that the stage compares.
+    is_other: whether edits are made for another run, and applied to this one as well.
+    losses_agree: whether the stage found no regularization loss that differs in this run.
+  """
+
+  name: str
+  tf1: GraphRun
+  port: TracedPort
+  comparison: TracedComparison
+  compared: tuple[str, ...]
+  is_other: bool
+  losses_agree: bool
+
+  @property
+  def names(self) -> frozenset[str]:
+    """As differences name it."""
+    return frozenset([self.name])
+
+  def why_not(self) -> str:
+    """Returns why the port cannot be edited in it; '' where it can."""
+    if self.is_other:
+      return ''
+    updates = [name for name in self.tf1.op_graph.targets() if name.startswith('update of ')]
+    if any(name.endswith(')') and ' (' in name for name in updates):
+      return 'a variable is written more than once in a call'
+    return ''
+
+  def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
+    """Returns none: rules on a forward pass go by its places."""
+    del repairs
+    return ()
+
+  def close(self) -> None:
+    """Lets go of the reference, where it is another run's than the one that was looked into."""
+    if self.is_other:
+      self.tf1.close()
+
+  def repaired(self, repairs: Sequence[Repair]) -> GraphRun:
+    """Returns the port's run with edits."""
+    given = given_values(self.tf1, repairs)
+    return repaired_run(self.port, repairs, given, self.is_other)
+
+  def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
+    """Returns what differs with edits, and how far each pair of tensors is apart."""
+    run = self.repaired(repairs)
+    try:
+      values, graph = target_values(run, _RUN_SECONDS), run.op_graph
+    finally:
+      run.close()
+    found = self.comparison.differences(values, graph)
+    left = {(d.quantity, d.tf1_subject, self.name) for d in found if d.quantity in self.compared}
+    # The comparison takes what is not in the graph to be as in the reference.
+    outputs = self.comparison.reference.outputs
+    missing = [r.name for r in outputs if r.value is not None and f'output {r.name}' not in values]
+    left |= {(_OUTPUT, name, self.name) for name in missing}
+    if self.losses_agree and self._has_the_same_losses(values):
+      # The stage found that they agree, in total, say; the edits have not changed them.
+      left = {key for key in left if key[0] != _LOSS}
+    if any(quantity == _LOSS for quantity, _, _ in left):
+      left.add((_LOSS, _TOTAL, self.name))  # the sum of the others
+    return frozenset(left), self._apart(values)
+
+  def _has_the_same_losses(self, values: Mapping[str, np.ndarray]) -> bool:
+    """Returns whether edits leave the port's regularization losses as they are, bit by bit."""
+    before = {name: one for name, one in self._as_it_is.items() if name.startswith(_LOSS)}
+    now = {name: one for name, one in values.items() if name.startswith(_LOSS)}
+    return before.keys() == now.keys() and all(
+      one.tobytes() == now[name].tobytes() for name, one in before.items()
+    )
+
+  @functools.cached_property
+  def _as_it_is(self) -> dict[str, np.ndarray]:
+    run = repaired_run(self.port, [], {})
+    try:
+      return target_values(run, _RUN_SECONDS)
+    finally:
+      run.close()
+
+  def _apart(self, values: Mapping[str, np.ndarray]) -> list[float]:
+    wanted = self._reference_values
+    shares = []
+    for name in wanted.keys() & values.keys():
+      if name.startswith('update of ') and _STATE not in self.compared:
+        continue
+      found, _ = agreement_as_held(wanted[name], values[name])
+      shares.append(found.relative if not math.isnan(found.relative) else math.inf)
+    return shares
+
+  @functools.cached_property
+  def _reference_values(self) -> dict[str, np.ndarray]:
+    return target_values(self.tf1)
+
+
+def _run_of(
+  case: CaseUnderTest,
+  stage: str,
+  run: FilledRun,
+  compared: tuple[str, ...],
+  losses_of: Collection[str],
+  sides: tuple[GraphRun, TracedPort] | None = None,
+) -> ForwardRun:
+  reference, again = _reference(case, stage, run)
+  is_other = sides is None
+  if sides is None:
+    sides = case.tf1.inspectable(run), traced_port(case, run)
+  comparison = TracedComparison(case, reference, rerun_of(functools.cache(again)))
+  return ForwardRun(
+    reference.run, *sides, comparison, compared, is_other, reference.run not in losses_of
+  )
+
+
+def _reference(case: CaseUnderTest, stage: str, run: FilledRun) -> tuple[Observation, Again]:
+  """Returns the reference's run as the stage made it, and what repeats it."""
+  if stage == 'seeded_constant':
+    seeded = case.tf1.prepare_seeded(randomness.CONSTANT, run.training)
+    return seeded(), lambda mover, _: seeded(mover, again=True)
+  run_tf1 = case.tf1.prepare_filled([run])
+  (reference,) = run_tf1()
+  return reference, repeated(run_tf1, run)
+
+
+def _others(case: CaseUnderTest, stage: str, failed: FilledRun) -> list[FilledRun]:
+  """Returns the other runs that the stage makes."""
+  names = failed.tf1_names
+  if stage == 'seeded_constant':
+    found = []
+    for training in case.declaration.training_modes:
+      if training != failed.training:
+        mode = randomness.CONSTANT
+        reference = case.tf1.prepare_seeded(mode, training)()
+        fill = case.tf1.initial_fill(mode, training, reference.initial_values)
+        found.append(FilledRun(case.inputs, training, fill, names))
+    return found
+  varied, _ = case_inputs.varied_inputs(case.inputs)
+  runs = [
+    FilledRun(varied, failed.training, case_fill(case), names),
+    FilledRun(case.inputs, failed.training, constant_fill(case), names),
+  ]
+  return [run for run in runs if run.description != failed.description]

@@ -1,0 +1,150 @@
+"""The port's loss alone, run again on every example with edits of its graph."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.bench import Left
+from tf2verify.numerics.agreement import agreement
+from tf2verify.records.diagnosis import Cause
+from tf2verify.records.difference import Difference
+from tf2verify.records.loss_values import LossExample, LossValue
+from tf2verify.records.observation import TensorRecord
+from tf2verify.sides import loss_function, side
+from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.tf1.reference import ReferenceLoss
+from tf2verify.sides.tf2.loss_function import Tf2LossFunction
+from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_tensors
+from tf2verify.sides.tf2.tracing import TracedPort
+from tf2verify.stages.losses.results import LossResult, comparable
+
+# An edit may let a loop run for ever.
+_RUN_SECONDS = 60
+
+
+class EditedLosses:
+  """The examples of the stage, see `diagnosis.bench.BenchRun`.
+
+  Attributes:
+    tf1: the reference on the example that is looked into.
+  """
+
+  def __init__(
+    self,
+    results: Sequence[LossResult],
+    functions: tuple[ReferenceLoss, Tf2LossFunction],
+    compare: Callable[[LossResult, LossValue], Sequence[Difference]],
+    explain: Callable[[Sequence[LossResult]], Sequence[Cause]],
+    tf1: GraphRun,
+  ) -> None:
+    """Prepares.
+
+    Args:
+      results: what both sides gave for each example, the one that is looked into first.
+      functions: both losses.
+      compare: compares what the port's gives for an example as the stage does it.
+      explain: names causes, given results, as the stage does it.
+      tf1: the reference on that example.
+    """
+    self._results = results
+    self._functions = functions
+    self._compare = compare
+    self._explain = explain
+    self._ports: dict[str, TracedPort] = {}
+    self._references = {results[0].example.name: tf1}
+    self.tf1 = tf1
+
+  @property
+  def names(self) -> frozenset[str]:
+    """The examples, as differences name them."""
+    return frozenset(result.example.name for result in self._results)
+
+  def why_not(self) -> str:
+    """Returns why the port cannot be edited; '' where its graph yields what it yields."""
+    for result in self._results:
+      value = self._value(result, [])
+      if not _is_alike(value.value, result.tf2.value):
+        return f'as a graph, tf2_loss yields something else on {result.example.name}'
+    return ''
+
+  def repaired(self, repairs: Sequence[Repair]) -> GraphRun:
+    """Returns the port's loss with edits, on the example that is looked into."""
+    return self._repaired(self._results[0].example, repairs)
+
+  def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
+    """Returns what differs with edits, and how far each pair of tensors is apart."""
+    left: set[tuple[str, str, str]] = set()
+    shares: list[float] = []
+    for result in self._results:
+      value = self._value(result, repairs)
+      found = self._compare(result, value)
+      left |= {(d.quantity, d.tf1_subject, d.run) for d in found}
+      shares += _shares(result.tf1, value)
+    return frozenset(left), shares
+
+  def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
+    """Returns the mistakes that the numbers show which the edited port gives."""
+    return self._explain(
+      [LossResult(one.example, one.tf1, self._value(one, repairs)) for one in self._results]
+    )
+
+  def close(self) -> None:
+    """Lets go of the references on further examples."""
+    for reference in self._references.values():
+      if reference is not self.tf1:
+        reference.close()
+
+  def _value(self, result: LossResult, repairs: Sequence[Repair]) -> LossValue:
+    run = self._repaired(result.example, repairs)
+    try:
+      return _loss_value(target_tensors(run, _RUN_SECONDS), result.example)
+    finally:
+      run.close()
+
+  def _repaired(self, example: LossExample, repairs: Sequence[Repair]) -> GraphRun:
+    port = self._ports.get(example.name)
+    if port is None:
+      port = self._ports[example.name] = self._functions[1].editable(example)
+    given: dict[str, np.ndarray] = {}
+    if any(repair.values for repair in repairs):
+      given = given_values(self._reference(example), repairs)
+    is_other = example.name != self._results[0].example.name
+    return repaired_run(port, repairs, given, is_other)
+
+  def _reference(self, example: LossExample) -> GraphRun:
+    if example.name not in self._references:
+      self._references[example.name] = self._functions[0].inspectable(example)
+    return self._references[example.name]
+
+
+def _loss_value(values: Mapping[str, tuple[np.ndarray, ...]], example: LossExample) -> LossValue:
+  gradients = []
+  for path in loss_function.floating_paths(example.outputs):
+    found = values.get(loss_function.gradient_target(path))
+    if found is None:
+      gradients.append(TensorRecord(path, None))
+      continue
+    rows, *indices = found
+    shape = example.outputs[path].shape
+    dense = side.dense_gradient(rows, indices[0], shape) if indices else rows
+    gradients.append(TensorRecord(path, dense))
+  return LossValue(values[loss_function.VALUE_TARGET][0], tuple(gradients))
+
+
+def _shares(tf1: LossValue, tf2: LossValue) -> list[float]:
+  """Returns how far apart values and gradients are, as shares of tf1's greatest element."""
+  pairs = [comparable(tf1.value, tf2.value)]
+  others = {record.name: record.value for record in tf2.gradients}
+  for record in tf1.gradients:
+    other = others.get(record.name)
+    if record.value is not None and other is not None:
+      pairs.append((record.value, other))
+  return [agreement(*pair).relative for pair in pairs]
+
+
+def _is_alike(one: np.ndarray, other: np.ndarray) -> bool:
+  if one.shape != other.shape:
+    return False
+  found = agreement(one, other)
+  return found.identical or found.is_rounding
