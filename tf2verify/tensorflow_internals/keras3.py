@@ -57,6 +57,21 @@ def is_model(item: Any) -> bool:
   return module is not None and isinstance(item, module.Model)
 
 
+def as_model(layer: Any) -> Any:
+  """Returns a model that holds a layer and can be saved; a model itself."""
+  if is_model(layer):
+    return layer
+  holder = loaded().Model()
+  holder.layer = layer
+  holder.built = True  # it is never called; only its layer, which is built, has variables
+  return holder
+
+
+def version() -> str:
+  """Returns the version of Keras 3, which is loaded."""
+  return str(loaded().__version__)
+
+
 def is_layer_class(item: Any) -> bool:
   """Returns whether something is a class of such layers."""
   module = loaded()

@@ -216,6 +216,30 @@ class Keras3PortsTest(LadderTestCase):
     files.build_tf1_graph = Classifier.build_tf1_graph
     self.assert_first_failure(files, 'checkpoint', "the port's .weights.h5 file", '.keras file')
 
+  def test_layers_in_a_list_are_restored_by_the_files_of_keras_alone(self):
+    class Blocks(keras.layers.Layer):
+      def __init__(self, dense=keras.layers.Dense):
+        super().__init__()
+        self.blocks = {'all': [dense(3, name='out')]}
+
+      def call(self, inputs):
+        return self.blocks['all'][0](inputs)
+
+    class Saving(Classifier):
+      make_tf2_layer = Blocks
+
+      def save_tf2_checkpoint(self, layer, path):
+        return tf.train.Checkpoint(model=layer).write(path)
+
+    right = type('Right', (Classifier,), {'make_tf2_layer': lambda self: Blocks()})
+    (spot,) = self.assert_passes(right, 'checkpoint').stages[8].blind_spots
+    self.assertIn('does not hold 2 of 2 variables', spot)
+    self.assertIn('what is in a list, dictionary or set. The .weights.h5 file restores', spot)
+    words = '0 of 2 variables restored: Keras 3 does not show', 'list, dictionary or set of Blocks'
+    self.assert_first_failure(Saving, 'checkpoint', *words)
+    wrong = type('Wrong', (Classifier,), {'make_tf2_layer': lambda self: Blocks(Forgetful)})
+    self.assert_first_failure(wrong, 'checkpoint', "the port's .weights.h5 file", '0 of 2')
+
   def test_a_shim_decorator_is_refused_with_the_fix(self):
     verdict = tf2verify.verify(case_of(lambda: keras.Sequential([Shim()])), ['no_new_variables'])
     self.assertIs(verdict.status, Status.ERROR)

@@ -46,6 +46,7 @@ class UnrestoredVariable:
   variable: str  # its name
   layer: str  # the class of the layer
   tracked: bool  # whether attributes of the layer lead to it
+  of_keras: bool  # whether its Keras, of version 3, knows it as a variable of the layer
   restores: bool  # whether anything was restored by `tf.train.Checkpoint`
   waits: bool  # whether all of that had no variables yet
   entry: str  # the object path that was looked for; '' without one

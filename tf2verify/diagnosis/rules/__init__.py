@@ -180,6 +180,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('name_without_key', UnreadVariable, kept_values.NAME_WITHOUT_KEY),
   Rule('object_not_reached', UnreadVariable, kept_values.OBJECT_NOT_REACHED),
   Rule('key_left_unread', UnreadVariable, kept_values.KEY_LEFT_UNREAD),
+  Rule('hidden_by_keras', UnrestoredVariable, kept_values.HIDDEN_BY_KERAS),
   Rule('untracked_variable', UnrestoredVariable, kept_values.UNTRACKED_VARIABLE),
   Rule('no_restore', UnrestoredVariable, kept_values.NO_RESTORE),
   Rule('unbuilt_port', UnrestoredVariable, kept_values.UNBUILT_PORT),

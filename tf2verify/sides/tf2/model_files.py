@@ -22,19 +22,19 @@ def library_of(layer: Any) -> Any:
 
 
 def save_weights(layer: Any, path: str) -> None:
-  """Writes the weights of a model to a `.weights.h5` file.
+  """Writes the weights of a model, or of a layer of Keras 3, to a `.weights.h5` file.
 
   Raises:
     UserCodeError: Keras cannot write it.
   """
   with user_code(side.TF2, 'save_weights'):
-    layer.save_weights(path)
+    _model(layer).save_weights(path)
 
 
 def load_weights(layer: Any, path: str) -> None:
-  """Reads a `.weights.h5` file into a model that has its variables; raises likewise."""
+  """Reads a `.weights.h5` file into a model, or layer, that has its variables; raises likewise."""
   with user_code(side.TF2, 'load_weights'):
-    layer.load_weights(path)
+    _model(layer).load_weights(path)
 
 
 def save_model(layer: Any, path: str) -> None:
@@ -80,6 +80,10 @@ def inner_paths(model: Any) -> dict[str, Any]:
 def name_of(variable: Any) -> str:
   """Returns the name of a weight, as reports have it."""
   return variable_name(keras3.held(variable))
+
+
+def _model(layer: Any) -> Any:
+  return keras3.as_model(layer) if keras3.is_layer(layer) else layer
 
 
 def _path(variable: Any) -> str:

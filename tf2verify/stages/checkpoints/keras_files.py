@@ -10,6 +10,7 @@ import numpy as np
 
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import UserCodeError
+from tf2verify.numerics.restored_values import same
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
@@ -41,8 +42,10 @@ def check_keras_files(
   folder: str,
   comparison: Comparison,
   with_outputs: bool,
-) -> None:
-  """Writes a model of Keras 3 to its own files, reads them and compares values and outputs.
+) -> frozenset[str]:
+  """Writes a port of Keras 3 to its own files, reads them and compares values and outputs.
+
+  A layer that is no model has no `.keras` file; its weights are saved by a model that holds it.
 
   Args:
     case: the case.
@@ -51,27 +54,35 @@ def check_keras_files(
     folder: where to.
     comparison: takes the findings.
     with_outputs: whether the outputs tell anything: the model draws no random numbers.
+
+  Returns:
+    The names of the variables that the `.weights.h5` file restores.
   """
   layer = loaded.port.layer
-  if not keras3.is_model(layer):
-    return
+  if not keras3.is_layer(layer):
+    return frozenset()
+  restored: frozenset[str] = frozenset()
   path = os.path.join(folder, 'port.weights.h5')
   try:
     model_files.save_weights(layer, path)
   except UserCodeError as error:
     comparison.blind_spots.append(f'no {_WEIGHTS} was compared: {telling_line(error)}')
   else:
-    check_weights(case, values, path, comparison)
+    now = tf2_checkpoint.values_of(check_weights(case, values, path, comparison))
+    restored = frozenset(name for name, value in values.items() if same(now[name], value))
+  if not keras3.is_model(layer):
+    return restored
   path = os.path.join(folder, 'port.keras')
   try:
     model_files.save_model(layer, path)
     model = model_files.load_model(layer, path)
   except UserCodeError as error:
     comparison.blind_spots.append(f'no {_MODEL} was compared: {telling_line(error)}')
-    return
+    return restored
   unlike = check_model(case, loaded, values, model, comparison, with_outputs)
   if unlike:
     comparison.blind_spots.append(f'no {_MODEL} was compared: {unlike}')
+  return restored
 
 
 def check_weights(

@@ -5,7 +5,7 @@ import functools
 import gc
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from tf2verify.stages.checkpoints.restoring import (
 )
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
+from tf2verify.tensorflow_internals import keras3
 
 _OBJECT_BASED = "the port's checkpoint"
 _SAVED_MODEL = "the port's SavedModel (as tf2) against the port (as tf1)"
@@ -55,21 +56,50 @@ def check_saved(case: CaseUnderTest, loaded: Loaded, comparison: Comparison) -> 
   tf2_checkpoint.assign(port, changed)
   values = tf2_checkpoint.values_of(port)
   notes: list[str] = []
+  by_keras: frozenset[str] = frozenset()
   with tempfile.TemporaryDirectory(prefix='tf2verify_') as folder:
     prefix = tf2_checkpoint.save(case.declaration, port.layer, os.path.join(folder, 'tf2'))
     if loaded.outputs is not None:
       _check_saved_model(case, loaded, os.path.join(folder, 'saved_model'), comparison, notes)
       draws = draws_numbers(loaded)
-      check_keras_files(case, loaded, values, folder, comparison, with_outputs=not draws)
+      by_keras = check_keras_files(case, loaded, values, folder, comparison, with_outputs=not draws)
       gc.collect()  # another set of variables
     known = len(comparison.differences)
     fresh, note = None, ''
+    left_out = _unseen_by_tensorflow(case, port, by_keras)
+    if left_out:
+      comparison.blind_spots.append(_left_out_text(left_out, len(values)))
     if loaded.outputs is not None and not case.declaration.declares('load_tf2_checkpoint'):
-      fresh, note = _restored_before_call(case, loaded, after, prefix)
-    check_restored(case, loaded, values, prefix, comparison, fresh)
+      fresh, note = _restored_before_call(case, loaded, after, prefix, left_out)
+    check_restored(case, loaded, values, prefix, comparison, fresh, left_out)
     if note and len(comparison.differences) == known:
       comparison.blind_spots.append(note)
   return notes
+
+
+def _unseen_by_tensorflow(
+  case: CaseUnderTest, port: Port, by_keras: frozenset[str]
+) -> frozenset[str]:
+  """Returns the variables that the files of Keras restore and `tf.train.Checkpoint` never sees.
+
+  Where the case says how it saves, that has to restore them.
+  """
+  declares = case.declaration.declares
+  if not by_keras or declares('save_tf2_checkpoint') or declares('load_tf2_checkpoint'):
+    return frozenset()
+  seen = tf2_checkpoint.object_paths(port.layer)
+  ids = port.identities()
+  return frozenset(name for name in by_keras if ids[name] not in seen)
+
+
+def _left_out_text(names: Collection[str], count: int) -> str:
+  return (
+    f'tf.train.Checkpoint(model=layer) does not hold {len(names)} of {count} variables, '
+    f'{listed(sorted(names))}: Keras {keras3.version()} does not show it what is in a list, '
+    'dictionary or set. The .weights.h5 file restores them: save that, or keep each layer in an '
+    'attribute of its own. If production saves by tf.train.Checkpoint, declare '
+    'save_tf2_checkpoint, and this is a failure'
+  )
 
 
 def check_restored(
@@ -79,6 +109,7 @@ def check_restored(
   prefix: str,
   comparison: Comparison,
   fresh: Port | None = None,
+  left_out: Collection[str] = (),
 ) -> None:
   """Restores a port's own checkpoint into a fresh layer, and compares values and outputs.
 
@@ -89,6 +120,7 @@ def check_restored(
     prefix: of the files.
     comparison: takes the findings.
     fresh: another layer that has its variables; None to make one.
+    left_out: names of variables that this checkpoint is not expected to hold.
   """
   fresh = called_port(case) if fresh is None else fresh
   before = with_sentinels(fresh, values)
@@ -100,7 +132,10 @@ def check_restored(
 
   now = tf2_checkpoint.values_of(fresh)
   known = len(comparison.differences)
+  tf2_checkpoint.assign(fresh, {name: values[name] for name in left_out})
   for name, value in values.items():
+    if name in left_out:
+      continue
     compare_restored(
       comparison,
       TensorKey(f'value restored from {_OBJECT_BASED}', name),
@@ -184,6 +219,8 @@ def _unrestored(
     name,
     type(fresh.layer).__name__,
     tracked=identity in tf2_checkpoint.object_paths(fresh.layer),
+    of_keras=keras3.is_layer(fresh.layer)
+    and identity in {id(keras3.held(one)) for one in fresh.layer.variables},
     restores=bool(calls),
     waits=all(not call.paths for call in calls),
     entry=entries[-1] if entries else '',
@@ -193,7 +230,11 @@ def _unrestored(
 
 
 def _restored_before_call(
-  case: CaseUnderTest, loaded: Loaded, after: dict[str, np.ndarray], prefix: str
+  case: CaseUnderTest,
+  loaded: Loaded,
+  after: dict[str, np.ndarray],
+  prefix: str,
+  left_out: Collection[str],
 ) -> tuple[Port, str]:
   """Restores a layer before its first call, as many programs do, and looks what it has then.
 
@@ -209,7 +250,11 @@ def _restored_before_call(
     if now.keys() != after.keys():
       call_for_variables(case, port)
     port.forget_initial_values(port.variables())
-  others = [name for name in now if not restored_values.same(now[name], after[name])]
+  others = [
+    name
+    for name in now
+    if name not in left_out and not restored_values.same(now[name], after[name])
+  ]
   if not others:
     return port, ''
   return port, (

@@ -32,6 +32,12 @@ KEY_LEFT_UNREAD = Sentence[UnreadVariable](
 )
 
 # Of the port's own checkpoint.
+HIDDEN_BY_KERAS = Sentence[UnrestoredVariable](
+  lambda seen: seen.of_keras and not seen.tracked,
+  'Keras 3 does not show tf.train.Checkpoint what is in a list, dictionary or set of {0.layer}, '
+  'so it does not save {0.variable}: save a .weights.h5 file, or keep each layer in an attribute '
+  'of its own',
+)
 UNTRACKED_VARIABLE = Sentence[UnrestoredVariable](
   lambda seen: not seen.tracked,
   'no attribute of {0.layer} leads to {0.variable}, so tf.train.Checkpoint does not save it: keep '
