@@ -96,11 +96,13 @@ class EditedRuns:
     make: makes them ready, beside the reference as it is looked into.
     compared: the quantities that are compared of them.
     derives: whether the port's gradients are formed after an edit, so that they follow from it.
+    told: what the port tells of itself, and no run shows; what it does to the port is compared.
   """
 
   make: Callable[[GraphRun], BenchRun]
   compared: tuple[str, ...]
   derives: bool = False
+  told: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -44,6 +44,7 @@ class StepVariable:
   name: str  # what both sides call it; what only one side has, by the side's own name
   value: np.ndarray
   is_own: bool = False  # whether only this side has it
+  identity: int = 0  # of the handle, in this process; 0 where it is not told
 
   @property
   def dtype(self) -> Any:
@@ -106,8 +107,12 @@ def _fix_settings(known: WithoutState, variables: Mapping[str, StepVariable]) ->
       node.input.extend(controls)
 
 
-def step_run(step: StepGraph) -> GraphRun:
+def step_run(step: StepGraph, change: Callable[[Any], None] | None = None) -> GraphRun:
   """Returns a run of a step.
+
+  Args:
+    step: the step.
+    change: changes its graph, in which nothing is written any more, before it is run.
 
   Raises:
     WrittenOtherwise: a variable is written in a way that cannot be taken apart.
@@ -121,6 +126,8 @@ def step_run(step: StepGraph) -> GraphRun:
   with_taken_branches(graph_def, lambda tensors: _values(step, graph_def, tensors))
   known = without_state(graph_def, step.variables.keys())
   _fix_settings(known, step.variables)
+  if change is not None:
+    change(known.graph_def)
   graph, prepare = _imported(step, known.graph_def)
   names = {op_name: variable.name for op_name, variable in step.variables.items()}
   reader = GraphReader(

@@ -1,6 +1,7 @@
 """Runs of a traced port with edits of its graph."""
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -9,13 +10,20 @@ from tf2verify.records.op_graph import TARGET
 from tf2verify.sides.graphs import repairs as editing
 from tf2verify.sides.graphs.repairs import CannotRepair, Repair
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.tf2.tracing import TracedPort
+from tf2verify.sides.tf2.tracing import Change
 
 _REFUSALS = (tf.errors.OpError, ValueError, TypeError, LookupError)
 
 
+class Editable(Protocol):
+  """What of a port was traced."""
+
+  def run(self, change: Change | None = None) -> GraphRun:
+    """Returns a run of its graph as it was traced, or changed."""
+
+
 def repaired_run(
-  port: TracedPort,
+  port: Editable,
   repairs: Sequence[Repair],
   given: Mapping[str, np.ndarray],
   is_other_run: bool = False,

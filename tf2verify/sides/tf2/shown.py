@@ -90,6 +90,14 @@ def _together(layouts: Layouts, role: str, word: str, several: Sequence[Slot]) -
   return found
 
 
+def slot_with(port: Port, slot: Slot, value: np.ndarray) -> Slot:
+  """Returns a slot that is shown with another value, given as the port holds it."""
+  if port.layouts.lie_apart(slot.variable):
+    return slot  # of a group that is shown as one: the others' values are not known here
+  shown = port.layouts.to_tf1(slot.variable, value, _has_constants(slot.role))
+  return dataclasses.replace(slot, value=shown) if shown.shape == slot.value.shape else slot
+
+
 def _has_constants(role: str) -> bool:
   """Returns whether a slot holds values of its variable, and not what belongs to its gradients."""
   return role == SHADOW

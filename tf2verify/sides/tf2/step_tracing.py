@@ -129,7 +129,7 @@ class StepTracing:
       name = name if name not in taken else f'{name} of tf2, number {len(taken)}'
       held = _held_by(outer, inner) if variable is None else array_of(variable)
       value = self._before(own, name, held)
-      variables[inner.op.name] = StepVariable(name, value, name.startswith(own))
+      variables[inner.op.name] = StepVariable(name, value, name.startswith(own), id(outer))
 
     def source_of(name: str) -> SourceLine | None:
       found = operation(traced.graph, name)

@@ -33,6 +33,7 @@ from tf2verify.sides.optimizer_state import (
   told,
 )
 from tf2verify.sides.process import randomness
+from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.port import Port, array_of
 from tf2verify.sides.tf2.shown import shown_slots
 from tf2verify.sides.tf2.step import (
@@ -131,6 +132,18 @@ class Tf2Steps:
     kept += [v for optimizer in self._updating for v in _own_variables(optimizer)]
     counter = v1.train.get_global_step()
     return tracing.graph(traced, [v for v in (*kept, *created, counter) if v is not None])
+
+  def editable(self, names: SharedNames, made: MadeLines) -> EditableStep:
+    """Returns the next step as a graph that may be edited, and does not take it.
+
+    Raises:
+      NotTraceable: it does not run on symbolic tensors.
+    """
+    graph = self.traced(names, made)
+    known = {variable.identity: variable.name for variable in graph.variables.values()}
+    kept = ((slot.name, getattr(slot.source, 'handle', None)) for slot in self._slot_variables())
+    slots = tuple((name, known.get(id(handle), '')) for name, handle in kept)
+    return EditableStep(graph, self._port, names, slots)
 
   def _stepped(self, updates: Updates) -> np.ndarray | None:
     with (
@@ -262,10 +275,10 @@ class Tf2StepsAgain:
     with self._own_counter():
       return self._steps.take()
 
-  def traced(self, names: SharedNames, made: MadeLines) -> StepGraph:
-    """Returns the next step as a graph, and does not take it."""
+  def editable(self, names: SharedNames, made: MadeLines) -> EditableStep:
+    """Returns the next step as a graph that may be edited, and does not take it."""
     with self._own_counter():
-      return self._steps.traced(names, made)
+      return self._steps.editable(names, made)
 
   @contextlib.contextmanager
   def _own_counter(self) -> Iterator[None]:

@@ -153,17 +153,15 @@ def bench_for(
   tf1, port = sides
   edited: EditedRuns | None = None if findings.inspection is None else findings.inspection.edited
   if edited is not None:
-    make = edited.make
-    return StageBench(
-      lambda: [make(tf1)], edited.compared, findings.differences, seconds, edited.derives
-    )
+    make, told = edited.make, edited.told
+    differences = [known for known in findings.differences if known.quantity not in told]
+    return StageBench(lambda: [make(tf1)], edited.compared, differences, seconds, edited.derives)
   failed = findings.failed_run
   if port is None or failed is None or stage not in COMPARED:
     return None
-  differences = findings.differences
   return StageBench(
-    lambda: forward_runs(case, stage, differences, failed, (tf1, port)),
+    lambda: forward_runs(case, stage, findings.differences, failed, (tf1, port)),
     COMPARED[stage],
-    differences,
+    findings.differences,
     seconds,
   )

@@ -80,6 +80,11 @@ class BothSides:
     self._taken[-1] = _without_arrays(self._taken[-1])
     return whole, self.so_far()
 
+  def beside(self, tf1: TrainingRun, tf2: TrainingRun) -> Steps:
+    """Returns other runs of the two sides, laid side by side as their own are."""
+    doubtful = self._shadows.doubtful if self._shadows else {}
+    return Steps(tf1, tf2, self._pairs, self._trainable, self._slot_names, doubtful)
+
   def try_clipping(self, watch: ClippingWatch, comparison: Comparison) -> list[str]:
     """Compares what both sides make of larger gradients, after the last step; returns notes."""
     reference, port = self._sides
@@ -135,8 +140,7 @@ class BothSides:
     port: TrainingRun = self._sides[1].run()
     before = self._with_shadows(port.slots_before)
     tf2 = dataclasses.replace(port, steps=others, slots_before=before)
-    doubtful = self._shadows.doubtful if self._shadows else {}
-    return Steps(tf1, tf2, self._pairs, self._trainable, self._slot_names, doubtful)
+    return self.beside(tf1, tf2)
 
 
 def _without_arrays(taken: tuple[TrainingStep, TrainingStep]) -> tuple[TrainingStep, TrainingStep]:

@@ -3,22 +3,40 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from tf2verify.errors import NotApplicable
+from tf2verify.records.training import TrainingRun
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import step_run
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.step_tracing import SharedNames
 from tf2verify.sides.tf2.tracing import NotTraceable
-from tf2verify.stages.stage import CaseUnderTest, Inspection
-from tf2verify.stages.training.step_quantities import Steps
+from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
+from tf2verify.stages.training.edited_steps import EditedSteps, StepJudge
+from tf2verify.stages.training.step_quantities import (
+  CAUSAL_ORDER,
+  GLOBAL_STEP,
+  LEARNING_RATE,
+  Steps,
+  step_name,
+)
 
 _SHADOW = 'shadow'
+# Rate and count are told by an optimizer, and in no graph.
+COMPARED = tuple(known for known in CAUSAL_ORDER if known not in (LEARNING_RATE, GLOBAL_STEP))
 
 
 def of_step(
-  case: CaseUnderTest, runs: tuple[FilledRun, FilledRun], steps: Steps, number: int, name: str
+  case: CaseUnderTest,
+  runs: tuple[FilledRun, FilledRun],
+  steps: Steps,
+  number: int,
+  port: TrainingRun,
+  judge: StepJudge | None,
 ) -> Inspection:
   """Returns a step that differs, both sides from the values of the reference before it.
 
@@ -27,31 +45,70 @@ def of_step(
     runs: what both sides were given, tf1 before tf2.
     steps: taken so far, with the arrays of this one.
     number: of the step, from 1.
-    name: what findings call it.
+    port: all steps that it has taken, with what it tells of itself in each.
+    judge: what the stage makes of steps that are taken again; None for no experiments.
   """
-  tf1_names, slots = _shared_slots(steps, number)
-  variables = {tf2: tf1 for tf1, tf2 in steps.names}
+  made = _StepGraphs(case, runs, steps, number)
 
-  def sides() -> tuple[GraphRun, GraphRun]:
-    reference = case.tf1_training.inspectable_step(runs[0], number, tf1_names)
+  def edited(tf1: GraphRun) -> EditedSteps:
+    assert judge is not None
+    return EditedSteps(tf1, (number, made.looked_at()), made.own, port, made.reference, judge)
+
+  known = None if judge is None else EditedRuns(edited, COMPARED, told=(LEARNING_RATE,))
+  return Inspection(step_name(number), 'the training step of the port', made.sides, known)
+
+
+class _StepGraphs:
+  """Makes graphs of steps."""
+
+  def __init__(
+    self, case: CaseUnderTest, runs: tuple[FilledRun, FilledRun], steps: Steps, number: int
+  ) -> None:
+    self._case = case
+    self._runs = runs
+    self._number = number
+    self._tf1_names, self._slots = _shared_slots(steps, number)
+    self._variables = {tf2: tf1 for tf1, tf2 in steps.names}
+    self._looked_at: EditableStep | None = None
+
+  def sides(self) -> tuple[GraphRun, GraphRun]:
+    """Returns both sides of the step that is looked into, from tf1's values before it."""
+    reference = self._case.tf1_training.inspectable_step(
+      self._runs[0], self._number, self._tf1_names
+    )
     before = {known.name: known.value for known in reference.variables.values()}
-    made = MadeLines()
-    with made.recording():
-      again = case.tf2_training.begin_steps_again(runs[1], number, None)
-    for _ in range(number - 1):
-      again.take()
-    port = again.traced(SharedNames(variables, slots, before), made)
+    self._looked_at = self._traced(self._number, before)
     try:
       one = step_run(reference)
     except WrittenOtherwise as error:
       raise NotApplicable(f'the train op of tf1 is not looked into: {error}') from error
     try:
-      return one, step_run(port)
+      return one, self._looked_at.run()
     except WrittenOtherwise as error:
       one.close()
       raise NotTraceable(str(error)) from error
 
-  return Inspection(name, 'the training step of the port', sides)
+  def looked_at(self) -> EditableStep:
+    """Returns the port's side of it."""
+    assert self._looked_at is not None
+    return self._looked_at
+
+  def own(self, number: int) -> EditableStep:
+    """Returns a step of the port from its own values."""
+    return self._traced(number, {})
+
+  def reference(self, number: int) -> GraphRun:
+    """Returns a step of the reference."""
+    training, names = self._case.tf1_training, self._tf1_names
+    return step_run(training.inspectable_step(self._runs[0], number, names))
+
+  def _traced(self, number: int, before: Mapping[str, np.ndarray]) -> EditableStep:
+    made = MadeLines()
+    with made.recording():
+      again = self._case.tf2_training.begin_steps_again(self._runs[1], number, None)
+    for _ in range(number - 1):
+      again.take()
+    return again.editable(SharedNames(self._variables, self._slots, before), made)
 
 
 def _shared_slots(steps: Steps, number: int) -> tuple[dict[str, str], dict[str, str]]:

@@ -69,6 +69,11 @@ class QuantityPair:
     return TensorKey(self.quantity, self.subject)
 
 
+def step_name(number: int) -> str:
+  """Returns what findings call a step."""
+  return f'step {number}'
+
+
 def tolerance_for(pair: QuantityPair, table: ToleranceTable) -> ToleranceTable:
   """Returns the allowance of a pair: atol is a share of the greatest element of tf1's."""
   if pair.tf1 is None:

@@ -1,7 +1,7 @@
 """Rung 8: training goes the same way."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.training import training_evidence
@@ -20,11 +20,12 @@ from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.reruns import Rerun, RunHere
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.zero_randomness import case_fill
-from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+from tf2verify.stages.stage import CaseUnderTest, Findings, Inspection, Stage
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training import steps_here
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.clipping_trials import ClippingWatch
+from tf2verify.stages.training.edited_steps import StepJudge
 from tf2verify.stages.training.remarks import (
   IdleUpdates,
   blind_spots,
@@ -35,8 +36,8 @@ from tf2verify.stages.training.remarks import (
 )
 from tf2verify.stages.training.rounding_gradients import RoundingWatch
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
-from tf2verify.stages.training.step_graphs import of_step
-from tf2verify.stages.training.step_quantities import QuantityPair, tolerance_for
+from tf2verify.stages.training.step_graphs import COMPARED, of_step
+from tf2verify.stages.training.step_quantities import QuantityPair, Steps, step_name, tolerance_for
 
 _ABOUT = {
   quantities.LEARNING_RATE: About.LEARNING_RATE,
@@ -51,6 +52,10 @@ _ABOUT = {
 }
 # Moved runs are kept for the steps to come where one takes no more than this.
 _KEPT_BYTES = 16 * 2**20
+# So are all steps of the reference for experiments; slots and gradients come on top.
+_TAKEN_BYTES = 256 * 2**20
+# What is to be compared of a pair; None for nothing.
+_Left = Callable[[QuantityPair], QuantityPair | None]
 
 
 class TrainingSteps(Stage):
@@ -158,7 +163,7 @@ class _Judge:
         self._clipping.see(self._steps.tf2.steps[-1])
         part.absorb(self._compared(number))
         part.sort_out_rounding(self._steps.tf1, self._moved.rerun(number), self._moved.here(number))
-        leave_out(part, lambda: self._case.tf1.inspectable(self._runs[0]), _run(number))
+        leave_out(part, lambda: self._case.tf1.inspectable(self._runs[0]), step_name(number))
         differing[number] = len(part.differences)
         self._extents.append(_extent(part, number))
         if part.differences:
@@ -188,10 +193,39 @@ class _Judge:
       tables=(table,),
       curves=step_curves(self._steps),
       extents=tuple(self._extents),
-      inspection=of_step(self._case, self._runs, looked_at, parted, _run(parted))
-      if parted
-      else None,
+      inspection=self._inspection(looked_at, parted) if parted else None,
     )
+
+  def _inspection(self, looked_at: Steps, parted: int) -> Inspection:
+    port = self._steps.tf2  # of each step what is told of it; of the one that differs, arrays
+    steps = [looked_at.tf2.steps[n] if n == parted - 1 else s for n, s in enumerate(port.steps)]
+    port = dataclasses.replace(port, steps=tuple(steps))
+    judge = None
+    if self._moved.are_kept(looked_at.tf1):
+      judge = StepJudge(
+        self._pairs_again,
+        self._compared_again,
+        lambda run: self._causes_of(self._beside(run, parted), parted, ()),
+        step_name,
+      )
+    return of_step(self._case, self._runs, looked_at, parted, port, judge)
+
+  def _beside(self, port: TrainingRun, number: int) -> Steps:
+    """Returns the first steps of another run of the port beside those of the reference."""
+    tf1 = self._moved.taken()
+    first = [dataclasses.replace(run, steps=run.steps[:number]) for run in (tf1, port)]
+    return self._both.beside(first[0], first[1])
+
+  def _pairs_again(self, port: TrainingRun, number: int) -> Sequence[QuantityPair]:
+    pairs = self._beside(port, number).pairs(number)
+    return [pair for pair in pairs if pair.variable not in self._idle.variables]
+
+  def _compared_again(self, port: TrainingRun, number: int) -> Sequence[Difference]:
+    """Returns what differs in a step of another run of the port."""
+    pairs = self._pairs_again(port, number)
+    part = self._compare([p for p in pairs if p.quantity in COMPARED], number, lambda pair: pair)
+    part.sort_out_rounding(self._moved.taken(), self._moved.rerun(number), self._moved.here(number))
+    return part.differences
 
   def _whose(self, parted: int) -> str:
     """Returns whose the difference from a recorded reference is; '' where that is not told."""
@@ -224,13 +258,16 @@ class _Judge:
       return self._compare(pairs, number)
     return found
 
-  def _compare(self, pairs: Sequence[QuantityPair], number: int) -> Comparison:
+  def _compare(
+    self, pairs: Sequence[QuantityPair], number: int, left: _Left | None = None
+  ) -> Comparison:
     comparison = Comparison()
+    left = left or self._rounding.left
     for pair in pairs:
       key = self._key(pair, number)
       self._variables[key] = pair.variable
       allowed = tolerance_for(pair, self._case.training_tolerance)
-      known = self._rounding.left(pair)
+      known = left(pair)
       if known is None:
         size = 0 if pair.tf1 is None else pair.tf1.size
         comparison.rounding_alone(key, size)
@@ -241,7 +278,7 @@ class _Judge:
   def _key(self, pair: QuantityPair, number: int) -> TensorKey:
     port = self._names.get(pair.variable, pair.variable)
     names_port = '' if port == pair.variable else port
-    return TensorKey(pair.quantity, pair.subject, _run(number), names_port)
+    return TensorKey(pair.quantity, pair.subject, step_name(number), names_port)
 
   def _explained(
     self, found: Sequence[Difference], parted: int
@@ -251,7 +288,10 @@ class _Judge:
       return tuple(found), ()
     order = quantities.CAUSAL_ORDER
     ordered = sorted(found, key=lambda known: (known.may_be_rounding, order.index(known.quantity)))
-    steps = self._steps
+    causes = self._causes_of(self._steps, parted, found)
+    return tuple(self._with_cause(known, causes) for known in ordered), causes
+
+  def _causes_of(self, steps: Steps, parted: int, found: Sequence[Difference]) -> tuple[Cause, ...]:
     rounding = {
       self._variables.get(known.key, '')
       for known in found
@@ -266,8 +306,7 @@ class _Judge:
       self._both.clip_beyond,
       self._rounding.elements(parted),
     )
-    causes = tuple(causes_of(evidence))
-    return tuple(self._with_cause(known, causes) for known in ordered), causes
+    return tuple(causes_of(evidence))
 
   def _with_cause(self, difference: Difference, causes: Sequence[Cause]) -> Difference:
     """Returns a difference with the first cause that it follows from as its hint."""
@@ -275,10 +314,6 @@ class _Judge:
     about = _ABOUT[difference.quantity]
     hints = (cause.text for cause in causes if cause.accounts_for(about, variable))
     return dataclasses.replace(difference, hint=next(hints, difference.hint))
-
-
-def _run(number: int) -> str:
-  return f'step {number}'
 
 
 def _in_step(found: Run, wanted: Iterable[TensorKey]) -> Run:
@@ -295,7 +330,7 @@ def _is_within_noise(difference: Difference) -> bool:
 
 def _extent(comparison: Comparison, number: int) -> Extent:
   found = comparison.findings()
-  return extent(_run(number), found.deviations, found.differences)
+  return extent(step_name(number), found.deviations, found.differences)
 
 
 class _MovedRuns:
@@ -306,6 +341,7 @@ class _MovedRuns:
     self._count = count
     self._known: dict[Mover, TrainingRun] = {}
     self._taken_here: tuple[int, Run] | None = None
+    self._as_it_is: TrainingRun | None = None
 
   def rerun(self, number: int) -> Rerun:
     """Returns what runs the reference again, to look at one step."""
@@ -332,6 +368,19 @@ class _MovedRuns:
       return _in_step(values, wanted)
 
     return taken
+
+  def are_kept(self, known: TrainingRun) -> bool:
+    """Returns whether all steps of the model fit into memory together."""
+    return self._count * _size(known) <= _TAKEN_BYTES
+
+  def taken(self) -> TrainingRun:
+    """Returns all steps of the reference, as it is."""
+    if self._as_it_is is None:
+      with self._run.begin(None, again=True) as steps:
+        known = steps.run()
+        taken = tuple(steps.take() for _ in range(self._count))
+      self._as_it_is = dataclasses.replace(known, steps=taken)
+    return self._as_it_is
 
   def _of(self, mover: Mover | None, number: int) -> TrainingRun:
     if mover in self._known:

@@ -1,0 +1,121 @@
+"""A traced training step of the port, taken with edits and from other values."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.records.observation import TensorRecord
+from tf2verify.records.training import Slot, TrainingStep
+from tf2verify.reference.variables import static_shape, variable_name
+from tf2verify.sides import side
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.step_run import (
+  LOSS_TARGET,
+  StepGraph,
+  applied_target,
+  gradient_target,
+  step_run,
+  update_target,
+)
+from tf2verify.sides.tf2.port import Port, array_of
+from tf2verify.sides.tf2.shown import slot_with
+from tf2verify.sides.tf2.step_tracing import SharedNames
+from tf2verify.sides.tf2.tracing import Change
+
+# What a run yields, by target.
+_Values = Mapping[str, tuple[np.ndarray, ...]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EditableStep:
+  """A step that is traced, and was not taken.
+
+  Attributes:
+    step: its graph.
+    port: the layer that would take it.
+    names: what both sides call what they keep.
+    slots: of each slot, in order, its own name and that of the step's variable; several slots
+      may have one name, and '' stands for one that the step does not use.
+  """
+
+  step: StepGraph
+  port: Port
+  names: SharedNames
+  slots: tuple[tuple[str, str], ...]
+
+  def run(self, change: Change | None = None) -> GraphRun:
+    """Returns a run of the step, as it was traced or changed."""
+    if change is None:
+      return step_run(self.step)
+    known = change
+    return step_run(self.step, lambda graph_def: known(graph_def, {}))
+
+  def starting_from(self, values: Mapping[str, np.ndarray]) -> 'EditableStep':
+    """Returns the step from other values of its variables, of those that are given."""
+    variables = {
+      op: dataclasses.replace(variable, value=values.get(variable.name, variable.value))
+      for op, variable in self.step.variables.items()
+    }
+    return dataclasses.replace(self, step=dataclasses.replace(self.step, variables=variables))
+
+  def left_behind(self, values: _Values) -> dict[str, np.ndarray]:
+    """Returns what the step's variables hold after it, given what its run yields."""
+    known = [variable.name for variable in self.step.variables.values()]
+    return {name: values[update_target(name)][0] for name in known}
+
+  def taken(
+    self, values: _Values, held: Mapping[str, np.ndarray], like: TrainingStep
+  ) -> TrainingStep:
+    """Returns the step as a record of what it has done.
+
+    Args:
+      values: what its run yields.
+      held: what variables hold after it, of all that was written in it and before.
+      like: the step as the port takes it without edits, from which comes what no graph shows.
+    """
+    own = {
+      variable_name(v): held.get(self._name_of(variable_name(v)), array_of(v))
+      for v in self.port.variables()
+    }
+    shown = self.port.shown(own)
+    loss = values.get(LOSS_TARGET)
+    return dataclasses.replace(
+      like,
+      loss=None if like.loss is None or loss is None else loss[0],
+      gradients=self._gradients(gradient_target, values, like.gradients),
+      applied_gradients=self._gradients(applied_target, values, like.applied_gradients),
+      variables=tuple(
+        TensorRecord(record.name, shown.get(record.name, record.value)) for record in like.variables
+      ),
+      slots=tuple(self._slots(held, like.slots)),
+    )
+
+  def _slots(self, held: Mapping[str, np.ndarray], like: Sequence[Slot]) -> Iterator[Slot]:
+    waiting = list(self.slots)
+    for slot in like:
+      found = next((pair for pair in waiting if pair[0] == slot.name), None)
+      if found is not None:
+        waiting.remove(found)
+      value = None if found is None else held.get(found[1])
+      yield slot if value is None else slot_with(self.port, slot, value)
+
+  def _name_of(self, own: str) -> str:
+    return self.names.variables.get(own, f'{own} of tf2')
+
+  def _gradients(
+    self, target: Callable[[str], str], values: _Values, like: tuple[TensorRecord, ...]
+  ) -> tuple[TensorRecord, ...]:
+    """Returns the gradients that the graph shows, as tf1 has the variables."""
+    shapes = {variable_name(v): static_shape(v.shape) for v in self.port.variables()}
+    found = []
+    for record in like:
+      known = values.get(target(self.names.variables.get(record.name, '')))
+      if known is None or record.name not in shapes:
+        continue
+      rows, *indices = known
+      shape = tuple(size or 0 for size in shapes[record.name])
+      dense = side.dense_gradient(rows, indices[0], shape) if indices else rows
+      shown = self.port.layouts.to_tf1(record.name, dense, False)
+      found.append(TensorRecord(record.name, shown))
+    return tuple(found)

@@ -1,0 +1,179 @@
+"""The port's training steps, taken again with edits of their graph."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.bench import Left
+from tf2verify.numerics.agreement import agreement
+from tf2verify.records.diagnosis import Cause
+from tf2verify.records.difference import Difference
+from tf2verify.records.training import TrainingRun, TrainingStep
+from tf2verify.sides.graphs.repairs import CannotRepair, Repair
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.without_state import WrittenOtherwise
+from tf2verify.sides.tf2.edited_step import EditableStep
+from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_tensors
+from tf2verify.stages.training.step_quantities import QuantityPair
+
+# An edit may let a loop run for ever.
+_RUN_SECONDS = 60
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StepJudge:
+  """What the stage makes of steps of the port.
+
+  Attributes:
+    pairs: what both sides tell of a step, given the port's run and the step's number.
+    compare: the same, as what differs.
+    explain: causes that the numbers of a run show.
+    name: what findings call a step.
+  """
+
+  pairs: Callable[[TrainingRun, int], Sequence[QuantityPair]]
+  compare: Callable[[TrainingRun, int], Sequence[Difference]]
+  explain: Callable[[TrainingRun], Sequence[Cause]]
+  name: Callable[[int], str]
+
+
+class EditedSteps:
+  """All steps of the stage, see `diagnosis.bench.BenchRun`.
+
+  Each starts from what the step before it has left behind, the first one from the port's own
+  values. The step that is looked into starts from those of tf1, where it is searched.
+
+  Attributes:
+    tf1: the reference in the step that is looked into.
+  """
+
+  def __init__(
+    self,
+    tf1: GraphRun,
+    looked_at: tuple[int, EditableStep],
+    trace: Callable[[int], EditableStep],
+    port: TrainingRun,
+    reference: Callable[[int], GraphRun],
+    judge: StepJudge,
+  ) -> None:
+    """Prepares; a step is traced when it is first asked for.
+
+    Args:
+      tf1: the reference in the step that is looked into.
+      looked_at: number of that step, from 1, and the port's, from the values of tf1.
+      trace: traces a step of the port, from its own values.
+      port: its steps as they were taken; arrays of the one that is looked into.
+      reference: the reference in any step.
+      judge: what the stage makes of steps.
+    """
+    self.tf1 = tf1
+    self._number, self._step = looked_at
+    self._trace = trace
+    self._port = port
+    self._judge = judge
+    self._reference_of = reference
+    self._references = {self._number: tf1}
+    self._traced: dict[int, EditableStep] = {}
+
+  @property
+  def names(self) -> frozenset[str]:
+    """The steps, as differences name them."""
+    return frozenset(self._judge.name(step.number) for step in self._port.steps)
+
+  def why_not(self) -> str:
+    """Returns nothing: what the graphs do not show is seen by what differs."""
+    return ''
+
+  def repaired(self, repairs: Sequence[Repair]) -> GraphRun:
+    """Returns the step that is looked into with edits, from the values of tf1."""
+    return _edited(self._step, repairs, given_values(self.tf1, repairs), False)
+
+  def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
+    """Returns what differs in any step with edits, and how far each pair of tensors is apart."""
+    run = self._taken(repairs)
+    left: set[tuple[str, str, str]] = set()
+    shares: list[float] = []
+    for step in run.steps:
+      found = self._judge.compare(run, step.number)
+      left |= {(d.quantity, d.tf1_subject, d.run) for d in found}
+      shares += _shares(self._judge.pairs(run, step.number))
+    return frozenset(left), shares
+
+  def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
+    """Returns the mistakes that the numbers of the edited steps show."""
+    return self._judge.explain(self._taken(repairs))
+
+  def close(self) -> None:
+    """Lets go of the references in other steps."""
+    for reference in self._references.values():
+      if reference is not self.tf1:
+        reference.close()
+
+  def _taken(self, repairs: Sequence[Repair]) -> TrainingRun:
+    """Returns the port's steps with edits."""
+    like = self._port.steps[self._number - 1]
+    held: dict[str, np.ndarray] = {}
+    steps: list[TrainingStep] = []
+    for known in self._port.steps:
+      step = self._of(known.number).starting_from(held)
+      values = self._values(step, known.number, repairs)
+      held |= step.left_behind(values)
+      steps.append(step.taken(values, held, _told_as(like, known)))
+    return _with_steps(self._port, steps)
+
+  def _values(
+    self, step: EditableStep, number: int, repairs: Sequence[Repair]
+  ) -> Mapping[str, tuple[np.ndarray, ...]]:
+    given: dict[str, np.ndarray] = {}
+    if any(repair.values for repair in repairs):
+      given = given_values(self._reference(number), repairs)
+    run = _edited(step, repairs, given, number != self._number)
+    try:
+      return target_tensors(run, _RUN_SECONDS)
+    finally:
+      run.close()
+
+  def _of(self, number: int) -> EditableStep:
+    if number not in self._traced:
+      self._traced[number] = self._trace(number)
+    return self._traced[number]
+
+  def _reference(self, number: int) -> GraphRun:
+    if number not in self._references:
+      self._references[number] = self._reference_of(number)
+    return self._references[number]
+
+
+def _edited(
+  step: EditableStep, repairs: Sequence[Repair], given: Mapping[str, np.ndarray], is_other: bool
+) -> GraphRun:
+  try:
+    return repaired_run(step, repairs, given, is_other)
+  except WrittenOtherwise as error:
+    raise CannotRepair(str(error)) from error
+
+
+def _told_as(like: TrainingStep, step: TrainingStep) -> TrainingStep:
+  """Returns a step with what is told of another one: its number, rate and counts."""
+  return TrainingStep(
+    step.number,
+    like.loss,
+    step.learning_rate,
+    step.global_step,
+    like.gradients,
+    like.applied_gradients,
+    like.variables,
+    like.slots,
+    step.further_counts,
+  )
+
+
+def _with_steps(run: TrainingRun, steps: Sequence[TrainingStep]) -> TrainingRun:
+  return dataclasses.replace(run, steps=tuple(steps))
+
+
+def _shares(pairs: Sequence[QuantityPair]) -> list[float]:
+  """Returns how far apart quantities are, as shares of tf1's greatest element."""
+  both = [(p.tf1, p.tf2) for p in pairs if p.tf1 is not None and p.tf2 is not None]
+  return [agreement(one, other).relative for one, other in both]
