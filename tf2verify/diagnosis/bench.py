@@ -36,25 +36,30 @@ class Judged:
     return not self.left and self.tensors > 0
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class LookedAt:
+  """Both sides of a run, the port with edits."""
+
+  name: str  # as differences name it
+  tf1: GraphRun
+  tf2: GraphRun
+
+
 class BenchRun(Protocol):
   """A run of a failed stage, or several that go together, of which the port can be edited.
 
   Attributes:
     names: as differences name the run.
-    tf1: the reference, as it is looked into.
   """
 
   @property
   def names(self) -> frozenset[str]: ...
 
-  @property
-  def tf1(self) -> GraphRun: ...
-
   def why_not(self) -> str:
     """Returns why the port cannot be edited in it; '' where it can."""
 
-  def repaired(self, repairs: Sequence[Repair]) -> GraphRun:
-    """Returns the port with edits.
+  def looked_at(self, repairs: Sequence[Repair], left: Left) -> 'LookedAt':
+    """Returns what to look into for what is left with edits.
 
     Raises:
       CannotRepair: they make no graph.
@@ -90,8 +95,8 @@ class Bench(Protocol):
   def why_not(self) -> str:
     """Returns why no experiment can be made; '' where it can."""
 
-  def run(self, repairs: Sequence[Repair]) -> InspectableRun:
-    """Returns the port's first run that shows a difference, with edits.
+  def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
+    """Returns both sides of the run to look into for what is left with edits.
 
     Raises:
       CannotRepair: the edits make no graph.
@@ -106,7 +111,7 @@ class Bench(Protocol):
 
   def transplant(
     self,
-    tf2: InspectableRun,
+    sides: tuple[InspectableRun, InspectableRun],
     region: tuple[Sequence[int], int],
     partner: int,
     given: Mapping[TensorKey, TensorKey],

@@ -9,7 +9,7 @@ from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.looking import Looking
+from tf2verify.diagnosis.looking import TARGET_OF, Looking, targets_of
 from tf2verify.diagnosis.patterns.states import state_evidence
 from tf2verify.diagnosis.places import (
   MOST_SOURCES,
@@ -34,22 +34,6 @@ from tf2verify.relation.op_pairs import is_backward
 _GROWTH_POINTS = 48
 # Rules that see where a gradient is stopped.
 _OF_STOPS = ('stop_gradient', 'label_gradient')
-_TARGET_OF = {
-  'output': 'output',
-  'regularization loss': 'regularization loss',
-  'gradient': 'gradient',
-  'state after the call': 'update of',
-  'loss': 'loss',
-  'loss gradient': 'loss gradient',
-  'model loss': 'model loss',
-  'learning rate': 'learning rate',
-  'applied gradient': 'applied gradient',
-  'slot': 'update of',
-  'update': 'update of',
-  'state': 'update of',
-  'shadow': 'update of shadow of',
-  'global step': 'update of global step',
-}
 # Stages in which what differs may be gradients alone.
 _WITH_GRADIENTS = ('gradients', 'loss')
 # Stages that explain what they find themselves; the search shows the place.
@@ -149,19 +133,15 @@ def _recognized(bench: Bench, found: Found, mistake: Mistake) -> Sequence[Cause]
 
 def _targets(evidence: FailedStage, run: str) -> list[str]:
   """Returns the graphs' names of what differs in a run."""
-  return [
-    f'{_TARGET_OF[d.quantity]} {d.tf1_subject}'
-    for d in evidence.differences
-    if d.quantity in _TARGET_OF and d.run == run
-  ]
+  return targets_of((d.quantity, d.tf1_subject) for d in evidence.differences if d.run == run)
 
 
 def _apart(evidence: FailedStage, run: str) -> dict[str, float]:
   """Returns how far apart the targets of a run were found, by the graphs' names of them."""
   return {
-    f'{_TARGET_OF[d.quantity]} {d.tf1_subject}': d.array.greatest_absolute
+    f'{TARGET_OF[d.quantity]} {d.tf1_subject}': d.array.greatest_absolute
     for d in evidence.differences
-    if d.quantity in _TARGET_OF and d.run == run and d.array is not None
+    if d.quantity in TARGET_OF and d.run == run and d.array is not None
   }
 
 

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 from tf2verify.records.diagnosis import GraphAspect, Source
 
+# 1 - 0.9 is 0.1 in float32 up to rounding.
+_DIGITS = 6
+
 
 def edit_text(sources: Sequence[Source]) -> str:
   """Returns what is different in the port at the places of an edit; '' if it is not known."""
@@ -22,6 +25,23 @@ def edit_text(sources: Sequence[Source]) -> str:
 def marks(source: Source) -> tuple[object, ...]:
   """Returns what is different at a place, without where it is."""
   return tuple((d.aspect, d.op_type, d.what, d.tf1, d.tf2) for d in source.differences)
+
+
+def numbers_of(source: Source) -> set[tuple[float, float]]:
+  """Returns the constants of both sides that differ at a place, tf1 before tf2.
+
+  A decay enters formulas as itself and as what it is short of 1: of these the greater is meant.
+  """
+  found = set()
+  for known in source.differences:
+    one, other = known.tf1_value, known.tf2_value
+    if known.aspect is GraphAspect.CONSTANT and isinstance(one, float) and isinstance(other, float):
+      found.add((_greater(one), _greater(other)))
+  return found
+
+
+def _greater(number: float) -> float:
+  return round(1.0 - number if 0.0 < number < 0.5 else number, _DIGITS)
 
 
 def _source_text(source: Source) -> str:

@@ -1,8 +1,9 @@
 """The sources between two runs, with what differs in the graphs there."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from tf2verify.diagnosis.bench import Left, LookedAt
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.interventions import arriving_sources
 from tf2verify.diagnosis.divergence.narrowing import Narrowing
@@ -12,6 +13,29 @@ from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence, Standing
 from tf2verify.diagnosis.patterns.graph_difference import GraphComparison
 from tf2verify.diagnosis.places import source_record
 from tf2verify.records.op_graph import NodeChange
+
+# How graphs call what a stage compares.
+TARGET_OF = {
+  'output': 'output',
+  'regularization loss': 'regularization loss',
+  'gradient': 'gradient',
+  'state after the call': 'update of',
+  'loss': 'loss',
+  'loss gradient': 'loss gradient',
+  'model loss': 'model loss',
+  'learning rate': 'learning rate',
+  'applied gradient': 'applied gradient',
+  'slot': 'update of',
+  'update': 'update of',
+  'state': 'update of',
+  'shadow': 'update of shadow of',
+  'global step': 'update of global step',
+}
+
+
+def targets_of(compared: Iterable[tuple[str, str]]) -> list[str]:
+  """Returns the graphs' names of what is compared, by quantity and tf1 subject."""
+  return [f'{TARGET_OF[quantity]} {name}' for quantity, name in compared if quantity in TARGET_OF]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -64,9 +88,10 @@ class Looking:
     self._places: dict[int, Place] = {}
     self._arriving: list[FoundSource] | None = None
 
-  def again(self, tf2: InspectableRun) -> 'Looking':
-    """Returns the same search in another run of the port."""
-    return Looking(self.tf1, tf2, self._targets, self._least)
+  def again(self, found: LookedAt, left: Left) -> 'Looking':
+    """Returns the same search with an edited port, for what is left."""
+    targets = targets_of((quantity, name) for quantity, name, run in left if run == found.name)
+    return Looking(found.tf1, found.tf2, targets or self._targets, self._least)
 
   def without_small(self, found: Sequence[FoundSource]) -> list[FoundSource]:
     """Returns sources without those that differ by too little, if there are others."""

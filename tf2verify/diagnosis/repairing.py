@@ -11,7 +11,7 @@ from tf2verify.diagnosis.bench import Bench, Judged
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.diagnosis.edit_texts import edit_text, marks
+from tf2verify.diagnosis.edit_texts import edit_text, marks, numbers_of
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.records.diagnosis import Source
 from tf2verify.records.experiment import Edit, Experiment, Outcome
@@ -29,6 +29,8 @@ MOST_MISTAKES = 10
 _MOST_PLACES = 48
 # Of more operations than these at a place, it is not said which ones are a mistake.
 _LARGE = 12
+# But if one side has hardly any there, the other ones are missing or extra.
+_FEW = 3
 # From the least to the surest; the one before the last takes all operations that lead to a place.
 _STEPS = (Edit.SETTING, Edit.OPERATIONS, Edit.OPERATIONS, Edit.VALUE)
 _REPLACED_FOR_ALL = 1
@@ -71,19 +73,28 @@ class Mistake:
   @property
   def is_large(self) -> bool:
     """Whether so many operations were replaced that it shows little but where the mistake is."""
-    paths = [(p.evidence.source.tf1_path, p.evidence.source.tf2_path) for p in self.places]
-    longest = max(len(path) for both in paths for path in both)
-    return self.edit is Edit.OPERATIONS and longest > _LARGE
+    if self.edit is not Edit.OPERATIONS:
+      return False
+    found = (place.evidence.source for place in self.places)
+    sizes = [sorted((len(source.tf1_path), len(source.tf2_path))) for source in found]
+    return any(less > _FEW and more > _LARGE for less, more in sizes)
 
   def is_like(self, other: 'Mistake') -> bool:
     """Returns whether both are one mistake of the port's text, made at several places."""
-    if self.edit is not other.edit:
+    if self.edit is not other.edit and Edit.VALUE in (self.edit, other.edit):
       return False
+    if self._settings() & other._settings():
+      return True  # one setting that enters several formulas
     if {_line(place) for place in self.places} & {_line(place) for place in other.places} - {None}:
       return True  # one number that is used twice, say: momentum, and 1 - momentum
+    if self.edit is not other.edit:
+      return False
     mine, its = (marks(one.first) for one in (self, other))
     ends = {_end(place) for place in self.places} & {_end(place) for place in other.places}
     return bool(mine and mine == its) or bool(ends) or self.shares(other)
+
+  def _settings(self) -> set[tuple[float, float]]:
+    return {pair for place in self.places for pair in numbers_of(place.evidence.source)}
 
   def shares(self, other: 'Mistake') -> bool:
     """Returns whether both put one operation of tf1 into the port, or take out one of its own."""
@@ -96,7 +107,8 @@ class Mistake:
       (*self.repair.transplants, *other.repair.transplants),
       (*self.repair.values, *other.repair.values),
     )
-    return Mistake((*self.places, *other.places), self.edit, repair)
+    edit = max(self.edit, other.edit, key=_STEPS.index)
+    return Mistake((*self.places, *other.places), edit, repair)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +185,12 @@ class Repairing:
       judged = judged_now
       if judged.passes or len(self._mistakes) >= MOST_MISTAKES:
         break
-      looking = looking.again(self._bench.run(self._repairs()))
+      try:
+        found = self._bench.looked_at(self._repairs(), judged.left)
+      except CannotRepair as error:
+        note = f'what is left was not looked into: {error}'[:200]
+        break
+      looking = looking.again(found, judged.left)
     return self._judged_mistakes(before, judged, note)
 
   def _repairs(self, mistakes: Sequence[Mistake] | None = None) -> list[Repair]:
@@ -271,7 +288,7 @@ class Repairing:
       moved = self._before_the_end(looking, pair, given)
     else:
       region = pair.tf1.inner, pair.tf1.end
-      moved = self._bench.transplant(looking.tf2, region, pair.tf2.end, given)
+      moved = self._bench.transplant((looking.tf1, looking.tf2), region, pair.tf2.end, given)
     return None if moved is None else Repair(transplants=(moved,))
 
   def _before_the_end(
@@ -297,7 +314,7 @@ class Repairing:
       return None
     if one[0] in pair.tf1.inner:
       inner = [n for n in pair.tf1.inner if n != one[0]]
-      return self._bench.transplant(looking.tf2, (inner, one[0]), two[0], given)
+      return self._bench.transplant((looking.tf1, looking.tf2), (inner, one[0]), two[0], given)
     return bypass(looking.tf2.op_graph, two[0], given[one]) if one in given else None
 
   def _judged_mistakes(self, before: Judged, judged: Judged, note: str) -> Found:

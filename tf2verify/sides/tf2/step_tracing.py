@@ -1,7 +1,7 @@
 """The port's training step as a graph to look into."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,13 +40,23 @@ class SharedNames:
 
   Attributes:
     variables: of the model: tf1 names.
-    slots: of optimizers and averages.
+    slots: of optimizers and averages, by `numbered` names: several may have one name.
     before: the reference's values before the step, by what both sides call them.
   """
 
   variables: Mapping[str, str]
   slots: Mapping[str, str]
   before: Mapping[str, np.ndarray]
+
+
+def numbered(names: Iterable[str]) -> list[str]:
+  """Returns names of which each is there once: `Variable`, `Variable, number 2`."""
+  counts: dict[str, int] = {}
+  found = []
+  for name in names:
+    counts[name] = counts.get(name, 0) + 1
+    found.append(name if counts[name] == 1 else f'{name}, number {counts[name]}')
+  return found
 
 
 class StepTracing:
@@ -102,12 +112,15 @@ class StepTracing:
           found[named(self._names.variables[name])] = gradient
     return found
 
-  def graph(self, traced: tracing.Traced, kept: Sequence[Any]) -> StepGraph:
+  def graph(
+    self, traced: tracing.Traced, kept: Sequence[Any], slots: Mapping[int, str]
+  ) -> StepGraph:
     """Returns the graph.
 
     Args:
       traced: the step.
       kept: variables that it may use: of optimizers, and others.
+      slots: names of those that are slots, by the identity of the handle.
 
     Raises:
       NotTraceable: it uses a resource that is no variable.
@@ -123,6 +136,7 @@ class StepTracing:
         continue
       variable = model.get(id(outer), known.get(id(outer)))
       own = f'variable {len(variables)}' if variable is None else variable_name(variable)
+      own = slots.get(id(outer), own)
       names = self._names.variables if id(outer) in model else self._names.slots
       name = COUNT if variable is count is not None else names.get(own, f'{own} of tf2')
       taken = {one.name for one in variables.values()}

@@ -40,7 +40,7 @@ from tf2verify.sides.tf2.step import (
   Step,
   check_not_used,
 )
-from tf2verify.sides.tf2.step_tracing import SharedNames, StepTracing
+from tf2verify.sides.tf2.step_tracing import SharedNames, StepTracing, numbered
 from tf2verify.sides.update_recorder import changes_gradients, update_recorder
 from tf2verify.tensorflow_internals import keras3
 
@@ -128,10 +128,13 @@ class Tf2Steps:
       traced = tracing.trace()
     self._updating += [one for one in tracing.optimizers if one not in self._updating]
     created = [creation.variable for creation in self._port.recorder.creations]
-    kept = [slot.source for slot in self._slot_variables()]
+    slots = self._slot_variables()
+    kept = [slot.source for slot in slots]
     kept += [v for optimizer in self._updating for v in _own_variables(optimizer)]
     counter = v1.train.get_global_step()
-    return tracing.graph(traced, [v for v in (*kept, *created, counter) if v is not None])
+    named = zip(numbered(slot.name for slot in slots), slots, strict=True)
+    handles = {id(getattr(slot.source, 'handle', None)): name for name, slot in named}
+    return tracing.graph(traced, [v for v in (*kept, *created, counter) if v is not None], handles)
 
   def editable(self, names: SharedNames, made: MadeLines) -> EditableStep:
     """Returns the next step as a graph that may be edited, and does not take it.

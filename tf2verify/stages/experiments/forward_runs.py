@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.bench import Left
+from tf2verify.diagnosis.bench import Left, LookedAt
 from tf2verify.numerics.relayout import agreement_as_held
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
@@ -101,6 +101,11 @@ class ForwardRun:
     """Lets go of the reference, where it is another run's than the one that was looked into."""
     if self.is_other:
       self.tf1.close()
+
+  def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
+    """Returns both sides of the run, the port with edits."""
+    del left
+    return LookedAt(self.name, self.tf1, self.repaired(repairs))
 
   def repaired(self, repairs: Sequence[Repair]) -> GraphRun:
     """Returns the port's run with edits."""

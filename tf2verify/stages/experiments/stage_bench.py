@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from tf2verify.diagnosis.bench import BenchRun, Judged, Left
+from tf2verify.diagnosis.bench import BenchRun, Judged, Left, LookedAt
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
@@ -74,11 +74,11 @@ class StageBench:
     known = [d for d in self._differences if not d.may_be_rounding]
     return frozenset((d.quantity, d.tf1_subject, d.run) for d in known if which(d))
 
-  def run(self, repairs: Sequence[Repair]) -> InspectableRun:
-    """Returns the port's first run that shows a difference, with edits."""
-    run = self._runs[0].repaired(repairs)
-    self._opened.append(run)
-    return run
+  def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
+    """Returns both sides of the run to look into for what is left with edits."""
+    found = self._runs[0].looked_at(repairs, left)
+    self._opened.append(found.tf2)
+    return found
 
   def judged(self, repairs: Sequence[Repair]) -> Judged:
     """Compares all runs of the stage, with edits of the port."""
@@ -105,15 +105,15 @@ class StageBench:
 
   def transplant(
     self,
-    tf2: InspectableRun,
+    sides: tuple[InspectableRun, InspectableRun],
     region: tuple[Sequence[int], int],
     partner: int,
     given: Mapping[TensorKey, TensorKey],
   ) -> Transplant:
     """Returns operations of tf1 to put into the port."""
-    tf1 = self._runs[0].tf1
-    graphs = tf1.op_graph, tf2.op_graph
-    return editing.transplant(tf1.nodes(), *graphs, region, partner, given)
+    tf1, tf2 = sides
+    nodes = tf1.nodes() if isinstance(tf1, GraphRun) else {}
+    return editing.transplant(nodes, tf1.op_graph, tf2.op_graph, region, partner, given)
 
   def is_over(self) -> bool:
     """Returns whether the time for experiments is used up."""

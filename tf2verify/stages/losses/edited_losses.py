@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.bench import Left
+from tf2verify.diagnosis.bench import Left, LookedAt
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
@@ -24,11 +24,7 @@ _RUN_SECONDS = 60
 
 
 class EditedLosses:
-  """The examples of the stage, see `diagnosis.bench.BenchRun`.
-
-  Attributes:
-    tf1: the reference on the example that is looked into.
-  """
+  """The examples of the stage, see `diagnosis.bench.BenchRun`."""
 
   def __init__(
     self,
@@ -53,7 +49,7 @@ class EditedLosses:
     self._explain = explain
     self._ports: dict[str, TracedPort] = {}
     self._references = {results[0].example.name: tf1}
-    self.tf1 = tf1
+    self._tf1 = tf1
 
   @property
   def names(self) -> frozenset[str]:
@@ -68,9 +64,12 @@ class EditedLosses:
         return f'as a graph, tf2_loss yields something else on {result.example.name}'
     return ''
 
-  def repaired(self, repairs: Sequence[Repair]) -> GraphRun:
-    """Returns the port's loss with edits, on the example that is looked into."""
-    return self._repaired(self._results[0].example, repairs)
+  def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
+    """Returns both losses on the first example that is left, the port's with edits."""
+    runs = {run for _, _, run in left}
+    examples = [result.example for result in self._results]
+    example = next((one for one in examples if one.name in runs), examples[0])
+    return LookedAt(example.name, self._reference(example), self._repaired(example, repairs))
 
   def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
     """Returns what differs with edits, and how far each pair of tensors is apart."""
@@ -92,7 +91,7 @@ class EditedLosses:
   def close(self) -> None:
     """Lets go of the references on further examples."""
     for reference in self._references.values():
-      if reference is not self.tf1:
+      if reference is not self._tf1:
         reference.close()
 
   def _value(self, result: LossResult, repairs: Sequence[Repair]) -> LossValue:

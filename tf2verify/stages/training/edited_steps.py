@@ -2,10 +2,11 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from tf2verify.diagnosis.bench import Left
+from tf2verify.diagnosis.bench import Left, LookedAt
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
@@ -38,43 +39,51 @@ class StepJudge:
   name: Callable[[int], str]
 
 
+class MakesSteps(Protocol):
+  """Makes graphs of steps, by their numbers."""
+
+  def own(self, number: int) -> EditableStep:
+    """Returns a step of the port from its own values."""
+
+  def looked_at(self, number: int) -> EditableStep:
+    """Returns a step of the port from tf1's values before it, where these are the same kind."""
+
+  def reference(self, number: int) -> GraphRun:
+    """Returns a step of the reference."""
+
+
 class EditedSteps:
   """All steps of the stage, see `diagnosis.bench.BenchRun`.
 
   Each starts from what the step before it has left behind, the first one from the port's own
-  values. The step that is looked into starts from those of tf1, where it is searched.
-
-  Attributes:
-    tf1: the reference in the step that is looked into.
+  values. A step that is looked into starts from those of tf1.
   """
 
   def __init__(
     self,
+    graphs: MakesSteps,
+    number: int,
     tf1: GraphRun,
-    looked_at: tuple[int, EditableStep],
-    trace: Callable[[int], EditableStep],
     port: TrainingRun,
-    reference: Callable[[int], GraphRun],
     judge: StepJudge,
   ) -> None:
     """Prepares; a step is traced when it is first asked for.
 
     Args:
-      tf1: the reference in the step that is looked into.
-      looked_at: number of that step, from 1, and the port's, from the values of tf1.
-      trace: traces a step of the port, from its own values.
-      port: its steps as they were taken; arrays of the one that is looked into.
-      reference: the reference in any step.
+      graphs: makes graphs of steps.
+      number: of the step in which the sides differ first, from 1.
+      tf1: the reference in that step.
+      port: the port's steps as they were taken; arrays of that step.
       judge: what the stage makes of steps.
     """
-    self.tf1 = tf1
-    self._number, self._step = looked_at
-    self._trace = trace
+    self._graphs = graphs
+    self._number = number
+    self._tf1 = tf1
     self._port = port
     self._judge = judge
-    self._reference_of = reference
-    self._references = {self._number: tf1}
+    self._references = {number: tf1}
     self._traced: dict[int, EditableStep] = {}
+    self._from_tf1: dict[int, EditableStep] = {}
 
   @property
   def names(self) -> frozenset[str]:
@@ -85,9 +94,18 @@ class EditedSteps:
     """Returns nothing: what the graphs do not show is seen by what differs."""
     return ''
 
-  def repaired(self, repairs: Sequence[Repair]) -> GraphRun:
-    """Returns the step that is looked into with edits, from the values of tf1."""
-    return _edited(self._step, repairs, given_values(self.tf1, repairs), False)
+  def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
+    """Returns both sides of the first step that is left, from the values of tf1."""
+    runs = {run for _, _, run in left}
+    names = {step.number: self._judge.name(step.number) for step in self._port.steps}
+    number = next((n for n, name in names.items() if name in runs), self._number)
+    reference = self._reference(number)
+    if number not in self._from_tf1:
+      self._from_tf1[number] = self._graphs.looked_at(number)
+    step, given = self._from_tf1[number], given_values(reference, repairs)
+    run = _edited(step, repairs, given, number != self._number)
+    target_tensors(run, _RUN_SECONDS)  # what is given to it may not fit there
+    return LookedAt(names[number], reference, run)
 
   def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
     """Returns what differs in any step with edits, and how far each pair of tensors is apart."""
@@ -107,7 +125,7 @@ class EditedSteps:
   def close(self) -> None:
     """Lets go of the references in other steps."""
     for reference in self._references.values():
-      if reference is not self.tf1:
+      if reference is not self._tf1:
         reference.close()
 
   def _taken(self, repairs: Sequence[Repair]) -> TrainingRun:
@@ -136,12 +154,12 @@ class EditedSteps:
 
   def _of(self, number: int) -> EditableStep:
     if number not in self._traced:
-      self._traced[number] = self._trace(number)
+      self._traced[number] = self._graphs.own(number)
     return self._traced[number]
 
   def _reference(self, number: int) -> GraphRun:
     if number not in self._references:
-      self._references[number] = self._reference_of(number)
+      self._references[number] = self._graphs.reference(number)
     return self._references[number]
 
 

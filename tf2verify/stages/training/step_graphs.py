@@ -8,12 +8,12 @@ import numpy as np
 from tf2verify.errors import NotApplicable
 from tf2verify.records.training import TrainingRun
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.step_run import step_run
+from tf2verify.sides.graphs.step_run import StepGraph, step_run
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf2.edited_step import EditableStep
-from tf2verify.sides.tf2.step_tracing import SharedNames
+from tf2verify.sides.tf2.step_tracing import SharedNames, numbered
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 from tf2verify.stages.training.edited_steps import EditedSteps, StepJudge
@@ -52,7 +52,7 @@ def of_step(
 
   def edited(tf1: GraphRun) -> EditedSteps:
     assert judge is not None
-    return EditedSteps(tf1, (number, made.looked_at()), made.own, port, made.reference, judge)
+    return EditedSteps(made, number, tf1, port, judge)
 
   known = None if judge is None else EditedRuns(edited, COMPARED, told=(LEARNING_RATE,))
   return Inspection(step_name(number), 'the training step of the port', made.sides, known)
@@ -69,29 +69,27 @@ class _StepGraphs:
     self._number = number
     self._tf1_names, self._slots = _shared_slots(steps, number)
     self._variables = {tf2: tf1 for tf1, tf2 in steps.names}
-    self._looked_at: EditableStep | None = None
 
   def sides(self) -> tuple[GraphRun, GraphRun]:
-    """Returns both sides of the step that is looked into, from tf1's values before it."""
-    reference = self._case.tf1_training.inspectable_step(
-      self._runs[0], self._number, self._tf1_names
-    )
-    before = {known.name: known.value for known in reference.variables.values()}
-    self._looked_at = self._traced(self._number, before)
+    """Returns both sides of the step that differs, from tf1's values before it."""
+    reference = self._step_of_tf1(self._number)
+    port = self._traced(self._number, _values(reference))
     try:
       one = step_run(reference)
     except WrittenOtherwise as error:
       raise NotApplicable(f'the train op of tf1 is not looked into: {error}') from error
     try:
-      return one, self._looked_at.run()
+      return one, port.run()
     except WrittenOtherwise as error:
       one.close()
       raise NotTraceable(str(error)) from error
 
-  def looked_at(self) -> EditableStep:
-    """Returns the port's side of it."""
-    assert self._looked_at is not None
-    return self._looked_at
+  def looked_at(self, number: int) -> EditableStep:
+    """Returns a step of the port from tf1's values before it, as far as both sides share them."""
+    before = _values(self._step_of_tf1(number))
+    step = self._traced(number, before)
+    # Its own may be those of a mistake in the steps before.
+    return step if number == self._number else step.starting_from(before)
 
   def own(self, number: int) -> EditableStep:
     """Returns a step of the port from its own values."""
@@ -99,8 +97,11 @@ class _StepGraphs:
 
   def reference(self, number: int) -> GraphRun:
     """Returns a step of the reference."""
+    return step_run(self._step_of_tf1(number))
+
+  def _step_of_tf1(self, number: int) -> StepGraph:
     training, names = self._case.tf1_training, self._tf1_names
-    return step_run(training.inspectable_step(self._runs[0], number, names))
+    return training.inspectable_step(self._runs[0], number, names)
 
   def _traced(self, number: int, before: Mapping[str, np.ndarray]) -> EditableStep:
     made = MadeLines()
@@ -111,25 +112,29 @@ class _StepGraphs:
     return again.editable(SharedNames(self._variables, self._slots, before), made)
 
 
+def _values(step: StepGraph) -> dict[str, np.ndarray]:
+  return {known.name: known.value for known in step.variables.values()}
+
+
 def _shared_slots(steps: Steps, number: int) -> tuple[dict[str, str], dict[str, str]]:
   """Returns what both sides call what optimizers and averages keep, by each side's own names."""
   one, other = steps.tf1.steps[number - 1], steps.tf2.steps[number - 1]
   model = {tf2: tf1 for tf1, tf2 in steps.names}
   by_value = {id(slot.value): slot.name for slot in one.slots}
-  values = {slot.name: slot.value for slot in other.slots}
+  ports = zip(numbered(slot.name for slot in other.slots), other.slots, strict=True)
+  named = {id(slot.value): name for name, slot in ports}
   tf1: list[tuple[str, str]] = []
   tf2: list[tuple[str, str]] = []
   for pair in steps.slots(number).pairs:
     # What is kept in another unit, or only means the same after the step, is no pair before it.
-    if pair.tf2 is values.get(pair.name) and id(pair.tf1) in by_value:
+    if id(pair.tf2) in named and id(pair.tf1) in by_value:
       shared = f'{pair.role} of {pair.variable}' if pair.variable else pair.role
       tf1.append((by_value[id(pair.tf1)], shared))
-      tf2.append((pair.name, shared))
-  for names, slots, owners in ((tf1, one.slots, {}), (tf2, other.slots, model)):
-    for slot in slots:
-      if slot.role == _SHADOW:
-        owner = owners.get(slot.variable, slot.variable)
-        names.append((slot.name, f'{_SHADOW} of {owner}'))
+      tf2.append((named[id(pair.tf2)], shared))
+  tf1 += [(s.name, f'{_SHADOW} of {s.variable}') for s in one.slots if s.role == _SHADOW]
+  shadows = [slot for slot in other.slots if slot.role == _SHADOW]
+  owners = [model.get(slot.variable, slot.variable) for slot in shadows]
+  tf2 += [(named[id(s.value)], f'{_SHADOW} of {o}') for s, o in zip(shadows, owners, strict=True)]
   return _unambiguous(tf1), _unambiguous(tf2)
 
 

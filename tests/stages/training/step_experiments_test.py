@@ -1,0 +1,214 @@
+"""Tests of tf2verify.stages.training.edited_steps: mistakes in updates that are tried out."""
+
+import abc
+import unittest.mock
+
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+import tf2verify
+from tests.global_probes import process_state
+from tests.stages import tiny_models
+from tf2verify.records.experiment import Edit, Outcome
+from tf2verify.stages.training import edited_steps
+
+v1 = tf.compat.v1
+
+
+def _slot(variable, name):
+  zeros = v1.zeros_initializer()
+  name = f'{variable.op.name}/{name}'
+  return v1.get_variable(name, variable.shape, trainable=False, initializer=zeros)
+
+
+def adamw(loss):
+  """AdamW by hand: clipped, bias corrected, with weight decay and a polyak copy."""
+  variables = v1.trainable_variables()
+  step = v1.get_variable('t', [], initializer=v1.zeros_initializer(), trainable=False)
+  gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), 0.3)
+  first, second = 1 - tf.pow(0.9, step + 1.0), 1 - tf.pow(0.99, step + 1.0)
+  updates = []
+  for gradient, variable in zip(gradients, variables, strict=True):
+    m, v = _slot(variable, 'adam_m'), _slot(variable, 'adam_v')
+    next_m = 0.9 * m + 0.1 * gradient
+    next_v = 0.99 * v + 0.01 * tf.square(gradient)
+    update = (next_m / first) / (tf.sqrt(next_v / second) + 1e-3) + 0.02 * variable
+    updates += [variable.assign_sub(0.05 * update), m.assign(next_m), v.assign(next_v)]
+  with tf.control_dependencies(updates):
+    averages = [
+      v1.get_variable(f'{v.op.name}/ema', initializer=v.initial_value, trainable=False)
+      for v in variables
+    ]
+    averaged = [a.assign(0.95 * a + 0.05 * v) for a, v in zip(averages, variables, strict=True)]
+    return tf.group(*averaged, step.assign_add(1.0))
+
+
+class AdamW:
+  """The port of it; slots are variables without names."""
+
+  def __init__(self, **mistakes):
+    settings = {'clip': 0.3, 'beta': 0.9, 'epsilon': 1e-3, 'decay': 0.02, 'average': 0.95}
+    self.settings = {**settings, **mistakes}
+    self.m, self.v, self.averages = {}, {}, {}
+    self.step = tf.Variable(0.0, name='t')
+
+  def create(self, variables):
+    for variable in variables if not self.m else ():
+      self.m[variable.name] = tf.Variable(tf.zeros_like(variable))
+      self.v[variable.name] = tf.Variable(tf.zeros_like(variable))
+      name = f'{variable.name.split(":")[0]}/ema'
+      self.averages[variable.name] = tf.Variable(variable, name=name)
+
+  def corrected(self, m, v):
+    beta = self.settings['beta']
+    return m / (1 - tf.pow(beta, self.step)), v / (1 - tf.pow(0.99, self.step))
+
+  def direction(self, m, v):
+    return m / (tf.sqrt(v) + self.settings['epsilon'])
+
+  def average(self, variables):
+    decay = self.settings['average']
+    for variable in variables:
+      average = self.averages[variable.name]
+      average.assign(decay * average + (1 - decay) * variable)
+
+  def clipped(self, gradients):
+    return tf.clip_by_global_norm(gradients, self.settings['clip'])[0]
+
+  def apply(self, gradients, variables):
+    self.create(variables)
+    self.step.assign_add(1.0)
+    beta = self.settings['beta']
+    for gradient, variable in zip(self.clipped(gradients), variables, strict=True):
+      m, v = self.m[variable.name], self.v[variable.name]
+      m.assign(beta * m + (1 - beta) * gradient)
+      v.assign(0.99 * v + 0.01 * gradient**2)
+      update = self.direction(*self.corrected(m, v)) + self.settings['decay'] * variable
+      variable.assign_sub(0.05 * update)
+    self.average(variables)
+
+
+class _Case(tiny_models.Affine, abc.ABC):
+  training_steps_to_take = 3
+
+  def make_labels(self):
+    return tf2verify.normal_inputs((4, 3), seed=1)
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - labels))
+
+  def tf2_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - labels))
+
+  def make_tf1_train_op(self, loss):
+    return adamw(loss)
+
+  def make_tf2_optimizer(self):
+    return AdamW()
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    variables = layer.trainable_variables
+    optimizer.apply(tape.gradient(loss, variables), variables)
+    return loss
+
+
+def steps_of(make):
+  class Case(_Case):
+    def make_tf2_optimizer(self):
+      return make()
+
+  return tf2verify.verify(Case, stages=['training_steps']).stages[-1]
+
+
+class EpsilonUnderRoot(AdamW):
+  def direction(self, m, v):
+    return m / tf.sqrt(v + 1e-3)
+
+
+class Uncorrected(AdamW):
+  def corrected(self, m, v):
+    return m, v
+
+
+class Unclipped(AdamW):
+  def clipped(self, gradients):
+    return gradients
+
+
+class UncorrectedInTheFirstStep(AdamW):
+  """Python counts: the mistake is in one step alone."""
+
+  taken = 0
+
+  def apply(self, gradients, variables):
+    self.taken += 1
+    self.settings['decay'] = 0.02 if self.taken < 3 else 0.03
+    super().apply(gradients, variables)
+
+
+class AdamWTest(parameterized.TestCase):
+  @parameterized.parameters(
+    (lambda: AdamW(decay=0.01), Edit.SETTING, 'is 0.01 in the port, 0.02 in tf1'),
+    (lambda: AdamW(clip=0.5), Edit.SETTING, 'is 0.5 in the port, 0.3 in tf1'),
+    (lambda: AdamW(average=0.9), Edit.SETTING, 'is 0.9 in the port, 0.95 in tf1'),
+    (EpsilonUnderRoot, Edit.OPERATIONS, 'the port computes AddV2(y=0.001)'),
+    (Uncorrected, Edit.OPERATIONS, 'the port lacks Pow(x=0.99) → Sub(x=1) → RealDiv'),
+    (Unclipped, Edit.OPERATIONS, 'L2Loss → L2Loss → Pack'),
+  )
+  def test_mistake_is_proven(self, make, edit, words):
+    before = process_state()
+    verdict = steps_of(make)
+    self.assertEqual(process_state(), before)
+    [cause] = verdict.diagnosis.causes
+    self.assertEqual((cause.experiment.edit, cause.experiment.outcome), (edit, Outcome.PROVEN))
+    self.assertIn(words, cause.text, verdict.to_text())
+    # What the stage took for the cause by its numbers is among the causes, or gone.
+    self.assertEqual({difference.hint for difference in verdict.differences}, {''})
+
+  def test_five_mistakes_of_which_one_shows_in_the_second_step(self):
+    """The first moment is 0 before the first step, whatever its decay is multiplied by."""
+    verdict = steps_of(lambda: AdamW(clip=0.5, beta=0.8, epsilon=1e-2, decay=0.01, average=0.9))
+    experiments = [cause.experiment for cause in verdict.diagnosis.causes]
+    self.assertEqual({one.outcome for one in experiments}, {Outcome.PROVEN}, verdict.to_text())
+    self.assertEqual([one.number for one in experiments], [1, 2, 3, 4, 5], verdict.to_text())
+    for words, one in zip(('0.5', '0.8', '0.01', '0.01', '0.9'), experiments, strict=True):
+      self.assertIn(f'{words} in the port', one.text)
+
+  def test_mistake_of_a_later_step(self):
+    verdict = steps_of(UncorrectedInTheFirstStep)
+    self.assertEqual(verdict.diagnosis.run, 'step 3')
+    [cause] = verdict.diagnosis.causes
+    self.assertIs(cause.experiment.outcome, Outcome.PROVEN, verdict.to_text())
+    self.assertIn('is 0.03 in the port, 0.02 in tf1', cause.text)
+
+  def test_right_port_passes(self):
+    verdict = steps_of(AdamW)
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+
+
+class HonestyTest(absltest.TestCase):
+  def test_what_holds_in_the_first_step_alone_is_not_proven(self):
+    """In the first step the correction is a constant, which an edit may not put there."""
+    known = edited_steps.EditedSteps.judged
+
+    def judged(self, repairs):
+      left, shares = known(self, repairs)
+      return left | {('update', 'kernel', 'step 3')}, shares
+
+    with unittest.mock.patch.object(edited_steps.EditedSteps, 'judged', judged):
+      verdict = steps_of(lambda: AdamW(decay=0.01))
+    self.assertNotIn('proven', verdict.to_text())
+
+  def test_step_that_cannot_be_traced_has_no_experiment(self):
+    class WithNumpy(AdamW):
+      def direction(self, m, v):
+        return m.numpy() / (tf.sqrt(v) + 1e-2)
+
+    verdict = steps_of(WithNumpy)
+    self.assertNotIn('proven', verdict.to_text())
+
+
+if __name__ == '__main__':
+  absltest.main()
