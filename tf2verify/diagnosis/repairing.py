@@ -13,7 +13,7 @@ from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.edit_texts import edit_text, marks, numbers_of
 from tf2verify.diagnosis.looking import Looking, Place
-from tf2verify.records.diagnosis import Source
+from tf2verify.records.diagnosis import GraphAspect, Source
 from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.records.op_graph import TARGET, TensorKey
 from tf2verify.relation.op_pairs import is_backward
@@ -385,4 +385,7 @@ def _line(place: Place) -> tuple[str, int] | None:
 
 
 def _unpaired(places: Sequence[Place]) -> set[tuple[str, str]]:
-  return {one for place in places for one in place.unpaired}
+  """Returns the operations without a partner, and those of tf1 that are read in place of others."""
+  found = {one for place in places for one in place.unpaired}
+  differences = (d for place in places for d in place.evidence.source.differences)
+  return found | {('tf1', d.tf1) for d in differences if d.aspect is GraphAspect.WIRING}

@@ -154,7 +154,7 @@ class AdamWTest(parameterized.TestCase):
     (lambda: AdamW(clip=0.5), Edit.SETTING, 'is 0.5 in the port, 0.3 in tf1'),
     (lambda: AdamW(average=0.9), Edit.SETTING, 'is 0.9 in the port, 0.95 in tf1'),
     (EpsilonUnderRoot, Edit.OPERATIONS, 'the port computes AddV2(y=0.001)'),
-    (Uncorrected, Edit.OPERATIONS, 'the port lacks Pow(x=0.99) → Sub(x=1) → RealDiv'),
+    (Uncorrected, Edit.OPERATIONS, '→ Pow(x=0.99) → Sub(x=1) → RealDiv'),
     (Unclipped, Edit.OPERATIONS, 'L2Loss → L2Loss → Pack'),
   )
   def test_mistake_is_proven(self, make, edit, words):

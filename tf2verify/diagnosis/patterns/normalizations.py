@@ -21,7 +21,7 @@ def momentum_of(graph: OpGraph, region: Region) -> float | None:
     op = graph.ops[position]
     values = [graph.ops[producer].constant for producer, _ in op.inputs]
     # `(variable - batch) * (1 - momentum)`, with the difference of two constants.
-    numbers = [float(value) for value in values if value is not None and value.size == 1]
+    numbers = [float(value.item()) for value in values if value is not None and value.size == 1]
     if op.op_type == 'Sub' and len(numbers) == 2:
       return numbers[1] if numbers[0] == 1.0 else None
   entering = [position for position, number in region.frontier if number in (1, 2)]
@@ -86,7 +86,7 @@ def momentum_behind(graph: OpGraph, target: int) -> float | None:
     if op.op_type.startswith('FusedBatchNorm'):
       return 1.0 - float(factor) if factor is not None and factor != 1.0 else None
     values = [graph.ops[producer].constant for producer, _ in op.inputs]
-    numbers = [float(value) for value in values if value is not None and value.size == 1]
+    numbers = [float(value.item()) for value in values if value is not None and value.size == 1]
     if op.op_type == 'Sub' and len(numbers) == 2 and numbers[0] == 1.0:
       return numbers[1]
     if op.op_type == 'Mul' and len(numbers) == 1 and 0 < numbers[0] < 1 and depth == 0:
@@ -109,7 +109,7 @@ def _momentum_of_sum(graph: OpGraph, position: int) -> float | None:
   for producer, _ in op.inputs:
     product = graph.ops[producer]
     values = [graph.ops[factor].constant for factor, _ in product.inputs]
-    numbers = [float(value) for value in values if value is not None and value.size == 1]
+    numbers = [float(value.item()) for value in values if value is not None and value.size == 1]
     if product.op_type != 'Mul' or len(numbers) != 1:
       return None
     factors.append(numbers[0])

@@ -1,7 +1,7 @@
 """Rung 8: training goes the same way."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.training import training_evidence
@@ -10,14 +10,12 @@ from tf2verify.numerics.extent import extent
 from tf2verify.numerics.noise import FACTOR
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.difference import Aspect, Difference, Extent
-from tf2verify.records.tensor_key import Run, TensorKey
-from tf2verify.records.training import TrainingRun, TrainingStep
+from tf2verify.records.tensor_key import TensorKey
+from tf2verify.records.training import TrainingRun
 from tf2verify.reference import inputs as case_inputs
-from tf2verify.reference.perturbation import Mover
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.reruns import Rerun, RunHere
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Inspection, Stage
@@ -26,6 +24,7 @@ from tf2verify.stages.training import steps_here
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.clipping_trials import ClippingWatch
 from tf2verify.stages.training.edited_steps import StepJudge
+from tf2verify.stages.training.moved_runs import MovedRuns
 from tf2verify.stages.training.remarks import (
   IdleUpdates,
   blind_spots,
@@ -50,10 +49,6 @@ _ABOUT = {
   quantities.SHADOW: About.SHADOWS,
   quantities.GLOBAL_STEP: About.COUNT,
 }
-# Moved runs are kept for the steps to come where one takes no more than this.
-_KEPT_BYTES = 16 * 2**20
-# So are all steps of the reference for experiments; slots and gradients come on top.
-_TAKEN_BYTES = 256 * 2**20
 # What is to be compared of a pair; None for nothing.
 _Left = Callable[[QuantityPair], QuantityPair | None]
 
@@ -139,7 +134,7 @@ class _Judge:
     self._case = case
     self._both = both
     self._count = count
-    self._moved = _MovedRuns(run_tf1, count)
+    self._moved = MovedRuns(run_tf1, count)
     self._rounding = watch
     self._runs = runs
     self._idle = IdleUpdates()
@@ -205,7 +200,7 @@ class _Judge:
       judge = StepJudge(
         self._pairs_again,
         self._compared_again,
-        lambda run: self._causes_of(self._beside(run, parted), parted, ()),
+        lambda run: self._causes_of(self._beside(run, self._count), parted, ()),
         step_name,
       )
     return of_step(self._case, self._runs, looked_at, parted, port, judge)
@@ -218,12 +213,12 @@ class _Judge:
 
   def _pairs_again(self, port: TrainingRun, number: int) -> Sequence[QuantityPair]:
     pairs = self._beside(port, number).pairs(number)
-    return [pair for pair in pairs if pair.variable not in self._idle.variables]
+    idle = self._idle.variables
+    return [pair for pair in pairs if pair.variable not in idle and pair.quantity in COMPARED]
 
   def _compared_again(self, port: TrainingRun, number: int) -> Sequence[Difference]:
     """Returns what differs in a step of another run of the port."""
-    pairs = self._pairs_again(port, number)
-    part = self._compare([p for p in pairs if p.quantity in COMPARED], number, lambda pair: pair)
+    part = self._compare(self._pairs_again(port, number), number, lambda pair: pair)
     part.sort_out_rounding(self._moved.taken(), self._moved.rerun(number), self._moved.here(number))
     return part.differences
 
@@ -316,11 +311,6 @@ class _Judge:
     return dataclasses.replace(difference, hint=next(hints, difference.hint))
 
 
-def _in_step(found: Run, wanted: Iterable[TensorKey]) -> Run:
-  """Returns those of the tensors of a step that are wanted, by the keys that findings have."""
-  return {key: found.get(dataclasses.replace(key, run='')) for key in wanted}
-
-
 def _is_within_noise(difference: Difference) -> bool:
   array = difference.array
   if array is None or array.noise is None:
@@ -331,74 +321,3 @@ def _is_within_noise(difference: Difference) -> bool:
 def _extent(comparison: Comparison, number: int) -> Extent:
   found = comparison.findings()
   return extent(step_name(number), found.deviations, found.differences)
-
-
-class _MovedRuns:
-  """Runs of the reference with moved values; those of a small model are made once each."""
-
-  def __init__(self, run_tf1: PreparedSteps, count: int) -> None:
-    self._run = run_tf1
-    self._count = count
-    self._known: dict[Mover, TrainingRun] = {}
-    self._taken_here: tuple[int, Run] | None = None
-    self._as_it_is: TrainingRun | None = None
-
-  def rerun(self, number: int) -> Rerun:
-    """Returns what runs the reference again, to look at one step."""
-
-    def again(mover: Mover | None, wanted: frozenset[TensorKey]) -> Run:
-      return _in_step(quantities.of_reference(self._of(mover, number), number), wanted)
-
-    return again
-
-  def here(self, number: int) -> RunHere | None:
-    """Returns what takes recorded steps here, to look at one; None for a live reference."""
-    begin = self._run.here
-    if begin is None:
-      return None
-
-    def taken(wanted: frozenset[TensorKey]) -> Run:
-      if self._taken_here is not None and self._taken_here[0] == number:
-        return _in_step(self._taken_here[1], wanted)
-      with begin() as steps:
-        known = steps.run()
-        run = dataclasses.replace(known, steps=tuple(steps.take() for _ in range(number)))
-      values = quantities.of_reference(run, number)
-      self._taken_here = number, values
-      return _in_step(values, wanted)
-
-    return taken
-
-  def are_kept(self, known: TrainingRun) -> bool:
-    """Returns whether all steps of the model fit into memory together."""
-    return self._count * _size(known) <= _TAKEN_BYTES
-
-  def taken(self) -> TrainingRun:
-    """Returns all steps of the reference, as it is."""
-    if self._as_it_is is None:
-      with self._run.begin(None, again=True) as steps:
-        known = steps.run()
-        taken = tuple(steps.take() for _ in range(self._count))
-      self._as_it_is = dataclasses.replace(known, steps=taken)
-    return self._as_it_is
-
-  def _of(self, mover: Mover | None, number: int) -> TrainingRun:
-    if mover in self._known:
-      return self._known[mover]
-    with self._run.begin(mover, again=True) as steps:
-      known = steps.run()
-      small = self._count * _size(known) <= _KEPT_BYTES
-      taken: list[TrainingStep] = []
-      for _ in range(self._count if small else number):
-        if taken and not small:
-          taken[-1] = taken[-1].without_arrays()
-        taken.append(steps.take())
-    run = dataclasses.replace(known, steps=tuple(taken))
-    if small and mover is not None:
-      self._known[mover] = run
-    return run
-
-
-def _size(run: TrainingRun) -> int:
-  """Returns the bytes of the model's variables."""
-  return sum(record.value.nbytes for record in run.values_before if record.value is not None)
