@@ -39,6 +39,7 @@ _WITH_GRADIENTS = ('gradients', 'loss')
 # Stages that explain what they find themselves; the search shows the place.
 _EXPLAIN_THEMSELVES = ('loss', 'training_steps')
 _OF_CHANGES = 'training_steps'
+_OTHER_START = 'what the sides hold before the step differs, which no edit of its graph mends'
 # 1 - 0.999 is as far from 0.001 where it is formed in float32: no fault, where there is another.
 _OF_SETTINGS = 1e-4
 
@@ -98,7 +99,9 @@ def _tested(
 ) -> Diagnosis:
   """Returns a diagnosis after experiments."""
   try:
-    why_not = bench.why_not()
+    explains_itself = evidence.stage in _EXPLAIN_THEMSELVES
+    is_other_start = explains_itself and any(one.is_initial_value for one in diagnosis.sources)
+    why_not = _OTHER_START if is_other_start else bench.why_not()
     if why_not:
       return dataclasses.replace(diagnosis, without_experiments=why_not)
     found = Repairing(bench, only_first).found(looking)
@@ -106,7 +109,7 @@ def _tested(
     why_not = f'experiments were abandoned: {type(error).__name__}: {error}'
     return dataclasses.replace(diagnosis, without_experiments=why_not[:300])
   recognized = None
-  if evidence.stage in _EXPLAIN_THEMSELVES:
+  if explains_itself:
     recognized = functools.partial(_recognized, bench, found)
   else:
     found = joined_by_rules(evidence, diagnosis.causes, found)

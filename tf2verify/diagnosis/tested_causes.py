@@ -8,7 +8,7 @@ from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
 from tf2verify.diagnosis.repairing import Found, Mistake
 from tf2verify.records.diagnosis import Cause, Source
-from tf2verify.records.experiment import Edit
+from tf2verify.records.experiment import Edit, Outcome
 
 BY_EXPERIMENT = 'experiment'
 _NUMBER = re.compile(r'\d+(?:\.\d+)?(?:e[+-]?\d+)?')
@@ -120,7 +120,9 @@ def _explained(mistake: Mistake, known: Sequence[Cause]) -> Cause | None:
   """Returns the cause of a mistake: its edit, or what was recognized of it alone."""
   experiment = mistake.experiment
   assert experiment is not None
-  if not experiment.text:
+  # The stage may know better what a part of the difference is.
+  is_part = experiment.outcome is Outcome.PARTLY and mistake.edit is not Edit.SETTING
+  if not experiment.text or is_part:
     return None
   edit = Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=True)
   for cause in known:

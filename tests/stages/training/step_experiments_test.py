@@ -201,6 +201,25 @@ class HonestyTest(absltest.TestCase):
       verdict = steps_of(lambda: AdamW(decay=0.01))
     self.assertNotIn('proven', verdict.to_text())
 
+  def test_slot_that_starts_otherwise_is_no_edit(self):
+    class Case(_Case):
+      def make_tf1_train_op(self, loss):
+        return v1.train.RMSPropOptimizer(0.01).minimize(loss)
+
+      def make_tf2_optimizer(self):
+        return tf.keras.optimizers.legacy.RMSprop(0.01, rho=0.9, epsilon=1e-10)
+
+      def tf2_train_step(self, layer, inputs, labels, optimizer):
+        with tf.GradientTape() as tape:
+          loss = self.tf2_loss(layer(inputs, training=True), labels)
+        variables = layer.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    verdict = tf2verify.verify(Case, stages=['training_steps']).stages[-1]
+    self.assertIn('no experiment: what the sides hold before the step', verdict.to_text())
+    self.assertTrue(all(cause.experiment is None for cause in verdict.diagnosis.causes))
+
   def test_step_that_cannot_be_traced_has_no_experiment(self):
     class WithNumpy(AdamW):
       def direction(self, m, v):
