@@ -40,6 +40,29 @@ def numbers_of(source: Source) -> set[tuple[float, float]]:
   return found
 
 
+def repeats(ones: Sequence[Source], others: Sequence[Source]) -> bool:
+  """Returns whether the port computes again, with its setting, what tf1 computes once.
+
+  All that it has more than tf1 at the places of one edit holds a number that is a wrong
+  setting at those of the other one.
+  """
+  return _repeats(ones, others) or _repeats(others, ones)
+
+
+def _repeats(sources: Sequence[Source], settings: Sequence[Source]) -> bool:
+  numbers = [
+    f'={known.tf2}'
+    for source in settings
+    for known in source.differences
+    if known.aspect is GraphAspect.CONSTANT
+  ]
+  extra = [known for source in sources for known in source.differences]
+  return bool(extra) and all(
+    known.aspect is GraphAspect.EXTRA and any(number in known.tf2 for number in numbers)
+    for known in extra
+  )
+
+
 def _greater(number: float) -> float:
   return round(1.0 - number if 0.0 < number < 0.5 else number, _DIGITS)
 

@@ -11,7 +11,7 @@ from tf2verify.diagnosis.bench import Bench, Judged
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.diagnosis.edit_texts import edit_text, marks, numbers_of
+from tf2verify.diagnosis.edit_texts import edit_text, marks, numbers_of, repeats
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.records.diagnosis import GraphAspect, Source
 from tf2verify.records.experiment import Edit, Experiment, Outcome
@@ -68,7 +68,12 @@ class Mistake:
     """What is different in the port, in the model's own terms; '' if it is not known."""
     if self.edit is Edit.VALUE or self.is_large:
       return ''
-    return edit_text([place.evidence.source for place in self.places])
+    return edit_text(self.sources)
+
+  @property
+  def sources(self) -> list[Source]:
+    """Its places, for reports."""
+    return [place.evidence.source for place in self.places]
 
   @property
   def is_large(self) -> bool:
@@ -83,10 +88,11 @@ class Mistake:
     """Returns whether both are one mistake of the port's text, made at several places."""
     if self.edit is not other.edit and Edit.VALUE in (self.edit, other.edit):
       return False
-    if self._settings() & other._settings():
-      return True  # one setting that enters several formulas
-    if {_line(place) for place in self.places} & {_line(place) for place in other.places} - {None}:
-      return True  # one number that is used twice, say: momentum, and 1 - momentum
+    if self._settings() & other._settings():  # one that enters several formulas
+      return True
+    if _lines(self.places) & _lines(other.places):
+      # One number that is used twice, say: momentum, and 1 - momentum.
+      return self.edit is other.edit or repeats(self.sources, other.sources)
     if self.edit is not other.edit:
       return False
     mine, its = (marks(one.first) for one in (self, other))
@@ -384,8 +390,12 @@ def _line(place: Place) -> tuple[str, int] | None:
   return None if source is None else (source.path, source.line)
 
 
+def _lines(places: Sequence[Place]) -> set[tuple[str, int]]:
+  return {line for place in places if (line := _line(place)) is not None}
+
+
 def _unpaired(places: Sequence[Place]) -> set[tuple[str, str]]:
-  """Returns the operations without a partner, and those of tf1 that are read in place of others."""
+  """Returns operations without a partner, and those of tf1 that are read in place of others."""
   found = {one for place in places for one in place.unpaired}
   differences = (d for place in places for d in place.evidence.source.differences)
   return found | {('tf1', d.tf1) for d in differences if d.aspect is GraphAspect.WIRING}
