@@ -80,8 +80,7 @@ class Mistake:
     """Whether so many operations were replaced that it shows little but where the mistake is."""
     if self.edit is not Edit.OPERATIONS:
       return False
-    found = (place.evidence.source for place in self.places)
-    sizes = [sorted((len(source.tf1_path), len(source.tf2_path))) for source in found]
+    sizes = [sorted((len(source.tf1_path), len(source.tf2_path))) for source in self.sources]
     return any(less > _FEW and more > _LARGE for less, more in sizes)
 
   def is_like(self, other: 'Mistake') -> bool:
@@ -100,7 +99,7 @@ class Mistake:
     return bool(mine and mine == its) or bool(ends) or self.shares(other)
 
   def _settings(self) -> set[tuple[float, float]]:
-    return {pair for place in self.places for pair in numbers_of(place.evidence.source)}
+    return {pair for source in self.sources for pair in numbers_of(source)}
 
   def shares(self, other: 'Mistake') -> bool:
     """Returns whether both put one operation of tf1 into the port, or take out one of its own."""
