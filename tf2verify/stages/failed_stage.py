@@ -153,8 +153,23 @@ def _variable_lines(case: CaseUnderTest, findings: Findings) -> dict[str, Variab
   }
 
 
-def traced_port(case: CaseUnderTest, run: FilledRun) -> TracedPort:
-  """Returns the port of a run that goes by tf1 names, traced; a variable's value is made once."""
+def traced_port(
+  case: CaseUnderTest, run: FilledRun, known: tuple[FilledRun, TracedPort] | None = None
+) -> TracedPort:
+  """Returns the port of a run that goes by tf1 names, traced; a variable's value is made once.
+
+  Args:
+    case: both sides.
+    run: the run.
+    known: another run, and its port: traced anew only where that may make another graph.
+  """
   names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
-  port = case.tf2.traced(dataclasses.replace(run, tf1_names=names))
+  named = dataclasses.replace(run, tf1_names=names)
+  again = None if known is None or _trace_key(known[0]) != _trace_key(run) else known[1].again
+  port = case.tf2.traced(named) if again is None else again(named)
   return dataclasses.replace(port, values=functools.cache(port.values))
+
+
+def _trace_key(run: FilledRun) -> tuple[object, ...]:
+  """Returns what a traced graph depends on."""
+  return run.training, run.gradients, _shapes(run.inputs)

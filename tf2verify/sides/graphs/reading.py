@@ -41,6 +41,8 @@ _PASSING = (
 _HANDLES = ('VarHandleOp', 'VariableV2', 'Variable')
 _WRITES = ('Assign', 'ScatterUpdate', 'ScatterAdd', 'ScatterSub', 'ScatterNd')
 _FUNCTION_ATTRIBUTES = ('body', 'cond', 'then_branch', 'else_branch')
+# Name, tensors and attributes of a target.
+_End = tuple[str, list[tf.Tensor], tuple[tuple[str, Any], ...]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,19 +158,25 @@ class GraphReader:
         yields the targets runs them, also where only a control dependency leads there.
       side: 'tf1' or 'tf2'.
     """
-    graph = self._graph
-    found = [(t.name, [graph.get_tensor_by_name(n) for n in t.tensors]) for t in targets]
-    run = [tensor.op for _, tensors in found for tensor in tensors]
-    assignments = self._assignments([*run, *map(graph.get_operation_by_name, writes)])
-    roots = [tensor for _, tensors in found for tensor in tensors]
-    roots += [tensor for _, _, tensors in assignments for tensor in tensors]
-    for op in self._behind(roots):
+    ends = self._ends(targets, writes)
+    for op in self._behind(tensor for _, tensors, _ in ends for tensor in tensors):
       self._add(op)
-    for name, tensors in found:
-      self._add_target(name, TARGET, tensors)
-    for name, op_type, tensors in assignments:
-      self._add_target(name, TARGET, tensors, (('op', op_type),))
+    for name, tensors, attributes in ends:
+      keys, through = zip(*(self._resolve(tensor) for tensor in tensors), strict=True)
+      self._records.append(_target_record(name, tensors, attributes, keys, through))
     return OpGraph(side, tuple(self._records))
+
+  def read_targets(self, targets: Sequence[Target], writes: Iterable[str], side: str) -> OpGraph:
+    """Returns the targets of `read` alone: for a run that is asked for nothing else."""
+    return OpGraph(side, tuple(_target_record(*end) for end in self._ends(targets, writes)))
+
+  def _ends(self, targets: Sequence[Target], writes: Iterable[str]) -> list[_End]:
+    """Returns the targets, and what variables are written with."""
+    graph = self._graph
+    found = [(t.name, [graph.get_tensor_by_name(n) for n in t.tensors], ()) for t in targets]
+    run = [tensor.op for _, tensors, _ in found for tensor in tensors]
+    assignments = self._assignments([*run, *map(graph.get_operation_by_name, writes)])
+    return [*found, *((name, tensors, (('op', kind),)) for name, kind, tensors in assignments)]
 
   def _behind(self, roots: Iterable[tf.Tensor]) -> list[tf.Operation]:
     seen: dict[str, tf.Operation] = {}
@@ -218,18 +226,6 @@ class GraphReader:
     while op.type in ('Identity', 'Enter', 'RefIdentity') and op.inputs:
       op = op.inputs[0].op
     return op
-
-  def _add_target(
-    self,
-    name: str,
-    op_type: str,
-    tensors: Sequence[tf.Tensor],
-    attributes: tuple[tuple[str, Any], ...] = (),
-  ) -> None:
-    keys, through = zip(*(self._resolve(tensor) for tensor in tensors), strict=True)
-    outputs = tuple((t.dtype.base_dtype.name, _shape(t)) for t in tensors)
-    names = tuple(tensor.name for tensor in tensors)
-    self._records.append(OpRecord(name, op_type, keys, (), through, attributes, outputs, names))
 
   def _add(self, op: tf.Operation) -> None:
     # No cycles; and what the gradient of a loop gives to the loop, which is older than that.
@@ -353,6 +349,18 @@ class GraphReader:
         )
       )
     return self._leaves[key]
+
+
+def _target_record(
+  name: str,
+  tensors: Sequence[tf.Tensor],
+  attributes: tuple[tuple[str, Any], ...],
+  keys: tuple[TensorKey, ...] = (),
+  through: tuple[tuple[str, ...], ...] = (),
+) -> OpRecord:
+  outputs = tuple((t.dtype.base_dtype.name, _shape(t)) for t in tensors)
+  names = tuple(tensor.name for tensor in tensors)
+  return OpRecord(name, TARGET, keys, (), through, attributes, outputs, names)
 
 
 def _input_names(op: tf.Operation) -> tuple[str, ...]:

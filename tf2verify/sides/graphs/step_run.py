@@ -107,12 +107,15 @@ def _fix_settings(known: WithoutState, variables: Mapping[str, StepVariable]) ->
       node.input.extend(controls)
 
 
-def step_run(step: StepGraph, change: Callable[[Any], None] | None = None) -> GraphRun:
+def step_run(
+  step: StepGraph, change: Callable[[Any], None] | None = None, targets_only: bool = False
+) -> GraphRun:
   """Returns a run of a step.
 
   Args:
     step: the step.
     change: changes its graph, in which nothing is written any more, before it is run.
+    targets_only: whether the run is asked for nothing but its targets.
 
   Raises:
     WrittenOtherwise: a variable is written in a way that cannot be taken apart.
@@ -141,7 +144,8 @@ def step_run(step: StepGraph, change: Callable[[Any], None] | None = None) -> Gr
     Target(update_target(names[op_name]), (tensor if ':' in tensor else f'{tensor}:0',))
     for op_name, tensor in known.after.items()
   ]
-  op_graph = reader.read([*step.targets, *updates], (), step.side)
+  read_graph = reader.read_targets if targets_only else reader.read
+  op_graph = read_graph([*step.targets, *updates], (), step.side)
   read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
   reads = {op_name: read[name] for op_name, name in names.items() if name in read}
   return GraphRun(op_graph, graph, _feeds(step), prepare, reads)

@@ -44,12 +44,12 @@ class EditableStep:
   names: SharedNames
   slots: tuple[tuple[str, str], ...]
 
-  def run(self, change: Change | None = None) -> GraphRun:
-    """Returns a run of the step, as it was traced or changed."""
+  def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
+    """Returns a run of the step, as it was traced or changed; see `TracedPort.run`."""
     if change is None:
-      return step_run(self.step)
+      return step_run(self.step, targets_only=targets_only)
     known = change
-    return step_run(self.step, lambda graph_def: known(graph_def, {}))
+    return step_run(self.step, lambda graph_def: known(graph_def, {}), targets_only)
 
   def starting_from(self, values: Mapping[str, np.ndarray]) -> 'EditableStep':
     """Returns the step from other values of its variables, of those that are given."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.dataflow import captured_variables_behind
@@ -177,10 +178,16 @@ def _with_variables(traced: tracing.Traced, port: Port, run: side.FilledRun) -> 
       wanted[part] = np.asarray(initial[part] if given is None else given)
     return port.layouts.to_tf2(own, port.layouts.ungrouped(wanted)[own])
 
+  def again(other: side.FilledRun) -> tracing.TracedPort:
+    leaves: dict[str, np.ndarray] = {}
+    nests.map_leaves(leaves.__setitem__, other.inputs)
+    feeds = {f'{op}:0': leaves[path] for op, path in traced.inputs.items()}
+    return _with_variables(dataclasses.replace(traced, feeds=feeds), port, other)
+
   handles = {id(variable.handle): name for name, (variable, _) in variables.items()}
   by_name = {name: variable for name, (variable, _) in variables.items()}
   prefix = f'{port.layer.name}/'
-  return tracing.TracedPort(traced, handles, value, by_name, prefix)
+  return tracing.TracedPort(traced, handles, value, by_name, prefix, again)
 
 
 def _name_of(port: Port, own: str, run: side.FilledRun) -> str:

@@ -1,7 +1,7 @@
 """Runs of a traced port with edits of its graph."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -18,8 +18,8 @@ _REFUSALS = (tf.errors.OpError, ValueError, TypeError, LookupError)
 class Editable(Protocol):
   """What of a port was traced."""
 
-  def run(self, change: Change | None = None) -> GraphRun:
-    """Returns a run of its graph as it was traced, or changed."""
+  def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
+    """Returns a run of its graph as it was traced, or changed; see `TracedPort.run`."""
 
 
 def repaired_run(
@@ -27,6 +27,7 @@ def repaired_run(
   repairs: Sequence[Repair],
   given: Mapping[str, np.ndarray],
   is_other_run: bool = False,
+  targets_only: bool = False,
 ) -> GraphRun:
   """Returns a run of the port with edits.
 
@@ -35,12 +36,17 @@ def repaired_run(
     repairs: the edits, in their order.
     given: by the port's tensors, values that it gets in place of what it computes.
     is_other_run: whether the edits were made for another run of the port, see `repairs.apply`.
+    targets_only: whether the run is asked for nothing but its targets.
 
   Raises:
     CannotRepair: TensorFlow refuses the graph.
   """
+
+  def edit(graph_def: Any, _: object) -> None:
+    editing.apply(repairs, graph_def, is_other_run)
+
   try:
-    run = port.run(lambda graph_def, _: editing.apply(repairs, graph_def, is_other_run))
+    run = port.run(edit, targets_only)
   except _REFUSALS as error:
     raise CannotRepair(f'{type(error).__name__}: {error}') from error
   known = run.nodes()

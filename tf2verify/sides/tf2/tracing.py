@@ -14,7 +14,7 @@ from tf2verify.sides.graphs.given_variables import assignment, make_handle, prep
 from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.user_sources import user_source
-from tf2verify.sides.side import TF2
+from tf2verify.sides.side import TF2, FilledRun
 from tf2verify.tensorflow_internals import autograph, graphs
 
 v1 = tf.compat.v1
@@ -134,6 +134,8 @@ class TracedPort:
     values: the value of a variable, by tf1 name.
     variables: the variables, by tf1 name.
     prefix: what the names of its operations start with.
+    again: returns the same for another run of this training mode and of inputs of these shapes;
+      None where nobody asks for it.
   """
 
   traced: Traced
@@ -141,14 +143,20 @@ class TracedPort:
   values: Callable[[str], np.ndarray]
   variables: Mapping[str, Any]
   prefix: str
+  again: Callable[[FilledRun], 'TracedPort'] | None = None
 
-  def run(self, change: Change | None = None) -> GraphRun:
+  def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
     """Returns a run of the graph as it was traced, or changed.
+
+    Args:
+      change: changes the graph before it is run.
+      targets_only: whether the run is asked for nothing but its targets.
 
     Raises:
       NotTraceable: it uses a resource that is no variable of the port.
     """
-    return graph_run(self.traced, self.names, self.values, self.variables, change)
+    known = self.traced, self.names, self.values, self.variables
+    return graph_run(*known, change, targets_only)
 
   def op_graph(self) -> OpGraph:
     """Returns its operations alone, without a graph that a session could run: in half the time.
@@ -167,6 +175,7 @@ def graph_run(
   values: Callable[[str], np.ndarray],
   variables: Mapping[str, Any],
   change: Change | None = None,
+  targets_only: bool = False,
 ) -> GraphRun:
   """Makes a traced computation a graph that a session can run.
 
@@ -176,6 +185,7 @@ def graph_run(
     values: the value of a variable, by tf1 name.
     variables: the variables, by tf1 name.
     change: changes the graph before it is run.
+    targets_only: whether the run is asked for nothing but its targets.
 
   Raises:
     NotTraceable: it uses a resource that is no variable of the port.
@@ -202,7 +212,8 @@ def graph_run(
     constants,
     lambda op: user_source(sources[op.name]) if op.name in sources else None,
   )
-  op_graph = reader.read((*traced.targets, *derived), traced.writes, TF2)
+  read_graph = reader.read_targets if targets_only else reader.read
+  op_graph = read_graph((*traced.targets, *derived), traced.writes, TF2)
 
   feeds = {**traced.feeds, **{f'{name}:0': value for name, value in constants.items()}}
   read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}

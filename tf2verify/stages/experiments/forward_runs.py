@@ -12,6 +12,7 @@ from tf2verify.numerics.relayout import agreement_as_held
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation
+from tf2verify.records.op_graph import OpGraph
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
@@ -53,7 +54,8 @@ def forward_runs(
   losses_of = {d.run for d in differences if d.quantity == _LOSS}
   first = _run_of(case, stage, failed, compared, losses_of, sides)
   others = _others(case, stage, failed)
-  return [first, *(_run_of(case, stage, run, compared, losses_of) for run in others)]
+  known = failed, sides[1]
+  return [first, *(_run_of(case, stage, run, compared, losses_of, known=known) for run in others)]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -114,11 +116,7 @@ class ForwardRun:
 
   def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
     """Returns what differs with edits, and how far each pair of tensors is apart."""
-    run = self.repaired(repairs)
-    try:
-      values, graph = target_values(run, _RUN_SECONDS), run.op_graph
-    finally:
-      run.close()
+    values, graph = self._yielded(repairs) if repairs else self._as_it_is
     found = self.comparison.differences(values, graph)
     left = {(d.quantity, d.tf1_subject, self.name) for d in found if d.quantity in self.compared}
     # The comparison takes what is not in the graph to be as in the reference.
@@ -134,17 +132,22 @@ class ForwardRun:
 
   def _has_the_same_losses(self, values: Mapping[str, np.ndarray]) -> bool:
     """Returns whether edits leave the port's regularization losses as they are, bit by bit."""
-    before = {name: one for name, one in self._as_it_is.items() if name.startswith(_LOSS)}
+    before = {name: one for name, one in self._as_it_is[0].items() if name.startswith(_LOSS)}
     now = {name: one for name, one in values.items() if name.startswith(_LOSS)}
     return before.keys() == now.keys() and all(
       one.tobytes() == now[name].tobytes() for name, one in before.items()
     )
 
   @functools.cached_property
-  def _as_it_is(self) -> dict[str, np.ndarray]:
-    run = repaired_run(self.port, [], {})
+  def _as_it_is(self) -> tuple[dict[str, np.ndarray], OpGraph]:
+    return self._yielded([])
+
+  def _yielded(self, repairs: Sequence[Repair]) -> tuple[dict[str, np.ndarray], OpGraph]:
+    """Returns what the port yields with edits, by target, and its targets."""
+    given = given_values(self.tf1, repairs)
+    run = repaired_run(self.port, repairs, given, self.is_other, targets_only=True)
     try:
-      return target_values(run, _RUN_SECONDS)
+      return target_values(run, _RUN_SECONDS), run.op_graph
     finally:
       run.close()
 
@@ -170,11 +173,12 @@ def _run_of(
   compared: tuple[str, ...],
   losses_of: Collection[str],
   sides: tuple[GraphRun, TracedPort] | None = None,
+  known: tuple[FilledRun, TracedPort] | None = None,
 ) -> ForwardRun:
   reference, again = _reference(case, stage, run)
   is_other = sides is None
   if sides is None:
-    sides = case.tf1.inspectable(run), traced_port(case, run)
+    sides = case.tf1.inspectable(run), traced_port(case, run, known)
   comparison = TracedComparison(case, reference, rerun_of(functools.cache(again)))
   return ForwardRun(
     reference.run, *sides, comparison, compared, is_other, reference.run not in losses_of

@@ -45,7 +45,8 @@ class StageBench:
     self._until = time.perf_counter() + seconds
     self._opened: list[GraphRun] = []
     self._made: Sequence[BenchRun] = ()
-    self._as_it_is: Judged | None = None
+    # The same edits are asked for again where one of several turns out to be needless.
+    self._judged: dict[tuple[Repair, ...], Judged] = {}
     self.derives = derives
 
   def why_not(self) -> str:
@@ -82,8 +83,12 @@ class StageBench:
 
   def judged(self, repairs: Sequence[Repair]) -> Judged:
     """Compares all runs of the stage, with edits of the port."""
-    if not repairs and self._as_it_is is not None:
-      return self._as_it_is
+    edits = tuple(repairs)
+    if edits not in self._judged:
+      self._judged[edits] = self._compared_with(edits)
+    return self._judged[edits]
+
+  def _compared_with(self, repairs: Sequence[Repair]) -> Judged:
     # What differs in the stage that no run here shows does so with any edit.
     left, shares = set(self._told(lambda one: not self._shows(one))), list[float]()
     for one in self._runs:
@@ -91,10 +96,7 @@ class StageBench:
       left |= found
       shares += apart
     distance = sum(min(share, 1.0) if share == share else 1.0 for share in shares)
-    judged = Judged(frozenset(left), len(shares), max(shares, default=0.0), distance)
-    if not repairs:
-      self._as_it_is = judged
-    return judged
+    return Judged(frozenset(left), len(shares), max(shares, default=0.0), distance)
 
   def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
     """Returns what the stage itself takes for the cause of what differs with edits."""

@@ -95,13 +95,15 @@ class EditedLosses:
         reference.close()
 
   def _value(self, result: LossResult, repairs: Sequence[Repair]) -> LossValue:
-    run = self._repaired(result.example, repairs)
+    run = self._repaired(result.example, repairs, targets_only=True)
     try:
       return _loss_value(target_tensors(run, _RUN_SECONDS), result.example)
     finally:
       run.close()
 
-  def _repaired(self, example: LossExample, repairs: Sequence[Repair]) -> GraphRun:
+  def _repaired(
+    self, example: LossExample, repairs: Sequence[Repair], targets_only: bool = False
+  ) -> GraphRun:
     port = self._ports.get(example.name)
     if port is None:
       port = self._ports[example.name] = self._functions[1].editable(example)
@@ -109,7 +111,7 @@ class EditedLosses:
     if any(repair.values for repair in repairs):
       given = given_values(self._reference(example), repairs)
     is_other = example.name != self._results[0].example.name
-    return repaired_run(port, repairs, given, is_other)
+    return repaired_run(port, repairs, given, is_other, targets_only)
 
   def _reference(self, example: LossExample) -> GraphRun:
     if example.name not in self._references:
