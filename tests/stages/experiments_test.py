@@ -16,6 +16,8 @@ from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.environment import diagnose_option
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.experiment import Edit, Outcome
+from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.tf2 import port_tracing
 from tf2verify.stages.experiments import forward_runs, stage_bench
 
 v1 = tf.compat.v1
@@ -197,6 +199,44 @@ class ExperimentsTest(absltest.TestCase):
     with unittest.mock.patch.object(stage_bench, 'StageBench', Watched):
       _failure(Case)
     self.assertEqual(seen[0], seen[1])
+
+
+class BenchTest(absltest.TestCase):
+  def test_the_same_edits_are_judged_once(self):
+    judged = []
+
+    class Run:
+      names = frozenset(['run'])
+
+      def judged(self, repairs):
+        judged.append(tuple(repairs))
+        return frozenset([('output', 'y', 'run')][len(repairs) :]), [0.5]
+
+    bench = stage_bench.StageBench(lambda: [Run()], ['output'], [], 60)
+    one, other = Repair(), Repair()
+    for _ in range(2):
+      self.assertFalse(bench.judged([]).passes)
+      self.assertTrue(bench.judged([one]).passes)
+      self.assertTrue(bench.judged([other]).passes)
+      self.assertTrue(bench.judged([one, other]).passes)
+    self.assertEqual(judged, [(), (one,), (other,), (one, other)])
+
+  def test_the_runs_of_one_training_mode_are_traced_once(self):
+    class Case(_Network):
+      def port(self, inputs, training):
+        return self.model(inputs, training, cubic=0.044175)
+
+    with (
+      unittest.mock.patch.object(
+        forward_runs, 'traced_port', wraps=forward_runs.traced_port
+      ) as runs,
+      unittest.mock.patch.object(
+        port_tracing, 'traced_port', wraps=port_tracing.traced_port
+      ) as traced,
+    ):
+      diagnosis, text = _failure(Case)
+    self.assertEqual(_experiments(diagnosis)[0].outcome, Outcome.PROVEN, text)
+    self.assertEqual((runs.call_count, traced.call_count), (1, 1), text)
 
 
 class StateTest(absltest.TestCase):

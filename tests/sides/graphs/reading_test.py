@@ -1,5 +1,7 @@
 """Tests of tf2verify.sides.graphs.reading."""
 
+import dataclasses
+
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
@@ -156,6 +158,21 @@ class UpdatesTest(absltest.TestCase):
       self.assertEqual(ops['update of v (2)'].attribute('op'), kinds[1])
       self.assertEqual(found.ops[ops['update of v'].inputs[0][0]].name, 'step')
       self.assertEqual(list(found.targets())[-2:], ['update of v', 'update of v (2)'])
+
+  def test_targets_alone_are_those_of_the_whole(self):
+    with tf.Graph().as_default() as graph:
+      x = v1.placeholder(tf.float32, [3], name='x')
+      v = v1.get_variable('v', [3], use_resource=True)
+      update = v1.assign_sub(v, tf.exp(x)).op
+      targets = [Target('output 0', (tf.tanh(x * v).name,))]
+    reader = GraphReader(graph, {'v': 'v'}, {'x': 'x'}, {})
+    alone = reader.read_targets(targets, [update.name], 'tf2')
+    whole = GraphReader(graph, {'v': 'v'}, {'x': 'x'}, {}).read(targets, [update.name], 'tf2')
+    ends = [op for op in whole.ops if op.op_type == TARGET]
+    self.assertEqual([op.name for op in alone.ops], ['output 0', 'update of v'])
+    for one, other in zip(alone.ops, ends, strict=True):
+      bare = dataclasses.replace(other, inputs=(), through=())
+      self.assertEqual(vars(one), vars(bare))
 
   def test_updates_of_others_are_not(self):
     with tf.Graph().as_default() as graph:

@@ -8,10 +8,11 @@ from absl.testing import absltest
 
 from tests.stages import tiny_models
 from tf2verify.case import new_ladder
+from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf2.tracing import NotTraceable
-from tf2verify.stages.passes.zero_randomness import CaseFill
+from tf2verify.stages.passes.zero_randomness import CaseFill, constant_fill
 
 v1 = tf.compat.v1
 
@@ -131,6 +132,30 @@ class InspectableTest(absltest.TestCase):
             [name for name in ones if name.startswith('output')],
             [name for name in others if name.startswith('output')],
           )
+
+  def test_one_trace_runs_with_other_inputs_and_values(self):
+    for case in (tiny_models.Affine, tiny_models.Normalized, tiny_models.Embedded, _Sparse):
+      with self.subTest(case.__name__):
+        case = type('Case', (case,), {})
+        ladder = new_ladder(case, lambda _: None)
+        self.addCleanup(ladder.close)
+        with process_state.preserved():
+          port = ladder.prepared().tf2
+          names = {two: one for one, two in ladder.prepared().alignment().pairs}
+          inputs, _ = case_inputs.varied_inputs(ladder.prepared().inputs)
+          first = FilledRun(ladder.prepared().inputs, True, constant_fill(ladder.prepared()), names)
+          second = FilledRun(inputs, True, CaseFill(ladder.prepared().declaration), names)
+          traced = port.traced(first)
+          runs = traced.again(second).run(), port.traced(second).run(), traced.run()
+        for run in runs:
+          self.addCleanup(run.close)
+        again, anew, before = (self._targets(run) for run in runs)
+        self.assertEqual(again.keys(), anew.keys())
+        for name, tensors in anew.items():
+          for tensor, other in zip(tensors, again[name], strict=True):
+            np.testing.assert_array_equal(other, tensor)
+        outputs = [name for name in anew if name.startswith('output')]
+        self.assertTrue(any((before[name][0] != anew[name][0]).any() for name in outputs))
 
   def test_gradients_have_the_names_that_they_have_in_tf1(self):
     tf1, tf2, observed = self._sides(type('Case', (tiny_models.Dropped,), {}), True, True)
