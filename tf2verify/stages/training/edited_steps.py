@@ -146,7 +146,7 @@ class EditedSteps:
     given: dict[str, np.ndarray] = {}
     if any(repair.values for repair in repairs):
       given = given_values(self._reference(number), repairs)
-    run = _edited(step, repairs, given, number != self._number)
+    run = _edited(step, repairs, given, number != self._number, targets_only=True)
     try:
       return target_tensors(run, _RUN_SECONDS)
     finally:
@@ -164,10 +164,14 @@ class EditedSteps:
 
 
 def _edited(
-  step: EditableStep, repairs: Sequence[Repair], given: Mapping[str, np.ndarray], is_other: bool
+  step: EditableStep,
+  repairs: Sequence[Repair],
+  given: Mapping[str, np.ndarray],
+  is_other: bool,
+  targets_only: bool = False,
 ) -> GraphRun:
   try:
-    return repaired_run(step, repairs, given, is_other)
+    return repaired_run(step, repairs, given, is_other, targets_only)
   except WrittenOtherwise as error:
     raise CannotRepair(str(error)) from error
 
