@@ -59,7 +59,9 @@ class Measured:
   seconds: float = 0.0
   runs: int = 0
 
-  def sort_out(self, suspects: Sequence[rounding.Suspect], rerun: Any) -> rounding.Sorted:
+  def sort_out(
+    self, suspects: Sequence[rounding.Suspect], rerun: Any, narrow_bits: int = 0
+  ) -> rounding.Sorted:
     """Stands in for `rounding.sort_out` and keeps what that returns."""
 
     def counted(*arguments: Any) -> Any:
@@ -68,7 +70,7 @@ class Measured:
 
     start = time.perf_counter()
     with mock.patch.object(rounding, 'MOST_RUNS', RUNS):  # the last bits are not worth more
-      found = _SORT_OUT(suspects, counted)
+      found = _SORT_OUT(suspects, counted, narrow_bits)
     self.seconds += time.perf_counter() - start
     self.judged += found.judged
     return found

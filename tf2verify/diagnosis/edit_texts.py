@@ -1,11 +1,14 @@
 """What an edit of the port's graph changes, in the model's own terms."""
 
+import re
 from collections.abc import Sequence
 
 from tf2verify.records.diagnosis import GraphAspect, Source
 
 # 1 - 0.9 is 0.1 in float32 up to rounding.
 _DIGITS = 6
+# As TensorFlow 1 computes a convolution with dilation.
+_DILATION = re.compile(r'^SpaceToBatchND\(.*?\bblock_shape=(\[[\d, ]+\]).*')
 
 
 def edit_text(sources: Sequence[Source]) -> str:
@@ -65,6 +68,8 @@ def _repeats(sources: Sequence[Source], settings: Sequence[Source]) -> bool:
 
 def _greater(number: float) -> float:
   return round(1.0 - number if 0.0 < number < 0.5 else number, _DIGITS)
+def _named(found: re.Match[str]) -> str:
+  return f'the dilation {found[1]} ({found[0]})'
 
 
 def _source_text(source: Source) -> str:
@@ -74,7 +79,7 @@ def _source_text(source: Source) -> str:
     if known.aspect in (GraphAspect.ATTRIBUTE, GraphAspect.CONSTANT):
       said.append(f'{known.what} of {op} is {known.tf2} in the port, {known.tf1} in tf1')
     elif known.aspect is GraphAspect.MISSING:
-      said.append(f'the port lacks {known.tf1}')
+      said.append(f'the port lacks {_DILATION.sub(_named, known.tf1)}')
     elif known.aspect is GraphAspect.EXTRA:
       said.append(f'the port has {known.tf2}, which tf1 has not')
     elif known.aspect is GraphAspect.REPLACED:

@@ -17,6 +17,8 @@ _CLOSE = 1e-4
 _SAME_FACTOR = 1e-3
 # Two gradients of one variable that are the same, up to the rounding of a few steps.
 _AGREES = 1e-3
+# The same of one that is small beside the others, where less cancels in them.
+_TELLS = 1e-2
 # Of the greatest norm that an update is given: the least that a difference is measured by.
 _LEAST_APPLIED = 1e-2
 
@@ -25,7 +27,8 @@ _LEAST_APPLIED = 1e-2
 class _Pair:
   """A gradient as differentiated and as applied, flat, and their norms as a clipping takes them.
 
-  That is of the rows of `IndexedSlices` as they are, where both are such.
+  That is of the rows of `IndexedSlices` as they are, where both are such. Where only the gradient
+  as differentiated is, either norm may have been taken: `of_rows` says which one this is.
   """
 
   raw: np.ndarray
@@ -63,10 +66,24 @@ def clip_of(before: Iterable[TensorRecord], after: Iterable[TensorRecord]) -> Cl
     before: as differentiated.
     after: as given to the update.
   """
-  pairs = list(_paired(before, after).values())
+  before, after = list(before), list(after)
+  found = _clip(list(_paired(before, after, of_rows=True).values()))
+  if found is None or found.is_round or not _made_dense(before, after):
+    return found
+  dense = _clip(list(_paired(before, after, of_rows=False).values()))
+  return dense if dense is not None and dense.is_round else found
+
+
+def _clip(pairs: _Pairs) -> Clip | None:
   if not pairs or any(pair.raw.shape != pair.applied.shape for pair in pairs):
     return None
   return _no_clip(pairs) or _joint(pairs) or _each(pairs) or _values(pairs)
+
+
+def _made_dense(before: Iterable[TensorRecord], after: Iterable[TensorRecord]) -> bool:
+  """Returns whether rows went in and a dense gradient came out, before or after the clipping."""
+  dense = {record.name for record in after if record.value is not None and record.slices is None}
+  return any(record.slices is not None and record.name in dense for record in before)
 
 
 def clip_in_trial(trial: ClippingTrial) -> Clip | None:
@@ -191,22 +208,30 @@ def differs_in_trial(
   given = {
     name for side in (raw, other_raw) for name, gradient in side.items() if norm(gradient) > 0
   }
-  apart = max(
-    _distance(raw[name], other_raw[name]) if name in raw and name in other_raw else math.inf
-    for name in (*given, *common)
+  greatest = max((norm(gradient) for gradient in raw.values()), default=0.0)
+  # By parts of the greatest one, which is what a norm of all is made of, and of its own.
+  apart, own = (
+    {
+      name: _distance(raw[name], other_raw[name], least)
+      if name in raw and name in other_raw
+      else math.inf
+      for name in (*given, *common)
+    }
+    for least in (greatest, 0.0)
   )
-  if apart > _AGREES:
+  if max(apart.values()) > _AGREES:
     raise NotApplicable('the larger gradients of both sides are not the same')
-  allowed = _CLOSE + 10 * apart
   # What was set to zero tells nothing, and what cancels in a side's own arithmetic is rounding.
-  telling = [name for name in common if norm(raw[name]) > 0]
+  telling = [name for name in common if norm(raw[name]) > 0 and own[name] <= _TELLS]
   if not telling:
-    raise NotApplicable('the larger gradients are all zero')
+    raise NotApplicable('the larger gradients are all zero, or rounding')
   least = _LEAST_APPLIED * max(norm(applied[name]) for name in telling)
-  distance, name = max(
-    (_distance(applied[name], other_applied[name], least), name) for name in telling
+  allowed = _CLOSE + 10 * max(apart.values())
+  beyond, name = max(
+    (_distance(applied[name], other_applied[name], least) - 10 * own[name], name)
+    for name in telling
   )
-  if distance <= allowed:
+  if beyond <= allowed:
     return None
   size = norm(raw[name])
   return name, norm(applied[name]) / size, norm(other_applied[name]) / size
@@ -246,21 +271,23 @@ def is_close(one: float, other: float) -> bool:
   return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
 
 
-def _paired(before: Iterable[TensorRecord], after: Iterable[TensorRecord]) -> dict[str, _Pair]:
+def _paired(
+  before: Iterable[TensorRecord], after: Iterable[TensorRecord], of_rows: bool = True
+) -> dict[str, _Pair]:
   raw = {record.name: record for record in before if record.value is not None}
   return {
-    applied.name: _pair(raw[applied.name], applied)
+    applied.name: _pair(raw[applied.name], applied, of_rows)
     for applied in after
     if applied.value is not None and applied.name in raw
   }
 
 
-def _pair(raw: TensorRecord, applied: TensorRecord) -> _Pair:
+def _pair(raw: TensorRecord, applied: TensorRecord, of_rows: bool) -> _Pair:
   assert raw.value is not None, 'those without were left out'
   assert applied.value is not None, 'those without were left out'
   flat = raw.value.reshape(-1), applied.value.reshape(-1)
   size, limit = map(norm, flat)
-  if raw.slices is None or applied.slices is None or not size:
+  if raw.slices is None or not size or (applied.slices is None and not of_rows):
     return _Pair(*flat, size, limit)
   # An optimizer of Keras adds up repeated rows after clipping, so those applied may be fewer.
   return _Pair(*flat, raw.slices.norm, raw.slices.norm * limit / size)

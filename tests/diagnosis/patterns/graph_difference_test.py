@@ -162,6 +162,24 @@ class WiringTest(absltest.TestCase):
     [found] = _everything(build, lambda g: build(g, 2))
     self.assertEqual(found.tf2, 'the input (the input)')
 
+  def test_input_from_elsewhere_of_operations_of_another_shape(self):
+    def build(g, fed=1, extra=''):
+      x = g.input(_X)
+      parts = [g.op('Exp', 'first', x)]
+      parts.append(g.op('Neg', 'second', parts[0]))
+      g.target('other', parts[1])
+      net = g.op(extra, 'extra', parts[fed]) if extra else parts[fed]
+      g.target('output', g.op('MatMul', 'end', net, g.variable('w', _W)))
+
+    wiring = (GraphAspect.WIRING, 'end', 'x', 'second', 'first')
+    # That the port keeps an axis of size 1, say, is not what is wrong with it.
+    found = _everything(build, lambda g: build(g, 0, 'Reshape'))
+    self.assertEqual(_facts(found), [wiring])
+    found = _everything(build, lambda g: build(g, 0, 'Tanh'))
+    self.assertCountEqual(_facts(found), [wiring, (GraphAspect.EXTRA, 'extra', '', '', 'Tanh')])
+    found = _everything(build, lambda g: build(g, 1, 'Reshape'))
+    self.assertEqual(_facts(found), [(GraphAspect.EXTRA, 'extra', '', '', 'Reshape')])
+
   def test_other_variable(self):
     def build(g, names=('a', 'b')):
       x = g.input(_X)

@@ -18,6 +18,7 @@ from tf2verify.diagnosis.patterns.normalizations import (
   momentum_of,
 )
 from tf2verify.diagnosis.patterns.op_text import SILENT_ATTRIBUTES, op_text, value_text
+from tf2verify.diagnosis.patterns.reads import only_shapes_differ, read_from_elsewhere, tensor_text
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
   CONSTANT,
@@ -66,7 +67,10 @@ class GraphComparison:
         found += self._wiring(tf1, tf2, dict(matched), dict(pair.entering))
     for tf1, tf2 in self._loops_before(pair):
       found += self._of_functions(tf1, tf2)
-    found += unmatched
+    read = read_from_elsewhere(self._tf1, self._tf2, pair) if unmatched else []
+    if not read or not only_shapes_differ(self._tf1, self._tf2, pair, matched):
+      found += unmatched
+    found += read
     return tuple(
       known
       for known in found
@@ -288,8 +292,8 @@ class GraphComparison:
       if wanted == key or wanted is None or key is None:
         continue
       what = op.input_names[slot] if op.input_names else f'input {slot}'
-      tf1_text = self._tensor_text(self._tf1, op.inputs[slot])
-      tf2_text = self._tensor_text(self._tf2, key)
+      tf1_text = tensor_text(self._tf1, op.inputs[slot])
+      tf2_text = tensor_text(self._tf2, key)
       aspect = GraphAspect.ORDER if swapped else GraphAspect.WIRING
       found.append(
         GraphDifference(
@@ -316,15 +320,6 @@ class GraphComparison:
 
   def _is_constant_tf1(self, key: TensorKey) -> bool:
     return self._tf1.ops[key[0]].op_type == CONSTANT
-
-  def _tensor_text(self, graph: OpGraph, key: TensorKey) -> str:
-    op = graph.ops[key[0]]
-    if op.op_type == 'input':
-      return f'the input {op.name}'.rstrip()
-    if op.op_type == 'variable':
-      return f'variable {op.name}'
-    number = f', output {key[1]}' if len(op.tensors) > 1 else ''
-    return f'{op.name}{number}'
 
   def of_gradients(self) -> list[GraphDifference]:
     """Returns where the two forward passes let gradients pass differently."""

@@ -45,13 +45,17 @@ def embedded(call: Callable[[Any], Any], port: Any, inputs: Any) -> Any:
   of_keras3 = keras3.is_layer(port)
   library = keras3.loaded() if of_keras3 else tf_keras
   scalars: list[str] = []
+  # Keras 3 warns of an input whose name is not its key.
+  names = {f'[{key!r}]': key for key in inputs} if isinstance(inputs, dict) else {}
 
   def keras_input(path: str, leaf: np.ndarray) -> Any:
     if not leaf.ndim:
       scalars.append(path or 'the input')
       return None
     dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
-    return library.Input(batch_shape=leaf.shape, dtype=dtype.name if of_keras3 else dtype)
+    if not of_keras3:
+      return library.Input(batch_shape=leaf.shape, dtype=dtype)
+    return library.Input(batch_shape=leaf.shape, dtype=dtype.name, name=names.get(path))
 
   symbolic = nests.map_leaves(keras_input, inputs)
   if scalars:
