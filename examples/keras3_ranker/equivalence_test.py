@@ -25,7 +25,7 @@ class Keras3RankerCase(tf2verify.EquivalenceCase):
 
   def make_inputs(self):
     numbers = tf2verify.normal_inputs((5, model.NUMBERS))
-    item, user = np.array([3, 7, 1, 0, 11], np.int32), np.array([8, 1, 2, 4, 5], np.int32)
+    item, user = np.array([3, 7, 3, 0, 3], np.int32), np.array([8, 1, 2, 8, 5], np.int32)
     return {'item': item, 'user': user, 'numbers': numbers}
 
   def make_labels(self):

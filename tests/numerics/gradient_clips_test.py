@@ -114,6 +114,13 @@ class SlicesTest(absltest.TestCase):
     found = clip_of((self._REPEATED, self._DENSE), self.scaled(self._REPEATED, 0.2, rows=1))
     self.assertTrue(found.is_like(Clip('joint', 1.0)), found)
 
+  def test_rows_that_are_made_dense_after_clipping_or_before(self):
+    raw = self._REPEATED, self._DENSE
+    for limit, size in ((0.5, 5.0), (0.3, 34**0.5)):
+      made = [r.value * limit / size for r in raw]
+      applied = [TensorRecord(r.name, value) for r, value in zip(raw, made, strict=True)]
+      self.assertTrue(clip_of(raw, applied).is_like(Clip('joint', limit)))
+
   def test_dense_gradients_have_one_norm(self):
     found = clip_of((self._ROWS, self._DENSE), self.scaled(self._ROWS, 0.2))
     self.assertTrue(found.is_like(Clip('joint', 34**0.5 / 5)), found)
@@ -180,6 +187,19 @@ class ComparedTrialsTest(parameterized.TestCase):
     self.assertIsNone(differs_in_trial(tf1, tf2, self.PAIRS))
     tf1, tf2 = self.trials_of(1e6, [1e-3, -1e-3], [2e-3, 1e-3])
     self.assertEqual(differs_in_trial(tf1, tf2, self.PAIRS)[0], 'scope/bias')
+
+  def test_a_small_gradient_may_differ_by_what_cancels_in_it(self):
+    sides = []
+    for prefix, shift, factor in (('scope/', 0.0, 1.0), ('', 2e-3, 1.0), ('', 2e-3, 1.2)):
+      large = {'kernel': 1e6 * _SMALL['kernel'], 'bias': (1 + shift) * 1e4 * _SMALL['bias']}
+      applied = {name: 1e-6 * factor * value for name, value in large.items()}
+      raw, made = (
+        records({f'{prefix}{name}': value for name, value in arrays.items()})
+        for arrays in (large, applied)
+      )
+      sides.append(ClippingTrial(raw, made, raw, made))
+    self.assertIsNone(differs_in_trial(sides[0], sides[1], self.PAIRS))
+    self.assertIsNotNone(differs_in_trial(sides[0], sides[2], self.PAIRS))
 
   def test_factors_make_each_gradient_equally_large(self):
     small = {'kernel': _SMALL['kernel'], 'bias': 1e-5 * _SMALL['bias']}
