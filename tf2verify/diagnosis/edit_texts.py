@@ -68,6 +68,8 @@ def _repeats(sources: Sequence[Source], settings: Sequence[Source]) -> bool:
 
 def _greater(number: float) -> float:
   return round(1.0 - number if 0.0 < number < 0.5 else number, _DIGITS)
+
+
 def _named(found: re.Match[str]) -> str:
   return f'the dilation {found[1]} ({found[0]})'
 

@@ -67,10 +67,10 @@ class GraphComparison:
         found += self._wiring(tf1, tf2, dict(matched), dict(pair.entering))
     for tf1, tf2 in self._loops_before(pair):
       found += self._of_functions(tf1, tf2)
-    read = read_from_elsewhere(self._tf1, self._tf2, pair) if unmatched else []
-    if not read or not only_shapes_differ(self._tf1, self._tf2, pair, matched):
-      found += unmatched
-    found += read
+    read = []
+    if unmatched and only_shapes_differ(self._tf1, self._tf2, pair, matched):
+      read = read_from_elsewhere(self._tf1, self._tf2, pair)
+    found += read or unmatched
     return tuple(
       known
       for known in found
