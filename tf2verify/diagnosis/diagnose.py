@@ -19,7 +19,12 @@ from tf2verify.diagnosis.places import (
   stopped_sources,
 )
 from tf2verify.diagnosis.repairing import Found, Mistake, Repairing
-from tf2verify.diagnosis.tested_causes import joined_by_rules, tested_causes, tested_sources
+from tf2verify.diagnosis.tested_causes import (
+  joined_by_numbers,
+  joined_by_rules,
+  tested_causes,
+  tested_sources,
+)
 from tf2verify.records.diagnosis import (
   Cause,
   Diagnosis,
@@ -110,6 +115,7 @@ def _tested(
     return dataclasses.replace(diagnosis, without_experiments=why_not[:300])
   recognized = None
   if explains_itself:
+    found = joined_by_numbers(found, functools.partial(_recognized, bench, found), bench.causes)
     recognized = functools.partial(_recognized, bench, found)
   else:
     found = joined_by_rules(evidence, diagnosis.causes, found)

@@ -9,6 +9,7 @@ from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidenc
 from tf2verify.diagnosis.repairing import Found, Mistake
 from tf2verify.records.diagnosis import Cause, Source
 from tf2verify.records.experiment import Edit, Outcome
+from tf2verify.sides.graphs.repairs import Repair
 
 BY_EXPERIMENT = 'experiment'
 _NUMBER = re.compile(r'\d+(?:\.\d+)?(?:e[+-]?\d+)?')
@@ -29,6 +30,31 @@ def joined_by_rules(evidence: FailedStage, causes: Sequence[Cause], found: Found
     if len(needed) > 1 and len({mistake.edit for mistake in needed}) == 1:
       found = found.joined(needed)
   return found
+
+
+def joined_by_numbers(
+  found: Found,
+  alone: Callable[[Mistake], Sequence[Cause]],
+  without: Callable[[Sequence[Repair]], Sequence[Cause]],
+) -> Found:
+  """Returns one mistake where a stage's numbers know all edits together, and none of them alone.
+
+  A label smoothing of another share, say, is two numbers of the port's graph.
+
+  Args:
+    found: the mistakes.
+    alone: what the stage takes for the cause where one mistake alone is left.
+    without: the same of a port with some edits.
+  """
+  mistakes = found.mistakes
+  if len(mistakes) < 2 or not found.passes or not without([]) or any(map(alone, mistakes)):
+    return found
+  joined = found.joined(mistakes)
+  (one,) = joined.mistakes
+  assert one.experiment is not None, 'the first one has had its experiment'
+  experiment = dataclasses.replace(one.experiment, edit=Edit.OPERATIONS)
+  one = dataclasses.replace(one, edit=Edit.OPERATIONS, experiment=experiment)
+  return dataclasses.replace(joined, mistakes=(one,))
 
 
 def _fires(cause: Cause, evidence: FailedStage, at: Sequence[SourceEvidence]) -> bool:
