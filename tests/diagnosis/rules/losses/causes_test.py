@@ -200,10 +200,11 @@ class WeightedTest(CauseTestCase):
 
     found = tf2verify.verify(Case, stages=['loss']).stages[-1]
     self.assertEqual({difference.hint for difference in found.differences}, {''})
-    notes = [note for note in found.notes if note.startswith('no known cause')]
-    self.assertLen(notes, 2)
-    self.assertIn('tf1_loss: return v1.losses.sigmoid_cross_entropy(', notes[0])
-    self.assertIn('tf2_loss: return tf.reduce_mean(tf.square(outputs)', notes[1])
+    self.assertEmpty(found.diagnosis.causes)
+    text = found.to_text()
+    self.assertIn('no known mistake matches', text)
+    self.assertIn('tf1_loss: return v1.losses.sigmoid_cross_entropy(', text)
+    self.assertIn('tf2_loss: return tf.reduce_mean(tf.square(outputs)', text)
 
 
 class UnreadWeightsTest(CauseTestCase):
