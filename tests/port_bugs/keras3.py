@@ -392,7 +392,7 @@ PORT_BUGS = (
     'enlarged images',
     ('bilinear', '`UpSampling2D()`: nearest'),
     ('resize',),
-    (),
+    ('experiment',),
     lambda inputs, training: tf.image.resize(v1.layers.conv2d(inputs, 2, 1, name='conv'), [12, 12]),
     chain(
       _layer('Conv2D', 2, 1, name='conv'),

@@ -3,7 +3,7 @@
 from absl.testing import absltest, parameterized
 
 import tf2verify
-from tests.port_bugs import keras3
+from tests.port_bugs import keras3, suite
 
 _PAIRS = tuple((f'_{pair.identifier}', pair) for pair in keras3.PORT_BUGS)
 
@@ -25,8 +25,7 @@ class Keras3Test(parameterized.TestCase):
       self.assertNotEmpty(missing, 'named now: take it out of UNNAMED')
     else:
       self.assertEmpty(missing, verdict.to_text())
-    fired = () if found.diagnosis is None else found.diagnosis.causes
-    self.assertEqual(tuple(cause.rule for cause in fired), pair.causes)
+    self.assertEqual(suite.rules_of_places(found), pair.causes, verdict.to_text())
 
   @parameterized.named_parameters(*_PAIRS)
   def test_right_port_passes(self, pair):

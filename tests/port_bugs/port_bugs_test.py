@@ -13,12 +13,7 @@ from tests.port_bugs.classes import (
   SEEN_ELSEWHERE,
   UNNAMED,
 )
-from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.diagnosis.rules import RULES
 
-# Rules on the numbers of losses and steps are those of the stages, and no part of the table.
-_OF_PLACES = {rule.name for rule in RULES if rule.reads is FailedStage} | {'experiment'}
-_EXPLAIN_THEMSELVES = ('loss', 'training_steps')
 _WELL = (tf2verify.Status.PASSED, tf2verify.Status.NOT_APPLICABLE)
 _BUGS = tuple(
   (f'_{bug.identifier}_{number}', bug) for number, bug in enumerate(suite.PORT_BUGS, start=1)
@@ -44,10 +39,7 @@ class WrongPortTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_BUGS)
   def test_no_other_rule_fires(self, bug):
-    diagnosis = suite.found(bug).diagnosis
-    fired = () if diagnosis is None else tuple(cause.rule for cause in diagnosis.causes)
-    known = _OF_PLACES - ({'experiment'} if bug.stage in _EXPLAIN_THEMSELVES else set())
-    self.assertEqual(tuple(rule for rule in fired if rule in known), bug.causes)
+    self.assertEqual(suite.rules_of_places(suite.found(bug)), bug.causes)
 
   # Here, since the tests of a class run in one process: the page quotes what is climbed above.
   def test_page_is_what_the_suite_says(self):
@@ -104,7 +96,7 @@ class CoverageTest(absltest.TestCase):
   def test_every_rule_has_a_mistake(self):
     pairs = (*suite.PORT_BUGS, *keras3.PORT_BUGS)
     fired = {cause for bug in pairs for cause in bug.causes}
-    self.assertEqual(fired, _OF_PLACES - {'experiment'})
+    self.assertEqual(fired - {'experiment'}, suite.RULES_OF_PLACES)
 
   def test_few_causes_stay_unnamed(self):
     self.assertContainsSubset(UNNAMED, dict(CLASSES))

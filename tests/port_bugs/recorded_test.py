@@ -18,8 +18,7 @@ class RecordedPairTest(parameterized.TestCase):
     self.assertEqual((found.stage, found.status), (pair.bug.stage, pair.bug.status))
     text = found.to_text()
     self.assertEqual([word for word in pair.bug.words if word not in text], [], text)
-    causes = () if found.diagnosis is None else found.diagnosis.causes
-    self.assertEqual(tuple(cause.rule for cause in causes), pair.bug.causes, text)
+    self.assertEqual(suite.rules_of_places(found), pair.bug.causes, text)
 
   @parameterized.named_parameters(*_PAIRS)
   def test_right_port_passes(self, pair):

@@ -29,7 +29,13 @@ from tests.port_bugs import (
   train_ops,
 )
 from tests.port_bugs.port_bug import Control, PortBug
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.rules import RULES
 from tf2verify.stages import STAGES
+
+RULES_OF_PLACES = frozenset(rule.name for rule in RULES if rule.reads is FailedStage)
+_EXPERIMENT = 'experiment'
+_EXPLAIN_THEMSELVES = ('loss', 'training_steps')
 
 PORT_BUGS = (
   *creation.PORT_BUGS,
@@ -82,6 +88,16 @@ def last_of_right(pair: PortBug | Control) -> str:
   if isinstance(pair, Control):
     return _LAST_OF_CONTROL
   return max(pair.stage, _LAST_OF_PAIR, key=_NAMES.index)
+
+
+def rules_of_places(stage: tf2verify.StageVerdict) -> tuple[str, ...]:
+  """Returns the rules on places, and edits, that a report names: the table has these.
+
+  Rules on the numbers of losses and steps are those of the stages, and so are their edits.
+  """
+  known = {*RULES_OF_PLACES, *(() if stage.stage in _EXPLAIN_THEMSELVES else [_EXPERIMENT])}
+  causes = () if stage.diagnosis is None else stage.diagnosis.causes
+  return tuple(cause.rule for cause in causes if cause.rule in known)
 
 
 def found(bug: PortBug, last: str = '') -> tf2verify.StageVerdict:

@@ -47,7 +47,10 @@ def joined_by_numbers(
     without: the same of a port with some edits.
   """
   mistakes = found.mistakes
-  if len(mistakes) < 2 or not found.passes or not without([]) or any(map(alone, mistakes)):
+  by_value = any(mistake.edit is Edit.VALUE for mistake in mistakes)
+  if len(mistakes) < 2 or not found.passes or by_value:
+    return found
+  if not without([]) or any(map(alone, mistakes)):
     return found
   joined = found.joined(mistakes)
   (one,) = joined.mistakes

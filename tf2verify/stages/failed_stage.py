@@ -128,9 +128,13 @@ def diagnose_stage(
 def with_diagnosis(verdict: StageVerdict, diagnosis: Diagnosis, stage: type[Stage]) -> StageVerdict:
   """Returns the verdict of a stage with what was found out of its failure."""
   differences = verdict.differences
-  if diagnosis.is_settled and not stage.diagnosed:
+  if not stage.diagnosed:
     # What such a stage took for the cause by its numbers is among those proven, or refuted.
-    differences = tuple(dataclasses.replace(known, hint='') for known in differences)
+    said = {cause.text for cause in diagnosis.causes}
+    differences = tuple(
+      dataclasses.replace(known, hint='') if diagnosis.is_settled or known.hint in said else known
+      for known in differences
+    )
   return dataclasses.replace(verdict, diagnosis=diagnosis, differences=differences)
 
 
