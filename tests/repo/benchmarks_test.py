@@ -21,7 +21,7 @@ class _Port(tf.keras.layers.Layer):
 
 def _rounded_case():
   class RoundedCase(tf2verify.EquivalenceCase):
-    """Both sides compute the same and round differently."""
+    """Both sides compute the same and round differently; it declares no losses."""
 
     def build_tf1_graph(self, inputs, training):
       return tf.matmul(inputs, _weights())
@@ -31,17 +31,6 @@ def _rounded_case():
 
     def make_inputs(self):
       return tf2verify.normal_inputs((4, 64))
-
-    def tf1_loss(self, outputs, labels):
-      return tf.reduce_mean(outputs)
-
-    tf2_loss = tf1_loss
-
-    def make_tf1_optimizer(self):
-      return v1.train.GradientDescentOptimizer(0.1)
-
-    def make_tf2_optimizer(self):
-      return tf.keras.optimizers.SGD(0.1)
 
   return RoundedCase
 
