@@ -120,7 +120,8 @@ def _normalized(output: str) -> str:
   output = re.sub(r'\b\d+\.\d s\b', 'N s', output)
   output = re.sub(r'(?m)^( +made +)\S+|^( +by +).*|\d[\d,]* bytes', r'\1\2…', output)
   output = re.sub(r'\b\d+\.\d GiB\b', 'N GiB', output)
-  output = re.sub(r'\b\d(?:\.\d+)?e-(?:0[6-9]|[1-9]\d)\b', 'N', output)  # of rounding
+  # What is left by rounding, not an epsilon, say.
+  output = re.sub(r'\b(agree\s+to|max\s+relative\s+difference)\s+\d\S*?e-\d+', r'\1 N', output)
   return '\n'.join(line.rstrip() for line in output.strip().splitlines())
 
 
