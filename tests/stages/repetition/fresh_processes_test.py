@@ -17,6 +17,8 @@ pytestmark = pytest.mark.starts_processes
 
 Status = tf2verify.Status
 _CASES = """
+import random
+
 import tensorflow as tf
 
 import tf2verify
@@ -24,7 +26,7 @@ import tf2verify
 
 class Base(tf2verify.EquivalenceCase):
   fresh_processes = 1
-  names = ('alpha', 'beta', 'gamma', 'delta', 'epsilon')
+  names = [f'name_{n}' for n in range(20)]  # 20! orders: no two processes agree by chance
 
   def build_tf1_graph(self, inputs, training):
     return inputs * tf.compat.v1.get_variable('factor', (3,))
@@ -44,9 +46,8 @@ class Port(tf.keras.layers.Layer):
   @tf.compat.v1.keras.utils.track_tf1_style_variables
   def call(self, inputs):
     net = inputs * tf.compat.v1.get_variable('factor', (3,))
-    # Another number for each order: no two may agree by chance.
-    weights = [5**k * self.places[name] for k, name in enumerate(sorted(self.places))]
-    return net * (1.0 + 1e-4 * sum(weights))
+    order = [self.places[name] for name in sorted(self.places)]
+    return net * (1.0 + 0.1 * random.Random(repr(order)).random())
 
 
 class BySet(Base):
@@ -102,6 +103,7 @@ def climb(case, *processes):
     return tf2verify.verify(case, stages=['determinism']).stages[-1]
 
 
+@mock.patch.dict('os.environ', PYTHONHASHSEED='')
 class StandInTest(absltest.TestCase):
   """What processes of their own might give."""
 
@@ -173,6 +175,12 @@ class StandInTest(absltest.TestCase):
 
 
 class EnvironmentsTest(absltest.TestCase):
+  def test_none_has_the_hash_seed_of_this_process(self):
+    with mock.patch.dict('os.environ', PYTHONHASHSEED='2'):
+      found = fresh_processes.environments(3)
+    self.assertEqual([environment.hash_seed for environment in found], [1, 3, 4])
+
+  @mock.patch.dict('os.environ', PYTHONHASHSEED='')
   def test_kinds(self):
     self.assertEqual(
       fresh_processes.environments(5),

@@ -75,11 +75,16 @@ def read(text: str) -> Digests:
 
 
 def environments(count: int) -> list[Environment]:
-  """Returns what each of the processes is given; the first four are of four kinds."""
+  """Returns what each of the processes is given; the first four are of four kinds.
+
+  None has the PYTHONHASHSEED of this process, with which the order of a set would be the same.
+  """
   kinds = ((False, False), (True, False), (False, True), (True, True))
+  here = os.environ.get('PYTHONHASHSEED')
+  seeds = [seed for seed in range(1, count + 2) if str(seed) != here][:count]
   return [
-    Environment(number, *(kinds[number - 1] if number <= len(kinds) else kinds[0]))
-    for number in range(1, count + 1)
+    Environment(seed, *(kinds[at] if at < len(kinds) else kinds[0]))
+    for at, seed in enumerate(seeds)
   ]
 
 
