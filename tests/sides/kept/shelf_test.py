@@ -260,6 +260,21 @@ class ProcessTest(parameterized.TestCase):
   def test_nothing(self):
     self.assertEmpty(self._changes(contextlib.nullcontext()))
 
+  def test_what_is_not_loaded_yet_is_looked_at(self):
+    module = 'module numpy.lib.npyio'
+    then = dependencies.process_of()
+    now = {name: value for name, value in then.items() if name != module}
+    self.assertTrue(module in then)
+    self.assertEqual(dependencies.with_modules_of(then, now), then)
+    patched = {**then, module: 'of another function'}
+    found = dependencies.with_modules_of(patched, now)
+    self.assertEqual(dependencies.changes(patched, found), [module])
+
+  def test_what_is_gone_is_a_change(self):
+    then = {'module tensorflow.no_such_module': 'a digest'}
+    found = dependencies.with_modules_of(then, {})
+    self.assertEqual(dependencies.changes(then, found), ['module tensorflow.no_such_module'])
+
   def test_a_function_of_tensorflow_is_replaced(self):
     change = mock.patch.object(tf.nn, 'relu', tf.nn.elu)
     self.assertNotEmpty([n for n in self._changes(change) if n.startswith('module tensorflow')])

@@ -1,6 +1,8 @@
 """What a reference depends on: its own code and values, and the process that it runs in."""
 
+import contextlib
 import dataclasses
+import importlib
 import os
 import platform
 import sys
@@ -82,6 +84,7 @@ _GLOBALS = frozenset(
 )
 _VARIABLES = ('TF_', 'XLA_', 'KERAS', 'CUDA_', 'OMP_', 'MKL_', 'KMP_', 'ONEDNN', 'PYTHONHASHSEED')
 _CPU = '/proc/cpuinfo'
+_MODULE = 'module '
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +139,7 @@ def process_of() -> dict[str, str]:
   """Returns what any reference finds: by name, a text of each that shows a change."""
   found = {f'{name} of this process': repr(_plain(value)) for name, value in _settings()}
   found |= {f'package {name}': version for name, version in versions()}
-  found |= {f'module {name}': digest for name, digest in bindings().items()}
+  found |= {f'{_MODULE}{name}': digest for name, digest in bindings().items()}
   found |= {
     f'environment variable {name}': value
     for name, value in os.environ.items()
@@ -157,6 +160,22 @@ def process_of() -> dict[str, str]:
   )
   found['absl flags'] = repr(_absl_flags())
   return found
+
+
+def with_modules_of(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+  """Returns what `process_of` found, with modules that were loaded then and are not yet now.
+
+  Which are loaded depends on what ran before: another case, or pytest. They are loaded, since only
+  then is it known whether they are as they were.
+  """
+  missing = [
+    name.removeprefix(_MODULE) for name in before if name.startswith(_MODULE) and name not in now
+  ]
+  for module in missing:
+    with contextlib.suppress(Exception):  # it stays missing, which is a change
+      importlib.import_module(module)
+  found = bindings(missing) if missing else {}
+  return {**now, **{f'{_MODULE}{name}': digest for name, digest in found.items()}}
 
 
 def _settings() -> Iterator[tuple[str, Any]]:

@@ -8,7 +8,7 @@ import site
 import sys
 import sysconfig
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import tf2verify
@@ -26,10 +26,16 @@ _PASSING = frozenset(
     '__doc__',
     '__file__',
     '__path__',
+    '__slotnames__',  # made by the first copy of an object
     '__warningregistry__',
+    'FLAGS',  # made when a flag is first read
+    '_END_TIME_OF_LAST_WRITE',  # of a checkpoint
+    '_api_export_symbol_id',  # Keras 3's, by the address of a class
+    '_non_mixed_precision_session_created',
     '_plugin_dir',
     '_s',
-    'operator',
+    'operator',  # of loops over sets, and so is `tensor_oper`
+    'tensor_oper',
   )
 )
 
@@ -84,14 +90,17 @@ def versions() -> tuple[tuple[str, str], ...]:
   return tuple(sorted(found))
 
 
-def bindings() -> Mapping[str, str]:
+def bindings(only: Collection[str] = ()) -> Mapping[str, str]:
   """Returns a digest of what the names of each loaded module of TensorFlow and numpy stand for.
 
   Whoever puts a function, or another number, in the place of one of theirs changes it.
+
+  Args:
+    only: the modules to look at; empty for all that are loaded.
   """
   texts: dict[int, str] = {}  # what one function has several names for is described once
   found = {}
-  for name, names in _looked_through():
+  for name, names in _looked_through(only):
     rows = [f'{known}={_described(value, texts)}' for known, value in names.items()]
     rows.sort()
     text = '\n'.join(rows).encode('utf-8', 'surrogatepass')
@@ -116,9 +125,11 @@ def rebound(before: Mapping[str, Mapping[str, Any]]) -> list[str]:
   return found
 
 
-def _looked_through() -> Iterator[tuple[str, dict[str, Any]]]:
+def _looked_through(only: Collection[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
   """Yields the loaded modules, each with its names and those of the classes that it defines."""
   for module, found in sorted(sys.modules.items()):
+    if only and module not in only:
+      continue
     if module.partition('.')[0] not in _LOOKED_THROUGH or not isinstance(found, types.ModuleType):
       continue
     if module.endswith('_pb2'):
@@ -158,7 +169,7 @@ def _short(value: Any) -> str:
     return f'property {_short(value.fget)}'
   if kind is types.BuiltinFunctionType:
     return f'builtin {value.__module__}.{value.__qualname__}'
-  if kind is types.ModuleType:
+  if issubclass(kind, types.ModuleType):
     return 'module'  # loaded when it is first used, or not yet
   return kind.__name__
 

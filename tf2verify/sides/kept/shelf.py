@@ -164,6 +164,7 @@ class Shelf:
       return f'{self._folder} belongs to another user'
     assert self._code is not None
     changed = dependencies.changes(manifest['code'], self._code.parts)
+    self._process = dependencies.with_modules_of(manifest['process'], self._process)
     changed += dependencies.changes(manifest['process'], self._process)
     files = {path: file_digest(path) for path in manifest['files']}
     changed += dependencies.changes(manifest['files'], files)
