@@ -130,8 +130,8 @@ class Ladder:
   def verdict(self) -> CaseVerdict:
     """Returns the verdicts of the stages run so far."""
     done = tuple(self._verdicts[s.name] for s in STAGES if s.name in self._verdicts)
-    bad = (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)
-    failed = next((s for s in STAGES if self._status(s) in bad), None)
+    failing = {name for name, one in self._verdicts.items() if one.status.is_failure}
+    failed = next((stage for stage in STAGES if stage.name in failing), None)
     again = self._name.run_again(test_name(failed)) if failed else ''
     versions = (*environment(), *references.made_by(self._case, self._source))
     name, module = safe_line(self._name.case), safe_line(self._name.module)
@@ -166,10 +166,6 @@ class Ladder:
     self._ended_by = stage.name
     error = ErrorRecord('case', f'{said}, in stage {stage.name}', stack)
     return StageVerdict(stage.name, STAGES.index(stage) + 1, Status.ERROR, error=error)
-
-  def _status(self, stage: type[Stage]) -> Status | None:
-    verdict = self._verdicts.get(stage.name)
-    return None if verdict is None else verdict.status
 
   def _climb(self, stage: type[Stage]) -> StageVerdict:
     number = STAGES.index(stage) + 1

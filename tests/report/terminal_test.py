@@ -126,6 +126,29 @@ class OrderTest(absltest.TestCase):
     text = _shown(dataclasses.replace(FAILING, stages=(failed,)))
     self.assertLess(text.index('no known mistake matches'), text.index('model.py:12'))
 
+  def test_a_failure_is_shown_before_the_next_stage_ends(self):
+    stream = io.StringIO()
+    with mock.patch.dict(os.environ, COLUMNS='1000'), contextlib.redirect_stdout(stream):
+      shown = terminal.CaseShown('WrongCase', terminal.StageProgress())
+      for stage in (_FIRST, _FAILED):
+        shown.stage(stage)
+      early = stream.getvalue()
+      shown.stage(dataclasses.replace(_FIRST, stage='checkpoint', number=9))
+      shown.outcome(FAILING)
+    self.assertIn('likely cause: the epsilon', early)
+    self.assertIn('passed before: no_new_variables', early)
+    later = stream.getvalue().removeprefix(early)
+    # The report is above; what did not come back is shown with the outcome.
+    self.assertRegex(later, r'checkpoint +PASSED')
+    self.assertNotIn("stage 'zero_randomness'", later)
+    self.assertIn("WrongCase: stage 'determinism' ERROR", later)
+    self.assertRegex(later, r'\n  zero_randomness FAILED: the epsilon')
+    self.assertRegex(later, r'\n  run again: .*\nWrongCase: ERROR')
+
+  def test_no_reminder_right_below_a_report(self):
+    text = _shown(dataclasses.replace(FAILING, stages=(_FIRST, _FAILED)))
+    self.assertNotIn('zero_randomness FAILED:', text)
+
   def test_independent_failures_are_all_shown(self):
     text = _shown(FAILING)
     self.assertIn("WrongCase: stage 'zero_randomness' FAILED", text)
@@ -149,7 +172,7 @@ class DetailTest(absltest.TestCase):
   def test_blocked_at_the_end(self):
     stages = (_FAILED, _blocked('seeded_constant', 4), _blocked('gradients', 6))
     text = _shown(dataclasses.replace(FAILING, stages=stages))
-    self.assertLess(text.index('4 to 6'), text.index('likely cause'))
+    self.assertLess(text.index('likely cause'), text.index('4 to 6'))
 
   def test_verbose(self):
     text = _shown(FAILING, terminal.Detail.VERBOSE)

@@ -27,7 +27,6 @@ from tf2verify.stages import STAGES
 from tf2verify.tensorflow_internals import deprecations
 
 _POLL_SECONDS = 0.1
-_FAILING = (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)
 _CLEAR = '\033[2J\033[3J\033[H'
 
 
@@ -137,7 +136,7 @@ class Watch:
         verdict, order, abandoned = self._climb(found.case, first, held)
       verdicts.append(verdict)
       begun = dataclasses.replace(begun, order=order, reference=held.said(), abandoned=abandoned)
-      failed = next((one for one in verdict.stages if one.status in _FAILING), None)
+      failed = next((one for one in verdict.stages if one.status.is_failure), None)
       if failed is not None or abandoned:
         self._stopped = (found.case.__name__, failed.stage if failed is not None else first)
         break
@@ -158,7 +157,8 @@ class Watch:
     try:
       for stage in [*self._stages[at:], *self._stages[:at]]:
         order.append(stage.name)
-        if ladder.stage(stage).status in (*_FAILING, Status.BLOCKED):
+        status = ladder.stage(stage).status
+        if status.is_failure or status is Status.BLOCKED:
           break
         if self._files.are_changed():
           abandoned = stage is not self._stages[at - 1]

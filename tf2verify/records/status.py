@@ -12,3 +12,8 @@ class Status(enum.Enum):
   BLOCKED = 'BLOCKED'
   FAILED = 'FAILED'
   ERROR = 'ERROR'
+
+  @property
+  def is_failure(self) -> bool:
+    """Whether it needs a look: FAILED, ERROR or INCONCLUSIVE. What one causes is BLOCKED."""
+    return self in (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)

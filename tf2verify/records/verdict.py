@@ -197,8 +197,7 @@ class CaseVerdict(_NoTruthValue):
   @property
   def failures(self) -> tuple[StageVerdict, ...]:
     """The stages that FAILED, are an ERROR or INCONCLUSIVE: what one causes is BLOCKED."""
-    bad = (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)
-    return tuple(stage for stage in self.stages if stage.status in bad)
+    return tuple(stage for stage in self.stages if stage.status.is_failure)
 
   @property
   def first_failure(self) -> StageVerdict | None:

@@ -272,9 +272,16 @@ def failure_lines(case: CaseVerdict, stage: StageVerdict) -> list[TextLine]:
   """Returns what a failing test of one stage shows, by lines."""
   from_passed = [v.stage for v in case.stages if v.number < stage.number and _passed(v)]
   after = [TextLine(f'passed before: {", ".join(from_passed)}')] if from_passed else []
-  if case.run_again and stage.stage == _first_failed(case):
-    after.append(TextLine(f'run again: {case.run_again}', Role.CODE, start=11, verbatim=True))
+  if stage.stage == _first_failed(case):
+    after += run_again_lines(case)
   return _finding(stage, f'{case.case}: stage {stage.stage!r}', after)
+
+
+def run_again_lines(case: CaseVerdict) -> list[TextLine]:
+  """Returns the command that runs the first failed stage again; nothing where there is none."""
+  if not case.run_again:
+    return []
+  return [TextLine(f'run again: {case.run_again}', Role.CODE, start=11, verbatim=True)]
 
 
 def _first_failed(case: CaseVerdict) -> str:

@@ -7,11 +7,8 @@ what is escaped, and how: actions/toolkit, packages/core/src/command.ts.
 import os
 from collections.abc import Iterable
 
-from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.report import headline
-
-_FINDINGS = (Status.FAILED, Status.ERROR, Status.INCONCLUSIVE)
 
 
 def is_wanted(when: str) -> bool:
@@ -22,7 +19,7 @@ def is_wanted(when: str) -> bool:
 def annotation_lines(cases: Iterable[CaseVerdict]) -> list[str]:
   """Returns a line for each stage that failed; none for those that it blocked."""
   return [
-    _annotation(case, stage) for case in cases for stage in case.stages if stage.status in _FINDINGS
+    _annotation(case, stage) for case in cases for stage in case.stages if stage.status.is_failure
   ]
 
 

@@ -26,12 +26,16 @@ from tf2verify.records.verdict_text import (
   ladder_line,
   ladder_lines,
   remark_lines,
+  role_of,
+  run_again_lines,
   stage_line,
 )
+from tf2verify.report.headline import headline
 
 # Where neither a terminal nor COLUMNS says how wide the output is.
 _WIDTH = 80
 _NARROWEST = 40
+_LONGEST_REMINDER = 160
 _STYLES = {
   Role.PASSED: 'green',
   Role.FAILED: 'bold red',
@@ -163,16 +167,19 @@ class StageProgress:
 
 
 class CaseShown:
-  """Shows a case as its stages end, the failures last.
+  """Shows a case as its stages end, a failure as soon as its stage does.
 
-  Quiet, a case that passes shows nothing. Verbose, every stage has its line, its tables and its
-  notes; else blocked stages in a row share a line, and blind spots are shown where the case
-  passes: where it does not, the cause of the failure is what to look at.
+  The stages after a failure may take most of the time. Quiet, a case that passes shows nothing.
+  Verbose, every stage has its line, its tables and its notes; else blocked stages in a row share a
+  line, and blind spots are shown where the case passes: where it does not, the cause of the
+  failure is what to look at.
   """
 
   def __init__(self, name: str, progress: StageProgress, detail: Detail = Detail.NORMAL) -> None:
     self._progress = progress
     self._detail = detail
+    self._name = name
+    self._ended: list[StageVerdict] = []
     self._blocked: list[StageVerdict] = []
     if detail > Detail.QUIET:
       say(name)
@@ -180,9 +187,15 @@ class CaseShown:
   def stage(self, verdict: StageVerdict) -> None:
     """Shows what a stage found, over the step shown last."""
     self._progress.clear()
-    if self._detail is Detail.QUIET:
-      return
     verdict = safe_text.safe_values(verdict)
+    self._ended.append(verdict)
+    if self._detail > Detail.QUIET:
+      self._say_line(verdict)
+    if verdict.status.is_failure:
+      known = CaseVerdict(self._name, '', tuple(self._ended), ())
+      say_lines([TextLine(''), *failure_lines(known, verdict), TextLine('')])
+
+  def _say_line(self, verdict: StageVerdict) -> None:
     if verdict.status is Status.BLOCKED and self._detail < Detail.VERBOSE:
       self._blocked.append(verdict)
       return
@@ -192,20 +205,35 @@ class CaseShown:
       say_lines(indented(remark_lines(verdict), 3))
 
   def outcome(self, verdict: CaseVerdict) -> None:
-    """Shows what follows the lines of the stages: the failures, and the case in one line."""
+    """Shows what follows the stages: failures that were not shown, and the case in one line."""
     self._progress.clear()
     self._say_blocked()
     verdict = safe_text.safe_values(verdict)
     if self._detail is Detail.NORMAL and not verdict.failures:
       say_lines(indented(accepted_lines(verdict.stages)))
       say_lines(indented(blind_spot_lines(verdict.stages)))
-    say_failures(verdict)
+    ended = [one.stage for one in self._ended]
+    late = [failure for failure in verdict.failures if failure.stage not in ended]
+    for failure in late:  # of a stage that did not come back
+      say_lines([TextLine(''), *failure_lines(verdict, failure), TextLine('')])
+    if verdict.failures[:1] != tuple(late[:1]):
+      if self._ended and not self._ended[-1].status.is_failure:
+        # The report is some lines above.
+        say_lines(indented(map(_reminder, verdict.failures)))
+      say_lines(indented(run_again_lines(verdict)))
     if self._detail > Detail.QUIET or verdict.failures:
       say_lines([case_status_line(verdict)])
 
   def _say_blocked(self) -> None:
     say_lines(indented(ladder_lines(self._blocked)))
     self._blocked.clear()
+
+
+def _reminder(failure: StageVerdict) -> TextLine:
+  """Returns a failure that was shown whole, on one line."""
+  start = f'{failure.stage} {failure.status.value}: '
+  said = textwrap.shorten(headline(failure), _LONGEST_REMINDER, placeholder=' …')
+  return TextLine(start + said, role_of(failure.status), start=0, end=len(start) - 2, hanging=2)
 
 
 def say_failures(verdict: CaseVerdict) -> None:
