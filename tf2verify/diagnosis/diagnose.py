@@ -10,6 +10,7 @@ from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.looking import TARGET_OF, Looking, targets_of
+from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.diagnosis.patterns.states import state_evidence
 from tf2verify.diagnosis.places import (
   MOST_SOURCES,
@@ -18,7 +19,7 @@ from tf2verify.diagnosis.places import (
   kept_otherwise,
   stopped_sources,
 )
-from tf2verify.diagnosis.repairing import Found, Mistake, Repairing
+from tf2verify.diagnosis.repairing import Repairing
 from tf2verify.diagnosis.tested_causes import (
   joined_by_numbers,
   joined_by_rules,

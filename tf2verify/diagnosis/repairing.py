@@ -11,9 +11,8 @@ from tf2verify.diagnosis.bench import Bench, Judged
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.diagnosis.edit_texts import edit_text, marks, numbers_of, repeats
 from tf2verify.diagnosis.looking import Looking, Place
-from tf2verify.records.diagnosis import GraphAspect, Source
+from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of
 from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.records.op_graph import TARGET, TensorKey
 from tf2verify.relation.op_pairs import is_backward
@@ -27,131 +26,14 @@ from tf2verify.sides.graphs.repairs import (
 
 MOST_MISTAKES = 10
 _MOST_PLACES = 48
-# Of more operations than these at a place, it is not said which ones are a mistake.
-_LARGE = 12
-# But if one side has hardly any there, the other ones are missing or extra.
-_FEW = 3
-# From the least to the surest; the one before the last takes all operations that lead to a place.
-_STEPS = (Edit.SETTING, Edit.OPERATIONS, Edit.OPERATIONS, Edit.VALUE)
 _REPLACED_FOR_ALL = 1
+_REPLACED_WITH_THE_END = 2
 # What targets that are gradients are called.
 _GRADIENTS = ('gradient ', 'loss gradient ')
 # As far apart as before, but for rounding.
 _NEARER = 0.99
 # Of several edits at once, where they do not make the stage pass.
 _MUCH_NEARER = 0.5
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Mistake:
-  """Sources that one edit of the port's text may mend, with the edit of its graph.
-
-  Attributes:
-    places: in the order of execution.
-    edit: what kind of edit, the least sure of those at its places.
-    repair: the edit.
-    experiment: what it has shown; None before the last run.
-  """
-
-  places: tuple[Place, ...]
-  edit: Edit
-  repair: Repair
-  experiment: Experiment | None = None
-
-  @property
-  def first(self) -> Source:
-    """The first of its places, for reports."""
-    return self.places[0].evidence.source
-
-  @property
-  def text(self) -> str:
-    """What is different in the port, in the model's own terms; '' if it is not known."""
-    if self.edit is Edit.VALUE or self.is_large:
-      return ''
-    return edit_text(self.sources)
-
-  @property
-  def sources(self) -> list[Source]:
-    """Its places, for reports."""
-    return [place.evidence.source for place in self.places]
-
-  @property
-  def is_large(self) -> bool:
-    """Whether so many operations were replaced that it shows little but where the mistake is."""
-    if self.edit is not Edit.OPERATIONS:
-      return False
-    sizes = [sorted((len(source.tf1_path), len(source.tf2_path))) for source in self.sources]
-    return any(less > _FEW and more > _LARGE for less, more in sizes)
-
-  def is_like(self, other: 'Mistake') -> bool:
-    """Returns whether both are one mistake of the port's text, made at several places."""
-    if self.edit is not other.edit and Edit.VALUE in (self.edit, other.edit):
-      return False
-    if self._settings() & other._settings():  # one that enters several formulas
-      return True
-    if _lines(self.places) & _lines(other.places):
-      # One number that is used twice, say: momentum, and 1 - momentum.
-      return self.edit is other.edit or repeats(self.sources, other.sources)
-    if self.edit is not other.edit:
-      return False
-    mine, its = (marks(one.first) for one in (self, other))
-    ends = {_end(place) for place in self.places} & {_end(place) for place in other.places}
-    return bool(mine and mine == its) or bool(ends) or self.shares(other)
-
-  def _settings(self) -> set[tuple[float, float]]:
-    return {pair for source in self.sources for pair in numbers_of(source)}
-
-  def shares(self, other: 'Mistake') -> bool:
-    """Returns whether both put one operation of tf1 into the port, or take out one of its own."""
-    return bool(_unpaired(self.places) & _unpaired(other.places))
-
-  def joined(self, other: 'Mistake') -> 'Mistake':
-    """Returns both as one."""
-    repair = Repair(
-      (*self.repair.changes, *other.repair.changes),
-      (*self.repair.transplants, *other.repair.transplants),
-      (*self.repair.values, *other.repair.values),
-    )
-    edit = max(self.edit, other.edit, key=_STEPS.index)
-    return Mistake((*self.places, *other.places), edit, repair)
-
-
-@dataclasses.dataclass(frozen=True)
-class Found:
-  """What experiments have shown.
-
-  Attributes:
-    mistakes: in the order in which they were found, each with its experiment.
-    passes: whether the stage passes with all their edits.
-    note: why the search ended before it did; ''.
-  """
-
-  mistakes: tuple[Mistake, ...] = ()
-  passes: bool = False
-  note: str = ''
-
-  def joined(self, mistakes: Sequence[Mistake]) -> 'Found':
-    """Returns the same with some of the mistakes as one."""
-    first, *others = mistakes
-    one = first
-    for other in others:
-      one = one.joined(other)
-    kept = [one if m is first else m for m in self.mistakes if all(m is not o for o in others)]
-    experiment = first.experiment
-    assert experiment is not None
-    numbered = [
-      dataclasses.replace(
-        mistake,
-        experiment=dataclasses.replace(
-          mistake.experiment or experiment,
-          number=number,
-          mistakes=len(kept),
-          text=mistake.text,
-        ),
-      )
-      for number, mistake in enumerate(kept, 1)
-    ]
-    return dataclasses.replace(self, mistakes=tuple(numbered))
 
 
 class Repairing:
@@ -212,7 +94,7 @@ class Repairing:
       for one in proposed:
         self._count(one)
       self._mistakes = all_of_them
-      return judged
+      return judged if judged.passes else self._with_the_ends(looking, proposed) or judged
     # Of further ones some may be no counterparts: the first is sure, others are seen from there.
     for one in proposed:
       first = self._with([one])
@@ -224,16 +106,40 @@ class Repairing:
       self._count(one)
     return before
 
+  def _with_the_ends(self, looking: Looking, proposed: Sequence[Mistake]) -> Judged | None:
+    """Replaces the operations at the ends too, where that is all that was missing."""
+    known = self._mistakes
+    further = [self._with_its_ends(looking, one) for one in proposed]
+    if further == list(proposed):
+      return None
+    self._mistakes = [one for one in known if not any(one is other for other in proposed)]
+    all_of_them = self._with(further)
+    judged = self._judged(all_of_them)
+    passes = judged is not None and judged.passes
+    self._mistakes = all_of_them if passes else known
+    return judged if passes else None
+
+  def _with_its_ends(self, looking: Looking, one: Mistake) -> Mistake:
+    ends = [end_of(place) for place in one.places]
+    if any(self._steps[end] != _REPLACED_FOR_ALL for end in ends):
+      return one
+    try:
+      repairs = [self._repair(_REPLACED_WITH_THE_END, looking, place) for place in one.places]
+    except CannotRepair:
+      return one
+    transplants = tuple(t for repair in repairs if repair is not None for t in repair.transplants)
+    return dataclasses.replace(one, repair=Repair(transplants=transplants))
+
   def _count(self, one: Mistake) -> None:
     for place in one.places:
-      self._tried[_end(place)] = self._steps[_end(place)] + 1
+      self._tried[end_of(place)] = self._steps[end_of(place)] + 1
 
   def _with(self, proposed: Sequence[Mistake]) -> list[Mistake]:
     """Returns the mistakes with more; those at the places of others take their places."""
     found = list(self._mistakes)
     for one in proposed:
-      ends = {_end(place) for place in one.places}
-      found = [known for known in found if not ends & {_end(p) for p in known.places}]
+      ends = {end_of(place) for place in one.places}
+      found = [known for known in found if not ends & {end_of(p) for p in known.places}]
       alike = next((known for known in found if known.is_like(one)), None)
       if alike is None:
         found.append(one)
@@ -256,7 +162,7 @@ class Repairing:
       found = [s for s in found if not _is_of_gradients(looking, s)]
     edits = [one for s in found[:_MOST_PLACES] if (one := self._edit_at(looking, s)) is not None]
     # What reads an operation that is replaced for all its readers is looked at after that.
-    replaced = [one for one in edits if self._steps[_end(one.places[0])] == _REPLACED_FOR_ALL]
+    replaced = [one for one in edits if self._steps[end_of(one.places[0])] == _REPLACED_FOR_ALL]
     mistakes: list[Mistake] = []
     for one in edits:
       if one not in replaced and any(one.shares(known) for known in replaced):
@@ -271,32 +177,32 @@ class Repairing:
   def _edit_at(self, looking: Looking, source: FoundSource) -> Mistake | None:
     """Returns the least edit that was not tried at a source; None where none is left."""
     place = looking.place(source)
-    tried = self._tried.get(_end(place), 0)
-    for step, edit in list(enumerate(_STEPS))[tried:]:
+    tried = self._tried.get(end_of(place), 0)
+    for step, edit in list(enumerate(STEPS))[tried:]:
       try:
         repair = self._repair(step, looking, place)
       except CannotRepair:
         continue
       if repair is not None:
-        self._steps[_end(place)] = step
+        self._steps[end_of(place)] = step
         return Mistake((place,), edit, repair)
     return None
 
   def _repair(self, step: int, looking: Looking, place: Place) -> Repair | None:
-    if _STEPS[step] is Edit.SETTING:
+    if STEPS[step] is Edit.SETTING:
       return Repair(changes=place.settings) if place.settings else None
-    if _STEPS[step] is Edit.VALUE:
+    if STEPS[step] is Edit.VALUE:
       return _value(looking.tf1, looking.tf2, place)
     pair = place.source.regions
     given = {one: other for one, other in pair.entering if one is not None and other is not None}
     if step == _REPLACED_FOR_ALL:
-      moved = self._before_the_end(looking, pair, given)
+      moved = self._before_theend_of(looking, pair, given)
     else:
       region = pair.tf1.inner, pair.tf1.end
       moved = self._bench.transplant((looking.tf1, looking.tf2), region, pair.tf2.end, given)
     return None if moved is None else Repair(transplants=(moved,))
 
-  def _before_the_end(
+  def _before_theend_of(
     self, looking: Looking, pair: RegionPair, given: Mapping[TensorKey, TensorKey]
   ) -> Transplant | None:
     """Returns tf1's unpaired operations in place of the port's, for all that read these.
@@ -337,6 +243,7 @@ class Repairing:
       )
       if needless and left is not None:
         kept, judged = without, left
+    kept, judged = self._without_mates(before, kept, judged)
     if not judged.passes and not judged.distance <= _NEARER * before.distance:
       return Found((), False, note or 'no edit of the port made the stage pass')
     outcome = Outcome.PROVEN if judged.passes else Outcome.PARTLY
@@ -355,6 +262,29 @@ class Repairing:
       )
       found.append(dataclasses.replace(one, experiment=experiment))
     return Found(tuple(found), judged.passes, '' if judged.passes else note)
+
+  def _without_mates(
+    self, before: Judged, kept: list[Mistake], judged: Judged
+  ) -> tuple[list[Mistake], Judged]:
+    """Returns mistakes without those that alone leave the sides as far apart.
+
+    Two edits may undo each other: a factor that stands at another place in the port, say.
+    """
+    if len(kept) == 1:
+      return kept, judged
+    alone = [self._judged([one]) for one in kept]
+    sure = [
+      one
+      for one, found in zip(kept, alone, strict=True)
+      if found is not None and found.distance <= _NEARER * before.distance
+    ]
+    if len(sure) == len(kept):
+      return kept, judged
+    left = self._judged(sure) if sure else None
+    if left is not None and (left.passes or not judged.passes):
+      return sure, left
+    # Of mistakes that hide each other, each is needed where the stage passes with all.
+    return (kept, judged) if judged.passes else ([], before)
 
 
 def _value(tf1: InspectableRun, tf2: InspectableRun, place: Place) -> Repair:
@@ -377,24 +307,3 @@ def _is_of_gradients(looking: Looking, source: FoundSource) -> bool:
   """Returns whether a source is one of the backward pass, which an edit forms anew."""
   op = looking.tf1.op_graph.ops[source.regions.tf1.end]
   return is_backward(op) or (op.op_type == TARGET and op.name.startswith(_GRADIENTS))
-
-
-def _end(place: Place) -> str:
-  return place.evidence.source.tf2_op
-
-
-def _line(place: Place) -> tuple[str, int] | None:
-  """Returns the port's line, or tf1's where no line of the port made what is there: in a layer."""
-  source = place.evidence.source.tf2_source or place.evidence.source.tf1_source
-  return None if source is None else (source.path, source.line)
-
-
-def _lines(places: Sequence[Place]) -> set[tuple[str, int]]:
-  return {line for place in places if (line := _line(place)) is not None}
-
-
-def _unpaired(places: Sequence[Place]) -> set[tuple[str, str]]:
-  """Returns operations without a partner, and those of tf1 that are read in place of others."""
-  found = {one for place in places for one in place.unpaired}
-  differences = (d for place in places for d in place.evidence.source.differences)
-  return found | {('tf1', d.tf1) for d in differences if d.aspect is GraphAspect.WIRING}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
-from tf2verify.diagnosis.repairing import Found, Mistake
+from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.records.diagnosis import Cause, Source
 from tf2verify.records.experiment import Edit, Outcome
 from tf2verify.sides.graphs.repairs import Repair

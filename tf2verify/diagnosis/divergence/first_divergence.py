@@ -14,17 +14,16 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.held_otherwise import HeldOtherwise
 from tf2verify.diagnosis.divergence.outputs import (
-  comparable_outputs,
   is_opaque,
-  output_bytes,
-  read_outputs,
   size_arithmetic,
   written,
   written_variable,
 )
+from tf2verify.diagnosis.divergence.portions import portions
 from tf2verify.diagnosis.divergence.reach import Reach, is_gone
 from tf2verify.diagnosis.divergence.region_noise import settled
 from tf2verify.diagnosis.divergence.regions import RegionPair, ancestors, region_pair
+from tf2verify.diagnosis.divergence.shared_ends import shared_end
 from tf2verify.diagnosis.divergence.sources import (
   FoundSource,
   InspectableRun,
@@ -38,8 +37,6 @@ from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import TARGET, VARIABLE, TensorKey
 from tf2verify.relation.op_pairs import Pairing, is_backward
 
-# Tensors are fetched in portions of about this size, to bound memory.
-_PORTION_BYTES = 96 * 2**20
 # Operations run alone in one session.
 _PARTS = 64
 # Operations looked at past the first source. Those of a deep network behind it differ all.
@@ -93,6 +90,7 @@ class Divergence:
     self._settled_so_far = 0
     self._searched = self._positions(targets)
     self._found = self._search(self._searched)
+    self._pair_shared()
 
   def part(self, positions: Iterable[int]) -> None:
     """Takes their partners from tf1 operations that turned out to have none, and looks again."""
@@ -103,6 +101,17 @@ class Divergence:
     self.unjudged.clear()
     self.is_cut_short, self._judged_since = False, 0
     self._found = self._search(self._searched)
+
+  def _pair_shared(self) -> None:
+    """Pairs what several sources read, where one is left of these: a mistake read twice."""
+    found = shared_end(self._tf1.op_graph, self._tf2.op_graph, self.all_sources())
+    if found is None:
+      return
+    self.pairing.add(found.tf1, found.tf2)
+    self.part(())
+    ends = {one.regions.tf1.end for one in self.all_sources() if not one.agreement.is_rounding}
+    if found.tf1 not in ends or found.ends & ends:
+      self.part([found.tf1])
 
   def given(
     self, pair: RegionPair, values: Mapping[TensorKey, np.ndarray]
@@ -182,7 +191,9 @@ class Divergence:
   def _search(self, positions: set[int]) -> list[FoundSource]:
     """Compares portion by portion; past the first source it goes on for a while only."""
     found: list[FoundSource] = []
-    for tf1_keys, tf2_keys in self._portions(positions):
+    graphs = self._tf1.op_graph, self._tf2.op_graph
+    pairs = [(tf1, tf2) for tf1, tf2 in self.pairing.pairs() if tf1 in positions]
+    for tf1_keys, tf2_keys in portions(graphs, pairs, (self.behind, self._tf2_behind)):
       if self._judged_since > _FURTHER:
         self.is_cut_short = True
         break
@@ -208,31 +219,6 @@ class Divergence:
     outputs = range(max(len(self._tf1.op_graph.ops[tf1].tensors), 1))
     known = [self.agreements[(tf1, n)] for n in outputs if (tf1, n) in self.agreements]
     return max(known, key=lambda one: one.relative, default=IDENTICAL)
-
-  def _portions(self, positions: set[int]) -> Iterator[tuple[list[TensorKey], list[TensorKey]]]:
-    """Yields the tensors to compare, in portions that fit into memory."""
-    tf1_keys: list[TensorKey] = []
-    tf2_keys: list[TensorKey] = []
-    size = 0
-    tf1_read = read_outputs(self._tf1.op_graph, self.behind)
-    tf2_read = read_outputs(self._tf2.op_graph, self._tf2_behind)
-    for tf1, tf2 in self.pairing.pairs():
-      op, other = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
-      if tf1 not in positions:
-        continue
-      for number in comparable_outputs(op, other):
-        # What nobody reads may hold anything: a reserve space of batch norm.
-        read = (tf1, number) in tf1_read and (tf2, number) in tf2_read
-        if op.op_type != TARGET and not read:
-          continue
-        tf1_keys.append((tf1, number))
-        tf2_keys.append((tf2, number))
-        size += output_bytes(op.outputs[number])
-        if size > _PORTION_BYTES:
-          yield tf1_keys, tf2_keys
-          tf1_keys, tf2_keys, size = [], [], 0
-    if tf1_keys:
-      yield tf1_keys, tf2_keys
 
   def _compare(self, tf1_keys: list[TensorKey], tf2_keys: list[TensorKey]) -> None:
     ones = self._tf1.fetch([self._tf1.op_graph.ops[n].tensors[k] for n, k in tf1_keys])

@@ -1,7 +1,7 @@
 """What operations yield: which outputs can be compared, and how large they are."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 import numpy as np
 
@@ -65,7 +65,7 @@ _ARITHMETIC = frozenset(
 )
 
 
-def read_outputs(graph: OpGraph, readers: set[int]) -> set[TensorKey]:
+def read_outputs(graph: OpGraph, readers: Set[int]) -> set[TensorKey]:
   """Returns the tensors that some operations read."""
   return {key for reader in readers for key in graph.ops[reader].inputs}
 

@@ -31,9 +31,10 @@ class Reach:
     self._agreements = agreements
 
   def has_faded(self, source: int, before: Agreement) -> bool:
-    """Returns whether all that reads what a source yields agrees up to rounding.
+    """Returns whether a difference is gone, up to rounding, on every way to what is compared.
 
-    Only what has a partner is compared; behind what has none the search goes on.
+    A factor of the port may stand at another place, say: what is between the two places differs,
+    and what comes after both agrees. Only what has a partner is compared.
 
     Args:
       source: its position.
@@ -48,9 +49,7 @@ class Reach:
         seen.add(reader)
         read = {self._ops[n].inputs[slot][1] for n, slot in self._consumers[reader]} or {0}
         found = [self._agreements[reader, n] for n in read if (reader, n) in self._agreements]
-        if not all(_has_faded(one, before) for one in found):
-          return False
-        if len(found) < len(read):
+        if len(found) < len(read) or not all(_has_faded(one, before) for one in found):
           pending.append(reader)
     return True
 

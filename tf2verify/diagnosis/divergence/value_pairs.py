@@ -6,6 +6,7 @@ operation of either side yields the same elements, in whatever shape, it is the 
 quantity, and a pair of operations that yield something else is none before it is shown.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
@@ -21,6 +22,8 @@ from tf2verify.relation.op_pairs import Pairing, family, is_backward
 _MOST_BYTES = 128 * 2**20
 # Sums of one set of numbers in two orders agree this far.
 _CLOSE = 1e-4
+# Multiples of its inverse are numbers that a programmer may write, and counts.
+_FINEST_ROUND = 1000.0 * 1024.0
 
 
 def pair_by_value(
@@ -59,10 +62,10 @@ def _pair(
   """Pairs what has no partner and yields the same; in order, and by type where several do."""
   by_size: dict[tuple[int, str], list[tuple[int, np.ndarray]]] = defaultdict(list)
   for m, other in other_values.items():
-    if pairing.tf1_of[m] is None and not is_constant(other):
+    if pairing.tf1_of[m] is None and _identifies(other):
       by_size[other.size, other.dtype.name].append((m, _signature(other)))
   for n, value in values.items():
-    if pairing.tf2_of[n] is not None or is_constant(value):
+    if pairing.tf2_of[n] is not None or not _identifies(value):
       continue
     signature = _signature(value)
     near = [
@@ -105,6 +108,17 @@ def _values(run: InspectableRun, positions: Iterable[int]) -> dict[int, np.ndarr
 def _agree(tf1: np.ndarray, tf2: np.ndarray) -> bool:
   found, _ = agreement_as_held(tf1, tf2)
   return found.is_rounding and not found.is_doubtful
+
+
+def _identifies(value: np.ndarray) -> bool:
+  """Returns whether what yields this value is likely to be the only one that does.
+
+  A loss, or a norm, is one number, but not one like 0.5 or 6.
+  """
+  if value.size != 1:
+    return not is_constant(value)
+  (number,) = np.abs(value.astype(np.complex128)).ravel().tolist()
+  return math.isfinite(number) and not (number * _FINEST_ROUND).is_integer()
 
 
 def _signature(value: np.ndarray) -> np.ndarray:

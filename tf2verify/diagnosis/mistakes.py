@@ -1,0 +1,150 @@
+"""Mistakes of a port: sources that one edit of its text may mend, with the edit of its graph."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from tf2verify.diagnosis.edit_texts import edit_text, marks, numbers_of, repeats
+from tf2verify.diagnosis.looking import Place
+from tf2verify.records.diagnosis import GraphAspect, Source
+from tf2verify.records.experiment import Edit, Experiment
+from tf2verify.sides.graphs.repairs import Repair
+
+# Of more operations than these at a place, it is not said which ones are a mistake.
+_LARGE = 12
+# But if one side has hardly any there, the other ones are missing or extra.
+_FEW = 3
+# From the least to the surest; the one before the last takes all operations that lead to a place.
+STEPS = (Edit.SETTING, Edit.OPERATIONS, Edit.OPERATIONS, Edit.VALUE)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mistake:
+  """Sources that one edit of the port's text may mend, with the edit of its graph.
+
+  Attributes:
+    places: in the order of execution.
+    edit: what kind of edit, the least sure of those at its places.
+    repair: the edit.
+    experiment: what it has shown; None before the last run.
+  """
+
+  places: tuple[Place, ...]
+  edit: Edit
+  repair: Repair
+  experiment: Experiment | None = None
+
+  @property
+  def first(self) -> Source:
+    """The first of its places, for reports."""
+    return self.places[0].evidence.source
+
+  @property
+  def text(self) -> str:
+    """What is different in the port, in the model's own terms; '' if it is not known."""
+    if self.edit is Edit.VALUE or self.is_large:
+      return ''
+    return edit_text(self.sources)
+
+  @property
+  def sources(self) -> list[Source]:
+    """Its places, for reports."""
+    return [place.evidence.source for place in self.places]
+
+  @property
+  def is_large(self) -> bool:
+    """Whether so many operations were replaced that it shows little but where the mistake is."""
+    if self.edit is not Edit.OPERATIONS:
+      return False
+    sizes = [sorted((len(source.tf1_path), len(source.tf2_path))) for source in self.sources]
+    return any(less > _FEW and more > _LARGE for less, more in sizes)
+
+  def is_like(self, other: 'Mistake') -> bool:
+    """Returns whether both are one mistake of the port's text, made at several places."""
+    if self.edit is not other.edit and Edit.VALUE in (self.edit, other.edit):
+      return False
+    if self._settings() & other._settings():  # one that enters several formulas
+      return True
+    if _lines(self.places) & _lines(other.places):
+      # One number that is used twice, say: momentum, and 1 - momentum.
+      return self.edit is other.edit or repeats(self.sources, other.sources)
+    if self.edit is not other.edit:
+      return False
+    mine, its = (marks(one.first) for one in (self, other))
+    ends = {end_of(place) for place in self.places} & {end_of(place) for place in other.places}
+    return bool(mine and mine == its) or bool(ends) or self.shares(other)
+
+  def _settings(self) -> set[tuple[float, float]]:
+    return {pair for source in self.sources for pair in numbers_of(source)}
+
+  def shares(self, other: 'Mistake') -> bool:
+    """Returns whether both put one operation of tf1 into the port, or take out one of its own."""
+    return bool(_unpaired(self.places) & _unpaired(other.places))
+
+  def joined(self, other: 'Mistake') -> 'Mistake':
+    """Returns both as one."""
+    repair = Repair(
+      (*self.repair.changes, *other.repair.changes),
+      (*self.repair.transplants, *other.repair.transplants),
+      (*self.repair.values, *other.repair.values),
+    )
+    edit = max(self.edit, other.edit, key=STEPS.index)
+    return Mistake((*self.places, *other.places), edit, repair)
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+  """What experiments have shown.
+
+  Attributes:
+    mistakes: in the order in which they were found, each with its experiment.
+    passes: whether the stage passes with all their edits.
+    note: why the search ended before it did; ''.
+  """
+
+  mistakes: tuple[Mistake, ...] = ()
+  passes: bool = False
+  note: str = ''
+
+  def joined(self, mistakes: Sequence[Mistake]) -> 'Found':
+    """Returns the same with some of the mistakes as one."""
+    first, *others = mistakes
+    one = first
+    for other in others:
+      one = one.joined(other)
+    kept = [one if m is first else m for m in self.mistakes if all(m is not o for o in others)]
+    experiment = first.experiment
+    assert experiment is not None
+    numbered = [
+      dataclasses.replace(
+        mistake,
+        experiment=dataclasses.replace(
+          mistake.experiment or experiment,
+          number=number,
+          mistakes=len(kept),
+          text=mistake.text,
+        ),
+      )
+      for number, mistake in enumerate(kept, 1)
+    ]
+    return dataclasses.replace(self, mistakes=tuple(numbered))
+
+
+def end_of(place: Place) -> str:
+  return place.evidence.source.tf2_op
+
+
+def _line(place: Place) -> tuple[str, int] | None:
+  """Returns the port's line, or tf1's where no line of the port made what is there: in a layer."""
+  source = place.evidence.source.tf2_source or place.evidence.source.tf1_source
+  return None if source is None else (source.path, source.line)
+
+
+def _lines(places: Sequence[Place]) -> set[tuple[str, int]]:
+  return {line for place in places if (line := _line(place)) is not None}
+
+
+def _unpaired(places: Sequence[Place]) -> set[tuple[str, str]]:
+  """Returns operations without a partner, and those of tf1 that are read in place of others."""
+  found = {one for place in places for one in place.unpaired}
+  differences = (d for place in places for d in place.evidence.source.differences)
+  return found | {('tf1', d.tf1) for d in differences if d.aspect is GraphAspect.WIRING}
