@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import TensorKey
 from tf2verify.sides.graphs.repairs import Repair, Transplant
@@ -115,6 +116,7 @@ class Bench(Protocol):
     region: tuple[Sequence[int], int],
     partner: int,
     given: Mapping[TensorKey, TensorKey],
+    layouts: Mapping[TensorKey, Relayout],
   ) -> Transplant:
     """Returns operations of tf1 to put into the port, see `sides.graphs.repairs.transplant`."""
 

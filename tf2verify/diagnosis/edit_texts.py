@@ -7,6 +7,7 @@ from tf2verify.records.diagnosis import GraphAspect, Source
 
 # 1 - 0.9 is 0.1 in float32 up to rounding.
 _DIGITS = 6
+_SHAPES = ('Reshape', 'Squeeze', 'ExpandDims', 'Identity')
 # As TensorFlow 1 computes a convolution with dilation.
 _DILATION = re.compile(r'^SpaceToBatchND\(.*?\bblock_shape=(\[[\d, ]+\]).*')
 
@@ -74,6 +75,19 @@ def _named(found: re.Match[str]) -> str:
   return f'the dilation {found[1]} ({found[0]})'
 
 
+def _replaced(tf1: str, tf2: str) -> str:
+  """Returns what the port computes in place of other operations; a shape alone is nothing."""
+  if _only_shapes(tf2) and not _only_shapes(tf1):
+    return f'the port lacks {tf1}'
+  if _only_shapes(tf1) and not _only_shapes(tf2):
+    return f'the port has {tf2}, which tf1 has not'
+  return f'the port computes {tf2}, tf1 computes {tf1}'
+
+
+def _only_shapes(path: str) -> bool:
+  return all(step.partition('(')[0] in _SHAPES for step in path.split(' → '))
+
+
 def _source_text(source: Source) -> str:
   said = []
   for known in source.differences:
@@ -85,7 +99,7 @@ def _source_text(source: Source) -> str:
     elif known.aspect is GraphAspect.EXTRA:
       said.append(f'the port has {known.tf2}, which tf1 has not')
     elif known.aspect is GraphAspect.REPLACED:
-      said.append(f'the port computes {known.tf2}, tf1 computes {known.tf1}')
+      said.append(_replaced(known.tf1, known.tf2))
     elif known.aspect is GraphAspect.TYPE:
       said.append(f'{known.op} is {known.tf2} in the port, {known.tf1} in tf1')
     elif known.aspect in (GraphAspect.ORDER, GraphAspect.WIRING):

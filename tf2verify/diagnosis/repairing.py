@@ -22,6 +22,7 @@ from tf2verify.sides.graphs.repairs import (
   Repair,
   Transplant,
   bypass,
+  layout_of_shapes,
 )
 
 MOST_MISTAKES = 10
@@ -199,7 +200,11 @@ class Repairing:
       moved = self._before_theend_of(looking, pair, given)
     else:
       region = pair.tf1.inner, pair.tf1.end
-      moved = self._bench.transplant((looking.tf1, looking.tf2), region, pair.tf2.end, given)
+      layouts = dict(looking.divergence.layouts)
+      if place.source.layout is not None and place.source.output is not None:
+        layouts[pair.tf1.end, place.source.output] = place.source.layout
+      sides = looking.tf1, looking.tf2
+      moved = self._bench.transplant(sides, region, pair.tf2.end, given, layouts)
     return None if moved is None else Repair(transplants=(moved,))
 
   def _before_theend_of(
@@ -224,8 +229,13 @@ class Repairing:
     if two[0] not in pair.tf2.inner or two[1]:
       return None
     if one[0] in pair.tf1.inner:
-      inner = [n for n in pair.tf1.inner if n != one[0]]
-      return self._bench.transplant((looking.tf1, looking.tf2), (inner, one[0]), two[0], given)
+      region = [n for n in pair.tf1.inner if n != one[0]], one[0]
+      layouts = dict(looking.divergence.layouts)
+      held = layout_of_shapes(ops[one[0]].outputs[one[1]][1], others[two[0]].outputs[two[1]][1])
+      if held is not None:
+        layouts[one] = held
+      sides = looking.tf1, looking.tf2
+      return self._bench.transplant(sides, region, two[0], given, layouts)
     return bypass(looking.tf2.op_graph, two[0], given[one]) if one in given else None
 
   def _judged_mistakes(self, before: Judged, judged: Judged, note: str) -> Found:

@@ -29,6 +29,23 @@ class Relayout:
       value = value.reshape(_axes(self.tf1_shape)).transpose(self.order)
     return value.reshape(self.tf2_shape)
 
+  def steps_to_tf2(self) -> list[tuple[str, tuple[int, ...]]]:
+    """Returns the same as operations: `Reshape` with a shape, `Transpose` with an order.
+
+    A shape has -1 for its first axis, so that it holds for another batch.
+    """
+    if self.order is None:
+      return [('Reshape', _open(self.tf2_shape))]
+    flat = _open(_axes(self.tf1_shape))
+    return [('Reshape', flat), ('Transpose', self.order), ('Reshape', _open(self.tf2_shape))]
+
+  def inverse(self) -> 'Relayout':
+    """Returns how tf1 holds the elements of the port's tensor."""
+    order = self.order
+    if order is not None:
+      order = tuple(int(axis) for axis in np.argsort(order))
+    return Relayout(self.tf2_shape, order, self.tf1_shape)
+
   def to_tf1(self, value: np.ndarray) -> np.ndarray:
     """Returns a value of the port as tf1 holds it; one of another shape as it is."""
     if value.shape != self.tf2_shape:
@@ -62,6 +79,26 @@ def relayout(tf1: np.ndarray, tf2: np.ndarray) -> Relayout | None:
   return next((one for one in orders if alike(one.to_tf2(tf1), tf2)), None)
 
 
+def relayout_of_shapes(
+  tf1: tuple[int | None, ...] | None, tf2: tuple[int | None, ...] | None
+) -> Relayout | None:
+  """Returns how tf2 holds what tf1 has, by their shapes alone; None for one shape.
+
+  Raises:
+    ValueError: the shapes do not say it.
+  """
+  if tf1 == tf2 or tf1 is None or tf2 is None:
+    return None
+  ones, others = [n for n in tf1 if n is not None], [n for n in tf2 if n is not None]
+  if len(ones) < len(tf1) or len(others) < len(tf2):
+    raise ValueError('a size is not known')
+  found = Relayout(tuple(ones), None, tuple(others))
+  same = math.prod(ones) == math.prod(others)
+  if not same or not _are_merged(_axes(found.tf1_shape), _axes(found.tf2_shape)):
+    raise ValueError('they may hold their elements in different orders')
+  return found
+
+
 def agreement_as_held(tf1: np.ndarray, tf2: np.ndarray) -> tuple[Agreement, Relayout | None]:
   """Compares two arrays that may hold the same elements in other shapes.
 
@@ -82,6 +119,10 @@ def alike(tf1: np.ndarray, tf2: np.ndarray) -> bool:
 def _axes(shape: tuple[int, ...]) -> tuple[int, ...]:
   """Returns the axes that are longer than 1."""
   return tuple(size for size in shape if size != 1)
+
+
+def _open(shape: tuple[int, ...]) -> tuple[int, ...]:
+  return (-1, *shape[1:]) if shape else ()
 
 
 def _are_merged(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

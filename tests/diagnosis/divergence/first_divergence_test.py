@@ -7,7 +7,7 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from tests.diagnosis.hand_made import HandMade, both
-from tf2verify.diagnosis.divergence import first_divergence
+from tf2verify.diagnosis.divergence import first_divergence, portions
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 
 _RANDOM = np.random.default_rng(0)
@@ -409,7 +409,7 @@ class SourcesTest(parameterized.TestCase):
         g.target(f'output {name}', g.op('MatMul', f'{name}/m', net, g.variable(name, value)))
 
     divergence = _divergence(build, lambda g: build(g, 'Neg'))
-    self.assertEqual(_ends(divergence), ['a/m'])
+    self.assertEqual(_ends(divergence), ['act'])
 
   def test_gradient_that_is_sparse_on_one_side_is_not_compared(self):
     def build(g, sparse=True, fault=1.0):
@@ -483,7 +483,7 @@ class PortionsTest(absltest.TestCase):
       g.target('output', net)
 
     one, two = both(build, lambda g: build(g, True))
-    with mock.patch.object(first_divergence, '_PORTION_BYTES', 1):
+    with mock.patch.object(portions, '_PORTION_BYTES', 1):
       tf1 = one.run()
       divergence = Divergence(tf1, two.run(), [])
     self.assertLessEqual(max(len(names) for names in tf1.fetched), 2)
@@ -502,7 +502,10 @@ class PortionsTest(absltest.TestCase):
         net = g.op('Mul', f'm{number}', net, g.constant(factor), shape=(4, 3))
       g.target('output', net)
 
-    with mock.patch.multiple(first_divergence, _FURTHER=4, _PARTS=2, _PORTION_BYTES=1):
+    with (
+      mock.patch.multiple(first_divergence, _FURTHER=4, _PARTS=2),
+      mock.patch.object(portions, '_PORTION_BYTES', 1),
+    ):
       divergence = _divergence(build, lambda g: build(g, (2, 4, 29)))
     self.assertTrue(divergence.is_cut_short)
     self.assertEqual(_ends(divergence), ['m2', 'm4'])

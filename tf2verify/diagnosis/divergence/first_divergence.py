@@ -92,6 +92,11 @@ class Divergence:
     self._found = self._search(self._searched)
     self._pair_shared()
 
+  @property
+  def layouts(self) -> Mapping[TensorKey, Relayout]:
+    """How the port holds tensors of tf1 that it has in another shape."""
+    return self._held.layouts
+
   def part(self, positions: Iterable[int]) -> None:
     """Takes their partners from tf1 operations that turned out to have none, and looks again."""
     for position in positions:

@@ -6,8 +6,8 @@ from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import OpGraph, TensorKey
 
-# Operations that leave the elements in their order.
-_ONLY_SHAPE = frozenset({'Reshape', 'Squeeze', 'ExpandDims', 'Identity'})
+# Operations that leave the elements in their order, and all but always their values.
+_ONLY_SHAPE = frozenset({'Reshape', 'Squeeze', 'ExpandDims', 'Identity', 'Cast'})
 
 
 def read_from_elsewhere(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> list[GraphDifference]:

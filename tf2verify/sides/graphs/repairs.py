@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.numerics.relayout import Relayout, relayout_of_shapes
 from tf2verify.records.op_graph import CONSTANT, TARGET, NodeChange, OpGraph, TensorKey
 from tf2verify.sides.graphs.run import set_attribute
 
@@ -88,6 +89,7 @@ def transplant(
   region: tuple[Sequence[int], int],
   partner: int,
   given: Mapping[TensorKey, TensorKey],
+  layouts: Mapping[TensorKey, Relayout],
 ) -> Transplant:
   """Returns operations of tf1 that read the port's tensors.
 
@@ -98,6 +100,7 @@ def transplant(
     region: positions of the operations of tf1, the last one apart.
     partner: position of the port's operation that the last one replaces.
     given: the port's tensor for each tensor of tf1 that enters.
+    layouts: how the port holds tensors of tf1, those that enter and that of the last one.
 
   Raises:
     CannotRepair: one of them has a function, say, or reads what has no counterpart.
@@ -108,11 +111,18 @@ def transplant(
   targets = op.op_type == TARGET, other.op_type == TARGET
   if targets[0] != targets[1] or (is_target and op.attribute('op') != other.attribute('op')):
     raise CannotRepair('what the run yields is made in another way')
-  wiring = _Wiring(nodes, tf1, tf2, frozenset(inner), given)
+  wiring = _Wiring(nodes, tf1, tf2, frozenset(inner), given, layouts)
   moved = [wiring.copied(n, _OF_TF1 + tf1.ops[n].name) for n in inner]
-  if not is_target:
+  layout = layouts.get((end, 0))
+  if not is_target and layout is None:
     last = wiring.copied(end, other.name)
-    return Transplant((*wiring.constants, *moved), last)
+    return Transplant((*wiring.added, *moved), last)
+  if not is_target and layout is not None:
+    if len(op.tensors) > 1:
+      raise CannotRepair('one of several outputs has another shape')
+    whole = wiring.copied(end, _OF_TF1 + op.name)
+    *steps, last = _steps(layout, f'{whole.name}:0', op.outputs[0][0], other.name)
+    return Transplant((*wiring.added, *moved, whole, *steps), last)
   name, _, number = other.tensors[0].partition(':')
   if number != '0' or len(op.inputs) != 1:
     raise CannotRepair('what the run yields is no first output')
@@ -120,20 +130,64 @@ def transplant(
   last = v1.NodeDef(name=name, op='Identity', input=[source])
   last.attr['T'].type = tf.as_dtype(op.outputs[0][0]).as_datatype_enum
   is_update = op.attribute('op') is not None
-  return Transplant((*wiring.constants, *moved), last, True, is_update)
+  return Transplant((*wiring.added, *moved), last, True, is_update)
 
 
 def bypass(tf2: OpGraph, position: int, read: TensorKey) -> Transplant:
-  """Returns what passes a tensor of the port on in place of an operation's output."""
+  """Returns what passes a tensor of the port on in place of an operation's output.
+
+  Raises:
+    CannotRepair: the shapes do not say in which order the elements are passed on.
+  """
   op, (producer, number) = tf2.ops[position], read
-  passed = v1.NodeDef(name=op.name, op='Identity', input=[tf2.ops[producer].tensors[number]])
-  dtype = tf.as_dtype(tf2.ops[producer].outputs[number][0])
-  passed.attr['T'].type = dtype.as_datatype_enum
+  dtype, shape = tf2.ops[producer].outputs[number]
+  tensor = tf2.ops[producer].tensors[number]
+  layout = layout_of_shapes(shape, op.outputs[0][1])
+  if layout is not None:
+    *steps, last = _steps(layout, tensor, dtype, op.name)
+    return Transplant(tuple(steps), last)
+  passed = v1.NodeDef(name=op.name, op='Identity', input=[tensor])
+  passed.attr['T'].type = tf.as_dtype(dtype).as_datatype_enum
   return Transplant((), passed)
 
 
+def layout_of_shapes(
+  tf1: tuple[int | None, ...] | None, tf2: tuple[int | None, ...] | None
+) -> Relayout | None:
+  """Returns how what has one shape is held in the other; None for one shape.
+
+  Raises:
+    CannotRepair: the shapes do not say it.
+  """
+  try:
+    return relayout_of_shapes(tf1, tf2)
+  except ValueError as error:
+    raise CannotRepair(f'the shapes are {tf1} and {tf2}: {error}') from error
+
+
+def _steps(layout: Relayout, read: str, dtype: str, name: str) -> list[Any]:
+  """Returns the nodes that bring a tensor into another layout, the last one with a name."""
+  made: list[Any] = []
+  steps = layout.steps_to_tf2()
+  for number, (kind, given) in enumerate(steps):
+    label = name if number == len(steps) - 1 else f'{_OF_TF1}{name}/step_{number}'
+    constant = v1.NodeDef(name=f'{_OF_TF1}{name}/given_{number}', op='Const')
+    constant.attr['dtype'].type = tf.int32.as_datatype_enum
+    constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(np.asarray(given, np.int32)))
+    node = v1.NodeDef(name=label, op=kind, input=[read, f'{constant.name}:0'])
+    node.attr['T'].type = tf.as_dtype(dtype).as_datatype_enum
+    node.attr['Tperm' if kind == 'Transpose' else 'Tshape'].type = tf.int32.as_datatype_enum
+    made += [constant, node]
+    read = f'{label}:0'
+  return made
+
+
 class _Wiring:
-  """Wires copies of tf1's operations to the port's tensors."""
+  """Wires copies of tf1's operations to the port's tensors.
+
+  Attributes:
+    added: NodeDefs that they need: constants, and what brings a tensor into tf1's shape.
+  """
 
   def __init__(
     self,
@@ -142,8 +196,10 @@ class _Wiring:
     tf2: OpGraph,
     inner: frozenset[int],
     given: Mapping[TensorKey, TensorKey],
+    layouts: Mapping[TensorKey, Relayout],
   ) -> None:
-    self.constants: list[Any] = []
+    self.added: list[Any] = []
+    self._layouts = layouts
     self._nodes = nodes
     self._tf1 = tf1
     self._tf2 = tf2
@@ -170,16 +226,29 @@ class _Wiring:
       tensors = self._tf2.ops[other].tensors
       if output >= len(tensors):
         raise CannotRepair(f'{op.name} has no such output in the port')
-      return tensors[output]
+      return self._as_tf1(key, tensors[output])
     if op.op_type != CONSTANT:
       raise CannotRepair(f'{op.name} has no counterpart in the port')
     node = self._node(op.tensors[0].rpartition(':')[0])
     if node.op != 'Const':
       raise CannotRepair(f'{op.name} is no constant of the graph')
     name = _OF_TF1 + node.name
-    if all(known.name != name for known in self.constants):
-      self.constants.append(_bare_copy(node, name))
+    self._add([_bare_copy(node, name)])
     return f'{name}:0'
+
+  def _as_tf1(self, key: TensorKey, tensor: str) -> str:
+    """Returns the port's tensor in the shape that tf1 has for it."""
+    layout = self._layouts.get(key)
+    if layout is None:
+      return tensor
+    op = self._tf1.ops[key[0]]
+    name = f'{_OF_TF1}{op.name}/as_tf1_{key[1]}'
+    self._add(_steps(layout.inverse(), tensor, op.outputs[key[1]][0], name))
+    return f'{name}:0'
+
+  def _add(self, nodes: Sequence[Any]) -> None:
+    known = {node.name for node in self.added}
+    self.added += [node for node in nodes if node.name not in known]
 
   def _node(self, name: str) -> Any:
     if name not in self._nodes:

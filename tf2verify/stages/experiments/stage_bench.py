@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tf2verify.diagnosis.bench import BenchRun, Judged, Left, LookedAt
 from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.op_graph import TensorKey
@@ -111,11 +112,13 @@ class StageBench:
     region: tuple[Sequence[int], int],
     partner: int,
     given: Mapping[TensorKey, TensorKey],
+    layouts: Mapping[TensorKey, Relayout],
   ) -> Transplant:
     """Returns operations of tf1 to put into the port."""
     tf1, tf2 = sides
     nodes = tf1.nodes() if isinstance(tf1, GraphRun) else {}
-    return editing.transplant(nodes, tf1.op_graph, tf2.op_graph, region, partner, given)
+    graphs = tf1.op_graph, tf2.op_graph
+    return editing.transplant(nodes, *graphs, region, partner, given, layouts)
 
   def is_over(self) -> bool:
     """Returns whether the time for experiments is used up."""
