@@ -3,7 +3,13 @@
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from tf2verify.numerics.relayout import agreement_as_held, alike, is_constant, relayout
+from tf2verify.numerics.relayout import (
+  agreement_as_held,
+  alike,
+  is_constant,
+  relayout,
+  relayout_of_shapes,
+)
 
 _X = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
 
@@ -23,6 +29,29 @@ class RelayoutTest(parameterized.TestCase):
     found, again = agreement_as_held(_X, there)
     self.assertTrue(found.identical)
     self.assertEqual(again, layout)
+
+  @parameterized.named_parameters(
+    ('flattened', lambda x: x.reshape(-1, 4)),
+    ('transposed', lambda x: x.transpose(0, 2, 1)),
+  )
+  def test_as_operations_for_another_batch_too(self, held):
+    layout = relayout(_X, held(_X))
+    for x in (_X, np.tile(_X, (3, 1, 1))):
+      for steps, one, other in (
+        (layout.steps_to_tf2(), x, held(x)),
+        (layout.inverse().steps_to_tf2(), held(x), x),
+      ):
+        for kind, given in steps:
+          one = one.reshape(given) if kind == 'Reshape' else one.transpose(given)
+        np.testing.assert_array_equal(one, other)
+
+  def test_by_shapes_alone(self):
+    self.assertIsNone(relayout_of_shapes((2, None), (2, None)))
+    self.assertIsNone(relayout_of_shapes(None, (2, 3)))
+    self.assertEqual(relayout_of_shapes((6, 4), (2, 3, 4)).tf2_shape, (2, 3, 4))
+    for one, other in (((2, 3), (3, 2)), ((2, None), (2, 1, 3)), ((2, 3), (2, 4))):
+      with self.assertRaises(ValueError):
+        relayout_of_shapes(one, other)
 
   def test_arrays_of_another_shape_stay(self):
     layout = relayout(_X, _X[:, None])

@@ -261,5 +261,56 @@ class StateTest(absltest.TestCase):
     self.assertIn('both sides agree', text)
 
 
+class OneMistakeTest(absltest.TestCase):
+  """What looks like several mistakes in the graphs, and is one of the port's text."""
+
+  def _only(self, case, *words):
+    diagnosis, text = _failure(case)
+    [experiment] = _experiments(diagnosis)
+    self.assertIs(experiment.outcome, Outcome.PROVEN, text)
+    for word in words:
+      self.assertIn(word, experiment.text, text)
+    return diagnosis, text
+
+  def test_a_factor_at_another_place_is_not_blamed(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training, early=True, scale=1.5):
+        net = inputs @ tiny_models.kernel()
+        total = tf.reduce_sum(0.5 * net if early else net, axis=1, keepdims=True)
+        total = total if early else 0.5 * total
+        return total + scale * tf.tanh(net)
+
+      def port(self, inputs, training):
+        return self.model(inputs, training, False, 1.25)
+
+    self._only(Case, '1.25 in the port, 1.5 in tf1')
+
+  def test_a_tensor_that_is_read_in_several_places_is_wrong_once(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training, edges=lambda x: tf.maximum(x, 0.5)):
+        net = edges(inputs @ tiny_models.kernel())  # HERE
+        total = tf.reduce_sum(net, axis=1, keepdims=True)
+        return {'a': tf.tanh(net) / total, 'b': tf.exp(-net) * total, 'c': tf.sin(net)}
+
+      def port(self, inputs, training):
+        return self.model(inputs, training, lambda x: 0.5 * tf.square(x) + x)
+
+    diagnosis, text = self._only(Case, 'Maximum')
+    with open(__file__) as file:
+      line = next(n for n, text in enumerate(file, 1) if '# HERE' in text and 'edges(' in text)
+    self.assertIn(diagnosis.sources[0].tf1_source.line, (line, line - 1), text)
+
+  def test_operations_of_tf1_read_what_the_port_holds_in_another_shape(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        return tf.exp(tf.nn.relu(inputs @ tiny_models.kernel()))
+
+      def port(self, inputs, training):
+        net = inputs[:, None, None, :] @ tiny_models.kernel()
+        return tf.exp(tf.reshape(net, [-1, net.shape[-1]]))
+
+    self._only(Case, 'the port lacks Relu')
+
+
 if __name__ == '__main__':
   absltest.main()

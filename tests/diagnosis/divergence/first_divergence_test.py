@@ -411,6 +411,39 @@ class SourcesTest(parameterized.TestCase):
     divergence = _divergence(build, lambda g: build(g, 'Neg'))
     self.assertEqual(_ends(divergence), ['act'])
 
+  def test_a_factor_at_another_place_is_no_source(self):
+    def build(g, early=True, fault=1.0):
+      x = g.input(_X)
+      one, two = (0.5, 1.0) if early else (1.0, 0.5)
+      net = g.op('Mul', 'weighted', x, g.constant(np.float32(one)))
+      net = g.op('Sum', 'sum', net, compute=lambda x: np.sum(x, 1))
+      net = g.op('Mul', 'factor', net, g.constant(np.float32(two)))
+      other = g.op('Mean', 'mean', x, compute=lambda x: np.mean(x, 1) * np.float32(fault))
+      g.target('output', g.op('AddV2', 'add', net, other))
+
+    self.assertEqual(_ends(_divergence(build, lambda g: build(g, False, 2.0))), ['mean'])
+    # Alone it is one, where it is not made up for.
+    wrong = _divergence(build, lambda g: build(g, True, 2.0))
+    self.assertEqual(_ends(wrong), ['mean'])
+
+  def test_what_several_sources_read_is_one_if_it_explains_them(self):
+    def build(g, act='Relu', faults=(1.0, 1.0)):
+      net = g.chain(g.input(_X), f'{act} act')
+      for fault, (name, value) in zip(faults, list(_WEIGHTS.items())[:2], strict=True):
+
+        def times(x, w, fault=fault):
+          return np.matmul(x, w) * np.float32(fault)
+
+        made = g.op('MatMul', f'{name}/m', net, g.variable(name, value), compute=times)
+        g.target(f'output {name}', made)
+
+    self.assertEqual(
+      _ends(_divergence(build, lambda g: build(g, 'Neg', (1.0, 3.0)))), ['act', 'b/m']
+    )
+    # Where it explains none, all readers are sources, of which the first one is shown.
+    several = _divergence(build, lambda g: build(g, 'Neg', (2.0, 3.0)))
+    self.assertEqual(_ends(several, several.all_sources()), ['a/m', 'b/m'])
+
   def test_gradient_that_is_sparse_on_one_side_is_not_compared(self):
     def build(g, sparse=True, fault=1.0):
       up = g.op('Mul', 'gradients/Mul', g.input(_X), g.constant(np.float32(fault)))

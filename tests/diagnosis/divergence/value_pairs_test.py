@@ -92,6 +92,20 @@ class ValuePairsTest(absltest.TestCase):
     pairs = _pairs(_divergence(build, lambda g: build(g, True)))
     self.assertNotEqual(pairs.get('Take'), 'Keep')
 
+  def test_a_number_is_a_pair_but_for_one_that_people_write(self):
+    """A loss is a number of its own; 12 is how many elements there are, and anything else."""
+
+    def build(g, scale=1.0, other=False):
+      x = g.op('Mul', 'scaled', g.input(_X), g.constant(np.float32(scale)))
+      kind = ('Max', 'Min') if other else ('Sum', 'Mean')
+      one = g.op(kind[0], 'one', x, compute=lambda x: np.sum(x, dtype=np.float32))
+      two = g.op(kind[1], 'two', x, compute=lambda x: np.float32(x.size))
+      g.target('output', g.op('Mul', 'Mul', one, g.chain(two, 'Neg')))
+
+    pairs = _pairs(_divergence(build, lambda g: build(g, other=True)))
+    self.assertEqual(pairs['one'], 'one')
+    self.assertNotIn('two', pairs)
+
   def test_nothing_is_fetched_where_all_operations_have_partners(self):
     def build(g, slope=0.2):
       net = g.op('Mul', 'net', g.input(_X), g.constant(np.float32(slope)))

@@ -108,14 +108,14 @@ class Divergence:
     self._found = self._search(self._searched)
 
   def _pair_shared(self) -> None:
-    """Pairs what several sources read, where one is left of these: a mistake read twice."""
+    """Pairs what several sources read, where that explains one of them: a mistake read twice."""
     found = shared_end(self._tf1.op_graph, self._tf2.op_graph, self.all_sources())
     if found is None:
       return
     self.pairing.add(found.tf1, found.tf2)
     self.part(())
     ends = {one.regions.tf1.end for one in self.all_sources() if not one.agreement.is_rounding}
-    if found.tf1 not in ends or found.ends & ends:
+    if found.tf1 not in ends or found.ends <= ends:
       self.part([found.tf1])
 
   def given(
