@@ -1,12 +1,13 @@
 """What experiments are made on."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.diagnosis import Cause
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import TensorKey
 from tf2verify.sides.graphs.repairs import Repair, Transplant
 from tf2verify.sides.graphs.run import GraphRun
@@ -44,6 +45,8 @@ class LookedAt:
   name: str  # as differences name it
   tf1: GraphRun
   tf2: GraphRun
+  # The user's line of an operation of the port that only passes a tensor on, by name.
+  line_of: Callable[[str], SourceLine | None] = lambda name: None
 
 
 class BenchRun(Protocol):

@@ -9,6 +9,8 @@ from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.gradient_causes import gradient_causes, gradient_sources
+from tf2verify.diagnosis.gradient_repairing import GradientRepairing
 from tf2verify.diagnosis.looking import TARGET_OF, Looking, targets_of
 from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.diagnosis.patterns.states import state_evidence
@@ -45,6 +47,7 @@ _WITH_GRADIENTS = ('gradients', 'loss')
 # Stages that explain what they find themselves; the search shows the place.
 _EXPLAIN_THEMSELVES = ('loss', 'training_steps')
 _OF_CHANGES = 'training_steps'
+_OF_GRADIENTS = 'gradients'
 _OTHER_START = 'what the sides hold before the step differs, which no edit of its graph mends'
 # 1 - 0.999 is as far from 0.001 where it is formed in float32: no fault, where there is another.
 _OF_SETTINGS = 1e-4
@@ -97,7 +100,25 @@ def diagnose(
   diagnosis = dataclasses.replace(diagnosis, causes=causes, notes=tuple(notes))
   if bench is None or looking is None:
     return diagnosis
+  if stage == _OF_GRADIENTS:
+    return _with_proven_gradients(diagnosis, evidence, bench)
   return _tested(diagnosis, evidence, looking, bench, only_first)
+
+
+def _with_proven_gradients(diagnosis: Diagnosis, evidence: FailedStage, bench: Bench) -> Diagnosis:
+  """Returns a diagnosis with mistakes that the gradient alone shows; itself if none is proven."""
+  try:
+    if bench.why_not():
+      return diagnosis
+    found = GradientRepairing(bench).found()
+    if not found.mistakes:
+      return diagnosis
+    causes = tuple(gradient_causes(evidence, found))
+  except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
+    why_not = f'experiments were abandoned: {type(error).__name__}: {error}'
+    return dataclasses.replace(diagnosis, without_experiments=why_not[:300])
+  sources = gradient_sources(found)
+  return dataclasses.replace(diagnosis, causes=causes, sources=sources, growth=())
 
 
 def _tested(

@@ -3,11 +3,15 @@
 import re
 from collections.abc import Sequence
 
-from tf2verify.records.diagnosis import GraphAspect, Source
+from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
+from tf2verify.records.op_graph import TARGET
 
+# What stops a gradient.
+STOPS = {'StopGradient', 'PreventGradient'}
 # 1 - 0.9 is 0.1 in float32 up to rounding.
 _DIGITS = 6
 _SHAPES = ('Reshape', 'Squeeze', 'ExpandDims', 'Identity')
+_MOST_SAID = 5
 # As TensorFlow 1 computes a convolution with dilation.
 _DILATION = re.compile(r'^SpaceToBatchND\(.*?\bblock_shape=(\[[\d, ]+\]).*')
 
@@ -24,6 +28,21 @@ def edit_text(sources: Sequence[Source]) -> str:
     text = _source_text(alike[0])
     said += [text + more] if text else []
   return '; '.join(said[:3])
+
+
+def gradient_text(sources: Sequence[Source]) -> str:
+  """Returns what is different at places where the values agree, each difference once."""
+  groups: dict[object, set[str]] = {}
+  said: dict[object, str] = {}
+  for known in (known for source in sources for known in source.differences):
+    alike = known.aspect, known.op_type, known.what, known.tf1, known.tf2
+    groups.setdefault(alike, set()).add(known.op)
+    said.setdefault(alike, _difference_text(known))
+  texts = [
+    text + (f'; the same at {len(groups[alike]) - 1} more' if len(groups[alike]) > 1 else '')
+    for alike, text in said.items()
+  ]
+  return '; '.join(texts[:_MOST_SAID]) + ('; …' if len(texts) > _MOST_SAID else '')
 
 
 def marks(source: Source) -> tuple[object, ...]:
@@ -88,25 +107,43 @@ def _only_shapes(path: str) -> bool:
   return all(step.partition('(')[0] in _SHAPES for step in path.split(' → '))
 
 
+def _path_text(known: GraphDifference) -> str:
+  """Returns how a gradient passes differently."""
+  place = f'{known.what} of {known.op}' if known.op_type != TARGET else known.op
+  place = place if known.what != 'gradient' else known.op
+  both = [set(side or ()) for side in (known.tf1_value, known.tf2_value)]
+  if not both[1]:
+    does = 'stops the gradient' if both[0] & STOPS else f'has a {known.tf1}'
+    return f'tf1 {does} at {place} and the port does not'
+  if not both[0]:
+    does = 'stops the gradient' if both[1] & STOPS else f'has a {known.tf2}'
+    return f'the port {does} at {place} and tf1 does not'
+  return f'the {known.tf2} of the port at {place} is another one than in tf1'
+
+
 def _source_text(source: Source) -> str:
-  said = []
-  for known in source.differences:
-    op = f'{known.op} ({known.op_type})'
-    if known.aspect in (GraphAspect.ATTRIBUTE, GraphAspect.CONSTANT):
-      said.append(f'{known.what} of {op} is {known.tf2} in the port, {known.tf1} in tf1')
-    elif known.aspect is GraphAspect.MISSING:
-      said.append(f'the port lacks {_DILATION.sub(_named, known.tf1)}')
-    elif known.aspect is GraphAspect.EXTRA:
-      said.append(f'the port has {known.tf2}, which tf1 has not')
-    elif known.aspect is GraphAspect.REPLACED:
-      said.append(_replaced(known.tf1, known.tf2))
-    elif known.aspect is GraphAspect.TYPE:
-      said.append(f'{known.op} is {known.tf2} in the port, {known.tf1} in tf1')
-    elif known.aspect in (GraphAspect.ORDER, GraphAspect.WIRING):
-      said.append(f'{op} reads {known.tf2} as {known.what} in the port, {known.tf1} in tf1')
+  said = [text for known in source.differences if (text := _difference_text(known))]
   if not said:
     paths = ' → '.join(source.tf2_path), ' → '.join(source.tf1_path)
     if paths[0] == paths[1]:
       return ''  # the same of something else: what differs is at another place of the mistake
     said = [f'the port computes {paths[0]} where tf1 computes {paths[1]}']
   return '; '.join(said[:3])
+
+
+def _difference_text(known: GraphDifference) -> str:
+  op = f'{known.op} ({known.op_type})'
+  if known.aspect is GraphAspect.GRADIENT:
+    return _path_text(known)
+  if known.aspect in (GraphAspect.ATTRIBUTE, GraphAspect.CONSTANT):
+    return f'{known.what} of {op} is {known.tf2} in the port, {known.tf1} in tf1'
+  if known.aspect is GraphAspect.MISSING:
+    return f'the port lacks {_DILATION.sub(_named, known.tf1)}'
+  if known.aspect is GraphAspect.EXTRA:
+    return f'the port has {known.tf2}, which tf1 has not'
+  if known.aspect is GraphAspect.REPLACED:
+    return _replaced(known.tf1, known.tf2)
+  if known.aspect is GraphAspect.TYPE:
+    return f'{known.op} is {known.tf2} in the port, {known.tf1} in tf1'
+  assert known.aspect in (GraphAspect.ORDER, GraphAspect.WIRING)
+  return f'{op} reads {known.tf2} as {known.what} in the port, {known.tf1} in tf1'

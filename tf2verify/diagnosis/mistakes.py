@@ -64,7 +64,7 @@ class Mistake:
       return False
     if self._settings() & other._settings():  # one that enters several formulas
       return True
-    if _lines(self.places) & _lines(other.places):
+    if lines_of(self.places) & lines_of(other.places):
       # One number that is used twice, say: momentum, and 1 - momentum.
       return self.edit is other.edit or repeats(self.sources, other.sources)
     if self.edit is not other.edit:
@@ -82,13 +82,8 @@ class Mistake:
 
   def joined(self, other: 'Mistake') -> 'Mistake':
     """Returns both as one."""
-    repair = Repair(
-      (*self.repair.changes, *other.repair.changes),
-      (*self.repair.transplants, *other.repair.transplants),
-      (*self.repair.values, *other.repair.values),
-    )
     edit = max(self.edit, other.edit, key=STEPS.index)
-    return Mistake((*self.places, *other.places), edit, repair)
+    return Mistake((*self.places, *other.places), edit, self.repair.joined(other.repair))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +134,8 @@ def _line(place: Place) -> tuple[str, int] | None:
   return None if source is None else (source.path, source.line)
 
 
-def _lines(places: Sequence[Place]) -> set[tuple[str, int]]:
+def lines_of(places: Sequence[Place]) -> set[tuple[str, int]]:
+  """Returns the lines of places, as far as they are known."""
   return {line for place in places if (line := _line(place)) is not None}
 
 

@@ -104,7 +104,7 @@ def tested_causes(
   if places_known:
     # What predicts the port's numbers by a change of TF1 is tried out by that.
     rest = [cause for cause in rest if cause.rule in elsewhere or cause.change is not None]
-  return _headline(tested, rest)
+  return with_headline(tested, rest)
 
 
 def tested_sources(sources: Sequence[Source], found: Found) -> list[Source]:
@@ -182,7 +182,7 @@ def _has_one_difference(sources: Sequence[SourceEvidence]) -> bool:
   return all(len({d.aspect for d in one.source.differences}) == 1 for one in sources)
 
 
-def _headline(tested: list[Cause], rest: list[Cause]) -> list[Cause]:
+def with_headline(tested: list[Cause], rest: list[Cause]) -> list[Cause]:
   """Returns all causes; one that no place shows goes with the edit that no rule explains."""
   unexplained = [cause for cause in tested if cause.rule == BY_EXPERIMENT]
   if len(unexplained) == 1 and len(rest) == 1:

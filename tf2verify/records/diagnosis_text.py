@@ -26,6 +26,7 @@ _SHOWN_CAUSES = 3
 _LONGEST = 200
 _BARS = '▁▂▃▄▅▆▇█'
 _PATH_LENGTH = 8
+_STOPS = {'StopGradient', 'PreventGradient'}
 
 
 def cause_lines(diagnosis: Diagnosis, explained: bool = False) -> list[TextLine]:
@@ -93,7 +94,9 @@ def place_lines(diagnosis: Diagnosis) -> list[TextLine]:
   if len(groups) > shown:
     rest = [source for source, *_ in groups[shown:]]
     lines.append(TextLine(f'… and {len(rest)} more, see the JSON report: {_names(rest)}'))
-  for difference in diagnosis.gradient_differences[:_SHOWN_DIFFERENCES]:
+  said = [difference for source in diagnosis.sources for difference in source.differences]
+  paths = [difference for difference in diagnosis.gradient_differences if difference not in said]
+  for difference in paths[:_SHOWN_DIFFERENCES]:
     lines.append(TextLine(f'gradient path: {graph_difference_text(difference)}'))
   for variable, tf1, tf2 in diagnosis.updates[:_SHOWN_DIFFERENCES]:
     lines.append(
@@ -162,7 +165,8 @@ def source_size_text(source: Source) -> str:
   if source.is_initial_value:
     return f'initial values differ ({_size_text(source)})'
   if not source.absolute:
-    return 'values agree, gradients are stopped on one side'
+    is_stop = _STOPS & {*source.tf1_path, *source.tf2_path}
+    return f'values agree, gradients {"are stopped on one side" if is_stop else "differ"}'
   if not math.isfinite(source.relative):
     return f'{how}, shape or non-finite elements differ'
   return f'{how}, its outputs differ ({_size_text(source)})'

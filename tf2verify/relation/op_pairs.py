@@ -35,7 +35,12 @@ def family(op_type: str) -> str:
 
 def is_backward(op: OpRecord) -> bool:
   """Returns whether an operation belongs to the computation of gradients."""
-  return op.name.startswith('gradients')
+  return is_backward_name(op.name)
+
+
+def is_backward_name(name: str) -> bool:
+  """Returns whether the name of an operation is that of one which computes gradients."""
+  return name.startswith('gradients')
 
 
 class Pairing:

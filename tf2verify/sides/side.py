@@ -127,6 +127,8 @@ class FilledRun:
     gradients_of: the variables, by name, whose gradients are wanted; None for all (in
       tf1, and in execution modes).
     size: what is said of inputs of another size than the case's; '' for those.
+    derives: of a port that is traced, whether gradients are formed once its graph is made, so
+      that they follow from edits of it.
   """
 
   inputs: Any
@@ -137,6 +139,7 @@ class FilledRun:
   mover: Mover | None = None
   gradients_of: frozenset[str] | None = None
   size: str = ''
+  derives: bool = False
 
   @property
   def description(self) -> str:

@@ -206,7 +206,7 @@ class WrongTest(TrainingStepsTestCase):
       'learning rate (of the step) [step 1]',
       "the port's learning rate is 0.2 of TF1's",
       'tensors that differ',
-      'steps 2 to 3 only continue',
+      'steps 2 to 3 continue from',
     )
     self.assertNotIn('[step 2]', text)
     # What follows from it comes behind it.
@@ -230,7 +230,7 @@ class WrongTest(TrainingStepsTestCase):
         rate = v1.train.piecewise_constant(step, [0], [RATE, RATE / 10])
         return v1.train.GradientDescentOptimizer(rate)
 
-    self.assert_parts(Earlier, 'step 3 only continues the difference of step 2')
+    self.assert_parts(Earlier, 'step 3 continues from the difference of step 2')
 
   def test_epsilon(self):
     class Case(Trained):

@@ -19,25 +19,35 @@ def gradient_differences(pairing: Pairing) -> list[GraphDifference]:
       continue
     if len(op.inputs) == len(other.inputs):
       for slot, (one, two) in enumerate(zip(op.through, other.through, strict=True)):
-        marks, others = _marks(one), _marks(two)
+        marks, others = marks_of(one), marks_of(two)
         if marks != others:
           name = op.name if op.op_type != TARGET else f'the {op.name}'
           what = op.input_names[slot] if op.input_names else f'input {slot}'
-          found.append(_difference(name, op.op_type, what, marks, others))
+          found.append(gradient_difference(name, op.op_type, what, marks, others))
     overrides = [one.attribute('_gradient_op_type') for one in (op, other)]
     if bool(overrides[0]) != bool(overrides[1]):
       one, two = ((f'gradient of {name}',) if name else () for name in overrides)
-      found.append(_difference(op.name, op.op_type, 'gradient', one, two))
+      found.append(gradient_difference(op.name, op.op_type, 'gradient', one, two))
   return found
 
 
-def _marks(through: Sequence[str]) -> tuple[str, ...]:
+def marks_of(through: Sequence[str]) -> tuple[str, ...]:
+  """Returns what stops or replaces the gradient, of operations that pass a value on."""
   return tuple(mark for mark in through if mark.startswith(_MARKS))
 
 
-def _difference(
+def gradient_difference(
   name: str, op_type: str, what: str, tf1: tuple[str, ...], tf2: tuple[str, ...]
 ) -> GraphDifference:
+  """Returns how gradients pass an operation differently.
+
+  Args:
+    name: the operation's.
+    op_type: its type.
+    what: the name of the input, or `gradient` for all.
+    tf1: what stops or replaces the gradient in tf1.
+    tf2: the same of the port.
+  """
   return GraphDifference(
     GraphAspect.GRADIENT,
     name,

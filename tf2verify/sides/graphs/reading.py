@@ -25,7 +25,7 @@ from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.tensorflow_internals import graphs
 
 # They pass their input on as it is, or say so to the gradient only.
-_PASSING = (
+PASSING = (
   'Identity',
   'IdentityN',
   'StopGradient',
@@ -238,7 +238,7 @@ class GraphReader:
     self._depth[op.name] = self._depth_of(op, inputs)
     if op.name in self._variables:
       return  # a leaf once somebody reads it
-    if op.type in _PASSING and op.inputs:
+    if op.type in PASSING and op.inputs:
       return
     if op.name in self._inputs or op.name in self._constants or op.type == 'Const':
       return
@@ -302,7 +302,7 @@ class GraphReader:
     """Returns where a tensor comes from, and what passes it on, the producer's end first."""
     passed: list[str] = []
     first = tensor
-    while tensor.op.type in _PASSING and tensor.op.inputs:
+    while tensor.op.type in PASSING and tensor.op.inputs:
       op = tensor.op
       if op.type not in ('ReadVariableOp', 'Enter'):
         passed.append(_passing_name(op, self._nodes[op.name]))

@@ -13,7 +13,11 @@ from tf2verify.sides.graphs.run import set_attribute
 
 v1 = tf.compat.v1
 
-_OF_TF1 = 'tf2verify_tf1/'
+OF_TF1 = 'tf2verify_tf1/'
+# What passes a tensor on, and stops its gradient.
+STOPS = ('StopGradient', 'PreventGradient')
+# By which an operation has another gradient than that of its type.
+GRADIENT_ATTRIBUTE = '_gradient_op_type'
 _OF_SETTINGS = 'tf2verify_setting/'
 _REPLACED = '/tf2verify_replaced'
 _FED = ('Placeholder', 'VarHandleOp', 'VariableV2', 'Variable')
@@ -53,12 +57,49 @@ class Transplant:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class OtherInput:
+  """An input of an operation of the port that is passed to it as in tf1.
+
+  Attributes:
+    op: the operation's name.
+    slot: number of the input.
+    tensor: what it reads.
+    inner: NodeDefs of what passes that on, from tensors of the port.
+  """
+
+  op: str
+  slot: int
+  tensor: str
+  inner: tuple[Any, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Repair:
-  """One edit: some of these."""
+  """One edit: some of these.
+
+  Attributes:
+    changes: of attributes and constants.
+    transplants: of operations.
+    values: that are given.
+    passing: names of operations that stop or replace a gradient, and are to pass it on.
+    inputs: inputs of operations that are to come by other ways.
+  """
 
   changes: tuple[NodeChange, ...] = ()
   transplants: tuple[Transplant, ...] = ()
   values: tuple[GivenValue, ...] = ()
+  passing: tuple[str, ...] = ()
+  inputs: tuple['OtherInput', ...] = ()
+
+  def joined(self, other: 'Repair') -> 'Repair':
+    """Returns both as one."""
+    return Repair(
+      (*self.changes, *other.changes),
+      (*self.transplants, *other.transplants),
+      (*self.values, *other.values),
+      (*self.passing, *other.passing),
+      (*self.inputs, *other.inputs),
+    )
 
 
 def apply(repairs: Sequence[Repair], graph_def: Any, is_other_run: bool = False) -> None:
@@ -80,6 +121,10 @@ def apply(repairs: Sequence[Repair], graph_def: Any, is_other_run: bool = False)
     for moved in repair.transplants:
       if not is_other_run or _has(graph_def, moved.end.name):
         _transplant(graph_def, moved)
+    for name in repair.passing:
+      _pass(_named(graph_def, name))
+    for one in repair.inputs:
+      _rewire(graph_def, one)
 
 
 def transplant(
@@ -112,7 +157,7 @@ def transplant(
   if targets[0] != targets[1] or (is_target and op.attribute('op') != other.attribute('op')):
     raise CannotRepair('what the run yields is made in another way')
   wiring = _Wiring(nodes, tf1, tf2, frozenset(inner), given, layouts)
-  moved = [wiring.copied(n, _OF_TF1 + tf1.ops[n].name) for n in inner]
+  moved = [wiring.copied(n, OF_TF1 + tf1.ops[n].name) for n in inner]
   layout = layouts.get((end, 0))
   if not is_target and layout is None:
     last = wiring.copied(end, other.name)
@@ -120,7 +165,7 @@ def transplant(
   if not is_target and layout is not None:
     if len(op.tensors) > 1:
       raise CannotRepair('one of several outputs has another shape')
-    whole = wiring.copied(end, _OF_TF1 + op.name)
+    whole = wiring.copied(end, OF_TF1 + op.name)
     *steps, last = _steps(layout, f'{whole.name}:0', op.outputs[0][0], other.name)
     return Transplant((*wiring.added, *moved, whole, *steps), last)
   name, _, number = other.tensors[0].partition(':')
@@ -170,8 +215,8 @@ def _steps(layout: Relayout, read: str, dtype: str, name: str) -> list[Any]:
   made: list[Any] = []
   steps = layout.steps_to_tf2()
   for number, (kind, given) in enumerate(steps):
-    label = name if number == len(steps) - 1 else f'{_OF_TF1}{name}/step_{number}'
-    constant = v1.NodeDef(name=f'{_OF_TF1}{name}/given_{number}', op='Const')
+    label = name if number == len(steps) - 1 else f'{OF_TF1}{name}/step_{number}'
+    constant = v1.NodeDef(name=f'{OF_TF1}{name}/given_{number}', op='Const')
     constant.attr['dtype'].type = tf.int32.as_datatype_enum
     constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(np.asarray(given, np.int32)))
     node = v1.NodeDef(name=label, op=kind, input=[read, f'{constant.name}:0'])
@@ -212,7 +257,7 @@ class _Wiring:
     data = [one for one in node.input if not one.startswith('^')]
     if op.functions or len(data) != len(op.inputs):
       raise CannotRepair(f'{op.name} is a loop, a condition, or a part of one')
-    copied = _bare_copy(node, name)
+    copied = bare_copy(node, name)
     copied.input.extend(self.name_of(key) for key in op.inputs)
     return copied
 
@@ -220,7 +265,7 @@ class _Wiring:
     position, number = key
     op = self._tf1.ops[position]
     if position in self._inner:
-      return f'{_OF_TF1}{op.name}:{number}'
+      return f'{OF_TF1}{op.name}:{number}'
     if key in self._given:
       other, output = self._given[key]
       tensors = self._tf2.ops[other].tensors
@@ -232,8 +277,8 @@ class _Wiring:
     node = self._node(op.tensors[0].rpartition(':')[0])
     if node.op != 'Const':
       raise CannotRepair(f'{op.name} is no constant of the graph')
-    name = _OF_TF1 + node.name
-    self._add([_bare_copy(node, name)])
+    name = OF_TF1 + node.name
+    self._add([bare_copy(node, name)])
     return f'{name}:0'
 
   def _as_tf1(self, key: TensorKey, tensor: str) -> str:
@@ -242,7 +287,7 @@ class _Wiring:
     if layout is None:
       return tensor
     op = self._tf1.ops[key[0]]
-    name = f'{_OF_TF1}{op.name}/as_tf1_{key[1]}'
+    name = f'{OF_TF1}{op.name}/as_tf1_{key[1]}'
     self._add(_steps(layout.inverse(), tensor, op.outputs[key[1]][0], name))
     return f'{name}:0'
 
@@ -256,7 +301,7 @@ class _Wiring:
     return self._nodes[name]
 
 
-def _bare_copy(node: Any, name: str) -> Any:
+def bare_copy(node: Any, name: str) -> Any:
   """Returns a node without what it reads, and without where it has to run."""
   copied = v1.NodeDef()
   copied.CopyFrom(node)
@@ -288,14 +333,34 @@ def _change(graph_def: Any, change: NodeChange) -> None:
     node.input[data[slot]] = constant.name
 
 
-def _transplant(graph_def: Any, moved: Transplant) -> None:
+def _pass(node: Any) -> None:
+  """Makes an operation that passes its input on do so with its gradient as well."""
+  if node.op in STOPS:
+    node.op = 'Identity'
+  node.attr.pop(GRADIENT_ATTRIBUTE, None)
+
+
+def _rewire(graph_def: Any, one: OtherInput) -> None:
+  node = _named(graph_def, one.op)
+  data = [n for n, name in enumerate(node.input) if not name.startswith('^')]
+  if one.slot >= len(data):
+    raise CannotRepair(f'{one.op} has no input {one.slot}')
+  _add(graph_def, one.inner)
+  node.input[data[one.slot]] = one.tensor
+
+
+def _add(graph_def: Any, nodes: Sequence[Any]) -> None:
   known = {node.name: node for node in graph_def.node}
-  for node in moved.inner:
+  for node in nodes:
     if node.name not in known:
       graph_def.node.add().CopyFrom(node)
     elif known[node.name] != node:
       raise CannotRepair(f'{node.name} is there already, and reads something else')
-  replaced = known.get(moved.end.name)
+
+
+def _transplant(graph_def: Any, moved: Transplant) -> None:
+  _add(graph_def, moved.inner)
+  replaced = next((node for node in graph_def.node if node.name == moved.end.name), None)
   if replaced is None:
     raise CannotRepair(f'the port has no {moved.end.name} in this run')
   if not moved.is_target:

@@ -1,11 +1,14 @@
 """A port traced as one graph, of which every tensor can be asked for."""
 
 import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.records.observation import TensorRecord
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_function, side
@@ -14,10 +17,11 @@ from tf2verify.sides.graphs.reading import Target, target_name
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import tracing
 from tf2verify.sides.tf2.port import Port, flat_outputs
+from tf2verify.sides.tf2.port_records import gradient_record
 from tf2verify.sides.tf2.step import losses_of
 from tf2verify.tensorflow_internals import autograph
 
-_INPUTS, _LABELS = 'inputs', 'labels'
+_INPUTS, _LABELS, _LOSS = 'inputs', 'labels', 'loss'
 _OF_LABELS = f'[{_LABELS!r}]'
 
 
@@ -34,6 +38,9 @@ def traced_port(
   Raises:
     NotTraceable: the port does not run on symbolic tensors.
   """
+
+  if run.derives:
+    return _differentiable(declaration, port, run)
 
   def compute(inputs: Any) -> dict[str, Any]:
     call = autograph.converted(declaration.call_tf2_layer)
@@ -214,6 +221,61 @@ def _gradients(
     if gradient is not None:
       found[f'gradient {name}'] = gradient
   return found
+
+
+def _differentiable(
+  declaration: side.Declaration, port: Port, run: side.FilledRun
+) -> tracing.TracedPort:
+  """Traces a port without its gradients, which are formed once the graph is made.
+
+  The loss reads each output by an operation of its own, so that only what it reads can be edited.
+  """
+  numbers = itertools.count()
+
+  def own(_: str, leaf: Any) -> Any:
+    is_tensor = isinstance(leaf, tf.Tensor)
+    return tf.identity(leaf, f'tf2verify_output/{next(numbers)}') if is_tensor else leaf
+
+  def compute(inputs: Any) -> dict[str, Any]:
+    call = autograph.converted(declaration.call_tf2_layer)
+    outputs = nests.map_leaves(own, call(port.layer, inputs, run.training))
+    leaves = flat_outputs(outputs).leaves
+    found = {f'output {path}': leaf for path, leaf in leaves if leaf is not None}
+    return {**found, _LOSS: declaration.loss(outputs)}
+
+  with randomness.seeded(randomness.CONSTANT):
+    traced = tracing.trace(compute, run.inputs)
+  handles = {id(outer): inner.name for outer, inner in traced.graph.captures}
+  trained = {variable_name(v): v for v in port.trainable_variables()}
+  by = tuple(
+    (_gradient_target(n), handles[id(v.handle)])
+    for n, v in trained.items()
+    if hasattr(v, 'handle') and id(v.handle) in handles
+  )
+  *targets, loss = traced.targets
+  derived = tracing.Derived(loss.tensors[0], by)
+  found = _with_variables(
+    dataclasses.replace(traced, targets=tuple(targets), derived=derived), port, run
+  )
+
+  def shown(values: Mapping[str, Sequence[np.ndarray]]) -> tuple[TensorRecord, ...]:
+    return port.gradients(
+      gradient_record(port, v, _gradient(values.get(_gradient_target(n), ())))
+      for n, v in trained.items()
+    )
+
+  return dataclasses.replace(found, shown_gradients=shown)
+
+
+def _gradient_target(own: str) -> str:
+  return f'gradient {own}, as the port has it'
+
+
+def _gradient(values: Sequence[np.ndarray]) -> Any:
+  """Returns a gradient of what a session yields of it: nothing, one array, rows and indices."""
+  if len(values) == 2:
+    return tf.IndexedSlices(*values)
+  return values[0] if values else None
 
 
 def _losses(

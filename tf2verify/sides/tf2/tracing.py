@@ -1,13 +1,15 @@
 """The port's forward pass as a graph, whose tensors can be asked for by name."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.records.observation import TensorRecord
 from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.reference import nests
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
@@ -15,6 +17,7 @@ from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.side import TF2, FilledRun
+from tf2verify.sides.tf2 import python_gradients
 from tf2verify.tensorflow_internals import autograph, graphs
 
 v1 = tf.compat.v1
@@ -136,6 +139,8 @@ class TracedPort:
     prefix: what the names of its operations start with.
     again: returns the same for another run of this training mode and of inputs of these shapes;
       None where nobody asks for it.
+    shown_gradients: returns the gradients of a run that forms them once its graph is made, by
+      the variables that are trained, as tf1 has them; None for a port of which none are formed.
   """
 
   traced: Traced
@@ -144,6 +149,9 @@ class TracedPort:
   variables: Mapping[str, Any]
   prefix: str
   again: Callable[[FilledRun], 'TracedPort'] | None = None
+  shown_gradients: (
+    Callable[[Mapping[str, Sequence[np.ndarray]]], tuple[TensorRecord, ...]] | None
+  ) = None
 
   def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
     """Returns a run of the graph as it was traced, or changed.
@@ -197,13 +205,19 @@ def graph_run(
       make_handle(node, variables[handles[node.name]])
   if change is not None:
     change(graph_def, constants)
+  derived: tuple[Target, ...] = ()
+  if traced.derived is not None and python_gradients.has_some(graph_def):
+    known = python_gradients.Captured(traced.graph, names, handles, constants)
+    form = functools.partial(derived_targets, derived=traced.derived)
+    graph_def, derived = python_gradients.formed(graph_def, known, form)
   graph = tf.Graph()
   with graph.as_default():
     tf.import_graph_def(graph_def, name='')
     assigned = {
       name: assignment(graph, op_name, variables[name]) for op_name, name in handles.items()
     }
-  derived = () if traced.derived is None else derived_targets(graph, traced.derived)
+  if traced.derived is not None and not derived:
+    derived = derived_targets(graph, traced.derived)
   sources = {op.name: op for op in traced.graph.get_operations()}
   reader = GraphReader(
     graph,
@@ -227,19 +241,20 @@ def derived_targets(graph: tf.Graph, derived: Derived) -> tuple[Target, ...]:
     by = [graph.get_tensor_by_name(name) for _, name in derived.by]
     try:
       found = tf.gradients(graph.get_tensor_by_name(derived.of), by)
-    except (LookupError, TypeError, ValueError):  # of an operation that has none, say
+    except (LookupError, TypeError, ValueError, AttributeError):  # an operation has none, say
       return ()
   return tuple(
-    Target(name, _names(gradient))
+    Target(name, _names(graph, gradient))
     for (name, _), gradient in zip(derived.by, found, strict=True)
     if gradient is not None
   )
 
 
-def _names(gradient: Any) -> tuple[str, ...]:
-  if isinstance(gradient, tf.IndexedSlices):
-    return gradient.values.name, gradient.indices.name
-  return (gradient.name,)
+def _names(graph: Any, gradient: Any) -> tuple[str, ...]:
+  is_rows = isinstance(gradient, tf.IndexedSlices)
+  parts = (gradient.values, gradient.indices) if is_rows else (gradient,)
+  # A gradient that is written in Python may be a tensor of the graph that was traced.
+  return tuple((part if part.graph is graph else graph.capture(part)).name for part in parts)
 
 
 def _captured(

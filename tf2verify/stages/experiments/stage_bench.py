@@ -14,6 +14,7 @@ from tf2verify.sides.graphs.repairs import CannotRepair, Repair, Transplant
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
 from tf2verify.stages.experiments.forward_runs import COMPARED, forward_runs
+from tf2verify.stages.experiments.gradient_runs import GRADIENT, gradient_run
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Findings
 
 
@@ -162,7 +163,12 @@ def bench_for(
     differences = [known for known in findings.differences if known.quantity not in told]
     return StageBench(lambda: [make(tf1)], edited.compared, differences, seconds, edited.derives)
   failed = findings.failed_run
-  if port is None or failed is None or stage not in COMPARED:
+  if port is None or failed is None:
+    return None
+  if stage == 'gradients':
+    run, found = failed, findings.differences
+    return StageBench(lambda: [gradient_run(case, run, found)], (GRADIENT,), found, seconds, True)
+  if stage not in COMPARED:
     return None
   return StageBench(
     lambda: forward_runs(case, stage, findings.differences, failed, (tf1, port)),

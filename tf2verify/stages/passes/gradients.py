@@ -1,18 +1,49 @@
 """Rung 6: the gradients agree."""
 
+import dataclasses
 import functools
 import gc
+from collections.abc import Sequence
 
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.telling import Blank
+from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.comparison.reruns import here_of, repeated, rerun_of
+from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_of
 from tf2verify.stages.comparison.vacuity import gradient_notes
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ReferenceGradients:
+  """The gradients of the reference, to compare a port's with.
+
+  Attributes:
+    run: what was run.
+    tf1: what it yields.
+    again: repeats it, to measure rounding noise.
+  """
+
+  run: FilledRun
+  tf1: Observation
+  again: Again
+
+  def compared(self, case: CaseUnderTest, gradients: Sequence[TensorRecord]) -> Comparison:
+    """Returns the comparison with a port's gradients, what rounding explains left out."""
+    tf1, comparison = self.tf1, Comparison()
+    comparison.telling.told_elsewhere = (('gradient', Blank.ZERO),)
+    with comparison.unless_drawn_in_a_loop(tf1) as part:
+      pairs, tolerance = case.alignment().pairs, case.gradient_tolerance
+      part.variables('gradient', pairs, tf1.gradients, gradients, tolerance, tf1.run)
+      inspect = functools.partial(case.tf1.inspectable, self.run)
+      here = here_of(case.tf1.filled_here(self.run))
+      part.sort_out_rounding(tf1, rerun_of(self.again), here, inspect)
+      leave_out(part, inspect, tf1.run)
+    return comparison
 
 
 class Gradients(Stage):
@@ -45,16 +76,8 @@ class Gradients(Stage):
     case.tf2.release()
     gc.collect()
     (tf1,) = run_tf1()
-    comparison = Comparison()
-    comparison.telling.told_elsewhere = (('gradient', Blank.ZERO),)
-    with comparison.unless_drawn_in_a_loop(tf1) as part:
-      part.variables(
-        'gradient', pairs, tf1.gradients, tf2.gradients, case.gradient_tolerance, tf1.run
-      )
-      inspect = functools.partial(case.tf1.inspectable, tf1_run)
-      rerun = rerun_of(repeated(run_tf1, tf1_run))
-      part.sort_out_rounding(tf1, rerun, here_of(case.tf1.filled_here(tf1_run)), inspect)
-      leave_out(part, inspect, tf1.run)
+    reference = ReferenceGradients(tf1_run, tf1, repeated(run_tf1, tf1_run))
+    comparison = reference.compared(case, tf2.gradients)
     comparison.repeatable(tf1_run)
     unconnected = sum(record.value is None for record in tf1.gradients)
     notes = []

@@ -114,7 +114,7 @@ def remarks(steps: Steps, parted: int, total: int) -> list[str]:
   if parted and parted < total:
     more = f'steps {parted + 1} to {total}' if parted + 1 < total else f'step {total}'
     verb = 'continue' if parted + 1 < total else 'continues'
-    notes.append(f'{more} only {verb} the difference of step {parted}')
+    notes.append(f'{more} {verb} from the difference of step {parted}')
   left_out = steps.tf1.updates_left_out
   if left_out:
     notes.append(

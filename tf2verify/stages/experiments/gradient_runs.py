@@ -1,0 +1,160 @@
+"""The run of a failed `gradients`, to be made again with edits of the port's forward pass."""
+
+import dataclasses
+import functools
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.bench import Left, LookedAt
+from tf2verify.numerics.agreement import agreement
+from tf2verify.records.diagnosis import Cause
+from tf2verify.records.difference import Difference
+from tf2verify.records.observation import SourceLine, TensorRecord
+from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.user_sources import user_source
+from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_tensors
+from tf2verify.sides.tf2.tracing import TracedPort
+from tf2verify.stages.comparison.reruns import repeated
+from tf2verify.stages.failed_stage import traced_port
+from tf2verify.stages.passes.gradients import ReferenceGradients
+from tf2verify.stages.stage import CaseUnderTest
+
+GRADIENT, _OUTPUT = 'gradient', 'output '
+# An edit may let a loop run for ever.
+_RUN_SECONDS = 60
+# The edits are made where values agree; what they change in the outputs is rounding.
+_CLOSE = 1e-4
+# What differs by more of its size, and passes, is smaller than its rounding or the tolerance.
+_NOISE = 1e-3
+
+
+def gradient_run(
+  case: CaseUnderTest, failed: FilledRun, differences: Sequence[Difference]
+) -> 'GradientRun':
+  """Returns the run of the stage.
+
+  Args:
+    case: both sides.
+    failed: the run, by tf1 names.
+    differences: what the stage has found.
+  """
+  run_tf1 = case.tf1.prepare_filled([failed])
+  (tf1,) = run_tf1()
+  again = functools.cache(repeated(run_tf1, failed))
+  forward = dataclasses.replace(failed, gradients=False)
+  port = traced_port(case, dataclasses.replace(failed, derives=True))
+  reference = ReferenceGradients(failed, tf1, again)
+  told = frozenset((d.quantity, d.tf1_subject, d.run) for d in differences)
+  return GradientRun(case, reference, case.tf1.inspectable(forward), port, told)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GradientRun:
+  """The run, see `diagnosis.bench.BenchRun`.
+
+  What is looked into is the forward pass of both sides.
+
+  Attributes:
+    case: both sides.
+    reference: its gradients, and how to compare with them.
+    tf1: its forward pass.
+    port: the port, traced; its gradients are formed once its graph is made.
+    told: what the stage has found to differ.
+  """
+
+  case: CaseUnderTest
+  reference: ReferenceGradients
+  tf1: GraphRun
+  port: TracedPort
+  told: Left
+
+  @property
+  def names(self) -> frozenset[str]:
+    """As differences name it."""
+    return frozenset([self.reference.tf1.run])
+
+  def why_not(self) -> str:
+    """Returns why the port cannot be edited in it; '' where its graph differs as it does."""
+    only_here = self.judged([])[0] - self.told
+    if not only_here:
+      return ''
+    quantity, subject, _ = min(only_here)
+    return f'{quantity} {subject} differs in the graph of the port alone'
+
+  def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
+    """Returns none: the stage takes nothing for a cause itself."""
+    del repairs
+    return ()
+
+  def close(self) -> None:
+    """Lets go of the reference."""
+    self.tf1.close()
+
+  def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
+    """Returns the forward passes of both sides, the port with edits."""
+    del left
+    bare = dataclasses.replace(self.port.traced, derived=None)
+    port = dataclasses.replace(self.port, traced=bare)
+    run = repaired_run(port, repairs, given_values(self.tf1, repairs))
+    return LookedAt(self.reference.tf1.run, self.tf1, run, self._line_of)
+
+  def _line_of(self, name: str) -> SourceLine | None:
+    try:
+      return user_source(self.port.traced.graph.get_operation_by_name(name))
+    except KeyError:  # put there by an edit
+      return None
+
+  def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
+    """Returns what differs with edits, and how far each pair of gradients is apart."""
+    run = self.reference.tf1.run
+    values = self._yielded(repairs)
+    gradients = self._gradients(values)
+    found = self.reference.compared(self.case, gradients).differences
+    left = {(d.quantity, d.tf1_subject, run) for d in found}
+    for name, before in self._as_it_is.items():
+      if name.startswith(_OUTPUT) and not _is_close(before[0], values[name][0]):
+        left.add((_OUTPUT.strip(), name.removeprefix(_OUTPUT), run))
+    return frozenset(left), self._apart(gradients, {name for _, name, _ in left})
+
+  @functools.cached_property
+  def _as_it_is(self) -> Mapping[str, tuple[np.ndarray, ...]]:
+    return self._yielded([])
+
+  def _yielded(self, repairs: Sequence[Repair]) -> Mapping[str, tuple[np.ndarray, ...]]:
+    given = given_values(self.tf1, repairs)
+    run = repaired_run(self.port, repairs, given, targets_only=True)
+    try:
+      return target_tensors(run, _RUN_SECONDS)
+    finally:
+      run.close()
+
+  def _gradients(self, values: Mapping[str, tuple[np.ndarray, ...]]) -> tuple[TensorRecord, ...]:
+    shown = self.port.shown_gradients
+    assert shown is not None, 'the port was traced for its gradients'
+    return shown(values)
+
+  def _apart(self, gradients: Sequence[TensorRecord], left: Collection[str]) -> list[float]:
+    """Returns how far apart gradients are; one that a side has not is as far as can be.
+
+    A gradient that is nothing but rounding, as the stage has it, agrees.
+    """
+    ones = {record.name: record.value for record in self.reference.tf1.gradients}
+    others = {record.name: record.value for record in gradients}
+    shares = []
+    for tf1, tf2 in self.case.alignment().pairs:
+      one, other = ones.get(tf1), others.get(tf2)
+      if one is not None and other is not None:
+        # Of a gradient that is too large to be recorded, some elements are known.
+        share = agreement(one, other).relative if isinstance(one, np.ndarray) else 0.0
+        shares.append(share if tf1 in left or share <= _NOISE else 0.0)
+      elif one is not other:
+        shares.append(1.0)
+    return shares
+
+
+def _is_close(before: np.ndarray, now: np.ndarray) -> bool:
+  found = agreement(before, now)
+  return found.identical or found.relative <= _CLOSE
