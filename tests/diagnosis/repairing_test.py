@@ -1,11 +1,13 @@
 """Tests of tf2verify.diagnosis.repairing: edits that undo each other."""
 
-import types
-
 from absl.testing import absltest
 
 from tf2verify.diagnosis.bench import Judged
+from tf2verify.diagnosis.mistakes import Mistake
 from tf2verify.diagnosis.repairing import Repairing
+from tf2verify.records.experiment import Edit
+from tf2verify.records.op_graph import NodeChange
+from tf2verify.sides.graphs.repairs import Repair
 
 _BEFORE = Judged(frozenset({('output', 'a', 'run')}), 1, 1.0, 1.0)
 
@@ -22,33 +24,45 @@ class _Bench:
     self._distances = distances
 
   def judged(self, repairs):
-    return _judged(self._distances[''.join(sorted(repairs))])
+    return _judged(self._distances[''.join(sorted(map(_name, repairs)))])
+
+
+def _name(repair):
+  return ''.join(change.op for change in repair.changes)
+
+
+def _mistake(name):
+  return Mistake((), Edit.SETTING, Repair((NodeChange(name),)))
 
 
 def _kept(distances, names):
   repairing = Repairing(_Bench(distances))
-  mistakes = [types.SimpleNamespace(repair=name) for name in names]
+  mistakes = list(map(_mistake, names))
   kept, judged = repairing._without_mates(_BEFORE, mistakes, _judged(distances[names]))
-  return ''.join(one.repair for one in kept), judged.distance
+  return [_name(one.repair) for one in kept], judged.distance
 
 
 class EditsThatUndoEachOtherTest(absltest.TestCase):
   def test_they_are_no_mistakes(self):
     # x is the mistake; a moves a factor away, and b moves it back.
     found = {'a': 1.5, 'b': 1.5, 'x': 0.0, 'abx': 0.0}
-    self.assertEqual(_kept(found, 'abx'), ('x', 0.0))
+    self.assertEqual(_kept(found, 'abx'), (['x'], 0.0))
 
   def test_where_none_of_them_makes_the_stage_pass(self):
     found = {'a': 1.5, 'x': 0.4, 'ax': 0.3}
-    self.assertEqual(_kept(found, 'ax'), ('x', 0.4))
-    self.assertEqual(_kept({'a': 1.5, 'b': 1.2, 'ab': 0.3}, 'ab'), ('', 1.0))
+    self.assertEqual(_kept(found, 'ax'), (['x'], 0.4))
+    self.assertEqual(_kept({'a': 1.5, 'b': 1.2, 'ab': 0.3}, 'ab'), ([], 1.0))
 
-  def test_mistakes_that_hide_each_other_are_both_needed(self):
-    self.assertEqual(_kept({'a': 1.5, 'b': 1.2, 'ab': 0.0}, 'ab'), ('ab', 0.0))
-    self.assertEqual(_kept({'a': 1.5, 'x': 0.4, 'ax': 0.0}, 'ax'), ('ax', 0.0))
+  def test_what_takes_several_edits_is_one(self):
+    self.assertEqual(_kept({'a': 1.5, 'b': 1.2, 'ab': 0.0}, 'ab'), (['ab'], 0.0))
+    found = {'a': 1.5, 'b': 1.2, 'x': 0.4, 'axb': 0.0}
+    self.assertEqual(_kept(found, 'axb'), (['ab', 'x'], 0.0))
+
+  def test_one_that_another_hides_is_needed(self):
+    self.assertEqual(_kept({'a': 1.5, 'x': 0.4, 'ax': 0.0}, 'ax'), (['a', 'x'], 0.0))
 
   def test_mistakes_of_which_each_counts_stay(self):
-    self.assertEqual(_kept({'a': 0.5, 'b': 0.5, 'ab': 0.0}, 'ab'), ('ab', 0.0))
+    self.assertEqual(_kept({'a': 0.5, 'b': 0.5, 'ab': 0.0}, 'ab'), (['a', 'b'], 0.0))
 
 
 if __name__ == '__main__':

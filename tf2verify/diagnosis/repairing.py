@@ -5,6 +5,7 @@ the stage's own comparison passes with all of them, and does not without this on
 """
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from tf2verify.diagnosis.bench import Bench, Judged
@@ -276,7 +277,7 @@ class Repairing:
   def _without_mates(
     self, before: Judged, kept: list[Mistake], judged: Judged
   ) -> tuple[list[Mistake], Judged]:
-    """Returns mistakes without those that alone leave the sides as far apart.
+    """Returns mistakes without those that alone leave the sides as far apart, or these as one.
 
     Two edits may undo each other: a factor that stands at another place in the port, say.
     """
@@ -293,8 +294,12 @@ class Repairing:
     left = self._judged(sure) if sure else None
     if left is not None and (left.passes or not judged.passes):
       return sure, left
-    # Of mistakes that hide each other, each is needed where the stage passes with all.
-    return (kept, judged) if judged.passes else ([], before)
+    if not judged.passes:
+      return [], before
+    # A formula that is written otherwise takes several edits, and mistakes may hide each other.
+    first, *others = [one for one in kept if one not in sure]
+    whole = functools.reduce(Mistake.joined, others, first)
+    return [whole if one is first else one for one in kept if one not in others], judged
 
 
 def _value(tf1: InspectableRun, tf2: InspectableRun, place: Place) -> Repair:

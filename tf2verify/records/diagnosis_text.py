@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Statistics,
   )
 
+# A difference, as a share of a tensor, that says how well both sides agree.
+_LARGEST_TELLING = 1e-3
 _SHOWN_SOURCES = 3
 _SHOWN_DIFFERENCES = 6
 _SHOWN_CAUSES = 3
@@ -74,12 +76,19 @@ def outcome_text(experiment: Experiment) -> str:
   if by_value:
     others += f', {by_value} of them by the value of tf1,'
   if experiment.outcome is Outcome.PROVEN:
-    agree = f'agree to {experiment.apart:.1g}' if experiment.apart else 'agree exactly'
+    agree = _agreement_text(experiment.apart)
     return f'with {what}{others} both sides {agree}{", and not without it" if several else ""}'
   return (
     f'with {what}{others} the sides are nearer, and {experiment.left} '
     f'{"tensor still differs" if experiment.left == 1 else "tensors still differ"}'
   )
+
+
+def _agreement_text(apart: float) -> str:
+  if not apart:
+    return 'agree exactly'
+  # Of a tensor that is all noise, rounding is as large as it.
+  return f'agree to {apart:.1g}' if apart < _LARGEST_TELLING else 'agree up to rounding noise'
 
 
 def place_lines(diagnosis: Diagnosis) -> list[TextLine]:
