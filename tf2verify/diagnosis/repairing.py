@@ -5,7 +5,8 @@ the stage's own comparison passes with all of them, and does not without this on
 """
 
 import dataclasses
-import functools
+import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from tf2verify.diagnosis.bench import Bench, Judged
@@ -36,6 +37,10 @@ _GRADIENTS = ('gradient ', 'loss gradient ')
 _NEARER = 0.99
 # Of several edits at once, where they do not make the stage pass.
 _MUCH_NEARER = 0.5
+# Independent mistakes may make up for each other in part.
+_MUCH_FURTHER = 1.5
+# Pairs of edits that are looked at: those of four mistakes.
+_MOST_PAIRS = 6
 
 
 class Repairing:
@@ -277,29 +282,39 @@ class Repairing:
   def _without_mates(
     self, before: Judged, kept: list[Mistake], judged: Judged
   ) -> tuple[list[Mistake], Judged]:
-    """Returns mistakes without those that alone leave the sides as far apart, or these as one.
+    """Returns mistakes without edits that undo each other; those that belong together as one.
 
-    Two edits may undo each other: a factor that stands at another place in the port, say.
+    A factor may stand at another place in the port, or a formula be written differently: one edit
+    of two leaves the sides further apart than none.
     """
     if len(kept) == 1:
       return kept, judged
-    alone = [self._judged([one]) for one in kept]
-    sure = [
-      one
-      for one, found in zip(kept, alone, strict=True)
-      if found is not None and found.distance <= _NEARER * before.distance
-    ]
-    if len(sure) == len(kept):
-      return kept, judged
-    left = self._judged(sure) if sure else None
-    if left is not None and (left.passes or not judged.passes):
-      return sure, left
     if not judged.passes:
-      return [], before
-    # A formula that is written otherwise takes several edits, and mistakes may hide each other.
-    first, *others = [one for one in kept if one not in sure]
-    whole = functools.reduce(Mistake.joined, others, first)
-    return [whole if one is first else one for one in kept if one not in others], judged
+      harmful = [one for one in kept if _is_further(self._judged([one]), before)]
+      if not harmful:
+        return kept, judged
+      sure = [one for one in kept if one not in harmful]
+      left = self._judged(sure) if sure else None
+      return ([], before) if left is None else (sure, left)
+    for one, other in itertools.islice(itertools.combinations(kept, 2), _MOST_PAIRS):
+      others = [known for known in kept if known is not one and known is not other]
+      neither = self._judged(others) if others else before
+      if neither is not None and neither.passes:
+        return self._without_mates(before, others, neither)
+      singles = [self._judged([*others, single]) for single in (one, other)]
+      if neither is not None and all(_is_further(single, neither) for single in singles):
+        joined = [one.joined(other) if m is one else m for m in kept if m is not other]
+        return self._without_mates(before, joined, judged)
+    return kept, judged
+
+
+def _is_further(one: Judged | None, other: Judged) -> bool:
+  """Returns whether the sides are much further apart; not where that is not known."""
+  if one is None:
+    return False
+  if math.isclose(one.distance, other.distance, rel_tol=1.0 - _NEARER):  # none counts more than 1
+    return one.apart > _MUCH_FURTHER * other.apart
+  return one.distance > _MUCH_FURTHER * other.distance
 
 
 def _value(tf1: InspectableRun, tf2: InspectableRun, place: Place) -> Repair:
