@@ -118,8 +118,8 @@ class GraphComparison:
           name,
           op.op_type,
           '',
-          op.op_type,
-          other.op_type,
+          op_text(self._tf1, tf1),
+          op_text(self._tf2, tf2),
           op.op_type,
           other.op_type,
         )
@@ -270,6 +270,8 @@ class GraphComparison:
     """Returns inputs that come from elsewhere, or in another order."""
     op, other = self._tf1.ops[tf1], self._tf2.ops[tf2]
     if len(op.inputs) != len(other.inputs):
+      if family(op.op_type) != family(other.op_type):
+        return []  # what else they are says it
       return [
         self._difference(
           GraphAspect.WIRING,
