@@ -6,7 +6,6 @@ the stage's own comparison passes with all of them, and does not without this on
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from tf2verify.diagnosis.bench import Bench, Judged
@@ -310,11 +309,11 @@ class Repairing:
 
 def _is_further(one: Judged | None, other: Judged) -> bool:
   """Returns whether the sides are much further apart; not where that is not known."""
-  if one is None:
+  if one is None or one.distance < _NEARER * other.distance:
     return False
-  if math.isclose(one.distance, other.distance, rel_tol=1.0 - _NEARER):  # none counts more than 1
-    return one.apart > _MUCH_FURTHER * other.apart
-  return one.distance > _MUCH_FURTHER * other.distance
+  # In the distance no tensor counts for more than 1.
+  is_apart = one.apart > _MUCH_FURTHER * other.apart
+  return is_apart or one.distance > _MUCH_FURTHER * other.distance
 
 
 def _value(tf1: InspectableRun, tf2: InspectableRun, place: Place) -> Repair:
