@@ -7,7 +7,9 @@ import re
 # Half a surrogate pair, a byte that is no UTF-8, an ANSI escape, the other direction, NUL,
 # line ends, what Markdown, HTML and JSON take for marks, and no character at all.
 NASTY = (
-  '\ud800' + os.fsdecode(b'caf\xe9') + '\x1b[31m\x9b2J\u202e\u2066\x00\x07\r|`<b>&"\\\'\u2028\ufffe'
+  '\ud800'
+  + os.fsdecode(b'caf\xe9')
+  + '\x1b[2J\x1b[31m\x9b2J\u202e\u2066\x00\x07\r|`<b>&"\\\'\u2028\ufffe'
 )
 LONG = NASTY + 'y' * 20_000_000
 # Of these nothing may reach a reader.

@@ -60,7 +60,7 @@ class WritersTest(absltest.TestCase):
             shown.outcome(case)
       shown = stream.buffer.getvalue().decode(encoding)
       self.assert_safe(shown)
-      self.assertIn(r'\ud800caf\xe9\x1b[31m', shown)
+      self.assertIn(r'\ud800caf\xe9\x1b[2J\x9b2J', shown)
       self.assertLess(len(shown), 10**6)
 
   def test_texts_of_verdicts(self):

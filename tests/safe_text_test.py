@@ -12,7 +12,9 @@ class SafeTextTest(parameterized.TestCase):
   @parameterized.parameters(
     (os.fsdecode(b'caf\xe9'), r'caf\xe9'),
     ('\ud800x', r'\ud800x'),
-    ('\x1b[31mred\x07\r', r'\x1b[31mred\x07\x0d'),
+    ('\x1b[2Jred\x07\r', r'\x1b[2Jred\x07\x0d'),
+    ("\x1b[1m'GRUCell' has no kernel\x1b[0m", "'GRUCell' has no kernel"),
+    ('\x1b[\x1b[0m31mred', r'\x1b[31mred'),
     ('a\u202eb\u2066c\u200f', r'a\u202eb\u2066c\u200f'),
     ('\ufeff\u2028\U000e0041\U0001ffff', r'\ufeff\u2028\U000e0041\U0001ffff'),
     ('two\r\nlines\n\tmore', 'two\nlines\n\tmore'),

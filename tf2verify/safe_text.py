@@ -29,6 +29,9 @@ _UNSAFE_RANGES = (
   )
 )
 _UNSAFE = re.compile(f'[{_UNSAFE_RANGES}]')
+# Colours and bold type, which Keras and others put into what they raise: no part of the text. What
+# else begins so would move a cursor, and is shown.
+_STYLE = re.compile(r'\x1b\[[0-9;]{0,20}m')
 _UNSAFE_IN_LINE = re.compile(f'[\t\n{_UNSAFE_RANGES}]')
 # Of the characters that reports themselves use.
 _PLAIN = {'…': '...', '·': '*', '→': '->', '×': 'x', '−': '-', '–': '-', '≥': '>=', '≤': '<='}
@@ -54,12 +57,13 @@ def safe(text: str, longest: int | None = LONGEST_TEXT) -> str:
     longest: how many characters to keep; None for all.
 
   Returns:
-    The text with what is not shown escaped as Python would (`\\x1b`, `\\u202e`; a byte of a
-    name that is no UTF-8: `\\xe9`), and what is too long cut in its middle.
+    The text without the colours of terminals, with what is not shown escaped as Python would
+    (`\\x1b`, `\\u202e`; a byte of a name that is no UTF-8: `\\xe9`), and what is too long cut in
+    its middle.
   """
   if text.isprintable() and (longest is None or len(text) <= longest):
     return text
-  text = _shortened(str.__str__(text), longest)
+  text = _shortened(_STYLE.sub('', str.__str__(text)), longest)
   return _shortened(_UNSAFE.sub(_escaped, text.replace('\r\n', '\n')), longest)
 
 
@@ -67,7 +71,7 @@ def safe_line(text: str, longest: int | None = LONGEST_TEXT) -> str:
   """Returns a text as `safe` does, on one line: a name, a tag, a key of a database."""
   if text.isprintable() and (longest is None or len(text) <= longest):
     return text
-  text = _shortened(str.__str__(text), longest, '…')
+  text = _shortened(_STYLE.sub('', str.__str__(text)), longest, '…')
   return _shortened(_UNSAFE_IN_LINE.sub(_escaped, text), longest, '…')
 
 

@@ -21,6 +21,7 @@ class Blank(enum.Enum):
   """Why a tensor tells nothing."""
 
   EMPTY = 'empty'
+  NAN = 'nan'
   NON_FINITE = 'non-finite'
   ZERO = 'zero'
   TOLERANCE = 'tolerance'
@@ -47,16 +48,17 @@ def blank(tf1: _Array, tolerance: Tolerance, identical: bool) -> Blank | None:
     flat = tf1.reshape(-1)
     return Blank.SAME if all(np.all(part == flat[0]) for part in _parts(flat)) else None
   allowed = EXACT if identical else tolerance
-  finite, any_value = True, False
+  finite, nan, any_value = True, False, False
   for part in _parts(tf1.reshape(-1)):
     sizes = np.abs(_wide(part))
     known = np.isfinite(sizes)
     if np.any(known & ~_within(sizes, allowed)):
       return None
     finite = finite and bool(known.all())
+    nan = nan or bool(np.isnan(sizes).any())
     any_value = any_value or bool(np.any(sizes[known]))
   if not finite:
-    return Blank.NON_FINITE
+    return Blank.NAN if nan else Blank.NON_FINITE
   return Blank.TOLERANCE if any_value else Blank.ZERO
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from tf2verify.errors import NotApplicable, Tf2VerifyError
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import OpGraph
+from tf2verify.relation.declared_pairs import with_declared
 from tf2verify.relation.map_derivation import Derivation, derive
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.variable_map import VariableMap, listed
@@ -43,6 +44,7 @@ class DerivedMap:
     agreeing: at how many places of variables both sides compute the same numbers.
     places: at how many places that was looked at.
     doubts: what is not decided, and what speaks against the map, one sentence each.
+    declared: how many pairs `variable_names` gives.
   """
 
   variable_map: VariableMap
@@ -50,6 +52,7 @@ class DerivedMap:
   agreeing: int
   places: int
   doubts: tuple[str, ...]
+  declared: int = 0
 
   def summary(self) -> str:
     """Returns in one sentence how sure the map is."""
@@ -59,8 +62,9 @@ class DerivedMap:
       if self.outputs_agree
       else ('the outputs do not agree through it')
     )
+    declared = f', {self.declared:,} of them declared by variable_names' if self.declared else ''
     return (
-      f'{entries:,} entries derived from what the variables do; at {self.agreeing:,} of '
+      f'{entries:,} entries derived from what the variables do{declared}; at {self.agreeing:,} of '
       f'{self.places:,} places both sides compute the same numbers; {outputs}'
     )
 
@@ -81,13 +85,25 @@ class _Fill:
     return np.asarray(value).astype(dtype, copy=False)
 
 
+def declared_names(declaration: Declaration, tf1: Inventory) -> dict[str, str]:
+  """Returns the pairs that a case gives as a mapping, which what is derived has to keep.
+
+  A method gives a name for every variable, so that nothing is left to derive.
+  """
+  given = getattr(declaration, 'variable_names', None)
+  known = {variable.name for variable in tf1.variables}
+  if not isinstance(given, Mapping):
+    return {}
+  return {one: other for one, other in given.items() if one in known}
+
+
 def derived_map(
   declaration: Declaration, tf1: ReferenceGraph, tf2: Tf2Layer, inputs: Any
 ) -> DerivedMap:
   """Derives which variables of a port are which of the reference.
 
   Args:
-    declaration: the case.
+    declaration: the case; pairs of its `variable_names` are fixed.
     tf1: the reference.
     tf2: the port, whose variables are shown as they are.
     inputs: the checked nest of arrays.
@@ -115,8 +131,10 @@ def derived_map(
     raise NotDerivable(f'the port cannot be traced as a graph: {error}') from error
   try:
     found = derive(reference.op_graph, port.op_graph, ones.variables, others.variables)
+    declared = declared_names(declaration, ones)
+    found = with_declared(found, declared, [variable.name for variable in others.variables])
     trial = _Trial(found, run, ones, reference, port, given, own)
-    return trial.judged(others)
+    return dataclasses.replace(trial.judged(others), declared=len(declared))
   finally:
     reference.close()
     port.close()

@@ -65,7 +65,8 @@ def paired(
 
   By the names that the case gives. Where it gives none, and nothing in the port is made by
   `get_variable`, whose names are those of tf1, also by a renaming, if there is one alone; where
-  there is none, and the port is a native one of Keras, by a map that is derived.
+  there is none, and the port is a native one of Keras, by a map that is derived. A mapping that
+  leaves variables on both sides fixes its pairs in such a map.
 
   Args:
     declaration: the case.
@@ -109,7 +110,9 @@ def paired(
     except CaseDefinitionError:  # a variable that is left out has a name that is wanted
       inferred = None
   # What cannot be run has no numbers to compare.
-  if inferred is None and variable_names is None and isinstance(tf2, Tf2Layer):
+  # Some names declared are fixed pairs; none, {}, say that names are to be taken as they are.
+  open_names = variable_names is None or (isinstance(variable_names, Mapping) and variable_names)
+  if inferred is None and open_names and isinstance(tf2, Tf2Layer):
     derived = None
     if _is_of_other_names(alignment, only, tf1, tf2):
       derived = _derived_by_default(declaration, tf1, tf2, inputs, len(alignment.pairs))

@@ -5,6 +5,8 @@ import gc
 import os
 import tempfile
 
+import numpy as np
+
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics import restored_values
@@ -50,7 +52,7 @@ class Checkpoint(Stage):
   ) -> tuple[list[str], tuple[Table, ...]]:
     """Compares everything, and returns notes and tables."""
     with tempfile.TemporaryDirectory(prefix='tf2verify_') as folder:
-      file = self._file(case, folder)
+      file = self._file(case, folder, comparison)
       loaded = load(case, file, comparison)
       notes = _notes(case, file, loaded.account)
     if loaded.outputs is None:
@@ -58,7 +60,7 @@ class Checkpoint(Stage):
     notes += check_saved(case, loaded, comparison)
     return notes, loaded.tables()
 
-  def _file(self, case: CaseUnderTest, folder: str) -> CheckpointFile:
+  def _file(self, case: CaseUnderTest, folder: str, comparison: Comparison) -> CheckpointFile:
     """Returns the case's checkpoint, or one that the reference writes now."""
     declaration = case.declaration
     if declaration.declares('tf1_checkpoint'):
@@ -69,20 +71,40 @@ class Checkpoint(Stage):
     fill = case_fill(case)
     training = True in declaration.training_modes
     run = FilledRun(case.inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
-    written = _written_by_reference(case, run, os.path.join(folder, 'tf1'))
+    written = _written_by_reference(case, run, os.path.join(folder, 'tf1'), comparison)
     return tf1_checkpoint.name_based(written, 'the checkpoint of this run')
 
 
-def _written_by_reference(case: CaseUnderTest, run: FilledRun, prefix: str) -> str:
-  """Lets the reference write a checkpoint, with the state of an optimizer if it has one."""
+def _written_by_reference(
+  case: CaseUnderTest, run: FilledRun, prefix: str, comparison: Comparison
+) -> str:
+  """Lets the reference write a checkpoint, with the state of an optimizer if it has one.
+
+  NaN that training has made would restore each variable alike: then the values before it.
+  """
   declares = case.declaration.declares
   if declares('make_tf1_optimizer') or declares('make_tf1_train_op'):
     try:
-      return case.tf1_training.save(run, _STEPS, prefix)
+      saved = case.tf1_training.save(run, _STEPS, prefix)
+      broken = _with_nan(case, tf1_checkpoint.name_based(saved, 'the checkpoint of this run'))
+      if not broken:
+        return saved
+      comparison.blind_spots.append(
+        f'after {_STEPS} training steps of tf1 {listed(broken)} hold NaN, so that the checkpoint '
+        'was written before them: no state of an optimizer was restored'
+      )
     except NotApplicable:
       pass  # there is nothing to train: the variables alone
   values = tf1_checkpoint.reference_values(case.tf1, run, case.declaration.training_modes)
   return tf1_checkpoint.write(prefix, values)
+
+
+def _with_nan(case: CaseUnderTest, file: CheckpointFile) -> list[str]:
+  """Returns the variables of the model that hold NaN in a checkpoint."""
+  keys = {key.name for key in file.keys}
+  names = [tf1 for tf1, _ in case.alignment().pairs if tf1 in keys]
+  values = ((name, file.value(name)) for name in names)
+  return [name for name, value in values if value.dtype.kind in 'fc' and np.isnan(value).any()]
 
 
 def _notes(case: CaseUnderTest, file: CheckpointFile, account: KeyAccount) -> list[str]:

@@ -26,6 +26,7 @@ from tf2verify.sides.user_code import user_code
 from tf2verify.stages.checkpoints import optimizer_restoring
 from tf2verify.stages.checkpoints.kept_values import Reasons, restored_key
 from tf2verify.stages.checkpoints.restoring import called_port, compare_restored, with_sentinels
+from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.reruns import Rerun, repeated, rerun_of
 from tf2verify.stages.comparison.zero_by_zero import leave_out
@@ -151,6 +152,7 @@ def compare_outputs(case: CaseUnderTest, loaded: Loaded, comparison: Comparison)
     inspect = functools.partial(case.tf1.inspectable, run)
     part.sort_out_rounding(tf1, rerun, inspect=inspect)
     leave_out(part, inspect, tf1.run)
+  first_nan.explain(comparison, inspect)
   return dataclasses.replace(loaded, outputs=tf2, rerun=rerun, reference=tf1)
 
 

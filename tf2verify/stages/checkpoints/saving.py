@@ -235,20 +235,31 @@ def _restored_before_call(
   after: dict[str, np.ndarray],
   prefix: str,
   left_out: Collection[str],
-) -> tuple[Port, str]:
+) -> tuple[Port | None, str]:
   """Restores a layer before its first call, as many programs do, and looks what it has then.
 
+  A layer that has run before, and raises now, is stopped by the values that wait for its
+  variables: Keras 3 catches what they make of its symbolic calls, and marks what it could not build
+  as built.
+
   Returns:
-    The layer with all its variables, and what was found; '' for nothing.
+    The layer with all its variables, None where its call raises, and what was found; '' for
+    nothing.
   """
   with randomness.seeded(randomness.CONSTANT):
     port = case.tf2.fresh_port()
     port.expect(after)
-    tf2_checkpoint.restore_before_call(port.layer, prefix)
-    case.tf2.call(port, loaded.inputs, loaded.training, 'the first call, after restoring')
-    now = tf2_checkpoint.values_of(port)
-    if now.keys() != after.keys():
-      call_for_variables(case, port)
+    try:
+      tf2_checkpoint.restore_before_call(port.layer, prefix)
+      case.tf2.call(port, loaded.inputs, loaded.training, 'the first call, after restoring')
+      now = tf2_checkpoint.values_of(port)
+      if now.keys() != after.keys():
+        call_for_variables(case, port)
+    except (UserCodeError, LayerError) as error:
+      return None, (
+        f'a layer that is restored before its first call raises in it: {telling_line(error)}; '
+        'call the port once before it is restored'
+      )
     port.forget_initial_values(port.variables())
   others = [
     name

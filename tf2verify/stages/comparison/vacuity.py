@@ -1,6 +1,7 @@
 """What a stage that passed did not see."""
 
 import dataclasses
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
@@ -15,14 +16,18 @@ _SHOWN = 3
 _FEWEST = 16
 _SATURATED = 0.9
 
-_PLURALS = {
-  noun: f'{noun}es' for noun in ('loss', 'model loss', 'total loss', 'regularization loss')
-} | {'state after the call': 'states after the call'}
+# What follows the noun of a quantity: `gradient of the total loss`.
+_AFTER_NOUN = re.compile(r' (?=(?:of|from|after|by) )')
 # What a tensor of which nothing can be told is, and what can be done about it.
 _BLANKS = {
   Blank.EMPTY: (
     'without elements on both sides, so that nothing of it was compared',
     'give inputs for which there are some',
+  ),
+  Blank.NAN: (
+    'NaN on both sides, without a finite number other than 0, so that nothing of it was compared',
+    'the values that variables are given for this check make it NaN: override fill_values with '
+    'values that lie in the domain of each variable, or give other inputs',
   ),
   Blank.NON_FINITE: (
     'without a finite number other than 0 on both sides, so that twice as much would pass as well',
@@ -45,6 +50,8 @@ _BLANKS = {
 _STORED = ('initial value', 'state after the call')
 # What a training step leaves as it was needs no word of its own beside its gradient.
 _QUIET = ('slot', 'update', 'state', 'shadow')
+# Numbers that were not computed, or are no numbers.
+_NO_NUMBERS = (Blank.NAN, Blank.NON_FINITE)
 # They are known before anything is computed.
 _AUXILIARY = ('learning rate', 'global step')
 
@@ -71,12 +78,17 @@ class Telling:
   Attributes:
     judged_by: the quantities without which the stage tells nothing, whatever else it
       compares; empty for all.
+    needs_numbers: quantities of which NaN and infinities alone make the stage tell nothing,
+      whatever else it compares.
     told_elsewhere: what has a note of another origin.
+    nan_origin: where NaN begins, and what to do about it; '' where that is not known.
   """
 
   def __init__(self) -> None:
     self._seen: dict[tuple[str, str], _Seen] = {}
     self.judged_by: Collection[str] = ()
+    self.needs_numbers: Collection[str] = ()
+    self.nan_origin = ''
     self.told_elsewhere: Collection[tuple[str, Blank]] = ()
 
   def add(self, key: TensorKey, blank: Blank | None, constant: str = '') -> None:
@@ -98,6 +110,7 @@ class Telling:
     """Returns one that has seen the same, and goes on by itself."""
     other = Telling()
     other.judged_by, other.told_elsewhere = self.judged_by, self.told_elsewhere
+    other.needs_numbers, other.nan_origin = self.needs_numbers, self.nan_origin
     other.merge(self)
     return other
 
@@ -116,9 +129,17 @@ class Telling:
       told = quiet or (quantity, seen.blank) in self.told_elsewhere
       if seen.blank in _BLANKS and not told:
         names.setdefault((quantity, seen.blank), []).append(name)
-    return [
+    notes = [
       listed(found, quantity, _BLANKS[blank][0]) for (quantity, blank), found in names.items()
     ]
+    if self.nan_origin and any(blank is Blank.NAN for _, blank in names):
+      notes.append(self.nan_origin)
+    return notes
+
+  @property
+  def holds_nan(self) -> bool:
+    """Whether some tensor is NaN in every run, beside zeros."""
+    return any(seen.blank is Blank.NAN for seen in self._seen.values())
 
   def reason(self) -> str:
     """Returns why nothing that was compared tells anything; '' where something does."""
@@ -129,7 +150,7 @@ class Telling:
     ]
     found = [blank for blank in Blank if blank in wanted]
     if None in wanted or not found:
-      return ''
+      return self._without_numbers()
     if Blank.DEGENERATE in found:
       return 'every tensor is as small as its rounding noise or the tolerance; see the notes'
     if found == [Blank.TOLERANCE]:
@@ -137,8 +158,34 @@ class Telling:
         'every tensor is within the tolerance of zero on both sides, so zeros would pass as well, '
         'or twice as much; use larger inputs or a smaller tolerance'
       )
-    remedies = '; '.join(_BLANKS[blank][1] for blank in found)
-    return f'{"; ".join(self.notes()) or _UNTOLD}; {remedies}'
+    return self._with_remedies(self.notes() or [_UNTOLD], found)
+
+  def _without_numbers(self) -> str:
+    """Returns which of the quantities that need numbers have none; '' where they have."""
+    blanks: dict[str, list[Blank | None]] = {}
+    for (quantity, _), seen in self._seen.items():
+      if quantity in self.needs_numbers:
+        blanks.setdefault(quantity, []).append(seen.blank)
+    texts, worst = [], set()
+    for quantity, found in blanks.items():
+      if None not in found and any(blank in found for blank in _NO_NUMBERS):
+        what = 'NaN' if set(found) == {Blank.NAN} else 'NaN, infinite or zero'
+        texts.append(
+          f'every {quantity} is {what} on both sides in every run, so that nothing of it was '
+          'compared'
+        )
+        worst |= {blank for blank in _NO_NUMBERS if blank in found}
+    if texts and self.nan_origin and Blank.NAN in worst:
+      texts.append(self.nan_origin)
+    return self._with_remedies(texts, [blank for blank in _NO_NUMBERS if blank in worst])
+
+  def _with_remedies(self, texts: Sequence[str], blanks: Iterable[Blank]) -> str:
+    remedies = [
+      _BLANKS[blank][1]
+      for blank in blanks
+      if blank in _BLANKS and not (blank is Blank.NAN and self.nan_origin)
+    ]
+    return '; '.join([*texts, *remedies])
 
 
 def _is_auxiliary(quantity: str, name: str) -> bool:
@@ -234,4 +281,11 @@ def listed(names: Sequence[str], noun: str, text: str) -> str:
   if len(names) == 1:
     return f'{noun} {names[0]} is {text}'
   shown = ', '.join(names[:_SHOWN]) + (', …' if len(names) > _SHOWN else '')
-  return f'{len(names):,} {_PLURALS.get(noun, noun + "s")} are {text}: {shown}'
+  return f'{len(names):,} {_plural(noun)} are {text}: {shown}'
+
+
+def _plural(noun: str) -> str:
+  """Returns the plural of a quantity: `losses`, `gradients of the total loss`."""
+  head, *rest = _AFTER_NOUN.split(noun, maxsplit=1)
+  ending = 'es' if head.endswith(('s', 'x', 'ch', 'sh')) else 's'
+  return ' '.join([head + ending, *rest])

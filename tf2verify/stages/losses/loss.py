@@ -6,6 +6,7 @@ from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.numerics.extent import extents
 from tf2verify.records.difference import Difference
 from tf2verify.reference import inputs as case_inputs
+from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.losses import in_model as loss_in_model
 from tf2verify.stages.losses import loss_graphs
@@ -37,6 +38,8 @@ class Loss(Stage):
     inputs, replaced = case_inputs.varied_inputs(case.inputs)
     model = loss_in_model.observed(case, inputs)
     comparison = Comparison()
+    # On other outputs the losses may be numbers, and those of the model are what training reads.
+    comparison.telling.needs_numbers = ('model loss',)
     alone = LossesAlone(case, model.tf1, model.tf2, comparison)
     metrics = MetricsAlone(case, model.tf1, model.tf2, comparison)
     if with_loss:
@@ -44,6 +47,7 @@ class Loss(Stage):
       _compare_in_model(case, model, alone, comparison)
     if with_metrics:
       metrics.compare()
+    first_nan.explain(comparison, lambda: case.tf1_training.inspectable_losses(model.runs[0]))
 
     def with_cause(difference: Difference) -> Difference:
       if (difference.quantity, difference.subject) == ('model loss', loss_in_model.TOTAL):

@@ -10,6 +10,7 @@ from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.side import FilledRun
+from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_of
 from tf2verify.stages.comparison.vacuity import gradient_notes
@@ -43,6 +44,7 @@ class ReferenceGradients:
       here = here_of(case.tf1.filled_here(self.run))
       part.sort_out_rounding(tf1, rerun_of(self.again), here, inspect)
       leave_out(part, inspect, tf1.run)
+    first_nan.explain(comparison, inspect)
     return comparison
 
 

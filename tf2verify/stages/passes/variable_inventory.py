@@ -60,7 +60,7 @@ class VariableInventory(Stage):
     # A rule is applied to every name, so that it would undo what is paired already.
     rule = None if pairs else naming_rule(suggestion.renames)
     notes += _left_alone(case.tf2.seed_states())
-    hint = _rename_hint(suggestion, rule)
+    hint = _rename_hint(suggestion, rule, case.pairing)
     causes = _causes(pairs, left_tf1, left_tf2, suggestion)
     looked_for = dict(alignment.looked_for)
     differences += _leftovers(left_tf1, left_tf2, tf1, tf2, looked_for, causes, hint)
@@ -196,11 +196,18 @@ def _causes(
   )
 
 
-def _rename_hint(suggestion: RenameSuggestion, rule: NamingRule | None) -> str:
+def _rename_hint(suggestion: RenameSuggestion, rule: NamingRule | None, pairing: Pairing) -> str:
   renames = suggestion.renames
   if not renames:
     return ''
   reason = f'{suggestion.explanation}; ' if suggestion.explanation else ''
+  if pairing.mapped is not None and pairing.derived is None:
+    lines = ', '.join(f'`{tf1} -> {tf2}`' for tf1, tf2 in renames[:_SHOWN_RENAMES])
+    more = len(renames) - _SHOWN_RENAMES
+    return (
+      f'{reason}renamed? Then the variable map of the case lacks {lines}'
+      f'{f" and {more} more" if more > 0 else ""}: one entry each'
+    )
   if len(renames) > _SHOWN_RENAMES and rule is not None:
     but = f', but for {len(rule.exceptions)} names' if rule.exceptions else ''
     return (

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -11,9 +11,10 @@ from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import Observation
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.fill import ConstantFill, Fill, StartedFill
+from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import Declaration, FilledRun
 from tf2verify.sides.user_code import user_code
-from tf2verify.stages.comparison import vacuity
+from tf2verify.stages.comparison import first_nan, vacuity
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.dependence import Dependence, dependence
 from tf2verify.stages.comparison.lined_up import RunOfSide, with_dither
@@ -103,6 +104,8 @@ class ZeroRandomness(Stage):
         port = RunOfSide(other, tf2, lambda run: case.tf2.observe_filled([run])[0])
         again = with_dither(again, reference, port)
       _compare(case, comparison, one, (tf1, tf2), again)
+    inspects = [functools.partial(case.tf1.inspectable, run) for run in tf1_runs]
+    first_nan.explain(comparison, *inspects)
     notes = _nan_notes(observed[0])
     if replaced:
       notes.append(
@@ -129,7 +132,7 @@ class ZeroRandomness(Stage):
       else:
         comparison.blind_spots += graphs.blind_spots()
     findings = dataclasses.replace(comparison.findings(notes), proven=proven)
-    reason = _why_nothing(observed[0]) or findings.inconclusive or found.reason
+    reason = _why_nothing(observed[0], inspects) or findings.inconclusive or found.reason
     return dataclasses.replace(findings, inconclusive=reason)
 
 
@@ -169,8 +172,13 @@ def _nan_notes(runs: Iterable[Observation]) -> list[str]:
   ]
 
 
-def _why_nothing(runs: Sequence[Observation]) -> str:
-  """Returns why the outputs of runs of tf1 tell nothing; '' where they do."""
+def _why_nothing(runs: Sequence[Observation], inspects: Sequence[Callable[[], GraphRun]]) -> str:
+  """Returns why the outputs of runs of tf1 tell nothing; '' where they do.
+
+  Args:
+    runs: what tf1 gave.
+    inspects: repeat them such that every tensor can be asked for.
+  """
   outputs = vacuity.OutputWatch()
   for run in runs:
     outputs.add(run)
@@ -179,13 +187,14 @@ def _why_nothing(runs: Sequence[Observation]) -> str:
       'every output is zero on both sides in every run, which shows nothing: use other inputs, '
       'or override fill_values'
     )
-  blank = next((run.run for run in runs if _is_all_nan(run)), None)
-  if blank is None:
-    return ''
-  return (
-    f'every output is NaN on both sides in {blank}, which tells nothing: the values '
-    'are outside the domain of some variable (a variance below zero); override fill_values'
-  )
+  for run, inspect in zip(runs, inspects, strict=True):
+    if _is_all_nan(run):
+      remedy = first_nan.origin(inspect) or (
+        'the values are outside the domain of some variable (a variance below zero); override '
+        'fill_values'
+      )
+      return f'every output is NaN on both sides in {run.run}, which tells nothing: {remedy}'
+  return ''
 
 
 def _floating_outputs(observation: Observation) -> list[np.ndarray]:

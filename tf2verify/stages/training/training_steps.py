@@ -15,6 +15,7 @@ from tf2verify.records.training import TrainingRun
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
+from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.zero_randomness import case_fill
@@ -49,6 +50,8 @@ _ABOUT = {
   quantities.SHADOW: About.SHADOWS,
   quantities.GLOBAL_STEP: About.COUNT,
 }
+# Without a number in one of them, averages and counters are all that a step shows.
+_NEEDS_NUMBERS = (quantities.GRADIENT, quantities.APPLIED, quantities.UPDATE)
 # What is to be compared of a pair; None for nothing.
 _Left = Callable[[QuantityPair], QuantityPair | None]
 
@@ -148,6 +151,7 @@ class _Judge:
   def findings(self, replaced: Sequence[str]) -> Findings:
     """Returns what the stage found."""
     comparison = Comparison()
+    comparison.telling.needs_numbers = _NEEDS_NUMBERS
     differing: dict[int, int] = {}
     parted = 0
     with comparison.unless_drawn_in_a_loop(self._steps.tf1) as part:
@@ -164,6 +168,8 @@ class _Judge:
         if part.differences:
           parted = number
           break
+    case, run = self._case, self._runs[0]
+    first_nan.explain(comparison, lambda: case.tf1_training.inspectable_losses(run))
     looked_at, whose = self._steps, self._whose(parted)
     for number in range(parted + 1, self._count + 1 if parted else 0):
       differing[number] = self._consequences(number)

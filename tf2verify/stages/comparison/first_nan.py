@@ -1,0 +1,117 @@
+"""Where the NaN of a reference begin: the first operation that makes them of numbers."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.diagnosis.divergence.regions import ancestors
+from tf2verify.errors import Tf2VerifyError
+from tf2verify.numerics.tolerance import FLOATING_DTYPES
+from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.stages.comparison.comparing import Comparison
+
+# More variables than these are no domain to declare.
+_SHOWN = 3
+
+
+def explain(comparison: Comparison, *inspects: Callable[[], GraphRun]) -> None:
+  """Lets what is said of NaN on both sides name where they begin in tf1.
+
+  Costs nothing where there are none, or where something differs, which is told instead.
+
+  Args:
+    comparison: what a stage has compared.
+    inspects: each runs the reference such that every tensor can be asked for; the first that
+      holds NaN is told.
+  """
+  if comparison.differences or not comparison.telling.holds_nan:
+    return
+  for inspect in inspects:
+    found = origin(inspect)
+    if found:
+      comparison.telling.nan_origin = found
+      return
+
+
+def origin(inspect: Callable[[], GraphRun]) -> str:
+  """Returns where NaN begins and what to do; '' where the run holds none, or cannot be made."""
+  try:
+    run = inspect()
+  except Tf2VerifyError:
+    return ''
+  try:
+    return _origin(run)
+  except (tf.errors.OpError, ValueError, TypeError):  # a branch that was not taken
+    return ''
+  finally:
+    run.close()
+
+
+def _origin(run: GraphRun) -> str:
+  graph = run.op_graph
+  behind = sorted(ancestors(graph, graph.targets().values()))
+  names = {
+    (position, number): tensor
+    for position in behind
+    for number, tensor in enumerate(_floating(graph.ops[position]))
+    if tensor
+  }
+  values = dict(zip(names, map(_state, run.fetch(list(names.values()))), strict=True))
+  first = _first(graph, behind, values, 'nan')
+  if first is None:
+    return ''
+  # An infinity that no constant of the code is makes NaN later on.
+  infinite = _first(graph, sorted(ancestors(graph, [first])), values, 'infinite')
+  return _text(graph, first if infinite is None else infinite, infinite is None)
+
+
+def _floating(op: OpRecord) -> list[str]:
+  """Returns the names of what an operation yields; '' for what is not floating, or no tensor."""
+  if op.op_type == TARGET:
+    return []
+  pairs = zip(op.outputs, op.tensors, strict=False)
+  return [tensor if dtype in FLOATING_DTYPES else '' for (dtype, _), tensor in pairs]
+
+
+def _state(value: np.ndarray) -> str:
+  wide = value.astype(np.complex128 if value.dtype.kind == 'c' else np.float64)
+  if np.isnan(wide).any():
+    return 'nan'
+  return 'finite' if np.isfinite(wide).all() else 'infinite'
+
+
+def _first(
+  graph: OpGraph, positions: Sequence[int], values: dict[TensorKey, str], wanted: str
+) -> int | None:
+  """Returns the first operation that makes NaN, or infinities, of what has none."""
+  for position in positions:
+    op = graph.ops[position]
+    mine = [values.get((position, number)) for number in range(len(op.outputs))]
+    given = [values.get(key) for key in op.inputs]
+    bad = ('nan',) if wanted == 'nan' else ('nan', 'infinite')
+    if op.op_type != CONSTANT and wanted in mine and not any(value in bad for value in given):
+      return position
+  return None
+
+
+def _text(graph: OpGraph, position: int, nan: bool) -> str:
+  op = graph.ops[position]
+  place = '' if op.source is None else f' at {op.source}'
+  behind = [graph.ops[known] for known in sorted(ancestors(graph, [position]))]
+  names = sorted({known.name for known in behind if known.op_type == VARIABLE})
+  what = 'NaN' if nan else 'infinities, of which NaN is made later,'
+  text = f'tf1 first computes {what} in {op.op_type}{place}'
+  if not names:
+    return f'{text}, which depends on inputs alone: give inputs for which it yields numbers'
+  if len(names) > _SHOWN:
+    return (
+      f'{text}, which depends on {len(names)} variables: override fill_values with values that '
+      'lie in the domain of each, for instance those that TF1 starts with'
+    )
+  return (
+    f'{text}, which depends on {", ".join(names)}: the values that are given in this check lie '
+    'outside of its domain; override fill_values with values inside of it, for instance those '
+    'that TF1 starts with'
+  )
