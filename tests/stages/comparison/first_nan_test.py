@@ -46,7 +46,10 @@ class LogInLoss(tiny_models.OneModel, abc.ABC):
 
 
 class LogBesideAverage(LogInLoss, abc.ABC):
-  """A step that updates an average, which is a number whatever the loss is."""
+  """Parts of the loss and an average of the step are numbers, whatever the loss is."""
+
+  def tf1_loss(self, outputs, labels):
+    return {'loss': super().tf1_loss(outputs, labels), 'size': tf.reduce_mean(outputs['logits'])}
 
   def model(self, inputs, training):
     seen = v1.get_variable('seen', [3], initializer=v1.ones_initializer(), trainable=False)
@@ -88,7 +91,9 @@ class NanTest(parameterized.TestCase):
       self.assertIn(word, verdict.reason)
 
   @parameterized.parameters(
-    ('loss', 'every model loss'), ('training_steps', 'every gradient'), ('training_steps', 'update')
+    ('loss', 'model loss total loss'),
+    ('training_steps', 'every gradient'),
+    ('training_steps', 'update'),
   )
   def test_a_loss_that_is_nan(self, stage, quantity):
     class Case(LogBesideAverage):
@@ -102,6 +107,24 @@ class NanTest(parameterized.TestCase):
       'which depends on frequency',
       'override fill_values',
     )
+
+  def test_training_that_ends_in_nan(self):
+    class Case(tiny_models.Affine):
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_sum(tf.exp(tf.square(outputs)))
+
+      def tf2_loss(self, outputs, labels):
+        return self.tf1_loss(outputs, labels)
+
+      def make_tf1_optimizer(self):
+        return v1.train.GradientDescentOptimizer(1e20)
+
+      def make_tf2_optimizer(self):
+        return tf.keras.optimizers.SGD(1e20)
+
+    verdict = stage_of(Case, 'training_steps')
+    self.assertIs(verdict.status, Status.PASSED, verdict.to_text())
+    self.assertIn('from step 3 on', '; '.join(verdict.blind_spots))
 
   def test_a_wrong_learning_rate_does_not_pass(self):
     class WrongCase(LogInLoss):

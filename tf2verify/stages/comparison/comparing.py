@@ -22,7 +22,7 @@ from tf2verify.stages.comparison.loss_groups import by_common_groups, by_variabl
 from tf2verify.stages.comparison.presence import presence_difference
 from tf2verify.stages.comparison.reruns import Rerun, RunHere
 from tf2verify.stages.comparison.sampled_tensors import Looked, SampledCount, compare_either
-from tf2verify.stages.comparison.vacuity import Telling
+from tf2verify.stages.comparison.vacuity import Telling, near_zero_note
 from tf2verify.stages.stage import Findings
 
 # Arrays kept for a diagnosis.
@@ -43,6 +43,7 @@ class Comparison:
     self._tensors = 0
     self._elements = 0
     self._inconclusive = 0
+    self._near_zero: list[str] = []
     self._unpaired = 0
     self._differences: list[Difference] = []
     self._undecided = ''
@@ -130,6 +131,7 @@ class Comparison:
     self._tensors += part._tensors
     self._elements += part._elements
     self._inconclusive += part._inconclusive
+    self._near_zero += part._near_zero
     self._unpaired += part._unpaired
     self._differences += part._differences
     self._suspects += part._suspects
@@ -181,7 +183,9 @@ class Comparison:
     self._elements += result.elements
     self._sampled.add(looked)
     near_zero = self._tells(key, looked, tolerance) is Blank.TOLERANCE
-    self._inconclusive += near_zero or result.inconclusive
+    if near_zero or result.inconclusive:
+      self._inconclusive += 1
+      self._near_zero.append(str(key))
     if result.deviation is not None:
       known = result.deviation
       near = dataclasses.replace(known, judgement=Judgement.NEAR_ZERO) if near_zero else known
@@ -354,7 +358,13 @@ class Comparison:
     return Findings(
       self.compared,
       self.differences,
-      (*notes, *self._all_blind_spots(), *self._notes, *self._sampled.notes()),
+      (
+        *notes,
+        *self._all_blind_spots(),
+        *self._notes,
+        *near_zero_note(self._near_zero),
+        *self._sampled.notes(),
+      ),
       self.inconclusive,
       tuple(self.figures),
       self._failed_run,

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from tf2verify.diagnosis.divergence.regions import ancestors
 from tf2verify.errors import Tf2VerifyError
@@ -43,8 +42,6 @@ def origin(inspect: Callable[[], GraphRun]) -> str:
     return ''
   try:
     return _origin(run)
-  except (tf.errors.OpError, ValueError, TypeError):  # a branch that was not taken
-    return ''
   finally:
     run.close()
 
@@ -58,7 +55,10 @@ def _origin(run: GraphRun) -> str:
     for number, tensor in enumerate(_floating(graph.ops[position]))
     if tensor
   }
-  values = dict(zip(names, map(_state, run.fetch(list(names.values()))), strict=True))
+  fetched = run.refetched(list(names.values()), {})
+  if fetched is None:  # a branch that was not taken
+    return ''
+  values = dict(zip(names, map(_state, fetched), strict=True))
   first = _first(graph, behind, values, 'nan')
   if first is None:
     return ''

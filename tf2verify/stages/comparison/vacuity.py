@@ -78,8 +78,8 @@ class Telling:
   Attributes:
     judged_by: the quantities without which the stage tells nothing, whatever else it
       compares; empty for all.
-    needs_numbers: quantities of which NaN and infinities alone make the stage tell nothing,
-      whatever else it compares.
+    needs_numbers: quantities, and whose ('' for all of one), of which NaN and infinities alone
+      make the stage tell nothing, whatever else it compares.
     told_elsewhere: what has a note of another origin.
     nan_origin: where NaN begins, and what to do about it; '' where that is not known.
   """
@@ -87,7 +87,7 @@ class Telling:
   def __init__(self) -> None:
     self._seen: dict[tuple[str, str], _Seen] = {}
     self.judged_by: Collection[str] = ()
-    self.needs_numbers: Collection[str] = ()
+    self.needs_numbers: Collection[tuple[str, str]] = ()
     self.nan_origin = ''
     self.told_elsewhere: Collection[tuple[str, Blank]] = ()
 
@@ -162,17 +162,18 @@ class Telling:
 
   def _without_numbers(self) -> str:
     """Returns which of the quantities that need numbers have none; '' where they have."""
-    blanks: dict[str, list[Blank | None]] = {}
-    for (quantity, _), seen in self._seen.items():
-      if quantity in self.needs_numbers:
-        blanks.setdefault(quantity, []).append(seen.blank)
     texts, worst = [], set()
-    for quantity, found in blanks.items():
+    for quantity, name in self.needs_numbers:
+      found = [
+        seen.blank
+        for (other, subject), seen in self._seen.items()
+        if other == quantity and name in ('', subject)
+      ]
       if None not in found and any(blank in found for blank in _NO_NUMBERS):
+        whose = f'{quantity} {name}' if name else f'every {quantity}'
         what = 'NaN' if set(found) == {Blank.NAN} else 'NaN, infinite or zero'
         texts.append(
-          f'every {quantity} is {what} on both sides in every run, so that nothing of it was '
-          'compared'
+          f'{whose} is {what} on both sides in every run, so that nothing of it was compared'
         )
         worst |= {blank for blank in _NO_NUMBERS if blank in found}
     if texts and self.nan_origin and Blank.NAN in worst:
@@ -274,6 +275,18 @@ def gradient_notes(tf1: Iterable[TensorRecord]) -> list[str]:
   """Returns notes on gradients that are zero everywhere, given that the port agrees."""
   names = [r.name for r in tf1 if r.value is not None and r.value.size and not np.any(r.value)]
   return [listed(names, 'gradient', 'zero everywhere on both sides')] if names else []
+
+
+def near_zero_note(names: Sequence[str]) -> list[str]:
+  """Returns what is inconclusive of tensors that differ by less than the tolerance; [] for none."""
+  if not names:
+    return []
+  shown = ', '.join(names[:_SHOWN]) + (', …' if len(names) > _SHOWN else '')
+  verb = 'differs, but is' if len(names) == 1 else 'differ, but are'
+  return [
+    f'inconclusive: {len(names):,} {verb} within the tolerance of zero, where zeros would pass as '
+    f'well: {shown}'
+  ]
 
 
 def listed(names: Sequence[str], noun: str, text: str) -> str:

@@ -39,7 +39,7 @@ class Loss(Stage):
     model = loss_in_model.observed(case, inputs)
     comparison = Comparison()
     # On other outputs the losses may be numbers, and those of the model are what training reads.
-    comparison.telling.needs_numbers = ('model loss',)
+    comparison.telling.needs_numbers = (('model loss', loss_in_model.TOTAL),)
     alone = LossesAlone(case, model.tf1, model.tf2, comparison)
     metrics = MetricsAlone(case, model.tf1, model.tf2, comparison)
     if with_loss:

@@ -56,12 +56,14 @@ def idle_updates(steps: Steps) -> IdleUpdates:
 def blind_spots(steps: Steps) -> list[str]:
   """Returns notes on what could not be looked at."""
   notes = []
-  for text, tell in _TOLD:
+  for text, tell, remedy in _TOLD:
     silent = [
       run.side for run in (steps.tf1, steps.tf2) if not any(tell(step) for step in run.steps)
     ]
     if silent:
-      notes.append(f'{text} is not known on the {" and ".join(silent)} side, so not compared')
+      where = f'on the {" and ".join(silent)} side{"s" * (len(silent) > 1)}'
+      notes.append(f'{text} is not known {where}, so not compared{remedy}')
+  notes += _ends_in_nan(steps)
   still = [
     pair.subject
     for pair in steps.pairs(len(steps.tf1.steps))
@@ -83,6 +85,22 @@ def blind_spots(steps: Steps) -> list[str]:
   return notes
 
 
+def _ends_in_nan(steps: Steps) -> list[str]:
+  """Returns a note where training is lost on the way: what comes later is compared with nothing."""
+  told = [
+    (step.number, np.isnan(loss).all())
+    for step in steps.tf1.steps
+    if (loss := step.loss) is not None
+  ]
+  lost = [number for number, nan in told if nan]
+  if not lost or len(lost) == len(told) or not told[-1][1]:
+    return []
+  return [
+    f'the loss is NaN on both sides from step {lost[0]} on, so that nothing of later steps was '
+    'compared: declare a smaller learning rate, or other inputs'
+  ]
+
+
 def _has_loss(step: TrainingStep) -> bool:
   return step.loss is not None
 
@@ -96,9 +114,14 @@ def _has_gradients(step: TrainingStep) -> bool:
 
 
 _TOLD = (
-  ('the learning rate', _has_rate),
-  ('the loss', _has_loss),
-  ('the gradient of a step', _has_gradients),
+  (
+    'the learning rate',
+    _has_rate,
+    ', but for what it does to the updates: optimizers of tf.compat.v1.train and Keras tell it, a '
+    'train op or an optimizer of your own does not, and no hook declares it',
+  ),
+  ('the loss', _has_loss, ''),
+  ('the gradient of a step', _has_gradients, ''),
 )
 
 

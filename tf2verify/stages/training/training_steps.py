@@ -51,7 +51,7 @@ _ABOUT = {
   quantities.GLOBAL_STEP: About.COUNT,
 }
 # Without a number in one of them, averages and counters are all that a step shows.
-_NEEDS_NUMBERS = (quantities.GRADIENT, quantities.APPLIED, quantities.UPDATE)
+_NEEDS_NUMBERS = ((quantities.GRADIENT, ''), (quantities.APPLIED, ''), (quantities.UPDATE, ''))
 # What is to be compared of a pair; None for nothing.
 _Left = Callable[[QuantityPair], QuantityPair | None]
 
