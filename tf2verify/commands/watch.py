@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import importlib
-import linecache
 import os
 import sys
 import time
@@ -21,7 +20,7 @@ from tf2verify.records.verdict import CaseVerdict
 from tf2verify.records.verdict_text import case_status_line, ladder_lines
 from tf2verify.report import terminal
 from tf2verify.safe_text import safe
-from tf2verify.sides.graphs.source_lines import source_line
+from tf2verify.sides.graphs.source_lines import forget_lines
 from tf2verify.sides.kept.sources import HeldReference
 from tf2verify.stages import STAGES
 from tf2verify.tensorflow_internals import deprecations
@@ -115,8 +114,7 @@ class Watch:
     for name in old:
       self._modules.pop(name, None)
       sys.modules.pop(name, None)
-    linecache.checkcache()
-    source_line.cache_clear()
+    forget_lines()
     importlib.invalidate_caches()
     found = find_cases(self._target, loaded=self._modules)
     for case in found:

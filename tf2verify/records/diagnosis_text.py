@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -195,7 +194,8 @@ def _source_lines(source: Source, head: str) -> list[TextLine]:
     computed = f'{operations_text(path)}{statistics_text(output)}'
     if line is not None:
       place = TextLine(f'  {side}: {_clip(str(line))}', Role.CODE, start=7, verbatim=True)
-      lines += [place, TextLine(f'       {computed}')]
+      lines += [place, *(TextLine(f'       {_clip(text)}') for text in line.leading())]
+      lines.append(TextLine(f'       {computed}'))
     else:
       lines.append(TextLine(f'  {side}: {computed}', hanging=5))
   if source.tf2_lines:
@@ -211,7 +211,7 @@ def _source_lines(source: Source, head: str) -> list[TextLine]:
 
 def more_lines_text(source: Source) -> str:
   """Returns the other lines of a place: `port.py:7, port.py:9`."""
-  return ', '.join(f'{os.path.basename(line.path)}:{line.line}' for line in source.tf2_lines)
+  return ', '.join(line.short for line in source.tf2_lines)
 
 
 def times_text(number: int) -> str:

@@ -1,8 +1,42 @@
 """What one run of a side yields, as numpy."""
 
 import dataclasses
+import os
 
 import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class CodePlace:
+  """A place in the user's code that leads to a line.
+
+  Attributes:
+    path: the file, as Python names it.
+    line: 1-based number of the first line.
+    function: the function that the line belongs to.
+    code: the text of the call or statement that starts there, on one line; empty where the file
+      cannot be read.
+    last_line: number of the last line of that text; 0 where it is the first one.
+  """
+
+  path: str
+  line: int
+  function: str
+  code: str
+  last_line: int = 0
+
+  def __str__(self) -> str:
+    return _place_text(self.path, self)
+
+  @property
+  def short(self) -> str:
+    """The file without its folder, and the lines: `port.py:7`, `port.py:7-9`."""
+    return f'{os.path.basename(self.path)}:{_lines_text(self)}'
+
+  @property
+  def in_file(self) -> str:
+    """As text, the file without its folder."""
+    return _place_text(os.path.basename(self.path), self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,17 +47,47 @@ class SourceLine:
     path: the file, as Python names it.
     line: 1-based line number.
     function: the function that the line belongs to.
-    code: the text of the line, stripped; empty where the file cannot be read.
+    code: the text of the call or statement that starts there, on one line; empty where the file
+      cannot be read.
+    last_line: number of the last line of that text; 0 where it is the first one.
+    callers: the lines of the user's code that led to it, innermost first; not all.
+    made: where the Keras layers were constructed that it runs in, innermost first; not all.
   """
 
   path: str
   line: int
   function: str
   code: str
+  last_line: int = 0
+  callers: tuple[CodePlace, ...] = dataclasses.field(default=(), compare=False)
+  made: tuple[CodePlace, ...] = dataclasses.field(default=(), compare=False)
 
   def __str__(self) -> str:
-    place = f'{self.path}:{self.line}, in {self.function}'
-    return f'{place}: {self.code}' if self.code else place
+    return _place_text(self.path, self)
+
+  @property
+  def short(self) -> str:
+    """The file without its folder, and the lines: `port.py:7`, `port.py:7-9`."""
+    return f'{os.path.basename(self.path)}:{_lines_text(self)}'
+
+  def leading(self) -> tuple[str, ...]:
+    """Returns what led to it, as lines of text: who called it, and what was constructed where."""
+    found = []
+    for what, places in (('called from', self.callers), ('layer constructed at', self.made)):
+      if places:
+        first, *others = places
+        more = ''.join(f' ← {place.short}' for place in others)
+        found.append(f'{what} {first.in_file}{more}')
+    return tuple(found)
+
+
+def _lines_text(place: CodePlace | SourceLine) -> str:
+  return f'{place.line}-{place.last_line}' if place.last_line else str(place.line)
+
+
+def _place_text(path: str, place: CodePlace | SourceLine) -> str:
+  text = f'{path}:{_lines_text(place)}, in {place.function}'
+  return f'{text}: {place.code}' if place.code else text
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,8 +16,10 @@ from tf2verify.records.observation import RandomDraw, SourceLine, VariableCreati
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.reference.scratch_graph import is_scratch_graph
 from tf2verify.reference.variables import static_shape, variable_name
+from tf2verify.sides.graphs.made_layers import MadeLayers
 from tf2verify.sides.graphs.source_lines import user_line
 from tf2verify.sides.graphs.traces import Trace
+from tf2verify.sides.graphs.user_sources import with_layers
 from tf2verify.tensorflow_internals import graphs, keras3, op_callbacks
 
 # Ops that read or change a variable, whose handle is their first input.
@@ -173,6 +175,7 @@ class OpRecorder:
     creations: every variable whose creation was attempted, in order.
     call: what is being called, for the records; the owner sets it.
     traces: every `tf.function` that user code had traced, once a trace.
+    layers: the Keras layers that were constructed.
     keeps_values: whether the initial values of variables are kept; not of variables that never
       get one.
     values_used: whether variables that never get a value were read, or written, all the same:
@@ -185,6 +188,7 @@ class OpRecorder:
     self.creations: list[_Creation] = []
     self.call = ''
     self.traces: list[Trace] = []
+    self.layers = MadeLayers()
     self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
     self._draws: list[_Draw] = []
     self._uses: dict[int, Any] = {}
@@ -194,7 +198,11 @@ class OpRecorder:
   def recording(self, call: str) -> Iterator[None]:
     """Records until exit; the variables stay known afterwards."""
     self.call = call
-    with op_callbacks.called(self._on_op), tf.variable_creator_scope(self._on_variable):
+    with (
+      self.layers.recording(),
+      op_callbacks.called(self._on_op),
+      tf.variable_creator_scope(self._on_variable),
+    ):
       yield
 
   def _on_variable(self, next_creator: Any, **arguments: Any) -> Any:
@@ -204,13 +212,13 @@ class OpRecorder:
     if made.path is not None:
       # As an absolute scope, or TensorFlow puts the scopes that Keras is in in front.
       arguments['name'] = f'{made.path}/'
-    value = arguments.get('initial_value')
+    value, line = arguments.get('initial_value'), user_line()
     creation = _Creation(
       requested_name=made.path or str(arguments.get('name') or 'Variable'),
       requested_shape=arguments.get('shape') or getattr(value, 'shape', None),
       requested_dtype=arguments.get('dtype') or getattr(value, 'dtype', None),
       call=self.call,
-      source=user_line(),
+      source=None if line is None else with_layers(line, self.layers.around()),
       creator=made.creator,
       layer=made.layer,
       make_value=value if callable(value) else None,
@@ -372,24 +380,16 @@ def _living_objects() -> list[Any]:
 
 def _creation_record(creation: _Creation) -> VariableCreation:
   variable = creation.variable
+  how = creation.call, creation.source, creation.creator, creation.layer
   if variable is None:
     shape, dtype = creation.requested_shape, creation.requested_dtype
     return VariableCreation(
       creation.requested_name,
       static_shape(shape) if shape is not None else (None,),
       tf.as_dtype(dtype).name if dtype is not None else 'unknown dtype',
-      creation.call,
-      creation.source,
-      creation.creator,
-      creation.layer,
+      *how,
       refused=True,
     )
   return VariableCreation(
-    variable_name(variable),
-    static_shape(variable.shape),
-    variable.dtype.base_dtype.name,
-    creation.call,
-    creation.source,
-    creation.creator,
-    creation.layer,
+    variable_name(variable), static_shape(variable.shape), variable.dtype.base_dtype.name, *how
   )

@@ -1,21 +1,33 @@
 """Which line of the user's code is running."""
 
+import dataclasses
 import functools
 import importlib.util
 import linecache
 import os
 import sys
 import types
+from collections.abc import Sequence
+from typing import Any
 
 import tf2verify
-from tf2verify.records.observation import SourceLine
+from tf2verify.hooks import HOOKS
+from tf2verify.records.observation import CodePlace, SourceLine
 from tf2verify.reference.user_files import AUTOGRAPH, FRAMEWORKS, is_file_of_user
+from tf2verify.sides.graphs import statements
 from tf2verify.tensorflow_internals import graphs
+
+# Path, line and function.
+Frame = tuple[str, int, str]
+_CALLERS = 3
+_HOOKS = frozenset(hook.name for hook in HOOKS)
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
 # They are called in the user's midst.
 _RECORDERS = (
   'keras_draws.py',
+  'layer_calls.py',
+  'made_layers.py',
   'made_lines.py',
   'op_callbacks.py',
   'op_recorder.py',
@@ -54,16 +66,18 @@ def user_line(without: object = None) -> SourceLine | None:
     without: an object whose own methods are passed over; None for none.
   """
   frame: types.FrameType | None = sys._getframe(1)
+  found: list[Frame] = []
   while frame is not None:
     path = frame.f_code.co_filename
     if is_user_file(path) and not (without is not None and _is_method_of(frame, without)):
-      return source_line(path, frame.f_lineno, frame.f_code.co_name)
-    if AUTOGRAPH in path:
-      return _line_before_autograph()
-    if is_own_file(path):
-      return None  # further out there is whoever runs tf2verify
+      found.append((path, frame.f_lineno, frame.f_code.co_name))
+    elif AUTOGRAPH in path:
+      # TensorFlow's own stack maps what autograph wrote.
+      return line_of_stack(graphs.stack())
+    elif is_own_file(path):
+      break  # further out there is whoever runs tf2verify
     frame = frame.f_back
-  return None
+  return line_of(found)
 
 
 def _is_method_of(frame: types.FrameType, owner: object) -> bool:
@@ -71,17 +85,62 @@ def _is_method_of(frame: types.FrameType, owner: object) -> bool:
   return bool(names) and frame.f_locals.get(names[0]) is owner
 
 
-def _line_before_autograph() -> SourceLine | None:
-  """Returns the user's line by TensorFlow's own stack, which maps what autograph wrote."""
-  for frame in reversed(graphs.stack()):
-    if is_user_file(frame.filename):
-      return source_line(frame.filename, frame.lineno, frame.name)
-  return None
+def line_of_stack(frames: Sequence[Any]) -> SourceLine | None:
+  """Returns the innermost user's line of a stack of TensorFlow's, whose last frame is innermost."""
+  found: list[Frame] = []
+  for frame in reversed(frames):
+    path = frame.filename
+    if is_user_file(path):
+      found.append((path, frame.lineno, frame.name))
+      if len(found) > _CALLERS + 1:
+        break
+    elif is_own_file(path):
+      break  # further out there is whoever runs tf2verify
+  return line_of(found)
+
+
+def line_of(frames: Sequence[Frame]) -> SourceLine | None:
+  """Returns a line with those that led to it; None without any.
+
+  Args:
+    frames: path, line and function of frames of the user's, innermost first.
+  """
+  if not frames:
+    return None
+  # A hook only says that it is the case that calls.
+  callers = [frame for frame in frames[1:] if frame[2] not in _HOOKS]
+  return _line(frames[0], tuple(dict.fromkeys(callers))[:_CALLERS])
+
+
+@functools.lru_cache(maxsize=4096)
+def _line(frame: Frame, callers: tuple[Frame, ...]) -> SourceLine:
+  places = tuple(code_place(*caller) for caller in callers if caller[:2] != frame[:2])
+  return dataclasses.replace(source_line(*frame), callers=places)
 
 
 @functools.lru_cache(maxsize=4096)
 def source_line(path: str, line: int, function: str) -> SourceLine:
   """Returns the record of one line, its path relative to the working folder where it is below."""
-  code = linecache.getline(path, line).strip()
+  place = code_place(path, line, function)
+  return SourceLine(place.path, line, function, place.code, place.last_line)
+
+
+@functools.lru_cache(maxsize=4096)
+def code_place(path: str, line: int, function: str) -> CodePlace:
+  """Returns the same of a line that leads to another."""
   below = os.path.relpath(path) if not path.startswith('<') else path
-  return SourceLine(path if below.startswith('..') else below, line, function, code)
+  last = statements.last_line(path, line)
+  return CodePlace(
+    path if below.startswith('..') else below,
+    line,
+    function,
+    statements.text(path, line),
+    last if last > line else 0,
+  )
+
+
+def forget_lines() -> None:
+  """Reads files anew from now on."""
+  linecache.checkcache()
+  for known in (_line, source_line, code_place):
+    known.cache_clear()

@@ -1,19 +1,27 @@
 """The user's lines that made operations: by their stack, or as they were remembered."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from tf2verify.records.observation import SourceLine
-from tf2verify.sides.graphs.source_lines import is_own_file, is_user_file, source_line
+from tf2verify.records.observation import CodePlace, SourceLine
+from tf2verify.sides.graphs.source_lines import line_of_stack
 
 # Of an imported graph: where the lines of its operations are.
 _LINES = '_tf2verify_lines'
+# Of a traced graph: where the layers were constructed that made its operations.
+_LAYERS = '_tf2verify_layers'
 
 
 def remember_lines(graph: tf.Graph, lines: Mapping[str, SourceLine]) -> None:
   """Lets `user_source` know the lines of an imported graph, by the names of its operations."""
   setattr(graph, _LINES, lines)
+
+
+def remember_layers(graph: tf.Graph, made: Mapping[str, tuple[CodePlace, ...]]) -> None:
+  """Lets `user_source` know where the layers were constructed that made operations, by name."""
+  setattr(graph, _LAYERS, made)
 
 
 def is_kept(graph: tf.Graph) -> bool:
@@ -26,12 +34,16 @@ def user_source(op: tf.Operation) -> SourceLine | None:
   lines: Mapping[str, SourceLine] | None = getattr(op.graph, _LINES, None)
   if lines is not None:
     return lines.get(op.name)
-  for frame in reversed(op.traceback):
-    if is_user_file(frame.filename):
-      return source_line(frame.filename, frame.lineno, frame.name)
-    if is_own_file(frame.filename):
-      return None  # further out there is whoever runs tf2verify
-  return None
+  line = line_of_stack(op.traceback)
+  made: Mapping[str, tuple[CodePlace, ...]] = getattr(op.graph, _LAYERS, {})
+  return line if line is None else with_layers(line, made.get(op.name, ()))
+
+
+def with_layers(line: SourceLine, made: Sequence[CodePlace]) -> SourceLine:
+  """Returns a line with the places where the layers were constructed that it runs in."""
+  known = {(line.path, line.line), *((place.path, place.line) for place in line.callers)}
+  places = tuple(place for place in made if (place.path, place.line) not in known)
+  return dataclasses.replace(line, made=places) if places else line
 
 
 def user_source_behind(tensor: tf.Tensor) -> SourceLine | None:

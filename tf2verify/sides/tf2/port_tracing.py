@@ -52,7 +52,7 @@ def traced_port(
     return {**found, **wanted(declaration, port, run, outputs)}
 
   with randomness.seeded(randomness.CONSTANT):
-    traced = tracing.trace(compute, run.inputs)
+    traced = tracing.trace(compute, run.inputs, port.recorder.layers)
   return _with_variables(traced, port, run)
 
 
@@ -115,7 +115,7 @@ def traced_call(
     return found
 
   with randomness.seeded(randomness.CONSTANT):
-    traced = tracing.trace(compute, inputs)
+    traced = tracing.trace(compute, inputs, port.recorder.layers)
   first = len(traced.targets) - len(read)
   tensors = [target.tensors[0] for target in traced.targets[first:]]
   outputs = dataclasses.replace(traced, targets=traced.targets[:first])
@@ -150,7 +150,7 @@ def traced_losses(
 
   fed = {_INPUTS: run.inputs, **({} if labels is None else {_LABELS: labels})}
   with randomness.seeded(randomness.CONSTANT):
-    traced = tracing.trace(compute, fed)
+    traced = tracing.trace(compute, fed, port.recorder.layers)
   named = dataclasses.replace(
     traced, inputs={op: _place(path) for op, path in traced.inputs.items()}
   )
@@ -244,7 +244,7 @@ def _differentiable(
     return {**found, _LOSS: declaration.loss(outputs)}
 
   with randomness.seeded(randomness.CONSTANT):
-    traced = tracing.trace(compute, run.inputs)
+    traced = tracing.trace(compute, run.inputs, port.recorder.layers)
   handles = {id(outer): inner.name for outer, inner in traced.graph.captures}
   trained = {variable_name(v): v for v in port.trainable_variables()}
   by = tuple(

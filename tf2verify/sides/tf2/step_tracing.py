@@ -92,7 +92,7 @@ class StepTracing:
     fed = {_INPUTS: self._step.inputs}
     if labels is not None:
       fed[_LABELS] = nests.map_leaves(lambda _, leaf: array_of(leaf), labels)
-    return tracing.trace(self._compute, fed)
+    return tracing.trace(self._compute, fed, self._step.port.recorder.layers)
 
   def _compute(self, fed: Mapping[str, Any]) -> dict[str, Any]:
     self._updates = update_recorder()

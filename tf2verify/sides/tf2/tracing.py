@@ -1,9 +1,9 @@
 """The port's forward pass as a graph, whose tensors can be asked for by name."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.reference import nests
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
+from tf2verify.sides.graphs.made_layers import MadeLayers
 from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.user_sources import user_source
@@ -61,7 +62,7 @@ class Derived:
   by: tuple[tuple[str, str], ...]
 
 
-@contextmanager
+@contextlib.contextmanager
 def _functions_inlined() -> Iterator[None]:
   """Makes a `tf.function` inside of the port run as plain Python."""
   before = tf.config.functions_run_eagerly()
@@ -72,32 +73,37 @@ def _functions_inlined() -> Iterator[None]:
     tf.config.run_functions_eagerly(before)
 
 
-def trace(compute: Callable[[Any], Mapping[str, Any]], inputs: Any) -> Traced:
+def trace(
+  compute: Callable[[Any], Mapping[str, Any]], inputs: Any, layers: MadeLayers | None = None
+) -> Traced:
   """Traces a computation on placeholders.
 
   Args:
     compute: takes placeholders in the structure of `inputs` and returns tensors, or
       `IndexedSlices`, by what they are; runs the user's code.
     inputs: a nest of arrays.
+    layers: where layers were constructed, for the lines of their operations; None without any.
 
   Raises:
     NotTraceable: the user's code does not run on symbolic tensors.
   """
   try:
     with _functions_inlined():
-      return _trace(compute, inputs)
+      return _trace(compute, inputs, layers)
   except Exception as error:  # noqa: BLE001 - the user's code may raise anything
     first = error
   try:
     # Python's `if` and `for` over tensors, which autograph rewrites.
     with autograph.switched():
-      return _trace(compute, inputs)
+      return _trace(compute, inputs, layers)
   except Exception:  # noqa: BLE001 - the first error is the one to report
     summary = ' '.join(str(first).split())[:200]
     raise NotTraceable(f'{type(first).__name__}: {summary}') from first
 
 
-def _trace(compute: Callable[[Any], Mapping[str, Any]], inputs: Any) -> Traced:
+def _trace(
+  compute: Callable[[Any], Mapping[str, Any]], inputs: Any, layers: MadeLayers | None
+) -> Traced:
   graph = graphs.FuncGraph('port')
   feeds: dict[str, np.ndarray] = {}
   paths: dict[str, str] = {}
@@ -110,7 +116,8 @@ def _trace(compute: Callable[[Any], Mapping[str, Any]], inputs: Any) -> Traced:
     return tensor
 
   # As eagerly, a read of a variable sees the writes before it.
-  with graph.as_default(), graphs.AutomaticControlDependencies():
+  seen = contextlib.nullcontext() if layers is None else layers.of_operations(graph)
+  with graph.as_default(), graphs.AutomaticControlDependencies(), seen:
     fed = nests.map_leaves(placeholder, inputs)
     results = compute(fed)
     targets = tuple(_target(graph, name, result) for name, result in results.items())
