@@ -33,6 +33,7 @@ from tf2verify.records.diagnosis import (
   Diagnosis,
   GraphDifference,
   GrowthPoint,
+  Source,
 )
 from tf2verify.records.difference import Difference
 from tf2verify.records.failed_tensor import FailedTensor
@@ -208,7 +209,12 @@ def _inspected(
   updates = _update_counts(evidence.differences, tf1.op_graph, tf2.op_graph)
   notes = _search_notes(divergence.is_cut_short, len(found) - len(shown))
   numeric = any(difference.array is not None for difference in evidence.differences)
-  starts = kept_otherwise(divergence.pairing, tf1, tf2, _OF_SETTINGS) if is_change else ()
+  starts: tuple[Source, ...] = ()
+  if is_change:
+    # A slot of a gradient that is only rounding differs by its rounding.
+    clear = tuple(d for d in evidence.differences if d.array is None or not d.array.within_noise)
+    found_apart = _targets(dataclasses.replace(evidence, differences=clear), diagnosis.run)
+    starts = kept_otherwise(divergence.pairing, tf1, tf2, _OF_SETTINGS, frozenset(found_apart))
   if numeric and not found and not gradients and not updates and not starts:
     notes.append(
       'from the same variable values, and traced as a graph, the port yields what tf1 yields'

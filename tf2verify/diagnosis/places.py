@@ -1,6 +1,6 @@
 """The places where the sides part, as reports show them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -80,11 +80,12 @@ def _more_lines(tf2: OpGraph, pair: RegionPair, shown: OpRecord) -> tuple[Source
   """Returns further lines of the port at a place, in order; the first and last of many.
 
   An operation that the port lacks has no line: it belongs between those that make what
-  is read there and the one that reads it.
+  is read there and the one that reads it. Where another tensor is read than in tf1, the
+  mistake may be in the line that makes it.
   """
   positions = [*pair.tf2.inner, pair.tf2.end]
-  if len(pair.tf1.inner) > len(pair.tf2.inner):
-    positions = [n for n, _ in pair.tf2.frontier] + positions
+  if pair.is_rewired or len(pair.tf1.inner) > len(pair.tf2.inner):
+    positions = [n for n, _ in pair.tf2.frontier if not tf2.ops[n].is_leaf] + positions
   found = {line: None for n in positions if (line := _line(tf2, tf2.ops[n])) is not None}
   first = _line(tf2, shown)
   places = {(line.path, line.line): line for line in found}
@@ -141,21 +142,31 @@ def initial_value_sources(
 
 
 def kept_otherwise(
-  pairing: Pairing, tf1: InspectableRun, tf2: InspectableRun, share: float
+  pairing: Pairing,
+  tf1: InspectableRun,
+  tf2: InspectableRun,
+  share: float,
+  differs: Collection[str],
 ) -> tuple[Source, ...]:
   """Returns what both sides keep, and hold differently before a step: a slot, an average.
+
+  What the stage has paired and compared is none where the step does not leave it different:
+  before the step it was found equal, up to rounding.
 
   Args:
     pairing: of the steps' operations.
     tf1: the tf1 side's step.
     tf2: the port's.
     share: of a tensor's size; a smaller difference is none.
+    differs: names of the targets that the stage found to differ.
   """
   pairs = [
     (op, pairing.tf2.ops[other])
     for position, other in pairing.pairs()
     if other is not None and (op := pairing.tf1.ops[position]).op_type == VARIABLE
   ]
+  # They have one name where the stage has paired them.
+  pairs = [p for p in pairs if p[0].name != p[1].name or f'update of {p[0].name}' in differs]
   pairs = [pair for pair in pairs if all(one.outputs[0][0].startswith('float') for one in pair)]
   ones = tf1.fetch([op.tensors[0] for op, _ in pairs])
   others = tf2.fetch([other.tensors[0] for _, other in pairs])

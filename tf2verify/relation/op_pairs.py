@@ -228,6 +228,7 @@ class Pairing:
           if other_slot == slot
           and self.tf1_of[other] is None
           and family(self.tf2.ops[other].op_type) == kind
+          and _may_be_one(self.tf1.ops[reader], self.tf2.ops[other])
         ]
         if same and (op.op_type != 'input' or len(same) == 1):
           self.add(reader, self._best(reader, same))
@@ -289,6 +290,19 @@ class Pairing:
     ones = _nearest(self.tf1, tf1, self.tf2_of)
     others = _nearest(self.tf2, tf2, self.tf1_of)
     return any(self.tf2_of[one] in others for one in ones) or not (ones or others)
+
+
+def _may_be_one(op: OpRecord, other: OpRecord) -> bool:
+  """Returns whether two operations may yield one quantity, by its sizes.
+
+  A mistake may change how much there is, a layout how many dimensions; hardly anything both: the
+  sum with a bias in the model is not its update.
+  """
+  sizes = _size(op), _size(other)
+  if None in sizes or sizes[0] == sizes[1]:
+    return True
+  one, two = op.outputs[0][1], other.outputs[0][1]
+  return one is None or two is None or len(one) == len(two)
 
 
 def _size(op: OpRecord) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tf2verify.records.observation import CodePlace
-from tf2verify.sides.graphs.source_lines import is_own_file, user_line
+from tf2verify.sides.graphs.source_lines import is_hook, is_own_file, user_line
 from tf2verify.sides.graphs.user_sources import remember_layers
 from tf2verify.tensorflow_internals import layer_calls, op_callbacks
 
@@ -33,7 +33,7 @@ class MadeLayers:
 
   def _on_layer(self, layer: Any) -> None:
     line = user_line()
-    if line is not None:
+    if line is not None and not is_hook(line.function):
       place = CodePlace(line.path, line.line, line.function, line.code, line.last_line)
       self._made[id(layer)] = (weakref.ref(layer), place)
 

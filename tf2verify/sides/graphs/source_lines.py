@@ -59,6 +59,11 @@ def is_own_file(path: str) -> bool:
   return path.startswith(_OWN_FOLDER) and not path.endswith(_RECORDERS)
 
 
+def is_hook(function: str) -> bool:
+  """Returns whether a function has the name of a hook, whose line only says that a case calls."""
+  return function in _HOOKS
+
+
 def user_line(without: object = None) -> SourceLine | None:
   """Returns the innermost line of the stack that belongs to the user's hooks; None without one.
 
@@ -107,8 +112,7 @@ def line_of(frames: Sequence[Frame]) -> SourceLine | None:
   """
   if not frames:
     return None
-  # A hook only says that it is the case that calls.
-  callers = [frame for frame in frames[1:] if frame[2] not in _HOOKS]
+  callers = [frame for frame in frames[1:] if not is_hook(frame[2])]
   return _line(frames[0], tuple(dict.fromkeys(callers))[:_CALLERS])
 
 
