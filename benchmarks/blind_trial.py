@@ -10,7 +10,8 @@ judged:
 
     detected    the case does not pass, or it passes with a blind spot or note that has the words
     stage       the first stage that is not well is one of those named
-    line        the report of that stage names the edited line, give or take one
+    line        the report of that stage names the edited line, or a statement that it is in,
+                give or take one
     cause right   a cause has all of the words; absent: there is none; other: a cause without them
 
 'other' has to be read: it is wrong, or right in words that nobody foresaw. `--reports` keeps the
@@ -110,6 +111,12 @@ def causes(stage: StageVerdict) -> list[str]:
   return list(dict.fromkeys([*found, *hints]))
 
 
+def named_lines(stage: StageVerdict, file: str) -> set[int]:
+  """Returns the numbers of the lines of a file that a report names: `port.py:7`, `port.py:7-9`."""
+  spans = re.findall(rf'{re.escape(file)}:(\d+)(?:-(\d+))?', stage.to_text())
+  return {line for first, last in spans for line in range(int(first), int(last or first) + 1)}
+
+
 def marks(mistake: Mistake, lines: range, verdict: CaseVerdict) -> Iterator[str]:
   """Yields what holds of a report."""
   stage = verdict.first_failure
@@ -121,9 +128,7 @@ def marks(mistake: Mistake, lines: range, verdict: CaseVerdict) -> Iterator[str]
   yield 'detected'
   if stage.stage in mistake.stages:
     yield 'stage'
-  named = {
-    int(number) for number in re.findall(rf'{re.escape(mistake.file)}:(\d+)', stage.to_text())
-  }
+  named = named_lines(stage, mistake.file)
   if any(line in range(lines.start - 1, lines.stop + 1) for line in named):
     yield 'line'
   said = causes(stage)
