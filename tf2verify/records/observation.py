@@ -29,9 +29,14 @@ class CodePlace:
     return _place_text(self.path, self)
 
   @property
+  def lines(self) -> str:
+    """The numbers of its lines: `7`, `7-9`."""
+    return f'{self.line}-{self.last_line}' if self.last_line else str(self.line)
+
+  @property
   def short(self) -> str:
     """The file without its folder, and the lines: `port.py:7`, `port.py:7-9`."""
-    return f'{os.path.basename(self.path)}:{_lines_text(self)}'
+    return f'{os.path.basename(self.path)}:{self.lines}'
 
   @property
   def in_file(self) -> str:
@@ -66,9 +71,14 @@ class SourceLine:
     return _place_text(self.path, self)
 
   @property
+  def lines(self) -> str:
+    """The numbers of its lines: `7`, `7-9`."""
+    return f'{self.line}-{self.last_line}' if self.last_line else str(self.line)
+
+  @property
   def short(self) -> str:
     """The file without its folder, and the lines: `port.py:7`, `port.py:7-9`."""
-    return f'{os.path.basename(self.path)}:{_lines_text(self)}'
+    return f'{os.path.basename(self.path)}:{self.lines}'
 
   def leading(self) -> tuple[str, ...]:
     """Returns what led to it, as lines of text: who called it, and what was constructed where."""
@@ -81,12 +91,8 @@ class SourceLine:
     return tuple(found)
 
 
-def _lines_text(place: CodePlace | SourceLine) -> str:
-  return f'{place.line}-{place.last_line}' if place.last_line else str(place.line)
-
-
 def _place_text(path: str, place: CodePlace | SourceLine) -> str:
-  text = f'{path}:{_lines_text(place)}, in {place.function}'
+  text = f'{path}:{place.lines}, in {place.function}'
   return f'{text}: {place.code}' if place.code else text
 
 

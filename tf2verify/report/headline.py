@@ -39,7 +39,9 @@ def place(stage: StageVerdict) -> Place | None:
   sources = stage.diagnosis.sources if stage.diagnosis is not None else ()
   for source in sources:
     if source.tf2_source is not None:
-      return Place(source.tf2_source.path, source.tf2_source.line)
+      # What a layer of Keras computes is settled where it is constructed.
+      line = next(iter(source.tf2_source.made), source.tf2_source)
+      return Place(line.path, line.line)
   if stage.error is None:
     return None
   frames = _FRAME.findall(stage.error.traceback_text)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tf2verify.records.observation import CodePlace
-from tf2verify.sides.graphs.source_lines import is_hook, is_own_file, user_line
+from tf2verify.sides.graphs.source_lines import is_hook, is_own_file, is_user_file, user_line
 from tf2verify.sides.graphs.user_sources import remember_layers
 from tf2verify.tensorflow_internals import layer_calls, op_callbacks
 
@@ -33,7 +33,8 @@ class MadeLayers:
 
   def _on_layer(self, layer: Any) -> None:
     line = user_line()
-    if line is not None and not is_hook(line.function):
+    # That the case constructs the port says nothing; a layer of Keras in a hook is the port.
+    if line is not None and not (is_hook(line.function) and _is_of_user(type(layer))):
       place = CodePlace(line.path, line.line, line.function, line.code, line.last_line)
       self._made[id(layer)] = (weakref.ref(layer), place)
 
@@ -65,3 +66,8 @@ class MadeLayers:
     remember_layers(graph, found)
     with op_callbacks.called(on_op):
       yield
+
+
+def _is_of_user(cls: type) -> bool:
+  path = getattr(sys.modules.get(cls.__module__), '__file__', None)
+  return path is None or is_user_file(path)

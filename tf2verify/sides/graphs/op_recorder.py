@@ -212,13 +212,13 @@ class OpRecorder:
     if made.path is not None:
       # As an absolute scope, or TensorFlow puts the scopes that Keras is in in front.
       arguments['name'] = f'{made.path}/'
-    value, line = arguments.get('initial_value'), user_line()
+    value = arguments.get('initial_value')
     creation = _Creation(
       requested_name=made.path or str(arguments.get('name') or 'Variable'),
       requested_shape=arguments.get('shape') or getattr(value, 'shape', None),
       requested_dtype=arguments.get('dtype') or getattr(value, 'dtype', None),
       call=self.call,
-      source=None if line is None else with_layers(line, self.layers.around()),
+      source=with_layers(user_line(), self.layers.around()),
       creator=made.creator,
       layer=made.layer,
       make_value=value if callable(value) else None,

@@ -34,13 +34,20 @@ def user_source(op: tf.Operation) -> SourceLine | None:
   lines: Mapping[str, SourceLine] | None = getattr(op.graph, _LINES, None)
   if lines is not None:
     return lines.get(op.name)
-  line = line_of_stack(op.traceback)
-  made: Mapping[str, tuple[CodePlace, ...]] = getattr(op.graph, _LAYERS, {})
-  return line if line is None else with_layers(line, made.get(op.name, ()))
+  layers: Mapping[str, tuple[CodePlace, ...]] = getattr(op.graph, _LAYERS, {})
+  return with_layers(line_of_stack(op.traceback), layers.get(op.name, ()))
 
 
-def with_layers(line: SourceLine, made: Sequence[CodePlace]) -> SourceLine:
-  """Returns a line with the places where the layers were constructed that it runs in."""
+def with_layers(line: SourceLine | None, made: Sequence[CodePlace]) -> SourceLine | None:
+  """Returns a line with the places where the layers were constructed that it runs in.
+
+  Without a line, as in a functional model, which calls its layers itself, that of the innermost.
+  """
+  if line is None:
+    if not made:
+      return None
+    place, *made = made
+    line = SourceLine(place.path, place.line, place.function, place.code, place.last_line)
   known = {(line.path, line.line), *((place.path, place.line) for place in line.callers)}
   places = tuple(place for place in made if (place.path, place.line) not in known)
   return dataclasses.replace(line, made=places) if places else line

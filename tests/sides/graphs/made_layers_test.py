@@ -1,0 +1,92 @@
+"""Tests of tf2verify.sides.graphs.made_layers: lines of layers that are constructed elsewhere."""
+
+import keras as keras3
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from tf2verify.sides.graphs.op_recorder import OpRecorder
+from tf2verify.sides.graphs.user_sources import user_source, with_layers
+from tf2verify.sides.tf2 import tracing
+
+KERAS = {'tf_keras': tf.keras, 'keras': keras3}
+
+
+def net_of(library):
+  class Block(library.layers.Layer):
+    def __init__(self, units):
+      super().__init__()
+      self.dense = library.layers.Dense(units)  # the dense layer
+
+    def call(self, x):
+      return tf.nn.relu(self.dense(x))  # its call
+
+  class Net(library.layers.Layer):
+    def __init__(self):
+      super().__init__()
+      self.block = Block(3)  # the block
+
+    def call(self, x):
+      return self.block(x)  # the call of the block
+
+  return Net
+
+
+def make_tf2_layer(library):
+  return net_of(library)()
+
+
+def functional(library):
+  inputs = library.Input([2])
+  return library.Model(inputs, library.layers.Dense(3)(inputs))  # the only layer
+
+
+class MadeLayersTest(parameterized.TestCase):
+  def lines(self, make, kind, inputs=((1.0, 2.0),)):
+    """Returns the lines of the first operation of a type that a layer makes where it is traced."""
+    recorder = OpRecorder()
+    with recorder.recording('make_tf2_layer'):
+      layer = make()
+    traced = tracing.trace(
+      lambda x: {'output': layer(x)}, tf.constant(inputs).numpy(), recorder.layers
+    )
+    op = next(op for op in traced.graph.get_operations() if op.type == kind)
+    return user_source(op)
+
+  @parameterized.parameters('tf_keras', 'keras')
+  def test_a_layer_of_a_layer(self, name):
+    line = self.lines(lambda: make_tf2_layer(KERAS[name]), 'MatMul')
+    self.assertIn('# its call', line.code)
+    self.assertEqual(
+      [place.code.rpartition('# ')[2] for place in line.made], ['the dense layer', 'the block']
+    )
+    self.assertIn('# the call of the block', line.callers[0].code)
+    self.assertStartsWith(line.leading()[1], 'layer constructed at made_layers_test.py:')
+
+  @parameterized.parameters('tf_keras', 'keras')
+  def test_a_functional_model_has_the_line_of_its_layer(self, name):
+    made = self.lines(lambda: functional(KERAS[name]), 'MatMul').made
+    line = with_layers(None, made)  # nobody but tf2verify calls the model
+    self.assertIn('# the only layer', line.code)
+    self.assertEmpty(line.made)
+
+  def test_variables_have_the_layers_that_make_them(self):
+    recorder = OpRecorder()
+    with recorder.recording('make_tf2_layer'):
+      layer = make_tf2_layer(tf.keras)
+    with recorder.recording('call 1'):
+      layer(tf.ones([1, 2]))
+    kernel, *_ = recorder.creation_records()
+    self.assertIn('# the dense layer', kernel.source.made[0].code)
+
+  @parameterized.parameters('tf_keras', 'keras')
+  def test_constructors_are_restored_after_an_error(self, name):
+    library = KERAS[name].layers.Layer
+    before = vars(library)['__new__']
+    with self.assertRaises(ZeroDivisionError), OpRecorder().recording('make_tf2_layer'):
+      self.assertIsNot(vars(library)['__new__'], before)
+      raise ZeroDivisionError
+    self.assertIs(vars(library)['__new__'], before)
+
+
+if __name__ == '__main__':
+  absltest.main()

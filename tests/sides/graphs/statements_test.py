@@ -1,0 +1,63 @@
+"""Tests of tf2verify.sides.graphs.statements."""
+
+import pathlib
+import tempfile
+
+from absl.testing import absltest, parameterized
+
+from tf2verify.sides.graphs import statements
+
+CODE = """\
+import keras
+class Net:
+  def __init__(self):
+    self.pool = keras.layers.MaxPooling2D(
+      3,
+      padding='same',
+    )
+    self.stack = keras.Sequential([
+      keras.layers.Dense(4,
+                         activation='relu'),
+      keras.layers.Dense(2),
+    ])
+  def call(self, x):
+    with tf.name_scope(
+        'net'):
+      x = self.pool(x)
+    return x
+"""
+
+
+class StatementsTest(parameterized.TestCase):
+  def setUp(self):
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self.path = str(pathlib.Path(folder.name) / 'port.py')
+    pathlib.Path(self.path).write_text(CODE, encoding='utf-8')
+
+  @parameterized.named_parameters(
+    ('a call over several lines', 4, 7, "self.pool = keras.layers.MaxPooling2D(3, padding='same')"),
+    ('an element of a list', 9, 10, "keras.layers.Dense(4, activation='relu'),"),
+    ('one line', 11, 11, 'keras.layers.Dense(2),'),
+    ('only the head of a block', 14, 15, "with tf.name_scope('net'):"),
+    ('the block', 16, 16, 'x = self.pool(x)'),
+    ('a line that does not exist', 99, 99, ''),
+  )
+  def test_text_and_last_line(self, line, last, text):
+    self.assertEqual(statements.last_line(self.path, line), last)
+    self.assertEqual(statements.text(self.path, line), text)
+
+  def test_a_whole_model_is_its_first_line(self):
+    layers = ''.join(f'  layers.Dense({n}),\n' for n in range(20))
+    pathlib.Path(self.path).write_text(f'net = Sequential([\n{layers}])\n', encoding='utf-8')
+    self.assertEqual(statements.last_line(self.path, 1), 1)
+    self.assertEqual(statements.text(self.path, 1), 'net = Sequential([')
+
+  def test_what_python_cannot_read_is_shown_line_by_line(self):
+    pathlib.Path(self.path).write_text('x = (1,\n  2', encoding='utf-8')
+    self.assertEqual(statements.text(self.path, 1), 'x = (1,')
+
+
+if __name__ == '__main__':
+  absltest.main()
