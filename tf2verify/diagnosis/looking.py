@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from tf2verify.diagnosis.bench import Left, LookedAt
+from tf2verify.diagnosis.divergence.cuts import pair_cuts
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.interventions import arriving_sources
 from tf2verify.diagnosis.divergence.narrowing import Narrowing
@@ -81,6 +82,7 @@ class Looking:
     self.tf1 = tf1
     self.tf2 = tf2
     self.divergence = Divergence(tf1, tf2, targets)
+    pair_cuts(self.divergence, tf1, tf2)
     self._narrowing = Narrowing(tf1, tf2, self.divergence)
     self.comparison = GraphComparison(self.divergence.pairing)
     self._trials = Trials(tf1, tf2, self.divergence.ends, self.divergence.as_tf2)

@@ -97,12 +97,20 @@ class Divergence:
     """How the port holds tensors of tf1 that it has in another shape."""
     return self._held.layouts
 
-  def part(self, positions: Iterable[int]) -> None:
-    """Takes their partners from tf1 operations that turned out to have none, and looks again."""
+  def part(
+    self, positions: Iterable[int], layouts: Mapping[TensorKey, Relayout] | None = None
+  ) -> None:
+    """Takes their partners from tf1 operations that turned out to have none, and looks again.
+
+    Args:
+      positions: of the operations.
+      layouts: how the port holds tensors of tf1 that no value of this run shows to be alike.
+    """
     for position in positions:
       self.pairing.part(position)
     self.agreements.clear()
     self._held.layouts.clear()
+    self._held.layouts.update(layouts or {})
     self.unjudged.clear()
     self.is_cut_short, self._judged_since = False, 0
     self._found = self._search(self._searched)

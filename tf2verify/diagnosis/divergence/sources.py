@@ -20,6 +20,11 @@ class InspectableRun(Protocol):
   def fetch(self, tensors: Sequence[str]) -> list[np.ndarray]:
     """Returns tensors by name."""
 
+  def refetched(
+    self, tensors: Sequence[str], given: Mapping[str, np.ndarray]
+  ) -> list[np.ndarray] | None:
+    """Returns tensors where the graph is given values of others; None where it cannot be."""
+
   def recompute(
     self, requests: Sequence[tuple[Sequence[str], Mapping[str, np.ndarray]]]
   ) -> list[list[np.ndarray] | None]:

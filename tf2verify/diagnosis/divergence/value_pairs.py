@@ -52,14 +52,24 @@ def pair_by_value(
   ]
   for n, _ in differing:
     pairing.part(n)
-  _pair(pairing, values, other_values)
+  pair_alike(pairing, values, other_values)
   pairing.complete()
 
 
-def _pair(
+def pair_alike(
   pairing: Pairing, values: Mapping[int, np.ndarray], other_values: Mapping[int, np.ndarray]
-) -> None:
-  """Pairs what has no partner and yields the same; in order, and by type where several do."""
+) -> list[tuple[int, int]]:
+  """Pairs what has no partner and yields the same; in order, and by type where several do.
+
+  Args:
+    pairing: changed.
+    values: of tf1 operations, by position.
+    other_values: of the port's.
+
+  Returns:
+    The new pairs.
+  """
+  found: list[tuple[int, int]] = []
   by_size: dict[tuple[int, str], list[tuple[int, np.ndarray]]] = defaultdict(list)
   for m, other in other_values.items():
     if pairing.tf1_of[m] is None and _identifies(other):
@@ -78,6 +88,8 @@ def _pair(
     partner = next((m for m in near if _agree(value, other_values[m])), None)
     if partner is not None:
       pairing.add(n, partner)
+      found.append((n, partner))
+  return found
 
 
 def _telling(graph: OpGraph, positions: Iterable[int]) -> list[int]:

@@ -1,0 +1,260 @@
+"""Where a mistake ends in two spellings of which hardly any operations go together.
+
+After a mistake no value of one side is that of the other, and where the sides are written
+differently no structure pairs them either: all that is known is the place before the mistake and
+the end of the computation. In between, a quantity of tf1 is looked for that, put in the place of
+one of the port, makes what the port computes from it that of tf1. There both sides go together
+again, and what is wrong lies before it.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.divergence.first_divergence import Divergence
+from tf2verify.diagnosis.divergence.outputs import is_opaque, output_bytes, size_arithmetic
+from tf2verify.diagnosis.divergence.regions import RegionPair
+from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.divergence.value_pairs import pair_alike
+from tf2verify.numerics.relayout import Relayout, agreement_as_held, is_constant, relayout
+from tf2verify.records.op_graph import VARIABLE, OpGraph, OpRecord, TensorKey
+
+# Regions with fewer unpaired operations on one side are short enough to read.
+_LONG = 4
+# Runs of the port for one region.
+_MOST_RUNS = 160
+# Quantities of tf1 tried in one place of the port.
+_TRIED = 4
+# Long regions that are cut short, one after the other.
+_MOST_CUTS = 6
+_MOST_BYTES = 64 * 2**20
+# Quantities alike from there on that tell a cut; those that no variable enters do not count.
+_TELLING = 2
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cut:
+  """A quantity of both sides that differs, from which on they go together."""
+
+  tf1: int  # the operation's position
+  tf2: int
+  # What comes after it in tf1, by position, and in the port from the quantity of tf1.
+  tf1_values: Mapping[int, np.ndarray]
+  tf2_values: Mapping[int, np.ndarray]
+
+
+def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) -> None:
+  """Pairs quantities inside of long regions from which on the sides go together.
+
+  Args:
+    divergence: the search; what is found becomes a pair, and it looks again.
+    tf1: the tf1 side's run.
+    tf2: the port's.
+  """
+  ops = tf1.op_graph.ops
+
+  def cut_of(source: FoundSource) -> Cut | None:
+    entering = dict.fromkeys(one for one, _ in source.regions.entering if one is not None)
+    keys = [(n, k) for n, k in entering if not is_opaque(ops[n].outputs[k][0])]
+    fetched = tf1.fetch([ops[n].tensors[k] for n, k in keys])
+    given = divergence.given(source.regions, dict(zip(keys, fetched, strict=True)))
+    return CutSearch((tf1, tf2), source, given).found()
+
+  layouts: dict[TensorKey, Relayout] = {}
+  for _ in range(_MOST_CUTS):
+    cut = next(filter(None, map(cut_of, divergence.sources())), None)
+    if cut is None:
+      return
+    divergence.pairing.add(cut.tf1, cut.tf2)
+    for one, other in pair_alike(divergence.pairing, cut.tf1_values, cut.tf2_values):
+      layout = relayout(cut.tf1_values[one], cut.tf2_values[other])
+      if layout is not None:
+        layouts[one, 0] = layout
+    divergence.pairing.complete()
+    divergence.part((), layouts)
+
+
+class CutSearch:
+  """Looks for the cut in the regions of a source."""
+
+  def __init__(
+    self,
+    runs: tuple[InspectableRun, InspectableRun],
+    source: FoundSource,
+    given: Mapping[str, np.ndarray],
+  ) -> None:
+    """Takes a source.
+
+    Args:
+      runs: the tf1 side's and the port's.
+      source: whose regions are looked into.
+      given: what enters them, of tf1, by the port's tensors.
+    """
+    self._tf1, self._tf2 = runs
+    self._pair: RegionPair = source.regions
+    self._source = source
+    self._given = given
+    self._runs_left = _MOST_RUNS
+
+  def found(self) -> Cut | None:
+    """Returns the first cut in the order of the port; None without any."""
+    if min(len(self._pair.tf1.inner), len(self._pair.tf2.inner)) < _LONG:
+      return None
+    ones = _telling(self._tf1.op_graph, self._pair.tf1.inner)
+    others = _telling(self._tf2.op_graph, self._pair.tf2.inner)
+    if not ones or not others:
+      return None
+    values = dict(zip(ones, self._tf1.fetch(_names(self._tf1.op_graph, ones)), strict=True))
+    before = self._port(others, {})
+    if before is None:
+      return None
+    for place in others:
+      for one in self._candidates(place, values, before):
+        if not self._runs_left:
+          return None
+        self._runs_left -= 1
+        found = self._from(one, place, values, before)
+        if found is not None and self._goes_together(one, found, values, before):
+          after = _after(self._tf1.op_graph, one, self._pair.tf1.inner)
+          known = {n: values[n] for n in sorted(after) if n in values}
+          return Cut(one, place, known, {n: a for n, a in found.items() if n in before})
+    return None
+
+  def _port(
+    self, wanted: Sequence[int], given: Mapping[str, np.ndarray]
+  ) -> dict[int, np.ndarray] | None:
+    """Returns what operations of the port and the region's end yield, given further values."""
+    graph = self._tf2.op_graph
+    positions = [*wanted, self._pair.tf2.end]
+    end = graph.ops[self._pair.tf2.end]
+    names = [*_names(graph, wanted), end.tensors[self._source.output or 0]]
+    found = self._tf2.refetched(names, {**self._given, **given})
+    return None if found is None else dict(zip(positions, found, strict=True))
+
+  def _candidates(
+    self, place: int, values: Mapping[int, np.ndarray], before: Mapping[int, np.ndarray]
+  ) -> list[int]:
+    """Returns what of tf1 may stand in a place of the port, likely ones first."""
+    mine = before[place]
+    fitting = [n for n, value in values.items() if _fits(value, mine)]
+    peers = [n for n, value in before.items() if _fits(value, mine)]
+    kind = self._tf2.op_graph.ops[place].op_type
+    # By the place among those of the same size, where values say nothing.
+    share = peers.index(place) / len(peers)
+    ranks = {n: abs(number / len(fitting) - share) for number, n in enumerate(fitting)}
+    likeness = {n: _likeness(values[n], mine) for n in fitting}
+    by_value = sorted(fitting, key=lambda n: -likeness[n])[: _TRIED // 2]
+    rest = [n for n in fitting if n not in by_value]
+    rest.sort(key=lambda n: (self._tf1.op_graph.ops[n].op_type != kind, ranks[n]))
+    return [*by_value, *rest][:_TRIED]
+
+  def _from(
+    self,
+    one: int,
+    place: int,
+    values: Mapping[int, np.ndarray],
+    before: Mapping[int, np.ndarray],
+  ) -> dict[int, np.ndarray] | None:
+    """Returns what the port computes from a quantity of tf1 in a place of it."""
+    tensor = self._tf2.op_graph.ops[place].tensors[0]
+    after = sorted(_after(self._tf2.op_graph, place, self._pair.tf2.inner))
+    given = {tensor: values[one].reshape(before[place].shape)}
+    return self._port([n for n in after if n in before], given)
+
+  def _goes_together(
+    self,
+    one: int,
+    found: Mapping[int, np.ndarray],
+    values: Mapping[int, np.ndarray],
+    before: Mapping[int, np.ndarray],
+  ) -> bool:
+    """Returns whether the port computes from a quantity of tf1 what tf1 does."""
+    if _agree(self._source.tf1, found[self._pair.tf2.end]):
+      return True
+    ours = _with_variables(self._tf1.op_graph, one, self._pair.tf1.inner)
+    telling = [n for n in ours if n in values and not is_constant(values[n])]
+    theirs = [array for n, array in found.items() if not _agree(before[n], array)]
+    alike = [n for n in telling if any(_agree(values[n], array) for array in theirs)]
+    return len(alike) >= _TELLING
+
+
+def _telling(graph: OpGraph, positions: Sequence[int]) -> list[int]:
+  """Returns the operations that yield floating numbers, as many as memory allows."""
+  sizes = size_arithmetic(graph)
+  found, size = [], 0
+  for n in sorted(positions):
+    op = graph.ops[n]
+    if n in sizes or not op.tensors or not op.outputs[0][0].startswith(('float', 'bfloat')):
+      continue
+    size += output_bytes(op.outputs[0])
+    if size > _MOST_BYTES:
+      break
+    found.append(n)
+  return found
+
+
+def _names(graph: OpGraph, positions: Sequence[int]) -> list[str]:
+  return [graph.ops[n].tensors[0] for n in positions]
+
+
+def _fits(one: np.ndarray, other: np.ndarray) -> bool:
+  """Returns whether one array may stand in the place of another, in its shape or flattened."""
+  if one.dtype != other.dtype or one.size != other.size or one.size < 2:
+    return False
+  return one.shape == other.shape or one.ndim != other.ndim
+
+
+def _likeness(one: np.ndarray, other: np.ndarray) -> float:
+  """Returns the magnitude of the correlation of two arrays of one size; 0 where there is none."""
+  ones, others = (array.astype(np.float64).ravel() for array in (one, other))
+  ones, others = ones - ones.mean(), others - others.mean()
+  size = float(np.sqrt(np.square(ones).sum() * np.square(others).sum()))
+  found = abs(float((ones * others).sum())) / size if size else 0.0
+  return found if np.isfinite(found) else 0.0
+
+
+def _agree(one: np.ndarray, other: np.ndarray) -> bool:
+  found, _ = agreement_as_held(one, other)
+  return found.is_rounding and not found.is_doubtful
+
+
+def _after(graph: OpGraph, place: int, among: Sequence[int]) -> set[int]:
+  """Returns the operations of a region that are computed from one of them."""
+  found = {place}
+  for n in sorted(among):
+    if n > place and any(producer in found for producer, _ in graph.ops[n].inputs):
+      found.add(n)
+  return found - {place}
+
+
+def _with_variables(graph: OpGraph, place: int, among: Sequence[int]) -> list[int]:
+  """Returns those of them into which a variable has come on the way.
+
+  What is computed without one from the same numbers is the same wherever it stands: every norm
+  takes the mean of what it is given.
+  """
+  after = _after(graph, place, among)
+  weighted: set[int] = set()
+  for n in sorted(after):
+    producers = [producer for producer, _ in graph.ops[n].inputs]
+    if any(producer in weighted for producer in producers) or any(
+      _reads_variable(graph, producer) for producer in producers if producer not in after | {place}
+    ):
+      weighted.add(n)
+  return sorted(weighted)
+
+
+def _reads_variable(graph: OpGraph, position: int) -> bool:
+  """Returns whether a value is a variable's, as it is or in another shape or layout."""
+  return any(op.op_type == VARIABLE for op in _origins(graph, position))
+
+
+def _origins(graph: OpGraph, position: int) -> Iterator[OpRecord]:
+  pending = [position]
+  while pending:
+    op = graph.ops[pending.pop()]
+    yield op
+    inputs: Sequence[TensorKey] = op.inputs
+    if len(inputs) > 0 and op.op_type in ('Reshape', 'Transpose', 'ExpandDims', 'Squeeze', 'Cast'):
+      pending.append(inputs[0][0])
