@@ -51,7 +51,8 @@ class Mistake:
     old: the text that is replaced; it occurs once.
     new: what replaces it.
     stages: the first stage that may show it; several where the planter could not know.
-    words: a cause that names the true edit has all of them; alternatives are divided by |.
+    words: a cause that names the true edit has all of them; each is a
+      regular expression.
     unseen: whether it is looked at only when a release is measured.
   """
 
@@ -81,7 +82,7 @@ class Mistake:
 
   def names(self, text: str) -> bool:
     """Returns whether a text has all of the words."""
-    return all(any(word in text for word in words.split('|')) for words in self.words)
+    return all(re.search(words, text) for words in self.words)
 
 
 def mistakes(folder: pathlib.Path) -> list[Mistake]:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
-from tf2verify.records.op_graph import OpGraph, TensorKey
+from tf2verify.records.op_graph import VARIABLE, OpGraph, TensorKey
 from tf2verify.relation.op_pairs import family
 
 # Between the block of a gate and its activation.
@@ -121,10 +121,20 @@ def _gate(graph: OpGraph, key: TensorKey, depth: int = 0, added: float = 0.0) ->
 
 
 def single_cells(evidence: FailedStage) -> tuple[LstmCell, LstmCell] | None:
-  """Returns the kind of cell of each side; None where one has none, or several kinds."""
+  """Returns the kind of cell of each side; None where one has none, or several kinds.
+
+  None, too, where variables of the port are parts of tf1's, or tf1's in another layout: then its
+  blocks have an order of their own, which the variable map accounts for, the forget bias as well.
+  """
   if evidence.tf1_graph is None or evidence.tf2_graph is None or not evidence.sources:
+    return None
+  if not _variables(evidence.tf2_graph) <= _variables(evidence.tf1_graph):
     return None
   tf1, tf2 = lstm_cells(evidence.tf1_graph), lstm_cells(evidence.tf2_graph)
   if len(tf1) != 1 or len(tf2) != 1:
     return None
   return tf1.pop(), tf2.pop()
+
+
+def _variables(graph: OpGraph) -> set[str]:
+  return {op.name for op in graph.ops if op.op_type == VARIABLE}
