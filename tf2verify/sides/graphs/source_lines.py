@@ -76,9 +76,9 @@ def user_line(without: object = None) -> SourceLine | None:
     path = frame.f_code.co_filename
     if is_user_file(path) and not (without is not None and _is_method_of(frame, without)):
       found.append((path, frame.f_lineno, frame.f_code.co_name))
-    elif AUTOGRAPH in path:
+    elif AUTOGRAPH in path and not found:
       # TensorFlow's own stack maps what autograph wrote.
-      return line_of_stack(graphs.stack())
+      return line_of_stack(graphs.stack(), own_first=True)
     elif is_own_file(path):
       break  # further out there is whoever runs tf2verify
     frame = frame.f_back
@@ -90,8 +90,13 @@ def _is_method_of(frame: types.FrameType, owner: object) -> bool:
   return bool(names) and frame.f_locals.get(names[0]) is owner
 
 
-def line_of_stack(frames: Sequence[Any]) -> SourceLine | None:
-  """Returns the innermost user's line of a stack of TensorFlow's, whose last frame is innermost."""
+def line_of_stack(frames: Sequence[Any], own_first: bool = False) -> SourceLine | None:
+  """Returns the innermost user's line of a stack of TensorFlow's, whose last frame is innermost.
+
+  Args:
+    frames: the stack.
+    own_first: whether its innermost frames are tf2verify's.
+  """
   found: list[Frame] = []
   for frame in reversed(frames):
     path = frame.filename
@@ -99,7 +104,7 @@ def line_of_stack(frames: Sequence[Any]) -> SourceLine | None:
       found.append((path, frame.lineno, frame.name))
       if len(found) > _CALLERS + 1:
         break
-    elif is_own_file(path):
+    elif is_own_file(path) and (found or not own_first):
       break  # further out there is whoever runs tf2verify
   return line_of(found)
 
