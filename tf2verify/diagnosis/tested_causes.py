@@ -1,6 +1,7 @@
 """Causes after experiments: which of them predict the edit that mends the port."""
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Sequence
 
@@ -164,10 +165,16 @@ def _explained(mistake: Mistake, known: Sequence[Cause]) -> Cause | None:
 
 
 def _says(cause: Cause, source: Source) -> bool:
-  """Returns whether a cause names the numbers of both sides of all that differs at a place."""
-  said = set(_NUMBER.findall(f'{cause.text} {cause.evidence}'))
-  differ = {n for d in source.differences for side in (d.tf1, d.tf2) for n in _NUMBER.findall(side)}
-  return bool(differ) and differ <= said
+  """Returns whether a cause names the numbers of both sides of all that differs at a place.
+
+  Or what they are short of 1: a share of smoothing and the rest.
+  """
+  said = {float(n) for n in _NUMBER.findall(f'{cause.text} {cause.evidence}')}
+  sides = [side for d in source.differences for side in (d.tf1, d.tf2)]
+  differ = {float(n) for side in sides for n in _NUMBER.findall(side)}
+  return bool(differ) and all(
+    n in said or any(math.isclose(1.0 - n, one, rel_tol=1e-5) for one in said) for n in differ
+  )
 
 
 def _with(evidence: FailedStage, sources: tuple[SourceEvidence, ...]) -> FailedStage:

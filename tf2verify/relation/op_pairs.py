@@ -86,6 +86,14 @@ class Pairing:
     if tf2 is not None:
       self.tf2_of[tf1] = self.tf1_of[tf2] = None
 
+  def partners(self) -> tuple[list[int | None], list[int | None]]:
+    """Returns all partners as they are, for `restore`."""
+    return list(self.tf2_of), list(self.tf1_of)
+
+  def restore(self, partners: tuple[list[int | None], list[int | None]]) -> None:
+    """Gives every operation the partner back that it had."""
+    self.tf2_of, self.tf1_of = (list(known) for known in partners)
+
   def pairs(self) -> Iterator[tuple[int, int]]:
     """Yields the positions of partners, in the order of tf1."""
     for tf1, tf2 in enumerate(self.tf2_of):

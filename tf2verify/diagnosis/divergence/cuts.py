@@ -66,6 +66,7 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
     cut = next(filter(None, map(cut_of, divergence.sources())), None)
     if cut is None:
       return
+    before = divergence.pairing.partners()
     divergence.pairing.add(cut.tf1, cut.tf2)
     for one, other in pair_alike(divergence.pairing, cut.tf1_values, cut.tf2_values):
       layout = relayout(cut.tf1_values[one], cut.tf2_values[other])
@@ -73,6 +74,11 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
         layouts[one, 0] = layout
     divergence.pairing.complete()
     divergence.part((), layouts)
+    if all(source.regions.tf1.end != cut.tf1 for source in divergence.sources()):
+      # What is wrong does not end there after all.
+      divergence.pairing.restore(before)
+      divergence.part((), layouts)
+      return
 
 
 class CutSearch:
@@ -138,6 +144,8 @@ class CutSearch:
     """Returns what of tf1 may stand in a place of the port, likely ones first."""
     mine = before[place]
     fitting = [n for n, value in values.items() if _fits(value, mine)]
+    if not fitting:
+      return []
     peers = [n for n, value in before.items() if _fits(value, mine)]
     kind = self._tf2.op_graph.ops[place].op_type
     # By the place among those of the same size, where values say nothing.
@@ -208,10 +216,11 @@ def _fits(one: np.ndarray, other: np.ndarray) -> bool:
 def _likeness(one: np.ndarray, other: np.ndarray) -> float:
   """Returns the magnitude of the correlation of two arrays of one size; 0 where there is none."""
   ones, others = (array.astype(np.float64).ravel() for array in (one, other))
+  if not (np.isfinite(ones).all() and np.isfinite(others).all()):
+    return 0.0
   ones, others = ones - ones.mean(), others - others.mean()
   size = float(np.sqrt(np.square(ones).sum() * np.square(others).sum()))
-  found = abs(float((ones * others).sum())) / size if size else 0.0
-  return found if np.isfinite(found) else 0.0
+  return abs(float((ones * others).sum())) / size if size else 0.0
 
 
 def _agree(one: np.ndarray, other: np.ndarray) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
 from tf2verify.diagnosis.patterns.axes import are_same_axes
 from tf2verify.diagnosis.patterns.gradient_paths import gradient_differences
+from tf2verify.diagnosis.patterns.known_values import computed_number, known_value
 from tf2verify.diagnosis.patterns.normalizations import (
   epsilon_before_root,
   epsilon_change,
@@ -194,18 +195,14 @@ class GraphComparison:
   def _constants(self, name: str, op: OpRecord, other: OpRecord) -> list[GraphDifference]:
     found = []
     for slot, ((one, _), (two, _)) in enumerate(zip(op.inputs, other.inputs, strict=True)):
-      tf1, tf2 = self._tf1.ops[one], self._tf2.ops[two]
-      if tf1.op_type != CONSTANT or tf2.op_type != CONSTANT:
-        continue
-      if tf1.constant is None or tf2.constant is None or _same(tf1.constant, tf2.constant):
+      tf1, tf2 = _constant(self._tf1, one), _constant(self._tf2, two)
+      if tf1 is None or tf2 is None or _same(tf1, tf2):
         continue
       what = op.input_names[slot] if op.input_names else f'input {slot}'
-      if are_same_axes(self._tf1, op, what, slot, tf1.constant, tf2.constant):
+      if are_same_axes(self._tf1, op, what, slot, tf1, tf2):
         continue
-      found.append(
-        self._difference(GraphAspect.CONSTANT, name, op, what, tf1.constant, tf2.constant)
-      )
-      self._changes.append((found[-1], NodeChange(other.name, inputs=((slot, tf1.constant),))))
+      found.append(self._difference(GraphAspect.CONSTANT, name, op, what, tf1, tf2))
+      self._changes.append((found[-1], NodeChange(other.name, inputs=((slot, tf1),))))
     return found
 
   def _name(self, tf1: int) -> str:
@@ -232,6 +229,10 @@ class GraphComparison:
     """Returns operations that one side lacks, or has others for."""
     ones = [n for n in pair.tf1.inner if n not in {tf1 for tf1, _ in matched}]
     others = [n for n in pair.tf2.inner if n not in {tf2 for _, tf2 in matched}]
+    # What only makes a number is said with the operation that reads it.
+    without = _without_numbers(self._tf1, ones), _without_numbers(self._tf2, others)
+    if any(without) or any(self.of_operations(n, m) for n, m in matched):
+      ones, others = without
     if not ones and not others:
       return []
     aspect = GraphAspect.REPLACED
@@ -318,14 +319,24 @@ class GraphComparison:
     return None if partner is None else (partner, key[1])
 
   def _is_constant(self, key: TensorKey) -> bool:
-    return self._tf2.ops[key[0]].op_type == CONSTANT
+    return _constant(self._tf2, key[0]) is not None or self._tf2.ops[key[0]].op_type == CONSTANT
 
   def _is_constant_tf1(self, key: TensorKey) -> bool:
-    return self._tf1.ops[key[0]].op_type == CONSTANT
+    return _constant(self._tf1, key[0]) is not None or self._tf1.ops[key[0]].op_type == CONSTANT
 
   def of_gradients(self) -> list[GraphDifference]:
     """Returns where the two forward passes let gradients pass differently."""
     return gradient_differences(self._pairing)
+
+
+def _constant(graph: OpGraph, position: int) -> np.ndarray | None:
+  """Returns the value of a constant, or a number that is computed from constants alone."""
+  op = graph.ops[position]
+  return op.constant if op.op_type == CONSTANT else computed_number(graph, position)
+
+
+def _without_numbers(graph: OpGraph, positions: Sequence[int]) -> list[int]:
+  return [n for n in positions if known_value(graph, n) is None]
 
 
 def _relabelled(graph: OpGraph, labels: Sequence[str]) -> OpGraph:

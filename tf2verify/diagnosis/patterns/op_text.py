@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from tf2verify.diagnosis.patterns.known_values import known_value
 from tf2verify.records.op_graph import OpGraph
 
 # They say how, not what, an operation computes, or follow from its inputs.
@@ -72,8 +73,8 @@ def op_text(graph: OpGraph, position: int) -> str:
   ]
   names = op.input_names or ('',) * len(op.inputs)
   for name, (producer, _) in zip(names, op.inputs, strict=True):
-    constant = graph.ops[producer].constant
-    if constant is not None and constant.size <= 8:
+    constant = known_value(graph, producer)
+    if constant is not None:
       shown.append(f'{name}={value_text(constant)}' if name else value_text(constant))
   return f'{op.op_type}({", ".join(shown)})' if shown else op.op_type
 

@@ -1,0 +1,80 @@
+"""Numbers that a graph computes from constants alone: the root of a size, say."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tf2verify.records.op_graph import CONSTANT, OpGraph, OpRecord
+
+_DEEPEST = 12
+_MOST_ELEMENTS = 8
+_COMPUTED: dict[str, Callable[..., np.ndarray]] = {
+  'Add': np.add,
+  'AddV2': np.add,
+  'Div': np.divide,
+  'Identity': np.asarray,
+  'Maximum': np.maximum,
+  'Minimum': np.minimum,
+  'Mul': np.multiply,
+  'Neg': np.negative,
+  'Pow': np.power,
+  'RealDiv': np.divide,
+  'Reciprocal': np.reciprocal,
+  'Rsqrt': lambda x: 1 / np.sqrt(x),
+  'Sqrt': np.sqrt,
+  'Square': np.square,
+  'Sub': np.subtract,
+}
+
+
+def known_value(graph: OpGraph, position: int) -> np.ndarray | None:
+  """Returns the value of an operation that is computed from constants alone.
+
+  Returns:
+    A few numbers at most; None where something else enters, or where this is not known.
+  """
+  with np.errstate(all='ignore'):
+    return _value(graph, position, 0)
+
+
+def computed_number(graph: OpGraph, position: int) -> np.ndarray | None:
+  """Returns the same of what is no constant itself, and one floating number."""
+  if graph.ops[position].op_type == CONSTANT:
+    return None
+  value = known_value(graph, position)
+  return value if value is not None and value.size == 1 and value.dtype.kind == 'f' else None
+
+
+def _value(graph: OpGraph, position: int, depth: int) -> np.ndarray | None:
+  op = graph.ops[position]
+  if op.op_type == CONSTANT:
+    return op.constant if op.constant is not None and op.constant.size <= _MOST_ELEMENTS else None
+  known = op.op_type in _COMPUTED or op.op_type in ('Cast', 'StridedSlice')
+  if not known or not op.inputs or depth == _DEEPEST:
+    return None
+  inputs: list[np.ndarray] = []
+  for producer, number in op.inputs:
+    value = None if number else _value(graph, producer, depth + 1)
+    if value is None:
+      return None
+    inputs.append(value)
+  return _computed(op, inputs)
+
+
+def _computed(op: OpRecord, inputs: Sequence[np.ndarray]) -> np.ndarray | None:
+  if op.op_type == 'StridedSlice':
+    return _element(op, inputs)
+  try:
+    dtype = np.dtype(op.outputs[0][0])
+    value = inputs[0] if op.op_type == 'Cast' else _COMPUTED[op.op_type](*inputs)
+    return np.asarray(value).astype(dtype)
+  except (TypeError, ValueError):  # another dtype than numpy's, or shapes that do not fit
+    return None
+
+
+def _element(op: OpRecord, inputs: Sequence[np.ndarray]) -> np.ndarray | None:
+  """Returns one element of a vector, as code takes a size out of a shape."""
+  if inputs[0].ndim != 1 or inputs[1].size != 1 or op.attribute('shrink_axis_mask') != 1:
+    return None
+  index = int(inputs[1].ravel()[0])
+  return np.asarray(inputs[0][index]) if -inputs[0].size <= index < inputs[0].size else None
