@@ -40,6 +40,9 @@ from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph
 from tf2verify.relation.op_pairs import is_backward
 
+# What belongs to a variable, and follows from how it is made.
+_OF_VARIABLES = ('regularization loss', 'state after the call')
+_SHOWN_VARIABLES = 3
 _GROWTH_POINTS = 48
 # Rules that see where a gradient is stopped.
 _OF_STOPS = ('stop_gradient', 'label_gradient')
@@ -91,6 +94,8 @@ def diagnose(
     sources = (*started, *diagnosis.sources)
     diagnosis = dataclasses.replace(diagnosis, sources=sources, growth=())
   notes = list(diagnosis.notes)
+  if not diagnosis.sources:
+    notes += _variable_notes(evidence, run, variable_lines or {})
   if not_traceable:
     notes.append(f'{traced} cannot be traced as a graph, so no operation is named: {not_traceable}')
   causes = () if stage in _EXPLAIN_THEMSELVES else tuple(causes_of(evidence))
@@ -104,6 +109,18 @@ def diagnose(
   if stage == _OF_GRADIENTS:
     return _with_proven_gradients(diagnosis, evidence, bench)
   return _tested(diagnosis, evidence, looking, bench, only_first)
+
+
+def _variable_notes(
+  evidence: FailedStage, run: str, lines: Mapping[str, VariableLines]
+) -> list[str]:
+  """Returns where variables are created of which something differs that no operation shows."""
+  names = dict.fromkeys(
+    d.tf1_subject for d in evidence.differences if d.quantity in _OF_VARIABLES and d.run == run
+  )
+  known = [(name, line) for name in names if (line := lines.get(name, (None, None))[1]) is not None]
+  found = [f'{name} of the port is created at {line.with_layer()}' for name, line in known]
+  return found[:_SHOWN_VARIABLES]
 
 
 def _with_proven_gradients(diagnosis: Diagnosis, evidence: FailedStage, bench: Bench) -> Diagnosis:

@@ -80,6 +80,11 @@ class SourceLine:
     """The file without its folder, and the lines: `port.py:7`, `port.py:7-9`."""
     return f'{os.path.basename(self.path)}:{self.lines}'
 
+  def with_layer(self) -> str:
+    """Returns it as text, with where the layer was constructed that it runs in."""
+    places = [place for place in self.made if (place.path, place.line) != (self.path, self.line)]
+    return f'{self}; layer constructed at {places[0].in_file}' if places else str(self)
+
   def leading(self) -> tuple[str, ...]:
     """Returns what led to it, as lines of text: who called it, and what was constructed where."""
     found = []

@@ -17,7 +17,7 @@ _Pair = tuple[VariableRecord, VariableRecord]
 
 def described(variable: VariableRecord) -> str:
   """Returns shape, dtype and origin of a variable, for reports."""
-  where = f', created at {variable.source}' if variable.source else ''
+  where = f', created at {variable.source.with_layer()}' if variable.source else ''
   return f'{_shape(variable)} {variable.dtype}{where}'
 
 

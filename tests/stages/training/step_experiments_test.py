@@ -152,7 +152,11 @@ class AdamWTest(parameterized.TestCase):
   @parameterized.parameters(
     (lambda: AdamW(decay=0.01), Edit.SETTING, 'is 0.01 in the port, 0.02 in tf1'),
     (lambda: AdamW(clip=0.5), Edit.SETTING, 'is 0.5 in the port, 0.3 in tf1'),
-    (lambda: AdamW(average=0.9), Edit.SETTING, 'is 0.9 in the port, 0.95 in tf1'),
+    (
+      lambda: AdamW(average=0.9),
+      Edit.SETTING,
+      'is 0.95 in TF1 (the decay in effect) and 0.9 in the port',
+    ),
     (EpsilonUnderRoot, Edit.OPERATIONS, 'the port computes AddV2(y=0.001)'),
     (Uncorrected, Edit.OPERATIONS, '→ Pow(x=0.99) → Sub(x=1) → RealDiv'),
     (Unclipped, Edit.OPERATIONS, 'L2Loss → L2Loss → Pack'),

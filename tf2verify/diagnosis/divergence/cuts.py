@@ -22,6 +22,7 @@ from tf2verify.records.op_graph import VARIABLE, OpGraph, OpRecord, TensorKey
 
 # Regions with fewer unpaired operations on one side are short enough to read.
 _LONG = 4
+_NUMBERS = ('float', 'bfloat', 'int')
 # Runs of the port for one region.
 _MOST_RUNS = 160
 # Quantities of tf1 tried in one place of the port.
@@ -188,12 +189,12 @@ class CutSearch:
 
 
 def _telling(graph: OpGraph, positions: Sequence[int]) -> list[int]:
-  """Returns the operations that yield floating numbers, as many as memory allows."""
+  """Returns the operations that yield numbers other than sizes, as many as memory allows."""
   sizes = size_arithmetic(graph)
   found, size = [], 0
   for n in sorted(positions):
     op = graph.ops[n]
-    if n in sizes or not op.tensors or not op.outputs[0][0].startswith(('float', 'bfloat')):
+    if n in sizes or not op.tensors or not op.outputs[0][0].startswith(_NUMBERS):
       continue
     size += output_bytes(op.outputs[0])
     if size > _MOST_BYTES:
