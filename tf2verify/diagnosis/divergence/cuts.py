@@ -8,6 +8,7 @@ again, and what is wrong lies before it.
 """
 
 import dataclasses
+import time
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -25,6 +26,7 @@ _LONG = 4
 _NUMBERS = ('float', 'bfloat', 'int')
 # Runs of the port for one region.
 _MOST_RUNS = 160
+_SECONDS = 20.0  # which those of all regions may take
 # Quantities of tf1 tried in one place of the port.
 _TRIED = 4
 # Long regions that are cut short, one after the other.
@@ -54,13 +56,14 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
     tf2: the port's.
   """
   ops = tf1.op_graph.ops
+  until = time.perf_counter() + _SECONDS
 
   def cut_of(source: FoundSource) -> Cut | None:
     entering = dict.fromkeys(one for one, _ in source.regions.entering if one is not None)
     keys = [(n, k) for n, k in entering if not is_opaque(ops[n].outputs[k][0])]
     fetched = tf1.fetch([ops[n].tensors[k] for n, k in keys])
     given = divergence.given(source.regions, dict(zip(keys, fetched, strict=True)))
-    return CutSearch((tf1, tf2), source, given).found()
+    return CutSearch((tf1, tf2), source, given, until).found()
 
   layouts: dict[TensorKey, Relayout] = {}
   for _ in range(_MOST_CUTS):
@@ -90,6 +93,7 @@ class CutSearch:
     runs: tuple[InspectableRun, InspectableRun],
     source: FoundSource,
     given: Mapping[str, np.ndarray],
+    until: float,
   ) -> None:
     """Takes a source.
 
@@ -97,7 +101,9 @@ class CutSearch:
       runs: the tf1 side's and the port's.
       source: whose regions are looked into.
       given: what enters them, of tf1, by the port's tensors.
+      until: when no further run is made, in seconds of `time.perf_counter`.
     """
+    self._until = until
     self._tf1, self._tf2 = runs
     self._pair: RegionPair = source.regions
     self._source = source
@@ -118,7 +124,7 @@ class CutSearch:
       return None
     for place in others:
       for one in self._candidates(place, values, before):
-        if not self._runs_left:
+        if not self._runs_left or time.perf_counter() > self._until:
           return None
         self._runs_left -= 1
         found = self._from(one, place, values, before)

@@ -32,6 +32,9 @@ from tf2verify.records.op_graph import (
 )
 from tf2verify.relation.op_pairs import Pairing, family
 
+# Of a number that is computed: 1 - 0.999 in float32 is this far from 0.001.
+_OF_COMPUTED = 1e-4
+
 
 class GraphComparison:
   """Compares the graphs of two sides region by region."""
@@ -198,11 +201,15 @@ class GraphComparison:
       tf1, tf2 = _constant(self._tf1, one), _constant(self._tf2, two)
       if tf1 is None or tf2 is None or _same(tf1, tf2):
         continue
+      written = self._tf1.ops[one].op_type == self._tf2.ops[two].op_type == CONSTANT
+      if not written and np.allclose(tf1, tf2, _OF_COMPUTED, 0.0):
+        continue
       what = op.input_names[slot] if op.input_names else f'input {slot}'
       if are_same_axes(self._tf1, op, what, slot, tf1, tf2):
         continue
       found.append(self._difference(GraphAspect.CONSTANT, name, op, what, tf1, tf2))
-      self._changes.append((found[-1], NodeChange(other.name, inputs=((slot, tf1),))))
+      if written:
+        self._changes.append((found[-1], NodeChange(other.name, inputs=((slot, tf1),))))
     return found
 
   def _name(self, tf1: int) -> str:

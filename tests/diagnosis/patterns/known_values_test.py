@@ -1,0 +1,57 @@
+"""Tests of tf2verify.diagnosis.patterns.known_values."""
+
+import numpy as np
+from absl.testing import absltest
+
+from tf2verify.diagnosis.patterns.known_values import computed_number, known_value
+from tf2verify.diagnosis.patterns.op_text import op_text
+from tf2verify.records.op_graph import CONSTANT, INPUT, OpGraph, OpRecord
+
+_FLOAT, _INT = (('float32', ()),), (('int32', ()),)
+
+
+def _constant(name, value):
+  value = np.asarray(value)
+  return OpRecord(name, CONSTANT, (), outputs=((value.dtype.name, value.shape),), constant=value)
+
+
+class KnownValuesTest(absltest.TestCase):
+  """`x * rsqrt(cast(shape[-1]))`, of a known shape, and what is read from outside."""
+
+  graph = OpGraph(
+    'tf1',
+    (
+      _constant('shape', np.int32([2, 5, 16])),
+      _constant('last', np.int32([-1])),
+      OpRecord(
+        'size',
+        'StridedSlice',
+        ((0, 0), (1, 0)),
+        attributes=(('shrink_axis_mask', 1),),
+        outputs=_INT,
+      ),
+      OpRecord('cast', 'Cast', ((2, 0),), outputs=_FLOAT),
+      OpRecord('root', 'Rsqrt', ((3, 0),), outputs=_FLOAT),
+      OpRecord('x', INPUT, (), outputs=_FLOAT),
+      OpRecord('scaled', 'Mul', ((5, 0), (4, 0)), ('x', 'y'), outputs=_FLOAT),
+      OpRecord('drawn', 'RandomUniform', ((0, 0),), outputs=_FLOAT),
+    ),
+  )
+
+  def test_numbers_of_constants(self):
+    self.assertEqual(known_value(self.graph, 2), 16)
+    self.assertEqual(known_value(self.graph, 4), np.float32(0.25))
+    self.assertEqual(computed_number(self.graph, 4).dtype, np.float32)
+
+  def test_nothing_else_is_known(self):
+    for position in (5, 6, 7):
+      self.assertIsNone(known_value(self.graph, position))
+    self.assertIsNone(computed_number(self.graph, 0), 'a constant itself')
+    self.assertIsNone(computed_number(self.graph, 2), 'a size')
+
+  def test_text_of_what_reads_it(self):
+    self.assertEqual(op_text(self.graph, 6), 'Mul(y=0.25)')
+
+
+if __name__ == '__main__':
+  absltest.main()
