@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
+from tf2verify.reference.user_files import AUTOGRAPH
 from tf2verify.sides.kept.installed import file_digest, is_installed_file
 from tf2verify.tensorflow_internals import file_reads
 
@@ -103,13 +104,21 @@ class Outside:
       return  # opened before, by its path
     path = os.path.abspath(os.fsdecode(path))
     writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)
-    if path.startswith(_NOWHERE):
+    if path.startswith(_NOWHERE) or _is_scratch(path):
       return
     if writes or (isinstance(mode, str) and set(mode) & set('wax+')):
       self.refuse(f'writes {path}')
     elif path not in self.files and not _is_code(path):
       digest = file_digest(path)
       self.files[path] = digest
+
+
+def _is_scratch(path: str) -> bool:
+  """Returns whether a file is AutoGraph's own, or has no name but that of its folder.
+
+  Nobody else has put anything in.
+  """
+  return os.path.basename(path).startswith(AUTOGRAPH) or os.path.isdir(path)
 
 
 def _is_import(frame: types.FrameType | None) -> bool:
