@@ -17,6 +17,12 @@ class ListsTest(absltest.TestCase):
       words = [command, 'target', *rest, f'--{option}', 'a', 'b', f'--{option}', 'c']
       self.assertEqual(vars(parser().parse_args(words))[option], ['a', 'b', 'c'], command)
 
+  def test_stages_may_be_divided_by_commas(self):
+    words = ['run', 'target', '--stages', 'a,b', 'c', '--stages', 'd,']
+    self.assertEqual(parser().parse_args(words).stages, ['a', 'b', 'c', 'd'])
+    metrics = parser().parse_args(['repeat', 'train.py', '--metrics', 'loss, total'])
+    self.assertEqual(metrics.metrics, ['loss, total'])
+
   def test_what_is_given_replaces_the_default(self):
     one = parser().parse_args(['repeat', 'train.py', '--settings', 'seeds'])
     self.assertEqual(one.settings, ['seeds'])

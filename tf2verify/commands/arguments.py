@@ -34,7 +34,7 @@ class _Command(argparse.ArgumentParser):
 
 
 class _Add(argparse.Action):
-  """Takes an option that is given twice for one list: `--stages a --stages b`."""
+  """Takes a list in one option or several; of stages `a b`, `a,b` and `a --stages b`."""
 
   def __call__(
     self,
@@ -46,6 +46,8 @@ class _Add(argparse.Action):
     given = getattr(namespace, self.dest)
     # The default is replaced, not added to.
     before = () if given is self.default else given
+    if self.dest == 'stages':  # a metric's name may have a comma
+      values = [name for value in values for name in str(value).split(',') if name]
     setattr(namespace, self.dest, [*before, *values])
 
 

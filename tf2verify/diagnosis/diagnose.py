@@ -211,7 +211,10 @@ def _inspected(
   least = _OF_SETTINGS if is_change else 0.0
   looking = Looking(tf1, tf2, _targets(evidence, diagnosis.run), least)
   divergence, comparison = looking.divergence, looking.comparison
-  is_here = is_change or divergence.reproduces(_apart(evidence, diagnosis.run))
+  # Where only initial values differ, no operation makes that.
+  is_computed = any(d.quantity in TARGET_OF for d in evidence.differences if d.run == diagnosis.run)
+  apart = _apart(evidence, diagnosis.run)
+  is_here = is_change or (is_computed and divergence.reproduces(apart))
   found = looking.arriving() if is_here else []
   if evidence.stage in _WITH_GRADIENTS:
     found = _forward_first(found, tf1.op_graph)

@@ -145,9 +145,13 @@ def _shapes(inputs: Any) -> list[tuple[str, tuple[int, ...]]]:
   return found
 
 
+# What belongs to a variable, not to an operation.
+_OF_VARIABLES = ('initial value', 'regularization loss', 'state after the call')
+
+
 def _variable_lines(case: CaseUnderTest, findings: Findings) -> dict[str, VariableLines]:
-  """Returns where each side makes its variables, if initial values differ."""
-  if all(difference.quantity != 'initial value' for difference in findings.differences):
+  """Returns where each side makes its variables, if something differs that belongs to them."""
+  if all(difference.quantity not in _OF_VARIABLES for difference in findings.differences):
     return {}
   ones, others = by_name(case.tf1.inventory()), by_name(case.tf2.inventory())
   return {
