@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
@@ -12,9 +13,8 @@ from tf2verify.records.observation import SourceLine
 from tf2verify.reference.updates import overriding
 from tf2verify.sides.graphs.source_lines import user_line
 from tf2verify.sides.graphs.user_sources import user_source
-from tf2verify.sides.optimizer_state import V1_OPTIMIZER
 from tf2verify.sides.update_recorder import FAMILIES
-from tf2verify.tensorflow_internals import keras
+from tf2verify.tensorflow_internals import keras, keras3
 
 _SCHEDULE: Any = tf.keras.optimizers.schedules.LearningRateSchedule
 
@@ -53,10 +53,10 @@ class MadeLines:
   def recording(self) -> Iterator[None]:
     """Records until exit."""
     with contextlib.ExitStack() as stack:
-      for family in (V1_OPTIMIZER, keras.OPTIMIZER, keras.LEGACY_OPTIMIZER, _SCHEDULE):
+      methods = _methods()
+      for family in dict.fromkeys(family for family, _ in methods):
         for cls in overriding(family, '__init__'):
           stack.enter_context(mock.patch.object(cls, '__init__', self._init(cls.__init__)))
-      methods = [(family, method) for family, method, _ in FAMILIES] + [(_SCHEDULE, '__call__')]
       for family, method in methods:
         for cls in overriding(family, method):
           known = vars(cls)[method]
@@ -74,6 +74,7 @@ class MadeLines:
     return inner.made if own is None or own == inner.caller else own
 
   def _init(self, known: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(known)
     def init(made: Any, *arguments: Any, **keywords: Any) -> None:
       line = user_line(without=made)
       if line is not None:
@@ -83,6 +84,7 @@ class MadeLines:
     return init
 
   def _watched(self, known: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(known)
     def method(made: Any, *arguments: Any, **keywords: Any) -> Any:
       graph = tf.compat.v1.get_default_graph()
       first, line = graph.version, self._made.get(id(made))
@@ -94,6 +96,19 @@ class MadeLines:
       return result
 
     return method
+
+
+def _methods() -> list[tuple[Any, str]]:
+  """Returns the base classes of optimizers and schedules, each with a method that computes."""
+  found = [(family, method) for family, method, _ in FAMILIES]
+  # Gradients are clipped before what `FAMILIES` names.
+  found += [(family, 'apply_gradients') for family in (keras.OPTIMIZER, keras.LEGACY_OPTIMIZER)]
+  found.append((_SCHEDULE, '__call__'))
+  module = keras3.loaded()
+  if module is not None:
+    base, _ = keras3.optimizer_base()
+    found += [(base, 'apply'), (module.optimizers.schedules.LearningRateSchedule, '__call__')]
+  return found
 
 
 def _place(op: tf.Operation) -> int:

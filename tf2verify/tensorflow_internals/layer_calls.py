@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
+from unittest import mock
 
 from tf_keras.src.engine import base_layer
 
@@ -35,19 +36,36 @@ def _codes(families: tuple[Any, ...]) -> frozenset[CodeType]:
 
 
 @contextlib.contextmanager
-def constructed(on_layer: Callable[[Any], None]) -> Iterator[None]:
-  """Has a function called with every layer that is being constructed, until exit.
+def constructed(
+  on_layer: Callable[[Any], None], on_weight: Callable[[str], None]
+) -> Iterator[None]:
+  """Has functions called with every layer that is being constructed, and weight, until exit.
 
-  Before its `__init__`: the layer has nothing of its own yet.
+  Args:
+    on_layer: called before its `__init__`: the layer has nothing of its own yet.
+    on_weight: called with the path of a variable that a layer of Keras 3 has declared; where the
+      layer is built by a symbolic call, it is made after that, far from the line that declares it.
   """
-  before = [(family, vars(family)['__new__']) for family in _families()]
-  for family, known in before:
-    family.__new__ = staticmethod(_calling(known.__func__, on_layer))
-  try:
+  module = keras3.loaded()
+  with contextlib.ExitStack() as stack:
+    for family in _families():
+      known = vars(family)['__new__']
+      stack.callback(setattr, family, '__new__', known)
+      family.__new__ = staticmethod(_calling(known.__func__, on_layer))
+    if module is not None:
+      declare = module.Layer.add_weight
+      stack.enter_context(mock.patch.object(module.Layer, 'add_weight', _told(declare, on_weight)))
     yield
-  finally:
-    for family, known in before:
-      family.__new__ = known
+
+
+def _told(known: Callable[..., Any], on_weight: Callable[[str], None]) -> Callable[..., Any]:
+  @functools.wraps(known)
+  def add_weight(*arguments: Any, **keywords: Any) -> Any:
+    variable = known(*arguments, **keywords)
+    on_weight(str(variable.path))
+    return variable
+
+  return add_weight
 
 
 def _calling(known: Callable[..., Any], on_layer: Callable[[Any], None]) -> Callable[..., Any]:

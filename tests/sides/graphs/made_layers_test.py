@@ -78,6 +78,16 @@ class MadeLayersTest(parameterized.TestCase):
     kernel, *_ = recorder.creation_records()
     self.assertIn('# the dense layer', kernel.source.made[0].code)
 
+  def test_variables_of_a_layer_that_keras3_builds_by_a_symbolic_call(self):
+    recorder = OpRecorder()
+    with recorder.recording('make_tf2_layer'):
+      layer = make_tf2_layer(keras3)
+    with recorder.recording('call 1'):
+      layer(tf.ones([1, 2]))
+    kernel, *_ = recorder.creation_records()
+    self.assertIn('# its call', kernel.source.code)
+    self.assertIn('# the dense layer', kernel.source.made[0].code)
+
   @parameterized.parameters('tf_keras', 'keras')
   def test_constructors_are_restored_after_an_error(self, name):
     library = KERAS[name].layers.Layer

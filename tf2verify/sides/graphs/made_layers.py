@@ -7,9 +7,9 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from tf2verify.records.observation import CodePlace
+from tf2verify.records.observation import CodePlace, SourceLine
 from tf2verify.sides.graphs.source_lines import is_hook, is_own_file, is_user_file, user_line
-from tf2verify.sides.graphs.user_sources import remember_layers
+from tf2verify.sides.graphs.user_sources import remember_layers, with_layers
 from tf2verify.tensorflow_internals import layer_calls, op_callbacks
 
 _SHOWN = 3
@@ -24,12 +24,25 @@ class MadeLayers:
 
   def __init__(self) -> None:
     self._made: dict[int, tuple[weakref.ref[Any], CodePlace]] = {}
+    self._weights: dict[str, SourceLine | None] = {}
 
   @contextlib.contextmanager
   def recording(self) -> Iterator[None]:
     """Sees what is constructed until exit."""
-    with layer_calls.constructed(self._on_layer):
+    with layer_calls.constructed(self._on_layer, self._on_weight):
       yield
+
+  def line(self, path: str | None) -> SourceLine | None:
+    """Returns the user's line that is making a variable, with the layers that it runs in.
+
+    Args:
+      path: of a variable of Keras 3, which may have been declared before; None for another one.
+    """
+    declared = None if path is None else self._weights.get(path)
+    return declared if declared is not None else with_layers(user_line(), self.around())
+
+  def _on_weight(self, path: str) -> None:
+    self._weights.setdefault(path, with_layers(user_line(), self.around()))
 
   def _on_layer(self, layer: Any) -> None:
     line = user_line()

@@ -19,7 +19,6 @@ from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides.graphs.made_layers import MadeLayers
 from tf2verify.sides.graphs.source_lines import user_line
 from tf2verify.sides.graphs.traces import Trace
-from tf2verify.sides.graphs.user_sources import with_layers
 from tf2verify.tensorflow_internals import graphs, keras3, op_callbacks
 
 # Ops that read or change a variable, whose handle is their first input.
@@ -218,7 +217,7 @@ class OpRecorder:
       requested_shape=arguments.get('shape') or getattr(value, 'shape', None),
       requested_dtype=arguments.get('dtype') or getattr(value, 'dtype', None),
       call=self.call,
-      source=with_layers(user_line(), self.layers.around()),
+      source=self.layers.line(made.path),
       creator=made.creator,
       layer=made.layer,
       make_value=value if callable(value) else None,
