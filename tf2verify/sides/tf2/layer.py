@@ -260,8 +260,11 @@ class Tf2Layer:
     self._progress(f'tracing the TF2 layer, {run.description}')
     if self._inspected is not None and not afresh:
       return port_tracing.traced_port(self._declaration, self._inspected, run)
+    port = self.fresh_port()
     try:  # a layer that makes its variables while it is traced: the first call takes longer
-      return port_tracing.traced_port(self._declaration, self.fresh_port(), run)
+      # Recorded, since Keras 3 gives several variables one name while it is traced.
+      with port.recorder.recording('the call that is traced'):
+        return port_tracing.traced_port(self._declaration, port, run)
     except NotTraceable:
       port = self.fresh_port()
     with randomness.seeded(randomness.CONSTANT):
