@@ -422,6 +422,10 @@ _NEAR_MISSES = (
     evidence(
       source(('RandomUniform', 'GreaterEqual', 'Mul'), ('RandomUniform', 'GreaterEqual', 'Mul'))
     ),
+    evidence(  # dropped by `floor(uniform + keep)` there
+      source(('RandomUniform', 'AddV2', 'Floor', 'Mul'), ('RandomUniform', 'GreaterEqual', 'Mul')),
+      tf2_graph=dropped(True),
+    ),
   ),
   (
     'initializer_scale',

@@ -261,12 +261,10 @@ class Tf2Layer:
     if self._inspected is not None and not afresh:
       return port_tracing.traced_port(self._declaration, self._inspected, run)
     port = self.fresh_port()
-    try:  # a layer that makes its variables while it is traced: the first call takes longer
-      # Recorded, since Keras 3 gives several variables one name while it is traced.
-      with port.recorder.recording('the call that is traced'):
-        return port_tracing.traced_port(self._declaration, port, run)
-    except NotTraceable:
-      port = self.fresh_port()
+    # Traced before it is called, which takes longer; recorded, or names of Keras 3 are not unique.
+    with contextlib.suppress(NotTraceable), port.recorder.recording('the call that is traced'):
+      return port_tracing.traced_port(self._declaration, port, run)
+    port = self.fresh_port()
     with randomness.seeded(randomness.CONSTANT):
       modes = self._declaration.training_modes
       self.call(port, self._inputs, modes[-1], 'the call before tracing')

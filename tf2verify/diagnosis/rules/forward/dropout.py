@@ -128,6 +128,8 @@ def dropout_presence(evidence: FailedStage) -> Cause | None:
     more = counts[0] - counts[1] if in_tf1 else counts[1] - counts[0]
     if in_tf1 == in_tf2 or more <= 0:  # as many: it stands elsewhere
       continue
+    if _draws(found.source.tf2_path if in_tf1 else found.source.tf1_path):
+      continue  # it drops as well, in another way: `floor(uniform + keep)`
     seen = f'RandomUniform → GreaterEqual in {"tf1" if in_tf1 else "tf2"} only, on the way to '
     seen += f'{found.source.tf1_op}; {counts[0]} such masks (tf1), {counts[1]} (tf2)'
     if in_tf2:
@@ -148,6 +150,10 @@ def dropout_presence(evidence: FailedStage) -> Cause | None:
 
 def _masks(path: tuple[str, ...]) -> bool:
   return 'GreaterEqual' in path and any('RandomUniform' in op for op in path)
+
+
+def _draws(path: tuple[str, ...]) -> bool:
+  return any('RandomUniform' in op for op in path)
 
 
 def _mask_count(graph: OpGraph | None) -> int:
