@@ -266,8 +266,7 @@ class Tf2Layer:
       return port_tracing.traced_port(self._declaration, port, run)
     port = self.fresh_port()
     with randomness.seeded(randomness.CONSTANT):
-      modes = self._declaration.training_modes
-      self.call(port, self._inputs, modes[-1], 'the call before tracing')
+      self.call(port, self._inputs, self._declaration.training_modes[-1], 'the call before tracing')
     return port_tracing.traced_port(self._declaration, port, run)
 
   def effects_of(self, variables: Collection[str], labels: Any) -> dict[str, Effect] | None:
