@@ -5,6 +5,7 @@ from absl.testing import absltest, parameterized
 from tests.counting import calls_of
 from tf2verify.diagnosis.causes import texts_by_variable
 from tf2verify.diagnosis.evidence.variables import extra_variables, missing_variables
+from tf2verify.diagnosis.rules.variables import leftovers
 from tf2verify.records.observation import VariableRecord
 
 
@@ -115,6 +116,13 @@ class SharingTest(absltest.TestCase):
     found = _extra([_pair('wte', shape=(5, 4))], _variable('logits/kernel', (4, 5)))
     self.assertIn('the transposed shape of wte (5, 4)', found['logits/kernel'])
     self.assertEqual(_extra([_pair('wte', shape=(4, 4))], _variable('logits/kernel', (4, 4))), {})
+
+  def test_a_layer_that_could_not_be_paired_is_not_untied(self):
+    pairs, own = [_pair('wte', shape=(5, 4))], _variable('gru/recurrent_kernel', (4, 5))
+    for shape, found in (((9, 5), False), ((5,), True)):
+      left = _variable('gru_cell/gates/kernel', shape)
+      evidence = next(iter(extra_variables(pairs, [left], [own])))
+      self.assertEqual(leftovers.untied_weights(evidence) is not None, found, shape)
 
 
 class ProjectionTest(absltest.TestCase):

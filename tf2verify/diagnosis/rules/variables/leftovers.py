@@ -133,8 +133,13 @@ def missing_bias(evidence: MissingVariables) -> Cause | None:
 
 
 def untied_weights(evidence: ExtraVariables) -> Cause | None:
-  """A variable has the transposed shape of one that both sides have."""
+  """A variable has the transposed shape of one that both sides have.
+
+  Where tf1 has tables alone as well, they are those of other layers that could not be paired.
+  """
   leftovers = evidence.of_port
+  if any(len(other.shape) > 1 for other in leftovers.left_there):
+    return None
   tables: dict[tuple[int | None, ...], VariableRecord] = {
     other.shape[::-1]: other
     for other, _ in reversed(leftovers.pairs)
