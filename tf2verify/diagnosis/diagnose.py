@@ -41,7 +41,7 @@ from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph
 from tf2verify.relation.op_pairs import is_backward
 
 # What belongs to a variable, and follows from how it is made.
-_OF_VARIABLES = ('regularization loss', 'state after the call')
+_OF_VARIABLES = ('regularization loss',)
 _SHOWN_VARIABLES = 3
 _GROWTH_POINTS = 48
 # Rules that see where a gradient is stopped.
