@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     Source,
     Statistics,
   )
+  from tf2verify.records.observation import SourceLine
 
 # A difference, as a share of a tensor, that says how well both sides agree.
 _LARGEST_TELLING = 1e-3
@@ -193,7 +195,7 @@ def _source_lines(source: Source, head: str) -> list[TextLine]:
   ):
     computed = f'{operations_text(path)}{statistics_text(output)}'
     if line is not None:
-      place = TextLine(f'  {side}: {_clip(str(line))}', Role.CODE, start=7, verbatim=True)
+      place = TextLine(f'  {side}: {_line_text(line)}', Role.CODE, start=7, verbatim=True)
       lines += [place, *(TextLine(f'       {_clip(text)}') for text in line.leading())]
       lines.append(TextLine(f'       {computed}'))
     else:
@@ -273,6 +275,11 @@ def _bar(relative: float) -> str:
     return ' '
   height = 7 if not math.isfinite(relative) else (math.log10(relative) + 7) / 7 * 7
   return _BARS[min(max(int(height), 0), 7)]
+
+
+def _line_text(line: SourceLine) -> str:
+  """Returns a line with its code cut short; not its path, whose length is that of the folder."""
+  return str(dataclasses.replace(line, code=_clip(line.code)))
 
 
 def _clip(text: str) -> str:
