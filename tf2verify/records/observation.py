@@ -2,8 +2,12 @@
 
 import dataclasses
 import os
+import textwrap
 
 import numpy as np
+
+# Characters of the first of several places.
+_FIRST = 120
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +61,8 @@ class SourceLine:
     last_line: number of the last line of that text; 0 where it is the first one.
     callers: the lines of the user's code that led to it, innermost first; not all.
     made: where the Keras layers were constructed that it runs in, innermost first; not all.
+    settings: where arguments were set that it, or such a constructor, was given: an `arg_scope` of
+      TF-Slim, the assignment of a name; not all.
   """
 
   path: str
@@ -66,6 +72,7 @@ class SourceLine:
   last_line: int = 0
   callers: tuple[CodePlace, ...] = dataclasses.field(default=(), compare=False)
   made: tuple[CodePlace, ...] = dataclasses.field(default=(), compare=False)
+  settings: tuple[CodePlace, ...] = dataclasses.field(default=(), compare=False)
 
   def __str__(self) -> str:
     return _place_text(self.path, self)
@@ -81,18 +88,27 @@ class SourceLine:
     return f'{os.path.basename(self.path)}:{self.lines}'
 
   def with_layer(self) -> str:
-    """Returns it as text, with where the layer was constructed that it runs in."""
+    """Returns it as text, with where the layer that it runs in was constructed and set."""
     places = [place for place in self.made if (place.path, place.line) != (self.path, self.line)]
-    return f'{self}; layer constructed at {places[0].in_file}' if places else str(self)
+    text = f'{self}; layer constructed at {places[0].in_file}' if places else str(self)
+    if self.settings:
+      text += '; arguments set at ' + ' ← '.join(place.short for place in self.settings)
+    return text
 
   def leading(self) -> tuple[str, ...]:
     """Returns what led to it, as lines of text: who called it, and what was constructed where."""
     found = []
-    for what, places in (('called from', self.callers), ('layer constructed at', self.made)):
+    for what, places in (
+      ('called from', self.callers),
+      ('layer constructed at', self.made),
+      ('arguments set at', self.settings),
+    ):
       if places:
         first, *others = places
         more = ''.join(f' ← {place.short}' for place in others)
-        found.append(f'{what} {first.in_file}{more}')
+        # A long text would push the others out of the line.
+        text = textwrap.shorten(first.in_file, _FIRST, placeholder=' …') if more else first.in_file
+        found.append(f'{what} {text}{more}')
     return tuple(found)
 
 

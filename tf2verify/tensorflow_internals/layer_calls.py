@@ -7,7 +7,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 from unittest import mock
 
@@ -15,7 +15,7 @@ from tf_keras.src.engine import base_layer
 
 from tf2verify.tensorflow_internals import keras3
 
-# Methods in which a layer makes operations or variables, its local `self`.
+# Methods in which a layer makes operations or variables.
 _METHODS = ('__call__', 'add_weight')
 
 
@@ -24,15 +24,30 @@ def _families() -> tuple[Any, ...]:
   return (base_layer.Layer, *(() if module is None else (module.Layer,)))
 
 
-def codes() -> frozenset[CodeType]:
-  """Returns the code of the frames in which layers make operations and variables."""
-  return _codes(_families())
+def running(frame: FrameType) -> Any:
+  """Returns the layer that makes operations or variables in a frame; None for any other frame."""
+  name = _codes(_families()).get(frame.f_code)
+  return None if name is None else frame.f_locals.get(name)
 
 
 @functools.cache
-def _codes(families: tuple[Any, ...]) -> frozenset[CodeType]:
-  found = (getattr(family, method) for family in families for method in _METHODS)
-  return frozenset(inspect.unwrap(method).__code__ for method in found)
+def _codes(families: tuple[Any, ...]) -> dict[CodeType, str]:
+  """Returns the variable that holds the layer, by the code of the frames."""
+  found = [(getattr(family, method), 'self') for family in families for method in _METHODS]
+  # The losses of regularizers, which are formed long after the call.
+  found.append((base_layer.Layer.losses.fget, 'layer'))
+  return {inspect.unwrap(method).__code__: name for method, name in found}
+
+
+def regularized(frame: FrameType) -> str | None:
+  """Returns the path of the variable that Keras 3 regularizes in a frame; None elsewhere.
+
+  A model does so for the variables of all of its layers, and no frame is of the layer.
+  """
+  module = keras3.loaded()
+  if module is None or frame.f_code is not module.Layer._get_regularization_losses.__code__:
+    return None
+  return str(getattr(frame.f_locals.get('variable'), 'path', ''))
 
 
 @contextlib.contextmanager

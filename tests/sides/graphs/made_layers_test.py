@@ -1,21 +1,24 @@
 """Tests of tf2verify.sides.graphs.made_layers: lines of layers that are constructed elsewhere."""
 
 import keras as keras3
+import numpy as np
 import tensorflow as tf
+import tf_slim as slim
 from absl.testing import absltest, parameterized
+from tf_slim.ops import arg_scope
 
 from tf2verify.sides.graphs.op_recorder import OpRecorder
-from tf2verify.sides.graphs.user_sources import user_source, with_layers
+from tf2verify.sides.graphs.user_sources import Around, user_source, with_layers
 from tf2verify.sides.tf2 import tracing
 
 KERAS = {'tf_keras': tf.keras, 'keras': keras3}
 
 
-def net_of(library):
+def net_of(library, regularizer=None):
   class Block(library.layers.Layer):
     def __init__(self, units):
       super().__init__()
-      self.dense = library.layers.Dense(units)  # the dense layer
+      self.dense = library.layers.Dense(units, kernel_regularizer=regularizer)  # the dense layer
 
     def call(self, x):
       return tf.nn.relu(self.dense(x))  # its call
@@ -38,6 +41,35 @@ def make_tf2_layer(library):
 def functional(library):
   inputs = library.Input([2])
   return library.Model(inputs, library.layers.Dense(3)(inputs))  # the only layer
+
+
+def arguments():
+  norm = {'decay': 0.9, 'epsilon': 0.1}  # of the norm
+  outer = slim.arg_scope([slim.conv2d], stride=2, normalizer_fn=slim.batch_norm)
+  with outer:  # of all layers
+    inner = slim.arg_scope([slim.batch_norm], **norm)
+    with inner as scope:  # of the norms
+      return scope
+
+
+def scoped():
+  class Net(tf.keras.layers.Layer):
+    @tf.compat.v1.keras.utils.track_tf1_style_variables
+    def call(self, x):
+      with slim.arg_scope(arguments()), slim.arg_scope([slim.conv2d], padding='VALID'):  # inner
+        x = slim.conv2d(x, 2, 1)
+        own = {
+          'stride': 1,
+          'normalizer_fn': None,
+          'padding': 'SAME',
+          'activation_fn': tf.tanh,
+        }  # own
+        return slim.conv2d(x, 2, 1, **own)
+
+  return Net()
+
+
+INNER = ['inner', 'of all layers']
 
 
 class MadeLayersTest(parameterized.TestCase):
@@ -65,9 +97,41 @@ class MadeLayersTest(parameterized.TestCase):
   @parameterized.parameters('tf_keras', 'keras')
   def test_a_functional_model_has_the_line_of_its_layer(self, name):
     made = self.lines(lambda: functional(KERAS[name]), 'MatMul').made
-    line = with_layers(None, made)  # nobody but tf2verify calls the model
+    line = with_layers(None, Around(made))  # nobody but tf2verify calls the model
     self.assertIn('# the only layer', line.code)
     self.assertEmpty(line.made)
+
+  @parameterized.parameters(
+    ('Conv2D', INNER),
+    (
+      'FusedBatchNormV3',
+      ['of the norms', *INNER],
+    ),
+    ('Tanh', ['own']),
+  )
+  def test_arguments_that_scopes_give(self, kind, expected):
+    line = self.lines(scoped, kind, np.ones([1, 4, 4, 1], np.float32))
+    found = [place.code.rpartition('# ')[2] for place in line.settings]
+    self.assertEqual(found, expected, line.leading())
+
+  def test_the_stack_of_scopes_is_restored_after_an_error(self):
+    scope = slim.arg_scope([slim.conv2d], stride=2)
+    with self.assertRaises(ZeroDivisionError), OpRecorder().recording('a'), scope:
+      raise ZeroDivisionError
+    self.assertEqual(slim.current_arg_scope(), {})
+    self.assertIs(type(arg_scope._ARGSTACK), list)
+
+  @parameterized.parameters('tf_keras', 'keras')
+  def test_a_loss_of_a_regularizer_has_the_line_of_its_layer(self, name):
+    library, recorder = KERAS[name], OpRecorder()
+    with recorder.recording('make_tf2_layer'):
+      layer = net_of(library, library.regularizers.L2(0.1))()
+      layer(tf.ones([1, 2]))
+    traced = tracing.trace(
+      lambda x: {'loss': sum(layer.losses)}, tf.ones([1, 2]).numpy(), recorder.layers
+    )
+    square = next(op for op in traced.graph.get_operations() if op.type in ('Square', 'L2Loss'))
+    self.assertIn('# the dense layer', str(user_source(square)))
 
   def test_variables_have_the_layers_that_make_them(self):
     recorder = OpRecorder()

@@ -28,6 +28,26 @@ class Net:
 """
 
 
+SETTINGS = """\
+SCALE = 3.0
+RATE = 4.0
+def made():
+  return 4
+class Net:
+  def __init__(self, size, act):
+    self.activation = tf.nn.relu if act else None
+    self.units = (
+        size * 2)
+  def call(self, x, RATE=1):
+    init = RandomNormal(stddev=0.02)
+    options = {'use_bias': False}
+    y = x
+    y = CODE
+    init = None
+    self.size = size
+"""
+
+
 class StatementsTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()
@@ -47,6 +67,26 @@ class StatementsTest(parameterized.TestCase):
   def test_text_and_last_line(self, line, last, text):
     self.assertEqual(statements.last_line(self.path, line), last)
     self.assertEqual(statements.text(self.path, line), text)
+
+  @parameterized.named_parameters(
+    ('keywords', 'keras.layers.Dense(3, kernel_initializer=init, **options)', [11, 12]),
+    ('the last one before it', 'f(init=init)', [11]),
+    ('constants of the module', 'x / SCALE', [1]),
+    ('an argument of the function hides a constant', 'f(RATE=RATE)', []),
+    ('what is computed from the inputs is none', 'f(y=y)', []),
+    ('nothing is passed', 'x + 1', []),
+    ('a function that makes an argument', 'f(init=made())', [3]),
+    ('a function that is passed', 'f(activation=made)', [3]),
+    ('attributes', '(self.activation, self.units)', [7, 8]),
+  )
+  def test_settings(self, code, lines):
+    pathlib.Path(self.path).write_text(SETTINGS.replace('CODE', code), encoding='utf-8')
+    found = statements.settings(self.path, 14)
+    self.assertEqual([setting.first for setting in found], lines)
+    for setting in found:
+      function = {1: '<module>', 3: 'made', 7: '__init__', 8: '__init__'}
+      self.assertEqual(setting.function, function.get(setting.first, 'call'))
+      self.assertEqual(setting.last - setting.first, setting.first in (3, 8))
 
   def test_a_whole_model_is_its_first_line(self):
     layers = ''.join(f'  layers.Dense({n}),\n' for n in range(20))

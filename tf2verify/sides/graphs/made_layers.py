@@ -1,4 +1,4 @@
-"""Where Keras layers were constructed, whose operations have no line of their own."""
+"""Where the settings of layers are: constructors of Keras, `arg_scope` of TF-Slim."""
 
 import contextlib
 import sys
@@ -9,10 +9,11 @@ from typing import Any
 
 from tf2verify.records.observation import CodePlace, SourceLine
 from tf2verify.sides.graphs.source_lines import is_hook, is_own_file, is_user_file, user_line
-from tf2verify.sides.graphs.user_sources import remember_layers, with_layers
-from tf2verify.tensorflow_internals import layer_calls, op_callbacks
+from tf2verify.sides.graphs.user_sources import Around, remember_layers, with_layers
+from tf2verify.tensorflow_internals import arg_scopes, layer_calls, op_callbacks
 
 _SHOWN = 3
+_UNSET = object()
 
 
 class MadeLayers:
@@ -24,12 +25,17 @@ class MadeLayers:
 
   def __init__(self) -> None:
     self._made: dict[int, tuple[weakref.ref[Any], CodePlace]] = {}
+    # The arguments that scopes give, by identity, and who set them; they are kept alive by it.
+    self._scopes: dict[int, tuple[dict[str, Any], dict[str, CodePlace]]] = {}
     self._weights: dict[str, SourceLine | None] = {}
 
   @contextlib.contextmanager
   def recording(self) -> Iterator[None]:
     """Sees what is constructed until exit."""
-    with layer_calls.constructed(self._on_layer, self._on_weight):
+    with (
+      layer_calls.constructed(self._on_layer, self._on_weight),
+      arg_scopes.entered(self._on_scope),
+    ):
       yield
 
   def line(self, path: str | None) -> SourceLine | None:
@@ -48,37 +54,62 @@ class MadeLayers:
     line = user_line()
     # That the case constructs the port says nothing; a layer of Keras in a hook is the port.
     if line is not None and not (is_hook(line.function) and _is_of_user(type(layer))):
-      place = CodePlace(line.path, line.line, line.function, line.code, line.last_line)
+      place = _place(line)
       self._made[id(layer)] = (weakref.ref(layer), place)
 
-  def around(self) -> tuple[CodePlace, ...]:
-    """Returns where the layers were constructed whose calls are running, innermost first."""
-    found: dict[CodePlace, None] = {}
+  def _on_scope(self, outer: arg_scopes.Scope, scope: arg_scopes.Scope) -> None:
+    line = user_line()
+    for function, arguments in scope.items():
+      if line is None or id(arguments) in self._scopes:
+        continue  # as where a scope is entered again
+      before = outer.get(function, {})
+      _, places = self._scopes.get(id(before), ({}, {}))
+      place = _place(line)
+      own = {name for name, value in arguments.items() if before.get(name, _UNSET) is not value}
+      outer_places = {name: known for name, known in places.items() if name not in own}
+      self._scopes[id(arguments)] = (arguments, dict.fromkeys(own, place) | outer_places)
+
+  def around(self) -> Around:
+    """Returns where the layers were made, and given arguments, whose calls are running."""
+    layers: dict[CodePlace, None] = {}
+    scopes: dict[CodePlace, None] = {}
     frame: types.FrameType | None = sys._getframe(1)
-    codes = layer_calls.codes()
-    while frame is not None and len(found) < _SHOWN:
-      if frame.f_code in codes:
-        known, place = self._made.get(id(frame.f_locals.get('self')), (None, None))
+    while frame is not None:
+      given = arg_scopes.given(frame)
+      layer, path = layer_calls.running(frame), layer_calls.regularized(frame)
+      declared = None if path is None else self._weights.get(path)
+      if declared is not None:
+        layers.update(dict.fromkeys(declared.made or (_place(declared),)))
+      elif layer is not None:
+        known, place = self._made.get(id(layer), (None, None))
         if known is not None and place is not None and known() is not None:
-          found[place] = None
+          layers[place] = None
+      elif given is not None:
+        own = frame.f_locals.get('kwargs', {})
+        _, places = self._scopes.get(id(given), ({}, {}))
+        scopes.update(dict.fromkeys(place for name, place in places.items() if name not in own))
       elif is_own_file(frame.f_code.co_filename):
         break
       frame = frame.f_back
-    return tuple(found)
+    return Around(tuple(layers)[:_SHOWN], tuple(scopes)[:_SHOWN])
 
   @contextlib.contextmanager
   def of_operations(self, graph: Any) -> Iterator[None]:
     """Lets `user_source` know the layers of the operations that a graph gets until exit."""
-    found: dict[str, tuple[CodePlace, ...]] = {}
+    found: dict[str, Around] = {}
 
     def on_op(op: op_callbacks.Operation) -> None:
-      made = self.around() if op.graph is graph and op.name is not None else ()
-      if made:
-        found[str(op.name)] = made
+      around = self.around() if op.graph is graph and op.name is not None else Around()
+      if around.layers or around.scopes:
+        found[str(op.name)] = around
 
     remember_layers(graph, found)
-    with op_callbacks.called(on_op):
+    with op_callbacks.called(on_op), arg_scopes.entered(self._on_scope):
       yield
+
+
+def _place(line: SourceLine) -> CodePlace:
+  return CodePlace(line.path, line.line, line.function, line.code, line.last_line)
 
 
 def _is_of_user(cls: type) -> bool:

@@ -25,6 +25,7 @@ _HOOKS = frozenset(hook.name for hook in HOOKS)
 _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
 # They are called in the user's midst.
 _RECORDERS = (
+  'arg_scopes.py',
   'keras_draws.py',
   'layer_calls.py',
   'made_layers.py',
@@ -124,7 +125,8 @@ def line_of(frames: Sequence[Frame]) -> SourceLine | None:
 @functools.lru_cache(maxsize=4096)
 def _line(frame: Frame, callers: tuple[Frame, ...]) -> SourceLine:
   places = tuple(code_place(*caller) for caller in callers if caller[:2] != frame[:2])
-  return dataclasses.replace(source_line(*frame), callers=places)
+  line = source_line(*frame)
+  return dataclasses.replace(line, callers=places, settings=settings_of(line))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -148,8 +150,19 @@ def code_place(path: str, line: int, function: str) -> CodePlace:
   )
 
 
+@functools.lru_cache(maxsize=4096)
+def settings_of(place: CodePlace | SourceLine) -> tuple[CodePlace, ...]:
+  """Returns where names were assigned that a line passes on: settings, constants."""
+  found = []
+  for setting in statements.settings(place.path, place.line):
+    made = code_place(place.path, setting.first, setting.function)
+    last = setting.last if setting.last > setting.first else 0
+    found.append(dataclasses.replace(made, last_line=last))
+  return tuple(found)
+
+
 def forget_lines() -> None:
   """Reads files anew from now on."""
   linecache.checkcache()
-  for known in (_line, source_line, code_place):
+  for known in (_line, source_line, code_place, settings_of):
     known.cache_clear()

@@ -1,9 +1,12 @@
 """Which lines of a file are one call or statement."""
 
 import ast
+import dataclasses
 import functools
 import linecache
 import re
+from collections.abc import Iterable
+from typing import TypeGuard
 
 # A call over more lines than these is a whole model, of which one line says nothing.
 _LONGEST = 12
@@ -19,6 +22,17 @@ _SIMPLE = (
 )
 # They only hold others, which start on lines of their own.
 _HOLDERS = (ast.Dict, ast.GeneratorExp, ast.List, ast.Set, ast.Tuple)
+# A setting: a number or text, or what is made of them.
+_SET = (
+  ast.BinOp,
+  ast.Call,
+  ast.Constant,
+  ast.Dict,
+  ast.IfExp,
+  ast.List,
+  ast.Tuple,
+  ast.UnaryOp,
+)
 
 
 def last_line(path: str, line: int) -> int:
@@ -33,17 +47,142 @@ def text(path: str, line: int) -> str:
   return re.sub(r',? (?=[)\]}])', '', re.sub(r'(?<=[(\[{]) ', '', joined))
 
 
-@functools.lru_cache(maxsize=64)
+@dataclasses.dataclass(frozen=True)
+class Setting:
+  """What sets an argument, or a constant, of a call.
+
+  Attributes:
+    first: number of its first line.
+    last: of its last one.
+    function: the function that it is in; `<module>` for none.
+  """
+
+  first: int
+  last: int
+  function: str
+
+
+def settings(path: str, line: int) -> tuple[Setting, ...]:
+  """Returns what sets the arguments and constants of the call or statement on a line.
+
+  These are the names that it passes as keywords, `epsilon=eps` and `**options`, assigned to a
+  literal or a call earlier in its function; short functions of the module that make such an
+  argument, `kernel_initializer=init()`; attributes of `self`, where a method of the class assigns
+  them other than from a bare name; constants of the module.
+  """
+  return _file(''.join(linecache.getlines(path))).settings(line)
+
+
 def _last_lines(source: str) -> dict[int, int]:
   """Returns the last line of what starts on a line, of whatever starts on it and has several."""
+  return _file(source).last_lines
+
+
+@functools.lru_cache(maxsize=64)
+def _file(source: str) -> '_File':
   try:
-    tree = ast.parse(source)
+    return _File(ast.parse(source))
   except (SyntaxError, ValueError, RecursionError):
-    return {}
-  found: dict[int, int] = {}
-  for node in ast.walk(tree):
-    if isinstance(node, _SIMPLE) or (isinstance(node, ast.expr) and not isinstance(node, _HOLDERS)):
-      last = node.end_lineno or node.lineno
-      if node.lineno < last < node.lineno + _LONGEST:
-        found[node.lineno] = max(last, found.get(node.lineno, 0))
+    return _File(ast.Module([], []))
+
+
+class _File:
+  """What starts on the lines of a file."""
+
+  def __init__(self, tree: ast.Module) -> None:
+    self.last_lines: dict[int, int] = {}
+    self._starting: dict[int, list[ast.AST]] = {}
+    self._functions: list[_Function] = []
+    self._classes: list[ast.ClassDef] = []
+    self._constants = _assignments(tree.body, ast.Name)
+    self._makers = {
+      node.name: node
+      for node in tree.body
+      if isinstance(node, ast.FunctionDef) and _length(node) <= _LONGEST
+    }
+    for node in ast.walk(tree):
+      if isinstance(node, _Function):
+        self._functions.append(node)
+      elif isinstance(node, ast.ClassDef):
+        self._classes.append(node)
+      elif _is_shown(node) and _length(node) <= _LONGEST:
+        self._starting.setdefault(node.lineno, []).append(node)
+        if _length(node) > 1:
+          last = node.lineno + _length(node) - 1
+          self.last_lines[node.lineno] = max(last, self.last_lines.get(node.lineno, 0))
+
+  def settings(self, line: int) -> tuple[Setting, ...]:
+    """Returns what sets the arguments and constants of what is computed on a line."""
+    nodes = [node for start in self._starting.get(line, ()) for node in ast.walk(start)]
+    around = [function for function in self._functions if _is_in(line, function)]
+    own: _Assigned = {}
+    arguments: set[str] = set()
+    for function in around:
+      own |= _assignments(ast.walk(function), ast.Name)
+      arguments |= {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
+    found: dict[ast.stmt, None] = {}
+    for call in (node for node in nodes if isinstance(node, ast.Call)):
+      for value in (keyword.value for keyword in call.keywords):
+        made = value.func if isinstance(value, ast.Call) else value
+        if isinstance(value, ast.Name):
+          before = [node for node in own.get(value.id, ()) if node.lineno < line]
+          found.update(dict.fromkeys(before[-1:]))
+        if isinstance(made, ast.Name) and made.id in self._makers and made.id not in own:
+          found[self._makers[made.id]] = None
+    for node in nodes:
+      if isinstance(node, ast.Name) and node.id not in own and node.id not in arguments:
+        found.update(dict.fromkeys(self._constants.get(node.id, ())))
+      elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and _of_self(node):
+        found.update(dict.fromkeys(self._attributes(line).get(node.attr, ())))
+    return tuple(
+      Setting(node.lineno, node.lineno + _length(node) - 1, self._function(node.lineno))
+      for node in found
+      if _length(node) <= _LONGEST and not _length(node) > line - node.lineno >= 0
+    )
+
+  def _attributes(self, line: int) -> '_Assigned':
+    classes = [cls for cls in self._classes if _is_in(line, cls)]
+    return _assignments(ast.walk(classes[-1]), ast.Attribute) if classes else {}
+
+  def _function(self, line: int) -> str:
+    names = [function.name for function in self._functions if _is_in(line, function)]
+    return names[-1] if names else '<module>'
+
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Assigned = dict[str, list[ast.stmt]]
+
+
+def _assignments(nodes: Iterable[ast.AST], target_type: type[ast.expr]) -> _Assigned:
+  """Returns the assignments of a literal or of a call to a name, or attribute, by the name."""
+  found: _Assigned = {}
+  for node in nodes:
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+      targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+      for target in targets:
+        if not isinstance(target, target_type) or not isinstance(node.value, _SET):
+          continue
+        if isinstance(target, ast.Name):
+          found.setdefault(target.id, []).append(node)
+        elif isinstance(target, ast.Attribute) and _of_self(target):
+          found.setdefault(target.attr, []).append(node)
   return found
+
+
+def _is_shown(node: ast.AST) -> TypeGuard[ast.stmt | ast.expr]:
+  """Returns whether a node is a call or statement that is shown as a whole."""
+  return isinstance(node, _SIMPLE) or (
+    isinstance(node, ast.expr) and not isinstance(node, _HOLDERS)
+  )
+
+
+def _of_self(node: ast.Attribute) -> bool:
+  return isinstance(node.value, ast.Name) and node.value.id == 'self'
+
+
+def _length(node: ast.stmt | ast.expr) -> int:
+  return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def _is_in(line: int, node: ast.stmt) -> bool:
+  return 0 <= line - node.lineno < _length(node)

@@ -6,12 +6,26 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 
 from tf2verify.records.observation import CodePlace, SourceLine
-from tf2verify.sides.graphs.source_lines import line_of_stack
+from tf2verify.sides.graphs.source_lines import line_of_stack, settings_of
 
 # Of an imported graph: where the lines of its operations are.
 _LINES = '_tf2verify_lines'
-# Of a traced graph: where the layers were constructed that made its operations.
+# Of a traced graph: what its operations were made in.
 _LAYERS = '_tf2verify_layers'
+_SETTINGS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Around:
+  """What operations are made in.
+
+  Attributes:
+    layers: where the layers of Keras were constructed, innermost first.
+    scopes: where `arg_scope` of TF-Slim set arguments, those of the innermost function first.
+  """
+
+  layers: tuple[CodePlace, ...] = ()
+  scopes: tuple[CodePlace, ...] = ()
 
 
 def remember_lines(graph: tf.Graph, lines: Mapping[str, SourceLine]) -> None:
@@ -19,9 +33,9 @@ def remember_lines(graph: tf.Graph, lines: Mapping[str, SourceLine]) -> None:
   setattr(graph, _LINES, lines)
 
 
-def remember_layers(graph: tf.Graph, made: Mapping[str, tuple[CodePlace, ...]]) -> None:
-  """Lets `user_source` know where the layers were constructed that made operations, by name."""
-  setattr(graph, _LAYERS, made)
+def remember_layers(graph: tf.Graph, around: Mapping[str, Around]) -> None:
+  """Lets `user_source` know what operations were made in, by their names."""
+  setattr(graph, _LAYERS, around)
 
 
 def is_kept(graph: tf.Graph) -> bool:
@@ -34,23 +48,35 @@ def user_source(op: tf.Operation) -> SourceLine | None:
   lines: Mapping[str, SourceLine] | None = getattr(op.graph, _LINES, None)
   if lines is not None:
     return lines.get(op.name)
-  layers: Mapping[str, tuple[CodePlace, ...]] = getattr(op.graph, _LAYERS, {})
-  return with_layers(line_of_stack(op.traceback), layers.get(op.name, ()))
+  known: Mapping[str, Around] = getattr(op.graph, _LAYERS, {})
+  return with_layers(line_of_stack(op.traceback), known.get(op.name, Around()))
 
 
-def with_layers(line: SourceLine | None, made: Sequence[CodePlace]) -> SourceLine | None:
+def with_layers(line: SourceLine | None, around: Around) -> SourceLine | None:
   """Returns a line with the places where the layers were constructed that it runs in.
 
   Without a line, as in a functional model, which calls its layers itself, that of the innermost.
+  With the line go the places where its arguments, and those of the constructors, were set.
   """
+  made: Sequence[CodePlace] = around.layers
   if line is None:
     if not made:
       return None
     place, *made = made
     line = SourceLine(place.path, place.line, place.function, place.code, place.last_line)
+    line = dataclasses.replace(line, settings=settings_of(line))
   known = {(line.path, line.line), *((place.path, place.line) for place in line.callers)}
   places = tuple(place for place in made if (place.path, place.line) not in known)
-  return dataclasses.replace(line, made=places) if places else line
+  found: dict[CodePlace, None] = dict.fromkeys(line.settings)
+  for place in around.scopes:
+    if (place.path, place.line) not in known:
+      found[place] = None
+      found.update(dict.fromkeys(settings_of(place)))
+  for place in made:
+    found.update(dict.fromkeys(settings_of(place)))
+  shown = known | {(place.path, place.line) for place in places}
+  settings = tuple(place for place in found if (place.path, place.line) not in shown)
+  return dataclasses.replace(line, made=places, settings=settings[:_SETTINGS])
 
 
 def user_source_behind(tensor: tf.Tensor) -> SourceLine | None:

@@ -6,13 +6,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf2verify.records.observation import RandomDraw, SourceLine, VariableRecord
+from tf2verify.records.observation import CodePlace, RandomDraw, SourceLine, VariableRecord
 from tf2verify.reference.variables import static_shape
 from tf2verify.sides.graphs.user_sources import remember_lines, user_source
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
 
 v1 = tf.compat.v1
 Gradients = tuple[GraphGradient, ...]
+# The fields of a line that hold further places.
+_PLACES = ('callers', 'made', 'settings')
 # They call Python functions that live as long as the process.
 _PYTHON = ('PyFunc', 'EagerPyFunc', 'PyFuncStateless')
 
@@ -72,7 +74,7 @@ def graph_of(entry: Mapping[str, Any], data: bytes) -> tuple[BuiltGraph, Gradien
   graph = tf.Graph()
   with graph.as_default():
     tf.import_graph_def(graph_def, name='')
-  lines = [SourceLine(**line) for line in entry['lines']]
+  lines = [_known_line(line) for line in entry['lines']]
   remember_lines(graph, {name: lines[number] for name, number in entry['sources'].items()})
   _restore_shapes(graph, entry['shapes'])
   built = BuiltGraph(
@@ -111,7 +113,12 @@ def _pairs(values: Sequence[Sequence[Any]]) -> tuple[tuple[Any, Any], ...]:
 
 
 def _line(value: Mapping[str, Any] | None) -> SourceLine | None:
-  return None if value is None else SourceLine(**value)
+  return None if value is None else _known_line(value)
+
+
+def _known_line(value: Mapping[str, Any]) -> SourceLine:
+  places = {field: tuple(CodePlace(**place) for place in value.get(field, ())) for field in _PLACES}
+  return SourceLine(**{**value, **places})
 
 
 def _variable(entry: Mapping[str, Any]) -> GraphVariable:

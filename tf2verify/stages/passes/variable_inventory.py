@@ -13,6 +13,7 @@ from tf2verify.records.verdict import Compared
 from tf2verify.relation.alignment import Alignment
 from tf2verify.relation.naming_rule import NamingRule, code, naming_rule
 from tf2verify.relation.renames import RenameSuggestion, rename_suggestions
+from tf2verify.relation.roles import owner
 from tf2verify.relation.variable_pairs import VARIABLE, compare_pairs, described
 from tf2verify.sides.side import Inventory
 from tf2verify.stages.mapped import layout_text
@@ -63,7 +64,7 @@ class VariableInventory(Stage):
     hint = _rename_hint(suggestion, rule, case.pairing)
     causes = _causes(pairs, left_tf1, left_tf2, suggestion)
     looked_for = dict(alignment.looked_for)
-    differences += _leftovers(left_tf1, left_tf2, tf1, tf2, looked_for, causes, hint)
+    differences += _leftovers(left_tf1, left_tf2, tf1, tf2, looked_for, causes, hint, pairs)
     declaration = _declaration(suggestion, rule, declared=bool(case.variable_names))
     inferred = [*_inferred_note(case.pairing), *_map_notes(case.pairing)]
     differences += _duplicates(alignment, tf1, tf2, case)
@@ -149,7 +150,9 @@ def _leftovers(
   looked_for: dict[str, str],
   causes: tuple[dict[str, str], dict[str, str]],
   hint: str,
+  pairs: Sequence[tuple[VariableRecord, VariableRecord]],
 ) -> Iterable[Difference]:
+  siblings = {owner(one.name): other for one, other in pairs if owner(one.name)}
   untracked = {variable.name for variable in tf2.untracked}
   for variable in left_tf1:
     expected = looked_for.get(variable.name)
@@ -159,7 +162,9 @@ def _leftovers(
       variable.name,
       Aspect.PRESENCE,
       described(variable),
-      f'missing: variable_names gives it the tf2 name {expected!r}' if expected else 'missing',
+      f'missing: variable_names gives it the tf2 name {expected!r}'
+      if expected
+      else _missing(siblings.get(owner(variable.name))),
       hint=certain or causes[0].get(variable.name, hint),
     )
   for variable in left_tf2:
@@ -171,6 +176,13 @@ def _leftovers(
       described(variable),
       hint=causes[1].get(variable.name, hint),
     )
+
+
+def _missing(sibling: VariableRecord | None) -> str:
+  """Returns that a variable is missing, and where its layer creates another one."""
+  if sibling is None or sibling.source is None:
+    return 'missing'
+  return f'missing; {sibling.name} of this layer is created at {sibling.source.with_layer()}'
 
 
 def _causes(
