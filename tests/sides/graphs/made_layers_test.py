@@ -131,7 +131,7 @@ class MadeLayersTest(parameterized.TestCase):
       lambda x: {'loss': sum(layer.losses)}, tf.ones([1, 2]).numpy(), recorder.layers
     )
     square = next(op for op in traced.graph.get_operations() if op.type in ('Square', 'L2Loss'))
-    self.assertIn('# the dense layer', str(user_source(square)))
+    self.assertIn('# the dense layer', user_source(square).made[0].code)
 
   def test_variables_have_the_layers_that_make_them(self):
     recorder = OpRecorder()
