@@ -98,9 +98,12 @@ def diagnose(
     notes += _variable_notes(evidence, run, variable_lines or {})
   if not_traceable:
     notes.append(f'{traced} cannot be traced as a graph, so no operation is named: {not_traceable}')
-  causes = () if stage in _EXPLAIN_THEMSELVES else tuple(causes_of(evidence))
+  explains_itself = stage in _EXPLAIN_THEMSELVES
+  causes = tuple(causes_of(evidence)) if not explains_itself or _is_backward(evidence) else ()
+  if explains_itself:
+    causes = tuple(cause for cause in causes if cause.rule in _OF_STOPS)
   is_stop = any(cause.rule in _OF_STOPS for cause in causes)
-  if evidence.stops and (is_stop or (stage in _EXPLAIN_THEMSELVES and not evidence.is_forward)):
+  if evidence.stops and (is_stop or (explains_itself and not evidence.is_forward)):
     # What differs in the backward pass follows from them, however far from there.
     diagnosis = dataclasses.replace(diagnosis, sources=evidence.stops, growth=())
   diagnosis = dataclasses.replace(diagnosis, causes=causes, notes=tuple(notes))
@@ -109,6 +112,11 @@ def diagnose(
   if stage == _OF_GRADIENTS:
     return _with_proven_gradients(diagnosis, evidence, bench)
   return _tested(diagnosis, evidence, looking, bench, only_first)
+
+
+def _is_backward(evidence: FailedStage) -> bool:
+  """Returns whether gradients differ alone, and are stopped on one side."""
+  return bool(evidence.stops) and not evidence.is_forward
 
 
 def _variable_notes(

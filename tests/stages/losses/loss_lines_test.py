@@ -83,6 +83,9 @@ class LineTest(absltest.TestCase):
 
     diagnosis, _ = self.diagnosis_of(Case)
     self.assert_names(diagnosis, Case.tf2_loss, 'scaled = ')
+    (cause,) = diagnosis.causes
+    self.assertEqual(cause.rule, 'stop_gradient')
+    self.assertIsNone(cause.experiment)
 
   def test_part_of_a_loss(self):
     class Case(_Case):

@@ -140,7 +140,9 @@ class GraphComparison:
         )
         change = NodeChange(other.name, attributes=((attribute, value),))
         self._changes.append((found[-1], change))
-    if len(op.inputs) == len(other.inputs):
+    # What a product is multiplied by and what a quotient is divided by are no two values of one.
+    is_same_kind = family(op.op_type) == family(other.op_type)
+    if is_same_kind and len(op.inputs) == len(other.inputs):
       found += self._constants(name, op, other)
     return found
 
