@@ -87,6 +87,25 @@ class MovedFill:
     return None if value is None else self._mover.variable(name, value)
 
 
+class ScaledFill:
+  """The values of another fill, those of one variable multiplied."""
+
+  def __init__(self, fill: Fill, variable: str, factor: float) -> None:
+    """Takes the fill, the tf1 name of the variable, and the factor."""
+    self.description = f'{fill.description}, one variable times {factor:g}'
+    self._fill = fill
+    self._variable = variable
+    self._factor = factor
+
+  def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+    """Returns the values, of the same dtype."""
+    value = self._fill(name, shape, dtype)
+    if value is None or name != self._variable:
+      return value
+    scaled: np.ndarray = (value * self._factor).astype(value.dtype)
+    return scaled
+
+
 class ConstantFill:
   """The guide's fill: every element of every floating variable is 0.001."""
 

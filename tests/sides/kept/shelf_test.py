@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from tf2verify.sides.kept import dependencies
+from tf2verify.sides.kept import dependencies, installed
 from tf2verify.sides.kept.sources import KeptInFolder
 from tf2verify.sides.process import state as process_state
 
@@ -278,6 +278,13 @@ class ProcessTest(parameterized.TestCase):
   def test_a_function_of_tensorflow_is_replaced(self):
     change = mock.patch.object(tf.nn, 'relu', tf.nn.elu)
     self.assertNotEmpty([n for n in self._changes(change) if n.startswith('module tensorflow')])
+
+  @parameterized.parameters('tanh', 'sigmoid', 'relu', 'elu', 'softmax')
+  def test_a_function_of_tensorflow_has_a_name(self, name):
+    function = getattr(tf.nn, name)
+    self.assertTrue(installed.is_known(function))
+    with mock.patch.object(tf.nn, name, functools.wraps(function)(lambda x: x)):
+      self.assertFalse(installed.is_known(getattr(tf.nn, name)))
 
   def test_a_setting_of_keras(self):
     @contextlib.contextmanager

@@ -186,8 +186,9 @@ class WrongTest(LadderTestCase):
     for factors, words in (
       ((FACTOR, FACTOR), '2 times as much'),
       ((0.515 * FACTOR, 0.515 * FACTOR), '1.03 times as much'),
-      ((0.5 * FACTOR, FACTOR), 'a different factor'),
-      ((0.5 * FACTOR, None), 'a different factor'),
+      ((0.5 * FACTOR, FACTOR), 'the port regularizes second/kernel (created at'),
+      ((0.5 * FACTOR, None), 'the port does not regularize second/kernel (created at'),
+      ((None, None), 'the port does not regularize first/kernel (created at'),
     ):
       with self.subTest(f'{factors}'):
         case = type('Case', (ByHand,), {'regularizers': factors})
@@ -202,16 +203,20 @@ class WrongTest(LadderTestCase):
 
     self.assert_first_failure(Case, 'loss', 'total loss', '2 times as much')
 
-  def test_no_regularizer_at_all(self):
-    case = type('Case', (ByHand,), {'regularizers': (None, None)})
-    self.assert_first_failure(case, 'loss', 'total loss')
+  def test_what_tf1_does_not_regularize(self):
+    class Case(ByHand):
+      def tf1_total_loss(self, outputs, labels):
+        return self.tf1_loss(outputs, labels) + half_of_squares(kernels()[0])
+
+    self.assert_first_failure(Case, 'loss', 'the port alone regularizes second/kernel')
 
   def test_another_norm(self):
     class Case(ByHand):
       def make_tf2_layer(self):
         return Port(2 * [keras.regularizers.L1(FACTOR)])
 
-    self.assert_first_failure(Case, 'loss', 'total loss')
+    words = 'by the absolute value of its elements, tf1 by the square'
+    self.assert_first_failure(Case, 'loss', 'total loss', words)
 
   def test_nothing_by_hand(self):
     for case in (

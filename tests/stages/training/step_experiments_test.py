@@ -3,6 +3,8 @@
 import abc
 import unittest.mock
 
+import keras
+import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
@@ -122,6 +124,48 @@ def steps_of(make):
   return tf2verify.verify(Case, stages=['training_steps']).stages[-1]
 
 
+class Embedded(tf2verify.EquivalenceCase):
+  """Rows of a table, some of them twice, of which a clipping takes the norm."""
+
+  def build_tf1_graph(self, inputs, training):
+    table = v1.get_variable('table', [6, 3], initializer=v1.random_normal_initializer())
+    return tf.reduce_sum(tf.nn.embedding_lookup(table, inputs), 1)
+
+  def make_tf2_layer(self):
+    return EmbeddedPort()
+
+  def make_inputs(self):
+    return np.array([[1, 1, 2], [3, 1, 4]], np.int32)
+
+  def make_labels(self):
+    return np.ones([2, 3], np.float32)
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - labels))
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_train_op(self, loss):
+    step = v1.train.get_or_create_global_step()
+    rate = v1.train.exponential_decay(0.1, step, 2, 0.5, staircase=True)
+    gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, v1.trainable_variables()), 0.1)
+    pairs = zip(gradients, v1.trainable_variables(), strict=True)
+    return v1.train.GradientDescentOptimizer(rate).apply_gradients(pairs, global_step=step)
+
+  def make_tf2_optimizer(self):
+    rate = keras.optimizers.schedules.ExponentialDecay(0.1, 2, 0.5)  # staircase is lost
+    return keras.optimizers.SGD(rate, global_clipnorm=0.1)
+
+
+class EmbeddedPort(keras.layers.Layer):
+  def __init__(self):
+    super().__init__()
+    self.table = keras.layers.Embedding(6, 3, 'random_normal', name='table')
+
+  def call(self, inputs):
+    return tf.reduce_sum(self.table(inputs), 1)
+
+
 class EpsilonUnderRoot(AdamW):
   def direction(self, m, v):
     return m / tf.sqrt(v + 1e-3)
@@ -186,6 +230,12 @@ class AdamWTest(parameterized.TestCase):
     [cause] = verdict.diagnosis.causes
     self.assertIs(cause.experiment.outcome, Outcome.PROVEN, verdict.to_text())
     self.assertIn('is 0.03 in the port, 0.02 in tf1', cause.text)
+
+  def test_a_clipping_of_rows_is_no_cause_where_the_rate_is(self):
+    (cause,) = tf2verify.verify(Embedded, stages=['training_steps']).stages[-1].diagnosis.causes
+    self.assertIn('staircase=True', cause.text)
+    self.assertNotIn('clip', cause.text)
+    self.assertIs(cause.experiment.outcome, Outcome.PROVEN)
 
   def test_right_port_passes(self):
     verdict = steps_of(AdamW)

@@ -1,12 +1,13 @@
 """Two losses, or metrics, on the same arrays."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from tf2verify.diagnosis.formulas.losses import Evaluated
 from tf2verify.records.loss_values import MetricValue
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.training import LossObservation
 
 # Examples larger than this are not computed again.
@@ -31,6 +32,29 @@ class LossOfOutput:
   path: str  # the output
 
 
+@dataclasses.dataclass(frozen=True)
+class Penalty:
+  """How a variable counts in what both sides add to their losses.
+
+  Attributes:
+    tf1_name: of the variable.
+    tf2_name: as the port calls it.
+    tf1: by how much what TF1 adds grows when the variable is doubled.
+    tf2: the same of the port.
+    of_tf1: what of the variable tf1 adds up, `the square`; '' if unknown.
+    of_tf2: the same of the port.
+    source: the user's line that creates the port's; None if unknown.
+  """
+
+  tf1_name: str
+  tf2_name: str
+  tf1: float
+  tf2: float
+  of_tf1: str = ''
+  of_tf2: str = ''
+  source: SourceLine | None = None
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class TotalLossEvidence:
   """What each side minimizes."""
@@ -38,6 +62,8 @@ class TotalLossEvidence:
   tf1: LossObservation  # the reference's losses within the model
   tf2: LossObservation  # the port's
   gap: float  # by how much the sum of the totals of tf1 is greater
+  # Returns the variables that count differently in that; it takes runs, and is asked last.
+  penalties: Callable[[], Sequence[Penalty]] = tuple
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -155,6 +155,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('loss_of_extremes', ExtremeLosses, batches.loss_of_extremes),
   Rule('regularization_in_total', TotalLossEvidence, totals.regularization_in_total),
   Rule('loss_added_twice', TotalLossEvidence, totals.loss_added_twice),
+  Rule('regularization_of_variables', TotalLossEvidence, totals.regularization_of_variables),
   Rule('regularization_factor', TotalLossEvidence, totals.regularization_factor),
   Rule('auc_summation', MetricEvidence, auc_summation),
   # Training steps.

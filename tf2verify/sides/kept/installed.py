@@ -67,6 +67,30 @@ def is_installed(module: types.ModuleType | None) -> bool:
   return is_installed_file(path)
 
 
+def is_known(function: types.FunctionType) -> bool:
+  """Returns whether an installed module has a function by its name.
+
+  TensorFlow wraps what another module has made, `tf.nn.tanh`, and leaves it the name of that one.
+  """
+  module = sys.modules.get(function.__module__ or '')
+  if not is_installed(module):
+    return False
+  if at(module, function.__qualname__) is function:
+    return True
+  wrapped: Any = function
+  while wrapped is not None:
+    code = getattr(wrapped, '__code__', None)
+    if code is None or not is_installed_file(code.co_filename):
+      return False
+    wrapped = getattr(wrapped, '__wrapped__', None)
+  name, root = function.__name__, function.__module__.partition('.')[0] + '.'
+  return any(
+    vars(other).get(name) is function
+    for other_name, other in list(sys.modules.items())
+    if other_name.startswith(root) and isinstance(other, types.ModuleType) and is_installed(other)
+  )
+
+
 @functools.cache
 def own_digest() -> str:
   """Returns the digest of tf2verify itself, whose version stays while it is worked on."""

@@ -238,8 +238,7 @@ class Part:
   # What has a name.
 
   def _function(self, value: types.FunctionType) -> None:
-    module = sys.modules.get(value.__module__ or '')
-    if is_installed(module) and installed.at(module, value.__qualname__) is value:
+    if installed.is_known(value):
       self._installed(value)
       return
     name = f'{value.__module__}.{value.__qualname__}'

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.records.observation import TensorRecord
+from tf2verify.numerics.gradient_clips import norm
+from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.records.training import Slot, TrainingStep
 from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides import side
@@ -117,5 +118,7 @@ class EditableStep:
       shape = tuple(size or 0 for size in shapes[record.name])
       dense = side.dense_gradient(rows, indices[0], shape) if indices else rows
       shown = self.port.layouts.to_tf1(record.name, dense, False)
-      found.append(TensorRecord(record.name, shown))
+      # A clipping takes the norm of the rows as they are.
+      slices = Slices(len(rows), norm(rows)) if indices else None
+      found.append(TensorRecord(record.name, shown, slices))
     return tuple(found)

@@ -1,13 +1,13 @@
 """The losses within the model: what training minimizes, with regularization."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tf2verify.diagnosis.causes import first_cause
-from tf2verify.diagnosis.evidence.losses import TotalLossEvidence
+from tf2verify.diagnosis.evidence.losses import Penalty, TotalLossEvidence
 from tf2verify.errors import CaseDefinitionError, UserCodeError
 from tf2verify.numerics.arrays import compare_arrays
 from tf2verify.records.tensor_key import Run, TensorKey
@@ -191,9 +191,15 @@ def _sum(value: np.ndarray) -> float:
   return float(np.sum(value, dtype=np.float64))
 
 
-def cause_of_totals(model: InModel) -> str:
-  """Returns why what training minimizes differs; '' where no known cause is seen."""
+def cause_of_totals(model: InModel, penalties: Callable[[], Sequence[Penalty]]) -> str:
+  """Returns why what training minimizes differs; '' where no known cause is seen.
+
+  Args:
+    model: both sides' losses.
+    penalties: returns the variables that count differently in it, see `penalties`.
+  """
   one, other = comparable(model.tf1.total_loss, model.tf2.total_loss)
   if one.shape != other.shape:
     return ''
-  return first_cause(TotalLossEvidence(model.tf1, model.tf2, _sum(one) - _sum(other)))
+  gap = _sum(one) - _sum(other)
+  return first_cause(TotalLossEvidence(model.tf1, model.tf2, gap, penalties))

@@ -12,6 +12,7 @@ from tf2verify.stages.losses import in_model as loss_in_model
 from tf2verify.stages.losses import loss_graphs
 from tf2verify.stages.losses.losses_alone import LossesAlone
 from tf2verify.stages.losses.metrics_alone import MetricsAlone
+from tf2verify.stages.losses.penalties import penalties
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 _LOSSES, _METRICS = ('tf1_loss', 'tf2_loss'), ('tf1_metrics', 'tf2_metrics')
@@ -51,7 +52,7 @@ class Loss(Stage):
 
     def with_cause(difference: Difference) -> Difference:
       if (difference.quantity, difference.subject) == ('model loss', loss_in_model.TOTAL):
-        cause = loss_in_model.cause_of_totals(model)
+        cause = loss_in_model.cause_of_totals(model, lambda: penalties(case, model))
         return dataclasses.replace(difference, hint=cause or difference.hint)
       return metrics.with_cause(alone.with_cause(difference))
 

@@ -1,9 +1,17 @@
 """Totals that differ although the losses agree: what is minimized beside them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from tf2verify.diagnosis.evidence.losses import TotalLossEvidence
+from tf2verify.diagnosis.evidence.losses import Penalty, TotalLossEvidence
 from tf2verify.records.diagnosis import Cause
+
+_SHOWN = 3
+_HALF = (
+  '; tf.keras.regularizers.L2(x) is x·sum(w²), and tf.nn.l2_loss half of sum(w²): 2 times '
+  'the factor is the same'
+)
 
 
 def regularization_in_total(evidence: TotalLossEvidence) -> Cause | None:
@@ -42,12 +50,61 @@ def loss_added_twice(evidence: TotalLossEvidence) -> Cause | None:
   )
 
 
+def regularization_of_variables(evidence: TotalLossEvidence) -> Cause | None:
+  """Some variables count differently in what both sides add to losses that agree."""
+  added, agree = _added(evidence)
+  if not agree or not any(added):
+    return None
+  found = evidence.penalties()
+  if not found:
+    return None
+  groups: dict[str, list[Penalty]] = {}
+  for one in found:
+    groups.setdefault(_kind(one), []).append(one)
+  texts = [kind.format(_names(group)) for kind, group in groups.items()]
+  text = (
+    f'the losses agree; tf1 adds {added[0]:.6g} to its loss and the port {added[1]:.6g}: '
+    f'{"; ".join(texts)}'
+  )
+  if any(one.tf1 and np.isclose(one.tf2 / one.tf1, (2.0, 0.5), 1e-3).any() for one in found):
+    text += _HALF
+  return Cause(text)
+
+
+def _kind(one: Penalty) -> str:
+  if not one.tf2:
+    return 'the port does not regularize {}'
+  if not one.tf1:
+    return 'the port alone regularizes {}'
+  if one.of_tf1 and one.of_tf2 and one.of_tf1 != one.of_tf2:
+    return f'the port regularizes {{}} by {one.of_tf2} of its elements, tf1 by {one.of_tf1}'
+  return f'the port regularizes {{}} {one.tf2 / one.tf1:.4g} times as much as tf1'
+
+
+def _names(found: Sequence[Penalty]) -> str:
+  texts = []
+  for one in found[:_SHOWN]:
+    line = one.source
+    place = '' if line is None else next((made.short for made in line.made), line.short)
+    where = f' (created at {place})' if place else ''
+    texts.append(f'{one.tf1_name}{where}')
+  more = f' and {len(found) - _SHOWN} more' if len(found) > _SHOWN else ''
+  return ', '.join(texts) + more
+
+
+def _added(evidence: TotalLossEvidence) -> tuple[tuple[float, float], bool]:
+  """Returns what both sides add to their losses, and whether the losses agree."""
+  one, other = (_sum(found.loss) for found in (evidence.tf1, evidence.tf2))
+  totals = (_sum(found.total_loss) for found in (evidence.tf1, evidence.tf2))
+  added = tuple(total - loss for total, loss in zip(totals, (one, other), strict=True))
+  agree = bool(np.isfinite(added).all() and np.isclose(one, other, 1e-5))
+  return (added[0], added[1]), agree
+
+
 def regularization_factor(evidence: TotalLossEvidence) -> Cause | None:
   """Both sides add something to losses that agree, and not the same."""
-  sides = evidence.tf1, evidence.tf2
-  added = [_sum(found.total_loss) - _sum(found.loss) for found in sides]
-  one, other = (_sum(found.loss) for found in sides)
-  if not all(np.isfinite(added)) or not all(added) or not np.isclose(one, other, 1e-5):
+  added, agree = _added(evidence)
+  if not agree or not all(added):
     return None
   ratio = added[1] / added[0]
   text = (
@@ -55,10 +112,7 @@ def regularization_factor(evidence: TotalLossEvidence) -> Cause | None:
     'times as much: the regularization has a different factor, or covers different variables'
   )
   if np.isclose(ratio, 2.0, 1e-3) or np.isclose(ratio, 0.5, 1e-3):
-    text += (
-      '; tf.keras.regularizers.L2(x) is x·sum(w²), and tf.nn.l2_loss half of sum(w²): 2 times '
-      'the factor is the same'
-    )
+    text += _HALF
   return Cause(text)
 
 
