@@ -27,7 +27,8 @@ class GraphDifference:
   """An operation that does something else on the other side with the same values.
 
   Attributes:
-    what: what is not the same: `constant`, `operation`, or the name of an attribute.
+    what: what is not the same: `constant`, `operation`, or the name of an attribute; `missing` or
+      `extra`: the operation, in the port.
     operation: the type of the port's operation.
     tf1: what tf1 has.
     tf2: what the port has.
@@ -49,6 +50,10 @@ class GraphDifference:
     of = '' if self.what == 'operation' else f' of {self.operation}'
     one, other = (f' at {at}' if at else '' for at in (self.tf1_source, self.tf2_source))
     more = f', and so at {self.count - 1} more' if self.count > 1 else ''
+    if self.what == 'missing':
+      return f'tf1 computes {self.tf1}{one}, which the port does not{other}{more}'
+    if self.what == 'extra':
+      return f'the port computes {self.tf2}{other}, which tf1 does not{one}{more}'
     return (
       f'{_WORDS.get(self.what, self.what)}{of} is {self.tf1} in tf1{one}, and {self.tf2} in the '
       f'port{other}{more}'

@@ -52,8 +52,27 @@ def _condition(first, second):
   return lambda x: tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * first, lambda: x + second)
 
 
+def _places(x):
+  return tf.cast(tf.math.floormod(10.0 * x, 4.0), tf.int32)
+
+
+def _wrapped(limit, size):
+  """Keras 3's look-up."""
+
+  def look_up(x, table):
+    places = _places(x)
+    return tf.gather(table, tf.where(places < limit, places + size, places), axis=0)
+
+  return look_up
+
+
+def _look_up(x, table):
+  return tf.gather(table, _places(x))
+
+
 # Name, two functions, shapes of their arguments.
 SAME = (
+  ('look_up_of_keras3', _look_up, _wrapped(0, 4), [(5,), (4, 2)]),
   ('commutative', lambda x, y: x * y + x, lambda x, y: x + y * x, [X, Y]),
   ('associative', lambda x, y: (x + y) + 1.0, lambda x, y: x + (1.0 + y), [X, Y]),
   ('multiplied_out', lambda x, y: (x - y) * x, lambda x, y: x * x - x * y, [X, Y]),
@@ -321,6 +340,8 @@ DIFFERENT = (
   ),
   ('epsilon_of_norm', _norm(1e-3), _norm(1e-4), [IMAGE]),
   ('epsilon_written_out', _norm(1e-3), _written_out(1e-5), [IMAGE]),
+  ('look_up_from_another_end', _look_up, _wrapped(0, 3), [(5,), (4, 2)]),
+  ('look_up_of_others_from_the_end', _look_up, _wrapped(1, 3), [(5,), (4, 2)]),
   ('other_index', lambda x: tf.gather(x, [2, 0]), lambda x: tf.gather(x, [2, 1]), [X]),
   (
     'look_up_along_other_axis',

@@ -38,6 +38,29 @@ class UnlikeTest(parameterized.TestCase):
   def test_found(self, one, other, wanted):
     self.assertEqual(_found(one, other, X), [wanted])
 
+  @parameterized.named_parameters(
+    ('bound', lambda x: tf.tanh(tf.maximum(x, 1.0)), tf.tanh, ('missing', ('Maximum with 1', ''))),
+    ('activation', lambda x: tf.exp(tf.nn.relu(x)), tf.exp, ('missing', ('Relu', ''))),
+    ('rounding', tf.exp, lambda x: tf.exp(tf.floor(x)), ('extra', ('', 'Floor'))),
+    (
+      'comparison',
+      lambda x: tf.cast(tf.not_equal(tf.cast(x, tf.int32), 0), tf.float32),
+      lambda x: tf.cast(tf.cast(x, tf.int32) >= 1, tf.float32),
+      ('operation', ('NotEqual with 0', 'GreaterEqual with 1')),
+    ),
+  )
+  def test_on_one_side_only(self, one, other, wanted):
+    self.assertEqual(_found(one, other, X), [wanted])
+
+  def test_integers_that_are_greater_than_0_are_at_least_1(self):
+    def one(x):
+      return tf.cast(tf.cast(x, tf.int32) > 0, tf.float32)
+
+    def other(x):
+      return tf.cast(tf.cast(x, tf.int32) >= 1, tf.float32)
+
+    self.assertEqual(_found(one, other, X), [])
+
   def test_two_after_each_other(self):
     def one(x):
       return tf.nn.leaky_relu(tf.nn.relu(x - 1.0) + x, 0.2)

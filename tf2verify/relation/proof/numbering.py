@@ -66,6 +66,7 @@ class Numbering:
     scope: str,
     arguments: Sequence[int] | None = None,
     known: Mapping[TensorKey, int] | None = None,
+    passed: Collection[int] = (),
   ) -> None:
     """Numbers the tensors of a graph.
 
@@ -76,6 +77,7 @@ class Numbering:
       scope: tells what this graph alone computes from that of any other.
       arguments: of a function, the terms of its arguments.
       known: terms of some tensors that are taken for granted.
+      passed: positions of operations that are taken to yield what they read.
     """
     self.graph = graph
     self.values: dict[TensorKey, int] = {}
@@ -89,9 +91,16 @@ class Numbering:
     for position, op in enumerate(graph.ops):
       if op.op_type == TARGET:
         continue
-      for number, value in enumerate(self._outputs(position, op)):
+      outputs = self._outputs(position, op)
+      if position in passed:
+        outputs = [term for term in self.read(op) if terms.value(term) is None][:1]
+      for number, value in enumerate(outputs):
         key = (position, number)
         self.values[key] = self._known.get(key, value)
+
+  def read(self, op: OpRecord) -> list[int]:
+    """Returns the terms that an operation reads."""
+    return [self.values[key] for key in op.inputs]
 
   def target(self, position: int) -> tuple[int, ...]:
     """Returns the terms of a target: of an update, of what the variable holds after it."""

@@ -54,6 +54,7 @@ def prove(
   variables: Variables,
   targets: Collection[str] | None = None,
   granted: Mapping[TensorKey, TensorKey] | None = None,
+  passed: tuple[Collection[int], Collection[int]] = ((), ()),
 ) -> Proof:
   """Relates two graphs.
 
@@ -63,11 +64,12 @@ def prove(
     variables: those that are pairs.
     targets: names of those to relate; None for all that a side has.
     granted: tensors of the port that are taken for tensors of the reference, to see what follows.
+    passed: operations of both sides that are taken to yield what they read, likewise.
   """
   terms = Terms()
-  one = Numbering(terms, tf1, variables, 'tf1')
+  one = Numbering(terms, tf1, variables, 'tf1', passed=passed[0])
   known = {key: one.values[other] for key, other in (granted or {}).items()}
-  two = Numbering(terms, tf2, variables, 'tf2', known=known)
+  two = Numbering(terms, tf2, variables, 'tf2', known=known, passed=passed[1])
   ends, others = tf1.targets(), tf2.targets()
   wanted = [name for name in dict.fromkeys((*ends, *others)) if targets is None or name in targets]
   tested = [

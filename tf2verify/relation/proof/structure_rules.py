@@ -226,6 +226,29 @@ def one_hot(op: Operation) -> Sequence[int] | None:
   return [op.terms.add('OneHot', op.inputs, axis, op.dtype, op.shape)]
 
 
+def _not_wrapped(terms: Terms, indices: int, size: int) -> int:
+  """Returns indices as they are before those below 0 are counted from the end of the table.
+
+  Keras 3 does so before each look-up. For an index that is not in the table, TF1 raises, and
+  yields 0 on a GPU: what is proven of a look-up holds for those that are.
+  """
+  outer, inner = terms[indices], indices
+  if outer.kind == 'reshape' and terms.shape(indices) is not None:
+    (inner,) = outer.inputs
+  select = terms[inner]
+  if select.kind != 'Select':
+    return indices
+  below, moved, places = select.inputs
+  condition, total = terms[below], terms[moved]
+  is_below = condition.kind == 'Greater' and condition.inputs[1] == places
+  if not is_below or terms.single(condition.inputs[0]) != 0:
+    return indices
+  if total.kind != 'polynomial' or dict(total.detail) != {(): size, (places,): 1}:
+    return indices
+  shape = terms.shape(indices)
+  return places if shape is None or inner == indices else reshape(terms, places, shape)
+
+
 def gather(op: Operation) -> Sequence[int] | None:
   """A look-up by indices along a constant axis."""
   shapes = op.shapes()
@@ -238,6 +261,8 @@ def gather(op: Operation) -> Sequence[int] | None:
   if axes is None:
     return None
   table, indices = op.inputs[:2]
+  if not batch:
+    indices = _not_wrapped(op.terms, indices, shapes[0][axes[0]])
   values, places = op.terms.value(table), op.terms.integers(indices)
   if not batch and values is not None and places is not None and values.size <= LARGEST_FOLDED:
     array = np.take(values, np.reshape(places, shapes[1]).astype(int), axes[0])

@@ -1,7 +1,8 @@
 """Pairs of operations that read the same and are not the same, though the numbers agree."""
 
 import dataclasses
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,18 @@ _ACTIVATIONS = frozenset(
 _ROUNDING = 1e-6
 
 
+# What compares integers with a constant, by the operand that is the constant.
+_COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
+  'Equal': np.equal,
+  'NotEqual': np.not_equal,
+  'Less': np.less,
+  'LessEqual': np.less_equal,
+  'Greater': np.greater,
+  'GreaterEqual': np.greater_equal,
+}
+MISSING, EXTRA = 'missing', 'extra'
+
+
 @dataclasses.dataclass(frozen=True)
 class Unlike:
   """Two operations that read the same values, and do something else with them.
@@ -37,7 +50,8 @@ class Unlike:
   Attributes:
     tf1: position of the reference's operation.
     tf2: of the port's.
-    what: what is not the same: `constant`, `operation`, or the name of an attribute.
+    what: what is not the same: `constant`, `operation`, or the name of an attribute. `MISSING`:
+      the port lacks the operation, and its own is what tf1's reads; `EXTRA`: the other way round.
     values: of both.
   """
 
@@ -62,21 +76,60 @@ def unlike(
   """
   found: list[Unlike] = []
   granted: dict[TensorKey, TensorKey] = {}
-  refused: set[tuple[int, int]] = set()
+  passed: tuple[set[int], set[int]] = (set(), set())
+  refused: set[tuple[int, int, bool]] = set()
   while len(found) < _MOST and len(found) + len(refused) < _MOST_TRIALS and proof.tested:
-    pair = next((one for one in _pairs(proof) if (one.tf1, one.tf2) not in refused), None)
+    pair = next((one for one in _candidates(proof) if _key(one) not in refused), None)
     if pair is None:
       break
-    count = len(proof.tf1.graph.ops[pair.tf1].outputs)
-    more = {(pair.tf2, n): (pair.tf1, n) for n in range(count)}
-    further = prove(proof.tf1.graph, proof.tf2.graph, variables, targets, {**granted, **more})
+    more, now = dict(granted), (set(passed[0]), set(passed[1]))
+    if pair.what == MISSING:
+      now[0].add(pair.tf1)
+    elif pair.what == EXTRA:
+      now[1].add(pair.tf2)
+    else:
+      count = len(proof.tf1.graph.ops[pair.tf1].outputs)
+      more |= {(pair.tf2, n): (pair.tf1, n) for n in range(count)}
+    further = prove(proof.tf1.graph, proof.tf2.graph, variables, targets, more, now)
     if _goes_on(proof, further, pair):
-      granted |= more
+      granted, passed = more, now
       found.append(pair)
       proof = further
     else:
-      refused.add((pair.tf1, pair.tf2))
+      refused.add(_key(pair))
   return found
+
+
+def _key(pair: Unlike) -> tuple[int, int, bool]:
+  return pair.tf1, pair.tf2, pair.what in (MISSING, EXTRA)
+
+
+def _candidates(proof: Proof) -> Iterator[Unlike]:
+  yield from _pairs(proof)
+  yield from _alone(proof)
+
+
+def _alone(proof: Proof) -> Iterator[Unlike]:
+  """Yields operations of one side that may be missing on the other, whose own go on without."""
+  for side, other, what in ((proof.tf1, proof.tf2, MISSING), (proof.tf2, proof.tf1, EXTRA)):
+    producers: dict[int, int] = {}
+    for (position, _), number in other.values.items():
+      producers.setdefault(number, position)
+    for position in sorted(side.tested):
+      op = side.graph.ops[position]
+      computed = [key for key in op.inputs if proof.terms.value(side.values[key]) is None]
+      if len(computed) != 1 or len(op.outputs) != 1 or op.functions or op.is_leaf:
+        continue
+      (read,) = computed
+      partner = producers.get(side.values[read])
+      if partner is None or side.graph.ops[read[0]].outputs[read[1]] != op.outputs[0]:
+        continue
+      given = [_text(value) for value in _constants(proof, side, op)]
+      text = f'{op.op_type} with {", ".join(given)}' if given else op.op_type
+      if what == MISSING:
+        yield Unlike(position, partner, what, (text, ''))
+      else:
+        yield Unlike(partner, position, what, ('', text))
 
 
 def _goes_on(before: Proof, after: Proof, pair: Unlike) -> bool:
@@ -85,6 +138,10 @@ def _goes_on(before: Proof, after: Proof, pair: Unlike) -> bool:
     return True
   gone = before.tf1.tested - after.tf1.tested - {pair.tf1}
   lost = before.tf2.tested - after.tf2.tested - {pair.tf2}
+  if pair.what == MISSING:
+    return bool(lost) and _reads(before.tf1.graph, gone, pair.tf1)
+  if pair.what == EXTRA:
+    return bool(gone) and _reads(before.tf2.graph, lost, pair.tf2)
   return _reads(before.tf1.graph, gone, pair.tf1) and _reads(before.tf2.graph, lost, pair.tf2)
 
 
@@ -124,6 +181,8 @@ def _difference(proof: Proof, tf1: int, tf2: int) -> tuple[str, tuple[str, str]]
     return None
   if one.op_type != other.op_type and {one.op_type, other.op_type} <= _ACTIVATIONS:
     return 'operation', (one.op_type, other.op_type)
+  if {one.op_type, other.op_type} <= _COMPARED.keys():
+    return _comparison(proof, one, other)
   if family(one.op_type) != family(other.op_type) or one.functions or other.functions:
     return None
   constants = _constants(proof, proof.tf1, one), _constants(proof, proof.tf2, other)
@@ -135,6 +194,24 @@ def _difference(proof: Proof, tf1: int, tf2: int) -> tuple[str, tuple[str, str]]
     if None not in values and values[0] != values[1]:
       return name, (_text(values[0]), _text(values[1]))
   return None
+
+
+def _comparison(proof: Proof, one: OpRecord, other: OpRecord) -> tuple[str, tuple[str, str]] | None:
+  """Returns what tells two comparisons with a constant apart, where a number does."""
+  sides = ((proof.tf1, one), (proof.tf2, other))
+  operands = [[proof.terms.value(side.values[key]) for key in op.inputs] for side, op in sides]
+  limits = [value for values in operands for value in values if value is not None]
+  if len(limits) != 2 or any(limit.size != 1 or limit.dtype.kind not in 'iu' for limit in limits):
+    return None
+  first, second = (int(limit.reshape(-1)[0]) for limit in limits)
+  points = np.array([limit + step for limit in (first, second) for step in (-1, 0, 1)])
+  told = []
+  for (_, op), values in zip(sides, operands, strict=True):
+    given = [points if value is None else value.reshape(-1)[0] for value in values]
+    told.append(_COMPARED[op.op_type](*given))
+  if np.array_equal(*told):
+    return None
+  return 'operation', (f'{one.op_type} with {first}', f'{other.op_type} with {second}')
 
 
 def _constants(proof: Proof, side: Side, op: OpRecord) -> list[np.ndarray]:
