@@ -77,6 +77,26 @@ def inner_paths(model: Any) -> dict[str, Any]:
   return {_path(one).removeprefix(start): one for one in model.weights}
 
 
+def in_order(model: Any, other: Any) -> dict[str, Any] | None:
+  """Returns the weights of another model in the order of a model's, by the inner paths of these.
+
+  A model that is read counts the layers of its own names anew, `dense_2` for `dense`, where its
+  class gives them none. Their order, shapes and own names say which is which: `kernel`.
+
+  Returns:
+    None where these do not fit, or several weights have one path.
+  """
+  own, found = inner_paths(model), list(other.weights)
+  if len(own) != len(found) or len(own) != len(model.weights):
+    return None
+  kinds = [[(_own_name(one), tuple(one.shape)) for one in ones] for ones in (own.values(), found)]
+  return dict(zip(own, found, strict=True)) if kinds[0] == kinds[1] else None
+
+
+def _own_name(variable: Any) -> str:
+  return _path(variable).rpartition('/')[2]
+
+
 def name_of(variable: Any) -> str:
   """Returns the name of a weight, as reports have it."""
   return variable_name(keras3.held(variable))
