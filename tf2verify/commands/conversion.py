@@ -15,6 +15,8 @@ from tf2verify.records.table import Table
 from tf2verify.records.table_text import table_lines
 from tf2verify.records.verdict_text import compared_text, differences_text
 from tf2verify.relation.checkpoint_keys import SHADOW_SUFFIX
+from tf2verify.relation.slots import MOMENTUM_ROLES
+from tf2verify.relation.variable_map import listed
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.side import Progress
@@ -245,6 +247,19 @@ def _why_no_optimizer(
   return why_none(case, account)
 
 
+def _not_transferred(loaded: Loaded, transfer: OptimizerTransfer) -> list[str]:
+  """Returns which slots of either side have no counterpart."""
+  left = [
+    key.key.name for key in loaded.account.unread(KeyKind.SLOT) if key.key.name not in transfer.keys
+  ]
+  found = []
+  if left:
+    found.append(f'no slot of the port was recognized as {listed(left)}')
+  if transfer.kept:
+    found.append(f'the port kept the initial value of {listed(transfer.kept)}')
+  return found
+
+
 def _transferred(
   case: CaseUnderTest,
   file: tf1_checkpoint.CheckpointFile,
@@ -256,6 +271,13 @@ def _transferred(
   try:
     transfer = transfer_of(case, file, loaded)
     silent = check_steps(case, file, loaded, transfer, part)
+    if part.differences and transfer.has_own_momentum:
+      for role in MOMENTUM_ROLES[1:]:
+        trial, other = Comparison(), transfer_of(case, file, loaded, role)
+        silent_then = check_steps(case, file, loaded, other, trial)
+        if not trial.differences:
+          part, transfer, silent = trial, other, silent_then
+          break
   except UserCodeError as error:
     raise Refused(
       f'training cannot go on from the checkpoint: {telling_line(error)}\n{_WITHOUT_OPTIMIZER}'
@@ -269,7 +291,7 @@ def _transferred(
   if part.differences:
     raise Refused(
       'training does not go on as in TF1 with the converted state of the optimizer:\n'
-      + '\n'.join(differences_text(part.differences))
+      + '\n'.join([*_not_transferred(loaded, transfer), *differences_text(part.differences)])
       + f'\n{_WITHOUT_OPTIMIZER}'
     )
   comparison.absorb(part)

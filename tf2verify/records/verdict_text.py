@@ -21,6 +21,7 @@ SHOWN_DIFFERENCES = 6
 _LONGEST_TEXT = 400
 _LONGEST_OUTCOME = 140
 _OF_NO_TENSOR = (Aspect.SIZE, Aspect.UNREAD)
+_IN_JSON = ', see the JSON report (--report_dir)'
 
 
 def count_text(number: int) -> str:
@@ -177,9 +178,9 @@ def _explanation(verdict: StageVerdict) -> list[TextLine]:
 
 
 def differences_text(differences: Sequence[Difference]) -> list[str]:
-  """Returns the likely causes once each, the first differences in full, and what was cut."""
+  """Returns the likely causes once each, the first differences in full, and how many more."""
   hints = [line.text for line in _hint_lines(differences)]
-  return [*hints, *_known_differences(differences)]
+  return [*hints, *_known_differences(differences, '')]
 
 
 def _hint_lines(differences: Sequence[Difference]) -> list[TextLine]:
@@ -190,11 +191,11 @@ def _hint_lines(differences: Sequence[Difference]) -> list[TextLine]:
   return lines
 
 
-def _known_differences(differences: Sequence[Difference]) -> list[str]:
+def _known_differences(differences: Sequence[Difference], rest_in: str = _IN_JSON) -> list[str]:
   lines = [line for one in differences[:SHOWN_DIFFERENCES] for line in difference_lines(one)]
   if len(differences) > SHOWN_DIFFERENCES:
     rest = len(differences) - SHOWN_DIFFERENCES
-    lines.append(f'… and {count_text(rest)} more, see the JSON report (--report_dir)')
+    lines.append(f'… and {count_text(rest)} more{rest_in}')
   return lines
 
 

@@ -22,6 +22,7 @@ _Fits = Callable[[Slot, Slot], float | None]
 # what it subtracts.
 _MOMENTUM = 'momentum'
 _IN_MOMENTUM = {_MOMENTUM: 0, 'velocity': -1, 'scaled momentum': 1}
+MOMENTUM_ROLES = tuple(_IN_MOMENTUM)
 # What optimizers know of the number of steps, each in its own way.
 COUNTS = ('step count', 'beta1 power', 'beta2 power')
 # From a slot of tf1 to that of tf2, by name, role or word; a method is given the name.

@@ -11,7 +11,8 @@ from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingStep
-from tf2verify.relation.slots import COUNTS, scale_between
+from tf2verify.reference.slot_roles import OWN_MOMENTUM
+from tf2verify.relation.slots import COUNTS, MOMENTUM_ROLES, scale_between
 from tf2verify.sides.fill import RecordedFill
 from tf2verify.sides.optimizer_state import eager_learning_rate, slots_of
 from tf2verify.sides.side import FilledRun
@@ -43,11 +44,13 @@ class OptimizerTransfer:
     state: of the port's optimizer, by role and variable.
     keys: that it was made of.
     kept: slots of the port's optimizer that no key gives a value.
+    has_own_momentum: whether the optimizer has a momentum and an update of its own.
   """
 
   state: _State
   keys: frozenset[str]
   kept: tuple[str, ...]
+  has_own_momentum: bool = False
 
   def optimizer_for(self, case: CaseUnderTest, port: Port) -> Any:
     """Returns a fresh optimizer of the port with this state."""
@@ -75,11 +78,20 @@ def why_none(case: CaseUnderTest, account: KeyAccount) -> str:
   return ''
 
 
-def transfer_of(case: CaseUnderTest, file: CheckpointFile, loaded: Loaded) -> OptimizerTransfer:
+def transfer_of(
+  case: CaseUnderTest, file: CheckpointFile, loaded: Loaded, own_momentum: str = MOMENTUM_ROLES[0]
+) -> OptimizerTransfer:
   """Returns the state of the port's optimizer, made of the keys of a checkpoint.
 
   Slots are paired by role and variable. A momentum of TF1 is in Keras' unit for the learning
   rate of now.
+
+  Args:
+    case: both sides.
+    file: the checkpoint.
+    loaded: the port with its values.
+    own_momentum: of `MOMENTUM_ROLES`, what the momentum is of an optimizer with an update of its
+      own; training shows which one it is.
   """
   assert isinstance(case.tf1_training, Tf1Training)
   names = {key.name for key in file.keys}
@@ -102,7 +114,8 @@ def transfer_of(case: CaseUnderTest, file: CheckpointFile, loaded: Loaded) -> Op
       keys.update(name for role in COUNTS for name in ones.get(role, {}).values())
   rate = eager_learning_rate(optimizer)
   for role in dict.fromkeys(other.role for other in others if other.variable):
-    found = ((one, scale_between(one, role, rate)) for one in ones)
+    known = own_momentum if role == OWN_MOMENTUM else role
+    found = ((one, scale_between(one, known, rate)) for one in ones)
     one, scale = next(((one, s) for one, s in found if s), ('', 1.0))
     values = {variable: file.value(key) for variable, key in ones.get(one, {}).items()}
     if scale != 1.0:
@@ -113,7 +126,8 @@ def transfer_of(case: CaseUnderTest, file: CheckpointFile, loaded: Loaded) -> Op
         state[role, other.variable] = own[other.variable]
     keys.update(ones.get(one, {}).values())
   kept = tuple(o.name for o in others if (o.role, o.variable) not in state)
-  return OptimizerTransfer(state, frozenset(keys), kept)
+  has_own = any(other.role == OWN_MOMENTUM for other in others)
+  return OptimizerTransfer(state, frozenset(keys), kept, has_own)
 
 
 def _own_values(
