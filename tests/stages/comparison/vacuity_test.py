@@ -301,8 +301,10 @@ class NothingComparedTest(parameterized.TestCase):
       lambda x: (net := dense(x), net > 1e6), lambda x: (net := dense(x), -7 * net > 1e6)
     )
     self.assertIs(verdict.status, tf2verify.Status.PASSED)
-    self.assertIn('output [1] is the same in all elements', verdict.blind_spots[0])
-    self.assertEqual(verdict.compared.blind_spots, 1)
+    multiplied, same = verdict.blind_spots
+    self.assertIn('output [1] is the same in all elements', same)
+    self.assertIn('the port computes Mul with -7', multiplied)
+    self.assertEqual(verdict.compared.blind_spots, 2)
 
   @parameterized.named_parameters(
     ('argmax', lambda x: tf.argmax(dense(x), -1)),

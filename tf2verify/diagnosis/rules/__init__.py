@@ -65,7 +65,7 @@ from tf2verify.diagnosis.rules.modes import modes
 from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.diagnosis.rules.training import losses, parts
 from tf2verify.diagnosis.rules.training.amsgrad import amsgrad
-from tf2verify.diagnosis.rules.training.averages import moving_average
+from tf2verify.diagnosis.rules.training.averages import called_again, moving_average
 from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.counts import count_of_steps
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
@@ -172,6 +172,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('amsgrad', TrainingEvidence, amsgrad),
   Rule('count_of_steps', TrainingEvidence, count_of_steps),
   Rule('learning_rate', TrainingEvidence, learning_rate, predicted_by='training_steps'),
+  Rule('called_again', TrainingEvidence, called_again),
   Rule('moving_average', TrainingEvidence, moving_average),
   # Restored checkpoints.
   Rule('partly_restored', RestoredValue, values.partly_restored),

@@ -13,6 +13,43 @@ from tf2verify.records.training import Slot, TrainingRun
 _Array = np.ndarray[Any, Any]
 _SHADOW = 'shadow'
 _CLOSE = 1e-3
+# Of the averages that two calls of the model move: elements that move so far beside the others, how
+# far two calls move them at least, and in how many elements that has to be so.
+_CLEAR = 0.1
+_LEAST_FACTOR = 1.3
+_NEAR = 0.1
+_MOST = 0.7
+
+
+def called_again(evidence: TrainingEvidence) -> Cause | None:
+  """The step of the port moves the averages of the model as a second call in training does.
+
+  A batch norm moves an average by 1 - m of its distance from that of the batch. Where the
+  variables agree, two calls on one batch move it (1 - m) + m (1 - m) of it: 1 + m times as far.
+  With another momentum the stages before would have failed. Dropout, or a call after the update,
+  makes the second batch a little different.
+  """
+  if evidence.number > 1 or not evidence.states or any(p.differs for p in evidence.moves):
+    return None
+  differing = [pair for pair in evidence.states if pair.differs]
+  ratios = []
+  for pair in differing:
+    moved = np.abs(pair.tf1.update)
+    clear = moved > max(_CLEAR * float(moved.max(initial=0.0)), 10.0 * float(np.max(pair.room)))
+    if clear.any():
+      ratios.append(pair.tf2.update[clear] / pair.tf1.update[clear])
+  if not ratios:
+    return None
+  found = np.concatenate([np.ravel(ratio) for ratio in ratios])
+  factor = float(np.median(found))
+  if not _LEAST_FACTOR < factor < 2.0 or np.mean(np.abs(found - factor) < _NEAR) < _MOST:
+    return None
+  names = [pair.name for pair in differing]
+  return Cause(
+    f'the step of the port moves {listed(names)} {factor:.3g} times as far as that of TF1, as a '
+    'second call of the model in training mode does (1 + momentum): call it once in a step, and '
+    'for metrics or a summary with training=False, or use the outputs of the first call',
+  )
 
 
 def moving_average(evidence: TrainingEvidence) -> Cause | None:
