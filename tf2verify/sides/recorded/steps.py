@@ -3,7 +3,9 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 
+from tf2verify.errors import NotApplicable
 from tf2verify.records.training import ClippingTrial, TrainingRun, TrainingStep
+from tf2verify.sides.tf1.reference_steps import Change
 
 
 class RecordedSteps:
@@ -38,6 +40,10 @@ class RecordedSteps:
     """Returns the next step."""
     self._number += 1
     return self._recorded.steps[self._number - 1]
+
+  def take_with(self, change: Change) -> TrainingStep:
+    """Raises `NotApplicable`: no step was recorded on another batch."""
+    raise NotApplicable('the steps of the reference were recorded')
 
   def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
     """Puts far larger gradients into the recorded train op; see `ReferenceSteps`."""

@@ -4,8 +4,13 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+import numpy as np
+
 from tf2verify.records.training import ClippingTrial, TrainingRun, TrainingStep
 from tf2verify.reference.perturbation import Mover
+
+# Returns what an array of inputs or labels is in another batch.
+Change = Callable[[np.ndarray], np.ndarray]
 
 
 class ReferenceSteps(Protocol):
@@ -19,6 +24,16 @@ class ReferenceSteps(Protocol):
 
   def take(self) -> TrainingStep:
     """Takes a step and reads everything after it."""
+
+  def take_with(self, change: Change) -> TrainingStep:
+    """Takes a step on another batch, and reads everything after it.
+
+    Args:
+      change: returns what each array of inputs and labels is in it.
+
+    Raises:
+      NotApplicable: the steps were recorded.
+    """
 
   def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
     """Puts far larger gradients into a step, after the last that is looked at.

@@ -13,6 +13,7 @@ from tf2verify.sides.graphs.run import open_session
 from tf2verify.sides.tf1 import gradient_trials, session_values
 from tf2verify.sides.tf1.build import GraphGradient
 from tf2verify.sides.tf1.loss_graph import LossGraph
+from tf2verify.sides.tf1.reference_steps import Change
 from tf2verify.sides.tf1.train_graph import TrainGraph
 
 
@@ -134,6 +135,17 @@ class SessionSteps:
       variables=variables,
       slots=slots,
     )
+
+  def take_with(self, change: Change) -> TrainingStep:
+    """Takes a step on another batch, see `ReferenceSteps.take_with`."""
+    known = self._feeds
+    names = [*self._built.placeholders, *self._losses.label_placeholders]
+    fed = {name: change(known[name]) for _, name in names if name in known}
+    self._feeds = {**known, **fed}
+    try:
+      return self.take()
+    finally:
+      self._feeds = known
 
   def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:
     """Feeds far larger gradients in the place of those of a step, which it does not take."""

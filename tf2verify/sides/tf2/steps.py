@@ -18,6 +18,7 @@ from tf2verify.records.training import (
   TrainingRun,
   TrainingStep,
 )
+from tf2verify.reference import nests
 from tf2verify.reference.slot_roles import slot_by_name
 from tf2verify.reference.updates import Updates
 from tf2verify.reference.variables import static_shape, variable_name
@@ -33,6 +34,7 @@ from tf2verify.sides.optimizer_state import (
   told,
 )
 from tf2verify.sides.process import randomness
+from tf2verify.sides.tf1.reference_steps import Change
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.port import Port, array_of
 from tf2verify.sides.tf2.shown import shown_slots
@@ -116,6 +118,19 @@ class Tf2Steps:
       slots=self._slots(),
       further_counts=parts_of(self._optimizer).counts(),
     )
+
+  def take_with(self, change: Change) -> TrainingStep:
+    """Takes a step on another batch, see `ReferenceSteps.take_with`."""
+    step, last = self._step, self._last
+    labels = step.labels
+    if labels is not None:
+      labels = nests.map_leaves(lambda _, leaf: tf.constant(change(leaf.numpy())), labels)
+    inputs = nests.map_leaves(lambda _, leaf: change(leaf), step.inputs)
+    self._step = dataclasses.replace(step, inputs=inputs, labels=labels)
+    try:
+      return self.take()
+    finally:
+      self._step, self._last = step, last
 
   def traced(self, names: SharedNames, made: MadeLines) -> StepGraph:
     """Returns the next step as a graph, and does not take it.

@@ -11,7 +11,7 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
 from tf2verify.relation.shadows import renamed
 from tf2verify.relation.slots import DeclaredSlots
-from tf2verify.sides.tf1.reference_steps import ReferenceSteps
+from tf2verify.sides.tf1.reference_steps import Change, ReferenceSteps
 from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side
@@ -79,6 +79,23 @@ class BothSides:
     whole = self.so_far()
     self._taken[-1] = _without_arrays(self._taken[-1])
     return whole, self.so_far()
+
+  def take_with(self, change: Change) -> Steps:
+    """Takes a step on another batch, which is forgotten; returns the steps with it.
+
+    Args:
+      change: returns what each array of inputs and labels is in it.
+
+    Raises:
+      NotApplicable: the steps of the reference were recorded.
+    """
+    reference, port = self._sides
+    one, other = reference.take_with(change), port.take_with(change)
+    self._taken.append((one, dataclasses.replace(other, slots=self._with_shadows(other.slots))))
+    try:
+      return self.so_far()
+    finally:
+      self._taken.pop()
 
   def beside(self, tf1: TrainingRun, tf2: TrainingRun) -> Steps:
     """Returns other runs of the two sides, laid side by side as their own are."""

@@ -26,6 +26,7 @@ from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.clipping_trials import ClippingWatch
 from tf2verify.stages.training.edited_steps import StepJudge
 from tf2verify.stages.training.moved_runs import MovedRuns
+from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_other_rows
 from tf2verify.stages.training.remarks import (
   IdleUpdates,
   blind_spots,
@@ -176,14 +177,20 @@ class _Judge:
     comparison.blind_spots += blind_spots(looked_at)
     alone = slots_alone(looked_at)
     comparison.blind_spots += [] if parted else alone
+    rows = OtherRows()
+    if not parted:
+      rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
     tried = [] if parted else self._both.try_clipping(self._clipping, comparison)
     tried += self._rounding.notes
     notes = [*tried, *remarks(looked_at, parted, self._count), *([whose] if whose else [])]
-    notes += alone if parted else []
+    notes += [*rows.notes, *(alone if parted else [])]
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     findings = comparison.findings(notes)
     explained, causes = self._explained(findings.differences, parted)
+    explained = tuple(
+      dataclasses.replace(d, hint=rows.cause) if d.quantity == QUANTITY else d for d in explained
+    )
     reason = self._idle.reason if self._idle.variables else findings.inconclusive
     table = step_table(self._steps, differing if parted else {})
     return dataclasses.replace(

@@ -1,0 +1,153 @@
+"""Rows of a table that a batch does not look up: how both sides update them.
+
+The steps of the stage all have one batch, so that the rows that it looks up are always the same.
+What TF1 makes of a gradient of `IndexedSlices` depends on the optimizer: Momentum and RMSProp leave
+the other rows alone, Adam moves them on. One more step, of the first example alone, shows it.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.errors import NotApplicable, UserCodeError
+from tf2verify.records.tensor_key import TensorKey
+from tf2verify.sides import loss_function
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.stage import CaseUnderTest
+from tf2verify.stages.training.both_sides import BothSides
+from tf2verify.stages.training.step_quantities import QuantityPair, Steps, tolerance_for
+
+QUANTITY = 'update of rows without a gradient'
+_RUN = 'a further step, of the first example alone'
+_UPDATE = 'update'
+_Array = np.ndarray[Any, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class OtherRows:
+  """What is said of such rows.
+
+  Attributes:
+    notes: why some were not compared.
+    cause: why they may differ; '' where that is not known.
+  """
+
+  notes: tuple[str, ...] = ()
+  cause: str = ''
+
+
+# By whether TF1, and the port, moves rows on that the batch does not look up.
+_WHY = {
+  (False, True): (
+    'for a gradient of IndexedSlices (an embedding_lookup) TF1 updates the rows of the batch '
+    'alone, as MomentumOptimizer and RMSPropOptimizer do, and the port moves all rows on by their '
+    'momentum, as optimizers of Keras do: give the port an update of the rows of the batch alone, '
+    'or accept that the table trains differently'
+  ),
+  (True, False): (
+    'TF1 moves all rows of the table on in each step, as AdamOptimizer does for a gradient of '
+    'IndexedSlices, and the port updates the rows of the batch alone, as a lazy optimizer does'
+  ),
+}
+
+
+def compare_other_rows(
+  case: CaseUnderTest,
+  both: BothSides,
+  inputs: Any,
+  left: Callable[[QuantityPair], QuantityPair | None],
+  comparison: Comparison,
+) -> OtherRows:
+  """Compares the rows that one more step looks up no longer.
+
+  Args:
+    case: both sides.
+    both: their steps, which agree.
+    inputs: of these steps.
+    left: returns what of a pair is more than rounding.
+    comparison: takes the findings.
+
+  Returns:
+    What is said of it beside the differences.
+  """
+  before = both.so_far()
+  tables = _tables(before)
+  if not tables:
+    return OtherRows()
+  batch = _batch(inputs)
+  if batch is None or batch < 2:
+    return _unknown(tables, 'the batch has one example')
+
+  def first_alone(array: _Array) -> _Array:
+    fits = array.ndim and len(array) == batch
+    return np.repeat(array[:1], batch, axis=0) if fits else array
+
+  try:
+    after = both.take_with(first_alone)
+  except NotApplicable as reason:
+    return _unknown(tables, str(reason))
+  except UserCodeError:
+    return _unknown(tables, 'a batch of one example several times over is refused')
+  number = len(after.tf1.steps)
+  earlier = {p.variable: p for p in before.pairs(number - 1) if p.quantity == _UPDATE}
+  tf1_moves = port_moves = False
+  names, found = dict(after.names), []
+  for pair in after.pairs(number):
+    if pair.quantity != _UPDATE or pair.variable not in tables:
+      continue
+    known = left(pair)
+    rows = _rows(before, pair.variable) & ~_rows(after, pair.variable)
+    if known is None or known.tf1 is None or known.tf2 is None or not rows.any():
+      continue
+    found.append(pair.variable)
+    port = names.get(pair.variable, pair.variable)
+    key = TensorKey(
+      QUANTITY,
+      pair.subject,
+      _RUN,
+      '' if port == pair.variable else port,
+    )
+    allowed = tolerance_for(pair, case.training_tolerance)
+    comparison.tensors(key, known.tf1[rows], known.tf2[rows], allowed)
+    start = earlier[pair.variable]
+    if start.tf1 is not None and start.tf2 is not None:
+      tf1_moves |= not np.array_equal(known.tf1[rows], start.tf1[rows])
+      port_moves |= not np.array_equal(known.tf2[rows], start.tf2[rows])
+  missing = [name for name in tables if name not in found]
+  said = _unknown(missing, 'every example looks up the same rows') if missing else OtherRows()
+  return dataclasses.replace(said, cause=_WHY.get((tf1_moves, port_moves), ''))
+
+
+def _unknown(tables: Sequence[str], why: str) -> OtherRows:
+  return OtherRows(
+    (
+      f'how {", ".join(tables)} is updated in rows that a batch does not look up was not compared: '
+      f'{why}',
+    )
+  )
+
+
+def _tables(steps: Steps) -> list[str]:
+  """Returns the variables of which TF1's gradient has rows alone, by tf1 name."""
+  gradients = steps.tf1.steps[-1].gradients
+  return [
+    record.name
+    for record in gradients
+    if record.slices is not None and record.value is not None and record.value.ndim
+  ]
+
+
+def _rows(steps: Steps, table: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+  """Returns which rows of a table have a gradient in TF1 in the last step."""
+  gradients = {record.name: record.value for record in steps.tf1.steps[-1].gradients}
+  value = gradients[table]
+  assert value is not None, 'it had one in the step before'
+  return np.asarray(np.any(np.reshape(value != 0, (len(value), -1)), axis=1))
+
+
+def _batch(inputs: Any) -> int | None:
+  """Returns the number of examples, where all inputs with axes have as many."""
+  sizes = {len(leaf) for leaf in loss_function.leaves_of(inputs).values() if leaf.ndim}
+  return sizes.pop() if len(sizes) == 1 else None
