@@ -25,6 +25,7 @@ from tf2verify.diagnosis.repairing import Repairing
 from tf2verify.diagnosis.tested_causes import (
   joined_by_numbers,
   joined_by_rules,
+  joined_repeats,
   tested_causes,
   tested_sources,
 )
@@ -162,6 +163,7 @@ def _tested(
     why_not = f'experiments were abandoned: {type(error).__name__}: {error}'
     return dataclasses.replace(diagnosis, without_experiments=why_not[:300])
   recognized = None
+  found = joined_repeats(found)
   if explains_itself:
     found = joined_by_numbers(found, functools.partial(_recognized, bench, found), bench.causes)
     recognized = functools.partial(_recognized, bench, found)

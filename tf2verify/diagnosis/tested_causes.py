@@ -16,6 +16,47 @@ BY_EXPERIMENT = 'experiment'
 _NUMBER = re.compile(r'\d+(?:\.\d+)?(?:e[+-]?\d+)?')
 
 
+def joined_repeats(found: Found) -> Found:
+  """Returns what differs at one operation of tf1 in the same way as one mistake.
+
+  A schedule that a port reads twice has its number twice, and one operation of tf1 has but one
+  partner: the other one is mended by its value.
+  """
+  kept: list[Mistake] = []
+  for mistake in found.mistakes:
+    like = next((n for n, one in enumerate(kept) if _is_repeat(mistake, one)), None)
+    if like is None:
+      kept.append(mistake)
+    else:
+      one = kept[like]
+      places = (*one.places, *mistake.places)
+      repair = one.repair.joined(mistake.repair)
+      kept[like] = dataclasses.replace(one, places=places, repair=repair)
+  if len(kept) == len(found.mistakes):
+    return found
+  by_value = sum(one.edit is Edit.VALUE for one in kept)
+  numbered = [
+    one
+    if one.experiment is None
+    else dataclasses.replace(
+      one,
+      experiment=dataclasses.replace(
+        one.experiment, number=number, mistakes=len(kept), by_value=by_value
+      ),
+    )
+    for number, one in enumerate(kept, 1)
+  ]
+  return dataclasses.replace(found, mistakes=tuple(numbered))
+
+
+def _is_repeat(mistake: Mistake, other: Mistake) -> bool:
+  """Returns whether a mistake that was mended by its value is another one again."""
+  if mistake.edit is not Edit.VALUE or other.edit is Edit.VALUE:
+    return False
+  mine, its = mistake.first, other.first
+  return bool(mine.differences) and (mine.tf1_op, mine.differences) == (its.tf1_op, its.differences)
+
+
 def joined_by_rules(evidence: FailedStage, causes: Sequence[Cause], found: Found) -> Found:
   """Returns mistakes of which one rule takes several for one: an operation that was moved."""
   for cause in causes:

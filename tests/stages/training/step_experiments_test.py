@@ -239,6 +239,16 @@ class AdamWTest(parameterized.TestCase):
     self.assertNotIn('clip', cause.text)
     self.assertIs(cause.experiment.outcome, Outcome.PROVEN)
 
+  def test_a_number_that_the_port_reads_twice_is_one_mistake(self):
+    class Case(Embedded):
+      def make_tf2_optimizer(self):
+        rate = keras.optimizers.schedules.ExponentialDecay(0.05, 2, 0.5, staircase=True)
+        return keras.optimizers.SGD(rate, global_clipnorm=0.1)
+
+    (cause,) = tf2verify.verify(Case, stages=['training_steps']).stages[-1].diagnosis.causes
+    self.assertIn('0.05 in place of 0.1', cause.text)
+    self.assertEqual((cause.experiment.number, cause.experiment.mistakes), (1, 1))
+
   def test_right_port_passes(self):
     verdict = steps_of(AdamW)
     self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
