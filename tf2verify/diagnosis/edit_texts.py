@@ -12,6 +12,7 @@ STOPS = {'StopGradient', 'PreventGradient'}
 _DIGITS = 6
 _SHAPES = ('Reshape', 'Squeeze', 'ExpandDims', 'Identity')
 _MOST_SAID = 5
+_THEN = ' → '
 # As TensorFlow 1 computes a convolution with dilation.
 _DILATION = re.compile(r'^SpaceToBatchND\(.*?\bblock_shape=(\[[\d, ]+\]).*')
 
@@ -100,11 +101,13 @@ def _replaced(tf1: str, tf2: str) -> str:
     return f'the port lacks {tf1}'
   if _only_shapes(tf1) and not _only_shapes(tf2):
     return f'the port has {tf2}, which tf1 has not'
+  if tf1 != tf2 and sorted(tf1.split(_THEN)) == sorted(tf2.split(_THEN)):
+    return f'the port computes {tf2}, tf1 the same in another order: {tf1}'
   return f'the port computes {tf2}, tf1 computes {tf1}'
 
 
 def _only_shapes(path: str) -> bool:
-  return all(step.partition('(')[0] in _SHAPES for step in path.split(' → '))
+  return all(step.partition('(')[0] in _SHAPES for step in path.split(_THEN))
 
 
 def _path_text(known: GraphDifference) -> str:

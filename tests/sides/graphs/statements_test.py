@@ -30,7 +30,7 @@ class Net:
 
 SETTINGS = """\
 SCALE = 3.0
-RATE = 4.0
+RATE = 4.0; SIZE = 3
 def made():
   return 4
 class Net:
@@ -72,6 +72,7 @@ class StatementsTest(parameterized.TestCase):
     ('keywords', 'keras.layers.Dense(3, kernel_initializer=init, **options)', [11, 12]),
     ('the last one before it', 'f(init=init)', [11]),
     ('constants of the module', 'x / SCALE', [1]),
+    ('sizes are none', 'x + SIZE', []),
     ('an argument of the function hides a constant', 'f(RATE=RATE)', []),
     ('what is computed from the inputs is none', 'f(y=y)', []),
     ('nothing is passed', 'x + 1', []),

@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.op_graph import TARGET
+from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph
 from tf2verify.relation.op_pairs import Pairing, is_backward
 
 # Passing a value on unchanged, they stop or change its gradient.
 _MARKS = ('StopGradient', 'PreventGradient', 'custom gradient', 'gradient of')
+# What the graph of a loss calls them.
+_LABELS = 'labels'
 
 
 def gradient_differences(pairing: Pairing) -> list[GraphDifference]:
   """Returns where two forward passes let gradients pass differently."""
   found = []
+  differentiated = _differentiated(pairing.tf1), _differentiated(pairing.tf2)
   for tf1, tf2 in pairing.pairs():
     op, other = pairing.tf1.ops[tf1], pairing.tf2.ops[tf2]
     if is_backward(op):
@@ -20,7 +23,8 @@ def gradient_differences(pairing: Pairing) -> list[GraphDifference]:
     if len(op.inputs) == len(other.inputs):
       for slot, (one, two) in enumerate(zip(op.through, other.through, strict=True)):
         marks, others = marks_of(one), marks_of(two)
-        if marks != others:
+        read = op.inputs[slot][0] in differentiated[0] or other.inputs[slot][0] in differentiated[1]
+        if marks != others and read:
           name = op.name if op.op_type != TARGET else f'the {op.name}'
           what = op.input_names[slot] if op.input_names else f'input {slot}'
           found.append(gradient_difference(name, op.op_type, what, marks, others))
@@ -28,6 +32,18 @@ def gradient_differences(pairing: Pairing) -> list[GraphDifference]:
     if bool(overrides[0]) != bool(overrides[1]):
       one, two = ((f'gradient of {name}',) if name else () for name in overrides)
       found.append(gradient_difference(op.name, op.op_type, 'gradient', one, two))
+  return found
+
+
+def _differentiated(graph: OpGraph) -> set[int]:
+  """Returns the positions of what gradients are formed through: not of what follows from labels."""
+  found: set[int] = set()
+  for position, op in enumerate(graph.ops):
+    is_start = op.op_type == VARIABLE or (
+      op.op_type == INPUT and not op.name.startswith(_LABELS) and 'float' in op.outputs[0][0]
+    )
+    if is_start or any(producer in found for producer, _ in op.inputs):
+      found.add(position)
   return found
 
 

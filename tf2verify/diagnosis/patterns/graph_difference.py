@@ -244,6 +244,9 @@ class GraphComparison:
       ones, others = without
     if not ones and not others:
       return []
+    if self._chain(self._tf1, ones) == self._chain(self._tf2, others):
+      # The same operations at another place among the others: all of them tell the order.
+      ones, others = list(pair.tf1.inner), list(pair.tf2.inner)
     aspect = GraphAspect.REPLACED
     if not others:
       aspect = GraphAspect.MISSING

@@ -94,7 +94,8 @@ class _File:
     self._starting: dict[int, list[ast.AST]] = {}
     self._functions: list[_Function] = []
     self._classes: list[ast.ClassDef] = []
-    self._constants = _assignments(tree.body, ast.Name)
+    # Whole numbers are sizes, which show in the shapes.
+    self._constants = _assignments((n for n in tree.body if not _is_size(n)), ast.Name)
     self._makers = {
       node.name: node
       for node in tree.body
@@ -174,6 +175,11 @@ def _is_shown(node: ast.AST) -> TypeGuard[ast.stmt | ast.expr]:
   return isinstance(node, _SIMPLE) or (
     isinstance(node, ast.expr) and not isinstance(node, _HOLDERS)
   )
+
+
+def _is_size(node: ast.stmt) -> bool:
+  value = getattr(node, 'value', None)
+  return isinstance(value, ast.Constant) and type(value.value) is int
 
 
 def _of_self(node: ast.Attribute) -> bool:
