@@ -64,6 +64,19 @@ class ExperimentsTest(absltest.TestCase):
     self.assertLess(experiment.apart, 1e-6)
     self.assertIn('  cause (proven: with it both sides agree ', text)
 
+  def test_operations_in_another_order(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        net = tf.matmul(inputs, v1.get_variable('a', [3, 4]))
+        return tf.nn.relu(net * 0.5 + v1.get_variable('b', [4])) * 3.0
+
+      def port(self, inputs, training):
+        net = tf.nn.relu(tf.matmul(inputs, v1.get_variable('a', [3, 4])))
+        return (v1.get_variable('b', [4]) + 0.5 * net) * 3.0
+
+    _, text = _failure(Case)
+    self.assertNotIn('the port computes Relu, tf1 computes Relu', text)
+
   def test_all_mistakes_of_one_run_in_order(self):
     class Case(_Network):
       def port(self, inputs, training):

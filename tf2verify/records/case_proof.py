@@ -10,6 +10,11 @@ from tf2verify.safe_text import safe_values
 
 SCHEMA_VERSION = 1
 _SHOWN = 5
+_UNPAIRED = (
+  'what reads them is not related: a proof without a run pairs variables by their names alone;',
+  '`python -m tf2verify map PATH::Case --out FILE` derives their pairs by running both sides, and',
+  'variable_map = FILE in the case uses them here',
+)
 _NOTHING_WAS_RUN = (
   'nothing was run: the graphs compute the same, as far as they are proven, for inputs of these',
   'shapes; rounding, initial values, gradients, losses and training steps: python -m tf2verify run',
@@ -67,6 +72,8 @@ class CaseProof:
     for side, names in (('tf1', self.only_tf1), ('the port', self.only_tf2)):
       if names:
         lines.append(f'  variables of {side} alone: {_listed(names)}')
+    if self.only_tf1 and self.only_tf2:
+      lines += [f'  {line}' for line in _UNPAIRED]
     lines += [f'  {line}' for line in _NOTHING_WAS_RUN]
     lines.append(f'  {self._variables()}')
     lines.append(f'  {", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.seconds)}')

@@ -38,6 +38,11 @@ class HugeInKeras(Huge):
     return Looked()
 
 
+class UnpairedInKeras(HugeInKeras):
+  def variable_names(self, name):
+    return name
+
+
 class Made(tf.Module):
   """Variables made in every way, with initial values of every kind."""
 

@@ -55,6 +55,14 @@ class UnrunProofTest(absltest.TestCase):
     self.assertEqual((found.only_tf1, found.only_tf2), ((), ('more',)))
     self.assertIn('variables of the port alone: more', found.to_text())
 
+  def test_tables_of_other_names(self):
+    found = prove_case(unrun_cases.UnpairedInKeras)
+    self.assertFalse(found.is_whole)
+    self.assertEqual(
+      (found.only_tf1, found.only_tf2), (('table',), ('looked/embedding/embeddings',))
+    )
+    self.assertIn('python -m tf2verify map PATH::Case --out FILE', found.to_text())
+
   def test_json(self):
     told = json.loads(prove_case(proven_cases.Capped).to_json())
     self.assertEqual((told['case'], told['proven'], told['was_run']), ('Capped', False, False))

@@ -261,7 +261,8 @@ def gather(op: Operation) -> Sequence[int] | None:
   if axes is None:
     return None
   table, indices = op.inputs[:2]
-  if not batch:
+  # The handle of a variable without a partner has no axes.
+  if not batch and shapes[0]:
     indices = _not_wrapped(op.terms, indices, shapes[0][axes[0]])
   values, places = op.terms.value(table), op.terms.integers(indices)
   if not batch and values is not None and places is not None and values.size <= LARGEST_FOLDED:
