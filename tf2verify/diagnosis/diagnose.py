@@ -157,7 +157,10 @@ def _tested(
     is_other_start = explains_itself and any(one.is_initial_value for one in diagnosis.sources)
     why_not = _OTHER_START if is_other_start else bench.why_not()
     if why_not:
-      return dataclasses.replace(diagnosis, without_experiments=why_not)
+      # Initial values that differ are no part of the graph, and nothing is missed.
+      is_start = bool(diagnosis.sources) and all(one.is_initial_value for one in diagnosis.sources)
+      said = '' if is_start and not explains_itself else why_not
+      return dataclasses.replace(diagnosis, without_experiments=said)
     found = Repairing(bench, only_first).found(looking)
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
     why_not = f'experiments were abandoned: {type(error).__name__}: {error}'

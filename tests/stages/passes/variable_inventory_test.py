@@ -581,7 +581,7 @@ class RightPortTest(LadderTestCase):
       def model(self, inputs, training):
         return inputs * v1.get_variable('scale', [3], trainable=False) + bias()
 
-    self.assertIn('1 variables trainable', self.assert_passes(Case).to_text())
+    self.assertIn('1 variable trainable', self.assert_passes(Case).to_text())
 
   def test_neither_side_has_variables(self):
     class Case(tiny_models.OneModel):

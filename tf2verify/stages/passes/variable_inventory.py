@@ -135,7 +135,8 @@ def _totals(alignment: Alignment, ones: dict[str, VariableRecord]) -> tuple[str,
       size *= dimension or 0
     sizes += size
     trainable += record.trainable
-  return (f'{sizes:,} parameters in pairs; {trainable:,} variables trainable',)
+  noun = 'variable' if trainable == 1 else 'variables'
+  return (f'{sizes:,} parameters in pairs; {trainable:,} {noun} trainable',)
 
 
 def _grouped(notes: list[str]) -> list[str]:

@@ -124,25 +124,25 @@ def update_count(evidence: FailedStage) -> Cause | None:
     return None
   variable, tf1, tf2 = updates[0]
   more = f' (and {len(updates) - 1} more)' if len(updates) > 1 else ''
-  seen = f'{variable}{more}: {_updates(tf1)} in tf1, {_updates(tf2)} in tf2'
+  named = f'{variable}{more}'
+  seen = f'{named}: {_updates(tf1)} in tf1, {_updates(tf2)} in tf2'
   if not tf1:
     return Cause(
-      'the reference never updates it, and the port does: either the update ops of tf1 are not '
-      'in UPDATE_OPS (then tf1 trains without them, and a port that does the same freezes '
+      f'the reference never updates {named}, and the port does: either the update ops of tf1 are '
+      'not in UPDATE_OPS (then tf1 trains without them, and a port that does the same freezes '
       'them), or the port updates what it should not',
       seen,
     )
   if not tf2:
     return Cause(
-      'tf1 updates it in each call and the port never does: call the layer with training=True, '
-      'and let it own the update',
+      f'tf1 updates {named} in each call and the port never does: call the layer with '
+      'training=True, and let it own the update',
       seen,
     )
   return Cause(
-    'the two sides update it a different number of times in one call: a layer that is called '
-    'several '
-    'times (a discriminator, for real and generated) updates at every call; tf1 runs what is in '
-    'UPDATE_OPS, or what its outputs wait for',
+    f'the two sides update {named} a different number of times in one call: a layer that is called '
+    'several times (a discriminator, for real and generated) updates at every call; tf1 runs what '
+    'is in UPDATE_OPS, or what its outputs wait for',
     seen,
   )
 
