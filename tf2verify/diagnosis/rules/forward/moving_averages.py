@@ -13,6 +13,8 @@ from tf2verify.records.op_graph import OpGraph
 # Of a batch with more values, float32 does not show N / (N - 1).
 _MOST = 20000
 # Operations between the statistics of a batch and the update of their averages.
+# Of the step towards the batch: as close as that, another momentum explains a moving average whole.
+_PREDICTED = 1e-3
 _NEAR = 6
 
 
@@ -96,11 +98,14 @@ def moving_average_momentum(evidence: FailedStage) -> Cause | None:
     if momenta is None or batch_factor(state, *momenta) is None:
       continue
     tf1, tf2 = (f'{momentum:.7g}' for momentum in momenta)
+    factors = [batch_factor(one, *momenta) for one in evidence.states]
+    known = sum(f is not None and abs(f - 1) < _PREDICTED for f in factors)
     return Cause(
       f'the moving average keeps {tf2} of its value per step in the port, {tf1} in tf1: pass '
       f'momentum={tf1} (slim calls it decay, 0.999 by default; tf.layers and Keras default to '
       '0.99)',
-      f'{state.name}: momentum {tf1} (tf1), {tf2} (tf2)',
+      f'{state.name}: momentum {tf1} (tf1), {tf2} (tf2); with that of tf1, {known} of '
+      f'{len(factors)} states that differ come out as in tf1',
     )
   return None
 
