@@ -55,7 +55,46 @@ def chain(kernels, ends=('Relu',) * 9, bias='bias'):
   return build
 
 
+def called_twice(g):
+  """Two blocks of a product, of which the port calls the first one twice."""
+  x = g.input(_X)
+  kernel = g.variable('p/one/l/kernel', np.ones((3, 4), np.float32))
+  gamma = g.variable('p/one/norm/gamma', np.ones(4, np.float32))
+  halves = [
+    g.op('Mul', f'net/{n}/Mul', g.op('MatMul', f'net/{n}/MatMul', x, kernel), gamma) for n in (1, 2)
+  ]
+  x = g.op('ConcatV2', 'net/concat', *halves)
+  kernel = g.variable('p/two/l/kernel', np.ones((3, 5), np.float32))
+  gamma = g.variable('p/two/norm/gamma', np.ones(4, np.float32))
+  for n in (3, 4):
+    x = g.op('Mul', f'net/{n}/Mul', g.op('MatMul', f'net/{n}/MatMul', x, kernel), gamma)
+  g.target('output y', x)
+
+
+def called_once(g):
+  x = g.input(_X)
+  for scope, units in (('a', 4), ('b', 5)):
+    kernel = g.variable(f'{scope}/l/weights', np.ones((3, units), np.float32))
+    gamma = g.variable(f'{scope}/bn/gamma', np.ones(4, np.float32))
+    x = g.op('Mul', f'net/{scope}/Mul', g.op('MatMul', f'net/{scope}/MatMul', x, kernel), gamma)
+  g.target('output y', x)
+
+
 class ChainTest(absltest.TestCase):
+  def test_layers_that_the_port_calls_twice(self):
+    found = derived(called_once, called_twice)
+    pairs = {one[0]: other[0] for one, other in names(found).items()}
+    self.assertEqual(
+      pairs,
+      {
+        'a/l/weights': 'p/one/l/kernel',
+        'b/l/weights': 'p/two/l/kernel',
+        'a/bn/gamma': 'p/one/norm/gamma',
+        'b/bn/gamma': 'p/two/norm/gamma',
+      },
+    )
+    self.assertEqual((found.tf1_left, found.tf2_left), ((), ()))
+
   def test_layers_of_one_shape_by_their_place(self):
     found = derived(chain(['a', 'b', 'c']), chain(['z', 'y', 'x']))
     self.assertEqual(

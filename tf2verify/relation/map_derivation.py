@@ -2,17 +2,19 @@
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.relation import derived_layouts
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.roles import words
+from tf2verify.relation.roles import owner, words
+from tf2verify.relation.roles import role as role_of
 from tf2verify.relation.unit_pairs import UnitPairs
 from tf2verify.relation.variable_uses import ADDED, LINEAR, LOOP, VariableUses
 
 _Shapes = Mapping[str, tuple[int, ...]]
+_ONLY_ONES = 'the only ones of this role and shape that are left'
 _CELL = 'the cells of both sides, in order, have these shapes'
 
 
@@ -159,6 +161,7 @@ class _Entries:
       places.append(Place(*first, names))
     self._cells()
     self._of_same_name()
+    self._only_ones_left()
     left = [
       tuple((name, _why(shapes, name)) for name in shapes if name not in taken)
       for shapes, taken in zip(self._shapes, self._taken, strict=True)
@@ -268,6 +271,51 @@ class _Entries:
       is_free = name not in self._taken[0] and name not in self._taken[1]
       if is_free and self._shapes[1].get(name) == shape:
         self._add([[MapEntry((name,), (name,))]], 'the same name and shape on both sides')
+
+  def _only_ones_left(self) -> None:
+    """Pairs what has no partner, where role and shape leave one; then what is in their scopes.
+
+    A layer that the port calls twice, or not at all, has no place that both graphs have.
+    """
+    scopes: dict[str, str] = {}
+    for one, other in self._unique(lambda name: ''):
+      self._add(
+        [[MapEntry((one,), (other,))]], 'the only ones of this role and shape that are left'
+      )
+      scopes[owner(owner(one))] = owner(owner(other))
+    back = {other: one for one, other in scopes.items()}
+    for one, other in self._unique(
+      lambda name: owner(owner(name)), scopes.get, lambda scope: scope if scope in back else None
+    ):
+      where = f'the only ones of this role and shape in {scopes[owner(owner(one))]}'
+      self._add([[MapEntry((one,), (other,))]], where)
+
+  def _unique(
+    self,
+    scope_of: Callable[[str], str],
+    tf1_scope: Callable[[str], str | None] = lambda scope: scope,
+    tf2_scope: Callable[[str], str | None] = lambda scope: scope,
+  ) -> list[tuple[str, str]]:
+    """Returns the pairs of what is left that alone have a scope, role and shape on both sides.
+
+    Args:
+      scope_of: returns the scope of a name.
+      tf1_scope: returns the port's for one of tf1, None where it is not known.
+      tf2_scope: returns one of the port's, None where it is not known.
+    """
+    found: list[dict[object, list[str]]] = []
+    for shapes, taken, known in zip(self._shapes, self._taken, (tf1_scope, tf2_scope), strict=True):
+      kinds: dict[object, list[str]] = defaultdict(list)
+      for name, shape in shapes.items():
+        scope = known(scope_of(name))
+        if name not in taken and role_of(name) and scope is not None:
+          kinds[scope, role_of(name), shape].append(name)
+      found.append(kinds)
+    return [
+      (ones[0], found[1][kind][0])
+      for kind, ones in found[0].items()
+      if len(ones) == 1 and len(found[1].get(kind, ())) == 1
+    ]
 
   def _crossed(self) -> Iterable[tuple[str, str]]:
     """Yields pairs by name, of variables that the graphs pair otherwise."""

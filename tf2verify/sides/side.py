@@ -17,6 +17,8 @@ from tf2verify.sides.graphs.traces import Trace
 TF1 = 'tf1'
 TF2 = 'tf2'
 
+# Returns what an array of inputs or labels is in another batch.
+Change = Callable[[np.ndarray], np.ndarray]
 Progress = Callable[[str], None]
 
 

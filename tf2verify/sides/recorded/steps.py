@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from tf2verify.errors import NotApplicable
 from tf2verify.records.training import ClippingTrial, TrainingRun, TrainingStep
-from tf2verify.sides.tf1.reference_steps import Change
+from tf2verify.sides.side import Change
 
 
 class RecordedSteps:

@@ -4,13 +4,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-import numpy as np
-
 from tf2verify.records.training import ClippingTrial, TrainingRun, TrainingStep
 from tf2verify.reference.perturbation import Mover
-
-# Returns what an array of inputs or labels is in another batch.
-Change = Callable[[np.ndarray], np.ndarray]
+from tf2verify.sides.side import Change
 
 
 class ReferenceSteps(Protocol):

@@ -10,10 +10,10 @@ from tf2verify.records.training import ClippingTrial, Slot, TrainingRun, Trainin
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.run import open_session
+from tf2verify.sides.side import Change
 from tf2verify.sides.tf1 import gradient_trials, session_values
 from tf2verify.sides.tf1.build import GraphGradient
 from tf2verify.sides.tf1.loss_graph import LossGraph
-from tf2verify.sides.tf1.reference_steps import Change
 from tf2verify.sides.tf1.train_graph import TrainGraph
 
 

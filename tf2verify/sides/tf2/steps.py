@@ -34,7 +34,7 @@ from tf2verify.sides.optimizer_state import (
   told,
 )
 from tf2verify.sides.process import randomness
-from tf2verify.sides.tf1.reference_steps import Change
+from tf2verify.sides.side import Change
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.port import Port, array_of
 from tf2verify.sides.tf2.shown import shown_slots

@@ -11,7 +11,8 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
 from tf2verify.relation.shadows import renamed
 from tf2verify.relation.slots import DeclaredSlots
-from tf2verify.sides.tf1.reference_steps import Change, ReferenceSteps
+from tf2verify.sides.side import Change
+from tf2verify.sides.tf1.reference_steps import ReferenceSteps
 from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side
