@@ -289,12 +289,17 @@ class _Entries:
     ):
       where = f'the only ones of this role and shape in {scopes[owner(owner(one))]}'
       self._add([[MapEntry((one,), (other,))]], where)
+    # Names of somebody's own, `gates`, have no role; two roles that differ are never one variable.
+    for one, other in self._unique(lambda name: '', role=lambda name: ''):
+      if role_of(one) == role_of(other) or not (role_of(one) and role_of(other)):
+        self._add([[MapEntry((one,), (other,))]], 'the only ones of this shape that are left')
 
   def _unique(
     self,
     scope_of: Callable[[str], str],
     tf1_scope: Callable[[str], str | None] = lambda scope: scope,
     tf2_scope: Callable[[str], str | None] = lambda scope: scope,
+    role: Callable[[str], str | None] = lambda name: role_of(name) or None,
   ) -> list[tuple[str, str]]:
     """Returns the pairs of what is left that alone have a scope, role and shape on both sides.
 
@@ -302,14 +307,15 @@ class _Entries:
       scope_of: returns the scope of a name.
       tf1_scope: returns the port's for one of tf1, None where it is not known.
       tf2_scope: returns one of the port's, None where it is not known.
+      role: returns the role of a name, None for one that is left out.
     """
     found: list[dict[object, list[str]]] = []
     for shapes, taken, known in zip(self._shapes, self._taken, (tf1_scope, tf2_scope), strict=True):
       kinds: dict[object, list[str]] = defaultdict(list)
       for name, shape in shapes.items():
         scope = known(scope_of(name))
-        if name not in taken and role_of(name) and scope is not None:
-          kinds[scope, role_of(name), shape].append(name)
+        if name not in taken and role(name) is not None and scope is not None and shape:
+          kinds[scope, role(name), shape].append(name)
       found.append(kinds)
     return [
       (ones[0], found[1][kind][0])

@@ -10,6 +10,7 @@ from tf2verify.diagnosis.rules.training.losses import (
   loss_factor,
   loss_of_next_step,
   regularization_left_out,
+  returned_loss,
 )
 
 _FORM = Form('sgd', (('learning_rate', 0.1),))
@@ -24,6 +25,24 @@ def evidence(tf1, tf2, total=None):
     runs[0], regularization_total=None if total is None else np.float32(total)
   )
   return training_evidence(*runs, simulated.PAIRS, 1)
+
+
+class ReturnedLossTest(absltest.TestCase):
+  def test_updates_agree(self):
+    found = returned_loss(evidence([3.0, 2.0, 1.0], [3.25, 2.5, 1.2]))
+    self.assertIn('gradients and updates agree', found.text)
+    self.assertIn('is 0.25 greater than that of tf1', found.text)
+    self.assertIn('is 0.25 less than', returned_loss(evidence([3.25, 2.5], [3.0, 2.0])).text)
+
+  def test_silent(self):
+    self.assertIsNone(returned_loss(evidence([3.0, 2.0], [3.0, 2.5])))  # it begins alike
+    self.assertIsNone(returned_loss(evidence([3.0, 2.0], [6.0, 4.0])))  # a factor
+    self.assertIsNone(returned_loss(evidence([3.0, 2.0, 1.0], [2.0, 1.0, 0.5])))  # the next step
+    self.assertIsNone(returned_loss(evidence([3.0, 2.0], [3.25, 2.25], total=0.25)))
+    found = evidence([3.0, 2.0], [3.1, 2.2])
+    other = simulated.run('tf2', Form('sgd', (('learning_rate', 0.2),)), 2)
+    other = simulated.with_steps(other, loss=np.float32([3.1, 2.2]))
+    self.assertIsNone(returned_loss(training_evidence(found.tf1, other, simulated.PAIRS, 1)))
 
 
 class LossOfNextStepTest(absltest.TestCase):

@@ -78,6 +78,25 @@ def loss_factor(evidence: TrainingEvidence) -> Cause | None:
   return None
 
 
+def returned_loss(evidence: TrainingEvidence) -> Cause | None:
+  """Names a loss that is returned, and not what is differentiated."""
+  tf1, tf2 = _losses(evidence)
+  if any(rule(evidence) for rule in (loss_of_next_step, regularization_left_out, loss_factor)):
+    return None  # they say more
+  if not tf1 or _close(tf1[0], tf2[0]) or not evidence.moves:
+    return None
+  if any(pair.differs or not pair.has_same_gradient for pair in evidence.moves):
+    return None
+  return Cause(
+    f'gradients and updates agree, and the loss that the step of the port returns is '
+    f'{number_text(abs(tf2[0] - tf1[0]))} {"greater" if tf2[0] > tf1[0] else "less"} than that of '
+    'tf1: it is another one than what is differentiated, on either side, as where a penalty is '
+    'added within make_tf1_train_op; return the loss that tf1_total_loss (or tf1_loss) returns, or '
+    'declare tf1_total_loss with the penalty',
+    explains=(About.LOSS,),
+  )
+
+
 def _losses(evidence: TrainingEvidence) -> tuple[list[float], list[float]]:
   """Returns the scalar losses of the steps; empty where a side does not tell them."""
   found: tuple[list[float], list[float]] = [], []
