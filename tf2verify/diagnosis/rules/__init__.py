@@ -162,6 +162,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('loss_of_next_step', TrainingEvidence, losses.loss_of_next_step),
   Rule('regularization_left_out', TrainingEvidence, losses.regularization_left_out),
   Rule('loss_factor', TrainingEvidence, losses.loss_factor),
+  Rule('penalty_in_gradients', TrainingEvidence, losses.penalty_in_gradients),
   Rule('returned_loss', TrainingEvidence, losses.returned_loss),
   Rule('step_at_rest', TrainingEvidence, parts.step_at_rest),
   Rule('averages_at_rest', TrainingEvidence, parts.averages_at_rest),

@@ -9,6 +9,7 @@ from tf2verify.diagnosis.formulas.update_rules import Form
 from tf2verify.diagnosis.rules.training.losses import (
   loss_factor,
   loss_of_next_step,
+  penalty_in_gradients,
   regularization_left_out,
   returned_loss,
 )
@@ -25,6 +26,40 @@ def evidence(tf1, tf2, total=None):
     runs[0], regularization_total=None if total is None else np.float32(total)
   )
   return training_evidence(*runs, simulated.PAIRS, 1)
+
+
+def with_penalty(run, factors, more=0.0):
+  """Returns a run whose first gradients have multiples of the variables in them."""
+  starts = {record.name: record.value for record in run.values_before}
+  first, *others = run.steps
+  gradients = tuple(
+    dataclasses.replace(
+      r, value=(r.value + factors.get(r.name, 0.0) * starts[r.name] + more).astype(np.float32)
+    )
+    for r in first.gradients
+  )
+  first = dataclasses.replace(first, gradients=gradients)
+  return dataclasses.replace(run, steps=(first, *others))
+
+
+class PenaltyInGradientsTest(absltest.TestCase):
+  def cause(self, factors, port=None, more=0.0):
+    one, other = (simulated.run(side, _FORM, 2) for side in ('tf1', 'tf2'))
+    one, other = with_penalty(one, factors), with_penalty(other, port or {}, more)
+    return penalty_in_gradients(training_evidence(one, other, simulated.PAIRS, 1))
+
+  def test_tf1_alone(self):
+    text = self.cause({'kernel': 0.02}).text
+    self.assertIn('tf1 alone adds 0.02 times the variable to the gradient of kernel', text)
+
+  def test_each_adds_its_own(self):
+    text = self.cause({'kernel': 0.02}, {'bias': 0.5, 'kernel': 0.02}).text
+    self.assertIn('the port alone adds 0.5 times the variable to the gradient of bias', text)
+    self.assertNotIn('kernel', text)
+
+  def test_silent(self):
+    self.assertIsNone(self.cause({}))
+    self.assertIsNone(self.cause({'kernel': 0.02}, more=0.3))  # something else
 
 
 class ReturnedLossTest(absltest.TestCase):

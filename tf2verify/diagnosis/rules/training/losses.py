@@ -2,11 +2,17 @@
 
 import math
 
+import numpy as np
+
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
-from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
 
 _CLOSE = 1e-4
+# Of the greatest element: gradients that are the same, and what is left beside a multiple of the
+# variable.
+_SAME_GRADIENT = 1e-3
+_OF_PENALTY = 1e-2
 
 
 def loss_of_next_step(evidence: TrainingEvidence) -> Cause | None:
@@ -76,6 +82,41 @@ def loss_factor(evidence: TrainingEvidence) -> Cause | None:
       )
       return Cause(text, explains=(About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS))
   return None
+
+
+def penalty_in_gradients(evidence: TrainingEvidence) -> Cause | None:
+  """Names variables whose gradients differ by a multiple of the variable itself.
+
+  That of k / 2 · sum(w²) is k · w, whoever adds it: in a loss, a train op, a step of one's own.
+  """
+  if evidence.sampled or regularization_left_out(evidence):
+    return None
+  ones, others = ({r.name: r.value for r in step.gradients} for step in evidence.steps)
+  starts = {pair.name: pair.tf1.before for pair in evidence.moves}
+  found: dict[str, list[str]] = {}
+  for tf1, tf2 in evidence.pairs:
+    one, other, start = ones.get(tf1), others.get(tf2), starts.get(tf1)
+    if one is None or other is None or start is None or not one.shape == other.shape == start.shape:
+      continue
+    apart = other.astype(np.float64) - one
+    size = max(float(np.abs(value).max(initial=0.0)) for value in (one, other))
+    most = float(np.abs(apart).max(initial=0.0))
+    if most <= _SAME_GRADIENT * size:
+      continue
+    factor = float(np.sum(apart * start)) / max(float(np.sum(start * start)), np.finfo('f8').tiny)
+    if float(np.abs(apart - factor * start).max()) > _OF_PENALTY * most:
+      return None  # something else is different as well
+    side = 'the port' if factor > 0 else 'tf1'
+    text = f'{side} alone adds {abs(factor):.3g} times the variable to the gradient of'
+    found.setdefault(text, []).append(tf1)
+  if not found:
+    return None
+  said = '; '.join(f'{text} {listed(names)}' for text, names in found.items())
+  return Cause(
+    f'{said}: the gradient of a penalty of squares (L2, weight decay), of which half that factor '
+    'is the scale in scale · sum(w²); let both sides differentiate the same penalties',
+    explains=(About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS),
+  )
 
 
 def returned_loss(evidence: TrainingEvidence) -> Cause | None:
