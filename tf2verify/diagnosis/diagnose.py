@@ -128,8 +128,12 @@ def _variable_notes(
     d.tf1_subject for d in evidence.differences if d.quantity in _OF_VARIABLES and d.run == run
   )
   known = [(name, line) for name in names if (line := lines.get(name, (None, None))[1]) is not None]
-  found = [f'{name} of the port is created at {line.with_layer()}' for name, line in known]
-  return found[:_SHOWN_VARIABLES]
+  return [
+    f'{name} of the port is created at {line.with_layer()}'
+    # A helper that makes layers is given their settings by whoever calls it.
+    + ''.join(f'; called from {caller.in_file}' for caller in line.callers[:1])
+    for name, line in known[:_SHOWN_VARIABLES]
+  ]
 
 
 def _with_proven_gradients(diagnosis: Diagnosis, evidence: FailedStage, bench: Bench) -> Diagnosis:
