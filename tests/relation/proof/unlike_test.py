@@ -40,6 +40,12 @@ class UnlikeTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
     ('bound', lambda x: tf.tanh(tf.maximum(x, 1.0)), tf.tanh, ('missing', ('Maximum with 1', ''))),
+    (
+      'clipping',
+      lambda x: tf.tanh(tf.clip_by_value(x, -20.0, 2.0)),
+      tf.tanh,
+      ('missing', ('Minimum with 2 → Maximum with -20', '')),
+    ),
     ('activation', lambda x: tf.exp(tf.nn.relu(x)), tf.exp, ('missing', ('Relu', ''))),
     ('rounding', tf.exp, lambda x: tf.exp(tf.floor(x)), ('extra', ('', 'Floor'))),
     (

@@ -14,6 +14,8 @@ from tf2verify.relation.proof.proving import Proof, Side, prove
 _MOST = 6
 # Each relates the graphs once more.
 _MOST_TRIALS = 16
+# Operations in a row that one side alone has: a clipping is two.
+_LONGEST_CHAIN = 2
 # Attributes that a port gets wrong, and whose value says what is computed.
 _ATTRIBUTES = (
   *('epsilon', 'alpha', 'beta', 'bias', 'depth_radius', 'padding', 'explicit_paddings'),
@@ -53,12 +55,14 @@ class Unlike:
     what: what is not the same: `constant`, `operation`, or the name of an attribute. `MISSING`:
       the port lacks the operation, and its own is what tf1's reads; `EXTRA`: the other way round.
     values: of both.
+    chain: positions of all that one side alone has, of which the last one is named.
   """
 
   tf1: int
   tf2: int
   what: str
   values: tuple[str, str]
+  chain: tuple[int, ...] = ()
 
 
 def unlike(
@@ -77,16 +81,16 @@ def unlike(
   found: list[Unlike] = []
   granted: dict[TensorKey, TensorKey] = {}
   passed: tuple[set[int], set[int]] = (set(), set())
-  refused: set[tuple[int, int, bool]] = set()
+  refused: set[tuple[int, int, int]] = set()
   while len(found) < _MOST and len(found) + len(refused) < _MOST_TRIALS and proof.tested:
     pair = next((one for one in _candidates(proof) if _key(one) not in refused), None)
     if pair is None:
       break
     more, now = dict(granted), (set(passed[0]), set(passed[1]))
     if pair.what == MISSING:
-      now[0].add(pair.tf1)
+      now[0].update(pair.chain)
     elif pair.what == EXTRA:
-      now[1].add(pair.tf2)
+      now[1].update(pair.chain)
     else:
       count = len(proof.tf1.graph.ops[pair.tf1].outputs)
       more |= {(pair.tf2, n): (pair.tf1, n) for n in range(count)}
@@ -100,8 +104,8 @@ def unlike(
   return found
 
 
-def _key(pair: Unlike) -> tuple[int, int, bool]:
-  return pair.tf1, pair.tf2, pair.what in (MISSING, EXTRA)
+def _key(pair: Unlike) -> tuple[int, int, int]:
+  return pair.tf1, pair.tf2, len(pair.chain)
 
 
 def _candidates(proof: Proof) -> Iterator[Unlike]:
@@ -115,29 +119,47 @@ def _alone(proof: Proof) -> Iterator[Unlike]:
     producers: dict[int, int] = {}
     for (position, _), number in other.values.items():
       producers.setdefault(number, position)
+    readers = side.graph.consumers()
     for position in sorted(side.tested):
-      op = side.graph.ops[position]
-      computed = [key for key in op.inputs if proof.terms.value(side.values[key]) is None]
-      if len(computed) != 1 or len(op.outputs) != 1 or op.functions or op.is_leaf:
-        continue
-      (read,) = computed
-      partner = producers.get(side.values[read])
-      if partner is None or side.graph.ops[read[0]].outputs[read[1]] != op.outputs[0]:
-        continue
-      given = [_text(value) for value in _constants(proof, side, op)]
-      text = f'{op.op_type} with {", ".join(given)}' if given else op.op_type
-      if what == MISSING:
-        yield Unlike(position, partner, what, (text, ''))
-      else:
-        yield Unlike(partner, position, what, ('', text))
+      read = _passed(proof, side, position)
+      partner = None if read is None else producers.get(side.values[read])
+      chain: tuple[int, ...] = ()
+      last: int | None = position
+      while last is not None and partner is not None and len(chain) < _LONGEST_CHAIN:
+        chain += (last,)
+        text = ' → '.join(_spelled(proof, side, n) for n in chain)
+        ends = (chain[-1], partner) if what == MISSING else (partner, chain[-1])
+        yield Unlike(*ends, what, (text, '') if what == MISSING else ('', text), chain)
+        after = {reader for reader, _ in readers[last]}
+        last = after.pop() if len(after) == 1 else None
+        if last is not None and _passed(proof, side, last) != (chain[-1], 0):
+          last = None
+
+
+def _passed(proof: Proof, side: Side, position: int) -> TensorKey | None:
+  """Returns what an operation may hand on unchanged: its one tensor, of its own shape."""
+  op = side.graph.ops[position]
+  computed = [key for key in op.inputs if proof.terms.value(side.values[key]) is None]
+  if len(computed) != 1 or len(op.outputs) != 1 or op.functions or op.is_leaf:
+    return None
+  (read,) = computed
+  return read if side.graph.ops[read[0]].outputs[read[1]] == op.outputs[0] else None
+
+
+def _spelled(proof: Proof, side: Side, position: int) -> str:
+  op = side.graph.ops[position]
+  given = [_text(value) for value in _constants(proof, side, op)]
+  return f'{op.op_type} with {", ".join(given)}' if given else op.op_type
 
 
 def _goes_on(before: Proof, after: Proof, pair: Unlike) -> bool:
   """Returns whether what reads two operations is proven, if they are taken for the same."""
   if len(after.tested) < len(before.tested):
     return True
-  gone = before.tf1.tested - after.tf1.tested - {pair.tf1}
-  lost = before.tf2.tested - after.tf2.tested - {pair.tf2}
+  of_tf1 = {pair.tf1, *(pair.chain if pair.what == MISSING else ())}
+  of_tf2 = {pair.tf2, *(pair.chain if pair.what == EXTRA else ())}
+  gone = before.tf1.tested - after.tf1.tested - of_tf1
+  lost = before.tf2.tested - after.tf2.tested - of_tf2
   if pair.what == MISSING:
     return bool(lost) and _reads(before.tf1.graph, gone, pair.tf1)
   if pair.what == EXTRA:
