@@ -76,7 +76,8 @@ _PYTHON: dict[str, Callable[[], Any]] = {
   'warning display': lambda: (warnings.showwarning, warnings.formatwarning),
   'random': random.getstate,
   'threads': lambda: sorted(thread.name for thread in threading.enumerate()),
-  'garbage collection': lambda: (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()),
+  # Whether objects are frozen; how many they are changes as some of them die.
+  'garbage collection': lambda: (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count() > 0),
   'logging level': lambda: (logging.root.level, logging.root.manager.disable),
   'logging handlers': lambda: list(logging.root.handlers),
   'absl verbosity': absl_logging.get_verbosity,
