@@ -11,6 +11,7 @@ import tf2verify
 from tests.global_probes import process_state
 from tests.stages import tiny_models
 from tf2verify.records.diagnosis import GraphAspect
+from tf2verify.sides.graphs import unrolled_loops
 from tf2verify.sides.tf2 import tracing
 from tf2verify.stages import failed_stage
 
@@ -189,6 +190,11 @@ class FaultTest(parameterized.TestCase):
         return tf2verify.normal_inputs((2, 5, 3))
 
     diagnosis, text = _diagnosis(Case)
+    self.assertIn('rnn/while/round_1/cell/add', _ends(diagnosis)[0], text)
+    self.assertIn('1 (tf1), 0 (tf2)', text)
+    self.assertIn('proven', text)
+    with unittest.mock.patch.object(unrolled_loops, '_MOST_OPERATIONS', 10):
+      diagnosis, text = _diagnosis(Case)
     self.assertIn('rnn', _ends(diagnosis)[0], text)
     self.assertIn('in its body', text)
     self.assertIn('1 (tf1), 0 (tf2)', text)
@@ -439,7 +445,7 @@ class NeverRaisesTest(absltest.TestCase):
     self._given_up((failed_stage, 'diagnose'), KeyError('planted'))
 
   def test_fault_while_tracing_costs_no_finding(self):
-    self._given_up((tracing, 'graph_run'), AssertionError('planted'))
+    self._given_up((tracing.TracedPort, 'run'), AssertionError('planted'))
 
   def test_error_of_a_session_costs_no_finding(self):
     error = tf.errors.InvalidArgumentError(None, None, 'planted')

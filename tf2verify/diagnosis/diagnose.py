@@ -51,6 +51,7 @@ _OF_STOPS = ('stop_gradient', 'label_gradient')
 _WITH_GRADIENTS = ('gradients', 'loss')
 # Stages that explain what they find themselves; the search shows the place.
 _EXPLAIN_THEMSELVES = ('loss', 'training_steps')
+_LOOPS = frozenset({'While', 'StatelessWhile'})
 _OF_CHANGES = 'training_steps'
 _OF_GRADIENTS = 'gradients'
 _OTHER_START = 'what the sides hold before the step differs, which no edit of its graph mends'
@@ -143,7 +144,11 @@ def _with_proven_gradients(diagnosis: Diagnosis, evidence: FailedStage, bench: B
       return diagnosis
     found = GradientRepairing(bench).found()
     if not found.mistakes:
-      return diagnosis
+      # A stop that no experiment proves may be one of a library's formula, without effect; the
+      # one that matters may be in a loop.
+      is_seen = not evidence.tf1_op_types & _LOOPS
+      causes = tuple(c for c in diagnosis.causes if is_seen or c.rule not in _OF_STOPS)
+      return dataclasses.replace(diagnosis, causes=causes)
     causes = tuple(gradient_causes(evidence, found))
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
     why_not = f'experiments were abandoned: {type(error).__name__}: {error}'

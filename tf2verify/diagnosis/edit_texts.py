@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
 from tf2verify.records.op_graph import TARGET
 
@@ -24,7 +25,7 @@ def edit_text(sources: Sequence[Source]) -> str:
     groups.setdefault(marks(source) or source.tf1_op, []).append(source)
   said = []
   for alike in groups.values():
-    ends = {source.tf1_op for source in alike}
+    ends = {rounds.without(source.tf1_op) for source in alike}
     more = f'; the same at {len(ends) - 1} more' if len(ends) > 1 else ''
     text = _source_text(alike[0])
     said += [text + more] if text else []
@@ -47,8 +48,11 @@ def gradient_text(sources: Sequence[Source]) -> str:
 
 
 def marks(source: Source) -> tuple[object, ...]:
-  """Returns what is different at a place, without where it is."""
-  return tuple((d.aspect, d.op_type, d.what, d.tf1, d.tf2) for d in source.differences)
+  """Returns what is different at a place, without where it is, the same in all rounds."""
+  return tuple(
+    (d.aspect, d.op_type, d.what, rounds.without(d.tf1), rounds.without(d.tf2))
+    for d in source.differences
+  )
 
 
 def numbers_of(source: Source) -> set[tuple[float, float]]:

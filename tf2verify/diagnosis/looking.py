@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from tf2verify.diagnosis.bench import Left, LookedAt
+from tf2verify.diagnosis.divergence.all_rounds import AllRounds
 from tf2verify.diagnosis.divergence.cuts import pair_cuts
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.interventions import arriving_sources
@@ -64,6 +65,8 @@ class Looking:
     tf2: the port's.
     divergence: the search.
     comparison: of the two graphs.
+    all_rounds: finds what an edit edits in all rounds of a loop.
+    one_round: finds it where it is, alone.
   """
 
   def __init__(
@@ -89,6 +92,8 @@ class Looking:
     self._narrowed: dict[int, FoundSource] = {}
     self._places: dict[int, Place] = {}
     self._arriving: list[FoundSource] | None = None
+    self.all_rounds = AllRounds(self.divergence.pairing)
+    self.one_round = AllRounds(self.divergence.pairing, in_one_round=True)
 
   def again(self, found: LookedAt, left: Left) -> 'Looking':
     """Returns the same search with an edited port, for what is left."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from tf2verify.diagnosis.edit_texts import edit_text, marks, numbers_of, repeats
 from tf2verify.diagnosis.looking import Place
+from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, Source
 from tf2verify.records.experiment import Edit, Experiment
 from tf2verify.sides.graphs.repairs import Repair
@@ -26,12 +27,20 @@ class Mistake:
     edit: what kind of edit, the least sure of those at its places.
     repair: the edit.
     experiment: what it has shown; None before the last run.
+    in_one_round: the edit made where it was found alone, and not in all rounds of a loop: the
+      state that leaves it may be another one than in tf1. None for the same edit.
   """
 
   places: tuple[Place, ...]
   edit: Edit
   repair: Repair
   experiment: Experiment | None = None
+  in_one_round: Repair | None = None
+
+  def narrow(self) -> 'Mistake':
+    """Returns the same with the edit made in one round alone."""
+    repair = self.repair if self.in_one_round is None else self.in_one_round
+    return dataclasses.replace(self, repair=repair, in_one_round=None)
 
   @property
   def first(self) -> Source:
@@ -44,6 +53,11 @@ class Mistake:
     if self.edit is Edit.VALUE or self.is_large:
       return ''
     return edit_text(self.sources)
+
+  @property
+  def is_in_loop(self) -> bool:
+    """Whether one of its places is in a round of a loop."""
+    return any(rounds.numbers_of(source.tf1_op) for source in self.sources)
 
   @property
   def sources(self) -> list[Source]:
@@ -83,7 +97,11 @@ class Mistake:
   def joined(self, other: 'Mistake') -> 'Mistake':
     """Returns both as one."""
     edit = max(self.edit, other.edit, key=STEPS.index)
-    return Mistake((*self.places, *other.places), edit, self.repair.joined(other.repair))
+    found = Mistake((*self.places, *other.places), edit, self.repair.joined(other.repair))
+    if self.in_one_round is None and other.in_one_round is None:
+      return found
+    one, two = (known.in_one_round or known.repair for known in (self, other))
+    return dataclasses.replace(found, in_one_round=one.joined(two))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +143,8 @@ class Found:
 
 
 def end_of(place: Place) -> str:
-  return place.evidence.source.tf2_op
+  """Returns the port's operation at a place, the same in all rounds of a loop."""
+  return rounds.without(place.evidence.source.tf2_op)
 
 
 def _line(place: Place) -> tuple[str, int] | None:
@@ -141,6 +160,8 @@ def lines_of(places: Sequence[Place]) -> set[tuple[str, int]]:
 
 def _unpaired(places: Sequence[Place]) -> set[tuple[str, str]]:
   """Returns operations without a partner, and those of tf1 that are read in place of others."""
-  found = {one for place in places for one in place.unpaired}
+  found = {(side, rounds.without(name)) for place in places for side, name in place.unpaired}
   differences = (d for place in places for d in place.evidence.source.differences)
-  return found | {('tf1', d.tf1) for d in differences if d.aspect is GraphAspect.WIRING}
+  # Of an operation with several outputs, two of them that are exchanged.
+  read = (rounds.whole(d.tf1) for d in differences if d.aspect is GraphAspect.WIRING)
+  return found | {('tf1', rounds.without(name)) for name in read}

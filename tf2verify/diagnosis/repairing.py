@@ -5,10 +5,12 @@ the stage's own comparison passes with all of them, and does not without this on
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from tf2verify.diagnosis.bench import Bench, Judged
+from tf2verify.diagnosis.divergence.all_rounds import AllRounds, Given, Layouts, Moved
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
@@ -96,6 +98,11 @@ class Repairing:
       return None
     all_of_them = self._with(proposed)
     judged = self._judged(all_of_them)
+    narrow = [one if one.in_one_round is None else one.narrow() for one in proposed]
+    if narrow != proposed and not (judged is not None and judged.passes):
+      fewer = self._judged(self._with(narrow))
+      if fewer is not None and (judged is None or fewer.distance < judged.distance):
+        proposed, all_of_them, judged = narrow, self._with(narrow), fewer
     if judged is not None and (judged.passes or judged.distance <= _MUCH_NEARER * before.distance):
       for one in proposed:
         self._count(one)
@@ -166,7 +173,7 @@ class Repairing:
     found = looking.without_small(found)
     if self._bench.derives:
       found = [s for s in found if not _is_of_gradients(looking, s)]
-    edits = [one for s in found[:_MOST_PLACES] if (one := self._edit_at(looking, s)) is not None]
+    edits = self._edits_at(looking, found[:_MOST_PLACES])
     # What reads an operation that is replaced for all its readers is looked at after that.
     replaced = [one for one in edits if self._steps[end_of(one.places[0])] == _REPLACED_FOR_ALL]
     mistakes: list[Mistake] = []
@@ -180,6 +187,16 @@ class Repairing:
         mistakes[mistakes.index(alike)] = alike.joined(one)
     yield from mistakes
 
+  def _edits_at(self, looking: Looking, found: Sequence[FoundSource]) -> list[Mistake]:
+    """Returns an edit for each source; one for those in several rounds of a loop."""
+    edits: dict[str, Mistake] = {}
+    for source in found:
+      end = end_of(looking.place(source))
+      edit = None if end in edits else self._edit_at(looking, source)
+      if edit is not None:
+        edits[end] = edit
+    return list(edits.values())
+
   def _edit_at(self, looking: Looking, source: FoundSource) -> Mistake | None:
     """Returns the least edit that was not tried at a source; None where none is left."""
     place = looking.place(source)
@@ -191,30 +208,44 @@ class Repairing:
         continue
       if repair is not None:
         self._steps[end_of(place)] = step
-        return Mistake((place,), edit, repair)
+        alone = self._repair(step, looking, place, in_one_round=True)
+        narrow = None if alone is None or _size(repair) == _size(alone) else alone
+        return Mistake((place,), edit, repair, in_one_round=narrow)
     return None
 
-  def _repair(self, step: int, looking: Looking, place: Place) -> Repair | None:
+  def _repair(
+    self, step: int, looking: Looking, place: Place, in_one_round: bool = False
+  ) -> Repair | None:
+    everywhere = looking.one_round if in_one_round else looking.all_rounds
     if STEPS[step] is Edit.SETTING:
-      return Repair(changes=place.settings) if place.settings else None
+      return Repair(changes=everywhere.changes(place.settings)) if place.settings else None
     if STEPS[step] is Edit.VALUE:
-      return _value(looking.tf1, looking.tf2, place)
+      return _value(looking.tf1, looking.tf2, place, everywhere)
     pair = place.source.regions
     given = {one: other for one, other in pair.entering if one is not None and other is not None}
     if step == _REPLACED_FOR_ALL:
-      moved = self._before_theend_of(looking, pair, given)
-    else:
-      region = pair.tf1.inner, pair.tf1.end
-      layouts = dict(looking.divergence.layouts)
-      if place.source.layout is not None and place.source.output is not None:
-        layouts[pair.tf1.end, place.source.output] = place.source.layout
-      sides = looking.tf1, looking.tf2
-      moved = self._bench.transplant(sides, region, pair.tf2.end, given, layouts)
-    return None if moved is None else Repair(transplants=(moved,))
+      return self._before_theend_of(looking, pair, given, everywhere)
+    region = pair.tf1.inner, pair.tf1.end
+    layouts = dict(looking.divergence.layouts)
+    if place.source.layout is not None and place.source.output is not None:
+      layouts[pair.tf1.end, place.source.output] = place.source.layout
+    make = functools.partial(self._transplant, looking)
+    moved = everywhere.transplants((region, pair.tf2.end), given, layouts, make)
+    return Repair(transplants=moved)
+
+  def _transplant(
+    self, looking: Looking, moved: Moved, given: Given, layouts: Layouts
+  ) -> Transplant:
+    region, partner = moved
+    return self._bench.transplant((looking.tf1, looking.tf2), region, partner, given, layouts)
 
   def _before_theend_of(
-    self, looking: Looking, pair: RegionPair, given: Mapping[TensorKey, TensorKey]
-  ) -> Transplant | None:
+    self,
+    looking: Looking,
+    pair: RegionPair,
+    given: Mapping[TensorKey, TensorKey],
+    everywhere: AllRounds,
+  ) -> Repair | None:
     """Returns tf1's unpaired operations in place of the port's, for all that read these.
 
     None where the port has none, or where they lead to the end by more than one tensor.
@@ -239,9 +270,11 @@ class Repairing:
       held = layout_of_shapes(ops[one[0]].outputs[one[1]][1], others[two[0]].outputs[two[1]][1])
       if held is not None:
         layouts[one] = held
-      sides = looking.tf1, looking.tf2
-      return self._bench.transplant(sides, region, two[0], given, layouts)
-    return bypass(looking.tf2.op_graph, two[0], given[one]) if one in given else None
+      make = functools.partial(self._transplant, looking)
+      return Repair(transplants=everywhere.transplants((region, two[0]), given, layouts, make))
+    if one not in given:
+      return None
+    return Repair(transplants=(bypass(looking.tf2.op_graph, two[0], given[one]),))
 
   def _judged_mistakes(self, before: Judged, judged: Judged, note: str) -> Found:
     """Returns the mistakes that count, with what their experiments have shown."""
@@ -264,9 +297,11 @@ class Repairing:
     outcome = Outcome.PROVEN if judged.passes else Outcome.PARTLY
     found = []
     for number, one in enumerate(kept, 1):
+      # In a loop another order of computing may be nearer, and be no mistake.
+      is_doubtful = outcome is Outcome.PARTLY and one.edit is Edit.OPERATIONS and one.is_in_loop
       experiment = Experiment(
         one.edit,
-        one.text,
+        '' if is_doubtful else one.text,
         outcome,
         number,
         len(kept),
@@ -307,6 +342,11 @@ class Repairing:
     return kept, judged
 
 
+def _size(repair: Repair) -> int:
+  """Returns how many operations an edit edits."""
+  return len(repair.changes) + len(repair.transplants) + len(repair.values)
+
+
 def _is_further(one: Judged | None, other: Judged) -> bool:
   """Returns whether the sides are much further apart; not where that is not known."""
   if one is None or one.distance < _NEARER * other.distance:
@@ -316,7 +356,7 @@ def _is_further(one: Judged | None, other: Judged) -> bool:
   return is_apart or one.distance > _MUCH_FURTHER * other.distance
 
 
-def _value(tf1: InspectableRun, tf2: InspectableRun, place: Place) -> Repair:
+def _value(tf1: InspectableRun, tf2: InspectableRun, place: Place, everywhere: AllRounds) -> Repair:
   """Returns what gives the port the value that tf1 has at a source.
 
   Raises:
@@ -329,7 +369,7 @@ def _value(tf1: InspectableRun, tf2: InspectableRun, place: Place) -> Repair:
   layout = source.layout
   as_tf2 = (lambda value: value) if layout is None else layout.to_tf2
   given = GivenValue(op.tensors[source.output], other.tensors[source.output], as_tf2)
-  return Repair(values=(given,))
+  return Repair(values=everywhere.values(given, op.name, other.name))
 
 
 def _is_of_gradients(looking: Looking, source: FoundSource) -> bool:

@@ -118,6 +118,11 @@ class Layouts:
     self._groups = {name: group for group in groups for name in group.entry.tf2}
     self._by_shown = {name: group for group in self._groups.values() for name in group.names}
 
+  @property
+  def has_groups(self) -> bool:
+    """Whether several variables of a side make up one of the other, or several."""
+    return bool(self._groups)
+
   def to_tf1(self, name: str, value: np.ndarray, constants: bool = True) -> np.ndarray:
     """Returns what a variable of the port, by its tf2 name, is as a value of tf1."""
     layout = self._by_tf2.get(name)

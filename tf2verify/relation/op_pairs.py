@@ -1,13 +1,13 @@
 """Which operation of one side is which of the other."""
 
 import math
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord
+from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
+from tf2verify.relation.op_names import Names
 
 # Op types that compute the same from the same inputs.
 _FAMILIES = {
@@ -63,7 +63,7 @@ class Pairing:
     self.tf1_of: list[int | None] = [None] * len(tf2.ops)
     self._tf1_consumers = tf1.consumers()
     self._tf2_consumers = tf2.consumers()
-    self._names = _Names(tf1, tf2)
+    self._names = Names(tf1, tf2)
     self._tf1_made = _made_of_constants(tf1)
     self._tf2_made = _made_of_constants(tf2)
     self._pair_ends()
@@ -71,7 +71,7 @@ class Pairing:
 
   def complete(self) -> None:
     """Pairs what is left: by structure, and by name where that leads no further."""
-    while self._structural_round() or self._pair_by_name():
+    while self._structural_round() or self._backward_in_any_place() or self._pair_by_name():
       pass
 
   def add(self, tf1: int, tf2: int) -> None:
@@ -80,11 +80,12 @@ class Pairing:
     self.tf2_of[tf1] = tf2
     self.tf1_of[tf2] = tf1
 
-  def part(self, tf1: int) -> None:
-    """Takes the partner from a tf1 operation, if it has one."""
-    tf2 = self.tf2_of[tf1]
-    if tf2 is not None:
-      self.tf2_of[tf1] = self.tf1_of[tf2] = None
+  def part(self, *positions: int) -> None:
+    """Takes their partners from tf1 operations that have one."""
+    for tf1 in positions:
+      tf2 = self.tf2_of[tf1]
+      if tf2 is not None:
+        self.tf2_of[tf1] = self.tf1_of[tf2] = None
 
   def partners(self) -> tuple[list[int | None], list[int | None]]:
     """Returns all partners as they are, for `restore`."""
@@ -261,6 +262,30 @@ class Pairing:
           found = True
     return found
 
+  def _backward_in_any_place(self) -> bool:
+    """Pairs what partners read at another place, if each reads one operation of that type.
+
+    A condition may be written the other way round, a sum in another order.
+    """
+    found = False
+    for position in range(len(self.tf1.ops) - 1, -1, -1):
+      partner = self.tf2_of[position]
+      if partner is None:
+        continue
+      ones = _by_family(self.tf1, position, self._is_free)
+      others = _by_family(self.tf2, partner, self._is_free_in_tf2)
+      for kind in ones.keys() & others.keys():
+        if len(ones[kind]) == len(others[kind]) == 1:
+          ((tf1, number),), ((tf2, other_number),) = ones[kind], others[kind]
+          if number == other_number and self._related(tf1, tf2):
+            self.add(tf1, tf2)
+            found = True
+    return found
+
+  def _is_free_in_tf2(self, tf2: int) -> bool:
+    op = self.tf2.ops[tf2]
+    return self.tf1_of[tf2] is None and not op.is_leaf and op.op_type != TARGET
+
   def _with_same_inputs(self, tf1: int, tf2: int) -> int:
     """Returns the operation that reads what an operation reads, if any does, else the one given.
 
@@ -313,6 +338,17 @@ def _may_be_one(op: OpRecord, other: OpRecord) -> bool:
   return one is None or two is None or len(one) == len(two)
 
 
+def _by_family(
+  graph: OpGraph, reader: int, is_free: Callable[[int], bool]
+) -> dict[str, set[TensorKey]]:
+  """Returns what an operation reads of operations that are free, by their type."""
+  found: dict[str, set[TensorKey]] = {}
+  for key in graph.ops[reader].inputs:
+    if is_free(key[0]):
+      found.setdefault(family(graph.ops[key[0]].op_type), set()).add(key)
+  return found
+
+
 def _size(op: OpRecord) -> int | None:
   """Returns how many elements an operation's first output has; None where that is not known."""
   shape = op.outputs[0][1] if op.outputs else None
@@ -346,46 +382,3 @@ def _made_of_constants(graph: OpGraph) -> dict[str, list[int]]:
     if constant and not op.is_leaf and op.op_type != TARGET:
       found.setdefault(op.op_type, []).append(position)
   return found
-
-
-class _Names:
-  """Names of tf2 operations behind the layer's own prefix."""
-
-  def __init__(self, tf1: OpGraph, tf2: OpGraph) -> None:
-    tf1_names = {op.name for op in tf1.ops if not op.is_leaf}
-    prefixes = Counter(
-      '/'.join(op.name.split('/')[:depth])
-      for op in tf2.ops
-      if not op.is_leaf and op.op_type != TARGET
-      for depth in range(4)
-      if '/'.join(op.name.split('/')[depth:]) in tf1_names
-    )
-    self._prefix = max(prefixes, key=lambda prefix: prefixes[prefix], default='')
-    self._tf2: dict[tuple[str, str], int] = {}
-    for position, op in enumerate(tf2.ops):
-      if not op.is_leaf and op.op_type != TARGET:
-        self._tf2.setdefault((self.bare(op.name), op.op_type), position)
-    self._tf1_counts = Counter(_stem(op.name, op.op_type) for op in tf1.ops)
-    self._tf2_counts = Counter(_stem(self.bare(op.name), op.op_type) for op in tf2.ops)
-
-  def bare(self, name: str) -> str:
-    """Returns a tf2 name without the layer's prefix."""
-    if self._prefix:
-      name = name.replace(self._prefix + '/', '', 1)
-    return name
-
-  def tf2_of(self, op: OpRecord) -> int | None:
-    """Returns the tf2 operation of a tf1 operation's name and type."""
-    return self._tf2.get((op.name, op.op_type))
-
-  def count_alike(self, op: OpRecord) -> bool:
-    """Returns whether both sides have as many operations of this name, its number aside.
-
-    Otherwise `Relu_1` of one side may be `Relu` of the other.
-    """
-    stem = _stem(op.name, op.op_type)
-    return self._tf1_counts[stem] == self._tf2_counts[stem]
-
-
-def _stem(name: str, op_type: str) -> tuple[str, str]:
-  return re.sub(r'(_\d+)+$', '', name), op_type

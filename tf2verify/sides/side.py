@@ -131,6 +131,9 @@ class FilledRun:
     size: what is said of inputs of another size than the case's; '' for those.
     derives: of a port that is traced, whether gradients are formed once its graph is made, so
       that they follow from edits of it.
+    unrolls: whether the rounds of loops are to stand in the graph, where that can be, so that
+      what a loop computes can be asked for.
+    parts: whether each part of a tensor that is split in a round is to have an operation there.
   """
 
   inputs: Any
@@ -142,6 +145,8 @@ class FilledRun:
   gradients_of: frozenset[str] | None = None
   size: str = ''
   derives: bool = False
+  unrolls: bool = False
+  parts: bool = False
 
   @property
   def description(self) -> str:

@@ -12,6 +12,7 @@ from tf2verify.diagnosis.places import VariableLines
 from tf2verify.diagnosis.versions import with_versions
 from tf2verify.environment import diagnose_option
 from tf2verify.errors import NotApplicable
+from tf2verify.records import rounds
 from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.reference import nests
@@ -74,6 +75,9 @@ def diagnose_stage(
     experimenting: how far causes are tried out; None for no experiments.
   """
   run, inspection = findings.failed_run, findings.inspection
+  if run is not None and not run.gradients:
+    run = dataclasses.replace(run, unrolls=True)
+    findings = dataclasses.replace(findings, failed_run=run)
   description = '' if run is None else run.description
   traced = 'the port'
   if inspection is not None:
@@ -88,8 +92,8 @@ def diagnose_stage(
       if inspection is not None:
         sides = inspection.sides()
       elif run is not None:
-        tf1, port = case.tf1.inspectable(run), traced_port(case, run)
-        sides = tf1, port.run()
+        run, sides, port = _both_sides(case, run)
+        findings = dataclasses.replace(findings, failed_run=run)
         if _shapes(run.inputs) != _shapes(case.inputs):
           # The stage's other runs are of the case's own inputs, where both sides agree.
           not_tried = "the sides differ at inputs of another size than the case's own"
@@ -123,6 +127,21 @@ def diagnose_stage(
       bench.close()
     for side in sides or ():
       side.close()
+
+
+def _both_sides(
+  case: CaseUnderTest, run: FilledRun
+) -> tuple[FilledRun, tuple[GraphRun, GraphRun], TracedPort]:
+  """Returns a run as it is to be looked into, both sides of it, and the port."""
+  tf1, port = case.tf1.inspectable(run), traced_port(case, run)
+  sides = tf1, port.run()
+  in_loops = all(any(rounds.numbers_of(op.name) for op in one.op_graph.ops) for one in sides)
+  if run.parts or not in_loops or not port.joins_variables:
+    return run, sides, port
+  # The gates of a cell lie in another order then, with a bias that TF1 adds later.
+  for one in sides:
+    one.close()
+  return _both_sides(case, dataclasses.replace(run, parts=True))
 
 
 def with_diagnosis(verdict: StageVerdict, diagnosis: Diagnosis, stage: type[Stage]) -> StageVerdict:
@@ -175,7 +194,8 @@ def traced_port(
   named = dataclasses.replace(run, tf1_names=names)
   again = None if known is None or _trace_key(known[0]) != _trace_key(run) else known[1].again
   port = case.tf2.traced(named) if again is None else again(named)
-  return dataclasses.replace(port, values=functools.cache(port.values))
+  port = dataclasses.replace(port, values=functools.cache(port.values))
+  return port.unrolled(run.parts) if run.unrolls else port
 
 
 def _trace_key(run: FilledRun) -> tuple[object, ...]:

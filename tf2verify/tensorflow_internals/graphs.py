@@ -39,6 +39,11 @@ def branch_of(condition: Any, is_true: bool) -> Any:
   return getattr(condition, '_true_graph' if is_true else '_false_graph', None)
 
 
+def loop_body_of(loop: Any) -> Any:
+  """Returns the graph of a loop's body as `tf.while_loop` has built it; None if it is not known."""
+  return getattr(loop, '_body_graph', None)
+
+
 def op_definition(op_type: str) -> Any:
   """Returns the OpDef of a type of operation; None where this TensorFlow has none."""
   return op_def_registry.get(op_type)

@@ -536,8 +536,8 @@ class PortionsTest(absltest.TestCase):
       g.target('output', net)
 
     with (
-      mock.patch.multiple(first_divergence, _FURTHER=4, _PARTS=2),
-      mock.patch.object(portions, '_PORTION_BYTES', 1),
+      mock.patch.object(first_divergence, '_PARTS', 2),
+      mock.patch.multiple(portions, _FURTHER=4, _PORTION_BYTES=1),
     ):
       divergence = _divergence(build, lambda g: build(g, (2, 4, 29)))
     self.assertTrue(divergence.is_cut_short)

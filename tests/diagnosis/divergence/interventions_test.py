@@ -68,6 +68,26 @@ class InterventionsTest(absltest.TestCase):
     names = [one.op_graph.ops[source.regions.tf1.end].name for source in kept]
     self.assertEqual(names, [f'AddV2_{number}' for number in range(4)])
 
+  def test_what_gets_lost_in_a_loop_is_no_fault(self):
+    """A mask takes away what a round computes past the end, which is spelt in two ways."""
+
+    def build(g, other=False, name='a/while/round_0/Mul', factor=1.0):
+      net = g.op('Mul', name, g.input(_X), g.constant(np.float32(2.0 if other else 3.0)))
+      if other:
+        masked = g.op('Where', 'masked', net, compute=lambda x: 0 * x)
+      else:
+        masked = g.op('Mul', 'masked', net, g.constant(np.zeros((4, 3), np.float32)))
+      rest = g.op('Mul', 'rest', g.input(_X, 'y'), g.constant(np.float32(factor)))
+      g.target('output', g.op('Sub', 'sub', masked, rest))
+
+    for factor, expected in ((2.0, ['rest']), (1.0, ['a/while/round_0/Mul'])):
+      with self.subTest(factor=factor):
+        one, two = (s.run() for s in both(build, lambda g, f=factor: build(g, True, factor=f)))
+        divergence = Divergence(one, two, ())
+        found = arriving_sources(divergence, one, two)
+        names = [one.op_graph.ops[source.regions.tf1.end].name for source in found]
+        self.assertEqual(names, expected)
+
   def test_draw_of_another_shape_is_kept(self):
     """TF1's draws cannot be put in the place of the port's."""
 

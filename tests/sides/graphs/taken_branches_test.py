@@ -4,7 +4,8 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from tests.stages.losses.loss_lines_test import line_of
-from tf2verify.sides.graphs.taken_branches import operation, with_taken_branches
+from tf2verify.sides.graphs.inlining import operation
+from tf2verify.sides.graphs.taken_branches import with_taken_branches
 from tf2verify.sides.graphs.user_sources import user_source
 
 v1 = tf.compat.v1

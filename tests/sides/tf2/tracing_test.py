@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from tf2verify.sides.graphs import given_variables
-from tf2verify.sides.tf2.tracing import NotTraceable, graph_run, trace
+from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort, trace
 from tf2verify.tensorflow_internals import autograph
 
 _X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -19,7 +19,7 @@ def _run(compute, variables=(), inputs=_X, values=None):
   names = {id(variable.handle): variable.name.partition(':')[0] for variable in variables}
   given = values or {names[id(v.handle)]: v.numpy() for v in variables}
   by_name = {names[id(variable.handle)]: variable for variable in variables}
-  return graph_run(traced, names, given.__getitem__, by_name)
+  return TracedPort(traced, names, given.__getitem__, by_name, prefix='').run()
 
 
 def _outputs(run):

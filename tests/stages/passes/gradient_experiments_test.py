@@ -269,7 +269,7 @@ class HonestyTest(absltest.TestCase):
     self.assertNotIn('proven', text)
     self.assertTrue(all(cause.experiment is None for cause in diagnosis.causes))
 
-  def test_body_of_a_loop_is_not_edited(self):
+  def test_body_of_a_loop_is_edited(self):
     class Case(tiny_models.OneModel):
       def model(self, inputs, training, cut=stop):
         weights = kernel()
@@ -282,8 +282,12 @@ class HonestyTest(absltest.TestCase):
       def port(self, inputs, training):
         return self.model(inputs, training, tf.identity)
 
-    _, text = failure(Case)
-    self.assertNotIn('proven', text)
+    diagnosis, text = failure(Case)
+    (cause,) = diagnosis.causes
+    self.assertEqual(
+      (cause.rule, cause.experiment.outcome), ('stop_gradient', Outcome.PROVEN), text
+    )
+    self.assertEqual(diagnosis.sources[0].tf1_op, 'while/round_2/matmul')
 
   def test_time_that_is_used_up(self):
     with unittest.mock.patch('tf2verify.stages.experiments.stage_bench.StageBench.is_over') as over:

@@ -15,11 +15,12 @@ import numpy as np
 from tf2verify.diagnosis.divergence.held_otherwise import HeldOtherwise
 from tf2verify.diagnosis.divergence.outputs import (
   is_opaque,
+  read_in_parts,
   size_arithmetic,
   written,
   written_variable,
 )
-from tf2verify.diagnosis.divergence.portions import portions
+from tf2verify.diagnosis.divergence.portions import Repeats, past_the_first, portions
 from tf2verify.diagnosis.divergence.reach import Reach, is_gone
 from tf2verify.diagnosis.divergence.region_noise import settled
 from tf2verify.diagnosis.divergence.regions import RegionPair, ancestors, region_pair
@@ -39,8 +40,6 @@ from tf2verify.relation.op_pairs import Pairing, is_backward
 
 # Operations run alone in one session.
 _PARTS = 64
-# Operations looked at past the first source. Those of a deep network behind it differ all.
-_FURTHER = 64
 # Operations of which the noise is measured, a few sessions each.
 _MOST_SETTLED = 48
 
@@ -75,14 +74,15 @@ class Divergence:
     wanted = [end for name, end in known.items() if re.sub(r' \(\d+\)$', '', name) in targets]
     ends = wanted or list(known.values())
     self.behind = ancestors(tf1.op_graph, ends)
-    partners = [(end, self.pairing.tf2_of[end]) for end in ends]
-    self.ends = [(end, other) for end, other in partners if other is not None]
+    self.ends = [(end, m) for end in ends if (m := self.pairing.tf2_of[end]) is not None]
     self._tf2_behind = ancestors(tf2.op_graph, [other for _, other in self.ends])
     pair_by_value(tf1, tf2, self.pairing, self.behind, self._tf2_behind)
+    self.pairing.part(*read_in_parts(tf1.op_graph))
     self._sizes = size_arithmetic(tf1.op_graph)
     self.agreements: dict[TensorKey, Agreement] = {}
     self.is_cut_short = False
     self._judged_since = 0
+    self._further = past_the_first(tf1.op_graph)
     self._before: dict[str, np.ndarray] = {}
     self._held = HeldOtherwise(tf1, tf2, self.pairing)
     self.as_tf2 = self._held.as_tf2
@@ -204,15 +204,15 @@ class Divergence:
   def _search(self, positions: set[int]) -> list[FoundSource]:
     """Compares portion by portion; past the first source it goes on for a while only."""
     found: list[FoundSource] = []
+    self._repeats = Repeats()
     graphs = self._tf1.op_graph, self._tf2.op_graph
     pairs = [(tf1, tf2) for tf1, tf2 in self.pairing.pairs() if tf1 in positions]
     for tf1_keys, tf2_keys in portions(graphs, pairs, (self.behind, self._tf2_behind)):
-      if self._judged_since > _FURTHER:
+      if self._judged_since > self._further:
         self.is_cut_short = True
         break
       self._compare(tf1_keys, tf2_keys)
-      for source in self._sources(dict.fromkeys(n for n, _ in tf1_keys)):
-        found.append(source)
+      found += self._sources(dict.fromkeys(n for n, _ in tf1_keys))
     return found
 
   def growth(self, source: int) -> list[tuple[int, float]]:
@@ -288,10 +288,11 @@ class Divergence:
       tf2 = self.pairing.tf2_of[tf1]
       if tf2 is None or self._tf1.op_graph.ops[tf1].is_leaf:
         continue
-      if not self.output_agreement(tf1).identical:
+      known = self.output_agreement(tf1)
+      if not known.identical and not self._repeats.has(self._tf1.op_graph.ops[tf1].name):
         suspects.append(region_pair(self.pairing, tf1, tf2))
     for start in range(0, len(suspects), _PARTS):
-      if self._judged_since > _FURTHER:
+      if self._judged_since > self._further:
         self.is_cut_short = True
         return
       part = suspects[start : start + _PARTS]

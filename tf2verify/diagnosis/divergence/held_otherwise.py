@@ -9,6 +9,7 @@ import dataclasses
 
 import numpy as np
 
+from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.numerics.agreement import agreement
@@ -63,8 +64,12 @@ class HeldOtherwise:
       return agreement_as_held(source.tf1, source.tf2)[0].is_rounding
     if source.output is None:
       return False
-    both = [(one, two) for one, two in pair.entering if one is not None and two is not None]
     ops, others = self.tf1.op_graph.ops, self.tf2.op_graph.ops
+    both = [
+      (one, two)
+      for one, two in pair.entering
+      if one is not None and two is not None and not is_opaque(ops[one[0]].outputs[one[1]][0])
+    ]
     values = self.tf1.fetch([ops[n].tensors[k] for (n, k), _ in both])
     given = {others[n].tensors[k]: value for (_, (n, k)), value in zip(both, values, strict=True)}
     (answer,) = self.tf2.recompute([([other.tensors[source.output]], given)])

@@ -9,15 +9,15 @@ mended, or the value only does harm, the pair is none.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
+from tf2verify.diagnosis.divergence.idle_sources import distance, idle_sources
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.numerics.relayout import agreement_as_held
 from tf2verify.records.op_graph import TARGET, TensorKey
 from tf2verify.relation.op_pairs import family
 
@@ -27,6 +27,7 @@ _HARM = 0.7
 _MOST_READERS = 8
 # Pairs that turn out to be none are parted, and others may show behind them.
 _ROUNDS = 4
+_ROUNDS_IN_LOOPS = 10
 _MOST_TRIED = 32
 
 
@@ -42,6 +43,20 @@ def arriving_sources(
     tf1: the tf1 side's run.
     tf2: the tf2 side's.
   """
+  found = _arriving(divergence, tf1, tf2)
+  for _ in range(_ROUNDS_IN_LOOPS):
+    idle = idle_sources(divergence, tf1, tf2)
+    if not idle:
+      break
+    divergence.part(idle)
+    found = divergence.sources()
+  return found
+
+
+def _arriving(
+  divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun
+) -> list[FoundSource]:
+  """Returns the sources that what reads them does not refute."""
   for _ in range(_ROUNDS):
     before = divergence.sources()
     interventions = _Interventions(divergence, tf1, tf2)
@@ -136,7 +151,7 @@ class _Interventions:
       requests += [(names, given), (names, {**given, **mend})]
     answers = self._tf2.recompute(requests)
     right = [values[one] for one in wanted]
-    without, with_it = _distance(right, answers[::2]), _distance(right, answers[1::2])
+    without, with_it = distance(right, answers[::2]), distance(right, answers[1::2])
     if without is None or with_it is None or not math.isfinite(without):
       return False
     return without <= _HARM * with_it  # also where the port's operations cannot take the value
@@ -181,36 +196,3 @@ class _Interventions:
       return []  # what an update writes: the same state by another way
     numbers = range(min(len(op.tensors), len(other.tensors)))
     return [(end, n) for n in numbers if (end, n) in self._divergence.agreements]
-
-
-def _distance(
-  wanted: Sequence[np.ndarray], answers: Sequence[list[np.ndarray] | None]
-) -> float | None:
-  """Returns how far answers are from what is wanted; infinite if one cannot be computed."""
-  if not answers:
-    return None
-  if any(answer is None for answer in answers):
-    return math.inf
-  found = [array for answer in answers if answer is not None for array in answer]
-  return sum(_share(one, other) for one, other in zip(wanted, found, strict=True))
-
-
-def _share(tf1: np.ndarray, tf2: np.ndarray) -> float:
-  """Returns the mean difference of the elements, each over its own magnitude: 0 to 1.
-
-  So no large element hides the others. What agrees up to rounding has none.
-  """
-  found, layout = agreement_as_held(tf1, tf2)
-  if found.is_rounding and not found.is_doubtful:
-    return 0.0
-  held = tf2 if layout is None else layout.to_tf1(tf2)
-  if held.shape != tf1.shape or held.dtype != tf1.dtype or not tf1.size:
-    return 1.0
-  if tf1.dtype.kind not in 'fcV':
-    return float(np.mean(tf1 != held))
-  kind = np.complex128 if tf1.dtype.kind == 'c' else np.float64
-  one, other = tf1.astype(kind), held.astype(kind)
-  same = (one == other) | (np.isnan(one) & np.isnan(other))
-  with np.errstate(all='ignore'):
-    share = np.abs(one - other) / (np.abs(one) + np.abs(other))
-  return float(np.where(same, 0.0, np.where(np.isfinite(share), share, 1.0)).mean())

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Set
 import numpy as np
 
 from tf2verify.diagnosis.divergence.regions import means_otherwise
+from tf2verify.records import rounds
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
 
 _UNKNOWN_BYTES = 2**20
@@ -124,3 +125,21 @@ def output_bytes(output: tuple[str, tuple[int | None, ...] | None]) -> int:
     return _UNKNOWN_BYTES
   width = 8 if '64' in dtype else 4
   return width * math.prod(size or 1 for size in shape)
+
+
+def read_in_parts(graph: OpGraph) -> list[int]:
+  """Returns the operations of which nothing reads more than parts: the gates of a cell.
+
+  These may lie in another order, and a bias may have been added to one; they tell of what they are
+  parts of.
+  """
+  readers = graph.consumers()
+  return [
+    n
+    for n in range(len(graph.ops))
+    if readers[n] and all(_is_part(graph.ops[reader].name) for reader, _ in readers[n])
+  ]
+
+
+def _is_part(name: str) -> bool:
+  return rounds.whole(name) != name

@@ -1,12 +1,43 @@
 """Tensors of both sides to be compared, in portions that fit into memory."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 
 from tf2verify.diagnosis.divergence.outputs import comparable_outputs, output_bytes, read_outputs
+from tf2verify.records import rounds
 from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
 
 # Tensors are fetched in portions of about this size.
 _PORTION_BYTES = 96 * 2**20
+
+# Operations looked at past the first source. Those of a deep network behind it differ all.
+_FURTHER = 64
+# A loop's rounds differ all, too, where only those past the end of a sequence do so for good.
+_FURTHER_IN_LOOPS = 1024
+# An operation that differs in more rounds of a loop than these is looked at in the first of them.
+_MOST_ROUNDS = 3
+
+
+class Repeats:
+  """Tells what was looked at in some rounds of a loop already: later ones show the same."""
+
+  def __init__(self) -> None:
+    """Has seen nothing yet."""
+    self._rounds: Counter[str] = Counter()
+
+  def has(self, name: str) -> bool:
+    """Returns whether an operation was asked for in enough other rounds; counts it otherwise."""
+    bare = rounds.without(name)
+    if bare == name or self._rounds[bare] >= _MOST_ROUNDS:
+      return bare != name
+    self._rounds[bare] += 1
+    return False
+
+
+def past_the_first(graph: OpGraph) -> int:
+  """Returns how many operations that differ are looked at past the first source."""
+  in_loops = any(rounds.numbers_of(op.name) for op in graph.ops)
+  return _FURTHER_IN_LOOPS if in_loops else _FURTHER
 
 
 def portions(

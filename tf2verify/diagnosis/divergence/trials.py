@@ -79,7 +79,11 @@ class Trials:
       return False
     ones = [self.tf1.op_graph.ops[end].tensors[0] for end, _ in self.ends]
     others = [self.tf2.op_graph.ops[end].tensors[0] for _, end in self.ends]
-    leaves = [op.tensors[0] for op in self.tf2.op_graph.ops if op.is_leaf and op.tensors]
+    leaves = [
+      op.tensors[0]
+      for op in self.tf2.op_graph.ops
+      if op.is_leaf and op.tensors and not is_opaque(op.outputs[0][0])
+    ]
     values = self.tf2.fetch([*leaves, *others])
     given = dict(zip(leaves, values, strict=False))
     unchanged, mended = self.tf2.recompute_changed(others, given, [[], mends])

@@ -15,6 +15,7 @@ import numpy as np
 from tf2verify.diagnosis.divergence.outputs import output_bytes, size_arithmetic
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.numerics.relayout import agreement_as_held, is_constant
+from tf2verify.records import rounds
 from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord
 from tf2verify.relation.op_pairs import Pairing, family, is_backward
 
@@ -52,8 +53,33 @@ def pair_by_value(
   ]
   for n, _ in differing:
     pairing.part(n)
-  pair_alike(pairing, values, other_values)
+  _pair_in_all_rounds(pairing, pair_alike(pairing, values, other_values))
   pairing.complete()
+
+
+def _pair_in_all_rounds(pairing: Pairing, known: Iterable[tuple[int, int]]) -> None:
+  """Pairs what has no partner as it is paired in another round of the loop.
+
+  In the first round the sides may agree yet, where a state goes wrong from there on.
+  """
+  places = [{op.name: n for n, op in enumerate(g.ops)} for g in (pairing.tf1, pairing.tf2)]
+  last: dict[str, int] = {}
+  for op in pairing.tf1.ops:
+    numbers = rounds.numbers_of(op.name)
+    if len(numbers) == 1:
+      last[rounds.without(op.name)] = max(numbers[0], last.get(rounds.without(op.name), 0))
+  for n, m in known:
+    one, other = pairing.tf1.ops[n].name, pairing.tf2.ops[m].name
+    numbers = rounds.numbers_of(one)
+    if len(numbers) != 1 or numbers != rounds.numbers_of(other):
+      continue
+    for number in range(last[rounds.without(one)] + 1):
+      tf1 = places[0].get(rounds.elsewhere(one, one, [number]))
+      tf2 = places[1].get(rounds.elsewhere(other, other, [number]))
+      if tf1 is None or tf2 is None:
+        continue
+      if pairing.tf2_of[tf1] is None and pairing.tf1_of[tf2] is None:
+        pairing.add(tf1, tf2)
 
 
 def pair_alike(

@@ -10,6 +10,7 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
 from tf2verify.diagnosis.patterns.axes import are_same_axes
+from tf2verify.diagnosis.patterns.choices import chosen_from_elsewhere
 from tf2verify.diagnosis.patterns.gradient_paths import gradient_differences
 from tf2verify.diagnosis.patterns.known_values import computed_number, known_value
 from tf2verify.diagnosis.patterns.normalizations import (
@@ -20,6 +21,7 @@ from tf2verify.diagnosis.patterns.normalizations import (
 )
 from tf2verify.diagnosis.patterns.op_text import SILENT_ATTRIBUTES, op_text, value_text
 from tf2verify.diagnosis.patterns.reads import only_shapes_differ, read_from_elsewhere, tensor_text
+from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
   CONSTANT,
@@ -57,6 +59,9 @@ class GraphComparison:
     momentum = self._momentum(pair)
     if momentum is not None:
       return (momentum,)
+    chosen = chosen_from_elsewhere(self._pairing, pair, _is_number)
+    if chosen:
+      return tuple(chosen)
     found += self._epsilon(pair)
     epsilon_of = {difference.op for difference in found}
     matched = self._matched(pair)
@@ -198,7 +203,9 @@ class GraphComparison:
     )
 
   def _constants(self, name: str, op: OpRecord, other: OpRecord) -> list[GraphDifference]:
-    found = []
+    found: list[GraphDifference] = []
+    if rounds.whole(name) != name:
+      return found  # which part of a tensor it is: another order, of which nobody has written this
     for slot, ((one, _), (two, _)) in enumerate(zip(op.inputs, other.inputs, strict=True)):
       tf1, tf2 = _constant(self._tf1, one), _constant(self._tf2, two)
       if tf1 is None or tf2 is None or _same(tf1, tf2):
@@ -296,7 +303,7 @@ class GraphComparison:
         )
       ]
     expected = [entering.get(key) or self._partner(key, matched) for key in op.inputs]
-    have = [None if self._is_constant(key) else key for key in other.inputs]
+    have = [None if _is_number(self._tf2, key) else key for key in other.inputs]
     if None in [e for e, h in zip(expected, have, strict=True) if h is not None]:
       return []
     if expected == have:
@@ -325,16 +332,10 @@ class GraphComparison:
     return found
 
   def _partner(self, key: TensorKey, matched: Mapping[int, int]) -> TensorKey | None:
-    if self._is_constant_tf1(key):
+    if _is_number(self._tf1, key):
       return None
     partner = matched.get(key[0], self._pairing.tf2_of[key[0]])
     return None if partner is None else (partner, key[1])
-
-  def _is_constant(self, key: TensorKey) -> bool:
-    return _constant(self._tf2, key[0]) is not None or self._tf2.ops[key[0]].op_type == CONSTANT
-
-  def _is_constant_tf1(self, key: TensorKey) -> bool:
-    return _constant(self._tf1, key[0]) is not None or self._tf1.ops[key[0]].op_type == CONSTANT
 
   def of_gradients(self) -> list[GraphDifference]:
     """Returns where the two forward passes let gradients pass differently."""
@@ -345,6 +346,10 @@ def _constant(graph: OpGraph, position: int) -> np.ndarray | None:
   """Returns the value of a constant, or a number that is computed from constants alone."""
   op = graph.ops[position]
   return op.constant if op.op_type == CONSTANT else computed_number(graph, position)
+
+
+def _is_number(graph: OpGraph, key: TensorKey) -> bool:
+  return _constant(graph, key[0]) is not None or graph.ops[key[0]].op_type == CONSTANT
 
 
 def _without_numbers(graph: OpGraph, positions: Sequence[int]) -> list[int]:

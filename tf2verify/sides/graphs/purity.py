@@ -29,7 +29,7 @@ def is_pure(op: tf.Operation, node: Any, library: Mapping[str, Any]) -> bool:
     library: the FunctionDefs of its graph, by name.
   """
   if op.type in _CALLS:
-    return _calls_pure_functions(node, library, frozenset())
+    return calls_pure_functions(node, library)
   if op.type in _CONTROL_FLOW or op.op_def is None or op.op_def.is_stateful:
     return False
   return not any(map(_is_not_recorded, node.attr.values()))
@@ -42,7 +42,9 @@ def _is_not_recorded(value: Any) -> bool:
   return kind == 'func' or (kind == 'list' and bool(held.func or held.shape or held.tensor))
 
 
-def _calls_pure_functions(node: Any, library: Mapping[str, Any], above: frozenset[str]) -> bool:
+def calls_pure_functions(
+  node: Any, library: Mapping[str, Any], above: frozenset[str] = frozenset()
+) -> bool:
   """Returns whether the functions that a loop or a condition calls do nothing but compute.
 
   Args:
@@ -58,7 +60,7 @@ def _calls_pure_functions(node: Any, library: Mapping[str, Any], above: frozense
       return False
     for inner in library[name].node_def:
       if inner.op in _CALLS:
-        if not _calls_pure_functions(inner, library, above | {name}):
+        if not calls_pure_functions(inner, library, above | {name}):
           return False
       elif not _is_harmless(inner):
         return False

@@ -10,6 +10,7 @@ from tf2verify.environment import time_limit
 from tf2verify.records.op_graph import NodeChange, OpGraph
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
+from tf2verify.sides.graphs.inlining import with_output
 
 v1 = tf.compat.v1
 
@@ -29,6 +30,14 @@ def open_session(graph: tf.Graph) -> Any:
   if left is not None:  # a loop that never ends is cancelled then
     config.operation_timeout_in_ms = max(1, round(1000 * left))
   return v1.Session(graph=graph, config=config)
+
+
+def imported(graph_def: Any) -> tf.Graph:
+  """Returns the graph of a GraphDef."""
+  graph = tf.Graph()
+  with graph.as_default():
+    tf.import_graph_def(graph_def, name='')
+  return graph
 
 
 class GraphRun:
@@ -84,7 +93,7 @@ class GraphRun:
     known, self._feeds = self._feeds, {**self._feeds, **given}
     try:
       return self.fetch(tensors)
-    except (tf.errors.OpError, ValueError, TypeError):
+    except (tf.errors.OpError, ValueError, TypeError, KeyError):  # of a handle: its dtype
       return None
     finally:
       self._feeds = known
@@ -181,7 +190,7 @@ class GraphRun:
   ) -> '_Part | None':
     try:
       return _Part(f'part_{number}/', self.nodes(), self._reads, wanted, given, changes)
-    except KeyError:
+    except (KeyError, TypeError):  # something is not there, or no value: a handle, a list
       return None
 
   def _run_parts(self, parts: Sequence['_Part | None']) -> list[list[np.ndarray] | None] | None:
@@ -260,7 +269,7 @@ class _Part:
     self._changes = changes
     self._done: set[str] = set()
     self._pending: list[str] = []
-    self.fetches = [_with_output(self._input(name)) for name in wanted]
+    self.fetches = [with_output(self._input(name)) for name in wanted]
     while self._pending:
       name = self._pending.pop()
       if name not in self._done:
@@ -279,7 +288,7 @@ class _Part:
       if slot in replaced:
         copied.input.append(self._placeholder(f'{node.name}/{slot}', replaced[slot]))
       else:
-        copied.input.append(self._input(_with_output(name)))
+        copied.input.append(self._input(with_output(name)))
     for attribute in ('_class', '_output_shapes'):
       copied.attr.pop(attribute, None)
     for change in changes:
@@ -305,7 +314,7 @@ class _Part:
     """Returns the name under which a read of a variable may be given."""
     node = self._nodes[tensor.rpartition(':')[0]]
     handle = node.input[0] if node.op == 'ReadVariableOp' else node.name
-    read = self._reads.get(_with_output(handle).rpartition(':')[0], tensor)
+    read = self._reads.get(with_output(handle).rpartition(':')[0], tensor)
     return read if read in self._given else tensor
 
   def _placeholder(self, tensor: str, value: np.ndarray) -> str:
@@ -338,7 +347,3 @@ def set_attribute(attribute: Any, value: Any) -> None:
 
 def _dtype_of(value: np.ndarray) -> tf.DType:
   return tf.string if value.dtype.kind in 'SUO' else tf.as_dtype(value.dtype)
-
-
-def _with_output(name: str) -> str:
-  return name if ':' in name else name + ':0'

@@ -11,6 +11,7 @@ from tf2verify.sides import side
 from tf2verify.sides.fill import Fill, RecordedFill
 from tf2verify.sides.graphs.effects import Effect, effects_in_any
 from tf2verify.sides.graphs.initial_draws import InitialDraw
+from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.other_sizes import shapes_of
@@ -151,8 +152,10 @@ class Tf1Graph:
       return other.inspectable(run)
     built, gradients = self._runs.graph_for(run)
     # A rewritten graph does not know who made its operations.
-    made = {op.name: op for op in self.built(run.training).graph.get_operations()}
-    return graph_run_of(run, built, gradients, lambda op: user_source(made.get(op.name, op)))
+    made = self.built(run.training).graph
+    return graph_run_of(
+      run, built, gradients, lambda op: user_source(operation(made, op.name) or op)
+    )
 
   def initial_fill(self, mode: str, training: bool, initial: Sequence[TensorRecord]) -> Fill:
     """Returns the fill that gives variables the initial values of a seeded run.

@@ -1,16 +1,19 @@
 """A run of the reference's graph of which every tensor can be asked for."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.records import rounds
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides import side
 from tf2verify.sides.graphs.reading import GraphReader, Target, target_name
-from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.run import GraphRun, imported, open_session
+from tf2verify.sides.graphs.unrolled_loops import LOOPS, split_apart, with_unrolled_loops
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
 
@@ -35,6 +38,12 @@ def graph_run_of(
     labels: by tensor name of a placeholder, what both sides call it, and its value.
     targets: further ones.
   """
+  feeds = _feeds(run, built, given or {}, labels or {})
+  prepare = _preparation(run, built)
+  if run.unrolls:
+    known = built.graph
+    built = _unrolled(built, prepare, feeds, run.parts)
+    source_of = _of_rounds(known, source_of)
   handles = {
     built.graph.get_operation_by_name(variable.initializer).inputs[0].op.name: variable
     for variable in built.variables
@@ -58,14 +67,61 @@ def graph_run_of(
     for op_name, variable in handles.items()
     if variable.record.name in read
   }
+  return GraphRun(op_graph, built.graph, feeds, prepare, reads)
+
+
+def _feeds(
+  run: side.FilledRun,
+  built: BuiltGraph,
+  given: Mapping[str, np.ndarray],
+  labels: Mapping[str, tuple[str, np.ndarray]],
+) -> dict[str, np.ndarray]:
+  fed = {name: value for name, (_, value) in labels.items()}
+  return {**session_values.feeds(built, run.inputs), **given, **fed}
+
+
+def _preparation(run: side.FilledRun, built: BuiltGraph) -> Callable[[Any], None]:
+  """Returns what gives the variables of a session their values."""
 
   def prepare(session: Any) -> None:
     session_values.fetch(session, built.table_initializers)
     session_values.assign(session, built.variables, run)
 
-  fed = {name: value for name, (_, value) in (labels or {}).items()}
-  feeds = {**session_values.feeds(built, run.inputs), **(given or {}), **fed}
-  return GraphRun(op_graph, built.graph, feeds, prepare, reads)
+  return prepare
+
+
+def _unrolled(
+  built: BuiltGraph,
+  prepare: Callable[[Any], None],
+  feeds: Mapping[str, np.ndarray],
+  in_parts: bool,
+) -> BuiltGraph:
+  """Returns a graph with the rounds of its loops; itself without loops."""
+  if not any(op.type in LOOPS for op in built.graph.get_operations()):
+    return built
+  graph_def = built.graph.as_graph_def()
+
+  def evaluate(tensors: Sequence[str]) -> Sequence[np.ndarray]:
+    with open_session(imported(graph_def)) as session:
+      prepare(session)
+      return session.run(list(tensors), feeds)  # type: ignore[no-any-return]
+
+  with_unrolled_loops(graph_def, evaluate)
+  if in_parts:
+    split_apart(graph_def)
+  return dataclasses.replace(built, graph=imported(graph_def))
+
+
+def _of_rounds(
+  graph: tf.Graph, source_of: Callable[[tf.Operation], SourceLine | None]
+) -> Callable[[tf.Operation], SourceLine | None]:
+  """Returns what tells the user's line of an operation; in a loop, that of the loop at least."""
+
+  def line_of(op: tf.Operation) -> SourceLine | None:
+    loop = rounds.outermost_loop(op.name)
+    return source_of(op) or (None if loop is None else source_of(graph.get_operation_by_name(loop)))
+
+  return line_of
 
 
 def _targets(built: BuiltGraph, gradients: Sequence[GraphGradient]) -> list[Target]:

@@ -12,10 +12,10 @@ from tf2verify.records.training import LossObservation
 from tf2verify.reference.perturbation import Mover
 from tf2verify.sides import side
 from tf2verify.sides.graphs.effects import Program
+from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import StepGraph
-from tf2verify.sides.graphs.taken_branches import operation
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1 import build as tf1_build

@@ -194,7 +194,8 @@ def _with_variables(traced: tracing.Traced, port: Port, run: side.FilledRun) -> 
   handles = {id(variable.handle): name for name, (variable, _) in variables.items()}
   by_name = {name: variable for name, (variable, _) in variables.items()}
   prefix = f'{port.layer.name}/'
-  return tracing.TracedPort(traced, handles, value, by_name, prefix, again)
+  joins = port.layouts.has_groups
+  return tracing.TracedPort(traced, handles, value, by_name, prefix, again, joins)
 
 
 def _name_of(port: Port, own: str, run: side.FilledRun) -> str:

@@ -11,6 +11,7 @@ from tf2verify.records.observation import SourceLine
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_function, side
+from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.step_run import (
   COUNT,
   LOSS_TARGET,
@@ -19,7 +20,6 @@ from tf2verify.sides.graphs.step_run import (
   applied_target,
   gradient_target,
 )
-from tf2verify.sides.graphs.taken_branches import operation
 from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.optimizer_parts import parts_of
 from tf2verify.sides.optimizer_state import is_keras

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.records.observation import TensorRecord
+from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.reference import nests
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
+from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.made_layers import MadeLayers
 from tf2verify.sides.graphs.reading import GraphReader, Target
-from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.run import GraphRun, imported, open_session
+from tf2verify.sides.graphs.unrolled_loops import LOOPS, split_apart, with_unrolled_loops
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.side import TF2, FilledRun
 from tf2verify.sides.tf2 import python_gradients
@@ -146,6 +148,8 @@ class TracedPort:
     prefix: what the names of its operations start with.
     again: returns the same for another run of this training mode and of inputs of these shapes;
       None where nobody asks for it.
+    joins_variables: whether several of its variables make up one of tf1's, or the reverse.
+    of_rounds: its GraphDef with the rounds of its loops, see `unrolled`; None for the one traced.
     shown_gradients: returns the gradients of a run that forms them once its graph is made, by
       the variables that are trained, as tf1 has them; None for a port of which none are formed.
   """
@@ -156,9 +160,37 @@ class TracedPort:
   variables: Mapping[str, Any]
   prefix: str
   again: Callable[[FilledRun], 'TracedPort'] | None = None
+  joins_variables: bool = False
+  of_rounds: Any = None
   shown_gradients: (
     Callable[[Mapping[str, Sequence[np.ndarray]]], tuple[TensorRecord, ...]] | None
   ) = None
+
+  def unrolled(self, in_parts: bool = False) -> 'TracedPort':
+    """Returns the same with the rounds of its loops, as a run of the port goes through them.
+
+    Args:
+      in_parts: whether parts of tensors have operations there, see `FilledRun`.
+
+    Raises:
+      NotTraceable: it uses a resource that is no variable of the port.
+    """
+    if not any(op.type in LOOPS for op in self.traced.graph.get_operations()):
+      return self
+    handles, constants = _captured(self.traced, self.names)
+    graph_def = self._with_handles(handles)
+
+    def evaluate(tensors: Sequence[str]) -> Sequence[np.ndarray]:
+      graph = imported(graph_def)
+      prepare = preparation(self._assignments(graph, handles), self.values)
+      with open_session(graph) as session:
+        prepare(session)
+        return session.run(list(tensors), self._feeds(constants))  # type: ignore[no-any-return]
+
+    with_unrolled_loops(graph_def, evaluate)
+    if in_parts:
+      split_apart(graph_def)
+    return dataclasses.replace(self, of_rounds=graph_def)
 
   def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
     """Returns a run of the graph as it was traced, or changed.
@@ -170,8 +202,27 @@ class TracedPort:
     Raises:
       NotTraceable: it uses a resource that is no variable of the port.
     """
-    known = self.traced, self.names, self.values, self.variables
-    return graph_run(*known, change, targets_only)
+    traced = self.traced
+    handles, constants = _captured(traced, self.names)
+    graph_def = self._with_handles(handles)
+    if change is not None:
+      change(graph_def, constants)
+    derived: tuple[Target, ...] = ()
+    if traced.derived is not None and python_gradients.has_some(graph_def):
+      known = python_gradients.Captured(traced.graph, self.names, handles, constants)
+      form = functools.partial(derived_targets, derived=traced.derived)
+      graph_def, derived = python_gradients.formed(graph_def, known, form)
+    graph = imported(graph_def)
+    assigned = self._assignments(graph, handles)
+    if traced.derived is not None and not derived:
+      derived = derived_targets(graph, traced.derived)
+    reader = GraphReader(graph, handles, traced.inputs, constants, self._source_of)
+    read_graph = reader.read_targets if targets_only else reader.read
+    op_graph = read_graph((*traced.targets, *derived), traced.writes, TF2)
+    read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
+    reads = {op_name: read[name] for op_name, name in handles.items() if name in read}
+    prepare = preparation(assigned, self.values)
+    return GraphRun(op_graph, graph, self._feeds(constants), prepare, reads)
 
   def op_graph(self) -> OpGraph:
     """Returns its operations alone, without a graph that a session could run: in half the time.
@@ -183,63 +234,30 @@ class TracedPort:
     reader = GraphReader(self.traced.graph, handles, self.traced.inputs, constants)
     return reader.read(self.traced.targets, self.traced.writes, TF2)
 
+  def _with_handles(self, handles: Mapping[str, str]) -> Any:
+    """Returns a GraphDef of its own, whose captured variables are variables there."""
+    if self.of_rounds is not None:
+      graph_def = v1.GraphDef()
+      graph_def.CopyFrom(self.of_rounds)
+      return graph_def
+    graph_def = self.traced.graph.as_graph_def()
+    for node in graph_def.node:
+      if node.name in handles:
+        make_handle(node, self.variables[handles[node.name]])
+    return graph_def
 
-def graph_run(
-  traced: Traced,
-  names: Mapping[int, str],
-  values: Callable[[str], np.ndarray],
-  variables: Mapping[str, Any],
-  change: Change | None = None,
-  targets_only: bool = False,
-) -> GraphRun:
-  """Makes a traced computation a graph that a session can run.
+  def _assignments(self, graph: tf.Graph, handles: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    with graph.as_default():
+      return {
+        name: assignment(graph, op_name, self.variables[name]) for op_name, name in handles.items()
+      }
 
-  Args:
-    traced: the computation.
-    names: tf1 name of every variable, by the identity of its handle.
-    values: the value of a variable, by tf1 name.
-    variables: the variables, by tf1 name.
-    change: changes the graph before it is run.
-    targets_only: whether the run is asked for nothing but its targets.
+  def _feeds(self, constants: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {**self.traced.feeds, **{f'{name}:0': value for name, value in constants.items()}}
 
-  Raises:
-    NotTraceable: it uses a resource that is no variable of the port.
-  """
-  graph_def = traced.graph.as_graph_def()
-  handles, constants = _captured(traced, names)
-  for node in graph_def.node:
-    if node.name in handles:
-      make_handle(node, variables[handles[node.name]])
-  if change is not None:
-    change(graph_def, constants)
-  derived: tuple[Target, ...] = ()
-  if traced.derived is not None and python_gradients.has_some(graph_def):
-    known = python_gradients.Captured(traced.graph, names, handles, constants)
-    form = functools.partial(derived_targets, derived=traced.derived)
-    graph_def, derived = python_gradients.formed(graph_def, known, form)
-  graph = tf.Graph()
-  with graph.as_default():
-    tf.import_graph_def(graph_def, name='')
-    assigned = {
-      name: assignment(graph, op_name, variables[name]) for op_name, name in handles.items()
-    }
-  if traced.derived is not None and not derived:
-    derived = derived_targets(graph, traced.derived)
-  sources = {op.name: op for op in traced.graph.get_operations()}
-  reader = GraphReader(
-    graph,
-    handles,
-    traced.inputs,
-    constants,
-    lambda op: user_source(sources[op.name]) if op.name in sources else None,
-  )
-  read_graph = reader.read_targets if targets_only else reader.read
-  op_graph = read_graph((*traced.targets, *derived), traced.writes, TF2)
-
-  feeds = {**traced.feeds, **{f'{name}:0': value for name, value in constants.items()}}
-  read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
-  reads = {op_name: read[name] for op_name, name in handles.items() if name in read}
-  return GraphRun(op_graph, graph, feeds, preparation(assigned, values), reads)
+  def _source_of(self, op: tf.Operation) -> SourceLine | None:
+    made = operation(self.traced.graph, op.name)
+    return None if made is None else user_source(made)
 
 
 def derived_targets(graph: tf.Graph, derived: Derived) -> tuple[Target, ...]:

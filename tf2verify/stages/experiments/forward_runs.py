@@ -197,7 +197,8 @@ def _reference(case: CaseUnderTest, stage: str, run: FilledRun) -> tuple[Observa
 
 def _others(case: CaseUnderTest, stage: str, failed: FilledRun) -> list[FilledRun]:
   """Returns the other runs that the stage makes."""
-  names = failed.tf1_names
+  # Looked into as the failed one is.
+  here = dataclasses.replace(failed, inputs=case.inputs, size='')
   if stage == 'seeded_constant':
     found = []
     for training in case.declaration.training_modes:
@@ -205,11 +206,11 @@ def _others(case: CaseUnderTest, stage: str, failed: FilledRun) -> list[FilledRu
         mode = randomness.CONSTANT
         reference = case.tf1.prepare_seeded(mode, training)()
         fill = case.tf1.initial_fill(mode, training, reference.initial_values)
-        found.append(FilledRun(case.inputs, training, fill, names))
+        found.append(dataclasses.replace(here, training=training, fill=fill))
     return found
   varied, _ = case_inputs.varied_inputs(case.inputs)
   runs = [
-    FilledRun(varied, failed.training, case_fill(case), names),
-    FilledRun(case.inputs, failed.training, constant_fill(case), names),
+    dataclasses.replace(here, inputs=varied, fill=case_fill(case)),
+    dataclasses.replace(here, fill=constant_fill(case)),
   ]
   return [run for run in runs if run.description != failed.description]

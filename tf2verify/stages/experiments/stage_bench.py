@@ -44,7 +44,8 @@ class StageBench:
     self._make = make
     self._compared = compared
     self._differences = differences
-    self._until = time.perf_counter() + seconds
+    self._seconds = seconds
+    self._until: float | None = None  # not while the sides are looked into
     self._opened: list[GraphRun] = []
     self._made: Sequence[BenchRun] = ()
     # The same edits are asked for again where one of several turns out to be needless.
@@ -85,6 +86,7 @@ class StageBench:
 
   def judged(self, repairs: Sequence[Repair]) -> Judged:
     """Compares all runs of the stage, with edits of the port."""
+    self._until = self._until or time.perf_counter() + self._seconds
     edits = tuple(repairs)
     if edits not in self._judged:
       self._judged[edits] = self._compared_with(edits)
@@ -123,7 +125,7 @@ class StageBench:
 
   def is_over(self) -> bool:
     """Returns whether the time for experiments is used up."""
-    return time.perf_counter() > self._until
+    return self._until is not None and time.perf_counter() > self._until
 
   def close(self) -> None:
     """Lets go of the sessions."""

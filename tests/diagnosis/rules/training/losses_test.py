@@ -50,11 +50,11 @@ class PenaltyInGradientsTest(absltest.TestCase):
 
   def test_tf1_alone(self):
     text = self.cause({'kernel': 0.02}).text
-    self.assertIn('tf1 alone adds 0.02 times the variable to the gradient of kernel', text)
+    self.assertIn('tf1 adds 0.02 times the variable more to the gradient of kernel', text)
 
   def test_each_adds_its_own(self):
     text = self.cause({'kernel': 0.02}, {'bias': 0.5, 'kernel': 0.02}).text
-    self.assertIn('the port alone adds 0.5 times the variable to the gradient of bias', text)
+    self.assertIn('the port adds 0.5 times the variable more to the gradient of bias', text)
     self.assertNotIn('kernel', text)
 
   def test_silent(self):

@@ -11,13 +11,16 @@ from tf2verify.diagnosis.patterns.arrays import (
 )
 from tf2verify.records.diagnosis import Cause
 
+# A loop, or what puts its outputs together where its rounds stand in the graph.
+_OF_LOOPS = frozenset({'While', 'StatelessWhile', 'TensorListStack'})
+
 
 def sequence_end(evidence: FailedStage) -> Cause | None:
   """`dynamic_rnn` yields zeros there, a masked Keras layer repeats its last output.
 
   Looks for outputs that are zero in tf1, from some step of a row on, wherever they differ.
   """
-  if 'While' not in ' '.join(evidence.tf1_op_types):
+  if not evidence.tf1_op_types & _OF_LOOPS:
     return None
   for failed in evidence.of_quantity('output'):
     axis = _time_axis(failed.tf1, failed.tf2)

@@ -107,14 +107,15 @@ def penalty_in_gradients(evidence: TrainingEvidence) -> Cause | None:
     if float(np.abs(apart - factor * start).max()) > _OF_PENALTY * most:
       return None  # something else is different as well
     side = 'the port' if factor > 0 else 'tf1'
-    text = f'{side} alone adds {abs(factor):.3g} times the variable to the gradient of'
+    text = f'{side} adds {abs(factor):.3g} times the variable more to the gradient of'
     found.setdefault(text, []).append(tf1)
   if not found:
     return None
   said = '; '.join(f'{text} {listed(names)}' for text, names in found.items())
   return Cause(
     f'{said}: the gradient of a penalty of squares (L2, weight decay), of which half that factor '
-    'is the scale in scale · sum(w²); let both sides differentiate the same penalties',
+    'is the scale in scale · sum(w²), which the other side lacks or has with another scale; let '
+    'both sides differentiate the same penalties',
     explains=(About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS),
   )
 

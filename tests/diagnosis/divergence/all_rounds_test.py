@@ -1,0 +1,91 @@
+"""Tests of tf2verify.diagnosis.divergence.all_rounds."""
+
+from absl.testing import absltest
+
+from tests.diagnosis.hand_made import HandMade
+from tf2verify.diagnosis.divergence.all_rounds import AllRounds
+from tf2verify.records.op_graph import NodeChange
+from tf2verify.relation.op_pairs import Pairing
+from tf2verify.sides.graphs.repairs import CannotRepair, GivenValue, Transplant
+
+
+def _side(side, squares, rounds=3):
+  """A loop of three rounds: its state, a weight, and what the port does otherwise."""
+  g = HandMade(side)
+  state, weight = g.input([[1.0]], ''), g.variable('w', [[2.0]])
+  for number in range(rounds):
+    place = f'{side}/while/round_{number}'
+    state = g.op('MatMul', f'{place}/MatMul', state, weight)
+    if squares:
+      state = g.op('Square', f'{place}/Square', state)
+    state = g.op('Tanh', f'{place}/Tanh', state)
+  g.target('output', state)
+  return g.graph()
+
+
+class AllRoundsTest(absltest.TestCase):
+  def setUp(self):
+    super().setUp()
+    self.pairing = Pairing(_side('tf1', squares=True), _side('tf2', squares=False))
+    self.rounds = AllRounds(self.pairing)
+    self.tf1 = {op.name: n for n, op in enumerate(self.pairing.tf1.ops)}
+    self.tf2 = {op.name: n for n, op in enumerate(self.pairing.tf2.ops)}
+
+  def test_changes_and_values_of_all_rounds(self):
+    change = NodeChange('tf2/while/round_1/Tanh', attributes=(('alpha', 0.3),))
+    found = self.rounds.changes([change])
+    self.assertEqual([one.op for one in found], [f'tf2/while/round_{n}/Tanh' for n in range(3)])
+    self.assertEqual({one.attributes for one in found}, {change.attributes})
+    outside = NodeChange('output')
+    self.assertEqual([one.op for one in self.rounds.changes([outside])], ['output'])
+    value = GivenValue('tf1/while/round_0/Tanh:0', 'tf2/while/round_0/Tanh:0')
+    given = self.rounds.values(value, 'tf1/while/round_0/Tanh', 'tf2/while/round_0/Tanh')
+    self.assertEqual(
+      [(one.tf1, one.tf2) for one in given],
+      [(f'tf1/while/round_{n}/Tanh:0', f'tf2/while/round_{n}/Tanh:0') for n in range(3)],
+    )
+
+  def test_value_of_a_side_without_rounds_is_given_as_it_is(self):
+    value = GivenValue('tf1/while/round_0/Tanh:0', 'output:0')
+    self.assertEqual(self.rounds.values(value, 'tf1/while/round_0/Tanh', 'output'), (value,))
+
+  def moved(self, number):
+    """Returns the operations of a round that are put into the port, and what they are given."""
+    at = f'while/round_{number}'
+    inner, end = [self.tf1[f'tf1/{at}/Square']], self.tf1[f'tf1/{at}/Tanh']
+    given = {(self.tf1[f'tf1/{at}/MatMul'], 0): (self.tf2[f'tf2/{at}/MatMul'], 0)}
+    return ((inner, end), self.tf2[f'tf2/{at}/Tanh']), given
+
+  def test_operations_of_all_rounds(self):
+    for first in (0, 2):
+      made = []
+
+      def make(moved, given, layouts, made=made):
+        made.append((moved, given, layouts))
+        return Transplant((), len(made))
+
+      found = self.rounds.transplants(*self.moved(first), {}, make)
+      self.assertLen(found, 3)
+      expected = [self.moved(n) for n in (first, *(n for n in range(3) if n != first))]
+      self.assertEqual([(moved, given) for moved, given, _ in made], expected)
+
+  def test_round_that_cannot_be_edited_is_left_out(self):
+    def make(moved, given, layouts):
+      del given, layouts
+      if moved[1] == self.tf2['tf2/while/round_1/Tanh']:
+        raise CannotRepair('planted')
+      return Transplant((), None)
+
+    self.assertLen(self.rounds.transplants(*self.moved(0), {}, make), 2)
+    with self.assertRaises(CannotRepair):
+      self.rounds.transplants(*self.moved(1), {}, make)
+
+  def test_one_round_alone(self):
+    alone = AllRounds(self.pairing, in_one_round=True)
+    self.assertLen(alone.changes([NodeChange('tf2/while/round_1/Tanh')]), 1)
+    made = alone.transplants(*self.moved(1), {}, lambda *_: Transplant((), None))
+    self.assertLen(made, 1)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,171 @@
+"""An edit of a loop: that of one round, made in all of them."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+from tf2verify.numerics.relayout import Relayout
+from tf2verify.records import rounds
+from tf2verify.records.op_graph import NodeChange, OpGraph, TensorKey
+from tf2verify.relation.op_pairs import Pairing
+from tf2verify.sides.graphs.repairs import CannotRepair, GivenValue, Transplant
+
+# Operations of tf1, the last one apart, and the port's operation that this replaces.
+Moved = tuple[tuple[Sequence[int], int], int]
+# The port's tensor for each of tf1 that enters, and how it holds them.
+Given = Mapping[TensorKey, TensorKey]
+Layouts = Mapping[TensorKey, Relayout]
+
+
+class AllRounds:
+  """Finds an operation of one round of a loop in the others.
+
+  The rounds of a loop stand in both graphs, see `sides.graphs.unrolled_loops`; one line of the
+  port makes an operation of each.
+  """
+
+  def __init__(self, pairing: Pairing, in_one_round: bool = False) -> None:
+    """Prepares.
+
+    Args:
+      pairing: of the two graphs.
+      in_one_round: whether all is found in the round alone where it is.
+    """
+    self._pairing = pairing
+    self._in_one_round = in_one_round
+    self._rounds: dict[str, set[tuple[int, ...]]] = {}
+    for op in pairing.tf2.ops:
+      numbers = rounds.numbers_of(op.name)
+      if numbers:
+        self._rounds.setdefault(rounds.without(op.name), set()).add(numbers)
+    self._tf1 = {op.name: position for position, op in enumerate(pairing.tf1.ops)}
+    self._tf2 = {op.name: position for position, op in enumerate(pairing.tf2.ops)}
+
+  def changes(self, known: Sequence[NodeChange]) -> tuple[NodeChange, ...]:
+    """Returns changes of the port's operations, in all rounds."""
+    found: dict[tuple[int, str], NodeChange] = {}
+    for number, change in enumerate(known):
+      for numbers in self._numbers(change.op):
+        name = rounds.elsewhere(change.op, change.op, numbers)
+        found[number, name] = dataclasses.replace(change, op=name)
+    return tuple(found.values())
+
+  def values(self, known: GivenValue, tf1: str, tf2: str) -> tuple[GivenValue, ...]:
+    """Returns values that the port is given, in all rounds; itself where one side has none.
+
+    Args:
+      known: the value in one of them.
+      tf1: name of tf1's operation that yields it.
+      tf2: name of the port's.
+    """
+    if len(rounds.numbers_of(tf1)) != len(rounds.numbers_of(tf2)):
+      return (known,)
+    found = []
+    for numbers in self._numbers(tf2):
+      one, other = (rounds.elsewhere(name, name, numbers) for name in (tf1, tf2))
+      if one in self._tf1:
+        tensors = known.tf1.replace(tf1, one), known.tf2.replace(tf2, other)
+        found.append(GivenValue(*tensors, known.as_tf2))
+    return tuple(found) or (known,)
+
+  def transplants(
+    self,
+    moved: Moved,
+    given: Given,
+    layouts: Layouts,
+    make: Callable[[Moved, Given, Layouts], Transplant],
+  ) -> tuple[Transplant, ...]:
+    """Returns operations of tf1 that are put into the port, in all rounds where that can be.
+
+    Args:
+      moved: the operations in one round.
+      given: of that round.
+      layouts: likewise.
+      make: makes the edit of a round.
+
+    Raises:
+      CannotRepair: that one cannot be made.
+    """
+    first = make(moved, given, layouts)
+    (_, end), partner = moved
+    names = self._pairing.tf1.ops[end].name, self._pairing.tf2.ops[partner].name
+    found = [first]
+    for numbers in self._numbers(names[1]):
+      if numbers == rounds.numbers_of(names[1]):
+        continue
+      try:
+        one = self._elsewhere(moved, given, layouts, names, numbers)
+        if one is not None:
+          found.append(make(*one))
+      except CannotRepair:
+        continue
+    return tuple(found)
+
+  def _numbers(self, name: str) -> list[tuple[int, ...]]:
+    """Returns the rounds in which the port has an operation like one of its own."""
+    numbers = rounds.numbers_of(name)
+    if not numbers or self._in_one_round:
+      return [numbers]
+    found = self._rounds.get(rounds.without(name), set())
+    return sorted(one for one in found if len(one) == len(numbers))
+
+  def _elsewhere(
+    self,
+    moved: Moved,
+    given: Given,
+    layouts: Layouts,
+    names: tuple[str, str],
+    numbers: Sequence[int],
+  ) -> tuple[Moved, Given, Layouts] | None:
+    """Returns the same operations in other rounds; None where they are not there."""
+    (inner, end), partner = moved
+    if len(rounds.numbers_of(names[0])) != len(numbers):
+      return None
+    graph = self._pairing.tf1
+    there = {n: self._there(graph, self._tf1, n, names[0], numbers) for n in (*inner, end)}
+    other = self._there(self._pairing.tf2, self._tf2, partner, names[1], numbers)
+    if other is None or None in there.values():
+      return None
+    entering: dict[TensorKey, TensorKey] = {}
+    held = {key: layout for key, layout in layouts.items() if key[0] not in there}
+    for before, after in there.items():
+      assert after is not None
+      for key, now in zip(graph.ops[before].inputs, graph.ops[after].inputs, strict=True):
+        if key in given:
+          reader = self._entering(key, now, given[key], names, numbers)
+          if reader is None:
+            return None
+          entering[now] = reader
+        if key in layouts:
+          held[now] = layouts[key]
+      held |= {(after, key[1]): layout for key, layout in layouts.items() if key[0] == before}
+    where = [n for n in (there[one] for one in inner) if n is not None]
+    last = there[end]
+    assert last is not None
+    return ((where, last), other), entering, held
+
+  def _entering(
+    self,
+    key: TensorKey,
+    now: TensorKey,
+    partner: TensorKey,
+    names: tuple[str, str],
+    numbers: Sequence[int],
+  ) -> TensorKey | None:
+    """Returns the port's tensor for one of tf1 that enters in other rounds."""
+    if now == key:
+      return partner
+    if self._there(self._pairing.tf1, self._tf1, key[0], names[0], numbers) == now[0]:
+      other = self._there(self._pairing.tf2, self._tf2, partner[0], names[1], numbers)
+      return None if other is None else (other, partner[1])
+    known = self._pairing.tf2_of[now[0]]  # what the round before yields, or enters the loop
+    return None if known is None else (known, now[1])
+
+  def _there(
+    self,
+    graph: OpGraph,
+    positions: Mapping[str, int],
+    position: int,
+    inside: str,
+    numbers: Sequence[int],
+  ) -> int | None:
+    return positions.get(rounds.elsewhere(graph.ops[position].name, inside, numbers))
