@@ -110,6 +110,11 @@ class ProcessGlobalsTest(absltest.TestCase):
 
 
 class LeakTest(absltest.TestCase):
+  def setUp(self) -> None:
+    super().setUp()
+    # What another test has frozen and still holds would not be counted, and then not be let go.
+    gc.unfreeze()
+
   def test_second_run_of_a_case_gives_the_same_verdict(self) -> None:
     for case in (small_case.SmallCase, layer.ScopeCountsUp, builder.StructuresDiffer):
       with self.subTest(case.__name__):
