@@ -1,8 +1,12 @@
 """Tests of tf2verify.diagnosis.edit_texts."""
 
+import dataclasses
+
 from absl.testing import absltest, parameterized
 
+from tests.records.diagnosis_text_test import _source as _record
 from tf2verify.diagnosis import edit_texts
+from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 
 
 class ReplacedTest(parameterized.TestCase):
@@ -14,6 +18,29 @@ class ReplacedTest(parameterized.TestCase):
   )
   def test_text(self, tf1, tf2, text):
     self.assertStartsWith(edit_texts._replaced(tf1, tf2), text)
+
+
+class ValuesTest(absltest.TestCase):
+  """What becomes of the values is said where a list of operations would say less."""
+
+  def _source(self, steps, values):
+    chain = ' → '.join(['Range', 'Less', 'Tile', 'Select', 'Pack', 'Fill', 'Cast'][:steps])
+    known = GraphDifference(GraphAspect.MISSING, 'rnn/range', 'Range', '', chain, '')
+    record = _record()
+    return dataclasses.replace(record, differences=(known,), values=values)
+
+  def test_long_list_gives_way(self):
+    zeros = 'tf1 has zeros'
+    self.assertEqual(edit_texts.edit_text([self._source(7, zeros)]), f'net/act: {zeros}')
+    self.assertStartsWith(edit_texts.edit_text([self._source(3, zeros)]), 'the port lacks Range →')
+    self.assertStartsWith(edit_texts.edit_text([self._source(7, '')]), 'the port lacks Range →')
+
+  def test_values_of_several_places(self):
+    sources = [self._source(7, text) for text in ('tf1 has zeros', 'tf1 has zeros', '', 'times 2')]
+    self.assertEqual(
+      edit_texts.values_text(sources), 'net/act: tf1 has zeros; rnn/output: times 2'
+    )
+    self.assertEqual(edit_texts.values_text(sources[2:3]), '')
 
 
 if __name__ == '__main__':

@@ -13,6 +13,8 @@ STOPS = {'StopGradient', 'PreventGradient'}
 _DIGITS = 6
 _SHAPES = ('Reshape', 'Squeeze', 'ExpandDims', 'Identity')
 _MOST_SAID = 5
+# Operations that a reader takes in at one place.
+_READABLE = 6
 _THEN = ' → '
 # As TensorFlow 1 computes a convolution with dilation.
 _DILATION = re.compile(r'^SpaceToBatchND\(.*?\bblock_shape=(\[[\d, ]+\]).*')
@@ -129,6 +131,10 @@ def _path_text(known: GraphDifference) -> str:
 
 
 def _source_text(source: Source) -> str:
+  steps = max((_steps(known) for known in source.differences), default=0)
+  if source.values and (steps > _READABLE or not source.differences):
+    # What makes a mask, or fills a loop's list, says less than what becomes of the values.
+    return f'{source.tf1_op}: {source.values}'
   said = [text for known in source.differences if (text := _difference_text(known))]
   if not said:
     paths = ' → '.join(source.tf2_path), ' → '.join(source.tf1_path)
@@ -136,6 +142,19 @@ def _source_text(source: Source) -> str:
       return ''  # the same of something else: what differs is at another place of the mistake
     said = [f'the port computes {paths[0]} where tf1 computes {paths[1]}']
   return '; '.join(said[:3])
+
+
+def values_text(sources: Sequence[Source]) -> str:
+  """Returns how the values at the places of an edit are related; '' if that is not known."""
+  said = {source.values: f'{source.tf1_op}: {source.values}' for source in sources if source.values}
+  return '; '.join([*said.values()][:_MOST_SAID])
+
+
+def _steps(known: GraphDifference) -> int:
+  """Returns how many operations a difference lists."""
+  if known.aspect not in (GraphAspect.EXTRA, GraphAspect.MISSING, GraphAspect.REPLACED):
+    return 0
+  return sum(side.count(_THEN) + 1 for side in (known.tf1, known.tf2) if side)
 
 
 def _difference_text(known: GraphDifference) -> str:

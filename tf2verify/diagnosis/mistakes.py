@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
-from tf2verify.diagnosis.edit_texts import edit_text, marks, numbers_of, repeats
+from tf2verify.diagnosis.edit_texts import edit_text, marks, numbers_of, repeats, values_text
 from tf2verify.diagnosis.looking import Place
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, Source
@@ -50,8 +50,10 @@ class Mistake:
   @property
   def text(self) -> str:
     """What is different in the port, in the model's own terms; '' if it is not known."""
-    if self.edit is Edit.VALUE or self.is_large:
+    if self.edit is Edit.VALUE:
       return ''
+    if self.is_large:
+      return values_text(self.sources)
     return edit_text(self.sources)
 
   @property

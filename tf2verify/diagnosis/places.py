@@ -7,6 +7,7 @@ import numpy as np
 from tf2verify.diagnosis.divergence.regions import Region, RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.patterns.value_texts import value_text
 from tf2verify.diagnosis.rules.gradients.stopped import is_stopped_on_one_side
 from tf2verify.diagnosis.rules.initial_values.initial_constants import is_constant
 from tf2verify.numerics.agreement import agreement
@@ -56,6 +57,7 @@ def source_record(
     other_shown.name if other_shown else '',
     pair.is_rewired,
     _more_lines(tf2, pair, other_shown or other),
+    values=value_text(found.tf1, found.tf2_as_tf1),
   )
 
 

@@ -102,6 +102,8 @@ class Source:
     tf2_lines: other lines of the user's port at this place: of the unpaired operations
       that lead to it, and where it lacks some, of those that make what it reads.
     experiment: what an edit of the port's graph here has shown; None where none was made.
+    values: by what simple rule the output of the port follows from that of tf1, in words; ''
+      where there is none.
   """
 
   tf1_op: str
@@ -123,6 +125,7 @@ class Source:
   rewired: bool = False
   tf2_lines: tuple[SourceLine, ...] = ()
   experiment: Experiment | None = None
+  values: str = ''
 
   @property
   def is_initial_value(self) -> bool:

@@ -202,6 +202,8 @@ def _source_lines(source: Source, head: str) -> list[TextLine]:
       lines.append(TextLine(f'  {side}: {computed}', hanging=5))
   if source.tf2_lines:
     lines.append(TextLine(f'       also here: {more_lines_text(source)}'))
+  if source.values:
+    lines.append(TextLine(f'  {source.values}'))
   for difference in source.differences[:_SHOWN_DIFFERENCES]:
     lines.append(TextLine(f'  {graph_difference_text(difference)}'))
   if len(source.differences) > _SHOWN_DIFFERENCES:

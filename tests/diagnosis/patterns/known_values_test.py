@@ -3,7 +3,7 @@
 import numpy as np
 from absl.testing import absltest
 
-from tf2verify.diagnosis.patterns.known_values import computed_number, known_value
+from tf2verify.diagnosis.patterns.known_values import computed_number, known_value, same_everywhere
 from tf2verify.diagnosis.patterns.op_text import op_text
 from tf2verify.records.op_graph import CONSTANT, INPUT, OpGraph, OpRecord
 
@@ -51,6 +51,23 @@ class KnownValuesTest(absltest.TestCase):
 
   def test_text_of_what_reads_it(self):
     self.assertEqual(op_text(self.graph, 6), 'Mul(y=0.25)')
+
+  def test_number_of_all_elements(self):
+    graph = OpGraph(
+      'tf1',
+      (
+        OpRecord('shape', INPUT, (), outputs=_INT),
+        _constant('minus', np.float32(-1e9)),
+        OpRecord('filled', 'Fill', ((0, 0), (1, 0)), outputs=_FLOAT),
+        OpRecord('tiled', 'Tile', ((2, 0), (0, 0)), outputs=_FLOAT),
+        OpRecord('zeros', 'ZerosLike', ((3, 0),), outputs=_FLOAT),
+        _constant('two', np.float32([1, 2])),
+        OpRecord('cast', 'Cast', ((0, 0),), outputs=_FLOAT),
+      ),
+    )
+    found = [same_everywhere(graph, position) for position in range(len(graph.ops))]
+    below = np.float32(-1e9)
+    self.assertEqual(found, [None, below, below, below, 0.0, None, None])
 
 
 if __name__ == '__main__':

@@ -20,7 +20,12 @@ from tf2verify.diagnosis.patterns.normalizations import (
   momentum_of,
 )
 from tf2verify.diagnosis.patterns.op_text import SILENT_ATTRIBUTES, op_text, value_text
-from tf2verify.diagnosis.patterns.reads import only_shapes_differ, read_from_elsewhere, tensor_text
+from tf2verify.diagnosis.patterns.reads import (
+  only_shapes_differ,
+  read_from_elsewhere,
+  reads_another_choice,
+  tensor_text,
+)
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
@@ -59,7 +64,7 @@ class GraphComparison:
     momentum = self._momentum(pair)
     if momentum is not None:
       return (momentum,)
-    chosen = chosen_from_elsewhere(self._pairing, pair, _is_number)
+    chosen = chosen_from_elsewhere(self._pairing, pair)
     if chosen:
       return tuple(chosen)
     found += self._epsilon(pair)
@@ -79,6 +84,8 @@ class GraphComparison:
     read = []
     if unmatched and only_shapes_differ(self._tf1, self._tf2, pair, matched):
       read = read_from_elsewhere(self._tf1, self._tf2, pair)
+    if unmatched:
+      read = read or reads_another_choice(self._tf1, self._tf2, pair)
     found += read or unmatched
     return tuple(
       known

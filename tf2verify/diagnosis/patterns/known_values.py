@@ -25,6 +25,9 @@ _COMPUTED: dict[str, Callable[..., np.ndarray]] = {
   'Square': np.square,
   'Sub': np.subtract,
 }
+# What fills a shape with one number, and what repeats an input that has one.
+_SAME_NUMBER = {'ZerosLike': 0.0, 'OnesLike': 1.0}
+_REPEATS = {'Fill': 1, 'BroadcastTo': 0, 'Tile': 0, 'Reshape': 0, 'ExpandDims': 0, 'Identity': 0}
 
 
 def known_value(graph: OpGraph, position: int) -> np.ndarray | None:
@@ -43,6 +46,24 @@ def computed_number(graph: OpGraph, position: int) -> np.ndarray | None:
     return None
   value = known_value(graph, position)
   return value if value is not None and value.size == 1 and value.dtype.kind == 'f' else None
+
+
+def same_everywhere(graph: OpGraph, position: int) -> float | None:
+  """Returns the number that all elements of an operation's output are, whatever its shape.
+
+  None where they differ, or where this is not known.
+  """
+  op = graph.ops[position]
+  for _ in range(_DEEPEST):
+    if op.op_type in _SAME_NUMBER:
+      return _SAME_NUMBER[op.op_type]
+    if op.op_type not in _REPEATS:
+      break
+    op = graph.ops[op.inputs[_REPEATS[op.op_type]][0]]
+  if op.op_type != CONSTANT or op.constant is None or op.constant.dtype.kind not in 'fiu':
+    return None
+  numbers = np.unique(op.constant)
+  return float(numbers[0]) if numbers.size == 1 else None
 
 
 def _value(graph: OpGraph, position: int, depth: int) -> np.ndarray | None:

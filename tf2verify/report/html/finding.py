@@ -225,6 +225,7 @@ def _place(group: Sequence[Source]) -> PlaceView:
     ('tf2', source.tf2_source, source.tf2_path, source.tf2_output),
   )
   also = [f'also here: {more_lines_text(source)}'] if source.tf2_lines else []
+  values = [source.values] if source.values else []
   return PlaceView(
     source_name(source),
     source_size_text(source).removeprefix('its '),
@@ -232,7 +233,7 @@ def _place(group: Sequence[Source]) -> PlaceView:
       SideView(name, line, operations_text(path), statistics_text(output).removeprefix('; '))
       for name, line, path, output in sides
     ),
-    (*also, *(_graph_text(difference) for difference in source.differences)),
+    (*also, *values, *(_graph_text(difference) for difference in source.differences)),
     tuple(other.tf1_op for other in others),
   )
 
