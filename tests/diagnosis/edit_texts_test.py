@@ -37,9 +37,7 @@ class ValuesTest(absltest.TestCase):
 
   def test_values_of_several_places(self):
     sources = [self._source(7, text) for text in ('tf1 has zeros', 'tf1 has zeros', '', 'times 2')]
-    self.assertEqual(
-      edit_texts.values_text(sources), 'net/act: tf1 has zeros; net/act: times 2'
-    )
+    self.assertEqual(edit_texts.values_text(sources), 'net/act: tf1 has zeros; net/act: times 2')
     self.assertEqual(edit_texts.values_text(sources[2:3]), '')
 
 

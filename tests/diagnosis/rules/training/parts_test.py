@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 from absl.testing import absltest
 
@@ -12,6 +14,10 @@ from tf2verify.diagnosis.rules.training.parts import (
 )
 
 _SGD = Form('sgd', (('learning_rate', 0.1),))
+_RMSPROP = Form(
+  'rmsprop',
+  (('learning_rate', 0.1), ('rho', 0.9), ('momentum', 0.0), ('centered', 0.0), ('epsilon', 1e-7)),
+)
 _MOMENTUM = Form('momentum', (('learning_rate', 0.1), ('momentum', 0.9)))
 
 
@@ -160,6 +166,38 @@ class LazyRowsTest(absltest.TestCase):
     tf1 = simulated.run('tf1', _MOMENTUM, clip=first_rows(1))
     found = lazy_rows(evidence(tf1, self.lazy('tf2'), number=2))
     self.assertIn('still change in TF1', found.text)
+
+  def test_optimizers_are_named(self):
+    tf1 = self.lazy('tf1')
+    names = 'tf.compat.v1.train.MomentumOptimizer', 'tf.keras.optimizers.SGD'
+    optimizers = [simulated.record(_MOMENTUM, name) for name in names]
+    tf1 = dataclasses.replace(tf1, optimizers=(optimizers[0],))
+    tf2 = simulated.run('tf2', _MOMENTUM, clip=first_rows(1), optimizer=optimizers[1])
+    found = lazy_rows(evidence(tf1, tf2, number=2))
+    self.assertIn(f'{names[0]} updates the rows that were looked up alone, {names[1]}', found.text)
+
+  def test_slot_whose_rows_decay_in_the_port_alone(self):
+    """A mean of squares: of rows that no batch looks up it shows before the variable does."""
+    tf1, tf2 = (
+      simulated.run(side, _RMSPROP, slots={'squared gradient': 1.0}, clip=first_rows(0))
+      for side in ('tf1', 'tf2')
+    )
+    slots = []
+    for step in tf1.steps:
+      known = {slot.variable: slot.value.copy() for slot in step.slots}
+      known['kernel'][1] = 1.0
+      slots.append(
+        simulated.slot_records({n: {'squared gradient': one} for n, one in known.items()})
+      )
+    lazy = simulated.with_steps(tf1, slots=slots)
+    found = lazy_rows(evidence(lazy, tf2))
+    self.assertIn(
+      'of the squared gradient of kernel, the rows whose gradient is zero at step 1 (1 of 3) still '
+      'change in the port and stay unchanged in TF1',
+      found.text,
+    )
+    self.assertEqual(found.variables, ('kernel',))
+    self.assertIsNone(lazy_rows(evidence(tf1, tf2)))
 
   def test_where_other_rows_differ_nothing_is_said(self):
     tf2 = simulated.run('tf2', _MOMENTUM, rates=[0.1, 0.2, 0.1], clip=first_rows(1))

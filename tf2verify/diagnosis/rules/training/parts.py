@@ -1,14 +1,17 @@
 """Variables, or rows of them, that only one side moves."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import MovePair, TrainingEvidence
+from tf2verify.diagnosis.evidence.training import Move, MovePair, TrainingEvidence
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
 
 _Array = np.ndarray[Any, Any]
+# Of the greatest change of a slot.
+_ROUNDING = 1e-5
 
 
 def pruned(evidence: TrainingEvidence) -> Cause | None:
@@ -73,30 +76,73 @@ def averages_at_rest(evidence: TrainingEvidence) -> Cause | None:
 
 
 def lazy_rows(evidence: TrainingEvidence) -> Cause | None:
-  """Names rows without gradient that only one side moves."""
+  """Names rows without gradient that only one side moves: of a variable, or of a slot.
+
+  TF1's RMSProp, Momentum, Adadelta and contrib's LazyAdam update, of a gradient that is
+  IndexedSlices, the rows that it holds; the optimizers of Keras let the slots of all rows decay.
+  """
   for pair in evidence.moves:
     rows = _rows_without_gradient(pair)
     if rows is None or not rows.any() or rows.all():
       continue
-    if not _rests(_where_differs(pair)[~rows]):
-      continue
-    one, other = (_moving(move.update)[rows] for move in (pair.tf1, pair.tf2))
-    if one.any() == other.any():
-      continue
-    mover, rester = ('TF1', 'the port') if one.any() else ('the port', 'TF1')
-    text = (
-      f'of {pair.name}, the rows whose gradient is zero at step {evidence.number} '
-      f'({int(one.sum() + other.sum())} of {len(rows)}) still change in {mover}, by their '
-      f'momentum, and stay unchanged in {rester}; all other rows agree: '
-    )
+    for role in ('', *(role for role in pair.tf1.slots_after if role in pair.tf2.slots_after)):
+      one, other = (_update(move, role) for move in (pair.tf1, pair.tf2))
+      if one is None or other is None or one.shape != other.shape:
+        continue
+      if not _is_different_in(rows, one, other, None if role else pair.room):
+        continue
+      counts = [int(_moving(update)[rows].sum()) for update in (one, other)]
+      if bool(counts[0]) != bool(counts[1]):
+        return _of_lazy_rows(evidence, pair, role, counts)
+  return None
+
+
+def _of_lazy_rows(
+  evidence: TrainingEvidence, pair: MovePair, role: str, counts: Sequence[int]
+) -> Cause:
+  mover, rester = ('TF1', 'the port') if counts[0] else ('the port', 'TF1')
+  what, how = (f'the {role} of {pair.name}', '') if role else (pair.name, ', by their momentum,')
+  text = (
+    f'of {what}, the rows whose gradient is zero at step {evidence.number} '
+    f'({sum(counts)} of {len(pair.tf1.start)}) still change in {mover}{how} and stay unchanged in '
+    f'{rester}; all other rows agree: '
+  )
+  names = [one.name for one in (*evidence.tf1.optimizers[:1], *evidence.tf2.optimizers[:1])]
+  adam = not evidence.tf1.optimizers or evidence.tf1.optimizers[0].rule in ('', 'adam')
+  if mover == 'TF1':
+    text += 'the optimizer of the port updates looked-up rows alone (LazyAdam), that of TF1 all'
+  elif adam or len(names) < 2:
     text += (
       'LazyAdam updates the rows that were looked up alone, Adam every row that has a first '
       'moment; keep the lazy optimizer, or write its sparse update for the port'
-      if mover == 'the port'
-      else 'the optimizer of the port updates looked-up rows alone (LazyAdam), that of TF1 all'
     )
-    return Cause(text, explains=(About.UPDATE, About.SHADOWS), variables=(pair.name,))
-  return None
+  else:
+    text += (
+      f'given the gradient of an embedding lookup, {names[0]} updates the rows that were looked up '
+      f'alone, {names[1]} all of them; keep the optimizer of TF1, or write its sparse update for '
+      'the port'
+    )
+  return Cause(text, explains=(About.UPDATE, About.SHADOWS), variables=(pair.name,))
+
+
+def _update(move: Move, role: str) -> _Array | None:
+  """Returns what a step adds to the variable, or to a slot of its shape."""
+  if not role:
+    return move.update
+  before, after = move.slots.get(role), move.slots_after.get(role)
+  if before is None or after is None or not before.shape == after.shape == move.start.shape:
+    return None
+  difference: _Array = after.astype(np.float64) - before
+  return difference
+
+
+def _is_different_in(rows: _Array, one: _Array, other: _Array, room: _Array | None) -> bool:
+  """Returns whether two updates differ in some rows, by more than rounding, and in no other."""
+  if room is None:
+    size = max(float(np.abs(one).max(initial=0.0)), float(np.abs(other).max(initial=0.0)))
+    room = np.full(one.shape, _ROUNDING * size)
+  differs = _moving(np.where(np.abs(one - other) > room, 1.0, 0.0))
+  return bool(differs.any() and not differs[~rows].any())
 
 
 def _rows_without_gradient(pair: MovePair) -> _Array | None:
@@ -107,16 +153,7 @@ def _rows_without_gradient(pair: MovePair) -> _Array | None:
   return rows
 
 
-def _where_differs(pair: MovePair) -> _Array:
-  apart = np.abs(pair.tf1.update - pair.tf2.update)
-  return np.where(apart > pair.room, apart, 0.0)
-
-
 def _moving(values: _Array) -> _Array:
   """Returns which rows have an element that is not zero."""
   moving: _Array = np.any(values.reshape(len(values), -1) != 0, axis=1)
   return moving
-
-
-def _rests(values: _Array) -> bool:
-  return not np.any(values)
