@@ -1,7 +1,7 @@
 """A trial on ports that no rule was tuned to, with mistakes planted as edits of their text.
 
-    python -m benchmarks.blind_trial [MODEL[.MISTAKE] ...] [--reports DIR] [--half seen|unseen]
-      [--folder DIR]
+    python -m benchmarks.blind_trial [MODEL[.MISTAKE|.right] ...] [--reports DIR]
+      [--half seen|unseen] [--folder DIR]
 
 Every folder of `benchmarks/blind/` is a model: its TF1 code, a right port, a case, and
 `mistakes.json`: edits of the port, each with the stage that is to show it and the words that
@@ -206,7 +206,9 @@ def main() -> int:
     'cause absent',
     'cause other',
   ):
-    share = 100 * total[mark] / max(total['planted'], 1)
+    if not total['planted']:
+      continue
+    share = 100 * total[mark] / total['planted']
     print(f'{mark:<16} {share:5.1f} % of {total["planted"]}')
   print(
     f'{total["false alarm"]} of {total["right ports"]} right ports blamed, '

@@ -193,8 +193,8 @@ class OptionalHooks:
         without that hook.
 
     Returns:
-      The loss that the step has minimized: a scalar, a dictionary with `loss` (as Keras'
-      `train_step`), or None.
+      The total loss that the step has differentiated, with penalties: a scalar, a dictionary
+      with `loss` (as Keras' `train_step`), or None.
     """
     raise NotImplementedError
 

@@ -80,8 +80,20 @@ class SourceLinesTest(absltest.TestCase):
     self.assertIn('net/act: run alone on the inputs of tf1, its outputs differ', text)
 
   def test_shapes_that_differ(self):
-    text = _text(sources=(_source(relative=math.inf, absolute=math.inf),))
-    self.assertIn('its inputs agree, shape or non-finite elements differ', text)
+    def text(**changed):
+      other = dataclasses.replace(_STATISTICS, **changed)
+      one = _source(relative=math.inf, absolute=math.inf, tf2_output=other)
+      return _text(sources=(one,))
+
+    self.assertIn('agree, its shapes differ: (4, 8) in tf1, (8, 4) in tf2', text(shape=(8, 4)))
+    self.assertIn('agree, its dtypes differ: float32 in tf1, int32 in tf2', text(dtype='int32'))
+    self.assertIn('agree, its non-finite elements differ', text(non_finite=1))
+    unknown = _text(sources=(_source(relative=math.inf, absolute=math.inf),))
+    self.assertIn('agree, shape, dtype or non-finite elements differ', unknown)
+
+  def test_rule_that_the_values_follow(self):
+    text = _text(sources=(_source(values='the port has the values of tf1 times 2'),))
+    self.assertIn('  the port has the values of tf1 times 2', text)
 
   def test_elements_that_are_not_finite(self):
     statistics = Statistics((2,), 'float32', 1.0, 1.0, 1.0, 0.0, 1)

@@ -1,5 +1,7 @@
 """Tests of tf2verify.sides.hook_slips, and of the ladder that asks."""
 
+import operator
+
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -69,6 +71,16 @@ class FirstDimensionTest(parameterized.TestCase):
 
   def test_other_hooks(self):
     self.assertEqual(likely_slip(_error('make_tf2_layer', ValueError()), _INPUTS, None), '')
+
+
+class InPlaceTest(absltest.TestCase):
+  def test_operators_that_variables_of_tf1_took(self):
+    variable = tf.Variable([1.0])
+    for sign, operator_of in (('+', operator.iadd), ('*', operator.imul), ('/', operator.itruediv)):
+      with self.subTest(sign), self.assertRaises(RuntimeError) as raised:
+        operator_of(variable, 1.0)
+      text = likely_slip(_error('build_tf1_graph', raised.exception), _INPUTS, None)
+      self.assertIn(f'write `w = w {sign} value`', text)
 
 
 class LadderTest(absltest.TestCase):

@@ -114,7 +114,7 @@ class FaultTest(parameterized.TestCase):
 
     diagnosis, text = _diagnosis(Case)
     self.assertLen(diagnosis.sources, 1)
-    self.assertIn('shape or non-finite elements differ', text)
+    self.assertIn('its shapes differ', text)
     self.assertIn('[0] (tf1), [1] (tf2)' if '[0] (tf1)' in text else '0 (tf1), 1 (tf2)', text)
 
   def test_not_a_number_on_one_side(self):

@@ -178,8 +178,20 @@ def source_size_text(source: Source) -> str:
     is_stop = _STOPS & {*source.tf1_path, *source.tf2_path}
     return f'values agree, gradients {"are stopped on one side" if is_stop else "differ"}'
   if not math.isfinite(source.relative):
-    return f'{how}, shape or non-finite elements differ'
+    return f'{how}, {_unlike_text(source)}'
   return f'{how}, its outputs differ ({_size_text(source)})'
+
+
+def _unlike_text(source: Source) -> str:
+  """Returns what differs where no number tells how far apart two outputs are."""
+  one, other = source.tf1_output, source.tf2_output
+  if one is None or other is None:
+    return 'shape, dtype or non-finite elements differ'
+  if one.shape != other.shape:
+    return f'its shapes differ: {one.shape} in tf1, {other.shape} in tf2'
+  if one.dtype != other.dtype:
+    return f'its dtypes differ: {one.dtype} in tf1, {other.dtype} in tf2'
+  return 'its non-finite elements differ'
 
 
 def _size_text(source: Source) -> str:

@@ -1,7 +1,8 @@
-"""What inputs and labels tell of an error of a hook: a wrong key, a batch of another size."""
+"""What tells of an error of a hook: a wrong key, a batch of another size, an operator."""
 
 import collections
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from tf2verify.sides.loss_function import leaves_of
 # Which hooks take what; a hook is named in `UserCodeError.hook`, words around it.
 _OF_MODEL = ('build_tf1_graph', 'call_tf2_layer')
 _OF_LOSS = ('_loss', '_metrics')
+# What resource variables refuse, and those of TF1 did not.
+_IN_PLACE = re.compile(r'`var(?:iable)? ([-+*/%]+)= value`')
 _OF_TRAINING = ('_train_op', '_train_step')
 
 
@@ -23,6 +26,13 @@ def likely_slip(error: UserCodeError, inputs: Any, labels: Any) -> str:
     labels: the nest of `make_labels`; None without.
   """
   hook, cause = error.hook, error.__cause__
+  in_place = _IN_PLACE.search(str(cause))
+  if in_place is not None:
+    sign = in_place[1]
+    return (
+      f'in TF1, `w {sign}= value` made a new tensor of a variable and left the variable as it is; '
+      f'write `w = w {sign} value` (assign_add would change the variable)'
+    )
   nests = []
   if any(part in hook for part in (*_OF_MODEL, '_train_step')):
     nests.append(('inputs', inputs))

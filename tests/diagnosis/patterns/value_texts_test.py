@@ -51,6 +51,11 @@ class ValueTextTest(parameterized.TestCase):
     masked = _with((slice(None), [1, 4]), 0)
     self.assertIn('24 of 60 elements (axis 1: 1, 4)', value_text(masked, _TF1))
 
+  def test_another_dtype(self):
+    ids = np.int64([1])
+    self.assertIn('yields int32 where tf1 yields int64', value_text(ids, ids.astype(np.int32)))
+    self.assertEqual(value_text(ids, np.int32([2])), '')
+
   @parameterized.named_parameters(
     ('the_same', _TF1, _TF1),
     ('rounding', _TF1, _TF1 * np.float32(1 + 1e-7)),

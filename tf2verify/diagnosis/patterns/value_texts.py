@@ -12,8 +12,8 @@ _LONGEST_SHIFTED = 1024
 def value_text(tf1: np.ndarray, tf2: np.ndarray) -> str:
   """Returns in words by what simple rule the port's values follow from those of tf1.
 
-  Zeros of one side alone (a mask), a factor, an offset, a limit, slices in another order or one
-  step off. A rule has to explain all elements.
+  Another dtype of the same values, zeros of one side alone (a mask), a factor, an offset, a limit,
+  slices in another order or one step off. A rule has to explain all elements.
 
   Args:
     tf1: the tf1 side's array, of any shape.
@@ -22,7 +22,11 @@ def value_text(tf1: np.ndarray, tf2: np.ndarray) -> str:
   Returns:
     '' where there is no such rule, the shapes differ, or the arrays are too small to tell.
   """
-  if tf1.shape != tf2.shape or tf1.size < _LEAST_ELEMENTS:
+  if tf1.shape != tf2.shape:
+    return ''
+  if tf1.dtype != tf2.dtype and np.array_equal(tf1, tf2):
+    return f'the port yields {tf2.dtype} where tf1 yields {tf1.dtype}, of the same values: cast it'
+  if tf1.size < _LEAST_ELEMENTS:
     return ''
   if any(array.dtype.kind != 'f' or not np.isfinite(array).all() for array in (tf1, tf2)):
     return ''

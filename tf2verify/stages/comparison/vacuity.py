@@ -282,10 +282,10 @@ def near_zero_note(names: Sequence[str]) -> list[str]:
   if not names:
     return []
   shown = ', '.join(names[:_SHOWN]) + (', …' if len(names) > _SHOWN else '')
-  verb = 'differs, but is' if len(names) == 1 else 'differ, but are'
+  noun = 'tensor is' if len(names) == 1 else 'tensors are'
   return [
-    f'inconclusive: {len(names):,} {verb} within the tolerance of zero, where zeros would pass as '
-    f'well: {shown}'
+    f'inconclusive: {len(names):,} {noun} within the tolerance of zero on both sides, and not the '
+    f'same there, so zeros would pass as well: {shown}'
   ]
 
 

@@ -41,10 +41,10 @@ def regularization_left_out(evidence: TrainingEvidence) -> Cause | None:
   tf1, tf2 = _losses(evidence)
   recorded = evidence.tf1.regularization_total
   total = 0.0 if recorded is None else float(recorded)
-  if not tf1 or not total or _close(tf1[0], tf2[0]):
+  if not tf1 or not total or _close(tf1[0], tf2[0]) or _differentiates_the_same(evidence):
     return None
   apart = tf1[0] - tf2[0]
-  room = 4e-7 * (abs(tf1[0]) + abs(tf2[0])) + _CLOSE * abs(total)
+  room = _room(tf1[0], tf2[0], total)
   if abs(apart - total) <= room:
     text = (
       f'the losses differ by {number_text(total)}, the sum of the regularization losses, which '
@@ -65,7 +65,7 @@ def regularization_left_out(evidence: TrainingEvidence) -> Cause | None:
 def loss_factor(evidence: TrainingEvidence) -> Cause | None:
   """Names a loss that is a whole multiple, or part, of the other side's."""
   tf1, tf2 = _losses(evidence)
-  if not tf1 or not tf1[0] or not tf2[0]:
+  if not tf1 or not tf1[0] or not tf2[0] or _differentiates_the_same(evidence):
     return None
   recorded = evidence.tf1.regularization_total
   totals = {0.0} if recorded is None else {0.0, float(recorded)}
@@ -125,18 +125,44 @@ def returned_loss(evidence: TrainingEvidence) -> Cause | None:
   tf1, tf2 = _losses(evidence)
   if any(rule(evidence) for rule in (loss_of_next_step, regularization_left_out, loss_factor)):
     return None  # they say more
-  if not tf1 or _close(tf1[0], tf2[0]) or not evidence.moves:
+  if not tf1 or _close(tf1[0], tf2[0]) or not _trains_alike(evidence):
     return None
-  if any(pair.differs or not pair.has_same_gradient for pair in evidence.moves):
-    return None
+  apart = tf2[0] - tf1[0]
+  seen = (
+    'gradients and updates agree, so the port trains as TF1 does; only the loss that its step '
+    f'returns is {number_text(abs(apart))} {"greater" if apart > 0 else "less"} than that of tf1'
+  )
+  total = float(evidence.tf1.regularization_total or 0.0)
+  if total and abs(apart + total) <= _room(tf1[0], tf2[0], total):
+    return Cause(
+      f'{seen}, by the sum of the regularization losses: return the loss that is differentiated, '
+      'with these, and not that of the data alone; or declare tf1_total_loss without them',
+      explains=(About.LOSS,),
+    )
   return Cause(
-    f'gradients and updates agree, and the loss that the step of the port returns is '
-    f'{number_text(abs(tf2[0] - tf1[0]))} {"greater" if tf2[0] > tf1[0] else "less"} than that of '
-    'tf1: it is another one than what is differentiated, on either side, as where a penalty is '
+    f'{seen}: it is another one than what is differentiated, on either side, as where a penalty is '
     'added within make_tf1_train_op; return the loss that tf1_total_loss (or tf1_loss) returns, or '
     'declare tf1_total_loss with the penalty',
     explains=(About.LOSS,),
   )
+
+
+def _trains_alike(evidence: TrainingEvidence) -> bool:
+  """Returns whether both sides step by the same gradients, as far as these are known."""
+  return bool(evidence.moves) and not any(
+    pair.differs or not pair.has_same_gradient for pair in evidence.moves
+  )
+
+
+def _differentiates_the_same(evidence: TrainingEvidence) -> bool:
+  """Returns whether the gradients are known to be the same; Adam hides a factor in updates."""
+  known = any(pair.tf1.gradient is not None for pair in evidence.moves)
+  return known and _trains_alike(evidence)
+
+
+def _room(one: float, other: float, part: float) -> float:
+  """Returns how far a difference of two losses may be from a part of them."""
+  return 4e-7 * (abs(one) + abs(other)) + _CLOSE * abs(part)
 
 
 def _losses(evidence: TrainingEvidence) -> tuple[list[float], list[float]]:
