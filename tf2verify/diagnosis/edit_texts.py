@@ -131,11 +131,11 @@ def _path_text(known: GraphDifference) -> str:
 
 
 def _source_text(source: Source) -> str:
-  steps = max((_steps(known) for known in source.differences), default=0)
-  if source.values and (steps > _READABLE or not source.differences):
-    # What makes a mask, or fills a loop's list, says less than what becomes of the values.
-    return f'{source.tf1_op}: {source.values}'
   said = [text for known in source.differences if (text := _difference_text(known))]
+  steps = max((_steps(known) for known in source.differences), default=0)
+  if source.values and (steps > _READABLE or not said):
+    # What makes a mask, or fills a loop's list, says less than what becomes of the values.
+    return '; '.join([f'{source.tf1_op}: {source.values}', *said[:2]])
   if not said:
     paths = ' → '.join(source.tf2_path), ' → '.join(source.tf1_path)
     if paths[0] == paths[1]:

@@ -45,10 +45,9 @@ def value_text(tf1: np.ndarray, tf2: np.ndarray) -> str:
 def _zeros_text(tf1: np.ndarray, tf2: np.ndarray, differs: np.ndarray) -> str:
   """Says that one side is 0 wherever the two differ, and not everywhere."""
   count = int(differs.sum())
-  for side, zero, other in (('tf1', tf1, tf2), ('the port', tf2, tf1)):
-    # Where the rest is 0 too, or nothing agrees, zeros tell nothing.
-    if zero[differs].any() or not zero.any() or (other[differs] == 0).any():
-      continue
+  for side, zero in (('tf1', tf1), ('the port', tf2)):
+    if zero[differs].any() or not zero.any():
+      continue  # where all is 0, zeros tell nothing
     one = 'the port' if side == 'tf1' else 'tf1'
     where = _slices_text(differs)
     return (
