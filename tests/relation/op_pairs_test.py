@@ -119,6 +119,18 @@ class PairingTest(absltest.TestCase):
     pairing = _pairing(build, lambda g: build(g, draws=1, prefix='layer/x/'))
     self.assertNotIn('draw_1', _names(pairing))
 
+  def test_what_is_made_of_constants_has_one_kind_of_dtype(self):
+    """A mask that is filled with True is no gradient that starts at one."""
+
+    def build(g, op_type='Exp', dtype='float32'):
+      filled = g.op('Fill', f'{op_type}/fill', g.constant((2, 3)), dtype=dtype)
+      g.target(f'output {op_type}', g.op(op_type, op_type, filled))
+
+    for dtype, paired in (('float16', True), ('bool', False), ('int32', False)):
+      with self.subTest(dtype):
+        found = _names(_pairing(build, lambda g, dtype=dtype: build(g, 'Neg', dtype)))
+        self.assertEqual(found, {'Exp/fill': 'Neg/fill'} if paired else {})
+
   def test_constants_have_no_partner(self):
     def build(g):
       g.target('output', g.op('AddV2', 'add', g.input(_X), g.constant(1.0, 'one')))

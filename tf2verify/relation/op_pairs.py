@@ -174,10 +174,10 @@ class Pairing:
   def _made_alike(self, op: OpRecord) -> list[int]:
     """Returns the partner of what is made of constants alone, such as a random op."""
     named = self._names.tf2_of(op)
-    if named is not None:
+    if named is not None and _kind(self.tf2.ops[named]) == _kind(op):
       return [named] if self.tf1_of[named] is None else []
-    ones = self._tf1_made.get(op.op_type, [])
-    others = self._tf2_made.get(op.op_type, [])
+    ones = self._tf1_made.get(_kind(op), [])
+    others = self._tf2_made.get(_kind(op), [])
     if len(ones) != len(others):
       return []
     other = others[[self.tf1.ops[position] for position in ones].index(op)]
@@ -374,11 +374,17 @@ def _nearest(graph: OpGraph, end: int, partners: Sequence[int | None]) -> set[in
   return found
 
 
-def _made_of_constants(graph: OpGraph) -> dict[str, list[int]]:
-  """Returns the operations that read constants alone, by type."""
-  found: dict[str, list[int]] = {}
+def _made_of_constants(graph: OpGraph) -> dict[tuple[str, str], list[int]]:
+  """Returns the operations that read constants alone, by type and kind of dtype."""
+  found: dict[tuple[str, str], list[int]] = {}
   for position, op in enumerate(graph.ops):
     constant = all(graph.ops[producer].op_type == CONSTANT for producer, _ in op.inputs)
     if constant and not op.is_leaf and op.op_type != TARGET:
-      found.setdefault(op.op_type, []).append(position)
+      found.setdefault(_kind(op), []).append(position)
   return found
+
+
+def _kind(op: OpRecord) -> tuple[str, str]:
+  """Returns type and kind of dtype: a mask that is filled is no gradient that starts at one."""
+  dtype = op.outputs[0][0] if op.outputs else ''
+  return op.op_type, dtype.rstrip('0123456789').removeprefix('u').removeprefix('b')

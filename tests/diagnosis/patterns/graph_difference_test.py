@@ -114,9 +114,10 @@ class MissingTest(absltest.TestCase):
         self.assertEqual((found.tf1_value, found.tf2_value), (tuple(tf1), tuple(tf2)))
 
   def test_long_chains_are_cut(self):
-    [found] = _everything(
+    read, found = _everything(
       lambda g: self._build(g, *[f'Exp e{n}' for n in range(12)]), lambda g: self._build(g)
     )
+    self.assertEqual((read.aspect, read.tf1), (GraphAspect.WIRING, 'e11'), 'what they lead to')
     self.assertEqual(found.tf1.count('Exp'), 8)
     self.assertEndsWith(found.tf1, '… 4 more')
 

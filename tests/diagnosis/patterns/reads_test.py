@@ -5,8 +5,11 @@ from absl.testing import absltest
 
 from tests.diagnosis.hand_made import HandMade
 from tf2verify.diagnosis.divergence.regions import region_pair
-from tf2verify.diagnosis.patterns.reads import reads_another_choice
+from tf2verify.diagnosis.patterns.reads import with_reads
+from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.relation.op_pairs import Pairing
+
+_UNMATCHED = GraphDifference(GraphAspect.EXTRA, 'NotEqual', 'NotEqual', '', '', 'NotEqual → …')
 
 
 def _side(side, chosen, axis=1, also=''):
@@ -19,7 +22,8 @@ def _side(side, chosen, axis=1, also=''):
   state = h
   if chosen:
     mask = g.chain(lengths, 'NotEqual', 'ExpandDims', 'Tile')
-    state = g.chain(g.op('SelectV2', 'chosen', mask, c, old), 'Identity')
+    value = h if chosen == 'of h' else c
+    state = g.chain(g.op('SelectV2', 'chosen', mask, value, old), 'Identity')
   other = g.op('Neg', 'other', x) if also else x
   end = g.op(
     'ConcatV2', 'bridge', other, state, g.constant(axis), input_names=('first', 'second', 'axis')
@@ -32,10 +36,10 @@ def _found(*arguments, **options):
   pairing = Pairing(_side('tf1', False), _side('tf2', *arguments, **options))
   (end,) = (n for n, op in enumerate(pairing.tf1.ops) if op.op_type == 'ConcatV2')
   pair = region_pair(pairing, end, pairing.tf2_of[end])
-  return reads_another_choice(pairing.tf1, pairing.tf2, pair)
+  return with_reads(pairing.tf1, pairing.tf2, pair, [], [_UNMATCHED])
 
 
-class ReadsAnotherChoiceTest(absltest.TestCase):
+class WithReadsTest(absltest.TestCase):
   def test_choice_is_named_and_not_its_mask(self):
     for axis in (1, np.int32(-1)):
       (known,) = _found(True, axis=axis)
@@ -43,10 +47,35 @@ class ReadsAnotherChoiceTest(absltest.TestCase):
       self.assertEqual((known.tf1, known.tf2), ('h', 'chosen'))
 
   def test_same_reading_is_none(self):
-    self.assertEqual(_found(False), [])
+    self.assertEqual(_found(False), [_UNMATCHED])
+
+  def test_mask_that_tf1_lacks_is_no_other_choice(self):
+    self.assertEqual(_found('of h'), [_UNMATCHED])
+
+  def test_many_operations_come_after_what_they_lead_to(self):
+    """TF1 divides by an input, the port by what it computes of one."""
+
+    def side(name, computed):
+      g = HandMade(name)
+      x, sizes = g.input([1.0], 'x'), g.input([2.0], 'sizes')
+      if computed:
+        sizes = g.chain(sizes, *(f'Neg n{n}' for n in range(computed)))
+      g.target('output', g.op('RealDiv', 'div', x, sizes))
+      return g.graph()
+
+    def found(computed):
+      pairing = Pairing(side('tf1', 0), side('tf2', computed))
+      (end,) = (n for n, op in enumerate(pairing.tf1.ops) if op.op_type == 'RealDiv')
+      pair = region_pair(pairing, end, pairing.tf2_of[end])
+      return with_reads(pairing.tf1, pairing.tf2, pair, [], [_UNMATCHED])
+
+    self.assertEqual(found(3), [_UNMATCHED])
+    read, others = found(8)
+    self.assertEqual((read.op, read.what, read.tf1), ('div', 'y', 'the input sizes'))
+    self.assertEqual((read.tf2, others), ('n7', _UNMATCHED))
 
   def test_none_where_another_input_differs_too(self):
-    self.assertEqual(_found(True, also='other'), [])
+    self.assertEqual(_found(True, also='other'), [_UNMATCHED])
 
 
 if __name__ == '__main__':

@@ -20,12 +20,7 @@ from tf2verify.diagnosis.patterns.normalizations import (
   momentum_of,
 )
 from tf2verify.diagnosis.patterns.op_text import SILENT_ATTRIBUTES, op_text, value_text
-from tf2verify.diagnosis.patterns.reads import (
-  only_shapes_differ,
-  read_from_elsewhere,
-  reads_another_choice,
-  tensor_text,
-)
+from tf2verify.diagnosis.patterns.reads import tensor_text, with_reads
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
@@ -81,12 +76,7 @@ class GraphComparison:
         found += self._wiring(tf1, tf2, dict(matched), dict(pair.entering))
     for tf1, tf2 in self._loops_before(pair):
       found += self._of_functions(tf1, tf2)
-    read = []
-    if unmatched and only_shapes_differ(self._tf1, self._tf2, pair, matched):
-      read = read_from_elsewhere(self._tf1, self._tf2, pair)
-    if unmatched:
-      read = read or reads_another_choice(self._tf1, self._tf2, pair)
-    found += read or unmatched
+    found += with_reads(self._tf1, self._tf2, pair, matched, unmatched)
     return tuple(
       known
       for known in found

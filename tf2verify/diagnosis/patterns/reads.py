@@ -9,6 +9,8 @@ from tf2verify.records.op_graph import CONSTANT, OpGraph, TensorKey
 # Operations that leave the elements in their order, and all but always their values.
 _ONLY_SHAPE = frozenset({'Reshape', 'Squeeze', 'ExpandDims', 'Identity', 'Cast'})
 
+# Of more operations than these it is said first what they lead to.
+_MANY = 6
 _CHOICES = frozenset({'Select', 'SelectV2'})
 
 
@@ -49,15 +51,44 @@ def _read(
   )
 
 
-def reads_another_choice(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> list[GraphDifference]:
-  """Returns which tensor the end reads where one side reads what a mask chooses, unpaired.
+def with_reads(
+  tf1: OpGraph,
+  tf2: OpGraph,
+  pair: RegionPair,
+  matched: Sequence[tuple[int, int]],
+  unmatched: list[GraphDifference],
+) -> list[GraphDifference]:
+  """Returns what to say of operations without a partner: that the end reads another tensor.
 
-  Of the states of a loop, say, the port hands on another one than tf1: neither that choice has a
-  partner nor what makes its mask. None where the ends read other tensors as well.
+  In their place where they leave all values as they are, or choose between others; before them
+  where there are many on one side and none on the other.
   """
+  if not unmatched:
+    return []
+  read = read_from_elsewhere(tf1, tf2, pair) if only_shapes_differ(tf1, tf2, pair, matched) else []
+  if read:
+    return read
+  slot = _slot_read_otherwise(tf1, tf2, pair)
+  if slot is None:
+    return unmatched
+  one, two = tf1.ops[pair.tf1.end].inputs[slot], tf2.ops[pair.tf2.end].inputs[slot]
+  said = _read(tf1, tf2, pair.tf1.end, slot, (_without_shapes(tf1, one), _without_shapes(tf2, two)))
+  entering = dict(pair.entering)
+  back = {other: known for known, other in pair.entering}
+  if two[0] in pair.tf2.inner:
+    chooses = _chooses_from_elsewhere(tf2, two, entering.get(one))
+  else:
+    chooses = _chooses_from_elsewhere(tf1, one, back.get(two))
+  if chooses:
+    return [said]
+  return [said, *unmatched] if len(pair.tf1.inner) + len(pair.tf2.inner) > _MANY else unmatched
+
+
+def _slot_read_otherwise(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> int | None:
+  """Returns the only input of the ends that is no counterpart, of a side without a partner."""
   op, other = tf1.ops[pair.tf1.end], tf2.ops[pair.tf2.end]
   if op.op_type != other.op_type or len(op.inputs) != len(other.inputs):
-    return []
+    return None
   entering = dict(pair.entering)
   both = list(zip(op.inputs, other.inputs, strict=True))
   slots = [
@@ -67,15 +98,22 @@ def reads_another_choice(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> list[G
     and not tf1.ops[one[0]].op_type == tf2.ops[two[0]].op_type == CONSTANT
   ]
   if len(slots) != 1:
-    return []
+    return None
   one, two = both[slots[0]]
-  if (one[0] in pair.tf1.inner) == (two[0] in pair.tf2.inner):
-    return []
-  read = _without_shapes(tf1, one), _without_shapes(tf2, two)
-  chosen = tf1.ops[read[0][0]] if one[0] in pair.tf1.inner else tf2.ops[read[1][0]]
-  if chosen.op_type not in _CHOICES:
-    return []
-  return [_read(tf1, tf2, pair.tf1.end, slots[0], read)]
+  is_one_sided = (one[0] in pair.tf1.inner) != (two[0] in pair.tf2.inner)
+  return slots[0] if is_one_sided else None
+
+
+def _chooses_from_elsewhere(graph: OpGraph, key: TensorKey, expected: TensorKey | None) -> bool:
+  """Returns whether a tensor is what a mask chooses, and from others than the one expected.
+
+  Of the states of a loop, say, the port hands on another one than tf1. Where it chooses from the
+  one that the other side reads, the mask is what that side lacks.
+  """
+  op = graph.ops[_without_shapes(graph, key)[0]]
+  if op.op_type not in _CHOICES:
+    return False
+  return expected not in [_without_shapes(graph, value) for value in op.inputs[1:]]
 
 
 def _without_shapes(graph: OpGraph, key: TensorKey) -> TensorKey:
