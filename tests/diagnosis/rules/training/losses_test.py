@@ -61,6 +61,31 @@ class PenaltyInGradientsTest(absltest.TestCase):
     self.assertIn('the port adds 0.5 times the variable more to the gradient of bias', text)
     self.assertNotIn('kernel', text)
 
+  def test_penalty_that_is_added_after_clipping(self):
+    """TF1 clips the gradients with the penalty in them."""
+    one, other = (simulated.run(side, _FORM, 2) for side in ('tf1', 'tf2'))
+    starts = {record.name: record.value for record in one.values_before}
+
+    def clipped(run, late):
+      first, *others = run.steps
+      applied = tuple(
+        dataclasses.replace(
+          r, value=(0.25 * r.value + late * starts[r.name] * (r.name == 'kernel')).astype('f4')
+        )
+        for r in first.gradients
+      )
+      first = dataclasses.replace(first, applied_gradients=applied)
+      return dataclasses.replace(run, steps=(first, *others))
+
+    one = clipped(with_penalty(one, {'kernel': 0.02}), 0.0)
+    late = penalty_in_gradients(
+      training_evidence(one, clipped(other, 0.02), simulated.PAIRS, 1)
+    ).text
+    self.assertStartsWith(late, 'the port adds the gradient of a penalty of squares')
+    self.assertIn('tf1 adds 0.02 times the variable before, to the gradient of kernel', late)
+    without = penalty_in_gradients(training_evidence(one, clipped(other, 0.0), simulated.PAIRS, 1))
+    self.assertIn('tf1 adds 0.02 times the variable more', without.text, 'it is nowhere')
+
   def test_silent(self):
     self.assertIsNone(self.cause({}))
     self.assertIsNone(self.cause({'kernel': 0.02}, more=0.3))  # something else

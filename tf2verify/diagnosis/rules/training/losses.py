@@ -1,10 +1,12 @@
 """Losses that differ although the models do not."""
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.patterns.arrays import constant_factor
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
 
@@ -94,6 +96,7 @@ def penalty_in_gradients(evidence: TrainingEvidence) -> Cause | None:
   ones, others = ({r.name: r.value for r in step.gradients} for step in evidence.steps)
   starts = {pair.name: pair.tf1.before for pair in evidence.moves}
   found: dict[str, list[str]] = {}
+  factors: dict[str, float] = {}
   for tf1, tf2 in evidence.pairs:
     one, other, start = ones.get(tf1), others.get(tf2), starts.get(tf1)
     if one is None or other is None or start is None or not one.shape == other.shape == start.shape:
@@ -109,15 +112,58 @@ def penalty_in_gradients(evidence: TrainingEvidence) -> Cause | None:
     side = 'the port' if factor > 0 else 'tf1'
     text = f'{side} adds {abs(factor):.3g} times the variable more to the gradient of'
     found.setdefault(text, []).append(tf1)
+    factors[tf1] = factor
   if not found:
     return None
   said = '; '.join(f'{text} {listed(names)}' for text, names in found.items())
+  late = _adds_after_clipping(evidence, factors)
+  if late:
+    clips = 'tf1' if late == 'the port' else 'the port'
+    return Cause(
+      f'{late} adds the gradient of a penalty of squares (L2, weight decay) to the gradients that '
+      f'it has clipped, {clips} clips them with it: {said.replace(" more to", " before, to")}; '
+      'let both sides clip the same gradients',
+      explains=(About.GRADIENTS, About.UPDATE, About.SHADOWS),
+    )
   return Cause(
     f'{said}: the gradient of a penalty of squares (L2, weight decay), of which half that factor '
     'is the scale in scale · sum(w²), which the other side lacks or has with another scale; let '
     'both sides differentiate the same penalties',
     explains=(About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS),
   )
+
+
+def _adds_after_clipping(evidence: TrainingEvidence, factors: Mapping[str, float]) -> str:
+  """Returns which side's update is given clipped gradients with the penalty added; '' for none.
+
+  Without the penalty these are one share of the gradients, the same for all variables.
+
+  Args:
+    evidence: of the step.
+    factors: by tf1 name, of the variable that the port's gradient has more than that of tf1.
+  """
+  signs = {factor > 0 for factor in factors.values()}
+  if len(signs) != 1:
+    return ''
+  side, index = ('tf1', 0) if signs.pop() else ('the port', 1)
+  step = evidence.steps[index]
+  raw, applied = (
+    {r.name: r.value for r in records} for records in (step.gradients, step.applied_gradients)
+  )
+  shares: list[float] = []
+  names = {both[0]: both[index] for both in evidence.pairs}
+  for pair in evidence.moves:
+    before, after = raw.get(names[pair.name]), applied.get(names[pair.name])
+    if before is None or after is None or before.shape != after.shape:
+      continue
+    penalty = abs(factors.get(pair.name, 0.0)) * pair.tf1.before
+    share = constant_factor(before, after.astype(np.float64) - penalty, _OF_PENALTY)
+    if share is None:
+      return ''
+    shares.append(share)
+  if len(shares) < len(factors) or not 0.0 < max(shares) < 1.0 - _OF_PENALTY:
+    return ''
+  return side if max(shares) - min(shares) <= _OF_PENALTY * max(shares) else ''
 
 
 def returned_loss(evidence: TrainingEvidence) -> Cause | None:
