@@ -1,6 +1,7 @@
 """Paired variables compared as what they are: shape, dtype, trainability, role."""
 
-from collections.abc import Sequence
+import posixpath
+from collections.abc import Iterator, Sequence
 
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
@@ -12,6 +13,8 @@ VARIABLE = 'variable'
 # No variable of one of these names serves as another of them.
 _NORMALIZATION = ('beta', 'gamma', 'moving_mean', 'moving_variance')
 
+# Of variables with one slip, those that are named.
+_NAMED = 3
 _Pair = tuple[VariableRecord, VariableRecord]
 
 
@@ -33,6 +36,7 @@ def compare_pairs(pairs: Sequence[_Pair]) -> tuple[list[Difference], list[str]]:
   differences: list[Difference] = []
   notes: list[str] = []
   trained = {owner(tf2.name) for _, tf2 in pairs if tf2.trainable}
+  flags: dict[str, list[_Pair]] = {}
   for tf1, tf2 in pairs:
     layout = layout_of(tf1, tf2)
     if layout is None:
@@ -51,7 +55,9 @@ def compare_pairs(pairs: Sequence[_Pair]) -> tuple[list[Difference], list[str]]:
         'trainable=False (variables_collections): a quirk of the reference, no fault of the port'
       )
     else:
-      differences.append(_trainability(tf1, tf2, owner(tf2.name) in trained))
+      flags.setdefault(_flag_slip(tf1, tf2, owner(tf2.name) in trained), []).append((tf1, tf2))
+  for slip, alike in flags.items():
+    differences += _trainability(slip, alike, pairs)
   return differences + _crossed(pairs), notes
 
 
@@ -91,31 +97,48 @@ def _shape_hint(tf1: VariableRecord, tf2: VariableRecord) -> str:
   return ''
 
 
-def _trainability(tf1: VariableRecord, tf2: VariableRecord, owner_is_trained: bool) -> Difference:
-  key = _key(tf1, tf2)
-  name = key.subject
+def _flag_slip(tf1: VariableRecord, tf2: VariableRecord, owner_is_trained: bool) -> str:
+  """Returns what to say of a variable, after its name, that one side alone trains."""
   if not tf1.trainable:
-    hint = f'{name} is frozen in tf1 but would be trained in tf2: pass trainable=False'
-  elif tf2.trainable_flag and owner_is_trained:
-    hint = (
-      f'{name} is missing in layer.trainable_variables although its own flag is True and its '
+    return 'frozen in tf1 but would be trained in tf2: pass trainable=False'
+  if tf2.trainable_flag and owner_is_trained:
+    return (
+      'missing in layer.trainable_variables although its own flag is True and its '
       'layer is not frozen: a list is filtered by `v not in frozen`, and `in` compares values in '
       'TF2, so an equal variable is lost as well: compare v.ref()'
     )
+  return 'trained in tf1 but frozen in the port: layer.trainable=False, or a lost collection'
+
+
+def _trainability(
+  slip: str, alike: Sequence[_Pair], pairs: Sequence[_Pair]
+) -> Iterator[Difference]:
+  """Yields the differences of variables with one slip, which is said once, with their names."""
+  names = [_key(*pair).subject for pair in alike]
+  scope = _scope_of(alike, pairs)
+  if scope:
+    said = f'all {len(names)} variables of {scope} are'
+  elif len(names) > _NAMED:
+    said = f'{", ".join(names[:_NAMED])} and {len(names) - _NAMED} more are'
   else:
-    hint = (
-      f'{name} is trained in tf1 but frozen in the port: layer.trainable=False, or a lost '
-      'collection'
+    said = f'{", ".join(names)} {"is" if len(names) == 1 else "are"}'
+  for tf1, tf2 in alike:
+    where = f', created at {tf2.source.with_layer()}' if tf2.source else ''
+    yield Difference.of(
+      _key(tf1, tf2),
+      Aspect.TRAINABLE,
+      f'{"" if tf1.trainable else "not "}in TRAINABLE_VARIABLES (trainable={tf1.trainable_flag})',
+      f'{"" if tf2.trainable else "not "}in layer.trainable_variables '
+      f'(trainable={tf2.trainable_flag}){where}',
+      hint=f'{said} {slip}',
     )
-  names = ('in TRAINABLE_VARIABLES', 'not in TRAINABLE_VARIABLES')
-  layer = ('in layer.trainable_variables', 'not in layer.trainable_variables')
-  return Difference.of(
-    key,
-    Aspect.TRAINABLE,
-    f'{names[0] if tf1.trainable else names[1]} (trainable={tf1.trainable_flag})',
-    f'{layer[0] if tf2.trainable else layer[1]} (trainable={tf2.trainable_flag})',
-    hint=hint,
-  )
+
+
+def _scope_of(alike: Sequence[_Pair], pairs: Sequence[_Pair]) -> str:
+  """Returns the tf1 scope of which these are all variables, and not all there are; ''."""
+  scope = posixpath.commonpath([tf1.name for tf1, _ in alike]) if len(alike) > 1 else ''
+  inside = sum(tf1.name.startswith(f'{scope}/') for tf1, _ in pairs)
+  return scope if scope and inside == len(alike) < len(pairs) else ''
 
 
 def _crossed(pairs: Sequence[_Pair]) -> list[Difference]:

@@ -371,6 +371,21 @@ class AttributeTest(LadderTestCase):
       'scale is frozen in tf1 but would be trained in tf2: pass trainable=False',
     )
 
+  def test_a_scope_that_is_frozen_in_tf1_is_said_once(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training, trained=False):
+        net = inputs * v1.get_variable('online/scale', [3])
+        for number in range(5):
+          net += v1.get_variable(f'target/w{number}', [3], trainable=trained)
+        return net
+
+      def port(self, inputs, training):
+        return self.model(inputs, training, True)
+
+    said = 'all 5 variables of target are frozen in tf1 but would be trained in tf2'
+    text = self.assert_first_failure(Case, STAGE, said, '(trainable=True), created at')
+    self.assertEqual(text.count('pass trainable=False'), 1)
+
   def test_frozen_by_the_layer_while_the_flag_of_the_variable_stays(self):
     class Case(tiny_models.Affine):
       def make_tf2_layer(self):
