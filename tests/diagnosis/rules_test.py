@@ -415,7 +415,7 @@ _NEAR_MISSES = (
   (
     'dropout_presence',
     evidence(source(('Mul',), ('RandomUniform', 'GreaterEqual', 'Mul')), tf2_graph=dropped(True)),
-    evidence(source(('Mul',), ('RandomUniform', 'Mul')), tf2_graph=dropped(True)),
+    evidence(source(('Mul',), ('RandomUniform', 'Mul')), **_BOTH_DROP),
     evidence(  # as many on either side: it stands elsewhere
       source(('Mul',), ('RandomUniform', 'GreaterEqual', 'Mul')), **_BOTH_DROP
     ),
@@ -583,6 +583,23 @@ class InitialConstantTest(absltest.TestCase):
     self.assertIsNone(self._cause([1.0] * 4, [3.0] * 4, 'state after the call'))
     hints = [dataclasses.replace(missing('initial value', 'w'), hint='a seed')]
     self.assertIsNone(self._cause([1.0] * 4, [3.0] * 4, differences=hints))
+
+
+class NoiseTest(absltest.TestCase):
+  """Random numbers that are no mask of a dropout: of a noisy layer, say."""
+
+  def cause(self, tf1, tf2, **graphs):
+    return _RULES['dropout_presence'].explain(evidence(source(tf1, tf2), **graphs))
+
+  def test_one_side_alone(self):
+    noise, none = ('RandomStandardNormal', 'Mul', 'AddV2'), ('AddV2',)
+    text = self.cause(noise, none, tf1_graph=dropped(True), tf2_graph=dropped(False)).text
+    self.assertStartsWith(text, 'tf1 draws random numbers on the way to net/op and the port draws')
+    self.assertIn('without training=True', text)
+    text = self.cause(none, noise, tf1_graph=dropped(False), tf2_graph=dropped(True)).text
+    self.assertStartsWith(text, 'the port draws random numbers')
+    self.assertIsNone(self.cause(noise, noise, tf1_graph=dropped(True)))
+    self.assertIsNone(self.cause(none, none, tf1_graph=dropped(True)))
 
 
 class RegistryTest(absltest.TestCase):

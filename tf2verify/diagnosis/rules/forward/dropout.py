@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
 from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference
 from tf2verify.records.op_graph import OpGraph, OpRecord
 
@@ -145,7 +145,47 @@ def dropout_presence(evidence: FailedStage) -> Cause | None:
       'not)',
       seen,
     )
+  return _noise_presence(evidence)
+
+
+def _noise_presence(evidence: FailedStage) -> Cause | None:
+  """Names random numbers, of whatever use, that one side alone draws at a place."""
+  counts = [_draw_count(graph) for graph in (evidence.tf1_graph, evidence.tf2_graph)]
+  for found in evidence.sources:
+    drawn = [
+      next((op for op in path if 'Random' in op), '')
+      for path in (found.source.tf1_path, found.source.tf2_path)
+    ]
+    if bool(drawn[0]) == bool(drawn[1]) or any(map(_masks, _paths(found))):
+      continue
+    one, other, more = ('tf1', 'the port', counts[0] - counts[1])
+    if drawn[1]:
+      one, other, more = other, one, -more
+    if more <= 0:  # as many: it stands elsewhere
+      continue
+    fix = (
+      'it was left out, or the layer that draws them is called without training=True'
+      if drawn[0]
+      else 'tf1 has none, or is not in training mode there'
+    )
+    return Cause(
+      f'{one} draws random numbers on the way to {found.source.tf1_op} and {other} draws none: '
+      f'{fix}',
+      f'{drawn[0] or drawn[1]} in {one} only; {counts[0]} such operations (tf1), {counts[1]} (tf2)',
+    )
   return None
+
+
+def _paths(found: SourceEvidence) -> tuple[tuple[str, ...], tuple[str, ...]]:
+  return found.source.tf1_path, found.source.tf2_path
+
+
+def _draw_count(graph: OpGraph | None) -> int:
+  """Returns how many operations of a graph draw random numbers, loops included."""
+  if graph is None:
+    return 0
+  own = sum('Random' in op.op_type for op in graph.ops)
+  return own + sum(_draw_count(function) for op in graph.ops for _, function in op.functions)
 
 
 def _masks(path: tuple[str, ...]) -> bool:
