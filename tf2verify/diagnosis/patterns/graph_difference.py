@@ -21,6 +21,7 @@ from tf2verify.diagnosis.patterns.normalizations import (
 )
 from tf2verify.diagnosis.patterns.op_text import SILENT_ATTRIBUTES, op_text, value_text
 from tf2verify.diagnosis.patterns.reads import tensor_text, with_reads
+from tf2verify.diagnosis.patterns.region_numbers import number_that_differs, takes_elements
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
@@ -76,6 +77,12 @@ class GraphComparison:
         found += self._wiring(tf1, tf2, dict(matched), dict(pair.entering))
     for tf1, tf2 in self._loops_before(pair):
       found += self._of_functions(tf1, tf2)
+    if unmatched and not any(known.aspect is GraphAspect.CONSTANT for known in found):
+      number = number_that_differs(self._tf1, self._tf2, pair)
+      if number is not None:
+        found.append(number[0])
+        self._changes += [] if number[1] is None else [(number[0], number[1])]
+        unmatched = [] if takes_elements(unmatched) else unmatched
     found += with_reads(self._tf1, self._tf2, pair, matched, unmatched)
     return tuple(
       known
