@@ -89,7 +89,9 @@ def lazy_rows(evidence: TrainingEvidence) -> Cause | None:
       one, other = (_update(move, role) for move in (pair.tf1, pair.tf2))
       if one is None or other is None or one.shape != other.shape:
         continue
-      if not _is_different_in(rows, one, other, None if role else pair.room):
+      # A slot that the first step makes starts where nobody has seen it.
+      ends = (pair.tf1.slots_after[role], pair.tf2.slots_after[role]) if role else (one, other)
+      if not _is_different_in(rows, *ends, None if role else pair.room):
         continue
       counts = [int(_moving(update)[rows].sum()) for update in (one, other)]
       if bool(counts[0]) != bool(counts[1]):
@@ -137,7 +139,7 @@ def _update(move: Move, role: str) -> _Array | None:
 
 
 def _is_different_in(rows: _Array, one: _Array, other: _Array, room: _Array | None) -> bool:
-  """Returns whether two updates differ in some rows, by more than rounding, and in no other."""
+  """Returns whether two arrays differ in some rows, by more than rounding, and in no other."""
   if room is None:
     size = max(float(np.abs(one).max(initial=0.0)), float(np.abs(other).max(initial=0.0)))
     room = np.full(one.shape, _ROUNDING * size)
