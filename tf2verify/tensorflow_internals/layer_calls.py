@@ -17,6 +17,8 @@ from tf2verify.tensorflow_internals import keras3
 
 # Methods in which a layer makes operations or variables.
 _METHODS = ('__call__', 'add_weight')
+# What AutoGraph of TensorFlow 2.16 makes of the call of a layer of tf-keras.
+_CONVERTED_CALL = 'tf____call__'
 
 
 def _families() -> tuple[Any, ...]:
@@ -26,7 +28,11 @@ def _families() -> tuple[Any, ...]:
 
 def running(frame: FrameType) -> Any:
   """Returns the layer that makes operations or variables in a frame; None for any other frame."""
-  name = _codes(_families()).get(frame.f_code)
+  families = _families()
+  name = _codes(families).get(frame.f_code)
+  if name is None and frame.f_code.co_name == _CONVERTED_CALL:
+    layer = frame.f_locals.get('self')
+    return layer if isinstance(layer, families) else None
   return None if name is None else frame.f_locals.get(name)
 
 

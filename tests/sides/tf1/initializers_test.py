@@ -11,6 +11,8 @@ from tf2verify.sides.process import state as process_state
 from tf2verify.sides.tf1 import initializers as tf1_initializers
 
 v1 = tf.compat.v1
+# No other test names a cell so: TensorFlow counts names for as long as the process lives.
+_CELL = 'cell_of_initializers'
 tracked = v1.keras.utils.track_tf1_style_variables
 
 
@@ -42,7 +44,7 @@ def _get_variables(inputs):
   with v1.variable_scope('dense'):
     kernel = v1.get_variable('kernel', (4, 3), initializer=glorot)
     v1.get_variable('bias', (3,), initializer=v1.zeros_initializer())
-  with v1.variable_scope('cell'):
+  with v1.variable_scope(_CELL):
     v1.get_variable('kernel', (7, 16), initializer=glorot)
     v1.get_variable('bias', (16,), initializer=v1.zeros_initializer())
   return tf.matmul(inputs, kernel)
@@ -50,7 +52,7 @@ def _get_variables(inputs):
 
 def _layers(inputs):
   found = v1.layers.dense(inputs, 3, name='dense')
-  cell = v1.nn.rnn_cell.BasicLSTMCell(4, name='cell')
+  cell = v1.nn.rnn_cell.BasicLSTMCell(4, name=_CELL)
   cell(found, cell.zero_state(2, tf.float32))
   return found
 
