@@ -67,6 +67,7 @@ from tf2verify.diagnosis.rules.training import losses, parts
 from tf2verify.diagnosis.rules.training.amsgrad import amsgrad
 from tf2verify.diagnosis.rules.training.averages import called_again, moving_average
 from tf2verify.diagnosis.rules.training.clipping import clipping
+from tf2verify.diagnosis.rules.training.copies import soft_copies
 from tf2verify.diagnosis.rules.training.counts import count_of_steps
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
 from tf2verify.diagnosis.rules.training.updates import beyond_epsilon, optimizer_epsilon
@@ -164,6 +165,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('loss_factor', TrainingEvidence, losses.loss_factor),
   Rule('penalty_in_gradients', TrainingEvidence, losses.penalty_in_gradients),
   Rule('returned_loss', TrainingEvidence, losses.returned_loss),
+  Rule('soft_copies', TrainingEvidence, soft_copies),
   Rule('step_at_rest', TrainingEvidence, parts.step_at_rest),
   Rule('averages_at_rest', TrainingEvidence, parts.averages_at_rest),
   Rule('pruned', TrainingEvidence, parts.pruned),

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import Move, MovePair, TrainingEvidence
+from tf2verify.diagnosis.rules.training.copies import soft_copies
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
 
@@ -64,6 +65,8 @@ def averages_at_rest(evidence: TrainingEvidence) -> Cause | None:
   resting = [pair.name for pair in evidence.states if pair.tf2.rests and not pair.tf1.rests]
   if not resting or any(not pair.tf2.rests for pair in evidence.states):
     return None
+  if soft_copies(evidence) is not None:
+    return None  # no call of the model moves these
   text = (
     f'the step of TF1 updates {listed(resting)}, that of the port leaves them unchanged, as in '
     'inference: call the layer with training=True within the step'

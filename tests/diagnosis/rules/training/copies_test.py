@@ -1,0 +1,75 @@
+"""Tests of tf2verify.diagnosis.rules.training.copies."""
+
+import dataclasses
+
+import numpy as np
+from absl.testing import absltest
+
+from tests.diagnosis.rules.training import simulated
+from tf2verify.diagnosis.evidence.training import training_evidence
+from tf2verify.diagnosis.formulas.update_rules import Form
+from tf2verify.diagnosis.rules.training.copies import soft_copies
+from tf2verify.diagnosis.rules.training.parts import averages_at_rest
+from tf2verify.records.observation import TensorRecord
+
+_SGD = Form('sgd', (('learning_rate', 0.1),))
+_COPIES = ('target/bias', 'target/kernel')
+_PAIRS = (*simulated.PAIRS, *((name, name) for name in _COPIES))
+
+
+def _values(records):
+  return {record.name: record.value for record in records}
+
+
+def _run(side, share, late=True, noise=0.0):
+  """A run with copies of both variables, which are moved by a share of the way to them."""
+  run = simulated.run(side, _SGD)
+  trained = _values(run.values_before)
+  copies = {f'target/{name}': np.float32(0.5) * value for name, value in trained.items()}
+  before = (*run.values_before, *simulated.tensors(copies))
+  steps = []
+  for step in run.steps:
+    after = _values(step.variables)
+    for name, copy in copies.items():
+      followed = (after if late else trained)[name.removeprefix('target/')]
+      moved = copy + share * (followed - copy) + noise * np.square(copy)
+      copies[name] = moved.astype(np.float32)
+    trained = after
+    steps.append(tuple(TensorRecord(name, value.copy()) for name, value in copies.items()))
+  variables = [(*step.variables, *more) for step, more in zip(run.steps, steps, strict=True)]
+  return dataclasses.replace(simulated.with_steps(run, variables=variables), values_before=before)
+
+
+def _evidence(tf1, tf2):
+  return training_evidence(tf1, tf2, _PAIRS, 1)
+
+
+class SoftCopiesTest(absltest.TestCase):
+  def cause(self, *options, **more):
+    return soft_copies(_evidence(_run('tf1', 0.05), _run('tf2', *options, **more)))
+
+  def test_another_share(self):
+    text = self.cause(0.01).text
+    self.assertIn('by 0.05 of the way to trained variables of their shapes', text)
+    self.assertIn('that of the port by 0.01', text)
+
+  def test_another_moment(self):
+    text = self.cause(0.05, late=False).text
+    self.assertIn('(their values after the update)', text)
+    self.assertIn('to their values before the update: move them after apply_gradients', text)
+
+  def test_the_port_moves_none(self):
+    found = _evidence(_run('tf1', 0.05), _run('tf2', 0.0))
+    self.assertIn('that of the port leaves them unchanged', soft_copies(found).text)
+    self.assertEqual(soft_copies(found).variables, _COPIES)
+    self.assertIsNone(averages_at_rest(found), 'no call of the model in training mode moves them')
+
+  def test_silent(self):
+    self.assertIsNone(self.cause(0.05))
+    self.assertIsNone(self.cause(0.05, noise=0.1))
+    other = _run('tf1', 0.05, noise=0.1)
+    self.assertIsNone(soft_copies(_evidence(other, _run('tf2', 0.05))))
+
+
+if __name__ == '__main__':
+  absltest.main()

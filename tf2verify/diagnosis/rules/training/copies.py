@@ -1,0 +1,119 @@
+"""Copies of trained variables that a step moves after them: target networks, soft updates."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.diagnosis.evidence.training import Move, MovePair, TrainingEvidence
+from tf2verify.diagnosis.rules.wording import listed, number_text
+from tf2verify.records.diagnosis import About, Cause
+
+_Array = np.ndarray[Any, Any]
+# Of the greatest change of a copy: what the rule may leave, and how far two shares are one.
+_LEFT = 1e-2
+_SAME_SHARE = 1e-2
+
+
+@dataclasses.dataclass(frozen=True)
+class _Following:
+  """How one side moves its copies: by a share of the way to the variables they follow."""
+
+  share: float
+  is_late: bool  # whether to their values after the update, and not to those before it
+  left: float  # the greatest part of a change that this does not explain
+
+
+def soft_copies(evidence: TrainingEvidence) -> Cause | None:
+  """Names another share, or another moment, at which copies follow the trained variables.
+
+  A step of a soft update (Polyak averaging) is share · (variable - copy).
+  """
+  copies = [pair for pair in evidence.states if pair.differs]
+  tf1 = _following(evidence, copies, 'tf1')
+  if tf1 is None:
+    return None
+  names = listed([pair.name for pair in copies])
+  how = (
+    f'the step of TF1 moves {names} by {number_text(round(tf1.share, 4))} of the way to trained '
+    f'variables of their shapes ({_when(tf1)})'
+  )
+  variables = tuple(pair.name for pair in copies)
+  if all(pair.tf2.rests for pair in copies):
+    return Cause(
+      f'{how}, as a target network or an average of the weights follows them; that of the port '
+      'leaves them unchanged: are they in the lists that it goes through '
+      '(trainable_variables has none that is frozen)?',
+      explains=(About.UPDATE,),
+      variables=variables,
+    )
+  tf2 = _following(evidence, copies, 'tf2')
+  if tf2 is None:
+    return None
+  if abs(tf1.share - tf2.share) > _SAME_SHARE * tf1.share:
+    text = f'{how}, that of the port by {number_text(round(tf2.share, 4))}'
+  elif tf1.is_late != tf2.is_late:
+    fix = 'after' if tf1.is_late else 'before'
+    text = f'{how}, that of the port to {_when(tf2)}: move them {fix} apply_gradients'
+  else:
+    return None
+  return Cause(text, explains=(About.UPDATE,), variables=variables)
+
+
+def _when(known: _Following) -> str:
+  return f'their values {"after" if known.is_late else "before"} the update'
+
+
+def _following(
+  evidence: TrainingEvidence, copies: Sequence[MovePair], side: str
+) -> _Following | None:
+  """Returns how a side moves all copies; None where one rule does not explain that."""
+  found = [
+    known
+    for is_late in (True, False)
+    if copies and (known := _all_alike(evidence, copies, side, is_late)) is not None
+  ]
+  return min(found, key=lambda known: known.left, default=None)
+
+
+def _all_alike(
+  evidence: TrainingEvidence, copies: Sequence[MovePair], side: str, is_late: bool
+) -> _Following | None:
+  shares, left = [], []
+  for pair in copies:
+    move = _of(pair, side)
+    best = min(_shares(evidence, move, side, is_late), key=lambda known: known[1], default=None)
+    if best is None or best[1] > _LEFT:
+      return None
+    shares.append(best[0])
+    left.append(best[1])
+  share = float(np.median(shares))
+  if not 0.0 < share <= 1.0 + _SAME_SHARE:
+    return None
+  if any(abs(one - share) > _SAME_SHARE * share for one in shares):
+    return None
+  return _Following(share, is_late, max(left))
+
+
+def _shares(
+  evidence: TrainingEvidence, move: Move, side: str, is_late: bool
+) -> Iterator[tuple[float, float]]:
+  """Yields by what share a copy moves to each variable of its shape, and what that leaves."""
+  change = move.update
+  most = float(np.abs(change).max(initial=0.0))
+  if not most:
+    return
+  for trained in evidence.moves:
+    variable = _of(trained, side)
+    if variable.start.shape != move.start.shape:
+      continue
+    ahead = (variable.end if is_late else variable.start).astype(np.float64) - move.before
+    size = float(np.sum(ahead * ahead))
+    if size:
+      share = float(np.sum(ahead * change)) / size
+      yield share, float(np.abs(change - share * ahead).max()) / most
+
+
+def _of(pair: MovePair, side: str) -> Move:
+  return pair.tf1 if side == 'tf1' else pair.tf2
