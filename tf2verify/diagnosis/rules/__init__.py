@@ -66,6 +66,7 @@ from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.diagnosis.rules.training import losses, parts
 from tf2verify.diagnosis.rules.training.amsgrad import amsgrad
 from tf2verify.diagnosis.rules.training.averages import called_again, moving_average
+from tf2verify.diagnosis.rules.training.centering import centering
 from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.copies import soft_copies
 from tf2verify.diagnosis.rules.training.counts import count_of_steps
@@ -173,6 +174,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('lazy_rows', TrainingEvidence, parts.lazy_rows),
   Rule('optimizer_epsilon', TrainingEvidence, optimizer_epsilon, predicted_by='training_steps'),
   Rule('update_rule', TrainingEvidence, beyond_epsilon),
+  Rule('centering', TrainingEvidence, centering),
   Rule('amsgrad', TrainingEvidence, amsgrad),
   Rule('count_of_steps', TrainingEvidence, count_of_steps),
   Rule('learning_rate', TrainingEvidence, learning_rate, predicted_by='training_steps'),
