@@ -127,8 +127,8 @@ def penalty_in_gradients(evidence: TrainingEvidence) -> Cause | None:
     )
   return Cause(
     f'{said}: the gradient of a penalty of squares (L2, weight decay), of which half that factor '
-    'is the scale in scale · sum(w²), which the other side lacks or has with another scale; let '
-    'both sides differentiate the same penalties',
+    'is the scale in scale · sum(w²); the other side has none in these gradients, another scale, '
+    'or adds it later, as after clipping: let both sides differentiate the same penalties',
     explains=(About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS),
   )
 
