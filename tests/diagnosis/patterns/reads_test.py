@@ -77,6 +77,25 @@ class WithReadsTest(absltest.TestCase):
   def test_none_where_another_input_differs_too(self):
     self.assertEqual(_found(True, also='other'), [_UNMATCHED])
 
+  def test_a_second_update(self):
+    """The port moves an average once more, from where tf1 leaves it."""
+
+    def side(name, times):
+      g = HandMade(name)
+      average, batch = g.variable('mean', [1.0]), g.input([2.0], 'batch')
+      for n in range(times):
+        average = g.op('AddV2', f'add_{n}', average, g.op('Sub', f'sub_{n}', batch, average))
+        if n == 0:
+          g.target('first', average)
+      g.target('update of mean', average)
+      return g.graph()
+
+    pairing = Pairing(side('tf1', 1), side('tf2', 2))
+    (end,) = (n for n, op in enumerate(pairing.tf1.ops) if op.name == 'update of mean')
+    pair = region_pair(pairing, end, pairing.tf2_of[end])
+    (known,) = with_reads(pairing.tf1, pairing.tf2, pair, [], [_UNMATCHED])
+    self.assertEqual(known.tf2, 'a second update of mean')
+
 
 if __name__ == '__main__':
   absltest.main()

@@ -1,16 +1,18 @@
 """What two regions are computed from, where their operations differ as well."""
 
+import dataclasses
 from collections.abc import Sequence
 
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.op_graph import CONSTANT, OpGraph, TensorKey
+from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, TensorKey
 
 # Operations that leave the elements in their order, and all but always their values.
 _ONLY_SHAPE = frozenset({'Reshape', 'Squeeze', 'ExpandDims', 'Identity', 'Cast'})
 
 # Of more operations than these it is said first what they lead to.
 _MANY = 6
+_UPDATE = 'update of '
 _CHOICES = frozenset({'Select', 'SelectV2'})
 
 
@@ -65,6 +67,8 @@ def with_reads(
   """
   if not unmatched:
     return []
+  if _goes_on_from_tf1(tf1, pair) and unmatched[0].aspect is GraphAspect.EXTRA:
+    return [dataclasses.replace(unmatched[0], tf2=f'a second {tf1.ops[pair.tf1.end].name}')]
   read = read_from_elsewhere(tf1, tf2, pair) if only_shapes_differ(tf1, tf2, pair, matched) else []
   if read:
     return read
@@ -82,6 +86,15 @@ def with_reads(
   if chooses:
     return [said]
   return [said, *unmatched] if len(pair.tf1.inner) + len(pair.tf2.inner) > _MANY else unmatched
+
+
+def _goes_on_from_tf1(tf1: OpGraph, pair: RegionPair) -> bool:
+  """Returns whether the port computes what a variable becomes from what tf1 leaves it at."""
+  op = tf1.ops[pair.tf1.end]
+  if op.op_type != TARGET or not op.name.startswith(_UPDATE) or pair.tf1.inner:
+    return False
+  left = [known for one, known in pair.entering if one in op.inputs]
+  return len(left) == 1 and left[0] is not None and left[0] in pair.tf2.frontier
 
 
 def _slot_read_otherwise(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> int | None:
