@@ -14,6 +14,7 @@ from tf2verify.diagnosis.divergence.all_rounds import AllRounds, Given, Layouts,
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.exchanges import exchanges
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of
 from tf2verify.records.experiment import Edit, Experiment, Outcome
@@ -69,6 +70,7 @@ class Repairing:
     """
     before = self._bench.judged([])
     judged, note = before, ''
+    first = looking
     for _ in range(self._rounds):
       if self._bench.is_over():
         note = 'the time for experiments was used up: it is what the stages before have taken'
@@ -86,7 +88,20 @@ class Repairing:
         note = f'what is left was not looked into: {error}'[:200]
         break
       looking = looking.again(found, judged.left)
+    if not judged.passes or any(not one.text for one in self._mistakes):
+      judged = self._exchanged(first) or judged
     return self._judged_mistakes(before, judged, note)
+
+  def _exchanged(self, looking: Looking) -> Judged | None:
+    """Exchanges two inputs of the port, where that alone makes the stage pass."""
+    for mistake in exchanges(looking):
+      if self._bench.is_over():
+        break
+      judged = self._judged([mistake])
+      if judged is not None and judged.passes:
+        self._mistakes = [mistake]
+        return judged
+    return None
 
   def _repairs(self, mistakes: Sequence[Mistake] | None = None) -> list[Repair]:
     return [one.repair for one in (self._mistakes if mistakes is None else mistakes)]

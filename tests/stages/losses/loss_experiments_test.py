@@ -162,5 +162,42 @@ class HonestyTest(absltest.TestCase):
     self.assertNotIn('planets', verdict.to_text())
 
 
+class _DoubleQ(tiny_models.OneModel):
+  """The action is chosen by one network and its value read from the other one."""
+
+  exchanged = False
+
+  def model(self, inputs, training):
+    kernels = [v1.get_variable(name, [3, 3]) for name in ('online', 'target')]
+    return {name: inputs @ kernel for name, kernel in zip('ab', kernels, strict=True)}
+
+  def make_labels(self):
+    return np.array([0.5, -1.0, 0.25, 2.0], np.float32)
+
+  def tf1_loss(self, outputs, labels):
+    best = tf.one_hot(tf.argmax(outputs['a'], 1), 3)
+    value = tf.reduce_sum(best * tf.stop_gradient(outputs['b']), 1)
+    return tf.reduce_mean(tf.square(labels + 0.9 * value))
+
+  def tf2_loss(self, outputs, labels):
+    chosen, read = ('b', 'a') if self.exchanged else ('a', 'b')
+    best = tf.argmax(outputs[chosen], -1)
+    value = tf.gather(tf.stop_gradient(outputs[read]), best[:, None], axis=1, batch_dims=1)[:, 0]
+    return tf.reduce_mean(tf.square(labels + 0.9 * value))
+
+
+class ExchangedInputsTest(absltest.TestCase):
+  def test_each_is_read_where_tf1_reads_the_other_one(self):
+    stage = loss_of(type('Exchanged', (_DoubleQ,), {'exchanged': True}))
+    (cause,) = stage.diagnosis.causes
+    self.assertIs(cause.experiment.outcome, Outcome.PROVEN, stage.to_text())
+    self.assertIn("reads the input outputs['b']", cause.text)
+    self.assertIn("the input outputs['a'] in tf1", cause.text)
+    self.assertIn("reads the input outputs['a']", cause.text)
+
+  def test_right_port(self):
+    self.assertIs(loss_of(_DoubleQ).status, tf2verify.Status.PASSED)
+
+
 if __name__ == '__main__':
   absltest.main()

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout, relayout_of_shapes
 from tf2verify.records.op_graph import CONSTANT, TARGET, NodeChange, OpGraph, TensorKey
+from tf2verify.sides.graphs.exchanged import exchange
 from tf2verify.sides.graphs.run import set_attribute
 
 v1 = tf.compat.v1
@@ -83,6 +84,7 @@ class Repair:
     values: that are given.
     passing: names of operations that stop or replace a gradient, and are to pass it on.
     inputs: inputs of operations that are to come by other ways.
+    exchanged: pairs of tensors that are each read in place of the other one.
   """
 
   changes: tuple[NodeChange, ...] = ()
@@ -90,6 +92,7 @@ class Repair:
   values: tuple[GivenValue, ...] = ()
   passing: tuple[str, ...] = ()
   inputs: tuple['OtherInput', ...] = ()
+  exchanged: tuple[tuple[str, str], ...] = ()
 
   def joined(self, other: 'Repair') -> 'Repair':
     """Returns both as one."""
@@ -99,6 +102,7 @@ class Repair:
       (*self.values, *other.values),
       (*self.passing, *other.passing),
       (*self.inputs, *other.inputs),
+      (*self.exchanged, *other.exchanged),
     )
 
 
@@ -108,8 +112,8 @@ def apply(repairs: Sequence[Repair], graph_def: Any, is_other_run: bool = False)
   Args:
     repairs: the edits, in their order.
     graph_def: edited in place.
-    is_other_run: whether the edits were made for another run of the port, whose operations need
-      not all be here: dropout, moving averages. Edits of those that are not are left out.
+    is_other_run: whether the edits were made for another run of the port: those of operations
+      that are not here (dropout, moving averages) are left out.
 
   Raises:
     CannotRepair: an operation that is to be edited is not there, or takes no such edit.
@@ -125,6 +129,8 @@ def apply(repairs: Sequence[Repair], graph_def: Any, is_other_run: bool = False)
       _pass(_named(graph_def, name))
     for one in repair.inputs:
       _rewire(graph_def, one)
+    for tensors in repair.exchanged:
+      exchange(graph_def, tensors)
 
 
 def transplant(
