@@ -37,7 +37,8 @@ from tf2verify.relation.op_pairs import Pairing, family
 from tf2verify.sides.graphs.gradient_repairs import (
   GradientTransplants,
 )
-from tf2verify.sides.graphs.repairs import CannotRepair, OtherInput, Repair
+from tf2verify.sides.graphs.repairs import CannotRepair, Repair
+from tf2verify.sides.graphs.rewiring import OtherInput
 
 _OUTPUT = 'output '
 _CUSTOM = 'custom gradient'

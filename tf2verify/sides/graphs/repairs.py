@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout, relayout_of_shapes
 from tf2verify.records.op_graph import CONSTANT, TARGET, NodeChange, OpGraph, TensorKey
-from tf2verify.sides.graphs.exchanged import exchange
+from tf2verify.sides.graphs.rewiring import OtherInput, exchange
 from tf2verify.sides.graphs.run import set_attribute
 
 v1 = tf.compat.v1
@@ -58,23 +58,6 @@ class Transplant:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class OtherInput:
-  """An input of an operation of the port that is passed to it as in tf1.
-
-  Attributes:
-    op: the operation's name.
-    slot: number of the input.
-    tensor: what it reads.
-    inner: NodeDefs of what passes that on, from tensors of the port.
-  """
-
-  op: str
-  slot: int
-  tensor: str
-  inner: tuple[Any, ...]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class Repair:
   """One edit: some of these.
 
@@ -91,7 +74,7 @@ class Repair:
   transplants: tuple[Transplant, ...] = ()
   values: tuple[GivenValue, ...] = ()
   passing: tuple[str, ...] = ()
-  inputs: tuple['OtherInput', ...] = ()
+  inputs: tuple[OtherInput, ...] = ()
   exchanged: tuple[tuple[str, str], ...] = ()
 
   def joined(self, other: 'Repair') -> 'Repair':

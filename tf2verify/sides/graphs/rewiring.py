@@ -1,6 +1,24 @@
-"""Two tensors of a graph, each read in place of the other one."""
+"""Operations of a graph that read other tensors than before."""
 
+import dataclasses
 from typing import Any
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OtherInput:
+  """An input of an operation of the port that is passed to it as in tf1.
+
+  Attributes:
+    op: the operation's name.
+    slot: number of the input.
+    tensor: what it reads.
+    inner: NodeDefs of what passes that on, from tensors of the port.
+  """
+
+  op: str
+  slot: int
+  tensor: str
+  inner: tuple[Any, ...]
 
 
 def exchange(graph_def: Any, tensors: tuple[str, str]) -> None:
