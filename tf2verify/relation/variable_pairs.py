@@ -121,7 +121,8 @@ def _trainability(
   elif len(names) > _NAMED:
     said = f'{", ".join(names[:_NAMED])} and {len(names) - _NAMED} more are'
   else:
-    said = f'{", ".join(names)} {"is" if len(names) == 1 else "are"}'
+    *others, last = names
+    said = f'{", ".join(others)} and {last} are' if others else f'{last} is'
   for tf1, tf2 in alike:
     where = f', created at {tf2.source.with_layer()}' if tf2.source else ''
     yield Difference.of(
