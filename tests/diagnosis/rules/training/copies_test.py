@@ -64,6 +64,23 @@ class SoftCopiesTest(absltest.TestCase):
     self.assertEqual(soft_copies(found).variables, _COPIES)
     self.assertIsNone(averages_at_rest(found), 'no call of the model in training mode moves them')
 
+  def test_a_copy_of_one_number_tells_nothing(self):
+    """Any variable of its shape explains how it moves, by some share."""
+
+    def with_number(run, end):
+      before = (*run.values_before, TensorRecord('target/one', np.float32([1.0])))
+      variables = [
+        (*step.variables, TensorRecord('target/one', np.float32([end]))) for step in run.steps
+      ]
+      return dataclasses.replace(
+        simulated.with_steps(run, variables=variables), values_before=before
+      )
+
+    runs = with_number(_run('tf1', 0.05), 0.9), with_number(_run('tf2', 0.0), 1.0)
+    pairs = (*_PAIRS, ('target/one', 'target/one'))
+    found = soft_copies(training_evidence(*runs, pairs, 1))
+    self.assertIn('that of the port leaves them unchanged', found.text)
+
   def test_silent(self):
     self.assertIsNone(self.cause(0.05))
     self.assertIsNone(self.cause(0.05, noise=0.1))

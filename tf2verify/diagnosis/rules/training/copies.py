@@ -14,6 +14,8 @@ _Array = np.ndarray[Any, Any]
 # Of the greatest change of a copy: what the rule may leave, and how far two shares are one.
 _LEFT = 1e-2
 _SAME_SHARE = 1e-2
+# Of fewer elements any variable explains the change, by some share.
+_TELLING = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,12 +84,16 @@ def _all_alike(
 ) -> _Following | None:
   shares, left = [], []
   for pair in copies:
+    if pair.tf1.start.size < _TELLING:
+      continue
     move = _of(pair, side)
     best = min(_shares(evidence, move, side, is_late), key=lambda known: known[1], default=None)
     if best is None or best[1] > _LEFT:
       return None
     shares.append(best[0])
     left.append(best[1])
+  if not shares:
+    return None
   share = float(np.median(shares))
   if not 0.0 < share <= 1.0 + _SAME_SHARE:
     return None
