@@ -1,29 +1,36 @@
-"""Two inputs of the port, each read where tf1 reads the other one.
+"""Tensors of the port that are read in place of others.
 
-Where the two sides compute with them in different ways, no operation has a partner whose inputs
-could be compared, and no operation of tf1 put into the port helps: it reads the wrong one too.
+Two inputs may each be read where tf1 reads the other one. Where the two sides compute with them in
+different ways, no operation has a partner whose inputs could be compared, and no operation of tf1
+put into the port helps: it reads the wrong one too. Or one input of an operation is another tensor
+than in tf1, and others of it are computed in another way, rightly: the lengths of a CTC loss, say,
+beside its labels.
 """
 
 import dataclasses
 import itertools
 from collections.abc import Iterator
 
+from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
 from tf2verify.diagnosis.patterns.reads import tensor_text
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit
-from tf2verify.records.op_graph import INPUT, TARGET, OpGraph
+from tf2verify.records.op_graph import INPUT, TARGET, OpGraph, OpRecord, TensorKey
 from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.rewiring import OtherInput
 
 # Each takes a run of the stage.
 _MOST = 6
+_MOST_SOURCES = 3
+_SEVERAL = 2
 # Operation and number of the input.
 _Reader = tuple[int, int]
 
 
 def exchanges(looking: Looking) -> Iterator[Mistake]:
-  """Yields the exchanges of two inputs of one shape and dtype, a few at most.
+  """Yields single inputs as in tf1, and exchanges of two inputs of the port, a few at most.
 
   Args:
     looking: the search in the port as it is.
@@ -31,12 +38,65 @@ def exchanges(looking: Looking) -> Iterator[Mistake]:
   sources = looking.arriving()
   if not sources:
     return
-  place = looking.place(sources[0])
+  for source in sources[:_MOST_SOURCES]:
+    yield from _single_inputs(looking, source)
   for repair, differences in itertools.islice(_repairs(looking.tf2.op_graph), _MOST):
-    record = dataclasses.replace(place.evidence.source, differences=differences)
-    evidence = dataclasses.replace(place.evidence, source=record, standings=())
-    at = Place(place.source, evidence, (), frozenset())
-    yield Mistake((at,), Edit.OPERATIONS, repair)
+    yield _mistake(looking, sources[0], repair, differences)
+
+
+def _mistake(
+  looking: Looking,
+  source: FoundSource,
+  repair: Repair,
+  differences: tuple[GraphDifference, ...],
+) -> Mistake:
+  place = looking.place(source)
+  record = dataclasses.replace(place.evidence.source, differences=differences)
+  evidence = dataclasses.replace(place.evidence, source=record, standings=())
+  at = Place(place.source, evidence, (), frozenset())
+  return Mistake((at,), Edit.OPERATIONS, repair)
+
+
+def _single_inputs(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
+  """Yields what has an operation read one tensor as in tf1, of several that it reads otherwise."""
+  tf1, tf2 = looking.tf1.op_graph, looking.tf2.op_graph
+  op, other = tf1.ops[source.regions.tf1.end], tf2.ops[source.regions.tf2.end]
+  if op.op_type != other.op_type or op.op_type == TARGET or len(op.inputs) != len(other.inputs):
+    return
+  partner_of = looking.divergence.pairing.tf2_of
+  different = [
+    (slot, one, two)
+    for slot, (one, two) in enumerate(zip(op.inputs, other.inputs, strict=True))
+    if (partner_of[one[0]], one[1]) != two
+  ]
+  if len(different) < _SEVERAL:
+    return  # what an edit of its operations has shown to be nothing
+  for slot, one, two in different:
+    number = partner_of[one[0]]
+    partner = _unread(tf1, one, tf2) if number is None else tf2.ops[number]
+    if partner is None or one[1] >= len(partner.tensors):
+      continue
+    if partner.outputs[one[1]] != tf2.ops[two[0]].outputs[two[1]]:
+      continue
+    repair = Repair(inputs=(OtherInput(other.name, slot, partner.tensors[one[1]], ()),))
+    name = op.input_names[slot] if op.input_names else f'input {slot}'
+    said = GraphDifference(
+      GraphAspect.WIRING,
+      op.name,
+      op.op_type,
+      name,
+      tensor_text(tf1, one),
+      tensor_text(tf2, two),
+      tf1.ops[one[0]].op_type,
+      tf2.ops[two[0]].op_type,
+    )
+    yield _mistake(looking, source, repair, (said,))
+
+
+def _unread(tf1: OpGraph, key: TensorKey, tf2: OpGraph) -> OpRecord | None:
+  """Returns an input that tf1 reads and nothing in the port's graph does."""
+  op = tf1.ops[key[0]]
+  return next((one for one in tf2.unread if op.op_type == INPUT and one.name == op.name), None)
 
 
 def _repairs(graph: OpGraph) -> Iterator[tuple[Repair, tuple[GraphDifference, ...]]]:

@@ -74,6 +74,7 @@ class OpGraph:
 
   side: str  # 'tf1' or 'tf2'
   ops: tuple[OpRecord, ...]  # in the order in which the side made them
+  unread: tuple[OpRecord, ...] = ()  # inputs that nothing of it is computed from
 
   def targets(self) -> dict[str, int]:
     """Returns the positions of the targets by name."""

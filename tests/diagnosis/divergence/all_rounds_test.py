@@ -87,5 +87,43 @@ class AllRoundsTest(absltest.TestCase):
     self.assertLen(made, 1)
 
 
+def _cell(side, reads_limited, rounds=3):
+  """A loop whose state is limited; what it yields reads it before that, or after."""
+  g = HandMade(side)
+  state, weight = g.input([[1.0]], ''), g.variable('w', [[2.0]])
+  for number in range(rounds):
+    place = f'{side}/while/round_{number}'
+    plain = g.op('MatMul', f'{place}/MatMul', state, weight)
+    if reads_limited or number + 1 < rounds:
+      state = g.op('Minimum', f'{place}/Minimum', plain, g.constant(3.0, f'{place}/limit'))
+    end = g.op('Tanh', f'{place}/Tanh', state if reads_limited else plain)
+  g.target('output', end)
+  return g.graph()
+
+
+class LastRoundTest(absltest.TestCase):
+  def test_what_the_port_does_not_have_there_is_put_into_it_too(self):
+    pairing = Pairing(_cell('tf1', True), _cell('tf2', False))
+    tf1, tf2 = ({op.name: n for n, op in enumerate(g.ops)} for g in (pairing.tf1, pairing.tf2))
+    last = 'while/round_2'
+    self.assertNotIn(f'tf2/{last}/Minimum', tf2)
+    self.assertIsNone(pairing.tf2_of[tf1[f'tf1/{last}/Minimum']])
+    moved = ([], tf1['tf1/while/round_0/Tanh']), tf2['tf2/while/round_0/Tanh']
+    given = {(tf1['tf1/while/round_0/Minimum'], 0): (tf2['tf2/while/round_0/Minimum'], 0)}
+    made = []
+
+    def make(*one):
+      made.append(one)
+      return Transplant((), None)
+
+    self.assertLen(AllRounds(pairing).transplants(moved, given, {}, make), 3)
+    (where, end), partner = made[-1][0]
+    self.assertEqual(where, [tf1[f'tf1/{last}/Minimum']])
+    self.assertEqual((end, partner), (tf1[f'tf1/{last}/Tanh'], tf2[f'tf2/{last}/Tanh']))
+    self.assertEqual(
+      made[-1][1], {(tf1[f'tf1/{last}/MatMul'], 0): (tf2[f'tf2/{last}/MatMul'], 0)}
+    )
+
+
 if __name__ == '__main__':
   absltest.main()

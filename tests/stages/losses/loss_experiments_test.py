@@ -186,6 +186,51 @@ class _DoubleQ(tiny_models.OneModel):
     return tf.reduce_mean(tf.square(labels + 0.9 * value))
 
 
+class _Recognized(tiny_models.Affine):
+  """Two sequences of two frames, the labels of one of them from the second class on."""
+
+  whole = False
+
+  def make_labels(self):
+    return {'symbols': np.array([[0, 1], [1, 0]], np.int32), 'frames': np.array([2, 1], np.int32)}
+
+  def tf1_loss(self, outputs, labels):
+    symbols = labels['symbols'][:, :1]
+    sparse = tf.SparseTensor(
+      tf.where(tf.ones_like(symbols, tf.bool)), tf.reshape(symbols, [-1]), [2, 1]
+    )
+    logits = tf.reshape(outputs, [2, 2, 3])
+    return tf.reduce_mean(v1.nn.ctc_loss(sparse, logits, labels['frames']))
+
+  def tf2_loss(self, outputs, labels):
+    frames = labels['frames']
+    each = tf.nn.ctc_loss(
+      labels=tf.RaggedTensor.from_tensor(labels['symbols'], lengths=[1, 1]).to_sparse(),
+      logits=tf.reshape(outputs, [2, 2, 3]),
+      label_length=None,
+      logit_length=tf.fill([2], 2) if self.whole else frames,
+      blank_index=2,
+    )
+    return tf.reduce_mean(each)
+
+
+class SingleInputTest(absltest.TestCase):
+  def test_one_of_several_that_are_made_otherwise(self):
+    stage = loss_of(type('Whole', (_Recognized,), {'whole': True}))
+    self.assertIs(stage.status, tf2verify.Status.FAILED)
+    proven = [
+      cause.text
+      for cause in stage.diagnosis.causes
+      if cause.experiment and cause.experiment.outcome is Outcome.PROVEN
+    ]
+    self.assertLen(proven, 1, stage.to_text())
+    self.assertIn("the input labels['frames'] in tf1", proven[0])
+    self.assertIn('sequence_length', proven[0])
+
+  def test_right_port(self):
+    self.assertIs(loss_of(_Recognized).status, tf2verify.Status.PASSED)
+
+
 class ExchangedInputsTest(absltest.TestCase):
   def test_each_is_read_where_tf1_reads_the_other_one(self):
     stage = loss_of(type('Exchanged', (_DoubleQ,), {'exchanged': True}))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records import rounds
-from tf2verify.records.op_graph import NodeChange, OpGraph, TensorKey
+from tf2verify.records.op_graph import CONSTANT, NodeChange, OpGraph, TensorKey
 from tf2verify.relation.op_pairs import Pairing
 from tf2verify.sides.graphs.repairs import CannotRepair, GivenValue, Transplant
 
@@ -14,6 +14,9 @@ Moved = tuple[tuple[Sequence[int], int], int]
 # The port's tensor for each of tf1 that enters, and how it holds them.
 Given = Mapping[TensorKey, TensorKey]
 Layouts = Mapping[TensorKey, Relayout]
+
+# Operations of a round that the port does not have there, and that are put into it as well.
+_MOST_FURTHER = 16
 
 
 class AllRounds:
@@ -126,22 +129,52 @@ class AllRounds:
     if other is None or None in there.values():
       return None
     entering: dict[TensorKey, TensorKey] = {}
+    further: set[int] = set()
     held = {key: layout for key, layout in layouts.items() if key[0] not in there}
     for before, after in there.items():
       assert after is not None
       for key, now in zip(graph.ops[before].inputs, graph.ops[after].inputs, strict=True):
         if key in given:
           reader = self._entering(key, now, given[key], names, numbers)
-          if reader is None:
+          if reader is not None:
+            entering[now] = reader
+          elif not self._takes_along(now, further, entering):
             return None
-          entering[now] = reader
         if key in layouts:
           held[now] = layouts[key]
       held |= {(after, key[1]): layout for key, layout in layouts.items() if key[0] == before}
-    where = [n for n in (there[one] for one in inner) if n is not None]
+    where = {n for n in (there[one] for one in inner) if n is not None} | further
     last = there[end]
     assert last is not None
-    return ((where, last), other), entering, held
+    return ((sorted(where), last), other), entering, held
+
+  def _takes_along(
+    self, key: TensorKey, further: set[int], entering: dict[TensorKey, TensorKey]
+  ) -> bool:
+    """Returns whether what a tensor of tf1 is made of can be put into the port as well.
+
+    In the last round the port need not have it: what only the next round would read is not in
+    its graph.
+
+    Args:
+      key: the tensor, which the port does not have.
+      further: positions of operations; those that it is made of are added.
+      entering: what these read that the port has is added.
+    """
+    pending = [key[0]]
+    while pending:
+      position = pending.pop()
+      op = self._pairing.tf1.ops[position]
+      if op.is_leaf or not rounds.numbers_of(op.name) or len(further) >= _MOST_FURTHER:
+        return False
+      further.add(position)
+      for read in op.inputs:
+        known = self._pairing.tf2_of[read[0]]
+        if known is not None:
+          entering[read] = known, read[1]
+        elif self._pairing.tf1.ops[read[0]].op_type != CONSTANT and read[0] not in further:
+          pending.append(read[0])
+    return True
 
   def _entering(
     self,

@@ -1,7 +1,7 @@
 """From a TensorFlow graph to the records of its operations."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -164,7 +164,15 @@ class GraphReader:
     for name, tensors, attributes in ends:
       keys, through = zip(*(self._resolve(tensor) for tensor in tensors), strict=True)
       self._records.append(_target_record(name, tensors, attributes, keys, through))
-    return OpGraph(side, tuple(self._records))
+    return OpGraph(side, tuple(self._records), tuple(self._unread()))
+
+  def _unread(self) -> Iterator[OpRecord]:
+    """Yields the inputs that none of the operations reads."""
+    for op_name, path in self._inputs.items():
+      if (INPUT, path) not in self._leaves and op_name in self._position:
+        tensor = self._graph.get_operation_by_name(op_name).outputs[0]
+        output = (tensor.dtype.base_dtype.name, _shape(tensor))
+        yield OpRecord(path, INPUT, (), outputs=(output,), tensors=(tensor.name,))
 
   def read_targets(self, targets: Sequence[Target], writes: Iterable[str], side: str) -> OpGraph:
     """Returns the targets of `read` alone: for a run that is asked for nothing else."""

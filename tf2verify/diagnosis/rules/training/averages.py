@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.evidence.training import MovePair, TrainingEvidence
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import Slot, TrainingRun
@@ -29,7 +29,7 @@ def called_again(evidence: TrainingEvidence) -> Cause | None:
   With another momentum the stages before would have failed. Dropout, or a call after the update,
   makes the second batch a little different.
   """
-  if evidence.number > 1 or not evidence.states or any(p.differs for p in evidence.moves):
+  if evidence.number > 1 or not evidence.states or any(map(_moves_otherwise, evidence.moves)):
     return None
   differing = [pair for pair in evidence.states if pair.differs]
   ratios = []
@@ -50,6 +50,14 @@ def called_again(evidence: TrainingEvidence) -> Cause | None:
     'second call of the model in training mode does (1 + momentum): call it once in a step, and '
     'for metrics or a summary with training=False, or use the outputs of the first call',
   )
+
+
+def _moves_otherwise(pair: MovePair) -> bool:
+  """Returns whether an update differs by more than what a few elements' noise may be."""
+  if not pair.differs:
+    return False
+  largest = float(np.abs(pair.tf1.update).max(initial=0.0))
+  return float(np.abs(pair.tf1.update - pair.tf2.update).max(initial=0.0)) > _CLOSE * largest
 
 
 def moving_average(evidence: TrainingEvidence) -> Cause | None:
