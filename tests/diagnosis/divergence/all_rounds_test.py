@@ -120,9 +120,7 @@ class LastRoundTest(absltest.TestCase):
     (where, end), partner = made[-1][0]
     self.assertEqual(where, [tf1[f'tf1/{last}/Minimum']])
     self.assertEqual((end, partner), (tf1[f'tf1/{last}/Tanh'], tf2[f'tf2/{last}/Tanh']))
-    self.assertEqual(
-      made[-1][1], {(tf1[f'tf1/{last}/MatMul'], 0): (tf2[f'tf2/{last}/MatMul'], 0)}
-    )
+    self.assertEqual(made[-1][1], {(tf1[f'tf1/{last}/MatMul'], 0): (tf2[f'tf2/{last}/MatMul'], 0)})
 
 
 if __name__ == '__main__':

@@ -4,9 +4,9 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.rules.training import simulated
-from tf2verify.diagnosis.evidence.training import training_evidence
+from tf2verify.diagnosis.evidence.training import Move, MovePair, training_evidence
 from tf2verify.diagnosis.formulas.update_rules import Form
-from tf2verify.diagnosis.rules.training.averages import moving_average
+from tf2verify.diagnosis.rules.training.averages import called_again, moving_average
 from tf2verify.records.training import Slot
 
 _FORM = Form('sgd', (('learning_rate', 0.1),))
@@ -123,6 +123,43 @@ class MovingAverageTest(absltest.TestCase):
 
   def test_none_is_no_cause(self):
     self.assertIsNone(cause(simulated.run('tf1', _FORM), simulated.run('tf2', _FORM)))
+
+
+def _moved(factor, update, elements=6):
+  start = np.linspace(0.5, 1.5, elements).astype(np.float32)
+  ends = (start + np.float32(update), start + np.float32(update * factor))
+  return MovePair('bn/moving_mean', *(Move(start, end, None, {}) for end in ends))
+
+
+def _trained(noise):
+  start = np.linspace(-1.0, 1.0, 40).astype(np.float32)
+  end = start - np.float32(0.01)
+  other = end.copy()
+  other[3] += np.float32(noise)
+  return MovePair('kernel', Move(start, end, None, {}), Move(start, other, None, {}))
+
+
+class CalledAgainTest(absltest.TestCase):
+  def cause(self, *states, noise=0.0, number=1):
+    tf1, tf2 = (simulated.run(side, _FORM) for side in ('tf1', 'tf2'))
+    evidence = training_evidence(tf1, tf2, simulated.PAIRS, number)
+    return called_again(dataclasses.replace(evidence, states=states, moves=(_trained(noise),)))
+
+  def test_second_call(self):
+    found = self.cause(_moved(1.95, 0.1), _moved(1.93, -0.05))
+    self.assertIn('1.94 times as far', found.text)
+    self.assertIn('call it once in a step', found.text)
+
+  def test_beside_rounding_of_a_trained_variable(self):
+    self.assertIsNotNone(self.cause(_moved(1.95, 0.1), noise=2e-6))
+    self.assertIsNone(self.cause(_moved(1.95, 0.1), noise=1e-3), 'another update is another cause')
+
+  def test_silent(self):
+    self.assertIsNone(self.cause(_moved(1.1, 0.1)))
+    self.assertIsNone(self.cause(_moved(2.5, 0.1)))
+    self.assertIsNone(self.cause(_moved(1.4, 0.1), _moved(1.9, 0.1)), 'no one factor')
+    self.assertIsNone(self.cause(_moved(1.95, 0.1), number=2))
+    self.assertIsNone(self.cause())
 
 
 if __name__ == '__main__':
