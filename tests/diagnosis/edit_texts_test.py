@@ -7,6 +7,7 @@ from absl.testing import absltest, parameterized
 from tests.records.diagnosis_text_test import _source as _record
 from tf2verify.diagnosis import edit_texts
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
+from tf2verify.records.observation import SourceLine
 
 
 class ReplacedTest(parameterized.TestCase):
@@ -40,6 +41,31 @@ class ValuesTest(absltest.TestCase):
     sources = [self._source(7, text) for text in ('tf1 has zeros', 'tf1 has zeros', '', 'times 2')]
     self.assertEqual(edit_texts.values_text(sources), 'net/act: tf1 has zeros; net/act: times 2')
     self.assertEqual(edit_texts.values_text(sources[2:3]), '')
+
+
+class LinesTest(absltest.TestCase):
+  """Of a large region the user's lines on both sides are said."""
+
+  def _source(self, **fields):
+    one = SourceLine('/a/model.py', 85, 'targets', 'rewards = clip(labels)')
+    other = SourceLine('/a/port.py', 129, 'returns', 'total = total + rewards')
+    further = (
+      dataclasses.replace(other, line=131, code='return clip(total)'),
+      SourceLine('/a/other.py', 5, 'f', 'x = 1'),
+    )
+    known = {'tf1_source': one, 'tf2_source': other, 'tf2_lines': further, **fields}
+    return dataclasses.replace(_record(), **known)
+
+  def test_text(self):
+    self.assertEqual(
+      edit_texts.lines_text([self._source(), self._source()]),
+      'port.py:129 (`total = total + rewards`, with port.py:131) computes something else than '
+      'model.py:85 (`rewards = clip(labels)`)',
+    )
+
+  def test_nothing_where_a_line_is_not_known(self):
+    self.assertEqual(edit_texts.lines_text([self._source(tf1_source=None)]), '')
+    self.assertEqual(edit_texts.lines_text([self._source(tf2_source=None)]), '')
 
 
 if __name__ == '__main__':

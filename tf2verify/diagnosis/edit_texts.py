@@ -16,6 +16,8 @@ _MOST_SAID = 5
 # Operations that a reader takes in at one place.
 _READABLE = 6
 _THEN = ' → '
+_MOST_LINES = 2
+_LONGEST_CODE = 120
 # As TensorFlow 1 computes a convolution with dilation.
 _DILATION = re.compile(r'^SpaceToBatchND\(.*?\bblock_shape=(\[[\d, ]+\]).*')
 
@@ -148,6 +150,29 @@ def values_text(sources: Sequence[Source]) -> str:
   """Returns how the values at the places of an edit are related; '' if that is not known."""
   said = {source.values: f'{source.tf1_op}: {source.values}' for source in sources if source.values}
   return '; '.join([*said.values()][:_MOST_SAID])
+
+
+def lines_text(sources: Sequence[Source]) -> str:
+  """Returns which lines of the port compute something else than which of tf1; '' if unknown."""
+  said = []
+  for source in sources:
+    one, other = source.tf1_source, source.tf2_source
+    if one is None or other is None or not one.code or not other.code:
+      continue
+    further = [
+      line.short for line in source.tf2_lines if line.path == other.path and line.line != other.line
+    ]
+    also = f', with {", ".join(further[:_MOST_SAID])}' if further else ''
+    said.append(
+      f'{other.short} ({_in_quotes(other.code)}{also}) computes something else than {one.short} '
+      f'({_in_quotes(one.code)})'
+    )
+  return '; '.join(list(dict.fromkeys(said))[:_MOST_LINES])
+
+
+def _in_quotes(code: str) -> str:
+  shown = code if len(code) <= _LONGEST_CODE else code[: _LONGEST_CODE - 1] + '…'
+  return f'`{shown}`'
 
 
 def _steps(known: GraphDifference) -> int:

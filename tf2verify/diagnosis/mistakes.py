@@ -3,7 +3,14 @@
 import dataclasses
 from collections.abc import Sequence
 
-from tf2verify.diagnosis.edit_texts import edit_text, marks, numbers_of, repeats, values_text
+from tf2verify.diagnosis.edit_texts import (
+  edit_text,
+  lines_text,
+  marks,
+  numbers_of,
+  repeats,
+  values_text,
+)
 from tf2verify.diagnosis.looking import Place
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, Source
@@ -53,7 +60,7 @@ class Mistake:
     if self.edit is Edit.VALUE:
       return ''
     if self.is_large:
-      return values_text(self.sources)
+      return values_text(self.sources) or lines_text(self.sources)
     return edit_text(self.sources)
 
   @property

@@ -312,8 +312,10 @@ class Repairing:
     outcome = Outcome.PROVEN if judged.passes else Outcome.PARTLY
     found = []
     for number, one in enumerate(kept, 1):
-      # In a loop another order of computing may be nearer, and be no mistake.
-      is_doubtful = outcome is Outcome.PARTLY and one.edit is Edit.OPERATIONS and one.is_in_loop
+      # In a loop another order of computing may be nearer, and be no mistake; nor need all that
+      # many operations compute.
+      is_vague = one.is_in_loop or one.is_large
+      is_doubtful = outcome is Outcome.PARTLY and one.edit is Edit.OPERATIONS and is_vague
       experiment = Experiment(
         one.edit,
         '' if is_doubtful else one.text,
