@@ -5,6 +5,7 @@ from absl.testing import absltest, parameterized
 
 from tf2verify.numerics.relayout import (
   agreement_as_held,
+  agreement_but_for_sign,
   alike,
   is_constant,
   relayout,
@@ -102,6 +103,29 @@ class RelayoutTest(parameterized.TestCase):
   )
   def test_constant(self, values, expected):
     self.assertEqual(is_constant(np.array(values)), expected)
+
+  def test_other_sign(self):
+    there = -_X.transpose(2, 0, 1)
+    found, layout = agreement_but_for_sign(_X, there)
+    self.assertFalse(found.is_rounding, 'an order of axes is seen by the values as they are')
+    self.assertIsNone(layout)
+    flat = -_X.reshape(24, 1)
+    found, layout = agreement_but_for_sign(_X, flat)
+    self.assertTrue(found.is_rounding)
+    np.testing.assert_array_equal(layout.to_tf2(_X), flat)
+    np.testing.assert_array_equal(layout.to_tf1(flat), _X)
+    np.testing.assert_array_equal(layout.inverse().to_tf2(flat), _X)
+    self.assertEqual([kind for kind, _ in layout.steps_to_tf2()], ['Neg', 'Reshape'])
+    found, layout = agreement_but_for_sign(_X, -_X)
+    self.assertEqual(layout.steps_to_tf2(), [('Neg', ())])
+
+  def test_same_sign_and_whole_numbers(self):
+    self.assertIsNone(agreement_but_for_sign(_X, _X)[1])
+    self.assertIsNone(agreement_but_for_sign(_X, _X + 1)[1])
+    self.assertIsNone(agreement_but_for_sign(_X, -1.1 * _X)[1])
+    whole = np.arange(5)
+    self.assertIsNone(agreement_but_for_sign(whole, -whole)[1])
+    self.assertIsNone(agreement_but_for_sign(_X[:2], _X)[1])
 
 
 if __name__ == '__main__':

@@ -11,6 +11,7 @@ from tf2verify.diagnosis.edit_texts import (
   repeats,
   values_text,
 )
+from tf2verify.diagnosis.evidence.failed_stage import Standing
 from tf2verify.diagnosis.looking import Place
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, Source
@@ -61,6 +62,8 @@ class Mistake:
       return ''
     if self.is_large:
       return values_text(self.sources) or lines_text(self.sources)
+    if self.edit is Edit.SETTING:  # what else differs at these places makes no difference
+      return edit_text([_as_set(place) for place in self.places])
     return edit_text(self.sources)
 
   @property
@@ -154,6 +157,14 @@ class Found:
 def end_of(place: Place) -> str:
   """Returns the port's operation at a place, the same in all rounds of a loop."""
   return rounds.without(place.evidence.source.tf2_op)
+
+
+def _as_set(place: Place) -> Source:
+  """Returns a place with the settings alone that mend it."""
+  source = place.evidence.source
+  sole = [known for known, standing in place.evidence.standings if standing is Standing.SOLE]
+  kept = tuple(known for known in source.differences if any(known is one for one in sole))
+  return dataclasses.replace(source, differences=kept) if kept else source
 
 
 def _line(place: Place) -> tuple[str, int] | None:

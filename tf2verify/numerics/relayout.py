@@ -1,4 +1,4 @@
-"""The same elements in another shape: axes of length 1, flattened, or transposed."""
+"""The same elements in another shape, axes of length 1, flattened or transposed, or negated."""
 
 import dataclasses
 import itertools
@@ -20,6 +20,8 @@ class Relayout:
   # Of the axes longer than 1, on the tf2 side; None where they keep their order.
   order: tuple[int, ...] | None
   tf2_shape: tuple[int, ...]  # the shape on the tf2 side
+  # Whether each of them is multiplied by -1: a log-likelihood where tf1 has its negative.
+  negated: bool = False
 
   def to_tf2(self, value: np.ndarray) -> np.ndarray:
     """Returns a value of tf1 as the port holds it; one of another shape as it is."""
@@ -27,24 +29,31 @@ class Relayout:
       return value
     if self.order is not None:
       value = value.reshape(_axes(self.tf1_shape)).transpose(self.order)
-    return value.reshape(self.tf2_shape)
+    return self._signed(value.reshape(self.tf2_shape))
 
   def steps_to_tf2(self) -> list[tuple[str, tuple[int, ...]]]:
-    """Returns the same as operations: `Reshape` with a shape, `Transpose` with an order.
+    """Returns the same as operations: `Reshape` with a shape, `Transpose` with an order, `Neg`.
 
     A shape has -1 for its first axis, so that it holds for another batch.
     """
+    sign: list[tuple[str, tuple[int, ...]]] = [('Neg', ())] if self.negated else []
     if self.order is None:
-      return [('Reshape', _open(self.tf2_shape))]
+      same = self.negated and self.tf1_shape == self.tf2_shape
+      return sign if same else [*sign, ('Reshape', _open(self.tf2_shape))]
     flat = _open(_axes(self.tf1_shape))
-    return [('Reshape', flat), ('Transpose', self.order), ('Reshape', _open(self.tf2_shape))]
+    shaped = [('Reshape', flat), ('Transpose', self.order), ('Reshape', _open(self.tf2_shape))]
+    return [*sign, *shaped]
+
+  def negative(self) -> 'Relayout':
+    """Returns the same with the other sign."""
+    return dataclasses.replace(self, negated=not self.negated)
 
   def inverse(self) -> 'Relayout':
     """Returns how tf1 holds the elements of the port's tensor."""
     order = self.order
     if order is not None:
       order = tuple(int(axis) for axis in np.argsort(order))
-    return Relayout(self.tf2_shape, order, self.tf1_shape)
+    return Relayout(self.tf2_shape, order, self.tf1_shape, self.negated)
 
   def to_tf1(self, value: np.ndarray) -> np.ndarray:
     """Returns a value of the port as tf1 holds it; one of another shape as it is."""
@@ -53,7 +62,10 @@ class Relayout:
     if self.order is not None:
       back = tuple(int(axis) for axis in np.argsort(self.order))
       value = value.reshape(_axes(self.tf2_shape)).transpose(back)
-    return value.reshape(self.tf1_shape)
+    return self._signed(value.reshape(self.tf1_shape))
+
+  def _signed(self, value: np.ndarray) -> np.ndarray:
+    return np.negative(value) if self.negated else value
 
 
 def relayout(tf1: np.ndarray, tf2: np.ndarray) -> Relayout | None:
@@ -108,6 +120,20 @@ def agreement_as_held(tf1: np.ndarray, tf2: np.ndarray) -> tuple[Agreement, Rela
   """
   layout = relayout(tf1, tf2)
   return agreement(tf1 if layout is None else layout.to_tf2(tf1), tf2), layout
+
+
+def agreement_but_for_sign(
+  tf1: np.ndarray, tf2: np.ndarray
+) -> tuple[Agreement, Relayout | None]:
+  """Returns the same, also where the port holds each element with the other sign."""
+  found, layout = agreement_as_held(tf1, tf2)
+  if found.is_rounding or tf1.dtype.kind != 'f' or tf1.dtype != tf2.dtype or not tf1.any():
+    return found, layout
+  if layout is None and tf1.shape != tf2.shape:
+    return found, layout
+  turned = (layout or Relayout(tf1.shape, None, tf2.shape)).negative()
+  held = turned.to_tf2(tf1)
+  return (agreement(held, tf2), turned) if alike(held, tf2) else (found, layout)
 
 
 def alike(tf1: np.ndarray, tf2: np.ndarray) -> bool:

@@ -259,6 +259,32 @@ class SourcesTest(parameterized.TestCase):
     self.assertEqual(_ends(divergence), ['sub'])
     self.assertEqual(_ends(_divergence(build, build)), [])
 
+  def test_other_sign_that_is_taken_back_is_no_source(self):
+    def build(g, negated=True, reduce='Sum', factor=2.0):
+      x = g.input(_X)
+      each = g.op('Exp', 'Exp', x)
+      each = g.op('Neg', 'Neg', each) if negated else each
+      each = g.op('MatMul', 'mixed', each, g.variable('a', _WEIGHTS['a']))
+      each = g.op('Mul', 'weighted', each, g.constant(np.full((4, 3), factor, np.float32)))
+      total = g.op(reduce, 'total', each)
+      g.target('output', total if negated else g.op('Neg', 'turned', total))
+
+    self.assertEqual(_ends(_divergence(build, lambda g: build(g, False))), [])
+    self.assertEqual(_ends(_divergence(build, lambda g: build(g, False, 'Mean'))), ['output'])
+    found = _divergence(build, lambda g: build(g, False, factor=3.0)).sources()
+    self.assertTrue(found[0].layout.negated, 'an edit has to have the sign of the port')
+    np.testing.assert_allclose(found[0].tf2_as_tf1, 1.5 * found[0].tf1, rtol=1e-6)
+
+  def test_other_sign_begins_where_it_does(self):
+    def build(g, swapped=False):
+      x = g.input(_X)
+      parts = g.op('Exp', 'Exp', x), g.variable('b', _X + 7.0)
+      net = g.op('Sub', 'sub', *(parts[::-1] if swapped else parts))
+      net = g.op('Mul', 'scaled', net, g.constant(np.full((4, 3), 0.5, np.float32)))
+      g.target('output', g.op('Relu', 'relu', net))
+
+    self.assertEqual(_ends(_divergence(build, lambda g: build(g, True))), ['sub'])
+
   def test_swapped_inputs_of_a_concatenation(self):
     def build(g, swapped=False):
       x = g.input(_X)

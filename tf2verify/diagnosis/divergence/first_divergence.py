@@ -343,7 +343,7 @@ class Divergence:
       is_end = ops[pair.tf1.end].op_type == TARGET
       source = found_source(pair, ones, others, numbers, pair.tf1.end in answers, is_end)
       if source is not None and not self._only_alone(source):
-        source = self._settled(source, values)
+        source = self._settled(self._held.signed(source), values)
         origins = [] if source.agreement.is_rounding else self._held.origins(source)
         yield from origins or [source]
 

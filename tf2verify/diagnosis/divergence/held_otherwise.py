@@ -1,8 +1,8 @@
-"""Tensors that the port holds in another shape, and whether it is the shape that goes wrong.
+"""Tensors that the port holds in another shape or sign, and whether that is what goes wrong.
 
-A mean that keeps its axes, or heads in front of positions, is a way to write a model. It
-is a fault where what reads it yields something else because of it, and then it begins where
-the shape does.
+A mean that keeps its axes, heads in front of positions, or a log-likelihood in place of its
+negative, is a way to write a model. It is a fault where what reads it yields something else because
+of it, and then it begins where the shape or the sign does.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.numerics.agreement import agreement
-from tf2verify.numerics.relayout import Relayout, agreement_as_held
+from tf2verify.numerics.relayout import Relayout, agreement_but_for_sign, alike
 from tf2verify.records.op_graph import TARGET, TensorKey
 from tf2verify.relation.op_pairs import Pairing
 
@@ -53,6 +53,44 @@ class HeldOtherwise:
         origins[position] = pair
     return [self._source(pair) for _, pair in sorted(origins.items())]
 
+  def signed(self, source: FoundSource) -> FoundSource:
+    """Returns a source as one that the port holds with the other sign, where its inputs say so.
+
+    What it computes is then odd in the inputs that the port holds with the other sign.
+    """
+    pair = source.regions
+    turned = [one for one in self._entering(pair) if self.layouts[one].negated]
+    if not turned or source.output is None or source.layout is not None or not source.tf2.any():
+      return source
+    ops, others = self.tf1.op_graph.ops, self.tf2.op_graph.ops
+    is_end = ops[pair.tf1.end].op_type == TARGET
+    if is_end or source.tf1.shape != source.tf2.shape or source.tf1.dtype.kind != 'f':
+      return source
+    both = [
+      (one, two)
+      for one, two in pair.entering
+      if one is not None and two is not None and not is_opaque(ops[one[0]].outputs[one[1]][0])
+    ]
+    values = self.tf1.fetch([ops[n].tensors[k] for (n, k), _ in both])
+    held = {
+      others[n].tensors[k]: self.as_tf2(one, value)
+      for (one, (n, k)), value in zip(both, values, strict=True)
+    }
+    other_sign = {
+      others[n].tensors[k]: -held[others[n].tensors[k]] for one, (n, k) in both if one in turned
+    }
+    wanted = [others[pair.tf2.end].tensors[source.output]]
+    answers = self.tf2.recompute([(wanted, held), (wanted, {**held, **other_sign})])
+    if None in answers:
+      return source
+    (one,), (other,) = (answer for answer in answers if answer is not None)
+    if not alike(-one, other):
+      return source
+    layout = Relayout(source.tf1.shape, None, source.tf2.shape, negated=True)
+    self.layouts[pair.tf1.end, source.output] = layout
+    found = agreement(layout.to_tf2(source.tf1), source.tf2)
+    return dataclasses.replace(source, layout=layout, agreement=found)
+
   def _entering(self, pair: RegionPair) -> list[TensorKey]:
     return [one for one, _ in pair.entering if one in self.layouts and one is not None]
 
@@ -61,7 +99,7 @@ class HeldOtherwise:
     pair = source.regions
     op, other = self.tf1.op_graph.ops[pair.tf1.end], self.tf2.op_graph.ops[pair.tf2.end]
     if op.op_type == TARGET:
-      return agreement_as_held(source.tf1, source.tf2)[0].is_rounding
+      return agreement_but_for_sign(source.tf1, source.tf2)[0].is_rounding
     if source.output is None:
       return False
     ops, others = self.tf1.op_graph.ops, self.tf2.op_graph.ops

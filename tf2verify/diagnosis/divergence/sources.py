@@ -8,7 +8,7 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.numerics.agreement import Agreement, agreement
-from tf2verify.numerics.relayout import Relayout, agreement_as_held
+from tf2verify.numerics.relayout import Relayout, agreement_as_held, agreement_but_for_sign
 from tf2verify.records.op_graph import NodeChange, OpGraph
 
 
@@ -103,5 +103,5 @@ def found_source(
 
 
 def compared(one: np.ndarray, other: np.ndarray, is_end: bool) -> tuple[Agreement, Relayout | None]:
-  """Compares in either side's shape, but for an end: its shape is what a caller sees."""
-  return (agreement(one, other), None) if is_end else agreement_as_held(one, other)
+  """Compares in either side's shape and sign, but for an end: these are what a caller sees."""
+  return (agreement(one, other), None) if is_end else agreement_but_for_sign(one, other)

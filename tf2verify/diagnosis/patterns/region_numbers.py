@@ -15,6 +15,10 @@ from tf2verify.relation.op_pairs import family
 
 # Of these it does not matter at which place of a region they are.
 _OF_NUMBERS = frozenset({'AddV2', 'Mul', 'RealDiv', 'Sub', 'Pow', 'Maximum', 'Minimum'})
+# Whole numbers of these are no sizes: a limit, lengths that are rounded, every other element.
+_OF_WHOLE_NUMBERS = frozenset(
+  {'GreaterEqual', 'Greater', 'LessEqual', 'Less', 'Equal', 'NotEqual', 'FloorDiv', 'FloorMod'}
+)
 # What takes elements out of a tensor, or holds them in another shape, computes no number.
 _TAKES = frozenset(
   {'Reshape', 'Squeeze', 'ExpandDims', 'Identity', 'Cast', 'StridedSlice', 'GatherV2', 'GatherNd'}
@@ -84,12 +88,13 @@ def _numbers(graph: OpGraph, region: Region) -> list[_Number]:
   for position in (*region.inner, region.end):
     op = graph.ops[position]
     kind = family(op.op_type)
-    if kind not in _OF_NUMBERS:
+    if kind not in _OF_NUMBERS | _OF_WHOLE_NUMBERS:
       continue
+    of_kinds = 'fiu' if kind in _OF_WHOLE_NUMBERS else 'f'
     for slot, (producer, _) in enumerate(op.inputs):
       is_written = graph.ops[producer].op_type == CONSTANT
       value = graph.ops[producer].constant if is_written else computed_number(graph, producer)
-      if value is not None and value.size == 1 and value.dtype.kind == 'f':
+      if value is not None and value.size == 1 and value.dtype.kind in of_kinds:
         found.append(_Number(position, slot, kind, float(value.ravel()[0]), is_written))
   return found
 

@@ -205,14 +205,18 @@ def _steps(layout: Relayout, read: str, dtype: str, name: str) -> list[Any]:
   steps = layout.steps_to_tf2()
   for number, (kind, given) in enumerate(steps):
     label = name if number == len(steps) - 1 else f'{OF_TF1}{name}/step_{number}'
+    node = v1.NodeDef(name=label, op=kind, input=[read])
+    node.attr['T'].type = tf.as_dtype(dtype).as_datatype_enum
+    made.append(node)
+    read = f'{label}:0'
+    if kind == 'Neg':
+      continue
     constant = v1.NodeDef(name=f'{OF_TF1}{name}/given_{number}', op='Const')
     constant.attr['dtype'].type = tf.int32.as_datatype_enum
     constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(np.asarray(given, np.int32)))
-    node = v1.NodeDef(name=label, op=kind, input=[read, f'{constant.name}:0'])
-    node.attr['T'].type = tf.as_dtype(dtype).as_datatype_enum
+    made.insert(-1, constant)
+    node.input.append(f'{constant.name}:0')
     node.attr['Tperm' if kind == 'Transpose' else 'Tshape'].type = tf.int32.as_datatype_enum
-    made += [constant, node]
-    read = f'{label}:0'
   return made
 
 
