@@ -120,6 +120,7 @@ class Bench(Protocol):
     partner: int,
     given: Mapping[TensorKey, TensorKey],
     layouts: Mapping[TensorKey, Relayout],
+    partners: Sequence[int | None],
   ) -> Transplant:
     """Returns operations of tf1 to put into the port, see `sides.graphs.repairs.transplant`."""
 

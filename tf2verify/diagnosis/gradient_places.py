@@ -37,8 +37,9 @@ from tf2verify.relation.op_pairs import Pairing, family
 from tf2verify.sides.graphs.gradient_repairs import (
   GradientTransplants,
 )
-from tf2verify.sides.graphs.repairs import CannotRepair, Repair
+from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.rewiring import OtherInput
+from tf2verify.sides.graphs.wiring import CannotRepair
 
 _OUTPUT = 'output '
 _CUSTOM = 'custom gradient'

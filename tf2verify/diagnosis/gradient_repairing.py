@@ -13,7 +13,7 @@ from tf2verify.diagnosis.edit_texts import gradient_text
 from tf2verify.diagnosis.gradient_places import GradientPlace, Suspicion, gradient_places
 from tf2verify.diagnosis.mistakes import Found, Mistake, lines_of
 from tf2verify.records.experiment import Edit, Experiment, Outcome
-from tf2verify.sides.graphs.repairs import CannotRepair
+from tf2verify.sides.graphs.wiring import CannotRepair
 
 # Of the places that do not make the stage pass all at once, so many are tried one by one.
 _MOST_ALONE = 32

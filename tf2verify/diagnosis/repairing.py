@@ -11,30 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tf2verify.diagnosis.bench import Bench, Judged
 from tf2verify.diagnosis.divergence.all_rounds import AllRounds, Given, Layouts, Moved
-from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.regions import RegionPair
-from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.exchanges import exchanges
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of
+from tf2verify.diagnosis.place_edits import is_of_gradients, settings_alone, value_edit
 from tf2verify.records.experiment import Edit, Experiment, Outcome
-from tf2verify.records.op_graph import TARGET, TensorKey
-from tf2verify.relation.op_pairs import is_backward
-from tf2verify.sides.graphs.repairs import (
-  CannotRepair,
-  GivenValue,
-  Repair,
-  Transplant,
-  bypass,
-  layout_of_shapes,
-)
+from tf2verify.records.op_graph import TensorKey
+from tf2verify.sides.graphs.repairs import Repair, Transplant, bypass, layout_of_shapes
+from tf2verify.sides.graphs.wiring import CannotRepair
 
 MOST_MISTAKES = 10
 _MOST_PLACES = 48
 _REPLACED_FOR_ALL = 1
 _REPLACED_WITH_THE_END = 2
-# What targets that are gradients are called.
-_GRADIENTS = ('gradient ', 'loss gradient ')
 # As far apart as before, but for rounding.
 _NEARER = 0.99
 # Of several edits at once, where they do not make the stage pass.
@@ -111,6 +102,9 @@ class Repairing:
     proposed = list(self._proposed(looking))
     if not proposed:
       return None
+    judged = self._settings_alone(looking, proposed)
+    if judged is not None:
+      return judged
     all_of_them = self._with(proposed)
     judged = self._judged(all_of_them)
     narrow = [one if one.in_one_round is None else one.narrow() for one in proposed]
@@ -133,6 +127,19 @@ class Repairing:
         return judged
       self._count(one)
     return before
+
+  def _settings_alone(self, looking: Looking, proposed: Sequence[Mistake]) -> Judged | None:
+    """Adds settings alone, where these are enough and other edits were proposed with them."""
+    if all(one.edit is Edit.SETTING for one in proposed):
+      return None
+    settings = [one for known in proposed if (one := settings_alone(looking, known)) is not None]
+    judged = self._judged(self._with(settings)) if settings else None
+    if judged is None or not judged.passes:
+      return None
+    for one in settings:
+      self._count(one)
+    self._mistakes = self._with(settings)
+    return judged
 
   def _with_the_ends(self, looking: Looking, proposed: Sequence[Mistake]) -> Judged | None:
     """Replaces the operations at the ends too, where that is all that was missing."""
@@ -187,7 +194,7 @@ class Repairing:
     found = [s for s in looking.divergence.all_sources() if not s.agreement.is_rounding]
     found = looking.without_small(found)
     if self._bench.derives:
-      found = [s for s in found if not _is_of_gradients(looking, s)]
+      found = [s for s in found if not is_of_gradients(looking, s)]
     edits = self._edits_at(looking, found[:_MOST_PLACES])
     # What reads an operation that is replaced for all its readers is looked at after that.
     replaced = [one for one in edits if self._steps[end_of(one.places[0])] == _REPLACED_FOR_ALL]
@@ -235,7 +242,7 @@ class Repairing:
     if STEPS[step] is Edit.SETTING:
       return Repair(changes=everywhere.changes(place.settings)) if place.settings else None
     if STEPS[step] is Edit.VALUE:
-      return _value(looking.tf1, looking.tf2, place, everywhere)
+      return value_edit(looking.tf1, looking.tf2, place, everywhere)
     pair = place.source.regions
     given = {one: other for one, other in pair.entering if one is not None and other is not None}
     if step == _REPLACED_FOR_ALL:
@@ -252,7 +259,8 @@ class Repairing:
     self, looking: Looking, moved: Moved, given: Given, layouts: Layouts
   ) -> Transplant:
     region, partner = moved
-    return self._bench.transplant((looking.tf1, looking.tf2), region, partner, given, layouts)
+    sides, partners = (looking.tf1, looking.tf2), looking.divergence.pairing.tf2_of
+    return self._bench.transplant(sides, region, partner, given, layouts, partners)
 
   def _before_theend_of(
     self,
@@ -277,7 +285,7 @@ class Repairing:
     if len(exits) != 1:
       return None
     ((one, two),) = exits
-    if two[0] not in pair.tf2.inner or two[1]:
+    if two[0] not in pair.tf2.inner or two[1] or one[1]:
       return None
     if one[0] in pair.tf1.inner:
       region = [n for n in pair.tf1.inner if n != one[0]], one[0]
@@ -371,25 +379,3 @@ def _is_further(one: Judged | None, other: Judged) -> bool:
   # In the distance no tensor counts for more than 1.
   is_apart = one.apart > _MUCH_FURTHER * other.apart
   return is_apart or one.distance > _MUCH_FURTHER * other.distance
-
-
-def _value(tf1: InspectableRun, tf2: InspectableRun, place: Place, everywhere: AllRounds) -> Repair:
-  """Returns what gives the port the value that tf1 has at a source.
-
-  Raises:
-    CannotRepair: it has no value that can be given.
-  """
-  pair, source = place.source.regions, place.source
-  op, other = tf1.op_graph.ops[pair.tf1.end], tf2.op_graph.ops[pair.tf2.end]
-  if source.output is None or is_opaque(op.outputs[source.output][0]):
-    raise CannotRepair('it has no value that can be given')
-  layout = source.layout
-  as_tf2 = (lambda value: value) if layout is None else layout.to_tf2
-  given = GivenValue(op.tensors[source.output], other.tensors[source.output], as_tf2)
-  return Repair(values=everywhere.values(given, op.name, other.name))
-
-
-def _is_of_gradients(looking: Looking, source: FoundSource) -> bool:
-  """Returns whether a source is one of the backward pass, which an edit forms anew."""
-  op = looking.tf1.op_graph.ops[source.regions.tf1.end]
-  return is_backward(op) or (op.op_type == TARGET and op.name.startswith(_GRADIENTS))

@@ -122,9 +122,7 @@ def agreement_as_held(tf1: np.ndarray, tf2: np.ndarray) -> tuple[Agreement, Rela
   return agreement(tf1 if layout is None else layout.to_tf2(tf1), tf2), layout
 
 
-def agreement_but_for_sign(
-  tf1: np.ndarray, tf2: np.ndarray
-) -> tuple[Agreement, Relayout | None]:
+def agreement_but_for_sign(tf1: np.ndarray, tf2: np.ndarray) -> tuple[Agreement, Relayout | None]:
   """Returns the same, also where the port holds each element with the other sign."""
   found, layout = agreement_as_held(tf1, tf2)
   if found.is_rounding or tf1.dtype.kind != 'f' or tf1.dtype != tf2.dtype or not tf1.any():

@@ -64,6 +64,12 @@ class NodeChange:
   # Values by the number of the input that they are given in place of.
   inputs: tuple[tuple[int, np.ndarray], ...] = ()
 
+  @property
+  def what(self) -> tuple[object, ...]:
+    """Which attributes and inputs of which operation it changes."""
+    attributes, inputs = ((key for key, _ in known) for known in (self.attributes, self.inputs))
+    return self.op, *attributes, *inputs
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OpGraph:

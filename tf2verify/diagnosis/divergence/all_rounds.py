@@ -1,13 +1,17 @@
-"""An edit of a loop: that of one round, made in all of them."""
+"""An edit of a line of the port, made in all operations that the line makes.
+
+A loop of the graph makes them in each of its rounds, a loop in Python each time it is run.
+"""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records import rounds
-from tf2verify.records.op_graph import CONSTANT, NodeChange, OpGraph, TensorKey
+from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.op_pairs import Pairing
-from tf2verify.sides.graphs.repairs import CannotRepair, GivenValue, Transplant
+from tf2verify.sides.graphs.repairs import GivenValue, Transplant
+from tf2verify.sides.graphs.wiring import CannotRepair
 
 # Operations of tf1, the last one apart, and the port's operation that this replaces.
 Moved = tuple[tuple[Sequence[int], int], int]
@@ -15,8 +19,16 @@ Moved = tuple[tuple[Sequence[int], int], int]
 Given = Mapping[TensorKey, TensorKey]
 Layouts = Mapping[TensorKey, Relayout]
 
-# Operations of a round that the port does not have there, and that are put into it as well.
-_MOST_FURTHER = 16
+
+def _changed(graph: OpGraph, op: OpRecord, change: NodeChange) -> tuple[object, ...]:
+  """Returns what an operation has where a change changes it, as far as it is written there."""
+  found: list[object] = [op.attribute(name) for name, _ in change.attributes]
+  for slot, _ in change.inputs:
+    read = graph.ops[op.inputs[slot][0]] if slot < len(op.inputs) else None
+    constant = None if read is None else read.constant
+    # A number that is computed is that of this operation alone.
+    found.append(object() if constant is None else (constant.shape, constant.tobytes()))
+  return tuple(found)
 
 
 class AllRounds:
@@ -44,13 +56,35 @@ class AllRounds:
     self._tf2 = {op.name: position for position, op in enumerate(pairing.tf2.ops)}
 
   def changes(self, known: Sequence[NodeChange]) -> tuple[NodeChange, ...]:
-    """Returns changes of the port's operations, in all rounds."""
-    found: dict[tuple[int, str], NodeChange] = {}
-    for number, change in enumerate(known):
-      for numbers in self._numbers(change.op):
-        name = rounds.elsewhere(change.op, change.op, numbers)
-        found[number, name] = dataclasses.replace(change, op=name)
+    """Returns changes of the port's operations, in all rounds, and wherever their line makes them.
+
+    Of the same line are operations of one type that have the same attributes and constants there.
+    """
+    found: dict[tuple[object, ...], NodeChange] = {}
+    for change in known:
+      names = [rounds.elsewhere(change.op, change.op, n) for n in self._numbers(change.op)]
+      for name in [*names, *self._of_its_line(change)]:
+        one = dataclasses.replace(change, op=name)
+        found.setdefault(one.what, one)
     return tuple(found.values())
+
+  def _of_its_line(self, change: NodeChange) -> list[str]:
+    """Returns the names of operations that the line makes of what a change changes."""
+    position = self._tf2.get(change.op)
+    if position is None or self._in_one_round:
+      return []
+    graph = self._pairing.tf2
+    op = graph.ops[position]
+    if op.source is None:
+      return []
+    before = _changed(graph, op, change)
+    return [
+      other.name
+      for other in graph.ops
+      if other.op_type == op.op_type
+      and other.source == op.source
+      and _changed(graph, other, change) == before
+    ]
 
   def values(self, known: GivenValue, tf1: str, tf2: str) -> tuple[GivenValue, ...]:
     """Returns values that the port is given, in all rounds; itself where one side has none.
@@ -129,52 +163,23 @@ class AllRounds:
     if other is None or None in there.values():
       return None
     entering: dict[TensorKey, TensorKey] = {}
-    further: set[int] = set()
     held = {key: layout for key, layout in layouts.items() if key[0] not in there}
     for before, after in there.items():
       assert after is not None
       for key, now in zip(graph.ops[before].inputs, graph.ops[after].inputs, strict=True):
         if key in given:
           reader = self._entering(key, now, given[key], names, numbers)
+          # In the last round the port need not have it: what only the next round would read is
+          # not in its graph.
           if reader is not None:
             entering[now] = reader
-          elif not self._takes_along(now, further, entering):
-            return None
         if key in layouts:
           held[now] = layouts[key]
       held |= {(after, key[1]): layout for key, layout in layouts.items() if key[0] == before}
-    where = {n for n in (there[one] for one in inner) if n is not None} | further
+    where = [n for n in (there[one] for one in inner) if n is not None]
     last = there[end]
     assert last is not None
-    return ((sorted(where), last), other), entering, held
-
-  def _takes_along(
-    self, key: TensorKey, further: set[int], entering: dict[TensorKey, TensorKey]
-  ) -> bool:
-    """Returns whether what a tensor of tf1 is made of can be put into the port as well.
-
-    In the last round the port need not have it: what only the next round would read is not in
-    its graph.
-
-    Args:
-      key: the tensor, which the port does not have.
-      further: positions of operations; those that it is made of are added.
-      entering: what these read that the port has is added.
-    """
-    pending = [key[0]]
-    while pending:
-      position = pending.pop()
-      op = self._pairing.tf1.ops[position]
-      if op.is_leaf or not rounds.numbers_of(op.name) or len(further) >= _MOST_FURTHER:
-        return False
-      further.add(position)
-      for read in op.inputs:
-        known = self._pairing.tf2_of[read[0]]
-        if known is not None:
-          entering[read] = known, read[1]
-        elif self._pairing.tf1.ops[read[0]].op_type != CONSTANT and read[0] not in further:
-          pending.append(read[0])
-    return True
+    return ((where, last), other), entering, held
 
   def _entering(
     self,

@@ -8,13 +8,19 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout, relayout_of_shapes
-from tf2verify.records.op_graph import CONSTANT, TARGET, NodeChange, OpGraph, TensorKey
+from tf2verify.records.op_graph import TARGET, NodeChange, OpGraph, TensorKey
 from tf2verify.sides.graphs.rewiring import OtherInput, exchange
 from tf2verify.sides.graphs.run import set_attribute
+from tf2verify.sides.graphs.wiring import (
+  OF_TF1,
+  STALE,
+  CannotRepair,
+  Wiring,
+  layout_steps,
+)
 
 v1 = tf.compat.v1
 
-OF_TF1 = 'tf2verify_tf1/'
 # What passes a tensor on, and stops its gradient.
 STOPS = ('StopGradient', 'PreventGradient')
 # By which an operation has another gradient than that of its type.
@@ -22,12 +28,7 @@ GRADIENT_ATTRIBUTE = '_gradient_op_type'
 _OF_SETTINGS = 'tf2verify_setting/'
 _REPLACED = '/tf2verify_replaced'
 _FED = ('Placeholder', 'VarHandleOp', 'VariableV2', 'Variable')
-_STALE = ('_class', '_output_shapes')
 _UPDATES = ('Assign', 'Scatter')
-
-
-class CannotRepair(Exception):
-  """The edit makes no graph that can run; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,9 +79,10 @@ class Repair:
   exchanged: tuple[tuple[str, str], ...] = ()
 
   def joined(self, other: 'Repair') -> 'Repair':
-    """Returns both as one."""
+    """Returns both as one; what both change is changed once."""
+    known = {change.what for change in self.changes}
     return Repair(
-      (*self.changes, *other.changes),
+      (*self.changes, *(change for change in other.changes if change.what not in known)),
       (*self.transplants, *other.transplants),
       (*self.values, *other.values),
       (*self.passing, *other.passing),
@@ -124,6 +126,7 @@ def transplant(
   partner: int,
   given: Mapping[TensorKey, TensorKey],
   layouts: Mapping[TensorKey, Relayout],
+  partners: Sequence[int | None] = (),
 ) -> Transplant:
   """Returns operations of tf1 that read the port's tensors.
 
@@ -135,9 +138,11 @@ def transplant(
     partner: position of the port's operation that the last one replaces.
     given: the port's tensor for each tensor of tf1 that enters.
     layouts: how the port holds tensors of tf1, those that enter and that of the last one.
+    partners: positions of the port's operations by those of tf1: what enters and is not among
+      `given` is made in the port as tf1 makes it, from there on.
 
   Raises:
-    CannotRepair: one of them has a function, say, or reads what has no counterpart.
+    CannotRepair: one of them has a function, say, or reads what cannot be made of the port's.
   """
   inner, end = region
   op, other = tf1.ops[end], tf2.ops[partner]
@@ -145,7 +150,7 @@ def transplant(
   targets = op.op_type == TARGET, other.op_type == TARGET
   if targets[0] != targets[1] or (is_target and op.attribute('op') != other.attribute('op')):
     raise CannotRepair('what the run yields is made in another way')
-  wiring = _Wiring(nodes, tf1, tf2, frozenset(inner), given, layouts)
+  wiring = Wiring(nodes, tf1, tf2, frozenset(inner), given, layouts, partners)
   moved = [wiring.copied(n, OF_TF1 + tf1.ops[n].name) for n in inner]
   layout = layouts.get((end, 0))
   if not is_target and layout is None:
@@ -155,7 +160,7 @@ def transplant(
     if len(op.tensors) > 1:
       raise CannotRepair('one of several outputs has another shape')
     whole = wiring.copied(end, OF_TF1 + op.name)
-    *steps, last = _steps(layout, f'{whole.name}:0', op.outputs[0][0], other.name)
+    *steps, last = layout_steps(layout, f'{whole.name}:0', op.outputs[0][0], other.name)
     return Transplant((*wiring.added, *moved, whole, *steps), last)
   name, _, number = other.tensors[0].partition(':')
   if number != '0' or len(op.inputs) != 1:
@@ -178,7 +183,7 @@ def bypass(tf2: OpGraph, position: int, read: TensorKey) -> Transplant:
   tensor = tf2.ops[producer].tensors[number]
   layout = layout_of_shapes(shape, op.outputs[0][1])
   if layout is not None:
-    *steps, last = _steps(layout, tensor, dtype, op.name)
+    *steps, last = layout_steps(layout, tensor, dtype, op.name)
     return Transplant(tuple(steps), last)
   passed = v1.NodeDef(name=op.name, op='Identity', input=[tensor])
   passed.attr['T'].type = tf.as_dtype(dtype).as_datatype_enum
@@ -199,116 +204,9 @@ def layout_of_shapes(
     raise CannotRepair(f'the shapes are {tf1} and {tf2}: {error}') from error
 
 
-def _steps(layout: Relayout, read: str, dtype: str, name: str) -> list[Any]:
-  """Returns the nodes that bring a tensor into another layout, the last one with a name."""
-  made: list[Any] = []
-  steps = layout.steps_to_tf2()
-  for number, (kind, given) in enumerate(steps):
-    label = name if number == len(steps) - 1 else f'{OF_TF1}{name}/step_{number}'
-    node = v1.NodeDef(name=label, op=kind, input=[read])
-    node.attr['T'].type = tf.as_dtype(dtype).as_datatype_enum
-    made.append(node)
-    read = f'{label}:0'
-    if kind == 'Neg':
-      continue
-    constant = v1.NodeDef(name=f'{OF_TF1}{name}/given_{number}', op='Const')
-    constant.attr['dtype'].type = tf.int32.as_datatype_enum
-    constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(np.asarray(given, np.int32)))
-    made.insert(-1, constant)
-    node.input.append(f'{constant.name}:0')
-    node.attr['Tperm' if kind == 'Transpose' else 'Tshape'].type = tf.int32.as_datatype_enum
-  return made
-
-
-class _Wiring:
-  """Wires copies of tf1's operations to the port's tensors.
-
-  Attributes:
-    added: NodeDefs that they need: constants, and what brings a tensor into tf1's shape.
-  """
-
-  def __init__(
-    self,
-    nodes: Mapping[str, Any],
-    tf1: OpGraph,
-    tf2: OpGraph,
-    inner: frozenset[int],
-    given: Mapping[TensorKey, TensorKey],
-    layouts: Mapping[TensorKey, Relayout],
-  ) -> None:
-    self.added: list[Any] = []
-    self._layouts = layouts
-    self._nodes = nodes
-    self._tf1 = tf1
-    self._tf2 = tf2
-    self._inner = inner
-    self._given = given
-
-  def copied(self, position: int, name: str) -> Any:
-    op = self._tf1.ops[position]
-    node = self._node(op.name)
-    data = [one for one in node.input if not one.startswith('^')]
-    if op.functions or len(data) != len(op.inputs):
-      raise CannotRepair(f'{op.name} is a loop, a condition, or a part of one')
-    copied = bare_copy(node, name)
-    copied.input.extend(self.name_of(key) for key in op.inputs)
-    return copied
-
-  def name_of(self, key: TensorKey) -> str:
-    position, number = key
-    op = self._tf1.ops[position]
-    if position in self._inner:
-      return f'{OF_TF1}{op.name}:{number}'
-    if key in self._given:
-      other, output = self._given[key]
-      tensors = self._tf2.ops[other].tensors
-      if output >= len(tensors):
-        raise CannotRepair(f'{op.name} has no such output in the port')
-      return self._as_tf1(key, tensors[output])
-    if op.op_type != CONSTANT:
-      raise CannotRepair(f'{op.name} has no counterpart in the port')
-    node = self._node(op.tensors[0].rpartition(':')[0])
-    if node.op != 'Const':
-      raise CannotRepair(f'{op.name} is no constant of the graph')
-    name = OF_TF1 + node.name
-    self._add([bare_copy(node, name)])
-    return f'{name}:0'
-
-  def _as_tf1(self, key: TensorKey, tensor: str) -> str:
-    """Returns the port's tensor in the shape that tf1 has for it."""
-    layout = self._layouts.get(key)
-    if layout is None:
-      return tensor
-    op = self._tf1.ops[key[0]]
-    name = f'{OF_TF1}{op.name}/as_tf1_{key[1]}'
-    self._add(_steps(layout.inverse(), tensor, op.outputs[key[1]][0], name))
-    return f'{name}:0'
-
-  def _add(self, nodes: Sequence[Any]) -> None:
-    known = {node.name for node in self.added}
-    self.added += [node for node in nodes if node.name not in known]
-
-  def _node(self, name: str) -> Any:
-    if name not in self._nodes:
-      raise CannotRepair(f'{name} is not in the graph of tf1')
-    return self._nodes[name]
-
-
-def bare_copy(node: Any, name: str) -> Any:
-  """Returns a node without what it reads, and without where it has to run."""
-  copied = v1.NodeDef()
-  copied.CopyFrom(node)
-  copied.name = name
-  copied.device = ''
-  del copied.input[:]
-  for attribute in _STALE:
-    copied.attr.pop(attribute, None)
-  return copied
-
-
 def _change(graph_def: Any, change: NodeChange) -> None:
   node = _named(graph_def, change.op)
-  for attribute in _STALE:
+  for attribute in STALE:
     node.attr.pop(attribute, None)
   try:
     for attribute, value in change.attributes:

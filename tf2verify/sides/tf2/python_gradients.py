@@ -12,7 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.sides.graphs.reading import Target
-from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE, OF_TF1
+from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE
+from tf2verify.sides.graphs.wiring import OF_TF1
 from tf2verify.tensorflow_internals import graphs
 
 

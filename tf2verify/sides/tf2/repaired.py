@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from tf2verify.records.op_graph import TARGET
 from tf2verify.sides.graphs import repairs as editing
-from tf2verify.sides.graphs.repairs import CannotRepair, Repair
+from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.wiring import CannotRepair
 from tf2verify.sides.tf2.tracing import Change
 
 _REFUSALS = (tf.errors.OpError, ValueError, TypeError, LookupError)

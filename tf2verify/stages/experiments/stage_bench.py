@@ -10,8 +10,9 @@ from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.op_graph import TensorKey
 from tf2verify.sides.graphs import repairs as editing
-from tf2verify.sides.graphs.repairs import CannotRepair, Repair, Transplant
+from tf2verify.sides.graphs.repairs import Repair, Transplant
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.wiring import CannotRepair
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
 from tf2verify.stages.experiments.forward_runs import COMPARED, forward_runs
 from tf2verify.stages.experiments.gradient_runs import GRADIENT, gradient_run
@@ -116,12 +117,13 @@ class StageBench:
     partner: int,
     given: Mapping[TensorKey, TensorKey],
     layouts: Mapping[TensorKey, Relayout],
+    partners: Sequence[int | None],
   ) -> Transplant:
     """Returns operations of tf1 to put into the port."""
     tf1, tf2 = sides
     nodes = tf1.nodes() if isinstance(tf1, GraphRun) else {}
     graphs = tf1.op_graph, tf2.op_graph
-    return editing.transplant(nodes, *graphs, region, partner, given, layouts)
+    return editing.transplant(nodes, *graphs, region, partner, given, layouts, partners)
 
   def is_over(self) -> bool:
     """Returns whether the time for experiments is used up."""

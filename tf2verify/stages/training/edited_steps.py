@@ -11,8 +11,9 @@ from tf2verify.numerics.agreement import agreement
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.training import TrainingRun, TrainingStep
-from tf2verify.sides.graphs.repairs import CannotRepair, Repair
+from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.wiring import CannotRepair
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_tensors

@@ -1,0 +1,149 @@
+"""Copies of tf1's operations, wired to the port's tensors."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.numerics.relayout import Relayout
+from tf2verify.records.op_graph import CONSTANT, INPUT, OpGraph, TensorKey
+
+v1 = tf.compat.v1
+
+OF_TF1 = 'tf2verify_tf1/'
+STALE = ('_class', '_output_shapes')
+# Operations of tf1 that are made in the port because others read them.
+_MOST_TAKEN = 24
+
+
+class CannotRepair(Exception):
+  """The edit makes no graph that can run; the message says why."""
+
+
+class Wiring:
+  """Wires copies of tf1's operations to the port's tensors.
+
+  Attributes:
+    added: NodeDefs that they need: constants, and what brings a tensor into tf1's shape.
+  """
+
+  def __init__(
+    self,
+    nodes: Mapping[str, Any],
+    tf1: OpGraph,
+    tf2: OpGraph,
+    inner: frozenset[int],
+    given: Mapping[TensorKey, TensorKey],
+    layouts: Mapping[TensorKey, Relayout],
+    partners: Sequence[int | None],
+  ) -> None:
+    self.added: list[Any] = []
+    self._partners = partners
+    self._taken: set[int] = set()
+    self._layouts = layouts
+    self._nodes = nodes
+    self._tf1 = tf1
+    self._tf2 = tf2
+    self._inner = inner
+    self._given = given
+
+  def copied(self, position: int, name: str) -> Any:
+    op = self._tf1.ops[position]
+    node = self._node(op.name)
+    data = [one for one in node.input if not one.startswith('^')]
+    if op.functions or len(data) != len(op.inputs):
+      raise CannotRepair(f'{op.name} is a loop, a condition, or a part of one')
+    copied = bare_copy(node, name)
+    copied.input.extend(self.name_of(key) for key in op.inputs)
+    return copied
+
+  def name_of(self, key: TensorKey) -> str:
+    position, number = key
+    op = self._tf1.ops[position]
+    if position in self._inner:
+      return f'{OF_TF1}{op.name}:{number}'
+    if key in self._given:
+      other, output = self._given[key]
+      tensors = self._tf2.ops[other].tensors
+      if output < len(tensors):
+        return self._as_tf1(key, tensors[output])
+      return self._taken_along(key)
+    if op.op_type != CONSTANT:
+      partner = self._partners[position] if self._partners else None
+      tensors = () if partner is None else self._tf2.ops[partner].tensors
+      return self._as_tf1(key, tensors[number]) if number < len(tensors) else self._taken_along(key)
+    node = self._node(op.tensors[0].rpartition(':')[0])
+    if node.op != 'Const':
+      raise CannotRepair(f'{op.name} is no constant of the graph')
+    name = OF_TF1 + node.name
+    self._add([bare_copy(node, name)])
+    return f'{name}:0'
+
+  def _taken_along(self, key: TensorKey) -> str:
+    """Returns a tensor of tf1 that is made in the port as well, since the port has none."""
+    position, number = key
+    op = self._tf1.ops[position]
+    if op.op_type == INPUT:
+      unread = next((one for one in self._tf2.unread if one.name == op.name), None)
+      if unread is not None and unread.outputs == op.outputs:
+        return unread.tensors[0]
+    if op.is_leaf or not self._partners or len(self._taken) >= _MOST_TAKEN:
+      raise CannotRepair(f'{op.name} has no counterpart in the port')
+    name = OF_TF1 + op.name
+    if position not in self._taken:
+      self._taken.add(position)
+      self._add([self.copied(position, name)])
+    return f'{name}:{number}'
+
+  def _as_tf1(self, key: TensorKey, tensor: str) -> str:
+    """Returns the port's tensor in the shape that tf1 has for it."""
+    layout = self._layouts.get(key)
+    if layout is None:
+      return tensor
+    op = self._tf1.ops[key[0]]
+    name = f'{OF_TF1}{op.name}/as_tf1_{key[1]}'
+    self._add(layout_steps(layout.inverse(), tensor, op.outputs[key[1]][0], name))
+    return f'{name}:0'
+
+  def _add(self, nodes: Sequence[Any]) -> None:
+    known = {node.name for node in self.added}
+    self.added += [node for node in nodes if node.name not in known]
+
+  def _node(self, name: str) -> Any:
+    if name not in self._nodes:
+      raise CannotRepair(f'{name} is not in the graph of tf1')
+    return self._nodes[name]
+
+
+def layout_steps(layout: Relayout, read: str, dtype: str, name: str) -> list[Any]:
+  """Returns the nodes that bring a tensor into another layout, the last one with a name."""
+  made: list[Any] = []
+  steps = layout.steps_to_tf2()
+  for number, (kind, given) in enumerate(steps):
+    label = name if number == len(steps) - 1 else f'{OF_TF1}{name}/step_{number}'
+    node = v1.NodeDef(name=label, op=kind, input=[read])
+    node.attr['T'].type = tf.as_dtype(dtype).as_datatype_enum
+    made.append(node)
+    read = f'{label}:0'
+    if kind == 'Neg':
+      continue
+    constant = v1.NodeDef(name=f'{OF_TF1}{name}/given_{number}', op='Const')
+    constant.attr['dtype'].type = tf.int32.as_datatype_enum
+    constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(np.asarray(given, np.int32)))
+    made.insert(-1, constant)
+    node.input.append(f'{constant.name}:0')
+    node.attr['Tperm' if kind == 'Transpose' else 'Tshape'].type = tf.int32.as_datatype_enum
+  return made
+
+
+def bare_copy(node: Any, name: str) -> Any:
+  """Returns a node without what it reads, and without where it has to run."""
+  copied = v1.NodeDef()
+  copied.CopyFrom(node)
+  copied.name = name
+  copied.device = ''
+  del copied.input[:]
+  for attribute in STALE:
+    copied.attr.pop(attribute, None)
+  return copied
