@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
-from tf2verify.records.op_graph import TARGET
+from tf2verify.records.op_graph import INPUT, TARGET
 
 # What stops a gradient.
 STOPS = {'StopGradient', 'PreventGradient'}
@@ -133,7 +133,8 @@ def _path_text(known: GraphDifference) -> str:
 
 
 def _source_text(source: Source) -> str:
-  said = [text for known in source.differences if (text := _difference_text(known))]
+  inputs_first = sorted(source.differences, key=lambda known: known.op_type != INPUT)
+  said = [text for known in inputs_first if (text := _difference_text(known))]
   steps = max((_steps(known) for known in source.differences), default=0)
   if source.values and (steps > _READABLE or not said):
     # What makes a mask, or fills a loop's list, says less than what becomes of the values.
@@ -188,6 +189,8 @@ def _difference_text(known: GraphDifference) -> str:
     return _path_text(known)
   if known.aspect in (GraphAspect.ATTRIBUTE, GraphAspect.CONSTANT):
     return f'{known.what} of {op} is {known.tf2} in the port, {known.tf1} in tf1'
+  if known.aspect is GraphAspect.MISSING and known.op_type == INPUT:
+    return f'the port never reads {known.tf1}'
   if known.aspect is GraphAspect.MISSING:
     return f'the port lacks {_DILATION.sub(_named, known.tf1)}'
   if known.aspect is GraphAspect.EXTRA:

@@ -44,6 +44,18 @@ def exchanges(looking: Looking) -> Iterator[Mistake]:
     yield _mistake(looking, sources[0], repair, differences)
 
 
+def reads_other_inputs(looking: Looking, mistake: Mistake) -> bool:
+  """Returns whether a place of a mistake may read an input where tf1 reads another one."""
+  graphs = looking.tf1.op_graph, looking.tf2.op_graph
+  for pair in (place.source.regions for place in mistake.places):
+    sides: tuple[set[str], set[str]] = (set(), set())
+    for region, graph, names in zip((pair.tf1, pair.tf2), graphs, sides, strict=True):
+      names |= {graph.ops[n].name for n, _ in region.frontier if graph.ops[n].op_type == INPUT}
+    if (sides[0] - sides[1] and sides[1] - sides[0]) or len(sides[0] & sides[1]) > 1:
+      return True
+  return False
+
+
 def _mistake(
   looking: Looking,
   source: FoundSource,

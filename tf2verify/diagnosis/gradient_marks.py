@@ -12,8 +12,9 @@ from tf2verify.diagnosis.patterns.gradient_paths import marks_of
 from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.op_pairs import family
 from tf2verify.sides.graphs.gradient_repairs import marks_before, marks_of_tensor
-from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE, STOPS
+from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.wiring import STOPS
 
 # Operands may come in any order, and have the same gradient.
 _COMMUTATIVE = ('Add', 'AddV2', 'AddN', 'Mul', 'Maximum', 'Minimum', 'SquaredDifference')

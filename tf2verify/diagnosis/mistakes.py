@@ -84,6 +84,11 @@ class Mistake:
     sizes = [sorted((len(source.tf1_path), len(source.tf2_path))) for source in self.sources]
     return any(less > _FEW and more > _LARGE for less, more in sizes)
 
+  @property
+  def is_long(self) -> bool:
+    """Whether many operations of a side were replaced, or are."""
+    return any(max(len(one.tf1_path), len(one.tf2_path)) > _LARGE for one in self.sources)
+
   def is_like(self, other: 'Mistake') -> bool:
     """Returns whether both are one mistake of the port's text, made at several places."""
     if self.edit is not other.edit and Edit.VALUE in (self.edit, other.edit):

@@ -13,7 +13,7 @@ from tf2verify.diagnosis.bench import Bench, Judged
 from tf2verify.diagnosis.divergence.all_rounds import AllRounds, Given, Layouts, Moved
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource
-from tf2verify.diagnosis.exchanges import exchanges
+from tf2verify.diagnosis.exchanges import exchanges, reads_other_inputs
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of
 from tf2verify.diagnosis.place_edits import is_of_gradients, settings_alone, value_edit
@@ -79,7 +79,10 @@ class Repairing:
         note = f'what is left was not looked into: {error}'[:200]
         break
       looking = looking.again(found, judged.left)
-    if not judged.passes or any(not one.text for one in self._mistakes):
+    vague = (
+      not one.text or one.is_long or reads_other_inputs(first, one) for one in self._mistakes
+    )
+    if not judged.passes or any(vague):
       judged = self._exchanged(first) or judged
     return self._judged_mistakes(before, judged, note)
 

@@ -77,6 +77,22 @@ class NumberThatDiffersTest(absltest.TestCase):
     ):
       self.assertIsNone(self.found(tf1, tf2))
 
+  def test_whole_number_of_a_comparison(self):
+    def side(name, limit, spelt):
+      g = HandMade(name)
+      steps = g.input(np.arange(5, dtype=np.int32), 'steps')
+      held = g.op('Cast', 'cast', steps, dtype='float32') if spelt else steps
+      limit = g.constant(np.float32(limit) if spelt else np.int32(limit))
+      late = g.op('GreaterEqual', 'late', held, limit, dtype='bool')
+      late = late if spelt else g.op('LogicalNot', 'not', late, dtype='bool')
+      g.target('output', g.op('Cast', 'mask', late))
+      return g.graph()
+
+    difference, change = self.found(side('tf1', 8, True), side('tf2', 9, False))
+    self.assertEqual((difference.what, difference.tf1, difference.tf2), ('y', '8', '9'))
+    self.assertEqual(change.inputs[0][1].dtype, np.int32)
+    self.assertIsNone(self.found(side('tf1', 8, True), side('tf2', 8, False)))
+
   def test_it_is_said_in_place_of_operations_that_take_elements(self):
     pairing, pair = _regions(_tf1(0.729), _tf2(0.9))
     (known,) = GraphComparison(pairing).at(pair)

@@ -89,6 +89,15 @@ class StatementsTest(parameterized.TestCase):
       self.assertEqual(setting.function, function.get(setting.first, 'call'))
       self.assertEqual(setting.last - setting.first, setting.first in (3, 8))
 
+  def test_several_names_at_once(self):
+    head = 'SIZE, RATE = 4, 0.5\n(A, *B) = 1.0, 2.0\nC = D = 0.25\n'
+    codes = {'x * RATE': [1], 'x + SIZE': [], 'x * A': [], 'x * C + D': [3]}
+    body = ''.join(f'  y = {code}\n' for code in codes)
+    pathlib.Path(self.path).write_text(f'{head}def f(x):\n{body}', encoding='utf-8')
+    for line, (code, lines) in enumerate(codes.items(), 5):
+      found = statements.settings(self.path, line)
+      self.assertEqual([setting.first for setting in found], lines, code)
+
   def test_a_whole_model_is_its_first_line(self):
     layers = ''.join(f'  layers.Dense({n}),\n' for n in range(20))
     pathlib.Path(self.path).write_text(f'net = Sequential([\n{layers}])\n', encoding='utf-8')

@@ -189,7 +189,7 @@ class _DoubleQ(tiny_models.OneModel):
 class _Recognized(tiny_models.Affine):
   """Two sequences of two frames, the labels of one of them from the second class on."""
 
-  whole = False
+  frames_of = staticmethod(lambda frames: frames)
 
   def make_labels(self):
     return {'symbols': np.array([[0, 1], [1, 0]], np.int32), 'frames': np.array([2, 1], np.int32)}
@@ -208,15 +208,19 @@ class _Recognized(tiny_models.Affine):
       labels=tf.RaggedTensor.from_tensor(labels['symbols'], lengths=[1, 1]).to_sparse(),
       logits=tf.reshape(outputs, [2, 2, 3]),
       label_length=None,
-      logit_length=tf.fill([2], 2) if self.whole else frames,
+      logit_length=self.frames_of(frames),
       blank_index=2,
     )
     return tf.reduce_mean(each)
 
 
-class SingleInputTest(absltest.TestCase):
-  def test_one_of_several_that_are_made_otherwise(self):
-    stage = loss_of(type('Whole', (_Recognized,), {'whole': True}))
+class SingleInputTest(parameterized.TestCase):
+  @parameterized.parameters(
+    (lambda frames: tf.maximum(frames, 2), 'the port has Maximum(y=2), which tf1 has not'),
+    (lambda frames: tf.fill([2], 2), "the port never reads the input labels['frames']"),
+  )
+  def test_one_of_several_that_are_made_otherwise(self, frames_of, words):
+    stage = loss_of(type('Whole', (_Recognized,), {'frames_of': staticmethod(frames_of)}))
     self.assertIs(stage.status, tf2verify.Status.FAILED)
     proven = [
       cause.text
@@ -224,11 +228,60 @@ class SingleInputTest(absltest.TestCase):
       if cause.experiment and cause.experiment.outcome is Outcome.PROVEN
     ]
     self.assertLen(proven, 1, stage.to_text())
-    self.assertIn("the input labels['frames'] in tf1", proven[0])
-    self.assertIn('sequence_length', proven[0])
+    self.assertIn(words, proven[0])
 
   def test_right_port(self):
     self.assertIs(loss_of(_Recognized).status, tf2verify.Status.PASSED)
+
+
+class _Returns(tiny_models.Affine):
+  """Discounted returns in a loop of Python, whose factors either side orders differently."""
+
+  gamma = 0.99
+  reads_dones = True
+
+  def make_labels(self):
+    random = np.random.default_rng(3)
+    rewards = random.normal(size=(3, 4)).astype(np.float32) * 2
+    return {'rewards': rewards, 'dones': (random.random((3, 4)) > 0.5).astype(np.float32)}
+
+  def clipped(self, rewards):
+    return tf.clip_by_value(rewards, -1.0, 1.0)
+
+  def tf1_loss(self, outputs, labels):
+    value, found = tf.stop_gradient(outputs[:, 0]), []
+    rewards = tf.unstack(tf.clip_by_value(labels['rewards'], -1.0, 1.0))
+    for reward, done in reversed(list(zip(rewards, tf.unstack(labels['dones']), strict=True))):
+      value = reward + 0.99 * value * (1.0 - done)
+      found.append(value)
+    return tf.reduce_mean(tf.square(tf.stack(found) - outputs[:, 1]))
+
+  def tf2_loss(self, outputs, labels):
+    value, found = tf.stop_gradient(outputs[:, 0]), []
+    rewards, dones = self.clipped(labels['rewards']), labels['dones']
+    for t in reversed(range(3)):
+      left = (1.0 - dones[t]) * value if self.reads_dones else value
+      value = rewards[t] + self.gamma * left
+      found.append(value)
+    return tf.reduce_mean(tf.square(tf.stack(found) - outputs[:, 1]))
+
+
+class LoopOfPythonTest(parameterized.TestCase):
+  """One line makes an operation each time that the loop runs it."""
+
+  @parameterized.named_parameters(
+    ('number', {'gamma': 0.9}, '0.9 in the port, 0.99 in tf1'),
+    ('input that is not read', {'reads_dones': False}, "never reads the input labels['dones']"),
+    ('operation', {'clipped': lambda self, rewards: tf.sign(rewards)}, 'the port computes Sign'),
+  )
+  def test_mistake_is_one_cause(self, mistake, words):
+    stage = loss_of(type('Wrong', (_Returns,), mistake))
+    (cause,) = stage.diagnosis.causes
+    self.assertIs(cause.experiment.outcome, Outcome.PROVEN, stage.to_text())
+    self.assertIn(words, cause.text)
+
+  def test_right_port(self):
+    self.assertIs(loss_of(_Returns).status, tf2verify.Status.PASSED)
 
 
 class ExchangedInputsTest(absltest.TestCase):

@@ -22,6 +22,7 @@ from tf2verify.diagnosis.divergence.outputs import (
 )
 from tf2verify.diagnosis.divergence.portions import Repeats, past_the_first, portions
 from tf2verify.diagnosis.divergence.reach import Reach, is_gone
+from tf2verify.diagnosis.divergence.reassociation import reassociated
 from tf2verify.diagnosis.divergence.region_noise import settled
 from tf2verify.diagnosis.divergence.regions import RegionPair, ancestors, region_pair
 from tf2verify.diagnosis.divergence.shared_ends import shared_end
@@ -72,12 +73,12 @@ class Divergence:
     known = tf1.op_graph.targets()
     # `update of v (2)` is the second write to `v`.
     wanted = [end for name, end in known.items() if re.sub(r' \(\d+\)$', '', name) in targets]
-    ends = wanted or list(known.values())
+    ends = wanted or [*known.values()]
     self.behind = ancestors(tf1.op_graph, ends)
     self.ends = [(end, m) for end in ends if (m := self.pairing.tf2_of[end]) is not None]
     self._tf2_behind = ancestors(tf2.op_graph, [other for _, other in self.ends])
     pair_by_value(tf1, tf2, self.pairing, self.behind, self._tf2_behind)
-    self.pairing.part(*read_in_parts(tf1.op_graph))
+    self.pairing.part(*read_in_parts(tf1.op_graph), *reassociated(self.pairing))
     self._sizes = size_arithmetic(tf1.op_graph)
     self.agreements: dict[TensorKey, Agreement] = {}
     self.is_cut_short = False
@@ -108,10 +109,9 @@ class Divergence:
     """
     for position in positions:
       self.pairing.part(position)
-    self.agreements.clear()
-    self._held.layouts.clear()
+    for known in (self.agreements, self._held.layouts, self.unjudged):
+      known.clear()
     self._held.layouts.update(layouts or {})
-    self.unjudged.clear()
     self.is_cut_short, self._judged_since = False, 0
     self._found = self._search(self._searched)
 
@@ -133,9 +133,9 @@ class Divergence:
     ops = self._tf2.op_graph.ops
     # A pair of a split and of what has one output: its further parts have no partner.
     both = [
-      (one, other)
-      for one, other in pair.entering
-      if one in values and other is not None and other[1] < len(ops[other[0]].tensors)
+      (one, two)
+      for one, two in pair.entering
+      if one in values and two is not None and two[1] < len(ops[two[0]].tensors)
     ]
     return {ops[n].tensors[k]: self.as_tf2(one, values[one]) for one, (n, k) in both if one}
 
@@ -386,7 +386,7 @@ class Divergence:
         continue
       if one in self.agreements and not self.agreements[one].identical:
         return False
-      # A list of tensors, say, is as good as what else its maker yields.
+      # A list, say, is as good as what else its maker yields.
       if not self._can_fetch(one) and not self.output_agreement(one[0]).identical:
         return False
     return True

@@ -68,22 +68,25 @@ class GraphComparison:
     matched = self._matched(pair)
     unmatched = self._unmatched(pair, matched)
     longest = max(len(pair.tf1.inner), len(pair.tf2.inner))
+    wired: list[GraphDifference] = []
     for tf1, tf2 in matched:
       # Few operations of one type in two long regions have nothing to do with each other.
       if tf1 == pair.tf1.end or 2 * (len(matched) - 1) > longest:
         found += self.of_operations(tf1, tf2)
         found += self._of_functions(tf1, tf2)
       if not unmatched:
-        found += self._wiring(tf1, tf2, dict(matched), dict(pair.entering))
+        wired += self._wiring(tf1, tf2, dict(matched), dict(pair.entering))
     for tf1, tf2 in self._loops_before(pair):
       found += self._of_functions(tf1, tf2)
-    if unmatched and not any(known.aspect is GraphAspect.CONSTANT for known in found):
+    is_other_order = any(known.aspect is GraphAspect.WIRING for known in wired)
+    has_constant = any(known.aspect is GraphAspect.CONSTANT for known in found)
+    if (unmatched or is_other_order) and not has_constant:
       number = number_that_differs(self._tf1, self._tf2, pair)
       if number is not None:
         found.append(number[0])
         self._changes += [] if number[1] is None else [(number[0], number[1])]
         unmatched = [] if takes_elements(unmatched) else unmatched
-    found += with_reads(self._tf1, self._tf2, pair, matched, unmatched)
+    found += [*wired, *with_reads(self._tf1, self._tf2, pair, matched, unmatched)]
     return tuple(
       known
       for known in found

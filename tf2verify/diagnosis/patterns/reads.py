@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, TensorKey
+from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, OpGraph, TensorKey
 
 # Operations that leave the elements in their order, and all but always their values.
 _ONLY_SHAPE = frozenset({'Reshape', 'Squeeze', 'ExpandDims', 'Identity', 'Cast'})
@@ -67,6 +67,27 @@ def with_reads(
   """
   if not unmatched:
     return []
+  return [*_never_read(tf1, tf2, pair), *_with_read(tf1, tf2, pair, matched, unmatched)]
+
+
+def _never_read(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> list[GraphDifference]:
+  """Returns the inputs that tf1 reads there, and the port nowhere."""
+  unread = {op.name for op in tf2.unread}
+  names = [tf1.ops[n].name for n, _ in pair.tf1.frontier if tf1.ops[n].op_type == INPUT]
+  return [
+    GraphDifference(GraphAspect.MISSING, name, INPUT, '', f'the input {name}', '')
+    for name in dict.fromkeys(names)
+    if name in unread
+  ]
+
+
+def _with_read(
+  tf1: OpGraph,
+  tf2: OpGraph,
+  pair: RegionPair,
+  matched: Sequence[tuple[int, int]],
+  unmatched: list[GraphDifference],
+) -> list[GraphDifference]:
   if _goes_on_from_tf1(tf1, pair) and unmatched[0].aspect is GraphAspect.EXTRA:
     return [dataclasses.replace(unmatched[0], tf2=f'a second {tf1.ops[pair.tf1.end].name}')]
   read = read_from_elsewhere(tf1, tf2, pair) if only_shapes_differ(tf1, tf2, pair, matched) else []

@@ -12,8 +12,8 @@ import tensorflow as tf
 from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
 from tf2verify.relation.op_pairs import is_backward_name
 from tf2verify.sides.graphs.reading import PASSING
-from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE, STOPS, Transplant
-from tf2verify.sides.graphs.wiring import OF_TF1, CannotRepair, bare_copy
+from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE, Transplant
+from tf2verify.sides.graphs.wiring import OF_TF1, STOPS, CannotRepair, bare_copy
 
 v1 = tf.compat.v1
 

@@ -14,6 +14,7 @@ from tf2verify.sides.graphs.run import set_attribute
 from tf2verify.sides.graphs.wiring import (
   OF_TF1,
   STALE,
+  STOPS,
   CannotRepair,
   Wiring,
   layout_steps,
@@ -21,8 +22,6 @@ from tf2verify.sides.graphs.wiring import (
 
 v1 = tf.compat.v1
 
-# What passes a tensor on, and stops its gradient.
-STOPS = ('StopGradient', 'PreventGradient')
 # By which an operation has another gradient than that of its type.
 GRADIENT_ATTRIBUTE = '_gradient_op_type'
 _OF_SETTINGS = 'tf2verify_setting/'

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import linecache
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
 # A call over more lines than these is a whole model, of which one line says nothing.
@@ -95,7 +95,7 @@ class _File:
     self._functions: list[_Function] = []
     self._classes: list[ast.ClassDef] = []
     # Whole numbers are sizes, which show in the shapes.
-    self._constants = _assignments((n for n in tree.body if not _is_size(n)), ast.Name)
+    self._constants = _assignments(tree.body, ast.Name, with_sizes=False)
     self._makers = {
       node.name: node
       for node in tree.body
@@ -154,20 +154,36 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Assigned = dict[str, list[ast.stmt]]
 
 
-def _assignments(nodes: Iterable[ast.AST], target_type: type[ast.expr]) -> _Assigned:
+def _assignments(
+  nodes: Iterable[ast.AST], target_type: type[ast.expr], with_sizes: bool = True
+) -> _Assigned:
   """Returns the assignments of a literal or of a call to a name, or attribute, by the name."""
   found: _Assigned = {}
   for node in nodes:
-    if isinstance(node, ast.Assign | ast.AnnAssign):
-      targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-      for target in targets:
-        if not isinstance(target, target_type) or not isinstance(node.value, _SET):
-          continue
-        if isinstance(target, ast.Name):
-          found.setdefault(target.id, []).append(node)
-        elif isinstance(target, ast.Attribute) and _of_self(target):
-          found.setdefault(target.attr, []).append(node)
+    if not isinstance(node, ast.Assign | ast.AnnAssign):
+      continue
+    for target, value in _targets(node):
+      if not isinstance(target, target_type) or not isinstance(value, _SET):
+        continue
+      if not with_sizes and _is_size(value):
+        continue
+      if isinstance(target, ast.Name):
+        found.setdefault(target.id, []).append(node)
+      elif isinstance(target, ast.Attribute) and _of_self(target):
+        found.setdefault(target.attr, []).append(node)
   return found
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+  """Yields what is assigned, and its value; of `a, b = 1, 2` each with its own."""
+  for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+    both = target, node.value
+    if isinstance(target, ast.Tuple | ast.List) and isinstance(node.value, ast.Tuple | ast.List):
+      names, values = target.elts, node.value.elts
+      if len(names) == len(values) and not any(isinstance(n, ast.Starred) for n in names + values):
+        yield from zip(names, values, strict=True)
+        continue
+    yield both
 
 
 def _is_shown(node: ast.AST) -> TypeGuard[ast.stmt | ast.expr]:
@@ -177,8 +193,7 @@ def _is_shown(node: ast.AST) -> TypeGuard[ast.stmt | ast.expr]:
   )
 
 
-def _is_size(node: ast.stmt) -> bool:
-  value = getattr(node, 'value', None)
+def _is_size(value: ast.expr | None) -> bool:
   return isinstance(value, ast.Constant) and type(value.value) is int
 
 

@@ -12,6 +12,8 @@ from tf2verify.records.op_graph import CONSTANT, INPUT, OpGraph, TensorKey
 v1 = tf.compat.v1
 
 OF_TF1 = 'tf2verify_tf1/'
+# What passes a tensor on, and stops its gradient.
+STOPS = ('StopGradient', 'PreventGradient')
 STALE = ('_class', '_output_shapes')
 # Operations of tf1 that are made in the port because others read them.
 _MOST_TAKEN = 24
@@ -55,8 +57,18 @@ class Wiring:
     if op.functions or len(data) != len(op.inputs):
       raise CannotRepair(f'{op.name} is a loop, a condition, or a part of one')
     copied = bare_copy(node, name)
-    copied.input.extend(self.name_of(key) for key in op.inputs)
+    for slot, key in enumerate(op.inputs):
+      read = self.name_of(key)
+      stops = set(op.through[slot]) & set(STOPS) if op.through else ()
+      copied.input.append(self._stopped(read, key, f'{name}/stopped_{slot}') if stops else read)
     return copied
+
+  def _stopped(self, tensor: str, key: TensorKey, name: str) -> str:
+    """Returns a tensor that passes no gradient on, as tf1 reads it there."""
+    node = v1.NodeDef(name=name, op='StopGradient', input=[tensor])
+    node.attr['T'].type = tf.as_dtype(self._tf1.ops[key[0]].outputs[key[1]][0]).as_datatype_enum
+    self._add([node])
+    return f'{name}:0'
 
   def name_of(self, key: TensorKey) -> str:
     position, number = key
