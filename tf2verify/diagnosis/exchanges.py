@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator
 
+from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
@@ -39,6 +40,8 @@ def exchanges(looking: Looking) -> Iterator[Mistake]:
   if not sources:
     return
   for source in sources[:_MOST_SOURCES]:
+    yield from _other_tensor(looking, source)
+  for source in sources[:_MOST_SOURCES]:
     yield from _single_inputs(looking, source)
   for repair, differences in itertools.islice(_repairs(looking.tf2.op_graph), _MOST):
     yield _mistake(looking, sources[0], repair, differences)
@@ -53,7 +56,54 @@ def reads_other_inputs(looking: Looking, mistake: Mistake) -> bool:
       names |= {graph.ops[n].name for n, _ in region.frontier if graph.ops[n].op_type == INPUT}
     if (sides[0] - sides[1] and sides[1] - sides[0]) or len(sides[0] & sides[1]) > 1:
       return True
+    if _read_alone(pair) is not None:
+      return True
   return False
+
+
+def _read_alone(pair: RegionPair) -> tuple[TensorKey, TensorKey] | None:
+  """Returns the only tensor that each side reads and the other one does not."""
+  entering = dict(pair.entering)
+  back = {other: one for one, other in pair.entering}
+  ones = [key for key in pair.tf1.frontier if entering.get(key) not in pair.tf2.frontier]
+  others = [key for key in pair.tf2.frontier if back.get(key) not in pair.tf1.frontier]
+  return (ones[0], others[0]) if len(ones) == len(others) == 1 else None
+
+
+def _other_tensor(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
+  """Yields what has the operations of a place read, in place of one tensor, what tf1 reads."""
+  pair = source.regions
+  read = _read_alone(pair)
+  tf1, tf2 = looking.tf1.op_graph, looking.tf2.op_graph
+  if read is None or tf1.ops[pair.tf1.end].op_type == TARGET:
+    return
+  one, other = read
+  number = looking.divergence.pairing.tf2_of[one[0]]
+  partner = _unread(tf1, one, tf2) if number is None else tf2.ops[number]
+  if partner is None or one[1] >= len(partner.tensors):
+    return
+  if partner.outputs[one[1]] != tf2.ops[other[0]].outputs[other[1]]:
+    return
+  readers = [
+    (tf2.ops[n], slot)
+    for n in (*pair.tf2.inner, pair.tf2.end)
+    for slot, key in enumerate(tf2.ops[n].inputs)
+    if key == other
+  ]
+  tensor = partner.tensors[one[1]]
+  repair = Repair(inputs=tuple(OtherInput(op.name, slot, tensor, ()) for op, slot in readers))
+  op, slot = readers[0]
+  said = GraphDifference(
+    GraphAspect.WIRING,
+    op.name,
+    op.op_type,
+    op.input_names[slot] if op.input_names else f'input {slot}',
+    tensor_text(tf1, one),
+    tensor_text(tf2, other),
+    tf1.ops[one[0]].op_type,
+    tf2.ops[other[0]].op_type,
+  )
+  yield _mistake(looking, source, repair, (said,))
 
 
 def _mistake(

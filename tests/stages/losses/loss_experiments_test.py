@@ -284,6 +284,38 @@ class LoopOfPythonTest(parameterized.TestCase):
     self.assertIs(loss_of(_Returns).status, tf2verify.Status.PASSED)
 
 
+class _Entropy(tiny_models.Affine):
+  """A log-likelihood with the other sign than in TF1, and probabilities beside it."""
+
+  twice = False
+
+  def make_labels(self):
+    return np.array([0, 2, 1, 1], np.int32)
+
+  def tf1_loss(self, outputs, labels):
+    each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=outputs)
+    weights = tf.constant([1.0, 2.0, 0.5, 1.0])
+    return tf.reduce_mean(each * weights) + 0.1 * tf.reduce_sum(tf.nn.softmax(outputs) ** 2)
+
+  def tf2_loss(self, outputs, labels):
+    probabilities = tf.nn.softmax(outputs)
+    logs = tf.nn.log_softmax(probabilities if self.twice else outputs)
+    each = tf.gather(logs, labels, axis=1, batch_dims=1)
+    weights = tf.constant([1.0, 2.0, 0.5, 1.0])
+    return 0.1 * tf.reduce_sum(probabilities**2) - tf.reduce_mean(each * weights)
+
+
+class OtherTensorTest(absltest.TestCase):
+  def test_probabilities_that_are_taken_for_logits(self):
+    stage = loss_of(type('Twice', (_Entropy,), {'twice': True}))
+    (cause,) = stage.diagnosis.causes
+    self.assertIs(cause.experiment.outcome, Outcome.PROVEN, stage.to_text())
+    self.assertIn('LogSoftmax (LogSoftmax) reads Softmax as logits in the port', cause.text)
+
+  def test_right_port(self):
+    self.assertIs(loss_of(_Entropy).status, tf2verify.Status.PASSED)
+
+
 class ExchangedInputsTest(absltest.TestCase):
   def test_each_is_read_where_tf1_reads_the_other_one(self):
     stage = loss_of(type('Exchanged', (_DoubleQ,), {'exchanged': True}))
