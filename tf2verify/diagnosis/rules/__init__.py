@@ -71,6 +71,7 @@ from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.copies import soft_copies
 from tf2verify.diagnosis.rules.training.counts import count_of_steps
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
+from tf2verify.diagnosis.rules.training.restarts import restarted_slots
 from tf2verify.diagnosis.rules.training.updates import beyond_epsilon, optimizer_epsilon
 from tf2verify.diagnosis.rules.variables import creations, leftovers
 from tf2verify.diagnosis.rules.variation import operations
@@ -174,6 +175,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('lazy_rows', TrainingEvidence, parts.lazy_rows),
   Rule('optimizer_epsilon', TrainingEvidence, optimizer_epsilon, predicted_by='training_steps'),
   Rule('update_rule', TrainingEvidence, beyond_epsilon),
+  Rule('restarted_slots', TrainingEvidence, restarted_slots),
   Rule('centering', TrainingEvidence, centering),
   Rule('amsgrad', TrainingEvidence, amsgrad),
   Rule('count_of_steps', TrainingEvidence, count_of_steps),

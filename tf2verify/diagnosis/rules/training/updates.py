@@ -73,14 +73,14 @@ def _owner(evidence: TrainingEvidence, pair: MovePair, side: str) -> int | None:
   # A weight decay that is fitted to one variable explains too much: last of all.
   for decays in ((False,), (False, True)):
     for number in numbers:
-      found = _found(evidence, [pair], side, number, decays)
+      found = found_form(evidence, [pair], side, number, decays)
       if found is not None and _gives_slots(found, move, evidence.number):
         return number
   return None
 
 
 def _gives_slots(found: Found, move: Move, number: int) -> bool:
-  slots = _stepped(found.form, move, move.slots, number).slots
+  slots = stepped(found.form, move, move.slots, number).slots
   return all(_close_arrays(slots[r], move.slots_after[r]) for r in slots if r in move.slots_after)
 
 
@@ -93,7 +93,7 @@ def _of_one(
     return None
   if not all(pair.has_same_gradient for pair in pairs):
     return None
-  tf1, tf2 = _found(evidence, pairs, 'tf1', one), _found(evidence, pairs, 'tf2', other)
+  tf1, tf2 = found_form(evidence, pairs, 'tf1', one), found_form(evidence, pairs, 'tf2', other)
   if tf1 is None or tf2 is None:
     return None
   explains = _explains_slots if of_slots else _explains
@@ -120,7 +120,7 @@ def _epsilon_change(names: Sequence[str], tf1: Found, tf2: Found) -> Change | No
   return Change(Changed.OPTIMIZER_EPSILON, one, other)
 
 
-def _found(
+def found_form(
   evidence: TrainingEvidence,
   pairs: Sequence[MovePair],
   side: str,
@@ -158,10 +158,11 @@ def _own_step(found: Found, move: Move, number: int) -> _Array:
 
 
 def _step(form: Form, move: Move, slots: Mapping[str, _Array], number: int) -> _Array:
-  return _stepped(form, move, slots, number).update
+  return stepped(form, move, slots, number).update
 
 
-def _stepped(form: Form, move: Move, slots: Mapping[str, _Array], number: int) -> Stepped:
+def stepped(form: Form, move: Move, slots: Mapping[str, _Array], number: int) -> Stepped:
+  """Returns what a rule makes of a variable and its slots in a step."""
   gradient = move.gradient if move.gradient is not None else np.zeros_like(move.start)
   return form.step(Moment(move.start, gradient, slots, number))
 
@@ -204,14 +205,14 @@ def _hybrid(tf1: Found, tf2: Found, exchanged: Sequence[str]) -> Found:
 
 
 def _explains(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number: int) -> bool:
-  stepped = _hybrid_step(pair, hybrid, exchanged, number)
-  return pair.explains(stepped.update - hybrid.decay * pair.tf1.before, pair.tf2.update)
+  found = _hybrid_step(pair, hybrid, exchanged, number)
+  return pair.explains(found.update - hybrid.decay * pair.tf1.before, pair.tf2.update)
 
 
 def _explains_slots(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number: int) -> bool:
-  stepped = _hybrid_step(pair, hybrid, exchanged, number)
+  found = _hybrid_step(pair, hybrid, exchanged, number)
   return all(
-    role in stepped.slots and _close_arrays(stepped.slots[role], pair.tf2.slots_after[role])
+    role in found.slots and _close_arrays(found.slots[role], pair.tf2.slots_after[role])
     for role in _unlike_after(pair)
   )
 
@@ -221,7 +222,7 @@ def _hybrid_step(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number
   slots = dict(pair.tf2.slots)
   if START not in exchanged:
     slots |= pair.tf1.slots
-  return _stepped(hybrid.form, pair.tf1, slots, number)
+  return stepped(hybrid.form, pair.tf1, slots, number)
 
 
 def _unlike_after(pair: MovePair) -> list[str]:
