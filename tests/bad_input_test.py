@@ -119,6 +119,34 @@ class DeclarationTest(absltest.TestCase):
       r'it as a method, def build_tf1_graph\(self, inputs, training\)',
     )
 
+  def test_hook_with_arguments_in_another_order(self) -> None:
+    class Swapped(small_case.SmallCase):
+      def tf1_loss(self, labels, outputs):
+        return outputs
+
+    class Early(small_case.SmallCase):
+      def tf2_train_step(self, layer, optimizer, inputs, labels):
+        return inputs
+
+    class OwnNames(small_case.SmallCase):
+      def tf1_loss(self, logits, targets):
+        return logits
+
+      def tf2_train_step(self, model, features, optimizer):
+        return features
+
+    self._check(
+      Swapped,
+      r'tf1_loss cannot be called: its parameter labels is where outputs is passed; write it as a '
+      r'method, def tf1_loss\(self, outputs, labels\)',
+    )
+    self._check(
+      Early,
+      r'its parameter optimizer is where inputs is passed; write it as a method, def '
+      r'tf2_train_step\(self, layer, inputs, labels, optimizer\) \(it may leave out labels and opt',
+    )
+    self.assertIs(tf2verify.verify(OwnNames, ['no_new_variables']).status, Status.PASSED)
+
   def test_two_train_ops(self) -> None:
     class WithOptimizer(small_case.SmallCase):
       def make_tf1_optimizer(self):

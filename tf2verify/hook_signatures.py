@@ -11,21 +11,30 @@ def check_signatures(case: object) -> None:
   """Raises `CaseDefinitionError` for a hook that cannot be called with its arguments."""
   for hook in hooks.HOOKS:
     method = getattr(case, hook.name)
-    arguments, problem = hook.arguments, ''
-    if not callable(method):
-      problem = f'it is a {type(method).__name__}'
-    else:
-      signature = inspect.signature(method)
-      arguments += tuple(name for name in hook.taken if name in signature.parameters)
-      try:
-        signature.bind(*arguments)
-      except TypeError as error:
-        problem = str(error)
+    problem = f'it is a {type(method).__name__}' if not callable(method) else _problem(hook, method)
     if problem:
+      arguments = ('self', *hook.arguments, *hook.taken)
+      optional = f' (it may leave out {" and ".join(hook.taken)})' if hook.taken else ''
       raise CaseDefinitionError(
         f'{type(case).__name__}.{hook.name} cannot be called: {problem}; write it as a method, '
-        f'def {hook.name}({", ".join(("self", *arguments))})'
+        f'def {hook.name}({", ".join(arguments)}){optional}'
       )
+
+
+def _problem(hook: hooks.Hook, method: Any) -> str:
+  """Returns why a hook cannot be called with its arguments; '' where it can."""
+  signature = inspect.signature(method)
+  kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+  names = [name for name, known in signature.parameters.items() if known.kind in kinds]
+  # Names of its own are as good; those of the hook are taken by their place, in whatever order.
+  for name, expected in zip(names, hook.arguments, strict=False):
+    if name != expected and name in (*hook.arguments, *hook.taken):
+      return f'its parameter {name} is where {expected} is passed'
+  try:
+    signature.bind(*hook.arguments, **{n: n for n in hook.taken if n in signature.parameters})
+  except TypeError as error:
+    return str(error)
+  return ''
 
 
 def takes_training(layer: Any) -> bool:
