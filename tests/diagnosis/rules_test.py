@@ -602,6 +602,40 @@ class NoiseTest(absltest.TestCase):
     self.assertIsNone(self.cause(none, none, tf1_graph=dropped(True)))
 
 
+class MovedDropoutTest(absltest.TestCase):
+  """As many dropouts on both sides, of which one stands elsewhere."""
+
+  def graph(self, side, after):
+    g = HandMade(side)
+    x = g.input(np.ones((2, 3), np.float32), '')
+
+    def drop(net):
+      mask = g.op('GreaterEqual', 'mask', g.op('RandomUniform', 'random'), g.constant(0.2))
+      return g.op('SelectV2', 'dropped', mask, g.op('Mul', 'scaled', net, g.constant(1.25)))
+
+    net = x if after else drop(x)
+    net = g.op('Elu', 'tower', net)
+    net = drop(net) if after else net
+    g.target('output', g.op('MatMul', 'head', net, g.variable('w', np.ones((3, 3)))))
+    return g.graph()
+
+  def cause(self, one, other, read=('dropped', 'tower')):
+    known = difference(GraphAspect.WIRING, 'MatMul', 'a', *read)
+    found = source(differences=(known,))
+    graphs = {'tf1_graph': self.graph('tf1', one), 'tf2_graph': self.graph('tf2', other)}
+    return _RULES['dropout_presence'].explain(evidence(found, **graphs))
+
+  def test_it_stands_elsewhere(self):
+    text = self.cause(True, False).text
+    self.assertStartsWith(text, 'the dropout stands elsewhere in the port: ')
+    self.assertIn('reads dropped in tf1, which a dropout yields, and tower in the port', text)
+    self.assertIn('reads dropped in the port', self.cause(False, True, ('tower', 'dropped')).text)
+
+  def test_silent(self):
+    self.assertIsNone(self.cause(True, True, ('dropped', 'dropped')))
+    self.assertIsNone(self.cause(True, False, ('tower', 'tower')))
+
+
 class RegistryTest(absltest.TestCase):
   def test_names_are_unique(self):
     self.assertLen({rule.name for rule in RULES}, len(RULES))

@@ -85,6 +85,10 @@ class PenaltyInGradientsTest(absltest.TestCase):
     self.assertIn('tf1 adds 0.02 times the variable before, to the gradient of kernel', late)
     without = penalty_in_gradients(training_evidence(one, clipped(other, 0.0), simulated.PAIRS, 1))
     self.assertIn('tf1 adds 0.02 times the variable more', without.text, 'it is nowhere')
+    # Too small to be seen in what is clipped.
+    least = clipped(with_penalty(simulated.run('tf1', _FORM, 2), {'kernel': 2e-3}), 0.0)
+    left_out = training_evidence(least, clipped(other, 0.0), simulated.PAIRS, 1)
+    self.assertNotIn('that it has clipped', penalty_in_gradients(left_out).text)
 
   def test_silent(self):
     self.assertIsNone(self.cause({}))

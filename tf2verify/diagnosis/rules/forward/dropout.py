@@ -8,6 +8,10 @@ from tf2verify.records.op_graph import OpGraph, OpRecord
 
 # How TensorFlow 1.x brings uniform numbers into a range, also into that from 0 to 1.
 _SCALING = ('Mul', 'Add', 'AddV2')
+# What applies a mask, what makes one of a comparison, and how many operations that takes.
+_APPLIES = ('Mul', 'RealDiv', 'Select', 'SelectV2')
+_OF_MASK = ('Cast', 'GreaterEqual')
+_STEPS_TO_MASK = 2
 # Operations to look at before one that masks; behind them is another layer.
 _NEAR = 12
 
@@ -145,7 +149,45 @@ def dropout_presence(evidence: FailedStage) -> Cause | None:
       'not)',
       seen,
     )
-  return _noise_presence(evidence)
+  return _moved(evidence) or _noise_presence(evidence)
+
+
+def _moved(evidence: FailedStage) -> Cause | None:
+  """Names an operation that reads what a dropout yields on one side alone, of as many dropouts."""
+  tf1, tf2 = evidence.tf1_graph, evidence.tf2_graph
+  if tf1 is None or tf2 is None or _mask_count(tf1) != _mask_count(tf2):
+    return None
+  for _, known in evidence.graph_differences():
+    if known.aspect is not GraphAspect.WIRING:
+      continue
+    one, other = _is_dropped(tf1, known.tf1), _is_dropped(tf2, known.tf2)
+    if one == other:
+      continue
+    sides = ('tf1', 'the port') if one else ('the port', 'tf1')
+    read = (known.tf1, known.tf2) if one else (known.tf2, known.tf1)
+    return Cause(
+      f'the dropout stands elsewhere in the port: {known.op} reads {read[0]} in {sides[0]}, which '
+      f'a dropout yields, and {read[1]} in {sides[1]}, which none does; both have as many: apply '
+      f'that of the port {"to what" if one else "after what"} {known.op} reads',
+      f'{known.op} ({known.op_type}): {known.what} {known.tf1} (tf1), {known.tf2} (tf2)',
+    )
+  return None
+
+
+def _is_dropped(graph: OpGraph, name: str) -> bool:
+  """Returns whether an operation multiplies by, or chooses by, a mask of random numbers."""
+  op = next((op for op in graph.ops if op.name == name), None)
+  if op is None or op.op_type not in _APPLIES:
+    return False
+  pending = [(op, 0)]
+  while pending:
+    op, depth = pending.pop(0)
+    if op.op_type == 'GreaterEqual' and reads_uniform(graph, op):
+      return True
+    if depth < _STEPS_TO_MASK:
+      producers = [graph.ops[producer] for producer, _ in op.inputs]
+      pending += [(one, depth + 1) for one in producers if one.op_type in (*_APPLIES, *_OF_MASK)]
+  return False
 
 
 def _noise_presence(evidence: FailedStage) -> Cause | None:

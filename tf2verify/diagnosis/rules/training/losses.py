@@ -156,6 +156,8 @@ def _adds_after_clipping(evidence: TrainingEvidence, factors: Mapping[str, float
     before, after = raw.get(names[pair.name]), applied.get(names[pair.name])
     if before is None or after is None or before.shape != after.shape:
       continue
+    if pair.name in factors and constant_factor(before, after, _OF_PENALTY) is not None:
+      return ''  # clipped as it is, with nothing added
     penalty = abs(factors.get(pair.name, 0.0)) * pair.tf1.before
     share = constant_factor(before, after.astype(np.float64) - penalty, _OF_PENALTY)
     if share is None:
