@@ -11,11 +11,10 @@ import dataclasses
 import itertools
 from collections.abc import Iterator
 
-from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
-from tf2verify.diagnosis.patterns.reads import tensor_text
+from tf2verify.diagnosis.patterns.reads import read_alone, reads_another, tensor_text
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit
 from tf2verify.records.op_graph import INPUT, TARGET, OpGraph, OpRecord, TensorKey
@@ -56,53 +55,29 @@ def reads_other_inputs(looking: Looking, mistake: Mistake) -> bool:
       names |= {graph.ops[n].name for n, _ in region.frontier if graph.ops[n].op_type == INPUT}
     if (sides[0] - sides[1] and sides[1] - sides[0]) or len(sides[0] & sides[1]) > 1:
       return True
-    if _read_alone(pair) is not None:
+    if read_alone(pair) is not None:
       return True
   return False
-
-
-def _read_alone(pair: RegionPair) -> tuple[TensorKey, TensorKey] | None:
-  """Returns the only tensor that each side reads and the other one does not."""
-  entering = dict(pair.entering)
-  back = {other: one for one, other in pair.entering}
-  ones = [key for key in pair.tf1.frontier if entering.get(key) not in pair.tf2.frontier]
-  others = [key for key in pair.tf2.frontier if back.get(key) not in pair.tf1.frontier]
-  return (ones[0], others[0]) if len(ones) == len(others) == 1 else None
 
 
 def _other_tensor(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
   """Yields what has the operations of a place read, in place of one tensor, what tf1 reads."""
   pair = source.regions
-  read = _read_alone(pair)
+  read = read_alone(pair)
   tf1, tf2 = looking.tf1.op_graph, looking.tf2.op_graph
   if read is None or tf1.ops[pair.tf1.end].op_type == TARGET:
     return
-  one, other = read
-  number = looking.divergence.pairing.tf2_of[one[0]]
-  partner = _unread(tf1, one, tf2) if number is None else tf2.ops[number]
-  if partner is None or one[1] >= len(partner.tensors):
-    return
-  if partner.outputs[one[1]] != tf2.ops[other[0]].outputs[other[1]]:
+  tensor = _in_its_place(looking, read)
+  if tensor is None:
     return
   readers = [
     (tf2.ops[n], slot)
     for n in (*pair.tf2.inner, pair.tf2.end)
     for slot, key in enumerate(tf2.ops[n].inputs)
-    if key == other
+    if key == read[1]
   ]
-  tensor = partner.tensors[one[1]]
   repair = Repair(inputs=tuple(OtherInput(op.name, slot, tensor, ()) for op, slot in readers))
-  op, slot = readers[0]
-  said = GraphDifference(
-    GraphAspect.WIRING,
-    op.name,
-    op.op_type,
-    op.input_names[slot] if op.input_names else f'input {slot}',
-    tensor_text(tf1, one),
-    tensor_text(tf2, other),
-    tf1.ops[one[0]].op_type,
-    tf2.ops[other[0]].op_type,
-  )
+  said = reads_another(tf1, tf2, *readers[0], read)
   yield _mistake(looking, source, repair, (said,))
 
 
@@ -134,31 +109,31 @@ def _single_inputs(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
   if len(different) < _SEVERAL:
     return  # what an edit of its operations has shown to be nothing
   for slot, one, two in different:
-    number = partner_of[one[0]]
-    partner = _unread(tf1, one, tf2) if number is None else tf2.ops[number]
-    if partner is None or one[1] >= len(partner.tensors):
+    tensor = _in_its_place(looking, (one, two))
+    if tensor is None:
       continue
-    if partner.outputs[one[1]] != tf2.ops[two[0]].outputs[two[1]]:
-      continue
-    repair = Repair(inputs=(OtherInput(other.name, slot, partner.tensors[one[1]], ()),))
-    name = op.input_names[slot] if op.input_names else f'input {slot}'
-    said = GraphDifference(
-      GraphAspect.WIRING,
-      op.name,
-      op.op_type,
-      name,
-      tensor_text(tf1, one),
-      tensor_text(tf2, two),
-      tf1.ops[one[0]].op_type,
-      tf2.ops[two[0]].op_type,
-    )
+    repair = Repair(inputs=(OtherInput(other.name, slot, tensor, ()),))
+    said = reads_another(tf1, tf2, op, slot, (one, two))
     yield _mistake(looking, source, repair, (said,))
 
 
-def _unread(tf1: OpGraph, key: TensorKey, tf2: OpGraph) -> OpRecord | None:
-  """Returns an input that tf1 reads and nothing in the port's graph does."""
-  op = tf1.ops[key[0]]
-  return next((one for one in tf2.unread if op.op_type == INPUT and one.name == op.name), None)
+def _in_its_place(looking: Looking, read: tuple[TensorKey, TensorKey]) -> str | None:
+  """Returns the port's tensor for one that tf1 reads where the port reads another one.
+
+  None where it has none, or of another shape or dtype. An input that nothing reads is one.
+  """
+  tf1, tf2 = looking.tf1.op_graph, looking.tf2.op_graph
+  (position, number), (here, output) = read
+  known = looking.divergence.pairing.tf2_of[position]
+  op = tf1.ops[position]
+  if known is not None:
+    partner: OpRecord | None = tf2.ops[known]
+  else:
+    partner = next((p for p in tf2.unread if op.op_type == INPUT and p.name == op.name), None)
+  if partner is None or number >= len(partner.tensors):
+    return None
+  is_alike = partner.outputs[number] == tf2.ops[here].outputs[output]
+  return partner.tensors[number] if is_alike else None
 
 
 def _repairs(graph: OpGraph) -> Iterator[tuple[Repair, tuple[GraphDifference, ...]]]:

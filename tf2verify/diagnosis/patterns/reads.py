@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, OpGraph, TensorKey
+from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, OpGraph, OpRecord, TensorKey
 
 # Operations that leave the elements in their order, and all but always their values.
 _ONLY_SHAPE = frozenset({'Reshape', 'Squeeze', 'ExpandDims', 'Identity', 'Cast'})
@@ -17,7 +17,21 @@ _CHOICES = frozenset({'Select', 'SelectV2'})
 
 
 def read_from_elsewhere(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> list[GraphDifference]:
-  """Returns the tensor that each side reads, and the other does not.
+  """Returns the tensor that each side reads, and the other does not, as a difference."""
+  read = read_alone(pair)
+  if read is None:
+    return []
+  reader, slot = next(
+    (n, slot)
+    for n in (*pair.tf1.inner, pair.tf1.end)
+    for slot, key in enumerate(tf1.ops[n].inputs)
+    if key == read[0]
+  )
+  return [reads_another(tf1, tf2, tf1.ops[reader], slot, read)]
+
+
+def read_alone(pair: RegionPair) -> tuple[TensorKey, TensorKey] | None:
+  """Returns the only tensor that each side reads, and the other one does not.
 
   There is none where a side reads several, since it is not known which go together.
   """
@@ -25,21 +39,13 @@ def read_from_elsewhere(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> list[Gr
   back = {other: one for one, other in pair.entering}
   ones = [key for key in pair.tf1.frontier if entering.get(key) not in pair.tf2.frontier]
   others = [key for key in pair.tf2.frontier if back.get(key) not in pair.tf1.frontier]
-  if len(ones) != 1 or len(others) != 1:
-    return []
-  reader, slot = next(
-    (n, slot)
-    for n in (*pair.tf1.inner, pair.tf1.end)
-    for slot, key in enumerate(tf1.ops[n].inputs)
-    if key == ones[0]
-  )
-  return [_read(tf1, tf2, reader, slot, (ones[0], others[0]))]
+  return (ones[0], others[0]) if len(ones) == len(others) == 1 else None
 
 
-def _read(
-  tf1: OpGraph, tf2: OpGraph, reader: int, slot: int, read: tuple[TensorKey, TensorKey]
+def reads_another(
+  tf1: OpGraph, tf2: OpGraph, op: OpRecord, slot: int, read: tuple[TensorKey, TensorKey]
 ) -> GraphDifference:
-  op = tf1.ops[reader]
+  """Returns that an input of an operation is another tensor in the port than in tf1."""
   one, other = read
   return GraphDifference(
     GraphAspect.WIRING,
@@ -97,7 +103,8 @@ def _with_read(
   if slot is None:
     return unmatched
   one, two = tf1.ops[pair.tf1.end].inputs[slot], tf2.ops[pair.tf2.end].inputs[slot]
-  said = _read(tf1, tf2, pair.tf1.end, slot, (_without_shapes(tf1, one), _without_shapes(tf2, two)))
+  read_there = _without_shapes(tf1, one), _without_shapes(tf2, two)
+  said = reads_another(tf1, tf2, tf1.ops[pair.tf1.end], slot, read_there)
   entering = dict(pair.entering)
   back = {other: known for known, other in pair.entering}
   if two[0] in pair.tf2.inner:
