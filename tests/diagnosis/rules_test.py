@@ -486,6 +486,14 @@ _NEAR_MISSES = (
         Standing.REFUTED,
       )
     ),
+    evidence(  # what another reduction has left
+      source(
+        differences=[
+          difference(GraphAspect.CONSTANT, 'Mean', 'axis', '[1, 2]', '1'),
+          difference(GraphAspect.EXTRA, 'Max', '', (), ('Max',)),
+        ]
+      )
+    ),
   ),
   (
     'resize_sampling',

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tf2verify.records.observation import RandomDraw, TensorRecord
+from tf2verify.records.observation import RandomDraw, SourceLine, TensorRecord
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -107,6 +107,9 @@ class TrainingRun:
   regularization_total: np.ndarray | None = None
   random_draws: tuple[RandomDraw, ...] = ()  # as in `Observation`
   narrow_bits: int = 0  # likewise
+  # tf1 only: the line of the train op that adds the regularization losses to a loss that contains
+  # them; None without one, or where it is not known.
+  regularized_again: SourceLine | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -110,6 +110,64 @@ class FetchableTest(parameterized.TestCase, LadderTestCase):
         self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
 
 
+class _Decayed(Trained, abc.ABC):
+  """A weight decay in REGULARIZATION_LOSSES, which the port adds to its loss."""
+
+  def model(self, inputs, training):
+    decay = v1.keras.regularizers.l2(0.05)
+    return v1.layers.dense(inputs, 3, kernel_regularizer=decay, name='fc')
+
+  def make_tf1_train_op(self, loss):
+    return sgd(loss)
+
+
+class AddsAgain(_Decayed, abc.ABC):
+  """The train op of a model whose code passes the loss of the data alone to it."""
+
+  def make_tf1_train_op(self, loss):
+    return sgd(loss + tf.add_n(v1.get_collection(v1.GraphKeys.REGULARIZATION_LOSSES)))
+
+
+class DataAlone(AddsAgain, abc.ABC):
+  def tf1_total_loss(self, outputs, labels):
+    return self.tf1_loss(outputs, labels)
+
+  def tf2_total_loss(self, layer, outputs, labels):
+    return self.tf2_loss(outputs, labels)
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+      total = loss + sum(layer.losses)
+    variables = layer.trainable_variables
+    optimizer.apply_gradients(zip(tape.gradient(total, variables), variables, strict=True))
+    return loss
+
+
+class RegularizationTest(absltest.TestCase):
+  SAID = 'adds the regularization losses at train_ops_test.py:'
+
+  def stage(self, case):
+    return tf2verify.verify(case_without_optimizer(case), stages=[STAGE]).stages[-1]
+
+  def test_it_is_added_to_a_loss_that_has_it(self):
+    stage = self.stage(AddsAgain)
+    self.assertIs(stage.status, tf2verify.Status.FAILED)
+    self.assertIn(self.SAID, stage.diagnosis.causes[0].text)
+    self.assertIn('declare tf1_total_loss', stage.diagnosis.causes[0].text)
+    self.assertTrue(any(self.SAID in note for note in stage.notes))
+
+  def test_as_the_cause_advises(self):
+    stage = self.stage(DataAlone)
+    self.assertIs(stage.status, tf2verify.Status.PASSED, stage.to_text())
+    self.assertFalse(any(self.SAID in note for note in stage.notes))
+
+  def test_it_is_in_the_loss_once(self):
+    stage = self.stage(_Decayed)
+    self.assertIs(stage.status, tf2verify.Status.PASSED, stage.to_text())
+    self.assertFalse(any(self.SAID in note for note in stage.notes))
+
+
 def case_without_optimizer(case):
   return type(case.__name__, (case,), {'make_tf1_optimizer': _NO_HOOK})
 

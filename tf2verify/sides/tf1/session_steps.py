@@ -112,6 +112,7 @@ class SessionSteps:
         functional.total(regularization[::-1]),
         train.random_draws,
         built.narrow_bits,
+        train.regularized_again,
       )
     return self._before
 

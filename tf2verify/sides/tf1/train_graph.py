@@ -25,6 +25,7 @@ from tf2verify.sides.optimizer_state import (
   told,
 )
 from tf2verify.sides.tf1 import build as tf1_build
+from tf2verify.sides.tf1.added_again import RegularizationAddedAgain
 from tf2verify.sides.tf1.build import GraphGradient, GraphVariable
 from tf2verify.sides.tf1.changed_reference import change_train_op
 from tf2verify.sides.tf1.loss_graph import LossGraph, in_graph, made_in
@@ -64,6 +65,8 @@ class TrainGraph:
     random_draws: of model, losses and train op.
     drawn: names of the tensors that a step draws.
     draws_inside: whether it draws others, in functions or loops.
+    regularized_again: the line that adds the regularization losses to a loss that contains them;
+      None without one.
     line_of: tells the user's line of an operation of this graph.
   """
 
@@ -79,6 +82,7 @@ class TrainGraph:
   random_draws: tuple[RandomDraw, ...]
   drawn: tuple[str, ...]
   draws_inside: bool
+  regularized_again: SourceLine | None = None
   line_of: Callable[[tf.Operation], SourceLine | None] = user_source
 
 
@@ -111,6 +115,8 @@ def add_train_op(
     # One op in between: of hundreds of losses each op that follows would hold the names.
     gate = tf.group(*first)
 
+  again = RegularizationAddedAgain(graph, total, [name for _, name in built.regularization_losses])
+
   def make() -> Any:
     with graph.control_dependencies([gate]):
       if not own:
@@ -122,6 +128,7 @@ def add_train_op(
   hook = 'make_tf1_train_op' if own else 'make_tf1_optimizer'
   with in_graph(built, recorder, hook), updates.recording(), made_lines.recording():
     train_op = made_in(graph, make)
+  adding = again.op()
   rate = change_train_op(declaration, graph, _learning_rate(updates.optimizers, graph))
   all_variables = tf1_build.graph_variables(graph, recorder)
   initialize_without(gate, [graph.get_operation_by_name(v.initializer) for v in all_variables])
@@ -146,6 +153,7 @@ def add_train_op(
     drawn=tuple(tensor.name for op in draws for tensor in op.outputs),
     draws_inside=draws_in_functions(graph, run.values())
     or any(op._get_control_flow_context() is not None for op in draws),
+    regularized_again=None if adding is None else made_lines.line_of(adding),
     line_of=made_lines.line_of,
   )
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tf2verify.diagnosis.rules.training.losses import added_again
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.side_by_side import Curve
 from tf2verify.records.table import Table
@@ -144,6 +145,8 @@ def remarks(steps: Steps, parted: int, total: int) -> list[str]:
       f'the train op of the reference does not run {len(left_out)} of the UPDATE_OPS: '
       f'{listed(list(left_out))}'
     )
+  if steps.tf1.regularized_again is not None:
+    notes.append(added_again(steps.tf1.regularized_again))
   if steps.counts and steps.port_count(len(steps.tf2.steps)) is None:
     notes.append('no count of steps is known on the tf2 side: global_step is not compared')
   if steps.loss_scale != 1.0:

@@ -4,12 +4,14 @@ import dataclasses
 import fnmatch
 from collections.abc import Callable
 
-from tf2verify.diagnosis.evidence.failed_stage import FailedStage, Standing
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence, Standing
 from tf2verify.diagnosis.patterns.windows import WINDOWED
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference
 
 _WINDOWED = tuple(f'{known}*' for known in WINDOWED)
+_REDUCTIONS = ('Mean', 'Sum', 'Max', 'Min', 'Prod', 'All', 'Any', 'EuclideanNorm')
+_ALONE = (GraphAspect.EXTRA, GraphAspect.MISSING, GraphAspect.REPLACED)
 _ANY_BUT_REFUTED = (Standing.SOLE, Standing.JOINT, Standing.UNTRIED)
 
 
@@ -24,16 +26,25 @@ class AttributeRule:
   shown: str = ''  # what the evidence calls the value; '' for the attribute's own name
   standings: tuple[Standing, ...] = _ANY_BUT_REFUTED  # what a trial of it may have shown
   changes: Changed | None = None  # what to change of TF1 to predict the port; None where it cannot
+  # Types of operations which, on one side alone, are why the value differs.
+  unless_beside: tuple[str, ...] = ()
 
   def __call__(self, evidence: FailedStage) -> Cause | None:
     """Looks for the operation whose value differs."""
     for source, difference in evidence.graph_differences():
-      if self._is_meant(difference) and source.standing(difference) in self.standings:
+      is_meant = self._is_meant(difference) and not self._has_beside(source)
+      if is_meant and source.standing(difference) in self.standings:
         shown = self.shown or self.what
         seen = f'{shown} {difference.tf1} (tf1), {difference.tf2} (tf2)'
         change = self._change(difference)
         return Cause(self.text(difference), f'{difference.op}: {seen}', change=change)
     return None
+
+  def _has_beside(self, found: SourceEvidence) -> bool:
+    """Returns whether a side alone has an operation there that the value goes with."""
+    alone = [d for d in found.source.differences if d.aspect in _ALONE]
+    types = {kind for d in alone for side in (d.tf1_value, d.tf2_value) for kind in side or ()}
+    return bool(types & set(self.unless_beside))
 
   def _change(self, found: GraphDifference) -> Change | None:
     numbers = isinstance(found.tf1_value, float) and isinstance(found.tf2_value, float)
@@ -79,7 +90,7 @@ NORMALIZATION_EPSILON = AttributeRule(
 )
 REDUCTION_AXES = AttributeRule(
   '',
-  ('Mean', 'Sum', 'Max', 'Min', 'Prod', 'All', 'Any', 'EuclideanNorm'),
+  _REDUCTIONS,
   lambda found: (
     f'{found.op_type} goes over the axes {found.tf1} in tf1 and over {found.tf2} in the port: '
     f'pass axis={found.tf1} (of normalizations, slim.layer_norm goes over all axes but the batch, '
@@ -87,6 +98,7 @@ REDUCTION_AXES = AttributeRule(
   ),
   GraphAspect.CONSTANT,
   'axes',
+  unless_beside=_REDUCTIONS,
 )
 STRIDES = AttributeRule(
   'strides',

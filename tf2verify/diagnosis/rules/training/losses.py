@@ -9,6 +9,7 @@ from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.patterns.arrays import constant_factor
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.observation import SourceLine
 
 _CLOSE = 1e-4
 # Of the greatest element: gradients that are the same, and what is left beside a multiple of the
@@ -47,7 +48,12 @@ def regularization_left_out(evidence: TrainingEvidence) -> Cause | None:
     return None
   apart = tf1[0] - tf2[0]
   room = _room(tf1[0], tf2[0], total)
-  if abs(apart - total) <= room:
+  if abs(apart - total) <= room and evidence.tf1.regularized_again is not None:
+    text = (
+      f'{added_again(evidence.tf1.regularized_again)}; the losses differ by {number_text(total)}, '
+      'the sum of the regularization losses'
+    )
+  elif abs(apart - total) <= room:
     text = (
       f'the losses differ by {number_text(total)}, the sum of the regularization losses, which '
       "the port's step does not add: add layer.losses to the loss that is differentiated"
@@ -62,6 +68,17 @@ def regularization_left_out(evidence: TrainingEvidence) -> Cause | None:
   else:
     return None
   return Cause(text, explains=(About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS))
+
+
+def added_again(line: SourceLine) -> str:
+  """Returns what to say of a train op that adds what the loss it is given contains."""
+  return (
+    f'make_tf1_train_op adds the regularization losses at {line.short} to a loss that contains '
+    'them already, so that TF1 has them twice: it is given what tf1_total_loss returns; if the '
+    'code of the model passes the loss of the data alone there, declare '
+    'tf1_total_loss(self, outputs, labels) and tf2_total_loss(self, layer, outputs, labels), and '
+    'return tf1_loss and tf2_loss'
+  )
 
 
 def loss_factor(evidence: TrainingEvidence) -> Cause | None:
@@ -116,6 +133,9 @@ def penalty_in_gradients(evidence: TrainingEvidence) -> Cause | None:
   if not found:
     return None
   said = '; '.join(f'{text} {listed(names)}' for text, names in found.items())
+  explains = (About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS)
+  if evidence.tf1.regularized_again is not None and all(f < 0 for f in factors.values()):
+    return Cause(f'{added_again(evidence.tf1.regularized_again)}; {said}', explains=explains)
   late = _adds_after_clipping(evidence, factors)
   if late:
     clips = 'tf1' if late == 'the port' else 'the port'
@@ -129,7 +149,7 @@ def penalty_in_gradients(evidence: TrainingEvidence) -> Cause | None:
     f'{said}: the gradient of a penalty of squares (L2, weight decay), of which half that factor '
     'is the scale in scale · sum(w²); the other side has none in these gradients, another scale, '
     'or adds it later, as after clipping: let both sides differentiate the same penalties',
-    explains=(About.LOSS, About.GRADIENTS, About.UPDATE, About.SHADOWS),
+    explains=explains,
   )
 
 
