@@ -51,6 +51,11 @@ class Wiring:
     self._given = given
 
   def copied(self, position: int, name: str) -> Any:
+    """Returns the NodeDef of an operation of tf1, by another name, that reads the port's tensors.
+
+    Raises:
+      CannotRepair: it has a function, or reads what cannot be made of the port's.
+    """
     op = self._tf1.ops[position]
     node = self._node(op.name)
     data = [one for one in node.input if not one.startswith('^')]
@@ -71,6 +76,11 @@ class Wiring:
     return f'{name}:0'
 
   def name_of(self, key: TensorKey) -> str:
+    """Returns the name in the port's graph for a tensor of tf1; what it is made of is added.
+
+    Raises:
+      CannotRepair: it cannot be made of the port's tensors.
+    """
     position, number = key
     op = self._tf1.ops[position]
     if position in self._inner:
