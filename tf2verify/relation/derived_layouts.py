@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import re
 from collections.abc import Iterator, Sequence
 
 from tf2verify.relation.map_entry import MapEntry
@@ -11,8 +10,6 @@ Shape = tuple[int, ...]
 _AXES = 'abcdefghijklmnopqrstuvwxyz'
 # Orders of more parts are not listed.
 _MOST_PARTS = 4
-# The gates of TF1's cells, as BasicLSTMCell and LSTMCell have them, and as Keras has them.
-_TF1_GATES, _KERAS_GATES = 'icfo', 'ifco'
 
 
 def layouts_of_pair(tf1: Shape, tf2: Shape, is_transposed: bool = False) -> list[str]:
@@ -43,6 +40,39 @@ def layouts_of_pair(tf1: Shape, tf2: Shape, is_transposed: bool = False) -> list
         left, right = _with_ones(tf1, names), _with_ones(tf2, [names[n] for n in order])
         found.append(f'{left} -> {right}')
   return found
+
+
+def regroupings(tf1: Shape, tf2: Shape) -> list[str]:
+  """Returns the layouts in which one axis of one side is several axes of the other side.
+
+  The other axes are of different sizes, so that they are known by these, in whatever order.
+  Nothing where there is no such layout.
+
+  Args:
+    tf1: the shape in tf1.
+    tf2: the shape in the port.
+  """
+  ones, others = _longer(tf1), _longer(tf2)
+  if len(ones) > len(others):
+    turned = (layout.partition(' -> ') for layout in regroupings(tf2, tf1))
+    return [f'{right} -> {left}' for left, _, right in turned]
+  common = set(ones) & set(others)
+  whole = [size for size in ones if size not in common]
+  parts = [size for size in others if size not in common]
+  unique = len({*ones}) == len(ones) and len({*others} & common) == len(others) - len(parts)
+  if not unique or len(whole) != 1 or not 2 <= len(parts) <= _MOST_PARTS:
+    return []
+  if math.prod(parts) != whole[0]:
+    return []
+  names = iter(_AXES)
+  own = {size: next(names) for size in ones if size in common}
+  split = [next(names) for _ in parts]
+  left = iter(split)
+  right = _with_ones(tf2, [own[size] if size in common else next(left) for size in others])
+  return [
+    _with_ones(tf1, [own.get(size, f'({" ".join(order)})') for size in ones]) + f' -> {right}'
+    for order in itertools.permutations(split)
+  ]
 
 
 def _longer(shape: Shape) -> Shape:
@@ -141,84 +171,3 @@ def merged(entries: Sequence[MapEntry]) -> list[MapEntry]:
     left, _, right = entry.layout.partition('->')
     found.append(MapEntry(entry.tf2, entry.tf1, f'{right.strip()} -> {left.strip()}', entry.sizes))
   return found
-
-
-def lstm(
-  kernel: tuple[str, Shape],
-  bias: tuple[str, Shape],
-  own: tuple[str, Shape],
-  recurrent: tuple[str, Shape],
-  keras_bias: tuple[str, Shape],
-) -> list[tuple[MapEntry, ...]]:
-  """Returns the ways in which a Keras LSTM can hold a cell of tf1; the usual one first.
-
-  Args:
-    kernel: name and shape, of TF1's cell: inputs and state above each other.
-    bias: likewise.
-    own: of the port: the kernel of the inputs.
-    recurrent: likewise, of the state.
-    keras_bias: likewise.
-  """
-  units = recurrent[1][0]
-  sizes = dict.fromkeys('icfo', units)
-  found: list[tuple[MapEntry, ...]] = []
-  for constant in (1.0, 0.0):
-    for order in (_KERAS_GATES, *map(''.join, itertools.permutations(_TF1_GATES))):
-      ends = '+'.join(order)
-      both = {'x': own[1][0], 'h': units, **sizes}
-      one = MapEntry(
-        (kernel[0],),
-        (own[0], recurrent[0]),
-        f'(x+h) (i+c+f+o) -> x ({ends}), h ({ends})',
-        tuple(both.items()),
-      )
-      other = MapEntry(
-        (bias[0],),
-        (keras_bias[0],),
-        f'(i+c+f+o) -> ({ends})',
-        tuple(sizes.items()),
-        (('f', constant),) if constant else (),
-      )
-      if (one, other) not in found:
-        found.append((one, other))
-  return found
-
-
-def gru(
-  gates: tuple[str, str], candidate: tuple[str, str], port: tuple[str, str, str], sizes: Shape
-) -> list[tuple[MapEntry, ...]]:
-  """Returns the ways in which a Keras GRU without `reset_after` can hold a `GRUCell`.
-
-  Args:
-    gates: kernel and bias of tf1.
-    candidate: likewise.
-    port: kernel, recurrent kernel and bias.
-    sizes: of inputs and state.
-  """
-  inputs, units = sizes
-  known = {'x': inputs, 's': units, 'r': units, 'z': units, 'c': units}
-  found: list[tuple[MapEntry, ...]] = []
-  for order in ('z+r+c', 'r+z+c'):
-    kernels = MapEntry(
-      (gates[0], candidate[0]),
-      port[:2],
-      f'(x+s) (r+z), (x+s) c -> x ({order}), s ({order})',
-      tuple(known.items()),
-    )
-    biases = MapEntry(
-      (gates[1], candidate[1]),
-      port[2:],
-      f'(r+z), c -> ({order})',
-      tuple((name, size) for name, size in known.items() if name not in 'xs'),
-    )
-    found.append((kernels, biases))
-  return found
-
-
-_CELL = re.compile(r'(.*?)/(kernel|bias|gates/kernel|gates/bias|candidate/kernel|candidate/bias)')
-
-
-def scope(name: str) -> str:
-  """Returns the scope of a cell of tf1 that a variable belongs to; '' for another variable."""
-  found = _CELL.fullmatch(name)
-  return found[1] if found else ''

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import OpGraph
-from tf2verify.relation import derived_layouts
+from tf2verify.relation import cell_layouts, derived_layouts
+from tf2verify.relation.leftover_pairs import leftover_pairs
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.roles import owner, words
 from tf2verify.relation.roles import role as role_of
@@ -162,6 +163,7 @@ class _Entries:
     self._cells()
     self._of_same_name()
     self._only_ones_left()
+    self._left_in_scopes()
     left = [
       tuple((name, _why(shapes, name)) for name in shapes if name not in taken)
       for shapes, taken in zip(self._shapes, self._taken, strict=True)
@@ -250,7 +252,7 @@ class _Entries:
   ) -> None:
     for scope, cell in ones.items():
       for its, port in list(others.items()):
-        alternatives = _cell_entries(scope, cell, its, port)
+        alternatives = cell_layouts.cell_entries(scope, cell, its, port)
         if alternatives:
           del others[its]
           self._add(alternatives, _CELL)
@@ -261,7 +263,7 @@ class _Entries:
     found: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
     for name, shape in self._shapes[side].items():
       if name in read and name not in self._taken[side]:
-        scope = derived_layouts.scope(name) if side == 0 else name.rpartition('/')[0]
+        scope = cell_layouts.scope(name) if side == 0 else name.rpartition('/')[0]
         found[scope][name[len(scope) + 1 :]] = shape
     return dict(found)
 
@@ -293,6 +295,23 @@ class _Entries:
     for one, other in self._unique(lambda name: '', role=lambda name: ''):
       if role_of(one) == role_of(other) or not (role_of(one) and role_of(other)):
         self._add([[MapEntry((one,), (other,))]], 'the only ones of this shape that are left')
+
+  def _left_in_scopes(self) -> None:
+    """Pairs what has no partner by its scope; names and order say which is which of several."""
+    pairs = {
+      entry.tf1[0]: entry.tf2[0]
+      for choice in self._choices
+      for entry in choice.alternatives[0]
+      if len(entry.tf1) == len(entry.tf2) == 1
+    }
+    left = [
+      {name: shape for name, shape in shapes.items() if name not in taken and shape}
+      for shapes, taken in zip(self._shapes, self._taken, strict=True)
+    ]
+    for reason, alternatives in leftover_pairs(pairs, left[0], left[1]):
+      self._add(alternatives, reason)
+      if len(alternatives[0]) > 1:
+        self._exchangeable += [name for entry in alternatives[0] for name in entry.tf1]
 
   def _unique(
     self,
@@ -364,31 +383,3 @@ def _by_words(names: Iterable[str]) -> dict[tuple[str, ...], str | None]:
 
 def _why(shapes: _Shapes, name: str) -> str:
   return f'{shapes[name]}: no variable of the other side has its place'
-
-
-def _cell_entries(
-  scope: str, cell: _Shapes, its: str, port: _Shapes
-) -> Sequence[Sequence[MapEntry]]:
-  """Returns the ways in which a cell of Keras holds one of tf1; nothing where it does not."""
-  names = {key: f'{its}/{key}' for key in ('kernel', 'recurrent_kernel', 'bias')}
-  if set(port) != set(names):
-    return ()
-  (inputs, wide), (units, _) = port['kernel'], port['recurrent_kernel']
-  if set(cell) == {'kernel', 'bias'} and wide == 4 * units:
-    if cell['kernel'] != (inputs + units, wide) or port['bias'] != cell['bias']:
-      return ()
-    return derived_layouts.lstm(
-      *((f'{scope}/{key}', cell[key]) for key in ('kernel', 'bias')),
-      *((names[key], port[key]) for key in names),
-    )
-  gates, candidate = cell.get('gates/kernel'), cell.get('candidate/kernel')
-  if gates == (inputs + units, 2 * units) and candidate == (inputs + units, units):
-    if port['bias'] != (3 * units,):
-      return ()  # reset_after has two biases: another cell
-    return derived_layouts.gru(
-      (f'{scope}/gates/kernel', f'{scope}/gates/bias'),
-      (f'{scope}/candidate/kernel', f'{scope}/candidate/bias'),
-      (names['kernel'], names['recurrent_kernel'], names['bias']),
-      (inputs, units),
-    )
-  return ()

@@ -31,6 +31,18 @@ class Leftovers:
     """Returns (scope, role) of the other side's variables."""
     return frozenset((owner(variable.name), role(variable.name)) for variable in self.there)
 
+  def may_be_renamed(self, variable: VariableRecord) -> bool:
+    """Returns whether the other side has one without a counterpart that could be this one."""
+    wanted, size = role(variable.name), _longer(variable.shape)
+    return any(
+      _longer(other.shape) == size and (not wanted or role(other.name) in ('', wanted))
+      for other in self.left_there
+    )
+
+
+def _longer(shape: Sequence[int | None]) -> tuple[int | None, ...]:
+  return tuple(size for size in shape if size != 1)
+
 
 @dataclasses.dataclass(frozen=True)
 class MissingVariables:
@@ -109,8 +121,6 @@ _Signature = frozenset[tuple[str, tuple[int | None, ...], str]]
 def _copies(leftovers: Leftovers, in_port: bool) -> Iterator[CopiedScope]:
   """Yields the scopes of leftovers only that are like a scope of pairs."""
   left = {variable.name for variable in leftovers.variables}
-  # What is left over there as well has another name, rather than no counterpart.
-  elsewhere = {(role(other.name), other.shape) for other in leftovers.left_there}
   members: dict[str, list[VariableRecord]] = collections.defaultdict(list)
   for variable in leftovers.here:
     for scope in _scopes(variable.name):
@@ -125,7 +135,8 @@ def _copies(leftovers: Leftovers, in_port: bool) -> Iterator[CopiedScope]:
       names = [member.name for member in members[scope]]
       if not left.issuperset(names) or not explained.isdisjoint(names):
         continue
-      if any((role(member.name), member.shape) in elsewhere for member in members[scope]):
+      # What is left over there as well has another name, rather than no counterpart.
+      if any(leftovers.may_be_renamed(member) for member in members[scope]):
         continue
       twins = paired.get(_signature(scope, members[scope]))
       if twins:

@@ -41,6 +41,7 @@ def _of_normalization(leftovers: Leftovers, wanted: str) -> list[tuple[str, Vari
     if role(variable.name) == wanted
     and scope in beside
     and (owner(beside[scope].name), wanted) not in there
+    and not leftovers.may_be_renamed(variable)
   ]
 
 
@@ -80,6 +81,7 @@ def _biases(leftovers: Leftovers) -> list[tuple[VariableRecord, VariableRecord]]
     if role(variable.name) == 'bias'
     and scope in kernels
     and (owner(kernels[scope].name), 'bias') not in there
+    and not leftovers.may_be_renamed(variable)
   ]
 
 

@@ -1,0 +1,94 @@
+"""Tests of tf2verify.relation.leftover_pairs, and of the layouts it uses."""
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from tf2verify.relation.derived_layouts import regroupings
+from tf2verify.relation.leftover_pairs import leftover_pairs
+from tf2verify.relation.map_entry import MapEntry
+
+
+def found(pairs, tf1, tf2):
+  """Returns the first alternative of each, and how many there are."""
+  return [
+    ({e.tf1[0]: e.tf2[0] for e in alternatives[0]}, len(alternatives))
+    for _, alternatives in leftover_pairs(pairs, tf1, tf2)
+  ]
+
+
+class LeftoverPairsTest(parameterized.TestCase):
+  def test_the_scope_of_what_is_known_tells_where(self):
+    pairs = {'m/one/W': 'n/first/conv/kernel', 'm/two/W': 'n/second/conv/kernel'}
+    tf1 = {'m/one/norm/b': (1, 5), 'm/two/norm/b': (1, 5)}
+    tf2 = {'n/second/norm/shift': (5,), 'n/first/norm/shift': (5,)}
+    self.assertEqual(
+      found(pairs, tf1, tf2),
+      [
+        ({'m/one/norm/b': 'n/first/norm/shift'}, 1),
+        ({'m/two/norm/b': 'n/second/norm/shift'}, 1),
+      ],
+    )
+
+  def test_names_tell_which_of_several_and_numbers_may_decide_otherwise(self):
+    tf1 = {'m/norm/b': (1, 5), 'm/norm/logs': (1, 5)}
+    tf2 = {'n/norm/log_scale': (5,), 'n/norm/shift': (5,)}
+    self.assertEqual(
+      found({'m/W': 'n/kernel'}, tf1, tf2),
+      [({'m/norm/b': 'n/norm/shift', 'm/norm/logs': 'n/norm/log_scale'}, 2)],
+    )
+
+  def test_names_that_say_nothing_leave_the_order(self):
+    tf1 = {'m/p': (5,), 'm/q': (5,)}
+    tf2 = {'n/x': (5,), 'n/z': (5,)}
+    self.assertEqual(found({}, tf1, tf2), [({'m/p': 'n/x', 'm/q': 'n/z'}, 2)])
+
+  def test_a_scale_is_no_shift_whatever_the_numbers_say(self):
+    tf1 = {'m/gamma': (5,), 'm/beta': (5,)}
+    tf2 = {'n/beta': (5,), 'n/gamma': (5,)}
+    self.assertEqual(found({}, tf1, tf2), [({'m/gamma': 'n/gamma', 'm/beta': 'n/beta'}, 1)])
+
+  def test_what_only_one_side_has_more_of_stays_without_a_partner(self):
+    self.assertEqual(found({}, {'m/p': (5,), 'm/q': (5,)}, {'n/x': (5,)}), [])
+    self.assertEqual(found({}, {'m/gamma': (5,)}, {'n/beta': (5,)}), [])
+    self.assertEqual(found({}, {'m/p': (5,)}, {'n/x': (6,)}), [])
+
+  def test_a_scope_that_lies_in_two_of_the_port_is_none(self):
+    pairs = {'m/a/W': 'n/one/kernel', 'm/b/W': 'n/one/other', 'm/a/V': 'n/two/kernel'}
+    tf1 = {'m/a/p': (5,), 'm/b/p': (5,)}
+    tf2 = {'n/two/x': (5,), 'n/one/x': (5,)}
+    names = [pair for pair, _ in found(pairs, tf1, tf2)]
+    self.assertEqual(names, [{'m/a/p': 'n/two/x', 'm/b/p': 'n/one/x'}])
+
+  def test_one_of_another_layout(self):
+    (alternatives,) = [
+      a for _, a in leftover_pairs({}, {'m/w': (1, 64, 40, 6, 1)}, {'n/k': (5, 64, 8, 6)})
+    ]
+    layouts = [entry.layout for (entry,) in alternatives]
+    self.assertEqual(layouts, ['1 a (c d) b 1 -> c a d b', '1 a (d c) b 1 -> c a d b'])
+
+  @parameterized.parameters(
+    ((40, 6), (6, 8, 5)), ((6, 8, 5), (40, 6)), ((1, 30, 7), (5, 7, 6)), ((7, 24), (2, 3, 7, 4))
+  )
+  def test_regroupings_hold_the_same_elements(self, one, other):
+    values = np.arange(np.prod(one)).reshape(one)
+    moved = set()
+    for layout in regroupings(one, other):
+      entry = MapEntry(('a',), ('b',), layout).bound([one], [other])
+      (there,) = entry.to_tf2([values])
+      self.assertEqual(there.shape, other)
+      np.testing.assert_array_equal(entry.to_tf1([there])[0], values)
+      moved.add(there.tobytes())
+    self.assertGreater(len(moved), 1)
+
+  @parameterized.parameters(
+    ((40, 40), (5, 8, 40)),
+    ((40, 6), (5, 8, 7)),
+    ((40,), (40,)),
+    ((4, 10), (5, 8)),
+  )
+  def test_no_regrouping(self, one, other):
+    self.assertEqual(regroupings(one, other), [])
+
+
+if __name__ == '__main__':
+  absltest.main()

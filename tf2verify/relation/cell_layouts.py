@@ -1,0 +1,120 @@
+"""How a cell of Keras may hold the variables of a cell of TF1."""
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+
+from tf2verify.relation.derived_layouts import Shape
+from tf2verify.relation.map_entry import MapEntry
+
+# The gates of TF1's cells, as BasicLSTMCell and LSTMCell have them, and as Keras has them.
+_TF1_GATES, _KERAS_GATES = 'icfo', 'ifco'
+
+
+def cell_entries(
+  scope: str, cell: Mapping[str, Shape], its: str, port: Mapping[str, Shape]
+) -> Sequence[Sequence[MapEntry]]:
+  """Returns the ways in which a cell of Keras holds one of tf1; nothing where it does not."""
+  names = {key: f'{its}/{key}' for key in ('kernel', 'recurrent_kernel', 'bias')}
+  if set(port) != set(names):
+    return ()
+  (inputs, wide), (units, _) = port['kernel'], port['recurrent_kernel']
+  if set(cell) == {'kernel', 'bias'} and wide == 4 * units:
+    if cell['kernel'] != (inputs + units, wide) or port['bias'] != cell['bias']:
+      return ()
+    return lstm(
+      *((f'{scope}/{key}', cell[key]) for key in ('kernel', 'bias')),
+      *((names[key], port[key]) for key in names),
+    )
+  gates, candidate = cell.get('gates/kernel'), cell.get('candidate/kernel')
+  if gates == (inputs + units, 2 * units) and candidate == (inputs + units, units):
+    if port['bias'] != (3 * units,):
+      return ()  # reset_after has two biases: another cell
+    return gru(
+      (f'{scope}/gates/kernel', f'{scope}/gates/bias'),
+      (f'{scope}/candidate/kernel', f'{scope}/candidate/bias'),
+      (names['kernel'], names['recurrent_kernel'], names['bias']),
+      (inputs, units),
+    )
+  return ()
+
+
+def lstm(
+  kernel: tuple[str, Shape],
+  bias: tuple[str, Shape],
+  own: tuple[str, Shape],
+  recurrent: tuple[str, Shape],
+  keras_bias: tuple[str, Shape],
+) -> list[tuple[MapEntry, ...]]:
+  """Returns the ways in which a Keras LSTM can hold a cell of tf1; the usual one first.
+
+  Args:
+    kernel: name and shape, of TF1's cell: inputs and state above each other.
+    bias: likewise.
+    own: of the port: the kernel of the inputs.
+    recurrent: likewise, of the state.
+    keras_bias: likewise.
+  """
+  units = recurrent[1][0]
+  sizes = dict.fromkeys('icfo', units)
+  found: list[tuple[MapEntry, ...]] = []
+  for constant in (1.0, 0.0):
+    for order in (_KERAS_GATES, *map(''.join, itertools.permutations(_TF1_GATES))):
+      ends = '+'.join(order)
+      both = {'x': own[1][0], 'h': units, **sizes}
+      one = MapEntry(
+        (kernel[0],),
+        (own[0], recurrent[0]),
+        f'(x+h) (i+c+f+o) -> x ({ends}), h ({ends})',
+        tuple(both.items()),
+      )
+      other = MapEntry(
+        (bias[0],),
+        (keras_bias[0],),
+        f'(i+c+f+o) -> ({ends})',
+        tuple(sizes.items()),
+        (('f', constant),) if constant else (),
+      )
+      if (one, other) not in found:
+        found.append((one, other))
+  return found
+
+
+def gru(
+  gates: tuple[str, str], candidate: tuple[str, str], port: tuple[str, str, str], sizes: Shape
+) -> list[tuple[MapEntry, ...]]:
+  """Returns the ways in which a Keras GRU without `reset_after` can hold a `GRUCell`.
+
+  Args:
+    gates: kernel and bias of tf1.
+    candidate: likewise.
+    port: kernel, recurrent kernel and bias.
+    sizes: of inputs and state.
+  """
+  inputs, units = sizes
+  known = {'x': inputs, 's': units, 'r': units, 'z': units, 'c': units}
+  found: list[tuple[MapEntry, ...]] = []
+  for order in ('z+r+c', 'r+z+c'):
+    kernels = MapEntry(
+      (gates[0], candidate[0]),
+      port[:2],
+      f'(x+s) (r+z), (x+s) c -> x ({order}), s ({order})',
+      tuple(known.items()),
+    )
+    biases = MapEntry(
+      (gates[1], candidate[1]),
+      port[2:],
+      f'(r+z), c -> ({order})',
+      tuple((name, size) for name, size in known.items() if name not in 'xs'),
+    )
+    found.append((kernels, biases))
+  return found
+
+
+_CELL = re.compile(r'(.*?)/(kernel|bias|gates/kernel|gates/bias|candidate/kernel|candidate/bias)')
+
+
+def scope(name: str) -> str:
+  """Returns the scope of a cell of tf1 that a variable belongs to; '' for another variable."""
+  found = _CELL.fullmatch(name)
+  return found[1] if found else ''
