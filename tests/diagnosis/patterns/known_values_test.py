@@ -69,6 +69,24 @@ class KnownValuesTest(absltest.TestCase):
     below = np.float32(-1e9)
     self.assertEqual(found, [None, below, below, below, 0.0, None, None])
 
+  def test_the_order_of_axes_that_tf1_makes_for_a_softmax(self):
+    graph = OpGraph(
+      'tf1',
+      (
+        *(_constant(name, np.int32(value)) for name, value in zip('abc', (0, 2, 1), strict=True)),
+        OpRecord('range', 'Range', ((0, 0), (1, 0), (2, 0)), outputs=(('int32', (2,)),)),
+        OpRecord('last', 'Pack', ((1, 0),), attributes=(('axis', 0),), outputs=(('int32', (1,)),)),
+        OpRecord('perm', 'ConcatV2', ((3, 0), (4, 0), (0, 0)), outputs=(('int32', (3,)),)),
+        OpRecord('ones', 'Fill', ((5, 0), (2, 0)), outputs=(('int32', (0, 1, 2)),)),
+        OpRecord('long', 'Range', ((0, 0), (6, 0), (2, 0)), outputs=(('int32', (9,)),)),
+        _constant('nine', np.int32(9)),
+        OpRecord('many', 'Range', ((0, 0), (8, 0), (2, 0)), outputs=(('int32', (9,)),)),
+      ),
+    )
+    np.testing.assert_array_equal(known_value(graph, 5), [0, 1, 2])
+    self.assertEqual(known_value(graph, 6).shape, (0, 1, 2))
+    self.assertIsNone(known_value(graph, 9))  # too long to be read
+
 
 if __name__ == '__main__':
   absltest.main()

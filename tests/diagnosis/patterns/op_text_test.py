@@ -26,6 +26,20 @@ class TextTest(absltest.TestCase):
     g.ops[position] = g.ops[position].__class__('c', 'Custom', g.ops[position].inputs)
     self.assertEqual(op_text(g.graph(), position), 'Custom(3)')
 
+  def test_a_slice_is_written_as_in_python(self):
+    g = HandMade('tf1')
+    x = g.input(_X)
+    bounds = [g.constant(np.int32(value)) for value in ([0, 6], [0, 0], [1, 2])]
+    position, _ = g.op('StridedSlice', 's', x, *bounds, begin_mask=1, end_mask=3)
+    self.assertEqual(op_text(g.graph(), position), 'StridedSlice[:, 6::2]')
+    bounds = [g.constant(np.int32(value)) for value in ([0, 0, 3], [0, 0, 4], [1, 1, 1])]
+    position, _ = g.op(
+      'StridedSlice', 't', x, *bounds, ellipsis_mask=1, new_axis_mask=2, shrink_axis_mask=4
+    )
+    self.assertEqual(op_text(g.graph(), position), 'StridedSlice[..., None, 3]')
+    position, _ = g.op('StridedSlice', 'u', x, *bounds[:2], x)
+    self.assertStartsWith(op_text(g.graph(), position), 'StridedSlice(')
+
   def test_values(self):
     self.assertEqual(value_text(np.float32(1e-3)), '0.001')
     self.assertEqual(value_text(np.array([1, 2])), '[1, 2]')

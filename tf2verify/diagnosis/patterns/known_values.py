@@ -25,6 +25,13 @@ _COMPUTED: dict[str, Callable[..., np.ndarray]] = {
   'Square': np.square,
   'Sub': np.subtract,
 }
+# What TF1 makes the order of axes of, and numbers in a shape.
+_OF_SEVERAL: dict[str, Callable[[OpRecord, Sequence[np.ndarray]], np.ndarray]] = {
+  'ConcatV2': lambda op, inputs: np.concatenate(inputs[:-1], axis=int(inputs[-1])),
+  'Fill': lambda op, inputs: np.full(inputs[0], inputs[1]),
+  'Pack': lambda op, inputs: np.stack(inputs, axis=_axis(op)),
+  'Range': lambda op, inputs: np.arange(*(one.item() for one in inputs)),
+}
 # What fills a shape with one number, and what repeats an input that has one.
 _SAME_NUMBER = {'ZerosLike': 0.0, 'OnesLike': 1.0}
 _REPEATS = {'Fill': 1, 'BroadcastTo': 0, 'Tile': 0, 'Reshape': 0, 'ExpandDims': 0, 'Identity': 0}
@@ -70,7 +77,8 @@ def _value(graph: OpGraph, position: int, depth: int) -> np.ndarray | None:
   op = graph.ops[position]
   if op.op_type == CONSTANT:
     return op.constant if op.constant is not None and op.constant.size <= _MOST_ELEMENTS else None
-  known = op.op_type in _COMPUTED or op.op_type in ('Cast', 'StridedSlice')
+  is_other = op.op_type in ('Cast', 'StridedSlice')
+  known = op.op_type in _COMPUTED or op.op_type in _OF_SEVERAL or is_other
   if not known or not op.inputs or depth == _DEEPEST:
     return None
   inputs: list[np.ndarray] = []
@@ -87,10 +95,19 @@ def _computed(op: OpRecord, inputs: Sequence[np.ndarray]) -> np.ndarray | None:
     return _element(op, inputs)
   try:
     dtype = np.dtype(op.outputs[0][0])
-    value = inputs[0] if op.op_type == 'Cast' else _COMPUTED[op.op_type](*inputs)
-    return np.asarray(value).astype(dtype)
+    if op.op_type in _OF_SEVERAL:
+      value = _OF_SEVERAL[op.op_type](op, inputs)
+    else:
+      value = inputs[0] if op.op_type == 'Cast' else _COMPUTED[op.op_type](*inputs)
+    made = np.asarray(value).astype(dtype)
+    return made if made.size <= _MOST_ELEMENTS else None
   except (TypeError, ValueError):  # another dtype than numpy's, or shapes that do not fit
     return None
+
+
+def _axis(op: OpRecord) -> int:
+  axis = op.attribute('axis')
+  return axis if isinstance(axis, int) else 0
 
 
 def _element(op: OpRecord, inputs: Sequence[np.ndarray]) -> np.ndarray | None:

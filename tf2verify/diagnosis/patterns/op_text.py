@@ -57,15 +57,23 @@ SILENT_ATTRIBUTES = frozenset(
     'executor_type',
     'f',
     'is_constant',
+    'incompatible_shape_error',
+    'index_type',
     'exponential_avg_factor',
     'op',
   )
 )
+# Of a slice, in order: begin, end, strides.
+_BOUNDS = 3
+_MASKS = ('begin_mask', 'end_mask', 'ellipsis_mask', 'new_axis_mask', 'shrink_axis_mask')
 
 
 def op_text(graph: OpGraph, position: int) -> str:
   """Returns an operation with what is special about it: `LeakyRelu(alpha=0.3)`."""
   op = graph.ops[position]
+  sliced = _slice_text(graph, position) if op.op_type == 'StridedSlice' else ''
+  if sliced:
+    return f'{op.op_type}[{sliced}]'
   shown = [
     f'{name}={value_text(value)}'
     for name, value in op.attributes
@@ -77,6 +85,29 @@ def op_text(graph: OpGraph, position: int) -> str:
     if constant is not None:
       shown.append(f'{name}={value_text(constant)}' if name else value_text(constant))
   return f'{op.op_type}({", ".join(shown)})' if shown else op.op_type
+
+
+def _slice_text(graph: OpGraph, position: int) -> str:
+  """Returns what a slice takes, as Python writes it: `:, 6:`; '' where that is not known."""
+  op = graph.ops[position]
+  known = [known_value(graph, producer) for producer, _ in op.inputs[1:]]
+  bounds = [value.ravel().tolist() for value in known if value is not None and value.ndim == 1]
+  if len(bounds) != _BOUNDS or len({len(one) for one in bounds}) != 1:
+    return ''
+  masks = {name: op.attribute(name) or 0 for name in _MASKS}
+  axes = []
+  for axis, (begin, end, stride) in enumerate(zip(*bounds, strict=True)):
+    has = {name for name, mask in masks.items() if mask >> axis & 1}
+    if 'ellipsis_mask' in has:
+      axes.append('...')
+    elif 'new_axis_mask' in has:
+      axes.append('None')
+    elif 'shrink_axis_mask' in has:
+      axes.append(str(begin))
+    else:
+      first, last = '' if 'begin_mask' in has else begin, '' if 'end_mask' in has else end
+      axes.append(f'{first}:{last}' + (f':{stride}' if stride != 1 else ''))
+  return ', '.join(axes)
 
 
 def value_text(value: Any) -> str:

@@ -17,6 +17,7 @@ from tf2verify.sides.graphs.wiring import (
   STOPS,
   CannotRepair,
   Wiring,
+  bare_copy,
   layout_steps,
 )
 
@@ -49,12 +50,14 @@ class Transplant:
     end: the NodeDef of the last one; its name is that of what it replaces.
     is_target: whether only what the run yields is replaced, not what other operations read.
     is_update: whether that is what a variable is updated with.
+    tf1: name of the operation of tf1 that the last one is; '' for none.
   """
 
   inner: tuple[Any, ...]
   end: Any
   is_target: bool = False
   is_update: bool = False
+  tf1: str = ''
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -90,25 +93,30 @@ class Repair:
     )
 
 
-def apply(repairs: Sequence[Repair], graph_def: Any, is_other_run: bool = False) -> None:
+def apply(
+  repairs: Sequence[Repair], graph_def: Any, other_run: Mapping[str, Any] | None = None
+) -> None:
   """Edits a GraphDef of the port.
 
   Args:
     repairs: the edits, in their order.
     graph_def: edited in place.
-    is_other_run: whether the edits were made for another run of the port: those of operations
-      that are not here (dropout, moving averages) are left out.
+    other_run: for another run than the edits were made for, the NodeDefs of tf1 in it, by name;
+      they hold sizes of that run. Edits of operations that are not here (dropout, moving averages)
+      are left out.
 
   Raises:
     CannotRepair: an operation that is to be edited is not there, or takes no such edit.
   """
   for repair in repairs:
     for change in repair.changes:
-      if not is_other_run or _has(graph_def, change.op):
+      if other_run is None or _has(graph_def, change.op):
         _change(graph_def, change)
     for moved in repair.transplants:
-      if not is_other_run or _has(graph_def, moved.end.name):
+      if other_run is None:
         _transplant(graph_def, moved)
+      elif _has(graph_def, moved.end.name):
+        _transplant(graph_def, _in_run(moved, other_run))
     for name in repair.passing:
       _pass(_named(graph_def, name))
     for one in repair.inputs:
@@ -154,7 +162,7 @@ def transplant(
   layout = layouts.get((end, 0))
   if not is_target and layout is None:
     last = wiring.copied(end, other.name)
-    return Transplant((*wiring.added, *moved), last)
+    return Transplant((*wiring.added, *moved), last, tf1=op.name)
   if not is_target and layout is not None:
     if len(op.tensors) > 1:
       raise CannotRepair('one of several outputs has another shape')
@@ -246,6 +254,25 @@ def _add(graph_def: Any, nodes: Sequence[Any]) -> None:
       graph_def.node.add().CopyFrom(node)
     elif known[node.name] != node:
       raise CannotRepair(f'{node.name} is there already, and reads something else')
+
+
+def _in_run(moved: Transplant, nodes: Mapping[str, Any]) -> Transplant:
+  """Returns operations of tf1 as they are in another run, where their graph has the same ones."""
+  return dataclasses.replace(
+    moved,
+    inner=tuple(
+      _with_attributes_of(n, nodes.get(n.name.removeprefix(OF_TF1))) for n in moved.inner
+    ),
+    end=_with_attributes_of(moved.end, nodes.get(moved.tf1)),
+  )
+
+
+def _with_attributes_of(node: Any, other: Any) -> Any:
+  if other is None or other.op != node.op:
+    return node
+  made = bare_copy(other, node.name)
+  made.input.extend(node.input)
+  return made
 
 
 def _transplant(graph_def: Any, moved: Transplant) -> None:

@@ -27,7 +27,7 @@ def repaired_run(
   port: Editable,
   repairs: Sequence[Repair],
   given: Mapping[str, np.ndarray],
-  is_other_run: bool = False,
+  other_run: Mapping[str, Any] | None = None,
   targets_only: bool = False,
 ) -> GraphRun:
   """Returns a run of the port with edits.
@@ -36,7 +36,7 @@ def repaired_run(
     port: the port, traced; it stays as it is.
     repairs: the edits, in their order.
     given: by the port's tensors, values that it gets in place of what it computes.
-    is_other_run: whether the edits were made for another run of the port, see `repairs.apply`.
+    other_run: where the edits were made for another run, see `repairs.apply`.
     targets_only: whether the run is asked for nothing but its targets.
 
   Raises:
@@ -44,7 +44,7 @@ def repaired_run(
   """
 
   def edit(graph_def: Any, _: object) -> None:
-    editing.apply(repairs, graph_def, is_other_run)
+    editing.apply(repairs, graph_def, other_run)
 
   try:
     run = port.run(edit, targets_only)

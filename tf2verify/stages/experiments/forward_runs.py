@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,11 @@ class ForwardRun:
   def repaired(self, repairs: Sequence[Repair]) -> GraphRun:
     """Returns the port's run with edits."""
     given = given_values(self.tf1, repairs)
-    return repaired_run(self.port, repairs, given, self.is_other)
+    return repaired_run(self.port, repairs, given, self._other_run)
+
+  @property
+  def _other_run(self) -> Mapping[str, Any] | None:
+    return self.tf1.nodes() if self.is_other else None
 
   def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
     """Returns what differs with edits, and how far each pair of tensors is apart."""
@@ -145,7 +150,7 @@ class ForwardRun:
   def _yielded(self, repairs: Sequence[Repair]) -> tuple[dict[str, np.ndarray], OpGraph]:
     """Returns what the port yields with edits, by target, and its targets."""
     given = given_values(self.tf1, repairs)
-    run = repaired_run(self.port, repairs, given, self.is_other, targets_only=True)
+    run = repaired_run(self.port, repairs, given, self._other_run, targets_only=True)
     try:
       return target_values(run, _RUN_SECONDS), run.op_graph
     finally:

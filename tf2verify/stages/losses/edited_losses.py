@@ -111,7 +111,8 @@ class EditedLosses:
     if any(repair.values for repair in repairs):
       given = given_values(self._reference(example), repairs)
     is_other = example.name != self._results[0].example.name
-    return repaired_run(port, repairs, given, is_other, targets_only)
+    other_run = self._reference(example).nodes() if is_other and repairs else None
+    return repaired_run(port, repairs, given, other_run, targets_only)
 
   def _reference(self, example: LossExample) -> GraphRun:
     if example.name not in self._references:

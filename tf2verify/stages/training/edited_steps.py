@@ -172,7 +172,8 @@ def _edited(
   targets_only: bool = False,
 ) -> GraphRun:
   try:
-    return repaired_run(step, repairs, given, is_other, targets_only)
+    # All steps have the same sizes.
+    return repaired_run(step, repairs, given, {} if is_other else None, targets_only)
   except WrittenOtherwise as error:
     raise CannotRepair(str(error)) from error
 
