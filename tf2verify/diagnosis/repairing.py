@@ -6,7 +6,6 @@ the stage's own comparison passes with all of them, and does not without this on
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from tf2verify.diagnosis.bench import Bench, Judged
@@ -16,6 +15,7 @@ from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.exchanges import exchanges, reads_other_inputs
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of
+from tf2verify.diagnosis.needed_edits import NEARER, Needed
 from tf2verify.diagnosis.place_edits import is_of_gradients, settings_alone, value_edit
 from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.records.op_graph import TensorKey
@@ -26,14 +26,8 @@ MOST_MISTAKES = 10
 _MOST_PLACES = 48
 _REPLACED_FOR_ALL = 1
 _REPLACED_WITH_THE_END = 2
-# As far apart as before, but for rounding.
-_NEARER = 0.99
 # Of several edits at once, where they do not make the stage pass.
 _MUCH_NEARER = 0.5
-# Independent mistakes may make up for each other in part.
-_MUCH_FURTHER = 1.5
-# Pairs of edits that are looked at: those of four mistakes.
-_MOST_PAIRS = 6
 
 
 class Repairing:
@@ -306,8 +300,9 @@ class Repairing:
     """Returns the mistakes that count, with what their experiments have shown."""
     if not self._mistakes:
       return Found((), False, note)
-    kept = list(self._mistakes)
-    for one in self._mistakes:
+    needed = Needed(self._judged, self._bench.is_over)
+    kept = needed.enough(self._mistakes, judged)
+    for one in kept.copy():
       if len(kept) == 1:
         break
       without = [known for known in kept if known is not one]
@@ -317,8 +312,8 @@ class Repairing:
       )
       if needless and left is not None:
         kept, judged = without, left
-    kept, judged = self._without_mates(before, kept, judged)
-    if not judged.passes and not judged.distance <= _NEARER * before.distance:
+    kept, judged = needed.without_mates(before, kept, judged)
+    if not judged.passes and not judged.distance <= NEARER * before.distance:
       return Found((), False, note or 'no edit of the port made the stage pass')
     outcome = Outcome.PROVEN if judged.passes else Outcome.PARTLY
     found = []
@@ -341,44 +336,7 @@ class Repairing:
       found.append(dataclasses.replace(one, experiment=experiment))
     return Found(tuple(found), judged.passes, '' if judged.passes else note)
 
-  def _without_mates(
-    self, before: Judged, kept: list[Mistake], judged: Judged
-  ) -> tuple[list[Mistake], Judged]:
-    """Returns mistakes without edits that undo each other; those that belong together as one.
-
-    A factor may stand at another place in the port, or a formula be written differently: one edit
-    of two leaves the sides further apart than none.
-    """
-    if len(kept) == 1:
-      return kept, judged
-    if not judged.passes:
-      harmful = [one for one in kept if _is_further(self._judged([one]), before)]
-      if not harmful:
-        return kept, judged
-      sure = [one for one in kept if one not in harmful]
-      left = self._judged(sure) if sure else None
-      return ([], before) if left is None else (sure, left)
-    for one, other in itertools.islice(itertools.combinations(kept, 2), _MOST_PAIRS):
-      others = [known for known in kept if known is not one and known is not other]
-      neither = self._judged(others) if others else before
-      if neither is not None and neither.passes:
-        return self._without_mates(before, others, neither)
-      singles = [self._judged([*others, single]) for single in (one, other)]
-      if neither is not None and all(_is_further(single, neither) for single in singles):
-        joined = [one.joined(other) if m is one else m for m in kept if m is not other]
-        return self._without_mates(before, joined, judged)
-    return kept, judged
-
 
 def _size(repair: Repair) -> int:
   """Returns how many operations an edit edits."""
   return len(repair.changes) + len(repair.transplants) + len(repair.values)
-
-
-def _is_further(one: Judged | None, other: Judged) -> bool:
-  """Returns whether the sides are much further apart; not where that is not known."""
-  if one is None or one.distance < _NEARER * other.distance:
-    return False
-  # In the distance no tensor counts for more than 1.
-  is_apart = one.apart > _MUCH_FURTHER * other.apart
-  return is_apart or one.distance > _MUCH_FURTHER * other.distance

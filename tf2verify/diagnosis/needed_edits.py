@@ -1,0 +1,92 @@
+"""Which of several edits are needed: those without which the stage does not pass."""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from tf2verify.diagnosis.bench import Judged
+from tf2verify.diagnosis.mistakes import Mistake
+
+# As far apart as before, but for rounding.
+NEARER = 0.99
+# Independent mistakes may make up for each other in part.
+_MUCH_FURTHER = 1.5
+# Pairs of edits that are looked at: those of four mistakes.
+_MOST_PAIRS = 6
+# In which the few are looked for that are enough: singles, and pairs, of eight.
+_MOST_RUNS = 15
+
+
+class Needed:
+  """Takes away edits that the stage passes without."""
+
+  def __init__(
+    self, judged: Callable[[Sequence[Mistake]], Judged | None], is_over: Callable[[], bool]
+  ) -> None:
+    """Prepares.
+
+    Args:
+      judged: returns what the stage says of some edits; None where they make no graph.
+      is_over: returns whether the time for experiments is used up.
+    """
+    self._judged = judged
+    self._is_over = is_over
+
+  def enough(self, mistakes: Sequence[Mistake], judged: Judged) -> list[Mistake]:
+    """Returns the few mistakes with which alone the stage passes; all of them where none do.
+
+    Edits that are right only together, as sums in another order, leave nothing to take away one by
+    one beside the mistake.
+    """
+    few: list[Mistake] = []
+    runs = 0
+    while judged.passes and len(few) < len(mistakes) - 1:
+      rest = [one for one in mistakes if not any(one is known for known in few)]
+      runs += len(rest)
+      if runs > _MOST_RUNS or self._is_over():
+        break
+      tried = [(self._judged([*few, one]), one) for one in rest]
+      known = [(found, one) for found, one in tried if found is not None]
+      if not known:
+        break
+      best, one = min(known, key=lambda found: (not found[0].passes, found[0].distance))
+      few.append(one)
+      if best.passes:
+        return [known for known in mistakes if any(known is one for one in few)]
+    return list(mistakes)
+
+  def without_mates(
+    self, before: Judged, kept: list[Mistake], judged: Judged
+  ) -> tuple[list[Mistake], Judged]:
+    """Returns mistakes without edits that undo each other; those that belong together as one.
+
+    A factor may stand at another place in the port, or a formula be written differently: one edit
+    of two leaves the sides further apart than none.
+    """
+    if len(kept) == 1:
+      return kept, judged
+    if not judged.passes:
+      harmful = [one for one in kept if _is_further(self._judged([one]), before)]
+      if not harmful:
+        return kept, judged
+      sure = [one for one in kept if one not in harmful]
+      left = self._judged(sure) if sure else None
+      return ([], before) if left is None else (sure, left)
+    for one, other in itertools.islice(itertools.combinations(kept, 2), _MOST_PAIRS):
+      others = [known for known in kept if known is not one and known is not other]
+      neither = self._judged(others) if others else before
+      if neither is not None and neither.passes:
+        return self.without_mates(before, others, neither)
+      singles = [self._judged([*others, single]) for single in (one, other)]
+      if neither is not None and all(_is_further(single, neither) for single in singles):
+        joined = [one.joined(other) if m is one else m for m in kept if m is not other]
+        return self.without_mates(before, joined, judged)
+    return kept, judged
+
+
+def _is_further(one: Judged | None, other: Judged) -> bool:
+  """Returns whether the sides are much further apart; not where that is not known."""
+  if one is None or one.distance < NEARER * other.distance:
+    return False
+  # In the distance no tensor counts for more than 1.
+  is_apart = one.apart > _MUCH_FURTHER * other.apart
+  return is_apart or one.distance > _MUCH_FURTHER * other.distance
