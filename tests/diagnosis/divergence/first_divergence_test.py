@@ -249,6 +249,17 @@ class SourcesTest(parameterized.TestCase):
 
     self.assertEqual(_ends(_divergence(build, lambda g: build(g, True))), ['Mean'])
 
+  def test_many_ways_from_where_a_shape_begins_to_differ(self):
+    def build(g, keepdims=False):
+      net = g.op('Mean', 'Mean', g.input(_X), compute=lambda x: x.mean(1, keepdims=keepdims))
+      for number in range(60):  # 2 ** 60 ways, as from the norm of all gradients
+        other = g.op('Square', f'square_{number}', net)
+        net = g.op('Sub', f'sub_{number}', net, g.op('Sub', f'inner_{number}', other, net))
+        net = g.op('Mul', f'mul_{number}', net, g.constant(np.float32(0.4)))
+      g.target('output', net)
+
+    self.assertEqual(_ends(_divergence(build, lambda g: build(g, True))), ['Mean'])
+
   def test_swapped_inputs_of_a_subtraction(self):
     def build(g, swapped=False):
       x = g.input(_X)

@@ -39,12 +39,14 @@ class HeldOtherwise:
     if not entering or not self._is_of_shapes(source):
       return []
     origins: dict[int, RegionPair] = {}
+    seen: set[int] = set()
     pending = list(entering)
     while pending:
       position = pending.pop()[0]
       partner = self.pairing.tf2_of[position]
-      if partner is None or position in origins:
+      if partner is None or position in seen:
         continue
+      seen.add(position)
       pair = region_pair(self.pairing, position, partner)
       before = self._entering(pair)
       if before:
