@@ -19,7 +19,7 @@ from tf2verify.sides.graphs.step_run import (
   step_run,
   update_target,
 )
-from tf2verify.sides.tf2.port import Port, array_of
+from tf2verify.sides.tf2.port import HoldsElements, Port, array_of
 from tf2verify.sides.tf2.shown import slot_with
 from tf2verify.sides.tf2.step_tracing import SharedNames
 from tf2verify.sides.tf2.tracing import Change
@@ -64,6 +64,24 @@ class EditableStep:
     """Returns what the step's variables hold after it, given what its run yields."""
     known = [variable.name for variable in self.step.variables.values()]
     return {name: values[update_target(name)][0] for name in known}
+
+  def with_elements(
+    self, held: Mapping[str, np.ndarray], elements: Mapping[str, HoldsElements]
+  ) -> dict[str, np.ndarray]:
+    """Returns variables with elements that have other values, by the names of `left_behind`.
+
+    Args:
+      held: what variables hold.
+      elements: by the names under which variables are shown; parts of a group are left out.
+    """
+    found = {}
+    layouts = self.port.layouts
+    for shown, known in elements.items():
+      name = self._name_of(shown)
+      if name in held and not layouts.lie_apart(shown):
+        value = known.into(layouts.to_tf1(shown, held[name]))
+        found[name] = layouts.to_tf2(shown, value)
+    return found
 
   def taken(
     self, values: _Values, held: Mapping[str, np.ndarray], like: TrainingStep

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -17,6 +17,13 @@ from tf2verify.sides.process import randomness
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf2 import layer_parts
 from tf2verify.tensorflow_internals import keras3
+
+
+class HoldsElements(Protocol):
+  """Elements of a variable that are to have other values."""
+
+  def into(self, value: np.ndarray) -> np.ndarray:
+    """Returns a value of the variable, in the shape of tf1, with these elements."""
 
 
 class Port:
@@ -152,6 +159,15 @@ class Port:
       now = {record.name: record.value for record in self.values()}
       together = tuple(other for name in waiting for other in self.layouts.neighbours(name))
       self._assign(variables, {n: np.asarray(waiting.get(n, now[n])) for n in together})
+
+  def hold(self, held: Mapping[str, HoldsElements]) -> None:
+    """Gives elements of variables other values, by the names under which these are shown."""
+    values = {record.name: record.value for record in self.values()}
+    self.assign(
+      (name, elements.into(np.asarray(values[name])))
+      for name, elements in held.items()
+      if name in values
+    )
 
   def _assign(self, variables: Mapping[str, Any], values: Mapping[str, np.ndarray]) -> None:
     self.expect(values)

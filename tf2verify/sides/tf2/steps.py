@@ -36,7 +36,7 @@ from tf2verify.sides.optimizer_state import (
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf2.edited_step import EditableStep
-from tf2verify.sides.tf2.port import Port, array_of
+from tf2verify.sides.tf2.port import HoldsElements, Port, array_of
 from tf2verify.sides.tf2.shown import shown_slots
 from tf2verify.sides.tf2.step import (
   Step,
@@ -118,6 +118,10 @@ class Tf2Steps:
       slots=self._slots(),
       further_counts=parts_of(self._optimizer).counts(),
     )
+
+  def hold(self, held: Mapping[str, HoldsElements]) -> None:
+    """Gives elements of variables other values before the next step, by the names shown."""
+    self._port.hold(held)
 
   def take_with(self, change: Change) -> TrainingStep:
     """Takes a step on another batch, see `ReferenceSteps.take_with`."""

@@ -1,7 +1,7 @@
 """Two training runs that go on step by step."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side
 from tf2verify.stages.training.clipping_trials import ClippingWatch, clip_beyond
+from tf2verify.stages.training.held_elements import Held, held_elements, with_held
 from tf2verify.stages.training.port_shadows import PortShadows, port_shadows
 from tf2verify.stages.training.step_quantities import Steps
 
@@ -54,6 +55,8 @@ class BothSides:
     self._trainable = trainable
     self._taken: list[tuple[TrainingStep, TrainingStep]] = []
     self._shadows: PortShadows | None = None
+    # By the number of the step after which they were given to the port.
+    self.held: dict[int, Held] = {}
     reference.run()  # reads the values before the first step
 
   def take_next(self) -> Steps:
@@ -69,6 +72,23 @@ class BothSides:
       self._taken[-1] = one, self._shared(one, other)
     self._taken.append(self._both_take())
     return self.so_far()
+
+  def hold(self, elements: Mapping[str, np.ndarray]) -> None:
+    """Gives elements of the port's variables the values of tf1 before the next step.
+
+    Args:
+      elements: where, by tf1 variable names.
+    """
+    one, other = self._taken[-1]
+    held = self.held_after(one, elements)
+    if held:
+      self.held[other.number] = held
+      self._taken[-1] = one, with_held(other, held)
+      self._sides[1].hold(held)
+
+  def held_after(self, tf1: TrainingStep, elements: Mapping[str, np.ndarray]) -> Held:
+    """Returns what elements of the port's variables are given after a step of the reference."""
+    return held_elements(elements, tf1, self._pairs)
 
   def take_beyond(self) -> tuple[Steps, Steps]:
     """Takes a step on both sides, and keeps all that is there of those before it.

@@ -17,6 +17,7 @@ from tf2verify.sides.graphs.wiring import CannotRepair
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_tensors
+from tf2verify.stages.training.held_elements import Held
 from tf2verify.stages.training.step_quantities import QuantityPair
 
 # An edit may let a loop run for ever.
@@ -67,6 +68,7 @@ class EditedSteps:
     tf1: GraphRun,
     port: TrainingRun,
     judge: StepJudge,
+    held: Mapping[int, Held],
   ) -> None:
     """Prepares; a step is traced when it is first asked for.
 
@@ -76,7 +78,9 @@ class EditedSteps:
       tf1: the reference in that step.
       port: the port's steps as they were taken; arrays of that step.
       judge: what the stage makes of steps.
+      held: what the port was given of tf1 after steps, by their numbers.
     """
+    self._held = held
     self._graphs = graphs
     self._number = number
     self._tf1 = tf1
@@ -139,6 +143,7 @@ class EditedSteps:
       values = self._values(step, known.number, repairs)
       held |= step.left_behind(values)
       steps.append(step.taken(values, held, _told_as(like, known)))
+      held |= step.with_elements(held, self._held.get(known.number, {}))
     return _with_steps(self._port, steps)
 
   def _values(

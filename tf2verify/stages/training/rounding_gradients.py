@@ -110,7 +110,8 @@ class RoundingWatch:
     return [
       f'{count} of {size} elements of {name} were left out: their gradient is zero but for '
       f'rounding on both sides (at most {one:.2g} in tf1 and {other:.2g} in the port, within '
-      f'{_FACTOR:.0f} x their noise), and the optimizer scales that up'
+      f'{_FACTOR:.0f} x their noise), and the optimizer scales that up; the next step of the port '
+      'starts from the values of tf1 there'
       for name, (count, size, one, other) in self._told.items()
     ]
 
@@ -139,6 +140,12 @@ class RoundingWatch:
     if where.all() or pair.tf1 is None or pair.tf2 is None:
       return None
     return dataclasses.replace(pair, tf2=np.where(where, pair.tf1, pair.tf2))
+
+  @property
+  def moved(self) -> dict[str, _Array]:
+    """Where rounding alone has moved variables in the step that was looked at, by tf1 name."""
+    found = self._excused.items()
+    return {key.name: where for key, where in found if key.quantity == quantities.UPDATE}
 
   def elements(self, number: int) -> dict[str, _Array]:
     """Returns where gradients are rounding in all steps so far, of variables looked at.

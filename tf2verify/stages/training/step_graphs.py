@@ -17,6 +17,7 @@ from tf2verify.sides.tf2.step_tracing import SharedNames, numbered
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 from tf2verify.stages.training.edited_steps import EditedSteps, StepJudge
+from tf2verify.stages.training.held_elements import Held
 from tf2verify.stages.training.step_quantities import (
   CAUSAL_ORDER,
   GLOBAL_STEP,
@@ -37,6 +38,7 @@ def of_step(
   number: int,
   port: TrainingRun,
   judge: StepJudge | None,
+  held: Mapping[int, Held],
 ) -> Inspection:
   """Returns a step that differs, both sides from the values of the reference before it.
 
@@ -47,12 +49,13 @@ def of_step(
     number: of the step, from 1.
     port: all steps that it has taken, with what it tells of itself in each.
     judge: what the stage makes of steps that are taken again; None for no experiments.
+    held: what the port was given of tf1 after steps, by their numbers.
   """
   made = _StepGraphs(case, runs, steps, number)
 
   def edited(tf1: GraphRun) -> EditedSteps:
     assert judge is not None
-    return EditedSteps(made, number, tf1, port, judge)
+    return EditedSteps(made, number, tf1, port, judge, held)
 
   known = None if judge is None else EditedRuns(edited, COMPARED, told=(LEARNING_RATE,))
   return Inspection(step_name(number), 'the training step of the port', made.sides, known)

@@ -68,6 +68,17 @@ class QuantityPair:
     """Which tensor it is, of a step that is known."""
     return TensorKey(self.quantity, self.subject)
 
+  def without(self, elements: Mapping[str, _Array]) -> 'QuantityPair':
+    """Returns the pair with elements of the variable as in tf1.
+
+    Args:
+      elements: where, by tf1 variable names.
+    """
+    where, one, other = elements.get(self.variable), self.tf1, self.tf2
+    if where is None or one is None or other is None or not where.shape == one.shape == other.shape:
+      return self
+    return dataclasses.replace(self, tf2=np.where(where, one, other))
+
 
 def step_name(number: int) -> str:
   """Returns what findings call a step."""

@@ -1,7 +1,9 @@
 """Rung 8: training goes the same way."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
 
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.training import training_evidence
@@ -158,6 +160,7 @@ class _Judge:
     with comparison.unless_drawn_in_a_loop(self._steps.tf1) as part:
       for number in range(1, self._count + 1):
         if number > 1:
+          self._both.hold(self._rounding.moved)
           self._steps = self._both.take_next()
         self._idle = idle_updates(self._steps)
         self._clipping.see(self._steps.tf2.steps[-1])
@@ -208,15 +211,18 @@ class _Judge:
     port = self._steps.tf2  # of each step what is told of it; of the one that differs, arrays
     steps = [looked_at.tf2.steps[n] if n == parted - 1 else s for n, s in enumerate(port.steps)]
     port = dataclasses.replace(port, steps=tuple(steps))
-    judge = None
+    judge, held = None, dict(self._both.held)
     if self._moved.are_kept(looked_at.tf1):
+      where = self._rounding.elements(parted)
       judge = StepJudge(
         self._pairs_again,
-        self._compared_again,
+        lambda run, number: self._compared_again(run, number, where),
         lambda run: self._causes_of(self._beside(run, self._count), parted, ()),
         step_name,
       )
-    return of_step(self._case, self._runs, looked_at, parted, port, judge)
+      for step in self._moved.taken().steps if where else ():
+        held.setdefault(step.number, self._both.held_after(step, where))
+    return of_step(self._case, self._runs, looked_at, parted, port, judge, held)
 
   def _beside(self, port: TrainingRun, number: int) -> Steps:
     """Returns the first steps of another run of the port beside those of the reference."""
@@ -229,9 +235,11 @@ class _Judge:
     idle = self._idle.variables
     return [pair for pair in pairs if pair.variable not in idle and pair.quantity in COMPARED]
 
-  def _compared_again(self, port: TrainingRun, number: int) -> Sequence[Difference]:
-    """Returns what differs in a step of another run of the port."""
-    part = self._compare(self._pairs_again(port, number), number, lambda pair: pair)
+  def _compared_again(
+    self, port: TrainingRun, number: int, where: Mapping[str, np.ndarray]
+  ) -> Sequence[Difference]:
+    """Returns what differs in a step of another run of the port, but for some elements."""
+    part = self._compare(self._pairs_again(port, number), number, lambda p: p.without(where))
     part.sort_out_rounding(self._moved.taken(), self._moved.rerun(number), self._moved.here(number))
     return part.differences
 
