@@ -63,6 +63,51 @@ class WithoutStateTest(absltest.TestCase):
     self.assertEqual(after, {'a': 7.0, 'b': 13.0})
     self.assertEqual(read, 3.0)
 
+  def test_rows_read_after_a_write_are_those_after_it(self):
+    graph = tf.Graph()
+    with graph.as_default():
+      table = tf.Variable(np.arange(12.0).reshape(2, 3, 2), name='table')
+      added = tf.raw_ops.ResourceScatterAdd(
+        resource=table.handle, indices=[1], updates=np.ones((1, 3, 2))
+      )
+      with tf.control_dependencies([added]):
+        rows = tf.raw_ops.ResourceGather(
+          resource=table.handle, indices=[1, 0], dtype=tf.float64, name='rows'
+        )
+        batched = tf.raw_ops.ResourceGather(
+          resource=table.handle, indices=[[2], [0]], dtype=tf.float64, batch_dims=1, name='batched'
+        )
+        points = tf.raw_ops.ResourceGatherNd(
+          resource=table.handle, indices=[[1, 2, 0]], dtype=tf.float64, name='points'
+        )
+      names = [one.op.name for one in (rows, batched, points)]
+    part = v1.graph_util.extract_sub_graph(graph.as_graph_def(), [*names, added.name])
+    known = without_state(part, [table.handle.op.name])
+    with tf.Graph().as_default() as rewritten, v1.Session(graph=rewritten) as session:
+      tf.import_graph_def(known.graph_def, name='')
+      start = tf.raw_ops.AssignVariableOp(
+        resource=rewritten.get_tensor_by_name(f'{table.handle.op.name}:0'),
+        value=np.arange(12.0).reshape(2, 3, 2),
+      )
+      session.run(start)
+      found = session.run([f'{name}:0' for name in names])
+    after = np.arange(12.0).reshape(2, 3, 2)
+    after[1] += 1.0
+    np.testing.assert_array_equal(found[0], after[[1, 0]])
+    np.testing.assert_array_equal(found[1], [after[0][[2]], after[1][[0]]])
+    np.testing.assert_array_equal(found[2], [after[1, 2, 0]])
+
+  def test_a_call_that_reads_after_a_write_is_refused(self):
+    def build(a, b):
+      del b
+      added = a.assign_add(2.0).op
+      with tf.control_dependencies([added]):
+        read = tf.cond(tf.constant(True), a.read_value, lambda: 0.0)
+      return [read * 1.0, added]
+
+    with self.assertRaisesRegex(WrittenOtherwise, 'reads a variable after it is written'):
+      _after(build)
+
   def test_fused_update_is_its_formula(self):
     def build(a, b):
       step = tf.raw_ops.ResourceApplyMomentum(

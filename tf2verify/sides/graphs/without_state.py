@@ -17,6 +17,8 @@ from tf2verify.tensorflow_internals import graphs
 
 v1 = tf.compat.v1
 _CALLS = ('If', 'While', 'PartitionedCall', 'StatefulPartitionedCall', 'Case')
+# What reads rows of a variable, and what takes them out of a tensor.
+_GATHERS = {'ResourceGather': 'GatherV2', 'ResourceGatherNd': 'GatherNd'}
 
 
 class WrittenOtherwise(Exception):
@@ -82,11 +84,22 @@ class _Rewriting:
       handle = self._handle(node.input[0])
       if handle is not None and self._last(handle, before) is not None:
         self._pass_on(node, self._current(handle, before, node.name))
+    elif node.op in _GATHERS:
+      handle = self._handle(node.input[0])
+      if handle is not None and self._last(handle, before) is not None:
+        self._gather(node, self._current(handle, before, node.name))
     elif node.op in FORMULAS:
       self._expand(node, before)
       self._before[node.name] = before | (1 << (len(self._writes) - 1))
     elif self._may_write(node):
       raise WrittenOtherwise(f'{node.op} ({node.name}) writes a variable')
+    elif node.op in _CALLS and any(self._is_written(name, before) for name in node.input):
+      raise WrittenOtherwise(f'{node.op} ({node.name}) reads a variable after it is written')
+
+  def _is_written(self, tensor: str, before: int) -> bool:
+    """Returns whether a tensor is the handle of a variable that some writes have changed."""
+    handle = self._handle(tensor)
+    return handle is not None and self._last(handle, before) is not None
 
   def _may_write(self, node: Any) -> bool:
     if node.op.startswith(('Assign', 'ResourceApply', 'ResourceScatter', 'ResourceSparse')):
@@ -130,6 +143,27 @@ class _Rewriting:
     node.attr['T'].CopyFrom(dtype)
     del node.input[:]
     node.input.extend([tensor, *controls])
+
+  def _gather(self, node: Any, tensor: str) -> None:
+    """Makes a read of some rows take them out of a tensor."""
+    node.op = _GATHERS[node.op]
+    _, indices, *controls = node.input
+    del node.input[:]
+    node.input.extend([tensor, indices])
+    node.attr['Tparams'].type = node.attr['dtype'].type
+    batch = node.attr['batch_dims'].i
+    for attribute in ('dtype', 'validate_indices', 'batch_dims'):
+      node.attr.pop(attribute, None)
+    if node.op == 'GatherV2':
+      axis = self._graph_def.node.add(name=f'{node.name}/axis', op='Const')
+      axis.attr['dtype'].type = tf.int32.as_datatype_enum
+      axis.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(batch, tf.int32))
+      self._nodes[axis.name] = axis
+      self._origins[axis.name] = node.name
+      node.input.append(axis.name)
+      node.attr['Taxis'].type = tf.int32.as_datatype_enum
+      node.attr['batch_dims'].i = batch
+    node.input.extend(controls)
 
   def _expand(self, node: Any, before: int) -> None:
     """Makes of an update the operations of its formula, and of itself one that does nothing."""

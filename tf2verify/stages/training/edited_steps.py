@@ -1,6 +1,7 @@
 """The port's training steps, taken again with edits of their graph."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -96,8 +97,16 @@ class EditedSteps:
     return frozenset(self._judge.name(step.number) for step in self._port.steps)
 
   def why_not(self) -> str:
-    """Returns nothing: what the graphs do not show is seen by what differs."""
-    return ''
+    """Returns why the port cannot be edited; '' where its graphs take the steps that it takes.
+
+    What the graphs do not show is seen by what differs; here, that they show no more before it.
+    """
+    before = {self._judge.name(number) for number in range(1, self._number)}
+    early = [(run, quantity, name) for quantity, name, run in self._as_it_is[0] if run in before]
+    if not early:
+      return ''
+    run, quantity, name = min(early)
+    return f'as a graph, the port takes another {run}: {quantity} {name} differs there'
 
   def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
     """Returns both sides of the first step that is left, from the values of tf1."""
@@ -114,6 +123,15 @@ class EditedSteps:
 
   def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
     """Returns what differs in any step with edits, and how far each pair of tensors is apart."""
+    if not repairs:
+      return self._as_it_is
+    return self._judged(repairs)
+
+  @functools.cached_property
+  def _as_it_is(self) -> tuple[Left, list[float]]:
+    return self._judged([])
+
+  def _judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
     run = self._taken(repairs)
     left: set[tuple[str, str, str]] = set()
     shares: list[float] = []
