@@ -79,9 +79,10 @@ def joined_by_numbers(
   alone: Callable[[Mistake], Sequence[Cause]],
   without: Callable[[Sequence[Repair]], Sequence[Cause]],
 ) -> Found:
-  """Returns one mistake where a stage's numbers know all edits together, and none of them alone.
+  """Returns one mistake where a stage's numbers know all edits together, and not each one alone.
 
-  A label smoothing of another share, say, is two numbers of the port's graph.
+  A label smoothing of another share, say, is two numbers of the port's graph. Probabilities that
+  are taken for logits may be two parts of it, of which one would be another mistake alone.
 
   Args:
     found: the mistakes.
@@ -92,7 +93,11 @@ def joined_by_numbers(
   by_value = any(mistake.edit is Edit.VALUE for mistake in mistakes)
   if len(mistakes) < 2 or not found.passes or by_value:
     return found
-  if not without([]) or any(map(alone, mistakes)):
+  whole = without([])
+  if not whole:
+    return found
+  each = [alone(mistake) for mistake in mistakes]
+  if all(each) or any(whole[0].text == cause.text for known in each for cause in known):
     return found
   joined = found.joined(mistakes)
   (one,) = joined.mistakes
@@ -132,7 +137,11 @@ def tested_causes(
   if not found.mistakes:
     return list(causes)
   if recognized is not None:
-    return [one for m in found.mistakes if (one := _explained(m, recognized(m))) is not None]
+    # Of one mistake alone, the stage has said what it knows of all its examples already.
+    hints = {difference.hint for difference in evidence.differences}
+    said = [Cause(hints.pop())] if len(found.mistakes) == len(hints) == 1 and all(hints) else []
+    known = ((mistake, recognized(mistake) or said) for mistake in found.mistakes)
+    return [one for mistake, its in known if (one := _explained(mistake, its)) is not None]
   elsewhere = {c.rule for c in causes_of(dataclasses.replace(evidence, sources=()))}
   tested: list[Cause] = []
   for mistake in found.mistakes:
@@ -140,8 +149,8 @@ def tested_causes(
     if cause is not None:
       tested.append(cause)
   used = {cause.rule for cause in tested}
-  known = (m.edit is not Edit.VALUE and not m.is_large for m in found.mistakes)
-  places_known = found.passes and all(known)
+  small = (m.edit is not Edit.VALUE and not m.is_large for m in found.mistakes)
+  places_known = found.passes and all(small)
   rest = [cause for cause in causes if cause.rule not in used]
   if places_known:
     # What predicts the port's numbers by a change of TF1 is tried out by that.

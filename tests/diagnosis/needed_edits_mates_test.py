@@ -1,10 +1,10 @@
-"""Tests of tf2verify.diagnosis.repairing: edits that undo each other."""
+"""Tests of tf2verify.diagnosis.needed_edits: edits that undo each other."""
 
 from absl.testing import absltest
 
 from tf2verify.diagnosis.bench import Judged
 from tf2verify.diagnosis.mistakes import Mistake
-from tf2verify.diagnosis.repairing import Repairing
+from tf2verify.diagnosis.needed_edits import Needed
 from tf2verify.records.experiment import Edit
 from tf2verify.records.op_graph import NodeChange
 from tf2verify.sides.graphs.repairs import Repair
@@ -36,9 +36,10 @@ def _mistake(name):
 
 
 def _kept(distances, names):
-  repairing = Repairing(_Bench(distances))
   mistakes, judged = list(map(_mistake, names)), _judged(distances[''.join(sorted(names))])
-  kept, judged = repairing._without_mates(_BEFORE, mistakes, judged)
+  bench = _Bench(distances)
+  needed = Needed(lambda some: bench.judged([one.repair for one in some]), lambda: False)
+  kept, judged = needed.without_mates(_BEFORE, mistakes, judged)
   return [_name(one.repair) for one in kept], judged.distance
 
 
