@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from tf2verify.diagnosis.patterns.op_text import SHAPING, only_shapes
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
 from tf2verify.records.op_graph import INPUT, TARGET
@@ -11,7 +12,6 @@ from tf2verify.records.op_graph import INPUT, TARGET
 STOPS = {'StopGradient', 'PreventGradient'}
 # 1 - 0.9 is 0.1 in float32 up to rounding.
 _DIGITS = 6
-_SHAPES = ('Reshape', 'Squeeze', 'ExpandDims', 'Identity')
 _MOST_SAID = 5
 # Operations that a reader takes in at one place.
 _READABLE = 6
@@ -115,7 +115,7 @@ def _replaced(tf1: str, tf2: str) -> str:
 
 
 def _only_shapes(path: str) -> bool:
-  return all(step.partition('(')[0] in _SHAPES for step in path.split(_THEN))
+  return only_shapes(step.partition('(')[0] for step in path.split(_THEN))
 
 
 def _path_text(known: GraphDifference) -> str:
@@ -197,6 +197,10 @@ def _difference_text(known: GraphDifference) -> str:
     return f'the port has {known.tf2}, which tf1 has not'
   if known.aspect is GraphAspect.REPLACED:
     return _replaced(known.tf1, known.tf2)
+  if known.aspect is GraphAspect.TYPE and known.tf2_value in SHAPING:
+    return f'the port lacks {known.tf1}'
+  if known.aspect is GraphAspect.TYPE and known.tf1_value in SHAPING:
+    return f'the port has {known.tf2}, which tf1 has not'
   if known.aspect is GraphAspect.TYPE:
     return f'{known.op} is {known.tf2} in the port, {known.tf1} in tf1'
   assert known.aspect in (GraphAspect.ORDER, GraphAspect.WIRING)

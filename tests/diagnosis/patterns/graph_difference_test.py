@@ -47,6 +47,21 @@ class OperationsTest(absltest.TestCase):
     )
     self.assertEqual((found.tf1_value, found.tf2_value), ((1, 1, 1, 1), (1, 2, 2, 1)))
 
+  def test_attribute_of_a_convolution_that_is_spelt_with_another_axis(self):
+    def build(g, padding='VALID', of_one_axis=False):
+      x, w = g.input(_X), g.variable('w', _W)
+      if of_one_axis:
+        x, w = g.op('ExpandDims', 'one', x), g.op('ExpandDims', 'other', w)
+      net = g.op('Conv2D', 'net/c' if of_one_axis else 'conv', x, w, padding=padding)
+      if of_one_axis:
+        net = g.op('Squeeze', 'squeezed', net)
+      g.target('output', g.op('BiasAdd', 'bias', net, g.variable('b', _X)))
+
+    found = _everything(build, lambda g: build(g, 'SAME', of_one_axis=True))
+    self.assertEqual([(d.what, d.tf1, d.tf2) for d in found], [('padding', 'VALID', 'SAME')])
+    alike = _everything(build, lambda g: build(g, of_one_axis=True))
+    self.assertEqual([known.aspect for known in alike], [GraphAspect.EXTRA])
+
   def test_attributes_that_say_how_are_silent(self):
     def build(g, number=1):
       net = g.op('If', 'cond', g.input(_X), T=f'{number}', then_branch=f'true_{number}')

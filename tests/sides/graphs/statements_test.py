@@ -109,5 +109,24 @@ class StatementsTest(parameterized.TestCase):
     self.assertEqual(statements.text(self.path, 1), 'x = (1,')
 
 
+class SeveralLayersTest(absltest.TestCase):
+  def test_which_of_several_layers_is_meant_no_setting_says(self):
+    code = """\
+class Net:
+  def __init__(self):
+    self.dense = Dense(4)
+    self.norm = keras.layers.Norm()
+    self.act = relu if True else None
+  def call(self, x):
+    y = self.act(self.norm(self.dense(x)))
+    return self.norm(y)
+"""
+    with tempfile.TemporaryDirectory() as folder:
+      path = pathlib.Path(folder) / 'several.py'
+      path.write_text(code, encoding='utf-8')
+      lines = [[s.first for s in statements.settings(str(path), line)] for line in (7, 8)]
+    self.assertEqual(lines, [[5], [4]])
+
+
 if __name__ == '__main__':
   absltest.main()

@@ -11,22 +11,32 @@ import numpy as np
 from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
 from tf2verify.diagnosis.patterns.axes import are_same_axes
 from tf2verify.diagnosis.patterns.choices import chosen_from_elsewhere
+from tf2verify.diagnosis.patterns.function_labels import relabelled
 from tf2verify.diagnosis.patterns.gradient_paths import gradient_differences
-from tf2verify.diagnosis.patterns.known_values import computed_number, known_value
+from tf2verify.diagnosis.patterns.known_values import (
+  constant_or_number,
+  is_number,
+  without_numbers,
+)
 from tf2verify.diagnosis.patterns.normalizations import (
   epsilon_before_root,
   epsilon_change,
   epsilons,
   momentum_of,
 )
-from tf2verify.diagnosis.patterns.op_text import SILENT_ATTRIBUTES, op_text, value_text
+from tf2verify.diagnosis.patterns.op_text import (
+  SHAPING,
+  SILENT_ATTRIBUTES,
+  only_shapes,
+  op_text,
+  value_text,
+)
 from tf2verify.diagnosis.patterns.reads import tensor_text, with_reads
 from tf2verify.diagnosis.patterns.region_numbers import number_that_differs, takes_elements
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import (
   CONSTANT,
-  INPUT,
   TARGET,
   NodeChange,
   OpGraph,
@@ -67,7 +77,10 @@ class GraphComparison:
     epsilon_of = {difference.op for difference in found}
     matched = self._matched(pair)
     unmatched = self._unmatched(pair, matched)
-    longest = max(len(pair.tf1.inner), len(pair.tf2.inner))
+    longest = max(
+      sum(graph.ops[n].op_type not in SHAPING for n in region.inner)
+      for graph, region in ((self._tf1, pair.tf1), (self._tf2, pair.tf2))
+    )
     wired: list[GraphDifference] = []
     for tf1, tf2 in matched:
       # Few operations of one type in two long regions have nothing to do with each other.
@@ -78,6 +91,13 @@ class GraphComparison:
         wired += self._wiring(tf1, tf2, dict(matched), dict(pair.entering))
     for tf1, tf2 in self._loops_before(pair):
       found += self._of_functions(tf1, tf2)
+    if any(known.aspect is GraphAspect.ATTRIBUTE for known in found):
+      # A convolution of one axis is one of two, of another shape.
+      unmatched = [
+        one
+        for one in unmatched
+        if not only_shapes((*(one.tf1_value or ()), *(one.tf2_value or ())))
+      ]
     is_other_order = any(known.aspect is GraphAspect.WIRING for known in wired)
     has_constant = any(known.aspect is GraphAspect.CONSTANT for known in found)
     if (unmatched or is_other_order) and not has_constant:
@@ -168,7 +188,7 @@ class GraphComparison:
     for attribute, function in op.functions:
       if attribute in others:
         pairing = Pairing(
-          _relabelled(function, tf1_labels), _relabelled(others[attribute], tf2_labels)
+          relabelled(function, tf1_labels), relabelled(others[attribute], tf2_labels)
         )
         found += [_inside(d, op.name) for d in GraphComparison(pairing).of_everything()]
     return found
@@ -214,7 +234,7 @@ class GraphComparison:
     if rounds.whole(name) != name:
       return found  # which part of a tensor it is: another order, of which nobody has written this
     for slot, ((one, _), (two, _)) in enumerate(zip(op.inputs, other.inputs, strict=True)):
-      tf1, tf2 = _constant(self._tf1, one), _constant(self._tf2, two)
+      tf1, tf2 = constant_or_number(self._tf1, one), constant_or_number(self._tf2, two)
       if tf1 is None or tf2 is None or _same(tf1, tf2):
         continue
       written = self._tf1.ops[one].op_type == self._tf2.ops[two].op_type == CONSTANT
@@ -253,7 +273,7 @@ class GraphComparison:
     ones = [n for n in pair.tf1.inner if n not in {tf1 for tf1, _ in matched}]
     others = [n for n in pair.tf2.inner if n not in {tf2 for _, tf2 in matched}]
     # What only makes a number is said with the operation that reads it.
-    without = _without_numbers(self._tf1, ones), _without_numbers(self._tf2, others)
+    without = without_numbers(self._tf1, ones), without_numbers(self._tf2, others)
     if any(without) or any(self.of_operations(n, m) for n, m in matched):
       ones, others = without
     if not ones and not others:
@@ -310,7 +330,7 @@ class GraphComparison:
         )
       ]
     expected = [entering.get(key) or self._partner(key, matched) for key in op.inputs]
-    have = [None if _is_number(self._tf2, key) else key for key in other.inputs]
+    have = [None if is_number(self._tf2, key) else key for key in other.inputs]
     if None in [e for e, h in zip(expected, have, strict=True) if h is not None]:
       return []
     if expected == have:
@@ -339,7 +359,7 @@ class GraphComparison:
     return found
 
   def _partner(self, key: TensorKey, matched: Mapping[int, int]) -> TensorKey | None:
-    if _is_number(self._tf1, key):
+    if is_number(self._tf1, key):
       return None
     partner = matched.get(key[0], self._pairing.tf2_of[key[0]])
     return None if partner is None else (partner, key[1])
@@ -347,38 +367,6 @@ class GraphComparison:
   def of_gradients(self) -> list[GraphDifference]:
     """Returns where the two forward passes let gradients pass differently."""
     return gradient_differences(self._pairing)
-
-
-def _constant(graph: OpGraph, position: int) -> np.ndarray | None:
-  """Returns the value of a constant, or a number that is computed from constants alone."""
-  op = graph.ops[position]
-  return op.constant if op.op_type == CONSTANT else computed_number(graph, position)
-
-
-def _is_number(graph: OpGraph, key: TensorKey) -> bool:
-  return _constant(graph, key[0]) is not None or graph.ops[key[0]].op_type == CONSTANT
-
-
-def _without_numbers(graph: OpGraph, positions: Sequence[int]) -> list[int]:
-  return [n for n in positions if known_value(graph, n) is None]
-
-
-def _relabelled(graph: OpGraph, labels: Sequence[str]) -> OpGraph:
-  """Names the arguments and results of a function by what its caller gives it."""
-  counts: dict[str, int] = {}
-  names = []
-  for label in labels:
-    counts[label] = counts.get(label, 0) + 1
-    names.append(f'{label} #{counts[label]}')
-
-  def renamed(op: OpRecord) -> OpRecord:
-    if op.op_type not in (INPUT, TARGET):
-      return op
-    kind, _, number = op.name.rpartition(' ')
-    known = int(number) < len(names)
-    return dataclasses.replace(op, name=f'{kind} {names[int(number)] if known else number}')
-
-  return OpGraph(graph.side, tuple(renamed(op) for op in graph.ops))
 
 
 def _inside(difference: GraphDifference, loop: str) -> GraphDifference:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tf2verify.records.op_graph import CONSTANT, OpGraph, OpRecord
+from tf2verify.records.op_graph import CONSTANT, OpGraph, OpRecord, TensorKey
 
 _DEEPEST = 12
 _MOST_ELEMENTS = 8
@@ -53,6 +53,22 @@ def computed_number(graph: OpGraph, position: int) -> np.ndarray | None:
     return None
   value = known_value(graph, position)
   return value if value is not None and value.size == 1 and value.dtype.kind == 'f' else None
+
+
+def constant_or_number(graph: OpGraph, position: int) -> np.ndarray | None:
+  """Returns the value of a constant, or a number that is computed from constants alone."""
+  op = graph.ops[position]
+  return op.constant if op.op_type == CONSTANT else computed_number(graph, position)
+
+
+def is_number(graph: OpGraph, key: TensorKey) -> bool:
+  """Returns whether a tensor is a constant, or a number that is computed from constants alone."""
+  return graph.ops[key[0]].op_type == CONSTANT or constant_or_number(graph, key[0]) is not None
+
+
+def without_numbers(graph: OpGraph, positions: Sequence[int]) -> list[int]:
+  """Returns operations without those that are computed from constants alone."""
+  return [n for n in positions if known_value(graph, n) is None]
 
 
 def same_everywhere(graph: OpGraph, position: int) -> float | None:

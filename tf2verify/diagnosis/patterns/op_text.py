@@ -1,5 +1,6 @@
 """Operations and their values for reading."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,14 @@ SILENT_ATTRIBUTES = frozenset(
 # Of a slice, in order: begin, end, strides.
 _BOUNDS = 3
 _MASKS = ('begin_mask', 'end_mask', 'ellipsis_mask', 'new_axis_mask', 'shrink_axis_mask')
+
+# They give a tensor another shape, and nothing else.
+SHAPING = frozenset(('Reshape', 'Squeeze', 'ExpandDims', 'Identity'))
+
+
+def only_shapes(op_types: Iterable[str]) -> bool:
+  """Returns whether operations of these types only give tensors another shape."""
+  return SHAPING.issuperset(op_types)
 
 
 def op_text(graph: OpGraph, position: int) -> str:

@@ -68,7 +68,8 @@ def settings(path: str, line: int) -> tuple[Setting, ...]:
   These are the names that it passes as keywords, `epsilon=eps` and `**options`, assigned to a
   literal or a call earlier in its function; short functions of the module that make such an
   argument, `kernel_initializer=init()`; attributes of `self`, where a method of the class assigns
-  them other than from a bare name; constants of the module.
+  them other than from a bare name, but for layers, where several are called; constants of the
+  module.
   """
   return _file(''.join(linecache.getlines(path))).settings(line)
 
@@ -130,11 +131,19 @@ class _File:
           found.update(dict.fromkeys(before[-1:]))
         if isinstance(made, ast.Name) and made.id in self._makers and made.id not in own:
           found[self._makers[made.id]] = None
+    called = {
+      call.func.attr
+      for call in nodes
+      if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and _of_self(call.func)
+    }
     for node in nodes:
       if isinstance(node, ast.Name) and node.id not in own and node.id not in arguments:
         found.update(dict.fromkeys(self._constants.get(node.id, ())))
       elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and _of_self(node):
-        found.update(dict.fromkeys(self._attributes(line).get(node.attr, ())))
+        set_by = self._attributes(line).get(node.attr, ())
+        # Of several layers that a line calls, the one that is meant is known by its construction.
+        is_one_of_several = node.attr in called and len(called) > 1
+        found.update(dict.fromkeys(s for s in set_by if not (is_one_of_several and _makes(s))))
     return tuple(
       Setting(node.lineno, node.lineno + _length(node) - 1, self._function(node.lineno))
       for node in found
@@ -191,6 +200,15 @@ def _is_shown(node: ast.AST) -> TypeGuard[ast.stmt | ast.expr]:
   return isinstance(node, _SIMPLE) or (
     isinstance(node, ast.expr) and not isinstance(node, _HOLDERS)
   )
+
+
+def _makes(node: ast.stmt) -> bool:
+  """Returns whether an assignment is of an object that it makes of a class, as named by PEP 8."""
+  value = getattr(node, 'value', None)
+  if not isinstance(value, ast.Call):
+    return False
+  name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, 'id', '')
+  return name[:1].isupper()
 
 
 def _is_size(value: ast.expr | None) -> bool:
