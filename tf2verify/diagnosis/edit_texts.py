@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from tf2verify.diagnosis.patterns.op_text import SHAPING, only_shapes
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import INPUT, TARGET
 
 # What stops a gradient.
@@ -160,15 +161,22 @@ def lines_text(sources: Sequence[Source]) -> str:
     one, other = source.tf1_source, source.tf2_source
     if one is None or other is None or not one.code or not other.code:
       continue
-    further = [
-      line.short for line in source.tf2_lines if line.path == other.path and line.line != other.line
-    ]
-    also = f', with {", ".join(further[:_MOST_SAID])}' if further else ''
-    said.append(
-      f'{other.short} ({_in_quotes(other.code)}{also}) computes something else than {one.short} '
-      f'({_in_quotes(one.code)})'
-    )
+    both = _from_to(source.tf2_start, other), _from_to(source.tf1_start, one)
+    if source.tf2_start is None:
+      lines = (line for line in source.tf2_lines if line.path == other.path)
+      further = [line.short for line in lines if line.line != other.line]
+      also = f', with {", ".join(further[:_MOST_SAID])}' if further else ''
+      both = f'{other.short} ({_in_quotes(other.code)}{also})', both[1]
+    said.append(f'{both[0]} computes something else than {both[1]}')
   return '; '.join(list(dict.fromkeys(said))[:_MOST_LINES])
+
+
+def _from_to(start: SourceLine | None, end: SourceLine) -> str:
+  """Returns the lines between which a part of a model is computed, the first one first."""
+  said = f'{end.short} ({_in_quotes(end.code)})'
+  if start is None or not start.code or (start.path, start.line) == (end.path, end.line):
+    return said
+  return f'{start.short} ({_in_quotes(start.code)}) to {said}'
 
 
 def _in_quotes(code: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.divergence.outputs import size_arithmetic
 from tf2verify.diagnosis.divergence.regions import Region, RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
@@ -58,7 +59,18 @@ def source_record(
     pair.is_rewired,
     _more_lines(tf2, pair, other_shown or other),
     values=value_text(found.tf1, found.tf2_as_tf1),
+    tf1_start=_start(tf1, pair.tf1),
+    tf2_start=_start(tf2, pair.tf2),
   )
+
+
+def _start(graph: OpGraph, region: Region) -> SourceLine | None:
+  """Returns the line of the first operation of a long region that computes no size."""
+  if len(region.inner) <= _LONG_REGION:
+    return None
+  sizes = size_arithmetic(graph)
+  lines = (_line(graph, graph.ops[n]) for n in region.inner if n not in sizes)
+  return next((line for line in lines if line is not None), None)
 
 
 def _shown(graph: OpGraph, region: Region, other: Region, others: OpGraph) -> OpRecord | None:

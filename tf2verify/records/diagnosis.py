@@ -102,6 +102,9 @@ class Source:
     tf2_lines: other lines of the user's port at this place: of the unpaired operations
       that lead to it, and where it lacks some, of those that make what it reads.
     experiment: what an edit of the port's graph here has shown; None where none was made.
+    tf1_start: the user's line from which on it goes another way, where that of the last of many
+      operations is shown.
+    tf2_start: the same of the tf2 side.
     values: by what simple rule the output of the port follows from that of tf1, in words; ''
       where there is none.
   """
@@ -126,6 +129,8 @@ class Source:
   tf2_lines: tuple[SourceLine, ...] = ()
   experiment: Experiment | None = None
   values: str = ''
+  tf1_start: SourceLine | None = None
+  tf2_start: SourceLine | None = None
 
   @property
   def is_initial_value(self) -> bool:
