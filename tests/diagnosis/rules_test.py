@@ -689,5 +689,27 @@ def _fired(found):
   return [cause.rule for cause in causes_of(found)]
 
 
+class ConcatOrderTest(parameterized.TestCase):
+  """Slices in another order are those of other inputs, or of parts in turn."""
+
+  # Six slices of two parts, one after the other and in turn.
+  turns = _NUMBERS.reshape(4, 2, 3).transpose(0, 2, 1).reshape(4, 6)
+
+  def said(self, tf1_path, tf2_path, tf2):
+    return causes_of(evidence(source(tf1_path, tf2_path, tf2=tf2)))[0].text
+
+  def test_parts_in_turn(self):
+    text = self.said(('ConcatV2',), ('Pack', 'Reshape'), self.turns)
+    self.assertIn('the port has the slices of 2 parts in turn along axis 1', text)
+    text = self.said(('Pack', 'ConcatV2'), ('ConcatV2',), self.turns)
+    self.assertIn('tf1 has the slices of 3 parts in turn along axis 1', text)
+
+  def test_inputs_in_another_order(self):
+    for paths in ((('ConcatV2',), ('ConcatV2',)), (('Pack', 'ConcatV2'), ('Pack', 'ConcatV2'))):
+      self.assertIn('the order of the inputs', self.said(*paths, self.turns))
+    other = self.said(('ConcatV2',), ('Pack', 'Reshape'), _NUMBERS[:, [1, 0, 2, 3, 4, 5]])
+    self.assertIn('the order of the inputs', other)
+
+
 if __name__ == '__main__':
   absltest.main()

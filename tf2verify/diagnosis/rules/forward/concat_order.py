@@ -1,17 +1,26 @@
 """Tensors concatenated in another order."""
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.patterns.arrays import permutation
-from tf2verify.records.diagnosis import Cause
+from tf2verify.records.diagnosis import Cause, Source
+
+# By which slices of several parts come to alternate.
+_INTERLEAVING = ('Pack', 'Reshape', 'Transpose')
 
 
 def concat_order(evidence: FailedStage) -> Cause | None:
   """`input_layer` sorts its columns by name; a concatenation keeps the order of its list.
 
-  Looks for a concatenation whose slices are the same, in another order.
+  Looks for a concatenation whose slices are the same, in another order. Those of a stack on the
+  last axis, flattened, alternate.
   """
   for found in evidence.sources:
-    if 'ConcatV2' not in (found.source.tf1_type, found.source.tf2_type):
+    source = found.source
+    if 'ConcatV2' not in (source.tf1_type, source.tf2_type):
       continue
     for axis in range(found.tf1.ndim):
       places = permutation(found.tf1, found.tf2, axis)
@@ -19,10 +28,36 @@ def concat_order(evidence: FailedStage) -> Cause | None:
         continue
       shown = ', '.join(map(str, places[:8])) + (', …' if len(places) > 8 else '')
       return Cause(
-        'the order of the inputs of a concatenation differs: pass them in the order of tf1 '
+        _interleaved(source, places, axis)
+        or 'the order of the inputs of a concatenation differs: pass them in the order of tf1 '
         '(feature columns: tf.compat.v1.feature_column.input_layer concatenates them sorted by '
         'name, not as they are listed)',
-        f'the same slices along axis {axis} of {found.source.tf1_op}: those of tf1 are number '
+        f'the same slices along axis {axis} of {source.tf1_op}: those of tf1 are number '
         f'[{shown}] of tf2',
       )
   return None
+
+
+def _interleaved(source: Source, places: Sequence[int], axis: int) -> str:
+  """Returns that one side has slices of several parts in turn; '' where it has not."""
+  sides = source.tf1_path, source.tf2_path
+  whose = [any(op_type in _INTERLEAVING for op_type in path) for path in sides]
+  if whose[0] == whose[1]:
+    return ''
+  for parts in range(2, len(places) // 2 + 1):
+    rest = len(places) // parts
+    turns = np.arange(len(places)).reshape(-1, parts if whose[1] else rest)
+    if parts * rest == len(places) and np.array_equal(turns.T.ravel(), places):
+      break
+  else:
+    return ''
+  if whose[0]:
+    return (
+      f'tf1 has the slices of {parts} parts in turn along axis {axis}, as a stack on the last axis '
+      'that is flattened, where the port concatenates the parts: stack them in the port as well'
+    )
+  return (
+    f'the port has the slices of {parts} parts in turn along axis {axis}, as a stack on the last '
+    'axis that is flattened, where tf1 concatenates the parts: concatenate them in the port, or '
+    'stack them before the axis that they are joined along'
+  )
