@@ -696,7 +696,8 @@ class ConcatOrderTest(parameterized.TestCase):
   turns = _NUMBERS.reshape(4, 2, 3).transpose(0, 2, 1).reshape(4, 6)
 
   def said(self, tf1_path, tf2_path, tf2):
-    return causes_of(evidence(source(tf1_path, tf2_path, tf2=tf2)))[0].text
+    found = causes_of(evidence(source(tf1_path, tf2_path, tf2=tf2)))
+    return next(iter(found)).text
 
   def test_parts_in_turn(self):
     text = self.said(('ConcatV2',), ('Pack', 'Reshape'), self.turns)
