@@ -1,5 +1,8 @@
 """What the command line makes of options."""
 
+import contextlib
+import io
+
 from absl.testing import absltest
 
 from tf2verify.commands import repeating_scripts
@@ -16,6 +19,24 @@ class ListsTest(absltest.TestCase):
     ):
       words = [command, 'target', *rest, f'--{option}', 'a', 'b', f'--{option}', 'c']
       self.assertEqual(vars(parser().parse_args(words))[option], ['a', 'b', 'c'], command)
+
+  def test_a_path_behind_stages_is_told_from_a_stage(self):
+    for words, text in (
+      (['--stages', 'gradients', 'net_test.py'], 'net_test.py is no stage, but was taken for one'),
+      (['--stages', 'gradients,net_test.py::Case'], 'net_test.py::Case is no stage'),
+      (['a_test.py', '--stages', '3', 'models/b'], 'models/b is no stage'),
+      (['--stages', 'gradients', 'models'], 'required: PATH[::Case] (--stages takes every word'),
+    ):
+      for command in ('run', 'watch', 'fleet'):
+        journal = ['--journal', 'x'] if command == 'fleet' else []
+        with self.subTest(f'{command} {words}'):
+          said = io.StringIO()
+          with self.assertRaises(SystemExit), contextlib.redirect_stderr(said):
+            parser().parse_args([command, *journal, *words])
+          self.assertIn('give the path before it', said.getvalue())
+          self.assertTrue(text in said.getvalue() or command != 'run', said.getvalue())
+    found = parser().parse_args(['run', '--stages', '1-3', 'loss', '--', 'models'])
+    self.assertEqual((found.stages, found.targets), (['1-3', 'loss'], ['models']))
 
   def test_stages_may_be_divided_by_commas(self):
     words = ['run', 'target', '--stages', 'a,b', 'c', '--stages', 'd,']

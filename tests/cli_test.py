@@ -4,6 +4,8 @@ import io
 import json
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 from unittest import mock
 
@@ -156,6 +158,13 @@ class RunTest(absltest.TestCase):
     self.assertIn('OneCase: PASSED', said)
     self.assertIn('OtherCase: PASSED', said)
 
+  def test_stages_by_number(self) -> None:
+    status, said, _ = self._run(f'{self.file}::RightCase', '--stages', '1-2')
+    self.assertEqual(status, 0, said)
+    self.assertIn('RightCase: PASSED, 2 of 2 stages passed', said)
+    self.assertIn('variable_inventory', said)
+    self.assertNotIn('zero_randomness', said)
+
   def test_unknown_things(self) -> None:
     for arguments, text in (
       (['absent_test.py'], 'tf2verify: absent_test.py does not exist'),
@@ -165,6 +174,7 @@ class RunTest(absltest.TestCase):
         [self.file, '--stages', 'gradient'],
         "'gradient' names no stage (did you mean 'gradients'?)",
       ),
+      ([self.file, '--stages', '12'], "'12' numbers no stage; the ladder is 1 no_new_variables"),
       ([self.file, '--report', '--nonsense'], 'error: '),
       ([self.file, '--html_page', 'x'], 'arguments: --html_page x (did you mean --html?)'),
       ([self.file, '--jobs'], 'usage: python -m tf2verify run [-h] [--stages STAGE'),
@@ -361,8 +371,17 @@ class AdequacyTest(absltest.TestCase):
 class ProgramTest(absltest.TestCase):
   def test_doctor_and_usage(self) -> None:
     here = pathlib.Path(os.getcwd())
-    done = console.run('-m', 'tf2verify', 'doctor', folder=here)
-    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+    # As a user has it, who has not said what is to be logged: TensorFlow logs a lot as it starts.
+    environment = {n: v for n, v in os.environ.items() if n != 'TF_CPP_MIN_LOG_LEVEL'}
+    done = subprocess.run(
+      [sys.executable, '-m', 'tf2verify', 'doctor'],
+      cwd=here,
+      env={**environment, 'PYTHONPATH': str(console.REPOSITORY)},
+      capture_output=True,
+      text=True,
+      check=False,
+    )
+    self.assertEqual((done.returncode, done.stderr), (0, ''), done.stdout)
     self.assertIn('No problems: TF1-style code runs here.', done.stdout)
     done = console.run('-m', 'tf2verify', 'run', 'absent_test.py', folder=here)
     self.assertEqual(done.returncode, 2, done.stdout + done.stderr)

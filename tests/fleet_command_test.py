@@ -185,6 +185,31 @@ class FleetCommandTest(absltest.TestCase):
     self.assertEndsWith(said, '2 of 2 cases passed\n')
     self.assertTrue(touched.is_file())
 
+  def test_cases_of_one_name_are_told_apart(self):
+    for name in ('a_case', 'b_case'):
+      self.write(1, name=name)
+    self.write(1, name='c_case', text="CASES = {{'Other': lambda *_: 'PASSED'}}\n")
+    status, said, _ = self.run_all('--jobs', '1')
+    self.assertEqual(status, 0, said)
+    self.assertRegex(said, r'\[1/3\] a_case.py::Case0: PASSED')
+    self.assertRegex(said, r'\[2/3\] b_case.py::Case0: PASSED')
+    self.assertRegex(said, r'\[3/3\] Other: PASSED')
+
+  def test_what_runs_again_is_said_and_what_still_holds_is_counted(self):
+    for name in ('a_case', 'b_case'):
+      self.write(1, name=name)
+    self.assertEqual(self.run_all('--jobs', '1')[0], 0)
+    self.write(1, 5.0, name='b_case')
+    lines = len(self.log.read_text().splitlines())
+    process = self.start('--jobs', '1', '--resume')
+    self.wait_for(lines + 1)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+    self.assertIn('\n  again: b_case.py::Case0, since b_case.py changed\n', said)
+    self.assertIn(
+      'interrupted: 0 verdicts of this run and 1 of before that still hold are in', said
+    )
+
   def test_interrupted(self):
     for number, name in ((signal.SIGINT, 'one'), (signal.SIGTERM, 'two')):
       with self.subTest(name):
@@ -196,7 +221,7 @@ class FleetCommandTest(absltest.TestCase):
         process.send_signal(number)
         said, complained = process.communicate(timeout=30)
         self.assertEqual((process.returncode, complained), (128 + number, ''))
-        count = int(re.search(r'interrupted: (\d) verdicts of this run are in', said)[1])
+        count = int(re.search(r'interrupted: (\d) verdicts? of this run are in', said)[1])
         self.assertIn('continue with: python -m tf2verify fleet', said)
         self.assertEndsWith(said, ' --resume\n')
         self.assertLen(self.written(), count)

@@ -1,7 +1,7 @@
 from absl.testing import absltest
 
 import tf2verify
-from tf2verify.selection import StageSelection, check_stage_name
+from tf2verify.selection import StageSelection, check_stage_name, stage_names
 from tf2verify.stages import STAGES
 
 _ALL = [stage.name for stage in STAGES]
@@ -47,6 +47,17 @@ class StageSelectionTest(absltest.TestCase):
     for name in ('', 6, None, 'training'):
       with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'names no stage.*the ladder is no_new'):
         check_stage_name(name)
+
+  def test_numbers_are_those_of_the_tables(self) -> None:
+    self.assertEqual(stage_names(['3']), ('zero_randomness',))
+    self.assertEqual(stage_names(['1-2', 3, 'gradients', '6']), (*_ALL[:3], 'gradients'))
+    self.assertEqual(stage_names(['1-11']), tuple(_ALL))
+    for word in ('0', '12', '6-1', '3-99', 12):
+      with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'numbers no stage.* 1 no_new_variabl'):
+        stage_names([word])
+    for word in ('1-', '-1', '1-2-3', '1.5', 'gradient'):
+      with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'names no stage'):
+        stage_names([word])
 
 
 if __name__ == '__main__':

@@ -98,7 +98,7 @@ def assert_equivalent(
     return verdict
   failure = verdict.first_failure
   raise AssertionError(
-    verdict.to_text() if failure is None else terminal.failure_text(verdict, failure)
+    verdict.to_text() if failure is None else terminal.exception_text(verdict, failure)
   )
 
 

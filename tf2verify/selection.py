@@ -2,11 +2,15 @@
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.stages import STAGES
+
+# `3`, `1-6`.
+_NUMBERS = re.compile(r'(\d{1,4})(?:-(\d{1,4}))?')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +64,30 @@ def check_stage_name(name: Any) -> None:
     close = difflib.get_close_matches(str(name), names, 1, 0.4)
     guess = f' (did you mean {close[0]!r}?)' if close else ''
     raise CaseDefinitionError(f'{name!r} names no stage{guess}; the ladder is {", ".join(names)}')
+
+
+def stage_names(words: Iterable[Any]) -> tuple[str, ...]:
+  """Returns the stages that are named, or numbered as reports number them: `3`, `1-6`.
+
+  Raises:
+    CaseDefinitionError: a word names no stage.
+  """
+  names = [stage.name for stage in STAGES]
+  found: list[str] = []
+  for word in words:
+    numbers = _NUMBERS.fullmatch(str(word))
+    if numbers is None:
+      check_stage_name(word)
+      found.append(word)
+      continue
+    first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+    if not 1 <= first <= last <= len(names):
+      raise CaseDefinitionError(
+        f'{word!r} numbers no stage; the ladder is '
+        + ', '.join(f'{number} {name}' for number, name in enumerate(names, 1))
+      )
+    found += names[first - 1 : last]
+  return tuple(dict.fromkeys(found))
 
 
 def check_training_modes(modes: Any) -> None:

@@ -31,6 +31,7 @@ class Watched:
   def __init__(self):
     self.ran, self.begun, self.changes = [], [], []
     self.plan = self.kept = None
+    self.why = {}
     self.damages = []
 
   def planned(self, plan, to_run, kept):
@@ -41,6 +42,9 @@ class Watched:
 
   def not_kept(self, changes):
     self.changes = changes
+
+  def again(self, why):
+    self.why = why
 
   def started(self, target):
     self.begun.append(target)
@@ -189,6 +193,19 @@ class FleetTest(absltest.TestCase):
     self.assertEqual(third['one_case.py::C'].kept_from, 3)
     self.assertEqual(third['two_case.py::A'].kept_from, 1)
     self.assertEqual(first['two_case.py::A'].kept_from, 1)
+
+  def test_why_a_case_runs_again(self):
+    self.write(bad_case=ERROR)
+    self.run_fleet()
+    _, watched = self.run_fleet(resume=True)
+    self.assertEqual(watched.why, {})
+    self.write(one_case=ONE + '# changed\n')
+    _, watched = self.run_fleet(resume=True, retry=True)
+    (target,) = (target for target in watched.why if 'one_case' in target)
+    self.assertEndsWith(watched.why.pop(target), 'models/one_case.py changed')
+    self.assertEqual([*watched.why.values()], ['it ended with ERROR'])
+    _, watched = self.run_fleet(resume=True, stages=('loss',))
+    self.assertIn('--stages was not given', watched.why.values())
 
   def test_without_resuming_all_run_again(self):
     self.run_fleet()

@@ -76,6 +76,16 @@ class InstallTest(absltest.TestCase):
     self.assertStartsWith(chosen['tensorflow'], '2.17.')
     self.assertStartsWith(chosen['tf-keras'], '2.17.')
 
+  def test_tensorflow_cpu_is_kept_only_without_dependencies(self):
+    page = pages.text('docs/environment.md')
+    self.assertIn('`pip install .`, then `pip install --no-deps "tf-keras==2.21.*"`', page)
+    # tf2verify itself asks for no TensorFlow: test_the_package_alone_asks_for_no_tensorflow.
+    with_dependencies = _chosen('tensorflow-cpu==2.21.*', 'tf-keras==2.21.*')
+    self.assertContainsSubset(('tensorflow-cpu', 'tensorflow', 'tf-keras'), with_dependencies)
+    options = ('--dry-run', '--ignore-installed', '--no-deps', '--quiet', '--report', '-')
+    report = json.loads(_pip('install', *options, 'tf-keras==2.21.*'))
+    self.assertEqual([one['metadata']['name'] for one in report['install']], ['tf_keras'])
+
   def test_an_empty_environment_gets_the_newest(self):
     chosen = _chosen(f'{_wheel()}[tensorflow]')
     self.assertStartsWith(chosen['tensorflow'], f'{_VERSIONS[-1]}.')

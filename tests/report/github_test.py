@@ -1,3 +1,4 @@
+import dataclasses
 import os
 import tempfile
 from unittest import mock
@@ -70,6 +71,34 @@ class HeadlineTest(absltest.TestCase):
       'gradients', 6, Status.FAILED, differences=(made_up.difference('kernel', hint='the sum'),)
     )
     self.assertEqual(headline.headline(hinted), 'the sum')
+
+
+class MessageTest(absltest.TestCase):
+  def test_the_cause_alone_where_one_is_known(self):
+    failed = made_up.failed().first_failure
+    self.assertEqual(headline.message(failed), failed.diagnosis.causes[0].text)
+    long = dataclasses.replace(failed.diagnosis.causes[0], text='word ' * 100 + '\nend')
+    known = dataclasses.replace(
+      failed, diagnosis=dataclasses.replace(failed.diagnosis, causes=(long,))
+    )
+    self.assertLessEqual(len(headline.message(known)), 300)
+    self.assertEndsWith(headline.message(known), ' …')
+
+  def test_what_differs_and_where_it_begins_elsewhere(self):
+    failed = made_up.failed().first_failure
+    found = (made_up.difference('kernel'), made_up.difference('bias'))
+    unknown = dataclasses.replace(
+      failed,
+      differences=found,
+      diagnosis=dataclasses.replace(failed.diagnosis, causes=()),
+    )
+    message = headline.message(unknown)
+    self.assertStartsWith(message, headline.headline(unknown) + ': ')
+    self.assertIn(' kernel', message)
+    self.assertEndsWith(message, '; first at tf2.py:7')
+    self.assertNotIn('\n', message)
+    nowhere = dataclasses.replace(unknown, diagnosis=None)
+    self.assertEndsWith(headline.message(nowhere), ' kernel')
 
 
 if __name__ == '__main__':

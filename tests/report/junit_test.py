@@ -3,7 +3,10 @@ from xml.etree import ElementTree
 from absl.testing import absltest
 
 from tests.fleet import made_results
+from tests.report.html import made_up
 from tf2verify.records.status import Status
+from tf2verify.report import terminal
+from tf2verify.report.headline import message
 from tf2verify.report.junit import junit_text
 
 
@@ -37,6 +40,15 @@ class JunitTest(absltest.TestCase):
         self.assertEqual((found.tag, found.get('type')), (tag, status.value))
         self.assertIn("A: stage 'gradients'", found.text)
         self.assertIn('run again: python x.py', found.text)
+
+  def test_message_is_that_of_every_runner(self):
+    case = made_up.failed()
+    root = ElementTree.fromstring(junit_text([case]))
+    shown = {test.get('name'): test[0].get('message') for test in root[0] if len(test)}
+    for stage in case.failures:
+      self.assertEqual(shown[stage.stage], message(stage))
+      self.assertStartsWith(terminal.exception_text(case, stage), f'{message(stage)}\n')
+    self.assertEqual(shown[case.first_failure.stage], case.first_failure.diagnosis.causes[0].text)
 
   def test_no_case(self):
     self.assertEmpty(ElementTree.fromstring(junit_text([])))

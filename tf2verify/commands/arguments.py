@@ -7,10 +7,13 @@ from typing import Any, NoReturn
 
 from tf2verify.commands import repeating_scripts
 from tf2verify.commands.checkpoint_arguments import add_checkpoint_commands
+from tf2verify.commands.list_option import HOW_TO_END, Add
 from tf2verify.commands.prove_arguments import add_prove
 from tf2verify.commands.recording_arguments import add_recording_commands
 from tf2verify.environment import diagnose_option
 from tf2verify.environment.version import VERSION
+
+_STAGES_HELP = 'only these stages, by name or number (3, 1-6), and those that they need'
 
 
 class _Command(argparse.ArgumentParser):
@@ -32,23 +35,11 @@ class _Command(argparse.ArgumentParser):
     guess = f' (did you mean {", ".join(close)}?)' if close else ''
     self.error(f'unrecognized arguments: {" ".join(unknown)}{guess}')
 
-
-class _Add(argparse.Action):
-  """Takes a list in one option or several; of stages `a b`, `a,b` and `a --stages b`."""
-
-  def __call__(
-    self,
-    parser: argparse.ArgumentParser,
-    namespace: argparse.Namespace,
-    values: Any,
-    option_string: str | None = None,
-  ) -> None:
-    given = getattr(namespace, self.dest)
-    # The default is replaced, not added to.
-    before = () if given is self.default else given
-    if self.dest == 'stages':  # a metric's name may have a comma
-      values = [name for value in values for name in str(value).split(',') if name]
-    setattr(namespace, self.dest, [*before, *values])
+  def error(self, message: str) -> NoReturn:
+    """Says of a path that is missing where it may have gone."""
+    if message.endswith('PATH[::Case]') and '--stages' in self._option_string_actions:
+      message += f' ({HOW_TO_END})'
+    super().error(message)
 
 
 def parser(
@@ -99,9 +90,9 @@ def _add_run(commands: Any, defaults: Mapping[str, Any]) -> None:
   run.add_argument(
     '--stages',
     nargs='+',
-    action=_Add,
+    action=Add,
     metavar='STAGE',
-    help='only these stages, and those that they need',
+    help=_STAGES_HELP,
   )
   run.add_argument(
     '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md to this folder'
@@ -153,9 +144,9 @@ def _add_watch(commands: Any) -> None:
   watch.add_argument(
     '--stages',
     nargs='+',
-    action=_Add,
+    action=Add,
     metavar='STAGE',
-    help='only these stages, and those that they need',
+    help=_STAGES_HELP,
   )
   watch.add_argument(
     '--rounds', type=_positive, metavar='N', help='stop after this many (default: never)'
@@ -235,10 +226,10 @@ def _add_fleet(commands: Any) -> None:
   fleet.add_argument(
     '--stages',
     nargs='+',
-    action=_Add,
+    action=Add,
     default=(),
     metavar='STAGE',
-    help='only these stages, and those that they need',
+    help=_STAGES_HELP,
   )
   fleet.add_argument(
     '--resume',
@@ -362,7 +353,7 @@ def _add_repeat(commands: Any) -> None:
   repeat.add_argument(
     '--settings',
     nargs='+',
-    action=_Add,
+    action=Add,
     default=repeating_scripts.DEFAULT_SETTINGS,
     metavar='NAME',
     help=f'which of {", ".join(setting.name for setting in repeating_scripts.SETTINGS)} (default: '
@@ -371,7 +362,7 @@ def _add_repeat(commands: Any) -> None:
   repeat.add_argument(
     '--metrics',
     nargs='+',
-    action=_Add,
+    action=Add,
     default=(),
     metavar='NAME',
     help='only these of the metrics that the script prints',

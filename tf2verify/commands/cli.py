@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tf2verify.commands import defaults, repeating_scripts
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
   from tf2verify.commands.report import Pages
   from tf2verify.discovery import FoundCase
   from tf2verify.records.verdict import CaseVerdict
-  from tf2verify.report.terminal import CaseShown
+  from tf2verify.report.terminal import CaseShown, StageProgress
 
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 EXIT_STUCK = 124  # as timeout(1) has it
@@ -46,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == 'repeat':
       return _repeat(arguments, script_arguments)
     if arguments.command == 'doctor':
-      return doctor.main()
+      with startup_log.held_back():
+        return doctor.main()
     if arguments.command == 'new':
       return _new(arguments.function, arguments.out)
     if arguments.command in ('fleet', 'report', 'history'):
@@ -179,14 +180,13 @@ def _run(arguments: argparse.Namespace) -> int:
   from tf2verify.report import github, terminal
   from tf2verify.report.report_dir import write_case, write_summary
   from tf2verify.report.tensorboard import writing
-  from tf2verify.selection import check_stage_name
+  from tf2verify.selection import stage_names
   from tf2verify.tensorflow_internals import deprecations
 
-  stages, report_dir, pages = arguments.stages, arguments.report_dir, _pages(arguments)
+  report_dir, pages = arguments.report_dir, _pages(arguments)
   pages.require()
   diagnose_option.set_for_process(arguments.diagnose)
-  for name in stages or ():
-    check_stage_name(name)
+  stages = None if arguments.stages is None else stage_names(arguments.stages)
   detail = terminal.Detail[arguments.detail]
   cases = [found for target in arguments.targets for found in find_cases(target)]
   verdicts: list[CaseVerdict] = []
@@ -271,11 +271,10 @@ def _refusal(case: type[EquivalenceCase], error: CaseDefinitionError) -> CaseVer
 
 def _watch(target: str, stages: Sequence[str] | None, rounds: int | None) -> int:
   from tf2verify.commands.watch import watch
-  from tf2verify.selection import check_stage_name
+  from tf2verify.selection import stage_names
 
-  for name in stages or ():
-    check_stage_name(name)
-  return EXIT_PASSED if watch(target, stages, rounds) else EXIT_FAILED
+  chosen = None if stages is None else stage_names(stages)
+  return EXIT_PASSED if watch(target, chosen, rounds) else EXIT_FAILED
 
 
 def _adequacy(targets: Sequence[str], limit: int, seed: int, report_dir: str | None) -> int:
@@ -302,16 +301,12 @@ def _prove(targets: Sequence[str], report_dir: str | None) -> int:
   from tf2verify.discovery import find_cases
   from tf2verify.report import terminal
   from tf2verify.report.report_dir import write_proof
-  from tf2verify.tensorflow_internals import deprecations
 
   well = True
   for found in [case for target in targets for case in find_cases(target)]:
     progress = terminal.StageProgress()
-    try:
-      with found.importable(), deprecations.unsaid():
-        proof = prove_case(found.case, progress)
-    finally:
-      progress.clear()
+    with _quietly(found, progress):
+      proof = prove_case(found.case, progress)
     well = well and proof.is_whole
     terminal.say(proof.to_text())
     if report_dir:
@@ -329,6 +324,18 @@ def _single_case(target: str) -> FoundCase:
   return found[0]
 
 
+@contextlib.contextmanager
+def _quietly(found: FoundCase, progress: StageProgress) -> Iterator[None]:
+  """Lets a case be imported and run without deprecation warnings of its TF1 code."""
+  from tf2verify.tensorflow_internals import deprecations
+
+  try:
+    with found.importable(), deprecations.unsaid():
+      yield
+  finally:
+    progress.clear()
+
+
 def _convert(arguments: argparse.Namespace) -> int:
   from tf2verify.commands.conversion import convert
   from tf2verify.commands.conversion_target import target_of
@@ -340,21 +347,18 @@ def _convert(arguments: argparse.Namespace) -> int:
   out = target_of(arguments.out, arguments.format, arguments.overwrite)
   found = _single_case(arguments.target)
   progress = terminal.StageProgress()
-  try:
-    with found.importable():
-      if arguments.to_tf1 is not None:
-        conversion = convert_to_tf1(found.case, arguments.to_tf1, out, progress)
-      else:
-        conversion = convert(
-          found.case,
-          arguments.tf1_checkpoint,
-          out,
-          progress,
-          arguments.ema,
-          not arguments.no_optimizer,
-        )
-  finally:
-    progress.clear()
+  with _quietly(found, progress):
+    if arguments.to_tf1 is not None:
+      conversion = convert_to_tf1(found.case, arguments.to_tf1, out, progress)
+    else:
+      conversion = convert(
+        found.case,
+        arguments.tf1_checkpoint,
+        out,
+        progress,
+        arguments.ema,
+        not arguments.no_optimizer,
+      )
   terminal.say(conversion.to_text(arguments.verbose))
   return EXIT_FAILED if conversion.refusal else EXIT_PASSED
 
@@ -366,11 +370,8 @@ def _map(target: str, out: str | None) -> int:
   check_out(out)
   found = _single_case(target)
   progress = terminal.StageProgress()
-  try:
-    with found.importable():
-      derived = derived_of(found.case, progress)
-  finally:
-    progress.clear()
+  with _quietly(found, progress):
+    derived = derived_of(found.case, progress)
   if out is None:
     terminal.say(derived.variable_map.to_text().rstrip())
   else:
@@ -391,10 +392,7 @@ def _inspect(prefix: str, target: str | None) -> int:
     terminal.say(inspect(prefix, None, progress))
     return EXIT_PASSED
   found = _single_case(target)
-  try:
-    with found.importable():
-      said = inspect(prefix, found.case, progress)
-  finally:
-    progress.clear()
+  with _quietly(found, progress):
+    said = inspect(prefix, found.case, progress)
   terminal.say(said)
   return EXIT_PASSED

@@ -19,7 +19,7 @@ TABLE = 'tool.tf2verify'
 _PATHS = ('report_dir', 'html', 'junit', 'markdown', 'tensorboard_dir')
 # Key and what it takes; the keys are the options of `run`.
 _TAKES = {
-  'stages': 'a list of names of stages',
+  'stages': "a list of names of stages, or of their numbers as texts: ['1-6']",
   **dict.fromkeys(_PATHS, 'a path, relative to the folder of pyproject.toml'),
   'timeout': 'seconds, a number from 0 on',
   'deprecations': 'true or false',

@@ -6,7 +6,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 
 from tf2verify.commands.report import Pages, cases_of
@@ -54,17 +54,20 @@ class Progress:
   def __init__(self) -> None:
     self._terminal = sys.stderr.isatty()
     self._start = time.monotonic()
-    self._to_run = self._done = 0
+    self._to_run = self._done = self._kept = 0
+    self._alike: set[str] = set()
     self._under_way: list[str] = []
 
-  @property
-  def done(self) -> int:
-    """How many cases have ended."""
-    return self._done
+  def so_far(self) -> str:
+    """How many verdicts there are: `2 verdicts of this run`."""
+    said = f'{_count(self._done, "verdict")} of this run'
+    return said + (f' and {self._kept} of before that still hold' if self._kept else '')
 
   def planned(self, plan: Plan, to_run: int, kept: int) -> None:
     """Says how much there is to do."""
-    self._to_run, self._start = to_run, time.monotonic()
+    self._to_run, self._kept, self._start = to_run, kept, time.monotonic()
+    names = [unit.key.partition('::')[2] for unit in plan.units]
+    self._alike = {name for name in names if names.count(name) > 1}
     said = f'{_count(len(plan.units), "case")} in {_count(len(plan.files), "file")}'
     if plan.empty:
       more = ', …' if len(plan.empty) > _SHOWN_FILES else ''
@@ -80,6 +83,13 @@ class Progress:
     """Says why the verdicts of the run before do not count."""
     terminal.say(f'no verdict of the last run is kept: {", ".join(changes)}')
 
+  def again(self, why: Mapping[str, str]) -> None:
+    """Says which cases with a verdict run again, and why."""
+    for target, reason in list(why.items())[:_SHOWN_FILES]:
+      terminal.say(f'  again: {target}, since {reason}')
+    if len(why) > _SHOWN_FILES:
+      terminal.say(f'  again: {len(why) - _SHOWN_FILES} more')
+
   def started(self, target: str) -> None:
     """Notes a case that begins."""
     self._under_way.append(target)
@@ -93,7 +103,10 @@ class Progress:
     self.clear()
     verdict = result.verdict
     terminal.say_failures(verdict)
-    terminal.say(f'[{self._done}/{self._to_run}] {terminal.case_line(verdict)}')
+    line = terminal.case_line(verdict)
+    if verdict.case in self._alike:
+      line = line.replace(verdict.case, result.entry.target, 1)
+    terminal.say(f'[{self._done}/{self._to_run}] {line}')
     self._show()
 
   def clear(self) -> None:
@@ -221,8 +234,7 @@ def fleet(arguments: Arguments, module: str = MODULE) -> int:
   except KeyboardInterrupt:
     progress.clear()
     terminal.say(
-      f'interrupted: {progress.done} verdicts of this run are in {arguments.journal}; continue '
-      'with: '
+      f'interrupted: {progress.so_far()} are in {arguments.journal}; continue with: '
       f'{_resume_command()}'
     )
     return _BY_SIGNAL + interrupter.number

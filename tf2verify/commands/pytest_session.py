@@ -145,7 +145,7 @@ def _finding(
   place = headline.place(stage)
   if place is None:
     place = headline.Place(case.module, _first_line(cls))
-  crash = ReprFileLocation(place.path, place.line, headline.headline(stage))
+  crash = ReprFileLocation(place.path, place.line, headline.message(stage))
   text = terminal.failure_text(case, stage)
   return ReprExceptionInfo(
     reprtraceback=ReprTraceback([ReprEntryNative([text + '\n'])], None, 'native'), reprcrash=crash

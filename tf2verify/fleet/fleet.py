@@ -53,6 +53,7 @@ class Watcher(Protocol):
   def planned(self, plan: plans.Plan, to_run: int, kept: int) -> None: ...
   def damaged(self, how: str) -> None: ...
   def not_kept(self, changes: list[str]) -> None: ...
+  def again(self, why: Mapping[str, str]) -> None: ...
   def started(self, target: str) -> None: ...
   def ended(self, result: Result) -> None: ...
 
@@ -94,16 +95,14 @@ def run_fleet(options: Options, journal: Journal, engine: Engine, watcher: Watch
   units = options.shard.part_of(plan.units)
   keys = [unit.key for unit in units]
   number, known = _begun(options, journal, watcher, plan, keys)
-  kept = {
-    unit.key
-    for unit in units
-    if unit.key in known and _still_holds(known[unit.key], unit, options, digests)
-  }
+  why = {u.key: _why_again(known[u.key], u, options, digests) for u in units if u.key in known}
+  kept = {key for key, reason in why.items() if not reason}
   for key in kept:
     if known[key].run != number:
       journal.keep(known[key], number)
   to_run = [unit for unit in units if unit.key not in kept]
   watcher.planned(dataclasses.replace(plan, units=tuple(units)), len(to_run), len(kept))
+  watcher.again({key: reason for key, reason in why.items() if reason})
   for unit, ended in _done(to_run, options, engine, watcher):
     before = known.get(unit.key)
     attempt = before.attempt + 1 if before is not None and before.run == number else 1
@@ -184,11 +183,21 @@ def _planned_with(run: Run, plan: plans.Plan, keys: list[str]) -> list[str]:
   return [*dict.fromkeys((*there, *keys))]
 
 
-def _still_holds(entry: Entry, unit: plans.Unit, options: Options, digests: Digests) -> bool:
-  if unit.failed is not None or (options.retry and entry.status is Status.ERROR):
-    return False
-  of_this_file = not unit.place.is_file or unit.place.target in entry.files
-  return of_this_file and entry.stages == options.stages and digests.are_unchanged(entry.files)
+def _why_again(entry: Entry, unit: plans.Unit, options: Options, digests: Digests) -> str:
+  """Returns why a case with a verdict has to run again; '' where that still holds."""
+  if unit.failed is not None:
+    return 'its file cannot be imported now'
+  if options.retry and entry.status is Status.ERROR:
+    return 'it ended with ERROR'
+  if unit.place.is_file and unit.place.target not in entry.files:
+    return 'its verdict is of another file'
+  if entry.stages != options.stages:
+    return f'--stages was {" ".join(entry.stages) or "not given"}'
+  changed = [*digests.changed(entry.files)]
+  if not changed:
+    return ''
+  more = f' and {len(changed) - 1} more files' if len(changed) > 1 else ''
+  return f'{_as_typed(changed[0])}{more} changed'
 
 
 def _result(number: int, unit: plans.Unit, ended: Ended, options: Options, attempt: int) -> Result:

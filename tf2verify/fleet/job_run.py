@@ -82,11 +82,10 @@ def do(job: Job) -> int:
 
 
 def _check(job: Job, events: EventWriter) -> None:
-  from tf2verify.selection import check_stage_name
+  from tf2verify.selection import stage_names
 
   try:
-    for name in job.stages or ():
-      check_stage_name(name)
+    stage_names(job.stages or ())
   except CaseDefinitionError as error:
     raise UsageError(str(error)) from error
   events.tell(jobs.FOUND, cases={}, files={}, file=None)
@@ -114,12 +113,14 @@ def _verify(job: Job, events: EventWriter, known: frozenset[str]) -> None:
   from tf2verify.case import verify
   from tf2verify.discovery import find_cases
   from tf2verify.records.verdict import CaseVerdict, StageVerdict
+  from tf2verify.selection import stage_names
   from tf2verify.sides.process import logical_devices
   from tf2verify.stages import STAGES
 
   logical_devices.ask_for_two_cpus()
   read = FilesRead(job.scratch)
   found = find_cases(job.target)[0]  # several: one class under two names
+  wanted = None if job.stages is None else stage_names(job.stages)
   checkpoints: list[str] = []
   _note_checkpoint(found.case, checkpoints)
 
@@ -131,10 +132,10 @@ def _verify(job: Job, events: EventWriter, known: frozenset[str]) -> None:
     events.tell(
       jobs.STARTED,
       case=found.case.__name__,
-      stages=[stage.name for stage in STAGES if job.stages is None or stage.name in job.stages],
+      stages=[stage.name for stage in STAGES if wanted is None or stage.name in wanted],
       files=files_of_loaded_modules(known, job.scratch),
     )
-    verdict = verify(found.case, job.stages, told, lambda step: events.tell(jobs.DOING, step=step))
+    verdict = verify(found.case, wanted, told, lambda step: events.tell(jobs.DOING, step=step))
     files = read.files() | files_of_loaded_modules(known, job.scratch)
   for prefix in checkpoints:
     files |= files_of_checkpoint(prefix)

@@ -3,12 +3,15 @@
 import dataclasses
 import os
 import re
+import textwrap
 
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.records.verdict_text import outcome_text
 from tf2verify.reference.user_files import is_file_of_user
 from tf2verify.safe_text import safe_line
 
+# Causes say what to write in the place of what is there: most of them fit.
+_LONGEST = 300
 # As Python's own traceback has it.
 _FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
 
@@ -32,6 +35,22 @@ def headline(stage: StageVerdict) -> str:
   hints = [difference.hint for difference in stage.differences if difference.hint]
   known = [*(cause.text for cause in causes), *hints]
   return safe_line(known[0].replace('\n', ' ') if known else outcome_text(stage))
+
+
+def message(stage: StageVerdict) -> str:
+  """Returns the headline, on one line of at most 300 characters, for lists of tests.
+
+  Where no cause is known: what differs first, and the line of the port where it begins to.
+  """
+  line = headline(stage)
+  causes = stage.diagnosis.causes if stage.diagnosis is not None else ()
+  if causes or any(difference.hint for difference in stage.differences):
+    return textwrap.shorten(line, _LONGEST, placeholder=' …')
+  if stage.differences:
+    line += f': {stage.differences[0].quantity} {stage.differences[0].subject}'
+  found = place(stage)
+  where = '' if found is None else f'; first at {os.path.basename(found.path)}:{found.line}'
+  return textwrap.shorten(safe_line(line), _LONGEST - len(where), placeholder=' …') + where
 
 
 def place(stage: StageVerdict) -> Place | None:

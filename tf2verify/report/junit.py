@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
-from tf2verify.records.verdict_text import failure_text, stage_line
+from tf2verify.records.verdict_text import failure_text
+from tf2verify.report.headline import message
 from tf2verify.safe_text import safe, safe_line, safe_values
 
 _SKIPPED = (Status.BLOCKED, Status.NOT_APPLICABLE)
@@ -15,7 +16,8 @@ def junit_text(verdicts: Iterable[CaseVerdict]) -> str:
   """Returns one test suite per case, one test per stage.
 
   A stage that is INCONCLUSIVE counts as failed, as it does in a test; BLOCKED and
-  NOT_APPLICABLE are skipped, with the reason.
+  NOT_APPLICABLE are skipped, with the reason. The message of a failure is the cause on one line,
+  as for the tests of pytest and absl; its text is the report.
   """
   root = ElementTree.Element('testsuites', name='tf2verify')
   for verdict in map(safe_values, verdicts):
@@ -51,7 +53,5 @@ def _add_stage(suite: ElementTree.Element, verdict: CaseVerdict, stage: StageVer
     ElementTree.SubElement(test, 'skipped', message=stage.reason)
   elif stage.status is not Status.PASSED:
     kind = 'error' if stage.status is Status.ERROR else 'failure'
-    found = ElementTree.SubElement(
-      test, kind, message=safe_line(stage_line(stage)), type=stage.status.value
-    )
+    found = ElementTree.SubElement(test, kind, message=message(stage), type=stage.status.value)
     found.text = safe(failure_text(verdict, stage), longest=None)

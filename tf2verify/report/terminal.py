@@ -30,7 +30,7 @@ from tf2verify.records.verdict_text import (
   run_again_lines,
   stage_line,
 )
-from tf2verify.report.headline import headline
+from tf2verify.report.headline import headline, message
 
 # Where neither a terminal nor COLUMNS says how wide the output is.
 _WIDTH = 80
@@ -259,3 +259,11 @@ __all__ = [
   'stage_line',
   'width_of',
 ]
+
+
+def exception_text(case: CaseVerdict, stage: StageVerdict) -> str:
+  """Returns what a test that fails raises: the report of a stage below the finding on one line.
+
+  absl writes all of it as the message of the test, and lists of failures show its first line.
+  """
+  return f'{message(stage)}\n{failure_text(case, stage)}'
