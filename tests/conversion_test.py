@@ -3,13 +3,14 @@ import io
 import os
 import pathlib
 import tempfile
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tests import console
-from tf2verify.commands import cli
+from tf2verify.commands import cli, conversion_reading
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 
 _CASES = """
@@ -61,6 +62,16 @@ class NumberedCase(RightCase):
 
   def load_tf2_checkpoint(self, layer, path):
     tf.train.Checkpoint(model=layer).restore(path).assert_consumed()
+
+
+class SavingCase(RightCase):
+  def save_tf2_checkpoint(self, layer, path):
+    return tf.train.Checkpoint(model=layer).save(path)
+
+
+class CalledCase(RightCase):
+  def call_tf2_layer(self, layer, inputs, training):
+    return layer(inputs)
 
 
 class WrongCase(RightCase):
@@ -120,7 +131,9 @@ class ConvertTest(CommandTestCase):
       'global_step\n'
       '  verified: 7 tensors, 40 elements\n'
       f'written: {self.out}\n'
-      f'  read it by tf.train.Checkpoint(model=layer).read({self.out!r})\n',
+      '  read it by:\n'
+      '    layer(inputs)  # once: this makes the variables that are read\n'
+      f'    tf.train.Checkpoint(model=layer).read({self.out!r}).assert_consumed()\n',
     )
     self.assertEqual(self.written(), ['dense.data-00000-of-00001', 'dense.index'])
     reader = tf.train.load_checkpoint(self.out)
@@ -132,6 +145,43 @@ class ConvertTest(CommandTestCase):
     self.assertEqual(status, 0, said)
     self.assertIn(f'written: {self.out}-1\n', said)
     self.assertEqual(self.written(), ['dense-1.data-00000-of-00001', 'dense-1.index'])
+
+  @parameterized.parameters(
+    ('NumberedCase', 'layer(inputs)', 'case.load_tf2_checkpoint(layer, {path})'),
+    # `save` counts, and nothing here has its counter.
+    (
+      'SavingCase',
+      'layer(inputs)',
+      'tf.train.Checkpoint(model=layer).read({path}).assert_existing_objects_matched()',
+    ),
+    (
+      'CalledCase',
+      'case.call_tf2_layer(layer, inputs, False)',
+      'tf.train.Checkpoint(model=layer).read({path}).assert_consumed()',
+    ),
+  )
+  def test_lines_that_read_it(self, case, call, read):
+    status, said, _ = self._convert(case, self.write(kernel=KERNEL, bias=BIAS))
+    self.assertEqual(status, 0, said)
+    _, written, lines = said.partition('written: ')
+    path = written and lines.splitlines()[0]
+    self.assertEndsWith(
+      said,
+      f'  read it by:\n    {call}  # once: this makes the variables that are read\n'
+      f'    {read.replace("{path}", repr(path))}\n',
+    )
+
+  @parameterized.parameters(
+    ('pass', 'value read by the printed lines bias'),
+    ('layer.no_such_method({path})', "has no attribute 'no_such_method'"),
+  )
+  def test_lines_that_read_nothing_are_not_printed(self, line, words):
+    with mock.patch.object(conversion_reading, '_alternatives', return_value=[(line,)]):
+      status, said, _ = self._convert('RightCase', self.write(kernel=KERNEL, bias=BIAS))
+    self.assertEqual(status, 1, said)
+    self.assertIn('a program cannot read what was written', said)
+    self.assertIn(words, said)
+    self.assertEqual(self.written(), [])
 
   @parameterized.parameters(
     ('ForgetfulCase', 'restored value kernel: presence differs'),
@@ -182,7 +232,7 @@ class ConvertTest(CommandTestCase):
       ('RightCase', f'{source}.index', None, '--tf1_checkpoint: '),
       ('RightCase', source, self.folder / 'no' / 'dense', 'there is no folder'),
       ('RightCase', source, self.folder, 'is a folder; give the prefix'),
-      ('', source, None, 'has 6 cases (RightCase, '),
+      ('', source, None, 'has 8 cases (RightCase, '),
       ('StrayCase', source, None, 'it has to write where it is told'),
       ('AbsentCase', source, None, 'has no case AbsentCase'),
     ):

@@ -1,8 +1,10 @@
 """Conversions for native ports: into files of Keras, through a variable map."""
 
 import os
+import textwrap
 import zipfile
 
+import keras
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -140,6 +142,18 @@ _BIAS = np.array([0.1, -1.3], np.float32)
 _VALUES = {'fc/kernel': _KERNEL, 'fc/bias': _BIAS, 'unused': np.zeros(3, np.float32)}
 
 
+class _Net(keras.Model):
+  """As a program has it that reads what was written."""
+
+  def __init__(self):
+    super().__init__()
+    self.head = keras.layers.Dense(2)
+    self.drop = keras.layers.Dropout(0.5)
+
+  def call(self, inputs, training=False):
+    return self.drop(self.head(inputs), training=training)
+
+
 class NativeConversionTestCase(CommandTestCase):
   def setUp(self):
     super().setUp()
@@ -161,7 +175,8 @@ class WrittenTest(NativeConversionTestCase):
     self.assertEqual((status, complained), (0, ''), said)
     self.assertEqual(self.written(), ['net.weights.h5'])
     self.assertIn('left out, since the case leaves it to TF1 (nothing reads it): unused\n', said)
-    self.assertIn('read it by layer.load_weights(', said)
+    self.assertIn('    layer(inputs, training=False)  # once: ', said)
+    self.assertIn('    layer.load_weights(', said)
 
   def test_model(self):
     status, said, complained = self.convert('NativeCase', 'net.keras')
@@ -177,6 +192,23 @@ class WrittenTest(NativeConversionTestCase):
     by_rank = {value.ndim: value for value in values if isinstance(value, np.ndarray)}
     np.testing.assert_array_equal(by_rank[2], _KERNEL.T)
     np.testing.assert_array_equal(by_rank[1], _BIAS + np.float32(1.0))
+
+  def test_printed_lines(self):
+    inputs = np.ones((4, 3), np.float32)
+    for out in ('net', 'net.weights.h5'):
+      with self.subTest(out):
+        status, said, _ = self.convert('NativeCase', out)
+        self.assertEqual(status, 0, said)
+        _, _, lines = said.partition('  read it by:\n')
+        call, *reads = textwrap.dedent(lines).splitlines()
+        names = {'tf': tf, 'layer': _Net(), 'inputs': inputs}
+        # Without the call nothing is read, which has to be an error.
+        with self.assertRaises((AssertionError, ValueError)):
+          exec('\n'.join(reads), dict(names))
+        names['layer'] = _Net()
+        exec('\n'.join([call, *reads]), names)
+        expected = inputs @ _KERNEL.T + _BIAS + 1.0
+        np.testing.assert_allclose(names['layer'](inputs), expected, rtol=1e-6)
 
   def test_model_of_tf_keras(self):
     values = {'kernel': _KERNEL.T, 'bias': _BIAS}

@@ -1,19 +1,30 @@
 """Conversions that take the state of the optimizer along."""
 
+import os
+import warnings
+import zipfile
+from unittest import mock
+
 import keras
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
 
+import tf2verify
 from examples.keras3_ranker import equivalence_test, model
 from tests import console
 from tests.conversion_test import CommandTestCase
+from tf2verify.commands import conversion
+from tf2verify.numerics.tolerance import VALUE_TOLERANCES
+from tf2verify.records.tensor_key import TensorKey
+from tf2verify.sides.tf2 import model_files
 
 v1 = tf.compat.v1
 _CASES = """
 import keras
 import tensorflow as tf
 
+import tf2verify
 from examples.keras3_ranker import equivalence_test, port
 
 
@@ -35,6 +46,60 @@ class MomentumCase(AdamCase):
 
   def make_tf2_optimizer(self):
     return keras.optimizers.SGD(0.1, momentum=0.9)
+
+
+class Net(keras.Model):
+  # Its layers have no names of their own, and are of the same shape.
+
+  def __init__(self, name='net', **settings):
+    super().__init__(name=name, **settings)
+    self.one, self.two = keras.layers.Dense(3), keras.layers.Dense(3)
+
+  def call(self, inputs):
+    return self.two(self.one(inputs))
+
+
+class OwnCompile(Net):
+  def compile(self, **settings):
+    super().compile(**settings)
+
+
+class NetCase(tf2verify.EquivalenceCase):
+  port = Net
+  variable_names = {
+    'one/kernel': 'net/dense/kernel',
+    'one/bias': 'net/dense/bias',
+    'two/kernel': 'net/dense_1/kernel',
+    'two/bias': 'net/dense_1/bias',
+  }
+
+  def build_tf1_graph(self, inputs, training):
+    dense = tf.compat.v1.layers.dense
+    return dense(dense(inputs, 3, name='one'), 3, name='two')
+
+  def make_tf2_layer(self):
+    return self.port()
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 3))
+
+  def make_labels(self):
+    return tf2verify.normal_inputs((4, 3))
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean((outputs - labels) ** 2)
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_optimizer(self):
+    return tf.compat.v1.train.AdamOptimizer(0.01)
+
+  def make_tf2_optimizer(self):
+    return keras.optimizers.Adam(0.01, epsilon=1e-8)
+
+
+class OwnCompileCase(NetCase):
+  port = OwnCompile
 """
 
 
@@ -51,6 +116,22 @@ def train(prefix, train_op=model.train_op):
       session.run(step)
     v1.train.Saver().save(session, prefix, write_meta_graph=False)
     return {variable.op.name: session.run(variable) for variable in v1.global_variables()}
+
+
+def train_net(prefix):
+  """Trains the TF1 model of NetCase for three steps, and saves it."""
+  with tf.Graph().as_default(), v1.Session() as session, warnings.catch_warnings():
+    warnings.simplefilter('ignore')
+    v1.set_random_seed(3)
+    outputs = tf.constant(tf2verify.normal_inputs((4, 3)))
+    for name in ('one', 'two'):
+      outputs = v1.layers.dense(outputs, 3, name=name)
+    loss, count = tf.reduce_mean((outputs - 1.0) ** 2), v1.train.get_or_create_global_step()
+    step = v1.train.AdamOptimizer(0.01).minimize(loss, count)
+    session.run(v1.global_variables_initializer())
+    for _ in range(3):
+      session.run(step)
+    v1.train.Saver().save(session, prefix, write_meta_graph=False)
 
 
 def _momentum(loss):
@@ -87,7 +168,10 @@ class OptimizerTest(CommandTestCase):
     values = train(self.source)
     status, said, complained = self.convert('AdamCase', 'ranker')
     self.assertEqual((status, complained), (0, ''), said)
-    self.assertIn(', optimizer=optimizer).read(', said)
+    path = str(self.folder / 'tf2' / 'ranker')
+    read = f'tf.train.Checkpoint(model=layer, optimizer=optimizer).read({path!r})'
+    build = 'optimizer.build(layer.trainable_variables)'
+    self.assertEndsWith(said, f'    {build}\n    {read}.assert_consumed()\n')
     reader = tf.train.load_checkpoint(str(self.folder / 'tf2' / 'ranker'))
     held = [reader.get_tensor(key) for key in reader.get_variable_to_shape_map()]
     wanted = values['ranker/items/Adam']
@@ -108,9 +192,87 @@ class OptimizerTest(CommandTestCase):
     train(self.source)
     status, said, _ = self.convert('WrongBetaCase', 'ranker.keras')
     self.assertEqual(status, 1, said)
-    self.assertIn('training does not go on as in TF1', said)
+    self.assertIn('training does not go on with it as in TF1', said)
+    self.assertRegex(said, r'optimizer slot +12 +12\n')  # it was converted, as is said
     self.assertIn('--no_optimizer converts the weights alone', said)
     self.assertEqual(self.written(), [])
+
+  def _net(self, case, out, *options):
+    self.source = str(self.folder / 'tf1' / 'net-3')
+    if not os.path.exists(self.source + '.index'):
+      train_net(self.source)
+    return self.convert(case, out, *options)
+
+  def test_class_of_its_own(self):
+    # Its variables and slots have other names when it is read: keras counts layers anew.
+    status, said, complained = self._net('NetCase', 'net.keras')
+    self.assertEqual((status, complained), (0, ''), said)
+    with zipfile.ZipFile(self.folder / 'tf2' / 'net.keras') as archive:
+      self.assertIn('model.weights.h5', archive.namelist())
+
+  def test_slots_that_are_swapped(self):
+    def swapped(layer, path, compiled=False):
+      model = load(layer, path, compiled)
+      one, two = (v for v in model.optimizer.variables if v.path.endswith('kernel_velocity'))
+      kept = one.numpy()
+      one.assign(two.numpy())
+      two.assign(kept)
+      return model
+
+    load = model_files.load_model
+    with mock.patch.object(model_files, 'load_model', swapped):
+      status, said, _ = self._net('NetCase', 'net.keras')
+    self.assertEqual(status, 1, said)
+    self.assertIn('restored state of the optimizer dense_kernel_velocity  (3, 3)', said)
+    self.assertRegex(said, r'first at \(\d, \d\): written \S+, read \S+ \(must be equal\)')
+    self.assertNotIn('tf1 ', said)
+
+  def test_compile_of_its_own(self):
+    status, said, _ = self._net('OwnCompileCase', 'net.keras')
+    self.assertEqual(status, 1, said)
+    self.assertIn('the model that was read has no optimizer', said)
+    self.assertIn('overrides compile', said)
+    self.assertIn('--no_optimizer writes the weights alone', said)
+    for out, options in (('net.keras', ['--no_optimizer']), ('net', [])):
+      status, said, _ = self._net('OwnCompileCase', out, *options)
+      self.assertEqual(status, 0, said)
+
+  def test_slots_that_are_not_read(self):
+    def unbuilt(layer, path, compiled=False):
+      model = load(layer, path, compiled)
+      model.optimizer = keras.optimizers.Adam(0.01)
+      return model
+
+    load = model_files.load_model
+    with mock.patch.object(model_files, 'load_model', unbuilt):
+      status, said, _ = self._net('NetCase', 'net.keras')
+    self.assertEqual(status, 1, said)
+    self.assertIn('likely cause: Keras does not bring the optimizer back', said)
+    self.assertIn('    written: a variable of the optimizer\n    read: none', said)
+    self.assertNotIn('tf1:', said)
+
+  def test_what_is_not_told(self):
+    def undecided(*arguments):
+      comparison = arguments[-1]
+      comparison.blind_spots.append('planted')
+      key = TensorKey('update of training', 'one/kernel')
+      comparison.tensors(key, np.full(2, 1e-9, 'f4'), np.full(2, 2e-9, 'f4'), VALUE_TOLERANCES)
+      return steps(*arguments)
+
+    steps = conversion.check_steps
+    with mock.patch.object(conversion, 'check_steps', undecided):
+      status, said, _ = self._net('NetCase', 'net')
+    self.assertEqual(status, 0, said)
+    self.assertIn('  blind spot: planted\n', said)
+    self.assertIn('; 1 inconclusive; 2 blind spots\n', said)
+    self.assertIn('not the same: update of training one/kernel\n', said)
+
+  def test_no_deprecation_warnings(self):
+    with warnings.catch_warnings(record=True) as caught:
+      warnings.simplefilter('always')
+      status, said, complained = self._net('NetCase', 'net')
+    self.assertEqual((status, complained), (0, ''), said)
+    self.assertEqual([str(w.message) for w in caught if 'deprecated' in str(w.message)], [])
 
   def test_momentum_in_another_unit(self):
     values = train(self.source, _momentum)

@@ -4,7 +4,7 @@ import dataclasses
 import os
 
 from tf2verify.case import EquivalenceCase, new_ladder
-from tf2verify.commands.conversion_files import Refused, read_by, refuse, write_and_read
+from tf2verify.commands.conversion_files import Refused, refuse, write_and_read
 from tf2verify.commands.conversion_target import Format, Target
 from tf2verify.errors import CheckpointError, UsageError, UserCodeError
 from tf2verify.ladder import Ladder
@@ -31,6 +31,7 @@ from tf2verify.stages.checkpoints.conversion_account import (
 from tf2verify.stages.checkpoints.error_line import telling_line
 from tf2verify.stages.checkpoints.loading import Loaded, compare_outputs, key_table, load
 from tf2verify.stages.checkpoints.optimizer_transfer import (
+  WRITTEN_AND_READ,
   OptimizerTransfer,
   check_steps,
   transfer_of,
@@ -53,7 +54,7 @@ class Conversion:
     refusal: why nothing was written, by lines; empty where something was.
     table: the account of the keys; None where it was not come to.
     remarks: what is left out on either side, and why; what was not compared.
-    read_by: the call that reads what was written.
+    read_by: the lines of Python that read what was written.
   """
 
   case: str
@@ -63,7 +64,7 @@ class Conversion:
   refusal: tuple[str, ...] = ()
   table: Table | None = None
   remarks: tuple[Remark, ...] = ()
-  read_by: str = ''
+  read_by: tuple[str, ...] = ()
 
   def to_text(self, verbose: bool = False) -> str:
     """Returns the outcome for a terminal.
@@ -80,7 +81,7 @@ class Conversion:
       lines += ['REFUSED, nothing was written:', *(f'  {line}' for line in self.refusal)]
     else:
       lines += [f'  verified: {self.compared}', f'written: {self.written}']
-      lines += [f'  read it by {self.read_by}'] if self.read_by else []
+      lines += ['  read it by:', *(f'    {line}' for line in self.read_by)] if self.read_by else []
     return '\n'.join(lines)
 
 
@@ -190,16 +191,18 @@ def _converted(
       why = _why_no_optimizer(case, account, target, with_optimizer)
       if not why:
         progress('going on with training from the checkpoint')
-        transfer, said = _transferred(case, file, loaded, comparison)
+        transfer, said = _transferred(case, file, loaded, part := Comparison())
         account = with_read(account, transfer.keys)
         remarks += said
+        _refuse_steps(loaded, transfer, part)
+        _take(comparison, part)
     remarks += [*left_out_keys(case, account, why_no_optimizer=why), *port_alone(case)]
     refuse(comparison)
     with target.folder_beside() as beside:
       progress(f'writing {target.path}')
       path = os.path.join(beside, target.base)
       written = write_and_read(case, loaded, path, target, comparison, transfer)
-      refuse(comparison)
+      refuse(comparison, WRITTEN_AND_READ)
       target.check_free()
       target.take(beside)
   except Refused as refused:
@@ -209,15 +212,28 @@ def _converted(
       table=key_table(account),
       remarks=tuple(remarks),
     )
-  path = os.path.join(os.path.dirname(target.path), os.path.basename(written))
+  path = os.path.join(os.path.dirname(target.path), os.path.basename(written.path))
   return dataclasses.replace(
     found,
     written=path,
     compared=compared_text(comparison.compared),
     table=key_table(account),
-    remarks=tuple(remarks),
-    read_by=read_by(case, loaded.port.layer, path, target.format, transfer is not None),
+    remarks=(*remarks, *_not_told(comparison)),
+    read_by=written.reading.lines(path),
   )
+
+
+def _take(comparison: Comparison, part: Comparison) -> None:
+  """Adds what a part has found, with what it cannot see."""
+  comparison.absorb(part)
+  comparison.blind_spots += part.blind_spots
+
+
+def _not_told(comparison: Comparison) -> list[Remark]:
+  """Returns what the figures behind `verified:` do not tell: inconclusive pairs, blind spots."""
+  said = 'inconclusive, since both sides are within the tolerance of zero, and not the same'
+  known = [Remark(said, comparison.near_zero)] if comparison.near_zero else []
+  return [*known, *(Remark(f'blind spot: {text}') for text in comparison.findings().blind_spots)]
 
 
 def _check_training(case: CaseUnderTest, loaded: Loaded, comparison: Comparison) -> list[Remark]:
@@ -230,7 +246,7 @@ def _check_training(case: CaseUnderTest, loaded: Loaded, comparison: Comparison)
   tf2_checkpoint.assign(loaded.port, before)
   if part.inconclusive and not part.differences:
     return [Remark(f'outputs in training mode were not compared: {part.inconclusive}')]
-  comparison.absorb(part)
+  _take(comparison, part)
   return []
 
 
@@ -260,13 +276,23 @@ def _not_transferred(loaded: Loaded, transfer: OptimizerTransfer) -> list[str]:
   return found
 
 
+def _refuse_steps(loaded: Loaded, transfer: OptimizerTransfer, steps: Comparison) -> None:
+  """Raises `Refused` where training does not go on alike with the converted optimizer."""
+  if steps.differences:
+    raise Refused(
+      'the state of the optimizer was converted, and training does not go on with it as in TF1:\n'
+      + '\n'.join([*_not_transferred(loaded, transfer), *differences_text(steps.differences)])
+      + f'\n{_WITHOUT_OPTIMIZER}'
+    )
+
+
 def _transferred(
   case: CaseUnderTest,
   file: tf1_checkpoint.CheckpointFile,
   loaded: Loaded,
   comparison: Comparison,
 ) -> tuple[OptimizerTransfer, list[Remark]]:
-  """Takes over the state of the optimizer, and verifies it in the next training steps."""
+  """Takes over the state of the optimizer, and compares the next training steps with it."""
   part = Comparison()
   try:
     transfer = transfer_of(case, file, loaded)
@@ -288,11 +314,5 @@ def _transferred(
   if silent:
     said = 'training from the checkpoint tells nothing of it, since its gradient is near zero'
     remarks.append(Remark(said, silent))
-  if part.differences:
-    raise Refused(
-      'training does not go on as in TF1 with the converted state of the optimizer:\n'
-      + '\n'.join([*_not_transferred(loaded, transfer), *differences_text(part.differences)])
-      + f'\n{_WITHOUT_OPTIMIZER}'
-    )
-  comparison.absorb(part)
+  _take(comparison, part)
   return transfer, remarks

@@ -1,16 +1,24 @@
 """The files of a port written, and read again, for a conversion."""
 
+import dataclasses
 import os
+from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
+
+from tf2verify.commands.conversion_reading import Reading, model_lines, verified_reading
 from tf2verify.commands.conversion_target import Format, Target
 from tf2verify.errors import Tf2VerifyError, UsageError, UserCodeError
-from tf2verify.records.verdict_text import differences_text
+from tf2verify.records.verdict_text import SIDES, Sides, differences_text
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2 import model_files
 from tf2verify.stages.checkpoints.error_line import telling_line
 from tf2verify.stages.checkpoints.keras_files import check_model, check_weights
 from tf2verify.stages.checkpoints.loading import Loaded
 from tf2verify.stages.checkpoints.optimizer_transfer import (
+  NOT_READ_BY_KERAS,
+  WRITTEN_AND_READ,
   OptimizerTransfer,
   check_written,
   variables_of,
@@ -25,10 +33,28 @@ class Refused(Tf2VerifyError):
   """Something cannot be written, or not verified; the message says why."""
 
 
-def refuse(comparison: Comparison) -> None:
-  """Raises `Refused` where something differs, or nothing can be told."""
+@dataclasses.dataclass(frozen=True)
+class Written:
+  """What was written.
+
+  Attributes:
+    path: of the file, or the prefix of the checkpoint.
+    reading: how a program reads it.
+  """
+
+  path: str
+  reading: Reading
+
+
+def refuse(comparison: Comparison, sides: Sides = SIDES) -> None:
+  """Raises `Refused` where something differs, or nothing can be told.
+
+  Args:
+    comparison: what was found.
+    sides: what was compared: TF1 and the port, or `WRITTEN_AND_READ`.
+  """
   if comparison.differences:
-    raise Refused('\n'.join(differences_text(comparison.differences)))
+    raise Refused('\n'.join(differences_text(comparison.differences, sides)))
   if comparison.inconclusive:
     raise Refused(comparison.inconclusive)
 
@@ -40,7 +66,7 @@ def write_and_read(
   target: Target,
   comparison: Comparison,
   transfer: OptimizerTransfer | None,
-) -> str:
+) -> Written:
   """Saves the port, and reads what was written into another one."""
   tf2_checkpoint.assign(loaded.port, loaded.values)
   values = tf2_checkpoint.values_of(loaded.port)
@@ -59,7 +85,7 @@ def write_and_read(
       other = tf2_checkpoint.made_optimizer(case.declaration, fresh.layer)
       tf2_checkpoint.load_all(fresh.layer, other, written)
       check_written(variables_of(optimizer), variables_of(other), comparison)
-    return written
+    return _written(case, target, written, values, optimizer, comparison)
   _check_model(layer, target)
   try:
     if target.format is Format.WEIGHTS:
@@ -68,7 +94,7 @@ def write_and_read(
       fresh = check_weights(case, values, path, comparison)
       if len(comparison.differences) == known and loaded.outputs is not None:
         check_outputs(case, loaded, values, fresh, comparison)
-      return path
+      return _written(case, target, path, values, None, comparison)
     if optimizer is not None:
       model_files.compiled(layer, optimizer)
     model_files.save_model(layer, path)
@@ -85,8 +111,35 @@ def write_and_read(
       f'{_way_out(target.format)}'
     )
   if optimizer is not None:
-    check_written(variables_of(optimizer), variables_of(model.optimizer), comparison)
-  return path
+    _check_optimizer(optimizer, model, comparison)
+  return Written(path, Reading((), model_lines(layer)))
+
+
+def _check_optimizer(optimizer: Any, model: Any, comparison: Comparison) -> None:
+  """Compares the optimizer of a model that was read from a `.keras` file."""
+  read = getattr(model, 'optimizer', None)
+  if read is None:
+    raise Refused(f'the model that was read has no optimizer\n{NOT_READ_BY_KERAS}')
+  check_written(variables_of(optimizer, model), variables_of(read, model), comparison)
+
+
+def _written(
+  case: CaseUnderTest,
+  target: Target,
+  path: str,
+  values: Mapping[str, np.ndarray],
+  optimizer: Any | None,
+  comparison: Comparison,
+) -> Written:
+  """Returns what was written with the lines that read it; where anything differs, it is refused."""
+  refuse(comparison, WRITTEN_AND_READ)
+  reading, why = verified_reading(case, target.format, path, values, optimizer)
+  if reading is None:
+    raise Refused(
+      f'--out {target.path}: a program cannot read what was written, by a fresh layer that is '
+      f'called once and then read into: {why}'
+    )
+  return Written(path, reading)
 
 
 def _check_model(layer: object, target: Target) -> None:
@@ -113,19 +166,3 @@ def _way_out(format: Format) -> str:
       'without them write the weights (--out FILE.weights.h5) or a checkpoint (--out PREFIX)'
     )
   return 'write a checkpoint instead: --out PREFIX without a suffix'
-
-
-def read_by(
-  case: CaseUnderTest, layer: object, path: str, format: Format, with_optimizer: bool
-) -> str:
-  if format is Format.WEIGHTS:
-    return f'layer.load_weights({path!r}), once the layer has its variables'
-  if format is Format.MODEL:
-    library = model_files.library_of(layer).__name__
-    names = ', '.join(f'{name!r}: {name}' for name in sorted(model_files.own_classes(layer)))
-    classes = f', {{{names}}}' if names else ''
-    return f'{library}.saving.load_model({path!r}{classes})'
-  if case.declaration.declares('load_tf2_checkpoint'):
-    return "the case's load_tf2_checkpoint"
-  further = ', optimizer=optimizer' if with_optimizer else ''
-  return f'tf.train.Checkpoint(model=layer{further}).read({path!r})'

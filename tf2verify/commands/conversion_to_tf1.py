@@ -95,7 +95,7 @@ def _converted(
     found,
     written=target.path,
     compared=compared_text(comparison.compared),
-    read_by=f'tf.compat.v1.train.Saver().restore(session, {target.path!r})',
+    read_by=(f'tf.compat.v1.train.Saver().restore(session, {target.path!r})',),
   )
 
 

@@ -106,7 +106,8 @@ def write_new(target: str, out: str | None) -> str:
   except OSError as error:
     raise UsageError(f'could not write {out}: {error.strerror}; name a file in a folder') from error
   marks = text.count('# CHECK')
-  return f'wrote {out}: {marks} lines to check (# CHECK), then: python -m tf2verify run {out}'
+  lines = f'{marks} line{"" if marks == 1 else "s"} to check (# CHECK)'
+  return f'wrote {out}: {lines}, then: python -m tf2verify run {out}'
 
 
 def _head(source: Tf1Source, replacements: Sequence[Replacement]) -> list[str]:

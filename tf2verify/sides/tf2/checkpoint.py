@@ -166,15 +166,20 @@ def made_optimizer(declaration: side.Declaration, layer: Any) -> Any:
   """Returns a fresh optimizer with its slots made, as far as that needs no gradients."""
   with user_code(side.TF2, 'make_tf2_optimizer'):
     optimizer = declaration.make_tf2_optimizer()
-    variables = layer_parts.trainable_of(layer)
-    for part in parts_of(optimizer).optimizers:
-      if hasattr(part, '_create_all_weights'):  # tf.keras.optimizers.legacy
-        part._create_all_weights(variables)
-      elif hasattr(part, 'build'):
-        part.build(variables)
-      elif hasattr(part, '_create_slots'):  # tf.compat.v1.train
-        part._create_slots(variables)
+    make_slots(optimizer, layer)
   return optimizer
+
+
+def make_slots(optimizer: Any, layer: Any) -> None:
+  """Makes the slots of a layer's optimizer, as far as that needs no gradients."""
+  variables = layer_parts.trainable_of(layer)
+  for part in parts_of(optimizer).optimizers:
+    if hasattr(part, '_create_all_weights'):  # tf.keras.optimizers.legacy
+      part._create_all_weights(variables)
+    elif hasattr(part, 'build'):
+      part.build(variables)
+    elif hasattr(part, '_create_slots'):  # tf.compat.v1.train
+      part._create_slots(variables)
 
 
 def optimizer_state(optimizer: Any) -> OptimizerState:

@@ -18,4 +18,14 @@ def telling_line(error: UserCodeError | LayerError) -> str:
       return f'{found[1]}: {following}'[:_LONGEST]
     if found:
       return line[:_LONGEST]
-  return str(error).splitlines()[0][:_LONGEST]
+  return _sentence(str(error).splitlines())[:_LONGEST]
+
+
+def _sentence(lines: list[str]) -> str:
+  """Returns the first line, with those that go on with it: Keras breaks its sentences."""
+  found = [lines[0].strip()]
+  for line in lines[1:]:
+    if not line.strip() or found[-1].endswith(('.', ':', '!', '?')):
+      break
+    found.append(line.strip())
+  return ' '.join(found)

@@ -31,6 +31,14 @@ _STEPS = 2
 _SHARE = 1e-4
 _GRADIENT_NOISE = 1e-6
 _STEP_COUNT = 'step count'
+# What is compared when files are read again, in the words of a report.
+WRITTEN_AND_READ = ('written', 'read')
+NOT_READ_BY_KERAS = (
+  'Keras does not bring the optimizer back in a .keras file where the class of the model overrides '
+  'compile without get_compile_config and compile_from_config, where the model is not built from '
+  'its config, and for tf.keras.optimizers.legacy. --no_optimizer writes the weights alone; a '
+  'TF2 checkpoint (--out PREFIX) holds the optimizer of any model'
+)
 
 # By role, and the port's own name of the variable; '' for the optimizer as a whole.
 _State = dict[tuple[str, str], np.ndarray]
@@ -211,31 +219,63 @@ def check_written(
   written: Mapping[str, Any], read: Mapping[str, Any], comparison: Comparison
 ) -> None:
   """Compares the variables of an optimizer that was read with those of the one that was written."""
+  others = _counterparts(written, read)
   for name, variable in written.items():
-    if name in read:
+    if name in others:
       key = TensorKey('restored state of the optimizer', name)
-      compare_restored(comparison, key, array_of(variable), array_of(read[name]))
+      compare_restored(comparison, key, array_of(variable), array_of(others[name]))
       continue
     comparison.lost(
       Difference(
         'state of the optimizer',
         name,
         Aspect.PRESENCE,
-        'written',
-        'not in what was read',
-        hint='--no_optimizer writes the weights alone',
+        'a variable of the optimizer',
+        'none, in the optimizer that was read',
+        hint=NOT_READ_BY_KERAS,
       )
     )
 
 
-def variables_of(optimizer: Any) -> dict[str, Any]:
+def _counterparts(written: Mapping[str, Any], read: Mapping[str, Any]) -> Mapping[str, Any]:
+  """Returns the variables that were read by the names of those that were written.
+
+  A model that is read counts layers without a name of their own anew, `dense_2` for `dense`, and
+  so the slots of their variables. Keras writes and reads them by number; each has to be of the
+  same kind. That the model's variables are in this order is seen where these are compared.
+  """
+  if written.keys() <= read.keys() or len(written) != len(read):
+    return read
+  pairs = zip(written.items(), read.items(), strict=True)
+  if all(_kind(*one) == _kind(*other) for one, other in pairs):
+    return dict(zip(written, read.values(), strict=True))
+  return read
+
+
+def _kind(name: str, variable: Any) -> tuple[str, tuple[int | None, ...], str]:
+  return name.rpartition('_')[2], tuple(variable.shape), str(variable.dtype)
+
+
+def variables_of(optimizer: Any, model: Any = None) -> dict[str, Any]:
   """Returns the variables of an optimizer of Keras by their names, without that of the optimizer.
 
   Keras counts optimizers up: `adam_1` is written and read as `adam`.
+
+  Args:
+    optimizer: whose.
+    model: whose variables it trains; names of slots are without the model's. A model of a class
+      of its own that is read makes its variables outside its own scope: `fc_kernel_momentum`
+      for `net_fc_kernel_momentum`.
   """
   found = optimizer.variables
   found = list(found() if callable(found) else found)
-  names = [str(getattr(one, 'path', one.name)).partition('/')[2] or one.name for one in found]
+  start = '' if model is None else f'{model.name}_'
+  names = [_own_name(one).removeprefix(start) for one in found]
   if len(set(names)) < len(names):  # of tf-keras: in the order in which they are made
     names = [f'variable {number}' for number in range(len(names))]
   return dict(zip(names, found, strict=True))
+
+
+def _own_name(variable: Any) -> str:
+  name = str(getattr(variable, 'path', variable.name))
+  return name.partition('/')[2] or str(variable.name)
