@@ -105,6 +105,31 @@ class EntryTest(parameterized.TestCase):
     with self.assertRaisesRegex(VariableMapError, f'a -> b: .*{message}'):
       MapEntry(('a',), ('b',), layout)
 
+  @parameterized.parameters(
+    ('', True),
+    ('i o -> i o', True),
+    ('1 x i o -> (x i) o', True),
+    ('h w (i o) -> (h w) i o', True),
+    ('i o -> o i', False),
+    ('x i o -> (i x) o', False),
+    ('(i+j) -> (j+i)', False),
+  )
+  def test_whether_elements_keep_their_order(self, layout, keeps):
+    self.assertEqual(MapEntry(('a',), ('b',), layout).keeps_order, keeps)
+
+  def test_what_adds_a_constant_does_not_keep_its_elements(self):
+    self.assertFalse(MapEntry(('a',), ('b',), 'o -> o', added=(('o', 1.0),)).keeps_order)
+
+  def test_a_layout_that_says_nothing_is_left_out(self):
+    names = ('a',), ('b',)
+    self.assertEqual(MapEntry(*names, 'i o -> i o').simplified(), MapEntry(*names))
+    self.assertEqual(MapEntry(*names, '[] -> []').simplified(), MapEntry(*names))
+    for layout in ('i o -> o i', '1 o -> o'):
+      self.assertEqual(MapEntry(*names, layout).simplified(), MapEntry(*names, layout))
+    # A port of another shape is a finding, and no fault of the map.
+    known = VariableMap((MapEntry(*names, 'i o -> i o'),))
+    self.assertEqual(known.bound({'a': (2, 6)}, {'b': (6, 2)}).entries, (MapEntry(*names),))
+
   def test_several_variables_need_a_layout(self):
     with self.assertRaisesRegex(VariableMapError, 'several variables need a layout'):
       MapEntry(('a', 'b'), ('c',))

@@ -10,6 +10,8 @@ from tf2verify.numerics.agreement import Agreement, agreement
 
 # Orders of more axes are not tried.
 _MOST_AXES = 5
+# Elements that tell an order.
+_FEWEST = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,6 +134,14 @@ def agreement_but_for_sign(tf1: np.ndarray, tf2: np.ndarray) -> tuple[Agreement,
   turned = (layout or Relayout(tf1.shape, None, tf2.shape)).negative()
   held = turned.to_tf2(tf1)
   return (agreement(held, tf2), turned) if alike(held, tf2) else (found, layout)
+
+
+def are_reordered(tf1: np.ndarray, tf2: np.ndarray) -> bool:
+  """Returns whether two arrays of one shape have the same elements in another order."""
+  same_kind = tf1.shape == tf2.shape and tf1.dtype == tf2.dtype and tf1.dtype.kind == 'f'
+  if not same_kind or tf1.size < _FEWEST or alike(tf1, tf2):
+    return False
+  return not is_constant(tf1) and alike(np.sort(tf1, axis=None), np.sort(tf2, axis=None))
 
 
 def alike(tf1: np.ndarray, tf2: np.ndarray) -> bool:

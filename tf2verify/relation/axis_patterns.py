@@ -61,6 +61,10 @@ class Pattern:
       found.append(frozenset(names))
     return tuple(found)
 
+  def orders(self) -> tuple[tuple[str, ...], ...]:
+    """Returns the names of the axes of every part, slowest first."""
+    return tuple(_products(self.axes))
+
   def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """Returns the shape of the array, whose sizes are all known."""
     return tuple(_size(axis, sizes) for axis in self.axes)

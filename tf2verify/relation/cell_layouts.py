@@ -1,5 +1,6 @@
 """How a cell of Keras may hold the variables of a cell of TF1."""
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -9,13 +10,14 @@ from tf2verify.relation.map_entry import MapEntry
 
 # The gates of TF1's cells, as BasicLSTMCell and LSTMCell have them, and as Keras has them.
 _TF1_GATES, _KERAS_GATES = 'icfo', 'ifco'
+_LSTM = ('kernel', 'recurrent_kernel', 'bias')
 
 
 def cell_entries(
   scope: str, cell: Mapping[str, Shape], its: str, port: Mapping[str, Shape]
 ) -> Sequence[Sequence[MapEntry]]:
   """Returns the ways in which a cell of Keras holds one of tf1; nothing where it does not."""
-  names = {key: f'{its}/{key}' for key in ('kernel', 'recurrent_kernel', 'bias')}
+  names = {key: f'{its}/{key}' for key in _LSTM}
   if set(port) != set(names):
     return ()
   (inputs, wide), (units, _) = port['kernel'], port['recurrent_kernel']
@@ -37,6 +39,54 @@ def cell_entries(
       (inputs, units),
     )
   return ()
+
+
+def raw_lstm(
+  own: Sequence[tuple[str, Shape]], its: str, port: Mapping[str, Shape]
+) -> list[tuple[MapEntry, ...]]:
+  """Returns the ways in which a Keras LSTM can hold one that is written out, by the shapes.
+
+  With one kernel for inputs and state, above each other in either order, or one for each.
+
+  Args:
+    own: names and shapes of the variables of one scope of tf1.
+    its: the scope of the port's cell.
+    port: shapes of the variables in it, by the rest of their names.
+  """
+  names = {key: (f'{its}/{key}', shape) for key, shape in port.items()}
+  kernels = [(name, shape) for name, shape in own if len(shape) == 2]
+  biases = [(name, shape) for name, shape in own if len(shape) == 1]
+  if set(port) != set(_LSTM) or len(biases) != 1 or len(kernels) + 1 != len(own):
+    return []
+  kernel, recurrent, bias = (names[key] for key in _LSTM)
+  units = recurrent[1][0]
+  if kernel[1][1] != 4 * units or biases[0][1] != bias[1]:
+    return []
+  whole = (kernel[1][0] + units, 4 * units)
+  if [shape for _, shape in kernels] == [whole]:
+    found = lstm(kernels[0], biases[0], kernel, recurrent, bias)
+    return found + [(_turned(one), other) for one, other in found]
+  if sorted(shape for _, shape in kernels) != sorted((kernel[1], recurrent[1])):
+    return []
+  found = []
+  for first, second in itertools.permutations(kernels):
+    if first[1] == kernel[1] and second[1] == recurrent[1]:
+      for known in lstm(('', whole), biases[0], kernel, recurrent, bias):
+        left, right = (end.strip() for end in known[0].layout.split('->')[1].split(','))
+        sizes = known[1].sizes
+        parts = [
+          MapEntry(
+            (one[0],), (other[0],), f'{axis} (i+c+f+o) -> {end}', (*sizes, (axis, one[1][0]))
+          )
+          for one, other, axis, end in ((first, kernel, 'x', left), (second, recurrent, 'h', right))
+        ]
+        found.append((*parts, known[1]))
+  return found
+
+
+def _turned(entry: MapEntry) -> MapEntry:
+  """Returns the same with the state above the inputs."""
+  return dataclasses.replace(entry, layout=entry.layout.replace('(x+h)', '(h+x)', 1))
 
 
 def lstm(

@@ -20,8 +20,7 @@ class VariableLayout:
   tf2: str  # likewise
   tf1_shape: tuple[int, ...]  # its shape on the tf1 side
   tf2_shape: tuple[int, ...]  # likewise
-  # How the elements lie; None where the shapes differ in axes of length 1 alone, so that the
-  # elements have one order.
+  # How the elements lie; None where they have one order on both sides.
   entry: MapEntry | None = None
 
   def to_tf1(self, value: np.ndarray, constants: bool = True) -> np.ndarray:

@@ -246,6 +246,21 @@ class _Entries:
       for uses in (self._pairs.tf1, self._pairs.tf2)
     ]
     self._cells_among(self._scopes(0, read[0]), self._scopes(1, read[1]))
+    self._written_out()
+
+  def _written_out(self) -> None:
+    """Pairs cells of Keras with those that tf1 writes out, without a loop of the graph."""
+    left = [set(shapes) - taken for shapes, taken in zip(self._shapes, self._taken, strict=True)]
+    others = self._scopes(1, left[1])
+    own = [(name, shape) for name, shape in self._shapes[0].items() if name in left[0]]
+    for scope in dict.fromkeys(owner(name) for name, _ in own):
+      cell = [(name, shape) for name, shape in own if owner(name) == scope]
+      for its, port in list(others.items()):
+        alternatives = cell_layouts.raw_lstm(cell, its, port)
+        if alternatives:
+          del others[its]
+          self._add(alternatives, _CELL)
+          break
 
   def _cells_among(
     self, ones: Mapping[str, _Shapes], others: dict[str, dict[str, tuple[int, ...]]]

@@ -60,6 +60,26 @@ class MapEntry:
     """Whether it gives a variable another name, and nothing else."""
     return not self.layout and not self.added
 
+  @property
+  def keeps_order(self) -> bool:
+    """Whether it pairs one variable with one whose elements have the same order.
+
+    The axes may be joined or split: `1 x i o -> (x i) o`.
+    """
+    if self.patterns is None:
+      return True
+    ones, others = self.patterns
+    if self.added or len(ones) > 1 or len(others) > 1:
+      return False
+    orders = ones[0].orders(), others[0].orders()
+    return ones == others or (len(orders[0]) == 1 and orders[0] == orders[1])
+
+  def simplified(self) -> 'MapEntry':
+    """Returns the entry without a layout that says nothing: `i o -> i o`."""
+    if self.patterns is None or self.patterns[0] != self.patterns[1] or not self.keeps_order:
+      return self
+    return dataclasses.replace(self, layout='', sizes=())
+
   @functools.cached_property
   def patterns(self) -> tuple[tuple[Pattern, ...], tuple[Pattern, ...]] | None:
     """The layout of both sides; None where it is the same.

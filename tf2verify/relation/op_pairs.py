@@ -27,6 +27,9 @@ _FAMILIES = {
   'StatelessIf': 'If',
 }
 
+# In the names of what an operation that updates a variable computes.
+_FORMULA = '/formula/'
+
 
 def family(op_type: str) -> str:
   """Returns the name that interchangeable op types share."""
@@ -257,7 +260,8 @@ class Pairing:
       for (tf1, number), (tf2, other_number) in zip(inputs, others, strict=True):
         op, other = self.tf1.ops[tf1], self.tf2.ops[tf2]
         free = self._is_free(tf1) and self.tf1_of[tf2] is None and not other.is_leaf
-        if free and number == other_number and family(op.op_type) == family(other.op_type):
+        alike = number == other_number and family(op.op_type) == family(other.op_type)
+        if free and alike and _may_be_one(op, other):
           self.add(tf1, self._with_same_inputs(tf1, tf2))
           found = True
     return found
@@ -331,6 +335,8 @@ def _may_be_one(op: OpRecord, other: OpRecord) -> bool:
   A mistake may change how much there is, a layout how many dimensions; hardly anything both: the
   sum with a bias in the model is not its update.
   """
+  if (_FORMULA in op.name) != (_FORMULA in other.name):
+    return False
   sizes = _size(op), _size(other)
   if None in sizes or sizes[0] == sizes[1]:
     return True

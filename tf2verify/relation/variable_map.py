@@ -165,7 +165,7 @@ class VariableMap:
           f'{self._called()} names {listed(unknown)}, which the {side} side has not{slip}'
         )
     entries = []
-    for entry in self.entries:
+    for entry in map(MapEntry.simplified, self.entries):
       sides = [tf1[name] for name in entry.tf1], [tf2[name] for name in entry.tf2]
       if any(None in shape for side_shapes in sides for shape in side_shapes):
         entries.append(entry)

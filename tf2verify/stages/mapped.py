@@ -138,7 +138,8 @@ def fitted(variable_map: VariableMap, tf1: Inventory, tf2: Inventory) -> Mapped:
       groups.append(Group(entry, shapes[0], shapes[1], trainable))
     elif entry.layout:
       one, other = shapes[0][0], shapes[1][0]
-      layouts.append(VariableLayout(entry.tf1[0], entry.tf2[0], one, other, entry))
+      moved = None if entry.keeps_order else entry
+      layouts.append(VariableLayout(entry.tf1[0], entry.tf2[0], one, other, moved))
   return Mapped(bound, tuple(layouts), tuple(groups))
 
 
