@@ -112,23 +112,35 @@ def _trained(identifier, title, texts, words, wrong, tf1, right, **more):
   def loss(outputs, labels):
     return scale * tf.reduce_mean(tf.square(outputs - labels))
 
+  hooks = {
+    'build_tf1_graph': _model_of_dense(),
+    'make_tf2_layer': chain(_dense()),
+    'make_labels': lambda: tf2verify.normal_inputs(_ROWS, seed=7),
+    'tf1_loss': loss,
+    'tf2_loss': loss,
+    'make_tf1_optimizer': tf1,
+    'make_tf2_optimizer': right,
+  }
   return pair(
-    identifier,
-    title,
-    texts,
-    _OPT,
-    words,
-    (),
-    {'make_tf2_optimizer': wrong},
-    build_tf1_graph=_model_of_dense(),
-    make_tf2_layer=chain(_dense()),
-    make_labels=lambda: tf2verify.normal_inputs(_ROWS, seed=7),
-    tf1_loss=loss,
-    tf2_loss=loss,
-    make_tf1_optimizer=tf1,
-    make_tf2_optimizer=right,
-    **more,
+    identifier, title, texts, _OPT, words, (), {'make_tf2_optimizer': wrong}, **hooks | more
   )
+
+
+class _Dense(keras.optimizers.Adam):
+  """Adds up the gradients of a row that is looked up twice."""
+
+  def apply(self, grads, trainable_variables=None):
+    return super().apply([tf.convert_to_tensor(g) for g in grads], trainable_variables)
+
+
+def _embedding():
+  start = keras.initializers.RandomUniform(0.0, 1.0)
+  return keras.layers.Embedding(9, 5, start, name='table')
+
+
+def _looked_up(inputs, training):
+  table = v1.get_variable('table/embeddings', [9, 5], initializer=v1.random_uniform_initializer())
+  return v1.layers.dense(tf.nn.embedding_lookup(table, inputs), 3, name='fc')
 
 
 def _lost(identifier, title, texts, words, tf1_loss, right, wrong, labels=None):
@@ -596,6 +608,20 @@ PORT_BUGS = (
     lambda: _optimizers.SGD(_schedule(False)),
     lambda: v1.train.GradientDescentOptimizer(_decay_rate(True)),
     lambda: _optimizers.SGD(_schedule(True)),
+  ),
+  _trained(
+    'K30',
+    'rows that were looked up twice',
+    ('adds the gradients of a row up, and squares the sum', '`Adam` squares each by itself'),
+    ('squares each row', 'convert_to_tensor'),
+    lambda: _optimizers.Adam(0.01, epsilon=1e-8),
+    lambda: v1.train.AdamOptimizer(0.01),
+    lambda: _Dense(0.01, epsilon=1e-8),
+    build_tf1_graph=_looked_up,
+    make_tf2_layer=chain(_embedding, _dense(), shape=(4, 7)),
+    make_inputs=lambda: np.arange(28, dtype=np.int32).reshape(4, 7) ** 2 % 9,
+    make_labels=lambda: tf2verify.normal_inputs((4, 7, 3), seed=7),
+    other_sizes=tuple,
   ),
 )
 

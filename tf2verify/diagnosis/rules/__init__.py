@@ -71,6 +71,7 @@ from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.copies import soft_copies
 from tf2verify.diagnosis.rules.training.counts import count_of_steps
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
+from tf2verify.diagnosis.rules.training.repeated_rows import repeated_rows
 from tf2verify.diagnosis.rules.training.restarts import restarted_slots
 from tf2verify.diagnosis.rules.training.updates import beyond_epsilon, optimizer_epsilon
 from tf2verify.diagnosis.rules.variables import creations, leftovers
@@ -173,6 +174,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('pruned', TrainingEvidence, parts.pruned),
   Rule('clipping', TrainingEvidence, clipping),
   Rule('lazy_rows', TrainingEvidence, parts.lazy_rows),
+  Rule('repeated_rows', TrainingEvidence, repeated_rows),
   Rule('optimizer_epsilon', TrainingEvidence, optimizer_epsilon, predicted_by='training_steps'),
   Rule('update_rule', TrainingEvidence, beyond_epsilon),
   Rule('restarted_slots', TrainingEvidence, restarted_slots),

@@ -124,7 +124,10 @@ def update_count(evidence: FailedStage) -> Cause | None:
   Looks for variables of another state that are not written equally often.
   """
   mode = any(difference.what == 'is_training' for _, difference in evidence.graph_differences())
-  updates = [one for one in evidence.updates if not _is_refuted(evidence, *one)]
+  predicted = _of_another_momentum(evidence)
+  updates = [
+    one for one in evidence.updates if one[0] not in predicted and not _is_refuted(evidence, *one)
+  ]
   if not updates or mode:  # the mode explains it
     return None
   variable, tf1, tf2 = updates[0]
@@ -150,6 +153,17 @@ def update_count(evidence: FailedStage) -> Cause | None:
     'is in UPDATE_OPS, or what its outputs wait for',
     seen,
   )
+
+
+def _of_another_momentum(evidence: FailedStage) -> set[str]:
+  """Returns the states that a momentum explains, in however many writes the port makes them."""
+  for state in evidence.states:
+    momenta = other_momenta(state)
+    if momenta is None or batch_factor(state, *momenta) is None:
+      continue
+    factors = {one.name: batch_factor(one, *momenta) for one in evidence.states}
+    return {name for name, f in factors.items() if f is not None and abs(f - 1) < _PREDICTED}
+  return set()
 
 
 def _is_refuted(evidence: FailedStage, variable: str, tf1: int, tf2: int) -> bool:
