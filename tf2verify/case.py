@@ -28,7 +28,7 @@ from tf2verify.report import terminal
 from tf2verify.report.report_dir import default_report_dir
 from tf2verify.report.shared_report_dir import write_reports
 from tf2verify.report.tensorboard import writing
-from tf2verify.selection import StageSelection, check_stage_name
+from tf2verify.selection import StageSelection, stage_names
 from tf2verify.sides.kept.sources import source_for
 from tf2verify.sides.recorded.recording import declaration_of
 from tf2verify.sides.recorded.references import ReferenceSource
@@ -206,7 +206,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
     if verdict.status is Status.NOT_APPLICABLE or found.stage in cls._told:
       self.skipTest(verdict.reason)
     cls._told.add(found.stage)
-    raise self.failureException(terminal.failure_text(cls._ladder.verdict(), found))
+    raise self.failureException(terminal.exception_text(cls._ladder.verdict(), found))
 
 
 def _test_method(name: str, stage: type[Stage]) -> Callable[[EquivalenceCase], None]:
@@ -364,7 +364,7 @@ def verify(
 
   Args:
     case: a subclass of `EquivalenceCase`.
-    stages: names of the stages to run, in addition to those that they need; None for all.
+    stages: names or numbers of the stages to run, beside those that they need; None for all.
     on_stage: called with every verdict as soon as it is available.
     progress: called with one line of text before every long step.
     timeout: in seconds, in the main thread only; see `tf2verify.environment.time_limit`. None for
@@ -383,9 +383,7 @@ def verify(
   """
   if isinstance(stages, str):
     raise CaseDefinitionError(f'stages is {stages!r}; it is a list of names: [{stages!r}]')
-  chosen = [stage.name for stage in STAGES] if stages is None else list(stages)
-  for name in chosen:
-    check_stage_name(name)
+  chosen = stage_names(range(1, len(STAGES) + 1) if stages is None else stages)
   ladder = new_ladder(case, progress or (lambda _: None), source_for(reuse_reference))
   try:
     with time_limit.limited(timeout, lambda: on_stuck and on_stuck(ladder.given_up(timeout or 0))):

@@ -20,6 +20,7 @@ _THEN = ' → '
 _MOST_LINES = 2
 _LONGEST_CODE = 120
 # As TensorFlow 1 computes a convolution with dilation.
+_SHAPE = re.compile(r'\bshape=\[[-\d, ]*\]')
 _DILATION = re.compile(r'^SpaceToBatchND\(.*?\bblock_shape=(\[[\d, ]+\]).*')
 
 
@@ -27,7 +28,7 @@ def edit_text(sources: Sequence[Source]) -> str:
   """Returns what is different in the port at the places of an edit; '' if it is not known."""
   groups: dict[object, list[Source]] = {}
   for source in sources:
-    groups.setdefault(marks(source) or source.tf1_op, []).append(source)
+    groups.setdefault(_of_any_size(source) or source.tf1_op, []).append(source)
   said = []
   for alike in groups.values():
     ends = {rounds.without(source.tf1_op) for source in alike}
@@ -52,12 +53,17 @@ def gradient_text(sources: Sequence[Source]) -> str:
   return '; '.join(texts[:_MOST_SAID]) + ('; …' if len(texts) > _MOST_SAID else '')
 
 
-def marks(source: Source) -> tuple[object, ...]:
+def marks(source: Source) -> tuple[tuple[object, ...], ...]:
   """Returns what is different at a place, without where it is, the same in all rounds."""
   return tuple(
     (d.aspect, d.op_type, d.what, rounds.without(d.tf1), rounds.without(d.tf2))
     for d in source.differences
   )
+
+
+def _of_any_size(source: Source) -> tuple[tuple[str, ...], ...]:
+  """Returns the marks without shapes: a line makes the same operations for every width."""
+  return tuple(tuple(_SHAPE.sub('', str(part)) for part in one) for one in marks(source))
 
 
 def numbers_of(source: Source) -> set[tuple[float, float]]:

@@ -47,9 +47,12 @@ def exchanges(looking: Looking) -> Iterator[Mistake]:
 
 
 def reads_other_inputs(looking: Looking, mistake: Mistake) -> bool:
-  """Returns whether a place of a mistake may read an input where tf1 reads another one."""
+  """Returns whether a place of a mistake may read an input where tf1 reads another one.
+
+  Places that a later search has found, in an edited port, are those of other graphs.
+  """
   graphs = looking.tf1.op_graph, looking.tf2.op_graph
-  for pair in (place.source.regions for place in mistake.places):
+  for pair in (place.source.regions for place in mistake.places if looking.has(place)):
     sides: tuple[set[str], set[str]] = (set(), set())
     for region, graph, names in zip((pair.tf1, pair.tf2), graphs, sides, strict=True):
       names |= {graph.ops[n].name for n, _ in region.frontier if graph.ops[n].op_type == INPUT}

@@ -124,6 +124,10 @@ class Looking:
       self._places[end] = self._looked_at(self.narrowed(source))
     return self._places[end]
 
+  def has(self, place: Place) -> bool:
+    """Returns whether this search has found a place."""
+    return any(place is known for known in self._places.values())
+
   def _looked_at(self, source: FoundSource) -> Place:
     graphs = self.tf1.op_graph, self.tf2.op_graph
     differences = self.comparison.at(source.regions)

@@ -16,6 +16,7 @@ from tf2verify.diagnosis.looking import Place
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, Source
 from tf2verify.records.experiment import Edit, Experiment
+from tf2verify.records.observation import SourceLine
 from tf2verify.sides.graphs.repairs import Repair
 
 # Of more operations than these at a place, it is not said which ones are a mistake.
@@ -100,6 +101,9 @@ class Mistake:
       return self.edit is other.edit or repeats(self.sources, other.sources)
     if self.edit is not other.edit:
       return False
+    lines, its_lines = _all_lines(self.first), _all_lines(other.first)
+    if self.edit is Edit.OPERATIONS and lines[1] and lines == its_lines:
+      return True
     mine, its = (marks(one.first) for one in (self, other))
     ends = {end_of(place) for place in self.places} & {end_of(place) for place in other.places}
     return bool(mine and mine == its) or bool(ends) or self.shares(other)
@@ -181,6 +185,12 @@ def _line(place: Place) -> tuple[str, int] | None:
 def lines_of(places: Sequence[Place]) -> set[tuple[str, int]]:
   """Returns the lines of places, as far as they are known."""
   return {line for place in places if (line := _line(place)) is not None}
+
+
+def _all_lines(source: Source) -> tuple[SourceLine | None, frozenset[tuple[str, int]]]:
+  """Returns the line of tf1 at a place, and all those of the port, whichever is the last one."""
+  known = (line for line in (source.tf2_source, *source.tf2_lines) if line is not None)
+  return source.tf1_source, frozenset((line.path, line.line) for line in known)
 
 
 def _unpaired(places: Sequence[Place]) -> set[tuple[str, str]]:

@@ -16,7 +16,7 @@ from tf2verify.records.diagnosis import GraphDifference, Source, Statistics
 from tf2verify.records.difference import Aspect
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord
+from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, OpRecord
 from tf2verify.relation.op_pairs import Pairing
 
 MOST_SOURCES = 12
@@ -85,9 +85,24 @@ def _shown(graph: OpGraph, region: Region, other: Region, others: OpGraph) -> Op
   if drawn and not any('Random' in others.ops[n].op_type for n in other.inner):
     return graph.ops[drawn[0]]
   if len(region.inner) <= _LONG_REGION:
-    return graph.ops[region.inner[0]]
+    return graph.ops[_first_of(graph, region)]
   last = [n for n, _ in graph.ops[region.end].inputs if n in region.inner]
   return graph.ops[last[0] if last else region.inner[-1]]
+
+
+def _first_of(graph: OpGraph, region: Region) -> int:
+  """Returns the first operation of a region that computes no size, and nothing of sizes alone."""
+  idle = set(size_arithmetic(graph))
+  for position in region.inner:
+    read = {n for n, _ in graph.ops[position].inputs}
+    if position not in idle and any(n not in idle and not _is_constant(graph, n) for n in read):
+      return position
+    idle.add(position)
+  return region.inner[0]
+
+
+def _is_constant(graph: OpGraph, position: int) -> bool:
+  return graph.ops[position].op_type == CONSTANT
 
 
 def _more_lines(tf2: OpGraph, pair: RegionPair, shown: OpRecord) -> tuple[SourceLine, ...]:

@@ -17,6 +17,7 @@ from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of
 from tf2verify.diagnosis.needed_edits import NEARER, Needed
 from tf2verify.diagnosis.place_edits import is_of_gradients, settings_alone, value_edit
+from tf2verify.records import rounds
 from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.records.op_graph import TensorKey
 from tf2verify.sides.graphs.repairs import Repair, Transplant, bypass, layout_of_shapes
@@ -210,10 +211,14 @@ class Repairing:
     """Returns an edit for each source; one for those in several rounds of a loop."""
     edits: dict[str, Mistake] = {}
     for source in found:
-      end = end_of(looking.place(source))
-      edit = None if end in edits else self._edit_at(looking, source)
+      place = looking.place(source)
+      known = edits.get(end_of(place))
+      # A loop in Python has no rounds that the graph tells.
+      if known is not None and rounds.numbers_of(place.evidence.source.tf1_op):
+        continue
+      edit = self._edit_at(looking, source)
       if edit is not None:
-        edits[end] = edit
+        edits[end_of(place)] = edit if known is None else known.joined(edit)
     return list(edits.values())
 
   def _edit_at(self, looking: Looking, source: FoundSource) -> Mistake | None:

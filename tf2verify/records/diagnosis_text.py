@@ -48,7 +48,9 @@ def cause_lines(diagnosis: Diagnosis, explained: bool = False) -> list[TextLine]
   if not diagnosis.causes and not explained:
     lines.append(TextLine(without_cause_text(diagnosis), Role.CAUSE))
   if diagnosis.without_experiments:
-    lines.append(TextLine(f'  no experiment: {_clip(diagnosis.without_experiments)}'))
+    why = _clip(diagnosis.without_experiments)
+    label = 'experiments' if why.startswith('no edit ') else 'no experiment'
+    lines.append(TextLine(f'  {label}: {why}'))
   return lines
 
 
@@ -72,10 +74,11 @@ def outcome_text(experiment: Experiment) -> str:
     Edit.OPERATIONS: 'the operations of tf1 there',
     Edit.VALUE: 'the value of tf1 there',
   }[experiment.edit]
-  others = f' and the other {experiment.mistakes - 1}' if several else ''
+  count = experiment.mistakes - 1
+  others = f' and the other {count if count > 1 else "one"} mended' if several else ''
   by_value = experiment.by_value - (experiment.edit is Edit.VALUE)
   if by_value:
-    others += f', {by_value} of them by the value of tf1,'
+    others += f' ({"" if count == 1 else f"{by_value} "}by the value of tf1)'
   if experiment.outcome is Outcome.PROVEN:
     agree = _agreement_text(experiment.apart)
     return f'with {what}{others} both sides {agree}{", and not without it" if several else ""}'
@@ -177,7 +180,7 @@ def source_size_text(source: Source) -> str:
   if not source.absolute:
     is_stop = _STOPS & {*source.tf1_path, *source.tf2_path}
     return f'values agree, gradients {"are stopped on one side" if is_stop else "differ"}'
-  if not math.isfinite(source.relative):
+  if not math.isfinite(source.absolute):
     return f'{how}, {_unlike_text(source)}'
   return f'{how}, its outputs differ ({_size_text(source)})'
 
@@ -196,7 +199,8 @@ def _unlike_text(source: Source) -> str:
 
 def _size_text(source: Source) -> str:
   text = f'max absolute difference {source.absolute:.3g}'
-  return text + (f', {source.relative:.2g} of max |tf1|' if math.isfinite(source.relative) else '')
+  relative = source.relative
+  return text + (f', {relative:.2g} of max |tf1|' if math.isfinite(relative) else '; 0 in tf1')
 
 
 def _source_lines(source: Source, head: str) -> list[TextLine]:

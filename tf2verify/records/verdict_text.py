@@ -18,6 +18,9 @@ if TYPE_CHECKING:
   from tf2verify.records.verdict import CaseVerdict, Compared, Figure, StageVerdict
 
 SHOWN_DIFFERENCES = 6
+# What the two sides of a difference are called.
+Sides = tuple[str, str]
+SIDES: Sides = ('tf1', 'tf2')
 _LONGEST_TEXT = 400
 _LONGEST_OUTCOME = 140
 _OF_NO_TENSOR = (Aspect.SIZE, Aspect.UNREAD)
@@ -177,10 +180,10 @@ def _explanation(verdict: StageVerdict) -> list[TextLine]:
   return lines + (measure_lines(diagnosis) if diagnosis is not None else [])
 
 
-def differences_text(differences: Sequence[Difference]) -> list[str]:
+def differences_text(differences: Sequence[Difference], sides: Sides = SIDES) -> list[str]:
   """Returns the likely causes once each, the first differences in full, and how many more."""
   hints = [line.text for line in _hint_lines(differences)]
-  return [*hints, *_known_differences(differences, '')]
+  return [*hints, *_known_differences(differences, '', sides)]
 
 
 def _hint_lines(differences: Sequence[Difference]) -> list[TextLine]:
@@ -191,29 +194,37 @@ def _hint_lines(differences: Sequence[Difference]) -> list[TextLine]:
   return lines
 
 
-def _known_differences(differences: Sequence[Difference], rest_in: str = _IN_JSON) -> list[str]:
-  lines = [line for one in differences[:SHOWN_DIFFERENCES] for line in difference_lines(one)]
+def _known_differences(
+  differences: Sequence[Difference], rest_in: str = _IN_JSON, sides: Sides = SIDES
+) -> list[str]:
+  shown = differences[:SHOWN_DIFFERENCES]
+  lines = [line for one in shown for line in difference_lines(one, sides)]
   if len(differences) > SHOWN_DIFFERENCES:
     rest = len(differences) - SHOWN_DIFFERENCES
     lines.append(f'… and {count_text(rest)} more{rest_in}')
   return lines
 
 
-def difference_lines(difference: Difference) -> list[str]:
-  """Returns a difference for reading: what differs, and below it, indented, both sides."""
+def difference_lines(difference: Difference, sides: Sides = SIDES) -> list[str]:
+  """Returns a difference for reading: what differs, and below it, indented, both sides.
+
+  Args:
+    difference: what differs.
+    sides: what the two sides are called, where they are not TF1 and the port.
+  """
   run = f' [{difference.run}]' if difference.run else ''
   head = f'{difference.quantity} {difference.subject}{run}'
   if difference.array is not None:
-    return _array_lines(head, difference.aspect, difference.array)
+    return _array_lines(head, difference.aspect, difference.array, sides)
   if difference.aspect is Aspect.CREATION:
     return [f'{head}: {difference.tf2}']
   lines = [f'{head}: {difference.aspect.value} differs']
-  lines += [f'  tf1: {_clip(difference.tf1)}'] if difference.tf1 else []
-  lines += [f'  tf2: {_clip(difference.tf2)}'] if difference.tf2 else []
+  lines += [f'  {sides[0]}: {_clip(difference.tf1)}'] if difference.tf1 else []
+  lines += [f'  {sides[1]}: {_clip(difference.tf2)}'] if difference.tf2 else []
   return lines
 
 
-def _array_lines(head: str, aspect: Aspect, array: ArrayDifference) -> list[str]:
+def _array_lines(head: str, aspect: Aspect, array: ArrayDifference, sides: Sides) -> list[str]:
   percent = 100.0 * array.mismatched / max(array.size, 1)
   noun = 'samples and signed means' if array.sampled else 'elements'
   first = (
@@ -225,14 +236,14 @@ def _array_lines(head: str, aspect: Aspect, array: ArrayDifference) -> list[str]
   place = f' at {_shape(array.index)}' if array.index else ''
   if array.block:
     place = f' of the signed mean of {array.block} elements from {_shape(array.index)} on'
-  values = f'tf1 {_scalar(array.tf1)}, tf2 {_scalar(array.tf2)}'
+  values = f'{sides[0]} {_scalar(array.tf1)}, {sides[1]} {_scalar(array.tf2)}'
   if array.rtol == 0 and array.atol == 0:
     return [first, f'  first{place}: {values} (must be equal)']
   if math.isnan(array.greatest_absolute):
     return [first, f'  worst{place}: {values}']
   noise = '' if array.noise is None else f'; rounding noise here {array.noise:.1g}'
   noise += ', which may be all of it' if array.within_noise else ''
-  allowed = f'(allowed {array.atol:.3g} + {array.rtol:.3g}·|tf1|{noise})'
+  allowed = f'(allowed {array.atol:.3g} + {array.rtol:.3g}·|{sides[0]}|{noise})'
   return [
     first,
     f'  max absolute difference {array.greatest_absolute:.3g}{place}: {values} {allowed}; max '

@@ -22,6 +22,12 @@ class ConstantFactorTest(parameterized.TestCase):
   def test_is_found(self, factor):
     self.assertAlmostEqual(constant_factor(_NUMBERS, factor * _NUMBERS), factor, places=4)
 
+  def test_a_small_difference_has_to_be_explained_as_well(self):
+    one = np.linspace(1.0, 2.0, 50, dtype=np.float32)
+    other = one * 0.9996 + 3e-5 * np.sin(np.arange(50, dtype=np.float32))
+    self.assertIsNone(constant_factor(one, other))
+    self.assertAlmostEqual(constant_factor(one, one * np.float32(0.9996)), 0.9996, places=6)
+
   def test_scalar(self):
     self.assertEqual(constant_factor(np.float32(3), np.float32(6)), 2.0)
 

@@ -123,6 +123,25 @@ class TakenAlongTest(absltest.TestCase):
     expected = np.mean(-np.exp(_FED['rewards']) * _FED['dones'])
     np.testing.assert_allclose(_ran(tf2, [Repair(transplants=(moved,))]), expected, rtol=1e-6)
 
+  def test_count_of_other_integers(self):
+    """A port of Keras 3 counts its steps with int32, say, and tf1 with int64."""
+
+    def counted(dtype):
+      def build(rewards, dones):
+        del dones
+        count = tf.argmax(rewards, output_type=dtype, name='count')
+        more = tf.add(count, tf.constant(4, dtype), name='more')
+        return tf.multiply(rewards, tf.cast(more, tf.float32, name='as_float'), name='end')
+
+      return build
+
+    tf1, tf2 = _Side('tf1', counted(tf.int32)), _Side('tf2', counted(tf.int64))
+    given = [('count', 'count'), ('rewards', 'rewards')]
+    moved = _transplant(tf1, tf2, ['more', 'as_float'], ('end', 'end'), given)
+    self.assertLen([node for node in moved.inner if node.name.endswith('/cast')], 1)
+    found = _ran(tf2, [Repair(transplants=(moved,))])
+    np.testing.assert_allclose(found, 6 * _FED['rewards'])
+
 
 class JoinedTest(absltest.TestCase):
   def test_what_both_change_is_changed_once(self):

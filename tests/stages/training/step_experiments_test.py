@@ -167,6 +167,26 @@ class EmbeddedPort(keras.layers.Layer):
     return tf.reduce_sum(self.table(inputs), 1)
 
 
+class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
+  """A rate that grows for four steps; the first step is `first` of them."""
+
+  def __init__(self, first, scale=1.0):
+    self.first, self.scale = first, scale
+
+  def __call__(self, step):
+    done = keras.ops.cast(step, 'float32') + self.first
+    return 0.1 * keras.ops.minimum(1.0, self.scale * done / 4.0)
+
+
+class WarmedUp(Embedded, abc.ABC):
+  """The same table; the count of steps of Keras 3's optimizer sets the rate."""
+
+  def make_tf1_train_op(self, loss):
+    step = v1.train.get_or_create_global_step()
+    rate = 0.1 * tf.minimum(1.0, (tf.cast(step, tf.float32) + 1.0) / 4.0)
+    return v1.train.GradientDescentOptimizer(rate).minimize(loss, global_step=step)
+
+
 class EpsilonUnderRoot(AdamW):
   def direction(self, m, v):
     return m / tf.sqrt(v + 1e-3)
@@ -248,6 +268,25 @@ class AdamWTest(parameterized.TestCase):
     (cause,) = tf2verify.verify(Case, stages=['training_steps']).stages[-1].diagnosis.causes
     self.assertIn('0.05 in place of 0.1', cause.text)
     self.assertEqual((cause.experiment.number, cause.experiment.mistakes), (1, 1))
+
+  @parameterized.parameters((0.0, 1.0), (1.0, 0.5), (2.0, 1.0))
+  def test_schedule_of_the_count_of_steps_of_keras_3(self, first, scale):
+    class Case(WarmedUp):
+      def make_tf2_optimizer(self):
+        return keras.optimizers.SGD(WarmUp(first, scale))
+
+    verdict = tf2verify.verify(Case, stages=['training_steps']).stages[-1]
+    (cause,) = verdict.diagnosis.causes
+    self.assertIs(cause.experiment.outcome, Outcome.PROVEN, verdict.to_text())
+    self.assertIn('step_experiments_test.py', verdict.to_text())
+
+  def test_right_schedule_of_the_count_of_steps_of_keras_3(self):
+    class Case(WarmedUp):
+      def make_tf2_optimizer(self):
+        return keras.optimizers.SGD(WarmUp(1.0))
+
+    verdict = tf2verify.verify(Case, stages=['training_steps']).stages[-1]
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
 
   def test_right_port_passes(self):
     verdict = steps_of(AdamW)

@@ -15,25 +15,33 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.outputs import is_opaque, output_bytes, size_arithmetic
-from tf2verify.diagnosis.divergence.regions import RegionPair
+from tf2verify.diagnosis.divergence.regions import RegionPair, ancestors
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
-from tf2verify.diagnosis.divergence.value_pairs import pair_alike
-from tf2verify.numerics.relayout import Relayout, agreement_as_held, is_constant, relayout
+from tf2verify.diagnosis.divergence.value_pairs import may_be_alike, pair_alike, signature
+from tf2verify.numerics.relayout import (
+  Relayout,
+  agreement_as_held,
+  are_reordered,
+  is_constant,
+  relayout,
+)
 from tf2verify.records.op_graph import VARIABLE, OpGraph, OpRecord, TensorKey
 
 # Regions with fewer unpaired operations on one side are short enough to read.
 _LONG = 4
 _NUMBERS = ('float', 'bfloat', 'int')
 # Runs of the port for one region.
-_MOST_RUNS = 160
+_MOST_RUNS = 640
 _SECONDS = 20.0  # which those of all regions may take
 # Quantities of tf1 tried in one place of the port.
-_TRIED = 4
+_TRIED = 5
 # Long regions that are cut short, one after the other.
-_MOST_CUTS = 6
+_MOST_CUTS = 32
 _MOST_BYTES = 64 * 2**20
-# Quantities alike from there on that tell a cut; those that no variable enters do not count.
-_TELLING = 2
+# Share of the quantities alike from there on that tells a cut; of those that a variable enters.
+_MOST_ALIKE = 0.5
+# So many are enough, where more is wrong further on.
+_MANY = 6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,6 +50,7 @@ class Cut:
 
   tf1: int  # the operation's position
   tf2: int
+  before: frozenset[int]  # operations of the region in tf1 that it is computed from
   # What comes after it in tf1, by position, and in the port from the quantity of tf1.
   tf1_values: Mapping[int, np.ndarray]
   tf2_values: Mapping[int, np.ndarray]
@@ -58,7 +67,12 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
   ops = tf1.op_graph.ops
   until = time.perf_counter() + _SECONDS
 
+  looked_into: set[RegionPair] = set()
+
   def cut_of(source: FoundSource) -> Cut | None:
+    if source.regions in looked_into:
+      return None
+    looked_into.add(source.regions)
     entering = dict.fromkeys(one for one, _ in source.regions.entering if one is not None)
     keys = [(n, k) for n, k in entering if not is_opaque(ops[n].outputs[k][0])]
     fetched = tf1.fetch([ops[n].tensors[k] for n, k in keys])
@@ -66,8 +80,9 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
     return CutSearch((tf1, tf2), source, given, until).found()
 
   layouts: dict[TensorKey, Relayout] = {}
+  tried: set[int] = set()
   for _ in range(_MOST_CUTS):
-    cut = next(filter(None, map(cut_of, divergence.sources())), None)
+    cut = next(filter(None, map(cut_of, divergence.all_sources())), None)
     if cut is None:
       return
     before = divergence.pairing.partners()
@@ -77,12 +92,14 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
       if layout is not None:
         layouts[one, 0] = layout
     divergence.pairing.complete()
-    divergence.part((), layouts)
-    if all(source.regions.tf1.end != cut.tf1 for source in divergence.sources()):
+    # What has the same place before it was tried, and is no quantity of both sides.
+    tried |= cut.before
+    divergence.part(tried, layouts)
+    if all(source.regions.tf1.end != cut.tf1 for source in divergence.all_sources()):
       # What is wrong does not end there after all.
       divergence.pairing.restore(before)
       divergence.part((), layouts)
-      return
+      tried -= cut.before
 
 
 class CutSearch:
@@ -109,6 +126,13 @@ class CutSearch:
     self._source = source
     self._given = given
     self._runs_left = _MOST_RUNS
+    self._marks: dict[int, _Marked] = {}
+    # By the position of an operation in the regions: of which tensors that enter it is computed.
+    both = [(one, two) for one, two in self._pair.entering if one is not None and two is not None]
+    self._entering = (
+      _made_of(self._tf1.op_graph, self._pair.tf1.inner, [one for one, _ in both]),
+      _made_of(self._tf2.op_graph, self._pair.tf2.inner, [two for _, two in both]),
+    )
 
   def found(self) -> Cut | None:
     """Returns the first cut in the order of the port; None without any."""
@@ -128,10 +152,12 @@ class CutSearch:
           return None
         self._runs_left -= 1
         found = self._from(one, place, values, before)
-        if found is not None and self._goes_together(one, found, values, before):
+        if found is not None and self._goes_together(one, place, found, values, before):
           after = _after(self._tf1.op_graph, one, self._pair.tf1.inner)
           known = {n: values[n] for n in sorted(after) if n in values}
-          return Cut(one, place, known, {n: a for n, a in found.items() if n in before})
+          theirs = {n: a for n, a in found.items() if n in before}
+          earlier = ancestors(self._tf1.op_graph, [one]) - {one}
+          return Cut(one, place, frozenset(earlier & set(self._pair.tf1.inner)), known, theirs)
     return None
 
   def _port(
@@ -160,8 +186,15 @@ class CutSearch:
     ranks = {n: abs(number / len(fitting) - share) for number, n in enumerate(fitting)}
     likeness = {n: _likeness(values[n], mine) for n in fitting}
     by_value = sorted(fitting, key=lambda n: -likeness[n])[: _TRIED // 2]
+    mine_of = self._entering[1][place]
     rest = [n for n in fitting if n not in by_value]
-    rest.sort(key=lambda n: (self._tf1.op_graph.ops[n].op_type != kind, ranks[n]))
+    rest.sort(
+      key=lambda n: (
+        -_share(self._entering[0][n], mine_of),
+        self._tf1.op_graph.ops[n].op_type != kind,
+        ranks[n],
+      )
+    )
     return [*by_value, *rest][:_TRIED]
 
   def _from(
@@ -180,6 +213,7 @@ class CutSearch:
   def _goes_together(
     self,
     one: int,
+    place: int,
     found: Mapping[int, np.ndarray],
     values: Mapping[int, np.ndarray],
     before: Mapping[int, np.ndarray],
@@ -189,9 +223,70 @@ class CutSearch:
       return True
     ours = _with_variables(self._tf1.op_graph, one, self._pair.tf1.inner)
     telling = [n for n in ours if n in values and not is_constant(values[n])]
-    theirs = [array for n, array in found.items() if not _agree(before[n], array)]
-    alike = [n for n in telling if any(_agree(values[n], array) for array in theirs)]
-    return len(alike) >= _TELLING
+    theirs = [_Marked.of(array) for n, array in found.items() if not _same(before[n], array)]
+    alike = [n for n in telling if self._marked(n, values[n]).is_among(theirs)]
+    if len(alike) >= min(_MOST_ALIKE * len(telling), _MANY):
+      return bool(alike)
+    # Where more is wrong further on: all that reads it has to be a quantity of tf1.
+    ops = self._tf2.op_graph.ops
+    readers = [n for n in found if (place, 0) in ops[n].inputs]
+    if not alike or not readers:
+      return False
+    after = _after(self._tf1.op_graph, one, self._pair.tf1.inner)
+    known = [self._marked(n, values[n]) for n in after if n in values]
+    return all(_Marked.of(found[n]).is_among(known) for n in readers)
+
+  def _marked(self, tf1: int, value: np.ndarray) -> '_Marked':
+    if tf1 not in self._marks:
+      self._marks[tf1] = _Marked.of(value)
+    return self._marks[tf1]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Marked:
+  """An array with what tells it from most others at once."""
+
+  array: np.ndarray
+  kind: tuple[int, str]
+  signature: np.ndarray
+
+  @classmethod
+  def of(cls, array: np.ndarray) -> '_Marked':
+    return cls(array, (array.size, array.dtype.name), signature(array))
+
+  def is_among(self, others: Sequence['_Marked']) -> bool:
+    """Returns whether one of others has the same elements, in whatever shape or order."""
+    return any(
+      self.kind == other.kind
+      and may_be_alike(self.signature, other.signature)
+      and (
+        _agree(self.array, other.array) or are_reordered(self.array.ravel(), other.array.ravel())
+      )
+      for other in others
+    )
+
+
+def _made_of(
+  graph: OpGraph, inner: Sequence[int], entering: Sequence[TensorKey]
+) -> dict[int, frozenset[int]]:
+  """Returns by position which of the tensors that enter a region each operation is made of."""
+  numbers: dict[TensorKey, frozenset[int]] = {}
+  for number, key in enumerate(entering):
+    numbers[key] = numbers.get(key, frozenset()) | {number}
+  found: dict[int, frozenset[int]] = {}
+  for n in sorted(inner):
+    read = [found.get(key[0], numbers.get(key, frozenset())) for key in graph.ops[n].inputs]
+    found[n] = frozenset[int]().union(*read)
+  return found
+
+
+def _share(one: frozenset[int], other: frozenset[int]) -> float:
+  """Returns how much of two sets is in both; what is made of the same is likely the same."""
+  return len(one & other) / len(one | other) if one | other else 0.0
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+  return bool(np.array_equal(one, other)) or _agree(one, other)
 
 
 def _telling(graph: OpGraph, positions: Sequence[int]) -> list[int]:

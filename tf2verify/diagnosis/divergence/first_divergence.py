@@ -17,8 +17,6 @@ from tf2verify.diagnosis.divergence.outputs import (
   is_opaque,
   read_in_parts,
   size_arithmetic,
-  written,
-  written_variable,
 )
 from tf2verify.diagnosis.divergence.portions import Repeats, past_the_first, portions
 from tf2verify.diagnosis.divergence.reach import Reach, is_gone
@@ -33,16 +31,19 @@ from tf2verify.diagnosis.divergence.sources import (
   found_source,
   without_echoes,
 )
+from tf2verify.diagnosis.divergence.updates import Updates
 from tf2verify.diagnosis.divergence.value_pairs import pair_by_value
 from tf2verify.numerics.agreement import IDENTICAL, Agreement
 from tf2verify.numerics.relayout import Relayout
-from tf2verify.records.op_graph import TARGET, VARIABLE, TensorKey
+from tf2verify.records.op_graph import TARGET, TensorKey
 from tf2verify.relation.op_pairs import Pairing, is_backward
 
 # Operations run alone in one session.
 _PARTS = 64
 # Operations of which the noise is measured, a few sessions each.
 _MOST_SETTLED = 48
+# Searches for operations that have the port's own order of elements.
+_MOST_ORDERS = 8
 
 
 class Divergence:
@@ -84,13 +85,14 @@ class Divergence:
     self.is_cut_short = False
     self._judged_since = 0
     self._further = past_the_first(tf1.op_graph)
-    self._before: dict[str, np.ndarray] = {}
+    self._updates = Updates(tf1, tf2)
     self._held = HeldOtherwise(tf1, tf2, self.pairing)
     self.as_tf2 = self._held.as_tf2
     self.unjudged: list[RegionPair] = []
     self._settled_so_far = 0
+    self._in_own_order: set[int] = set()
     self._searched = self._positions(targets)
-    self._found = self._search(self._searched)
+    self._found = self._searched_again()
     self._pair_shared()
 
   @property
@@ -109,11 +111,21 @@ class Divergence:
     """
     for position in positions:
       self.pairing.part(position)
-    for known in (self.agreements, self._held.layouts, self.unjudged):
-      known.clear()
+    self._held.layouts.clear()
     self._held.layouts.update(layouts or {})
-    self.is_cut_short, self._judged_since = False, 0
-    self._found = self._search(self._searched)
+    self._found = self._searched_again()
+
+  def _searched_again(self) -> list[FoundSource]:
+    """Searches until no operation turns out to have the port's own order of elements."""
+    for _ in range(_MOST_ORDERS):
+      for known in (self.agreements, self.unjudged, self._in_own_order):
+        known.clear()
+      self.is_cut_short, self._judged_since = False, 0
+      found = self._search(self._searched)
+      if not self._in_own_order:
+        break
+      self.pairing.part(*self._in_own_order)
+    return found
 
   def _pair_shared(self) -> None:
     """Pairs what several sources read, where that explains one of them: a mistake read twice."""
@@ -236,10 +248,10 @@ class Divergence:
   def _compare(self, tf1_keys: list[TensorKey], tf2_keys: list[TensorKey]) -> None:
     ones = self._tf1.fetch([self._tf1.op_graph.ops[n].tensors[k] for n, k in tf1_keys])
     others = self._tf2.fetch([self._tf2.op_graph.ops[n].tensors[k] for n, k in tf2_keys])
-    self._fetch_before([(n, other) for (n, _), (other, _) in zip(tf1_keys, tf2_keys, strict=True)])
+    self._updates.fetch([(n, other) for (n, _), (other, _) in zip(tf1_keys, tf2_keys, strict=True)])
     for key, other_key, one, other in zip(tf1_keys, tf2_keys, ones, others, strict=True):
-      if self._writes_otherwise(key[0], other_key[0]):
-        states = self._states(key[0], other_key[0], one, other)
+      if self._updates.differ(key[0], other_key[0]):
+        states = self._updates.states(key[0], other_key[0], one, other)
         if states is None:
           continue
         one, other = states
@@ -251,35 +263,6 @@ class Divergence:
           self._held.layouts[key] = layout
       else:
         self.pairing.part(key[0])
-
-  def _writes_otherwise(self, tf1: int, tf2: int) -> bool:
-    """Returns whether one side assigns what the other one adds or subtracts."""
-    op, other = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
-    return bool(op.attribute('op') != other.attribute('op'))
-
-  def _states(
-    self, tf1: int, tf2: int, one: np.ndarray, other: np.ndarray
-  ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Returns what two updates make of a variable; None where nobody reads its value before."""
-    op, other_op = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
-    before = self._before.get(written_variable(op))
-    if before is None:
-      return None
-    return written(op, before, one), written(other_op, before, other)
-
-  def _fetch_before(self, pairs: Sequence[tuple[int, int]]) -> None:
-    """Fetches the values that variables have before they are written, all at once."""
-    ops = self._tf1.op_graph.ops
-    wanted = {written_variable(ops[tf1]) for tf1, tf2 in pairs if self._writes_otherwise(tf1, tf2)}
-    for run in (self._tf1, self._tf2):  # the same value before the run
-      leaves = {
-        leaf.name: leaf.tensors[0]
-        for leaf in run.op_graph.ops
-        if leaf.op_type == VARIABLE
-        and leaf.name in wanted - self._before.keys()
-        and not is_opaque(leaf.outputs[0][0])
-      }
-      self._before.update(zip(leaves, run.fetch(list(leaves.values())), strict=True))
 
   def _sources(self, positions: Iterable[int]) -> Iterator[FoundSource]:
     """Yields the sources among some tf1 operations, which have been compared."""
@@ -335,12 +318,15 @@ class Divergence:
         others = answer
       ones = [values[key] for key in keys]
       numbers: list[int | None] = [number for _, number in keys]
-      if self._writes_otherwise(pair.tf1.end, pair.tf2.end):
-        states = self._states(pair.tf1.end, pair.tf2.end, ones[0], others[0])
+      if self._updates.differ(pair.tf1.end, pair.tf2.end):
+        states = self._updates.states(pair.tf1.end, pair.tf2.end, ones[0], others[0])
         if states is None:
           continue
         ones, others, numbers = [states[0]], [states[1]], [None]
       is_end = ops[pair.tf1.end].op_type == TARGET
+      if not is_end and self._held.is_in_own_order(pair.tf2.end, ones, others):
+        self._in_own_order.add(pair.tf1.end)
+        continue
       source = found_source(pair, ones, others, numbers, pair.tf1.end in answers, is_end)
       if source is not None and not self._only_alone(source):
         source = self._settled(self._held.signed(source), values)

@@ -6,15 +6,21 @@ of it, and then it begins where the shape or the sign does.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
 from tf2verify.diagnosis.divergence.outputs import is_opaque
-from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
+from tf2verify.diagnosis.divergence.regions import RegionPair, region, region_pair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.numerics.agreement import agreement
-from tf2verify.numerics.relayout import Relayout, agreement_but_for_sign, alike
-from tf2verify.records.op_graph import TARGET, TensorKey
+from tf2verify.numerics.relayout import (
+  Relayout,
+  agreement_but_for_sign,
+  alike,
+  are_reordered,
+)
+from tf2verify.records.op_graph import TARGET, VARIABLE, TensorKey
 from tf2verify.relation.op_pairs import Pairing
 
 
@@ -32,6 +38,28 @@ class HeldOtherwise:
     """Returns the value of a tf1 tensor as its partner holds it."""
     layout = self.layouts.get(key)
     return value if layout is None else layout.to_tf2(value)
+
+  def is_in_own_order(
+    self, tf2: int, ones: Sequence[np.ndarray], others: Sequence[np.ndarray]
+  ) -> bool:
+    """Returns whether the port has the elements in the order of a variable that it alone has.
+
+    The gates of its LSTM, say. What it computes from all of them together is then no quantity of
+    tf1; what it computes from each is.
+
+    Args:
+      tf2: position of the port's operation.
+      ones: what its partner yields.
+      others: what it yields from the same inputs.
+    """
+    if not all(one.shape == other.shape for one, other in zip(ones, others, strict=True)):
+      return False
+    whole = [np.concatenate([np.ravel(one) for one in side]) for side in (ones, others)]
+    if not are_reordered(whole[0], whole[1]):
+      return False
+    graph, partners = self.tf2.op_graph, self.pairing.tf1_of
+    entering = region(graph, partners, tf2).frontier
+    return any(graph.ops[n].op_type == VARIABLE and partners[n] is None for n, _ in entering)
 
   def origins(self, source: FoundSource) -> list[FoundSource]:
     """Returns where shapes begin to differ, if a source is one for its inputs' shapes alone."""

@@ -6,10 +6,13 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.outputs import is_opaque
-from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair, without_inputs
+from tf2verify.diagnosis.divergence.regions import Region, RegionPair, region_pair, without_inputs
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.numerics.relayout import agreement_as_held, alike, is_constant, relayout
-from tf2verify.records.op_graph import CONSTANT, OpRecord, TensorKey
+from tf2verify.records.op_graph import CONSTANT, OpGraph, OpRecord, TensorKey
+
+# What these yield is paired part by part.
+_PARTS = ('Split', 'SplitV', 'Unpack')
 
 
 class Narrowing:
@@ -58,20 +61,10 @@ class Narrowing:
     """Leaves out of a region what only leads to inputs of its end that agree by their values.
 
     An output of a loop may be paired with that of another kind of operation here, which
-    no pair of operations says.
+    no pair of operations says, and one part of a split with another part.
     """
-    ones, others = (
-      [
-        key
-        for key in dict.fromkeys(graph.ops[end].inputs)
-        if graph.ops[key[0]].op_type != CONSTANT
-        and not is_opaque(graph.ops[key[0]].outputs[key[1]][0])
-      ]
-      for graph, end in (
-        (self._tf1.op_graph, pair.tf1.end),
-        (self._tf2.op_graph, pair.tf2.end),
-      )
-    )
+    ones = _further_tensors(self._tf1.op_graph, pair.tf1)
+    others = _further_tensors(self._tf2.op_graph, pair.tf2)
     entering = [one for one, _ in pair.entering if one is not None and self._can_fetch(one)]
     ops, other_ops = self._tf1.op_graph.ops, self._tf2.op_graph.ops
     fetched = self._tf1.fetch([ops[n].tensors[k] for n, k in (*ones, *entering)])
@@ -113,9 +106,22 @@ class Narrowing:
     return not is_opaque(self._tf1.op_graph.ops[key[0]].outputs[key[1]][0])
 
 
+def _further_tensors(graph: OpGraph, region: Region) -> list[TensorKey]:
+  """Returns what the end of a region reads, and the parts that operations in it yield."""
+  several = [n for n in region.inner if len(graph.ops[n].tensors) > 1]
+  parts = [(n, k) for n in several for k in range(len(graph.ops[n].tensors))]
+  return [
+    key
+    for key in dict.fromkeys([*graph.ops[region.end].inputs, *parts])
+    if graph.ops[key[0]].op_type != CONSTANT and not is_opaque(graph.ops[key[0]].outputs[key[1]][0])
+  ]
+
+
 def _is_telling(op: OpRecord) -> bool:
   """Returns whether an operation's first output can be taken for a value of the model."""
-  return bool(op.tensors) and op.outputs[0][0].startswith(('float', 'bfloat', 'complex'))
+  if not op.tensors or op.op_type in _PARTS:
+    return False
+  return op.outputs[0][0].startswith(('float', 'bfloat', 'complex'))
 
 
 def _alike_as_held(tf1: np.ndarray, tf2: np.ndarray) -> bool:

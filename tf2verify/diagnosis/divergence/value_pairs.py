@@ -23,6 +23,7 @@ from tf2verify.relation.op_pairs import Pairing, family, is_backward
 _MOST_BYTES = 128 * 2**20
 # Sums of one set of numbers in two orders agree this far.
 _CLOSE = 1e-4
+_TRANSPOSE = 'Transpose'
 # Multiples of its inverse are numbers that a programmer may write, and counts.
 _FINEST_ROUND = 1000.0 * 1024.0
 
@@ -99,23 +100,33 @@ def pair_alike(
   by_size: dict[tuple[int, str], list[tuple[int, np.ndarray]]] = defaultdict(list)
   for m, other in other_values.items():
     if pairing.tf1_of[m] is None and _identifies(other):
-      by_size[other.size, other.dtype.name].append((m, _signature(other)))
+      by_size[other.size, other.dtype.name].append((m, signature(other)))
   for n, value in values.items():
     if pairing.tf2_of[n] is not None or not _identifies(value):
       continue
-    signature = _signature(value)
+    mark = signature(value)
     near = [
       m
       for m, other in by_size[value.size, value.dtype.name]
-      if pairing.tf1_of[m] is None and _is_close(signature, other)
+      if pairing.tf1_of[m] is None and may_be_alike(mark, other)
     ]
     op_type = family(pairing.tf1.ops[n].op_type)
     near.sort(key=lambda m: (family(pairing.tf2.ops[m].op_type) != op_type, m))
+    if op_type == _TRANSPOSE:
+      near = [m for m in near if _is_transposed_alike(pairing, m, value, other_values[m])]
     partner = next((m for m in near if _agree(value, other_values[m])), None)
     if partner is not None:
       pairing.add(n, partner)
       found.append((n, partner))
   return found
+
+
+def _is_transposed_alike(pairing: Pairing, tf2: int, value: np.ndarray, other: np.ndarray) -> bool:
+  """Returns whether the port transposes as well, or has what tf1 transposes in that shape.
+
+  What is not yet transposed is the quantity before.
+  """
+  return pairing.tf2.ops[tf2].op_type == _TRANSPOSE or value.shape == other.shape
 
 
 def _telling(graph: OpGraph, positions: Iterable[int]) -> list[int]:
@@ -159,8 +170,8 @@ def _identifies(value: np.ndarray) -> bool:
   return math.isfinite(number) and not (number * _FINEST_ROUND).is_integer()
 
 
-def _signature(value: np.ndarray) -> np.ndarray:
-  """Returns numbers that do not depend on the order of the elements."""
+def signature(value: np.ndarray) -> np.ndarray:
+  """Returns three numbers that do not depend on the order of the elements."""
   wide = np.abs(value.astype(np.complex128 if value.dtype.kind == 'c' else np.float64))
   finite = wide[np.isfinite(wide)]
   if not finite.size:
@@ -168,5 +179,6 @@ def _signature(value: np.ndarray) -> np.ndarray:
   return np.array([finite.sum(), np.sqrt(np.square(finite).sum()), finite.max()])
 
 
-def _is_close(one: np.ndarray, other: np.ndarray) -> bool:
+def may_be_alike(one: np.ndarray, other: np.ndarray) -> bool:
+  """Returns whether the signatures of two arrays allow that they yield the same."""
   return bool((np.abs(one - other) <= _CLOSE * np.maximum(one, other)).all())

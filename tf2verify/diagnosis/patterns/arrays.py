@@ -9,6 +9,9 @@ from tf2verify.numerics.agreement import ROUNDING_EPSILONS
 # Blocks beyond these are not looked for: the search is quadratic.
 _LONGEST_PERMUTED = 4096
 _ROUNDING = 1e-4
+# Of a difference that a factor explains; and of the greatest number, that of rounding.
+_SHARE_LEFT = 0.02
+_NOISE = 2e-6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +34,7 @@ def constant_factor(tf1: np.ndarray, tf2: np.ndarray, rtol: float = _ROUNDING) -
   if one is None or other is None or not one.any():
     return None
   factor = float((one * other).sum() / (one * one).sum())
-  explained = bool((np.abs(other - factor * one) <= rtol * np.abs(other).max()).all())
-  return factor if explained and factor else None
+  return factor if factor and _explained(one, other, factor * one, rtol) else None
 
 
 def affine(tf1: np.ndarray, tf2: np.ndarray) -> Affine | None:
@@ -44,8 +46,15 @@ def affine(tf1: np.ndarray, tf2: np.ndarray) -> Affine | None:
   if one is None or other is None or one.size < 3 or np.ptp(one) == 0:
     return None
   factor, offset = (float(number) for number in np.polyfit(one.ravel(), other.ravel(), 1))
-  explained = np.abs(other - factor * one - offset) <= _ROUNDING * np.abs(other).max()
-  return Affine(factor, offset) if bool(explained.all()) else None
+  explained = _explained(one, other, factor * one + offset, _ROUNDING)
+  return Affine(factor, offset) if explained else None
+
+
+def _explained(one: np.ndarray, other: np.ndarray, by: np.ndarray, rtol: float) -> bool:
+  """Returns whether next to nothing of a difference is left, which may be a small one."""
+  most = float(np.abs(other).max())
+  least = max(_SHARE_LEFT * float(np.abs(other - one).max()), _NOISE * most)
+  return bool((np.abs(other - by) <= min(rtol * most, least)).all())
 
 
 def permutation(tf1: np.ndarray, tf2: np.ndarray, axis: int) -> tuple[int, ...] | None:

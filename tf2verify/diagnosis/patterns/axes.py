@@ -1,9 +1,12 @@
-"""Axes that are spelt otherwise and are the same."""
+"""Axes that are spelt otherwise and are the same, and those that are not."""
 
 from typing import Any
 
 import numpy as np
 
+from tf2verify.diagnosis.divergence.regions import Region, RegionPair
+from tf2verify.diagnosis.patterns.known_values import known_value
+from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import OpGraph, OpRecord
 
 # Names of inputs and attributes that count axes.
@@ -16,6 +19,49 @@ _NAMES = (
   'split_dim',
   'squeeze_dims',
 )
+# These go along the last axis; TensorFlow transposes for another one, and back.
+_ALONG_THE_LAST = ('Softmax', 'LogSoftmax')
+
+
+def other_axis(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> GraphDifference | None:
+  """Returns that a softmax goes along another axis; None where it does not, or none is there.
+
+  Args:
+    tf1: the tf1 side's graph.
+    tf2: the port's.
+    pair: the regions to look at.
+  """
+  one, other = _along(tf1, pair.tf1), _along(tf2, pair.tf2)
+  if one is None or other is None:
+    return None
+  (position, axis), (its, other_axis) = one, other
+  op = tf1.ops[position]
+  if axis == other_axis or op.op_type != tf2.ops[its].op_type:
+    return None
+  both = str(axis), str(other_axis)
+  return GraphDifference(
+    GraphAspect.ATTRIBUTE, op.name, op.op_type, 'axis', *both, axis, other_axis
+  )
+
+
+def only_transposes(known: GraphDifference) -> bool:
+  """Returns whether all that one side has more than the other are transposes."""
+  types = {*(known.tf1_value or ()), *(known.tf2_value or ())}
+  return types == {'Transpose'}
+
+
+def _along(graph: OpGraph, region: Region) -> tuple[int, int] | None:
+  """Returns the one softmax of a region, and the axis that it goes along."""
+  found = [n for n in (*region.inner, region.end) if graph.ops[n].op_type in _ALONG_THE_LAST]
+  if len(found) != 1:
+    return None
+  producer, number = graph.ops[found[0]].inputs[0]
+  before = graph.ops[producer]
+  if before.op_type == 'Transpose':
+    order = known_value(graph, before.inputs[1][0])
+    return None if order is None or not order.size else (found[0], int(order.ravel()[-1]))
+  shape = before.outputs[number][1] if number < len(before.outputs) else None
+  return None if not shape else (found[0], len(shape) - 1)
 
 
 def are_same_axes(

@@ -1,7 +1,6 @@
 """What differs between the graphs of two sides at one place."""
 
 import dataclasses
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
-from tf2verify.diagnosis.patterns.axes import are_same_axes
+from tf2verify.diagnosis.patterns.axes import are_same_axes, only_transposes, other_axis
 from tf2verify.diagnosis.patterns.choices import chosen_from_elsewhere
 from tf2verify.diagnosis.patterns.function_labels import relabelled
 from tf2verify.diagnosis.patterns.gradient_paths import gradient_differences
@@ -18,6 +17,7 @@ from tf2verify.diagnosis.patterns.known_values import (
   is_number,
   without_numbers,
 )
+from tf2verify.diagnosis.patterns.matching import matched_by_type, starts_elsewhere
 from tf2verify.diagnosis.patterns.normalizations import (
   epsilon_before_root,
   epsilon_change,
@@ -75,8 +75,11 @@ class GraphComparison:
       return tuple(chosen)
     found += self._epsilon(pair)
     epsilon_of = {difference.op for difference in found}
-    matched = self._matched(pair)
+    matched = matched_by_type(self._tf1, self._tf2, pair)
     unmatched = self._unmatched(pair, matched)
+    along = other_axis(self._tf1, self._tf2, pair)
+    if along is not None and all(only_transposes(one) for one in unmatched):
+      return (*found, along)
     longest = max(
       sum(graph.ops[n].op_type not in SHAPING for n in region.inner)
       for graph, region in ((self._tf1, pair.tf1), (self._tf2, pair.tf2))
@@ -251,21 +254,6 @@ class GraphComparison:
   def _name(self, tf1: int) -> str:
     return self._tf1.ops[tf1].name
 
-  def _matched(self, pair: RegionPair) -> list[tuple[int, int]]:
-    """Returns the partners at the end, and the unpaired operations that go together by type."""
-    matcher = difflib.SequenceMatcher(
-      None,
-      [family(self._tf1.ops[n].op_type) for n in pair.tf1.inner],
-      [family(self._tf2.ops[n].op_type) for n in pair.tf2.inner],
-      autojunk=False,
-    )
-    found = [
-      (pair.tf1.inner[block.a + n], pair.tf2.inner[block.b + n])
-      for block in matcher.get_matching_blocks()
-      for n in range(block.size)
-    ]
-    return [*found, (pair.tf1.end, pair.tf2.end)]
-
   def _unmatched(
     self, pair: RegionPair, matched: Sequence[tuple[int, int]]
   ) -> list[GraphDifference]:
@@ -278,7 +266,8 @@ class GraphComparison:
       ones, others = without
     if not ones and not others:
       return []
-    if self._chain(self._tf1, ones) == self._chain(self._tf2, others):
+    same = self._chain(self._tf1, ones) == self._chain(self._tf2, others)
+    if same or (ones and others and starts_elsewhere(self._tf1, self._tf2, pair, matched)):
       # The same operations at another place among the others: all of them tell the order.
       ones, others = list(pair.tf1.inner), list(pair.tf2.inner)
     aspect = GraphAspect.REPLACED

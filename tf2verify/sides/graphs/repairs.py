@@ -51,6 +51,7 @@ class Transplant:
     is_target: whether only what the run yields is replaced, not what other operations read.
     is_update: whether that is what a variable is updated with.
     tf1: name of the operation of tf1 that the last one is; '' for none.
+    fed: what placeholders among `inner` are given.
   """
 
   inner: tuple[Any, ...]
@@ -58,6 +59,7 @@ class Transplant:
   is_target: bool = False
   is_update: bool = False
   tf1: str = ''
+  fed: tuple[GivenValue, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,6 +81,11 @@ class Repair:
   passing: tuple[str, ...] = ()
   inputs: tuple[OtherInput, ...] = ()
   exchanged: tuple[tuple[str, str], ...] = ()
+
+  @property
+  def given(self) -> tuple[GivenValue, ...]:
+    """All values that the port is given."""
+    return (*self.values, *(value for moved in self.transplants for value in moved.fed))
 
   def joined(self, other: 'Repair') -> 'Repair':
     """Returns both as one; what both change is changed once."""
@@ -162,13 +169,13 @@ def transplant(
   layout = layouts.get((end, 0))
   if not is_target and layout is None:
     last = wiring.copied(end, other.name)
-    return Transplant((*wiring.added, *moved), last, tf1=op.name)
+    return Transplant((*wiring.added, *moved), last, tf1=op.name, fed=_fed(wiring))
   if not is_target and layout is not None:
     if len(op.tensors) > 1:
       raise CannotRepair('one of several outputs has another shape')
     whole = wiring.copied(end, OF_TF1 + op.name)
     *steps, last = layout_steps(layout, f'{whole.name}:0', op.outputs[0][0], other.name)
-    return Transplant((*wiring.added, *moved, whole, *steps), last)
+    return Transplant((*wiring.added, *moved, whole, *steps), last, fed=_fed(wiring))
   name, _, number = other.tensors[0].partition(':')
   if number != '0' or len(op.inputs) != 1:
     raise CannotRepair('what the run yields is no first output')
@@ -176,7 +183,11 @@ def transplant(
   last = v1.NodeDef(name=name, op='Identity', input=[source])
   last.attr['T'].type = tf.as_dtype(op.outputs[0][0]).as_datatype_enum
   is_update = op.attribute('op') is not None
-  return Transplant((*wiring.added, *moved), last, True, is_update)
+  return Transplant((*wiring.added, *moved), last, True, is_update, fed=_fed(wiring))
+
+
+def _fed(wiring: Wiring) -> tuple[GivenValue, ...]:
+  return tuple(GivenValue(tf1, tf2) for tf1, tf2 in wiring.fed)
 
 
 def bypass(tf2: OpGraph, position: int, read: TensorKey) -> Transplant:

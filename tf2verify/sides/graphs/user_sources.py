@@ -62,7 +62,8 @@ def with_layers(line: SourceLine | None, around: Around) -> SourceLine | None:
   if line is None:
     if not made:
       return None
-    place, *made = made
+    # What it is in, the model itself, is made of such lines and says no more.
+    place, made = made[0], ()
     line = SourceLine(place.path, place.line, place.function, place.code, place.last_line)
     line = dataclasses.replace(line, settings=settings_of(line))
   known = {(line.path, line.line), *((place.path, place.line) for place in line.callers)}

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout
-from tf2verify.records.op_graph import CONSTANT, INPUT, OpGraph, TensorKey
+from tf2verify.records.op_graph import CONSTANT, INPUT, VARIABLE, OpGraph, OpRecord, TensorKey
 
 v1 = tf.compat.v1
 
@@ -28,6 +28,8 @@ class Wiring:
 
   Attributes:
     added: NodeDefs that they need: constants, and what brings a tensor into tf1's shape.
+    fed: variables of tf1 that the port holds as parts of others, or in another order: the tensor
+      of tf1, and that of the placeholder which takes its value.
   """
 
   def __init__(
@@ -41,6 +43,7 @@ class Wiring:
     partners: Sequence[int | None],
   ) -> None:
     self.added: list[Any] = []
+    self.fed: list[tuple[str, str]] = []
     self._partners = partners
     self._taken: set[int] = set()
     self._layouts = layouts
@@ -89,12 +92,13 @@ class Wiring:
       other, output = self._given[key]
       tensors = self._tf2.ops[other].tensors
       if output < len(tensors):
-        return self._as_tf1(key, tensors[output])
+        return self._as_tf1(key, (other, output))
       return self._taken_along(key)
     if op.op_type != CONSTANT:
       partner = self._partners[position] if self._partners else None
-      tensors = () if partner is None else self._tf2.ops[partner].tensors
-      return self._as_tf1(key, tensors[number]) if number < len(tensors) else self._taken_along(key)
+      if partner is None or number >= len(self._tf2.ops[partner].tensors):
+        return self._taken_along(key)
+      return self._as_tf1(key, (partner, number))
     node = self._node(op.tensors[0].rpartition(':')[0])
     if node.op != 'Const':
       raise CannotRepair(f'{op.name} is no constant of the graph')
@@ -110,6 +114,8 @@ class Wiring:
       unread = next((one for one in self._tf2.unread if one.name == op.name), None)
       if unread is not None and unread.outputs == op.outputs:
         return unread.tensors[0]
+    if op.op_type == VARIABLE and self._partners:
+      return self._fed(op, number)
     if op.is_leaf or not self._partners or len(self._taken) >= _MOST_TAKEN:
       raise CannotRepair(f'{op.name} has no counterpart in the port')
     name = OF_TF1 + op.name
@@ -118,13 +124,36 @@ class Wiring:
       self._add([self.copied(position, name)])
     return f'{name}:{number}'
 
-  def _as_tf1(self, key: TensorKey, tensor: str) -> str:
-    """Returns the port's tensor in the shape that tf1 has for it."""
+  def _fed(self, op: OpRecord, number: int) -> str:
+    """Returns a placeholder for a variable of tf1 that the port has not as a whole."""
+    dtype, shape = op.outputs[number]
+    if shape is None or None in shape:
+      raise CannotRepair(f'{op.name} has no counterpart in the port')
+    node = v1.NodeDef(name=f'{OF_TF1}{op.name}/value', op='Placeholder')
+    node.attr['dtype'].type = tf.as_dtype(dtype).as_datatype_enum
+    node.attr['shape'].shape.CopyFrom(tf.TensorShape(shape).as_proto())
+    known = op.tensors[number], f'{node.name}:0'
+    if known not in self.fed:
+      self.fed.append(known)
+      self._add([node])
+    return f'{node.name}:0'
+
+  def _as_tf1(self, key: TensorKey, read: TensorKey) -> str:
+    """Returns the port's tensor in the shape that tf1 has for it; a count in its integers."""
+    partner = self._tf2.ops[read[0]]
+    tensor = partner.tensors[read[1]]
     layout = self._layouts.get(key)
+    op = self._tf1.ops[key[0]]
+    dtypes = op.outputs[key[1]][0], partner.outputs[read[1]][0]
+    name = f'{OF_TF1}{op.name}/as_tf1_{key[1]}'
+    if dtypes[0] != dtypes[1] and all(dtype.startswith('int') for dtype in dtypes):
+      cast = v1.NodeDef(name=f'{name}/cast', op='Cast', input=[tensor])
+      cast.attr['SrcT'].type = tf.as_dtype(dtypes[1]).as_datatype_enum
+      cast.attr['DstT'].type = tf.as_dtype(dtypes[0]).as_datatype_enum
+      self._add([cast])
+      tensor = f'{cast.name}:0'
     if layout is None:
       return tensor
-    op = self._tf1.ops[key[0]]
-    name = f'{OF_TF1}{op.name}/as_tf1_{key[1]}'
     self._add(layout_steps(layout.inverse(), tensor, op.outputs[key[1]][0], name))
     return f'{name}:0'
 

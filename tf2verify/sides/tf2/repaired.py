@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tf2verify.records.op_graph import TARGET
 from tf2verify.sides.graphs import repairs as editing
+from tf2verify.sides.graphs.other_traces import named_as, renaming
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.wiring import CannotRepair
@@ -44,13 +45,18 @@ def repaired_run(
   """
 
   def edit(graph_def: Any, _: object) -> None:
-    editing.apply(repairs, graph_def, other_run)
+    names = {node.name for node in graph_def.node}
+    here = repairs if other_run is None else [named_as(repair, names) for repair in repairs]
+    editing.apply(here, graph_def, other_run)
 
   try:
     run = port.run(edit, targets_only)
   except _REFUSALS as error:
     raise CannotRepair(f'{type(error).__name__}: {error}') from error
   known = run.nodes()
+  if other_run is not None:
+    rename = renaming(known)
+    given = {rename(one): value for one, value in given.items()}
   run.give({one: value for one, value in given.items() if one.rpartition(':')[0] in known})
   return run
 
@@ -58,7 +64,7 @@ def repaired_run(
 def given_values(tf1: GraphRun, repairs: Sequence[Repair]) -> dict[str, np.ndarray]:
   """Returns the values of tf1 that repairs give to a port, as it holds them, by its tensors."""
   known = tf1.nodes()
-  given = [value for repair in repairs for value in repair.values]
+  given = [value for repair in repairs for value in repair.given]
   given = [value for value in given if value.tf1.rpartition(':')[0] in known]
   fetched = tf1.fetch([value.tf1 for value in given])
   return {value.tf2: value.as_tf2(array) for value, array in zip(given, fetched, strict=True)}

@@ -27,6 +27,7 @@ from tf2verify.sides.tf2 import tracing
 from tf2verify.sides.tf2.port import array_of
 from tf2verify.sides.tf2.step import Step
 from tf2verify.sides.update_recorder import update_recorder
+from tf2verify.tensorflow_internals import keras3
 
 v1 = tf.compat.v1
 _INPUTS, _LABELS = 'inputs', 'labels'
@@ -182,7 +183,7 @@ class StepTracing:
   def _counters(self) -> Iterator[Any]:
     for optimizer in self.optimizers:
       if is_keras(optimizer):
-        yield optimizer.iterations
+        yield keras3.held(optimizer.iterations)
     counter = v1.train.get_global_step()
     if counter is not None:
       yield counter

@@ -81,6 +81,11 @@ class Comparison:
     return [*self.blind_spots, *([] if self._differences else self.telling.notes())]
 
   @property
+  def near_zero(self) -> tuple[str, ...]:
+    """The tensors that are counted as inconclusive, since zeros would have passed as well."""
+    return tuple(self._near_zero)
+
+  @property
   def differences(self) -> tuple[Difference, ...]:
     """The differences so far, attributes before values, the worst first, maybe rounding last."""
 

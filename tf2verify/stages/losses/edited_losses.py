@@ -108,7 +108,7 @@ class EditedLosses:
     if port is None:
       port = self._ports[example.name] = self._functions[1].editable(example)
     given: dict[str, np.ndarray] = {}
-    if any(repair.values for repair in repairs):
+    if any(repair.given for repair in repairs):
       given = given_values(self._reference(example), repairs)
     is_other = example.name != self._results[0].example.name
     other_run = self._reference(example).nodes() if is_other and repairs else None

@@ -21,7 +21,7 @@ from tf2verify.stages.stage import CaseUnderTest
 _ILLEGAL = (UserCodeError, BuilderError, LayerError, NotApplicable)
 _MOST_VALUES = 3
 _HINT = (
-  'the port has to take this input as TF1 does; where it leaves it out on purpose (is_training, '
+  'the port has to take {} as TF1 does; where it leaves it out on purpose (is_training, '
   'which is the argument `training` now), leave it out of make_inputs and give build_tf1_graph a '
   'constant in its place'
 )
@@ -102,7 +102,7 @@ def _outcome(
         'the outputs change with it',
         'never read: the outputs are the same, bit for bit, for other values of it',
         training_name(training),
-        hint=_HINT,
+        hint=_HINT.format(f'the input {path}' if path else 'the input'),
       )
   return None
 

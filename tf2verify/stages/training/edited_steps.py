@@ -168,7 +168,7 @@ class EditedSteps:
     self, step: EditableStep, number: int, repairs: Sequence[Repair]
   ) -> Mapping[str, tuple[np.ndarray, ...]]:
     given: dict[str, np.ndarray] = {}
-    if any(repair.values for repair in repairs):
+    if any(repair.given for repair in repairs):
       given = given_values(self._reference(number), repairs)
     run = _edited(step, repairs, given, number != self._number, targets_only=True)
     try:
