@@ -197,7 +197,9 @@ class CauseTest(absltest.TestCase):
       'initial values differ (max absolute difference 2, 1 of max |tf1|)', _text(sources=(source,))
     )
     source = _source(tf1_type='variable', absolute=2.0, relative=math.inf)
-    self.assertIn('initial values differ (max absolute difference 2)\n', _text(sources=(source,)))
+    self.assertIn(
+      'initial values differ (max absolute difference 2; 0 in tf1)\n', _text(sources=(source,))
+    )
 
 
 class RestTest(absltest.TestCase):

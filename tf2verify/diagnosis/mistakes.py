@@ -1,7 +1,8 @@
 """Mistakes of a port: sources that one edit of its text may mend, with the edit of its graph."""
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Sequence, Set
 
 from tf2verify.diagnosis.edit_texts import (
   edit_text,
@@ -38,6 +39,7 @@ class Mistake:
     experiment: what it has shown; None before the last run.
     in_one_round: the edit made where it was found alone, and not in all rounds of a loop: the
       state that leaves it may be another one than in tf1. None for the same edit.
+    parts: what it was joined of; () for one that was found as it is.
   """
 
   places: tuple[Place, ...]
@@ -45,11 +47,21 @@ class Mistake:
   repair: Repair
   experiment: Experiment | None = None
   in_one_round: Repair | None = None
+  parts: 'tuple[Mistake, ...]' = ()
 
   def narrow(self) -> 'Mistake':
     """Returns the same with the edit made in one round alone."""
     repair = self.repair if self.in_one_round is None else self.in_one_round
-    return dataclasses.replace(self, repair=repair, in_one_round=None)
+    parts = tuple(one.narrow() for one in self.parts)
+    return dataclasses.replace(self, repair=repair, in_one_round=None, parts=parts)
+
+  def elsewhere(self, ends: Set[str]) -> 'Mistake | None':
+    """Returns the parts of it that are at none of some ends, as one; None for none."""
+    parts = self.parts or (self,)
+    kept = [one for one in parts if not ends & {end_of(place) for place in one.places}]
+    if len(kept) == len(parts):
+      return self
+    return functools.reduce(Mistake.joined, kept) if kept else None
 
   @property
   def first(self) -> Source:
@@ -118,7 +130,9 @@ class Mistake:
   def joined(self, other: 'Mistake') -> 'Mistake':
     """Returns both as one."""
     edit = max(self.edit, other.edit, key=STEPS.index)
-    found = Mistake((*self.places, *other.places), edit, self.repair.joined(other.repair))
+    places = (*self.places, *other.places)
+    parts = (*(self.parts or (self,)), *(other.parts or (other,)))
+    found = Mistake(places, edit, self.repair.joined(other.repair), parts=parts)
     if self.in_one_round is None and other.in_one_round is None:
       return found
     one, two = (known.in_one_round or known.repair for known in (self, other))

@@ -105,10 +105,13 @@ class Repairing:
       return judged
     all_of_them = self._with(proposed)
     judged = self._judged(all_of_them)
+    apart = [part for one in proposed for part in one.parts or (one,)]
     narrow = [one if one.in_one_round is None else one.narrow() for one in proposed]
     if narrow != proposed and not (judged is not None and judged.passes):
       fewer = self._judged(self._with(narrow))
       if fewer is not None and (judged is None or fewer.distance < judged.distance):
+        if judged is not None:
+          apart = [part for one in narrow for part in one.parts or (one,)]
         proposed, all_of_them, judged = narrow, self._with(narrow), fewer
     if judged is not None and (judged.passes or judged.distance <= _MUCH_NEARER * before.distance):
       for one in proposed:
@@ -116,7 +119,7 @@ class Repairing:
       self._mistakes = all_of_them
       return judged if judged.passes else self._with_the_ends(looking, proposed) or judged
     # Of further ones some may be no counterparts: the first is sure, others are seen from there.
-    for one in proposed:
+    for one in apart:
       first = self._with([one])
       judged = self._judged(first)
       if judged is not None:
@@ -161,7 +164,7 @@ class Repairing:
     except CannotRepair:
       return one
     transplants = tuple(t for repair in repairs if repair is not None for t in repair.transplants)
-    return dataclasses.replace(one, repair=Repair(transplants=transplants))
+    return dataclasses.replace(one, repair=Repair(transplants=transplants), parts=())
 
   def _count(self, one: Mistake) -> None:
     for place in one.places:
@@ -172,7 +175,7 @@ class Repairing:
     found = list(self._mistakes)
     for one in proposed:
       ends = {end_of(place) for place in one.places}
-      found = [known for known in found if not ends & {end_of(p) for p in known.places}]
+      found = [left for known in found if (left := known.elsewhere(ends)) is not None]
       alike = next((known for known in found if known.is_like(one)), None)
       if alike is None:
         found.append(one)

@@ -64,6 +64,7 @@ class Pairing:
     self.tf2 = tf2
     self.tf2_of: list[int | None] = [None] * len(tf1.ops)
     self.tf1_of: list[int | None] = [None] * len(tf2.ops)
+    self._alone: set[int] = set()
     self._tf1_consumers = tf1.consumers()
     self._tf2_consumers = tf2.consumers()
     self._names = Names(tf1, tf2)
@@ -83,8 +84,15 @@ class Pairing:
     self.tf2_of[tf1] = tf2
     self.tf1_of[tf2] = tf1
 
-  def part(self, *positions: int) -> None:
-    """Takes their partners from tf1 operations that have one."""
+  def part(self, *positions: int, for_good: bool = False) -> None:
+    """Takes their partners from tf1 operations that have one.
+
+    Args:
+      *positions: of the operations.
+      for_good: whether they are known to have no counterpart, so that `complete` passes them over.
+    """
+    if for_good:
+      self._alone.update(positions)
     for tf1 in positions:
       tf2 = self.tf2_of[tf1]
       if tf2 is not None:
@@ -126,7 +134,8 @@ class Pairing:
 
   def _is_free(self, tf1: int) -> bool:
     op = self.tf1.ops[tf1]
-    return self.tf2_of[tf1] is None and not op.is_leaf and op.op_type != TARGET
+    is_free = self.tf2_of[tf1] is None and tf1 not in self._alone
+    return is_free and not op.is_leaf and op.op_type != TARGET
 
   def _forward(self, ordered: bool) -> bool:
     """Pairs operations of one type whose inputs are partners."""

@@ -79,7 +79,8 @@ class Divergence:
     self.ends = [(end, m) for end in ends if (m := self.pairing.tf2_of[end]) is not None]
     self._tf2_behind = ancestors(tf2.op_graph, [other for _, other in self.ends])
     pair_by_value(tf1, tf2, self.pairing, self.behind, self._tf2_behind)
-    self.pairing.part(*read_in_parts(tf1.op_graph), *reassociated(self.pairing))
+    in_parts = [*read_in_parts(tf1.op_graph), *reassociated(self.pairing)]
+    self.pairing.part(*in_parts, for_good=True)
     self._sizes = size_arithmetic(tf1.op_graph)
     self.agreements: dict[TensorKey, Agreement] = {}
     self.is_cut_short = False
@@ -124,7 +125,7 @@ class Divergence:
       found = self._search(self._searched)
       if not self._in_own_order:
         break
-      self.pairing.part(*self._in_own_order)
+      self.pairing.part(*self._in_own_order, for_good=True)
     return found
 
   def _pair_shared(self) -> None:
