@@ -42,6 +42,26 @@ class ValuePairsTest(absltest.TestCase):
     self.assertEqual(pairs['scaled'], 'scaled')
     self.assertEqual(pairs['end'], 'end')  # which differ: paired by their inputs
 
+  def test_steps_of_a_formula_written_otherwise_are_no_pairs(self):
+    """Batch norm as `x * s + (b - m * s)`, and as `(x - m) * s + b`; what comes after differs."""
+
+    def build(g, other=False):
+      x, scale = g.input(_X), g.variable('scale', _W[0])
+      mean, beta = g.input(_X[0], 'mean'), g.variable('beta', _W[1])
+      if other:
+        net = g.op('Mul', 'mul', g.op('Sub', 'sub', x, mean), scale)
+        net = g.op('AddV2', 'add', net, beta)
+      else:
+        shift = g.op('Sub', 'shift', beta, g.op('Mul', 'shifted', mean, scale))
+        net = g.op('AddV2', 'add', g.op('Mul', 'mul', x, scale), shift)
+      factor = g.constant(np.float32(2.0 if other else 3.0))
+      g.target('output', g.op('Mul', 'end', net, factor))
+
+    pairs = _pairs(_divergence(build, lambda g: build(g, True)))
+    self.assertEqual(pairs['add'], 'add')
+    self.assertEqual(pairs['end'], 'end')
+    self.assertNotIn('mul', pairs)
+
   def test_a_name_alone_makes_no_pair(self):
     """`Einsum` of either side is the first one made, and those are two different ones."""
 

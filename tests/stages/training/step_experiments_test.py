@@ -124,6 +124,17 @@ def steps_of(make):
   return tf2verify.verify(Case, stages=['training_steps']).stages[-1]
 
 
+class FlatPort(keras.layers.Layer):
+  """The affine map with a kernel of two axes, where TF1 has that of a convolution."""
+
+  def build(self, _):
+    self.kernel = self.add_weight(shape=(3, 3), initializer='zeros', name='kernel')
+    self.bias = self.add_weight(shape=(3,), initializer='zeros', name='bias')
+
+  def call(self, inputs, training=False):
+    return tf.matmul(inputs, self.kernel) + self.bias
+
+
 class Embedded(tf2verify.EquivalenceCase, abc.ABC):
   """Rows of a table, some of them twice, of which a clipping takes the norm."""
 
@@ -244,6 +255,31 @@ class AdamWTest(parameterized.TestCase):
     self.assertEqual([one.number for one in experiments], [1, 2, 3, 4, 5], verdict.to_text())
     for words, one in zip(('0.5', '0.8', '0.01', '0.01', '0.9'), experiments, strict=True):
       self.assertIn(f'{words} in the port', one.text)
+
+  def test_mistakes_of_two_steps_of_a_kernel_of_another_shape(self):
+    """What is left in the second step is looked into from the values of tf1, as the port has them."""
+
+    class Case(_Case):
+      variable_names = {'kernel': 'flat_port/kernel', 'bias': 'flat_port/bias'}
+
+      def model(self, inputs, training):
+        kernel = v1.get_variable('kernel', [1, 1, 3, 3], initializer=v1.zeros_initializer())
+        bias = v1.get_variable('bias', [3], initializer=v1.zeros_initializer())
+        return tf.matmul(inputs, kernel[0, 0]) + bias
+
+      def make_tf2_layer(self):
+        return FlatPort()
+
+      def make_tf2_optimizer(self):
+        return AdamW(beta=0.8, decay=0.01)
+
+    verdict = tf2verify.verify(Case, stages=['training_steps']).stages[-1]
+    causes = verdict.diagnosis.causes
+    self.assertLen(causes, 2, verdict.to_text())
+    self.assertEqual({cause.experiment.outcome for cause in causes}, {Outcome.PROVEN})
+    texts = ' '.join(cause.text for cause in causes)
+    for words in ('0.8', '0.01'):
+      self.assertIn(f'{words} in the port', texts)
 
   def test_mistake_of_a_later_step(self):
     verdict = steps_of(UncorrectedInTheFirstStep)

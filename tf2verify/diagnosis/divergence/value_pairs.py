@@ -56,6 +56,42 @@ def pair_by_value(
     pairing.part(n)
   _pair_in_all_rounds(pairing, pair_alike(pairing, values, other_values))
   pairing.complete()
+  pairing.part(*_made_up_for(pairing, behind, values, other_values), for_good=True)
+
+
+def _made_up_for(
+  pairing: Pairing,
+  behind: set[int],
+  values: Mapping[int, np.ndarray],
+  other_values: Mapping[int, np.ndarray],
+) -> list[int]:
+  """Returns tf1 operations whose values differ from their partners', and all that is made of them
+  agrees.
+
+  The steps of a formula that the port writes otherwise stand in the same places, and are no
+  counterparts: `x * s + (b - m * s)` for `(x - m) * s + b`.
+  """
+  ops, readers = pairing.tf1.ops, pairing.tf1.consumers()
+  differing: list[int] = []
+  agrees: dict[int, bool] = {}
+  for n, m in pairing.pairs():
+    if n in values and m in other_values:
+      is_alike = _agree(values[n], other_values[m])
+      agrees[n] = is_alike and _identifies(values[n])
+      if not is_alike:
+        differing.append(n)
+  # Whether all pairs that an operation leads to first agree; None where it leads to none.
+  leads: dict[int, bool | None] = {}
+  for n in range(len(ops) - 1, -1, -1):
+    after: list[bool | None] = []
+    for reader in {reader for reader, _ in readers[n]} & behind:
+      is_pair = pairing.tf2_of[reader] is not None
+      after.append(agrees.get(reader, False) if is_pair else leads.get(reader))
+    known = [one for one in after if one is not None]
+    leads[n] = all(known) if known else None
+  found = [n for n in differing if leads[n]]
+  # Where nothing else differs, they are all that there is to look at.
+  return found if len(found) < len(differing) else []
 
 
 def _pair_in_all_rounds(pairing: Pairing, known: Iterable[tuple[int, int]]) -> None:

@@ -65,7 +65,11 @@ from tf2verify.diagnosis.rules.modes import modes
 from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.diagnosis.rules.training import losses, parts
 from tf2verify.diagnosis.rules.training.amsgrad import amsgrad
-from tf2verify.diagnosis.rules.training.averages import called_again, moving_average
+from tf2verify.diagnosis.rules.training.averages import (
+  called_again,
+  moving_average,
+  paced_otherwise,
+)
 from tf2verify.diagnosis.rules.training.centering import centering
 from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.copies import soft_copies
@@ -183,6 +187,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('count_of_steps', TrainingEvidence, count_of_steps),
   Rule('learning_rate', TrainingEvidence, learning_rate, predicted_by='training_steps'),
   Rule('called_again', TrainingEvidence, called_again),
+  Rule('paced_otherwise', TrainingEvidence, paced_otherwise),
   Rule('moving_average', TrainingEvidence, moving_average),
   # Restored checkpoints.
   Rule('partly_restored', RestoredValue, values.partly_restored),

@@ -60,6 +60,32 @@ class EditableStep:
     }
     return dataclasses.replace(self, step=dataclasses.replace(self.step, variables=variables))
 
+  def starting_from_tf1(self, values: Mapping[str, np.ndarray]) -> 'EditableStep':
+    """Returns the step from values of the reference, as the port holds them.
+
+    Args:
+      values: by what both sides call them, in the shapes of tf1; what has no counterpart of its
+        shape in the port is passed over.
+    """
+    layouts, names = self.port.layouts, self.names.variables
+    shown = {own: values[tf1] for own, tf1 in names.items() if tf1 in values}
+    whole = {own: v for own, v in shown.items() if all(n in shown for n in layouts.neighbours(own))}
+    laid_out = dict(values)
+    for own, value in layouts.ungrouped(whole).items():
+      laid_out[self._name_of(own)] = layouts.to_tf2(own, value)
+    owners = {tf1: own for own, tf1 in names.items()}
+    for name, value in values.items():
+      role, _, owner = name.rpartition(' of ')
+      if role and owner in owners:
+        laid_out[name] = layouts.to_tf2(owners[owner], value, constants=False)
+    return self.starting_from(
+      {
+        known.name: laid_out[known.name]
+        for known in self.step.variables.values()
+        if known.name in laid_out and laid_out[known.name].shape == known.shape
+      }
+    )
+
   def left_behind(self, values: _Values) -> dict[str, np.ndarray]:
     """Returns what the step's variables hold after it, given what its run yields."""
     known = [variable.name for variable in self.step.variables.values()]

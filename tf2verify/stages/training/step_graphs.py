@@ -92,7 +92,7 @@ class _StepGraphs:
     before = _values(self._step_of_tf1(number))
     step = self._traced(number, before)
     # Its own may be those of a mistake in the steps before.
-    return step if number == self._number else step.starting_from(before)
+    return step if number == self._number else step.starting_from_tf1(before)
 
   def own(self, number: int) -> EditableStep:
     """Returns a step of the port from its own values."""

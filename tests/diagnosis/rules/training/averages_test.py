@@ -6,7 +6,11 @@ from absl.testing import absltest
 from tests.diagnosis.rules.training import simulated
 from tf2verify.diagnosis.evidence.training import Move, MovePair, training_evidence
 from tf2verify.diagnosis.formulas.update_rules import Form
-from tf2verify.diagnosis.rules.training.averages import called_again, moving_average
+from tf2verify.diagnosis.rules.training.averages import (
+  called_again,
+  moving_average,
+  paced_otherwise,
+)
 from tf2verify.records.training import Slot
 
 _FORM = Form('sgd', (('learning_rate', 0.1),))
@@ -159,6 +163,25 @@ class CalledAgainTest(absltest.TestCase):
     self.assertIsNone(self.cause(_moved(2.5, 0.1)))
     self.assertIsNone(self.cause(_moved(1.4, 0.1), _moved(1.9, 0.1)), 'no one factor')
     self.assertIsNone(self.cause(_moved(1.95, 0.1), number=2))
+    self.assertIsNone(self.cause())
+
+
+class PacedOtherwiseTest(absltest.TestCase):
+  def cause(self, *states, number=2):
+    tf1, tf2 = (simulated.run(side, _FORM) for side in ('tf1', 'tf2'))
+    evidence = training_evidence(tf1, tf2, simulated.PAIRS, number)
+    return paced_otherwise(dataclasses.replace(evidence, states=states))
+
+  def test_one_factor(self):
+    found = self.cause(_moved(3.0, 0.1), _moved(3.0, -0.05))
+    self.assertIn('from step 2 on: 1 - decay is 3 times that of TF1', found.text)
+    self.assertIn('where the decay of TF1 is 0.75', found.text)
+
+  def test_silent(self):
+    self.assertIsNone(self.cause(_moved(3.0, 0.1), _moved(2.0, 0.1)), 'no one factor')
+    self.assertIsNone(self.cause(_moved(3.0, 0.1), number=1), 'another momentum is seen before')
+    self.assertIsNone(self.cause(_moved(1.0, 0.1)))
+    self.assertIsNone(self.cause(_moved(0.0, 0.1)), 'it stops moving')
     self.assertIsNone(self.cause())
 
 

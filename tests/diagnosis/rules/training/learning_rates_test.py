@@ -78,13 +78,24 @@ class LearningRateTest(parameterized.TestCase):
       'write step in the warm-up of the port',
     ),
     ('behind', [0.07, 0.06, 0.01], [0.1, 0.07, 0.06], 'one step behind'),
+    (
+      'floor',
+      [0.01, 0.01, 0.005, 0.005, 0.003, 0.003],
+      [0.01, 0.01, 0.005, 0.005, 0.0025, 0.0025],
+      'of TF1 is never less than 0.003, that of the port is 0.0025 at step 5',
+    ),
+    (
+      'floor_of_the_port',
+      [0.1, 0.05, 0.025, 0.0125],
+      [0.1, 0.05, 0.03, 0.03],
+      'of the port is never less than 0.03, that of TF1 is 0.025 at step 3',
+    ),
+    ('ceiling', [0.1, 0.2, 0.25, 0.25], [0.1, 0.2, 0.3, 0.4], 'of TF1 is never more than 0.25'),
   )
   def test_is_named(self, tf1, tf2, words):
     self.assertIn(words, cause(tf1, tf2).text)
 
   @parameterized.named_parameters(
-    ('same', [0.1, 0.05], [0.1, 0.05]),
-    ('same_in_float32', [0.1], [0.10000000149]),
     ('unlike', [0.1, 0.05, 0.02], [0.3, 0.2, 0.19]),
     # In stairs either, as those of every fourth step: no staircase=True.
     ('stairs', [0.1, 0.1, 0.1, 0.1, 0.02, 0.02], [0.1, 0.1, 0.07, 0.07, 0.02, 0.02]),
@@ -95,6 +106,18 @@ class LearningRateTest(parameterized.TestCase):
     ('few_that_agree', [0.1, 0.09, 0.08, 0.05, 0.04, 0.03], [0.1, 0.05, 0.01, 0.01, 0.01, 0.01]),
     # A warm-up and a plateau that both have, and then another decay.
     ('plateau', [0.05, 0.1, 0.1, 0.094], [0.05, 0.1, 0.1, 0.093]),
+    ('no_bound_that_is_seen', [0.1, 0.05, 0.03], [0.1, 0.05, 0.02]),
+  )
+  def test_is_told_as_it_is(self, tf1, tf2):
+    text = cause(tf1, tf2).text
+    self.assertRegex(text, '^the learning rates (are the same up to|differ from the first) step')
+    first = next(n for n, (a, b) in enumerate(zip(tf1, tf2, strict=True)) if a != b)
+    self.assertIn(f'{tf1[first]:g}', text)
+    self.assertIn(f'{tf2[first]:g}', text)
+
+  @parameterized.named_parameters(
+    ('same', [0.1, 0.05], [0.1, 0.05]),
+    ('same_in_float32', [0.1], [0.10000000149]),
     ('untold', [0.1, 0.05], [0.1, None]),
   )
   def test_is_not_named(self, tf1, tf2):

@@ -18,6 +18,10 @@ _CLOSE = 1e-3
 _CLEAR = 0.1
 _LEAST_FACTOR = 1.3
 _NEAR = 0.1
+# Of averages at another pace: how far factors are off, and those that are none of a decay.
+_PACE = 0.01
+_ALIKE = 0.9
+_MOST_FACTOR = 200.0
 _MOST = 0.7
 
 
@@ -49,6 +53,38 @@ def called_again(evidence: TrainingEvidence) -> Cause | None:
     f'the step of the port moves {listed(names)} {factor:.3g} times as far as that of TF1, as a '
     'second call of the model in training mode does (1 + momentum): call it once in a step, and '
     'for metrics or a summary with training=False, or use the outputs of the first call',
+  )
+
+
+def paced_otherwise(evidence: TrainingEvidence) -> Cause | None:
+  """The averages of the model follow at another pace in one step, after others that agree.
+
+  An average moves by 1 - decay of its distance from what it follows. From the same values towards
+  the same ones, both sides move by one factor in all elements: that of 1 - decay.
+  """
+  differing = [pair for pair in evidence.states if pair.differs]
+  if evidence.number == 1 or not differing:
+    return None
+  ratios: list[_Array] = []
+  for pair in differing:
+    moved = np.abs(pair.tf1.update)
+    clear = moved > max(_CLEAR * float(moved.max(initial=0.0)), 1e3 * float(np.max(pair.room)))
+    ratios.append(np.ravel(pair.tf2.update[clear] / pair.tf1.update[clear]))
+  found = np.concatenate(ratios)
+  factor = float(np.median(found)) if found.size else 1.0
+  if not 1 / _MOST_FACTOR < factor < _MOST_FACTOR or abs(factor - 1.0) < _PACE:
+    return None
+  if np.mean(np.abs(found - factor) < _PACE * factor) < _ALIKE:
+    return None
+  names = listed([pair.name for pair in differing])
+  before = 'step' if evidence.number == 2 else f'{evidence.number - 1} steps'
+  return Cause(
+    f'the moving averages follow at another pace from step {evidence.number} on: 1 - decay is '
+    f'{factor:.4g} times that of TF1 there, in the {before} before it is the same. The decay '
+    'changes with the steps: compare its schedule, the count that it reads (before or after the '
+    'step is counted), and whether decay weighs the old value, and 1 - decay the new one (these '
+    f'two exchanged are such a factor where the decay of TF1 is {factor / (1 + factor):.4g})',
+    f'{names}: in step {evidence.number} the port moves them {factor:.4g} times as far as TF1',
   )
 
 

@@ -14,6 +14,7 @@ _EXPLAINS = (About.LEARNING_RATE, About.UPDATE, About.SHADOWS)
 _CLOSE = 1e-5
 # Of the rates at every second step, say, in as many steps as that needs.
 _LEAST_KNOWN = 3
+_SHOWN = 4
 # Of the optimizers of Keras; TF1 has a default for Adam (0.001) and Adadelta alone.
 _DEFAULT_OF_SGD, _DEFAULT = 0.01, 0.001
 
@@ -38,6 +39,8 @@ def learning_rate(evidence: TrainingEvidence) -> Cause | None:
     or _shifted(tf1, tf2)
     or _late_warmup(tf1, tf2)
     or _constant(tf1, tf2, evidence)
+    or _bounded(tf1, tf2)
+    or _parted(tf1, tf2)
   )
   change = None
   ratios = [b / a if a else np.inf for a, b in zip(tf1, tf2, strict=True)]
@@ -254,6 +257,64 @@ def _constant(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvid
   if record and record.name.startswith(('tf.keras', 'keras.')) and same([default], tf2[:1]):
     text += f' ({number_text(default)} is the default of {record.name})'
   return f'{text}; pass learning_rate={number_text(tf1[0])}'
+
+
+def _bounded(tf1: Sequence[float], tf2: Sequence[float]) -> str:
+  """Both fall, or rise, alike until one of them stays where it is, or at a bound just before."""
+  first = _first_apart(tf1, tf2)
+  for bounded, free, sides in ((tf1, tf2, ('TF1', 'the port')), (tf2, tf1, ('the port', 'TF1'))):
+    levels = _levels(free)
+    beyond = [b - a for a, b in zip(bounded[first:], free[first:], strict=True)]
+    is_one_way = all(one < 0 for one in beyond) or all(one > 0 for one in beyond)
+    if not first or len(levels) < 3 or not is_one_way or not _is_constant(bounded[first:]):
+      continue
+    if _is_constant(free[first:]) and not _is_regular(levels):
+      continue  # which of the two goes on as before is not seen
+    least, words = (True, 'less') if beyond[0] < 0 else (False, 'more')
+    bound, call = number_text(bounded[first]), 'tf.maximum' if least else 'tf.minimum'
+    remedy = (
+      f"bound the port's schedule by {bound} too ({call}, keras.ops.{call[3:]})"
+      if sides[0] == 'TF1'
+      else f'take the bound ({call}, or the end value of a schedule) from that of the port'
+    )
+    return (
+      f'the learning rate of {sides[0]} is never {words} than {bound}, that of {sides[1]} is '
+      f'{number_text(free[first])} at step {first + 1}, and the same before: {remedy}'
+    )
+  return ''
+
+
+def _is_regular(levels: Sequence[tuple[int, float]]) -> bool:
+  """Returns whether rates change by one factor, or by one difference, and equally often."""
+  starts, rates = zip(*levels, strict=True)
+  every = {b - a for a, b in itertools.pairwise(starts)}
+  by_factor = _is_constant([b / a if a else np.inf for a, b in itertools.pairwise(rates)])
+  by_step = _is_constant([b - a for a, b in itertools.pairwise(rates)])
+  return len(every) == 1 and (by_factor or by_step)
+
+
+def _parted(tf1: Sequence[float], tf2: Sequence[float]) -> str:
+  """What is seen of schedules that no rule relates."""
+  first = _first_apart(tf1, tf2)
+  if first:
+    return (
+      f'the learning rates are the same up to step {first} and part there: '
+      f'{number_text(tf1[first])} in TF1 and {number_text(tf2[first])} in the port at step '
+      f'{first + 1}: the schedules differ in what sets in there (a boundary, a bound, the end of '
+      'a warm-up or of a decay): compare their formulas and settings'
+    )
+  rates = (', '.join(number_text(rate) for rate in known[:_SHOWN]) for known in (tf1, tf2))
+  return (
+    'the learning rates differ from the first step on, and not by one factor: '
+    f'{" in TF1, ".join(rates)} in the port, step by step: compare the formulas of the schedules '
+    'and their settings'
+  )
+
+
+def _first_apart(tf1: Sequence[float], tf2: Sequence[float]) -> int:
+  """Returns the first step whose rates differ, from 0."""
+  pairs = enumerate(zip(tf1, tf2, strict=True))
+  return next(n for n, (one, other) in pairs if not same([one], [other]))
 
 
 def _is_constant(rates: Sequence[float]) -> bool:
