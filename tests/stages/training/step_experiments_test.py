@@ -257,7 +257,7 @@ class AdamWTest(parameterized.TestCase):
       self.assertIn(f'{words} in the port', one.text)
 
   def test_mistakes_of_two_steps_of_a_kernel_of_another_shape(self):
-    """What is left in the second step is looked into from the values of tf1, as the port has them."""
+    """What is left in the second step is looked into from values of tf1, as the port has them."""
 
     class Case(_Case):
       variable_names = {'kernel': 'flat_port/kernel', 'bias': 'flat_port/bias'}
