@@ -56,7 +56,16 @@ def pair_by_value(
     pairing.part(n)
   _pair_in_all_rounds(pairing, pair_alike(pairing, values, other_values))
   pairing.complete()
+  pairs = [(n, m) for n, m in pairing.pairs() if n in behind and _is_backward_pair(pairing, n, m)]
+  values |= _values(tf1, [n for n, _ in pairs])
+  other_values |= _values(tf2, [m for _, m in pairs])
   pairing.part(*_made_up_for(pairing, behind, values, other_values), for_good=True)
+
+
+def _is_backward_pair(pairing: Pairing, tf1: int, tf2: int) -> bool:
+  """Returns whether operations of the backward pass yield numbers on both sides."""
+  both = pairing.tf1.ops[tf1], pairing.tf2.ops[tf2]
+  return all(_has_numbers(op) for op in both) and is_backward(both[0])
 
 
 def _made_up_for(
@@ -172,7 +181,11 @@ def _telling(graph: OpGraph, positions: Iterable[int]) -> list[int]:
 
 
 def _is_telling(op: OpRecord) -> bool:
-  if op.is_leaf or op.op_type == TARGET or is_backward(op) or not op.tensors:
+  return _has_numbers(op) and not is_backward(op)
+
+
+def _has_numbers(op: OpRecord) -> bool:
+  if op.is_leaf or op.op_type == TARGET or not op.tensors:
     return False
   return op.outputs[0][0].startswith(('float', 'bfloat', 'complex'))
 
