@@ -85,12 +85,7 @@ class Pairing:
     self.tf1_of[tf2] = tf1
 
   def part(self, *positions: int, for_good: bool = False) -> None:
-    """Takes their partners from tf1 operations that have one.
-
-    Args:
-      *positions: of the operations.
-      for_good: whether they are known to have no counterpart, so that `complete` passes them over.
-    """
+    """Takes their partners from tf1 operations; `for_good`, so that `complete` finds no others."""
     if for_good:
       self._alone.update(positions)
     for tf1 in positions:
