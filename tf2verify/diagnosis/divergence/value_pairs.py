@@ -74,8 +74,7 @@ def _made_up_for(
   values: Mapping[int, np.ndarray],
   other_values: Mapping[int, np.ndarray],
 ) -> list[int]:
-  """Returns tf1 operations whose values differ from their partners', and all that is made of them
-  agrees.
+  """Returns tf1 operations that differ from their partners, while all that is made of them agrees.
 
   The steps of a formula that the port writes otherwise stand in the same places, and are no
   counterparts: `x * s + (b - m * s)` for `(x - m) * s + b`.

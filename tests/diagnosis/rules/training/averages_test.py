@@ -16,10 +16,10 @@ from tf2verify.records.training import Slot
 _FORM = Form('sgd', (('learning_rate', 0.1),))
 
 
-def averaged(side, decay, starts_after=False):
+def averaged(side, decay, starts_after=False, starts_at=1.0):
   """Returns a run with shadows; `decay` takes the count of steps."""
   run = simulated.run(side, _FORM)
-  shadows = {record.name: record.value for record in run.values_before}
+  shadows = {record.name: starts_at * record.value for record in run.values_before}
   slots = []
   for step in run.steps:
     for record in step.variables:
@@ -68,6 +68,14 @@ class MovingAverageTest(absltest.TestCase):
     self.assertIn('0.999', found.text)
     self.assertIn('num_updates=optimizer.iterations', found.text)
     self.assertIn('num_updates', cause(tf1, tf2, number=2).text)
+
+  def test_start_at_zero(self):
+    runs = {at: [averaged(s, lambda _: 0.9, starts_at=at) for s in ('tf1', 'tf2')] for at in (0, 1)}
+    found = cause(runs[1][0], runs[0][1])
+    self.assertIn('of the port start at 0', found.text)
+    self.assertIn('0.1 of the variables', found.text)
+    self.assertIn('of TF1 start at 0', cause(runs[0][0], runs[1][1]).text)
+    self.assertIsNone(cause(*runs[0]), 'on both sides')
 
   def test_num_updates_of_the_port(self):
     found = cause(averaged('tf1', lambda _: 0.999), averaged('tf2', ramp(0.999)))

@@ -22,6 +22,8 @@ _NEAR = 0.1
 _PACE = 0.01
 _ALIKE = 0.9
 _MOST_FACTOR = 200.0
+# Averages that start at zero are less than this of their variables after a step.
+_MOST_SHARE = 0.95
 _MOST = 0.7
 
 
@@ -98,6 +100,9 @@ def _moves_otherwise(pair: MovePair) -> bool:
 
 def moving_average(evidence: TrainingEvidence) -> Cause | None:
   """Names the decays in effect at the step, as the shadows of both sides show them."""
+  found = _zero_start(evidence)
+  if found is not None:
+    return found
   late, late_port = _late(evidence, 'tf1'), _late(evidence, 'tf2')
   one, other = _decay(evidence, 'tf1', late), _decay(evidence, 'tf2', late_port)
   if one is not None and other is None and _start_after(evidence):
@@ -155,6 +160,45 @@ def moving_average(evidence: TrainingEvidence) -> Cause | None:
   else:
     text += f': pass a decay of {number_text(round(one, 4))} to the average of the port'
   return Cause(text, explains=(About.SHADOWS,))
+
+
+def _zero_start(evidence: TrainingEvidence) -> Cause | None:
+  """Names the side whose averages start at zero: a step later, all are a share of the variables."""
+  shares = [_share_of_values(run) for run in (evidence.tf1, evidence.tf2)]
+  if evidence.number > 1 or (shares[0] is None) == (shares[1] is None):
+    return None
+  if shares[1] is not None:
+    return Cause(
+      'the moving averages of the port start at 0, those of TF1 at the values of the variables: '
+      f'after the first step they are {number_text(round(shares[1], 4))} of the variables; make '
+      'them with the values that the variables have',
+      explains=(About.SHADOWS,),
+    )
+  assert shares[0] is not None
+  return Cause(
+    'the moving averages of TF1 start at 0, those of the port do not: after the first step they '
+    f'are {number_text(round(shares[0], 4))} of the variables (tf.train.ExponentialMovingAverage '
+    'does that to tensors, not to variables); start at 0 in the port too',
+    explains=(About.SHADOWS,),
+  )
+
+
+def _share_of_values(run: TrainingRun) -> float | None:
+  """Returns by what number all shadows are their variables after the first step, if it is one."""
+  shadows, values = _shadows(run.steps[0].slots), _values(run, 1)
+  pairs = [
+    (shadow.astype(np.float64), values[name].astype(np.float64))
+    for name, shadow in shadows.items()
+    if name in values and values[name].shape == shadow.shape
+  ]
+  whole = sum(float(np.sum(value * value)) for _, value in pairs)
+  if not whole:
+    return None
+  share = sum(float(np.sum(shadow * value)) for shadow, value in pairs) / whole
+  apart = (
+    np.abs(s - share * v).max(initial=0.0) - _CLOSE * np.abs(v).max(initial=0.0) for s, v in pairs
+  )
+  return share if 0 < share < _MOST_SHARE and all(one <= 0 for one in apart) else None
 
 
 def _late(evidence: TrainingEvidence, side: str) -> frozenset[str]:
