@@ -1,11 +1,9 @@
 """Rules for arithmetic: every spelling of sums, products, powers, bounds and reductions."""
 
 from collections.abc import Sequence
-from string import ascii_lowercase
 
 import numpy as np
 
-from tf2verify.relation.proof.contractions import contracted
 from tf2verify.relation.proof.elementwise import elementwise
 from tf2verify.relation.proof.operation import Operation, Rule, axes_of
 from tf2verify.relation.proof.polynomials import (
@@ -13,10 +11,11 @@ from tf2verify.relation.proof.polynomials import (
   polynomial,
   product,
   reciprocal,
-  split_factor,
   total,
 )
+from tf2verify.relation.proof.reductions import reduced
 from tf2verify.relation.proof.shapes import reshape, source
+from tf2verify.relation.proof.states import STEPS, steps_as
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
 
@@ -109,6 +108,8 @@ def power(op: Operation) -> Sequence[int] | None:
     return [product(op.terms, [base] * int(exponent), op.dtype, op.shape)]
   if exponent == -1:
     return [reciprocal(op.terms, base, op.dtype, op.shape)]
+  if op.terms.single(base) is not None:
+    return [elementwise(op.terms, 'Pow', op.inputs, op.dtype, op.shape)]
   if exponent in (0.5, -0.5):
     found = elementwise(op.terms, 'Sqrt', [base], op.dtype, op.shape)
     return [found if exponent == 0.5 else reciprocal(op.terms, found, op.dtype, op.shape)]
@@ -161,64 +162,6 @@ def clip(op: Operation) -> Sequence[int] | None:
   return [_extreme(op.terms, 'Maximum', [found, low], op.dtype, op.shape)]
 
 
-def reduced(terms: Terms, kind: str, number: int, axes: Sequence[int], dtype: str) -> int:
-  """Returns a term of known shape reduced along axes, which are left out of its shape."""
-  shape = terms.shape(number)
-  assert shape is not None
-  kept = tuple(size for axis, size in enumerate(shape) if axis not in axes)
-  gone = {axis for axis in axes if shape[axis] != 1}
-  if not gone:
-    return reshape(terms, number, kept)
-  runs: list[tuple[bool, int]] = []
-  for axis, size in enumerate(shape):
-    if size == 1:
-      continue
-    is_gone = axis in gone
-    if runs and runs[-1][0] == is_gone:
-      runs[-1] = (is_gone, runs[-1][1] * size)
-    else:
-      runs.append((is_gone, size))
-  whole = reshape(terms, number, tuple(size for _, size in runs))
-  left = tuple(size for is_gone, size in runs if not is_gone)
-  places = tuple(n for n, (is_gone, _) in enumerate(runs) if is_gone)
-  return reshape(terms, terms.add(kind, [whole], places, dtype, left), kept)
-
-
-def _sum_of_products(terms: Terms, number: int, axes: Sequence[int], dtype: str) -> int | None:
-  """Returns the sum of what two terms multiply to, as einsum would; None of anything else.
-
-  Every axis that is summed over has to be one of both.
-  """
-  shape = terms.shape(number)
-  assert shape is not None
-  found = polynomial(terms, number, shape)
-  if len(found) != 1 or len(shape) > len(ascii_lowercase):
-    return None
-  ((atoms, coefficient),) = found.items()
-  if coefficient != 1 or len(atoms) != 2 or atoms[0] == atoms[1]:
-    return None
-  labels = []
-  for atom in atoms:
-    known = terms.shape(atom) or ()
-    whole = (1,) * (len(shape) - len(known)) + known
-    labels.append(''.join(ascii_lowercase[axis] for axis, size in enumerate(whole) if size != 1))
-  wide = [axis for axis, size in enumerate(shape) if size != 1]
-  summed = {ascii_lowercase[axis] for axis in wide if axis in axes}
-  kept = [ascii_lowercase[axis] for axis in wide if axis not in axes]
-  if not summed or summed - (set(labels[0]) & set(labels[1])):
-    return None
-  if set(kept) - (set(labels[0]) | set(labels[1])):
-    return None
-  one, other = (
-    reshape(terms, atom, tuple(size for size in terms.shape(atom) or () if size != 1))
-    for atom in atoms
-  )
-  made = contracted(terms, one, labels[0], other, labels[1], ''.join(kept), dtype)
-  if made is None:
-    return None
-  return reshape(terms, made, tuple(size for axis, size in enumerate(shape) if axis not in axes))
-
-
 def _reduction(kind: str) -> Rule:
   """Returns the rule of an operation that reduces along constant axes."""
 
@@ -227,27 +170,17 @@ def _reduction(kind: str) -> Rule:
     if shape is None:
       return None
     axes = axes_of(op.terms.integers(op.inputs[1]), len(shape))
-    if axes is None or 0 in shape:
+    is_float = 'float' in op.dtype
+    if axes is None or 0 in shape or (kind == 'Mean' and not is_float):
       return None
     result = tuple(size for axis, size in enumerate(shape) if axis not in axes)
     if op.attributes.get('keep_dims'):
       result = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-    number, factor = op.inputs[0], 1.0
-    if kind in ('Sum', 'Mean') and 'float' in op.dtype:
-      split, number = split_factor(op.terms, number)
-      factor = float(split)
-      count = size_of(tuple(shape[axis] for axis in axes))
-      factor /= count if kind == 'Mean' else 1
-    elif kind == 'Mean':
-      return None
-    found = None
-    if kind in ('Sum', 'Mean') and 'float' in op.dtype:
-      found = _sum_of_products(op.terms, number, axes, op.dtype)
-    if found is None:
-      found = reduced(op.terms, 'Sum' if kind == 'Mean' else kind, number, axes, op.dtype)
+    found = reduced(op.terms, 'Sum' if kind == 'Mean' else kind, op.inputs[0], axes, op.dtype)
     found = reshape(op.terms, found, result)
-    if factor != 1:
-      found = total(op.terms, [(found, factor)], op.dtype, result)
+    if kind == 'Mean':
+      count = size_of(tuple(shape[axis] for axis in axes))
+      found = total(op.terms, [(found, 1 / count)], op.dtype, result)
     return [found]
 
   return rule
@@ -259,9 +192,8 @@ def l2_loss(op: Operation) -> Sequence[int] | None:
   if shape is None or 'float' not in op.dtype or 0 in shape:
     return None
   squares = product(op.terms, [op.inputs[0]] * 2, op.dtype, shape)
-  factor, squares = split_factor(op.terms, squares)
   whole = reduced(op.terms, 'Sum', squares, range(len(shape)), op.dtype)
-  return [total(op.terms, [(whole, factor / 2)], op.dtype, ())]
+  return [total(op.terms, [(whole, 0.5)], op.dtype, ())]
 
 
 def _unary(op: Operation) -> Sequence[int] | None:
@@ -284,8 +216,27 @@ def cast(op: Operation) -> Sequence[int] | None:
     return None
   if op.terms.dtype(op.inputs[0]) == op.dtype:
     return op.inputs
+  steps = _steps_as(op)
+  if steps is not None:
+    return [steps]
   detail = bool(op.attributes.get('Truncate'))
   return [elementwise(op.terms, 'Cast', op.inputs, op.dtype, op.shape, detail)]
+
+
+def _steps_as(op: Operation) -> int | None:
+  """Returns a cast multiple of the steps taken, plus a number; None for anything else."""
+  terms, read = op.terms, op.inputs[0]
+  if op.shape != () or not is_ring(op.dtype) or not is_ring(terms.dtype(read)):
+    return None
+  found = polynomial(terms, read, ())
+  atoms = {atom for monomial in found for atom in monomial}
+  if any(terms[atom].kind != STEPS for atom in atoms) or not atoms:
+    return None
+  if any(len(monomial) > 1 or count != round(count) for monomial, count in found.items()):
+    return None
+  parts = [(steps_as(terms, op.dtype), count) for monomial, count in found.items() if monomial]
+  parts.append((_number(op, 1), found.get((), 0)))
+  return total(terms, parts, op.dtype, ())
 
 
 def equality(op: Operation) -> Sequence[int] | None:
@@ -339,7 +290,7 @@ _UNARY = (
   *('Tanh', 'Sigmoid', 'Exp', 'Expm1', 'Log', 'Log1p', 'Erf', 'Erfc', 'Abs', 'Sign', 'Floor'),
   *('Ceil', 'Round', 'Rint', 'Elu', 'Selu', 'Softplus', 'Softsign', 'Sin', 'Cos', 'Tan', 'Asin'),
   *('Acos', 'Atan', 'Sinh', 'Cosh', 'LogicalNot', 'IsFinite', 'IsNan', 'IsInf', 'Lgamma'),
-  *('Digamma', 'Greater', 'GreaterEqual', 'FloorDiv', 'FloorMod', 'TruncateDiv', 'DivNoNan'),
+  *('Digamma', 'Greater', 'GreaterEqual', 'FloorDiv', 'FloorMod', 'TruncateDiv'),
   *('Xdivy', 'Xlogy', 'Atan2'),
 )
 _COMMUTATIVE = ('LogicalAnd', 'LogicalOr')

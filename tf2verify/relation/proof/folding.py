@@ -37,6 +37,7 @@ _BINARY: dict[str, Callable[..., Any]] = {
   'Floor': np.floor,
   'Ceil': np.ceil,
   'Range': np.arange,
+  'InvertPermutation': np.argsort,
   'BroadcastTo': lambda value, shape: np.broadcast_to(value, shape),
   'Tile': lambda value, times: np.tile(value, times),
   'Select': np.where,

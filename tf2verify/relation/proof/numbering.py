@@ -17,6 +17,7 @@ from tf2verify.relation.op_pairs import family
 from tf2verify.relation.proof import (
   arithmetic_rules,
   contractions,
+  gradient_rules,
   structure_rules,
   window_rules,
 )
@@ -25,6 +26,7 @@ from tf2verify.relation.proof.operation import Operation, Rule
 from tf2verify.relation.proof.polynomials import total
 from tf2verify.relation.proof.shapes import reshape
 from tf2verify.relation.proof.sizes import with_shapes
+from tf2verify.relation.proof.states import Multiple, States
 from tf2verify.relation.proof.terms import Terms
 
 RULES: Mapping[str, Rule] = {
@@ -32,6 +34,7 @@ RULES: Mapping[str, Rule] = {
   **structure_rules.RULES,
   **contractions.RULES,
   **window_rules.RULES,
+  **gradient_rules.RULES,
 }
 # Attributes that do not change what an operation computes, or that its inputs tell.
 _WITHOUT_EFFECT = frozenset(
@@ -67,6 +70,8 @@ class Numbering:
     arguments: Sequence[int] | None = None,
     known: Mapping[TensorKey, int] | None = None,
     passed: Collection[int] = (),
+    states: States | None = None,
+    multiples: Mapping[str, Multiple] | None = None,
   ) -> None:
     """Numbers the tensors of a graph.
 
@@ -78,6 +83,8 @@ class Numbering:
       arguments: of a function, the terms of its arguments.
       known: terms of some tensors that are taken for granted.
       passed: positions of operations that are taken to yield what they read.
+      states: of a training step, variables that are functions of the steps taken, by name.
+      multiples: likewise, variables that hold a multiple of one of `variables`.
     """
     self.graph = graph
     self.values: dict[TensorKey, int] = {}
@@ -87,6 +94,8 @@ class Numbering:
     self._variables = variables
     self._arguments = arguments
     self._known = known or {}
+    self._states = states or {}
+    self._multiples = multiples or {}
     self._written = _written(graph)
     for position, op in enumerate(graph.ops):
       if op.op_type == TARGET:
@@ -107,9 +116,9 @@ class Numbering:
     op = self.graph.ops[position]
     found = tuple(self.values[key] for key in op.inputs)
     kind = str(op.attribute('op') or '')
-    if not kind:
-      return found
     name, number = _updated(op.name)
+    if not kind:
+      return self._in_unit_of_tf1(name, found, op.name)
     signs = {'AssignAdd': 1, 'AssignSub': -1, 'AssignAddVariableOp': 1, 'AssignSubVariableOp': -1}
     shape = self._terms.shape(found[0]) if len(found) == 1 else None
     if kind in ('Assign', 'AssignVariableOp') and len(found) == 1:
@@ -119,6 +128,23 @@ class Numbering:
     before = self._variable(name, op.outputs[0][0], shape)
     parts = ((before, 1), (found[0], signs[kind]))
     return (total(self._terms, parts, op.outputs[0][0], shape),)
+
+  def _rows_of(self, target: str) -> int | None:
+    """Returns how many rows the variable has whose gradient a target is; None for no such one."""
+    variable = target.removeprefix('applied ').removeprefix('gradient ')
+    shape = self._variables[variable][1] if variable in self._variables else None
+    return shape[0] if shape else None
+
+  def _in_unit_of_tf1(self, name: str, found: tuple[int, ...], of: str) -> tuple[int, ...]:
+    """Returns a target as the reference has it: a multiple of a slot, indices not wrapped."""
+    if len(found) == 2 and (rows := self._rows_of(of)) is not None:
+      return (found[0], structure_rules.not_wrapped(self._terms, found[1], rows))
+    multiple = self._multiples.get(name)
+    shape = self._terms.shape(found[0]) if len(found) == 1 else None
+    if multiple is None or shape is None:
+      return found
+    parts = ((found[0], 1 / multiple.factor),)
+    return (total(self._terms, parts, self._terms.dtype(found[0]), shape),)
 
   def _opaque(self, op: OpRecord, position: int, number: int = 0) -> int:
     """Returns a term that no other tensor has."""
@@ -174,6 +200,13 @@ class Numbering:
       return self._terms.add('argument', (), place, dtype, shape)
     if op.op_type == INPUT:
       return self._terms.add(INPUT, (), op.name, dtype, shape)
+    state, multiple = self._states.get(op.name), self._multiples.get(op.name)
+    if state is not None and dtype != 'resource':
+      return state.term(self._terms, dtype)
+    if multiple is not None and shape is not None and None not in shape:
+      whole = tuple(size for size in shape if size is not None)
+      held = self._variable(multiple.of, dtype, shape)
+      return total(self._terms, ((held, multiple.factor),), dtype, whole)
     name, _, number = op.name.partition(_AFTER)
     if number or name not in self._variables:
       return self._opaque(op, position)
@@ -265,4 +298,6 @@ def _updated(name: str) -> tuple[str, int]:
 
 
 def _written(graph: OpGraph) -> Collection[str]:
-  return {_updated(op.name)[0] for op in graph.ops if op.op_type == TARGET}
+  """Returns the variables that a graph writes; of a training step, writes are results."""
+  targets = (op for op in graph.ops if op.op_type == TARGET and op.attribute('op'))
+  return {_updated(op.name)[0] for op in targets}

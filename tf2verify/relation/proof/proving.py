@@ -6,9 +6,22 @@ from collections.abc import Collection, Mapping
 from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
 from tf2verify.relation.proof.numbering import Numbering, Variables
 from tf2verify.relation.proof.polynomials import total
+from tf2verify.relation.proof.states import Multiple, States
 from tf2verify.relation.proof.terms import Terms
 
 _LOSS = 'regularization loss'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StepStates:
+  """What is known of variables of a training step, besides which of them are pairs."""
+
+  tf1: States  # the reference's that are functions of the steps taken, by name
+  tf2: States  # the port's
+  multiples: Mapping[str, Multiple]  # the port's that hold a multiple of one of the reference
+
+
+NO_STATES = StepStates({}, {}, {})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -39,6 +52,7 @@ class Proof:
     targets: names of the targets that were related.
     tested: those of them that are not proven.
     terms: the terms of both.
+    states: what is known of the variables of a training step.
   """
 
   tf1: Side
@@ -46,6 +60,7 @@ class Proof:
   targets: tuple[str, ...]
   tested: tuple[str, ...]
   terms: Terms
+  states: StepStates = NO_STATES
 
 
 def prove(
@@ -55,6 +70,7 @@ def prove(
   targets: Collection[str] | None = None,
   granted: Mapping[TensorKey, TensorKey] | None = None,
   passed: tuple[Collection[int], Collection[int]] = ((), ()),
+  states: StepStates = NO_STATES,
 ) -> Proof:
   """Relates two graphs.
 
@@ -65,12 +81,24 @@ def prove(
     targets: names of those to relate; None for all that a side has.
     granted: tensors of the port that are taken for tensors of the reference, to see what follows.
     passed: operations of both sides that are taken to yield what they read, likewise.
+    states: of a training step, what its variables are known to be.
   """
   terms = Terms()
-  one = Numbering(terms, tf1, variables, 'tf1', passed=passed[0])
+  one = Numbering(terms, tf1, variables, 'tf1', passed=passed[0], states=states.tf1)
   known = {key: one.values[other] for key, other in (granted or {}).items()}
-  two = Numbering(terms, tf2, variables, 'tf2', known=known, passed=passed[1])
-  ends, others = tf1.targets(), tf2.targets()
+  two = Numbering(
+    terms,
+    tf2,
+    variables,
+    'tf2',
+    known=known,
+    passed=passed[1],
+    states=states.tf2,
+    multiples=states.multiples,
+  )
+  ends = tf1.targets()
+  aliases = {f'update of {own}': f'update of {m.of}' for own, m in states.multiples.items()}
+  others = {aliases.get(name, name): end for name, end in tf2.targets().items()}
   wanted = [name for name in dict.fromkeys((*ends, *others)) if targets is None or name in targets]
   tested = [
     name
@@ -81,11 +109,12 @@ def prove(
   if losses and _in_total(terms, one) == _in_total(terms, two) is not None:
     tested = [name for name in tested if name not in losses]
   return Proof(
-    _side(terms, one, two, wanted, tested),
-    _side(terms, two, one, wanted, tested),
+    _side(terms, one, two, ends, wanted, tested),
+    _side(terms, two, one, others, wanted, tested),
     tuple(wanted),
     tuple(tested),
     terms,
+    states,
   )
 
 
@@ -102,12 +131,12 @@ def _side(
   terms: Terms,
   numbering: Numbering,
   other: Numbering,
+  ends: Mapping[str, int],
   wanted: Collection[str],
   tested: Collection[str],
 ) -> Side:
   graph, values = numbering.graph, numbering.values
   found = set(other.values.values())
-  ends = graph.targets()
   behind = _reached(graph, [ends[name] for name in wanted if name in ends])
   pending = [key for name in tested if name in ends for key in graph.ops[ends[name]].inputs]
   apart: set[int] = set()

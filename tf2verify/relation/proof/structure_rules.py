@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.relation.proof.operation import Operation, Rule, axes_of
-from tf2verify.relation.proof.pieces import concatenated, sliced, whole
+from tf2verify.relation.proof.pieces import Cuts, concatenated, sliced, whole
 from tf2verify.relation.proof.polynomials import is_ring, total
 from tf2verify.relation.proof.shapes import reshape, transpose
 from tf2verify.relation.proof.terms import LARGEST_FOLDED, Shape, Terms, size_of
@@ -107,9 +107,37 @@ def slice_(op: Operation) -> Sequence[int] | None:
 def strided_slice(op: Operation) -> Sequence[int] | None:
   """`x[a:b:c, ..., None]` with constant numbers."""
   shape = op.terms.shape(op.inputs[0])
-  places = [op.terms.integers(number) for number in op.inputs[1:4]]
+  cuts = None if shape is None else _strided_cuts(op, shape, op.inputs[1:4])
+  if cuts is None or op.shape is None or _count(cuts) != size_of(op.shape):
+    return None
+  return [reshape(op.terms, sliced(op.terms, op.inputs[0], cuts), op.shape)]
+
+
+def strided_slice_gradient(op: Operation) -> Sequence[int] | None:
+  """A gradient put where the elements of a slice came from, among zeros."""
+  sizes = op.terms.integers(op.inputs[0])
+  gradient = op.terms.shape(op.inputs[4])
+  cuts = None if sizes is None else _strided_cuts(op, tuple(sizes), op.inputs[1:4])
+  if sizes is None or cuts is None or gradient is None or _count(cuts) != size_of(gradient):
+    return None
+  if any(step != 1 for _, count, step in cuts if count > 1) or 'float' not in op.dtype:
+    return None
+  part = reshape(op.terms, op.inputs[4], tuple(count for _, count, _ in cuts))
+  widths = [
+    (start, size - start - count) for size, (start, count, _) in zip(sizes, cuts, strict=True)
+  ]
+  return [_among_zeros(op.terms, part, widths, op.dtype)]
+
+
+def _count(cuts: Cuts) -> int:
+  return size_of(tuple(size for _, size, _ in cuts))
+
+
+def _strided_cuts(op: Operation, shape: Shape, numbers: Sequence[int]) -> Cuts | None:
+  """Returns what `x[a:b:c, ..., None]` takes of a shape; None where that is not known."""
+  places = [op.terms.integers(number) for number in numbers]
   known = [place for place in places if place is not None]
-  if shape is None or op.shape is None or len(known) < 3:
+  if len(known) < 3:
     return None
   begins, ends, steps = known
   masks = (op.attributes.get(f'{name}_mask', 0) for name in ('new_axis', 'ellipsis'))
@@ -133,10 +161,7 @@ def strided_slice(op: Operation) -> Sequence[int] | None:
     end = None if op.attributes.get('end_mask', 0) >> n & 1 else ends[n]
     found = range(*slice(begin, end, steps[n]).indices(size))
     cuts.append((found.start if len(found) else 0, len(found), found.step))
-  cuts += [(0, size, 1) for size in shape[len(cuts) :]]
-  if size_of(tuple(size for _, size, _ in cuts)) != size_of(op.shape):
-    return None
-  return [reshape(op.terms, sliced(op.terms, op.inputs[0], tuple(cuts)), op.shape)]
+  return (*cuts, *((0, size, 1) for size in shape[len(cuts) :]))
 
 
 def shape_of(op: Operation) -> Sequence[int] | None:
@@ -226,7 +251,7 @@ def one_hot(op: Operation) -> Sequence[int] | None:
   return [op.terms.add('OneHot', op.inputs, axis, op.dtype, op.shape)]
 
 
-def _not_wrapped(terms: Terms, indices: int, size: int) -> int:
+def not_wrapped(terms: Terms, indices: int, size: int) -> int:
   """Returns indices as they are before those below 0 are counted from the end of the table.
 
   Keras 3 does so before each look-up. For an index that is not in the table, TF1 raises, and
@@ -249,6 +274,18 @@ def _not_wrapped(terms: Terms, indices: int, size: int) -> int:
   return places if shape is None or inner == indices else reshape(terms, places, shape)
 
 
+def _consecutive_rows(terms: Terms, table: int, axis: int, places: Sequence[int]) -> int | None:
+  """Returns the slice of a table that constant indices take out of it; None where it is none."""
+  shape = terms.shape(table) or ()
+  first = places[0]
+  if list(places) != list(range(first, first + len(places))):
+    return None
+  if not 0 <= first <= places[-1] < shape[axis]:
+    return None
+  cuts = whole(shape)
+  return sliced(terms, table, (*cuts[:axis], (first, len(places), 1), *cuts[axis + 1 :]))
+
+
 def gather(op: Operation) -> Sequence[int] | None:
   """A look-up by indices along a constant axis."""
   shapes = op.shapes()
@@ -263,11 +300,15 @@ def gather(op: Operation) -> Sequence[int] | None:
   table, indices = op.inputs[:2]
   # The handle of a variable without a partner has no axes.
   if not batch and shapes[0]:
-    indices = _not_wrapped(op.terms, indices, shapes[0][axes[0]])
+    indices = not_wrapped(op.terms, indices, shapes[0][axes[0]])
   values, places = op.terms.value(table), op.terms.integers(indices)
   if not batch and values is not None and places is not None and values.size <= LARGEST_FOLDED:
     array = np.take(values, np.reshape(places, shapes[1]).astype(int), axes[0])
     return [op.terms.constant(array, op.dtype)]
+  if not batch and places and op.terms.shape(table) is not None:
+    part = _consecutive_rows(op.terms, table, axes[0], places)
+    if part is not None:
+      return [reshape(op.terms, part, op.shape)]
   if batch or axes != [0]:
     return [op.terms.add('gather', (table, indices), (axes[0], batch), op.dtype, op.shape)]
   flat = reshape(op.terms, indices, (size_of(shapes[1]),))
@@ -292,6 +333,34 @@ def padded(op: Operation) -> Sequence[int] | None:
   return [op.terms.add('pad', op.inputs[:1], detail, op.dtype, op.shape)]
 
 
+def _among_zeros(terms: Terms, number: int, widths: Sequence[tuple[int, int]], dtype: str) -> int:
+  """Returns a term of known shape with zeros before and after it, along each axis."""
+  shape = terms.shape(number) or ()
+  whole_shape = tuple(size + sum(width) for size, width in zip(shape, widths, strict=True))
+  if whole_shape == shape:
+    return number
+  return terms.add('pad', (number,), (tuple(widths), 0), dtype, whole_shape)
+
+
+def added_by_rows(op: Operation) -> Sequence[int] | None:
+  """`UnsortedSegmentSum` into a known number of rows: the gradient of a look-up."""
+  shapes, count = op.shapes(), op.terms.integers(op.inputs[2])
+  if shapes is None or not count or 'float' not in op.dtype or not shapes[1]:
+    return None
+  places = size_of(shapes[1])
+  rows = reshape(op.terms, op.inputs[0], (places, *shapes[0][len(shapes[1]) :]))
+  indices = not_wrapped(op.terms, op.inputs[1], count[0])
+  known = op.terms.integers(indices)
+  if known is not None and known == list(range(known[0], known[0] + places)):
+    if known[0] < 0 or known[-1] >= count[0]:
+      return None
+    widths = [(known[0], count[0] - known[-1] - 1), *((0, 0) for _ in shapes[0][len(shapes[1]) :])]
+    return [_among_zeros(op.terms, rows, widths, op.dtype)]
+  flat = reshape(op.terms, indices, (places,))
+  shape = (count[0], *shapes[0][len(shapes[1]) :])
+  return [op.terms.add(op.op_type, (rows, flat), count[0], op.dtype, shape)]
+
+
 RULES: dict[str, Rule] = {
   'Reshape': reshaped,
   'Squeeze': reshaped,
@@ -305,6 +374,8 @@ RULES: dict[str, Rule] = {
   'SplitV': split,
   'Slice': slice_,
   'StridedSlice': strided_slice,
+  'StridedSliceGrad': strided_slice_gradient,
+  'UnsortedSegmentSum': added_by_rows,
   'Shape': shape_of,
   'Size': shape_of,
   'Rank': shape_of,

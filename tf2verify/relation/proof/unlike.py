@@ -94,7 +94,8 @@ def unlike(
     else:
       count = len(proof.tf1.graph.ops[pair.tf1].outputs)
       more |= {(pair.tf2, n): (pair.tf1, n) for n in range(count)}
-    further = prove(proof.tf1.graph, proof.tf2.graph, variables, targets, more, now)
+    graphs = proof.tf1.graph, proof.tf2.graph
+    further = prove(*graphs, variables, targets, more, now, proof.states)
     if _goes_on(proof, further, pair):
       granted, passed = more, now
       found.append(pair)

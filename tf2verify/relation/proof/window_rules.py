@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.relation.proof.arithmetic_rules import reduced
 from tf2verify.relation.proof.contractions import contracted
 from tf2verify.relation.proof.elementwise import elementwise
 from tf2verify.relation.proof.operation import Operation, Rule
 from tf2verify.relation.proof.polynomials import decimal, product, reciprocal, split_factor, total
+from tf2verify.relation.proof.reductions import reduced
 from tf2verify.relation.proof.shapes import reshape
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
@@ -122,14 +122,12 @@ def pooling(op: Operation) -> Sequence[int] | None:
 def _reduced_to(
   terms: Terms, kind: str, number: int, axes: Sequence[int], dtype: str, shape: Shape
 ) -> int:
-  factor = 1.0
-  before = terms.shape(number) or ()
-  if kind == 'Mean':
-    split, number = split_factor(terms, number)
-    factor = split / size_of(tuple(before[axis] for axis in axes))
   found = reduced(terms, 'Sum' if kind == 'Mean' else kind, number, axes, dtype)
   found = reshape(terms, found, shape)
-  return found if factor == 1 else total(terms, [(found, factor)], dtype, shape)
+  if kind != 'Mean':
+    return found
+  before = terms.shape(number) or ()
+  return total(terms, [(found, 1 / size_of(tuple(before[n] for n in axes)))], dtype, shape)
 
 
 def batch_norm(op: Operation) -> Sequence[int] | None:
@@ -146,23 +144,70 @@ def batch_norm(op: Operation) -> Sequence[int] | None:
   scale, offset, mean, variance = (_along(terms, number, along) for number in op.inputs[1:5])
   outputs = [op.inputs[3], op.inputs[4]]
   if op.attributes.get('is_training', True):
-    mean = _reduced_to(terms, 'Mean', image, axes, dtype, along)
-    difference = total(terms, ((image, 1), (mean, -1)), dtype, shape)
-    squares = product(terms, [difference, difference], dtype, shape)
-    variance = _reduced_to(terms, 'Mean', squares, axes, dtype, along)
+    mean, variance = _moments(terms, image, axes, dtype)
     outputs = _moving(op, size_of(shape) // shape[channel], mean, variance)
-  epsilon = terms.constant(np.float32(op.attributes.get('epsilon', 1e-4)), dtype)
-  spread = total(terms, ((variance, 1), (epsilon, 1)), dtype, along)
-  root = elementwise(terms, 'Sqrt', [spread], dtype, along)
-  inverse = product(terms, [reciprocal(terms, root, dtype, along), scale], dtype, along)
+  inverse = product(terms, [_inverse_spread(op, variance, along), scale], dtype, along)
   shift = product(terms, [mean, inverse], dtype, along)
   scaled = product(terms, [image, inverse], dtype, shape)
   result = total(terms, ((scaled, 1), (offset, 1), (shift, -1)), dtype, shape)
-  kept = [
-    terms.add('kept by batch norm', (result,), (n, op.op_type), *op.outputs[n])
-    for n in range(3, len(op.outputs))
-  ]
+  trains = bool(op.attributes.get('is_training', True))
+  numbers = range(3, len(op.outputs))
+  kept = [terms.add(_KEPT, (image,), (n, trains), *op.outputs[n]) for n in numbers]
   return [result, *outputs, *kept]
+
+
+def _moments(terms: Terms, image: int, axes: Sequence[int], dtype: str) -> tuple[int, int]:
+  """Returns mean and variance along axes, which keep one element each."""
+  shape = terms.shape(image) or ()
+  along = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+  mean = _reduced_to(terms, 'Mean', image, axes, dtype, along)
+  difference = total(terms, ((image, 1), (mean, -1)), dtype, shape)
+  squares = product(terms, [difference, difference], dtype, shape)
+  return mean, _reduced_to(terms, 'Mean', squares, axes, dtype, along)
+
+
+def _inverse_spread(op: Operation, variance: int, along: Shape) -> int:
+  """Returns one over the square root of a variance and the epsilon of an operation."""
+  terms, dtype = op.terms, op.dtype
+  epsilon = terms.constant(np.float32(op.attributes.get('epsilon', 1e-4)), dtype)
+  spread = total(terms, ((variance, 1), (epsilon, 1)), dtype, along)
+  root = elementwise(terms, 'Sqrt', [spread], dtype, along)
+  return reciprocal(terms, root, dtype, along)
+
+
+def batch_norm_gradient(op: Operation) -> Sequence[int] | None:
+  """The gradient of fused batch norm, spelled as its arithmetic."""
+  terms, dtype, (gradient, image, scale) = op.terms, op.dtype, op.inputs[:3]
+  shape, layout = terms.shape(image), op.attributes.get('data_format', 'NHWC')
+  if shape is None or 0 in shape or 'C' not in layout or len(layout) != len(shape):
+    return None
+  channel = layout.index('C')
+  along = tuple(size if axis == channel else 1 for axis, size in enumerate(shape))
+  axes = [axis for axis in range(len(shape)) if axis != channel]
+  trains = bool(op.attributes.get('is_training', True))
+  kept = [terms[number] for number in op.inputs[3:5]]
+  wanted = [(_KEPT, (image,), (n, True)) for n in (3, 4)]
+  if trains and [(term.kind, term.inputs, term.detail) for term in kept] != wanted:
+    return None  # of another run of batch norm, in which it has kept other moments
+  mean, variance = (_along(terms, number, along) for number in op.inputs[3:5])
+  if trains:
+    mean, variance = _moments(terms, image, axes, dtype)
+  inverse = _inverse_spread(op, variance, along)
+  centred = total(terms, ((image, 1), (mean, -1)), dtype, shape)
+  normal = product(terms, [centred, inverse], dtype, shape)
+  weighted = product(terms, [gradient, normal], dtype, shape)
+  of_scale = _reduced_to(terms, 'Sum', weighted, axes, dtype, along)
+  of_offset = _reduced_to(terms, 'Sum', gradient, axes, dtype, along)
+  through = gradient
+  if trains:
+    share = 1 / (size_of(shape) // shape[channel])
+    back = product(terms, [normal, of_scale], dtype, shape)
+    through = total(terms, ((gradient, 1), (of_offset, -share), (back, -share)), dtype, shape)
+  of_image = product(terms, [through, inverse, _along(terms, scale, along)], dtype, shape)
+  flat = (shape[channel],)
+  numbers = range(3, len(op.outputs))
+  rest = [terms.add('unused', (image,), n, *op.outputs[n]) for n in numbers]
+  return [of_image, reshape(terms, of_scale, flat), reshape(terms, of_offset, flat), *rest]
 
 
 def _along(terms: Terms, number: int, shape: Shape) -> int:
@@ -199,6 +244,7 @@ def softmax(op: Operation) -> Sequence[int] | None:
   return [reshape(op.terms, op.terms.add(op.op_type, [flat], None, op.dtype, rows), shape)]
 
 
+_KEPT = 'kept by batch norm'
 _CONVOLUTIONS = ('Conv2D', 'Conv3D', 'DepthwiseConv2dNative')
 _NORMS = ('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3')
 
@@ -206,6 +252,7 @@ RULES: dict[str, Rule] = {
   **dict.fromkeys(_CONVOLUTIONS, convolution),
   **dict.fromkeys(('MaxPool', 'AvgPool', 'MaxPool3D', 'AvgPool3D'), pooling),
   **dict.fromkeys(_NORMS, batch_norm),
+  **dict.fromkeys((f'{kind[:14]}Grad{kind[14:]}' for kind in _NORMS), batch_norm_gradient),
   'Softmax': softmax,
   'LogSoftmax': softmax,
 }

@@ -2,14 +2,14 @@
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.records.proven import GraphDifference, Proven, TestedRegion
 from tf2verify.relation.proof.numbering import Variables
-from tf2verify.relation.proof.proving import Proof, Side, prove
+from tf2verify.relation.proof.proving import NO_STATES, Proof, Side, StepStates, prove
 from tf2verify.relation.proof.unlike import Unlike, unlike
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.side import FilledRun, training_name
@@ -61,7 +61,7 @@ def related(case: CaseUnderTest, run: FilledRun) -> Related:
     )
 
   def without(reason: str) -> Related:
-    return Related(Proven(name, reason=reason, seconds=time.perf_counter() - start))
+    return not_related(name, reason, start)
 
   if wanted is False:
     return without('relate_graphs is False')
@@ -86,6 +86,17 @@ def related(case: CaseUnderTest, run: FilledRun) -> Related:
     return without(f'the graphs were not related: {type(error).__name__}: {error}')
 
 
+def not_related(name: str, reason: str, start: float) -> Related:
+  """Returns that nothing was related, and why.
+
+  Args:
+    name: what was to be related: `inference`.
+    reason: why it was not.
+    start: when that was begun, by `time.perf_counter`.
+  """
+  return Related(Proven(name, reason=reason, seconds=time.perf_counter() - start))
+
+
 def reference_graph(
   tf1: ReferenceGraph, run: FilledRun, pairs: Sequence[tuple[str, str]]
 ) -> OpGraph:
@@ -103,7 +114,15 @@ def reference_graph(
     found.close()
 
 
-def compared(tf1: OpGraph, tf2: OpGraph, variables: Variables, name: str, start: float) -> Related:
+def compared(
+  tf1: OpGraph,
+  tf2: OpGraph,
+  variables: Variables,
+  name: str,
+  start: float,
+  targets: Collection[str] | None = None,
+  states: StepStates = NO_STATES,
+) -> Related:
   """Returns what is proven of two graphs, and where they differ.
 
   Args:
@@ -112,9 +131,11 @@ def compared(tf1: OpGraph, tf2: OpGraph, variables: Variables, name: str, start:
     variables: those that are pairs.
     name: what is related: `inference`.
     start: when that was begun, by `time.perf_counter`.
+    targets: names of those to relate; None for all that a side has.
+    states: of a training step, what its variables are known to be.
   """
-  proof = prove(tf1, tf2, variables)
-  found = _differences(proof, unlike(proof, variables))
+  proof = prove(tf1, tf2, variables, targets, states=states)
+  found = _differences(proof, unlike(proof, variables, targets))
   return Related(_record(proof, name, time.perf_counter() - start), found)
 
 

@@ -51,7 +51,7 @@ def of_step(
     judge: what the stage makes of steps that are taken again; None for no experiments.
     held: what the port was given of tf1 after steps, by their numbers.
   """
-  made = _StepGraphs(case, runs, steps, number)
+  made = StepGraphs(case, runs, steps, number)
 
   def edited(tf1: GraphRun) -> EditedSteps:
     assert judge is not None
@@ -61,12 +61,20 @@ def of_step(
   return Inspection(step_name(number), 'the training step of the port', made.sides, known)
 
 
-class _StepGraphs:
+class StepGraphs:
   """Makes graphs of steps."""
 
   def __init__(
     self, case: CaseUnderTest, runs: tuple[FilledRun, FilledRun], steps: Steps, number: int
   ) -> None:
+    """Pairs what both sides keep, by its values after a step.
+
+    Args:
+      case: the case.
+      runs: what both sides were given, tf1 before tf2.
+      steps: taken so far, with the arrays of this one.
+      number: of the step, from 1.
+    """
     self._case = case
     self._runs = runs
     self._number = number
@@ -75,14 +83,26 @@ class _StepGraphs:
 
   def sides(self) -> tuple[GraphRun, GraphRun]:
     """Returns both sides of the step that differs, from tf1's values before it."""
+    return self.runs(*self.step_graphs())
+
+  def step_graphs(self) -> tuple[StepGraph, StepGraph]:
+    """Returns the step of both sides as it is built and traced."""
     reference = self._step_of_tf1(self._number)
-    port = self._traced(self._number, _values(reference))
+    return reference, self._traced(self._number, _values(reference)).step
+
+  def runs(self, tf1: StepGraph, tf2: StepGraph) -> tuple[GraphRun, GraphRun]:
+    """Returns runs of both, to be asked for any tensor.
+
+    Raises:
+      NotApplicable: a variable of the reference is written in a way without formula.
+      NotTraceable: one of the port is.
+    """
     try:
-      one = step_run(reference)
+      one = step_run(tf1)
     except WrittenOtherwise as error:
       raise NotApplicable(f'the train op of tf1 is not looked into: {error}') from error
     try:
-      return one, port.run()
+      return one, step_run(tf2)
     except WrittenOtherwise as error:
       one.close()
       raise NotTraceable(str(error)) from error

@@ -1,0 +1,143 @@
+"""A training step of both sides related: what of it is proven for all values."""
+
+import dataclasses
+import time
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from tf2verify.errors import NotApplicable
+from tf2verify.records.op_graph import VARIABLE, OpGraph
+from tf2verify.records.training import Slot
+from tf2verify.relation.proof.inductive import states_of
+from tf2verify.relation.proof.numbering import Variables
+from tf2verify.relation.proof.proving import StepStates
+from tf2verify.relation.proof.states import Multiple
+from tf2verify.sides.graphs.step_run import StepGraph
+from tf2verify.sides.side import FilledRun
+from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.stages.comparison.proving import Related, compared, not_related
+from tf2verify.stages.stage import CaseUnderTest
+from tf2verify.stages.training.step_graphs import StepGraphs
+from tf2verify.stages.training.step_quantities import Steps, step_name
+
+# A step has about as many operations again for the gradients, and some for each update.
+LARGEST = 5000
+_CONDITIONS = frozenset(('If', 'StatelessIf', 'Case', 'StatelessCase', 'Switch'))
+# Of the greatest element: a slot and a multiple of another one that are closer are the same.
+_SAME = 1e-4
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RelatedStep:
+  """A step of both sides, which can be made again as graphs."""
+
+  graphs: StepGraphs
+  number: int  # of the step, from 1
+  # Slots of the port that hold a multiple of one of the reference, by their names in the graphs.
+  multiples: Mapping[str, Multiple]
+
+
+def to_relate(
+  case: CaseUnderTest, runs: tuple[FilledRun, FilledRun], steps: Steps, number: int
+) -> RelatedStep:
+  """Returns a step, given the arrays of both sides after it.
+
+  Args:
+    case: the case.
+    runs: what both sides were given, tf1 before tf2.
+    steps: taken so far, with the arrays of this one.
+    number: of the step, from 1.
+  """
+  return RelatedStep(StepGraphs(case, runs, steps, number), number, _multiples(steps, number))
+
+
+def representative(count: int) -> int:
+  """Returns which of some steps to relate: in the first one, ports set up what they keep."""
+  return min(count, 2)
+
+
+def _multiples(steps: Steps, number: int) -> dict[str, Multiple]:
+  """Returns the port's slots that hold a multiple of a slot of the reference after a step."""
+  one, other = steps.tf1.steps[number - 1], steps.tf2.steps[number - 1]
+  by_value = {id(slot.value): slot.name for slot in one.slots}
+  found: dict[str, Multiple] = {}
+  for pair in steps.slots(number).pairs:
+    name = by_value.get(id(pair.tf1))
+    held = [s for s in other.slots if s.name == pair.name and s.value is not pair.tf2]
+    factor = _factor(held[0], pair.tf2) if len(held) == 1 else None
+    if name is not None and factor is not None and f'{pair.name} of tf2' not in found:
+      found[f'{pair.name} of tf2'] = Multiple(name, factor)
+  return found
+
+
+def _factor(slot: Slot, as_tf1: np.ndarray) -> float | None:
+  """Returns the number that a slot is times what it is in the unit of tf1; None for none."""
+  value = np.asarray(slot.value)
+  if value.shape != as_tf1.shape or not value.size:
+    return None
+  place = np.unravel_index(int(np.argmax(np.abs(as_tf1))), as_tf1.shape)
+  if not as_tf1[place]:
+    return None
+  factor = float(value[place]) / float(as_tf1[place])
+  allowed = _SAME * float(np.max(np.abs(value)))
+  return factor if np.allclose(as_tf1 * factor, value, 0.0, allowed) and factor != 1 else None
+
+
+def related(step: RelatedStep) -> Related:
+  """Relates a step of both sides: losses, gradients, updates and what optimizers keep."""
+  start, name = time.perf_counter(), step_name(step.number)
+  try:
+    tf1, tf2 = step.graphs.step_graphs()
+    for graph in (tf1, tf2):
+      if any(node.op in _CONDITIONS for node in graph.graph_def.node):
+        return not_related(
+          name, 'values decide which operations of the step run, so that other steps differ', start
+        )
+    one, other = step.graphs.runs(tf1, tf2)
+  except (NotTraceable, NotApplicable) as error:
+    return not_related(name, str(error), start)
+  try:
+    return _compared(step, (tf1, one.op_graph), (tf2, other.op_graph), name, start)
+  finally:
+    one.close()
+    other.close()
+
+
+def _compared(
+  step: RelatedStep,
+  tf1: tuple[StepGraph, OpGraph],
+  tf2: tuple[StepGraph, OpGraph],
+  name: str,
+  start: float,
+) -> Related:
+  largest = max(len(graph.ops) for _, graph in (tf1, tf2))
+  if largest > LARGEST:
+    return not_related(name, f'{largest:,} operations, more than {LARGEST:,}', start)
+  states = StepStates(
+    states_of(tf1[1], _values(tf1[0]), step.number - 1),
+    states_of(tf2[1], _values(tf2[0]), step.number - 1),
+    step.multiples,
+  )
+  variables = _shared(tf1[0], tf2[1], [multiple.of for multiple in step.multiples.values()])
+  aliases = {f'update of {own}': f'update of {m.of}' for own, m in step.multiples.items()}
+  theirs = {aliases.get(target, target) for target in tf2[1].targets()}
+  # What one side alone keeps is compared where both sides have it, or noted where only one has.
+  targets = [target for target in tf1[1].targets() if target in theirs]
+  return compared(tf1[1], tf2[1], variables, name, start, targets, states)
+
+
+def _values(step: StepGraph) -> dict[str, np.ndarray]:
+  return {variable.name: variable.value for variable in step.variables.values()}
+
+
+def _shared(tf1: StepGraph, tf2: OpGraph, further: Iterable[str]) -> Variables:
+  """Returns dtype and shape of the variables that both sides have before the step."""
+  theirs = {op.name for op in tf2.ops if op.op_type == VARIABLE} | set(further)
+  return dict(_pairs(tf1, theirs))
+
+
+def _pairs(tf1: StepGraph, names: set[str]) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
+  for variable in tf1.variables.values():
+    if variable.name in names:
+      yield variable.name, (variable.dtype.name, variable.shape)
