@@ -29,8 +29,9 @@ def _attention(query, key, value, scale):
   return 0.5 * normed * (1.0 + tf.tanh(0.797 * (normed + 0.0447 * tf.pow(normed, 3.0)))) + query
 
 
-# In inference the mean and variance of a batch are not read, and so is their share.
-_WITHOUT_EFFECT = ('exponential_avg_factor',)
+# The moving averages of batch norm are not read here, and neither is their share. What is added to
+# all of a channel, batch norm subtracts in training.
+_WITHOUT_EFFECT = ('exponential_avg_factor', 'FusedBatchNormV3: without BiasAdd')
 
 
 class SoundnessTest(parameterized.TestCase):

@@ -139,14 +139,16 @@ def divide_or_zero(op: Operation) -> Sequence[int] | None:
 
 def _labels(terms: Terms, number: int) -> int:
   """Returns integers before they are cast to other dtypes, all of which can hold an index."""
-  shape, inner = terms.shape(number), source(terms, number)
+  shape, inner, found = terms.shape(number), source(terms, number), number
   while terms[inner].kind == 'Cast' and is_ring(terms.dtype(inner)):
     (before,) = terms[inner].inputs
     inner = source(terms, before)
-  known = terms.shape(inner)
-  if shape is None or known is None or size_of(known) != size_of(shape):
-    return number
-  return reshape(terms, inner, shape) if 'int' in terms.dtype(inner) else number
+    known = terms.shape(inner)
+    if shape is None or known is None or size_of(known) != size_of(shape):
+      break
+    if 'int' in terms.dtype(inner):
+      found = reshape(terms, inner, shape)
+  return found
 
 
 def cross_entropy(op: Operation) -> Sequence[int] | None:

@@ -18,6 +18,7 @@ from tf2verify.relation.proof import (
   arithmetic_rules,
   contractions,
   gradient_rules,
+  row_rules,
   structure_rules,
   window_rules,
 )
@@ -35,6 +36,7 @@ RULES: Mapping[str, Rule] = {
   **contractions.RULES,
   **window_rules.RULES,
   **gradient_rules.RULES,
+  **row_rules.RULES,
 }
 # Attributes that do not change what an operation computes, or that its inputs tell.
 _WITHOUT_EFFECT = frozenset(
@@ -136,9 +138,11 @@ class Numbering:
     return shape[0] if shape else None
 
   def _in_unit_of_tf1(self, name: str, found: tuple[int, ...], of: str) -> tuple[int, ...]:
-    """Returns a target as the reference has it: a multiple of a slot, indices not wrapped."""
+    """Returns a target as the reference has it: a gradient of rows as that of the whole table."""
     if len(found) == 2 and (rows := self._rows_of(of)) is not None:
-      return (found[0], structure_rules.not_wrapped(self._terms, found[1], rows))
+      dtype = self._terms.dtype(found[0])
+      dense = row_rules.added_to_rows(self._terms, *found, rows, dtype)
+      return found if dense is None else (dense,)
     multiple = self._multiples.get(name)
     shape = self._terms.shape(found[0]) if len(found) == 1 else None
     if multiple is None or shape is None:

@@ -22,8 +22,7 @@ from tf2verify.relation.proof.terms import Shape, Terms
 
 POLYNOMIAL = 'polynomial'
 _MOST_PRODUCTS = 16
-_DIGITS = {'float64': 14, 'float32': 7}
-_FEWEST_DIGITS = 4  # of bfloat16 and float16
+_ROUNDING = 1e-13
 
 Number = float | int
 Monomial = tuple[int, ...]
@@ -73,8 +72,10 @@ def decimal(number: Number) -> Number:
 
 
 def _add(into: Polynomial, monomial: Monomial, coefficient: Number) -> None:
-  found = into.get(monomial, 0) + coefficient
-  if found:
+  before = into.get(monomial, 0)
+  found = before + coefficient
+  # A difference of two ways to form 1 / 48 is rounding of ours.
+  if abs(found) > _ROUNDING * max(abs(before), abs(coefficient)):
     into[monomial] = found
   else:
     into.pop(monomial, None)
@@ -94,7 +95,8 @@ def product(terms: Terms, factors: Sequence[int], dtype: str, shape: Shape) -> i
   found: Polynomial = {(): 1}
   for number in factors:
     other = polynomial(terms, number, shape)
-    if len(found) * len(other) > _MOST_PRODUCTS:
+    is_number = set(found) == {()} or set(other) == {()}
+    if not is_number and len(found) * len(other) > _MOST_PRODUCTS:
       found, other = _whole(terms, found, dtype, shape), _whole(terms, other, dtype, shape)
     made: Polynomial = {}
     for one, first in found.items():
@@ -144,12 +146,6 @@ def _inverse(terms: Terms, atom: int, dtype: str) -> int:
   return elementwise(terms, 'reciprocal', [atom], dtype, shape)
 
 
-def _rounded(number: Number, dtype: str) -> Number:
-  if isinstance(number, int):
-    return number
-  return float(f'{number:.{_DIGITS.get(dtype, _FEWEST_DIGITS)}g}')
-
-
 def _term(terms: Terms, found: Polynomial, dtype: str, shape: Shape) -> int:
   """Returns the term of a polynomial."""
   if not found or set(found) == {()}:
@@ -175,6 +171,6 @@ def _term(terms: Terms, found: Polynomial, dtype: str, shape: Shape) -> int:
   renamed: Polynomial = {}
   for monomial, coefficient in found.items():
     _add(renamed, tuple(sorted(names[atom] for atom in monomial)), coefficient)
-  detail = tuple(sorted((m, _rounded(c, dtype)) for m, c in renamed.items()))
+  detail = tuple(sorted((m, terms.coefficient(c, dtype)) for m, c in renamed.items()))
   number = terms.add(POLYNOMIAL, sorted(set(seen)), detail, dtype, coarse, extra=dict(renamed))
   return reshape(terms, number, shape)

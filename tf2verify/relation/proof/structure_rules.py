@@ -8,7 +8,7 @@ from tf2verify.relation.proof.operation import Operation, Rule, axes_of
 from tf2verify.relation.proof.pieces import Cuts, concatenated, sliced, whole
 from tf2verify.relation.proof.polynomials import is_ring, total
 from tf2verify.relation.proof.shapes import reshape, transpose
-from tf2verify.relation.proof.terms import LARGEST_FOLDED, Shape, Terms, size_of
+from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
 
 def reshaped(op: Operation) -> Sequence[int] | None:
@@ -126,7 +126,7 @@ def strided_slice_gradient(op: Operation) -> Sequence[int] | None:
   widths = [
     (start, size - start - count) for size, (start, count, _) in zip(sizes, cuts, strict=True)
   ]
-  return [_among_zeros(op.terms, part, widths, op.dtype)]
+  return [among_zeros(op.terms, part, widths, op.dtype)]
 
 
 def _count(cuts: Cuts) -> int:
@@ -175,7 +175,9 @@ def shape_of(op: Operation) -> Sequence[int] | None:
 
 def filled(op: Operation) -> Sequence[int] | None:
   """`Fill`, `ZerosLike`, `OnesLike`: one number everywhere."""
-  if op.shape is None or np.dtype(_numpy(op.dtype)).kind not in 'fiub':
+  if op.shape is None or op.dtype in ('variant', 'resource'):
+    return None
+  if np.dtype(_numpy(op.dtype)).kind not in 'fiub':
     return None
   number = {'ZerosLike': 0, 'OnesLike': 1}.get(op.op_type)
   value = op.terms.single(op.inputs[1]) if number is None else number
@@ -251,74 +253,6 @@ def one_hot(op: Operation) -> Sequence[int] | None:
   return [op.terms.add('OneHot', op.inputs, axis, op.dtype, op.shape)]
 
 
-def not_wrapped(terms: Terms, indices: int, size: int) -> int:
-  """Returns indices as they are before those below 0 are counted from the end of the table.
-
-  Keras 3 does so before each look-up. For an index that is not in the table, TF1 raises, and
-  yields 0 on a GPU: what is proven of a look-up holds for those that are.
-  """
-  outer, inner = terms[indices], indices
-  if outer.kind == 'reshape' and terms.shape(indices) is not None:
-    (inner,) = outer.inputs
-  select = terms[inner]
-  if select.kind != 'Select':
-    return indices
-  below, moved, places = select.inputs
-  condition, total = terms[below], terms[moved]
-  is_below = condition.kind == 'Greater' and condition.inputs[1] == places
-  if not is_below or terms.single(condition.inputs[0]) != 0:
-    return indices
-  if total.kind != 'polynomial' or dict(total.detail) != {(): size, (places,): 1}:
-    return indices
-  shape = terms.shape(indices)
-  return places if shape is None or inner == indices else reshape(terms, places, shape)
-
-
-def _consecutive_rows(terms: Terms, table: int, axis: int, places: Sequence[int]) -> int | None:
-  """Returns the slice of a table that constant indices take out of it; None where it is none."""
-  shape = terms.shape(table) or ()
-  first = places[0]
-  if list(places) != list(range(first, first + len(places))):
-    return None
-  if not 0 <= first <= places[-1] < shape[axis]:
-    return None
-  cuts = whole(shape)
-  return sliced(terms, table, (*cuts[:axis], (first, len(places), 1), *cuts[axis + 1 :]))
-
-
-def gather(op: Operation) -> Sequence[int] | None:
-  """A look-up by indices along a constant axis."""
-  shapes = op.shapes()
-  if shapes is None or op.shape is None:
-    return None
-  axes: list[int] | None = [0]
-  if op.op_type == 'GatherV2':
-    axes = axes_of(op.terms.integers(op.inputs[2]), len(shapes[0]))
-  batch = op.attributes.get('batch_dims', 0) % (len(shapes[1]) + 1)
-  if axes is None:
-    return None
-  table, indices = op.inputs[:2]
-  # The handle of a variable without a partner has no axes.
-  if not batch and shapes[0]:
-    indices = not_wrapped(op.terms, indices, shapes[0][axes[0]])
-  values, places = op.terms.value(table), op.terms.integers(indices)
-  if not batch and values is not None and places is not None and values.size <= LARGEST_FOLDED:
-    array = np.take(values, np.reshape(places, shapes[1]).astype(int), axes[0])
-    return [op.terms.constant(array, op.dtype)]
-  if not batch and places and op.terms.shape(table) is not None:
-    part = _consecutive_rows(op.terms, table, axes[0], places)
-    if part is not None:
-      return [reshape(op.terms, part, op.shape)]
-  if batch or axes != [0]:
-    return [op.terms.add('gather', (table, indices), (axes[0], batch), op.dtype, op.shape)]
-  flat = reshape(op.terms, indices, (size_of(shapes[1]),))
-  rows: Shape = (size_of(shapes[1]), *shapes[0][1:])
-  if size_of(rows) != size_of(op.shape):
-    return None
-  found = op.terms.add('gather', (table, flat), (0, 0), op.dtype, rows)
-  return [reshape(op.terms, found, op.shape)]
-
-
 def padded(op: Operation) -> Sequence[int] | None:
   """`Pad` by constant widths; by none it does nothing."""
   widths, shape = op.terms.integers(op.inputs[1]), op.terms.shape(op.inputs[0])
@@ -333,32 +267,13 @@ def padded(op: Operation) -> Sequence[int] | None:
   return [op.terms.add('pad', op.inputs[:1], detail, op.dtype, op.shape)]
 
 
-def _among_zeros(terms: Terms, number: int, widths: Sequence[tuple[int, int]], dtype: str) -> int:
+def among_zeros(terms: Terms, number: int, widths: Sequence[tuple[int, int]], dtype: str) -> int:
   """Returns a term of known shape with zeros before and after it, along each axis."""
   shape = terms.shape(number) or ()
   whole_shape = tuple(size + sum(width) for size, width in zip(shape, widths, strict=True))
   if whole_shape == shape:
     return number
   return terms.add('pad', (number,), (tuple(widths), 0), dtype, whole_shape)
-
-
-def added_by_rows(op: Operation) -> Sequence[int] | None:
-  """`UnsortedSegmentSum` into a known number of rows: the gradient of a look-up."""
-  shapes, count = op.shapes(), op.terms.integers(op.inputs[2])
-  if shapes is None or not count or 'float' not in op.dtype or not shapes[1]:
-    return None
-  places = size_of(shapes[1])
-  rows = reshape(op.terms, op.inputs[0], (places, *shapes[0][len(shapes[1]) :]))
-  indices = not_wrapped(op.terms, op.inputs[1], count[0])
-  known = op.terms.integers(indices)
-  if known is not None and known == list(range(known[0], known[0] + places)):
-    if known[0] < 0 or known[-1] >= count[0]:
-      return None
-    widths = [(known[0], count[0] - known[-1] - 1), *((0, 0) for _ in shapes[0][len(shapes[1]) :])]
-    return [_among_zeros(op.terms, rows, widths, op.dtype)]
-  flat = reshape(op.terms, indices, (places,))
-  shape = (count[0], *shapes[0][len(shapes[1]) :])
-  return [op.terms.add(op.op_type, (rows, flat), count[0], op.dtype, shape)]
 
 
 RULES: dict[str, Rule] = {
@@ -375,7 +290,6 @@ RULES: dict[str, Rule] = {
   'Slice': slice_,
   'StridedSlice': strided_slice,
   'StridedSliceGrad': strided_slice_gradient,
-  'UnsortedSegmentSum': added_by_rows,
   'Shape': shape_of,
   'Size': shape_of,
   'Rank': shape_of,
@@ -389,9 +303,6 @@ RULES: dict[str, Rule] = {
   'ReverseV2': reversed_,
   **dict.fromkeys(('ArgMax', 'ArgMin', 'Cumsum', 'Cumprod'), along_axis),
   'OneHot': one_hot,
-  'Gather': gather,
-  'GatherV2': gather,
-  'ResourceGather': gather,
   'Pad': padded,
   'PadV2': padded,
 }

@@ -13,6 +13,9 @@ Shape = tuple[int, ...]
 CONSTANT = 'constant'
 # Constants beyond this many elements are not computed with.
 LARGEST_FOLDED = 65536
+# Relative: numbers of a dtype that are closer are one number.
+_SAME = {'float64': 1e-14, 'float32': 2e-7}
+_SAME_OF_FEW_DIGITS = 1e-4  # of bfloat16 and float16
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,6 +47,7 @@ class Terms:
   def __init__(self) -> None:
     self._terms: list[Term] = []
     self._numbers: dict[Hashable, int] = {}
+    self._coefficients: dict[tuple[str, int, int], float] = {}
 
   def __getitem__(self, number: int) -> Term:
     return self._terms[number]
@@ -119,6 +123,23 @@ class Terms:
     if value is None or value.dtype.kind not in 'iu' or value.size > LARGEST_FOLDED:
       return None
     return [int(one) for one in np.reshape(value, -1)]
+
+  def coefficient(self, number: float | int, dtype: str) -> float | int:
+    """Returns the number that stands for all that are the same up to the rounding of a dtype.
+
+    It is the first one that came within a unit in the last place, so that two ways to round
+    1 / 48 are one number, wherever a digit ends.
+    """
+    if isinstance(number, int) or not number or not math.isfinite(number):
+      return number
+    allowed = _SAME.get(dtype, _SAME_OF_FEW_DIGITS)
+    place = math.floor(math.log(abs(number)) / allowed)
+    sign = 1 if number > 0 else -1
+    for near in (place, place - 1, place + 1):
+      known = self._coefficients.get((dtype, sign, near))
+      if known is not None and math.isclose(known, number, rel_tol=allowed):
+        return known
+    return self._coefficients.setdefault((dtype, sign, place), number)
 
   def is_float(self, number: int) -> bool:
     """Returns whether a term holds floating-point numbers."""

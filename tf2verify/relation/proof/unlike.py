@@ -66,7 +66,10 @@ class Unlike:
 
 
 def unlike(
-  proof: Proof, variables: Variables, targets: Collection[str] | None = None
+  proof: Proof,
+  variables: Variables,
+  targets: Collection[str] | None = None,
+  alone: bool = True,
 ) -> list[Unlike]:
   """Returns the operations at which two graphs begin to differ.
 
@@ -77,13 +80,16 @@ def unlike(
     proof: what is proven of the graphs.
     variables: as for `prove`.
     targets: likewise.
+    alone: whether to look for operations that one side alone has. Differentiation makes many that
+      only change signs and shapes, which the other side has elsewhere.
   """
   found: list[Unlike] = []
   granted: dict[TensorKey, TensorKey] = {}
   passed: tuple[set[int], set[int]] = (set(), set())
   refused: set[tuple[int, int, int]] = set()
   while len(found) < _MOST and len(found) + len(refused) < _MOST_TRIALS and proof.tested:
-    pair = next((one for one in _candidates(proof) if _key(one) not in refused), None)
+    candidates = _candidates(proof) if alone else _pairs(proof)
+    pair = next((one for one in candidates if _key(one) not in refused), None)
     if pair is None:
       break
     more, now = dict(granted), (set(passed[0]), set(passed[1]))

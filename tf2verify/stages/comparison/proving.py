@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.observation import SourceLine
@@ -12,6 +12,7 @@ from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import NO_STATES, Proof, Side, StepStates, prove
 from tf2verify.relation.proof.unlike import Unlike, unlike
 from tf2verify.sides.fill import ConstantFill
+from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import FilledRun, training_name
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.tracing import NotTraceable
@@ -22,6 +23,9 @@ _SHOWN = 8
 # Larger graphs, in operations, are related only where the case asks for it: to trace the port of
 # Inception-ResNet-v2 takes a fifth of the time of the first six stages.
 _LARGEST = 1000
+# What `CaseUnderTest.remembered` calls it that graphs were too large to be related.
+_TOO_LARGE = 'graphs too large to be related'
+LOSSES = 'losses'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,9 +79,8 @@ def related(case: CaseUnderTest, run: FilledRun) -> Related:
   try:
     graph = reference_graph(case.tf1, run, pairs)
     if wanted is None and len(graph.ops) > _LARGEST:
-      return without(
-        f'{len(graph.ops):,} operations, more than {_LARGEST:,}: relate_graphs = True relates them'
-      )
+      case.remembered[_TOO_LARGE] = too_many(len(graph.ops))
+      return without(case.remembered[_TOO_LARGE])
     tf2 = case.tf2.traced(dataclasses.replace(run, tf1_names=names), afresh=True).op_graph()
     return compared(graph, tf2, variables, name, start)
   except (NotTraceable, NotApplicable) as error:
@@ -95,6 +98,11 @@ def not_related(name: str, reason: str, start: float) -> Related:
     start: when that was begun, by `time.perf_counter`.
   """
   return Related(Proven(name, reason=reason, seconds=time.perf_counter() - start))
+
+
+def too_many(count: int, most: int = _LARGEST) -> str:
+  """Returns why a graph of so many operations is not related unless a case asks for it."""
+  return f'{count:,} operations, more than {most:,}: relate_graphs = True relates them'
 
 
 def reference_graph(
@@ -135,16 +143,70 @@ def compared(
     states: of a training step, what its variables are known to be.
   """
   proof = prove(tf1, tf2, variables, targets, states=states)
-  found = _differences(proof, unlike(proof, variables, targets))
+  is_step = states is not NO_STATES
+  found = _differences(proof, unlike(proof, variables, targets, alone=not is_step))
   return Related(_record(proof, name, time.perf_counter() - start), found)
 
 
 def relate(case: CaseUnderTest, comparison: Comparison, run: FilledRun) -> Proven:
   """Relates the graphs of a run that agrees; differences without effect become blind spots."""
   found = related(case, run)
+  add_blind_spots(comparison, found)
+  return found.proven
+
+
+def add_blind_spots(comparison: Comparison, found: Related) -> None:
+  """Adds a sentence for each difference to the blind spots of a stage."""
   notes = found.blind_spots()
   comparison.blind_spots += [n for n in notes if n not in comparison.blind_spots]
+
+
+def why_not_related(case: CaseUnderTest) -> str:
+  """Returns why losses and steps of a case are not related; '' where they are."""
+  if case.declaration.relate_graphs is False:
+    return 'relate_graphs is False'
+  return case.remembered.get(_TOO_LARGE, '')
+
+
+def relate_losses(
+  case: CaseUnderTest, comparison: Comparison, graphs: Callable[[], tuple[GraphRun, GraphRun]]
+) -> Proven:
+  """Relates both models with their losses, which agree.
+
+  Args:
+    case: the case.
+    comparison: of the stage; differences without effect become blind spots of it.
+    graphs: returns both sides.
+  """
+  start = time.perf_counter()
+  found = _related_losses(case, graphs, start)
+  add_blind_spots(comparison, found)
   return found.proven
+
+
+def _related_losses(
+  case: CaseUnderTest, graphs: Callable[[], tuple[GraphRun, GraphRun]], start: float
+) -> Related:
+  reason = why_not_related(case)
+  if reason:
+    return not_related(LOSSES, reason, start)
+  known = by_name(case.tf1.inventory())
+  pairs = case.alignment().pairs
+  variables = {one: (known[one].dtype, known[one].shape) for one, _ in pairs if one in known}
+  try:
+    tf1, tf2 = graphs()
+  except (NotTraceable, NotApplicable) as error:
+    return not_related(LOSSES, str(error), start)
+  try:
+    theirs = tf2.op_graph.targets()
+    # The model's own results were related by the stages of the forward pass.
+    targets = [name for name in tf1.op_graph.targets() if name in theirs and 'loss' in name]
+    return compared(tf1.op_graph, tf2.op_graph, variables, LOSSES, start, targets)
+  except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
+    return not_related(LOSSES, f'{type(error).__name__}: {error}', start)
+  finally:
+    tf1.close()
+    tf2.close()
 
 
 def relate_training(case: CaseUnderTest, comparison: Comparison) -> Proven | None:

@@ -8,6 +8,7 @@ from tf2verify.records.difference import Difference
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.proving import relate_losses
 from tf2verify.stages.losses import in_model as loss_in_model
 from tf2verify.stages.losses import loss_graphs
 from tf2verify.stages.losses.losses_alone import LossesAlone
@@ -59,6 +60,10 @@ class Loss(Stage):
     notes = [*alone.notes, *metrics.notes]
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
+    proven = None
+    if with_loss and not comparison.differences:
+      graphs = loss_graphs.of_model(case, *model.runs).sides
+      proven = relate_losses(case, comparison, graphs)
     findings = comparison.findings(notes)
     differences = tuple(map(with_cause, findings.differences))
     inspection = alone.inspection() if with_loss else None
@@ -70,6 +75,7 @@ class Loss(Stage):
       inspection=inspection,
       tables=tuple(alone.tables),
       causes=alone.causes,
+      proven=proven,
       extents=extents(findings.deviations, findings.differences),
     )
 

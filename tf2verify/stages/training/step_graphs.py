@@ -75,7 +75,7 @@ class StepGraphs:
       steps: taken so far, with the arrays of this one.
       number: of the step, from 1.
     """
-    self._case = case
+    self.case = case
     self._runs = runs
     self._number = number
     self._tf1_names, self._slots = _shared_slots(steps, number)
@@ -123,13 +123,13 @@ class StepGraphs:
     return step_run(self._step_of_tf1(number))
 
   def _step_of_tf1(self, number: int) -> StepGraph:
-    training, names = self._case.tf1_training, self._tf1_names
+    training, names = self.case.tf1_training, self._tf1_names
     return training.inspectable_step(self._runs[0], number, names)
 
   def _traced(self, number: int, before: Mapping[str, np.ndarray]) -> EditableStep:
     made = MadeLines()
     with made.recording():
-      again = self._case.tf2_training.begin_steps_again(self._runs[1], number, None)
+      again = self.case.tf2_training.begin_steps_again(self._runs[1], number, None)
     for _ in range(number - 1):
       again.take()
     return again.editable(SharedNames(self._variables, self._slots, before), made)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tf2verify.errors import NotApplicable
 from tf2verify.records.op_graph import VARIABLE, OpGraph
+from tf2verify.records.proven import Proven
 from tf2verify.records.training import Slot
 from tf2verify.relation.proof.inductive import states_of
 from tf2verify.relation.proof.numbering import Variables
@@ -16,13 +17,18 @@ from tf2verify.relation.proof.states import Multiple
 from tf2verify.sides.graphs.step_run import StepGraph
 from tf2verify.sides.side import FilledRun
 from tf2verify.sides.tf2.tracing import NotTraceable
-from tf2verify.stages.comparison.proving import Related, compared, not_related
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.proving import (
+  Related,
+  add_blind_spots,
+  compared,
+  not_related,
+  why_not_related,
+)
 from tf2verify.stages.stage import CaseUnderTest
 from tf2verify.stages.training.step_graphs import StepGraphs
 from tf2verify.stages.training.step_quantities import Steps, step_name
 
-# A step has about as many operations again for the gradients, and some for each update.
-LARGEST = 5000
 _CONDITIONS = frozenset(('If', 'StatelessIf', 'Case', 'StatelessCase', 'Switch'))
 # Of the greatest element: a slot and a multiple of another one that are closer are the same.
 _SAME = 1e-4
@@ -84,19 +90,33 @@ def _factor(slot: Slot, as_tf1: np.ndarray) -> float | None:
   return factor if np.allclose(as_tf1 * factor, value, 0.0, allowed) and factor != 1 else None
 
 
-def related(step: RelatedStep) -> Related:
-  """Relates a step of both sides: losses, gradients, updates and what optimizers keep."""
-  start, name = time.perf_counter(), step_name(step.number)
+def relate(step: RelatedStep, comparison: Comparison) -> Proven:
+  """Relates a step that agrees: losses, gradients, updates and what optimizers keep.
+
+  Args:
+    step: the step.
+    comparison: of the stage; differences without effect become blind spots of it.
+  """
+  start, name = time.perf_counter(), f'a training step ({step_name(step.number)})'
+  reason = why_not_related(step.graphs.case)
   try:
-    tf1, tf2 = step.graphs.step_graphs()
-    for graph in (tf1, tf2):
-      if any(node.op in _CONDITIONS for node in graph.graph_def.node):
-        return not_related(
-          name, 'values decide which operations of the step run, so that other steps differ', start
-        )
-    one, other = step.graphs.runs(tf1, tf2)
+    found = not_related(name, reason, start) if reason else _related(step, name, start)
   except (NotTraceable, NotApplicable) as error:
-    return not_related(name, str(error), start)
+    found = not_related(name, str(error), start)
+  except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
+    found = not_related(name, f'{type(error).__name__}: {error}', start)
+  add_blind_spots(comparison, found)
+  return found.proven
+
+
+def _related(step: RelatedStep, name: str, start: float) -> Related:
+  tf1, tf2 = step.graphs.step_graphs()
+  for graph in (tf1, tf2):
+    if any(node.op in _CONDITIONS for node in graph.graph_def.node):
+      return not_related(
+        name, 'values decide which operations of the step run, so that other steps differ', start
+      )
+  one, other = step.graphs.runs(tf1, tf2)
   try:
     return _compared(step, (tf1, one.op_graph), (tf2, other.op_graph), name, start)
   finally:
@@ -111,9 +131,6 @@ def _compared(
   name: str,
   start: float,
 ) -> Related:
-  largest = max(len(graph.ops) for _, graph in (tf1, tf2))
-  if largest > LARGEST:
-    return not_related(name, f'{largest:,} operations, more than {LARGEST:,}', start)
   states = StepStates(
     states_of(tf1[1], _values(tf1[0]), step.number - 1),
     states_of(tf2[1], _values(tf2[0]), step.number - 1),

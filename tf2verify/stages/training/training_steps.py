@@ -40,6 +40,12 @@ from tf2verify.stages.training.remarks import (
 from tf2verify.stages.training.rounding_gradients import RoundingWatch
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
 from tf2verify.stages.training.step_graphs import COMPARED, of_step
+from tf2verify.stages.training.step_proof import (
+  RelatedStep,
+  relate,
+  representative,
+  to_relate,
+)
 from tf2verify.stages.training.step_quantities import QuantityPair, Steps, step_name, tolerance_for
 
 _ABOUT = {
@@ -157,6 +163,7 @@ class _Judge:
     comparison.telling.needs_numbers = _NEEDS_NUMBERS
     differing: dict[int, int] = {}
     parted = 0
+    step: RelatedStep | None = None
     with comparison.unless_drawn_in_a_loop(self._steps.tf1) as part:
       for number in range(1, self._count + 1):
         if number > 1:
@@ -172,6 +179,8 @@ class _Judge:
         if part.differences:
           parted = number
           break
+        if number == representative(self._count):
+          step = to_relate(self._case, self._runs, self._steps, number)
     case, run = self._case, self._runs[0]
     first_nan.explain(comparison, lambda: case.tf1_training.inspectable_losses(run))
     looked_at, whose = self._steps, self._whose(parted)
@@ -185,6 +194,7 @@ class _Judge:
       rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
     tried = [] if parted else self._both.try_clipping(self._clipping, comparison)
     tried += self._rounding.notes
+    proven = None if parted or step is None else relate(step, comparison)
     notes = [*tried, *remarks(looked_at, parted, self._count), *([whose] if whose else [])]
     notes += [*rows.notes, *(alone if parted else [])]
     if replaced:
@@ -204,6 +214,7 @@ class _Judge:
       tables=(table,),
       curves=step_curves(self._steps),
       extents=tuple(self._extents),
+      proven=proven,
       inspection=self._inspection(looked_at, parted) if parted else None,
     )
 
