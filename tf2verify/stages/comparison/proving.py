@@ -25,6 +25,10 @@ _SHOWN = 8
 _LARGEST = 1000
 # What `CaseUnderTest.remembered` calls it that graphs were too large to be related.
 _TOO_LARGE = 'graphs too large to be related'
+_LOSSES_TESTED = 'losses that are not proven whole'
+# Of so many operations, in tf1, a step is related only where its losses are proven: it takes time,
+# and gradients of what is not proven are not proven either.
+_SMALL = 150
 LOSSES = 'losses'
 
 
@@ -165,7 +169,7 @@ def why_not_related(case: CaseUnderTest) -> str:
   """Returns why losses and steps of a case are not related; '' where they are."""
   if case.declaration.relate_graphs is False:
     return 'relate_graphs is False'
-  return case.remembered.get(_TOO_LARGE, '')
+  return case.remembered.get(_TOO_LARGE) or case.remembered.get(_LOSSES_TESTED, '')
 
 
 def relate_losses(
@@ -181,6 +185,8 @@ def relate_losses(
   start = time.perf_counter()
   found = _related_losses(case, graphs, start)
   add_blind_spots(comparison, found)
+  if not found.proven.is_whole and found.proven.tf1_operations > _SMALL:
+    case.remembered[_LOSSES_TESTED] = 'the losses are not proven, and their gradients could not be'
   return found.proven
 
 
