@@ -233,7 +233,7 @@ class ConvertTest(CommandTestCase):
       ('RightCase', source, self.folder / 'no' / 'dense', 'there is no folder'),
       ('RightCase', source, self.folder, 'is a folder; give the prefix'),
       ('', source, None, 'has 8 cases (RightCase, '),
-      ('StrayCase', source, None, 'it has to write where it is told'),
+      ('StrayCase', source, None, 'it has to write to the given path'),
       ('AbsentCase', source, None, 'has no case AbsentCase'),
     ):
       with self.subTest(words):

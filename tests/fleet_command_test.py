@@ -207,7 +207,7 @@ class FleetCommandTest(absltest.TestCase):
     said, _ = process.communicate(timeout=30)
     self.assertIn('\n  again: b_case.py::Case0, since b_case.py changed\n', said)
     self.assertIn(
-      'interrupted: 0 verdicts of this run and 1 of before that still hold are in', said
+      'interrupted: 0 verdicts of this run and 1 earlier verdicts that are still valid are in', said
     )
 
   def test_interrupted(self):

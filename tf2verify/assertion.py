@@ -110,22 +110,23 @@ def _check(tf1_function: Any, layer: Any, hooks: Mapping[str, Any]) -> None:
     )
   if not callable(layer) or (hasattr(layer, _OF_A_LAYER) and not inspect.isclass(layer)):
     raise CaseDefinitionError(
-      f'assert_equivalent: layer is a {type(layer).__name__} that is made already; the port is '
-      'made anew for every run, with controlled seeds: pass a function that makes it, '
+      f'assert_equivalent: layer is a {type(layer).__name__} that has already been created; the '
+      'port '
+      'is created again for every run, with controlled seeds: pass a function that creates it, '
       f'lambda: {type(layer).__name__}(...)'
     )
   known = (_METHODS | _ATTRIBUTES) - {'build_tf1_graph', 'make_tf2_layer', 'make_inputs', 'stages'}
   for name, value in hooks.items():
     if name in _METHODS and not callable(value) and name not in _CONSTANT:
       raise CaseDefinitionError(
-        f'assert_equivalent: {name} is a {type(value).__name__}; it is called for every run anew: '
+        f'assert_equivalent: {name} is a {type(value).__name__}; it is called again for every run: '
         f'pass a function, {name}=lambda: ...'
       )
     if name not in known:
       close = difflib.get_close_matches(name, known, 1)
       guess = f' (did you mean {close[0]}?)' if close else ''
       raise CaseDefinitionError(
-        f'assert_equivalent: {name} is no attribute or hook of a case{guess}; there are '
+        f'assert_equivalent: {name} is not an attribute or hook of a case{guess}; there are '
         f'{", ".join(sorted(known))}'
       )
 

@@ -120,7 +120,7 @@ class CallsTest(_MistakeTest):
         {'train_op': mistakes.train_op},
       ),
       (
-        'no tf.train.Optimizer: a train op is made by a function of the loss: --train_op',
+        'not a tf.train.Optimizer: a train op is made by a function of the loss: --train_op',
         {'optimizer': lambda: tf.no_op(), **losses},
       ),
       (

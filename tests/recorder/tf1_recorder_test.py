@@ -511,7 +511,7 @@ class FolderTest(absltest.TestCase):
 
   def test_what_exists_is_replaced_only_if_asked_for_and_a_recording(self):
     self.record(models.build_without_training)
-    with self.assertRaisesRegex(tf1_recorder.RecorderError, 'exists; give another name'):
+    with self.assertRaisesRegex(tf1_recorder.RecorderError, 'exists; use a different name'):
       self.record(models.build_without_training)
     with self.assertRaises(KeyboardInterrupt):
       self.record(models.build_interrupted, overwrite=True)
@@ -519,7 +519,7 @@ class FolderTest(absltest.TestCase):
     self.record(models.build_without_training, overwrite=True)
     self.assertEqual(os.listdir(self.folder), ['out'])
     os.remove(os.path.join(self.out, 'manifest.json'))
-    with self.assertRaisesRegex(tf1_recorder.RecorderError, 'is a folder, but no recording'):
+    with self.assertRaisesRegex(tf1_recorder.RecorderError, 'is a folder, but not a recording'):
       self.record(models.build_without_training, overwrite=True)
 
   def test_a_folder_that_cannot_be_written(self):

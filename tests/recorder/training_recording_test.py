@@ -218,7 +218,7 @@ class RefusedTest(RecordingTestCase):
   def test_losses(self):
     self.assert_refused(models.Trained, 'the loss is None.*missing `return`', loss=lambda *_: None)
     self.assert_refused(
-      models.Trained, 'the total loss is .*, which is no tensor', total_loss=lambda *_: 'loss'
+      models.Trained, 'the total loss is .*, which is not a tensor', total_loss=lambda *_: 'loss'
     )
     self.assert_refused(models.Trained, 'the loss raised ValueError: no', loss=_raising)
 

@@ -101,8 +101,8 @@ class RefusedTest(parameterized.TestCase):
   @parameterized.parameters(
     ('', 'is not JSON'),
     ('{"schema_version": 2, "stages": [', 'is not JSON'),
-    ('[]', 'is no report'),
-    ('{"a": 1}', 'is no report'),
+    ('[]', 'is not a report'),
+    ('{"a": 1}', 'is not a report'),
     ('{"schema_version": 1, "stages": []}', 'has schema_version 1; this tf2verify reads 2'),
     ('{"schema_version": 2, "stages": []}', 'has no case'),
     ('{"schema_version": 2, "case": 3, "module": "", "stages": []}', 'case = 3; it is a string'),

@@ -60,7 +60,7 @@ def adequacy(
   Raises:
     UsageError: the port fails one of the first three stages.
     LayerError: the port cannot be traced as one graph.
-    CaseDefinitionError: the class is no complete case, or `limit` is below 1.
+    CaseDefinitionError: the class is not a complete case, or `limit` is below 1.
   """
   if limit < 1:
     raise CaseDefinitionError(f'limit is {limit}; it is the number of faults, at least 1')

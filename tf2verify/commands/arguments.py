@@ -116,16 +116,16 @@ def _add_run(commands: Any, defaults: Mapping[str, Any]) -> None:
     const=True,
     default=False,
     metavar='DIR',
-    help='take the graphs of the reference from the run before, where nothing that they depend on '
-    "has changed since (DIR: the folder that they are kept in; default: the user's cache)",
+    help='reuse the graphs of the reference from an earlier run, if nothing that they depend '
+    "on has changed (DIR: the folder in which they are stored; default: the user's cache)",
   )
   run.add_argument(
     '--diagnose',
     choices=(diagnose_option.ALL, diagnose_option.FIRST),
     default='',
-    help='all: the mistakes of a failed forward pass one after the other, each repaired in a copy '
-    "of the port's graph, in at most the time of the stages so far (default); first: those alone "
-    'that the first search shows',
+    help='all: find all mistakes of a failed forward pass, each corrected in a copy of '
+    "the port's graph, in at most the time of the stages so far (default); first: only those "
+    'of the first search',
   )
   _add_github_annotations(run)
   _add_detail(run)
@@ -135,7 +135,7 @@ def _add_run(commands: Any, defaults: Mapping[str, Any]) -> None:
 def _add_watch(commands: Any) -> None:
   watch = commands.add_parser(
     'watch',
-    help='verify again at each change of a file, with the reference kept in the process',
+    help='verify again whenever a file is saved, with the reference kept in memory',
     description='The ladder begins at the stage that failed last. See docs/loop.md.',
     epilog='exit status: 130 after Ctrl-C; with --rounds 0 the last round passed, 1 it did not; 2 '
     'usage or environment',

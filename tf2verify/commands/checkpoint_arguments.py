@@ -35,7 +35,7 @@ def add_checkpoint_commands(commands: Any) -> None:
   convert.add_argument(
     '--ema',
     action='store_true',
-    help='convert the moving averages of the weights in the place of the weights',
+    help='convert the moving averages of the weights instead of the weights',
   )
   convert.add_argument(
     '--no_optimizer',

@@ -54,7 +54,7 @@ def convert_to_tf1(
     )
   check_file(source)
   if os.path.abspath(source) == os.path.abspath(target.path):
-    raise UsageError(f'--out {target.path} is what is read; give another name')
+    raise UsageError(f'--out {target.path} is the file that is read; use a different name')
   ladder = new_ladder(case, progress)
   try:
     failure = climbed(ladder)

@@ -192,7 +192,7 @@ class Extent:
   """How far the two sides are apart in one run: the greatest over its tensors.
 
   NaN, and infinite in `share` and the tolerances, where something differs in a way that
-  is no number: shape, dtype, presence, the pattern of non-finite elements.
+  is not a number: shape, dtype, presence, the pattern of non-finite elements.
 
   Attributes:
     run: which run: `step 3`; '' where there is but one.

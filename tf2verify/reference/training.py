@@ -147,6 +147,6 @@ class TrainingGraph:
     if not isinstance(loss, tf.Tensor) or getattr(loss, 'graph', None) is not self.built.graph:
       slip = 'usually a missing `return`' if loss is None else 'return the tensor to minimize'
       raise RecorderError(
-        '{} is {:.80}, which is no tensor of the graph: {}'.format(what, repr(loss), slip)
+        '{} is {:.80}, which is not a tensor of the graph: {}'.format(what, repr(loss), slip)
       )
     return loss

@@ -22,7 +22,7 @@ def declared_reasons(
     known: names of all of the side's variables.
 
   Raises:
-    CaseDefinitionError: it is no mapping of texts, or a name or pattern of it stands for no
+    CaseDefinitionError: it is not a mapping of texts, or a name or pattern of it stands for no
       variable that the other side lacks.
   """
   if not isinstance(declared, Mapping):

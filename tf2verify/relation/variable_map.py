@@ -162,7 +162,7 @@ class VariableMap:
         if unknown[0] in swapped:
           slip = '. The other side does: TF1 is on the left, the port on the right'
         raise VariableMapError(
-          f'{self._called()} names {listed(unknown)}, which the {side} side has not{slip}'
+          f'{self._called()} names {listed(unknown)}, which the {side} side does not have{slip}'
         )
     entries = []
     for entry in map(MapEntry.simplified, self.entries):

@@ -279,7 +279,7 @@ class _Trial:
       MapEntry(
         entry.tf1,
         (named[entry.tf1[0]],),
-        reason='by name alone: the graphs pair it crosswise',
+        reason='by name only: the graphs exchange it',
       )
       if entry.tf1[0] in named
       else entry
@@ -290,8 +290,9 @@ class _Trial:
     found = []
     for name, clear in self._found.crossed[:_SHOWN]:
       found.append(
-        f'{name} and {clear} belong together by name, but the port uses {clear} where tf1 uses '
-        'another variable: either the port exchanges two variables, or their names say nothing '
+        f'{name} and {clear} belong together by name, but the port uses {clear} where tf1 uses a '
+        'different variable: either the port exchanges two variables, or their names are '
+        'misleading '
         '(then write the entries yourself); they are paired by name'
       )
     for names, side in ((self._found.tf1_left, 'tf1'), (self._found.tf2_left, 'the port')):
@@ -301,15 +302,15 @@ class _Trial:
         found.append(f'without a partner in {side}: {shown}{more}')
     if self._found.exchangeable and not best.outputs_agree:
       found.append(
-        f'by order alone: {listed(self._found.exchangeable)}; they have places that could be '
-        'exchanged, and the outputs do not confirm the order; names or a look at the port decide'
+        f'by order only: {listed(self._found.exchangeable)}; they are interchangeable, '
+        'and the outputs do not confirm the order; names or a look at the port decide'
       )
     apart = next((n for n, _, _ in self._places if n not in best.agreed), None)
     if apart is not None and not best.outputs_agree:
       place = self._found.places[apart]
       found.append(
         f'the numbers of both sides differ first at {", ".join(place.variables) or "a place"}: '
-        'there, or just before, the port computes otherwise, or the map is wrong'
+        'there, or just before, the port differs, or the map is wrong'
       )
     return found
 

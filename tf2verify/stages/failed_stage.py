@@ -96,7 +96,7 @@ def diagnose_stage(
         findings = dataclasses.replace(findings, failed_run=run)
         if _shapes(run.inputs) != _shapes(case.inputs):
           # The stage's other runs are of the case's own inputs, where both sides agree.
-          not_tried = "the sides differ at inputs of another size than the case's own"
+          not_tried = "the sides differ at inputs of a different size from the case's own"
       if sides is not None and experimenting is not None and not not_tried:
         known = verdict.stage, findings, (sides[0], port)
         bench = experimenting.make(case, *known, experimenting.seconds)

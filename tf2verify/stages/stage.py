@@ -195,7 +195,7 @@ class Stage(abc.ABC):
     """Runs what the stage needs of both sides and compares it.
 
     Raises:
-      NotApplicable: there is nothing to look at, and that is no fault.
+      NotApplicable: there is nothing to look at, and that is not a fault.
       Tf2VerifyError: the case cannot be run.
     """
 

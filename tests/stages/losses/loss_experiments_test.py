@@ -216,7 +216,7 @@ class _Recognized(tiny_models.Affine):
 
 class SingleInputTest(parameterized.TestCase):
   @parameterized.parameters(
-    (lambda frames: tf.maximum(frames, 2), 'the port has Maximum(y=2), which tf1 has not'),
+    (lambda frames: tf.maximum(frames, 2), 'the port has Maximum(y=2), which tf1 does not have'),
     (lambda frames: tf.fill([2], 2), "the port never reads the input labels['frames']"),
   )
   def test_one_of_several_that_are_made_otherwise(self, frames_of, words):

@@ -20,7 +20,7 @@ _COMPARED = (Status.PASSED, Status.FAILED, Status.INCONCLUSIVE)
 _EACH_STEP = 'each_step'
 _STEP = re.compile(r'step (\d+)')
 _DESCRIPTIONS = {
-  'greatest_absolute': 'max |tf2 - tf1| of all tensors; NaN where a difference is no number '
+  'greatest_absolute': 'max |tf2 - tf1| of all tensors; NaN where a difference is not a number '
   '(shape, NaN on one side)',
   'greatest_relative': 'max |tf2 - tf1| / |tf1| of all tensors; infinite where tf1 is 0',
   'share_of_tolerance': 'max |tf2 - tf1| / (atol + rtol·|tf1|), without tensors that rounding '

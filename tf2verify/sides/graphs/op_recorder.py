@@ -335,7 +335,7 @@ class OpRecorder:
   def variables_used_beside(self, known: list[Any]) -> tuple[Any, ...]:
     """Returns the variables that calls made or used although they are not among `known`.
 
-    What was made in `make_tf2_layer` and not used since is no part of the model:
+    What was made in `make_tf2_layer` and not used since is not a part of the model:
     an optimizer's learning rate, a metric's counter. A resource that no living
     variable owns (a lookup table, an iterator) is no variable.
     """

@@ -184,7 +184,8 @@ class RecordedLossFunction:
       placed = {key: graph.get_tensor_by_name(name) for key, name in _placeholders(entry)}
     except (KeyError, ValueError, TypeError) as error:
       raise RecordingError(
-        f'{self._recording.path}: the graph of the loss has not the tensors that the manifest '
+        f'{self._recording.path}: the graph of the loss does not have the tensors that the '
+        'manifest '
         f'names: {error!s:.200}; record again'
       ) from error
     behind, behind_loss = ops_behind(tensors), ops_behind([loss])

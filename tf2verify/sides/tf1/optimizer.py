@@ -56,7 +56,8 @@ def _check_optimizer(optimizer: Any, made: list[Any]) -> None:
       return
     raise CaseDefinitionError(
       f'{_HOOK} returned a {class_name(optimizer)} that was made before the hook was called: its '
-      "learning rate and slots belong to another graph, or to the port's steps; construct a fresh "
+      "learning rate and slots belong to a different graph, or to the port's steps; construct a "
+      'fresh '
       'optimizer inside the hook'
     )
   if optimizer is None:
@@ -99,7 +100,7 @@ def _no_train_op(train_op: Any, graph: tf.Graph, error: Exception | None) -> str
   elif isinstance(train_op, V1_OPTIMIZER) or is_keras(train_op):
     slip = 'an optimizer is returned by make_tf1_optimizer(self); here, return its minimize(loss)'
   elif isinstance(train_op, (tf.Operation, tf.Tensor)) and train_op.graph is not graph:
-    slip = 'it is of another graph: make it of the loss that the hook is given'
+    slip = 'it belongs to a different graph: create it from the loss that is passed to the hook'
   else:
     reason = '' if error is None else f' (it says: {str(error).splitlines()[0]})'
     slip = f'return what the training loop would give to session.run{reason}'

@@ -67,7 +67,7 @@ def _among_eager_draws(port: Port, value: np.ndarray) -> InitialDraw | None:
 
 
 def _of_other_seeds(port: Port, variable: str, value: np.ndarray, redrawn: Redrawn) -> InitialDraw:
-  """Returns what layers of other seeds show of a value that is no function's."""
+  """Returns what layers of other seeds show of a value that is not a function's."""
   just_before = port.recorder.draws_just_before(variable)
   # A seed that the port gives itself makes the same numbers every time.
   fitting = [drawn.op_type for drawn in just_before if drawn.size == value.size]

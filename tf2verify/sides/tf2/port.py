@@ -233,7 +233,7 @@ def flat_outputs(outputs: Any) -> nests.FlatNest:
   """Takes a layer's outputs apart.
 
   Raises:
-    LayerError: one of them is no tensor.
+    LayerError: one of them is not a tensor.
   """
   try:
     return nests.flatten(outputs)

@@ -115,7 +115,7 @@ def _checked_loss(loss: Any, hook: str) -> tf.Tensor:
   if not isinstance(loss, tf.Tensor):
     slip = 'usually a missing `return`' if loss is None else 'return the tensor to minimize'
     raise CaseDefinitionError(
-      f'{hook} returned {loss!r:.80} on the tf2 side, which is no tensor: {slip}'
+      f'{hook} returned {loss!r:.80} on the tf2 side, which is not a tensor: {slip}'
     )
   return loss
 
@@ -213,7 +213,7 @@ def checked_optimizer(
     own_step: whether the case has a step of its own, which may use any object.
 
   Raises:
-    CaseDefinitionError: it is no fresh optimizer.
+    CaseDefinitionError: it is not a fresh optimizer.
   """
   is_slip = optimizer is None or (isinstance(optimizer, type) and is_optimizer_class(optimizer))
   if not is_optimizer(optimizer) and (is_slip or not own_step):

@@ -173,7 +173,7 @@ class TracedPort:
       in_parts: whether parts of tensors have operations there, see `FilledRun`.
 
     Raises:
-      NotTraceable: it uses a resource that is no variable of the port.
+      NotTraceable: it uses a resource that is not a variable of the port.
     """
     if not any(op.type in LOOPS for op in self.traced.graph.get_operations()):
       return self
@@ -200,7 +200,7 @@ class TracedPort:
       targets_only: whether the run is asked for nothing but its targets.
 
     Raises:
-      NotTraceable: it uses a resource that is no variable of the port.
+      NotTraceable: it uses a resource that is not a variable of the port.
     """
     traced = self.traced
     handles, constants = _captured(traced, self.names)
@@ -228,7 +228,7 @@ class TracedPort:
     """Returns its operations alone, without a graph that a session could run: in half the time.
 
     Raises:
-      NotTraceable: it uses a resource that is no variable of the port.
+      NotTraceable: it uses a resource that is not a variable of the port.
     """
     handles, constants = _captured(self.traced, self.names)
     reader = GraphReader(self.traced.graph, handles, self.traced.inputs, constants)
@@ -293,7 +293,8 @@ def _captured(
       handles[inner.op.name] = names[id(outer)]
     elif outer.dtype in (tf.resource, tf.variant):
       raise NotTraceable(
-        'the port uses a lookup table, an iterator or a variable that layer.variables does not hold'
+        'the port uses a lookup table, an iterator or a variable that layer.variables does not '
+        'contain'
       )
     else:
       constants[inner.op.name] = np.asarray(outer)

@@ -228,7 +228,7 @@ def _of_another_model(file: CheckpointFile, account: KeyAccount) -> str:
   keys = {key.name for key in file.keys}
   other = checkpoint_keys.other_scope(names, keys)
   return (
-    f'{file.path} is of another model: none of the {len(names)} variables is a key (variables: '
+    f'{file.path} is of a different model: none of the {len(names)} variables is a key (variables: '
     f'{", ".join(names[:_SHOWN])}; keys: {", ".join(sorted(keys)[:_SHOWN])})'
     + (f'; {other}' if other else '')
   )

@@ -34,10 +34,10 @@ _STEP_COUNT = 'step count'
 # What is compared when files are read again, in the words of a report.
 WRITTEN_AND_READ = ('written', 'read')
 NOT_READ_BY_KERAS = (
-  'Keras does not bring the optimizer back in a .keras file where the class of the model overrides '
+  'Keras does not restore the optimizer of a .keras file if the class of the model overrides '
   'compile without get_compile_config and compile_from_config, where the model is not built from '
-  'its config, and for tf.keras.optimizers.legacy. --no_optimizer writes the weights alone; a '
-  'TF2 checkpoint (--out PREFIX) holds the optimizer of any model'
+  'its config, and for tf.keras.optimizers.legacy. --no_optimizer writes only the weights; a '
+  'TF2 checkpoint (--out PREFIX) has the optimizer of any model'
 )
 
 # By role, and the port's own name of the variable; '' for the optimizer as a whole.
@@ -80,7 +80,7 @@ def why_none(case: CaseUnderTest, account: KeyAccount) -> str:
   if not (declares('make_tf1_optimizer') or declares('make_tf1_train_op')):
     return 'the case has no make_tf1_optimizer or make_tf1_train_op to compare with'
   if not isinstance(case.tf1_training, Tf1Training):
-    return 'the reference is a recording, which cannot go on from a checkpoint'
+    return 'the reference is a recording, from which training cannot continue'
   if case.declaration.evaluate_with_ema:
     return 'the moving averages are converted, and the optimizer belongs to the weights'
   return ''

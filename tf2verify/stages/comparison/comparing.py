@@ -158,7 +158,7 @@ class Comparison:
     self._elements += value.size
 
   def add(self, difference: Difference) -> None:
-    """Adds a finding that is no comparison of two tensors."""
+    """Adds a finding that is not a comparison of two tensors."""
     self._differences.append(difference)
 
   def lost(self, difference: Difference) -> None:

@@ -36,7 +36,7 @@ def sort_out(
   Args:
     suspects: differences of one run.
     rerun: repeats the reference.
-    here: None for a reference that is no recording.
+    here: None for a reference that is not a recording.
     narrow_bits: as in `rounding.sort_out`.
   """
   found = rounding.sort_out(suspects, rerun, narrow_bits)

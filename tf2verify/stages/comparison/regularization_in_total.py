@@ -73,8 +73,8 @@ def _said(case: CaseUnderTest, fill: Fill) -> str:
       )
     if later and factor == 1.0 and added.by_hand() and _fails_later(case, added):
       return (
-        'regularization is compared as part of the total loss, by the stage loss: the sides keep '
-        'it in different places, and one of them adds something by hand'
+        'regularization is compared as part of the total loss, by the stage loss: the sides have '
+        'it in different places, and one of them adds a term explicitly'
       )
     if added.is_telling():
       return ''

@@ -34,13 +34,15 @@ _MEASURABLE = (
 )
 _JUDGEMENTS = {Kind.ROUNDING: Judgement.ROUNDING, Kind.DEGENERATE: Judgement.DEGENERATE}
 _NARROW = (
-  'the reference computes with {} significant bits in places, and what differs is no more than the '
+  'the reference computes with {} significant bits in places, and the difference is explained by '
+  'the '
   'rounding of that format'
 )
 # A draw without a seed repeats itself within a tenth of its noise one time in six.
 _REPEATED_RUNS = 6
 _ADVICE = (
-  'the inputs cannot decide it: use different ones (not constant, a larger batch, another seed), a '
+  'the inputs cannot decide it: use different ones (not constant, a larger batch, a different '
+  'seed), a '
   'smaller '
   'model, or float64'
 )
@@ -93,7 +95,7 @@ class Sorted:
 
   @property
   def rounding(self) -> tuple[Difference, ...]:
-    """What is no difference."""
+    """What is not a difference."""
     return tuple(found for found, noise in self.judged if noise.kind is Kind.ROUNDING)
 
   @property

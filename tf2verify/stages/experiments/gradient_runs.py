@@ -82,7 +82,7 @@ class GradientRun:
     if not only_here:
       return ''
     quantity, subject, _ = min(only_here)
-    return f'{quantity} {subject} differs in the graph of the port alone'
+    return f'{quantity} {subject} differs only in the graph of the port'
 
   def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
     """Returns none: the stage takes nothing for a cause itself."""

@@ -51,7 +51,8 @@ def checked_modes(modes: Any) -> tuple[str, ...]:
   unknown = [mode for mode in wanted if mode not in MODES]
   if unknown:
     raise CaseDefinitionError(
-      f'modes_to_run names {unknown[0]!r}, which is no execution mode; there are {names}; eager '
+      f'modes_to_run names {unknown[0]!r}, which is not an execution mode; there are {names}; '
+      'eager '
       'mode is always run'
     )
   if not wanted:

@@ -36,7 +36,8 @@ from tf2verify.stages.passes.no_new_variables import created
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
 _OF_MODE = (
-  'the port makes a variable in this mode that it does not make in eager mode: the code asks how '
+  'the port makes a variable in this mode that it does not make in eager mode: the code depends on '
+  'how '
   'it is run (tf.executing_eagerly(), tf.inside_function()); make every variable in __init__ or '
   'build()'
 )

@@ -281,8 +281,8 @@ class OtherSizes:
           f'the port raises {outcome.reason}',
           hint=_EXCHANGED.format(outcome.agrees_at)
           if outcome.agrees_at
-          else f'is the {what} of the inputs written into the port? Where the model is for one '
-          'size alone, declare that: other_sizes = ()',
+          else f'is the {what} of the inputs hard-coded in the port? If the model works at one '
+          'size only, declare that: other_sizes = ()',
         )
       )
 
@@ -308,7 +308,7 @@ class OtherSizes:
       return [f'at {self._apart.size.name} the sides differ: {agrees_at}']
     return [
       f"at the case's own inputs both sides agree, at {differing[-1]} they do not: is a size of "
-      'the inputs written into one of them? Where the model is for one size alone, declare that: '
+      'the inputs hard-coded in one of them? If the model works at one size only, declare that: '
       'other_sizes = ()'
     ]
 

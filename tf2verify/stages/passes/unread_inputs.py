@@ -21,9 +21,9 @@ from tf2verify.stages.stage import CaseUnderTest
 _ILLEGAL = (UserCodeError, BuilderError, LayerError, NotApplicable)
 _MOST_VALUES = 3
 _HINT = (
-  'the port has to take {} as TF1 does; where it leaves it out on purpose (is_training, '
+  'the port has to take {} as TF1 does; if it is left out on purpose (is_training, '
   'which is the argument `training` now), leave it out of make_inputs and give build_tf1_graph a '
-  'constant in its place'
+  'constant instead'
 )
 
 

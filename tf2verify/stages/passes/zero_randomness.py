@@ -193,7 +193,7 @@ def _why_nothing(runs: Sequence[Observation], inspects: Sequence[Callable[[], Gr
         'the values are outside the domain of some variable (a variance below zero); override '
         'fill_values'
       )
-      return f'every output is NaN on both sides in {run.run}, which tells nothing: {remedy}'
+      return f'every output is NaN on both sides in {run.run}, which proves nothing: {remedy}'
   return ''
 
 

@@ -106,7 +106,7 @@ class EditedSteps:
     if not early:
       return ''
     run, quantity, name = min(early)
-    return f'as a graph, the port takes another {run}: {quantity} {name} differs there'
+    return f'as a graph, the port takes a different {run}: {quantity} {name} differs there'
 
   def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
     """Returns both sides of the first step that is left, from the values of tf1."""

@@ -118,8 +118,9 @@ _TOLD = (
   (
     'the learning rate',
     _has_rate,
-    ', but for what it does to the updates: optimizers of tf.compat.v1.train and Keras tell it, a '
-    'train op or an optimizer of your own does not, and no hook declares it',
+    ', except through its effect on the updates: optimizers of tf.compat.v1.train and Keras expose '
+    'it, '
+    'your own train op or optimizer does not, and no hook declares it',
   ),
   ('the loss', _has_loss, ''),
   ('the gradient of a step', _has_gradients, ''),

@@ -80,7 +80,7 @@ class _StepGraphs:
     try:
       one = step_run(reference)
     except WrittenOtherwise as error:
-      raise NotApplicable(f'the train op of tf1 is not looked into: {error}') from error
+      raise NotApplicable(f'the train op of tf1 is not examined: {error}') from error
     try:
       return one, port.run()
     except WrittenOtherwise as error:

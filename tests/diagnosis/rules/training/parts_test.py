@@ -174,7 +174,7 @@ class LazyRowsTest(absltest.TestCase):
     tf1 = dataclasses.replace(tf1, optimizers=(optimizers[0],))
     tf2 = simulated.run('tf2', _MOMENTUM, clip=first_rows(1), optimizer=optimizers[1])
     found = lazy_rows(evidence(tf1, tf2, number=2))
-    self.assertIn(f'{names[0]} updates the rows that were looked up alone, {names[1]}', found.text)
+    self.assertIn(f'{names[0]} updates only the rows that were looked up, {names[1]}', found.text)
 
   def test_slot_whose_rows_decay_in_the_port_alone(self):
     """A mean of squares: of rows that no batch looks up it shows before the variable does."""

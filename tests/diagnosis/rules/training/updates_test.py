@@ -29,7 +29,7 @@ class UpdateRuleTest(absltest.TestCase):
     other = form('adam', epsilon=1e-7)
     found = cause(tf1, simulated.run('tf2', other, optimizer=keras('Adam', other)))
     self.assertIn(
-      'epsilon is 1e-08 in TF1 and 1e-07 in the port, which alone makes the steps differ: pass '
+      'epsilon is 1e-08 in TF1 and 1e-07 in the port, which by itself makes the steps differ: pass '
       'epsilon=1e-08 to tf.keras.optimizers.Adam',
       found.text,
     )

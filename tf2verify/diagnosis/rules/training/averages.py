@@ -52,7 +52,7 @@ def called_again(evidence: TrainingEvidence) -> Cause | None:
     return None
   names = [pair.name for pair in differing]
   return Cause(
-    f'the step of the port moves {listed(names)} {factor:.3g} times as far as that of TF1, as a '
+    f'the step of the port changes {listed(names)} {factor:.3g} times as much as that of TF1, as a '
     'second call of the model in training mode does (1 + momentum): call it once in a step, and '
     'for metrics or a summary with training=False, or use the outputs of the first call',
   )
@@ -81,12 +81,12 @@ def paced_otherwise(evidence: TrainingEvidence) -> Cause | None:
   names = listed([pair.name for pair in differing])
   before = 'step' if evidence.number == 2 else f'{evidence.number - 1} steps'
   return Cause(
-    f'the moving averages follow at another pace from step {evidence.number} on: 1 - decay is '
+    f'the moving averages follow at a different rate from step {evidence.number} on: 1 - decay is '
     f'{factor:.4g} times that of TF1 there, in the {before} before it is the same. The decay '
-    'changes with the steps: compare its schedule, the count that it reads (before or after the '
+    'depends on the step: compare its schedule, the count that it reads (before or after the '
     'step is counted), and whether decay weighs the old value, and 1 - decay the new one (these '
     f'two exchanged are such a factor where the decay of TF1 is {factor / (1 + factor):.4g})',
-    f'{names}: in step {evidence.number} the port moves them {factor:.4g} times as far as TF1',
+    f'{names}: in step {evidence.number} the port changes them {factor:.4g} times as much as TF1',
   )
 
 

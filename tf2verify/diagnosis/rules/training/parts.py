@@ -54,7 +54,7 @@ def step_at_rest(evidence: TrainingEvidence) -> Cause | None:
     return None  # a step of that size changes nothing, whatever it is given
   text = (
     'the step of the port changes no variable of the layer: it calls no apply_gradients, calls it '
-    'with gradients that are None or zero, or trains another layer than the one that it is given'
+    'with gradients that are None or zero, or trains a layer other than the given one'
   )
   explains = tuple(about for about in About if about is not About.LEARNING_RATE)
   return Cause(text, explains=explains)
@@ -115,16 +115,17 @@ def _of_lazy_rows(
   names = [one.name for one in (*evidence.tf1.optimizers[:1], *evidence.tf2.optimizers[:1])]
   adam = not evidence.tf1.optimizers or evidence.tf1.optimizers[0].rule in ('', 'adam')
   if mover == 'TF1':
-    text += 'the optimizer of the port updates looked-up rows alone (LazyAdam), that of TF1 all'
+    text += 'the optimizer of the port updates only looked-up rows (LazyAdam), that of TF1 all'
   elif adam or len(names) < 2:
     text += (
-      'LazyAdam updates the rows that were looked up alone, Adam every row that has a first '
+      'LazyAdam updates only the rows that were looked up, Adam every row that has a first '
       'moment; keep the lazy optimizer, or write its sparse update for the port'
     )
   else:
     text += (
-      f'given the gradient of an embedding lookup, {names[0]} updates the rows that were looked up '
-      f'alone, {names[1]} all of them; keep the optimizer of TF1, or write its sparse update for '
+      f'given the gradient of an embedding lookup, {names[0]} updates only the rows that were '
+      'looked '
+      f'up, {names[1]} all of them; keep the optimizer of TF1, or write its sparse update for '
       'the port'
     )
   return Cause(text, explains=(About.UPDATE, About.SHADOWS), variables=(pair.name,))

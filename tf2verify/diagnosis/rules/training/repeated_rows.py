@@ -34,7 +34,7 @@ def repeated_rows(evidence: TrainingEvidence) -> Cause | None:
       text = (
         f'the gradient of {pair.name} is that of a lookup, with some rows more than once '
         f'({gradient.slices.rows} in all): TF1 adds up the rows of one index and squares the sum, '
-        f'the optimizer of the port squares each row, so that its {role} is another one: make the '
+        f'the optimizer of the port squares each row, so that its {role} is different: make the '
         'gradient dense before it is applied (tf.convert_to_tensor(gradient), which adds them up), '
         'in a train step of your own'
       )

@@ -39,8 +39,8 @@ def restarted_slots(evidence: TrainingEvidence) -> Cause | None:
       counts = ', and the count of steps' if number != evidence.number else ''
       return Cause(
         f'in step {evidence.number} the port starts again from the slots as they are before the '
-        f'first step ({listed(roles)}{counts}): the optimizer, or its slots, are made anew in '
-        'every step; make them once and keep them',
+        f'first step ({listed(roles)}{counts}): the optimizer, or its slots, are created again '
+        'in every step; create them once',
         explains=(About.UPDATE, About.SHADOWS),
       )
   return None

@@ -61,7 +61,7 @@ def _part(
 def _setting(name: str, tf1: Found, tf2: Found, pairs: Sequence[MovePair], together: bool) -> str:
   own, other = setting_of(tf1.record, name), setting_of(tf2.record, name)
   one, two = (_value_text(name, found.form.setting(name)) for found in (tf1, tf2))
-  alone = '' if together else ', which alone makes the steps differ'
+  alone = '' if together else ', which by itself makes the steps differ'
   said = (
     f'{own} is {one} in TF1 and {two} in the port{alone}: pass {other}={one} to {tf2.record.name}'
   )
