@@ -17,7 +17,7 @@ from tf2verify.discovery import find_cases
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.proven import Proven
 from tf2verify.sides.fill import ConstantFill
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.proving import related
 from tf2verify.stages.stage import CaseUnderTest
 
@@ -34,7 +34,7 @@ def _related(case: CaseUnderTest) -> list[Proven]:
   names = {two: one for one, two in case.alignment().pairs}
   found = []
   for training in case.declaration.training_modes:
-    found.append(related(case, FilledRun(case.inputs, training, ConstantFill(), names)).proven)
+    found.append(related(case, RunSpec(case.inputs, training, ConstantFill(), names)).proven)
   return found
 
 

@@ -148,15 +148,15 @@ class SameNumbersTest(absltest.TestCase):
 
   def test_moved_values_are_neighbours(self):
     value = np.array([1.0, -1.0, 0.0, np.inf, np.nan] * 50, np.float32)
-    moved = tf1_recorder.Mover(0).variable('w', value)
+    moved = tf1_recorder.Perturber(0).variable('w', value)
     finite = np.isfinite(value) & (value != 0.0)
     steps = moved.view(np.int32)[finite].astype(np.int64) - value.view(np.int32)[finite]
     self.assertEqual(set(steps.tolist()), {-1, 1})
     np.testing.assert_array_equal(moved[~finite], value[~finite])
-    self.assertFalse(np.array_equal(moved, tf1_recorder.Mover(1).variable('w', value)))
+    self.assertFalse(np.array_equal(moved, tf1_recorder.Perturber(1).variable('w', value)))
     integers = np.array([1.0, 3.0])
-    self.assertIs(tf1_recorder.Mover(0).input('labels', integers), integers)
-    self.assertIs(tf1_recorder.Mover(0, 52).variable('w', value), value)
+    self.assertIs(tf1_recorder.Perturber(0).input('labels', integers), integers)
+    self.assertIs(tf1_recorder.Perturber(0, 52).variable('w', value), value)
 
 
 class RecordTest(absltest.TestCase):
@@ -191,7 +191,7 @@ class RecordTest(absltest.TestCase):
       (False, fill.ConstantFill(), 'given', inputs, False),
       (True, fill.DistinctFill(), 'varied', varied, True),
     ):
-      run = side.FilledRun(source, training, of, names, gradients)
+      run = side.RunSpec(source, training, of, names, gradients)
       (expected,) = reference.prepare_filled([run])()
       entry = recording.filled(training, of.description, fed, gradients)
       self.assert_same(expected, recording.observation(entry))

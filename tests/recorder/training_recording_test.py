@@ -18,7 +18,7 @@ from tests.sides.trained_sides import prepared
 from tf2verify.recordings.recording import Recording
 from tf2verify.reference.arrays import array_digest
 from tf2verify.reference.errors import RecorderError
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 
 pytestmark = pytest.mark.starts_processes
 
@@ -122,7 +122,7 @@ class NoiseTest(RecordingTestCase):
     recording = self.recorded(models.ClippedAndAveraged, noise_runs=32)
     with prepared(models.ClippedAndAveraged) as (case, run):
       prepare = case.tf1_training.prepare_steps(run, 1)
-      runs = [prepare(None), *(prepare(Mover(number)) for number in range(32))]
+      runs = [prepare(None), *(prepare(Perturber(number)) for number in range(32))]
     changes = [_changes(found) for found in runs]
     still, moved = recording.steps(), recording.steps(moved=True)
     start = {record.name: record.value for record in still.values_before}

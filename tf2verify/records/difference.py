@@ -188,8 +188,8 @@ class Deviation:
 
 
 @dataclasses.dataclass(frozen=True)
-class Extent:
-  """How far the two sides are apart in one run: the greatest over its tensors.
+class ErrorSummary:
+  """A summary of the differences of one run: the maximum over its tensors.
 
   NaN, and infinite in `share` and the tolerances, where something differs in a way that
   is not a number: shape, dtype, presence, the pattern of non-finite elements.

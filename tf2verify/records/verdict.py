@@ -7,7 +7,7 @@ from typing import ClassVar
 from tf2verify.records import verdict_html, verdict_json, verdict_text
 from tf2verify.records.accepted import AcceptedCause
 from tf2verify.records.diagnosis import Diagnosis
-from tf2verify.records.difference import Deviation, Difference, Extent
+from tf2verify.records.difference import Deviation, Difference, ErrorSummary
 from tf2verify.records.proven import Proven
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
 from tf2verify.records.status import Status
@@ -130,7 +130,7 @@ class StageVerdict(_NoTruthValue):
   inventory: tuple[VariablePair, ...] = ()
   random_ops: tuple[RandomOps, ...] = ()
   curves: tuple[Curve, ...] = ()
-  extents: tuple[Extent, ...] = ()
+  extents: tuple[ErrorSummary, ...] = ()
   blind_spots: tuple[str, ...] = ()
   proven: Proven | None = None
   accepted: tuple[AcceptedCause, ...] = ()

@@ -15,7 +15,7 @@ from tf2verify.relation.map_derivation import Derivation, derive
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.variable_map import VariableMap, listed
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.side import Declaration, FilledRun, Inventory
+from tf2verify.sides.side import Declaration, Inventory, RunSpec
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.tracing import NotTraceable
@@ -114,7 +114,7 @@ def derived_map(
   ones, others = tf1.inventory(), tf2.inventory()
   training = False not in declaration.training_modes
   names = {variable.name: variable.name for variable in ones.variables}
-  run = FilledRun(inputs, training, _Fill(declaration, tf1), names)
+  run = RunSpec(inputs, training, _Fill(declaration, tf1), names)
   try:
     reference = tf1.inspectable(run)
     traced = tf2.traced(dataclasses.replace(run, tf1_names={}))
@@ -159,7 +159,7 @@ class _Trial:
   def __init__(
     self,
     found: Derivation,
-    run: FilledRun,
+    run: RunSpec,
     ones: Inventory,
     reference: GraphRun,
     port: GraphRun,
@@ -315,7 +315,7 @@ class _Trial:
     return found
 
 
-def _values(run: FilledRun, variables: Sequence[VariableRecord]) -> _Values:
+def _values(run: RunSpec, variables: Sequence[VariableRecord]) -> _Values:
   found = ((variable.name, run.value_for(variable)) for variable in variables)
   return {name: value for name, value in found if value is not None}
 

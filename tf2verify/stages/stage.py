@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from tf2verify.diagnosis.bench import BenchRun
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.diagnosis import Cause
-from tf2verify.records.difference import Deviation, Difference, Extent
+from tf2verify.records.difference import Deviation, Difference, ErrorSummary
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.initial_value import JudgedStart
 from tf2verify.records.observation import VariableRecord
@@ -19,7 +19,7 @@ from tf2verify.records.table import Table
 from tf2verify.records.verdict import Compared, Figure
 from tf2verify.relation.alignment import Alignment
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.side import Declaration, FilledRun, Inventory
+from tf2verify.sides.side import Declaration, Inventory, RunSpec
 from tf2verify.sides.tf1.reference import ReferenceGraph, ReferenceTraining
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
@@ -154,14 +154,14 @@ class Findings:
   notes: tuple[str, ...] = ()
   inconclusive: str = ''
   figures: tuple[Figure, ...] = ()
-  failed_run: FilledRun | None = None
+  failed_run: RunSpec | None = None
   failed_tensors: tuple[FailedTensor, ...] = ()
   deviations: tuple[Deviation, ...] = ()
   tables: tuple[Table, ...] = ()
   inventory: tuple[VariablePair, ...] = ()
   random_ops: tuple[RandomOps, ...] = ()
   curves: tuple[Curve, ...] = ()
-  extents: tuple[Extent, ...] = ()
+  extents: tuple[ErrorSummary, ...] = ()
   blind_spots: tuple[str, ...] = ()
   proven: Proven | None = None
   inspection: Inspection | None = None

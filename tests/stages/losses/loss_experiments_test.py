@@ -12,7 +12,7 @@ from tests.global_probes import process_state
 from tests.stages import tiny_models
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.experiment import Edit, Outcome
-from tf2verify.stages.losses import edited_losses, losses_alone
+from tf2verify.stages.losses import edited_losses, separate_losses
 
 v1 = tf.compat.v1
 
@@ -157,7 +157,7 @@ class HonestyTest(absltest.TestCase):
       del self, results
       return wrong
 
-    with unittest.mock.patch.object(losses_alone.LossesAlone, '_causes_of', causes):
+    with unittest.mock.patch.object(separate_losses.SeparateLosses, '_causes_of', causes):
       verdict = loss_of(case_with(entropy=0.02))
     self.assertNotIn('planets', verdict.to_text())
 

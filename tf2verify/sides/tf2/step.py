@@ -121,7 +121,7 @@ def _checked_loss(loss: Any, hook: str) -> tf.Tensor:
 
 
 def framework_step(
-  declaration: side.Declaration, port: Port, run: side.FilledRun, labels: Any, optimizer: Any
+  declaration: side.Declaration, port: Port, run: side.RunSpec, labels: Any, optimizer: Any
 ) -> Step:
   """Returns the step of a plain loop: a tape around call and loss, then `apply_gradients`."""
 

@@ -19,7 +19,7 @@ from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun, imported, open_session
 from tf2verify.sides.graphs.unrolled_loops import LOOPS, split_apart, with_unrolled_loops
 from tf2verify.sides.graphs.user_sources import user_source
-from tf2verify.sides.side import TF2, FilledRun
+from tf2verify.sides.side import TF2, RunSpec
 from tf2verify.sides.tf2 import python_gradients
 from tf2verify.tensorflow_internals import autograph, graphs
 
@@ -159,7 +159,7 @@ class TracedPort:
   values: Callable[[str], np.ndarray]
   variables: Mapping[str, Any]
   prefix: str
-  again: Callable[[FilledRun], 'TracedPort'] | None = None
+  again: Callable[[RunSpec], 'TracedPort'] | None = None
   joins_variables: bool = False
   of_rounds: Any = None
   shown_gradients: (
@@ -170,7 +170,7 @@ class TracedPort:
     """Returns the same with the rounds of its loops, as a run of the port goes through them.
 
     Args:
-      in_parts: whether parts of tensors have operations there, see `FilledRun`.
+      in_parts: whether parts of tensors have operations there, see `RunSpec`.
 
     Raises:
       NotTraceable: it uses a resource that is not a variable of the port.

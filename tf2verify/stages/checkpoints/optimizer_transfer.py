@@ -15,7 +15,7 @@ from tf2verify.reference.slot_roles import OWN_MOMENTUM
 from tf2verify.relation.slots import COUNTS, MOMENTUM_ROLES, scale_between
 from tf2verify.sides.fill import RecordedFill
 from tf2verify.sides.optimizer_state import eager_learning_rate, slots_of
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
 from tf2verify.sides.tf1.training import Tf1Training
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
@@ -172,7 +172,7 @@ def check_steps(
   pairs = case.alignment().pairs
   training = True in case.declaration.training_modes
   fill = RecordedFill('values of the checkpoint', {one: loaded.values[two] for one, two in pairs})
-  run = FilledRun(case.inputs, training, fill, {one: one for one, _ in pairs})
+  run = RunSpec(case.inputs, training, fill, {one: one for one, _ in pairs})
   with case.tf1_training.begin_restored(run, file.path) as steps:
     ones = [steps.take() for _ in range(_STEPS)]
   port = called_port(case)

@@ -312,7 +312,7 @@ def _check_saved_model(
       comparison.outputs(traced, outputs, EXACT)
       return
   comparison.outputs(expected, outputs, case.tolerance)
-  comparison.sort_out_rounding(loaded.reference, loaded.rerun)
+  comparison.excuse_rounding(loaded.reference, loaded.rerun)
 
 
 def draws_numbers(loaded: Loaded) -> bool:

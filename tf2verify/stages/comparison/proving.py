@@ -8,11 +8,11 @@ from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.records.proven import GraphDifference, Proven, TestedRegion
+from tf2verify.relation.proof.graph_differences import Unlike, unlike
 from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import Proof, Side, prove
-from tf2verify.relation.proof.unlike import Unlike, unlike
 from tf2verify.sides.fill import ConstantFill
-from tf2verify.sides.side import FilledRun, training_name
+from tf2verify.sides.side import RunSpec, training_name
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
@@ -45,7 +45,7 @@ class Related:
     )
 
 
-def related(case: CaseUnderTest, run: FilledRun) -> Related:
+def related(case: CaseUnderTest, run: RunSpec) -> Related:
   """Relates the graphs of both sides, operation by operation.
 
   Args:
@@ -86,9 +86,7 @@ def related(case: CaseUnderTest, run: FilledRun) -> Related:
     return without(f'the graphs were not related: {type(error).__name__}: {error}')
 
 
-def reference_graph(
-  tf1: ReferenceGraph, run: FilledRun, pairs: Sequence[tuple[str, str]]
-) -> OpGraph:
+def reference_graph(tf1: ReferenceGraph, run: RunSpec, pairs: Sequence[tuple[str, str]]) -> OpGraph:
   """Returns the operations of a reference.
 
   Args:
@@ -118,7 +116,7 @@ def compared(tf1: OpGraph, tf2: OpGraph, variables: Variables, name: str, start:
   return Related(_record(proof, name, time.perf_counter() - start), found)
 
 
-def relate(case: CaseUnderTest, comparison: Comparison, run: FilledRun) -> Proven:
+def relate(case: CaseUnderTest, comparison: Comparison, run: RunSpec) -> Proven:
   """Relates the graphs of a run that agrees; differences without effect become blind spots."""
   found = related(case, run)
   notes = found.blind_spots()
@@ -134,7 +132,7 @@ def relate_training(case: CaseUnderTest, comparison: Comparison) -> Proven | Non
   return relate(
     case,
     comparison,
-    FilledRun(case.inputs, True, ConstantFill(), {two: one for one, two in pairs}),
+    RunSpec(case.inputs, True, ConstantFill(), {two: one for one, two in pairs}),
   )
 
 

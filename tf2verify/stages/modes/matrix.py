@@ -157,7 +157,7 @@ class ModeMatrix:
         wrong = [p for p in self._wrong() if p.training == training and p.number in numbers]
         unmoved = self._repeated(wrong) if wrong else ()
         if unmoved:
-          self._sort_out_rounding(training, numbers, unmoved)
+          self._excuse_rounding(training, numbers, unmoved)
     for _, grouped in itertools.groupby(self._wrong(), lambda pair: (pair.mode, pair.training)):
       wrong = list(grouped)
       # What differs in the second call too has the cause of the first.
@@ -202,7 +202,7 @@ class ModeMatrix:
         raise
     return self._port.again(training, number, times=2)
 
-  def _sort_out_rounding(
+  def _excuse_rounding(
     self, training: bool, numbers: Sequence[int], unmoved: Sequence[ModeCall]
   ) -> None:
     wrong = [p for p in self._wrong() if p.training == training and p.number in numbers]

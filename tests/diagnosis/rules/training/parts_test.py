@@ -10,7 +10,7 @@ from tf2verify.diagnosis.rules.training.parts import (
   averages_at_rest,
   lazy_rows,
   pruned,
-  step_at_rest,
+  step_without_effect,
 )
 
 _SGD = Form('sgd', (('learning_rate', 0.1),))
@@ -97,18 +97,18 @@ class StepAtRestTest(absltest.TestCase):
       return {name: 0 * gradient for name, gradient in gradients.items()}
 
     tf2 = simulated.run('tf2', _SGD, clip=none)
-    found = step_at_rest(evidence(simulated.run('tf1', _SGD), tf2))
+    found = step_without_effect(evidence(simulated.run('tf1', _SGD), tf2))
     self.assertIn('the step of the port changes no variable', found.text)
 
   def test_a_learning_rate_of_zero_is_something_else(self):
     tf2 = simulated.run('tf2', _SGD, rates=[0.0, 0.05, 0.1])
-    self.assertIsNone(step_at_rest(evidence(simulated.run('tf1', _SGD), tf2)))
+    self.assertIsNone(step_without_effect(evidence(simulated.run('tf1', _SGD), tf2)))
 
   def test_others(self):
     one, rests = simulated.run('tf1', _SGD), simulated.run('tf1', _SGD, rates=[0.0] * 3)
     partly = simulated.run('tf2', _SGD, clip=frozen('kernel'))
     for tf1, tf2 in ((one, one), (rests, rests), (rests, one), (one, partly)):
-      self.assertIsNone(step_at_rest(evidence(tf1, tf2)))
+      self.assertIsNone(step_without_effect(evidence(tf1, tf2)))
 
 
 class AveragesAtRestTest(absltest.TestCase):

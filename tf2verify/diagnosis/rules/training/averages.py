@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import MovePair, TrainingEvidence
+from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import Slot, TrainingRun
@@ -41,7 +41,9 @@ def called_again(evidence: TrainingEvidence) -> Cause | None:
   ratios = []
   for pair in differing:
     moved = np.abs(pair.tf1.update)
-    clear = moved > max(_CLEAR * float(moved.max(initial=0.0)), 10.0 * float(np.max(pair.room)))
+    clear = moved > max(
+      _CLEAR * float(moved.max(initial=0.0)), 10.0 * float(np.max(pair.allowance))
+    )
     if clear.any():
       ratios.append(pair.tf2.update[clear] / pair.tf1.update[clear])
   if not ratios:
@@ -70,7 +72,7 @@ def paced_otherwise(evidence: TrainingEvidence) -> Cause | None:
   ratios: list[_Array] = []
   for pair in differing:
     moved = np.abs(pair.tf1.update)
-    clear = moved > max(_CLEAR * float(moved.max(initial=0.0)), 1e3 * float(np.max(pair.room)))
+    clear = moved > max(_CLEAR * float(moved.max(initial=0.0)), 1e3 * float(np.max(pair.allowance)))
     ratios.append(np.ravel(pair.tf2.update[clear] / pair.tf1.update[clear]))
   found = np.concatenate(ratios)
   factor = float(np.median(found)) if found.size else 1.0
@@ -90,7 +92,7 @@ def paced_otherwise(evidence: TrainingEvidence) -> Cause | None:
   )
 
 
-def _moves_otherwise(pair: MovePair) -> bool:
+def _moves_otherwise(pair: StepPair) -> bool:
   """Returns whether an update differs by more than what a few elements' noise may be."""
   if not pair.differs:
     return False

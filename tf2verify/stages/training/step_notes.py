@@ -70,7 +70,7 @@ def blind_spots(steps: Steps) -> list[str]:
     for pair in steps.pairs(len(steps.tf1.steps))
     if pair.quantity == quantities.UPDATE
     and pair.tf1 is not None
-    and 0 < greatest(pair.tf1) * _LEAST_SHARE < pair.room
+    and 0 < greatest(pair.tf1) * _LEAST_SHARE < pair.extra_atol
   ]
   for kept in sorted(set(steps.doubtful_shadows.values())):
     names = [name for name, its in steps.doubtful_shadows.items() if its == kept]
@@ -127,7 +127,7 @@ _TOLD = (
 )
 
 
-def remarks(steps: Steps, parted: int, total: int) -> list[str]:
+def step_notes(steps: Steps, parted: int, total: int) -> list[str]:
   """Returns notes for a reader of the verdict.
 
   Args:
