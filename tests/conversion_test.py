@@ -245,7 +245,7 @@ class ConvertTest(CommandTestCase):
   def test_another_model(self):
     status, _, complained = self._convert('RightCase', self.write(weights=KERNEL))
     self.assertEqual(status, 2)
-    self.assertIn('is of another model', complained)
+    self.assertIn('is of a different model', complained)
 
 
 if __name__ == '__main__':

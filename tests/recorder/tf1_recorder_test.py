@@ -370,7 +370,7 @@ class ErrorsTest(absltest.TestCase):
       (models.build_nothing, 'returned None: usually a missing `return`'),
       (models.build_in_own_graph, 'a different graph from the one it is called in'),
       (models.build_mixing_graphs, 'a different graph from the one it is called in'),
-      (models.build_number, 'holds no tensor'),
+      (models.build_number, 'contains no tensor'),
       (models.build_object, "['b'] is of type object"),
       (models.build_raising, 'the builder raised ValueError: the depth is odd'),
     ):

@@ -174,7 +174,7 @@ class RefusalTest(absltest.TestCase):
   def test_a_manifest_that_was_edited(self):
     path = self._make() / 'manifest.json'
     path.write_bytes(path.read_bytes().replace(b'1.15.5', b'1.15.4'))
-    self._refused('manifest.json is not as it was written .* record again')
+    self._refused('manifest.json was changed .* record again')
 
   def test_a_manifest_that_is_cut_off(self):
     path = self._make() / 'manifest.json'

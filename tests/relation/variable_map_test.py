@@ -90,7 +90,7 @@ class EntryTest(parameterized.TestCase):
 
   @parameterized.parameters(
     ('i o', 'needs one arrow'),
-    ('i o -> o', "the part 'i o', which the other side has not"),
+    ('i o -> o', "the part 'i o', which the other side does not have"),
     ('i i -> i', 'the axis i occurs twice'),
     ('(i+o) -> (i+i)', "the part 'i' occurs twice"),
     ('(i+o -> i o', r'a \) is missing'),
@@ -245,7 +245,9 @@ class MapTest(parameterized.TestCase):
 
   def test_names_that_a_side_has_not(self):
     known = VariableMap.of_names({'a/weights': 'b/kernel'})
-    with self.assertRaisesRegex(VariableMapError, 'the tf2 side has not. Is b/kernels meant?'):
+    with self.assertRaisesRegex(
+      VariableMapError, 'the tf2 side does not have. Is b/kernels meant?'
+    ):
       known.bound({'a/weights': (2,)}, {'b/kernels': (2,)})
     with self.assertRaisesRegex(VariableMapError, 'The other side does: TF1 is on the left'):
       known.bound({'b/kernel': (2,)}, {'a/weights': (2,)})

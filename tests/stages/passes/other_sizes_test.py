@@ -1,4 +1,4 @@
-"""Right and wrong ports at inputs of another size than the case's."""
+"""Right and wrong ports at inputs of a different size than the case's."""
 
 import abc
 
@@ -113,7 +113,7 @@ class WrongPortsTest(LadderTestCase):
 
     text = self.assert_first_failure(Case, STAGE, 'inputs of shape (3, 10, 10, 3)]')
     self.assertIn("at the case's own inputs both sides agree", text)
-    self.assertIn('no experiment: the sides differ at inputs of another size', text)
+    self.assertIn('no experiment: the sides differ at inputs of a different size', text)
 
   def test_padding_of_a_layer_that_stays_odd_at_one_more(self):
     class Case(Images):

@@ -96,8 +96,8 @@ def _left_out_text(names: Collection[str], count: int) -> str:
   return (
     f'tf.train.Checkpoint(model=layer) does not hold {len(names)} of {count} variables, '
     f'{listed(sorted(names))}: Keras {keras3.version()} does not track layers in a list, '
-    'dictionary or '
-    'set for it. The .weights.h5 file restores them: save that, or keep each layer in an '
+    'dictionary or set for it. The .weights.h5 file restores them: save that, or keep each layer '
+    'in an '
     'attribute of its own. If production saves by tf.train.Checkpoint, declare '
     'save_tf2_checkpoint, and this is a failure'
   )

@@ -21,11 +21,7 @@ from tf2verify.stages.comparison import kernels, operation_noise, rounding
 from tf2verify.stages.comparison.loss_groups import by_common_groups, by_variables
 from tf2verify.stages.comparison.presence import presence_difference
 from tf2verify.stages.comparison.reruns import Rerun, RunHere
-from tf2verify.stages.comparison.sampled_tensors import (
-  SampledComparison,
-  SampledCount,
-  compare_either,
-)
+from tf2verify.stages.comparison.sampled_tensors import SampledCount, SampleResult, compare_either
 from tf2verify.stages.comparison.vacuity import Telling, near_zero_note
 from tf2verify.stages.stage import Findings
 
@@ -209,9 +205,7 @@ class Comparison:
         sides = looked.tf1, looked.tf2
         self._suspects.append(rounding.Suspect(found, *sides, allowed, looked.views))
 
-  def _tells(
-    self, key: TensorKey, looked: SampledComparison, tolerance: ToleranceTable
-  ) -> Blank | None:
+  def _tells(self, key: TensorKey, looked: SampleResult, tolerance: ToleranceTable) -> Blank | None:
     """Keeps, and returns, why a pair tells nothing of the port; None where it does."""
     value = looked.tf2 if isinstance(looked.tf1, SampledArray) else looked.tf1
     found = None

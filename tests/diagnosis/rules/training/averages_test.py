@@ -161,7 +161,7 @@ class CalledAgainTest(absltest.TestCase):
 
   def test_second_call(self):
     found = self.cause(_moved(1.95, 0.1), _moved(1.93, -0.05))
-    self.assertIn('1.94 times as far', found.text)
+    self.assertIn('1.94 times as much', found.text)
     self.assertIn('call it once in a step', found.text)
 
   def test_beside_rounding_of_a_trained_variable(self):
