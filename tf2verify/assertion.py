@@ -16,7 +16,7 @@ from tf2verify.records.verdict import CaseVerdict
 from tf2verify.report import terminal
 from tf2verify.tensorflow_internals import deprecations
 
-# By which TF1 code is told that it is trained.
+# Parameters by which TF1 code gets its training mode.
 _TRAINING = ('training', 'is_training')
 _METHODS = {hook.name for hook in table.HOOKS}
 _ATTRIBUTES = {
@@ -25,7 +25,7 @@ _ATTRIBUTES = {
   for name in home.__annotations__
   if not name.startswith('_')
 } - {'tf1_recording'}
-# What may also be given as it is; every other hook makes something anew at each call.
+# What may also be a value; every other hook creates something at each call.
 _CONSTANT = ('make_labels', 'tf1_checkpoint')
 # What a layer, a model and a tf.Module have, and a function that makes one has not.
 _OF_A_LAYER = 'trainable_variables'

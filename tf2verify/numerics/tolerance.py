@@ -1,4 +1,4 @@
-"""How far two numbers may be apart, by dtype, with the source of every figure."""
+"""How much two numbers may differ, by dtype, with the source of every figure."""
 
 import dataclasses
 import math

@@ -106,7 +106,7 @@ class StageVerdict(_NoTruthValue):
     inventory: every variable of both sides, for `variable_inventory`.
     random_ops: of the runs in which their order differs.
     curves: numbers of each training step.
-    extents: how far the sides are apart, a run each, of stages without deviations that
+    extents: a summary of the differences, one per run, of stages without deviations that
       compare the sides: of `training_steps` a step each.
     blind_spots: those of the notes that tell what the numbers cannot show.
     proven: how much of what was compared is proven for all inputs; None where the graphs were not
@@ -221,5 +221,5 @@ class CaseVerdict(_NoTruthValue):
     return safe(verdict_text.case_text(self), longest=None)
 
   def to_json(self) -> str:
-    """Returns the report as JSON; `schema_version` tells its shape."""
+    """Returns the report as JSON; `schema_version` identifies its structure."""
     return verdict_json.case_json(self)

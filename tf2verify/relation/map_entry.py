@@ -57,7 +57,7 @@ class MapEntry:
 
   @property
   def is_rename(self) -> bool:
-    """Whether it gives a variable another name, and nothing else."""
+    """Whether it only renames a variable."""
     return not self.layout and not self.added
 
   @property

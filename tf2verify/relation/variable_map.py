@@ -145,7 +145,7 @@ class VariableMap:
   def bound(self, tf1: Mapping[str, _Shape], tf2: Mapping[str, _Shape]) -> 'VariableMap':
     """Returns the map with all sizes, for two sides whose variables have these shapes.
 
-    Variables that the map does not name are left alone: they have no partner.
+    Variables that the map does not name are not paired.
 
     Raises:
       VariableMapError: the map names a variable that a side has not, or a layout does not fit.

@@ -47,7 +47,7 @@ class CaseUnderTest:
     left_out: the stages that the case leaves out.
     judged_starts: what is known of initial values that differ, by tf1 name; filled by the
       seeded stages.
-    remembered: what a stage has found out that others would find out again.
+    remembered: results of a stage that other stages reuse.
   """
 
   declaration: Declaration
@@ -80,7 +80,7 @@ class CaseUnderTest:
     return pairing
 
   def with_reference(self, tf1: ReferenceGraph, training: ReferenceTraining) -> 'CaseUnderTest':
-    """Returns the same port beside another reference of the same variables."""
+    """Returns the same port with a different reference of the same variables."""
     found = dataclasses.replace(
       self, tf1=tf1, tf1_training=training, judged_starts={}, remembered={}
     )
@@ -131,11 +131,11 @@ class Findings:
     compared: how much was looked at.
     differences: what differs.
     notes: what a reader of a PASSED line has to know.
-    inconclusive: why nothing can be told; '' where something can.
+    inconclusive: why the stage is inconclusive; '' if it is not.
     figures: numbers worth showing.
     failed_run: the first run that shows a difference, by tf1 names; None without one,
       or where it cannot be repeated alone.
-    failed_tensors: arrays behind some of the differences.
+    failed_tensors: the arrays of some of the differences.
     deviations: every pair of floating tensors that is not the same bit by bit.
     tables: what reads best as a table.
     inventory: as in `StageVerdict`, and so are the next two.
