@@ -124,7 +124,7 @@ class CallsTest(_MistakeTest):
         {'optimizer': lambda: tf.no_op(), **losses},
       ),
       (
-        'no op of the graph: a function that returns an optimizer takes nothing: --optimizer',
+        'not an op of the graph: a function that returns an optimizer takes nothing: --optimizer',
         {'train_op': lambda loss: mistakes.optimizer(), **losses},
       ),
     ):

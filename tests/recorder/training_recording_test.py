@@ -233,11 +233,13 @@ class RefusedTest(RecordingTestCase):
 
   def test_train_ops(self):
     self.assert_refused(
-      models.ClippedAndAveraged, 'no op of the graph.*missing', train_op=lambda _: None
+      models.ClippedAndAveraged, 'not an op of the graph.*missing', train_op=lambda _: None
     )
     with tf.Graph().as_default():
       other = tf.constant(1.0)
-    self.assert_refused(models.ClippedAndAveraged, 'no op of the graph', train_op=lambda _: other)
+    self.assert_refused(
+      models.ClippedAndAveraged, 'not an op of the graph', train_op=lambda _: other
+    )
 
 
 @absltest.skipUnless(_TF1_PYTHON, 'TF1_PYTHON names no Python with TensorFlow 1.x')

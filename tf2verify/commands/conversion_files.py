@@ -145,7 +145,7 @@ def _written(
 def _check_model(layer: object, target: Target) -> None:
   if model_files.library_of(layer) is None:
     raise Refused(
-      f'--out {target.path}: make_tf2_layer returns a {type(layer).__name__}, which is no '
+      f'--out {target.path}: make_tf2_layer returns a {type(layer).__name__}, which is not a '
       f'keras.Model, and Keras writes only models to {target.format.suffix} files\n'
       'put the layer into a model (keras.Sequential([layer]), or a subclass of keras.Model), or '
       'write a checkpoint: --out PREFIX without a suffix'

@@ -58,7 +58,7 @@ def _nothing_text(attribute: str, name: str, paired: Sequence[str], known: Seque
       f'{attribute} names {name!r}, and the {other} side has {paired[0]} as well: take it out of '
       f'{attribute}'
     )
-  text = f'{attribute} names {name!r}, which is no {side} variable'
+  text = f'{attribute} names {name!r}, which is not a {side} variable'
   closest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
   if closest:
     return f'{text}. Maybe you meant {closest[0]!r}'

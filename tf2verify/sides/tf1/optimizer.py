@@ -71,7 +71,7 @@ def _check_optimizer(optimizer: Any, made: list[Any]) -> None:
   else:
     slip = 'for anything else, declare make_tf1_train_op(self, loss)'
   raise CaseDefinitionError(
-    f'{_HOOK} returned {optimizer!r:.80} of type {type(optimizer).__name__}, which is no '
+    f'{_HOOK} returned {optimizer!r:.80} of type {type(optimizer).__name__}, which is not a '
     f'tf.compat.v1.train.Optimizer; {slip}'
   )
 
@@ -105,6 +105,6 @@ def _no_train_op(train_op: Any, graph: tf.Graph, error: Exception | None) -> str
     reason = '' if error is None else f' (it says: {str(error).splitlines()[0]})'
     slip = f'return what the training loop would give to session.run{reason}'
   return (
-    f'make_tf1_train_op returned {train_op!r:.80} of type {type(train_op).__name__}, which is no '
-    f'op of the graph; {slip}'
+    f'make_tf1_train_op returned {train_op!r:.80} of type {type(train_op).__name__}, which is not '
+    f'an op of the graph; {slip}'
   )

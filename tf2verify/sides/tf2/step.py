@@ -218,7 +218,7 @@ def checked_optimizer(
   is_slip = optimizer is None or (isinstance(optimizer, type) and is_optimizer_class(optimizer))
   if not is_optimizer(optimizer) and (is_slip or not own_step):
     raise CaseDefinitionError(
-      f'{_HOOK} returned {optimizer!r:.80} of type {type(optimizer).__name__}, which is no '
+      f'{_HOOK} returned {optimizer!r:.80} of type {type(optimizer).__name__}, which is not an '
       f'optimizer; {_likely_slip(optimizer)}'
     )
   parts = parts_of(optimizer)

@@ -108,7 +108,7 @@ def _steps_of_change(tf1: Sequence[float], tf2: Sequence[float]) -> str:
   if changes[0][: known - 1] == changes[1][: known - 1]:
     return ''
   text = (
-    'both learning rates take the same values in the same order, each kept until another step: '
+    'both learning rates take the same values in the same order, each kept until a different step: '
     f'they change at {_steps_text(changes[0])} in TF1 and at {_steps_text(changes[1])} in the port'
   )
   every = [_interval(levels, len(tf1)) for levels in (ones, others)]
