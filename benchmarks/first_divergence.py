@@ -29,12 +29,12 @@ from tf2verify.numerics.agreement import Agreement, agreement
 from tf2verify.numerics.noise import FACTOR
 from tf2verify.records.op_graph import TARGET
 from tf2verify.records.planted_fault import FaultKind, PlantedFault
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides.fill import RecordedFill
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.side import FilledRun, training_name
+from tf2verify.sides.side import RunSpec, training_name
 from tf2verify.sides.tf2 import planting
 from tf2verify.sides.tf2.possible_faults import PossibleFault, possible_faults
 from tf2verify.sides.tf2.tracing import TracedPort
@@ -82,7 +82,7 @@ class Subject:
     if training:
       initial = case.tf1.prepare_seeded(randomness.CONSTANT, True)().initial_values
       fill = RecordedFill(randomness.CONSTANT, {r.name: r.value for r in initial})
-    run = FilledRun(case.inputs, training, fill, names)
+    run = RunSpec(case.inputs, training, fill, names)
     self.tf1 = case.tf1.inspectable(run)
     port = case.tf2.traced(dataclasses.replace(run, tf1_names=tf2_names))
     self.port = dataclasses.replace(port, values=functools.cache(port.values))
@@ -95,7 +95,7 @@ class Subject:
   def _noise(self) -> dict[str, float]:
     noise = dict.fromkeys(self.values, 0.0)
     for number in range(_MOVED_RUNS):
-      moved = moved_port(self.port, Mover(number)).run()
+      moved = moved_port(self.port, Perturber(number)).run()
       for name, value in target_values(moved).items():
         noise[name] = max(noise[name], agreement(self.values[name], value).absolute)
       moved.close()
@@ -157,9 +157,9 @@ def target_values(run: GraphRun) -> dict[str, np.ndarray]:
   return dict(zip([op.name for op in ops], values, strict=True))
 
 
-def moved_port(port: TracedPort, mover: Mover) -> TracedPort:
+def moved_port(port: TracedPort, perturber: Perturber) -> TracedPort:
   """Returns the port with every variable moved by a unit in the last place."""
-  return dataclasses.replace(port, values=lambda name: mover.variable(name, port.values(name)))
+  return dataclasses.replace(port, values=lambda name: perturber.variable(name, port.values(name)))
 
 
 def outcomes_of(

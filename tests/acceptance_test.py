@@ -123,7 +123,7 @@ class RefusedTest(parameterized.TestCase):
   @parameterized.parameters(
     ({'biased_varianse': 'why'}, "did you mean 'biased_variance'"),
     ({'stop_gradient': 'why'}, 'does not predict the numbers'),
-    ({'biased_variance': ' '}, 'which is no reason'),
+    ({'biased_variance': ' '}, 'which is not a reason'),
     ('biased_variance', 'it is a mapping'),
   )
   def test_with_the_reason_and_what_can_be_accepted(self, declared, words):

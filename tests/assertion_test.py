@@ -117,15 +117,15 @@ class AssertEquivalentTest(absltest.TestCase):
       (
         (_dense, _keras_dense, _INPUTS),
         {'tf_loss': abs},
-        r'tf_loss is no attribute.*tf[12]_loss\?',
+        r'tf_loss is not an attribute.*tf[12]_loss\?',
       ),
       (
         (_dense, _keras_dense, _INPUTS),
         {'make_tf2_optimizer': 'adam'},
-        'make_tf2_optimizer is a str; it is called for every run anew: pass a function',
+        'make_tf2_optimizer is a str; it is called again for every run: pass a function',
       ),
       ((_dense, _keras_dense, _INPUTS), {'stages': ['gradient']}, "did you mean 'gradients'"),
-      ((_dense, _keras_dense, _INPUTS), {'make_inputs': abs}, 'make_inputs is no attribute'),
+      ((_dense, _keras_dense, _INPUTS), {'make_inputs': abs}, 'make_inputs is not an attribute'),
     ):
       with self.subTest(said), self.assertRaisesRegex(tf2verify.Tf2VerifyError, said):
         tf2verify.assert_equivalent(*arguments, **hooks)

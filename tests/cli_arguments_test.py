@@ -22,9 +22,9 @@ class ListsTest(absltest.TestCase):
 
   def test_a_path_behind_stages_is_told_from_a_stage(self):
     for words, text in (
-      (['--stages', 'gradients', 'net_test.py'], 'net_test.py is no stage, but was taken for one'),
-      (['--stages', 'gradients,net_test.py::Case'], 'net_test.py::Case is no stage'),
-      (['a_test.py', '--stages', '3', 'models/b'], 'models/b is no stage'),
+      (['--stages', 'gradients', 'net_test.py'], 'net_test.py is not a stage, but was read as one'),
+      (['--stages', 'gradients,net_test.py::Case'], 'net_test.py::Case is not a stage'),
+      (['a_test.py', '--stages', '3', 'models/b'], 'models/b is not a stage'),
       (['--stages', 'gradients', 'models'], 'required: PATH[::Case] (--stages takes every word'),
     ):
       for command in ('run', 'watch', 'fleet'):

@@ -233,7 +233,7 @@ class ConvertTest(CommandTestCase):
       ('RightCase', source, self.folder / 'no' / 'dense', 'there is no folder'),
       ('RightCase', source, self.folder, 'is a folder; give the prefix'),
       ('', source, None, 'has 8 cases (RightCase, '),
-      ('StrayCase', source, None, 'it has to write where it is told'),
+      ('StrayCase', source, None, 'it has to write to the given path'),
       ('AbsentCase', source, None, 'has no case AbsentCase'),
     ):
       with self.subTest(words):
@@ -245,7 +245,7 @@ class ConvertTest(CommandTestCase):
   def test_another_model(self):
     status, _, complained = self._convert('RightCase', self.write(weights=KERNEL))
     self.assertEqual(status, 2)
-    self.assertIn('is of another model', complained)
+    self.assertIn('is of a different model', complained)
 
 
 if __name__ == '__main__':

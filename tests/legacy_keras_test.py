@@ -231,7 +231,7 @@ class ProblemTest(parameterized.TestCase):
     os.environ[legacy_keras.FLAG] = 'yes'
     self._assert_only_problem(
       "TF_USE_LEGACY_KERAS is 'yes', which TensorFlow takes as 0, so that tf.keras is Keras 3",
-      'export TF_USE_LEGACY_KERAS=0 if that is meant, otherwise unset TF_USE_LEGACY_KERAS',
+      'export TF_USE_LEGACY_KERAS=0 if intended, otherwise unset TF_USE_LEGACY_KERAS',
     )
     self.assertEqual(os.environ[legacy_keras.FLAG], 'yes')
 
@@ -272,7 +272,7 @@ class ProblemTest(parameterized.TestCase):
       textwrap.dedent("""\
         TF1-style code cannot run here: 2 problems.
           TF_USE_LEGACY_KERAS is 'no', which TensorFlow takes as 0, so that tf.keras is Keras 3
-            fix: export TF_USE_LEGACY_KERAS=0 if that is meant, otherwise unset TF_USE_LEGACY_KERAS
+            fix: export TF_USE_LEGACY_KERAS=0 if intended, otherwise unset TF_USE_LEGACY_KERAS
           tf-keras is not installed; TensorFlow 2.21.0 needs tf-keras 2.21 for TF1-style code
             fix: pip install "tf-keras==2.21.*"
           More: python -m tf2verify doctor"""),

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import re
 
-# Half a surrogate pair, a byte that is no UTF-8, an ANSI escape, the other direction, NUL,
+# Half a surrogate pair, a byte that is not UTF-8, an ANSI escape, the other direction, NUL,
 # line ends, what Markdown, HTML and JSON take for marks, and no character at all.
 NASTY = (
   '\ud800'

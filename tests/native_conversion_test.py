@@ -226,7 +226,7 @@ class WrittenTest(NativeConversionTestCase):
       'NativeCase', 'net', '--ema', **{**_VALUES, name: _BIAS, 'fc/bias': 7.0 * _BIAS}
     )
     self.assertEqual(status, 0, said)
-    self.assertIn('left out, since the moving average is converted in its place: fc/bias\n', said)
+    self.assertIn('left out, since the moving average is converted instead: fc/bias\n', said)
     reader = tf.train.load_checkpoint(self.path('net'))
     [key] = [key for key in reader.get_variable_to_shape_map() if 'bias' in key]
     np.testing.assert_array_equal(reader.get_tensor(key), _BIAS + np.float32(1.0))
@@ -252,8 +252,8 @@ class RefusedTest(NativeConversionTestCase):
   @parameterized.parameters(
     ('UnnamedCase', 'net.keras', 'write get_config'),
     ('StubbornCase', 'net.keras', 'Unable to revive model'),
-    ('LayerCase', 'net.keras', 'make_tf2_layer returns a Layer, which is no keras.Model'),
-    ('LayerCase', 'net.weights.h5', 'which is no keras.Model'),
+    ('LayerCase', 'net.keras', 'make_tf2_layer returns a Layer, which is not a keras.Model'),
+    ('LayerCase', 'net.weights.h5', 'which is not a keras.Model'),
     ('HidingCase', 'net.weights.h5', "value restored from the port's .weights.h5 file"),
     ('FullDiskCase', 'net.weights.h5', 'No space left on device'),
     ('WildCase', 'net.keras', 'training'),
@@ -342,7 +342,7 @@ class BackTest(NativeConversionTestCase):
       ('NativeCase', 'hiding', 'back', 1, 'kept its value: not in the file'),
       ('NativeCase', 'net.keras', 'back.keras', 2, '--to_tf1 writes a TF1 checkpoint'),
       ('NativeCase', 'none.keras', 'back', 2, 'there is no file'),
-      ('NativeCase', 'text.keras', 'back', 2, 'is no .keras file'),
+      ('NativeCase', 'text.keras', 'back', 2, 'is not a .keras file'),
       ('NativeCase', 'empty.keras', 'back', 2, 'holds no model.weights.h5'),
       ('NativeCase', 'none', 'back', 2, 'none.index does not exist'),
       ('NativeCase', '../tf1/model', 'back', 2, 'use --tf1_checkpoint'),

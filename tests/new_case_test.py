@@ -90,7 +90,7 @@ class NewCaseTest(parameterized.TestCase):
     # Nothing is overwritten.
     status, said = self._command('new', f'{self.folder}/runs_model.py:tagger', '--out', out)
     self.assertEqual(status, 2)
-    self.assertIn('tagger_case.py exists already; name another file', said)
+    self.assertIn('tagger_case.py exists already; name a different file', said)
 
   def test_the_module_is_read_and_not_imported(self):
     (self.folder / 'runs_model.py').write_text(_RUNS.format(raising='1 / 0'))
@@ -211,7 +211,7 @@ class NewCaseTest(parameterized.TestCase):
     ('absent_module:network', 'no module absent_module'),
     ('old_model.py:netwrk', r'no function netwrk .*\(did you mean network\?\); it has block, net'),
     ('old_model.py:Model', 'no function Model outside of classes'),
-    ('python_2.py:network', r'python_2.py, line 2 is no Python 3: .*; code of Python 2'),
+    ('python_2.py:network', r'python_2.py, line 2 is not Python 3: .*; code of Python 2'),
     ('no_inputs.py:network', r'network \(.*no_inputs.py, line 1\) has no parameter that takes ten'),
   )
   def test_what_cannot_be(self, target, said):

@@ -194,7 +194,7 @@ class OptimizerTest(CommandTestCase):
     self.assertEqual(status, 1, said)
     self.assertIn('training does not go on with it as in TF1', said)
     self.assertRegex(said, r'optimizer slot +12 +12\n')  # it was converted, as is said
-    self.assertIn('--no_optimizer converts the weights alone', said)
+    self.assertIn('--no_optimizer converts only the weights', said)
     self.assertEqual(self.written(), [])
 
   def _net(self, case, out, *options):
@@ -232,7 +232,7 @@ class OptimizerTest(CommandTestCase):
     self.assertEqual(status, 1, said)
     self.assertIn('the model that was read has no optimizer', said)
     self.assertIn('overrides compile', said)
-    self.assertIn('--no_optimizer writes the weights alone', said)
+    self.assertIn('--no_optimizer writes only the weights', said)
     for out, options in (('net.keras', ['--no_optimizer']), ('net', [])):
       status, said, _ = self._net('OwnCompileCase', out, *options)
       self.assertEqual(status, 0, said)
@@ -247,7 +247,7 @@ class OptimizerTest(CommandTestCase):
     with mock.patch.object(model_files, 'load_model', unbuilt):
       status, said, _ = self._net('NetCase', 'net.keras')
     self.assertEqual(status, 1, said)
-    self.assertIn('likely cause: Keras does not bring the optimizer back', said)
+    self.assertIn('likely cause: Keras does not restore the optimizer', said)
     self.assertIn('    written: a variable of the optimizer\n    read: none', said)
     self.assertNotIn('tf1:', said)
 

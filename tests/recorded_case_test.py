@@ -394,13 +394,13 @@ class NotRunTest(_Folder):
     self.addCleanup(ladder.close)
     tf1 = ladder.prepared().tf1
     from tf2verify.sides.fill import ConstantFill
-    from tf2verify.sides.side import FilledRun
+    from tf2verify.sides.side import RunSpec
 
     names = {variable.name: variable.name for variable in tf1.inventory().variables}
-    run = FilledRun(2 * recorded_small.INPUTS, True, ConstantFill(), names)
+    run = RunSpec(2 * recorded_small.INPUTS, True, ConstantFill(), names)
     (observed,) = tf1.prepare_filled([run])()
     self.assertEqual(observed.run, "training, the guide's constant 0.001")
-    self.assertIn('was not recorded: the recorded graph was run here', tf1.remarks()[-1])
+    self.assertIn('was not recorded: the recorded graph was run here', tf1.pending_notes()[-1])
 
 
 if __name__ == '__main__':

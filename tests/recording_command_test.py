@@ -76,7 +76,7 @@ class RecordingCommandTest(absltest.TestCase):
 
 
 _NONE = {'level': 'none', 'runs': []}
-_FIRST = 'model: a whole recording, every array as it was recorded'
+_FIRST = 'model: a complete recording, every array as recorded'
 _LINES = (
   'made 2026-11-21T18:50:00Z',
   'by TensorFlow 1.15.5, Python 3.7.16, numpy 1.18.5',

@@ -101,7 +101,7 @@ class WatchTest(absltest.TestCase):
   def test_a_change_of_the_reference_builds_it_anew(self):
     elu = _MODEL.replace('tf.nn.relu', 'tf.nn.elu')
     _, second = self._rounds(('watched_model.py', elu))
-    self.assertIn('built anew: watched_model.net', second.reference)
+    self.assertIn('rebuilt: watched_model.net', second.reference)
     self.assertIs(self._statuses(second)['zero_randomness'], Status.FAILED)
 
   def test_the_modules_of_the_reference_are_not_imported_again(self):
@@ -113,7 +113,7 @@ class WatchTest(absltest.TestCase):
 
   def test_other_inputs_build_it_anew(self):
     _, second = self._rounds(('watched_case.py', _CASE.replace('(4, 3)', '(5, 3)')))
-    self.assertEqual(second.reference, 'built anew: make_inputs gives other arrays')
+    self.assertEqual(second.reference, 'rebuilt: make_inputs returns different arrays')
 
   def test_a_syntax_error_is_shown_and_it_goes_on(self):
     broken = ('watched_port.py', _PORT + '\ndef (:\n')

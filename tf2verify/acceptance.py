@@ -49,7 +49,7 @@ def declared_causes(declared: Any, is_recorded: bool) -> dict[str, str]:
     is_recorded: whether its reference is a recording.
 
   Raises:
-    CaseDefinitionError: it is no mapping from causes that can be predicted to reasons.
+    CaseDefinitionError: it is not a mapping from causes that can be predicted to reasons.
   """
   if not isinstance(declared, Mapping):
     raise CaseDefinitionError(
@@ -61,7 +61,8 @@ def declared_causes(declared: Any, is_recorded: bool) -> dict[str, str]:
       raise CaseDefinitionError(_refused(name))
     if not isinstance(reason, str) or not reason.strip():
       raise CaseDefinitionError(
-        f'accepted_causes[{name!r}] is {reason!r:.80}, which is no reason; the report has to say '
+        f'accepted_causes[{name!r}] is {reason!r:.80}, which is not a reason; the report has to '
+        'say '
         'why the difference is accepted'
       )
   if declared and is_recorded:
@@ -84,7 +85,9 @@ def _refused(name: Any) -> str:
   known = [rule.name for rule in RULES]
   close = difflib.get_close_matches(str(name), known, 1, 0.6)
   guess = f' (did you mean {close[0]!r}?)' if close else ''
-  return f'accepted_causes names {name!r}, which is no cause{guess}; what can be accepted: {able}'
+  return (
+    f'accepted_causes names {name!r}, which is not a cause{guess}; what can be accepted: {able}'
+  )
 
 
 class Acceptance:

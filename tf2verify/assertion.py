@@ -16,7 +16,7 @@ from tf2verify.records.verdict import CaseVerdict
 from tf2verify.report import terminal
 from tf2verify.tensorflow_internals import deprecations
 
-# By which TF1 code is told that it is trained.
+# Parameters by which TF1 code gets its training mode.
 _TRAINING = ('training', 'is_training')
 _METHODS = {hook.name for hook in table.HOOKS}
 _ATTRIBUTES = {
@@ -25,7 +25,7 @@ _ATTRIBUTES = {
   for name in home.__annotations__
   if not name.startswith('_')
 } - {'tf1_recording'}
-# What may also be given as it is; every other hook makes something anew at each call.
+# What may also be a value; every other hook creates something at each call.
 _CONSTANT = ('make_labels', 'tf1_checkpoint')
 # What a layer, a model and a tf.Module have, and a function that makes one has not.
 _OF_A_LAYER = 'trainable_variables'
@@ -110,22 +110,23 @@ def _check(tf1_function: Any, layer: Any, hooks: Mapping[str, Any]) -> None:
     )
   if not callable(layer) or (hasattr(layer, _OF_A_LAYER) and not inspect.isclass(layer)):
     raise CaseDefinitionError(
-      f'assert_equivalent: layer is a {type(layer).__name__} that is made already; the port is '
-      'made anew for every run, with controlled seeds: pass a function that makes it, '
+      f'assert_equivalent: layer is a {type(layer).__name__} that has already been created; the '
+      'port '
+      'is created again for every run, with controlled seeds: pass a function that creates it, '
       f'lambda: {type(layer).__name__}(...)'
     )
   known = (_METHODS | _ATTRIBUTES) - {'build_tf1_graph', 'make_tf2_layer', 'make_inputs', 'stages'}
   for name, value in hooks.items():
     if name in _METHODS and not callable(value) and name not in _CONSTANT:
       raise CaseDefinitionError(
-        f'assert_equivalent: {name} is a {type(value).__name__}; it is called for every run anew: '
+        f'assert_equivalent: {name} is a {type(value).__name__}; it is called again for every run: '
         f'pass a function, {name}=lambda: ...'
       )
     if name not in known:
       close = difflib.get_close_matches(name, known, 1)
       guess = f' (did you mean {close[0]}?)' if close else ''
       raise CaseDefinitionError(
-        f'assert_equivalent: {name} is no attribute or hook of a case{guess}; there are '
+        f'assert_equivalent: {name} is not an attribute or hook of a case{guess}; there are '
         f'{", ".join(sorted(known))}'
       )
 

@@ -331,7 +331,7 @@ def verdict_of(cls: type[EquivalenceCase]) -> CaseVerdict | None:
 def told_by_test(cls: type[EquivalenceCase], verdict: StageVerdict) -> StageVerdict:
   """Returns what the test of a stage shows if it is not well.
 
-  A blocked stage is skipped only after another test has shown why: where that test is not
+  A blocked stage is skipped only after a different test has shown why: if that test is not
   among those selected, nothing would fail.
   """
   case = verdict_of(cls)
@@ -364,12 +364,12 @@ def verify(
 
   Args:
     case: a subclass of `EquivalenceCase`.
-    stages: names or numbers of the stages to run, beside those that they need; None for all.
+    stages: names or numbers of the stages to run, in addition to those they need; None for all.
     on_stage: called with every verdict as soon as it is available.
     progress: called with one line of text before every long step.
     timeout: in seconds, in the main thread only; see `tf2verify.environment.time_limit`. None for
       no limit.
-    on_stuck: called in another thread, with what was found so far, if native code cannot be
+    on_stuck: called in a different thread, with the results so far, if native code cannot be
       interrupted after the timeout.
     reuse_reference: whether to take the graphs of the reference from an earlier run, where nothing
       that they depend on has changed since, and to leave them for the next; a path is the folder,

@@ -38,11 +38,11 @@ class UsageError(Tf2VerifyError):
 
 
 class CheckpointError(Tf2VerifyError):
-  """A checkpoint is absent, truncated, of another kind, or of another model."""
+  """A checkpoint is absent, truncated, of a different kind, or of a different model."""
 
 
 class RecordingError(Tf2VerifyError):
-  """A recording is damaged, incomplete, of another model, or cannot be used with the case."""
+  """A recording is damaged, incomplete, of a different model, or cannot be used with the case."""
 
 
 class ChangeRefused(Tf2VerifyError):
@@ -50,7 +50,7 @@ class ChangeRefused(Tf2VerifyError):
 
 
 class RuleWarning(RuntimeWarning):
-  """A rule that looks for a cause raised: the verdict stands, and its cause may be missing."""
+  """A rule that looks for a cause raised: the verdict is valid, but a cause may be missing."""
 
 
 class NotApplicable(Tf2VerifyError):

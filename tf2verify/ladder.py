@@ -240,7 +240,7 @@ class Ladder:
     try:
       with process_state.preserved(), references.conditions(self._case):
         findings = orders.checked(stage(), self._prepared_for(stage))
-        findings = _with_remarks(findings, self.prepared().tf1.remarks())
+        findings = _with_pending_notes(findings, self.prepared().tf1.pending_notes())
         findings = self._with_served_keras(findings)
     except NotApplicable as reason:
       verdict = StageVerdict(stage.name, number, Status.NOT_APPLICABLE, reason=str(reason))
@@ -261,7 +261,7 @@ class Ladder:
     self._named_keras = True
     text, is_blind_spot = note
     if is_blind_spot:
-      return _with_remarks(findings, (text,))
+      return _with_pending_notes(findings, (text,))
     return dataclasses.replace(findings, notes=(*findings.notes, text))
 
   def _with_slip(self, record: ErrorRecord, error: Tf2VerifyError) -> ErrorRecord:
@@ -352,7 +352,7 @@ def _error_record(error: Tf2VerifyError) -> ErrorRecord:
   return ErrorRecord('case', str(error))
 
 
-def _with_remarks(findings: Findings, remarks: Sequence[str]) -> Findings:
+def _with_pending_notes(findings: Findings, remarks: Sequence[str]) -> Findings:
   if not remarks:
     return findings
   # Counted as blind spots, so that a stage that passes shows them as well.

@@ -102,7 +102,7 @@ class OptionalHooks:
 
     Returns:
       A scalar tensor, or a loss per example, as the model's code passes it to its optimizer; or
-      a nest of the parts of a loss, which is passed to `make_tf1_train_op` as it is. What
+      a nest of the parts of a loss, which is passed to `make_tf1_train_op` unchanged. What
       is minimized is its entry `loss`, the first item of a tuple, or the sum of a dictionary
       without that entry.
     """

@@ -1,6 +1,6 @@
 """Text that every terminal, file and database can take: the one place that makes it so.
 
-What a case yields may hold anything: half a surrogate pair (a file name that is no UTF-8),
+What a case yields may hold anything: half a surrogate pair (a file name that is not UTF-8),
 control characters that move a terminal's cursor, characters that turn the direction of
 what follows, megabytes. Every writer of reports goes through these functions.
 """
@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 # Of one text of a record: the beginning and the end of a longer one are kept.
 LONGEST_TEXT = 20_000
 _KEPT_END = 0.4
-_TEXT_OF_BYTES = range(0xDC80, 0xDD00)  # how Python keeps a byte that is no UTF-8
+_TEXT_OF_BYTES = range(0xDC80, 0xDD00)  # how Python keeps a byte that is not UTF-8
 # Beside tab and line feed: control characters; marks, embeddings, overrides and isolates of
 # direction; separators of lines; what has no width, but for the two joiners that scripts
 # need; surrogates; what is no character (and XML cannot hold); tags.
@@ -58,7 +58,7 @@ def safe(text: str, longest: int | None = LONGEST_TEXT) -> str:
 
   Returns:
     The text without the colours of terminals, with what is not shown escaped as Python would
-    (`\\x1b`, `\\u202e`; a byte of a name that is no UTF-8: `\\xe9`), and what is too long cut in
+    (`\\x1b`, `\\u202e`; a byte of a name that is not UTF-8: `\\xe9`), and what is too long cut in
     its middle.
   """
   if text.isprintable() and (longest is None or len(text) <= longest):

@@ -91,7 +91,7 @@ def stage_names(words: Iterable[Any]) -> tuple[str, ...]:
 
 
 def check_training_modes(modes: Any) -> None:
-  """Raises `CaseDefinitionError` for what is no tuple of training modes."""
+  """Raises `CaseDefinitionError` for what is not a tuple of training modes."""
   valid = isinstance(modes, (tuple, list)) and modes and all(type(mode) is bool for mode in modes)
   if not valid or len(set(modes)) != len(modes):
     raise CaseDefinitionError(

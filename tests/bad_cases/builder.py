@@ -26,7 +26,7 @@ class BuilderReturnsText(SmallCase):
   mistake = error(
     'variable_inventory',
     'tf1',
-    "build_tf1_graph returned {'logits': 'logits'}, which holds no tensor: ",
+    "build_tf1_graph returned {'logits': 'logits'}, which contains no tensor: ",
     ' return the output',
   )
 
@@ -47,7 +47,9 @@ class BuilderReturnsObject(SmallCase):
 
 
 class BuilderReturnsEmpty(SmallCase):
-  mistake = error('variable_inventory', 'tf1', 'build_tf1_graph returned {}, which holds no tensor')
+  mistake = error(
+    'variable_inventory', 'tf1', 'build_tf1_graph returned {}, which contains no tensor'
+  )
 
   def build_tf1_graph(self, inputs, training):
     small_case.model(inputs, training)

@@ -29,7 +29,7 @@ class InputsAreLists(SmallCase):
     'no_new_variables',
     'case',
     'make_inputs()[0][0] is of type float; ',
-    'a list stands for several inputs',
+    'a list means several inputs',
     'np.asarray(the list)',
   )
 
@@ -69,7 +69,9 @@ class InputsAreNone(SmallCase):
 
 class InputsAreEmptyNest(SmallCase):
   mistake = error(
-    'no_new_variables', 'case', 'make_inputs() returned {}, which holds no array; return the array'
+    'no_new_variables',
+    'case',
+    'make_inputs() returned {}, which contains no array; return the array',
   )
 
   def make_inputs(self):
@@ -145,7 +147,7 @@ class GradientToleranceOfUnknownDtype(SmallCase):
   mistake = error(
     'no_new_variables',
     'case',
-    "gradient_tolerance has an entry for 'float31', which is no dtype; allowed are float32",
+    "gradient_tolerance has an entry for 'float31', which is not a dtype; allowed are float32",
   )
 
   gradient_tolerance = {'float31': tf2verify.Tolerance(1e-3, 1e-3)}

@@ -12,10 +12,10 @@ from tf2verify.records.observation import SourceLine
 
 class ReplacedTest(parameterized.TestCase):
   @parameterized.parameters(
-    ('Mul → Relu', 'Relu → Mul', 'the port computes Relu → Mul, tf1 the same in another order'),
+    ('Mul → Relu', 'Relu → Mul', 'the port computes Relu → Mul, tf1 the same in a different order'),
     ('Relu', 'Elu', 'the port computes Elu, tf1 computes Relu'),
     ('Mul → Reshape', 'Reshape', 'the port lacks Mul → Reshape'),
-    ('Reshape', 'Mul', 'the port has Mul, which tf1 has not'),
+    ('Reshape', 'Mul', 'the port has Mul, which tf1 does not have'),
   )
   def test_text(self, tf1, tf2, text):
     self.assertStartsWith(edit_texts._replaced(tf1, tf2), text)

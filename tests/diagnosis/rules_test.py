@@ -635,8 +635,10 @@ class MovedDropoutTest(absltest.TestCase):
 
   def test_it_stands_elsewhere(self):
     text = self.cause(True, False).text
-    self.assertStartsWith(text, 'the dropout stands elsewhere in the port: ')
-    self.assertIn('reads dropped in tf1, which a dropout yields, and tower in the port', text)
+    self.assertStartsWith(text, 'the dropout is at a different position in the port: ')
+    self.assertIn(
+      'reads dropped in tf1, which is the output of a dropout, and tower in the port', text
+    )
     self.assertIn('reads dropped in the port', self.cause(False, True, ('tower', 'dropped')).text)
 
   def test_silent(self):

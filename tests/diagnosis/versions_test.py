@@ -6,7 +6,7 @@ from tf2verify.diagnosis import versions
 from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import Observation, TensorRecord
-from tf2verify.records.recorded_here import RecordedGraphHere
+from tf2verify.records.recorded_on_current_tf import RecordedGraphHere
 
 _RUN = 'inference, distinct values'
 _VALUES = np.linspace(1, 2, 8, dtype=np.float32)

@@ -393,7 +393,7 @@ class WithoutClusterTest(absltest.TestCase):
     for address, text in (
       ('127.0.0.1:1', 'could not connect to the Ray cluster at 127.0.0.1:1: .*refused'),
       ('ray://head:10001', 'of the Ray client'),
-      ('head:port', 'is no HOST:PORT'),
+      ('head:port', 'is not HOST:PORT'),
       ('127.0.0.1:70000', 'could not connect to the Ray cluster at 127.0.0.1:70000'),
     ):
       with self.subTest(address), self.assertRaisesRegex(UsageError, text):

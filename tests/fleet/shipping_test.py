@@ -8,7 +8,7 @@ from absl.testing import absltest
 from tf2verify.errors import UsageError
 from tf2verify.fleet import shipping
 from tf2verify.fleet.places import places_of
-from tf2verify.fleet.shipping import CODE, Moves, Origin
+from tf2verify.fleet.shipping import CODE, Origin, PathMapping
 
 
 class ShippingTest(absltest.TestCase):
@@ -105,7 +105,7 @@ class ShippingTest(absltest.TestCase):
     )
 
   def test_nothing_to_move(self):
-    self.assertEqual(Moves([('/a', '/a')]).text('/a/b'), '/a/b')
+    self.assertEqual(PathMapping([('/a', '/a')]).text('/a/b'), '/a/b')
 
 
 if __name__ == '__main__':

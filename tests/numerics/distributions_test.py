@@ -5,7 +5,7 @@ from absl.testing import absltest, parameterized
 
 from tf2verify.numerics import distributions
 from tf2verify.numerics.distributions import (
-  Extent,
+  ValueRange,
   distribution_behind,
   relation,
   same_distribution,
@@ -51,7 +51,7 @@ class ReadTest(parameterized.TestCase):
     points = distributions.points
     self.assertTrue(np.array_equal(points(0.01 * draw), points(value)))
     self.assertIsNone(distribution_behind(_NORMAL, draw, value))
-    extents = Extent.of(draw), Extent.of(value)
+    extents = ValueRange.of(draw), ValueRange.of(value)
     self.assertIsNone(distribution_behind(_NORMAL, points(draw), points(value), extents))
     self.assertIsNotNone(distribution_behind(_NORMAL, draw, 0.01 * draw))
 

@@ -112,7 +112,7 @@ class FirstVariationTest(absltest.TestCase):
   def test_another_order_of_operations(self):
     first = [op('Sin', ['a'], [1.0]), op('Cos', ['a'], [2.0])]
     found = repeatability.first_variation(first, first[::-1])
-    self.assertIn('in the other run Cos stands in its place', found.why)
+    self.assertIn('in the other run Cos is in its place', found.why)
     found = repeatability.first_variation(first, first[:1])
     self.assertEqual((found.op_type, found.why), ('Cos', 'only one of the two runs has it'))
 

@@ -94,9 +94,9 @@ class AsTableTest(parameterized.TestCase):
     ('tight', 'it must be a Tolerance'),
     (True, 'it must be a Tolerance'),
     ({'float32': 1e-5}, r"gradient_tolerance\['float32'\] = 1e-05.*maybe you meant"),
-    ({'rtol': 1e-5, 'atol': 1e-6}, r"'rtol', which is no dtype.*belong in Tolerance"),
-    ({'float23': Tolerance(0, 0)}, "'float23', which is no dtype; allowed are float32"),
-    ({None: Tolerance(0, 0)}, 'None, which is no dtype'),
+    ({'rtol': 1e-5, 'atol': 1e-6}, r"'rtol', which is not a dtype.*belong in Tolerance"),
+    ({'float23': Tolerance(0, 0)}, "'float23', which is not a dtype; allowed are float32"),
+    ({None: Tolerance(0, 0)}, 'None, which is not a dtype'),
     ({'int32': Tolerance(0, 0)}, 'int32, which is always compared exactly'),
     ({'float32': Tolerance(0, 0), np.float32: Tolerance(0, 0)}, 'two entries for float32'),
   )

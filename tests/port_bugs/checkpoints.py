@@ -219,7 +219,7 @@ PORT_BUGS = (
     stage=_STAGE,
     wrong=RestoredByMisspeltName,
     right=RestoredByMappedName,
-    words=('c1/BatchNorm/gama is no key', 'there it is c1/BatchNorm/gamma', 'not restored'),
+    words=('c1/BatchNorm/gama is not a key', 'there it is c1/BatchNorm/gamma', 'not restored'),
   ),
   PortBug(
     identifier='B79',
@@ -239,7 +239,11 @@ PORT_BUGS = (
     stage=_STAGE,
     wrong=RestoredAsModel,
     right=RestoredByTf2verify,
-    words=('0 of 2 variables restored', 'net/head/kernel is no key', 'skips what it does not find'),
+    words=(
+      '0 of 2 variables restored',
+      'net/head/kernel is not a key',
+      'skips what it does not find',
+    ),
   ),
   PortBug(
     identifier='B81',

@@ -120,11 +120,11 @@ class CallsTest(_MistakeTest):
         {'train_op': mistakes.train_op},
       ),
       (
-        'no tf.train.Optimizer: a train op is made by a function of the loss: --train_op',
+        'not a tf.train.Optimizer: a train op is made by a function of the loss: --train_op',
         {'optimizer': lambda: tf.no_op(), **losses},
       ),
       (
-        'no op of the graph: a function that returns an optimizer takes nothing: --optimizer',
+        'not an op of the graph: a function that returns an optimizer takes nothing: --optimizer',
         {'train_op': lambda loss: mistakes.optimizer(), **losses},
       ),
     ):

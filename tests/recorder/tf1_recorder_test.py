@@ -148,15 +148,15 @@ class SameNumbersTest(absltest.TestCase):
 
   def test_moved_values_are_neighbours(self):
     value = np.array([1.0, -1.0, 0.0, np.inf, np.nan] * 50, np.float32)
-    moved = tf1_recorder.Mover(0).variable('w', value)
+    moved = tf1_recorder.Perturber(0).variable('w', value)
     finite = np.isfinite(value) & (value != 0.0)
     steps = moved.view(np.int32)[finite].astype(np.int64) - value.view(np.int32)[finite]
     self.assertEqual(set(steps.tolist()), {-1, 1})
     np.testing.assert_array_equal(moved[~finite], value[~finite])
-    self.assertFalse(np.array_equal(moved, tf1_recorder.Mover(1).variable('w', value)))
+    self.assertFalse(np.array_equal(moved, tf1_recorder.Perturber(1).variable('w', value)))
     integers = np.array([1.0, 3.0])
-    self.assertIs(tf1_recorder.Mover(0).input('labels', integers), integers)
-    self.assertIs(tf1_recorder.Mover(0, 52).variable('w', value), value)
+    self.assertIs(tf1_recorder.Perturber(0).input('labels', integers), integers)
+    self.assertIs(tf1_recorder.Perturber(0, 52).variable('w', value), value)
 
 
 class RecordTest(absltest.TestCase):
@@ -191,7 +191,7 @@ class RecordTest(absltest.TestCase):
       (False, fill.ConstantFill(), 'given', inputs, False),
       (True, fill.DistinctFill(), 'varied', varied, True),
     ):
-      run = side.FilledRun(source, training, of, names, gradients)
+      run = side.RunSpec(source, training, of, names, gradients)
       (expected,) = reference.prepare_filled([run])()
       entry = recording.filled(training, of.description, fed, gradients)
       self.assert_same(expected, recording.observation(entry))
@@ -370,7 +370,7 @@ class ErrorsTest(absltest.TestCase):
       (models.build_nothing, 'returned None: usually a missing `return`'),
       (models.build_in_own_graph, 'a different graph from the one it is called in'),
       (models.build_mixing_graphs, 'a different graph from the one it is called in'),
-      (models.build_number, 'holds no tensor'),
+      (models.build_number, 'contains no tensor'),
       (models.build_object, "['b'] is of type object"),
       (models.build_raising, 'the builder raised ValueError: the depth is odd'),
     ):
@@ -511,7 +511,7 @@ class FolderTest(absltest.TestCase):
 
   def test_what_exists_is_replaced_only_if_asked_for_and_a_recording(self):
     self.record(models.build_without_training)
-    with self.assertRaisesRegex(tf1_recorder.RecorderError, 'exists; give another name'):
+    with self.assertRaisesRegex(tf1_recorder.RecorderError, 'exists; use a different name'):
       self.record(models.build_without_training)
     with self.assertRaises(KeyboardInterrupt):
       self.record(models.build_interrupted, overwrite=True)
@@ -519,7 +519,7 @@ class FolderTest(absltest.TestCase):
     self.record(models.build_without_training, overwrite=True)
     self.assertEqual(os.listdir(self.folder), ['out'])
     os.remove(os.path.join(self.out, 'manifest.json'))
-    with self.assertRaisesRegex(tf1_recorder.RecorderError, 'is a folder, but no recording'):
+    with self.assertRaisesRegex(tf1_recorder.RecorderError, 'is a folder, but not a recording'):
       self.record(models.build_without_training, overwrite=True)
 
   def test_a_folder_that_cannot_be_written(self):

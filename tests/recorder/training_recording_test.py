@@ -18,7 +18,7 @@ from tests.sides.trained_sides import prepared
 from tf2verify.recordings.recording import Recording
 from tf2verify.reference.arrays import array_digest
 from tf2verify.reference.errors import RecorderError
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 
 pytestmark = pytest.mark.starts_processes
 
@@ -122,7 +122,7 @@ class NoiseTest(RecordingTestCase):
     recording = self.recorded(models.ClippedAndAveraged, noise_runs=32)
     with prepared(models.ClippedAndAveraged) as (case, run):
       prepare = case.tf1_training.prepare_steps(run, 1)
-      runs = [prepare(None), *(prepare(Mover(number)) for number in range(32))]
+      runs = [prepare(None), *(prepare(Perturber(number)) for number in range(32))]
     changes = [_changes(found) for found in runs]
     still, moved = recording.steps(), recording.steps(moved=True)
     start = {record.name: record.value for record in still.values_before}
@@ -218,7 +218,7 @@ class RefusedTest(RecordingTestCase):
   def test_losses(self):
     self.assert_refused(models.Trained, 'the loss is None.*missing `return`', loss=lambda *_: None)
     self.assert_refused(
-      models.Trained, 'the total loss is .*, which is no tensor', total_loss=lambda *_: 'loss'
+      models.Trained, 'the total loss is .*, which is not a tensor', total_loss=lambda *_: 'loss'
     )
     self.assert_refused(models.Trained, 'the loss raised ValueError: no', loss=_raising)
 
@@ -233,11 +233,13 @@ class RefusedTest(RecordingTestCase):
 
   def test_train_ops(self):
     self.assert_refused(
-      models.ClippedAndAveraged, 'no op of the graph.*missing', train_op=lambda _: None
+      models.ClippedAndAveraged, 'not an op of the graph.*missing', train_op=lambda _: None
     )
     with tf.Graph().as_default():
       other = tf.constant(1.0)
-    self.assert_refused(models.ClippedAndAveraged, 'no op of the graph', train_op=lambda _: other)
+    self.assert_refused(
+      models.ClippedAndAveraged, 'not an op of the graph', train_op=lambda _: other
+    )
 
 
 @absltest.skipUnless(_TF1_PYTHON, 'TF1_PYTHON names no Python with TensorFlow 1.x')

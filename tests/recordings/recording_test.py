@@ -174,12 +174,12 @@ class RefusalTest(absltest.TestCase):
   def test_a_manifest_that_was_edited(self):
     path = self._make() / 'manifest.json'
     path.write_bytes(path.read_bytes().replace(b'1.15.5', b'1.15.4'))
-    self._refused('manifest.json is not as it was written .* record again')
+    self._refused('manifest.json was changed .* record again')
 
   def test_a_manifest_that_is_cut_off(self):
     path = self._make() / 'manifest.json'
     path.write_bytes(path.read_bytes()[:1000])
-    self._refused('manifest.json is no JSON at line 1, column .*; it is damaged: copy the whole')
+    self._refused('manifest.json is not JSON at line 1, column .*; it is damaged: copy the whole')
 
   def test_spaces_in_a_manifest_do_not_matter(self):
     path = self._make() / 'manifest.json'
@@ -199,7 +199,7 @@ class RefusalTest(absltest.TestCase):
 
   def test_fields(self):
     self._make(made=5)
-    self._refused('no manifest of a recording: made is 5, not a text; record again')
+    self._refused('not a manifest of a recording: made is 5, not a text; record again')
     self._make(intermediates={'level': 'all', 'runs': []})
     self._refused(r"intermediates.level is 'all', not one of none, summary, full")
     self._make(surplus=1)

@@ -17,10 +17,10 @@ class StrictJsonTest(parameterized.TestCase):
     (b'[1e999]', 'which no float holds'),
     (b'[' + b'7' * 30 + b']', 'a whole number of 30 digits'),
     (b'["\xff"]', 'is not UTF-8 at byte 2'),
-    (b'{"a": 1,}', 'is no JSON at line 1'),
-    (b'', 'is no JSON'),
-    (b'[' * 200_000, 'is nested too deeply|is no JSON'),
-    (b'{}x', 'is no JSON'),
+    (b'{"a": 1,}', 'is not JSON at line 1'),
+    (b'', 'is not JSON'),
+    (b'[' * 200_000, 'is nested too deeply|is not JSON'),
+    (b'{}x', 'is not JSON'),
   )
   def test_refused(self, data, problem):
     with self.assertRaisesRegex(Malformed, problem):

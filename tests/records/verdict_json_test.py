@@ -12,7 +12,7 @@ from tf2verify.records.difference import (
   Aspect,
   Deviation,
   Difference,
-  Extent,
+  ErrorSummary,
   Judgement,
 )
 from tf2verify.records.proven import Proven, TestedRegion
@@ -54,7 +54,7 @@ CASE = CaseVerdict(
       inventory=(VariablePair(_VARIABLE, None, 'duplicate'), VariablePair(None, _VARIABLE)),
       random_ops=(RandomOps('training', ('A',), ('B', 'C'), ('a.py:1',), ('', '')),),
       curves=(Curve('loss', (1, 2), (0.5, None), (0.5, math.inf)),),
-      extents=(Extent('step 1', 1, 0.5, math.inf, 1.5, 0.5, math.inf, None, (3, 0, 1)),),
+      extents=(ErrorSummary('step 1', 1, 0.5, math.inf, 1.5, 0.5, math.inf, None, (3, 0, 1)),),
     ),
     StageVerdict('c', 3, Status.BLOCKED, reason='blocked: b FAILED'),
     StageVerdict('d', 4, Status.PASSED, proven=_PROVEN),
@@ -101,8 +101,8 @@ class RefusedTest(parameterized.TestCase):
   @parameterized.parameters(
     ('', 'is not JSON'),
     ('{"schema_version": 2, "stages": [', 'is not JSON'),
-    ('[]', 'is no report'),
-    ('{"a": 1}', 'is no report'),
+    ('[]', 'is not a report'),
+    ('{"a": 1}', 'is not a report'),
     ('{"schema_version": 1, "stages": []}', 'has schema_version 1; this tf2verify reads 2'),
     ('{"schema_version": 2, "stages": []}', 'has no case'),
     ('{"schema_version": 2, "case": 3, "module": "", "stages": []}', 'case = 3; it is a string'),

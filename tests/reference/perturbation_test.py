@@ -6,7 +6,7 @@ from absl.testing import absltest, parameterized
 
 from tf2verify.reference import perturbation
 from tf2verify.reference.arrays import array_digest
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.reference.versions import VERSIONS
 
 DTYPES = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
@@ -33,13 +33,13 @@ class MovedTest(parameterized.TestCase):
 
   def test_units_of_a_narrower_format(self):
     value = normal((40, 50))
-    after = Mover(3, 7, unit_bits=7).variable('kernel', value)
+    after = Perturber(3, 7, unit_bits=7).variable('kernel', value)
     steps = after.view(np.int32) - value.view(np.int32)
     self.assertEqual(set(np.abs(steps).ravel()), {2**16})
     self.assertTrue(np.all(np.sign(after) == np.sign(value)))
     narrow = value.astype(ml_dtypes.bfloat16)
-    same = Mover(3, 7, unit_bits=7).variable('kernel', narrow)
-    self.assertEqual(same.tobytes(), Mover(3).variable('kernel', narrow).tobytes())
+    same = Perturber(3, 7, unit_bits=7).variable('kernel', narrow)
+    self.assertEqual(same.tobytes(), Perturber(3).variable('kernel', narrow).tobytes())
 
   @parameterized.parameters(*DTYPES)
   def test_up_and_down_alike(self, dtype):
@@ -106,23 +106,23 @@ class MoverTest(parameterized.TestCase):
     # What a recording's noise was measured with: a change needs a new version of "noise".
     self.assertEqual(VERSIONS['noise'], 1)
     value = np.arange(1, 1001, dtype=np.float32) / 7
-    self.assertStartsWith(array_digest(Mover(3).variable('kernel', value)), '9bfc4640092f04cd')
+    self.assertStartsWith(array_digest(Perturber(3).variable('kernel', value)), '9bfc4640092f04cd')
 
   def test_threads_do_not_share_coins(self):
     value = normal((100_000,))
     names = [str(n) for n in range(40)]
-    alone = [Mover(0).variable(name, value) for name in names]
+    alone = [Perturber(0).variable(name, value) for name in names]
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-      together = list(pool.map(lambda name: Mover(0).variable(name, value), names))
+      together = list(pool.map(lambda name: Perturber(0).variable(name, value), names))
     for one, other in zip(alone, together, strict=True):
       np.testing.assert_array_equal(one, other)
 
   def test_runs_and_names_have_coins_of_their_own(self):
     value = normal((200,))
-    first = Mover(0).variable('kernel', value)
-    self.assertTrue(np.array_equal(first, Mover(0).variable('kernel', value)))
-    self.assertFalse(np.array_equal(first, Mover(1).variable('kernel', value)))
-    self.assertFalse(np.array_equal(first, Mover(0).variable('bias', value)))
+    first = Perturber(0).variable('kernel', value)
+    self.assertTrue(np.array_equal(first, Perturber(0).variable('kernel', value)))
+    self.assertFalse(np.array_equal(first, Perturber(1).variable('kernel', value)))
+    self.assertFalse(np.array_equal(first, Perturber(0).variable('bias', value)))
 
   @parameterized.parameters(
     (np.arange(3),),
@@ -131,28 +131,28 @@ class MoverTest(parameterized.TestCase):
     (np.ones(3, np.float32).view('V4'),),
   )
   def test_what_has_no_fraction_stays(self, value):
-    self.assertIs(Mover(0).variable('step', value), value)
-    self.assertIs(Mover(0).input('', value), value)
+    self.assertIs(Perturber(0).variable('step', value), value)
+    self.assertIs(Perturber(0).input('', value), value)
 
   def test_float8_stays(self):
     value = np.ones(3, ml_dtypes.float8_e4m3fn)
-    self.assertIs(Mover(0).variable('kernel', value), value)
+    self.assertIs(Perturber(0).variable('kernel', value), value)
 
   def test_a_coarser_format_than_asked_for_stays(self):
-    mover = Mover(0, perturbation.fraction_bits(np.dtype(np.float64)))
-    self.assertIs(mover.variable('kernel', coarse := normal((3,))), coarse)
+    perturber = Perturber(0, perturbation.fraction_bits(np.dtype(np.float64)))
+    self.assertIs(perturber.variable('kernel', coarse := normal((3,))), coarse)
     fine = normal((3,), np.float64)
-    self.assertTrue(np.all(mover.variable('kernel', fine) != fine))
+    self.assertTrue(np.all(perturber.variable('kernel', fine) != fine))
 
   def test_an_input_of_integers_stays(self):
     mask = np.array([0.0, 1.0, 1.0, 255.0], np.float32)
-    self.assertIs(Mover(0).input("['mask']", mask), mask)
+    self.assertIs(Perturber(0).input("['mask']", mask), mask)
     image = np.array([0.0, 0.5], np.float32)
-    self.assertEqual(np.sum(Mover(0).input("['image']", image) != image), 1)
+    self.assertEqual(np.sum(Perturber(0).input("['image']", image) != image), 1)
 
   def test_a_variable_of_ones_moves(self):
     gamma = np.ones(3, np.float32)
-    self.assertTrue(np.all(Mover(0).variable('gamma', gamma) != gamma))
+    self.assertTrue(np.all(Perturber(0).variable('gamma', gamma) != gamma))
 
 
 if __name__ == '__main__':

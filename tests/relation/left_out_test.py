@@ -23,8 +23,8 @@ class DeclaredTest(parameterized.TestCase):
     (['aux'], 'is a list; it is a mapping'),
     ({'aux': ''}, 'the reason why the other side has no such variable'),
     ({'aux': None}, "maps 'aux' to None"),
-    ({'unusd/kernel': 'why'}, "no tf1 variable. Maybe you meant 'unused/kernel'"),
-    ({'zzz/*': 'why'}, "no tf1 variable. The tf1 side has 'd/kernel'"),
+    ({'unusd/kernel': 'why'}, "not a tf1 variable. Maybe you meant 'unused/kernel'"),
+    ({'zzz/*': 'why'}, "not a tf1 variable. The tf1 side has 'd/kernel'"),
     ({'d/kernel': 'why'}, 'the tf2 side has d/kernel as well: take it out'),
     ({'d/*': 'why'}, 'the tf2 side has d/kernel as well: take it out'),
   )

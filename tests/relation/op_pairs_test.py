@@ -120,7 +120,7 @@ class PairingTest(absltest.TestCase):
     self.assertNotIn('draw_1', _names(pairing))
 
   def test_what_is_made_of_constants_has_one_kind_of_dtype(self):
-    """A mask that is filled with True is no gradient that starts at one."""
+    """A mask that is filled with True is not a gradient that starts at one."""
 
     def build(g, op_type='Exp', dtype='float32'):
       filled = g.op('Fill', f'{op_type}/fill', g.constant((2, 3)), dtype=dtype)

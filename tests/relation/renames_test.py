@@ -95,7 +95,7 @@ class CounterTest(absltest.TestCase):
   def test_names_that_count_on(self):
     text = self._explanation(['dense/w', 'dense_1/w'], ['dense_2/w', 'dense_3/w'])
     self.assertIn('differ in their counters only (dense → dense_2)', text)
-    self.assertIn('Keras counts on after another instance', text)
+    self.assertIn('Keras counts on after a second instance', text)
 
   def test_scopes_that_count_on(self):
     text = self._explanation(['model/a/w', 'model/b/w'], ['model_1/a/w', 'model_1/b/w'])

@@ -90,15 +90,15 @@ class EntryTest(parameterized.TestCase):
 
   @parameterized.parameters(
     ('i o', 'needs one arrow'),
-    ('i o -> o', "the part 'i o', which the other side has not"),
+    ('i o -> o', "the part 'i o', which the other side does not have"),
     ('i i -> i', 'the axis i occurs twice'),
     ('(i+o) -> (i+i)', "the part 'i' occurs twice"),
     ('(i+o -> i o', r'a \) is missing'),
-    ('i+o -> o i', r"'\+' is too much"),
+    ('i+o -> o i', r"'\+' is unexpected"),
     ('2 o -> o 2', '2 in the pattern'),
     ('i, o -> i o', '1 variables on the left, but 2 patterns'),
     ('i % -> i', "'%' in the pattern"),
-    ('(i+) -> i', r'nothing stands beside a \+'),
+    ('(i+) -> i', r'an operand is missing beside a \+'),
     (' -> i', 'a pattern is missing'),
   )
   def test_no_bijection_is_no_entry(self, layout, message):
@@ -150,7 +150,7 @@ class EntryTest(parameterized.TestCase):
       entry.bound(ones, others)
 
   def test_an_axis_that_is_not_there(self):
-    with self.assertRaisesRegex(VariableMapError, 'k is no axis of the layout'):
+    with self.assertRaisesRegex(VariableMapError, 'k is not an axis of the layout'):
       MapEntry(('a',), ('b',), 'i o -> o i', {'k': 3})
 
 
@@ -245,7 +245,9 @@ class MapTest(parameterized.TestCase):
 
   def test_names_that_a_side_has_not(self):
     known = VariableMap.of_names({'a/weights': 'b/kernel'})
-    with self.assertRaisesRegex(VariableMapError, 'the tf2 side has not. Is b/kernels meant?'):
+    with self.assertRaisesRegex(
+      VariableMapError, 'the tf2 side does not have. Is b/kernels meant?'
+    ):
       known.bound({'a/weights': (2,)}, {'b/kernels': (2,)})
     with self.assertRaisesRegex(VariableMapError, 'The other side does: TF1 is on the left'):
       known.bound({'b/kernel': (2,)}, {'a/weights': (2,)})
@@ -298,16 +300,16 @@ class FileTest(parameterized.TestCase):
   @parameterized.parameters(
     ('a => b', r'x.map:1: .* has no arrow; write TF1 -> PORT; instead of =>'),
     ('a b', 'x.map:1: .* has no arrow'),
-    ('a -> b c', 'x.map:1: .* is no entry; write names with commas'),
+    ('a -> b c', 'x.map:1: .* is not an entry; write names with commas'),
     ('# c\n  layout i o -> o i', 'x.map:2: .* and there is none'),
     ('a -> b\n  layouts i o -> o i', 'x.map:2: .* is layout meant'),
     ('a -> b\n  c -> d', 'x.map:2: .* an entry itself is not indented'),
     ('a -> b\n  layout i o -> o', "x.map:1: a -> b: .* the part 'i o'"),
-    ('a -> b\n  layout i -> i\n  sizes i = 3', 'x.map:1: .* no axis=number'),
+    ('a -> b\n  layout i -> i\n  sizes i = 3', 'x.map:1: .* not an axis=number'),
     ('a -> b\n  layout i -> i\n  sizes i=3.0', "x.map:1: the size of i is '3.0'"),
     ('a -> b\n  layout i -> i\n  add i=one', "x.map:1: what is added to i is 'one'"),
     ('a -> b\n  layout i -> i\n  layout i -> i', 'x.map:3: layout is given twice'),
-    ('a -> b\n  reason', 'x.map:2: nothing stands after reason'),
+    ('a -> b\n  reason', 'x.map:2: nothing follows reason'),
     ('a -> b\n\nc -> b', 'x.map:3: the tf2 variable b is named in line 1 already'),
     ('only step', 'x.map:1: .* names no side and variable'),
     ('only tf1 step', 'x.map:1: step needs a reason'),

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.starts_processes
 # Commands that are not run here, and why; what they name is checked to exist.
 _NOT_RUN = (
   (r'(pip install|python3 -m venv|\. \.venv/bin/activate)\b.*', 'changes the environment'),
-  (r'bazel test .*', 'Bazel is no part of the environment'),
+  (r'bazel test .*', 'Bazel is not a part of the environment'),
   (r'\.ci/run', 'runs this suite'),
   (r'python -m pytest( (examples|tests/\S+))?', 'runs this suite, or a part of it'),
   (r'python examples/\w+/(equivalence_test|broken_case)\.py', 'the suite runs every example'),

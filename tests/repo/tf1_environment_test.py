@@ -59,7 +59,7 @@ class Tf1EnvironmentTest(absltest.TestCase):
     self._python('python3.7', 0)
     found = self._find(TF1_PYTHON=self._python('mine/python', 1))
     self.assertEqual(found.returncode, 1)
-    self.assertIn('no TensorFlow 1.x, and is no Python 3.7', found.stderr)
+    self.assertIn('no TensorFlow 1.x, and is not Python 3.7', found.stderr)
 
 
 if __name__ == '__main__':

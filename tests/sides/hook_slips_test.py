@@ -56,7 +56,7 @@ class FirstDimensionTest(parameterized.TestCase):
   def test_a_single_other_one(self, hook):
     self.assertEqual(
       likely_slip(_error(hook, ValueError()), _INPUTS, None),
-      "the inputs have first dimensions 8, 8, 5 (['length']): a slip in make_inputs?",
+      "the inputs have first dimensions 8, 8, 5 (['length']): a mistake in make_inputs?",
     )
 
   @parameterized.parameters(
@@ -132,7 +132,7 @@ class LadderTest(absltest.TestCase):
 
     self.assertEndsWith(
       self._error_of(OddCase, 'variable_inventory'),
-      '; the inputs have first dimensions 4, 4, 3 ([2]): a slip in make_inputs?',
+      '; the inputs have first dimensions 4, 4, 3 ([2]): a mistake in make_inputs?',
     )
 
 

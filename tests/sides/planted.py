@@ -4,7 +4,7 @@ import contextlib
 
 from tf2verify.case import new_ladder
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.stages.passes.variable_inventory import VariableInventory
 from tf2verify.stages.passes.zero_randomness import CaseFill
 
@@ -18,6 +18,6 @@ def traced(declared, training=False):
     with process_state.preserved():
       case = ladder.prepared()
       names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
-      yield case.tf2.traced(FilledRun(case.inputs, training, CaseFill(case.declaration), names))
+      yield case.tf2.traced(RunSpec(case.inputs, training, CaseFill(case.declaration), names))
   finally:
     ladder.close()

@@ -10,7 +10,7 @@ import tf2verify
 from tests.stages import tiny_models
 from tf2verify.ladder import CaseName, Ladder
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.stages.passes.zero_randomness import CaseFill
 
 v1 = tf.compat.v1
@@ -44,7 +44,7 @@ def prepared(case_class):
     with process_state.preserved():
       under_test = ladder.prepared()
       names = {variable.name: variable.name for variable in under_test.tf1.inventory().variables}
-      yield under_test, FilledRun(under_test.inputs, True, CaseFill(case), names, gradients=True)
+      yield under_test, RunSpec(under_test.inputs, True, CaseFill(case), names, gradients=True)
   finally:
     ladder.close()
 

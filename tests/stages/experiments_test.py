@@ -90,7 +90,7 @@ class ExperimentsTest(absltest.TestCase):
     said = [one.text for one in experiments]
     for words, one in zip(('0.044175', '0.1', 'Elu', '1.6'), said, strict=True):
       self.assertIn(words, one, text)
-    self.assertIn('cause 2 of 4 (proven: with it and the other 3 mended both sides agree ', text)
+    self.assertIn('cause 2 of 4 (proven: with it and the other 3 corrected both sides agree ', text)
 
   def test_only_those_of_the_first_search(self):
     class Case(_Network):

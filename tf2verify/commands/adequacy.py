@@ -24,7 +24,7 @@ from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.side import FilledRun, Progress
+from tf2verify.sides.side import Progress, RunSpec
 from tf2verify.sides.tf2 import planting
 from tf2verify.sides.tf2.possible_faults import PossibleFault, possible_faults
 from tf2verify.sides.tf2.tracing import NotTraceable
@@ -60,7 +60,7 @@ def adequacy(
   Raises:
     UsageError: the port fails one of the first three stages.
     LayerError: the port cannot be traced as one graph.
-    CaseDefinitionError: the class is no complete case, or `limit` is below 1.
+    CaseDefinitionError: the class is not a complete case, or `limit` is below 1.
   """
   if limit < 1:
     raise CaseDefinitionError(f'limit is {limit}; it is the number of faults, at least 1')
@@ -114,7 +114,7 @@ class _Run:
   """
 
   def __init__(
-    self, case: CaseUnderTest, run: FilledRun, reference: Observation, again: Again
+    self, case: CaseUnderTest, run: RunSpec, reference: Observation, again: Again
   ) -> None:
     self.name = reference.run
     # The perturbed runs are the same for every fault.
@@ -183,8 +183,8 @@ def _runs(case: CaseUnderTest) -> tuple[list[_Run], list[str]]:
   training = False not in modes
   varied, _ = case_inputs.varied_inputs(case.inputs)
   filled = [
-    FilledRun(varied, training, case_fill(case), tf1_names),
-    FilledRun(case.inputs, training, constant_fill(case), tf1_names),
+    RunSpec(varied, training, case_fill(case), tf1_names),
+    RunSpec(case.inputs, training, constant_fill(case), tf1_names),
   ]
   run_tf1 = case.tf1.prepare_filled(filled)
   first, last = (
@@ -200,8 +200,8 @@ def _runs(case: CaseUnderTest) -> tuple[list[_Run], list[str]]:
       notes.append(f'not run: {reference.run}, which draws random numbers inside a loop')
     else:
       fill = case.tf1.initial_fill(randomness.CONSTANT, True, reference.initial_values)
-      run = FilledRun(case.inputs, True, fill, tf1_names)
-      runs.append(_Run(case, run, reference, lambda mover, _: seeded(mover, again=True)))
+      run = RunSpec(case.inputs, True, fill, tf1_names)
+      runs.append(_Run(case, run, reference, lambda perturber, _: seeded(perturber, again=True)))
   runs.append(last)
   for one in runs:
     for quantity, subject in sorted(one.left_out):

@@ -116,16 +116,16 @@ def _add_run(commands: Any, defaults: Mapping[str, Any]) -> None:
     const=True,
     default=False,
     metavar='DIR',
-    help='take the graphs of the reference from the run before, where nothing that they depend on '
-    "has changed since (DIR: the folder that they are kept in; default: the user's cache)",
+    help='reuse the graphs of the reference from an earlier run, if nothing that they depend '
+    "on has changed (DIR: the folder in which they are stored; default: the user's cache)",
   )
   run.add_argument(
     '--diagnose',
     choices=(diagnose_option.ALL, diagnose_option.FIRST),
     default='',
-    help='all: the mistakes of a failed forward pass one after the other, each repaired in a copy '
-    "of the port's graph, in at most the time of the stages so far (default); first: those alone "
-    'that the first search shows',
+    help='all: find all mistakes of a failed forward pass, each corrected in a copy of '
+    "the port's graph, in at most the time of the stages so far (default); first: only those "
+    'of the first search',
   )
   _add_github_annotations(run)
   _add_detail(run)
@@ -135,8 +135,8 @@ def _add_run(commands: Any, defaults: Mapping[str, Any]) -> None:
 def _add_watch(commands: Any) -> None:
   watch = commands.add_parser(
     'watch',
-    help='verify again at each change of a file, with the reference kept in the process',
-    description='The ladder begins at the stage that failed last. See docs/loop.md.',
+    help='verify again whenever a file is saved, with the reference kept in memory',
+    description='A round starts at the stage that failed last. See docs/loop.md.',
     epilog='exit status: 130 after Ctrl-C; with --rounds 0 the last round passed, 1 it did not; 2 '
     'usage or environment',
   )
@@ -156,7 +156,7 @@ def _add_watch(commands: Any) -> None:
 def _add_adequacy(commands: Any) -> None:
   adequacy = commands.add_parser(
     'adequacy',
-    help='mutation testing: plant faults in the port, and count those that the case catches',
+    help='mutation testing: inject faults into the port, and count those that the case detects',
     epilog='exit status: 0 the faults were run, 2 the case does not pass, usage or environment',
   )
   adequacy.add_argument(
@@ -167,7 +167,7 @@ def _add_adequacy(commands: Any) -> None:
     type=_positive,
     default=50,
     metavar='N',
-    help='how many faults to plant (default: 50)',
+    help='number of faults to inject (default: 50)',
   )
   adequacy.add_argument(
     '--seed', type=int, default=0, metavar='S', help='the seed that selects the faults (default: 0)'
@@ -251,7 +251,7 @@ def _add_github_annotations(command: argparse.ArgumentParser) -> None:
     '--github_annotations',
     choices=('auto', 'on', 'off'),
     default='auto',
-    help='show findings next to the line of code in GitHub Actions (auto: where that runs)',
+    help='show findings next to the line of code in GitHub Actions (auto: only there)',
   )
 
 
@@ -320,26 +320,23 @@ def _add_report(commands: Any) -> None:
 def _add_new(commands: Any) -> None:
   new = commands.add_parser(
     'new',
-    help='write a first case for a TF1 function, and list what of its code has to be replaced',
-    description='The code is read, not imported. The port of the first case is the TF1 code itself '
-    'under the shim, to be replaced piece by piece.',
+    help='write a first case for a TF1 function, and list the code that has to be replaced',
+    description='The code is parsed, not imported. The port in the first case is the TF1 code '
+    'itself under the shim, to be replaced step by step.',
     epilog='exit status: 0 written, 2 there is no such function, or the file exists already',
   )
   new.add_argument(
     'function', metavar='MODULE:FUNCTION', help='or FILE.py:FUNCTION; builds outputs from inputs'
   )
-  new.add_argument(
-    '--out', metavar='FILE.py', help='write it there (standard output); nothing is overwritten'
-  )
+  new.add_argument('--out', metavar='FILE.py', help='write to this file (default: standard output)')
 
 
 def _add_repeat(commands: Any) -> None:
   repeat = commands.add_parser(
     'repeat',
-    help='run a training script several times: how far its metrics vary, and what determinism '
-    'costs',
+    help='run a training script several times: variance of its metrics, and cost of determinism',
     description='A metric is what the script prints to standard output as name=value; the last '
-    'value of each name counts. Arguments for the script follow --.',
+    'value of each name is used. Arguments for the script follow --.',
     epilog='exit status: 0 every metric repeats under the last setting, 1 some do not, 2 usage, or '
     'the script failed',
   )

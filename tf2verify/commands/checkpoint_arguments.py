@@ -16,8 +16,8 @@ def add_checkpoint_commands(commands: Any) -> None:
   source.add_argument(
     '--to_tf1',
     metavar='FILE',
-    help="the way back: the port's FILE.keras, FILE.weights.h5 or TF2 checkpoint, of which --out "
-    'becomes a TF1 checkpoint that a Saver restores',
+    help="convert back: the port's FILE.keras, FILE.weights.h5 or TF2 checkpoint, converted "
+    'to a TF1 checkpoint at --out',
   )
   convert.add_argument(
     '--out',
@@ -29,27 +29,27 @@ def add_checkpoint_commands(commands: Any) -> None:
   convert.add_argument(
     '--format',
     choices=('checkpoint', 'weights', 'keras'),
-    help='what to write, where the suffix of --out does not say it',
+    help='format, if the suffix of --out does not determine it',
   )
-  convert.add_argument('--overwrite', action='store_true', help='replace what is there')
+  convert.add_argument('--overwrite', action='store_true', help='replace existing files')
   convert.add_argument(
     '--ema',
     action='store_true',
-    help='convert the moving averages of the weights in the place of the weights',
+    help='convert the moving averages of the weights instead of the weights',
   )
   convert.add_argument(
     '--no_optimizer',
     action='store_true',
-    help="leave the optimizer's slots and step out, also where both sides have an optimizer",
+    help="leave the optimizer's slots and step out, even if both sides have an optimizer",
   )
   convert.add_argument(
-    '-v', '--verbose', action='store_true', help='name every key that is left out'
+    '-v', '--verbose', action='store_true', help='list every key that is left out'
   )
   derived = commands.add_parser(
     'map',
-    help="derive which variables of the port are which of TF1's, from what they do",
-    description='Derives the variable map of a native port, whose variables have other names and '
-    'shapes, and says for each entry why it is believed. The exit code is 1 where the outputs do '
+    help='derive the variable map of a native port, from how variables are used',
+    description='Derives the variable map of a native port, whose variables have different names '
+    'and shapes, with the evidence for each entry. The exit code is 1 if the outputs do '
     'not agree through the map.',
   )
   derived.add_argument('target', metavar='PATH::Case', help='as for run; a single case')

@@ -259,7 +259,7 @@ def _give_up(
 
 
 def _refusal(case: type[EquivalenceCase], error: CaseDefinitionError) -> CaseVerdict:
-  """Returns the verdict of a class that is no complete case."""
+  """Returns the verdict of a class that is not a complete case."""
   from tf2verify.records.status import Status
   from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict
   from tf2verify.stages import STAGES

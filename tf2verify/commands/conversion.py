@@ -86,7 +86,7 @@ class Conversion:
 
 
 _WITHOUT_OPTIMIZER = (
-  'compare the optimizers by the stage training_steps; --no_optimizer converts the weights alone'
+  'compare the optimizers by the stage training_steps; --no_optimizer converts only the weights'
 )
 
 
@@ -121,7 +121,7 @@ def convert(
   if os.path.abspath(file.path) == os.path.abspath(target.path):
     raise UsageError(
       f'--out {target.path} is the TF1 checkpoint itself, which the port still needs if anything '
-      'goes wrong; give another name'
+      'goes wrong; use a different name'
     )
   if ema:
     case = _with_averages(case, file)
@@ -259,7 +259,7 @@ def _why_no_optimizer(
   if target.format is Format.WEIGHTS:
     return 'a .weights.h5 file is for weights'
   if case.declaration.declares('save_tf2_checkpoint') and target.format is Format.CHECKPOINT:
-    return 'save_tf2_checkpoint is given the layer alone'
+    return 'save_tf2_checkpoint gets only the layer'
   return why_none(case, account)
 
 
@@ -280,7 +280,8 @@ def _refuse_steps(loaded: Loaded, transfer: OptimizerTransfer, steps: Comparison
   """Raises `Refused` where training does not go on alike with the converted optimizer."""
   if steps.differences:
     raise Refused(
-      'the state of the optimizer was converted, and training does not go on with it as in TF1:\n'
+      'the state of the optimizer was converted, but training does not continue with it as in '
+      'TF1:\n'
       + '\n'.join([*_not_transferred(loaded, transfer), *differences_text(steps.differences)])
       + f'\n{_WITHOUT_OPTIMIZER}'
     )
@@ -306,13 +307,13 @@ def _transferred(
           break
   except UserCodeError as error:
     raise Refused(
-      f'training cannot go on from the checkpoint: {telling_line(error)}\n{_WITHOUT_OPTIMIZER}'
+      f'training cannot continue from the checkpoint: {telling_line(error)}\n{_WITHOUT_OPTIMIZER}'
     ) from error
   remarks = []
   if transfer.kept:
     remarks.append(Remark("keeps its initial value in the port's optimizer", transfer.kept))
   if silent:
-    said = 'training from the checkpoint tells nothing of it, since its gradient is near zero'
+    said = 'training from the checkpoint does not verify it, since its gradient is near zero'
     remarks.append(Remark(said, silent))
   _take(comparison, part)
   return transfer, remarks

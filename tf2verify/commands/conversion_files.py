@@ -76,8 +76,8 @@ def write_and_read(
     written = tf2_checkpoint.save(case.declaration, layer, path, optimizer)
     if os.path.dirname(written) != os.path.dirname(path):
       raise UsageError(
-        f'save_tf2_checkpoint was given {path} and has written {written}: it has to write where '
-        'it is told, so that nothing is left where something goes wrong'
+        f'save_tf2_checkpoint was given {path} and has written {written}: it has to write to '
+        'the given path, so that nothing is left behind if an error occurs'
       )
     check_restored(case, loaded, values, written, comparison)
     if optimizer is not None:
@@ -145,8 +145,8 @@ def _written(
 def _check_model(layer: object, target: Target) -> None:
   if model_files.library_of(layer) is None:
     raise Refused(
-      f'--out {target.path}: make_tf2_layer returns a {type(layer).__name__}, which is no '
-      f'keras.Model, and Keras writes models alone to {target.format.suffix} files\n'
+      f'--out {target.path}: make_tf2_layer returns a {type(layer).__name__}, which is not a '
+      f'keras.Model, and Keras writes only models to {target.format.suffix} files\n'
       'put the layer into a model (keras.Sequential([layer]), or a subclass of keras.Model), or '
       'write a checkpoint: --out PREFIX without a suffix'
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tf2verify.errors import UsageError
 
-# The state file of a folder is no part of a checkpoint.
+# The state file of a folder is not a part of a checkpoint.
 _STATE_FILE = 'checkpoint'
 _WORD = re.compile(r'\.[A-Za-z]\w*$')
 # `model.ckpt-1000` is a prefix like any other.
@@ -65,7 +65,7 @@ class Target:
     """Raises `UsageError` where something of this name is there, or it cannot be written."""
     out = self.path
     if not os.path.isdir(self.folder):
-      raise UsageError(f'--out {out}: there is no folder {self.folder}; make it first')
+      raise UsageError(f'--out {out}: there is no folder {self.folder}; create it first')
     if not os.path.basename(out) or os.path.isdir(out):
       kind = 'the prefix of the files' if self.format is Format.CHECKPOINT else 'the file'
       raise UsageError(f'--out {out} is a folder; give {kind} to write in it')
@@ -159,6 +159,7 @@ def _check_suffix(out: str) -> None:
 
 def _taken(path: str) -> str:
   return (
-    f'--out: {path} exists, and nothing is overwritten; give another name, remove the old files, '
+    f'--out: {path} exists, and nothing is overwritten; use a different name, remove the old '
+    'files, '
     'or replace them with --overwrite'
   )

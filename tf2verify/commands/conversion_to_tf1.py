@@ -17,7 +17,7 @@ from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.fill import RecordedFill
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
-from tf2verify.sides.side import FilledRun, Progress
+from tf2verify.sides.side import Progress, RunSpec
 from tf2verify.sides.tf1.saver import GraphSaver
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2 import model_files
@@ -54,7 +54,7 @@ def convert_to_tf1(
     )
   check_file(source)
   if os.path.abspath(source) == os.path.abspath(target.path):
-    raise UsageError(f'--out {target.path} is what is read; give another name')
+    raise UsageError(f'--out {target.path} is the file that is read; use a different name')
   ladder = new_ladder(case, progress)
   try:
     failure = climbed(ladder)
@@ -137,7 +137,7 @@ def _write(case: CaseUnderTest, loaded: Loaded, prefix: str, comparison: Compari
       'training: build them in both'
     )
   fill = RecordedFill("values of the port's file", values)
-  run = FilledRun(loaded.inputs, complete[0].training, fill, {tf1: tf1 for tf1, _ in pairs})
+  run = RunSpec(loaded.inputs, complete[0].training, fill, {tf1: tf1 for tf1, _ in pairs})
   GraphSaver(complete[0]).save(run, prefix)
   for built in graphs:
     restored = GraphSaver(built).restored(prefix)

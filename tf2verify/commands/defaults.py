@@ -71,8 +71,9 @@ def _nearest(folder: str) -> str:
 def _value(path: str, key: str, value: Any) -> Any:
   if key in _OF_THE_CASE:
     raise UsageError(
-      f'{path}: [{TABLE}] has {key}; a tolerance belongs to the case, so that every runner judges '
-      'alike: put tolerance = tf2verify.Tolerance(rtol=..., atol=...) into a base class of the '
+      f'{path}: [{TABLE}] has {key}; a tolerance belongs to the case, so that every runner uses '
+      'the same '
+      'one: put tolerance = tf2verify.Tolerance(rtol=..., atol=...) into a base class of the '
       'cases'
     )
   if key not in _TAKES:

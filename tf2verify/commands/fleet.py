@@ -61,7 +61,7 @@ class Progress:
   def so_far(self) -> str:
     """How many verdicts there are: `2 verdicts of this run`."""
     said = f'{_count(self._done, "verdict")} of this run'
-    return said + (f' and {self._kept} of before that still hold' if self._kept else '')
+    return said + (f' and {self._kept} of earlier runs' if self._kept else '')
 
   def planned(self, plan: Plan, to_run: int, kept: int) -> None:
     """Says how much there is to do."""

@@ -8,7 +8,7 @@ from typing import Any
 _OF_A_PATH = re.compile(r'[./\\:]')
 HOW_TO_END = (
   '--stages takes every word up to the next option; give the path before it, as in `PATH --stages '
-  'STAGE`, or behind `--`'
+  'STAGE`, or after `--`'
 )
 
 
@@ -30,6 +30,6 @@ class Add(argparse.Action):
       for value in values:
         if _OF_A_PATH.search(value):
           raise argparse.ArgumentError(
-            self, f'{value} is no stage, but was taken for one: {HOW_TO_END}'
+            self, f'{value} is not a stage, but was read as one: {HOW_TO_END}'
           )
     setattr(namespace, self.dest, [*before, *values])

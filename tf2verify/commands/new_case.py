@@ -102,7 +102,9 @@ def write_new(target: str, out: str | None) -> str:
     with open(out, 'x', encoding='utf-8') as file:
       file.write(text)
   except FileExistsError as error:
-    raise UsageError(f'{out} exists already; name another file, nothing is overwritten') from error
+    raise UsageError(
+      f'{out} exists already; name a different file, nothing is overwritten'
+    ) from error
   except OSError as error:
     raise UsageError(f'could not write {out}: {error.strerror}; name a file in a folder') from error
   marks = text.count('# CHECK')
@@ -211,7 +213,7 @@ def _is_to_check(parameter: Parameter) -> bool:
 
 
 def _setting(parameter: Parameter) -> str:
-  """Returns what to pass for a parameter that is no input; '' for one that is left out."""
+  """Returns what to pass for a parameter that is not an input; '' for one that is left out."""
   if parameter.role == 'training':
     return 'training'
   if parameter.role == 'mode':

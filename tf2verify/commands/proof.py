@@ -23,7 +23,7 @@ def prove_case(case: type[EquivalenceCase], progress: Progress | None = None) ->
     progress: called with one line of text before every long step.
 
   Raises:
-    CaseDefinitionError: the class is no complete case.
+    CaseDefinitionError: the class is not a complete case.
     Tf2VerifyError: a hook raises, or a side cannot be made.
   """
   start = time.perf_counter()

@@ -25,7 +25,7 @@ def recording_text(path: str) -> str:
     recording.check()
     rows = _rows(recording)
     others = recording.other_files()
-  lines = [f'{safe_line(path)}: a whole recording, every array as it was recorded', *_aligned(rows)]
+  lines = [f'{safe_line(path)}: a complete recording, every array as recorded', *_aligned(rows)]
   if others:
     shown = safe_line(', '.join(others[:5])) + (', …' if len(others) > 5 else '')
     lines.append(f'  not part of it: {shown}')

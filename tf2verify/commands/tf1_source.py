@@ -91,7 +91,7 @@ def read_source(target: str) -> Tf1Source:
   except (SyntaxError, ValueError) as error:
     line = f', line {error.lineno}' if isinstance(error, SyntaxError) else ''
     raise UsageError(
-      f'{path}{line} is no Python {sys.version_info[0]}: {error}; code of Python 2 has to be '
+      f'{path}{line} is not Python {sys.version_info[0]}: {error}; code of Python 2 has to be '
       'converted first (python 2to3, or the package modernize)'
     ) from error
   functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}

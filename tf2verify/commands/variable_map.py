@@ -46,6 +46,6 @@ def check_out(out: str | None) -> None:
     return
   folder = os.path.dirname(os.path.abspath(out))
   if not os.path.isdir(folder):
-    raise UsageError(f'--out {out}: there is no folder {folder}; make it first')
+    raise UsageError(f'--out {out}: there is no folder {folder}; create it first')
   if os.path.exists(out):
-    raise UsageError(f'--out {out} exists, and nothing is overwritten; give another name')
+    raise UsageError(f'--out {out} exists, and nothing is overwritten; use a different name')

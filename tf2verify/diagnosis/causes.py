@@ -33,7 +33,7 @@ def _explained(rule: Rule[Any], evidence: Any) -> Cause | None:
   except Exception as error:  # noqa: BLE001 - a fault of ours is no verdict on the port
     warnings.warn(
       f'tf2verify looked for the cause {rule.name!r}, and that raised {type(error).__name__}: '
-      f'{error}; the verdict stands, but this cause was not checked: please report it, with '
+      f'{error}; the verdict is valid, but this cause was not checked: please report it, with '
       'the case if you can',
       RuleWarning,
       stacklevel=2,

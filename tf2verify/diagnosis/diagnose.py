@@ -54,7 +54,7 @@ _EXPLAIN_THEMSELVES = ('loss', 'training_steps')
 _LOOPS = frozenset({'While', 'StatelessWhile'})
 _OF_CHANGES = 'training_steps'
 _OF_GRADIENTS = 'gradients'
-_OTHER_START = 'what the sides hold before the step differs, which no edit of its graph mends'
+_OTHER_START = 'the values before the step differ, which no edit of its graph can correct'
 # 1 - 0.999 is as far from 0.001 where it is formed in float32: no fault, where there is another.
 _OF_SETTINGS = 1e-4
 

@@ -115,9 +115,9 @@ def _replaced(tf1: str, tf2: str) -> str:
   if _only_shapes(tf2) and not _only_shapes(tf1):
     return f'the port lacks {tf1}'
   if _only_shapes(tf1) and not _only_shapes(tf2):
-    return f'the port has {tf2}, which tf1 has not'
+    return f'the port has {tf2}, which tf1 does not have'
   if tf1 != tf2 and sorted(tf1.split(_THEN)) == sorted(tf2.split(_THEN)):
-    return f'the port computes {tf2}, tf1 the same in another order: {tf1}'
+    return f'the port computes {tf2}, tf1 the same in a different order: {tf1}'
   return f'the port computes {tf2}, tf1 computes {tf1}'
 
 
@@ -136,7 +136,7 @@ def _path_text(known: GraphDifference) -> str:
   if not both[0]:
     does = 'stops the gradient' if both[1] & STOPS else f'has a {known.tf2}'
     return f'the port {does} at {place} and tf1 does not'
-  return f'the {known.tf2} of the port at {place} is another one than in tf1'
+  return f'the {known.tf2} of the port at {place} differs from that of tf1'
 
 
 def _source_text(source: Source) -> str:
@@ -208,13 +208,13 @@ def _difference_text(known: GraphDifference) -> str:
   if known.aspect is GraphAspect.MISSING:
     return f'the port lacks {_DILATION.sub(_named, known.tf1)}'
   if known.aspect is GraphAspect.EXTRA:
-    return f'the port has {known.tf2}, which tf1 has not'
+    return f'the port has {known.tf2}, which tf1 does not have'
   if known.aspect is GraphAspect.REPLACED:
     return _replaced(known.tf1, known.tf2)
   if known.aspect is GraphAspect.TYPE and known.tf2_value in SHAPING:
     return f'the port lacks {known.tf1}'
   if known.aspect is GraphAspect.TYPE and known.tf1_value in SHAPING:
-    return f'the port has {known.tf2}, which tf1 has not'
+    return f'the port has {known.tf2}, which tf1 does not have'
   if known.aspect is GraphAspect.TYPE:
     return f'{known.op} is {known.tf2} in the port, {known.tf1} in tf1'
   assert known.aspect in (GraphAspect.ORDER, GraphAspect.WIRING)

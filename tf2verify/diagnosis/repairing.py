@@ -71,7 +71,7 @@ class Repairing:
       try:
         found = self._bench.looked_at(self._repairs(), judged.left)
       except CannotRepair as error:
-        note = f'what is left was not looked into: {error}'[:200]
+        note = f'the remaining differences were not examined: {error}'[:200]
         break
       looking = looking.again(found, judged.left)
     vague = (

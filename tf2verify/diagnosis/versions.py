@@ -20,7 +20,7 @@ from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.observation import Observation
 from tf2verify.records.op_graph import TARGET
-from tf2verify.records.recorded_here import RecordedGraphHere
+from tf2verify.records.recorded_on_current_tf import RecordedGraphHere
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.observed_tensors import tensors_of

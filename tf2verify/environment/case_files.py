@@ -35,7 +35,7 @@ def case_files(place: str) -> list[str]:
     found += [os.path.join(folder, name) for name in sorted(names) if _is_case_file(name)]
   if not found:
     raise UsageError(
-      f'{place} has no file named test_*.py, *_test.py or *_case.py; name the file that holds '
+      f'{place} has no file named test_*.py, *_test.py or *_case.py; name the file that contains '
       'the cases'
     )
   return found

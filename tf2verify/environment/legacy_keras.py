@@ -213,7 +213,7 @@ def _flag_problems(release: tuple[int, int]) -> tuple[Problem, ...]:
   if not _has_keras_3(release) or value in (*_FLAG_ON, *_FLAG_OFF):
     return ()
   what = f'{FLAG} is {value!r}, which TensorFlow takes as 0, so that tf.keras is Keras 3'
-  return (Problem(what, f'export {FLAG}=0 if that is meant, otherwise unset {FLAG}'),)
+  return (Problem(what, f'export {FLAG}=0 if intended, otherwise unset {FLAG}'),)
 
 
 def _keras_problems(release: tuple[int, int]) -> tuple[Problem, ...]:

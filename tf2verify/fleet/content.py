@@ -150,7 +150,7 @@ class FilesRead:
       kept.add(path if os.path.isabs(path) else os.path.abspath(path))
 
   def files(self) -> dict[str, str]:
-    """Returns path and digest of what was read and is no product of this process."""
+    """Returns path and digest of what was read and is not a product of this process."""
     found = {}
     for path in sorted(self._read - self._written):
       left_out = path.startswith(self._scratch) or _is_told_by_version(path)

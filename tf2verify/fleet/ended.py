@@ -23,7 +23,7 @@ _GUESSES: dict[int, str] = {
   'stack',
   signal.SIGBUS: 'a crash of native code, or a file or memory that went away',
   signal.SIGFPE: 'an integer division by zero in native code',
-  signal.SIGILL: 'an instruction that this processor lacks: a package built for another one',
+  signal.SIGILL: 'an instruction that this processor lacks: a package built for a different one',
   signal.SIGKILL: 'killed from outside, mostly by the kernel for lack of memory: give --memory, '
   'or fewer --jobs',
 }
@@ -124,7 +124,7 @@ def _read(report: Mapping[str, Any]) -> tuple[CaseVerdict, Deviations]:
   try:
     fields, deviations = without_deviations(report)
   except (AttributeError, LookupError, TypeError) as error:
-    raise UsageError('is no report of tf2verify') from error
+    raise UsageError('is not a report of tf2verify') from error
   check_deviations(deviations)
   return case_from_fields(fields), deviations
 

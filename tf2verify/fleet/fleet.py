@@ -190,7 +190,7 @@ def _why_again(entry: Entry, unit: plans.Unit, options: Options, digests: Digest
   if options.retry and entry.status is Status.ERROR:
     return 'it ended with ERROR'
   if unit.place.is_file and unit.place.target not in entry.files:
-    return 'its verdict is of another file'
+    return 'its verdict is of a different file'
   if entry.stages != options.stages:
     return f'--stages was {" ".join(entry.stages) or "not given"}'
   changed = [*digests.changed(entry.files)]

@@ -19,7 +19,7 @@ STARTED, DOING, STAGE, FOUND, DONE, REFUSED = (
 )
 # Any of these is the last that there is to tell.
 OUTCOMES = (FOUND, DONE, REFUSED)
-# Exit status of a process in which something raised that is no error of the case.
+# Exit status of a process in which something raised that is not an error of the case.
 UNCAUGHT = 70
 
 

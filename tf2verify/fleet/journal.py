@@ -47,7 +47,7 @@ class Journal:
       writable: whether it is to be written; one that is, is nobody else's to write.
 
     Raises:
-      UsageError: the file is no journal, of another schema version, in use by another
+      UsageError: the file is not a journal, of another schema version, in use by another
         fleet, damaged, or cannot be read or written.
     """
     self.path = path

@@ -78,7 +78,7 @@ def is_journal(path: str) -> bool:
 
 
 def _reading_any_text(connection: sqlite3.Connection) -> sqlite3.Connection:
-  # A text that is no UTF-8 any more is a damaged row, which is named, and no error of SQLite.
+  # A text that is not UTF-8 any more is a damaged row, which is named, and no error of SQLite.
   connection.text_factory = lambda data: data.decode('utf-8', 'surrogateescape')
   return connection
 

@@ -57,7 +57,8 @@ class JournalLock:
 
   def _in_use(self, owner: str) -> UsageError:
     return UsageError(
-      f'{self._journal} is in use by another fleet (process {owner}); wait for it, or name another '
+      f'{self._journal} is in use by another fleet (process {owner}); wait for it, or name a '
+      'different '
       'journal'
     )
 

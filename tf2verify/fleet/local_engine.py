@@ -202,7 +202,8 @@ class LocalEngine:
       os.mkdir(folder)
     except OSError as error:
       raise Tf2VerifyError(
-        f'could not make {folder}: {error.strerror}; TMPDIR names another folder for temporary '
+        f'could not create {folder}: {error.strerror}; TMPDIR names a different folder for '
+        'temporary '
         'files; continue with --resume'
       ) from error
     job = Job(self._numbers, request.kind, request.target, request.stages, folder)
@@ -241,7 +242,8 @@ class LocalEngine:
       blamed = running.alone and running.process
       if told or blamed or running.reason:
         running.reason = running.reason or (
-          f'the process that cases are copied from {how} while this case ran alone, for the second '
+          f'the process from which cases are forked {how} while this case ran alone, for the '
+          'second '
           'time: the case ends processes that are not its own'
         )
         yield running.request, self._ended(running, None)

@@ -99,14 +99,14 @@ def _check(address: str) -> None:
   """Raises `UsageError` at once where Ray would try for a minute."""
   if address.startswith(_CLIENT):
     raise UsageError(
-      f'--ray_address {address} is of the Ray client, which does not tell of lost nodes; start '
+      f'--ray_address {address} is of the Ray client, which does not report lost nodes; start '
       'the fleet on a machine of the cluster (ray job submit does), with --ray_address HOST:6379'
     )
   host, _, port = address.rpartition(':')
   if not host:  # a word that Ray knows: auto, local
     return
   if not port.isdecimal():
-    raise UsageError(f'--ray_address {address} is no HOST:PORT')
+    raise UsageError(f'--ray_address {address} is not HOST:PORT')
   try:
     socket.create_connection((host.strip('[]'), int(port)), _CONNECT_SECONDS).close()
   except (OSError, OverflowError) as error:

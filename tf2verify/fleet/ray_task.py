@@ -17,7 +17,7 @@ from tf2verify.fleet.ended import Ended
 from tf2verify.fleet.local_engine import Limits, LocalEngine, Request
 from tf2verify.fleet.machine import memory_for_jobs, processors
 from tf2verify.fleet.server_process import Surroundings
-from tf2verify.fleet.shipping import Moves, Origin, shipped_code
+from tf2verify.fleet.shipping import Origin, PathMapping, shipped_code
 
 # Set in workers, which import no TensorFlow themselves; see tf2verify/__init__.py.
 SUPERVISES = 'TF2VERIFY_SUPERVISES'
@@ -117,7 +117,7 @@ def _limits(limits: Limits) -> Limits:
   return dataclasses.replace(limits, memory=share if limits.memory is None else limits.memory)
 
 
-def _moved(ended: Ended, moves: Moves) -> Ended:
+def _moved(ended: Ended, moves: PathMapping) -> Ended:
   return dataclasses.replace(
     ended,
     events=tuple(moves.everywhere(event) for event in ended.events),

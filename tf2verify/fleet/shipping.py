@@ -152,8 +152,8 @@ def _ignored(root: str) -> Any:
   return is_ignored
 
 
-class Moves:
-  """Paths of one machine as another one has them.
+class PathMapping:
+  """Maps paths of one machine to those of a different one.
 
   Args:
     pairs: folders, here and there.
@@ -206,19 +206,19 @@ class Origin:
   environment: Mapping[str, str]
   versions: Mapping[str, str]
 
-  def moves_to(self, code: str) -> Moves:
+  def moves_to(self, code: str) -> PathMapping:
     """Returns where the shipped folders are.
 
     Args:
       code: as of `shipped_code`.
     """
-    return Moves([(self.own_folder, _OWN_FOLDER), *_named(self.roots, code)])
+    return PathMapping([(self.own_folder, _OWN_FOLDER), *_named(self.roots, code)])
 
-  def moves_back(self, code: str) -> Moves:
+  def moves_back(self, code: str) -> PathMapping:
     """Returns the reverse, with the folders of installed packages."""
     shipped = [(there, root) for root, there in _named(self.roots, code)]
     installed = zip(installed_folders(), self.installed, strict=True)
-    return Moves([*installed, (_OWN_FOLDER, self.own_folder), *shipped])
+    return PathMapping([*installed, (_OWN_FOLDER, self.own_folder), *shipped])
 
   def path_at(self, code: str, own_path: Sequence[str]) -> tuple[str, ...]:
     """Returns the path of modules for the cases there.

@@ -40,15 +40,15 @@ def points(array: np.ndarray) -> np.ndarray:
 
 
 @dataclasses.dataclass(frozen=True)
-class Extent:
-  """What all elements of an array have a part in: a few that are others show here."""
+class ValueRange:
+  """Minimum, maximum and mean of an array: a few different elements change them."""
 
   least: float
   greatest: float
   mean: float
 
   @classmethod
-  def of(cls, array: np.ndarray) -> 'Extent':
+  def of(cls, array: np.ndarray) -> 'ValueRange':
     """Returns that of a floating array with elements."""
     array = array.astype(np.float32) if array.dtype.itemsize < 4 else array
     return cls(float(array.min()), float(array.max()), float(array.mean(dtype=np.float64)))
@@ -58,7 +58,7 @@ def distribution_behind(
   family: Family,
   draw: np.ndarray,
   value: np.ndarray,
-  extents: tuple[Extent, Extent] | None = None,
+  extents: tuple[ValueRange, ValueRange] | None = None,
 ) -> Distribution | None:
   """Returns what a value is drawn from that is a draw, scaled and shifted.
 
@@ -90,7 +90,7 @@ def distribution_behind(
   if np.abs(other - factor * one - offset).max() > allowed:
     return None
   # A table whose few elements lie between the points: a diagonal.
-  drawn, made = extents or (Extent.of(draw), Extent.of(value))
+  drawn, made = extents or (ValueRange.of(draw), ValueRange.of(value))
   ends = sorted(offset + factor * end for end in (drawn.least, drawn.greatest))
   expected = (*ends, offset + factor * drawn.mean)
   found = (made.least, made.greatest, made.mean)

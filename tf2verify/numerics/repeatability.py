@@ -127,7 +127,7 @@ def first_variation(first: Sequence[RunOp], second: Sequence[RunOp]) -> FirstVar
         one.op_type,
         one.name,
         one.source,
-        f'in the other run {other.op_type} stands in its place: the order of operations varies, '
+        f'in the other run {other.op_type} is in its place: the order of operations varies, '
         'as that of a set does',
         None,
       )

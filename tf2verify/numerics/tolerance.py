@@ -1,4 +1,4 @@
-"""How far two numbers may be apart, by dtype, with the source of every figure."""
+"""How much two numbers may differ, by dtype, with the source of every figure."""
 
 import dataclasses
 import math
@@ -39,7 +39,7 @@ class Tolerance:
       if not math.isfinite(figure) or figure < 0:
         raise CaseDefinitionError(
           f'Tolerance: {field} = {float(figure)!r}; it must be finite and not negative. '
-          'Zero stands for exact equality'
+          'Zero means exact equality'
         )
       object.__setattr__(self, field, float(figure))
 
@@ -210,7 +210,7 @@ def _floating_name(key: Any, attribute: str) -> str:
       name = None
   if name is None:
     raise CaseDefinitionError(
-      f'{attribute} has an entry for {key!r}, which is no dtype; '
+      f'{attribute} has an entry for {key!r}, which is not a dtype; '
       f'allowed are {", ".join(FLOATING_DTYPES)}'
       + ('. rtol and atol belong in Tolerance(rtol=…, atol=…)' if key in ('rtol', 'atol') else '')
     )

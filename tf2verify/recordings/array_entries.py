@@ -49,7 +49,7 @@ def shape(value: object) -> tuple[int, ...]:
   """Takes the shape of an array."""
   found = several(count)(value)
   if len(found) > _MOST_AXES or math.prod(max(size, 1) for size in found) >= 2**62:
-    raise Malformed('is no shape that an array can have')
+    raise Malformed('is not a shape that an array can have')
   return found
 
 
@@ -158,7 +158,7 @@ def nest(value: object) -> Nest:
 
 def _nest(value: object, left: int) -> Nest:
   if not isinstance(value, dict) or not left:
-    raise Malformed('is no nest of arrays' if left else 'is nested too deeply')
+    raise Malformed('is not a nest of arrays' if left else 'is nested too deeply')
   fields: dict[str, Any] = value
   if fields.keys() == {'array'}:
     return Nest('array', array=inside('.array', key, fields['array']))
@@ -181,11 +181,11 @@ def _nest(value: object, left: int) -> Nest:
     for label, _ in children:
       inside('.fields', _identifier, label)
     return Nest('namedtuple', name=name, children=children)
-  raise Malformed('is no nest of arrays')
+  raise Malformed('is not a nest of arrays')
 
 
 def _identifier(value: object) -> str:
   found = text(value)
   if not found.isidentifier() or found.startswith('_') or len(found) > 64:
-    raise Malformed('is no name of a class or field')
+    raise Malformed('is not a name of a class or field')
   return found

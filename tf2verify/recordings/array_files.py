@@ -151,7 +151,7 @@ class ArrayFiles:
         raise self._refused(
           name,
           f'it has {on_disk[name]:,} bytes, more than its arrays can take ({most:,})',
-          'it is another file than was recorded: copy the whole folder again',
+          'it is a different file from the recorded one: copy the whole folder again',
         )
       total += declared
     allowed = min(max(_ALWAYS_ALLOWED, _MOST_TIMES * sum(on_disk.values())), _MOST_BYTES_IN_ALL)
@@ -177,7 +177,7 @@ class ArrayFiles:
     except (OSError, ValueError) as error:
       raise self._unreadable(name, error) from None
     if not stat.S_ISREG(found.st_mode):
-      raise self._refused(name, 'it is no file', _COPY_AGAIN)
+      raise self._refused(name, 'it is not a file', _COPY_AGAIN)
     return found.st_size
 
   def _archive(self, name: str) -> zipfile.ZipFile:
@@ -255,7 +255,8 @@ class ArrayFiles:
     if header is None:
       raise self._refused(
         name,
-        f'{key} is no plain array of numbers as np.savez writes it (Python objects are never read)',
+        f'{key} is not a plain array of numbers as np.savez writes it (Python objects are never '
+        'read)',
         _COPY_AGAIN,
       )
     sizes = _STRIPPED.findall(header['shape'])

@@ -56,7 +56,7 @@ def _check_arrays(arrays: dict[str, ArrayEntry]) -> None:
   for name, entry in arrays.items():
     where = f'.arrays.{name}'
     if (entry.file, entry.key) in places:
-      raise Malformed('is stored where another array is', where)
+      raise Malformed('is stored at the place of a different array', where)
     places.add((entry.file, entry.key))
     encodings = {'bfloat16': 'bfloat16', 'string': 'string'}
     if entry.encoding != encodings.get(entry.dtype, 'plain'):
@@ -70,7 +70,8 @@ def _check_arrays(arrays: dict[str, ArrayEntry]) -> None:
     if not how.samples or entry.shape != (sampling.stored_size(size, how.samples, how.block),):
       raise Malformed(
         f'has shape {entry.shape}, which {how.samples} samples and blocks of {how.block} of shape '
-        f'{how.shape} have not',
+        f'{how.shape} '
+        f'do not have',
         where,
       )
 
@@ -108,7 +109,7 @@ class _References:
         self._bytes(name, where)
     lines = self._array(found.op_sources, where)
     if lines.dtype != 'int32' or len(lines.shape) != 1:
-      raise Malformed('has op_sources that are no int32 vector', where)
+      raise Malformed('has op_sources that are not an int32 vector', where)
     names = [variable.name for variable in found.variables]
     if len(set(names)) != len(names):
       raise Malformed('has a variable twice', where)
@@ -215,7 +216,7 @@ class _References:
   def _bytes(self, name: str, where: str) -> None:
     entry = self._array(name, where)
     if entry.dtype != 'uint8' or len(entry.shape) != 1:
-      raise Malformed(f'has {name}, which is no vector of bytes, as a graph', where)
+      raise Malformed(f'has {name}, which is not a vector of bytes, as a graph', where)
 
   def _tensor(self, found: TensorEntry | None, where: str) -> None:
     if found is None:

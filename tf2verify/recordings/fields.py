@@ -166,7 +166,7 @@ def text(value: object) -> str:
   if not isinstance(value, str):
     raise Malformed(f'is {_shown(value)}, not a text')
   if _NO_TEXT.search(value):
-    raise Malformed(f'is {_shown(value)}, which is no valid text')
+    raise Malformed(f'is {_shown(value)}, which is not a valid text')
   return value
 
 

@@ -33,7 +33,7 @@ class SourceEntry:
 def source(value: object) -> SourceEntry:
   """Takes a line of code: an array of four."""
   if not isinstance(value, list) or len(value) != 4:
-    raise Malformed('is no array of path, line, function and code')
+    raise Malformed('is not an array of path, line, function and code')
   path, line, function, code = value
   return SourceEntry(text(path), count(line), text(function), text(code))
 

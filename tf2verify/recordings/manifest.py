@@ -42,7 +42,7 @@ def parse_manifest(data: bytes, path: str) -> Manifest:
   except Malformed as error:
     place = error.place.lstrip('.') or 'it'
     raise RecordingError(
-      f'{path}: manifest.json is no manifest of a recording: {place} {error.problem}; {_AGAIN}'
+      f'{path}: manifest.json is not a manifest of a recording: {place} {error.problem}; {_AGAIN}'
     ) from None
   return manifest
 
@@ -51,7 +51,7 @@ def _json(data: bytes, path: str) -> dict[str, object]:
   try:
     found = strict_json.loads(data)
     if not isinstance(found, dict):
-      raise Malformed('is no JSON object')
+      raise Malformed('is not a JSON object')
   except Malformed as error:
     raise RecordingError(
       f'{path}: manifest.json {error.problem}; it is damaged: copy the whole folder again, or '
@@ -84,14 +84,14 @@ def _check_digest(found: dict[str, object], path: str) -> None:
   fields = {name: value for name, value in found.items() if name != 'sha256'}
   if found.get('sha256') != hashlib.sha256(strict_json.canonical(fields)).hexdigest():
     raise RecordingError(
-      f'{path}: manifest.json is not as it was written (its sha256 is another); copy the whole '
+      f'{path}: manifest.json was changed (its sha256 differs); copy the whole '
       'recording again; to change something, record again'
     )
 
 
 def _check_versions(found: object, path: str) -> None:
   if not isinstance(found, dict) or found.keys() != VERSIONS.keys():
-    raise Malformed('has not the versions ' + ', '.join(VERSIONS), '.versions')
+    raise Malformed('does not have the versions ' + ', '.join(VERSIONS), '.versions')
   for name, known in VERSIONS.items():
     version = inside(f'.versions.{name}', count, found[name])
     if version != known:

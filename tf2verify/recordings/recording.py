@@ -59,7 +59,7 @@ class Recording:
     """Reads and checks the manifest; arrays are read when they are asked for.
 
     Raises:
-      RecordingError: the folder is no recording, or one that cannot be used.
+      RecordingError: the folder is not a recording, or one that cannot be used.
     """
     return cls(path, parse_manifest(_manifest_bytes(path), path))
 
@@ -98,7 +98,7 @@ class Recording:
     return tuple((name, self._files.size(name)) for name in self._files.names)
 
   def other_files(self) -> tuple[str, ...]:
-    """Returns the names of what lies in the folder and is no part of the recording."""
+    """Returns the names of what lies in the folder and is not a part of the recording."""
     known = {MANIFEST, *self._files.names}
     try:
       return tuple(sorted(name for name in os.listdir(self.path) if name not in known))
@@ -264,8 +264,9 @@ class Recording:
 
   def _other_bytes(self, name: str, entry: ArrayEntry) -> RecordingError:
     return RecordingError(
-      f'{os.path.join(self.path, entry.file)}: array {name} is not as it was recorded (its sha256 '
-      'is another); the file is damaged or of another recording: copy the whole folder again, or '
+      f'{os.path.join(self.path, entry.file)}: array {name} was changed (its sha256 '
+      'differs); the file is damaged or belongs to a different recording: copy the whole folder '
+      'again, or '
       'record again'
     )
 
@@ -298,7 +299,8 @@ def _manifest_bytes(path: str) -> bytes:
     found = os.stat(name)
     if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_MANIFEST_BYTES:
       raise RecordingError(
-        f'{name}: it is no file of less than {_MOST_MANIFEST_BYTES:,} bytes; copy the whole folder '
+        f'{name}: it is not a file of less than {_MOST_MANIFEST_BYTES:,} bytes; copy the whole '
+        'folder '
         'again'
       )
     with open(name, 'rb') as file:

@@ -28,7 +28,7 @@ def loads(data: bytes) -> object:
   except UnicodeDecodeError as error:
     raise Malformed(f'is not UTF-8 at byte {error.start}') from None
   except json.JSONDecodeError as error:
-    raise Malformed(f'is no JSON at line {error.lineno}, column {error.colno}') from None
+    raise Malformed(f'is not JSON at line {error.lineno}, column {error.colno}') from None
   except RecursionError:
     raise Malformed('is nested too deeply') from None
 
@@ -60,7 +60,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _constant(name: str) -> NoReturn:
-  raise Malformed(f'holds {name}, which is no JSON')
+  raise Malformed(f'holds {name}, which is not JSON')
 
 
 def _integer(digits: str) -> int:

@@ -57,7 +57,7 @@ class AloneGradient:
 
 def _alone_gradient(value: object) -> AloneGradient:
   if not isinstance(value, list) or len(value) != 3:
-    raise Malformed('is no array of path, values and indices')
+    raise Malformed('is not an array of path, values and indices')
   path, values, indices = value
   return AloneGradient(
     inside('[0]', text, path), inside('[1]', text, values), inside('[2]', maybe(text), indices)

@@ -23,7 +23,7 @@ class Change:
 
   Attributes:
     what: which thing.
-    tf1: what TF1 has: a number; 0 where the change is no number.
+    tf1: what TF1 has: a number; 0 where the change is not a number.
     tf2: what it is set to, the port's; for a factor, that factor.
     places: names of operations, variables or losses that it is about; empty for all that have
       TF1's value.

@@ -11,7 +11,7 @@ from tf2verify.safe_text import safe_values
 SCHEMA_VERSION = 1
 _SHOWN = 5
 _UNPAIRED = (
-  'what reads them is not related: a proof without a run pairs variables by their names alone;',
+  'their consumers are not compared: a proof without a run pairs variables by name only;',
   '`python -m tf2verify map PATH::Case --out FILE` derives their pairs by running both sides, and',
   'variable_map = FILE in the case uses them here',
 )
@@ -71,7 +71,7 @@ class CaseProof:
       lines += _run_lines(run)
     for side, names in (('tf1', self.only_tf1), ('the port', self.only_tf2)):
       if names:
-        lines.append(f'  variables of {side} alone: {_listed(names)}')
+        lines.append(f'  variables of {side} only: {_listed(names)}')
     if self.only_tf1 and self.only_tf2:
       lines += [f'  {line}' for line in _UNPAIRED]
     lines += [f'  {line}' for line in _NOTHING_WAS_RUN]

@@ -11,7 +11,7 @@ from tf2verify.records.op_graph import VARIABLE
 
 
 class GraphAspect(enum.Enum):
-  """How two operations, or what stands around them, differ."""
+  """How two operations, or their surroundings, differ."""
 
   TYPE = 'type'
   ATTRIBUTE = 'attribute'
@@ -35,7 +35,7 @@ class GraphDifference:
     what: the attribute's or input's name; empty for whole operations.
     tf1: the tf1 side, as text.
     tf2: the tf2 side, as text.
-    tf1_value: the plain value behind `tf1`: a number, a string, a tuple, the types of
+    tf1_value: the plain value of `tf1`: a number, a string, a tuple, the types of
       operations (one type for `WIRING` and `ORDER`: of what is read); None where there
       is none.
     tf2_value: the same of the tf2 side.
@@ -76,7 +76,7 @@ class Statistics:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-  """An operation whose inputs agree and whose outputs do not, or a variable that starts otherwise.
+  """An operation whose inputs agree and whose outputs do not, or a variable with a different start.
 
   Attributes:
     tf1_op: name on the tf1 side.
@@ -134,13 +134,13 @@ class Source:
 
   @property
   def is_initial_value(self) -> bool:
-    """Whether it stands for a variable, whose initial values differ."""
+    """Whether it is a variable whose initial values differ."""
     return self.tf1_type == VARIABLE
 
 
 @dataclasses.dataclass(frozen=True)
 class GrowthPoint:
-  """How far the sides are apart at one operation on the way from a source to the end.
+  """How much the sides differ at one operation between a source and the end.
 
   Attributes:
     op: the tf1 name.
@@ -206,7 +206,7 @@ class Diagnosis:
     updates: variables that are written a different number of times: name, times in
       tf1, times in tf2.
     growth: from the first source to the end.
-    operations: number of operations behind what differs, tf1 side.
+    operations: number of operations that what differs depends on, tf1 side.
     paired: how many of them have a partner in tf2.
     notes: what could not be looked at, and why.
     without_experiments: why no cause was tried out on the port's graph; '' where one was.

@@ -75,7 +75,7 @@ def outcome_text(experiment: Experiment) -> str:
     Edit.VALUE: 'the value of tf1 there',
   }[experiment.edit]
   count = experiment.mistakes - 1
-  others = f' and the other {count if count > 1 else "one"} mended' if several else ''
+  others = f' and the other {count if count > 1 else "one"} corrected' if several else ''
   by_value = experiment.by_value - (experiment.edit is Edit.VALUE)
   if by_value:
     others += f' ({"" if count == 1 else f"{by_value} "}by the value of tf1)'

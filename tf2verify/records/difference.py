@@ -49,8 +49,8 @@ class ArrayDifference:
     required_atol: the least atol that all elements pass with this rtol; infinite
       where no tolerance would do, None where the dtype is compared exactly.
     required_rtol: the least rtol that all elements pass with this atol, likewise.
-    noise: how far rounding alone moves the tensor: the greatest |moved - tf1| of
-      runs of the reference with values moved by one unit in the last place; None
+    noise: how much rounding alone changes the tensor: the max |perturbed - tf1| of
+      runs of the reference with values perturbed by one unit in the last place; None
       where it was not, or could not be, measured.
     sampled: whether a recording holds a part of tf1's tensor: `size` counts the elements
       and means that were compared.
@@ -154,7 +154,7 @@ class Judgement(enum.Enum):
 class Deviation:
   """Two floating tensors that were compared and are not the same bit by bit.
 
-  Enough to judge the pair by another tolerance, without the tensors.
+  Enough to judge the pair by a different tolerance, without the tensors.
 
   Attributes:
     quantity: as in `Difference`.
@@ -168,7 +168,7 @@ class Deviation:
     magnitude: a lower bound of the greatest |tf1|, from a sample of the elements;
       infinite where one of them is not finite.
     judgement: how the pair was judged.
-    noise: as in `ArrayDifference`; measured for pairs beyond the tolerance alone.
+    noise: as in `ArrayDifference`; measured only for pairs beyond the tolerance.
     ulps: how many elements are how many units in the last place apart: at 0 the equal
       ones, at n those from 2**(n - 1) to 2**n - 1 apart. Of a sample of the elements
       where there are many, and of those finite on both sides.
@@ -188,11 +188,11 @@ class Deviation:
 
 
 @dataclasses.dataclass(frozen=True)
-class Extent:
-  """How far the two sides are apart in one run: the greatest over its tensors.
+class ErrorSummary:
+  """A summary of the differences of one run: the maximum over its tensors.
 
   NaN, and infinite in `share` and the tolerances, where something differs in a way that
-  is no number: shape, dtype, presence, the pattern of non-finite elements.
+  is not a number: shape, dtype, presence, the pattern of non-finite elements.
 
   Attributes:
     run: which run: `step 3`; '' where there is but one.

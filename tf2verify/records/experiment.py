@@ -8,7 +8,7 @@ class Outcome(enum.Enum):
   """What an experiment has shown."""
 
   PROVEN = 'proven'  # with all edits the stage passes, and without this one it does not
-  PARTLY = 'partly'  # with it the sides are nearer to each other, but the stage does not pass
+  PARTLY = 'partly'  # with it the sides are closer to each other, but the stage does not pass
 
 
 class Edit(enum.Enum):

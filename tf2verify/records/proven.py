@@ -66,7 +66,7 @@ class Proven:
 
   Attributes:
     run: what was related: `inference`.
-    tf1_operations: how many operations of the reference are behind what is compared.
+    tf1_operations: how many operations of the reference the compared tensors depend on.
     tf1_proven: how many of them are proven.
     tf2_operations: the same of the port.
     tf2_proven: likewise.

@@ -60,7 +60,7 @@ class Resources:
 
   @classmethod
   def from_fields(cls, fields: Mapping[str, Any]) -> 'Resources':
-    """Returns what `to_fields` has taken apart."""
+    """Returns the record of the fields that `to_fields` returns."""
     return cls(**fields)
 
   def __str__(self) -> str:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from tf2verify.records import verdict_html, verdict_json, verdict_text
 from tf2verify.records.accepted import AcceptedCause
 from tf2verify.records.diagnosis import Diagnosis
-from tf2verify.records.difference import Deviation, Difference, Extent
+from tf2verify.records.difference import Deviation, Difference, ErrorSummary
 from tf2verify.records.proven import Proven
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair
 from tf2verify.records.status import Status
@@ -106,7 +106,7 @@ class StageVerdict(_NoTruthValue):
     inventory: every variable of both sides, for `variable_inventory`.
     random_ops: of the runs in which their order differs.
     curves: numbers of each training step.
-    extents: how far the sides are apart, a run each, of stages without deviations that
+    extents: a summary of the differences, one per run, of stages without deviations that
       compare the sides: of `training_steps` a step each.
     blind_spots: those of the notes that tell what the numbers cannot show.
     proven: how much of what was compared is proven for all inputs; None where the graphs were not
@@ -130,7 +130,7 @@ class StageVerdict(_NoTruthValue):
   inventory: tuple[VariablePair, ...] = ()
   random_ops: tuple[RandomOps, ...] = ()
   curves: tuple[Curve, ...] = ()
-  extents: tuple[Extent, ...] = ()
+  extents: tuple[ErrorSummary, ...] = ()
   blind_spots: tuple[str, ...] = ()
   proven: Proven | None = None
   accepted: tuple[AcceptedCause, ...] = ()
@@ -221,5 +221,5 @@ class CaseVerdict(_NoTruthValue):
     return safe(verdict_text.case_text(self), longest=None)
 
   def to_json(self) -> str:
-    """Returns the report as JSON; `schema_version` tells its shape."""
+    """Returns the report as JSON; `schema_version` identifies its structure."""
     return verdict_json.case_json(self)

@@ -87,7 +87,7 @@ def case_from_json(text: str) -> CaseVerdict:
   which come back as text. Unknown keys are passed over.
 
   Raises:
-    UsageError: it is no report, not whole, of another schema version, or a value is
+    UsageError: it is not a report, not whole, of another schema version, or a value is
       not of its type; the message starts with 'is' or 'has', to go behind a file name.
   """
   try:
@@ -103,7 +103,7 @@ def case_from_fields(report: Any) -> CaseVerdict:
 
   if not isinstance(report, dict) or 'schema_version' not in report or 'stages' not in report:
     raise UsageError(
-      'is no report of tf2verify: a case has the keys schema_version, case and stages; '
+      'is not a report of tf2verify: a case has the keys schema_version, case and stages; '
       '--report_dir writes one file per case'
     )
   if report['schema_version'] != SCHEMA_VERSION:
@@ -215,7 +215,7 @@ def _record_reader(cls: Any) -> _Reader:
         except _Misfit as misfit:
           raise misfit.inside(f'.{name}') from None
       elif needed:
-        raise _Misfit('has no', ': it is no report of tf2verify, or not whole', f'.{name}')
+        raise _Misfit('has no', ': it is not a report of tf2verify, or not whole', f'.{name}')
     if cls is ArrayDifference:
       for side in ('tf1', 'tf2'):
         found[side] = _element(found[side], found['dtype'])
@@ -286,7 +286,7 @@ def _number(value: Any) -> float:
 
 
 def _checked(cls: type, kind: str, value: Any) -> Any:
-  if type(value) is not cls:  # what JSON gives is of no subclass; True is no integer
+  if type(value) is not cls:  # what JSON gives is of no subclass; True is not an integer
     raise _Misfit('has', f' = {value!r:.80}; it is {kind}')
   if type(value) is int and abs(value) > _LARGEST_INTEGER:
     raise _Misfit('has', ' = a number beyond 64 bits')

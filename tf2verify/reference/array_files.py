@@ -22,7 +22,7 @@ def load_arrays(path: str, what: str) -> Any:
     ) from None
   except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
     pickled = 'allow_pickle' in str(error)  # numpy takes any other file for one of objects
-    why = 'it is no file of plain arrays' if pickled else str(error).rstrip('.')
+    why = 'it is not a file of plain arrays' if pickled else str(error).rstrip('.')
     raise RecorderError(
       '--{} {} cannot be read: {}; write it by np.savez, with arrays of numbers'.format(
         what, path, why

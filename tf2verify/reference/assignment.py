@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 import numpy as np
 
 from .arrays import Array
-from .perturbation import Mover
+from .perturbation import Perturber
 from .sequences import pairs, size_of
 from .sessions import fetch
 from .variables import GraphVariable
@@ -42,13 +42,16 @@ Values = Dict[str, Optional[Array]]
 
 
 def assign(
-  session: Any, variables: Sequence[GraphVariable], values: Values, mover: Optional[Mover] = None
+  session: Any,
+  variables: Sequence[GraphVariable],
+  values: Values,
+  perturber: Optional[Perturber] = None,
 ) -> None:
-  """Gives every variable its value, moved if there is a mover (but for a metric's counters)."""
+  """Gives every variable its value, moved if there is a perturber (but for a metric's counters)."""
 
   def moved(variable: GraphVariable, value: Array) -> Array:
-    still = mover is None or variable.local
-    return value if still or mover is None else mover.variable(variable.name, value)
+    still = perturber is None or variable.local
+    return value if still or perturber is None else perturber.variable(variable.name, value)
 
   given = [variable for variable in variables if values[variable.name] is not None]
   for portion in _portions(given):
@@ -56,7 +59,7 @@ def assign(
     write(session, [(variable, moved(variable, value)) for variable, value in taken])
   others = [variable for variable in variables if values[variable.name] is None]
   fetch(session, [variable.initializer for variable in others])
-  if mover is not None:
+  if perturber is not None:
     initial = fetch(session, [variable.read for variable in others])
     both = [(v, value, moved(v, np.asarray(value))) for v, value in pairs(others, initial)]
     write(session, [(variable, new) for variable, value, new in both if new is not value])

@@ -24,7 +24,7 @@ def with_training(builder: Callable[..., Any]) -> Callable[[Any, bool], Any]:
     if not any(word in second.lower() for word in ('train', 'phase')):
       raise RecorderError(
         "the builder's second argument is `{0}`, and would be given False for inference and True "
-        'for training; write a function beside it: def build(inputs, training): return {1}(inputs, '
+        'for training; write a function for it: def build(inputs, training): return {1}(inputs, '
         '...what {0} is then...)'.format(second, getattr(builder, '__name__', 'your_builder'))
       )
   if len(positional) > 1 or any(p.kind is p.VAR_POSITIONAL for p in positional):
@@ -41,7 +41,7 @@ def _check_builder_call(builder: Callable[..., Any], further: List[str], keyword
   except TypeError as error:
     shown = ['inputs', *further, *([keyword + '=False'] if keyword else [])]
     raise RecorderError(
-      'the builder is called as {0}({1}), which it does not take: {2}; write a function beside it: '
+      'the builder is called as {0}({1}), which it does not take: {2}; write a function for it: '
       'def build(inputs, training): return {0}(...)'.format(
         call_name(builder), ', '.join(shown), error
       )

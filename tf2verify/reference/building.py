@@ -94,7 +94,7 @@ def _describe_outputs(built: BuiltGraph) -> None:
     ) from error
   if not any(isinstance(leaf, tf.Tensor) for _, leaf in leaves):
     raise RecorderError(
-      'the builder returned {:.80}, which holds no tensor; return the output tensors'.format(
+      'the builder returned {:.80}, which contains no tensor; return the output tensors'.format(
         repr(built.output_nest)
       )
     )

@@ -50,7 +50,7 @@ def checked_arrays(nest: Any, what: str) -> Any:
   """Returns the nest with numpy arrays as its leaves, as they are fed.
 
   Raises:
-    RecorderError: a leaf is no array, of dtype object, or holds NaN; or there is none.
+    RecorderError: a leaf is not an array, of dtype object, or holds NaN; or there is none.
   """
   count = [0]
 

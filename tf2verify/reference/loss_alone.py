@@ -47,7 +47,9 @@ class _LossAlone:
       with user_code('the loss alone'):
         self.loss = recorder.options.loss(*fed)
       if not isinstance(self.loss, tf.Tensor) or not self.loss.dtype.is_floating:
-        raise RecorderError('the loss alone is {:.80}, no floating tensor'.format(repr(self.loss)))
+        raise RecorderError(
+          'the loss by itself is {:.80}, not a floating tensor'.format(repr(self.loss))
+        )
       tensors = self.tensors.items()
       floating = [(k, t) for k, t in tensors if k[0] == 'output' and t.dtype.is_floating]
       with user_code('the gradient of the loss'):

@@ -12,7 +12,7 @@ from .graph_entry import graph_entry
 from .loss_alone import loss_alone, loss_of_first
 from .messages import training_name
 from .nests import map_leaves
-from .perturbation import Mover
+from .perturbation import Perturber
 from .private_tensorflow import v1
 from .recorder import Recorder
 from .run import Key, total_of
@@ -30,16 +30,16 @@ def record_losses(recorder: Recorder, training: TrainingGraph) -> Dict[str, Any]
   symbolic = {path: leaf for path, leaf in places.items() if isinstance(leaf, kinds)}
   values: Dict[str, Any] = {}
 
-  def evaluate(mover: Optional[Mover]) -> Iterator[Tuple[Key, Optional[Array]]]:
+  def evaluate(perturber: Optional[Perturber]) -> Iterator[Tuple[Key, Optional[Array]]]:
     names = [training.loss, training.total_loss]
     names += [name for _, name in built.regularization_losses]
-    outputs = list(symbolic) if mover is None else []
+    outputs = list(symbolic) if perturber is None else []
     draws = training.draws()
     known = draws is not None and all(name in training.drawn for name in draws)
     session = training.session(fresh=not (known and values))
-    training.start(session, mover)
+    training.start(session, perturber)
     wanted = [] if known else draws or []
-    feeds = dict(training.feeds(mover), **(training.drawn if known else {}))
+    feeds = dict(training.feeds(perturber), **(training.drawn if known else {}))
     found = fetch(session, [*names, *wanted, *(symbolic[path] for path in outputs)], feeds)
     training.drawn.update(pairs(wanted, found[len(names) :][: len(wanted)]))
     values.update(pairs(outputs, found[len(names) + len(wanted) :]))

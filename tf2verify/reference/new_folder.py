@@ -35,13 +35,12 @@ def new_folder(out: str, overwrite: bool) -> Iterator[str]:
   if os.path.lexists(out):
     if not overwrite:
       raise RecorderError(
-        '--out {} exists; give another name, or --overwrite to replace it'.format(out)
+        '--out {} exists; use a different name, or --overwrite to replace it'.format(out)
       )
     if os.path.isdir(out) and os.listdir(out) and not _is_recording(out):
       raise RecorderError(
-        '--out {} is a folder, but no recording, and is not overwritten; give another name'.format(
-          out
-        )
+        '--out {} is a folder, but not a recording, and is not overwritten; '
+        'use a different name'.format(out)
       )
   partial = partial_of(out)
   try:

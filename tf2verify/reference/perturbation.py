@@ -27,15 +27,15 @@ def fraction_bits(dtype: Any) -> Optional[int]:
   return None if found is None else found[2]
 
 
-class Mover(NamedTuple):
-  """Moves what a run reads, each element up or down as a coin falls.
+class Perturber(NamedTuple):
+  """Perturbs what a run reads, each element up or down at random.
 
-  The coins are those of numpy's `RandomState`, which is the same in every version, seeded
-  by the SHA-256 of number and name: a run here and one that was recorded under the same
-  number start from the same bits.
+  The random directions are those of numpy's `RandomState`, which is the same in every
+  version, seeded by the SHA-256 of number and name: a run here and one that was recorded
+  under the same number start from the same bits.
 
   Attributes:
-    number: of the run; another number is another set of coins.
+    number: of the run; a different number gives different directions.
     least_fraction_bits: a dtype with fewer stays. What is computed in float64 from
       float32 variables is not rounded to float32: a unit of those would be far more
       than its noise.
@@ -48,7 +48,7 @@ class Mover(NamedTuple):
   unit_bits: int = 0
 
   def variable(self, name: str, value: Array) -> Array:
-    """Returns the values moved; the same array where its dtype stays."""
+    """Returns the perturbed values; the same array if its dtype is not perturbed."""
     bits = fraction_bits(value.dtype)
     if bits is None or bits < self.least_fraction_bits:
       return value
@@ -56,7 +56,7 @@ class Mover(NamedTuple):
     return moved(value, '{}:{}'.format(self.number, name), units)
 
   def input(self, path: str, value: Array) -> Array:
-    """Returns the values moved; the same array where it holds integers only.
+    """Returns the perturbed values; the same array if it has integers only.
 
     Labels, masks, lengths and pixels are read exactly on either side, and a model
     that asks whether a mask is 1 would do something else with 0.9999999.

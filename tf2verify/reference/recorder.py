@@ -19,7 +19,7 @@ from .inputs import varied_inputs
 from .messages import say, training_name
 from .noise_codes import noise_codes
 from .options import Options
-from .perturbation import Mover, fraction_bits
+from .perturbation import Perturber, fraction_bits
 from .randomness import CONSTANT, NUM_RANDOM_OPS
 from .repeats import spread_of, which_repeat
 from .run import Key
@@ -35,7 +35,7 @@ _NOISE_SHARE = 0.25  # of the time that all else takes
 _NOISE_SECONDS = 5.0  # or this, if it is more
 
 # Runs the model, moved or not, and yields what it gives; see `Run.evaluate`.
-Evaluate = Callable[[Optional[Mover]], Iterable[Tuple[Key, Optional[Array]]]]
+Evaluate = Callable[[Optional[Perturber]], Iterable[Tuple[Key, Optional[Array]]]]
 
 
 def _is_output(key: Key) -> bool:
@@ -139,7 +139,7 @@ class Recorder:
 
     Args:
       text: what is run, for the user.
-      evaluate: runs it, moved by the mover if there is one, from the same start each time.
+      evaluate: runs it, moved by the perturber if there is one, from the same start each time.
       whole: which arrays are stored whole, however large.
       of_steps: whether it takes training steps, of which less is stored.
 
@@ -147,10 +147,12 @@ class Recorder:
       The manifest's entry for every tensor, and how many moved runs there were.
     """
 
-    def held(mover: Optional[Mover]) -> Dict[Key, Optional[HeldArray]]:
+    def held(perturber: Optional[Perturber]) -> Dict[Key, Optional[HeldArray]]:
       return {
-        key: None if value is None else self.writer.hold(value, whole(key), mover is None, of_steps)
-        for key, value in evaluate(mover)
+        key: None
+        if value is None
+        else self.writer.hold(value, whole(key), perturber is None, of_steps)
+        for key, value in evaluate(perturber)
       }
 
     with self.step('running the graph, ' + text):
@@ -174,7 +176,7 @@ class Recorder:
   def _noises(
     self,
     first: Dict[Key, Optional[HeldArray]],
-    held: Callable[[Mover], Dict[Key, Optional[HeldArray]]],
+    held: Callable[[Perturber], Dict[Key, Optional[HeldArray]]],
   ) -> Tuple[Dict[Key, Array], int]:
     """Returns the noise of each floating tensor, and the number of moved runs.
 
@@ -192,7 +194,7 @@ class Recorder:
       count, seconds = 0, 0.0
       while count < self.options.noise_runs and not self._noise_suffices(count, seconds):
         start = time.time()
-        moved = held(Mover(count, finest))
+        moved = held(Perturber(count, finest))
         for key, (one, bits) in computed.items():
           if bits == finest:
             spread = spread_of(one, moved.get(key))

@@ -10,7 +10,7 @@ from .assignment import Values, assign
 from .built_graph import BuiltGraph
 from .gradients import dense_gradient
 from .nests import map_leaves
-from .perturbation import Mover
+from .perturbation import Perturber
 from .private_tensorflow import v1
 from .sequences import pairs
 from .sessions import Sessions, fetch, open_session
@@ -18,9 +18,9 @@ from .sessions import Sessions, fetch, open_session
 Key = Tuple[str, str]  # a quantity ('gradient') and a name or path
 
 
-def moved_inputs(inputs: Any, mover: Optional[Mover]) -> Any:
-  """Returns the nest with every input moved; the nest itself without a mover."""
-  return inputs if mover is None else map_leaves(mover.input, inputs)
+def moved_inputs(inputs: Any, perturber: Optional[Perturber]) -> Any:
+  """Returns the nest with every input moved; the nest itself without a perturber."""
+  return inputs if perturber is None else map_leaves(perturber.input, inputs)
 
 
 def feeds_of(built: BuiltGraph, inputs: Any) -> Dict[str, Array]:
@@ -121,23 +121,23 @@ class Run:
     self._always_fresh = draws is None
     self._start: Optional[Values] = None
 
-  def evaluate(self, mover: Optional[Mover]) -> Iterator[Tuple[Key, Optional[Array]]]:
+  def evaluate(self, perturber: Optional[Perturber]) -> Iterator[Tuple[Key, Optional[Array]]]:
     """Yields quantity and name of what the run gives, and the array, which a later run may change.
 
     Args:
-      mover: moves variables and inputs; without one it runs in a fresh session, as it was.
+      perturber: moves variables and inputs; without one it runs in a fresh session, as it was.
     """
     built = self._built
     first = self._start is None
     draws = self._values is None or built.draws_in_computation
     fresh = self._always_fresh or (first and draws)
     session = self._sessions.open(self._graph, built.table_initializers, fresh)
-    if self._values is None and (first or (fresh and mover is None)):
+    if self._values is None and (first or (fresh and perturber is None)):
       yield from self._initial_values(session)
     else:
       self._start = self._start or self._values
-      assign(session, built.variables, self._start or {}, mover)
-    feeds = feeds_of(built, moved_inputs(self._inputs, mover))
+      assign(session, built.variables, self._start or {}, perturber)
+    feeds = feeds_of(built, moved_inputs(self._inputs, perturber))
     feeds.update(self._drawn)
     wanted = self._draws if first else []
     targets, drawn = fetch_targets(session, built, feeds, self._gradients, wanted)

@@ -80,7 +80,7 @@ def _minimize(options: Options, total_loss: Any) -> Any:
     if isinstance(optimizer, (tf.Operation, tf.Tensor)):
       slip = 'a train op is made by a function of the loss: --train_op'
     raise RecorderError(
-      'the optimizer function returned {:.80}, which is no tf.train.Optimizer: {}'.format(
+      'the optimizer function returned {:.80}, which is not a tf.train.Optimizer: {}'.format(
         repr(optimizer), slip
       )
     )
@@ -105,7 +105,7 @@ def _checked_train_op(made: Any, graph: Any) -> Any:
   if isinstance(made, v1.train.Optimizer):
     slip = 'a function that returns an optimizer takes nothing: --optimizer'
   raise RecorderError(
-    'the train op function returned {:.80}, which is no op of the graph: {}'.format(
+    'the train op function returned {:.80}, which is not an op of the graph: {}'.format(
       repr(made), slip
     )
   )

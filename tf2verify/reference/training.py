@@ -15,7 +15,7 @@ from .fill_values import DISTINCT_VALUES
 from .graph_ops import ops_behind
 from .nests import map_leaves
 from .options import Options
-from .perturbation import Mover
+from .perturbation import Perturber
 from .private_tensorflow import v1
 from .random_draws import describe_draws
 from .randomness import CONSTANT, Seeding, seeded
@@ -73,10 +73,10 @@ class TrainingGraph:
     known = {draw['op_name'] for draw in self.built.random_draws}
     self.later.random_draws = [d for d in self.later.random_draws if d['op_name'] not in known]
 
-  def feeds(self, mover: Optional[Mover]) -> Dict[str, Array]:
+  def feeds(self, perturber: Optional[Perturber]) -> Dict[str, Array]:
     """Returns inputs, moved or not, and labels, by the names of their placeholders."""
     recorder = self.recorder
-    feeds = feeds_of(self.built, moved_inputs(recorder.varied, mover))
+    feeds = feeds_of(self.built, moved_inputs(recorder.varied, perturber))
     leaves: Dict[str, Array] = {}
     map_leaves(leaves.__setitem__, recorder.options.labels)
     feeds.update({name: leaves[path] for path, name in self.label_placeholders})
@@ -93,9 +93,9 @@ class TrainingGraph:
     built = self.built
     return self.recorder.sessions.open(built.graph, built.table_initializers, fresh)
 
-  def start(self, session: Any, mover: Optional[Mover]) -> None:
+  def start(self, session: Any, perturber: Optional[Perturber]) -> None:
     """Gives every variable its value, moved or not; what was added starts after the model."""
-    assign(session, self.built.variables, self.values, mover)
+    assign(session, self.built.variables, self.values, perturber)
     fetch(session, [variable.initializer for variable in self.later.variables])
 
   def _add_losses(self, options: Options) -> Tuple[str, str]:
@@ -147,6 +147,6 @@ class TrainingGraph:
     if not isinstance(loss, tf.Tensor) or getattr(loss, 'graph', None) is not self.built.graph:
       slip = 'usually a missing `return`' if loss is None else 'return the tensor to minimize'
       raise RecorderError(
-        '{} is {:.80}, which is no tensor of the graph: {}'.format(what, repr(loss), slip)
+        '{} is {:.80}, which is not a tensor of the graph: {}'.format(what, repr(loss), slip)
       )
     return loss

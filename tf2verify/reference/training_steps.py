@@ -9,7 +9,7 @@ import tensorflow as tf
 from .arrays import Array
 from .assignment import write
 from .gradients import dense_gradient
-from .perturbation import Mover, fraction_bits
+from .perturbation import Perturber, fraction_bits
 from .private_tensorflow import v1
 from .run import Key, total_of
 from .sequences import pairs
@@ -53,14 +53,16 @@ class _Steps:
   step has a session of its own.
   """
 
-  def __init__(self, training: TrainingGraph, train: TrainOp, mover: Optional[Mover]) -> None:
+  def __init__(
+    self, training: TrainingGraph, train: TrainOp, perturber: Optional[Perturber]
+  ) -> None:
     self._training = training
     self._train = train
     self._variables = training.built.variables + training.later.variables
-    self.feeds = training.feeds(mover)
+    self.feeds = training.feeds(perturber)
     known = all(name in training.drawn for name in train.drawn)
     self.session = training.session(fresh=train.draws_inside or not known)
-    training.start(self.session, mover)
+    training.start(self.session, perturber)
     if not train.draws_inside:
       if not known:
         drawn = fetch(self.session, train.drawn, self.feeds)
@@ -110,19 +112,19 @@ class StepsRun:
     self.rates: List[Optional[float]] = []
     self.counts: List[Optional[int]] = []
 
-  def evaluate(self, mover: Optional[Mover]) -> Iterator[Tuple[Key, Optional[Array]]]:
+  def evaluate(self, perturber: Optional[Perturber]) -> Iterator[Tuple[Key, Optional[Array]]]:
     """Takes all steps, and yields quantity, step and name of what they show, and the array."""
-    steps = _Steps(self._training, self._train, mover)
+    steps = _Steps(self._training, self._train, perturber)
     moved: Dict[str, Array] = {}
-    if mover is None:
+    if perturber is None:
       self.rates, self.counts = [], []
     names = [name for _, name in self._training.built.regularization_losses]
     losses = [np.asarray(loss) for loss in fetch(steps.session, names, steps.feeds)]
     yield ('regularization total', ''), total_of(losses[::-1])
     for number in range(self._count + 1):
       if number:
-        yield from self._used(steps.update(), number, mover is None)
-      yield from self._state(steps, number, moved if mover is not None else None)
+        yield from self._used(steps.update(), number, perturber is None)
+      yield from self._state(steps, number, moved if perturber is not None else None)
 
   def _used(
     self, used: Dict[str, Array], number: int, first: bool

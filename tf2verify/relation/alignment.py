@@ -151,7 +151,11 @@ def _check_one_to_one(counterparts: Mapping[str, str]) -> None:
   if not clashes:
     return
   tf2, names = next(iter(clashes.items()))
-  same = '' if tf2 not in names else f'; {tf2!r} keeps its name unless variable_names gives another'
+  same = (
+    ''
+    if tf2 not in names
+    else f'; {tf2!r} keeps its name unless variable_names gives a different one'
+  )
   more = '' if len(clashes) == 1 else f'. {len(clashes) - 1} more tf2 names are given twice'
   raise CaseDefinitionError(
     f'variable_names gives {len(names)} tf1 variables the tf2 name {tf2!r}: '

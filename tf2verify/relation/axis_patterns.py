@@ -187,8 +187,8 @@ class _Parser:
     axes = self._product()
     if self._next < len(self._tokens):
       token = self._tokens[self._next]
-      slip = ': + stands within parentheses' if token == '+' else ''
-      raise PatternError(f'{token!r} is too much in the pattern {self._text!r}{slip}')
+      slip = ': + belongs within parentheses' if token == '+' else ''
+      raise PatternError(f'{token!r} is unexpected in the pattern {self._text!r}{slip}')
     return Pattern(axes)
 
   def _peek(self) -> str:
@@ -220,7 +220,9 @@ class _Parser:
       raise PatternError(f'a ) is missing in the pattern {self._text!r}')
     self._next += 1
     if not all(terms):
-      raise PatternError(f'nothing stands beside a + or within () in the pattern {self._text!r}')
+      raise PatternError(
+        f'an operand is missing beside a + or within () in the pattern {self._text!r}'
+      )
     # `1` alone is the empty product.
     return Sum(tuple(() if term == (Sum(((),)),) else term for term in terms))
 

@@ -141,7 +141,7 @@ def _prefix_reason(old: str, new: str, by_words: bool) -> str:
     text += f' with {new!r} in place of {old!r}' if old and new else ''
     text += f' with {new!r} in front' if new and not old else ''
     text += f' without {old!r} in front' if old and not new else ''
-  return text + (", in another library's words" if by_words else '')
+  return text + (", in a different library's terms" if by_words else '')
 
 
 def _by_kind(tf1: _Variables, tf2: _Variables) -> ForcedRenaming | None:

@@ -199,7 +199,7 @@ class Layouts:
   def ungrouped(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Returns values by the port's own names, of those by the names that are shown.
 
-    What is no part of a group is left in the shape of tf1. Of a group all are given, or none.
+    What is not a part of a group is left in the shape of tf1. Of a group all are given, or none.
     """
     found: dict[str, np.ndarray] = {}
     done: list[Group] = []

@@ -22,7 +22,7 @@ def declared_reasons(
     known: names of all of the side's variables.
 
   Raises:
-    CaseDefinitionError: it is no mapping of texts, or a name or pattern of it stands for no
+    CaseDefinitionError: it is not a mapping of texts, or a name or pattern of it stands for no
       variable that the other side lacks.
   """
   if not isinstance(declared, Mapping):
@@ -58,7 +58,7 @@ def _nothing_text(attribute: str, name: str, paired: Sequence[str], known: Seque
       f'{attribute} names {name!r}, and the {other} side has {paired[0]} as well: take it out of '
       f'{attribute}'
     )
-  text = f'{attribute} names {name!r}, which is no {side} variable'
+  text = f'{attribute} names {name!r}, which is not a {side} variable'
   closest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
   if closest:
     return f'{text}. Maybe you meant {closest[0]!r}'

@@ -57,7 +57,7 @@ class MapEntry:
 
   @property
   def is_rename(self) -> bool:
-    """Whether it gives a variable another name, and nothing else."""
+    """Whether it only renames a variable."""
     return not self.layout and not self.added
 
   @property
@@ -116,13 +116,14 @@ class MapEntry:
       if alone is not None:
         raise VariableMapError(
           f'{self}: the {where} side of {self.layout!r} has the part {_text(alone)!r}, which the '
-          'other side has not: both sides hold the same elements'
+          'other side does not have: both sides must have the same elements'
         )
     named = axis_names(found[0])
     for name in (*dict(self.sizes), *dict(self.added)):
       if name not in named:
         raise VariableMapError(
-          f'{self}: {name} is no axis of the layout {self.layout!r}, which has {", ".join(named)}'
+          f'{self}: {name} is not an axis of the layout {self.layout!r}, which has '
+          f'{", ".join(named)}'
         )
     return found
 
@@ -173,7 +174,7 @@ class MapEntry:
     lacking = [name for name in axis_names(ones) if name not in found]
     if lacking:
       raise VariableMapError(
-        f'{self}: shapes alone do not tell how long the axis {lacking[0]} is; add its size '
+        f'{self}: the shapes do not tell how long the axis {lacking[0]} is; add its size '
         f'(sizes {lacking[0]}=...)'
       )
     return found
@@ -190,7 +191,8 @@ class MapEntry:
       one, other = ([size for size in shape if size != 1] for shape in (tf1[0], tf2[0]))
       if one != other:
         raise VariableMapError(
-          f'{self}: the shapes are {tf1[0]} and {tf2[0]}; say by a layout how the elements lie'
+          f'{self}: the shapes are {tf1[0]} and {tf2[0]}; add a layout that describes the order of '
+          'the elements'
         )
       ones, others = (_with_ones(shape) for shape in (tf1[0], tf2[0]))
       return dataclasses.replace(self, layout=f'{ones} -> {others}')

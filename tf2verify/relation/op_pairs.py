@@ -395,6 +395,6 @@ def _made_of_constants(graph: OpGraph) -> dict[tuple[str, str], list[int]]:
 
 
 def _kind(op: OpRecord) -> tuple[str, str]:
-  """Returns type and kind of dtype: a mask that is filled is no gradient that starts at one."""
+  """Returns type and kind of dtype: a mask that is filled is not a gradient that starts at one."""
   dtype = op.outputs[0][0] if op.outputs else ''
   return op.op_type, dtype.rstrip('0123456789').removeprefix('u').removeprefix('b')

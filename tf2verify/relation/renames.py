@@ -11,8 +11,8 @@ from tf2verify.relation.roles import counters, role, same_but_counters, without_
 _WORDS = re.compile(r'[a-z]+|\d+')
 
 _COUNTED = (
-  'which count the layers made so far: Keras counts on after another instance, and a scope after '
-  'another use of its name; pass name='
+  'which count the layers made so far: Keras counts on after a second instance, and a scope after '
+  'a second use of its name; pass name='
 )
 _LEAST_SIMILARITY = 0.5
 _LEAST_LEAD = 0.1
@@ -39,7 +39,7 @@ def rename_suggestions(
 
   In this order: one prefix that is missing, extra or another for all; one scope that is
   called otherwise in all (`block17_1` to `block17_20` against `b17_1`, ...); the same name in
-  another library's words; counters that differ (`dense_1`, `dense`), alone or all by
+  a different library's terms; counters that differ (`dense_1`, `dense`), alone or all by
   the same step; similar names; the one variable that each side has alone, whatever its name.
   What has two equally good counterparts is left out.
 

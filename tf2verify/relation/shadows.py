@@ -149,8 +149,8 @@ class _Search:
     if not -_CLOSE <= decay <= 1.0 + _CLOSE:
       return False
     size = max(float(np.abs(value).max(initial=0.0)) for value in (wide, start))
-    room = _CLOSE * float(np.abs(gone).max(initial=0.0)) + _UNITS * size
-    return bool(np.all(np.abs(kept - decay * gone) <= room))
+    allowance = _CLOSE * float(np.abs(gone).max(initial=0.0)) + _UNITS * size
+    return bool(np.all(np.abs(kept - decay * gone) <= allowance))
 
 
 def _agree(one: _Array, other: _Array) -> bool:

@@ -145,7 +145,7 @@ class VariableMap:
   def bound(self, tf1: Mapping[str, _Shape], tf2: Mapping[str, _Shape]) -> 'VariableMap':
     """Returns the map with all sizes, for two sides whose variables have these shapes.
 
-    Variables that the map does not name are left alone: they have no partner.
+    Variables that the map does not name are not paired.
 
     Raises:
       VariableMapError: the map names a variable that a side has not, or a layout does not fit.
@@ -162,7 +162,7 @@ class VariableMap:
         if unknown[0] in swapped:
           slip = '. The other side does: TF1 is on the left, the port on the right'
         raise VariableMapError(
-          f'{self._called()} names {listed(unknown)}, which the {side} side has not{slip}'
+          f'{self._called()} names {listed(unknown)}, which the {side} side does not have{slip}'
         )
     entries = []
     for entry in map(MapEntry.simplified, self.entries):

@@ -65,7 +65,7 @@ def read(path: str) -> Parsed:
     ) from error
   except UnicodeDecodeError as error:
     raise VariableMapError(
-      f'the variable map {path} is no text in UTF-8 (byte {error.start}); '
+      f'the variable map {path} is not a text in UTF-8 (byte {error.start}); '
       'VariableMap.write makes one'
     ) from error
   return parse(text, path)
@@ -136,7 +136,7 @@ def _sections(text: str, path: str) -> Iterator[_Section]:
     elif keyword in section.said:
       problem = f'{keyword} is given twice for {section.text}'
     elif not rest.strip():
-      problem = f'nothing stands after {keyword}'
+      problem = f'nothing follows {keyword}'
     if problem or section is None:
       raise VariableMapError(f'{path}:{number}: {problem}')
     section.said[keyword] = rest.strip()
@@ -169,7 +169,9 @@ def _entry(section: _Section) -> MapEntry:
     raise _Problem(f'{section.text!r} has no arrow; write TF1 -> PORT{slip}')
   right, rest = _names(rest[2:])
   if rest or not left or not right:
-    raise _Problem(f'{section.text!r} is no entry; write names with commas between them: a, b -> c')
+    raise _Problem(
+      f'{section.text!r} is not an entry; write names with commas between them: a, b -> c'
+    )
   said = section.said
   return MapEntry(
     left,
@@ -193,7 +195,7 @@ def _names(text: str) -> tuple[tuple[str, ...], str]:
     try:
       found.append(str(json.loads(word)) if word.startswith('"') else word)
     except ValueError as error:
-      raise _Problem(f'{word} is no name in quotes: {error}') from error
+      raise _Problem(f'{word} is not a name in quotes: {error}') from error
     position = match.end()
     if not text[position:].startswith(','):
       return tuple(found), text[position:].strip()
@@ -206,7 +208,7 @@ def _given(text: str, keyword: str) -> list[tuple[str, str]]:
     axis, equals, value = word.partition('=')
     if not equals or not axis or not value:
       raise _Problem(
-        f'{word!r} after {keyword} is no axis=number, without spaces: {keyword} x=3 h=5'
+        f'{word!r} after {keyword} is not an axis=number, without spaces: {keyword} x=3 h=5'
       )
     if axis in dict(found):
       raise _Problem(f'{keyword} gives {axis} twice')

@@ -93,7 +93,7 @@ def _shape_hint(tf1: VariableRecord, tf2: VariableRecord) -> str:
   if None not in tf1.shape + tf2.shape and sorted(map(str, tf1.shape)) == sorted(
     map(str, tf2.shape)
   ):
-    return f'{tf2.name} has the sizes of {tf1.name} in another order: its axes are permuted'
+    return f'{tf2.name} has the sizes of {tf1.name} in a different order: its axes are permuted'
   return ''
 
 

@@ -133,7 +133,7 @@ def read_case(path: str) -> CaseVerdict:
   """Returns the verdict in a file that `write_case` has written.
 
   Raises:
-    UsageError: the file cannot be read, or is no whole report of this schema version.
+    UsageError: the file cannot be read, or is not a whole report of this schema version.
   """
   try:
     with open(path, encoding='utf-8') as file:

@@ -13,7 +13,7 @@ from tf2verify.reference.fill_values import (
   constant_values,
   distinct_values,
 )
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 
 # Of its last place: 5e-4 of it. What is not linear in that is below 1e-6.
 _MOST_UNITS = 2**12
@@ -73,18 +73,18 @@ class StartedFill:
     return self._drawn_start(name) if value is None else value
 
 
-class MovedFill:
+class PerturbedFill:
   """The values of another fill, perturbed by rounding."""
 
-  def __init__(self, fill: Fill, mover: Mover) -> None:
+  def __init__(self, fill: Fill, perturber: Perturber) -> None:
     self.description = fill.description
     self._fill = fill
-    self._mover = mover
+    self._perturber = perturber
 
   def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-    """Returns the moved value."""
+    """Returns the perturbed value."""
     value = self._fill(name, shape, dtype)
-    return None if value is None else self._mover.variable(name, value)
+    return None if value is None else self._perturber.variable(name, value)
 
 
 class ScaledFill:

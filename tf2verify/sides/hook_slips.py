@@ -30,7 +30,7 @@ def likely_slip(error: UserCodeError, inputs: Any, labels: Any) -> str:
   if in_place is not None:
     sign = in_place[1]
     return (
-      f'in TF1, `w {sign}= value` made a new tensor of a variable and left the variable as it is; '
+      f'in TF1, `w {sign}= value` created a new tensor and did not change the variable; '
       f'write `w = w {sign} value` (assign_add would change the variable)'
     )
   nests = []
@@ -61,4 +61,4 @@ def _first_dimensions(inputs: Any) -> str:
   if len(sizes) < 3 or sorted(counts.values()) != [1, len(sizes) - 1]:
     return ''
   shown = [f'{size} ({path})' if counts[size] == 1 else str(size) for path, size in sizes]
-  return f'the inputs have first dimensions {", ".join(shown)}: a slip in make_inputs?'
+  return f'the inputs have first dimensions {", ".join(shown)}: a mistake in make_inputs?'

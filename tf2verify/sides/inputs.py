@@ -14,7 +14,7 @@ def _likely_slip(path: str, leaf: Any) -> str:
   if hasattr(leaf, 'numpy'):
     return 'return `x.numpy()` instead'
   if path.endswith(']') and isinstance(leaf, (bool, int, float, complex, str, bytes)):
-    return 'a list stands for several inputs, each an array; return np.asarray(the list) for one'
+    return 'a list means several inputs, each an array; return np.asarray(the list) for one'
   return 'return `np.asarray(x)` instead'
 
 
@@ -55,7 +55,7 @@ def checked_inputs(inputs: Any, hook: str = 'make_inputs') -> Any:
   nests.map_leaves(lambda _, leaf: arrays.append(leaf), checked)
   if not arrays:
     raise InputsError(
-      f'{hook}() returned {inputs!r}, which holds no array; return the array, or the nest '
+      f'{hook}() returned {inputs!r}, which contains no array; return the array, or the nest '
       'of arrays, that both sides take'
     )
   if not any(array.size for array in arrays):

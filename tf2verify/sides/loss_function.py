@@ -13,7 +13,7 @@ from tf2verify.reference import nests
 from tf2verify.sides import loss_parts
 from tf2verify.tensorflow_internals import keras3
 
-# What hands its input on, or is no result of the computation.
+# What hands its input on, or is not a result of the computation.
 _NO_TENSOR_OF_ITS_OWN = (
   'Placeholder',
   'Identity',
@@ -100,7 +100,7 @@ def checked_loss(loss: Any, hook: str) -> Any:
   """Returns a loss, of a nest of parts the one that stands for it, as a tensor.
 
   Raises:
-    CaseDefinitionError: it is no floating tensor.
+    CaseDefinitionError: it is not a floating tensor.
   """
   loss = loss_parts.main_of(loss, hook)
   if loss is None:

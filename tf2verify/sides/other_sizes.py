@@ -72,8 +72,8 @@ def proposals(inputs: Any) -> Proposals:
   """Returns the sizes that are worth a try for inputs.
 
   Axes that are the same quantity grow together: the first axis of all inputs, and
-  axes of one size. What is no quantity of its own is found out by the reference, which
-  refuses a size at which its inputs do not fit together. An axis of size 1 is no length:
+  axes of one size. What is not a quantity of its own is found out by the reference, which
+  refuses a size at which its inputs do not fit together. An axis of size 1 is not a length:
   what grows there is the kind of the input (a column, a grey image).
   """
   leaves = leaves_of(inputs)

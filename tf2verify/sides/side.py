@@ -10,7 +10,7 @@ import tensorflow as tf
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.observation import VariableCreation, VariableRecord
 from tf2verify.reference import nests
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides.fill import Fill
 from tf2verify.sides.graphs.traces import Trace
 
@@ -114,7 +114,7 @@ class CreationReport:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FilledRun:
+class RunSpec:
   """A run with given variable values.
 
   Attributes:
@@ -124,8 +124,8 @@ class FilledRun:
     tf1_names: from the side's own variable names to tf1 names, the key of the fill.
     gradients: whether the gradients of the loss are wanted, instead of the
       regularization losses.
-    mover: moves inputs and values to measure rounding noise (tf1 only); None leaves
-      them.
+    perturber: perturbs inputs and values to measure rounding noise (tf1 only); None for
+      unchanged ones.
     gradients_of: the variables, by name, whose gradients are wanted; None for all (in
       tf1, and in execution modes).
     size: what is said of inputs of another size than the case's; '' for those.
@@ -141,7 +141,7 @@ class FilledRun:
   fill: Fill
   tf1_names: dict[str, str]
   gradients: bool = False
-  mover: Mover | None = None
+  perturber: Perturber | None = None
   gradients_of: frozenset[str] | None = None
   size: str = ''
   derives: bool = False
@@ -177,9 +177,9 @@ class FilledRun:
     return value
 
 
-def moved_inputs(inputs: Any, mover: Mover | None) -> Any:
-  """Returns the nest with every input moved; the nest itself without a mover."""
-  return inputs if mover is None else nests.map_leaves(mover.input, inputs)
+def moved_inputs(inputs: Any, perturber: Perturber | None) -> Any:
+  """Returns the nest with every input moved; the nest itself without a perturber."""
+  return inputs if perturber is None else nests.map_leaves(perturber.input, inputs)
 
 
 def training_name(training: bool) -> str:

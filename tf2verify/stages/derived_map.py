@@ -15,7 +15,7 @@ from tf2verify.relation.map_derivation import Derivation, derive
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.variable_map import VariableMap, listed
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.side import Declaration, FilledRun, Inventory
+from tf2verify.sides.side import Declaration, Inventory, RunSpec
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.tracing import NotTraceable
@@ -114,7 +114,7 @@ def derived_map(
   ones, others = tf1.inventory(), tf2.inventory()
   training = False not in declaration.training_modes
   names = {variable.name: variable.name for variable in ones.variables}
-  run = FilledRun(inputs, training, _Fill(declaration, tf1), names)
+  run = RunSpec(inputs, training, _Fill(declaration, tf1), names)
   try:
     reference = tf1.inspectable(run)
     traced = tf2.traced(dataclasses.replace(run, tf1_names={}))
@@ -159,7 +159,7 @@ class _Trial:
   def __init__(
     self,
     found: Derivation,
-    run: FilledRun,
+    run: RunSpec,
     ones: Inventory,
     reference: GraphRun,
     port: GraphRun,
@@ -279,7 +279,7 @@ class _Trial:
       MapEntry(
         entry.tf1,
         (named[entry.tf1[0]],),
-        reason='by name alone: the graphs pair it crosswise',
+        reason='by name only: the graphs exchange it',
       )
       if entry.tf1[0] in named
       else entry
@@ -290,8 +290,9 @@ class _Trial:
     found = []
     for name, clear in self._found.crossed[:_SHOWN]:
       found.append(
-        f'{name} and {clear} belong together by name, but the port uses {clear} where tf1 uses '
-        'another variable: either the port exchanges two variables, or their names say nothing '
+        f'{name} and {clear} belong together by name, but the port uses {clear} where tf1 uses a '
+        'different variable: either the port exchanges two variables, or their names are '
+        'misleading '
         '(then write the entries yourself); they are paired by name'
       )
     for names, side in ((self._found.tf1_left, 'tf1'), (self._found.tf2_left, 'the port')):
@@ -301,20 +302,20 @@ class _Trial:
         found.append(f'without a partner in {side}: {shown}{more}')
     if self._found.exchangeable and not best.outputs_agree:
       found.append(
-        f'by order alone: {listed(self._found.exchangeable)}; they have places that could be '
-        'exchanged, and the outputs do not confirm the order; names or a look at the port decide'
+        f'by order only: {listed(self._found.exchangeable)}; they are interchangeable, '
+        'and the outputs do not confirm the order; names or a look at the port decide'
       )
     apart = next((n for n, _, _ in self._places if n not in best.agreed), None)
     if apart is not None and not best.outputs_agree:
       place = self._found.places[apart]
       found.append(
         f'the numbers of both sides differ first at {", ".join(place.variables) or "a place"}: '
-        'there, or just before, the port computes otherwise, or the map is wrong'
+        'there, or just before, the port differs, or the map is wrong'
       )
     return found
 
 
-def _values(run: FilledRun, variables: Sequence[VariableRecord]) -> _Values:
+def _values(run: RunSpec, variables: Sequence[VariableRecord]) -> _Values:
   found = ((variable.name, run.value_for(variable)) for variable in variables)
   return {name: value for name, value in found if value is not None}
 

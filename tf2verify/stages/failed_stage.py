@@ -17,7 +17,7 @@ from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.reference import nests
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
 
@@ -96,7 +96,7 @@ def diagnose_stage(
         findings = dataclasses.replace(findings, failed_run=run)
         if _shapes(run.inputs) != _shapes(case.inputs):
           # The stage's other runs are of the case's own inputs, where both sides agree.
-          not_tried = "the sides differ at inputs of another size than the case's own"
+          not_tried = "the sides differ at inputs of a different size from the case's own"
       if sides is not None and experimenting is not None and not not_tried:
         known = verdict.stage, findings, (sides[0], port)
         bench = experimenting.make(case, *known, experimenting.seconds)
@@ -115,7 +115,7 @@ def diagnose_stage(
       diagnosis = dataclasses.replace(diagnosis, without_experiments=not_tried)
     if not_run:
       return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, not_run))
-    here = None if run is None else case.tf1.recorded_here(run)
+    here = None if run is None else case.tf1.recorded_on_current_tf(run)
     if here is None:
       return diagnosis
     return with_versions(diagnosis, findings.failed_tensors, here, sides[0] if sides else None)
@@ -130,8 +130,8 @@ def diagnose_stage(
 
 
 def _both_sides(
-  case: CaseUnderTest, run: FilledRun
-) -> tuple[FilledRun, tuple[GraphRun, GraphRun], TracedPort]:
+  case: CaseUnderTest, run: RunSpec
+) -> tuple[RunSpec, tuple[GraphRun, GraphRun], TracedPort]:
   """Returns a run as it is to be looked into, both sides of it, and the port."""
   tf1, port = case.tf1.inspectable(run), traced_port(case, run)
   sides = tf1, port.run()
@@ -181,7 +181,7 @@ def _variable_lines(case: CaseUnderTest, findings: Findings) -> dict[str, Variab
 
 
 def traced_port(
-  case: CaseUnderTest, run: FilledRun, known: tuple[FilledRun, TracedPort] | None = None
+  case: CaseUnderTest, run: RunSpec, known: tuple[RunSpec, TracedPort] | None = None
 ) -> TracedPort:
   """Returns the port of a run that goes by tf1 names, traced; a variable's value is made once.
 
@@ -198,6 +198,6 @@ def traced_port(
   return port.unrolled(run.parts) if run.unrolls else port
 
 
-def _trace_key(run: FilledRun) -> tuple[object, ...]:
+def _trace_key(run: RunSpec) -> tuple[object, ...]:
   """Returns what a traced graph depends on."""
   return run.training, run.gradients, _shapes(run.inputs)

@@ -84,7 +84,7 @@ def declared_map(declaration: Declaration) -> VariableMap | None:
     return VariableMap.read(_path_of(declaration, os.fspath(given)))
   hint = ''
   if isinstance(given, Mapping):
-    hint = '. For other names alone, VariableMap.of_names takes a mapping, or use variable_names'
+    hint = '. If only names differ, VariableMap.of_names takes a mapping, or use variable_names'
   raise CaseDefinitionError(
     f'variable_map is a {type(given).__name__}; it is None, a tf2verify.VariableMap, the path of a '
     f"map file, or 'derive'{hint}"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from tf2verify.diagnosis.bench import BenchRun
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.diagnosis import Cause
-from tf2verify.records.difference import Deviation, Difference, Extent
+from tf2verify.records.difference import Deviation, Difference, ErrorSummary
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.initial_value import JudgedStart
 from tf2verify.records.observation import VariableRecord
@@ -19,7 +19,7 @@ from tf2verify.records.table import Table
 from tf2verify.records.verdict import Compared, Figure
 from tf2verify.relation.alignment import Alignment
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.side import Declaration, FilledRun, Inventory
+from tf2verify.sides.side import Declaration, Inventory, RunSpec
 from tf2verify.sides.tf1.reference import ReferenceGraph, ReferenceTraining
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
@@ -47,7 +47,7 @@ class CaseUnderTest:
     left_out: the stages that the case leaves out.
     judged_starts: what is known of initial values that differ, by tf1 name; filled by the
       seeded stages.
-    remembered: what a stage has found out that others would find out again.
+    remembered: results of a stage that other stages reuse.
   """
 
   declaration: Declaration
@@ -80,7 +80,7 @@ class CaseUnderTest:
     return pairing
 
   def with_reference(self, tf1: ReferenceGraph, training: ReferenceTraining) -> 'CaseUnderTest':
-    """Returns the same port beside another reference of the same variables."""
+    """Returns the same port with a different reference of the same variables."""
     found = dataclasses.replace(
       self, tf1=tf1, tf1_training=training, judged_starts={}, remembered={}
     )
@@ -131,11 +131,11 @@ class Findings:
     compared: how much was looked at.
     differences: what differs.
     notes: what a reader of a PASSED line has to know.
-    inconclusive: why nothing can be told; '' where something can.
+    inconclusive: why the stage is inconclusive; '' if it is not.
     figures: numbers worth showing.
     failed_run: the first run that shows a difference, by tf1 names; None without one,
       or where it cannot be repeated alone.
-    failed_tensors: arrays behind some of the differences.
+    failed_tensors: the arrays of some of the differences.
     deviations: every pair of floating tensors that is not the same bit by bit.
     tables: what reads best as a table.
     inventory: as in `StageVerdict`, and so are the next two.
@@ -154,14 +154,14 @@ class Findings:
   notes: tuple[str, ...] = ()
   inconclusive: str = ''
   figures: tuple[Figure, ...] = ()
-  failed_run: FilledRun | None = None
+  failed_run: RunSpec | None = None
   failed_tensors: tuple[FailedTensor, ...] = ()
   deviations: tuple[Deviation, ...] = ()
   tables: tuple[Table, ...] = ()
   inventory: tuple[VariablePair, ...] = ()
   random_ops: tuple[RandomOps, ...] = ()
   curves: tuple[Curve, ...] = ()
-  extents: tuple[Extent, ...] = ()
+  extents: tuple[ErrorSummary, ...] = ()
   blind_spots: tuple[str, ...] = ()
   proven: Proven | None = None
   inspection: Inspection | None = None
@@ -195,7 +195,7 @@ class Stage(abc.ABC):
     """Runs what the stage needs of both sides and compares it.
 
     Raises:
-      NotApplicable: there is nothing to look at, and that is no fault.
+      NotApplicable: there is nothing to look at, and that is not a fault.
       Tf2VerifyError: the case cannot be run.
     """
 

@@ -2,7 +2,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.rules.training import simulated
-from tf2verify.diagnosis.evidence.training import Move, MovePair, training_evidence
+from tf2verify.diagnosis.evidence.training import StepPair, VariableStep, training_evidence
 from tf2verify.diagnosis.formulas.update_rules import Form
 
 _FORM = Form('sgd', (('learning_rate', 0.1),))
@@ -40,10 +40,10 @@ class EvidenceTest(absltest.TestCase):
 
 
 class ExplainsTest(absltest.TestCase):
-  pair = MovePair(
+  pair = StepPair(
     'kernel',
-    Move(np.ones(2, np.float32), np.float32([1.001, 1.001]), None, {}),
-    Move(np.ones(2, np.float32), np.float32([1.002, 1.001]), None, {}),
+    VariableStep(np.ones(2, np.float32), np.float32([1.001, 1.001]), None, {}),
+    VariableStep(np.ones(2, np.float32), np.float32([1.002, 1.001]), None, {}),
   )
 
   def test_all_of_the_difference(self):

@@ -3,7 +3,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tf2verify.diagnosis.formulas import update_rules
-from tf2verify.diagnosis.formulas.update_rules import Form, Moment
+from tf2verify.diagnosis.formulas.update_rules import Form, UpdateInputs
 
 train = tf.compat.v1.train
 new, legacy = tf.keras.optimizers, tf.keras.optimizers.legacy
@@ -114,7 +114,7 @@ def steps_of_tensorflow(optimizer):
 def steps_in_numpy(form, slots):
   value, values = _START.astype(np.float64), []
   for number, gradient in enumerate(_GRADIENTS, start=1):
-    stepped = form.step(Moment(value, gradient, slots, number))
+    stepped = form.step(UpdateInputs(value, gradient, slots, number))
     value, slots = value + stepped.update, stepped.slots
     values.append(value)
   return np.array(values)
@@ -163,11 +163,11 @@ class FormTest(absltest.TestCase):
     self.assertEqual(form.setting('beta2'), 0.999)
 
   def test_a_slot_of_another_shape_is_none(self):
-    moment = Moment(np.zeros(2), np.ones(2), {'momentum': np.ones(3)}, 1)
+    moment = UpdateInputs(np.zeros(2), np.ones(2), {'momentum': np.ones(3)}, 1)
     np.testing.assert_array_equal(moment.slot('momentum', 0.5), [0.5, 0.5])
 
   def test_division_by_zero_is_told_by_the_result(self):
-    moment = Moment(np.zeros(1), np.zeros(1), {}, 1)
+    moment = UpdateInputs(np.zeros(1), np.zeros(1), {}, 1)
     self.assertTrue(np.isnan(Form('rmsprop', ()).step(moment).update).all())
 
 

@@ -29,7 +29,7 @@ class ValueTextTest(parameterized.TestCase):
     ('reversed', _TF1, _TF1[:, ::-1], 'in reverse order along axis 1'),
     ('rolled', _TF1, np.roll(_TF1, 2, axis=1), 'rolled by 2 along axis 1'),
     ('rolled_back', _TF1, np.roll(_TF1, -1, axis=1), 'rolled by 4 along axis 1'),
-    ('permuted', _TF1, _TF1[[1, 0, 3, 2]], 'in another order along axis 0'),
+    ('permuted', _TF1, _TF1[[1, 0, 3, 2]], 'in a different order along axis 0'),
     ('later', _TF1, _shifted(), 'one step later along axis 1'),
     ('earlier', _shifted(), _TF1, 'one step earlier along axis 1'),
     ('clipped', _TF1, np.minimum(_TF1, np.float32(0.5)), 'the port has the values of tf1, limited'),

@@ -5,7 +5,7 @@ import math
 from absl.testing import absltest
 
 from tests.report.html import made_up
-from tf2verify.records.difference import Aspect, Difference, Extent, Judgement
+from tf2verify.records.difference import Aspect, Difference, ErrorSummary, Judgement
 from tf2verify.records.events import Histogram, Scalar, Text
 from tf2verify.records.side_by_side import Curve
 from tf2verify.records.status import Status
@@ -33,7 +33,9 @@ def training(*extents, **changes):
 
 
 def step(number, differing=0, absolute=1e-7):
-  return Extent(f'step {number}', differing, absolute, 0.5, 0.25, 1e-8, 1e-9, None, (2, number))
+  return ErrorSummary(
+    f'step {number}', differing, absolute, 0.5, 0.25, 1e-8, 1e-9, None, (2, number)
+  )
 
 
 class EventsTest(absltest.TestCase):

@@ -5,10 +5,10 @@ from absl.testing import absltest
 from tests.stages import tiny_models
 from tf2verify.records import execution_mode as modes
 from tf2verify.records.tensor_key import TensorKey
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides.fill import DistinctFill
 from tf2verify.sides.modes.execution_modes import PortModes, other_inputs
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.layer import Tf2Layer
 
 
@@ -19,7 +19,7 @@ def _ignore(_):
 def _port(case):
   inputs = case.make_inputs()
   runs = [
-    FilledRun(inputs, training, DistinctFill(), {}, gradients=training)
+    RunSpec(inputs, training, DistinctFill(), {}, gradients=training)
     for training in case.training_modes
   ]
   layer = Tf2Layer(case, inputs, _ignore)
@@ -73,7 +73,7 @@ class PortModesTest(absltest.TestCase):
     port = _port(Case())
     eager = port.eager()
     (again,) = port.again(True, 1)
-    (moved,) = port.again(True, 1, mover=Mover(0))
+    (moved,) = port.again(True, 1, perturber=Perturber(0))
     output = (modes.OUTPUT, '(the output)', 0)
     np.testing.assert_array_equal(_values(eager.calls[2])[output], _values(again)[output])
     self.assertTrue(np.any(_values(again)[output] != _values(moved)[output]))

@@ -7,14 +7,14 @@ from absl.testing import absltest
 from tests import recorded_small
 from tf2verify.case import new_ladder
 from tf2verify.numerics.noise import RUNS
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 
 # isort: split
 import tensorflow as tf
 
 from tf2verify.records.sampled import SampledArray
 from tf2verify.sides.process import randomness
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.influence import WithoutInfluence
 from tf2verify.stages.passes.zero_randomness import CaseFill
 
@@ -65,7 +65,7 @@ class RecordedGraphTest(absltest.TestCase):
     names = {variable.name: variable.name for variable in self._tf1.inventory().variables}
     recording = self._tf1.recording
     fill = CaseFill(self._case.declaration)
-    run = FilledRun(recording.varied_inputs, training, fill, names)
+    run = RunSpec(recording.varied_inputs, training, fill, names)
     return dataclasses.replace(run, **changes)
 
   def test_the_inventory_needs_no_graph(self):
@@ -86,9 +86,9 @@ class RecordedGraphTest(absltest.TestCase):
     run = self._run()
     observe = self._tf1.prepare_filled([run])
     (still,) = observe()
-    (moved,) = observe([dataclasses.replace(run, mover=Mover(0))])
-    (again,) = observe([dataclasses.replace(run, mover=Mover(RUNS - 1))])
-    (more,) = observe([dataclasses.replace(run, mover=Mover(RUNS))])
+    (moved,) = observe([dataclasses.replace(run, perturber=Perturber(0))])
+    (again,) = observe([dataclasses.replace(run, perturber=Perturber(RUNS - 1))])
+    (more,) = observe([dataclasses.replace(run, perturber=Perturber(RUNS))])
     value, one, two, three = (found.outputs[0].value for found in (still, moved, again, more))
     np.testing.assert_array_equal(one, two)
     self.assertTrue(np.all(one > value))
@@ -115,7 +115,7 @@ class RecordedGraphTest(absltest.TestCase):
 
   def test_the_graph_run_here_gives_what_was_recorded_here(self):
     run = self._run()
-    here = self._tf1.recorded_here(run)
+    here = self._tf1.recorded_on_current_tf(run)
     (recorded,) = self._tf1.prepare_filled([run])()
     np.testing.assert_array_equal(here.observation.outputs[0].value, recorded.outputs[0].value)
     self.assertEqual(here.recorded_by, f'TensorFlow {tf.__version__}')

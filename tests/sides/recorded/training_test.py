@@ -18,7 +18,7 @@ from tests.stages.first_failure import LadderTestCase
 from tf2verify.case import new_ladder
 from tf2verify.sides.fill import RecordedFill
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 from tf2verify.stages.passes.zero_randomness import CaseFill
 
@@ -276,10 +276,10 @@ class LossTest(RecordedTrainingTestCase):
     found = []
     for case_class in (models.Trained, self.record(models.Trained)):
       with prepared_of(case_class) as (case, run):
-        other = FilledRun(run.inputs, True, RecordedFill('other values', values), run.tf1_names)
+        other = RunSpec(run.inputs, True, RecordedFill('other values', values), run.tf1_names)
         found.append(case.tf1_training.observe_losses(other))
         if case_class is not models.Trained:
-          self.assertIn('the recorded graph was run here', case.tf1.remarks()[-1])
+          self.assertIn('the recorded graph was run here', case.tf1.pending_notes()[-1])
     self.assertEqual(found[0].total_loss, found[1].total_loss)
     np.testing.assert_array_equal(found[0].outputs, found[1].outputs)
 
@@ -411,7 +411,7 @@ def prepared_of(case_class):
     with process_state.preserved():
       case = ladder.prepared()
       names = {variable.name: variable.name for variable in case.tf1.inventory().variables}
-      yield case, FilledRun(case.inputs, True, CaseFill(case.declaration), names, gradients=True)
+      yield case, RunSpec(case.inputs, True, CaseFill(case.declaration), names, gradients=True)
   finally:
     ladder.close()
 

@@ -12,7 +12,7 @@ from tf2verify.case import new_ladder
 from tf2verify.errors import CheckpointError
 from tf2verify.records.checkpoint import KeySource
 from tf2verify.sides.fill import DistinctFill
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 
 v1 = tf.compat.v1
@@ -126,7 +126,7 @@ class ReferenceValuesTest(absltest.TestCase):
     ladder = new_ladder(small_case.SmallCase, lambda step: None)
     self.addCleanup(ladder.close)
     case = ladder.prepared()
-    run = FilledRun(case.inputs, False, DistinctFill(), {})
+    run = RunSpec(case.inputs, False, DistinctFill(), {})
     found = tf1_checkpoint.reference_values(case.tf1, run, (False, True))
     self.assertEqual(sorted(found), ['dense/bias', 'dense/kernel'])
     np.testing.assert_array_equal(

@@ -5,7 +5,7 @@ from absl.testing import absltest
 from tests.sides.loss_cases import LABELS, OUTPUTS, declared, example
 from tf2verify.errors import BuilderError, CaseDefinitionError, UserCodeError
 from tf2verify.records.loss_values import LossExample
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides.tf1.loss_function import Tf1LossFunction
 
 v1 = tf.compat.v1
@@ -76,14 +76,14 @@ class ValueTest(absltest.TestCase):
   def test_moved(self):
     loss = function(lambda outputs, labels: outputs[:, 0])
     whole = example(np.full((4, 3), 50, np.float32))
-    still, moved = loss.value(whole).value, loss.value(whole, Mover(0)).value
+    still, moved = loss.value(whole).value, loss.value(whole, Perturber(0)).value
     self.assertGreater(np.abs(moved - still).max(), 0)
     np.testing.assert_allclose(moved, still, 1e-6)
 
   def test_probabilities_of_zero_and_one_stay(self):
     loss = function(lambda outputs, labels: tf.reduce_sum(outputs, 1))
     exact = example(np.eye(4, 3, dtype=np.float32))
-    np.testing.assert_array_equal(loss.value(exact, Mover(0)).value, loss.value(exact).value)
+    np.testing.assert_array_equal(loss.value(exact, Perturber(0)).value, loss.value(exact).value)
 
 
 class ErrorTest(absltest.TestCase):

@@ -9,14 +9,14 @@ import tf2verify
 from tests.sides.trained_sides import RATE, Trained, by_name, prepared, updates
 from tests.stages import tiny_models
 from tf2verify.errors import BuilderError, CaseDefinitionError, NotApplicable, UserCodeError
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 
 v1 = tf.compat.v1
 
 
-def steps_of(case_class, count=2, mover=None):
+def steps_of(case_class, count=2, perturber=None):
   with prepared(case_class) as (case, run):
-    return case.tf1_training.prepare_steps(run, count)(mover)
+    return case.tf1_training.prepare_steps(run, count)(perturber)
 
 
 class LossesTest(absltest.TestCase):
@@ -197,7 +197,7 @@ class StepsTest(absltest.TestCase):
   def test_repeated_and_moved(self):
     with prepared(Trained) as (case, run):
       repeat = case.tf1_training.prepare_steps(run, 2)
-      first, again, moved = repeat(None), repeat(None), repeat(Mover(0))
+      first, again, moved = repeat(None), repeat(None), repeat(Perturber(0))
     self.assertEqual(first.steps[1].loss, again.steps[1].loss)
     before, after = by_name(first.values_before)['kernel'], by_name(moved.values_before)['kernel']
     self.assertTrue(np.all(before != after))

@@ -177,7 +177,7 @@ class Keras3PortsTest(LadderTestCase):
     # Not judged as distributions, which is the way out for draws of other numbers.
     text = self.assert_passes(case_of(Subclassed), 'seeded_constant').to_text()
     self.assertNotIn('distribution', text)
-    self.assertIn('states of seed generators, which are no weights: left alone', text)
+    self.assertIn('states of seed generators, which are not weights: not compared', text)
 
   def test_wrong_ports_fail_where_they_are_wrong(self):
     wrong = case_of(lambda: Subclassed(epsilon=1e-5))
@@ -234,7 +234,7 @@ class Keras3PortsTest(LadderTestCase):
     right = type('Right', (Classifier,), {'make_tf2_layer': lambda self: Blocks()})
     (spot,) = self.assert_passes(right, 'checkpoint').stages[8].blind_spots
     self.assertIn('does not hold 2 of 2 variables', spot)
-    self.assertIn('what is in a list, dictionary or set. The .weights.h5 file restores', spot)
+    self.assertIn('layers in a list, dictionary or set for it. The .weights.h5 file restores', spot)
     words = '0 of 2 variables restored: Keras 3 does not show', 'list, dictionary or set of Blocks'
     self.assert_first_failure(Saving, 'checkpoint', *words)
     wrong = type('Wrong', (Classifier,), {'make_tf2_layer': lambda self: Blocks(Forgetful)})

@@ -10,7 +10,7 @@ from tests.stages import tiny_models
 from tf2verify.case import new_ladder
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.passes.zero_randomness import CaseFill, constant_fill
 
@@ -92,7 +92,7 @@ class InspectableTest(absltest.TestCase):
       fill = CaseFill(under_test.declaration)
       inputs = under_test.inputs
       runs = [
-        FilledRun(inputs, training, fill, names, gradients)
+        RunSpec(inputs, training, fill, names, gradients)
         for names in ({one: one for one, _ in pairs}, {two: one for one, two in pairs})
       ]
       [observed] = under_test.tf2.observe_filled([runs[1]])
@@ -143,8 +143,8 @@ class InspectableTest(absltest.TestCase):
           port = ladder.prepared().tf2
           names = {two: one for one, two in ladder.prepared().alignment().pairs}
           inputs, _ = case_inputs.varied_inputs(ladder.prepared().inputs)
-          first = FilledRun(ladder.prepared().inputs, True, constant_fill(ladder.prepared()), names)
-          second = FilledRun(inputs, True, CaseFill(ladder.prepared().declaration), names)
+          first = RunSpec(ladder.prepared().inputs, True, constant_fill(ladder.prepared()), names)
+          second = RunSpec(inputs, True, CaseFill(ladder.prepared().declaration), names)
           traced = port.traced(first)
           runs = traced.again(second).run(), port.traced(second).run(), traced.run()
         for run in runs:

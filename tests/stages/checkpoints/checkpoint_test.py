@@ -171,7 +171,7 @@ class GivenCheckpointTest(LadderTestCase, parameterized.TestCase):
 
   def test_another_model(self):
     text = self._found(write(self.folder, conv1__weights=KERNEL)).to_text()
-    self.assertIn('of another model: none of the 2 variables is a key', text)
+    self.assertIn('of a different model: none of the 2 variables is a key', text)
     self.assertIn('keys: conv1/weights', text)
 
   @parameterized.parameters((None, 'of type NoneType'), ('absent', 'absent.index does not exist'))

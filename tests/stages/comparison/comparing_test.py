@@ -83,11 +83,11 @@ class TensorsTest(absltest.TestCase):
     comparison.tensors(TensorKey('output', 'certain', 'a run'), *certain, VALUES)
     self.assertEqual([d.subject for d in comparison.differences], ['doubtful', 'certain'])
 
-    def rerun(mover, gradients_of):
-      moved = array(3) if mover is not None else doubtful[0]
+    def rerun(perturber, gradients_of):
+      moved = array(3) if perturber is not None else doubtful[0]
       return observation('tf1', [('doubtful', moved), ('certain', certain[0])])
 
-    comparison.sort_out_rounding(observation('tf1'), rerun_of(rerun))
+    comparison.excuse_rounding(observation('tf1'), rerun_of(rerun))
     marks = [(d.subject, d.array.within_noise) for d in comparison.differences]
     self.assertEqual(marks, [('certain', False), ('doubtful', True)])
 

@@ -208,7 +208,7 @@ class WrongTest(LadderTestCase):
       def tf1_total_loss(self, outputs, labels):
         return self.tf1_loss(outputs, labels) + half_of_squares(kernels()[0])
 
-    self.assert_first_failure(Case, 'loss', 'the port alone regularizes second/kernel')
+    self.assert_first_failure(Case, 'loss', 'only the port regularizes second/kernel')
 
   def test_another_norm(self):
     class Case(ByHand):

@@ -299,7 +299,7 @@ class SortOutTest(absltest.TestCase):
     self.assertEqual(rounding.sort_out([], self.fail), rounding.Sorted())
 
   def test_an_error_keeps_the_finding(self):
-    def rerun(mover, gradients_of):
+    def rerun(perturber, gradients_of):
       raise UserCodeError('tf1', 'running the graph', 'ValueError: NaN found', 'Traceback')
 
     found = rounding.sort_out([self.suspect()], rerun_of(rerun))
@@ -310,7 +310,7 @@ class SortOutTest(absltest.TestCase):
   def test_only_the_gradients_of_suspects_are_asked_for(self):
     asked = []
 
-    def rerun(mover, gradients_of):
+    def rerun(perturber, gradients_of):
       asked.append(gradients_of)
       return observation(gradients={'a': np.linspace(1, 2, 50, dtype=np.float32)})
 
@@ -323,9 +323,9 @@ class SortOutTest(absltest.TestCase):
     suspect = suspect_of('regularization loss', 'a, b', np.float32(3), np.float32(3.1))
     moved = []
 
-    def rerun(mover, gradients_of):
-      moved.append(mover)
-      shift = np.float32(0.1 if mover else 0)
+    def rerun(perturber, gradients_of):
+      moved.append(perturber)
+      shift = np.float32(0.1 if perturber else 0)
       return observation(losses={('a',): 1 + shift, ('b',): np.float32(2), ('c',): np.float32(9)})
 
     found = rounding.sort_out([suspect], rerun_of(rerun))
@@ -336,9 +336,9 @@ class SortOutTest(absltest.TestCase):
   def test_groups_share_the_runs_but_not_the_verdict(self):
     moved = []
 
-    def rerun(mover, gradients_of):
-      moved.append(mover)
-      shift = np.float32(1e-4 if mover else 0)
+    def rerun(perturber, gradients_of):
+      moved.append(perturber)
+      shift = np.float32(1e-4 if perturber else 0)
       values = np.linspace(1, 2, 50, dtype=np.float32)
       return observation(gradients={'a': values + shift, 'b': values + shift})
 
@@ -356,9 +356,9 @@ class SortOutTest(absltest.TestCase):
   def test_groups_of_several_dtypes_are_moved_apart(self):
     moved = []
 
-    def rerun(mover, gradients_of):
-      moved.append((mover.least_fraction_bits, gradients_of) if mover else None)
-      shift = 1e-4 if mover else 0.0
+    def rerun(perturber, gradients_of):
+      moved.append((perturber.least_fraction_bits, gradients_of) if perturber else None)
+      shift = 1e-4 if perturber else 0.0
       values = np.linspace(1, 2, 50)
       return observation(
         gradients={'a': (values + shift).astype(np.float32), 'b': (values + shift)}

@@ -118,8 +118,8 @@ class RoundingTest(absltest.TestCase):
   def _judged(self, port, rerun_whole):
     reference = self._run(0)
 
-    def rerun(mover, _):
-      value = reference if mover is None else self._run(mover.number + 1)
+    def rerun(perturber, _):
+      value = reference if perturber is None else self._run(perturber.number + 1)
       return _gradients(value if rerun_whole else sampled(value))
 
     comparison = Comparison()
@@ -128,7 +128,7 @@ class RoundingTest(absltest.TestCase):
       TensorKey('gradient', 'w', 'training'), tf1.gradients[0].value, port, GRADIENT_TOLERANCES
     )
     self.assertLen(comparison.differences, 1)
-    comparison.sort_out_rounding(tf1, rerun_of(rerun))
+    comparison.excuse_rounding(tf1, rerun_of(rerun))
     return comparison
 
   def test_rounding_is_excused(self):

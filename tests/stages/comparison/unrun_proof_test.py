@@ -53,7 +53,7 @@ class UnrunProofTest(absltest.TestCase):
     found = prove_case(unrun_cases.OneMore)
     self.assertFalse(found.is_whole)
     self.assertEqual((found.only_tf1, found.only_tf2), ((), ('more',)))
-    self.assertIn('variables of the port alone: more', found.to_text())
+    self.assertIn('variables of the port only: more', found.to_text())
 
   def test_tables_of_other_names(self):
     found = prove_case(unrun_cases.UnpairedInKeras)

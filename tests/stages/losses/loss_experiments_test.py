@@ -12,7 +12,7 @@ from tests.global_probes import process_state
 from tests.stages import tiny_models
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.experiment import Edit, Outcome
-from tf2verify.stages.losses import edited_losses, losses_alone
+from tf2verify.stages.losses import edited_losses, separate_losses
 
 v1 = tf.compat.v1
 
@@ -157,7 +157,7 @@ class HonestyTest(absltest.TestCase):
       del self, results
       return wrong
 
-    with unittest.mock.patch.object(losses_alone.LossesAlone, '_causes_of', causes):
+    with unittest.mock.patch.object(separate_losses.SeparateLosses, '_causes_of', causes):
       verdict = loss_of(case_with(entropy=0.02))
     self.assertNotIn('planets', verdict.to_text())
 
@@ -216,7 +216,7 @@ class _Recognized(tiny_models.Affine):
 
 class SingleInputTest(parameterized.TestCase):
   @parameterized.parameters(
-    (lambda frames: tf.maximum(frames, 2), 'the port has Maximum(y=2), which tf1 has not'),
+    (lambda frames: tf.maximum(frames, 2), 'the port has Maximum(y=2), which tf1 does not have'),
     (lambda frames: tf.fill([2], 2), "the port never reads the input labels['frames']"),
   )
   def test_one_of_several_that_are_made_otherwise(self, frames_of, words):

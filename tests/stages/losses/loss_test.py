@@ -317,7 +317,12 @@ class WithinTheModelTest(LadderTestCase):
         self.tf1_loss(outputs, labels)
         return v1.losses.get_total_loss()
 
-    self.assert_first_failure(Case, STAGE, 'once more than that of tf2', 'get_total_loss() alone')
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'one more time than that of tf2',
+      'call only tf.compat.v1.losses.get_total_loss()',
+    )
 
   def test_regularization_in_the_loss_of_tf1(self):
     class Case(losses.Decayed):

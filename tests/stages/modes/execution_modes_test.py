@@ -583,7 +583,7 @@ class DeclarationTest(LadderTestCase):
   def test_unknown_mode(self):
     verdict = self._verdict(('tf.function', 'tpu'))
     self.assertIs(verdict.status, tf2verify.Status.ERROR)
-    self.assertIn("modes_to_run names 'tpu', which is no execution mode", verdict.error.summary)
+    self.assertIn("modes_to_run names 'tpu', which is not an execution mode", verdict.error.summary)
     self.assertIn("'two replicas'; eager mode is always run", verdict.error.summary)
 
   def test_no_tuple(self):

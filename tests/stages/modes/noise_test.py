@@ -32,19 +32,19 @@ class _Port:
   narrow_bits = 0
 
   def __init__(self):
-    self.movers = []
+    self.perturbers = []
 
-  def again(self, training, number, mover, wanted):
-    self.movers.append(mover)
-    coins = np.random.default_rng(len(self.movers)).choice([-1.0, 1.0], _NET.shape)
-    noise = _NOISE * coins if mover else 0.0
+  def again(self, training, number, perturber, wanted):
+    self.perturbers.append(perturber)
+    coins = np.random.default_rng(len(self.perturbers)).choice([-1.0, 1.0], _NET.shape)
+    noise = _NOISE * coins if perturber else 0.0
     return (_call(**{key.quantity: _NET + noise for key in wanted}),)
 
 
 class _NoPort:
   narrow_bits = 0
 
-  def again(self, training, number, mover, wanted):
+  def again(self, training, number, perturber, wanted):
     raise UserCodeError('tf2', 'call_tf2_layer', 'ValueError: no', 'Traceback')
 
 
@@ -75,7 +75,7 @@ class JudgedByNoiseTest(absltest.TestCase):
         (modes.NO_ARITHMETIC, 1, Kind.ROUNDING),
       ],
     )
-    self.assertEqual([mover.number for mover in port.movers], list(range(RUNS)))
+    self.assertEqual([perturber.number for perturber in port.perturbers], list(range(RUNS)))
 
   def test_one_that_differs_excuses_nothing_in_its_call_only(self):
     pairs = [

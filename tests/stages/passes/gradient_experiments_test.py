@@ -193,7 +193,7 @@ class MistakesTest(parameterized.TestCase):
 
   @parameterized.parameters(
     (tf.identity, 'tf1 has a custom gradient at a of matmul_1 and the port does not'),
-    (reversal(1.0), 'the custom gradient of the port at a of matmul_1 is another one than in tf1'),
+    (reversal(1.0), 'the custom gradient of the port at a of matmul_1 differs from that of tf1'),
   )
   def test_custom_gradient(self, reverse, words):
     class Case(Reversed):

@@ -1,4 +1,4 @@
-"""Right and wrong ports at inputs of another size than the case's."""
+"""Right and wrong ports at inputs of a different size than the case's."""
 
 import abc
 
@@ -63,7 +63,7 @@ class WrongPortsTest(LadderTestCase):
     text = self.assert_first_failure(
       Case, STAGE, 'the reference accepts batch 5', 'the port raises InvalidArgumentError'
     )
-    self.assertIn('is the batch of the inputs written into the port?', text)
+    self.assertIn('is the batch of the inputs hard-coded in the port?', text)
 
   def test_batch_in_a_mean(self):
     class Case(Dense):
@@ -104,7 +104,7 @@ class WrongPortsTest(LadderTestCase):
         return found * tf.cast(inputs['mask'], tf.float32)[:, :, None]
 
     text = self.assert_first_failure(Case, STAGE, "the reference accepts inputs of shape ['ids']")
-    self.assertIn('is the size of the inputs written into the port?', text)
+    self.assertIn('is the size of the inputs hard-coded in the port?', text)
 
   def test_padding_that_shifts_at_even_sizes(self):
     class Case(Images):
@@ -113,7 +113,7 @@ class WrongPortsTest(LadderTestCase):
 
     text = self.assert_first_failure(Case, STAGE, 'inputs of shape (3, 10, 10, 3)]')
     self.assertIn("at the case's own inputs both sides agree", text)
-    self.assertIn('no experiment: the sides differ at inputs of another size', text)
+    self.assertIn('no experiment: the sides differ at inputs of a different size', text)
 
   def test_padding_of_a_layer_that_stays_odd_at_one_more(self):
     class Case(Images):

@@ -124,7 +124,7 @@ class FaultTest(LadderTestCase):
       Case,
       STAGE,
       'random op RandomStandardNormal (3,) [inference, num_random_ops]: presence differs',
-      'every run draws anew',
+      'every run draws again',
       'drawn once, in make_tf2_layer',
       'every call of the port uses the same random numbers',
     )

@@ -83,7 +83,7 @@ class Slight(Epsilon):
 
 
 class Mask(Capped):
-  """A mask is no number that could be greater."""
+  """A mask is not a number that could be greater."""
 
   def make_inputs(self):
     return np.array([[0, 1, 1], [1, 0, 0], [1, 1, 1], [0, 0, 1]], 'float32')

@@ -412,7 +412,7 @@ class UntrackedTest(LadderTestCase):
     self.assert_first_failure(
       Case,
       STAGE,
-      'the port creates it, but layer.variables does not hold it',
+      'the port creates it, but layer.variables does not contain it',
       'untracked: (3) float32, created at tests/stages/passes/variable_inventory_test.py',
       "shift = tf.Variable([1.0, 2.0, 3.0], name='bias')",
     )

@@ -161,7 +161,7 @@ class RightPortTest(absltest.TestCase):
     for stage in verdict.stages:
       self.assertEqual(stage.status, tf2verify.Status.PASSED, stage.to_text())
     notes = ' '.join(verdict.stages[1].notes)
-    self.assertIn('5 entries of another layout', notes)
+    self.assertIn('5 entries with a different layout', notes)
     self.assertIn('layout (i+c+f+o) -> (i+f+c+o), 1 added to f', notes)
     seeded = next(one for one in verdict.stages if one.stage == 'seeded_constant')
     self.assertIn('net/qkv', ' '.join(seeded.notes))

@@ -72,7 +72,7 @@ class InProcessesTest(absltest.TestCase):
     found = self._climb('BySet')
     text = found.to_text()
     self.assertIs(found.status, Status.FAILED, text)
-    self.assertIn('tf2: different bits in another process', text)
+    self.assertIn('tf2: different bits in a different process', text)
     self.assertIn('the order of a set of strings, decides', text)
 
   def test_right(self):

@@ -152,7 +152,7 @@ class AsKeras(keras.legacy.Optimizer):
 
 
 class OwnStep(Trained, abc.ABC):
-  """A step around an object that is no optimizer of Keras."""
+  """A step around an object that is not an optimizer of Keras."""
 
   def make_tf1_train_op(self, loss):
     optimizer = self.tf1_optimizer()
@@ -388,7 +388,7 @@ class WrongObjectsTest(LadderTestCase):
         return OwnAdam()
 
     verdict = tf2verify.verify(Case, stages=[STAGE])
-    self.assertIn('which is no optimizer', verdict.to_text())
+    self.assertIn('which is not an optimizer', verdict.to_text())
 
 
 if __name__ == '__main__':

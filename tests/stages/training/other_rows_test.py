@@ -75,7 +75,7 @@ class LazyMomentum(Momentum):
 class OtherRowsTest(LadderTestCase):
   def test_all_rows_are_moved_on(self):
     case = type('Case', (Momentum,), {})
-    words = 'TF1 updates the rows of the batch alone', 'the port moves all rows on'
+    words = 'TF1 updates only the rows of the batch', 'the port also updates all other rows'
     self.assert_first_failure(case, STAGE, OTHER, *words)
 
   def test_rows_of_the_batch_alone(self):
@@ -105,7 +105,7 @@ class OtherRowsTest(LadderTestCase):
         return table.assign_sub(0.1 * new)
 
     # TF1's gradient has rows, and its update is dense.
-    self.assert_first_failure(Case, STAGE, OTHER, 'TF1 moves all rows of the table on')
+    self.assert_first_failure(Case, STAGE, OTHER, 'TF1 updates all rows of the table')
 
   def test_examples_that_look_up_the_same_rows(self):
     case = type('Case', (Momentum,), {'ids': ((1, 2, 3), (3, 2, 1))})

@@ -114,9 +114,9 @@ class PortMovedTest(parameterized.TestCase):
 
     def begin(side, gradient, noise):
       @contextlib.contextmanager
-      def begun(mover):
-        began.append((side, mover is None))
-        shift = 0.0 if mover is None else noise
+      def begun(perturber):
+        began.append((side, perturber is None))
+        shift = 0.0 if perturber is None else noise
         yield _Steps(side, [gradient + shift, other])
 
       return begun

@@ -358,7 +358,7 @@ class HonestyTest(absltest.TestCase):
         return loss
 
     verdict = tf2verify.verify(Case, stages=['training_steps']).stages[-1]
-    self.assertIn('no experiment: what the sides hold before the step', verdict.to_text())
+    self.assertIn('no experiment: the values before the step', verdict.to_text())
     self.assertTrue(all(cause.experiment is None for cause in verdict.diagnosis.causes))
 
   def test_step_that_cannot_be_traced_has_no_experiment(self):

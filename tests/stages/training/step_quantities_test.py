@@ -59,7 +59,7 @@ class PairsTest(absltest.TestCase):
     (update,) = [p for p in self.pairs(one, one, 2) if p.quantity == quantities.UPDATE]
     np.testing.assert_array_equal(update.tf1, np.array([-0.5, -0.5], np.float32))
     # Two units in the last place of a variable between 1/2 and 1, in each of two steps.
-    self.assertEqual(update.room, 2 * 2 * 2.0**-23 / 1)
+    self.assertEqual(update.extra_atol, 2 * 2 * 2.0**-23 / 1)
 
   def test_gradients_that_nothing_has_changed_are_compared_once(self):
     one = run(step(1))

@@ -122,7 +122,7 @@ class _Decayed(Trained, abc.ABC):
 
 
 class AddsAgain(_Decayed, abc.ABC):
-  """The train op of a model whose code passes the loss of the data alone to it."""
+  """The train op of a model whose code passes only the data loss to it."""
 
   def make_tf1_train_op(self, loss):
     return sgd(loss + tf.add_n(v1.get_collection(v1.GraphKeys.REGULARIZATION_LOSSES)))

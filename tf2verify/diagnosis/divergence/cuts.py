@@ -92,7 +92,7 @@ def pair_cuts(divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) 
       if layout is not None:
         layouts[one, 0] = layout
     divergence.pairing.complete()
-    # What has the same place before it was tried, and is no quantity of both sides.
+    # What has the same place before it was tried, and is not a quantity of both sides.
     tried |= cut.before
     divergence.part(tried, layouts)
     if all(source.regions.tf1.end != cut.tf1 for source in divergence.all_sources()):

@@ -19,7 +19,7 @@ from tf2verify.records.diagnosis import GraphDifference
 from tf2verify.records.op_graph import TARGET, NodeChange, TensorKey
 
 # Of a difference that a change explains, no more than this share is left.
-_LEFT = 0.01
+_UNEXPLAINED = 0.01
 _MOST_CHANGES = 6
 # The whole port is run again up to this size.
 _MOST_OPERATIONS = 3000
@@ -149,4 +149,4 @@ def _is_left(left: Agreement, before: Agreement) -> bool:
   """Returns whether nothing, or next to nothing, is left of a difference."""
   if left.is_rounding:
     return True
-  return left.epsilon > 0 and left.absolute <= _LEFT * min(before.absolute, left.scale)
+  return left.epsilon > 0 and left.absolute <= _UNEXPLAINED * min(before.absolute, left.scale)

@@ -21,13 +21,13 @@ _STORED = 8.0
 _COMPUTED = 3e-4
 # Beside the greatest gradient of a model, what rounding leaves of one that is zero: of a bias
 # in front of batch norm. An optimizer that divides by its size makes steps of that.
-_NOTHING = 2.0**-20
+_ZERO_GRADIENT = 2.0**-20
 # A hypothesis has to explain all but this share of what differs, element by element.
-_LEFT = 0.05
+_UNEXPLAINED = 0.05
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Move:
+class VariableStep:
   """What a step does to a variable on one side."""
 
   start: _Array  # the value before the step, as recorded
@@ -39,13 +39,13 @@ class Move:
   # None where they are whole themselves.
   whole: tuple[_Array, _Array] | None = None
 
-  def at(self, where: _Array) -> 'Move':
+  def at(self, where: _Array) -> 'VariableStep':
     """Returns what the step does to some elements, True in `where`."""
 
     def cut(value: _Array) -> _Array:
       return value[where] if value.shape == where.shape else value
 
-    return Move(
+    return VariableStep(
       cut(self.start),
       cut(self.end),
       None if self.gradient is None else cut(self.gradient),
@@ -73,25 +73,25 @@ class Move:
     return not np.any(end.astype(np.float64) - start)
 
   @property
-  def room(self) -> _Array:
+  def allowance(self) -> _Array:
     """How far rounding may put the update from that of a rule."""
     size = np.maximum(np.abs(self.start), np.abs(self.end))
-    room: _Array = _STORED * np.spacing(size).astype(np.float64)
-    return room
+    allowance: _Array = _STORED * np.spacing(size).astype(np.float64)
+    return allowance
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class MovePair:
+class StepPair:
   """A variable's step on both sides."""
 
   name: str  # by TF1
-  tf1: Move  # of the reference
-  tf2: Move  # of the port
+  tf1: VariableStep  # of the reference
+  tf2: VariableStep  # of the port
 
   @property
   def differs(self) -> bool:
     """Whether the steps are further apart than storing them explains."""
-    return bool(np.any(np.abs(self.tf1.update - self.tf2.update) > self.room))
+    return bool(np.any(np.abs(self.tf1.update - self.tf2.update) > self.allowance))
 
   @property
   def has_same_gradient(self) -> bool:
@@ -102,18 +102,18 @@ class MovePair:
     return bool(np.allclose(one, other, rtol=1e-3, atol=1e-5 * _size(one)))
 
   @property
-  def room(self) -> _Array:
+  def allowance(self) -> _Array:
     """How far rounding may put the two updates apart."""
-    room: _Array = np.maximum(self.tf1.room, self.tf2.room)
-    return room
+    allowance: _Array = np.maximum(self.tf1.allowance, self.tf2.allowance)
+    return allowance
 
   def explains(self, prediction: _Array, observed: _Array) -> bool:
     """Returns whether a predicted update is the observed one, and not the other side's."""
     if not np.all(np.isfinite(prediction)):
       return False
     apart = np.abs(self.tf1.update - self.tf2.update)
-    room = self.room + _COMPUTED * np.abs(prediction) + _LEFT * apart
-    return bool(np.all(np.abs(prediction - observed) <= room))
+    allowance = self.allowance + _COMPUTED * np.abs(prediction) + _UNEXPLAINED * apart
+    return bool(np.all(np.abs(prediction - observed) <= allowance))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -128,9 +128,9 @@ class TrainingEvidence:
   clip_beyond: Callable[[], Clip | None]
   sampled: frozenset[str]  # tf1 names of the variables that are cut down to samples
   # Of the trainable variables that both sides have, without those of which nothing can be told.
-  moves: tuple[MovePair, ...]
+  moves: tuple[StepPair, ...]
   left_out: frozenset[str]  # tf1 names of these: their gradients are rounding, and differ
-  states: tuple[MovePair, ...]  # of the other ones
+  states: tuple[StepPair, ...]  # of the other ones
 
   @property
   def steps(self) -> tuple[TrainingStep, TrainingStep]:
@@ -198,12 +198,12 @@ def training_evidence(
   one, other = cut_tf1.steps[number - 1], cut_tf2.steps[number - 1]
   by_tf1 = {r.name for r in (*one.gradients, *one.applied_gradients)}
   by_port = {r.name for r in (*other.gradients, *other.applied_gradients)}
-  trained: list[MovePair] = []
-  states: list[MovePair] = []
+  trained: list[StepPair] = []
+  states: list[StepPair] = []
   for name, own in pairs:
     if name in ones and own in others and ones[name].start.shape == others[own].start.shape:
       group = trained if name in by_tf1 or own in by_port else states
-      group.append(MovePair(name, ones[name], others[own]))
+      group.append(StepPair(name, ones[name], others[own]))
   whole = {name for name, where in elements.items() if where.all()}
   left_out = _rounding(trained, rounding) | whole
   return TrainingEvidence(
@@ -219,7 +219,7 @@ def training_evidence(
   )
 
 
-def _rounding(pairs: Sequence[MovePair], measured: Collection[str]) -> frozenset[str]:
+def _rounding(pairs: Sequence[StepPair], measured: Collection[str]) -> frozenset[str]:
   """Returns the variables whose gradients differ, and are rounding."""
   sizes = {pair.name: [_size(move.gradient) for move in (pair.tf1, pair.tf2)] for pair in pairs}
   greatest = [max((both[side] for both in sizes.values()), default=0.0) for side in (0, 1)]
@@ -229,7 +229,9 @@ def _rounding(pairs: Sequence[MovePair], measured: Collection[str]) -> frozenset
     if not pair.has_same_gradient
     and (
       pair.name in measured
-      or all(size <= _NOTHING * most for size, most in zip(sizes[pair.name], greatest, strict=True))
+      or all(
+        size <= _ZERO_GRADIENT * most for size, most in zip(sizes[pair.name], greatest, strict=True)
+      )
     )
   )
 
@@ -267,7 +269,7 @@ def _floating(value: _Array) -> bool:
 
 def _moves(
   run: TrainingRun, whole: TrainingRun, number: int, sampled: Collection[str]
-) -> dict[str, Move]:
+) -> dict[str, VariableStep]:
   """Returns what a step does to each variable; of `sampled` ones, `whole` has all elements."""
   before, after = (_by_name(records) for records in _around(run, number))
   whole_before, whole_after = (_by_name(records) for records in _around(whole, number))
@@ -275,7 +277,7 @@ def _moves(
   gradients = _by_name(step.gradients) | _by_name(step.applied_gradients)
   slots, slots_after = _by_role(_slots_before(run, number)), _by_role(step.slots)
   return {
-    name: Move(
+    name: VariableStep(
       value,
       after[name],
       gradients.get(name),

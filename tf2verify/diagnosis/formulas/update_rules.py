@@ -30,8 +30,8 @@ LINEAR = 'linear'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Moment:
-  """What a step starts from, of one variable."""
+class UpdateInputs:
+  """The inputs of an update rule, for one variable."""
 
   value: _Array  # of the variable
   gradient: _Array  # as given to the update, after clipping; dense
@@ -77,17 +77,17 @@ class Form:
     accumulates = self.rule in ('adagrad', 'ftrl') and role == SQUARED_GRADIENT
     return self.setting('initial_accumulator') if accumulates else 0.0
 
-  def step(self, moment: Moment) -> Stepped:
+  def step(self, inputs: UpdateInputs) -> Stepped:
     """Takes one step.
 
     Args:
-      moment: what to start from.
+      inputs: what to start from.
 
     Returns:
       The update and the slots, in float64; not finite where the rule divides by 0.
     """
     with np.errstate(all='ignore'):
-      return RULES[self.rule](self, moment, moment.gradient.astype(np.float64))
+      return RULES[self.rule](self, inputs, inputs.gradient.astype(np.float64))
 
 
 # What a rule does where an optimizer has no such setting.
@@ -108,59 +108,59 @@ DEFAULTS: Mapping[str, float] = {
 }
 
 
-def _sgd(form: Form, moment: Moment, gradient: _Array) -> Stepped:
+def _sgd(form: Form, inputs: UpdateInputs, gradient: _Array) -> Stepped:
   return Stepped(-form.setting('learning_rate') * gradient, {})
 
 
-def _momentum(form: Form, moment: Moment, gradient: _Array) -> Stepped:
+def _momentum(form: Form, inputs: UpdateInputs, gradient: _Array) -> Stepped:
   """TF1: a = m * a + g; w -= lr * a."""
   rate, factor = form.setting('learning_rate'), form.setting('momentum')
-  accumulated = factor * moment.slot(MOMENTUM) + gradient
+  accumulated = factor * inputs.slot(MOMENTUM) + gradient
   move = gradient + factor * accumulated if form.setting('nesterov') else accumulated
   return Stepped(-rate * move, {MOMENTUM: accumulated})
 
 
-def _velocity(form: Form, moment: Moment, gradient: _Array) -> Stepped:
+def _velocity(form: Form, inputs: UpdateInputs, gradient: _Array) -> Stepped:
   """Keras: v = m * v - lr * g; w += v."""
   rate, factor = form.setting('learning_rate'), form.setting('momentum')
-  velocity = factor * moment.slot(VELOCITY) - rate * gradient
+  velocity = factor * inputs.slot(VELOCITY) - rate * gradient
   move = factor * velocity - rate * gradient if form.setting('nesterov') else velocity
   return Stepped(move, {VELOCITY: velocity})
 
 
-def _moments(form: Form, moment: Moment, gradient: _Array) -> tuple[_Array, _Array]:
+def _moments(form: Form, inputs: UpdateInputs, gradient: _Array) -> tuple[_Array, _Array]:
   beta1, beta2 = form.setting('beta1'), form.setting('beta2')
-  first = beta1 * moment.slot(FIRST) + (1 - beta1) * gradient
-  second = beta2 * moment.slot(SECOND) + (1 - beta2) * gradient**2
+  first = beta1 * inputs.slot(FIRST) + (1 - beta1) * gradient
+  second = beta2 * inputs.slot(SECOND) + (1 - beta2) * gradient**2
   return first, second
 
 
-def _corrected_rate(form: Form, moment: Moment) -> float:
+def _corrected_rate(form: Form, inputs: UpdateInputs) -> float:
   beta1, beta2 = form.setting('beta1'), form.setting('beta2')
-  correction = (1 - beta2**moment.number) ** 0.5 / (1 - beta1**moment.number)
+  correction = (1 - beta2**inputs.number) ** 0.5 / (1 - beta1**inputs.number)
   return float(form.setting('learning_rate') * correction)
 
 
-def _adam(form: Form, moment: Moment, gradient: _Array) -> Stepped:
-  """With epsilon-hat, beside the root of the uncorrected second moment."""
-  first, second = _moments(form, moment, gradient)
+def _adam(form: Form, inputs: UpdateInputs, gradient: _Array) -> Stepped:
+  """With epsilon-hat, beside the root of the uncorrected second inputs."""
+  first, second = _moments(form, inputs, gradient)
   move = first / (np.sqrt(second) + form.setting('epsilon'))
-  return Stepped(-_corrected_rate(form, moment) * move, {FIRST: first, SECOND: second})
+  return Stepped(-_corrected_rate(form, inputs) * move, {FIRST: first, SECOND: second})
 
 
-def _nadam(form: Form, moment: Moment, gradient: _Array) -> Stepped:
+def _nadam(form: Form, inputs: UpdateInputs, gradient: _Array) -> Stepped:
   """`ApplyAdam` with use_nesterov, as contrib's: no schedule of the momentum."""
-  first, second = _moments(form, moment, gradient)
+  first, second = _moments(form, inputs, gradient)
   beta1 = form.setting('beta1')
   ahead = beta1 * first + (1 - beta1) * gradient
   move = ahead / (np.sqrt(second) + form.setting('epsilon'))
-  return Stepped(-_corrected_rate(form, moment) * move, {FIRST: first, SECOND: second})
+  return Stepped(-_corrected_rate(form, inputs) * move, {FIRST: first, SECOND: second})
 
 
-def _scheduled_nadam(form: Form, moment: Moment, gradient: _Array) -> Stepped:
+def _scheduled_nadam(form: Form, inputs: UpdateInputs, gradient: _Array) -> Stepped:
   """Keras: beta1 * (1 - 0.5 * 0.96 ** (schedule * t)) in place of beta1."""
-  first, second = _moments(form, moment, gradient)
-  beta1, beta2, number = form.setting('beta1'), form.setting('beta2'), moment.number
+  first, second = _moments(form, inputs, gradient)
+  beta1, beta2, number = form.setting('beta1'), form.setting('beta2'), inputs.number
   steps = np.arange(1, number + 2)
   rates = beta1 * (1 - 0.5 * 0.96 ** (form.setting('schedule') * steps))
   product = np.prod(rates[:number])
@@ -170,69 +170,69 @@ def _scheduled_nadam(form: Form, moment: Moment, gradient: _Array) -> Stepped:
   return Stepped(-form.setting('learning_rate') * ahead / root, {FIRST: first, SECOND: second})
 
 
-def _adamax(form: Form, moment: Moment, gradient: _Array) -> Stepped:
+def _adamax(form: Form, inputs: UpdateInputs, gradient: _Array) -> Stepped:
   beta1, beta2 = form.setting('beta1'), form.setting('beta2')
-  first = beta1 * moment.slot(FIRST) + (1 - beta1) * gradient
-  greatest = np.maximum(beta2 * moment.slot(INFINITY_NORM), np.abs(gradient))
-  rate = form.setting('learning_rate') / (1 - beta1**moment.number)
+  first = beta1 * inputs.slot(FIRST) + (1 - beta1) * gradient
+  greatest = np.maximum(beta2 * inputs.slot(INFINITY_NORM), np.abs(gradient))
+  rate = form.setting('learning_rate') / (1 - beta1**inputs.number)
   move = first / (greatest + form.setting('epsilon'))
   return Stepped(-rate * move, {FIRST: first, INFINITY_NORM: greatest})
 
 
-def _rmsprop(form: Form, moment: Moment, gradient: _Array) -> Stepped:
+def _rmsprop(form: Form, inputs: UpdateInputs, gradient: _Array) -> Stepped:
   """Epsilon within the root."""
-  return _rmsprop_of(form, moment, gradient, lambda mean, eps: np.sqrt(mean + eps))
+  return _rmsprop_of(form, inputs, gradient, lambda mean, eps: np.sqrt(mean + eps))
 
 
-def _rmsprop_outside(form: Form, moment: Moment, gradient: _Array) -> Stepped:
+def _rmsprop_outside(form: Form, inputs: UpdateInputs, gradient: _Array) -> Stepped:
   """Epsilon beside the root: Keras' legacy one without momentum."""
-  return _rmsprop_of(form, moment, gradient, lambda mean, eps: np.sqrt(mean) + eps)
+  return _rmsprop_of(form, inputs, gradient, lambda mean, eps: np.sqrt(mean) + eps)
 
 
 def _rmsprop_of(
-  form: Form, moment: Moment, gradient: _Array, root: Callable[[_Array, float], _Array]
+  form: Form, inputs: UpdateInputs, gradient: _Array, root: Callable[[_Array, float], _Array]
 ) -> Stepped:
   rho, factor = form.setting('rho'), form.setting('momentum')
-  squares = rho * moment.slot(SQUARED_GRADIENT) + (1 - rho) * gradient**2
+  squares = rho * inputs.slot(SQUARED_GRADIENT) + (1 - rho) * gradient**2
   slots = {SQUARED_GRADIENT: squares}
   denominator = squares
   if form.setting('centered'):
-    slots[MEAN_GRADIENT] = rho * moment.slot(MEAN_GRADIENT) + (1 - rho) * gradient
+    slots[MEAN_GRADIENT] = rho * inputs.slot(MEAN_GRADIENT) + (1 - rho) * gradient
     denominator = squares - slots[MEAN_GRADIENT] ** 2
   move = form.setting('learning_rate') * gradient / root(denominator, form.setting('epsilon'))
   if factor:
-    move = slots[SCALED_MOMENTUM] = factor * moment.slot(SCALED_MOMENTUM) + move
+    move = slots[SCALED_MOMENTUM] = factor * inputs.slot(SCALED_MOMENTUM) + move
   return Stepped(-move, slots)
 
 
-def _adagrad(form: Form, moment: Moment, gradient: _Array) -> Stepped:
-  squares = moment.slot(SQUARED_GRADIENT, form.start(SQUARED_GRADIENT)) + gradient**2
+def _adagrad(form: Form, inputs: UpdateInputs, gradient: _Array) -> Stepped:
+  squares = inputs.slot(SQUARED_GRADIENT, form.start(SQUARED_GRADIENT)) + gradient**2
   move = gradient / np.sqrt(squares + form.setting('epsilon'))
   return Stepped(-form.setting('learning_rate') * move, {SQUARED_GRADIENT: squares})
 
 
-def _adadelta(form: Form, moment: Moment, gradient: _Array) -> Stepped:
+def _adadelta(form: Form, inputs: UpdateInputs, gradient: _Array) -> Stepped:
   rho, epsilon = form.setting('rho'), form.setting('epsilon')
-  squares = rho * moment.slot(SQUARED_GRADIENT) + (1 - rho) * gradient**2
-  before = moment.slot(SQUARED_UPDATE)
+  squares = rho * inputs.slot(SQUARED_GRADIENT) + (1 - rho) * gradient**2
+  before = inputs.slot(SQUARED_UPDATE)
   move = np.sqrt(before + epsilon) / np.sqrt(squares + epsilon) * gradient
   slots = {SQUARED_GRADIENT: squares, SQUARED_UPDATE: rho * before + (1 - rho) * move**2}
   return Stepped(-form.setting('learning_rate') * move, slots)
 
 
-def _ftrl(form: Form, moment: Moment, gradient: _Array) -> Stepped:
+def _ftrl(form: Form, inputs: UpdateInputs, gradient: _Array) -> Stepped:
   rate, power, l1 = form.setting('learning_rate'), form.setting('power'), form.setting('l1')
-  value = moment.value.astype(np.float64)
-  before = moment.slot(SQUARED_GRADIENT, form.start(SQUARED_GRADIENT))
+  value = inputs.value.astype(np.float64)
+  before = inputs.slot(SQUARED_GRADIENT, form.start(SQUARED_GRADIENT))
   squares = before + gradient**2
   sigma = (squares**-power - before**-power) / rate
-  linear = moment.slot(LINEAR) + gradient - sigma * value
+  linear = inputs.slot(LINEAR) + gradient - sigma * value
   quadratic = squares**-power / rate + 2 * form.setting('l2')
   after = (np.clip(linear, -l1, l1) - linear) / quadratic
   return Stepped(after - value, {SQUARED_GRADIENT: squares, LINEAR: linear})
 
 
-RULES: Mapping[str, Callable[[Form, Moment, _Array], Stepped]] = {
+RULES: Mapping[str, Callable[[Form, UpdateInputs, _Array], Stepped]] = {
   'sgd': _sgd,
   'momentum': _momentum,
   'velocity': _velocity,

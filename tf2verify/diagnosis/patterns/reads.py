@@ -126,7 +126,7 @@ def _goes_on_from_tf1(tf1: OpGraph, pair: RegionPair) -> bool:
 
 
 def _slot_read_otherwise(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> int | None:
-  """Returns the only input of the ends that is no counterpart, of a side without a partner."""
+  """Returns the only input of the ends that is not a counterpart, of a side without a partner."""
   op, other = tf1.ops[pair.tf1.end], tf2.ops[pair.tf2.end]
   if op.op_type != other.op_type or len(op.inputs) != len(other.inputs):
     return None

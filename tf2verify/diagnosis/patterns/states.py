@@ -12,7 +12,7 @@ from tf2verify.records.op_graph import VARIABLE, OpGraph
 
 _STATE = 'state after the call'
 # Of a difference that a claim explains, no more than this share is left.
-_LEFT = 0.02
+_UNEXPLAINED = 0.02
 # Rounding of a float32 average, in units of the greatest value.
 _ROUNDING = 4e-7
 
@@ -73,9 +73,9 @@ def batch_factor(state: StateEvidence, tf1: float, tf2: float) -> float | None:
   size = float((batch * batch).sum())
   if not size or not np.isfinite(size):
     return None
-  room = _LEFT * np.abs(one - other) + _ROUNDING * np.abs(before).max(initial=0.0)
+  allowance = _UNEXPLAINED * np.abs(one - other) + _ROUNDING * np.abs(before).max(initial=0.0)
   for factor in (1.0, float((batch * its).sum() / size)):
     predicted = tf2 * before + (1 - tf2) * factor * batch
-    if bool((np.abs(predicted - other) <= room).all()):
+    if bool((np.abs(predicted - other) <= allowance).all()):
       return factor
   return None

@@ -78,7 +78,7 @@ def _order_text(tf1: np.ndarray, tf2: np.ndarray) -> str:
       return f'the port has the values of tf1 in reverse order along axis {axis}'
     if {(place - n) % len(order) for n, place in enumerate(order)} == {order[0]}:
       return f'the port has the values of tf1 rolled by {order[0]} along axis {axis}'
-    return f'the port has the values of tf1 in another order along axis {axis}'
+    return f'the port has the values of tf1 in a different order along axis {axis}'
   return ''
 
 

@@ -173,7 +173,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('penalty_in_gradients', TrainingEvidence, losses.penalty_in_gradients),
   Rule('returned_loss', TrainingEvidence, losses.returned_loss),
   Rule('soft_copies', TrainingEvidence, soft_copies),
-  Rule('step_at_rest', TrainingEvidence, parts.step_at_rest),
+  Rule('step_without_effect', TrainingEvidence, parts.step_without_effect),
   Rule('averages_at_rest', TrainingEvidence, parts.averages_at_rest),
   Rule('pruned', TrainingEvidence, parts.pruned),
   Rule('clipping', TrainingEvidence, clipping),

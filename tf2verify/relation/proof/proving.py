@@ -32,7 +32,7 @@ class Side:
     graph: the graph.
     values: terms of its tensors.
     behind: positions of the operations behind the targets that both sides have.
-    tested: those of them that are not proven: what they yield is no value of the other
+    tested: those of them that are not proven: what they yield is not a value of the other
       side, and reaches a target that is not proven either.
   """
 
@@ -143,7 +143,7 @@ def _side(
   while pending:
     key = pending.pop()
     if values[key] in found or key[0] in apart or terms.value(values[key]) is not None:
-      continue  # a constant is no computation: what reads another one is not proven itself
+      continue  # a constant is not a computation: what reads another one is not proven itself
     apart.add(key[0])
     pending += graph.ops[key[0]].inputs
   computed = {n for n in behind if not _is_given(graph, n)}

@@ -13,7 +13,7 @@ from tf2verify.report.tensorboard.summary import summary_of
 from tf2verify.safe_text import safe_values
 
 _SUMMARY = 'summary'
-_CURVE = 'of one side, at each training step; the curves of tf1 and tf2 lie upon each other'
+_CURVE = 'of one side, at each training step; the curves of tf1 and tf2 coincide'
 
 
 @dataclasses.dataclass(frozen=True)

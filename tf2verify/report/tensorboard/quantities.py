@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tf2verify.numerics import frontier
-from tf2verify.numerics.extent import extents, merged
-from tf2verify.records.difference import Deviation, Extent, Judgement
+from tf2verify.numerics.error_summary import extents, merged
+from tf2verify.records.difference import Deviation, ErrorSummary, Judgement
 from tf2verify.records.events import Bucket, Histogram, Scalar, Text
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import StageVerdict
@@ -20,7 +20,7 @@ _COMPARED = (Status.PASSED, Status.FAILED, Status.INCONCLUSIVE)
 _EACH_STEP = 'each_step'
 _STEP = re.compile(r'step (\d+)')
 _DESCRIPTIONS = {
-  'greatest_absolute': 'max |tf2 - tf1| of all tensors; NaN where a difference is no number '
+  'greatest_absolute': 'max |tf2 - tf1| of all tensors; NaN where a difference is not a number '
   '(shape, NaN on one side)',
   'greatest_relative': 'max |tf2 - tf1| / |tf1| of all tensors; infinite where tf1 is 0',
   'share_of_tolerance': 'max |tf2 - tf1| / (atol + rtol·|tf1|), without tensors that rounding '
@@ -95,11 +95,11 @@ def numbers_of(stage: StageVerdict, step: int) -> StageNumbers:
   return StageNumbers(tuple(of_run), (*tensors, *steps), tuple(remarks))
 
 
-def _extent(stage: StageVerdict) -> Extent | None:
+def _extent(stage: StageVerdict) -> ErrorSummary | None:
   """Returns how far the sides are apart; None for a stage that does not tell it."""
   if not stage.compared.tensors and not stage.differences:
     return None
-  parts: Sequence[Extent] = stage.extents
+  parts: Sequence[ErrorSummary] = stage.extents
   if _steps(stage):
     # What comes behind the first step that differs are consequences.
     first = next((place for place, part in enumerate(parts, 1) if part.differing), len(parts))
@@ -109,7 +109,7 @@ def _extent(stage: StageVerdict) -> Extent | None:
   return merged('', parts, len(stage.differences)) if parts else None
 
 
-def _scalars(place: tuple[str, ...], step: int, found: Extent) -> Iterator[Scalar]:
+def _scalars(place: tuple[str, ...], step: int, found: ErrorSummary) -> Iterator[Scalar]:
   numbers = {
     'greatest_absolute': found.absolute,
     'greatest_relative': found.relative,
@@ -128,7 +128,7 @@ def _scalar(place: tuple[str, ...], step: int, number: float) -> Scalar:
   return Scalar(tag(*place), step, float(number), _DESCRIPTIONS[place[-1]])
 
 
-def _not_finite(name: str, found: Extent) -> Iterator[str]:
+def _not_finite(name: str, found: ErrorSummary) -> Iterator[str]:
   numbers = (
     ('max absolute difference', found.absolute),
     ('max relative difference', found.relative),
@@ -177,7 +177,7 @@ def _failed_tensors(stage: StageVerdict, step: int) -> tuple[list[Histogram], in
   return drawn, max(0, len(failed) - MOST_TENSORS)
 
 
-def _steps(stage: StageVerdict) -> list[tuple[int, Extent]]:
+def _steps(stage: StageVerdict) -> list[tuple[int, ErrorSummary]]:
   """Returns the training steps of a stage, by their numbers; none of another stage."""
   found = [(_STEP.fullmatch(part.run), part) for part in stage.extents]
   return [(int(step[1]), part) for step, part in found if step is not None]

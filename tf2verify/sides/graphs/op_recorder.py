@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.numerics.distributions import Extent, points
+from tf2verify.numerics.distributions import ValueRange, points
 from tf2verify.records.observation import RandomDraw, SourceLine, VariableCreation
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.reference.scratch_graph import is_scratch_graph
@@ -150,7 +150,7 @@ class EagerDraw:
   op_type: str
   size: int
   points: np.ndarray
-  extent: Extent
+  extent: ValueRange
 
 
 @dataclasses.dataclass(frozen=True)
@@ -260,7 +260,7 @@ class OpRecorder:
       drawn = None
       if graph is None and outputs[0].dtype.is_floating and 0 not in shape:
         values = np.asarray(outputs[0])
-        drawn = EagerDraw(kind, values.size, points(values), Extent.of(values))
+        drawn = EagerDraw(kind, values.size, points(values), ValueRange.of(values))
       source = user_line()
       self._draws.append(_Draw(kind, shape, creation, source, in_loop, name, self.call, drawn))
     elif kind in _VARIABLE_USES and inputs and self.call != MAKING:
@@ -335,7 +335,7 @@ class OpRecorder:
   def variables_used_beside(self, known: list[Any]) -> tuple[Any, ...]:
     """Returns the variables that calls made or used although they are not among `known`.
 
-    What was made in `make_tf2_layer` and not used since is no part of the model:
+    What was made in `make_tf2_layer` and not used since is not a part of the model:
     an optimizer's learning rate, a metric's counter. A resource that no living
     variable owns (a lookup table, an iterator) is no variable.
     """

@@ -163,7 +163,7 @@ def transplant(
   is_target = op.op_type == TARGET
   targets = op.op_type == TARGET, other.op_type == TARGET
   if targets[0] != targets[1] or (is_target and op.attribute('op') != other.attribute('op')):
-    raise CannotRepair('what the run yields is made in another way')
+    raise CannotRepair('what the run yields is computed differently')
   wiring = Wiring(nodes, tf1, tf2, frozenset(inner), given, layouts, partners)
   moved = [wiring.copied(n, OF_TF1 + tf1.ops[n].name) for n in inner]
   layout = layouts.get((end, 0))
@@ -172,13 +172,13 @@ def transplant(
     return Transplant((*wiring.added, *moved), last, tf1=op.name, fed=_fed(wiring))
   if not is_target and layout is not None:
     if len(op.tensors) > 1:
-      raise CannotRepair('one of several outputs has another shape')
+      raise CannotRepair('one of several outputs has a different shape')
     whole = wiring.copied(end, OF_TF1 + op.name)
     *steps, last = layout_steps(layout, f'{whole.name}:0', op.outputs[0][0], other.name)
     return Transplant((*wiring.added, *moved, whole, *steps), last, fed=_fed(wiring))
   name, _, number = other.tensors[0].partition(':')
   if number != '0' or len(op.inputs) != 1:
-    raise CannotRepair('what the run yields is no first output')
+    raise CannotRepair('what the run yields is not a first output')
   source = wiring.name_of(op.inputs[0])
   last = v1.NodeDef(name=name, op='Identity', input=[source])
   last.attr['T'].type = tf.as_dtype(op.outputs[0][0]).as_datatype_enum

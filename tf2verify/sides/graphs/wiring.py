@@ -101,7 +101,7 @@ class Wiring:
       return self._as_tf1(key, (partner, number))
     node = self._node(op.tensors[0].rpartition(':')[0])
     if node.op != 'Const':
-      raise CannotRepair(f'{op.name} is no constant of the graph')
+      raise CannotRepair(f'{op.name} is not a constant of the graph')
     name = OF_TF1 + node.name
     self._add([bare_copy(node, name)])
     return f'{name}:0'

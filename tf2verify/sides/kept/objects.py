@@ -63,7 +63,7 @@ class Walk(Protocol):
 
 
 class Part:
-  """The digest of one object, as far as it is no part of its own."""
+  """The digest of one object, as far as it is not a part of its own."""
 
   def __init__(self, walk: Walk, name: str) -> None:
     self._walk = walk
@@ -282,7 +282,7 @@ class Part:
     reads = reads_of(function.__code__)
     self._walk.names.update(reads.names)
     for name in refusals.refused_methods(reads.names):
-      self._refuse(f'it uses .{name}, whose value is not known before')
+      self._refuse(f'it uses .{name}, whose value cannot be known in advance')
     for level, imported in reads.imports:
       self._import(function, level, imported)
     for chain in reads.chains:
@@ -389,7 +389,7 @@ class Part:
     home = getattr(value, '__module__', '')
     name = getattr(value, '__qualname__', getattr(value, '__name__', ''))
     if refusals.refused(value):
-      self._refuse(f'it uses {home}.{name}, whose value is not known before')
+      self._refuse(f'it uses {home}.{name}, whose value cannot be known in advance')
     objclass = getattr(value, '__objclass__', None)
     self._say('installed', home, name, '' if objclass is None else objclass.__qualname__)
 

@@ -159,9 +159,9 @@ class Shelf:
     """Returns what is not as it was when the graphs were made; '' where nothing is."""
     manifest = self._manifest
     if manifest.get('format') != _FORMAT:
-      return 'what was kept is of another tf2verify'
+      return 'what was stored is of a different tf2verify'
     if hasattr(os, 'getuid') and os.stat(self._folder).st_uid != os.getuid():
-      return f'{self._folder} belongs to another user'
+      return f'{self._folder} belongs to a different user'
     assert self._code is not None
     changed = dependencies.changes(manifest['code'], self._code.parts)
     self._process = dependencies.with_modules_of(manifest['process'], self._process)

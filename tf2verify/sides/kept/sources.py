@@ -87,7 +87,7 @@ class HeldReference:
       holds_sizes=True,
     )
     why = self._difference(code, found)
-    self._said = 'the one of the round before' if not why else f'built anew: {why}'
+    self._said = 'the one of the round before' if not why else f'rebuilt: {why}'
     if why or self._made is None:
       self.release()
       self._made, self._code, self._names = found, code, held_bindings()
@@ -107,11 +107,11 @@ class HeldReference:
     if changed:
       return f'{", ".join(changed[:3])} changed'
     if not same_arrays(known.inputs, found.inputs):
-      return 'make_inputs gives other arrays'
+      return 'make_inputs returns different arrays'
     if (known.labels is None) != (found.labels is None) or (
       found.labels is not None and not same_arrays(known.labels, found.labels)
     ):
-      return 'make_labels gives other arrays'
+      return 'make_labels returns different arrays'
     return ''
 
   def said(self) -> str:

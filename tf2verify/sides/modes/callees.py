@@ -50,7 +50,7 @@ class ModeState:
 
 
 # Prepares calls of a training mode, with autograph or without.
-Maker = Callable[[ModeState, side.FilledRun, bool], Callee]
+Maker = Callable[[ModeState, side.RunSpec, bool], Callee]
 
 
 class Callees:
@@ -60,22 +60,22 @@ class Callees:
     self._declaration = declaration
     self._labels = labels
 
-  def eager(self, state: ModeState, run: side.FilledRun) -> Callee:
+  def eager(self, state: ModeState, run: side.RunSpec) -> Callee:
     """Returns what calls the port eagerly."""
     computation = Computation(self._declaration, state.port, run, self._labels)
     return Callee(computation, lambda leaves: [computation(leaves)])
 
-  def traced(self, state: ModeState, run: side.FilledRun, autograph: bool) -> Callee:
+  def traced(self, state: ModeState, run: side.RunSpec, autograph: bool) -> Callee:
     """Returns what calls the port as a function, the one traced before if there is one."""
     if run.training not in state.traced or autograph:
       state.traced[run.training] = self._function(state, run, autograph, None)
     return state.traced[run.training]
 
-  def compiled(self, state: ModeState, run: side.FilledRun, autograph: bool) -> Callee:
+  def compiled(self, state: ModeState, run: side.RunSpec, autograph: bool) -> Callee:
     """Returns what calls the port as a function that XLA compiles."""
     return self._function(state, run, autograph, True)
 
-  def embedded(self, state: ModeState, run: side.FilledRun, autograph: bool) -> Callee:
+  def embedded(self, state: ModeState, run: side.RunSpec, autograph: bool) -> Callee:
     """Returns what calls the port as a part of a Keras functional model.
 
     Raises:
@@ -94,7 +94,7 @@ class Callees:
   def replicated(self, strategy: Any) -> Maker:
     """Returns what makes functions that call the port on both replicas of a strategy."""
 
-    def make(state: ModeState, run: side.FilledRun, autograph: bool) -> Callee:
+    def make(state: ModeState, run: side.RunSpec, autograph: bool) -> Callee:
       computation = Computation(self._declaration, state.port, run, self._labels, autograph)
       function = replicas.replicated(strategy, computation)
 
@@ -106,7 +106,7 @@ class Callees:
     return make
 
   def _function(
-    self, state: ModeState, run: side.FilledRun, autograph: bool, jit_compile: bool | None
+    self, state: ModeState, run: side.RunSpec, autograph: bool, jit_compile: bool | None
   ) -> Callee:
     computation = Computation(self._declaration, state.port, run, self._labels, autograph)
 

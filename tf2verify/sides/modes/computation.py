@@ -34,7 +34,7 @@ class Computation:
     self,
     declaration: side.Declaration,
     port: Port,
-    run: side.FilledRun,
+    run: side.RunSpec,
     labels: Any,
     autograph: bool = False,
   ) -> None:
@@ -195,7 +195,7 @@ def mode_tensors(
   ]
 
 
-def for_wanted(run: side.FilledRun, wanted: words.Wanted) -> side.FilledRun:
+def for_wanted(run: side.RunSpec, wanted: words.Wanted) -> side.RunSpec:
   """Returns the run without the gradients that are not wanted."""
   quantities = (words.GRADIENT, words.TOTAL_GRADIENT)
   names = frozenset(key.name for key in wanted if key.quantity in quantities)

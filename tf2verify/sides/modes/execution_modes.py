@@ -15,7 +15,7 @@ from tf2verify.records import execution_mode as words
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.reference import nests
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
@@ -56,7 +56,7 @@ class PortModes:
     declaration: side.Declaration,
     tf2: Tf2Layer,
     labels: Any,
-    runs: Sequence[side.FilledRun],
+    runs: Sequence[side.RunSpec],
     progress: side.Progress,
   ) -> None:
     """Takes one run per training mode, with the inputs of the first call."""
@@ -71,7 +71,7 @@ class PortModes:
     self.narrow_bits = 0
     self._second_inputs: dict[bool, Any] = {}
 
-  def run_of(self, training: bool, number: int) -> side.FilledRun:
+  def run_of(self, training: bool, number: int) -> side.RunSpec:
     """Returns the run that a call is; number 2 after `eager` only."""
     run = next(run for run in self._runs if run.training == training)
     return dataclasses.replace(run, inputs=self._second_inputs[training]) if number == 2 else run
@@ -97,7 +97,7 @@ class PortModes:
     in_loops = frozenset(training for training, in_loop in draws.items() if in_loop)
     return ModeRun(words.EAGER, tuple(calls), draws=frozenset(draws), draws_in_loops=in_loops)
 
-  def _second_call(self, state: ModeState, run: side.FilledRun) -> ModeCall:
+  def _second_call(self, state: ModeState, run: side.RunSpec) -> ModeCall:
     """Calls the port with other inputs, or with the same ones where it takes no others."""
     callee = self._callees.eager(state, run)
     self._second_inputs[run.training] = other_inputs(run.inputs)
@@ -135,7 +135,7 @@ class PortModes:
     training: bool,
     number: int,
     times: int = 1,
-    mover: Mover | None = None,
+    perturber: Perturber | None = None,
     wanted: words.Wanted | None = None,
   ) -> tuple[ModeCall, ...]:
     """Repeats a call of the eager mode.
@@ -144,7 +144,7 @@ class PortModes:
       training: the training mode.
       number: of the call.
       times: how often, each time from the same values.
-      mover: moves inputs and values; None leaves them.
+      perturber: moves inputs and values; None leaves them.
       wanted: of what it computes; None for all.
     """
     run = self.run_of(training, number)
@@ -155,7 +155,9 @@ class PortModes:
     state = self._spare
     with randomness.seeded(randomness.CONSTANT), _recording(state, 'eager mode again', run):
       callee = self._callees.eager(state, run)
-      return tuple(self._called(state, run, number, callee, mover, wanted) for _ in range(times))
+      return tuple(
+        self._called(state, run, number, callee, perturber, wanted) for _ in range(times)
+      )
 
   def python_draws(self, training: bool) -> str:
     """Returns which generator of Python's an eager call draws from; '' if from none."""
@@ -284,7 +286,7 @@ class PortModes:
     )
 
   def _first_call(
-    self, state: ModeState, run: side.FilledRun, make: Maker
+    self, state: ModeState, run: side.RunSpec, make: Maker
   ) -> tuple[Callee, ModeCall]:
     """Makes a first call; where Python meets a symbolic tensor, another one with autograph."""
     created = len(state.port.recorder.creations)
@@ -304,16 +306,16 @@ class PortModes:
   def _called(
     self,
     state: ModeState,
-    run: side.FilledRun,
+    run: side.RunSpec,
     number: int,
     callee: Callee,
-    mover: Mover | None = None,
+    perturber: Perturber | None = None,
     wanted: words.Wanted | None = None,
   ) -> ModeCall:
     """Makes one call from the state's values."""
-    state.reset(None if mover is None else self._moving(mover))
+    state.reset(None if perturber is None else self._moving(perturber))
     inputs = self.run_of(run.training, number).inputs
-    leaves = callee.computation.leaves(side.moved_inputs(inputs, mover))
+    leaves = callee.computation.leaves(side.moved_inputs(inputs, perturber))
     with user_code(side.TF2, 'call_tf2_layer'):
       computed = callee.compute(leaves)
     tensors = [
@@ -341,12 +343,12 @@ class PortModes:
     port.forget_initial_values(port.variables())
     return ModeState(port, [variable.read_value() for variable in port.variables()])
 
-  def _moving(self, mover: Mover) -> Callable[[Any, Any], np.ndarray]:
+  def _moving(self, perturber: Perturber) -> Callable[[Any, Any], np.ndarray]:
     names = self._runs[0].tf1_names
 
     def moved(variable: Any, value: Any) -> np.ndarray:
       name = variable_name(variable)
-      return mover.variable(names.get(name, name), array_of(value))
+      return perturber.variable(names.get(name, name), array_of(value))
 
     return moved
 
@@ -383,7 +385,7 @@ def _quietly() -> Iterator[None]:
 
 
 def _recording(
-  state: ModeState, mode: str, run: side.FilledRun
+  state: ModeState, mode: str, run: side.RunSpec
 ) -> contextlib.AbstractContextManager[None]:
   return state.port.recorder.recording(f'{mode}, {side.training_name(run.training)}')
 

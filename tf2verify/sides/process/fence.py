@@ -42,7 +42,7 @@ def _refuse_resetting(hook: str) -> Callable[..., NoReturn]:
   def refuse(*_: Any, **__: Any) -> NoReturn:
     raise BuilderError(
       f'{hook} called reset_default_graph(), as clear_session() does: tf2verify gives every '
-      'call a fresh graph, which already holds the inputs; remove the call'
+      'call a fresh graph, which already contains the inputs; remove the call'
     )
 
   return refuse

@@ -63,7 +63,7 @@ def _caller() -> str:
 def _constant_seeds(seed: int) -> Callable[..., Any]:
   """Returns what gives the same seeds at every draw, and leaves the generator's state alone.
 
-  A state that advances is written in every call, by a variable that is no weight.
+  A state that advances is written in every call, by a variable that is not a weight.
   """
 
   def following(generator: Any, ordered: bool = True) -> Any:

@@ -117,7 +117,7 @@ def parsed(data: bytes, path: str) -> Any:
     graph_def.ParseFromString(data)
   except Exception as error:
     raise RecordingError(
-      f'a graph of {path} is no GraphDef of TensorFlow: {error!s:.120}; record again'
+      f'a graph of {path} is not a GraphDef of TensorFlow: {error!s:.120}; record again'
     ) from error
   graph_safety.check_nodes(graph_def, path)
   return graph_def

@@ -5,7 +5,7 @@ from tf2verify.reference.arrays import array_digest
 from tf2verify.sides import side
 
 
-def other_value(run: side.FilledRun, inventory: side.Inventory, recording: Recording) -> str:
+def other_value(run: side.RunSpec, inventory: side.Inventory, recording: Recording) -> str:
   """Returns which variable a fill gives another value than was recorded; '' for none."""
   recorded = recording.manifest.fills.get(run.fill.description, {})
   for variable in inventory.variables:

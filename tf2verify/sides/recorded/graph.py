@@ -12,9 +12,9 @@ from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.run_entries import FilledEntry
 from tf2verify.records.observation import Observation, TensorRecord
-from tf2verify.records.recorded_here import RecordedGraphHere
+from tf2verify.records.recorded_on_current_tf import RecordedGraphHere
 from tf2verify.records.sampled import SampledArray
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
 from tf2verify.sides.fill import ConstantFill, Fill, RecordedFill
 from tf2verify.sides.graphs.effects import Effect, Program, effects_in_any
@@ -32,7 +32,7 @@ from tf2verify.sides.tf1 import influence, session_values, starts
 from tf2verify.sides.tf1.build import BuiltGraph, inventory_of
 from tf2verify.sides.tf1.effects import recorded_program
 from tf2verify.sides.tf1.racing import Racing
-from tf2verify.sides.tf1.reference import FilledRuns, GraphHere, SeededRun
+from tf2verify.sides.tf1.reference import GraphHere, PreparedRuns, SeededRun
 from tf2verify.sides.tf1.reference_run import graph_run_of
 from tf2verify.sides.tf1.session_runs import SessionRuns
 
@@ -93,7 +93,7 @@ class RecordedGraph:
     if text not in self._remarks:
       self._remarks.append(text)
 
-  def remarks(self) -> tuple[str, ...]:
+  def pending_notes(self) -> tuple[str, ...]:
     """Returns the remarks since this was last asked for."""
     found, self._remarks = tuple(self._remarks), []
     return found
@@ -165,13 +165,15 @@ class RecordedGraph:
       return self._run_seeded(mode, training)
     if self._races.is_model_reordered(self.entry(training)):
       return self._run_seeded(mode, training)
-    replay = Replay(self.recording, entry, lambda mover, _: self._run_seeded(mode, training)(mover))
+    replay = Replay(
+      self.recording, entry, lambda perturber, _: self._run_seeded(mode, training)(perturber)
+    )
     ahead = self._run_seeded(mode, training) if self._kernels_differ else None
 
-    def observe(mover: Mover | None = None, again: bool = False) -> Observation:
+    def observe(perturber: Perturber | None = None, again: bool = False) -> Observation:
       if ahead is not None and (mode, training) not in self._ahead:
         self._ahead[mode, training] = ahead()
-      return replay(mover, again)
+      return replay(perturber, again)
 
     return observe
 
@@ -181,7 +183,7 @@ class RecordedGraph:
     self._graphs.check_can_run(build, build.built, ())
     return self._runs.seeded(mode, training)
 
-  def prepare_filled(self, runs: Sequence[side.FilledRun]) -> FilledRuns:
+  def prepare_filled(self, runs: Sequence[side.RunSpec]) -> PreparedRuns:
     """Returns the runs: what was recorded, or the recorded graph run here."""
     replays = [self._replay(run) for run in runs]
     unknown = [run for run, replay in zip(runs, replays, strict=True) if replay is None]
@@ -191,7 +193,7 @@ class RecordedGraph:
       for run in unknown if self.racing.replays else ():
         self._not_recorded(run.description)
 
-    def replay_of(run: side.FilledRun) -> Replay | None:
+    def replay_of(run: side.RunSpec) -> Replay | None:
       # Mostly one of those that were prepared, moved: its inputs are known.
       for one, replay in zip(runs, replays, strict=True):
         same = run.inputs is one.inputs and run.fill is one.fill
@@ -199,7 +201,7 @@ class RecordedGraph:
           return replay
       return self._replay(run)
 
-    def observe(others: Sequence[side.FilledRun] | None = None) -> tuple[Observation, ...]:
+    def observe(others: Sequence[side.RunSpec] | None = None) -> tuple[Observation, ...]:
       observations: list[Observation] = []
       for run in runs if others is None else others:
         replay = replay_of(run)
@@ -211,30 +213,30 @@ class RecordedGraph:
 
     return observe
 
-  def _replayed(self, replay: Replay, run: side.FilledRun, again: bool) -> Observation:
+  def _replayed(self, replay: Replay, run: side.RunSpec, again: bool) -> Observation:
     self.check_fill(run)
-    found = replay(run.mover, again, run.gradients_of)
+    found = replay(run.perturber, again, run.gradients_of)
     wanted = tuple(g for g in found.gradients if run.wants_gradient_of(g.name))
     return dataclasses.replace(found, run=run.description, gradients=wanted)
 
-  def _replay(self, run: side.FilledRun) -> Replay | None:
+  def _replay(self, run: side.RunSpec) -> Replay | None:
     entry = self._recorded(run)
     if entry is None or self._races.is_model_reordered(self.entry(run.training), run.gradients):
       return None
 
-    def run_here(mover: Mover | None, gradients_of: frozenset[str] | None) -> Observation:
-      here = dataclasses.replace(run, mover=mover, gradients_of=gradients_of)
+    def run_here(perturber: Perturber | None, gradients_of: frozenset[str] | None) -> Observation:
+      here = dataclasses.replace(run, perturber=perturber, gradients_of=gradients_of)
       return self._run_filled(here)([here])[0]
 
     return Replay(self.recording, entry, run_here)
 
-  def _run_filled(self, run: side.FilledRun) -> FilledRuns:
+  def _run_filled(self, run: side.RunSpec) -> PreparedRuns:
     """Returns runs of the graph of this one, of the same training mode, here."""
     built, gradients = self._runs.graph_for(run)
     self._graphs.check_can_run(self._graphs.build(built.training, built.mode), built, gradients)
     return self._runs.filled([run])
 
-  def _recorded(self, run: side.FilledRun) -> FilledEntry | None:
+  def _recorded(self, run: side.RunSpec) -> FilledEntry | None:
     """Returns the recorded run that this one is; None where there is none."""
     if run.gradients and self._has_own_loss:
       raise NotApplicable(
@@ -250,7 +252,7 @@ class RecordedGraph:
         return entry
     return None
 
-  def check_fill(self, run: side.FilledRun) -> None:
+  def check_fill(self, run: side.RunSpec) -> None:
     """Raises `RecordingError` where a fill gives other values than were recorded."""
     fill = run.fill
     if isinstance(fill, ConstantFill):
@@ -266,7 +268,7 @@ class RecordedGraph:
       f'{tf.__version__}'
     )
 
-  def inspectable(self, run: side.FilledRun) -> GraphRun:
+  def inspectable(self, run: side.RunSpec) -> GraphRun:
     """Returns a run, here, of which every tensor can be asked for."""
     built, gradients = self._runs.graph_for(run)
     build = self._graphs.build(run.training, built.mode)
@@ -275,7 +277,7 @@ class RecordedGraph:
     given = {name: known[tensor] for tensor, name in build.placeholders.items() if tensor in known}
     return graph_run_of(run, built, gradients, build.source_of, given)
 
-  def seeded_here(self, mode: str, training: bool) -> GraphHere | None:
+  def seeded_on_current_tf(self, mode: str, training: bool) -> GraphHere | None:
     """Returns what runs the graph here from its own initial values; None if nothing is recorded."""
     if self.recording.seeded(mode, training) is None:
       return None
@@ -287,7 +289,7 @@ class RecordedGraph:
 
     return here
 
-  def filled_here(self, run: side.FilledRun) -> GraphHere | None:
+  def filled_on_current_tf(self, run: side.RunSpec) -> GraphHere | None:
     """Returns what runs the graph here from given values; None if that was not recorded."""
     if self._recorded(run) is None:
       return None
@@ -300,7 +302,7 @@ class RecordedGraph:
 
     return here
 
-  def recorded_here(self, run: side.FilledRun) -> RecordedGraphHere | None:
+  def recorded_on_current_tf(self, run: side.RunSpec) -> RecordedGraphHere | None:
     """Returns what the recorded graph yields here for a run, recorded or not."""
     try:
       (observation,) = self._run_filled(run)()
@@ -314,7 +316,7 @@ class RecordedGraph:
       self._intermediates(run),
     )
 
-  def _intermediates(self, run: side.FilledRun) -> Mapping[str, np.ndarray]:
+  def _intermediates(self, run: side.RunSpec) -> Mapping[str, np.ndarray]:
     """Returns the recorded tensors of a run between inputs and outputs, by name."""
     entry = self._recorded(run)
     for known in self.recording.manifest.intermediates.runs:

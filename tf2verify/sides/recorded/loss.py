@@ -13,7 +13,7 @@ from tf2verify.recordings.training_entries import AloneEntry
 from tf2verify.records.loss_values import Leaves, LossExample, LossProgram, LossValue
 from tf2verify.records.observation import TensorRecord
 from tf2verify.reference.graph_ops import ops_behind
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.run import GraphRun, open_session
 from tf2verify.sides.recorded import graph_safety
@@ -77,7 +77,7 @@ class RecordedLossFunction:
     self._model = loss_function.leaves_of(outputs)
     self._imported: list[_Graph] | None = None
 
-  def value(self, example: LossExample, mover: Mover | None = None) -> LossValue:
+  def value(self, example: LossExample, perturber: Perturber | None = None) -> LossValue:
     """Returns the recorded loss and gradients, or runs the graph, here, on other outputs.
 
     Raises:
@@ -86,12 +86,12 @@ class RecordedLossFunction:
     """
     graphs = self._graphs_of_loss()
     if not self._is_model(example):
-      return self._run(example, mover)
+      return self._run(example, perturber)
     recorded = self._recorded(graphs[0].entry, example)
-    if mover is None:
+    if perturber is None:
       return recorded
     # How far rounding moves it is measured here, between two runs of the same kernels.
-    return _moved_as(recorded, self._run(example, None), self._run(example, mover))
+    return _moved_as(recorded, self._run(example, None), self._run(example, perturber))
 
   def inspectable(self, example: LossExample) -> GraphRun:
     """Returns a run of the recorded graph, here; no lines of it are recorded."""
@@ -127,11 +127,11 @@ class RecordedLossFunction:
     paths = loss_function.floating_paths(example.outputs)
     return LossValue(value, tuple(TensorRecord(path, gradients.get(path)) for path in paths))
 
-  def _run(self, example: LossExample, mover: Mover | None) -> LossValue:
+  def _run(self, example: LossExample, perturber: Perturber | None) -> LossValue:
     found = self._graph_for(example)
     outputs = example.outputs
-    if mover is not None:
-      outputs = {path: moved_output(path, array, mover) for path, array in outputs.items()}
+    if perturber is not None:
+      outputs = {path: moved_output(path, array, perturber) for path, array in outputs.items()}
     feeds = found.feeds(outputs, example.labels)
     assert feeds is not None, 'of the same shapes'
     if example.extreme:
@@ -184,7 +184,8 @@ class RecordedLossFunction:
       placed = {key: graph.get_tensor_by_name(name) for key, name in _placeholders(entry)}
     except (KeyError, ValueError, TypeError) as error:
       raise RecordingError(
-        f'{self._recording.path}: the graph of the loss has not the tensors that the manifest '
+        f'{self._recording.path}: the graph of the loss does not have the tensors that the '
+        'manifest '
         f'names: {error!s:.200}; record again'
       ) from error
     behind, behind_loss = ops_behind(tensors), ops_behind([loss])

@@ -12,11 +12,11 @@ from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.run_entries import RunEntry
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.sampled import SampledArray
-from tf2verify.reference.perturbation import Mover, fraction_bits
+from tf2verify.reference.perturbation import Perturber, fraction_bits
 
 # Runs the recorded graph here: moved, or as it is for None; with the gradients of these
 # variables, or of all for None.
-RunHere = Callable[[Mover | None, frozenset[str] | None], Observation]
+RunHere = Callable[[Perturber | None, frozenset[str] | None], Observation]
 
 
 class Replay:
@@ -42,28 +42,28 @@ class Replay:
     self._still: Observation | None = None
 
   def __call__(
-    self, mover: Mover | None, again: bool, gradients_of: frozenset[str] | None = None
+    self, perturber: Perturber | None, again: bool, gradients_of: frozenset[str] | None = None
   ) -> Observation:
     """Returns the run.
 
     Args:
-      mover: moves it; None leaves it.
+      perturber: moves it; None leaves it.
       again: whether it is to show if it repeats itself.
       gradients_of: the variables whose gradients are wanted; None for all.
     """
-    if mover is None:
+    if perturber is None:
       return self._recording.observation(self._entry, again=again)
-    if mover.number >= RUNS:
+    if perturber.number >= RUNS:
       try:
-        return self._moved_here(mover, gradients_of)
+        return self._moved_here(perturber, gradients_of)
       except NotApplicable:
         pass  # what was recorded is all that is known
     return self._recording.observation(self._entry, moved=True)
 
-  def _moved_here(self, mover: Mover, gradients_of: frozenset[str] | None) -> Observation:
+  def _moved_here(self, perturber: Perturber, gradients_of: frozenset[str] | None) -> Observation:
     if self._still is None:
       self._still = self._run_here(None, gradients_of)
-    still, moved = self._still, self._run_here(mover, gradients_of)
+    still, moved = self._still, self._run_here(perturber, gradients_of)
     recorded = self._recording.observation(self._entry)
     losses = zip(
       recorded.regularization_losses,

@@ -19,7 +19,7 @@ from tf2verify.records.training import (
   TrainingRun,
 )
 from tf2verify.reference import nests
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
 from tf2verify.sides.graphs.effects import Program
 from tf2verify.sides.graphs.run import GraphRun
@@ -93,7 +93,7 @@ class RecordedTraining:
     """Returns why the recording has nothing of a hook, and how to record that."""
     return _REASONS.get(hook, '')
 
-  def observe_losses(self, run: side.FilledRun, again: bool = False) -> LossObservation:
+  def observe_losses(self, run: side.RunSpec, again: bool = False) -> LossObservation:
     """Returns the recorded losses; for another run, those of the recorded graph run here.
 
     Raises:
@@ -109,7 +109,9 @@ class RecordedTraining:
     if self._races.are_reordered(entry.graph, _loss_fetches(entry)):
       return self._observe_here(run, entry)
     self._graph.check_fill(run)
-    found = self._recording.losses(moved=run.mover is not None, again=again and run.mover is None)
+    found = self._recording.losses(
+      moved=run.perturber is not None, again=again and run.perturber is None
+    )
     return self._changing() if found is None else found
 
   def loss_function(self, outputs: Any, labels: Any) -> RecordedLossFunction:
@@ -117,7 +119,7 @@ class RecordedTraining:
     del labels  # the recorded graphs have their own placeholders
     return RecordedLossFunction(self._recording, outputs, self._graph.remark)
 
-  def prepare_steps(self, run: side.FilledRun, count: int) -> PreparedSteps:
+  def prepare_steps(self, run: side.RunSpec, count: int) -> PreparedSteps:
     """Returns the recorded training steps.
 
     Raises:
@@ -127,12 +129,14 @@ class RecordedTraining:
     entry = self._steps_entry(run, count)
     if self._races.are_reordered(self._losses_entry().graph, [entry.train_op]):
       recorded = self._recording.steps()
-      return PreparedSteps(lambda mover, _: self._begin_here(run, entry, mover, recorded), count)
+      return PreparedSteps(
+        lambda perturber, _: self._begin_here(run, entry, perturber, recorded), count
+      )
     self._graph.check_fill(run)
     self._progress(f'reading {count} recorded training steps, {entry.run}')
 
-    def begin(mover: Mover | None, again: bool) -> RecordedSteps:
-      moved = mover is not None
+    def begin(perturber: Perturber | None, again: bool) -> RecordedSteps:
+      moved = perturber is not None
       found = self._recording.steps(moved=moved, again=again and not moved)
       assert found is not None, 'there is an entry'
       return RecordedSteps(
@@ -142,7 +146,7 @@ class RecordedTraining:
 
     return PreparedSteps(begin, count, lambda: self._begin_here(run, entry))
 
-  def inspectable_losses(self, run: side.FilledRun) -> GraphRun:
+  def inspectable_losses(self, run: side.RunSpec) -> GraphRun:
     """Returns a run of the recorded graph of model and losses, here.
 
     Raises:
@@ -156,9 +160,7 @@ class RecordedTraining:
       _loss_graph(entry, built), run, lambda op: lines(entry.graph, op.name)
     )
 
-  def inspectable_step(
-    self, run: side.FilledRun, number: int, names: Mapping[str, str]
-  ) -> StepGraph:
+  def inspectable_step(self, run: side.RunSpec, number: int, names: Mapping[str, str]) -> StepGraph:
     """Takes the steps before one with the recorded graph, here, and returns that one as a graph.
 
     Raises:
@@ -170,7 +172,7 @@ class RecordedTraining:
       losses, train, run, number, names, lambda op: self._source_of(graph, op)
     )
 
-  def save(self, run: side.FilledRun, count: int, prefix: str) -> str:
+  def save(self, run: side.RunSpec, count: int, prefix: str) -> str:
     """Writes recorded values, after recorded steps, as a name-based checkpoint.
 
     Raises:
@@ -230,12 +232,12 @@ class RecordedTraining:
       raise NotApplicable(NO_LOSSES)
     return entry
 
-  def _is_recorded(self, run: side.FilledRun, training: bool, description: str) -> bool:
+  def _is_recorded(self, run: side.RunSpec, training: bool, description: str) -> bool:
     recorded = self._recording.varied_inputs
     same = run.training is training and run.description == description
     return same and same_arrays(run.inputs, recorded)
 
-  def _steps_entry(self, run: side.FilledRun, count: int) -> StepsEntry:
+  def _steps_entry(self, run: side.RunSpec, count: int) -> StepsEntry:
     """Returns the entry of the steps, if they are those that are wanted."""
     entry = self._recording.manifest.steps
     path = self._recording.path
@@ -285,9 +287,9 @@ class RecordedTraining:
 
   def _begin_here(
     self,
-    run: side.FilledRun,
+    run: side.RunSpec,
     entry: StepsEntry,
-    mover: Mover | None = None,
+    perturber: Perturber | None = None,
     recorded: TrainingRun | None = None,
   ) -> ReferenceSteps:
     """Returns the same steps, taken by this TensorFlow with the recorded graph.
@@ -295,7 +297,7 @@ class RecordedTraining:
     Args:
       run: inputs and values.
       entry: of the steps.
-      mover: moves them; None leaves them.
+      perturber: moves them; None leaves them.
       recorded: what is known of optimizers and random operations; None to leave that out.
 
     Raises:
@@ -307,7 +309,7 @@ class RecordedTraining:
         train, optimizers=recorded.optimizers, random_draws=recorded.random_draws
       )
     self._progress(f'taking training steps with the recorded graph, {entry.run}')
-    return self._runs.begin(graph, train, run, mover)
+    return self._runs.begin(graph, train, run, perturber)
 
   def _graphs(self, entry: StepsEntry) -> tuple[LossGraph, TrainGraph]:
     """Returns the recorded graph with the train op, in the order which is asked for."""
@@ -319,7 +321,7 @@ class RecordedTraining:
     return self._runs.in_order(_loss_graph(losses, built), [train.train_op]), train
 
   def _try_clipping(
-    self, run: side.FilledRun, entry: StepsEntry, factors: Mapping[str, float] | None
+    self, run: side.RunSpec, entry: StepsEntry, factors: Mapping[str, float] | None
   ) -> ClippingTrial | None:
     """Runs the recorded graph of the train op on far larger gradients, by this TensorFlow."""
     if entry.gradients and entry.gradients == entry.applied_gradients:
@@ -344,7 +346,7 @@ class RecordedTraining:
         f'the recorded graph is not run here: {graph_safety.refusal_text(refused)}'
       )
 
-  def _observe_here(self, run: side.FilledRun, entry: LossesEntry) -> LossObservation:
+  def _observe_here(self, run: side.RunSpec, entry: LossesEntry) -> LossObservation:
     """Runs the recorded graph of model and losses, by this TensorFlow."""
     built = self._imported(entry).built
     outputs = {

@@ -29,7 +29,7 @@ class GpuKernel:
 
 
 _ON_CPU = 'place it on the CPU with tf.device'
-_NEAREST = 'resize by another method (bilinear has a deterministic kernel), or ' + _ON_CPU
+_NEAREST = 'resize with a different method (bilinear has a deterministic kernel), or ' + _ON_CPU
 _RESOURCE = 'use resource variables (use_resource=True), whose scatter operations are deterministic'
 
 _REFUSED = (

@@ -15,7 +15,7 @@ from tf2verify.sides.recorded.build import parsed
 from tf2verify.sides.repetition import repeating
 from tf2verify.sides.repetition.gpu_kernels import WATCHED
 from tf2verify.sides.repetition.run_ops import Sources
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import RecordedReference
 
 REMARK = (
@@ -25,7 +25,7 @@ REMARK = (
 _VARIED = 'other numbers in a second run when it was recorded'
 
 
-def recorded_tensors(tf1: RecordedReference, run: FilledRun) -> Run:
+def recorded_tensors(tf1: RecordedReference, run: RunSpec) -> Run:
   """Returns what was recorded of the runs that are repeated; the graph is not run for others.
 
   Args:
@@ -43,7 +43,7 @@ def recorded_tensors(tf1: RecordedReference, run: FilledRun) -> Run:
   return tensors
 
 
-def _entries(tf1: RecordedReference, run: FilledRun) -> list[RunEntry]:
+def _entries(tf1: RecordedReference, run: RunSpec) -> list[RunEntry]:
   recording = tf1.recording
   found: list[RunEntry | None] = [
     recording.seeded(randomness.CONSTANT, run.training),
@@ -54,7 +54,7 @@ def _entries(tf1: RecordedReference, run: FilledRun) -> list[RunEntry]:
 
 
 def varying_tensors(
-  tf1: RecordedReference, run: FilledRun, steps: int, with_steps: bool
+  tf1: RecordedReference, run: RunSpec, steps: int, with_steps: bool
 ) -> tuple[Variation, ...]:
   """Returns what came out otherwise in the second run of the recorder.
 

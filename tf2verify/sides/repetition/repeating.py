@@ -44,7 +44,7 @@ def op_determinism() -> Iterator[None]:
       eager.disable_op_determinism()
 
 
-def prepare_tf1(tf1: ReferenceGraph, run: side.FilledRun) -> Repeat:
+def prepare_tf1(tf1: ReferenceGraph, run: side.RunSpec) -> Repeat:
   """Builds what a repetition of the reference needs and returns it; it opens its own sessions.
 
   A repetition runs the graph from its seeded initial values, then from given ones with
@@ -74,7 +74,7 @@ def watched_in_graph(tf1: ReferenceGraph, training: bool) -> Sources:
   return found
 
 
-def observe_tf2(tf2: Tf2Layer, inputs: Any, run: side.FilledRun) -> Run:
+def observe_tf2(tf2: Tf2Layer, inputs: Any, run: side.RunSpec) -> Run:
   """Runs a fresh layer from its seeded initial values, then from given ones with gradients."""
   name = f'{side.training_name(run.training)}, {randomness.CONSTANT}'
   with randomness.seeded(randomness.CONSTANT):

@@ -267,7 +267,7 @@ def _checked_outputs(outputs: Any, graph: tf.Graph) -> nests.FlatNest:
   tensors = [(path, leaf) for path, leaf in flat.leaves if isinstance(leaf, tf.Tensor)]
   if not tensors:
     raise BuilderError(
-      f'build_tf1_graph returned {outputs!r:.80}, which holds no tensor: there is nothing to '
+      f'build_tf1_graph returned {outputs!r:.80}, which contains no tensor: there is nothing to '
       'compare; return the output tensors'
     )
   for path, leaf in tensors:

@@ -109,7 +109,7 @@ def change_train_op(declaration: Any, graph: tf.Graph, rate: str | float | None)
       made = _change_inputs(graph, _RATES, functools.partial(_times, change.tf2))
       rate = made.get(rate, '') if isinstance(rate, str) else rate and rate * change.tf2
       if rate == '':
-        raise ChangeRefused('the learning rate of the steps is no input of their updates')
+        raise ChangeRefused('the learning rate of the steps is not an input of their updates')
       declaration.changed[change]['learning rate'] = (1.0, change.tf2)
   return rate
 

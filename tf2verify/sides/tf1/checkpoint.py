@@ -12,7 +12,7 @@ import tensorflow as tf
 from tf2verify.errors import CheckpointError
 from tf2verify.records.checkpoint import CheckpointKey, KeySource
 from tf2verify.sides.graphs.run import open_session
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.reference import ReferenceGraph
 
@@ -113,9 +113,7 @@ def name_based(path: Any, given_by: str) -> CheckpointFile:
   return found
 
 
-def reference_values(
-  tf1: ReferenceGraph, run: FilledRun, modes: tuple[bool, ...]
-) -> dict[str, Any]:
+def reference_values(tf1: ReferenceGraph, run: RunSpec, modes: tuple[bool, ...]) -> dict[str, Any]:
   """Returns the value of every variable of the reference, by name, as a run gives it.
 
   Uses the graphs that are there: inference first, then training for what only that has.

@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 
 from tf2verify.records.observation import TensorRecord
-from tf2verify.records.recorded_here import RecordedGraphHere
+from tf2verify.records.recorded_on_current_tf import RecordedGraphHere
 from tf2verify.sides import side
 from tf2verify.sides.fill import Fill, RecordedFill
 from tf2verify.sides.graphs.effects import Effect, effects_in_any
@@ -22,7 +22,7 @@ from tf2verify.sides.tf1.effects import program_of
 from tf2verify.sides.tf1.influence import WithoutInfluence, inputs_read, without_influence
 from tf2verify.sides.tf1.live_graphs import Keeper, LiveGraphs
 from tf2verify.sides.tf1.racing import Racing
-from tf2verify.sides.tf1.reference import FilledRuns, GraphHere, RecordedReference, SeededRun
+from tf2verify.sides.tf1.reference import GraphHere, PreparedRuns, RecordedReference, SeededRun
 from tf2verify.sides.tf1.reference_run import graph_run_of
 from tf2verify.sides.tf1.session_runs import SessionRuns
 
@@ -122,7 +122,7 @@ class Tf1Graph:
     """
     return self._runs.seeded(mode, training)
 
-  def prepare_filled(self, runs: Sequence[side.FilledRun]) -> FilledRuns:
+  def prepare_filled(self, runs: Sequence[side.RunSpec]) -> PreparedRuns:
     """Builds what filled runs need and returns the runs themselves, as `prepare_seeded` does."""
     return self._runs.filled(runs)
 
@@ -146,7 +146,7 @@ class Tf1Graph:
       self._drawn_starts[variable] = None if found is None else starts.drawn_value(*found)
     return self._drawn_starts[variable]
 
-  def inspectable(self, run: side.FilledRun) -> GraphRun:
+  def inspectable(self, run: side.RunSpec) -> GraphRun:
     """Returns a run of which every tensor can be asked for."""
     if (other := self.at(run.inputs)) is not self:
       return other.inspectable(run)
@@ -182,17 +182,17 @@ class Tf1Graph:
     """Returns the paths of the inputs that outputs or regularization losses depend on."""
     return inputs_read(self.built(training))
 
-  def recorded_here(self, run: side.FilledRun) -> RecordedGraphHere | None:
+  def recorded_on_current_tf(self, run: side.RunSpec) -> RecordedGraphHere | None:
     """Returns what a recorded graph yields for a run here; None for one that was built here."""
     del run
     return None
 
-  def seeded_here(self, mode: str, training: bool) -> GraphHere | None:
+  def seeded_on_current_tf(self, mode: str, training: bool) -> GraphHere | None:
     """Returns what runs a recorded graph here as a seeded run; None for one built here."""
     del mode, training
     return None
 
-  def filled_here(self, run: side.FilledRun) -> GraphHere | None:
+  def filled_on_current_tf(self, run: side.RunSpec) -> GraphHere | None:
     """Returns what runs a recorded graph here as a filled run; None for one built here."""
     del run
     return None
@@ -201,7 +201,7 @@ class Tf1Graph:
     """Returns what was recorded: nothing, it is run here."""
     return None
 
-  def remarks(self) -> tuple[str, ...]:
+  def pending_notes(self) -> tuple[str, ...]:
     """Returns what readers have to know of the runs since this was last asked for."""
     return ()
 

@@ -16,7 +16,7 @@ class WithoutInfluence:
 
   Attributes:
     variables: names, in the order of creation.
-    inputs: paths in the nest of inputs; `(the input)` where that is no nest.
+    inputs: paths in the nest of inputs; `(the input)` where that is not a nest.
   """
 
   variables: tuple[str, ...]

@@ -11,7 +11,7 @@ from tf2verify.errors import UserCodeError
 from tf2verify.records.loss_values import Leaves, LossExample, LossProgram, LossValue, MetricValue
 from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.reference.graph_ops import ops_behind
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.reference.tf1_semantics import with_either_shape
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.reading import GraphReader, Target
@@ -54,13 +54,13 @@ class Tf1LossFunction:
     self._labels = labels
     self._graphs: dict[tuple[str, loss_function.Signature], _Graph] = {}
 
-  def value(self, example: LossExample, mover: Mover | None = None) -> LossValue:
-    """Runs the loss and its gradients in a fresh session; with a mover, on moved outputs."""
+  def value(self, example: LossExample, perturber: Perturber | None = None) -> LossValue:
+    """Runs the loss and its gradients in a fresh session; with a perturber, on moved outputs."""
     built = self._built(_LOSS, example)
     loss, gradients = built.made
     outputs = example.outputs
-    if mover is not None:
-      outputs = {path: moved_output(path, array, mover) for path, array in outputs.items()}
+    if perturber is not None:
+      outputs = {path: moved_output(path, array, perturber) for path, array in outputs.items()}
     with open_session(built.graph) as session, user_code(side.TF1, f'running {_LOSS}'):
       session.run(_initializers(built.graph))
       values = session.run({'loss': loss, **gradients}, built.feeds(outputs, example.labels))
@@ -179,13 +179,13 @@ def _placeholder(array: np.ndarray) -> tf.Tensor:
   return v1.placeholder(dtype, array.shape)
 
 
-def moved_output(path: str, array: np.ndarray, mover: Mover) -> np.ndarray:
+def moved_output(path: str, array: np.ndarray, perturber: Perturber) -> np.ndarray:
   """Returns an output that a loss reads, moved by one unit in the last place."""
   if not np.issubdtype(array.dtype, np.floating):
     return array
   if array.size and array.min() >= 0 and array.max() <= 1:
-    return mover.input(path, array)  # probabilities of exactly 0 and 1 are meant
-  return mover.variable(f'input {path}', array)
+    return perturber.input(path, array)  # probabilities of exactly 0 and 1 are meant
+  return perturber.variable(f'input {path}', array)
 
 
 def _initializers(graph: tf.Graph) -> list[Any]:

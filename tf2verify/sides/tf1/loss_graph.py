@@ -136,7 +136,7 @@ def _checked_loss(loss: Any, hook: str, graph: tf.Graph) -> tf.Tensor:
   if not isinstance(loss, tf.Tensor) or getattr(loss, 'graph', None) is not graph:
     slip = 'usually a missing `return`' if loss is None else 'return the tensor to minimize'
     raise CaseDefinitionError(
-      f'{hook} returned {loss!r:.80} on the tf1 side, which is no tensor of the graph: {slip}'
+      f'{hook} returned {loss!r:.80} on the tf1 side, which is not a tensor of the graph: {slip}'
     )
   return loss
 

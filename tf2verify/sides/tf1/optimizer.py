@@ -56,7 +56,8 @@ def _check_optimizer(optimizer: Any, made: list[Any]) -> None:
       return
     raise CaseDefinitionError(
       f'{_HOOK} returned a {class_name(optimizer)} that was made before the hook was called: its '
-      "learning rate and slots belong to another graph, or to the port's steps; construct a fresh "
+      "learning rate and slots belong to a different graph, or to the port's steps; construct a "
+      'fresh '
       'optimizer inside the hook'
     )
   if optimizer is None:
@@ -70,7 +71,7 @@ def _check_optimizer(optimizer: Any, made: list[Any]) -> None:
   else:
     slip = 'for anything else, declare make_tf1_train_op(self, loss)'
   raise CaseDefinitionError(
-    f'{_HOOK} returned {optimizer!r:.80} of type {type(optimizer).__name__}, which is no '
+    f'{_HOOK} returned {optimizer!r:.80} of type {type(optimizer).__name__}, which is not a '
     f'tf.compat.v1.train.Optimizer; {slip}'
   )
 
@@ -99,11 +100,11 @@ def _no_train_op(train_op: Any, graph: tf.Graph, error: Exception | None) -> str
   elif isinstance(train_op, V1_OPTIMIZER) or is_keras(train_op):
     slip = 'an optimizer is returned by make_tf1_optimizer(self); here, return its minimize(loss)'
   elif isinstance(train_op, (tf.Operation, tf.Tensor)) and train_op.graph is not graph:
-    slip = 'it is of another graph: make it of the loss that the hook is given'
+    slip = 'it belongs to a different graph: create it from the loss that is passed to the hook'
   else:
     reason = '' if error is None else f' (it says: {str(error).splitlines()[0]})'
     slip = f'return what the training loop would give to session.run{reason}'
   return (
-    f'make_tf1_train_op returned {train_op!r:.80} of type {type(train_op).__name__}, which is no '
-    f'op of the graph; {slip}'
+    f'make_tf1_train_op returned {train_op!r:.80} of type {type(train_op).__name__}, which is not '
+    f'an op of the graph; {slip}'
   )

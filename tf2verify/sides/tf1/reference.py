@@ -9,9 +9,9 @@ from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.recording import Recording
 from tf2verify.records.loss_values import LossExample, LossProgram, LossValue
 from tf2verify.records.observation import Observation, TensorRecord
-from tf2verify.records.recorded_here import RecordedGraphHere
+from tf2verify.records.recorded_on_current_tf import RecordedGraphHere
 from tf2verify.records.training import LossObservation
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
 from tf2verify.sides.fill import Fill
 from tf2verify.sides.graphs.effects import Effect, Program
@@ -28,19 +28,19 @@ from tf2verify.sides.tf1.reference_steps import PreparedSteps
 class SeededRun(Protocol):
   """A run from seeded initial values."""
 
-  def __call__(self, mover: Mover | None = None, again: bool = False) -> Observation:
-    """Runs it in a fresh session; with a mover, from moved initial values and inputs.
+  def __call__(self, perturber: Perturber | None = None, again: bool = False) -> Observation:
+    """Runs it in a fresh session; with a perturber, from moved initial values and inputs.
 
     Args:
-      mover: moves values and inputs; None leaves them.
+      perturber: moves values and inputs; None leaves them.
       again: whether the run is to show if it repeats itself.
     """
 
 
-class FilledRuns(Protocol):
+class PreparedRuns(Protocol):
   """Runs with given variable values."""
 
-  def __call__(self, others: Sequence[side.FilledRun] | None = None) -> tuple[Observation, ...]:
+  def __call__(self, others: Sequence[side.RunSpec] | None = None) -> tuple[Observation, ...]:
     """Runs what was prepared; or, in fresh sessions, others of the same training mode.
 
     Others that are those which were prepared show if these repeat themselves.
@@ -79,7 +79,7 @@ class ReferenceGraph(Protocol):
   def prepare_seeded(self, mode: str, training: bool) -> SeededRun:
     """Prepares what a seeded run needs and returns the run itself."""
 
-  def prepare_filled(self, runs: Sequence[side.FilledRun]) -> FilledRuns:
+  def prepare_filled(self, runs: Sequence[side.RunSpec]) -> PreparedRuns:
     """Prepares what filled runs need and returns the runs themselves."""
 
   def initial_draw(self, variable: str, training: bool) -> InitialDraw:
@@ -101,7 +101,7 @@ class ReferenceGraph(Protocol):
       initial: what the run has shown of them.
     """
 
-  def inspectable(self, run: side.FilledRun) -> GraphRun:
+  def inspectable(self, run: side.RunSpec) -> GraphRun:
     """Returns a run, here, of which every tensor can be asked for."""
 
   def without_influence(self, outputs_only: bool = False) -> WithoutInfluence:
@@ -113,19 +113,19 @@ class ReferenceGraph(Protocol):
   def inputs_read(self, training: bool) -> tuple[str, ...]:
     """Returns the paths of the inputs that outputs or regularization losses depend on."""
 
-  def recorded_here(self, run: side.FilledRun) -> RecordedGraphHere | None:
+  def recorded_on_current_tf(self, run: side.RunSpec) -> RecordedGraphHere | None:
     """Returns what a recorded graph yields for a run here; None for one that was built here."""
 
-  def seeded_here(self, mode: str, training: bool) -> GraphHere | None:
+  def seeded_on_current_tf(self, mode: str, training: bool) -> GraphHere | None:
     """Returns what runs a recorded graph here as a seeded run; None if nothing is recorded."""
 
-  def filled_here(self, run: side.FilledRun) -> GraphHere | None:
+  def filled_on_current_tf(self, run: side.RunSpec) -> GraphHere | None:
     """Returns what runs a recorded graph here as a filled run; None if that was not recorded."""
 
   def recorded(self) -> 'RecordedReference | None':
     """Returns what was recorded; None where the reference is run here."""
 
-  def remarks(self) -> tuple[str, ...]:
+  def pending_notes(self) -> tuple[str, ...]:
     """Returns what readers have to know of the runs since this was last asked for."""
 
   def close(self) -> None:
@@ -135,8 +135,8 @@ class ReferenceGraph(Protocol):
 class ReferenceLoss(Protocol):
   """The loss of a reference, without its model."""
 
-  def value(self, example: LossExample, mover: Mover | None = None) -> LossValue:
-    """Runs the loss and its gradients in a fresh session; with a mover, on moved outputs.
+  def value(self, example: LossExample, perturber: Perturber | None = None) -> LossValue:
+    """Runs the loss and its gradients in a fresh session; with a perturber, on moved outputs.
 
     Raises:
       NotApplicable: it was not recorded for such shapes.
@@ -162,7 +162,7 @@ class ReferenceTraining(Protocol):
   def reason_without(self, hook: str) -> str:
     """Returns why the reference has nothing of a hook, where a case cannot declare it; ''."""
 
-  def observe_losses(self, run: side.FilledRun, again: bool = False) -> LossObservation:
+  def observe_losses(self, run: side.RunSpec, again: bool = False) -> LossObservation:
     """Returns model and losses from given values.
 
     Args:
@@ -170,7 +170,7 @@ class ReferenceTraining(Protocol):
       again: whether the run is to show if it repeats itself.
     """
 
-  def inspectable_losses(self, run: side.FilledRun) -> GraphRun:
+  def inspectable_losses(self, run: side.RunSpec) -> GraphRun:
     """Returns a run of model and losses, here, of which every tensor can be asked for.
 
     Raises:
@@ -180,12 +180,10 @@ class ReferenceTraining(Protocol):
   def loss_function(self, outputs: Any, labels: Any) -> ReferenceLoss:
     """Returns what runs the loss on arrays, given the nests that they are of."""
 
-  def prepare_steps(self, run: side.FilledRun, count: int) -> PreparedSteps:
+  def prepare_steps(self, run: side.RunSpec, count: int) -> PreparedSteps:
     """Prepares training steps and returns what takes them."""
 
-  def inspectable_step(
-    self, run: side.FilledRun, number: int, names: Mapping[str, str]
-  ) -> StepGraph:
+  def inspectable_step(self, run: side.RunSpec, number: int, names: Mapping[str, str]) -> StepGraph:
     """Takes the steps before one, here, and returns that one as a graph.
 
     Args:
@@ -197,7 +195,7 @@ class ReferenceTraining(Protocol):
       NotApplicable: a recorded graph is not run here.
     """
 
-  def save(self, run: side.FilledRun, count: int, prefix: str) -> str:
+  def save(self, run: side.RunSpec, count: int, prefix: str) -> str:
     """Takes training steps and saves a name-based checkpoint, whose prefix it returns."""
 
   def program(self) -> Program | None:
@@ -219,7 +217,7 @@ class RecordedReference(Protocol):
   def entry(self, training: bool) -> GraphEntry:
     """Returns what the recording says of the graph of a training mode."""
 
-  def check_fill(self, run: side.FilledRun) -> None:
+  def check_fill(self, run: side.RunSpec) -> None:
     """Raises `RecordingError` where a fill gives other values than were recorded."""
 
   def remark(self, text: str) -> None:

@@ -19,7 +19,7 @@ from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
 
 
 def graph_run_of(
-  run: side.FilledRun,
+  run: side.RunSpec,
   built: BuiltGraph,
   gradients: Sequence[GraphGradient],
   source_of: Callable[[tf.Operation], SourceLine | None],
@@ -71,7 +71,7 @@ def graph_run_of(
 
 
 def _feeds(
-  run: side.FilledRun,
+  run: side.RunSpec,
   built: BuiltGraph,
   given: Mapping[str, np.ndarray],
   labels: Mapping[str, tuple[str, np.ndarray]],
@@ -80,7 +80,7 @@ def _feeds(
   return {**session_values.feeds(built, run.inputs), **given, **fed}
 
 
-def _preparation(run: side.FilledRun, built: BuiltGraph) -> Callable[[Any], None]:
+def _preparation(run: side.RunSpec, built: BuiltGraph) -> Callable[[Any], None]:
   """Returns what gives the variables of a session their values."""
 
   def prepare(session: Any) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from tf2verify.records.training import ClippingTrial, TrainingRun, TrainingStep
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides.side import Change
 
 
@@ -51,7 +51,7 @@ class PreparedSteps:
 
   def __init__(
     self,
-    begin: Callable[[Mover | None, bool], ReferenceSteps],
+    begin: Callable[[Perturber | None, bool], ReferenceSteps],
     count: int,
     here: Callable[[], ReferenceSteps] | None = None,
   ) -> None:
@@ -66,17 +66,17 @@ class PreparedSteps:
     self._count = count
     self.here = here
 
-  def __call__(self, mover: Mover | None) -> TrainingRun:
+  def __call__(self, perturber: Perturber | None) -> TrainingRun:
     """Takes all steps: from moved values, or as they are for None."""
-    with self.begin(mover) as steps:
+    with self.begin(perturber) as steps:
       taken = tuple(steps.take() for _ in range(self._count))
       return dataclasses.replace(steps.run(), steps=taken)
 
-  def begin(self, mover: Mover | None, again: bool = False) -> ReferenceSteps:
+  def begin(self, perturber: Perturber | None, again: bool = False) -> ReferenceSteps:
     """Returns a session before its first step, to be taken one by one.
 
     Args:
-      mover: moves inputs and values; None leaves them.
+      perturber: moves inputs and values; None leaves them.
       again: whether the steps are to show if they repeat themselves.
     """
-    return self._begin(mover, again)
+    return self._begin(perturber, again)

@@ -22,7 +22,7 @@ class GraphSaver:
     with built.graph.as_default():
       self._saver: Any = v1.train.Saver(max_to_keep=None)
 
-  def save(self, run: side.FilledRun, prefix: str) -> str:
+  def save(self, run: side.RunSpec, prefix: str) -> str:
     """Gives every variable its value and saves all of them; returns the prefix."""
     with open_session(self._built.graph) as session:
       session_values.assign(session, self._built.variables, run)

@@ -11,14 +11,14 @@ from tf2verify.records.observation import (
   SourceLine,
   TensorRecord,
 )
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.run import open_session
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
 from tf2verify.sides.tf1.racing import Racing, fetches_of
-from tf2verify.sides.tf1.reference import FilledRuns, SeededRun
+from tf2verify.sides.tf1.reference import PreparedRuns, SeededRun
 
 
 class Graphs(Protocol):
@@ -68,17 +68,17 @@ class SessionRuns:
     built = self._in_order(self._graphs.built_for(mode, training))
     run = f'{side.training_name(training)}, {mode}'
 
-    def observe(mover: Mover | None = None, again: bool = False) -> Observation:
+    def observe(perturber: Perturber | None = None, again: bool = False) -> Observation:
       del again  # every run is one
-      self._progress(f'running the TF1 graph, {run}{_moved_text(mover)}')
+      self._progress(f'running the TF1 graph, {run}{_moved_text(perturber)}')
       with open_session(built.graph) as session:
         session_values.fetch(
           session, [*session_values.initializers(built), *built.table_initializers]
         )
         initial = session_values.read_variables(session, built.variables)
-        if mover is not None:
-          session_values.move(session, built.variables, mover)
-        fetched = _fetch(session, built, side.moved_inputs(self._inputs, mover), ())
+        if perturber is not None:
+          session_values.move(session, built.variables, perturber)
+        fetched = _fetch(session, built, side.moved_inputs(self._inputs, perturber), ())
         return Observation(
           side=side.TF1,
           run=run,
@@ -90,22 +90,22 @@ class SessionRuns:
 
     return observe
 
-  def filled(self, runs: Sequence[side.FilledRun]) -> FilledRuns:
+  def filled(self, runs: Sequence[side.RunSpec]) -> PreparedRuns:
     """Builds what filled runs need and returns the runs themselves, as `seeded` does."""
     prepared = runs
     built, gradients = self.graph_for(runs[0])
 
-    def observe_all(runs: Sequence[side.FilledRun]) -> list[Observation]:
+    def observe_all(runs: Sequence[side.RunSpec]) -> list[Observation]:
       observations = []
       with open_session(built.graph) as session:
         session_values.fetch(session, built.table_initializers)
         for run in runs:
-          self._progress(f'running the TF1 graph, {run.description}{_moved_text(run.mover)}')
+          self._progress(f'running the TF1 graph, {run.description}{_moved_text(run.perturber)}')
           session_values.assign(session, built.variables, run)
-          if run.mover is not None:
-            session_values.move(session, built.variables, run.mover)
+          if run.perturber is not None:
+            session_values.move(session, built.variables, run.perturber)
           wanted = [g for g in gradients if run.wants_gradient_of(g.variable)]
-          fetched = _fetch(session, built, side.moved_inputs(run.inputs, run.mover), wanted)
+          fetched = _fetch(session, built, side.moved_inputs(run.inputs, run.perturber), wanted)
           observations.append(
             Observation(
               side=side.TF1,
@@ -116,7 +116,7 @@ class SessionRuns:
           )
       return observations
 
-    def observe(others: Sequence[side.FilledRun] | None = None) -> tuple[Observation, ...]:
+    def observe(others: Sequence[side.RunSpec] | None = None) -> tuple[Observation, ...]:
       runs = prepared if others is None else others
       if built.draws_in_computation:
         # A second run in one session would draw other numbers than the first.
@@ -125,7 +125,7 @@ class SessionRuns:
 
     return observe
 
-  def graph_for(self, run: side.FilledRun) -> tuple[BuiltGraph, tuple[GraphGradient, ...]]:
+  def graph_for(self, run: side.RunSpec) -> tuple[BuiltGraph, tuple[GraphGradient, ...]]:
     """Returns the graph for a filled run, and the gradients that are asked for."""
     if run.gradients:
       built, gradients = self._graphs.with_gradients(run.training)
@@ -145,8 +145,8 @@ class SessionRuns:
     )
 
 
-def _moved_text(mover: Mover | None) -> str:
-  return '' if mover is None else f', perturbed by rounding ({mover.number + 1})'
+def _moved_text(perturber: Perturber | None) -> str:
+  return '' if perturber is None else f', perturbed by rounding ({perturber.number + 1})'
 
 
 def _fetch(

@@ -7,7 +7,7 @@ import numpy as np
 
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import ClippingTrial, Slot, TrainingRun, TrainingStep
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import functional, side
 from tf2verify.sides.graphs.run import open_session
 from tf2verify.sides.side import Change
@@ -58,11 +58,11 @@ class SessionSteps:
     self.session = open_session(self._built.graph)
     session_values.fetch(self.session, self._built.table_initializers)
 
-  def start(self, run: side.FilledRun, mover: Mover | None) -> None:
+  def start(self, run: side.RunSpec, perturber: Perturber | None) -> None:
     """Gives every variable its value before the first step."""
     session_values.assign(self.session, self._built.variables, run)
-    if mover is not None:
-      session_values.move(self.session, self._built.variables, mover)
+    if perturber is not None:
+      session_values.move(self.session, self._built.variables, perturber)
     # A shadow starts as its variable's value, so they come second.
     session_values.initialize_after(self.session, self._added, self._built.variables)
     if self._train is not None and self._train.drawn and not self._train.draws_inside:

@@ -11,7 +11,7 @@ from tf2verify.numerics.gradient_clips import norm
 from tf2verify.records.observation import Slices, TensorRecord
 from tf2verify.reference import nests
 from tf2verify.reference.graph_ops import ops_behind
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
 from tf2verify.sides.user_code import user_code
@@ -82,7 +82,7 @@ def read_again(
   return tuple(after.get(record.name, record) for record in before)
 
 
-def assign(session: Any, variables: Sequence[GraphVariable], run: side.FilledRun) -> None:
+def assign(session: Any, variables: Sequence[GraphVariable], run: side.RunSpec) -> None:
   """Gives every variable its value: filled, or initial where the fill has none."""
   unfilled: list[str] = []
   for portion in _portions(variables):
@@ -112,13 +112,13 @@ def initialize_after(
   fetch(session, [variable.initializer for variable in added], feeds)
 
 
-def move(session: Any, variables: Sequence[GraphVariable], mover: Mover) -> None:
+def move(session: Any, variables: Sequence[GraphVariable], perturber: Perturber) -> None:
   """Moves the value that every floating variable has."""
   owned = [variable for variable in variables if not variable.local]
   for portion in _portions(owned):
     values = map(np.asarray, fetch(session, [variable.read for variable in portion]))
     pairs = list(zip(portion, values, strict=True))
-    moved = [mover.variable(variable.record.name, value) for variable, value in pairs]
+    moved = [perturber.variable(variable.record.name, value) for variable, value in pairs]
     write(
       session,
       [(pair[0], value) for pair, value in zip(pairs, moved, strict=True) if value is not pair[1]],

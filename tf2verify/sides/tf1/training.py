@@ -9,7 +9,7 @@ import tensorflow as tf
 from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.training import LossObservation
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
 from tf2verify.sides.graphs.effects import Program
 from tf2verify.sides.graphs.inlining import operation
@@ -58,7 +58,7 @@ class Tf1Training:
     """Returns why the reference has nothing of a hook, where a case cannot declare it; ''."""
     return ''
 
-  def observe_losses(self, run: side.FilledRun, again: bool = False) -> LossObservation:
+  def observe_losses(self, run: side.RunSpec, again: bool = False) -> LossObservation:
     """Runs model and losses in a fresh session from given values.
 
     Args:
@@ -75,24 +75,22 @@ class Tf1Training:
     """Returns what runs the loss, and metrics, on arrays, given the nests that they are of."""
     return Tf1LossFunction(self._declaration, outputs, labels)
 
-  def prepare_steps(self, run: side.FilledRun, count: int) -> PreparedSteps:
+  def prepare_steps(self, run: side.RunSpec, count: int) -> PreparedSteps:
     """Builds what training steps need and returns the run itself, as `prepare_filled` does."""
     train = self._train_graph()
     losses = self._runs.in_order(self._loss_graph(), [train.train_op])
 
-    def begin(mover: Mover | None, _: bool) -> SessionSteps:
+    def begin(perturber: Perturber | None, _: bool) -> SessionSteps:
       self._progress(f'taking {count} TF1 training steps, {run.description}')
-      return self._runs.begin(losses, train, run, mover)
+      return self._runs.begin(losses, train, run, perturber)
 
     return PreparedSteps(begin, count)
 
-  def inspectable_losses(self, run: side.FilledRun) -> GraphRun:
+  def inspectable_losses(self, run: side.RunSpec) -> GraphRun:
     """Returns a run of model and losses of which every tensor can be asked for."""
     return self._runs.inspectable_losses(self._loss_graph(), run, user_source)
 
-  def inspectable_step(
-    self, run: side.FilledRun, number: int, names: Mapping[str, str]
-  ) -> StepGraph:
+  def inspectable_step(self, run: side.RunSpec, number: int, names: Mapping[str, str]) -> StepGraph:
     """Takes the steps before one, and returns that one as a graph.
 
     Args:
@@ -109,7 +107,7 @@ class Tf1Training:
     ordered = self._runs.in_order(losses, [train.train_op])
     return self._runs.inspectable_step(ordered, train, run, number, names, line_of)
 
-  def save(self, run: side.FilledRun, count: int, prefix: str) -> str:
+  def save(self, run: side.RunSpec, count: int, prefix: str) -> str:
     """Takes training steps and saves every variable, with slots, as a name-based checkpoint.
 
     Args:
@@ -139,7 +137,7 @@ class Tf1Training:
     """Returns what the train op keeps for the variables, and for itself."""
     return self._train_graph().slots
 
-  def begin_restored(self, run: side.FilledRun, prefix: str) -> SessionSteps:
+  def begin_restored(self, run: side.RunSpec, prefix: str) -> SessionSteps:
     """Returns a session before its next step, restored from a checkpoint by a `Saver`.
 
     Args:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.records.training import LossObservation
 from tf2verify.reference import nests
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import functional, loss_function, side
 from tf2verify.sides.graphs.reading import Target
 from tf2verify.sides.graphs.run import GraphRun, open_session
@@ -49,7 +49,7 @@ class TrainingRuns:
   def observe(
     self,
     losses: LossGraph,
-    run: side.FilledRun,
+    run: side.RunSpec,
     outputs: Mapping[str, Any],
     nest: Any,
     added: Sequence[GraphVariable] = (),
@@ -71,10 +71,10 @@ class TrainingRuns:
     with open_session(built.graph) as session:
       session_values.fetch(session, built.table_initializers)
       session_values.assign(session, built.variables, run)
-      if run.mover is not None:
-        session_values.move(session, built.variables, run.mover)
+      if run.perturber is not None:
+        session_values.move(session, built.variables, run.perturber)
       session_values.fetch(session, [variable.initializer for variable in added])
-      values = session_values.fetch(session, names, self._feeds(losses, run, run.mover))
+      values = session_values.fetch(session, names, self._feeds(losses, run, run.perturber))
     by_path = dict(zip(outputs, values, strict=False))
     loss, total, *further = values[len(outputs) :]
     places = [place for place, _ in losses.parts or ()]
@@ -90,7 +90,11 @@ class TrainingRuns:
     )
 
   def begin(
-    self, losses: LossGraph, train: TrainGraph | None, run: side.FilledRun, mover: Mover | None
+    self,
+    losses: LossGraph,
+    train: TrainGraph | None,
+    run: side.RunSpec,
+    perturber: Perturber | None,
   ) -> SessionSteps:
     """Returns a session before its first step.
 
@@ -98,11 +102,11 @@ class TrainingRuns:
       losses: the graph, in the order which is asked for.
       train: what its train op has added; None to take no step.
       run: inputs and values.
-      mover: moves them; None leaves them.
+      perturber: moves them; None leaves them.
     """
-    steps = SessionSteps(losses, train, self._feeds(losses, run, mover), run.description)
+    steps = SessionSteps(losses, train, self._feeds(losses, run, perturber), run.description)
     try:
-      steps.start(run, mover)
+      steps.start(run, perturber)
     except BaseException:
       steps.close()
       raise
@@ -111,7 +115,7 @@ class TrainingRuns:
   def inspectable_losses(
     self,
     losses: LossGraph,
-    run: side.FilledRun,
+    run: side.RunSpec,
     line_of: Callable[[tf.Operation], SourceLine | None],
   ) -> GraphRun:
     """Returns a run of model and losses of which every tensor can be asked for.
@@ -131,7 +135,7 @@ class TrainingRuns:
     self,
     losses: LossGraph,
     train: TrainGraph,
-    run: side.FilledRun,
+    run: side.RunSpec,
     number: int,
     names: Mapping[str, str],
     line_of: Callable[[str], SourceLine | None],
@@ -163,9 +167,9 @@ class TrainingRuns:
     return losses if built is losses.built else dataclasses.replace(losses, built=built)
 
   def _feeds(
-    self, losses: LossGraph, run: side.FilledRun, mover: Mover | None
+    self, losses: LossGraph, run: side.RunSpec, perturber: Perturber | None
   ) -> dict[str, np.ndarray]:
-    feeds = session_values.feeds(losses.built, side.moved_inputs(run.inputs, mover))
+    feeds = session_values.feeds(losses.built, side.moved_inputs(run.inputs, perturber))
     named = self._named_labels(losses)
     return {**feeds, **{name: value for name, (_, value) in named.items()}}
 

@@ -12,7 +12,7 @@ from tf2verify.tensorflow_internals import decorated_calls, keras3
 
 
 def check_layer(layer: Any) -> None:
-  """Raises `LayerError` for what is no layer that can be called."""
+  """Raises `LayerError` for what is not a layer that can be called."""
   if keras3.is_layer(layer):
     _check_keras3(layer)
     return
@@ -67,7 +67,7 @@ def _check_keras3(layer: Any) -> None:
   if backend != keras3.BACKEND:
     raise LayerError(
       f'make_tf2_layer returned a {type(layer).__name__} of Keras 3, whose backend is {backend}: '
-      'only its TensorFlow backend can be run beside a TF1 graph; start the process with '
+      'only its TensorFlow backend can be run together with a TF1 graph; start the process with '
       'KERAS_BACKEND=tensorflow, or set "backend": "tensorflow" in ~/.keras/keras.json'
     )
   for part in keras3.parts(layer):

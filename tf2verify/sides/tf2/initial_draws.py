@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import UserCodeError
-from tf2verify.numerics.distributions import Extent, distribution_behind, points
+from tf2verify.numerics.distributions import ValueRange, distribution_behind, points
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
 from tf2verify.sides.graphs.initial_draws import CODE, InitialDraw, TracedValue, family_of
@@ -59,7 +59,7 @@ def _among_eager_draws(port: Port, value: np.ndarray) -> InitialDraw | None:
     family = family_of(drawn.op_type)
     if drawn.size != value.size or family is None or value.dtype.kind not in 'fV':
       continue
-    extents = drawn.extent, Extent.of(value)
+    extents = drawn.extent, ValueRange.of(value)
     distribution = distribution_behind(family, drawn.points, points(value), extents)
     if distribution is not None:
       return InitialDraw((drawn.op_type,), ((family, drawn.size),), distribution)
@@ -67,7 +67,7 @@ def _among_eager_draws(port: Port, value: np.ndarray) -> InitialDraw | None:
 
 
 def _of_other_seeds(port: Port, variable: str, value: np.ndarray, redrawn: Redrawn) -> InitialDraw:
-  """Returns what layers of other seeds show of a value that is no function's."""
+  """Returns what layers of other seeds show of a value that is not a function's."""
   just_before = port.recorder.draws_just_before(variable)
   # A seed that the port gives itself makes the same numbers every time.
   fitting = [drawn.op_type for drawn in just_before if drawn.size == value.size]

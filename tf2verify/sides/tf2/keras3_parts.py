@@ -37,7 +37,7 @@ def check_keras3(layer: Any, variables: Sequence[Any]) -> None:
       )
   if foreign:
     raise LayerError(
-      f'layer.variables gives {foreign[0]!r:.80} of type {_class(foreign[0])}, which is no '
+      f'layer.variables gives {foreign[0]!r:.80} of type {_class(foreign[0])}, which is not a '
       f'tf.Variable; {_FIX}'
     )
 

@@ -178,7 +178,7 @@ class Tf2Layer:
       regularization_total=total,
     )
 
-  def observe_started(self, mode: str, start: side.FilledRun) -> Observation:
+  def observe_started(self, mode: str, start: side.RunSpec) -> Observation:
     """Runs a layer from given initial values; the variables are there before random ops count.
 
     Args:
@@ -216,11 +216,11 @@ class Tf2Layer:
     own = self._layouts.own_names(variable)
     return tuple(drawn_initial_value(port, name, self._redrawn) for name in own)
 
-  def observe_filled(self, runs: Sequence[side.FilledRun]) -> tuple[Observation, ...]:
+  def observe_filled(self, runs: Sequence[side.RunSpec]) -> tuple[Observation, ...]:
     """Runs the inspected layer from given values."""
     return tuple(self._observe_filled(run) for run in runs)
 
-  def _observe_filled(self, run: side.FilledRun) -> Observation:
+  def _observe_filled(self, run: side.RunSpec) -> Observation:
     port = self._inspect()
     self._progress(f'running the TF2 layer, {run.description}')
     self.assign(port, run)
@@ -243,7 +243,7 @@ class Tf2Layer:
       losses_left_out=0 if losses or run.gradients else losses_kept(port),
     )
 
-  def inspectable(self, run: side.FilledRun) -> GraphRun:
+  def inspectable(self, run: side.RunSpec) -> GraphRun:
     """Returns a run, traced as one graph, of which every tensor can be asked for.
 
     Raises:
@@ -251,7 +251,7 @@ class Tf2Layer:
     """
     return self.traced(run).run()
 
-  def traced(self, run: side.FilledRun, afresh: bool = False) -> TracedPort:
+  def traced(self, run: side.RunSpec, afresh: bool = False) -> TracedPort:
     """Returns the port traced as one graph; `afresh`, with a layer that is used nowhere else.
 
     Raises:
@@ -274,7 +274,7 @@ class Tf2Layer:
     self._progress('tracing the TF2 layer, to see what reads its variables')
     return port_effects(self._declaration, self._inspect(), self._inputs, labels, variables)
 
-  def filled_port(self, run: side.FilledRun) -> Port:
+  def filled_port(self, run: side.RunSpec) -> Port:
     """Returns a fresh layer, called once so that its variables are there, with given values."""
     with randomness.seeded(randomness.CONSTANT):
       port = self.fresh_port()
@@ -338,7 +338,7 @@ class Tf2Layer:
     self._inspect()
     return self._marks.behind(training)
 
-  def declared_limit(self, run: side.FilledRun, error: Exception) -> str:
+  def declared_limit(self, run: side.RunSpec, error: Exception) -> str:
     """Returns how the port says itself that it refuses inputs of this size; '' if it does not.
 
     Args:
@@ -347,7 +347,7 @@ class Tf2Layer:
     """
     return declared_sizes.declared_limit(self._inspect().layer, self._inputs, run.inputs, error)
 
-  def gradients(self, port: Port, run: side.FilledRun) -> tuple[Any, tuple[TensorRecord, ...]]:
+  def gradients(self, port: Port, run: side.RunSpec) -> tuple[Any, tuple[TensorRecord, ...]]:
     """Calls a layer under a tape; returns its outputs and the gradients of the loss."""
     with tf.GradientTape() as tape:
       outputs = self.call(port, run.inputs, run.training, run.description)
@@ -367,7 +367,7 @@ class Tf2Layer:
       for variable, gradient in zip(trainable, gradients, strict=True)
     )
 
-  def assign(self, port: Port, run: side.FilledRun) -> None:
+  def assign(self, port: Port, run: side.RunSpec) -> None:
     """Gives every variable its value: filled, or initial where the fill has none."""
     values = ValuesGiven(port, run)
     port.assign(values)

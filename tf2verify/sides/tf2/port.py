@@ -14,7 +14,7 @@ from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.relation.layouts import Layouts
 from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2 import layer_parts
 from tf2verify.tensorflow_internals import keras3
 
@@ -135,7 +135,7 @@ class Port:
     """Returns gradients for variables, by `record_of`, as those for the variables of tf1."""
     return self.layouts.grouped(records, constants=False)
 
-  def wants_gradient_of(self, run: FilledRun, variable: Any) -> bool:
+  def wants_gradient_of(self, run: RunSpec, variable: Any) -> bool:
     """Returns whether a run wants the gradient for a variable, or for one that it is a part of."""
     shown = self.layouts.shown_names(variable_name(variable))
     return any(run.wants_gradient_of(name) for name in shown)
@@ -233,7 +233,7 @@ def flat_outputs(outputs: Any) -> nests.FlatNest:
   """Takes a layer's outputs apart.
 
   Raises:
-    LayerError: one of them is no tensor.
+    LayerError: one of them is not a tensor.
   """
   try:
     return nests.flatten(outputs)

@@ -25,9 +25,7 @@ _INPUTS, _LABELS, _LOSS = 'inputs', 'labels', 'loss'
 _OF_LABELS = f'[{_LABELS!r}]'
 
 
-def traced_port(
-  declaration: side.Declaration, port: Port, run: side.FilledRun
-) -> tracing.TracedPort:
+def traced_port(declaration: side.Declaration, port: Port, run: side.RunSpec) -> tracing.TracedPort:
   """Traces a port, to run it as it is or changed.
 
   Args:
@@ -68,7 +66,7 @@ class TracedCall:
   traced: tracing.Traced
   losses: tuple[tuple[str, tuple[str, ...]], ...]
 
-  def named(self, port: Port, run: side.FilledRun) -> tracing.TracedPort:
+  def named(self, port: Port, run: side.RunSpec) -> tracing.TracedPort:
     """Returns the call with the names of tf1.
 
     Args:
@@ -123,7 +121,7 @@ def traced_call(
 
 
 def traced_losses(
-  declaration: side.Declaration, port: Port, run: side.FilledRun, labels: Any
+  declaration: side.Declaration, port: Port, run: side.RunSpec, labels: Any
 ) -> tracing.TracedPort:
   """Traces a port with its losses.
 
@@ -164,7 +162,7 @@ def _place(path: str) -> str:
   return path.removeprefix(f'[{_INPUTS!r}]')
 
 
-def _with_variables(traced: tracing.Traced, port: Port, run: side.FilledRun) -> tracing.TracedPort:
+def _with_variables(traced: tracing.Traced, port: Port, run: side.RunSpec) -> tracing.TracedPort:
   """Returns a traced port with what it takes to give its variables their values."""
   variables = {
     _name_of(port, record.name, run): (variable, record)
@@ -185,7 +183,7 @@ def _with_variables(traced: tracing.Traced, port: Port, run: side.FilledRun) -> 
       wanted[part] = np.asarray(initial[part] if given is None else given)
     return port.layouts.to_tf2(own, port.layouts.ungrouped(wanted)[own])
 
-  def again(other: side.FilledRun) -> tracing.TracedPort:
+  def again(other: side.RunSpec) -> tracing.TracedPort:
     leaves: dict[str, np.ndarray] = {}
     nests.map_leaves(leaves.__setitem__, other.inputs)
     feeds = {f'{op}:0': leaves[path] for op, path in traced.inputs.items()}
@@ -198,7 +196,7 @@ def _with_variables(traced: tracing.Traced, port: Port, run: side.FilledRun) -> 
   return tracing.TracedPort(traced, handles, value, by_name, prefix, again, joins)
 
 
-def _name_of(port: Port, own: str, run: side.FilledRun) -> str:
+def _name_of(port: Port, own: str, run: side.RunSpec) -> str:
   """Returns the name of a variable in the graph: that of tf1, where it holds the same tensor."""
   if port.layouts.lies_otherwise(own):
     return f'{own}, as the port has it'
@@ -206,7 +204,7 @@ def _name_of(port: Port, own: str, run: side.FilledRun) -> str:
 
 
 def _gradients(
-  declaration: side.Declaration, port: Port, run: side.FilledRun, outputs: Any
+  declaration: side.Declaration, port: Port, run: side.RunSpec, outputs: Any
 ) -> dict[str, Any]:
   trainable = {id(variable) for variable in port.trainable_variables()}
   watched = [variable for variable in port.variables() if id(variable) in trainable]
@@ -225,7 +223,7 @@ def _gradients(
 
 
 def _differentiable(
-  declaration: side.Declaration, port: Port, run: side.FilledRun
+  declaration: side.Declaration, port: Port, run: side.RunSpec
 ) -> tracing.TracedPort:
   """Traces a port without its gradients, which are formed once the graph is made.
 
@@ -280,7 +278,7 @@ def _gradient(values: Sequence[np.ndarray]) -> Any:
 
 
 def _losses(
-  declaration: side.Declaration, port: Port, run: side.FilledRun, outputs: Any
+  declaration: side.Declaration, port: Port, run: side.RunSpec, outputs: Any
 ) -> dict[str, Any]:
   del outputs
   variables = [(v, variable_name(v)) for v in port.variables() if hasattr(v, 'handle')]

@@ -72,7 +72,7 @@ def _connect(nodes: Mapping[str, Any], node: Any, outer: Any, captured: Captured
     wanted = captured.names[id(outer)]
     read = next(f'{op}:0' for op, name in captured.handles.items() if name == wanted)
   elif outer.dtype in (tf.resource, tf.variant):
-    raise LookupError(f'a gradient reads {outer}, which is no variable of the port')
+    raise LookupError(f'a gradient reads {outer}, which is not a variable of the port')
   else:
     captured.constants[node.name] = np.asarray(outer)
     return

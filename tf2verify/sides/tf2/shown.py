@@ -11,7 +11,7 @@ from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.relation.layouts import Layouts
 from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides.optimizer_state import SlotVariable
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.port import Port, array_of
 
 
@@ -33,7 +33,7 @@ def shown_draws(layouts: Layouts, draws: Iterable[RandomDraw]) -> tuple[RandomDr
 class ValuesGiven:
   """Values for all variables of a port, made one after the other."""
 
-  def __init__(self, port: Port, run: FilledRun) -> None:
+  def __init__(self, port: Port, run: RunSpec) -> None:
     """Takes a port that has its variables, and the run that fills them."""
     self._port = port
     self._run = run

@@ -115,13 +115,13 @@ def _checked_loss(loss: Any, hook: str) -> tf.Tensor:
   if not isinstance(loss, tf.Tensor):
     slip = 'usually a missing `return`' if loss is None else 'return the tensor to minimize'
     raise CaseDefinitionError(
-      f'{hook} returned {loss!r:.80} on the tf2 side, which is no tensor: {slip}'
+      f'{hook} returned {loss!r:.80} on the tf2 side, which is not a tensor: {slip}'
     )
   return loss
 
 
 def framework_step(
-  declaration: side.Declaration, port: Port, run: side.FilledRun, labels: Any, optimizer: Any
+  declaration: side.Declaration, port: Port, run: side.RunSpec, labels: Any, optimizer: Any
 ) -> Step:
   """Returns the step of a plain loop: a tape around call and loss, then `apply_gradients`."""
 
@@ -213,12 +213,12 @@ def checked_optimizer(
     own_step: whether the case has a step of its own, which may use any object.
 
   Raises:
-    CaseDefinitionError: it is no fresh optimizer.
+    CaseDefinitionError: it is not a fresh optimizer.
   """
   is_slip = optimizer is None or (isinstance(optimizer, type) and is_optimizer_class(optimizer))
   if not is_optimizer(optimizer) and (is_slip or not own_step):
     raise CaseDefinitionError(
-      f'{_HOOK} returned {optimizer!r:.80} of type {type(optimizer).__name__}, which is no '
+      f'{_HOOK} returned {optimizer!r:.80} of type {type(optimizer).__name__}, which is not an '
       f'optimizer; {_likely_slip(optimizer)}'
     )
   parts = parts_of(optimizer)

@@ -231,7 +231,7 @@ def _held_by(handle: Any, inner: tf.Tensor) -> np.ndarray:
 
 def _value_of(tensor: Any) -> np.ndarray:
   if not hasattr(tensor, 'numpy'):
-    raise tracing.NotTraceable(f'the step reads a tensor of another graph: {tensor.name}')
+    raise tracing.NotTraceable(f'the step reads a tensor of a different graph: {tensor.name}')
   return np.asarray(tensor)
 
 

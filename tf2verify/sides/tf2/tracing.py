@@ -19,7 +19,7 @@ from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun, imported, open_session
 from tf2verify.sides.graphs.unrolled_loops import LOOPS, split_apart, with_unrolled_loops
 from tf2verify.sides.graphs.user_sources import user_source
-from tf2verify.sides.side import TF2, FilledRun
+from tf2verify.sides.side import TF2, RunSpec
 from tf2verify.sides.tf2 import python_gradients
 from tf2verify.tensorflow_internals import autograph, graphs
 
@@ -159,7 +159,7 @@ class TracedPort:
   values: Callable[[str], np.ndarray]
   variables: Mapping[str, Any]
   prefix: str
-  again: Callable[[FilledRun], 'TracedPort'] | None = None
+  again: Callable[[RunSpec], 'TracedPort'] | None = None
   joins_variables: bool = False
   of_rounds: Any = None
   shown_gradients: (
@@ -170,10 +170,10 @@ class TracedPort:
     """Returns the same with the rounds of its loops, as a run of the port goes through them.
 
     Args:
-      in_parts: whether parts of tensors have operations there, see `FilledRun`.
+      in_parts: whether parts of tensors have operations there, see `RunSpec`.
 
     Raises:
-      NotTraceable: it uses a resource that is no variable of the port.
+      NotTraceable: it uses a resource that is not a variable of the port.
     """
     if not any(op.type in LOOPS for op in self.traced.graph.get_operations()):
       return self
@@ -200,7 +200,7 @@ class TracedPort:
       targets_only: whether the run is asked for nothing but its targets.
 
     Raises:
-      NotTraceable: it uses a resource that is no variable of the port.
+      NotTraceable: it uses a resource that is not a variable of the port.
     """
     traced = self.traced
     handles, constants = _captured(traced, self.names)
@@ -228,7 +228,7 @@ class TracedPort:
     """Returns its operations alone, without a graph that a session could run: in half the time.
 
     Raises:
-      NotTraceable: it uses a resource that is no variable of the port.
+      NotTraceable: it uses a resource that is not a variable of the port.
     """
     handles, constants = _captured(self.traced, self.names)
     reader = GraphReader(self.traced.graph, handles, self.traced.inputs, constants)
@@ -293,7 +293,8 @@ def _captured(
       handles[inner.op.name] = names[id(outer)]
     elif outer.dtype in (tf.resource, tf.variant):
       raise NotTraceable(
-        'the port uses a lookup table, an iterator or a variable that layer.variables does not hold'
+        'the port uses a lookup table, an iterator or a variable that layer.variables does not '
+        'contain'
       )
     else:
       constants[inner.op.name] = np.asarray(outer)

@@ -13,9 +13,9 @@ from tf2verify.records.training import (
   TrainingRun,
 )
 from tf2verify.reference import nests
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import side
-from tf2verify.sides.fill import MovedFill
+from tf2verify.sides.fill import PerturbedFill
 from tf2verify.sides.optimizer_state import (
   is_keras,
 )
@@ -49,7 +49,7 @@ class Tf2Training:
     self._optimizers: list[Any] = []
     self._updating: list[Any] = []
 
-  def observe_losses(self, run: side.FilledRun) -> LossObservation:
+  def observe_losses(self, run: side.RunSpec) -> LossObservation:
     """Runs a fresh layer and the losses from given values, eagerly."""
     self._progress(f'running the TF2 losses, {run.description}')
     port = self._layer.filled_port(run)
@@ -67,13 +67,13 @@ class Tf2Training:
       tuple(TensorRecord(place, array_of(part)) for place, part in losses.parts.items()),
     )
 
-  def observe_steps(self, run: side.FilledRun, count: int) -> TrainingRun:
+  def observe_steps(self, run: side.RunSpec, count: int) -> TrainingRun:
     """Takes training steps with a fresh layer and a fresh optimizer, from given values."""
     steps = self.begin_steps(run, count)
     taken = tuple(steps.take() for _ in range(count))
     return dataclasses.replace(steps.run(), steps=taken)
 
-  def begin_steps(self, run: side.FilledRun, count: int) -> 'Tf2Steps':
+  def begin_steps(self, run: side.RunSpec, count: int) -> 'Tf2Steps':
     """Returns a fresh layer before its first step, to be taken one by one.
 
     Args:
@@ -97,7 +97,7 @@ class Tf2Training:
     )
     return Tf2Steps(port, optimizer, step, known, self._updating)
 
-  def begin_restored(self, run: side.FilledRun, port: Port, optimizer: Any) -> 'Tf2Steps':
+  def begin_restored(self, run: side.RunSpec, port: Port, optimizer: Any) -> 'Tf2Steps':
     """Returns a layer and an optimizer, with the values that they have, before their next step.
 
     Args:
@@ -110,11 +110,11 @@ class Tf2Training:
     return Tf2Steps(port, optimizer, step, known, self._updating)
 
   def begin_steps_again(
-    self, run: side.FilledRun, count: int, mover: Mover | None
+    self, run: side.RunSpec, count: int, perturber: Perturber | None
   ) -> 'Tf2StepsAgain':
     """Returns such a layer, from values and inputs perturbed by rounding, beside one under way."""
-    fill = run.fill if mover is None else MovedFill(run.fill, mover)
-    inputs = side.moved_inputs(run.inputs, mover)
+    fill = run.fill if perturber is None else PerturbedFill(run.fill, perturber)
+    inputs = side.moved_inputs(run.inputs, perturber)
     again = dataclasses.replace(run, fill=fill, inputs=inputs)
     return Tf2StepsAgain(lambda: self.begin_steps(again, count))
 
@@ -130,7 +130,7 @@ class Tf2Training:
       v1.train.get_or_create_global_step()
     return optimizer
 
-  def _step(self, port: Port, run: side.FilledRun, optimizer: Any) -> Step:
+  def _step(self, port: Port, run: side.RunSpec, optimizer: Any) -> Step:
     labels = self._label_tensors()
     if self._declaration.declares('tf2_train_step'):
       return own_step(self._declaration, port, run.inputs, labels, optimizer)

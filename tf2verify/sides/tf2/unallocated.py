@@ -99,7 +99,7 @@ class UnallocatedLayer:
     del mapped
     self._layouts = self._port.layouts = layouts
 
-  def traced(self, run: side.FilledRun) -> TracedPort:
+  def traced(self, run: side.RunSpec) -> TracedPort:
     """Returns the trace of a training mode by the names of tf1; it can be read, and not run."""
     port = self._port
     return self._calls[run.training].named(port, run)

@@ -10,10 +10,10 @@ import numpy as np
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics import restored_values
-from tf2verify.numerics.extent import extents
+from tf2verify.numerics.error_summary import extents
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.table import Table
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
 from tf2verify.sides.user_code import user_code
@@ -70,13 +70,13 @@ class Checkpoint(Stage):
     pairs = case.alignment().pairs
     fill = case_fill(case)
     training = True in declaration.training_modes
-    run = FilledRun(case.inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
+    run = RunSpec(case.inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
     written = _written_by_reference(case, run, os.path.join(folder, 'tf1'), comparison)
     return tf1_checkpoint.name_based(written, 'the checkpoint of this run')
 
 
 def _written_by_reference(
-  case: CaseUnderTest, run: FilledRun, prefix: str, comparison: Comparison
+  case: CaseUnderTest, run: RunSpec, prefix: str, comparison: Comparison
 ) -> str:
   """Lets the reference write a checkpoint, with the state of an optimizer if it has one.
 

@@ -55,7 +55,7 @@ def left_out_keys(case: CaseUnderTest, account: KeyAccount, why_no_optimizer: st
 
 def _reason(case: CaseUnderTest, key: AccountedKey, why_no_optimizer: str) -> str:
   if key.kind is KeyKind.MODEL:
-    return 'the moving average is converted in its place'
+    return 'the moving average is converted instead'
   if key.kind is KeyKind.SHADOW:
     return 'the weights are converted, not their moving averages (--ema converts these)'
   if key.kind is KeyKind.LEFT_OUT:

@@ -17,7 +17,7 @@ from tf2verify.relation import checkpoint_keys
 from tf2verify.sides import side
 from tf2verify.sides.fill import RecordedFill
 from tf2verify.sides.process import randomness
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
 from tf2verify.sides.tf2.checkpoint import RestoreCall
@@ -140,7 +140,7 @@ def compare_outputs(case: CaseUnderTest, loaded: Loaded, comparison: Comparison)
   inputs = loaded.inputs
   by_tf1 = {tf1: loaded.values[tf2] for tf1, tf2 in pairs}
   fill = RecordedFill('values of the checkpoint', by_tf1)
-  run = FilledRun(inputs, loaded.training, fill, {tf1: tf1 for tf1, _ in pairs})
+  run = RunSpec(inputs, loaded.training, fill, {tf1: tf1 for tf1, _ in pairs})
   run_tf1 = case.tf1.prepare_filled([run])
   (tf1,) = run_tf1()
   with randomness.seeded(randomness.CONSTANT):
@@ -150,7 +150,7 @@ def compare_outputs(case: CaseUnderTest, loaded: Loaded, comparison: Comparison)
   with comparison.unless_drawn_in_a_loop(tf1) as part:
     part.outputs(tf1, tf2, case.tolerance)
     inspect = functools.partial(case.tf1.inspectable, run)
-    part.sort_out_rounding(tf1, rerun, inspect=inspect)
+    part.excuse_rounding(tf1, rerun, inspect=inspect)
     leave_out(part, inspect, tf1.run)
   first_nan.explain(comparison, inspect)
   return dataclasses.replace(loaded, outputs=tf2, rerun=rerun, reference=tf1)
@@ -228,7 +228,7 @@ def _of_another_model(file: CheckpointFile, account: KeyAccount) -> str:
   keys = {key.name for key in file.keys}
   other = checkpoint_keys.other_scope(names, keys)
   return (
-    f'{file.path} is of another model: none of the {len(names)} variables is a key (variables: '
+    f'{file.path} is of a different model: none of the {len(names)} variables is a key (variables: '
     f'{", ".join(names[:_SHOWN])}; keys: {", ".join(sorted(keys)[:_SHOWN])})'
     + (f'; {other}' if other else '')
   )

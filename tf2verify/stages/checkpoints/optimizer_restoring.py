@@ -49,7 +49,7 @@ def compare(
         slot.key.name,
         Aspect.PRESENCE,
         f'a slot of {slot.variable}, {slot.key}',
-        'not restored: no variable of the optimizer holds it',
+        'not restored: no variable of the optimizer has it',
         hint='load_tf1_checkpoint takes an optimizer and drops its slots: assign each to the '
         'variable of the same meaning (Adam: m/..., v/...)',
       )

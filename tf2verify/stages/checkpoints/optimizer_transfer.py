@@ -15,7 +15,7 @@ from tf2verify.reference.slot_roles import OWN_MOMENTUM
 from tf2verify.relation.slots import COUNTS, MOMENTUM_ROLES, scale_between
 from tf2verify.sides.fill import RecordedFill
 from tf2verify.sides.optimizer_state import eager_learning_rate, slots_of
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
 from tf2verify.sides.tf1.training import Tf1Training
 from tf2verify.sides.tf2 import checkpoint as tf2_checkpoint
@@ -34,10 +34,10 @@ _STEP_COUNT = 'step count'
 # What is compared when files are read again, in the words of a report.
 WRITTEN_AND_READ = ('written', 'read')
 NOT_READ_BY_KERAS = (
-  'Keras does not bring the optimizer back in a .keras file where the class of the model overrides '
+  'Keras does not restore the optimizer of a .keras file if the class of the model overrides '
   'compile without get_compile_config and compile_from_config, where the model is not built from '
-  'its config, and for tf.keras.optimizers.legacy. --no_optimizer writes the weights alone; a '
-  'TF2 checkpoint (--out PREFIX) holds the optimizer of any model'
+  'its config, and for tf.keras.optimizers.legacy. --no_optimizer writes only the weights; a '
+  'TF2 checkpoint (--out PREFIX) has the optimizer of any model'
 )
 
 # By role, and the port's own name of the variable; '' for the optimizer as a whole.
@@ -80,7 +80,7 @@ def why_none(case: CaseUnderTest, account: KeyAccount) -> str:
   if not (declares('make_tf1_optimizer') or declares('make_tf1_train_op')):
     return 'the case has no make_tf1_optimizer or make_tf1_train_op to compare with'
   if not isinstance(case.tf1_training, Tf1Training):
-    return 'the reference is a recording, which cannot go on from a checkpoint'
+    return 'the reference is a recording, from which training cannot continue'
   if case.declaration.evaluate_with_ema:
     return 'the moving averages are converted, and the optimizer belongs to the weights'
   return ''
@@ -172,7 +172,7 @@ def check_steps(
   pairs = case.alignment().pairs
   training = True in case.declaration.training_modes
   fill = RecordedFill('values of the checkpoint', {one: loaded.values[two] for one, two in pairs})
-  run = FilledRun(case.inputs, training, fill, {one: one for one, _ in pairs})
+  run = RunSpec(case.inputs, training, fill, {one: one for one, _ in pairs})
   with case.tf1_training.begin_restored(run, file.path) as steps:
     ones = [steps.take() for _ in range(_STEPS)]
   port = called_port(case)

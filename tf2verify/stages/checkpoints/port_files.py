@@ -24,13 +24,13 @@ _WEIGHTS_IN_MODEL = 'model.weights.h5'
 
 
 def check_file(path: str) -> None:
-  """Raises `CheckpointError` where a path is no file, or checkpoint, of a port."""
+  """Raises `CheckpointError` where a path is not a file, or checkpoint, of a port."""
   if path.endswith((_WEIGHTS, _MODEL)):
     if not os.path.isfile(path):
       raise CheckpointError(f'--to_tf1: there is no file {path}')
     if path.endswith(_MODEL) and not zipfile.is_zipfile(path):
       raise CheckpointError(
-        f'--to_tf1: {path} is no .keras file, which is a zip archive: maybe it was not copied '
+        f'--to_tf1: {path} is not a .keras file, which is a zip archive: maybe it was not copied '
         'whole, or is a SavedModel or an HDF5 file of Keras 2'
       )
     return
@@ -98,7 +98,7 @@ def _load(case: CaseUnderTest, port: Port, path: str) -> None:
   except UserCodeError as error:
     raise CheckpointError(
       f'--to_tf1: {path} cannot be read into the port: {telling_line(error)}. Usually the file is '
-      'of a model of another size, or was not copied whole'
+      'of a model of a different size, or was not copied whole'
     ) from error
   except (zipfile.BadZipFile, KeyError) as error:
     raise CheckpointError(

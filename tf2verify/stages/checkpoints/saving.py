@@ -95,8 +95,9 @@ def _unseen_by_tensorflow(
 def _left_out_text(names: Collection[str], count: int) -> str:
   return (
     f'tf.train.Checkpoint(model=layer) does not hold {len(names)} of {count} variables, '
-    f'{listed(sorted(names))}: Keras {keras3.version()} does not show it what is in a list, '
-    'dictionary or set. The .weights.h5 file restores them: save that, or keep each layer in an '
+    f'{listed(sorted(names))}: Keras {keras3.version()} does not track layers in a list, '
+    'dictionary or set for it. The .weights.h5 file restores them: save that, or keep each layer '
+    'in an '
     'attribute of its own. If production saves by tf.train.Checkpoint, declare '
     'save_tf2_checkpoint, and this is a failure'
   )
@@ -311,7 +312,7 @@ def _check_saved_model(
       comparison.outputs(traced, outputs, EXACT)
       return
   comparison.outputs(expected, outputs, case.tolerance)
-  comparison.sort_out_rounding(loaded.reference, loaded.rerun)
+  comparison.excuse_rounding(loaded.reference, loaded.rerun)
 
 
 def draws_numbers(loaded: Loaded) -> bool:

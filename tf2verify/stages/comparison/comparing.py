@@ -16,12 +16,12 @@ from tf2verify.records.sampled import SampledArray
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun
 from tf2verify.records.verdict import Compared, Figure
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison import kernels, operation_noise, rounding
 from tf2verify.stages.comparison.loss_groups import by_common_groups, by_variables
 from tf2verify.stages.comparison.presence import presence_difference
 from tf2verify.stages.comparison.reruns import Rerun, RunHere
-from tf2verify.stages.comparison.sampled_tensors import Looked, SampledCount, compare_either
+from tf2verify.stages.comparison.sampled_tensors import SampledCount, SampleResult, compare_either
 from tf2verify.stages.comparison.vacuity import Telling, near_zero_note
 from tf2verify.stages.stage import Findings
 
@@ -49,7 +49,7 @@ class Comparison:
     self._undecided = ''
     self._suspects: list[rounding.Suspect] = []
     self._failed: list[FailedTensor] = []
-    self._failed_run: FilledRun | None = None
+    self._failed_run: RunSpec | None = None
     self._rounding = 0
     self._notes: list[str] = []
     self._deviations: list[Deviation] = []
@@ -158,7 +158,7 @@ class Comparison:
     self._elements += value.size
 
   def add(self, difference: Difference) -> None:
-    """Adds a finding that is no comparison of two tensors."""
+    """Adds a finding that is not a comparison of two tensors."""
     self._differences.append(difference)
 
   def lost(self, difference: Difference) -> None:
@@ -205,7 +205,7 @@ class Comparison:
         sides = looked.tf1, looked.tf2
         self._suspects.append(rounding.Suspect(found, *sides, allowed, looked.views))
 
-  def _tells(self, key: TensorKey, looked: Looked, tolerance: ToleranceTable) -> Blank | None:
+  def _tells(self, key: TensorKey, looked: SampleResult, tolerance: ToleranceTable) -> Blank | None:
     """Keeps, and returns, why a pair tells nothing of the port; None where it does."""
     value = looked.tf2 if isinstance(looked.tf1, SampledArray) else looked.tf1
     found = None
@@ -215,7 +215,7 @@ class Comparison:
     self.telling.add(key, found, constant)
     return found
 
-  def sort_out_rounding(
+  def excuse_rounding(
     self,
     tf1: Observation | TrainingRun | None,
     rerun: Rerun,
@@ -256,7 +256,7 @@ class Comparison:
         'notes'
       )
 
-  def repeatable(self, run: FilledRun) -> None:
+  def repeatable(self, run: RunSpec) -> None:
     """Remembers how to repeat a run of the tf1 side, if it is the first that shows a difference."""
     if self._failed_run is None and any(d.run == run.description for d in self._differences):
       self._failed_run = run

@@ -8,7 +8,7 @@ import numpy as np
 from tf2verify.numerics.tolerance import FLOATING_DTYPES, dtype_name
 from tf2verify.records.observation import Observation
 from tf2verify.sides.fill import ConstantFill
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.vacuity import listed
 from tf2verify.stages.stage import CaseUnderTest
 
@@ -27,7 +27,7 @@ class Dependence:
 
 
 def dependence(
-  case: CaseUnderTest, run: FilledRun, tf1: Sequence[Observation], same_inputs: bool
+  case: CaseUnderTest, run: RunSpec, tf1: Sequence[Observation], same_inputs: bool
 ) -> Dependence:
   """Compares outputs at distinct values with those at the constant fill.
 
@@ -61,7 +61,7 @@ def dependence(
   return Dependence(notes=(listed(partly, 'output', text),) if partly else ())
 
 
-def _values_differ(case: CaseUnderTest, run: FilledRun) -> bool:
+def _values_differ(case: CaseUnderTest, run: RunSpec) -> bool:
   """Returns whether a variable that the outputs may depend on has different values."""
   without = set(case.tf1.without_influence(outputs_only=True).variables)
   constant = ConstantFill()

@@ -104,14 +104,14 @@ def _text(graph: OpGraph, position: int, nan: bool) -> str:
   what = 'NaN' if nan else 'infinities, of which NaN is made later,'
   text = f'tf1 first computes {what} in {op.op_type}{place}'
   if not names:
-    return f'{text}, which depends on inputs alone: give inputs for which it yields numbers'
+    return f'{text}, which depends on inputs only: use inputs for which it is finite'
   if len(names) > _SHOWN:
     return (
-      f'{text}, which depends on {len(names)} variables: override fill_values with values that '
-      'lie in the domain of each, for instance those that TF1 starts with'
+      f'{text}, which depends on {len(names)} variables: override fill_values with values '
+      'in the domain of each, for instance those that TF1 starts with'
     )
   return (
-    f'{text}, which depends on {", ".join(names)}: the values that are given in this check lie '
+    f'{text}, which depends on {", ".join(names)}: the values that are given in this check are '
     'outside of its domain; override fill_values with values inside of it, for instance those '
     'that TF1 starts with'
   )

@@ -15,7 +15,7 @@ import numpy as np
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.noise import Kind, NoiseVerdict
 from tf2verify.records.difference import Difference
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.stages.comparison import rounding
 from tf2verify.stages.comparison.reruns import Rerun, RunHere
 from tf2verify.stages.comparison.rounding import Sorted, Suspect
@@ -36,7 +36,7 @@ def sort_out(
   Args:
     suspects: differences of one run.
     rerun: repeats the reference.
-    here: None for a reference that is no recording.
+    here: None for a reference that is not a recording.
     narrow_bits: as in `rounding.sort_out`.
   """
   found = rounding.sort_out(suspects, rerun, narrow_bits)
@@ -62,7 +62,7 @@ def _of_kernels(
     computed = here(wanted)
   except NotApplicable:
     return []
-  moved = rerun(Mover(0, rounding.finest(suspects)), wanted)
+  moved = rerun(Perturber(0, rounding.finest(suspects)), wanted)
   judged = []
   for suspect in suspects:
     verdict = _judged(suspect, suspect.among(computed), suspect.among(moved))

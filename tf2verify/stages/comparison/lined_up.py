@@ -15,20 +15,20 @@ import numpy as np
 
 from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import Observation, TensorRecord
-from tf2verify.reference.perturbation import Mover, fraction_bits
+from tf2verify.reference.perturbation import Perturber, fraction_bits
 from tf2verify.sides.fill import DitheredFill
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.reruns import Again
 
 # Runs a side at other values.
-Run = Callable[[FilledRun], Observation]
+Run = Callable[[RunSpec], Observation]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunOfSide:
   """One side of a run at the constant fill."""
 
-  run: FilledRun  # what was run
+  run: RunSpec  # what was run
   found: Observation  # what that gave
   observe: Run  # runs the side again
 
@@ -61,15 +61,15 @@ def with_dither(again: Again, tf1: RunOfSide, tf2: RunOfSide) -> Again:
     tf2: the port.
   """
 
-  def dithered(mover: Mover | None, gradients: frozenset[str]) -> Observation:
-    if mover is None or mover.number % 3 == 0:
-      return again(mover, gradients)
+  def dithered(perturber: Perturber | None, gradients: frozenset[str]) -> Observation:
+    if perturber is None or perturber.number % 3 == 0:
+      return again(perturber, gradients)
     try:
-      if mover.number % 3 == 1:
-        return tf1.mean(mover.number)
-      return _beside(tf1.found, tf2.found, tf2.mean(mover.number))
+      if perturber.number % 3 == 1:
+        return tf1.mean(perturber.number)
+      return _beside(tf1.found, tf2.found, tf2.mean(perturber.number))
     except NotApplicable:  # a recorded graph that is not run here
-      return again(mover, gradients)
+      return again(perturber, gradients)
 
   return dithered
 

@@ -17,7 +17,7 @@ from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.noise import Kind
 from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.records.tensor_key import Run, TensorKey
-from tf2verify.reference.perturbation import Mover, moved
+from tf2verify.reference.perturbation import Perturber, moved
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison import rounding
@@ -77,11 +77,11 @@ def excused(suspects: Sequence[Suspect], found: Sorted, inspect: Inspect) -> Sor
     return found
   count = len(next(iter(effects.values())))
 
-  def rerun(mover: Mover | None, _: frozenset[TensorKey]) -> Run:
+  def rerun(perturber: Perturber | None, _: frozenset[TensorKey]) -> Run:
     values = {suspect.key: suspect.tf1 for suspect in suspects}
-    if mover is None:
+    if perturber is None:
       return values
-    return {key: _added(value, effects[key], mover) for key, value in values.items()}
+    return {key: _added(value, effects[key], perturber) for key, value in values.items()}
 
   again = rounding.sort_out(suspects, rerun)
   if not again.judged or any(noise.kind is Kind.DIFFERENT for _, noise in again.judged):
@@ -89,9 +89,9 @@ def excused(suspects: Sequence[Suspect], found: Sorted, inspect: Inspect) -> Sor
   return dataclasses.replace(again, notes=(*again.notes, _NOTE.format(count)))
 
 
-def _added(value: np.ndarray, effects: Sequence[np.ndarray], mover: Mover) -> np.ndarray:
+def _added(value: np.ndarray, effects: Sequence[np.ndarray], perturber: Perturber) -> np.ndarray:
   """Returns a tensor of a run in which every operation on the way rounds otherwise."""
-  signs = np.random.RandomState(mover.number).choice((-1.0, 1.0), len(effects))
+  signs = np.random.RandomState(perturber.number).choice((-1.0, 1.0), len(effects))
   total = sum((s * e for s, e in zip(signs, effects, strict=True)), np.zeros(value.shape))
   added: np.ndarray = (value + total).astype(value.dtype)
   return added

@@ -8,12 +8,12 @@ from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.records.proven import GraphDifference, Proven, TestedRegion
+from tf2verify.relation.proof.graph_differences import Unlike, unlike
 from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import NO_STATES, Proof, Side, StepStates, prove
-from tf2verify.relation.proof.unlike import Unlike, unlike
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.side import FilledRun, training_name
+from tf2verify.sides.side import RunSpec, training_name
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
@@ -53,7 +53,7 @@ class Related:
     )
 
 
-def related(case: CaseUnderTest, run: FilledRun) -> Related:
+def related(case: CaseUnderTest, run: RunSpec) -> Related:
   """Relates the graphs of both sides, operation by operation.
 
   Args:
@@ -109,9 +109,7 @@ def too_many(count: int, most: int = _LARGEST) -> str:
   return f'{count:,} operations, more than {most:,}: relate_graphs = True relates them'
 
 
-def reference_graph(
-  tf1: ReferenceGraph, run: FilledRun, pairs: Sequence[tuple[str, str]]
-) -> OpGraph:
+def reference_graph(tf1: ReferenceGraph, run: RunSpec, pairs: Sequence[tuple[str, str]]) -> OpGraph:
   """Returns the operations of a reference.
 
   Args:
@@ -152,7 +150,7 @@ def compared(
   return Related(_record(proof, name, time.perf_counter() - start), found)
 
 
-def relate(case: CaseUnderTest, comparison: Comparison, run: FilledRun) -> Proven:
+def relate(case: CaseUnderTest, comparison: Comparison, run: RunSpec) -> Proven:
   """Relates the graphs of a run that agrees; differences without effect become blind spots."""
   found = related(case, run)
   add_blind_spots(comparison, found)
@@ -223,7 +221,7 @@ def relate_training(case: CaseUnderTest, comparison: Comparison) -> Proven | Non
   return relate(
     case,
     comparison,
-    FilledRun(case.inputs, True, ConstantFill(), {two: one for one, two in pairs}),
+    RunSpec(case.inputs, True, ConstantFill(), {two: one for one, two in pairs}),
   )
 
 

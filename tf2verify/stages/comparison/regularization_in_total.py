@@ -10,7 +10,7 @@ from tf2verify.records.training import LossObservation
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides import loss_function
 from tf2verify.sides.fill import Fill
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
 
@@ -73,8 +73,8 @@ def _said(case: CaseUnderTest, fill: Fill) -> str:
       )
     if later and factor == 1.0 and added.by_hand() and _fails_later(case, added):
       return (
-        'regularization is compared as part of the total loss, by the stage loss: the sides keep '
-        'it in different places, and one of them adds something by hand'
+        'regularization is compared as part of the total loss, by the stage loss: the sides have '
+        'it in different places, and one of them adds a term explicitly'
       )
     if added.is_telling():
       return ''
@@ -101,7 +101,7 @@ def _losses(case: CaseUnderTest, fill: Fill) -> tuple[LossObservation, LossObser
   training = True in case.declaration.training_modes
   pairs = case.alignment().pairs
   inputs, _ = case_inputs.varied_inputs(case.inputs)
-  tf1 = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
+  tf1 = RunSpec(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
   tf2 = dataclasses.replace(tf1, tf1_names={tf2: tf1 for tf1, tf2 in pairs})
   return case.tf1_training.observe_losses(tf1), case.tf2_training.observe_losses(tf2)
 
@@ -137,9 +137,9 @@ class _Added:
   def by_hand(self) -> bool:
     """Returns whether the side that keeps less as regularization adds something all the same."""
     less, more = sorted((self.tf1, self.tf2), key=lambda found: abs(_kept(found)))
-    room = _WELL_ABOVE * self._noise()
-    in_its_loss = abs(_sum(less.loss) - _sum(more.loss)) > room
-    return in_its_loss or abs(_gap(less) - _kept(less)) > room
+    allowance = _WELL_ABOVE * self._noise()
+    in_its_loss = abs(_sum(less.loss) - _sum(more.loss)) > allowance
+    return in_its_loss or abs(_gap(less) - _kept(less)) > allowance
 
   def _unmatched(self) -> float:
     return abs(_kept(self.tf1) - _kept(self.tf2)) or self.greatest

@@ -12,7 +12,7 @@ from tf2verify.numerics.sampling import Views
 from tf2verify.numerics.tolerance import Tolerance
 from tf2verify.records.difference import Aspect, Deviation, Difference, Judgement
 from tf2verify.records.tensor_key import Run, TensorKey
-from tf2verify.reference.perturbation import Mover, fraction_bits
+from tf2verify.reference.perturbation import Perturber, fraction_bits
 from tf2verify.stages.comparison.reruns import Rerun
 
 # An initial value is drawn, not computed: nothing rounds on the way.
@@ -34,13 +34,15 @@ _MEASURABLE = (
 )
 _JUDGEMENTS = {Kind.ROUNDING: Judgement.ROUNDING, Kind.DEGENERATE: Judgement.DEGENERATE}
 _NARROW = (
-  'the reference computes with {} significant bits in places, and what differs is no more than the '
+  'the reference computes with {} significant bits in places, and the difference is explained by '
+  'the '
   'rounding of that format'
 )
 # A draw without a seed repeats itself within a tenth of its noise one time in six.
 _REPEATED_RUNS = 6
 _ADVICE = (
-  'the inputs cannot decide it: use different ones (not constant, a larger batch, another seed), a '
+  'the inputs cannot decide it: use different ones (not constant, a larger batch, a different '
+  'seed), a '
   'smaller '
   'model, or float64'
 )
@@ -93,7 +95,7 @@ class Sorted:
 
   @property
   def rounding(self) -> tuple[Difference, ...]:
-    """What is no difference."""
+    """What is not a difference."""
     return tuple(found for found, noise in self.judged if noise.kind is Kind.ROUNDING)
 
   @property
@@ -154,13 +156,13 @@ def sort_out_together(
 ) -> tuple[Sorted, ...]:
   """Judges groups of suspects of one run, each as `sort_out` does, by the same moved runs.
 
-  `unit_bits` is as in `Mover`.
+  `unit_bits` is as in `Perturber`.
   """
   sortings = [_Sorting(suspects) for suspects in groups]
   for bits in sorted({sorting.finest for sorting in sortings if sorting.pairs}):
     alike = [sorting for sorting in sortings if sorting.pairs and sorting.finest == bits]
     try:
-      _look_at_moved_runs(alike, rerun, Mover(0, unit_bits or bits, unit_bits))
+      _examine_perturbed_runs(alike, rerun, Perturber(0, unit_bits or bits, unit_bits))
       _check_repeatable([sorting for sorting in alike if not sorting.settled], rerun)
     except Tf2VerifyError as error:
       for sorting in (sorting for sorting in alike if not sorting.settled):
@@ -247,13 +249,15 @@ class _Sorting:
     return Sorted(judged, tuple(notes))
 
 
-def _look_at_moved_runs(sortings: Sequence[_Sorting], rerun: Rerun, mover: Mover) -> None:
+def _examine_perturbed_runs(
+  sortings: Sequence[_Sorting], rerun: Rerun, perturber: Perturber
+) -> None:
   for number in range(MOST_RUNS):
     left = [(sorting, sorting.left(number)) for sorting in sortings]
     wanted = [suspect for _, pairs in left for suspect, _ in pairs]
     if not wanted:
       break
-    values = rerun(mover._replace(number=number), keys_of(wanted))
+    values = rerun(perturber._replace(number=number), keys_of(wanted))
     for sorting, pairs in left:
       if pairs:
         sorting.add(pairs, values)

@@ -1,4 +1,4 @@
-"""Tensors of which a recording holds a part, beside the port's."""
+"""Comparison of sampled tensors of a recording with the port's."""
 
 import dataclasses
 
@@ -14,8 +14,8 @@ from tf2verify.records.tensor_key import TensorKey
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Looked:
-  """What was compared, and what that found."""
+class SampleResult:
+  """What was compared, and the result."""
 
   result: TensorComparison  # by the ordinary rules; a difference's index is that of the whole array
   tf1: np.ndarray  # what was compared of the reference's tensor
@@ -34,7 +34,7 @@ class Looked:
 
 def compare_either(
   key: TensorKey, tf1: np.ndarray, tf2: np.ndarray, tolerances: ToleranceTable
-) -> Looked:
+) -> SampleResult:
   """Compares as `compare_tensors` does, also a tensor that a recording holds in part.
 
   Of that all elements where the digests are equal, else the views.
@@ -46,20 +46,20 @@ def compare_either(
     tolerances: the allowance by dtype.
   """
   if not isinstance(tf1, SampledArray):
-    return Looked(compare_tensors(key, tf1, tf2, tolerances), tf1, tf2)
+    return SampleResult(compare_tensors(key, tf1, tf2, tolerances), tf1, tf2)
   if is_whole(tf1, tf2):
     same = TensorComparison(None, tf2.size, inconclusive=False, identical=True)
-    return Looked(same, tf1, tf2, by_digest=True)
+    return SampleResult(same, tf1, tf2, by_digest=True)
   if tf1.full_shape != tf2.shape or tf1.full_dtype != tf2.dtype:
     # Shape and dtype are compared first; no element of it is looked at.
     empty = np.broadcast_to(np.zeros((), tf1.full_dtype), tf1.full_shape)
-    return Looked(compare_tensors(key, empty, tf2, tolerances), tf1, tf2)
+    return SampleResult(compare_tensors(key, empty, tf2, tolerances), tf1, tf2)
   views = Views(tf1, tf2)
   result = compare_tensors(key, views.tf1, views.tf2, tolerances)
   if result.difference is not None:
     placed = _placed(result.difference, views, tf1)
     result = dataclasses.replace(result, difference=placed)
-  return Looked(result, views.tf1, views.tf2, views)
+  return SampleResult(result, views.tf1, views.tf2, views)
 
 
 def _placed(difference: Difference, views: Views, tf1: SampledArray) -> Difference:
@@ -85,7 +85,7 @@ class SampledCount:
   def __init__(self) -> None:
     self._by_views = self._by_digest = 0
 
-  def add(self, looked: Looked) -> None:
+  def add(self, looked: SampleResult) -> None:
     """Counts a tensor, if it is one of them."""
     self._by_views += looked.views is not None
     self._by_digest += looked.by_digest

@@ -9,7 +9,7 @@ from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.initial_value import JudgedStart, Start
 from tf2verify.records.observation import Observation, RandomDraw
 from tf2verify.sides.process import randomness
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import SeededRun
 from tf2verify.stages.comparison import initial_values
 from tf2verify.stages.comparison.comparing import Comparison
@@ -47,13 +47,13 @@ def constant_run(comparison: Comparison, case: CaseUnderTest, training: bool) ->
   drawn = tf1.random_draws, tf2.random_draws
   values = case.tf1.initial_fill(mode, training, tf1.initial_values)
   if judged:
-    start = FilledRun(case.inputs, training, values, {other: one for one, other in pairs})
+    start = RunSpec(case.inputs, training, values, {other: one for one, other in pairs})
     try:
       tf2 = case.tf2.observe_started(mode, start)
     except NotApplicable as reason:  # recorded values that are not drawn again here
       comparison.note(f'the port continued from its own initial values: {reason}')
-  here = case.tf1.seeded_here(mode, training)
-  started = FilledRun(case.inputs, training, values, {name: name for name, _ in pairs})
+  here = case.tf1.seeded_on_current_tf(mode, training)
+  started = RunSpec(case.inputs, training, values, {name: name for name, _ in pairs})
   _compare(comparison, case, tf1, tf2, pairs, run_tf1, here, started)
   comparison.repeatable(started)
   return SeededPair(tf1, tf2, *drawn)
@@ -83,9 +83,9 @@ def numbered_run(
   pair = SeededPair(tf1, tf2, tf1.random_draws, tf2.random_draws)
   comparison = before.copied()
   _compare_initial_values(comparison, case, tf1, tf2, pairs)
-  here = case.tf1.seeded_here(mode, training)
+  here = case.tf1.seeded_on_current_tf(mode, training)
   values = case.tf1.initial_fill(mode, training, tf1.initial_values)
-  start = FilledRun(case.inputs, training, values, {name: name for name, _ in pairs})
+  start = RunSpec(case.inputs, training, values, {name: name for name, _ in pairs})
   _compare(comparison, case, tf1, tf2, pairs, run_tf1, here, start)
   if len(comparison.differences) == len(before.differences):
     return pair, comparison
@@ -138,7 +138,7 @@ def _compare(
   pairs: Pairs,
   run_tf1: SeededRun,
   here: Callable[[frozenset[str]], Observation] | None,
-  start: FilledRun,
+  start: RunSpec,
 ) -> None:
   """Compares what a run yields beside the initial values."""
   with comparison.unless_drawn_in_a_loop(tf1) as part:
@@ -148,8 +148,8 @@ def _compare(
       'state after the call', pairs, tf1.state_after, tf2.state_after, case.tolerance, tf1.run
     )
     inspect = functools.partial(case.tf1.inspectable, start)
-    rerun = rerun_of(lambda mover, _: run_tf1(mover, again=True))
-    part.sort_out_rounding(tf1, rerun, here_of(here), inspect)
+    rerun = rerun_of(lambda perturber, _: run_tf1(perturber, again=True))
+    part.excuse_rounding(tf1, rerun, here_of(here), inspect)
     leave_out(part, inspect, tf1.run)
   settle(case, comparison)
 
@@ -216,10 +216,10 @@ def _variables_first(
   tf1 = run_tf1()
   values = case.tf1.initial_fill(mode, training, tf1.initial_values)
   names = {other: one for one, other in pairs}
-  tf2 = case.tf2.observe_started(mode, FilledRun(case.inputs, training, values, names))
+  tf2 = case.tf2.observe_started(mode, RunSpec(case.inputs, training, values, names))
   _starts(comparison, case, training, as_is.tf1, as_is.tf2, pairs)
   _add_shared_numbers(comparison, case, as_is, pairs)
-  start = FilledRun(case.inputs, training, values, {name: name for name, _ in pairs})
+  start = RunSpec(case.inputs, training, values, {name: name for name, _ in pairs})
   _compare(comparison, case, tf1, tf2, pairs, run_tf1, None, start)
   return SeededPair(tf1, tf2, as_is.tf1_draws, as_is.tf2_draws, variables_first=True)
 

@@ -51,7 +51,7 @@ class TracedComparison:
       case.tolerance,
       reference.run,
     )
-    comparison.sort_out_rounding(reference, self.rerun)
+    comparison.excuse_rounding(reference, self.rerun)
     return list(comparison.differences)
 
   def _observation(self, values: Mapping[str, np.ndarray], graph: OpGraph) -> Observation:

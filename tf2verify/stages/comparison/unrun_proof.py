@@ -12,7 +12,7 @@ from tf2verify.records.proven import Proven
 from tf2verify.relation.proof.numbering import Variables
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.recorded import references
-from tf2verify.sides.side import FilledRun, Inventory, Progress, training_name
+from tf2verify.sides.side import Inventory, Progress, RunSpec, training_name
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.sides.tf2.unallocated import UnallocatedLayer
@@ -70,7 +70,7 @@ def unrun_proof(case: Any, progress: Progress) -> UnrunProof:
     tf2.present(pairing.presentation())
     runs, traced = [], time.perf_counter()
     for training in case.training_modes:
-      run = FilledRun(reference.inputs, training, ConstantFill(), {})
+      run = RunSpec(reference.inputs, training, ConstantFill(), {})
       runs.append(_related(tf1, tf2, pairing, run))
   finally:
     tf1.close()
@@ -89,7 +89,7 @@ def unrun_proof(case: Any, progress: Progress) -> UnrunProof:
 
 
 def _related(
-  tf1: Any, tf2: UnallocatedLayer | Tf2Layer, pairing: Pairing, run: FilledRun
+  tf1: Any, tf2: UnallocatedLayer | Tf2Layer, pairing: Pairing, run: RunSpec
 ) -> ProvenRun:
   start, name = time.perf_counter(), training_name(run.training)
   pairs = pairing.alignment.pairs

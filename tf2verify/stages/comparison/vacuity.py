@@ -27,7 +27,7 @@ _BLANKS = {
   Blank.NAN: (
     'NaN on both sides, without a finite number other than 0, so that nothing of it was compared',
     'the values that variables are given for this check make it NaN: override fill_values with '
-    'values that lie in the domain of each variable, or give other inputs',
+    'values in the domain of each variable, or give different inputs',
   ),
   Blank.NON_FINITE: (
     'without a finite number other than 0 on both sides, so that twice as much would pass as well',

@@ -18,7 +18,7 @@ from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_values
 from tf2verify.sides.tf2.tracing import TracedPort
 from tf2verify.stages.comparison.reruns import Again, repeated, rerun_of
@@ -39,7 +39,7 @@ def forward_runs(
   case: CaseUnderTest,
   stage: str,
   differences: Sequence[Difference],
-  failed: FilledRun,
+  failed: RunSpec,
   sides: tuple[GraphRun, TracedPort],
 ) -> list['ForwardRun']:
   """Returns the runs of a stage, the one that failed first.
@@ -174,11 +174,11 @@ class ForwardRun:
 def _run_of(
   case: CaseUnderTest,
   stage: str,
-  run: FilledRun,
+  run: RunSpec,
   compared: tuple[str, ...],
   losses_of: Collection[str],
   sides: tuple[GraphRun, TracedPort] | None = None,
-  known: tuple[FilledRun, TracedPort] | None = None,
+  known: tuple[RunSpec, TracedPort] | None = None,
 ) -> ForwardRun:
   reference, again = _reference(case, stage, run)
   is_other = sides is None
@@ -190,17 +190,17 @@ def _run_of(
   )
 
 
-def _reference(case: CaseUnderTest, stage: str, run: FilledRun) -> tuple[Observation, Again]:
+def _reference(case: CaseUnderTest, stage: str, run: RunSpec) -> tuple[Observation, Again]:
   """Returns the reference's run as the stage made it, and what repeats it."""
   if stage == 'seeded_constant':
     seeded = case.tf1.prepare_seeded(randomness.CONSTANT, run.training)
-    return seeded(), lambda mover, _: seeded(mover, again=True)
+    return seeded(), lambda perturber, _: seeded(perturber, again=True)
   run_tf1 = case.tf1.prepare_filled([run])
   (reference,) = run_tf1()
   return reference, repeated(run_tf1, run)
 
 
-def _others(case: CaseUnderTest, stage: str, failed: FilledRun) -> list[FilledRun]:
+def _others(case: CaseUnderTest, stage: str, failed: RunSpec) -> list[RunSpec]:
   """Returns the other runs that the stage makes."""
   # Looked into as the failed one is.
   here = dataclasses.replace(failed, inputs=case.inputs, size='')

@@ -14,7 +14,7 @@ from tf2verify.records.observation import SourceLine, TensorRecord
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.user_sources import user_source
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_tensors
 from tf2verify.sides.tf2.tracing import TracedPort
 from tf2verify.stages.comparison.reruns import repeated
@@ -32,7 +32,7 @@ _NOISE = 1e-3
 
 
 def gradient_run(
-  case: CaseUnderTest, failed: FilledRun, differences: Sequence[Difference]
+  case: CaseUnderTest, failed: RunSpec, differences: Sequence[Difference]
 ) -> 'GradientRun':
   """Returns the run of the stage.
 
@@ -82,7 +82,7 @@ class GradientRun:
     if not only_here:
       return ''
     quantity, subject, _ = min(only_here)
-    return f'{quantity} {subject} differs in the graph of the port alone'
+    return f'{quantity} {subject} differs only in the graph of the port'
 
   def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
     """Returns none: the stage takes nothing for a cause itself."""

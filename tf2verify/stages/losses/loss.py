@@ -3,17 +3,17 @@
 import dataclasses
 
 from tf2verify.errors import CaseDefinitionError, NotApplicable
-from tf2verify.numerics.extent import extents
+from tf2verify.numerics.error_summary import extents
 from tf2verify.records.difference import Difference
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import relate_losses
-from tf2verify.stages.losses import in_model as loss_in_model
 from tf2verify.stages.losses import loss_graphs
-from tf2verify.stages.losses.losses_alone import LossesAlone
+from tf2verify.stages.losses import losses_in_model as loss_in_model
 from tf2verify.stages.losses.metrics_alone import MetricsAlone
 from tf2verify.stages.losses.penalties import penalties
+from tf2verify.stages.losses.separate_losses import SeparateLosses
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
 _LOSSES, _METRICS = ('tf1_loss', 'tf2_loss'), ('tf1_metrics', 'tf2_metrics')
@@ -42,7 +42,7 @@ class Loss(Stage):
     comparison = Comparison()
     # On other outputs the losses may be numbers, and those of the model are what training reads.
     comparison.telling.needs_numbers = (('model loss', loss_in_model.TOTAL),)
-    alone = LossesAlone(case, model.tf1, model.tf2, comparison)
+    alone = SeparateLosses(case, model.tf1, model.tf2, comparison)
     metrics = MetricsAlone(case, model.tf1, model.tf2, comparison)
     if with_loss:
       alone.compare()
@@ -101,7 +101,7 @@ def _declares(case: CaseUnderTest, hooks: tuple[str, str]) -> bool:
 
 
 def _compare_in_model(
-  case: CaseUnderTest, model: loss_in_model.InModel, alone: LossesAlone, comparison: Comparison
+  case: CaseUnderTest, model: loss_in_model.InModel, alone: SeparateLosses, comparison: Comparison
 ) -> None:
   if not loss_in_model.outputs_agree(case, model):
     alone.notes.append(

@@ -4,7 +4,7 @@ import dataclasses
 
 from tf2verify.records.loss_values import LossExample
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import ReferenceLoss
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.sides.tf2.port_tracing import traced_losses
@@ -31,7 +31,7 @@ def of_loss_alone(
   )
 
 
-def of_model(case: CaseUnderTest, tf1: FilledRun, tf2: FilledRun) -> Inspection:
+def of_model(case: CaseUnderTest, tf1: RunSpec, tf2: RunSpec) -> Inspection:
   """Returns both models with their losses, in the run in which the losses differ.
 
   Args:
@@ -41,7 +41,7 @@ def of_model(case: CaseUnderTest, tf1: FilledRun, tf2: FilledRun) -> Inspection:
   """
 
   def sides() -> tuple[GraphRun, GraphRun]:
-    reference = case.tf1_training.inspectable_losses(dataclasses.replace(tf1, mover=None))
+    reference = case.tf1_training.inspectable_losses(dataclasses.replace(tf1, perturber=None))
     port = case.tf2.filled_port(tf2)
     return reference, traced_losses(case.declaration, port, tf2, case.labels).run()
 

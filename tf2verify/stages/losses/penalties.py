@@ -9,7 +9,7 @@ from tf2verify.diagnosis.evidence.losses import Penalty
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.training import LossObservation
 from tf2verify.sides.fill import ScaledFill
-from tf2verify.stages.losses.in_model import InModel
+from tf2verify.stages.losses.losses_in_model import InModel
 from tf2verify.stages.stage import CaseUnderTest, by_name
 
 # The greatest time that is spent on it, in seconds: two runs for each variable.

@@ -8,7 +8,7 @@ from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.execution_mode import MODES
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.modes.execution_modes import PortModes
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.stages.modes.matrix import ModeMatrix
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
@@ -51,7 +51,8 @@ def checked_modes(modes: Any) -> tuple[str, ...]:
   unknown = [mode for mode in wanted if mode not in MODES]
   if unknown:
     raise CaseDefinitionError(
-      f'modes_to_run names {unknown[0]!r}, which is no execution mode; there are {names}; eager '
+      f'modes_to_run names {unknown[0]!r}, which is not an execution mode; there are {names}; '
+      'eager '
       'mode is always run'
     )
   if not wanted:
@@ -59,13 +60,13 @@ def checked_modes(modes: Any) -> tuple[str, ...]:
   return tuple(mode for mode in MODES if mode in wanted)
 
 
-def _runs(case: CaseUnderTest) -> list[FilledRun]:
+def _runs(case: CaseUnderTest) -> list[RunSpec]:
   """Returns a run per training mode, with gradients in the one in which the port is trained."""
   trained = True in case.declaration.training_modes
   inputs, _ = case_inputs.varied_inputs(case.inputs)
   fill = case_fill(case)
   names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
   return [
-    FilledRun(inputs, training, fill, names, gradients=training is trained)
+    RunSpec(inputs, training, fill, names, gradients=training is trained)
     for training in case.declaration.training_modes
   ]

@@ -36,7 +36,8 @@ from tf2verify.stages.passes.no_new_variables import created
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
 _OF_MODE = (
-  'the port makes a variable in this mode that it does not make in eager mode: the code asks how '
+  'the port makes a variable in this mode that it does not make in eager mode: the code depends on '
+  'how '
   'it is run (tf.executing_eagerly(), tf.inside_function()); make every variable in __init__ or '
   'build()'
 )
@@ -156,7 +157,7 @@ class ModeMatrix:
         wrong = [p for p in self._wrong() if p.training == training and p.number in numbers]
         unmoved = self._repeated(wrong) if wrong else ()
         if unmoved:
-          self._sort_out_rounding(training, numbers, unmoved)
+          self._excuse_rounding(training, numbers, unmoved)
     for _, grouped in itertools.groupby(self._wrong(), lambda pair: (pair.mode, pair.training)):
       wrong = list(grouped)
       # What differs in the second call too has the cause of the first.
@@ -201,7 +202,7 @@ class ModeMatrix:
         raise
     return self._port.again(training, number, times=2)
 
-  def _sort_out_rounding(
+  def _excuse_rounding(
     self, training: bool, numbers: Sequence[int], unmoved: Sequence[ModeCall]
   ) -> None:
     wrong = [p for p in self._wrong() if p.training == training and p.number in numbers]

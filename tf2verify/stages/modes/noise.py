@@ -10,7 +10,7 @@ from tf2verify.numerics.noise import Kind
 from tf2verify.records import execution_mode as words
 from tf2verify.records.execution_mode import ModeCall
 from tf2verify.records.tensor_key import Run, TensorKey
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides.modes.execution_modes import PortModes
 from tf2verify.stages.comparison import rounding
 from tf2verify.stages.modes.comparison import Judged, Pair, tolerance_of
@@ -52,11 +52,11 @@ def judged_by_noise(
   wanted = wanted_of([pair for group in groups for pair, _ in group])
   left = iter(unmoved)
 
-  def rerun(mover: Mover | None, _: frozenset[TensorKey]) -> Run:
-    call = next(left, None) if mover is None else None
+  def rerun(perturber: Perturber | None, _: frozenset[TensorKey]) -> Run:
+    call = next(left, None) if perturber is None else None
     if call is None:
       training, number = pairs[0].training, pairs[0].number
-      (call,) = port.again(training, number, mover=mover, wanted=wanted)
+      (call,) = port.again(training, number, perturber=perturber, wanted=wanted)
     return call.values()
 
   suspects = [[s for _, s in group] for group in groups]

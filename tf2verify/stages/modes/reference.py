@@ -8,7 +8,7 @@ from tf2verify.errors import Tf2VerifyError
 from tf2verify.records import execution_mode as words
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.modes.execution_modes import PortModes
-from tf2verify.sides.side import FilledRun, training_name
+from tf2verify.sides.side import RunSpec, training_name
 from tf2verify.stages.modes.comparison import Pair, tolerance_of
 from tf2verify.stages.modes.evidence import agree
 from tf2verify.stages.stage import CaseUnderTest
@@ -75,11 +75,11 @@ class Reference:
     if key not in self._values:
       run = self._port.run_of(training, number)
       names = {tf1: tf1 for tf1, _ in self._case.alignment().pairs}
-      asked = FilledRun(run.inputs, training, run.fill, names, gradients=run.gradients)
+      asked = RunSpec(run.inputs, training, run.fill, names, gradients=run.gradients)
       self._values[key] = self._run_forward(asked) if forward else self._run_losses(asked)
     return self._values[key]
 
-  def _run_forward(self, run: FilledRun) -> dict[TensorKey, np.ndarray | None]:
+  def _run_forward(self, run: RunSpec) -> dict[TensorKey, np.ndarray | None]:
     (observed,) = self._case.tf1.prepare_filled([run])()
     found = {TensorKey(words.OUTPUT, record.name): record.value for record in observed.outputs}
     gradients = {record.name: record.value for record in observed.gradients}
@@ -88,7 +88,7 @@ class Reference:
         found[TensorKey(words.GRADIENT, tf2_name)] = gradients[tf1_name]
     return found
 
-  def _run_losses(self, run: FilledRun) -> dict[TensorKey, np.ndarray | None]:
+  def _run_losses(self, run: RunSpec) -> dict[TensorKey, np.ndarray | None]:
     declaration = self._case.declaration
     trained = True in declaration.training_modes
     if not declaration.declares('tf1_loss') or run.training is not trained:

@@ -9,7 +9,7 @@ from tf2verify.errors import NotApplicable
 from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.reference import inputs as case_inputs
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_of
@@ -29,7 +29,7 @@ class ReferenceGradients:
     again: repeats it, to measure rounding noise.
   """
 
-  run: FilledRun
+  run: RunSpec
   tf1: Observation
   again: Again
 
@@ -41,8 +41,8 @@ class ReferenceGradients:
       pairs, tolerance = case.alignment().pairs, case.gradient_tolerance
       part.variables('gradient', pairs, tf1.gradients, gradients, tolerance, tf1.run)
       inspect = functools.partial(case.tf1.inspectable, self.run)
-      here = here_of(case.tf1.filled_here(self.run))
-      part.sort_out_rounding(tf1, rerun_of(self.again), here, inspect)
+      here = here_of(case.tf1.filled_on_current_tf(self.run))
+      part.excuse_rounding(tf1, rerun_of(self.again), here, inspect)
       leave_out(part, inspect, tf1.run)
     first_nan.explain(comparison, inspect)
     return comparison
@@ -69,8 +69,8 @@ class Gradients(Stage):
     if not trainable and not any(v.trainable for v in case.tf2.inventory().variables):
       raise NotApplicable('no variable is trainable on either side')
     fill = case_fill(case)
-    tf1_run = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
-    tf2_run = FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
+    tf1_run = RunSpec(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
+    tf2_run = RunSpec(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
     # Variables and gradients of both sides at once would be the ladder's peak of
     # memory: one side after the other, and the layer is let go in between.
     run_tf1 = case.tf1.prepare_filled([tf1_run])

@@ -14,8 +14,8 @@ from tf2verify.records.observation import Observation
 from tf2verify.sides import other_sizes
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.other_sizes import OtherSize
-from tf2verify.sides.side import FilledRun
-from tf2verify.sides.tf1.reference import FilledRuns, ReferenceGraph
+from tf2verify.sides.side import RunSpec
+from tf2verify.sides.tf1.reference import PreparedRuns, ReferenceGraph
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.regularization_in_total import settle
 from tf2verify.stages.comparison.reruns import repeated, rerun_of
@@ -55,8 +55,8 @@ class _Outcome:
   # The size at which all lengths are one longer, where the sides agree there and fail where each is
   # longer by another amount.
   agrees_at: str = ''
-  run: FilledRun | None = None  # of tf1, where it ran
-  rerun: FilledRuns | None = None  # repeats it
+  run: RunSpec | None = None  # of tf1, where it ran
+  rerun: PreparedRuns | None = None  # repeats it
   observed: tuple[Observation, Observation] | None = None  # both sides, where both ran
 
   @property
@@ -68,7 +68,7 @@ class _Outcome:
 class OtherSizes:
   """Runs both sides at other sizes, as far as the reference takes them."""
 
-  def __init__(self, case: CaseUnderTest, run: FilledRun, comparison: Comparison) -> None:
+  def __init__(self, case: CaseUnderTest, run: RunSpec, comparison: Comparison) -> None:
     """Takes what agrees at the case's own size.
 
     Args:
@@ -248,7 +248,7 @@ class OtherSizes:
         return False
     return True
 
-  def _inspectable(self, run: FilledRun) -> GraphRun:
+  def _inspectable(self, run: RunSpec) -> GraphRun:
     return self._case.tf1.at(run.inputs).inspectable(run)
 
   def _compare(self, outcome: _Outcome, comparison: Comparison) -> None:
@@ -259,7 +259,7 @@ class OtherSizes:
       part.regularization(tf1, tf2, case.alignment().pairs, case.regularization_tolerance)
       inspect = functools.partial(self._inspectable, outcome.run)
       rerun = rerun_of(repeated(outcome.rerun, outcome.run))
-      part.sort_out_rounding(tf1, rerun, inspect=inspect)
+      part.excuse_rounding(tf1, rerun, inspect=inspect)
       leave_out(part, inspect, tf1.run)
     settle(case, comparison)
     comparison.repeatable(outcome.run)
@@ -281,8 +281,8 @@ class OtherSizes:
           f'the port raises {outcome.reason}',
           hint=_EXCHANGED.format(outcome.agrees_at)
           if outcome.agrees_at
-          else f'is the {what} of the inputs written into the port? Where the model is for one '
-          'size alone, declare that: other_sizes = ()',
+          else f'is the {what} of the inputs hard-coded in the port? If the model works at one '
+          'size only, declare that: other_sizes = ()',
         )
       )
 
@@ -308,7 +308,7 @@ class OtherSizes:
       return [f'at {self._apart.size.name} the sides differ: {agrees_at}']
     return [
       f"at the case's own inputs both sides agree, at {differing[-1]} they do not: is a size of "
-      'the inputs written into one of them? Where the model is for one size alone, declare that: '
+      'the inputs hard-coded in one of them? If the model works at one size only, declare that: '
       'other_sizes = ()'
     ]
 

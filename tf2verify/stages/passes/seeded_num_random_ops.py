@@ -54,8 +54,10 @@ class SeededNumRandomOps(Stage):
       gc.collect()
     if variables_first:
       notes.append(
-        f'in {"; ".join(variables_first)}: the port draws initial values in another order, or by '
-        "other operations, so its variables were set to tf1's values first, and only the random "
+        f'in {"; ".join(variables_first)}: the port draws initial values in a different order, or '
+        'with '
+        "different operations, so its variables were set to tf1's values first, and only the "
+        'random '
         'ops of the computation were numbered, on both sides'
       )
     if not comparison.differences and (draws or not variables_first) and not harmless:
@@ -123,9 +125,9 @@ def first_order_difference(
       _draw_text(other),
       run,
       hint=per_step
-      or 'the order of random ops differs from there on (a dropout or another draw more or less, '
-      'earlier or later): draw as tf1 does, or set tf2verify.random_tool().operation_seed where '
-      'the port draws in another, known order',
+      or 'the order of random ops differs from there on (an additional, missing or moved dropout '
+      'or other random op): draw as tf1 does, or set tf2verify.random_tool().operation_seed if '
+      'the port draws in a different, known order',
     )
   return None
 
@@ -178,7 +180,7 @@ def draws_made_once(
           'random op',
           _draw_name(made),
           Aspect.PRESENCE,
-          f'{_draw_text(in_run[len(in_call)])}; every run draws anew',
+          f'{_draw_text(in_run[len(in_call)])}; every run draws again',
           f'{_draw_text(made)}; drawn once, in make_tf2_layer',
           run,
           hint='every call of the port uses the same random numbers, which were drawn while the '

@@ -10,7 +10,7 @@ from tf2verify.errors import BuilderError, LayerError, UserCodeError
 from tf2verify.records.observation import Observation
 from tf2verify.records.proven import GraphDifference
 from tf2verify.reference import nests
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.regularization_in_total import settle
 from tf2verify.stages.comparison.reruns import repeated, rerun_of
@@ -27,7 +27,7 @@ _REFUSALS = (UserCodeError, BuilderError, LayerError)
 
 def tell_apart(
   case: CaseUnderTest,
-  run: FilledRun,
+  run: RunSpec,
   comparison: Comparison,
   differences: tuple[GraphDifference, ...],
 ) -> str:
@@ -65,7 +65,7 @@ def tell_apart(
   return ''
 
 
-def _compared(case: CaseUnderTest, run: FilledRun) -> Comparison | None:
+def _compared(case: CaseUnderTest, run: RunSpec) -> Comparison | None:
   """Returns both sides compared; None where the reference does not tell."""
   names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
   try:
@@ -82,7 +82,7 @@ def _compared(case: CaseUnderTest, run: FilledRun) -> Comparison | None:
   trial.outputs(tf1, tf2, case.tolerance)
   trial.regularization(tf1, tf2, case.alignment().pairs, case.regularization_tolerance)
   inspect = functools.partial(case.tf1.inspectable, run)
-  trial.sort_out_rounding(tf1, rerun_of(repeated(run_tf1, run)), inspect=inspect)
+  trial.excuse_rounding(tf1, rerun_of(repeated(run_tf1, run)), inspect=inspect)
   leave_out(trial, inspect, tf1.run)
   settle(case, trial)
   if any(difference.may_be_rounding for difference in trial.differences):

@@ -13,7 +13,7 @@ from tf2verify.reference import nests
 from tf2verify.sides.fill import Fill
 from tf2verify.sides.other_sizes import leaves_of
 from tf2verify.sides.other_values import other_values
-from tf2verify.sides.side import FilledRun, training_name
+from tf2verify.sides.side import RunSpec, training_name
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
 
@@ -21,9 +21,9 @@ from tf2verify.stages.stage import CaseUnderTest
 _ILLEGAL = (UserCodeError, BuilderError, LayerError, NotApplicable)
 _MOST_VALUES = 3
 _HINT = (
-  'the port has to take {} as TF1 does; where it leaves it out on purpose (is_training, '
+  'the port has to take {} as TF1 does; if it is left out on purpose (is_training, '
   'which is the argument `training` now), leave it out of make_inputs and give build_tf1_graph a '
-  'constant in its place'
+  'constant instead'
 )
 
 
@@ -76,7 +76,7 @@ def _outcome(
 ) -> Difference | bool | None:
   """Returns the finding; True where the port reads the input, None where it cannot be told."""
   pairs = case.alignment().pairs
-  tf1 = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
+  tf1 = RunSpec(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
   tf2 = dataclasses.replace(tf1, tf1_names={tf2: tf1 for tf1, tf2 in pairs})
   for number, value in enumerate(other_values(leaves_of(inputs)[path])):
     if number == _MOST_VALUES:

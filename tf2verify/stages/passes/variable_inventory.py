@@ -87,7 +87,7 @@ def _left_alone(seed_states: Sequence[str]) -> list[str]:
   if not seed_states:
     return []
   more = f' and {len(seed_states) - 1} more' if len(seed_states) > 1 else ''
-  return [f'{seed_states[0]}{more}: states of seed generators, which are no weights: left alone']
+  return [f'{seed_states[0]}{more}: states of seed generators, which are not weights: not compared']
 
 
 def _side_by_side(
@@ -279,21 +279,25 @@ def _map_notes(pairing: Pairing) -> Iterable[str]:
       f'{derived.summary()}; `python -m tf2verify map` shows the entries and writes them to a file'
     )
     yield from derived.doubts
-  text = f'by the variable map{where}: {renames:,} variables under another name alone'
+  text = f'by the variable map{where}: {renames:,} variables that are only renamed'
   if others:
-    text += f', {len(others):,} entries of another layout, which are compared in the shapes of tf1'
+    text += (
+      f', {len(others):,} entries with a different layout, which are compared in the shapes of tf1'
+    )
   yield text
   for entry in others[:_SHOWN_RENAMES]:
     yield f'{entry}: {layout_text(entry)}'
   if len(others) > _SHOWN_RENAMES:
-    yield f'… and {len(others) - _SHOWN_RENAMES} more entries of another layout'
+    yield f'… and {len(others) - _SHOWN_RENAMES} more entries with a different layout'
 
 
 def _missing_hint(
   variable: VariableRecord, tf1: Inventory, tf2: Inventory, untracked: set[str]
 ) -> str:
   if variable.name in untracked:
-    return 'the port creates it, but layer.variables does not hold it: see the untracked variables'
+    return (
+      'the port creates it, but layer.variables does not contain it: see the untracked variables'
+    )
   if not tf2.variables:
     return (
       'layer.variables is empty after a call: decorate the method that creates the variables with '
@@ -345,7 +349,7 @@ def _untracked(tf2: Inventory) -> Iterable[Difference]:
       Aspect.PRESENCE,
       '',
       f'untracked: {described(variable)}; the calls create or read it, but layer.variables does '
-      'not hold it, so it is neither trained nor saved',
+      'not contain it, so it is neither trained nor saved',
       hint='keep the variable, or the layer that owns it, in an attribute of the layer (a closure, '
       'a Lambda or a plain object hides it), or decorate the method with '
       'track_tf1_style_variables',

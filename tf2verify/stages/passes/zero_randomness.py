@@ -12,7 +12,7 @@ from tf2verify.records.observation import Observation
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.fill import ConstantFill, Fill, StartedFill
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.side import Declaration, FilledRun
+from tf2verify.sides.side import Declaration, RunSpec
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages.comparison import first_nan, vacuity
 from tf2verify.stages.comparison.comparing import Comparison
@@ -89,8 +89,8 @@ class ZeroRandomness(Stage):
     comparison.telling.told_elsewhere = (('output', Blank.ZERO),)
     pairs = case.alignment().pairs
 
-    def runs_of(tf1_names: dict[str, str]) -> list[FilledRun]:
-      return [FilledRun(inputs, training, fill, tf1_names) for inputs, fill in runs]
+    def runs_of(tf1_names: dict[str, str]) -> list[RunSpec]:
+      return [RunSpec(inputs, training, fill, tf1_names) for inputs, fill in runs]
 
     tf1_runs = runs_of({tf1: tf1 for tf1, _ in pairs})
     run_tf1 = case.tf1.prepare_filled(tf1_runs)
@@ -139,7 +139,7 @@ class ZeroRandomness(Stage):
 def _compare(
   case: CaseUnderTest,
   comparison: Comparison,
-  run: FilledRun,
+  run: RunSpec,
   observed: tuple[Observation, Observation],
   again: Again,
 ) -> None:
@@ -157,7 +157,7 @@ def _compare(
     part.outputs(tf1, tf2, case.tolerance)
     part.regularization(tf1, tf2, case.alignment().pairs, case.regularization_tolerance)
     inspect = functools.partial(case.tf1.inspectable, run)
-    part.sort_out_rounding(tf1, rerun_of(again), here_of(case.tf1.filled_here(run)), inspect)
+    part.excuse_rounding(tf1, rerun_of(again), here_of(case.tf1.filled_on_current_tf(run)), inspect)
     leave_out(part, inspect, tf1.run)
   comparison.repeatable(run)
 
@@ -193,7 +193,7 @@ def _why_nothing(runs: Sequence[Observation], inspects: Sequence[Callable[[], Gr
         'the values are outside the domain of some variable (a variance below zero); override '
         'fill_values'
       )
-      return f'every output is NaN on both sides in {run.run}, which tells nothing: {remedy}'
+      return f'every output is NaN on both sides in {run.run}, which proves nothing: {remedy}'
   return ''
 
 

@@ -99,7 +99,7 @@ def repeated(
     tf2: of the port's.
 
   Raises:
-    CaseDefinitionError: `fresh_processes` is no number of processes.
+    CaseDefinitionError: `fresh_processes` is not a number of processes.
   """
   count = case.declaration.fresh_processes
   if type(count) is not int or count < 0:
@@ -115,7 +115,7 @@ def repeated(
     return AcrossProcesses(
       blind_spots=(
         'not repeated across processes: the case is not declared at the top of a Python file, '
-        'where another process could find it',
+        'where a different process could find it',
       )
     )
   here: Digests = {'tf1': tf1, 'tf2': tf2}
@@ -134,7 +134,7 @@ def _with_process(
     spot = f'the process with {environment} ended with an error: {failure}'
     return dataclasses.replace(found, blind_spots=(*found.blind_spots, spot))
   found = dataclasses.replace(found, processes=found.processes + 1)
-  what = 'different bits in another process'
+  what = 'different bits in a different process'
   differ = {name: tuple(differing(here[name], there[name], what)) for name in ('tf1', 'tf2')}
   if not any(differ.values()):
     return found

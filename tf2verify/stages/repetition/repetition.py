@@ -13,7 +13,7 @@ from tf2verify.sides import side
 from tf2verify.sides.repetition import recorded as recorded_repetition
 from tf2verify.sides.repetition import repeating, run_ops
 from tf2verify.sides.repetition.repeating import Repeat
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import RecordedReference
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.stages import orders
@@ -57,8 +57,8 @@ class Repeater:
   """Repeats the sides of a case."""
 
   case: CaseUnderTest  # both sides
-  tf1_run: FilledRun  # the run at given values, by the reference's variable names
-  tf2_run: FilledRun  # likewise by the port's
+  tf1_run: RunSpec  # the run at given values, by the reference's variable names
+  tf2_run: RunSpec  # likewise by the port's
 
   @classmethod
   def of(cls, case: CaseUnderTest) -> 'Repeater':
@@ -69,8 +69,8 @@ class Repeater:
     fill = case_fill(case)
     return cls(
       case,
-      FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True),
-      FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True),
+      RunSpec(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True),
+      RunSpec(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True),
     )
 
   def tf1(self) -> SideRepetitions:

@@ -17,8 +17,8 @@ from tf2verify.sides.tf2.steps import Tf2Steps
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.side_by_side import side_by_side
 from tf2verify.stages.training.clipping_trials import ClippingWatch, clip_beyond
-from tf2verify.stages.training.held_elements import Held, held_elements, with_held
 from tf2verify.stages.training.port_shadows import PortShadows, port_shadows
+from tf2verify.stages.training.reset_elements import Held, reset_elements, with_held
 from tf2verify.stages.training.step_quantities import Steps
 
 # An array, or None.
@@ -88,7 +88,7 @@ class BothSides:
 
   def held_after(self, tf1: TrainingStep, elements: Mapping[str, np.ndarray]) -> Held:
     """Returns what elements of the port's variables are given after a step of the reference."""
-    return held_elements(elements, tf1, self._pairs)
+    return reset_elements(elements, tf1, self._pairs)
 
   def take_beyond(self) -> tuple[Steps, Steps]:
     """Takes a step on both sides, and keeps all that is there of those before it.

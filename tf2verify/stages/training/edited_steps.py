@@ -18,7 +18,7 @@ from tf2verify.sides.graphs.wiring import CannotRepair
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_tensors
-from tf2verify.stages.training.held_elements import Held
+from tf2verify.stages.training.reset_elements import Held
 from tf2verify.stages.training.step_quantities import QuantityPair
 
 # An edit may let a loop run for ever.
@@ -106,7 +106,7 @@ class EditedSteps:
     if not early:
       return ''
     run, quantity, name = min(early)
-    return f'as a graph, the port takes another {run}: {quantity} {name} differs there'
+    return f'as a graph, the port takes a different {run}: {quantity} {name} differs there'
 
   def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
     """Returns both sides of the first step that is left, from the values of tf1."""

@@ -55,7 +55,7 @@ def _merged(scales: set[float]) -> Iterator[float]:
 
 
 def _factor(raw: Gradients, applied: Gradients, name: str) -> float | None:
-  """Returns how many times a gradient is applied; None where that is no number of `_whole`."""
+  """Returns how many times a gradient is applied; None where that is not a number of `_whole`."""
   before, after = raw.get(name), applied.get(name)
   if before is None or after is None or before.shape != after.shape:
     return None

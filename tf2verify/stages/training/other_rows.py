@@ -20,7 +20,7 @@ from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.step_quantities import QuantityPair, Steps, tolerance_for
 
 QUANTITY = 'update of rows without a gradient'
-_RUN = 'a further step, of the first example alone'
+_RUN = 'a further step, with the first example only'
 _UPDATE = 'update'
 _Array = np.ndarray[Any, Any]
 
@@ -41,14 +41,16 @@ class OtherRows:
 # By whether TF1, and the port, moves rows on that the batch does not look up.
 _WHY = {
   (False, True): (
-    'for a gradient of IndexedSlices (an embedding_lookup) TF1 updates the rows of the batch '
-    'alone, as MomentumOptimizer and RMSPropOptimizer do, and the port moves all rows on by their '
-    'momentum, as optimizers of Keras do: give the port an update of the rows of the batch alone, '
+    'for a gradient of IndexedSlices (an embedding_lookup) TF1 updates only the rows of the '
+    'batch, as MomentumOptimizer and RMSPropOptimizer do, and the port also updates all other rows '
+    'by '
+    'their momentum, as Keras optimizers do: give the port an update of only the rows of the '
+    'batch, '
     'or accept that the table trains differently'
   ),
   (True, False): (
-    'TF1 moves all rows of the table on in each step, as AdamOptimizer does for a gradient of '
-    'IndexedSlices, and the port updates the rows of the batch alone, as a lazy optimizer does'
+    'TF1 updates all rows of the table in each step, as AdamOptimizer does for a gradient of '
+    'IndexedSlices, and the port updates only the rows of the batch, as a lazy optimizer does'
   ),
 }
 

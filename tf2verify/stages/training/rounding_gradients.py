@@ -17,7 +17,7 @@ from tf2verify.numerics.noise import RUNS
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun, TrainingStep
-from tf2verify.reference.perturbation import Mover, fraction_bits
+from tf2verify.reference.perturbation import Perturber, fraction_bits
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training.step_quantities import QuantityPair
 
@@ -31,7 +31,7 @@ _Runs = Sequence[Sequence[_Array]]
 _FACTOR = 4.0
 # A variable of more is not looked at: a dozen runs of it are kept.
 _MOST_ELEMENTS = 2**19
-_MOVERS = tuple(map(Mover, range(RUNS)))
+_MOVERS = tuple(map(Perturber, range(RUNS)))
 _EXCUSED = (
   quantities.GRADIENT,
   quantities.APPLIED,
@@ -52,7 +52,7 @@ class StepsAgain(Protocol):
 
 
 # Begins the steps again: with values and inputs moved, or as they were for None.
-Begin = Callable[[Mover | None], contextlib.AbstractContextManager[StepsAgain]]
+Begin = Callable[[Perturber | None], contextlib.AbstractContextManager[StepsAgain]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -193,9 +193,9 @@ class RoundingWatch:
       self._taken[variable] = (tf1, [*tf2, *moved]) if moved else _NONE
 
   def _runs(
-    self, side: int, names: Mapping[str, str], movers: Iterable[Mover | None]
+    self, side: int, names: Mapping[str, str], perturbers: Iterable[Perturber | None]
   ) -> list['_Taken']:
-    return [_Taken(self._begin[side], mover, names, self._count) for mover in movers]
+    return [_Taken(self._begin[side], perturber, names, self._count) for perturber in perturbers]
 
 
 def _may_be_excused(pair: QuantityPair) -> bool:
@@ -221,11 +221,11 @@ class _Taken:
   """
 
   def __init__(
-    self, begin: Begin, mover: Mover | None, names: Mapping[str, str], count: int
+    self, begin: Begin, perturber: Perturber | None, names: Mapping[str, str], count: int
   ) -> None:
     self.gradients: dict[str, list[_Array]] = {name: [] for name in names.values()}
     self.quantities: list[dict[TensorKey, _Array]] = []
-    with begin(mover) as steps:
+    with begin(perturber) as steps:
       run = steps.run()
       for _ in range(count):
         step = steps.take()

@@ -11,13 +11,13 @@ from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import StepGraph, step_run
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.made_lines import MadeLines
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.step_tracing import SharedNames, numbered
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 from tf2verify.stages.training.edited_steps import EditedSteps, StepJudge
-from tf2verify.stages.training.held_elements import Held
+from tf2verify.stages.training.reset_elements import Held
 from tf2verify.stages.training.step_quantities import (
   CAUSAL_ORDER,
   GLOBAL_STEP,
@@ -33,7 +33,7 @@ COMPARED = tuple(known for known in CAUSAL_ORDER if known not in (LEARNING_RATE,
 
 def of_step(
   case: CaseUnderTest,
-  runs: tuple[FilledRun, FilledRun],
+  runs: tuple[RunSpec, RunSpec],
   steps: Steps,
   number: int,
   port: TrainingRun,
@@ -65,7 +65,7 @@ class StepGraphs:
   """Makes graphs of steps."""
 
   def __init__(
-    self, case: CaseUnderTest, runs: tuple[FilledRun, FilledRun], steps: Steps, number: int
+    self, case: CaseUnderTest, runs: tuple[RunSpec, RunSpec], steps: Steps, number: int
   ) -> None:
     """Pairs what both sides keep, by its values after a step.
 
@@ -100,7 +100,7 @@ class StepGraphs:
     try:
       one = step_run(tf1)
     except WrittenOtherwise as error:
-      raise NotApplicable(f'the train op of tf1 is not looked into: {error}') from error
+      raise NotApplicable(f'the train op of tf1 is not examined: {error}') from error
     try:
       return one, step_run(tf2)
     except WrittenOtherwise as error:

@@ -15,7 +15,7 @@ from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import StepStates
 from tf2verify.relation.proof.states import Multiple
 from tf2verify.sides.graphs.step_run import StepGraph
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import (
@@ -45,7 +45,7 @@ class RelatedStep:
 
 
 def to_relate(
-  case: CaseUnderTest, runs: tuple[FilledRun, FilledRun], steps: Steps, number: int
+  case: CaseUnderTest, runs: tuple[RunSpec, RunSpec], steps: Steps, number: int
 ) -> RelatedStep:
   """Returns a step, given the arrays of both sides after it.
 

@@ -60,8 +60,10 @@ class QuantityPair:
   variable: str  # the variable's tf1 name; '' where it is of none
   tf1: _Array | None  # None where the side has none
   tf2: _Array | None  # in the unit of tf1's
-  room: float = 0.0  # what storing the variables may add to the difference
-  share: float = 0.0  # what the rounding of an optimizer's constants may add, relative to tf1's
+  extra_atol: float = 0.0  # what storing the variables may add to the difference
+  extra_rtol: float = (
+    0.0  # what the rounding of an optimizer's constants may add, relative to tf1's
+  )
 
   @property
   def key(self) -> TensorKey:
@@ -86,12 +88,14 @@ def step_name(number: int) -> str:
 
 
 def tolerance_for(pair: QuantityPair, table: ToleranceTable) -> ToleranceTable:
-  """Returns the allowance of a pair: atol is a share of the greatest element of tf1's."""
+  """Returns the allowance of a pair: atol is a fraction of the greatest element of tf1's."""
   if pair.tf1 is None:
     return table
   allowed = table.for_dtype(pair.tf1.dtype)
-  size, rtol = greatest(pair.tf1), allowed.rtol + pair.share
-  return ToleranceTable(((pair.tf1.dtype.name, Tolerance(rtol, allowed.atol * size + pair.room)),))
+  size, rtol = greatest(pair.tf1), allowed.rtol + pair.extra_rtol
+  return ToleranceTable(
+    ((pair.tf1.dtype.name, Tolerance(rtol, allowed.atol * size + pair.extra_atol)),)
+  )
 
 
 def greatest(value: _Array) -> float:
@@ -227,22 +231,22 @@ class Steps:
           continue
         if quantity == APPLIED and _same(applied, raw, tf1, tf2):
           continue
-        gradient, share = ones[tf1], self._drift(number)
-        room = 0.0 if gradient is None else share * greatest(gradient) + lost
+        gradient, extra_rtol = ones[tf1], self._drift(number)
+        extra_atol = 0.0 if gradient is None else extra_rtol * greatest(gradient) + lost
         port = others[tf2]
         if quantity == GRADIENT and scale != 1.0 and port is not None:
           port = (port * scale).astype(port.dtype)
-        yield QuantityPair(quantity, tf1, tf1, gradient, port, room, share)
+        yield QuantityPair(quantity, tf1, tf1, gradient, port, extra_atol, extra_rtol)
 
   def _slots(self, number: int, one: TrainingStep) -> Iterator[QuantityPair]:
     pairs = [slot for slot in self.slots(number).pairs if slot.role != 'step count']
     for slot in pairs:
       subject = f'{slot.role} of {slot.variable}' if slot.variable else slot.role
-      room = self._drift(number) * greatest(slot.tf1)
+      extra_atol = self._drift(number) * greatest(slot.tf1)
       if slot.role == 'linear':
-        room += _linear_room(slot.variable, pairs, one)
-      share = self._constants * number
-      yield QuantityPair(SLOT, subject, slot.variable, slot.tf1, slot.tf2, room, share)
+        extra_atol += _linear_extra_atol(slot.variable, pairs, one)
+      extra_rtol = self._constants * number
+      yield QuantityPair(SLOT, subject, slot.variable, slot.tf1, slot.tf2, extra_atol, extra_rtol)
 
   def _changes(self, number: int, one: TrainingStep, other: TrainingStep) -> Iterator[QuantityPair]:
     ones, others = _by_name(one.variables), _by_name(other.variables)
@@ -255,9 +259,13 @@ class Steps:
           continue
         moved = change(one_after, self._before[0].get(tf1))
         other_moved = change(other_after, self._before[1].get(tf2))
-        room = _STORED_UNITS * number * _unit(one_after) + self._drift(number) * greatest(moved)
-        share = self._constants * number
-        yield QuantityPair(UPDATE if trained else STATE, tf1, tf1, moved, other_moved, room, share)
+        extra_atol = _STORED_UNITS * number * _unit(one_after) + self._drift(number) * greatest(
+          moved
+        )
+        extra_rtol = self._constants * number
+        yield QuantityPair(
+          UPDATE if trained else STATE, tf1, tf1, moved, other_moved, extra_atol, extra_rtol
+        )
 
   def _shadows(self, number: int, one: TrainingStep, other: TrainingStep) -> Iterator[QuantityPair]:
     """Yields moving averages of weights, as their distance to where the weights started."""
@@ -284,7 +292,7 @@ def _constants_share(optimizers: Sequence[OptimizerRecord]) -> float:
   return max((_SETTING_UNIT / (1.0 - decay) for decay in decays), default=0.0)
 
 
-def _linear_room(variable: str, slots: Sequence[SlotPair], step: TrainingStep) -> float:
+def _linear_extra_atol(variable: str, slots: Sequence[SlotPair], step: TrainingStep) -> float:
   """Returns the rounding of Ftrl's `linear`, a sum of (sqrt(n') - sqrt(n)) / rate * w."""
   squares = [s.tf1 for s in slots if s.role == 'squared gradient' and s.variable == variable]
   values = [r.value for r in step.variables if r.name == variable and r.value is not None]

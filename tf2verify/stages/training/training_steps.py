@@ -8,14 +8,14 @@ import numpy as np
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.training import training_evidence
 from tf2verify.errors import CaseDefinitionError, NotApplicable
-from tf2verify.numerics.extent import extent
+from tf2verify.numerics.error_summary import extent
 from tf2verify.numerics.noise import FACTOR
 from tf2verify.records.diagnosis import About, Cause
-from tf2verify.records.difference import Aspect, Difference, Extent
+from tf2verify.records.difference import Aspect, Difference, ErrorSummary
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun
 from tf2verify.reference import inputs as case_inputs
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
@@ -27,19 +27,19 @@ from tf2verify.stages.training import steps_here
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.clipping_trials import ClippingWatch
 from tf2verify.stages.training.edited_steps import StepJudge
-from tf2verify.stages.training.moved_runs import MovedRuns
 from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_other_rows
-from tf2verify.stages.training.remarks import (
-  IdleUpdates,
-  blind_spots,
-  idle_updates,
-  remarks,
-  step_curves,
-  step_table,
-)
+from tf2verify.stages.training.perturbed_runs import PerturbedRuns
 from tf2verify.stages.training.rounding_gradients import RoundingWatch
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
 from tf2verify.stages.training.step_graphs import COMPARED, of_step
+from tf2verify.stages.training.step_notes import (
+  IdleUpdates,
+  blind_spots,
+  idle_updates,
+  step_curves,
+  step_notes,
+  step_table,
+)
 from tf2verify.stages.training.step_proof import (
   RelatedStep,
   relate,
@@ -86,16 +86,16 @@ class TrainingSteps(Stage):
     inputs, replaced = case_inputs.varied_inputs(case.inputs)
     pairs = case.alignment().pairs
     fill = case_fill(case)
-    tf1_run = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
-    tf2_run = FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
+    tf1_run = RunSpec(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
+    tf2_run = RunSpec(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
     run_tf1 = case.tf1_training.prepare_steps(tf1_run, count)
     trainable = frozenset(v.name for v in case.tf1.inventory().variables if v.trainable)
     port = case.tf2_training.begin_steps(tf2_run, count)
     with run_tf1.begin(None) as reference:
       both = BothSides(reference, port, pairs, trainable, case.declaration.slot_names)
       watch = RoundingWatch(
-        lambda mover: run_tf1.begin(mover, again=True),
-        lambda mover: case.tf2_training.begin_steps_again(tf2_run, count, mover),
+        lambda perturber: run_tf1.begin(perturber, again=True),
+        lambda perturber: case.tf2_training.begin_steps_again(tf2_run, count, perturber),
         dict(pairs),
         count,
       )
@@ -140,19 +140,19 @@ class _Judge:
     both: BothSides,
     run_tf1: PreparedSteps,
     watch: RoundingWatch,
-    runs: tuple[FilledRun, FilledRun],
+    runs: tuple[RunSpec, RunSpec],
     count: int,
   ) -> None:
     self._case = case
     self._both = both
     self._count = count
-    self._moved = MovedRuns(run_tf1, count)
+    self._moved = PerturbedRuns(run_tf1, count)
     self._rounding = watch
     self._runs = runs
     self._idle = IdleUpdates()
     self._clipping = ClippingWatch()
     self._variables: dict[TensorKey, str] = {}
-    self._extents: list[Extent] = []
+    self._extents: list[ErrorSummary] = []
     self._steps = both.take_next()
     check_slot_names(self._steps, case.declaration.slot_names)
     self._names = dict(self._steps.names)
@@ -172,7 +172,7 @@ class _Judge:
         self._idle = idle_updates(self._steps)
         self._clipping.see(self._steps.tf2.steps[-1])
         part.absorb(self._compared(number))
-        part.sort_out_rounding(self._steps.tf1, self._moved.rerun(number), self._moved.here(number))
+        part.excuse_rounding(self._steps.tf1, self._moved.rerun(number), self._moved.here(number))
         leave_out(part, lambda: self._case.tf1.inspectable(self._runs[0]), step_name(number))
         differing[number] = len(part.differences)
         self._extents.append(_extent(part, number))
@@ -195,7 +195,7 @@ class _Judge:
     tried = [] if parted else self._both.try_clipping(self._clipping, comparison)
     tried += self._rounding.notes
     proven = None if parted or step is None else relate(step, comparison)
-    notes = [*tried, *remarks(looked_at, parted, self._count), *([whose] if whose else [])]
+    notes = [*tried, *step_notes(looked_at, parted, self._count), *([whose] if whose else [])]
     notes += [*rows.notes, *(alone if parted else [])]
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
@@ -251,7 +251,7 @@ class _Judge:
   ) -> Sequence[Difference]:
     """Returns what differs in a step of another run of the port, but for some elements."""
     part = self._compare(self._pairs_again(port, number), number, lambda p: p.without(where))
-    part.sort_out_rounding(self._moved.taken(), self._moved.rerun(number), self._moved.here(number))
+    part.excuse_rounding(self._moved.taken(), self._moved.rerun(number), self._moved.here(number))
     return part.differences
 
   def _whose(self, parted: int) -> str:
@@ -350,6 +350,6 @@ def _is_within_noise(difference: Difference) -> bool:
   return array.greatest_absolute <= FACTOR * array.noise
 
 
-def _extent(comparison: Comparison, number: int) -> Extent:
+def _extent(comparison: Comparison, number: int) -> ErrorSummary:
   found = comparison.findings()
   return extent(step_name(number), found.deviations, found.differences)

@@ -4,7 +4,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.rules.training import simulated
-from tf2verify.diagnosis.evidence.training import Move, MovePair, training_evidence
+from tf2verify.diagnosis.evidence.training import StepPair, VariableStep, training_evidence
 from tf2verify.diagnosis.formulas.update_rules import Form
 from tf2verify.diagnosis.rules.training.averages import (
   called_again,
@@ -140,7 +140,7 @@ class MovingAverageTest(absltest.TestCase):
 def _moved(factor, update, elements=6):
   start = np.linspace(0.5, 1.5, elements).astype(np.float32)
   ends = (start + np.float32(update), start + np.float32(update * factor))
-  return MovePair('bn/moving_mean', *(Move(start, end, None, {}) for end in ends))
+  return StepPair('bn/moving_mean', *(VariableStep(start, end, None, {}) for end in ends))
 
 
 def _trained(noise):
@@ -148,7 +148,9 @@ def _trained(noise):
   end = start - np.float32(0.01)
   other = end.copy()
   other[3] += np.float32(noise)
-  return MovePair('kernel', Move(start, end, None, {}), Move(start, other, None, {}))
+  return StepPair(
+    'kernel', VariableStep(start, end, None, {}), VariableStep(start, other, None, {})
+  )
 
 
 class CalledAgainTest(absltest.TestCase):
@@ -159,7 +161,7 @@ class CalledAgainTest(absltest.TestCase):
 
   def test_second_call(self):
     found = self.cause(_moved(1.95, 0.1), _moved(1.93, -0.05))
-    self.assertIn('1.94 times as far', found.text)
+    self.assertIn('1.94 times as much', found.text)
     self.assertIn('call it once in a step', found.text)
 
   def test_beside_rounding_of_a_trained_variable(self):

@@ -10,7 +10,7 @@ from tf2verify.diagnosis.rules.training.parts import (
   averages_at_rest,
   lazy_rows,
   pruned,
-  step_at_rest,
+  step_without_effect,
 )
 
 _SGD = Form('sgd', (('learning_rate', 0.1),))
@@ -97,18 +97,18 @@ class StepAtRestTest(absltest.TestCase):
       return {name: 0 * gradient for name, gradient in gradients.items()}
 
     tf2 = simulated.run('tf2', _SGD, clip=none)
-    found = step_at_rest(evidence(simulated.run('tf1', _SGD), tf2))
+    found = step_without_effect(evidence(simulated.run('tf1', _SGD), tf2))
     self.assertIn('the step of the port changes no variable', found.text)
 
   def test_a_learning_rate_of_zero_is_something_else(self):
     tf2 = simulated.run('tf2', _SGD, rates=[0.0, 0.05, 0.1])
-    self.assertIsNone(step_at_rest(evidence(simulated.run('tf1', _SGD), tf2)))
+    self.assertIsNone(step_without_effect(evidence(simulated.run('tf1', _SGD), tf2)))
 
   def test_others(self):
     one, rests = simulated.run('tf1', _SGD), simulated.run('tf1', _SGD, rates=[0.0] * 3)
     partly = simulated.run('tf2', _SGD, clip=frozen('kernel'))
     for tf1, tf2 in ((one, one), (rests, rests), (rests, one), (one, partly)):
-      self.assertIsNone(step_at_rest(evidence(tf1, tf2)))
+      self.assertIsNone(step_without_effect(evidence(tf1, tf2)))
 
 
 class AveragesAtRestTest(absltest.TestCase):
@@ -174,7 +174,7 @@ class LazyRowsTest(absltest.TestCase):
     tf1 = dataclasses.replace(tf1, optimizers=(optimizers[0],))
     tf2 = simulated.run('tf2', _MOMENTUM, clip=first_rows(1), optimizer=optimizers[1])
     found = lazy_rows(evidence(tf1, tf2, number=2))
-    self.assertIn(f'{names[0]} updates the rows that were looked up alone, {names[1]}', found.text)
+    self.assertIn(f'{names[0]} updates only the rows that were looked up, {names[1]}', found.text)
 
   def test_slot_whose_rows_decay_in_the_port_alone(self):
     """A mean of squares: of rows that no batch looks up it shows before the variable does."""

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tf2verify.diagnosis.formulas.update_rules import Moment
+from tf2verify.diagnosis.formulas.update_rules import UpdateInputs
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import OptimizerRecord, Slot, TrainingRun, TrainingStep
 
@@ -52,7 +52,7 @@ def run(side, form, count=3, optimizer=None, rates=None, slots=None, decay=0.0, 
     applied = clip(raw) if clip else raw
     loss = sum(float(np.sum((value - _TARGETS[name]) ** 2)) for name, value in values.items())
     for name, value in values.items():
-      moment = Moment(value, applied[name], known[name], number)
+      moment = UpdateInputs(value, applied[name], known[name], number)
       stepped = form.replaced(learning_rate=rate).step(moment)
       values[name] = (value + stepped.update - decay * value).astype(np.float32)
       known[name] = {role: slot.astype(np.float32) for role, slot in stepped.slots.items()}

@@ -29,7 +29,7 @@ class UpdateRuleTest(absltest.TestCase):
     other = form('adam', epsilon=1e-7)
     found = cause(tf1, simulated.run('tf2', other, optimizer=keras('Adam', other)))
     self.assertIn(
-      'epsilon is 1e-08 in TF1 and 1e-07 in the port, which alone makes the steps differ: pass '
+      'epsilon is 1e-08 in TF1 and 1e-07 in the port, which by itself makes the steps differ: pass '
       'epsilon=1e-08 to tf.keras.optimizers.Adam',
       found.text,
     )
@@ -42,7 +42,7 @@ class UpdateRuleTest(absltest.TestCase):
     other = form('adam', epsilon=1e-7)
     tf2 = simulated.run('tf2', other, optimizer=keras('Adam', other), clip=noise(3e-8))
     found = cause(tf1, tf2)
-    self.assertIn('epsilon is 1e-08 in TF1 and 1e-07 in the port, which alone', found.text)
+    self.assertIn('epsilon is 1e-08 in TF1 and 1e-07 in the port, which by itself', found.text)
     self.assertEqual(found.variables, ('kernel',))
     # Gradients that differ and are no rounding have another cause than the optimizer.
     tf2 = simulated.run('tf2', other, optimizer=keras('Adam', other), clip=noise(1e-3))
@@ -91,7 +91,7 @@ class UpdateRuleTest(absltest.TestCase):
     tf1 = simulated.run('tf1', form('rmsprop', epsilon=1e-10), slots={'squared gradient': 1.0})
     found = cause(tf1, simulated.run('tf2', other, optimizer=keras('RMSprop', other)))
     self.assertStartsWith(found.text, "2 changes together turn TF1's step into the port's: ")
-    self.assertNotIn('alone', found.text)
+    self.assertNotIn('by itself', found.text)
     self.assertIn('starts at 0', found.text)
     self.assertIn('pass epsilon=1e-10', found.text)
 

@@ -61,7 +61,7 @@ class BiasTest(absltest.TestCase):
       _pair('conv/BatchNorm/beta', 'port/norm/beta', (2,)),
     ]
     text = _extra(pairs, _variable('port/conv/bias', (2,)))['port/conv/bias']
-    self.assertIn('conv/BatchNorm/beta of its shape instead (slim makes no biases', text)
+    self.assertIn('conv/BatchNorm/beta of its shape instead (slim creates no biases', text)
     self.assertIn('pass use_bias=False', text)
 
   def test_without_a_batch_norm(self):

@@ -16,7 +16,7 @@ UNBUILT_OBJECT = Sentence[UnreadVariable](lambda seen: seen.waits and not seen.r
 NAME_WITHOUT_KEY = Sentence[UnreadVariable](
   lambda seen: seen.by_name and not seen.is_key,
   'tf.train.Checkpoint.restore looks a name-based file up by the names of the variables and '
-  'skips what it does not find; {0.variable} is no key of the checkpoint (there it is '
+  'skips what it does not find; {0.variable} is not a key of the checkpoint (there it is '
   '{0.key}); read tf.train.load_checkpoint(path).get_tensor(key), or let tf2verify restore it, '
   'which uses variable_names',
 )
@@ -45,7 +45,7 @@ UNTRACKED_VARIABLE = Sentence[UnrestoredVariable](
 )
 NO_RESTORE = Sentence[UnrestoredVariable](
   lambda seen: not seen.restores,
-  'load_tf2_checkpoint calls no tf.train.Checkpoint and leaves the variable as it was',
+  'load_tf2_checkpoint calls no tf.train.Checkpoint and does not change the variable',
 )
 UNBUILT_PORT = Sentence[UnrestoredVariable](lambda seen: seen.waits and not seen.entry, _UNBUILT)
 ANOTHER_OBJECT = Sentence[UnrestoredVariable](

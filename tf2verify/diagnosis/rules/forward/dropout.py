@@ -166,8 +166,10 @@ def _moved(evidence: FailedStage) -> Cause | None:
     sides = ('tf1', 'the port') if one else ('the port', 'tf1')
     read = (known.tf1, known.tf2) if one else (known.tf2, known.tf1)
     return Cause(
-      f'the dropout stands elsewhere in the port: {known.op} reads {read[0]} in {sides[0]}, which '
-      f'a dropout yields, and {read[1]} in {sides[1]}, which none does; both have as many: apply '
+      f'the dropout is at a different position in the port: {known.op} reads {read[0]} in '
+      f'{sides[0]}, which is '
+      f'the output of a dropout, and {read[1]} in {sides[1]}, which is not; both have the same '
+      'number of dropouts: apply '
       f'that of the port {"to what" if one else "after what"} {known.op} reads',
       f'{known.op} ({known.op_type}): {known.what} {known.tf1} (tf1), {known.tf2} (tf2)',
     )

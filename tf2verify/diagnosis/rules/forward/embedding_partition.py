@@ -19,7 +19,7 @@ def embedding_partition(evidence: FailedStage) -> Cause | None:
       f'tf.compat.v1.nn.embedding_lookup) and the port looks them up {blocks} '
       "(tf.nn.embedding_lookup is always 'div'): interleave the rows of the shards into one "
       'table, tf.reshape(tf.stack(shards, axis=1), [-1, size])',
-      f'at {found.source.tf1_op} the remainder of the id alone chooses the shard in tf1 '
+      f'at {found.source.tf1_op} only the remainder of the id chooses the shard in tf1 '
       '(FloorMod, DynamicPartition), but not in tf2',
     )
   return None

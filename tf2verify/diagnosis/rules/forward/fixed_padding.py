@@ -7,7 +7,7 @@ from tf2verify.records.diagnosis import Cause, GraphAspect
 _PADS = (('Pad',), ('PadV2',))
 _SAME = {
   'MaxPool': 'which ignores the border',
-  'AvgPool': 'which averages over what lies within the border',
+  'AvgPool': 'which averages over what is within the border',
 }
 _OF_CONVOLUTION = 'which pads as the size needs, 0 before and 1 after for stride 2 and an even size'
 

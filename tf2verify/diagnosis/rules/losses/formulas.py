@@ -74,7 +74,7 @@ def _formula_text(one: str, other: str, tf1: Sequence[Evaluated], path: str) -> 
   if one in _ON_LOGITS and other in _AS_PROBABILITIES:
     if not is_probability(tf1[0].example.outputs[path]):
       return (
-        f'tf2 takes logits as probabilities (its loss is the {other}), but the outputs are no '
+        f'tf2 takes logits as probabilities (its loss is the {other}), but the outputs are not '
         'probabilities (not in [0, 1], or their rows do not sum to 1): from_logits=True'
       )
     return (

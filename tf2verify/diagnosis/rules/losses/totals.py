@@ -43,10 +43,11 @@ def loss_added_twice(evidence: TotalLossEvidence) -> Cause | None:
   if not np.any(evidence.tf1.loss) or not np.isclose(evidence.gap, loss, 1e-4):
     return None
   return Cause(
-    f'the total of tf1 holds its loss ({float(np.sum(evidence.tf1.loss)):.6g}) once more than that '
+    f'the total of tf1 holds its loss ({float(np.sum(evidence.tf1.loss)):.6g}) one more time than '
+    'that '
     'of tf2: tf1_total_loss follows tf1_loss in one graph, so that a second call of tf1_loss '
-    'adds its loss to the collection LOSSES again; call tf.compat.v1.losses.get_total_loss() '
-    'alone'
+    'adds its loss to the collection LOSSES again; call only '
+    'tf.compat.v1.losses.get_total_loss()'
   )
 
 
@@ -75,7 +76,7 @@ def _kind(one: Penalty) -> str:
   if not one.tf2:
     return 'the port does not regularize {}'
   if not one.tf1:
-    return 'the port alone regularizes {}'
+    return 'only the port regularizes {}'
   if one.of_tf1 and one.of_tf2 and one.of_tf1 != one.of_tf2:
     return f'the port regularizes {{}} by {one.of_tf2} of its elements, tf1 by {one.of_tf1}'
   return f'the port regularizes {{}} {one.tf2 / one.tf1:.4g} times as much as tf1'

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import MovePair, TrainingEvidence
+from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.training import Slot, TrainingRun
@@ -41,7 +41,9 @@ def called_again(evidence: TrainingEvidence) -> Cause | None:
   ratios = []
   for pair in differing:
     moved = np.abs(pair.tf1.update)
-    clear = moved > max(_CLEAR * float(moved.max(initial=0.0)), 10.0 * float(np.max(pair.room)))
+    clear = moved > max(
+      _CLEAR * float(moved.max(initial=0.0)), 10.0 * float(np.max(pair.allowance))
+    )
     if clear.any():
       ratios.append(pair.tf2.update[clear] / pair.tf1.update[clear])
   if not ratios:
@@ -52,7 +54,7 @@ def called_again(evidence: TrainingEvidence) -> Cause | None:
     return None
   names = [pair.name for pair in differing]
   return Cause(
-    f'the step of the port moves {listed(names)} {factor:.3g} times as far as that of TF1, as a '
+    f'the step of the port changes {listed(names)} {factor:.3g} times as much as that of TF1, as a '
     'second call of the model in training mode does (1 + momentum): call it once in a step, and '
     'for metrics or a summary with training=False, or use the outputs of the first call',
   )
@@ -70,7 +72,7 @@ def paced_otherwise(evidence: TrainingEvidence) -> Cause | None:
   ratios: list[_Array] = []
   for pair in differing:
     moved = np.abs(pair.tf1.update)
-    clear = moved > max(_CLEAR * float(moved.max(initial=0.0)), 1e3 * float(np.max(pair.room)))
+    clear = moved > max(_CLEAR * float(moved.max(initial=0.0)), 1e3 * float(np.max(pair.allowance)))
     ratios.append(np.ravel(pair.tf2.update[clear] / pair.tf1.update[clear]))
   found = np.concatenate(ratios)
   factor = float(np.median(found)) if found.size else 1.0
@@ -81,16 +83,16 @@ def paced_otherwise(evidence: TrainingEvidence) -> Cause | None:
   names = listed([pair.name for pair in differing])
   before = 'step' if evidence.number == 2 else f'{evidence.number - 1} steps'
   return Cause(
-    f'the moving averages follow at another pace from step {evidence.number} on: 1 - decay is '
+    f'the moving averages follow at a different rate from step {evidence.number} on: 1 - decay is '
     f'{factor:.4g} times that of TF1 there, in the {before} before it is the same. The decay '
-    'changes with the steps: compare its schedule, the count that it reads (before or after the '
+    'depends on the step: compare its schedule, the count that it reads (before or after the '
     'step is counted), and whether decay weighs the old value, and 1 - decay the new one (these '
     f'two exchanged are such a factor where the decay of TF1 is {factor / (1 + factor):.4g})',
-    f'{names}: in step {evidence.number} the port moves them {factor:.4g} times as far as TF1',
+    f'{names}: in step {evidence.number} the port changes them {factor:.4g} times as much as TF1',
   )
 
 
-def _moves_otherwise(pair: MovePair) -> bool:
+def _moves_otherwise(pair: StepPair) -> bool:
   """Returns whether an update differs by more than what a few elements' noise may be."""
   if not pair.differs:
     return False

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import Move, MovePair, TrainingEvidence
+from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence, VariableStep
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
 
 _Array = np.ndarray[Any, Any]
 # Of the greatest change of a copy: what the rule may leave, and how far two shares are one.
-_LEFT = 1e-2
+_UNEXPLAINED = 1e-2
 _SAME_SHARE = 1e-2
 # Of fewer elements any variable explains the change, by some share.
 _TELLING = 3
@@ -68,7 +68,7 @@ def _when(known: _Following) -> str:
 
 
 def _following(
-  evidence: TrainingEvidence, copies: Sequence[MovePair], side: str
+  evidence: TrainingEvidence, copies: Sequence[StepPair], side: str
 ) -> _Following | None:
   """Returns how a side moves all copies; None where one rule does not explain that."""
   found = [
@@ -80,7 +80,7 @@ def _following(
 
 
 def _all_alike(
-  evidence: TrainingEvidence, copies: Sequence[MovePair], side: str, is_late: bool
+  evidence: TrainingEvidence, copies: Sequence[StepPair], side: str, is_late: bool
 ) -> _Following | None:
   shares, left = [], []
   for pair in copies:
@@ -88,7 +88,7 @@ def _all_alike(
       continue
     move = _of(pair, side)
     best = min(_shares(evidence, move, side, is_late), key=lambda known: known[1], default=None)
-    if best is None or best[1] > _LEFT:
+    if best is None or best[1] > _UNEXPLAINED:
       return None
     shares.append(best[0])
     left.append(best[1])
@@ -103,7 +103,7 @@ def _all_alike(
 
 
 def _shares(
-  evidence: TrainingEvidence, move: Move, side: str, is_late: bool
+  evidence: TrainingEvidence, move: VariableStep, side: str, is_late: bool
 ) -> Iterator[tuple[float, float]]:
   """Yields by what share a copy moves to each variable of its shape, and what that leaves."""
   change = move.update
@@ -121,5 +121,5 @@ def _shares(
       yield share, float(np.abs(change - share * ahead).max()) / most
 
 
-def _of(pair: MovePair, side: str) -> Move:
+def _of(pair: StepPair, side: str) -> VariableStep:
   return pair.tf1 if side == 'tf1' else pair.tf2

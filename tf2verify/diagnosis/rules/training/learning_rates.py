@@ -108,7 +108,7 @@ def _steps_of_change(tf1: Sequence[float], tf2: Sequence[float]) -> str:
   if changes[0][: known - 1] == changes[1][: known - 1]:
     return ''
   text = (
-    'both learning rates take the same values in the same order, each kept until another step: '
+    'both learning rates take the same values in the same order, each kept until a different step: '
     f'they change at {_steps_text(changes[0])} in TF1 and at {_steps_text(changes[1])} in the port'
   )
   every = [_interval(levels, len(tf1)) for levels in (ones, others)]
@@ -298,9 +298,9 @@ def _parted(tf1: Sequence[float], tf2: Sequence[float]) -> str:
   first = _first_apart(tf1, tf2)
   if first:
     return (
-      f'the learning rates are the same up to step {first} and part there: '
+      f'the learning rates are the same up to step {first} and differ from there on: '
       f'{number_text(tf1[first])} in TF1 and {number_text(tf2[first])} in the port at step '
-      f'{first + 1}: the schedules differ in what sets in there (a boundary, a bound, the end of '
+      f'{first + 1}: the schedules differ in what begins there (a boundary, a bound, the end of '
       'a warm-up or of a decay): compare their formulas and settings'
     )
   rates = (', '.join(number_text(rate) for rate in known[:_SHOWN]) for known in (tf1, tf2))

@@ -47,18 +47,18 @@ def regularization_left_out(evidence: TrainingEvidence) -> Cause | None:
   if not tf1 or not total or _close(tf1[0], tf2[0]) or _differentiates_the_same(evidence):
     return None
   apart = tf1[0] - tf2[0]
-  room = _room(tf1[0], tf2[0], total)
-  if abs(apart - total) <= room and evidence.tf1.regularized_again is not None:
+  allowance = _allowance(tf1[0], tf2[0], total)
+  if abs(apart - total) <= allowance and evidence.tf1.regularized_again is not None:
     text = (
       f'{added_again(evidence.tf1.regularized_again)}; the losses differ by {number_text(total)}, '
       'the sum of the regularization losses'
     )
-  elif abs(apart - total) <= room:
+  elif abs(apart - total) <= allowance:
     text = (
       f'the losses differ by {number_text(total)}, the sum of the regularization losses, which '
       "the port's step does not add: add layer.losses to the loss that is differentiated"
     )
-  elif abs(apart + total) <= room:
+  elif abs(apart + total) <= allowance:
     text = (
       f'the losses differ by {number_text(total)}, the sum of the regularization losses, which '
       "the port's step adds once more than TF1: either twice (Keras' train_step adds layer.losses "
@@ -75,7 +75,7 @@ def added_again(line: SourceLine) -> str:
   return (
     f'make_tf1_train_op adds the regularization losses at {line.short} to a loss that contains '
     'them already, so that TF1 has them twice: it is given what tf1_total_loss returns; if the '
-    'code of the model passes the loss of the data alone there, declare '
+    'code of the model passes only the data loss there, declare '
     'tf1_total_loss(self, outputs, labels) and tf2_total_loss(self, layer, outputs, labels), and '
     'return tf1_loss and tf2_loss'
   )
@@ -147,8 +147,9 @@ def penalty_in_gradients(evidence: TrainingEvidence) -> Cause | None:
     )
   return Cause(
     f'{said}: the gradient of a penalty of squares (L2, weight decay), of which half that factor '
-    'is the scale in scale · sum(w²); the other side has none in these gradients, another scale, '
-    'or adds it later, as after clipping: let both sides differentiate the same penalties',
+    'is the scale in scale · sum(w²); the other side has none in these gradients, a different '
+    'scale, '
+    'or adds it later, for example after clipping: let both sides differentiate the same penalties',
     explains=explains,
   )
 
@@ -201,14 +202,15 @@ def returned_loss(evidence: TrainingEvidence) -> Cause | None:
     f'returns is {number_text(abs(apart))} {"greater" if apart > 0 else "less"} than that of tf1'
   )
   total = float(evidence.tf1.regularization_total or 0.0)
-  if total and abs(apart + total) <= _room(tf1[0], tf2[0], total):
+  if total and abs(apart + total) <= _allowance(tf1[0], tf2[0], total):
     return Cause(
       f'{seen}, by the sum of the regularization losses: return the loss that is differentiated, '
-      'with these, and not that of the data alone; or declare tf1_total_loss without them',
+      'with these, and not only the data loss; or declare tf1_total_loss without them',
       explains=(About.LOSS,),
     )
   return Cause(
-    f'{seen}: it is another one than what is differentiated, on either side, as where a penalty is '
+    f'{seen}: it differs from the loss that is differentiated, on one of the sides, for example if '
+    'a penalty is '
     'added within make_tf1_train_op; return the loss that tf1_total_loss (or tf1_loss) returns, or '
     'declare tf1_total_loss with the penalty',
     explains=(About.LOSS,),
@@ -228,7 +230,7 @@ def _differentiates_the_same(evidence: TrainingEvidence) -> bool:
   return known and _trains_alike(evidence)
 
 
-def _room(one: float, other: float, part: float) -> float:
+def _allowance(one: float, other: float, part: float) -> float:
   """Returns how far a difference of two losses may be from a part of them."""
   return 4e-7 * (abs(one) + abs(other)) + _CLOSE * abs(part)
 

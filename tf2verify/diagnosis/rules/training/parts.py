@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import Move, MovePair, TrainingEvidence
+from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence, VariableStep
 from tf2verify.diagnosis.rules.training.copies import soft_copies
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
@@ -43,7 +43,7 @@ def pruned(evidence: TrainingEvidence) -> Cause | None:
   return None
 
 
-def step_at_rest(evidence: TrainingEvidence) -> Cause | None:
+def step_without_effect(evidence: TrainingEvidence) -> Cause | None:
   """Names a step of the port that changes no variable at all."""
   pairs = (*evidence.moves, *evidence.states)
   if any(not pair.tf2.rests for pair in pairs):
@@ -54,7 +54,7 @@ def step_at_rest(evidence: TrainingEvidence) -> Cause | None:
     return None  # a step of that size changes nothing, whatever it is given
   text = (
     'the step of the port changes no variable of the layer: it calls no apply_gradients, calls it '
-    'with gradients that are None or zero, or trains another layer than the one that it is given'
+    'with gradients that are None or zero, or trains a layer other than the given one'
   )
   explains = tuple(about for about in About if about is not About.LEARNING_RATE)
   return Cause(text, explains=explains)
@@ -94,7 +94,7 @@ def lazy_rows(evidence: TrainingEvidence) -> Cause | None:
         continue
       # A slot that the first step makes starts where nobody has seen it.
       ends = (pair.tf1.slots_after[role], pair.tf2.slots_after[role]) if role else (one, other)
-      if not _is_different_in(rows, *ends, None if role else pair.room):
+      if not _is_different_in(rows, *ends, None if role else pair.allowance):
         continue
       counts = [int(_moving(update)[rows].sum()) for update in (one, other)]
       if bool(counts[0]) != bool(counts[1]):
@@ -103,34 +103,35 @@ def lazy_rows(evidence: TrainingEvidence) -> Cause | None:
 
 
 def _of_lazy_rows(
-  evidence: TrainingEvidence, pair: MovePair, role: str, counts: Sequence[int]
+  evidence: TrainingEvidence, pair: StepPair, role: str, counts: Sequence[int]
 ) -> Cause:
-  mover, rester = ('TF1', 'the port') if counts[0] else ('the port', 'TF1')
+  changing, rester = ('TF1', 'the port') if counts[0] else ('the port', 'TF1')
   what, how = (f'the {role} of {pair.name}', '') if role else (pair.name, ', by their momentum,')
   text = (
     f'of {what}, the rows whose gradient is zero at step {evidence.number} '
-    f'({sum(counts)} of {len(pair.tf1.start)}) still change in {mover}{how} and stay unchanged in '
-    f'{rester}; all other rows agree: '
+    f'({sum(counts)} of {len(pair.tf1.start)}) still change in {changing}{how} and '
+    f'stay unchanged in {rester}; all other rows agree: '
   )
   names = [one.name for one in (*evidence.tf1.optimizers[:1], *evidence.tf2.optimizers[:1])]
   adam = not evidence.tf1.optimizers or evidence.tf1.optimizers[0].rule in ('', 'adam')
-  if mover == 'TF1':
-    text += 'the optimizer of the port updates looked-up rows alone (LazyAdam), that of TF1 all'
+  if changing == 'TF1':
+    text += 'the optimizer of the port updates only looked-up rows (LazyAdam), that of TF1 all'
   elif adam or len(names) < 2:
     text += (
-      'LazyAdam updates the rows that were looked up alone, Adam every row that has a first '
+      'LazyAdam updates only the rows that were looked up, Adam every row that has a first '
       'moment; keep the lazy optimizer, or write its sparse update for the port'
     )
   else:
     text += (
-      f'given the gradient of an embedding lookup, {names[0]} updates the rows that were looked up '
-      f'alone, {names[1]} all of them; keep the optimizer of TF1, or write its sparse update for '
+      f'given the gradient of an embedding lookup, {names[0]} updates only the rows that were '
+      'looked '
+      f'up, {names[1]} all of them; keep the optimizer of TF1, or write its sparse update for '
       'the port'
     )
   return Cause(text, explains=(About.UPDATE, About.SHADOWS), variables=(pair.name,))
 
 
-def _update(move: Move, role: str) -> _Array | None:
+def _update(move: VariableStep, role: str) -> _Array | None:
   """Returns what a step adds to the variable, or to a slot of its shape."""
   if not role:
     return move.update
@@ -141,16 +142,16 @@ def _update(move: Move, role: str) -> _Array | None:
   return difference
 
 
-def _is_different_in(rows: _Array, one: _Array, other: _Array, room: _Array | None) -> bool:
+def _is_different_in(rows: _Array, one: _Array, other: _Array, allowance: _Array | None) -> bool:
   """Returns whether two arrays differ in some rows, by more than rounding, and in no other."""
-  if room is None:
+  if allowance is None:
     size = max(float(np.abs(one).max(initial=0.0)), float(np.abs(other).max(initial=0.0)))
-    room = np.full(one.shape, _ROUNDING * size)
-  differs = _moving(np.where(np.abs(one - other) > room, 1.0, 0.0))
+    allowance = np.full(one.shape, _ROUNDING * size)
+  differs = _moving(np.where(np.abs(one - other) > allowance, 1.0, 0.0))
   return bool(differs.any() and not differs[~rows].any())
 
 
-def _rows_without_gradient(pair: MovePair) -> _Array | None:
+def _rows_without_gradient(pair: StepPair) -> _Array | None:
   gradients = [move.gradient for move in (pair.tf1, pair.tf2) if move.gradient is not None]
   if not gradients or pair.tf1.start.ndim < 2:
     return None

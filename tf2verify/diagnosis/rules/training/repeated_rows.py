@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import MovePair, TrainingEvidence
+from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.numerics.gradient_clips import norm, norm_of
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.observation import TensorRecord
@@ -34,7 +34,7 @@ def repeated_rows(evidence: TrainingEvidence) -> Cause | None:
       text = (
         f'the gradient of {pair.name} is that of a lookup, with some rows more than once '
         f'({gradient.slices.rows} in all): TF1 adds up the rows of one index and squares the sum, '
-        f'the optimizer of the port squares each row, so that its {role} is another one: make the '
+        f'the optimizer of the port squares each row, so that its {role} is different: make the '
         'gradient dense before it is applied (tf.convert_to_tensor(gradient), which adds them up), '
         'in a train step of your own'
       )
@@ -42,7 +42,7 @@ def repeated_rows(evidence: TrainingEvidence) -> Cause | None:
   return None
 
 
-def _role(pair: MovePair, gradient: TensorRecord) -> str | None:
+def _role(pair: StepPair, gradient: TensorRecord) -> str | None:
   """Returns the slot that gains squares, by the norms of one gradient in two ways."""
   if gradient.slices is None or gradient.value is None:
     return None

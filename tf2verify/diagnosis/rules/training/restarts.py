@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import MovePair, TrainingEvidence
+from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.diagnosis.formulas.forms import Found
 from tf2verify.diagnosis.formulas.update_rules import ROLES
 from tf2verify.diagnosis.rules.training.updates import found_form, stepped
@@ -39,14 +39,14 @@ def restarted_slots(evidence: TrainingEvidence) -> Cause | None:
       counts = ', and the count of steps' if number != evidence.number else ''
       return Cause(
         f'in step {evidence.number} the port starts again from the slots as they are before the '
-        f'first step ({listed(roles)}{counts}): the optimizer, or its slots, are made anew in '
-        'every step; make them once and keep them',
+        f'first step ({listed(roles)}{counts}): the optimizer, or its slots, are created again '
+        'in every step; create them once',
         explains=(About.UPDATE, About.SHADOWS),
       )
   return None
 
 
-def _starts(evidence: TrainingEvidence, pair: MovePair) -> _Slots:
+def _starts(evidence: TrainingEvidence, pair: StepPair) -> _Slots:
   """Returns the slots of a variable before the first step; none if that is not known."""
   found = {
     slot.role: slot.value for slot in evidence.tf1.slots_before if slot.variable == pair.name
@@ -56,7 +56,7 @@ def _starts(evidence: TrainingEvidence, pair: MovePair) -> _Slots:
   return known if is_whole and all(v.shape == pair.tf1.start.shape for v in known.values()) else {}
 
 
-def _explain(pairs: Sequence[MovePair], slots: Sequence[_Slots], rule: Found, number: int) -> bool:
+def _explain(pairs: Sequence[StepPair], slots: Sequence[_Slots], rule: Found, number: int) -> bool:
   """Returns whether the port steps by TF1's rule from given slots."""
   for pair, known in zip(pairs, slots, strict=True):
     found = stepped(rule.form, pair.tf1, known, number)

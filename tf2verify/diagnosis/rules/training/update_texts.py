@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import MovePair, TrainingEvidence
+from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence
 from tf2verify.diagnosis.formulas.forms import Found, setting_of
 from tf2verify.diagnosis.formulas.update_rules import ROLES
 from tf2verify.diagnosis.rules.wording import number_text
@@ -32,7 +32,7 @@ def text(
   tf1: Found,
   tf2: Found,
   evidence: TrainingEvidence,
-  pairs: Sequence[MovePair],
+  pairs: Sequence[StepPair],
 ) -> str:
   """Returns what to say of the exchanged parts; '' without any."""
   parts = [_part(name, tf1, tf2, evidence, pairs, len(names) > 1) for name in names]
@@ -46,7 +46,7 @@ def _part(
   tf1: Found,
   tf2: Found,
   evidence: TrainingEvidence,
-  pairs: Sequence[MovePair],
+  pairs: Sequence[StepPair],
   together: bool,
 ) -> str:
   if name == 'rule':
@@ -58,10 +58,10 @@ def _part(
   return _setting(name, tf1, tf2, pairs, together)
 
 
-def _setting(name: str, tf1: Found, tf2: Found, pairs: Sequence[MovePair], together: bool) -> str:
+def _setting(name: str, tf1: Found, tf2: Found, pairs: Sequence[StepPair], together: bool) -> str:
   own, other = setting_of(tf1.record, name), setting_of(tf2.record, name)
   one, two = (_value_text(name, found.form.setting(name)) for found in (tf1, tf2))
-  alone = '' if together else ', which alone makes the steps differ'
+  alone = '' if together else ', which by itself makes the steps differ'
   said = (
     f'{own} is {one} in TF1 and {two} in the port{alone}: pass {other}={one} to {tf2.record.name}'
   )
@@ -77,7 +77,7 @@ def _value_text(name: str, value: float) -> str:
   return str(bool(value)) if name in ('nesterov', 'centered') else number_text(value)
 
 
-def _start(tf1: Found, tf2: Found, pairs: Sequence[MovePair], number: int) -> str:
+def _start(tf1: Found, tf2: Found, pairs: Sequence[StepPair], number: int) -> str:
   found = unlike_slot(tf1, tf2, pairs)
   if found is None:
     return ''
@@ -94,7 +94,7 @@ def _start(tf1: Found, tf2: Found, pairs: Sequence[MovePair], number: int) -> st
 
 
 def unlike_slot(
-  tf1: Found, tf2: Found, pairs: Sequence[MovePair]
+  tf1: Found, tf2: Found, pairs: Sequence[StepPair]
 ) -> tuple[str, np.ndarray, np.ndarray] | None:
   """Returns role and values, before the step, of the first slot that is not the same.
 
@@ -151,19 +151,19 @@ def _decay(tf1: Found, tf2: Found) -> str:
   )
 
 
-def _how_far(pairs: Sequence[MovePair]) -> str:
+def _how_far(pairs: Sequence[StepPair]) -> str:
   ratio = greatest_ratio(pairs)
   if ratio < _TOLD_AS_TIMES:
     return f'by up to {100 * (ratio - 1):.2g} %'
   return f'up to {ratio:.3g} times'
 
 
-def greatest_ratio(pairs: Sequence[MovePair]) -> float:
+def greatest_ratio(pairs: Sequence[StepPair]) -> float:
   """Returns how many times an element of one side's step is the other's, at the most."""
   greatest = 1.0
   for pair in pairs:
     one, other = np.abs(pair.tf1.update), np.abs(pair.tf2.update)
-    clear = (one > pair.room) & (other > pair.room)
+    clear = (one > pair.allowance) & (other > pair.allowance)
     if clear.any():
       ratios = np.maximum(one[clear] / other[clear], other[clear] / one[clear])
       greatest = max(greatest, float(ratios.max()))

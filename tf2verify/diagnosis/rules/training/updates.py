@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.training import Move, MovePair, TrainingEvidence
+from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence, VariableStep
 from tf2verify.diagnosis.formulas.forms import Found, forms
-from tf2verify.diagnosis.formulas.update_rules import Form, Moment, Stepped
+from tf2verify.diagnosis.formulas.update_rules import Form, Stepped, UpdateInputs
 from tf2verify.diagnosis.rules.training import update_texts
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.accepted import Change, Changed
@@ -66,7 +66,7 @@ def _numbers(run: TrainingRun) -> range:
   return range(len(run.optimizers))
 
 
-def _owner(evidence: TrainingEvidence, pair: MovePair, side: str) -> int | None:
+def _owner(evidence: TrainingEvidence, pair: StepPair, side: str) -> int | None:
   """Returns which of a side's optimizers reproduces the step of a variable, slots and all."""
   move = _move(pair, side)
   numbers = _numbers(evidence.tf1 if side == 'tf1' else evidence.tf2)
@@ -79,13 +79,13 @@ def _owner(evidence: TrainingEvidence, pair: MovePair, side: str) -> int | None:
   return None
 
 
-def _gives_slots(found: Found, move: Move, number: int) -> bool:
+def _gives_slots(found: Found, move: VariableStep, number: int) -> bool:
   slots = stepped(found.form, move, move.slots, number).slots
   return all(_close_arrays(slots[r], move.slots_after[r]) for r in slots if r in move.slots_after)
 
 
 def _of_one(
-  evidence: TrainingEvidence, pairs: Sequence[MovePair], one: int, other: int
+  evidence: TrainingEvidence, pairs: Sequence[StepPair], one: int, other: int
 ) -> Cause | None:
   """Compares one optimizer of each side, on the variables that both step."""
   of_slots = not any(pair.differs for pair in pairs)
@@ -122,7 +122,7 @@ def _epsilon_change(names: Sequence[str], tf1: Found, tf2: Found) -> Change | No
 
 def found_form(
   evidence: TrainingEvidence,
-  pairs: Sequence[MovePair],
+  pairs: Sequence[StepPair],
   side: str,
   number: int,
   with_decay: Sequence[bool] = (False, True),
@@ -149,25 +149,25 @@ def found_form(
   return None
 
 
-def _move(pair: MovePair, side: str) -> Move:
+def _move(pair: StepPair, side: str) -> VariableStep:
   return pair.tf1 if side == 'tf1' else pair.tf2
 
 
-def _own_step(found: Found, move: Move, number: int) -> _Array:
+def _own_step(found: Found, move: VariableStep, number: int) -> _Array:
   return _step(found.form, move, move.slots, number) - found.decay * move.before
 
 
-def _step(form: Form, move: Move, slots: Mapping[str, _Array], number: int) -> _Array:
+def _step(form: Form, move: VariableStep, slots: Mapping[str, _Array], number: int) -> _Array:
   return stepped(form, move, slots, number).update
 
 
-def stepped(form: Form, move: Move, slots: Mapping[str, _Array], number: int) -> Stepped:
+def stepped(form: Form, move: VariableStep, slots: Mapping[str, _Array], number: int) -> Stepped:
   """Returns what a rule makes of a variable and its slots in a step."""
   gradient = move.gradient if move.gradient is not None else np.zeros_like(move.start)
-  return form.step(Moment(move.start, gradient, slots, number))
+  return form.step(UpdateInputs(move.start, gradient, slots, number))
 
 
-def _decay(form: Form, pairs: Sequence[MovePair], side: str, number: int) -> float:
+def _decay(form: Form, pairs: Sequence[StepPair], side: str, number: int) -> float:
   """Returns the share of the weights that the rule lacks, by least squares."""
   left = size = 0.0
   for pair in pairs:
@@ -177,7 +177,7 @@ def _decay(form: Form, pairs: Sequence[MovePair], side: str, number: int) -> flo
   return left / size if size and np.isfinite(left) else 0.0
 
 
-def _unlike(tf1: Found, tf2: Found, pairs: Sequence[MovePair]) -> Iterator[str]:
+def _unlike(tf1: Found, tf2: Found, pairs: Sequence[StepPair]) -> Iterator[str]:
   names = [name for name, _ in tf1.form.settings + tf2.form.settings]
   for name in dict.fromkeys(names):
     if not _close(tf1.form.setting(name), tf2.form.setting(name)):
@@ -204,12 +204,12 @@ def _hybrid(tf1: Found, tf2: Found, exchanged: Sequence[str]) -> Found:
   return Found(tf1.record, Form(rule, tuple(settings.items())), decay)
 
 
-def _explains(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number: int) -> bool:
+def _explains(pair: StepPair, hybrid: Found, exchanged: Sequence[str], number: int) -> bool:
   found = _hybrid_step(pair, hybrid, exchanged, number)
   return pair.explains(found.update - hybrid.decay * pair.tf1.before, pair.tf2.update)
 
 
-def _explains_slots(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number: int) -> bool:
+def _explains_slots(pair: StepPair, hybrid: Found, exchanged: Sequence[str], number: int) -> bool:
   found = _hybrid_step(pair, hybrid, exchanged, number)
   return all(
     role in found.slots and _close_arrays(found.slots[role], pair.tf2.slots_after[role])
@@ -217,7 +217,7 @@ def _explains_slots(pair: MovePair, hybrid: Found, exchanged: Sequence[str], num
   )
 
 
-def _hybrid_step(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number: int) -> Stepped:
+def _hybrid_step(pair: StepPair, hybrid: Found, exchanged: Sequence[str], number: int) -> Stepped:
   # What the port has not made yet starts as its rule says.
   slots = dict(pair.tf2.slots)
   if START not in exchanged:
@@ -225,7 +225,7 @@ def _hybrid_step(pair: MovePair, hybrid: Found, exchanged: Sequence[str], number
   return stepped(hybrid.form, pair.tf1, slots, number)
 
 
-def _unlike_after(pair: MovePair) -> list[str]:
+def _unlike_after(pair: StepPair) -> list[str]:
   """Returns the roles of the slots that are not the same after the step."""
   one, other = pair.tf1.slots_after, pair.tf2.slots_after
   return [r for r in sorted(one.keys() & other.keys()) if not _close_arrays(one[r], other[r])]

@@ -19,8 +19,8 @@ LAYER_BUILT_IN_CALL = Sentence[CreatedVariable](
 )
 VARIABLE_MADE_IN_CALL = Sentence[CreatedVariable](
   lambda seen: seen.creation.creator == 'tf.Variable',
-  'tf.Variable is called in call, so every call makes another one: make it once in build() and '
-  'keep it on self, or use tf.compat.v1.get_variable under track_tf1_style_variables',
+  'tf.Variable is called in call, so every call creates a new one: create it once in build() and '
+  'store it on self, or use tf.compat.v1.get_variable under track_tf1_style_variables',
 )
 NO_VARIABLE_STORE = Sentence[CreatedVariable](
   lambda seen: seen.creation.name in seen.first_call,

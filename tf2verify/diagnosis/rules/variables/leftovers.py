@@ -90,8 +90,9 @@ def extra_bias_of_normalized(evidence: ExtraVariables) -> Cause | None:
   found = [
     (
       bias.name,
-      f'tf1 has {kernel.name} without a bias, and {norm.name} of its shape instead (slim makes no '
-      'biases beside a normalizer_fn)',
+      f'tf1 has {kernel.name} without a bias, and {norm.name} of its shape instead (slim creates '
+      'no '
+      'biases with a normalizer_fn)',
     )
     for bias, kernel in _biases(evidence.of_port)
     for norm in (_normalization_of(kernel, bias, evidence.of_port),)

@@ -50,7 +50,8 @@ def gpu_kernel(evidence: VaryingOperation) -> Cause | None:
 
 HASH_SEED = Sentence[OtherProcesses](
   lambda seen: bool(seen.repeats) and seen.hash_seed_counts,
-  'two processes with one PYTHONHASHSEED agree, and one with another does not: hash() of a '
+  'two processes with the same PYTHONHASHSEED agree, and one with a different value does not: '
+  'hash() of a '
   'string, or the order of a set of strings, decides; sort it, or set PYTHONHASHSEED before '
   'Python starts',
 )

@@ -1,4 +1,4 @@
-"""Tests of tf2verify.stages.training.held_elements, and of what holds them."""
+"""Tests of tf2verify.stages.training.reset_elements, and of what holds them."""
 
 from unittest import mock
 
@@ -11,7 +11,7 @@ from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides.tf2.port import Port
 from tf2verify.stages.training.both_sides import BothSides
-from tf2verify.stages.training.held_elements import HeldElements, held_elements, with_held
+from tf2verify.stages.training.reset_elements import ResetElements, reset_elements, with_held
 from tf2verify.stages.training.step_quantities import GRADIENT, QuantityPair
 
 _WHERE = np.array([True, False, True])
@@ -41,7 +41,7 @@ class _Side:
 
 class HeldElementsTest(absltest.TestCase):
   def test_elements_have_the_values_of_tf1(self):
-    held = HeldElements(_WHERE, np.float32([1, 2, 3]))
+    held = ResetElements(_WHERE, np.float32([1, 2, 3]))
     np.testing.assert_array_equal(held.into(np.float32([7, 8, 9])), np.float32([1, 8, 3]))
     self.assertEqual(held.into(np.float16([7, 8, 9])).dtype, np.float16)
     other = np.float32([[7, 8, 9]])
@@ -50,7 +50,7 @@ class HeldElementsTest(absltest.TestCase):
   def test_of_a_step_by_the_names_of_the_port(self):
     elements = {'b': _WHERE, 'c': np.ones(2, bool), 'd': _WHERE}
     step = _step(1, b=[1, 2, 3], c=[1, 2, 3])  # c has another shape, d is not told
-    held = held_elements(elements, step, [('b', 'port/b'), ('c', 'port/c'), ('d', 'port/d')])
+    held = reset_elements(elements, step, [('b', 'port/b'), ('c', 'port/c'), ('d', 'port/d')])
     self.assertEqual(list(held), ['port/b'])
     port = TrainingStep(
       1, None, None, None, (), (), (TensorRecord('port/b', np.float32([7, 8, 9])),), ()

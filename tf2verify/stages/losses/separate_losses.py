@@ -19,7 +19,7 @@ from tf2verify.records.observation import SourceLine
 from tf2verify.records.table import Table
 from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.records.training import LossObservation
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import loss_function
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison
@@ -49,7 +49,7 @@ _TRACED = ', tf.function'
 _CALLS = 3
 
 
-class LossesAlone:
+class SeparateLosses:
   """Compares `tf1_loss` and `tf2_loss` on the model's outputs and on extreme ones.
 
   Attributes:
@@ -261,7 +261,7 @@ class LossesAlone:
     return True
 
   def _mends(self, result: LossResult) -> bool:
-    """Tells whether the reference divides 0 by 0 where the labels leave nothing, the port not.
+    """Returns whether the reference divides 0 by 0 where the labels leave nothing, the port not.
 
     Nobody wants the NaN: a port that gives 0 in its place, or the other terms, is right.
     """
@@ -285,18 +285,18 @@ class LossesAlone:
     same = same_when_traced(result, self._reading, case.tolerance, case.gradient_tolerance)
     if result.traced is not None and not (same and self._failed(name)):
       self._compare_with(self._comparison, result, result.traced, name + _TRACED)
-    self._comparison.sort_out_rounding(None, self._rerun(result))
+    self._comparison.excuse_rounding(None, self._rerun(result))
 
   def _compared_again(self, result: LossResult, tf2: LossValue) -> Sequence[Difference]:
     """Returns what differs where the port gives something else for an example."""
     comparison = Comparison()
     self._compare_with(comparison, result, tf2, result.example.name)
-    comparison.sort_out_rounding(None, self._rerun(result))
+    comparison.excuse_rounding(None, self._rerun(result))
     return comparison.differences
 
   def _rerun(self, result: LossResult) -> Rerun:
-    def rerun(mover: Mover | None, wanted: frozenset[TensorKey]) -> Run:
-      return self._tensors(self._tf1.value(result.example, mover), result, wanted)
+    def rerun(perturber: Perturber | None, wanted: frozenset[TensorKey]) -> Run:
+      return self._tensors(self._tf1.value(result.example, perturber), result, wanted)
 
     return rerun
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.records.training import TrainingRun, TrainingStep
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.stages.comparison.reruns import Rerun, RunHere
 from tf2verify.stages.training import step_quantities as quantities
@@ -16,22 +16,22 @@ _KEPT_BYTES = 16 * 2**20
 _TAKEN_BYTES = 256 * 2**20
 
 
-class MovedRuns:
-  """Runs of the reference with moved values; those of a small model are made once each."""
+class PerturbedRuns:
+  """Runs of the reference with perturbed values; those of a small model are cached."""
 
   def __init__(self, run_tf1: PreparedSteps, count: int) -> None:
     """Takes the reference's steps, and how many there are."""
     self._run = run_tf1
     self._count = count
-    self._known: dict[Mover, TrainingRun] = {}
+    self._known: dict[Perturber, TrainingRun] = {}
     self._taken_here: tuple[int, Run] | None = None
     self._as_it_is: TrainingRun | None = None
 
   def rerun(self, number: int) -> Rerun:
     """Returns what runs the reference again, to look at one step."""
 
-    def again(mover: Mover | None, wanted: frozenset[TensorKey]) -> Run:
-      return _in_step(quantities.of_reference(self._of(mover, number), number), wanted)
+    def again(perturber: Perturber | None, wanted: frozenset[TensorKey]) -> Run:
+      return _in_step(quantities.of_reference(self._of(perturber, number), number), wanted)
 
     return again
 
@@ -66,10 +66,10 @@ class MovedRuns:
       self._as_it_is = dataclasses.replace(known, steps=taken)
     return self._as_it_is
 
-  def _of(self, mover: Mover | None, number: int) -> TrainingRun:
-    if mover in self._known:
-      return self._known[mover]
-    with self._run.begin(mover, again=True) as steps:
+  def _of(self, perturber: Perturber | None, number: int) -> TrainingRun:
+    if perturber in self._known:
+      return self._known[perturber]
+    with self._run.begin(perturber, again=True) as steps:
       known = steps.run()
       small = self._count * _size(known) <= _KEPT_BYTES
       taken: list[TrainingStep] = []
@@ -78,8 +78,8 @@ class MovedRuns:
           taken[-1] = taken[-1].without_arrays()
         taken.append(steps.take())
     run = dataclasses.replace(known, steps=tuple(taken))
-    if small and mover is not None:
-      self._known[mover] = run
+    if small and perturber is not None:
+      self._known[perturber] = run
     return run
 
 

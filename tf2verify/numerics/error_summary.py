@@ -10,7 +10,7 @@ from tf2verify.records.difference import (
   Aspect,
   Deviation,
   Difference,
-  Extent,
+  ErrorSummary,
   Judgement,
 )
 
@@ -18,12 +18,12 @@ from tf2verify.records.difference import (
 EXCUSED = (Judgement.ROUNDING, Judgement.DEGENERATE)
 # What differs in one of these has no number that says by how much.
 _NO_NUMBER = (Aspect.PRESENCE, Aspect.STRUCTURE, Aspect.SHAPE, Aspect.DTYPE)
-_ALL_EQUAL = Extent('', 0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_ALL_EQUAL = ErrorSummary('', 0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def extents(
   deviations: Sequence[Deviation], differences: Sequence[Difference]
-) -> tuple[Extent, ...]:
+) -> tuple[ErrorSummary, ...]:
   """Returns the extent of each run that deviates, in their order.
 
   Args:
@@ -38,7 +38,9 @@ def extents(
   return tuple(extent(run, deviations, differences) for run in runs) or (_ALL_EQUAL,)
 
 
-def extent(run: str, deviations: Iterable[Deviation], differences: Iterable[Difference]) -> Extent:
+def extent(
+  run: str, deviations: Iterable[Deviation], differences: Iterable[Difference]
+) -> ErrorSummary:
   """Returns the extent of one run; all zero where nothing of it deviates."""
   pairs = [known for known in deviations if known.run == run]
   found = [known for known in differences if known.run == run]
@@ -51,7 +53,7 @@ def extent(run: str, deviations: Iterable[Deviation], differences: Iterable[Diff
   return merged(run, whole, len(found))
 
 
-def merged(run: str, parts: Sequence[Extent], differing: int | None = None) -> Extent:
+def merged(run: str, parts: Sequence[ErrorSummary], differing: int | None = None) -> ErrorSummary:
   """Returns several extents as one.
 
   Args:
@@ -61,7 +63,7 @@ def merged(run: str, parts: Sequence[Extent], differing: int | None = None) -> E
   """
   noises = [part.noise for part in parts if part.noise is not None]
   counts = itertools.zip_longest(*(part.ulps for part in parts), fillvalue=0)
-  return Extent(
+  return ErrorSummary(
     run,
     sum(part.differing for part in parts) if differing is None else differing,
     _greatest([part.absolute for part in parts]),
@@ -79,10 +81,10 @@ def _greatest(values: Sequence[float]) -> float:
   return math.nan if any(map(math.isnan, values)) else max(values, default=0.0)
 
 
-def _of_pair(known: Deviation) -> Extent:
+def _of_pair(known: Deviation) -> ErrorSummary:
   points = known.frontier
   counts = known.judgement not in EXCUSED
-  return Extent(
+  return ErrorSummary(
     known.run,
     0,
     frontier.greatest_absolute(points),
@@ -95,7 +97,7 @@ def _of_pair(known: Deviation) -> Extent:
   )
 
 
-def _of_array(array: ArrayDifference) -> Extent:
+def _of_array(array: ArrayDifference) -> ErrorSummary:
   """Returns what the worst element tells, of a pair without a deviation: integers, NaN."""
   absolute = array.greatest_absolute
   share = math.inf
@@ -103,12 +105,12 @@ def _of_array(array: ArrayDifference) -> Extent:
     allowed = array.atol + array.rtol * abs(array.tf1)
     share = absolute / allowed if allowed else math.inf
   atol, rtol = map(_required, (array.required_atol, array.required_rtol))
-  return Extent('', 0, absolute, array.greatest_relative, share, atol, rtol, array.noise)
+  return ErrorSummary('', 0, absolute, array.greatest_relative, share, atol, rtol, array.noise)
 
 
 def _required(figure: float | None) -> float:
   return math.inf if figure is None or math.isnan(figure) else figure
 
 
-def _without_number() -> Extent:
-  return Extent('', 0, math.nan, math.nan, math.inf, math.inf, math.inf)
+def _without_number() -> ErrorSummary:
+  return ErrorSummary('', 0, math.nan, math.nan, math.inf, math.inf, math.inf)

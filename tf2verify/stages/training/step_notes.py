@@ -70,7 +70,7 @@ def blind_spots(steps: Steps) -> list[str]:
     for pair in steps.pairs(len(steps.tf1.steps))
     if pair.quantity == quantities.UPDATE
     and pair.tf1 is not None
-    and 0 < greatest(pair.tf1) * _LEAST_SHARE < pair.room
+    and 0 < greatest(pair.tf1) * _LEAST_SHARE < pair.extra_atol
   ]
   for kept in sorted(set(steps.doubtful_shadows.values())):
     names = [name for name, its in steps.doubtful_shadows.items() if its == kept]
@@ -118,15 +118,16 @@ _TOLD = (
   (
     'the learning rate',
     _has_rate,
-    ', but for what it does to the updates: optimizers of tf.compat.v1.train and Keras tell it, a '
-    'train op or an optimizer of your own does not, and no hook declares it',
+    ', except through its effect on the updates: optimizers of tf.compat.v1.train and Keras expose '
+    'it, '
+    'your own train op or optimizer does not, and no hook declares it',
   ),
   ('the loss', _has_loss, ''),
   ('the gradient of a step', _has_gradients, ''),
 )
 
 
-def remarks(steps: Steps, parted: int, total: int) -> list[str]:
+def step_notes(steps: Steps, parted: int, total: int) -> list[str]:
   """Returns notes for a reader of the verdict.
 
   Args:

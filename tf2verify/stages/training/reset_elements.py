@@ -1,4 +1,4 @@
-"""Elements that training moves by rounding alone, given tf1's values between the steps.
+"""Elements that training changes by rounding only, reset to tf1's values between the steps.
 
 An optimizer that scales gradients up moves such an element by its learning rate, in a direction of
 its own on each side. What reads it differs from the next step on, and by more in each, although
@@ -15,7 +15,7 @@ from tf2verify.records.training import TrainingStep
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class HeldElements:
+class ResetElements:
   """Elements of one variable of the port, in the shape of tf1."""
 
   where: np.ndarray  # bool
@@ -29,14 +29,14 @@ class HeldElements:
 
 
 # By the names under which the port's variables are shown.
-Held = Mapping[str, HeldElements]
+Held = Mapping[str, ResetElements]
 
 
-def held_elements(
+def reset_elements(
   elements: Mapping[str, np.ndarray],
   tf1: TrainingStep,
   pairs: Sequence[tuple[str, str]],
-) -> dict[str, HeldElements]:
+) -> dict[str, ResetElements]:
   """Returns the elements to be held after a step.
 
   Args:
@@ -49,7 +49,7 @@ def held_elements(
   for name, shown in pairs:
     where, value = elements.get(name), values.get(name)
     if where is not None and isinstance(value, np.ndarray) and where.shape == value.shape:
-      found[shown] = HeldElements(where, value)
+      found[shown] = ResetElements(where, value)
   return found
 
 

@@ -1,10 +1,10 @@
-"""Tests of tf2verify.relation.proof.unlike."""
+"""Tests of tf2verify.relation.proof.graph_differences."""
 
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tests.relation.proof.traced_functions import related
-from tf2verify.relation.proof.unlike import unlike
+from tf2verify.relation.proof.graph_differences import unlike
 
 X = (4, 6)
 

@@ -12,9 +12,9 @@ from tf2verify.errors import CaseDefinitionError, UserCodeError
 from tf2verify.numerics.arrays import compare_arrays
 from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.records.training import LossObservation
-from tf2verify.reference.perturbation import Mover
+from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import loss_function
-from tf2verify.sides.side import FilledRun
+from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.losses.results import comparable, loss_tolerance, summed
 from tf2verify.stages.passes.zero_randomness import case_fill
@@ -29,8 +29,8 @@ class InModel:
 
   tf1: LossObservation  # the reference's
   tf2: LossObservation  # the port's
-  rerun: Callable[[Mover | None], LossObservation]  # runs the reference again, moved
-  runs: tuple[FilledRun, FilledRun]  # what both sides were given
+  rerun: Callable[[Perturber | None], LossObservation]  # runs the reference again, moved
+  runs: tuple[RunSpec, RunSpec]  # what both sides were given
 
 
 def observed(case: CaseUnderTest, inputs: Any) -> InModel:
@@ -42,8 +42,8 @@ def observed(case: CaseUnderTest, inputs: Any) -> InModel:
   training = True in case.declaration.training_modes
   pairs = case.alignment().pairs
   fill = case_fill(case)
-  tf1_run = FilledRun(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
-  tf2_run = FilledRun(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs})
+  tf1_run = RunSpec(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
+  tf2_run = RunSpec(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs})
   try:
     tf1 = case.tf1_training.observe_losses(tf1_run)
     tf2 = case.tf2_training.observe_losses(tf2_run)
@@ -56,8 +56,8 @@ def observed(case: CaseUnderTest, inputs: Any) -> InModel:
 
   _check_parts(tf1, tf2)
 
-  def rerun(mover: Mover | None) -> LossObservation:
-    again = dataclasses.replace(tf1_run, mover=mover)
+  def rerun(perturber: Perturber | None) -> LossObservation:
+    again = dataclasses.replace(tf1_run, perturber=perturber)
     return case.tf1_training.observe_losses(again, again=True)
 
   return InModel(tf1, tf2, rerun, (tf1_run, tf2_run))
@@ -127,8 +127,8 @@ def compare(case: CaseUnderTest, model: InModel, comparison: Comparison) -> list
 
   pairs = {'loss': loss, TOTAL: total, **parts}
 
-  def rerun(mover: Mover | None, wanted: frozenset[TensorKey]) -> Run:
-    found = model.rerun(mover)
+  def rerun(perturber: Perturber | None, wanted: frozenset[TensorKey]) -> Run:
+    found = model.rerun(perturber)
     values = {'loss': found.loss, TOTAL: found.total_loss}
     values |= {
       loss_function.part_name(p.name): p.value for p in found.parts or () if p.value is not None
@@ -146,7 +146,7 @@ def compare(case: CaseUnderTest, model: InModel, comparison: Comparison) -> list
     del pairs['loss']
   for name, pair in pairs.items():
     comparison.tensors(TensorKey('model loss', name, run), *pair, tolerance)
-  comparison.sort_out_rounding(None, rerun)
+  comparison.excuse_rounding(None, rerun)
   return notes
 
 

@@ -3,7 +3,7 @@ import math
 
 from absl.testing import absltest
 
-from tf2verify.numerics.extent import extent, extents, merged
+from tf2verify.numerics.error_summary import extent, extents, merged
 from tf2verify.records.difference import ArrayDifference, Aspect, Deviation, Difference, Judgement
 
 _PAIR = Deviation(
