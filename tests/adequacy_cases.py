@@ -48,6 +48,16 @@ class MovingAverage(tiny_models.OneModel):
     return net
 
 
+class Centred(tiny_models.OneModel):
+  """An offset that is subtracted again, with the mean."""
+
+  def model(self, inputs, training):
+    with v1.variable_scope('net'):
+      net = tf.matmul(inputs, v1.get_variable('kernel', (3, 3)))
+      net = tf.nn.bias_add(net, v1.get_variable('offset', (3,)))
+    return net - tf.reduce_mean(net, 0, keepdims=True)
+
+
 class Regularized(tiny_models.OneModel):
   """A loss that no output shows."""
 

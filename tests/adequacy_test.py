@@ -8,7 +8,7 @@ from tests import adequacy_cases, small_case
 from tf2verify.commands import adequacy as module
 from tf2verify.commands.adequacy import adequacy
 from tf2verify.errors import CaseDefinitionError, LayerError, UsageError
-from tf2verify.records.adequacy import Fate
+from tf2verify.records.adequacy import ByProof, Fate
 from tf2verify.records.planted_fault import FaultKind
 
 
@@ -28,14 +28,25 @@ class AdequacyTest(absltest.TestCase):
     self.assertLen(caught, 4, report.to_text())
     for text in ('Relu (Relu): left out', 'net/one transposed', 'net/other read instead of'):
       self.assertTrue(any(text in one for one in caught), report.to_text())
-    for survivor in report.survivors:  # 1e-8 more or less
-      self.assertStartsWith(survivor.planted.op, 'add')
-    self.assertIn('Activated: 4 of 6 planted faults caught (67 %)', report.to_text())
+    for survivor in report.survivors:  # 1e-8 more or less, and 6 is not reached
+      self.assertRegex(str(survivor.planted), r'^add|Relu6 instead of it$')
+      self.assertIs(survivor.by_proof, ByProof.NAMED)
+    self.assertIn('Activated: 4 of 7 planted faults caught (57 %)', report.to_text())
+    self.assertIn('named by the comparison of graphs: 3 of 3 survivors', report.to_text())
+    self.assertIn('the comparison of graphs names it, as a blind spot', report.to_text())
+
+  def test_faults_that_are_proven_to_change_nothing(self):
+    report = adequacy(adequacy_cases.Centred)
+    [offset] = [one for one in report.outcomes if one.by_proof is ByProof.EQUIVALENT]
+    self.assertEndsWith(str(offset.planted), '(BiasAdd): left out')
+    self.assertNotIn(offset, report.counted)
+    self.assertNotIn(offset, report.survivors)
+    self.assertIn(', and 1, since they are proven to change nothing', report.to_text())
 
   def test_blind_inputs(self):
     report = adequacy(adequacy_cases.Blind)
     [(fault, why)] = [
-      item for item in _survivors(report, Fate.IDENTICAL).items() if 'Relu' in item[0]
+      item for item in _survivors(report, Fate.IDENTICAL).items() if 'Relu): left' in item[0]
     ]
     self.assertEndsWith(fault, 'Relu (Relu): left out')
     self.assertIn('yields the same numbers from these inputs', why)
@@ -90,10 +101,10 @@ class AdequacyTest(absltest.TestCase):
 
   def test_json(self):
     found = json.loads(adequacy(adequacy_cases.Blind, limit=4).to_json())
-    self.assertEqual((found['schema_version'], found['counted']), (1, 4))
+    self.assertEqual((found['schema_version'], found['counted']), (2, 4))
     self.assertEqual(found['caught'], sum(one['fate'] == 'caught' for one in found['faults']))
     fields = ('kind', 'op', 'op_type', 'what', 'before', 'after', 'source', 'fate', 'run')
-    self.assertEqual(tuple(found['faults'][0]), (*fields, 'explanation'))
+    self.assertEqual(tuple(found['faults'][0]), (*fields, 'explanation', 'by_proof'))
 
 
 class BadInputTest(absltest.TestCase):

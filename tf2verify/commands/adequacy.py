@@ -15,12 +15,13 @@ import numpy as np
 from tf2verify.case import EquivalenceCase, new_ladder
 from tf2verify.diagnosis.divergence import survival
 from tf2verify.errors import CaseDefinitionError, LayerError, UsageError
-from tf2verify.records.adequacy import AdequacyReport, Fate, FaultOutcome
+from tf2verify.records.adequacy import AdequacyReport, ByProof, Fate, FaultOutcome
 from tf2verify.records.difference import Difference
 from tf2verify.records.observation import Observation
-from tf2verify.records.op_graph import OpGraph
+from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.records.status import Status
 from tf2verify.reference import inputs as case_inputs
+from tf2verify.relation.proof.proving import prove
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
@@ -28,6 +29,7 @@ from tf2verify.sides.side import Progress, RunSpec
 from tf2verify.sides.tf2 import planting
 from tf2verify.sides.tf2.possible_faults import PossibleFault, possible_faults
 from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.stages.comparison.proving import compared, reference_graph
 from tf2verify.stages.comparison.reruns import Again, repeated, rerun_of
 from tf2verify.stages.comparison.traced_port import TracedComparison
 from tf2verify.stages.passes.zero_randomness import (
@@ -117,6 +119,8 @@ class _Run:
     self, case: CaseUnderTest, run: RunSpec, reference: Observation, again: Again
   ) -> None:
     self.name = reference.run
+    self._case, self._run = case, run
+    self._reference: OpGraph | None = None
     # The perturbed runs are the same for every fault.
     self._compared = TracedComparison(case, reference, rerun_of(functools.cache(again)))
     names = {tf2: tf1 for tf1, tf2 in case.alignment().pairs}
@@ -163,6 +167,21 @@ class _Run:
       if before is None or not survival.is_identical(before, value):
         found[name] = survival.greatest_change(before, value)
     return found
+
+  def judged_by_proof(self, faulty: OpGraph) -> ByProof:
+    """Returns what the comparison of graphs says of the graph with a fault."""
+    known = {
+      op.name: (op.outputs[0][0], op.outputs[0][1] or ())
+      for op in faulty.ops
+      if op.op_type == VARIABLE and op.outputs[0][0] != 'resource'
+    }
+    if not prove(self.base.op_graph, faulty, known).tested:
+      return ByProof.EQUIVALENT
+    pairs = self._case.alignment().pairs
+    if self._reference is None:
+      self._reference = reference_graph(self._case.tf1, self._run, pairs)
+    named = compared(self._reference, faulty, known, self.name, 0.0).differences
+    return ByProof.NAMED if named else ByProof.NOTHING
 
   def differences(self, values: Mapping[str, np.ndarray], graph: OpGraph) -> list[Difference]:
     """Compares what the port yields with the reference, as the ladder does."""
@@ -235,6 +254,7 @@ def _outcome(runs: Sequence[_Run], possible: PossibleFault) -> FaultOutcome:
   refused = ''
   changes: dict[str, float] = {}
   traces = []
+  judged: set[ByProof] = set()
   for run in runs:
     if possible.key not in run.faults:
       continue
@@ -248,6 +268,7 @@ def _outcome(runs: Sequence[_Run], possible: PossibleFault) -> FaultOutcome:
       changes.update({f'{name} [{run.name}]': far for name, far in changed.items()})
       operations = run.faults[possible.key].operations
       traces.append(survival.trace(run.base, faulty, operations, bool(possible.path)))
+      judged.add(run.judged_by_proof(faulty.op_graph))
     except planting.CannotPlant as error:
       refused = str(error)
     finally:
@@ -255,7 +276,11 @@ def _outcome(runs: Sequence[_Run], possible: PossibleFault) -> FaultOutcome:
         faulty.close()
   if not traces:
     return FaultOutcome(possible.fault, Fate.NOT_RUN, explanation=refused[:200])
+  proof = ByProof.NAMED if ByProof.NAMED in judged else ByProof.NOTHING
+  if judged == {ByProof.EQUIVALENT}:
+    proof = ByProof.EQUIVALENT
   if changes:
     why = survival.within_tolerance(changes)
-    return FaultOutcome(possible.fault, Fate.WITHIN_TOLERANCE, explanation=why)
-  return FaultOutcome(possible.fault, Fate.IDENTICAL, explanation=survival.explained(traces))
+    return FaultOutcome(possible.fault, Fate.WITHIN_TOLERANCE, explanation=why, by_proof=proof)
+  why = survival.explained(traces)
+  return FaultOutcome(possible.fault, Fate.IDENTICAL, explanation=why, by_proof=proof)

@@ -13,6 +13,7 @@ class FaultKind(enum.Enum):
   SWAPPED_INPUTS = 'inputs swapped'
   CONSTANT = 'constant changed'
   BYPASS = 'operation left out'
+  OTHER_OPERATION = 'operation exchanged'
   TRANSPOSED = 'variable transposed'
   SWAPPED_VARIABLES = 'variables swapped'
 
@@ -32,6 +33,8 @@ class PlantedFault:
   def __str__(self) -> str:
     if self.kind is FaultKind.BYPASS:
       return f'{self.op} ({self.op_type}): left out'
+    if self.kind is FaultKind.OTHER_OPERATION:
+      return f'{self.op} ({self.op_type}): {self.after} instead of it'
     if self.kind is FaultKind.SWAPPED_VARIABLES:
       return f'{self.op} ({self.op_type}): {self.after} read instead of {self.before}'
     if self.kind is FaultKind.TRANSPOSED:

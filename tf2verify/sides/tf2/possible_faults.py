@@ -56,9 +56,32 @@ _BYPASSED = (
   *('Neg', 'BiasAdd', 'Add', 'AddV2', 'Sub', 'Mul', 'RealDiv', 'Maximum', 'Minimum', 'LRN'),
   *('MaxPool', 'AvgPool', 'ReverseV2', 'Transpose', 'Cumsum', 'Pow', *_BATCH_NORMS),
 )
+# Of the same inputs and attributes, and easily taken for one another.
+_SIMILAR = {
+  'Relu': 'Relu6',
+  'Relu6': 'Relu',
+  'Elu': 'Selu',
+  'Selu': 'Elu',
+  'Softplus': 'Relu',
+  'Tanh': 'Softsign',
+  'Sigmoid': 'Tanh',
+  'Floor': 'Ceil',
+  'Ceil': 'Floor',
+  'Round': 'Floor',
+  'Maximum': 'Minimum',
+  'Minimum': 'Maximum',
+  'Greater': 'GreaterEqual',
+  'GreaterEqual': 'Greater',
+  'Less': 'LessEqual',
+  'LessEqual': 'Less',
+  'Expm1': 'Exp',
+  'Log1p': 'Log',
+  'DivNoNan': 'RealDiv',
+}
 # A regularizer does not see the order of a variable's elements.
 _BLIND_TO_ORDER = ('L2Loss', 'Square', 'Abs', 'Sum', TARGET)
 _LARGEST_CONSTANT = 64
+_LARGEST_EPSILON = 1e-3
 _PLANTED = 'tf2verify_planted'
 # The node of an operation, all nodes of its graph, and the values of captured constants.
 _Edit = Callable[[dict[str, Any], Any, dict[str, np.ndarray]], None]
@@ -123,6 +146,7 @@ def _faults(
         yield from _attribute_faults(graph, op, possible)
         yield from _swapped_inputs(graph, op, possible)
         yield from _bypasses(graph, op, possible)
+        yield from _exchanged(op, possible)
       for attribute, body in op.functions:
         if attribute != 'cond':
           yield from _faults(body, prefix, (*path, (op.name, attribute)))
@@ -258,6 +282,8 @@ def _constant_faults(
 def _changed(value: np.ndarray, reader: OpRecord) -> np.ndarray | None:
   """Returns another value for a constant; None where that would not be a small fault."""
   if value.dtype.kind == 'f':
+    if value.size == 1 and 0 < abs(value.item()) <= _LARGEST_EPSILON:
+      return np.asarray(value / 100, value.dtype)  # 1e-12 for 1e-10
     changed = value * 1.1 if value.any() else value + 0.1
     return np.asarray(changed, value.dtype)
   if reader.op_type in ('Pad', 'PadV2', 'MirrorPad') and value.ndim == 2 and value.any():
@@ -288,6 +314,17 @@ def _bypasses(graph: OpGraph, op: OpRecord, possible: _Maker) -> Iterator[Possib
 
   source = graph.ops[op.inputs[slot][0]].name
   yield possible(FaultKind.BYPASS, op, 'left out', op.op_type, source, edit)
+
+
+def _exchanged(op: OpRecord, possible: _Maker) -> Iterator[PossibleFault]:
+  after = _SIMILAR.get(op.op_type)
+  if after is None:
+    return
+
+  def edit(body: dict[str, Any], nodes: Any, constants: Any) -> None:
+    body[op.name].op = after
+
+  yield possible(FaultKind.OTHER_OPERATION, op, 'operation', op.op_type, after, edit)
 
 
 def _can_stand_for(graph: OpGraph, op: OpRecord, key: TensorKey) -> bool:
