@@ -46,8 +46,10 @@ _KINDS = (
 )
 _SKIPPED_ATTRIBUTES = (
   *('seed', 'seed2', 'N', 'num', 'validate_indices', 'use_cudnn_on_gpu', 'grad_a', 'grad_b'),
-  *('grad_x', 'grad_y'),
+  *('grad_x', 'grad_y', 'parallel_iterations', 'swap_memory'),
 )
+# No kernel has them for examples and channels.
+_WINDOWS = ('strides', 'dilations', 'ksize')
 _SIZES = ('Shape', 'Size', 'Rank')
 _OTHER_INPUTS = 3
 
@@ -110,6 +112,8 @@ def _sizes(graph: OpGraph) -> Collection[int]:
 def _keeps_shape(graph: OpGraph, position: int) -> bool:
   """Returns whether TensorFlow makes an operation, with the outputs that its record has."""
   op = graph.ops[position]
+  if op.functions:
+    return True
   with tf.Graph().as_default():
     read = []
     for number, output in op.inputs:
@@ -117,6 +121,8 @@ def _keeps_shape(graph: OpGraph, position: int) -> bool:
       dtype, shape = one.outputs[output]
       if one.constant is not None:
         read.append(tf.constant(one.constant, dtype))
+      elif dtype == 'resource':  # a variable, whose value a function reads
+        read.append(tf.compat.v1.placeholder(tf.float32))
       else:
         read.append(tf.compat.v1.placeholder(dtype, shape))
     try:
@@ -168,8 +174,12 @@ def _changed(
           yield f'{other} in its place', dataclasses.replace(op, op_type=other)
   for name, value in op.attributes:
     if name not in _SKIPPED_ATTRIBUTES and not name.startswith('_'):
-      for other in _other_values(value):
+      for other in _other_values(name, value):
         yield f'{name} {other} for {value}', _with(op, name, other)
+  for number, (name, function) in enumerate(op.functions):
+    for inner in mutants(function, chance.randint(0, 1 << 30)):
+      functions = (*op.functions[:number], (name, inner.graph), *op.functions[number + 1 :])
+      yield f'{name}: {inner.what}', dataclasses.replace(op, functions=functions)
   yield from _exchanged(graph, op)
   for slot, key in enumerate(op.inputs):
     for what, other in _other_inputs(graph, position, key, chance):
@@ -187,7 +197,7 @@ def _exchanged(graph: OpGraph, op: OpRecord) -> Iterator[tuple[str, OpRecord]]:
         yield f'inputs {one} and {other} exchanged', dataclasses.replace(op, inputs=tuple(keys))
 
 
-def _other_values(value: Any) -> Sequence[Any]:
+def _other_values(name: str, value: Any) -> Sequence[Any]:
   if isinstance(value, bool):
     return [not value]
   if isinstance(value, float):
@@ -201,7 +211,7 @@ def _other_values(value: Any) -> Sequence[Any]:
       (*value[:n], v + step, *value[n + 1 :])
       for n, v in enumerate(value)
       for step in (1, -1)
-      if v + step >= 0
+      if v + step >= int(name in _WINDOWS) and (name not in _WINDOWS or 0 < n < len(value) - 1)
     ]
   return []
 

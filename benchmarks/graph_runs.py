@@ -113,10 +113,10 @@ class GraphRun:
       return _drawn(op, position)
     try:
       made = self._made(op, read)
-    except (tf.errors.OpError, ValueError, TypeError, AttributeError) as error:
+    except (tf.errors.OpError, ValueError, TypeError, AttributeError, KeyError) as error:
       raise NotComputed(f'{op.op_type} {op.name}: {error}') from error
-    for one, (_, shape) in zip(made, op.outputs, strict=False):
-      if not one.shape.is_compatible_with(shape):
+    for one, (dtype, shape) in zip(made, op.outputs, strict=False):
+      if dtype not in ('resource', 'variant') and not one.shape.is_compatible_with(shape):
         raise NotComputed(f'{op.op_type} {op.name}: shape {one.shape} for {shape}')
     return made
 

@@ -1,7 +1,7 @@
 """Which operations of two graphs are proven to compute the same, whatever they are given."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
 from tf2verify.relation.proof.numbering import Numbering, Variables
@@ -9,6 +9,7 @@ from tf2verify.relation.proof.polynomials import total
 from tf2verify.relation.proof.terms import Terms
 
 _LOSS = 'regularization loss'
+Arguments = Sequence[tuple[str, tuple[int | None, ...] | None]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -18,6 +19,7 @@ class Side:
   Attributes:
     graph: the graph.
     values: terms of its tensors.
+    made: of every operation, how many terms there were after it.
     behind: positions of the operations behind the targets that both sides have.
     tested: those of them that are not proven: what they yield is no value of the other
       side, and reaches a target that is not proven either.
@@ -25,6 +27,7 @@ class Side:
 
   graph: OpGraph
   values: Mapping[TensorKey, int]
+  made: Sequence[int]
   behind: frozenset[int]
   tested: frozenset[int]
 
@@ -39,6 +42,7 @@ class Proof:
     targets: names of the targets that were related.
     tested: those of them that are not proven.
     terms: the terms of both.
+    arguments: of functions, dtype and shape of what they are given.
   """
 
   tf1: Side
@@ -46,6 +50,7 @@ class Proof:
   targets: tuple[str, ...]
   tested: tuple[str, ...]
   terms: Terms
+  arguments: Arguments | None = None
 
 
 def prove(
@@ -55,6 +60,8 @@ def prove(
   targets: Collection[str] | None = None,
   granted: Mapping[TensorKey, TensorKey] | None = None,
   passed: tuple[Collection[int], Collection[int]] = ((), ()),
+  taken_for: Mapping[int, int] | None = None,
+  arguments: Arguments | None = None,
 ) -> Proof:
   """Relates two graphs.
 
@@ -65,11 +72,15 @@ def prove(
     targets: names of those to relate; None for all that a side has.
     granted: tensors of the port that are taken for tensors of the reference, to see what follows.
     passed: operations of both sides that are taken to yield what they read, likewise.
+    taken_for: terms of the port that are taken for terms of the reference, likewise.
+    arguments: of functions, dtype and shape of what they are given.
   """
-  terms = Terms()
-  one = Numbering(terms, tf1, variables, 'tf1', passed=passed[0])
+  terms = Terms(taken_for)
+  given = [terms.add('argument', (), n, *one) for n, one in enumerate(arguments or ())]
+  read = None if arguments is None else given
+  one = Numbering(terms, tf1, variables, 'tf1', read, passed=passed[0])
   known = {key: one.values[other] for key, other in (granted or {}).items()}
-  two = Numbering(terms, tf2, variables, 'tf2', known=known, passed=passed[1])
+  two = Numbering(terms, tf2, variables, 'tf2', read, known, passed[1])
   ends, others = tf1.targets(), tf2.targets()
   wanted = [name for name in dict.fromkeys((*ends, *others)) if targets is None or name in targets]
   tested = [
@@ -86,6 +97,7 @@ def prove(
     tuple(wanted),
     tuple(tested),
     terms,
+    arguments,
   )
 
 
@@ -119,7 +131,7 @@ def _side(
     pending += graph.ops[key[0]].inputs
   computed = {n for n in behind if not _is_given(graph, n)}
   left = {n for n in apart if not _is_given(graph, n)}
-  return Side(graph, values, frozenset(computed), frozenset(left))
+  return Side(graph, values, numbering.made, frozenset(computed), frozenset(left))
 
 
 def _is_given(graph: OpGraph, position: int) -> bool:

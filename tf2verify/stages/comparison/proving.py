@@ -10,7 +10,9 @@ from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.records.proven import GraphDifference, Proven, TestedRegion
 from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import Proof, Side, prove
-from tf2verify.relation.proof.unlike import Unlike, unlike
+from tf2verify.relation.proof.unlike import unlike
+from tf2verify.relation.proof.unlike_pairs import Unlike
+from tf2verify.relation.proof.unlike_sizes import unlike_sizes
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.side import FilledRun, training_name
 from tf2verify.sides.tf1.reference import ReferenceGraph
@@ -114,7 +116,7 @@ def compared(tf1: OpGraph, tf2: OpGraph, variables: Variables, name: str, start:
     start: when that was begun, by `time.perf_counter`.
   """
   proof = prove(tf1, tf2, variables)
-  found = _differences(proof, unlike(proof, variables))
+  found = _differences(proof, [*unlike(proof, variables), *unlike_sizes(proof)])
   return Related(_record(proof, name, time.perf_counter() - start), found)
 
 
