@@ -4,7 +4,10 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tests.relation.proof.traced_functions import related
+from tf2verify.relation.proof.difference_sizes import unlike_sizes
 from tf2verify.relation.proof.graph_differences import unlike
+
+v1 = tf.compat.v1
 
 X = (4, 6)
 
@@ -58,6 +61,136 @@ class UnlikeTest(parameterized.TestCase):
   def test_on_one_side_only(self, one, other, wanted):
     self.assertEqual(_found(one, other, X), [wanted])
 
+  @parameterized.named_parameters(
+    (
+      'strict_comparison',
+      lambda x: tf.where(x >= 0.35, x, 0.0),
+      lambda x: tf.where(x > 0.35, x, 0.0),
+      ('operation', ('GreaterEqual with 0.35', 'Greater with 0.35')),
+    ),
+    (
+      'limit',
+      lambda x: tf.where(x < 100.0, tf.tanh(x), x),
+      lambda x: tf.where(x < 10.0, tf.tanh(x), x),
+      ('operation', ('Less with 100', 'Less with 10')),
+    ),
+    (
+      'division',
+      lambda x, y: tf.tanh(tf.math.divide_no_nan(x, y)),
+      lambda x, y: tf.tanh(x / y),
+      ('operation', ('DivNoNan', 'RealDiv')),
+    ),
+    (
+      'modulus',
+      lambda x, y: tf.cast(tf.math.floormod(tf.cast(x, tf.int32), 16), tf.float32) * y,
+      lambda x, y: tf.cast(tf.truncatemod(tf.cast(x, tf.int32), 16), tf.float32) * y,
+      ('operation', ('FloorMod', 'TruncateMod')),
+    ),
+    (
+      'conversion',
+      lambda x, y: tf.cast(tf.cast(x, tf.int32), tf.float32) * y,
+      lambda x, y: tf.cast(tf.cast(tf.cast(x, tf.int32), tf.uint8), tf.float32) * y,
+      ('extra', ('', 'Cast to uint8')),
+    ),
+  )
+  def test_of_the_same_operands(self, one, other, wanted):
+    count = one.__code__.co_argcount
+    self.assertEqual(_found(one, other, *[X] * count), [wanted])
+
+  def test_comparison_with_a_random_number(self):
+    def one(x):
+      return x * tf.cast(tf.random.uniform(X) >= 0.5, tf.float32)
+
+    def other(x):
+      return x * tf.cast(tf.random.uniform(X) > 0.5, tf.float32)
+
+    self.assertEqual(_found(one, other, X), [])
+
+  def test_both_bounds(self):
+    found = _found(
+      lambda x: tf.tanh(tf.clip_by_value(x, -10.0, 10.0)),
+      lambda x: tf.tanh(tf.clip_by_value(x, -5.0, 5.0)),
+      X,
+    )
+    self.assertEqual(found, [('constant', ('10', '5')), ('constant', ('-10', '-5'))])
+
+  def test_in_a_loop(self):
+    def looped(bound):
+      def body(n, state):
+        return n + 1, tf.clip_by_value(tf.tanh(state) * 2.0, -bound, bound)
+
+      def function(x):
+        return tf.while_loop(lambda n, _: n < 3, body, (0, x))[1] + 1.0
+
+      return function
+
+    found = _found(looped(50.0), looped(20.0), X)
+    self.assertEqual(found, [('constant', ('50, -50', '20, -20'))])
+
+  def test_in_a_loop_that_is_another_one(self):
+    def one(x):
+      return tf.while_loop(lambda n, _: n < 3, lambda n, y: (n + 1, tf.sin(y) * 0.5), (0, x))[1]
+
+    def other(x):
+      return tf.while_loop(lambda n, _: n < 3, lambda n, y: (n + 1, tf.cumsum(y) * 0.4), (0, x))[1]
+
+    self.assertEqual(_found(one, other, X), [])
+
+  def test_of_operations_that_have_nothing_in_common(self):
+    def one(x, scale, offset, mean, variance):
+      return tf.nn.batch_normalization(x, mean, variance, offset, scale, 1e-5)
+
+    def other(x, scale, offset, mean, variance):
+      norm = v1.nn.fused_batch_norm(
+        x, scale, offset, mean, variance, epsilon=1e-3, is_training=False
+      )
+      return norm[0]
+
+    found = _found(one, other, (2, 3, 3, 4), (4,), (4,), (4,), (4,))
+    self.assertEqual(found, [('constant', ('1e-05', '0.001'))])
+
+  def test_another_rounding(self):
+    found = _found(
+      lambda x: tf.sin(tf.round(x)) * x, lambda x: tf.sin(tf.floor(x + 0.5)) * x, (8, 8)
+    )
+    ((what, (one, other)),) = found
+    self.assertEqual(what, 'operation')
+    self.assertRegex(one, r'^Round, (\S+) for \S+')
+    self.assertRegex(other, r'^AddV2 with 0.5 → Floor, (\S+) for \S+')
+
+  def test_a_spelling_that_no_rule_knows_is_no_difference(self):
+    found = _found(lambda x: tf.sin(tf.abs(x)), lambda x: tf.sin(tf.maximum(x, -x)), (8, 8))
+    self.assertEqual(found, [])
+
+  def test_sizes(self):
+    def places(bound):
+      return lambda x: tf.gather(x, tf.minimum(tf.range(tf.shape(x)[0]), bound))
+
+    proof = related(places(63), places(31), [X])
+    self.assertFalse(proof.tested)
+    found = [(one.what, one.values) for one in unlike_sizes(proof)]
+    self.assertEqual(found, [('constant', ('63', '31'))])
+    self.assertFalse(list(unlike_sizes(related(places(63), places(63), [X]))))
+
+  def test_bounds_of_two_sizes_that_are_computed_in_another_order(self):
+    def two(first, second):
+      def function(x):
+        places = [tf.minimum(tf.range(tf.shape(x)[0]), bound) for bound in (first, second)]
+        return [tf.gather(x, place) for place in places]
+
+      return function
+
+    proof = related(two(63, 31), lambda x: two(31, 63)(x)[::-1], [X])
+    self.assertFalse(proof.tested)
+    self.assertFalse(list(unlike_sizes(proof)))
+
+  def test_all_axes_squeezed(self):
+    proof = related(lambda x: tf.squeeze(x, [1]), tf.squeeze, [(4, 1, 6)])
+    found = [(one.what, one.values) for one in unlike_sizes(proof)]
+    self.assertEqual(found, [('squeeze_dims', ('some axes', 'all axes of one element'))])
+    proof = related(lambda x: tf.squeeze(x, [1]), lambda x: tf.squeeze(x, [-2]), [(4, 1, 6)])
+    self.assertFalse(list(unlike_sizes(proof)))
+
   def test_integers_that_are_greater_than_0_are_at_least_1(self):
     def one(x):
       return tf.cast(tf.cast(x, tf.int32) > 0, tf.float32)
@@ -91,7 +224,7 @@ class UnlikeTest(parameterized.TestCase):
       return tf.math.cumsum(tf.maximum(x, 1.0))
 
     def other(x):
-      return tf.math.cumprod(tf.maximum(x, 2.0))
+      return 3.0 * tf.nn.softmax(tf.maximum(x, 2.0))
 
     self.assertEqual(_found(one, other, X), [])
 

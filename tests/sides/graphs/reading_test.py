@@ -102,6 +102,25 @@ class UpdateTest(absltest.TestCase):
     read = {name: found.ops[ops[name].inputs[0][0]].name for name in ('after', 'before')}
     self.assertEqual(read, {'after': 'w after its update', 'before': 'w'})
 
+  def test_what_a_loop_reads_by_a_handle_after_a_write(self):
+    with tf.Graph().as_default() as graph:
+      x = v1.placeholder(tf.float32, [3], name='x')
+      w = v1.get_variable('w', [3], use_resource=True)
+
+      def looped(name):
+        return tf.while_loop(lambda n, _: n < 2, lambda n, y: (n + 1, y * w), (0, x), name=name)[1]
+
+      before = looped('before')
+      with tf.control_dependencies([before, w.assign_sub(x * 2.0)]):
+        after = looped('after')
+    found = _read(graph, [before, after], ['w'])
+    read = {
+      op.name: [found.ops[n].name for n, _ in op.inputs if found.ops[n].op_type == VARIABLE]
+      for op in found.ops
+      if op.op_type.endswith('While')
+    }
+    self.assertEqual(read, {'before': ['w'], 'after': ['w after its update']})
+
 
 class PassingTest(absltest.TestCase):
   def test_what_passes_a_value_on_is_no_operation(self):

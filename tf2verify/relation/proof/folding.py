@@ -74,13 +74,14 @@ def folded(op: Operation) -> Sequence[int] | None:
   if names & {'bfloat16', 'float16'} or np.prod(op.shape, initial=1) > LARGEST_FOLDED:
     return None
   with np.errstate(all='ignore'):
-    result = _computed(op, known)
+    result = computed(op, known)
   if result is None or result.shape != op.shape:
     return None
   return [terms.constant(result.astype(op.dtype), op.dtype)]
 
 
-def _computed(op: Operation, values: Sequence[np.ndarray]) -> np.ndarray | None:
+def computed(op: Operation, values: Sequence[np.ndarray]) -> np.ndarray | None:
+  """Returns what an operation yields for arrays; None where that is not known here."""
   if op.op_type in ('FloorDiv', 'FloorMod') and not values[1].all():
     return None
   if op.op_type == 'Pow' and values[0].dtype.kind != 'f':

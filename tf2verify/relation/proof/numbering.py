@@ -61,6 +61,7 @@ class Numbering:
     graph: the graph.
     values: terms, by tensor.
     draws: how many random operations there were of each kind.
+    made: of every operation, how many terms there were after it.
   """
 
   def __init__(
@@ -91,6 +92,7 @@ class Numbering:
     self.graph = graph
     self.values: dict[TensorKey, int] = {}
     self.draws: dict[object, int] = {}
+    self.made: list[int] = []
     self._terms = terms
     self._scope = scope
     self._variables = variables
@@ -101,6 +103,7 @@ class Numbering:
     self._written = _written(graph)
     for position, op in enumerate(graph.ops):
       if op.op_type == TARGET:
+        self.made.append(len(terms))
         continue
       outputs = self._outputs(position, op)
       if position in passed:
@@ -108,6 +111,7 @@ class Numbering:
       for number, value in enumerate(outputs):
         key = (position, number)
         self.values[key] = self._known.get(key, value)
+      self.made.append(len(terms))
 
   def read(self, op: OpRecord) -> list[int]:
     """Returns the terms that an operation reads."""

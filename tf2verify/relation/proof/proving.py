@@ -1,7 +1,7 @@
 """Which operations of two graphs are proven to compute the same, whatever they are given."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
 from tf2verify.relation.proof.numbering import Numbering, Variables
@@ -10,6 +10,7 @@ from tf2verify.relation.proof.states import Multiple, States
 from tf2verify.relation.proof.terms import Terms
 
 _LOSS = 'regularization loss'
+Arguments = Sequence[tuple[str, tuple[int | None, ...] | None]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -31,6 +32,7 @@ class Side:
   Attributes:
     graph: the graph.
     values: terms of its tensors.
+    made: of every operation, how many terms there were after it.
     behind: positions of the operations behind the targets that both sides have.
     tested: those of them that are not proven: what they yield is not a value of the other
       side, and reaches a target that is not proven either.
@@ -38,6 +40,7 @@ class Side:
 
   graph: OpGraph
   values: Mapping[TensorKey, int]
+  made: Sequence[int]
   behind: frozenset[int]
   tested: frozenset[int]
 
@@ -53,6 +56,7 @@ class Proof:
     tested: those of them that are not proven.
     terms: the terms of both.
     states: what is known of the variables of a training step.
+    arguments: of functions, dtype and shape of what they are given.
   """
 
   tf1: Side
@@ -61,6 +65,7 @@ class Proof:
   tested: tuple[str, ...]
   terms: Terms
   states: StepStates = NO_STATES
+  arguments: Arguments | None = None
 
 
 def prove(
@@ -70,6 +75,8 @@ def prove(
   targets: Collection[str] | None = None,
   granted: Mapping[TensorKey, TensorKey] | None = None,
   passed: tuple[Collection[int], Collection[int]] = ((), ()),
+  taken_for: Mapping[int, int] | None = None,
+  arguments: Arguments | None = None,
   states: StepStates = NO_STATES,
 ) -> Proof:
   """Relates two graphs.
@@ -81,18 +88,23 @@ def prove(
     targets: names of those to relate; None for all that a side has.
     granted: tensors of the port that are taken for tensors of the reference, to see what follows.
     passed: operations of both sides that are taken to yield what they read, likewise.
+    taken_for: terms of the port that are taken for terms of the reference, likewise.
+    arguments: of functions, dtype and shape of what they are given.
     states: of a training step, what its variables are known to be.
   """
-  terms = Terms()
-  one = Numbering(terms, tf1, variables, 'tf1', passed=passed[0], states=states.tf1)
+  terms = Terms(taken_for)
+  given = [terms.add('argument', (), n, *one) for n, one in enumerate(arguments or ())]
+  read = None if arguments is None else given
+  one = Numbering(terms, tf1, variables, 'tf1', read, passed=passed[0], states=states.tf1)
   known = {key: one.values[other] for key, other in (granted or {}).items()}
   two = Numbering(
     terms,
     tf2,
     variables,
     'tf2',
-    known=known,
-    passed=passed[1],
+    read,
+    known,
+    passed[1],
     states=states.tf2,
     multiples=states.multiples,
   )
@@ -115,6 +127,7 @@ def prove(
     tuple(tested),
     terms,
     states,
+    arguments,
   )
 
 
@@ -148,7 +161,7 @@ def _side(
     pending += graph.ops[key[0]].inputs
   computed = {n for n in behind if not _is_given(graph, n)}
   left = {n for n in apart if not _is_given(graph, n)}
-  return Side(graph, values, frozenset(computed), frozenset(left))
+  return Side(graph, values, numbering.made, frozenset(computed), frozenset(left))
 
 
 def _is_given(graph: OpGraph, position: int) -> bool:

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,10 +44,17 @@ class Term:
 class Terms:
   """The terms of both graphs."""
 
-  def __init__(self) -> None:
+  def __init__(self, taken_for: Mapping[int, int] | None = None) -> None:
+    """Begins without any.
+
+    Args:
+      taken_for: of terms that are to be taken for others, to see what follows: these, by number.
+        Numbers are those of a run that had none of it, or less: terms are made in the same order.
+    """
     self._terms: list[Term] = []
     self._numbers: dict[Hashable, int] = {}
     self._coefficients: dict[tuple[str, int, int], float] = {}
+    self._taken_for = taken_for or {}
 
   def __getitem__(self, number: int) -> Term:
     return self._terms[number]
@@ -71,7 +78,7 @@ class Terms:
     if known is None:
       known = self._numbers[key] = len(self._terms)
       self._terms.append(Term(kind, tuple(inputs), detail, dtype, shape, value, extra))
-    return known
+    return self._taken_for.get(known, known)
 
   def shape(self, number: int) -> Shape | None:
     """Returns a term's shape where all of it is known."""

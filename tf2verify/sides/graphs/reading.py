@@ -220,14 +220,14 @@ class GraphReader:
       return None
     return self._variables.get(self._handle(op.inputs[0]).name)
 
-  def _read_name(self, variable: str, read: tf.Operation) -> str:
+  def _read_name(self, variable: str, read: tf.Operation, *others: tf.Operation) -> str:
     """Returns the name of what an operation reads of a variable: before a write, or after it."""
-    if variable not in self._written or not read.control_inputs:
+    if variable not in self._written:
       return variable
-    count = sum(self._writes(op) == variable for op in ops_run_by(read.control_inputs).values())
-    if not count:
-      return variable
-    return f'{variable} after its update' + (f' ({count})' if count > 1 else '')
+    before = [*read.control_inputs, *others]
+    count = sum(self._writes(op) == variable for op in ops_run_by(before).values())
+    number = f' ({count})' if count > 1 else ''
+    return f'{variable} after its update{number}' if count else variable
 
   def _handle(self, tensor: tf.Tensor) -> tf.Operation:
     op = tensor.op
@@ -250,7 +250,7 @@ class GraphReader:
       return
     if op.name in self._inputs or op.name in self._constants or op.type == 'Const':
       return
-    resolved = [self._resolve(tensor) for tensor in inputs]
+    resolved = [self._resolve(tensor, op) for tensor in inputs]
     record = OpRecord(
       op.name,
       op.type,
@@ -306,7 +306,9 @@ class GraphReader:
     targets = [Target(f'result {n}', (tensor.name,)) for n, tensor in enumerate(body.outputs)]
     return reader.read(targets, (), '')
 
-  def _resolve(self, tensor: tf.Tensor) -> tuple[TensorKey, tuple[str, ...]]:
+  def _resolve(
+    self, tensor: tf.Tensor, reader: tf.Operation | None = None
+  ) -> tuple[TensorKey, tuple[str, ...]]:
     """Returns where a tensor comes from, and what passes it on, the producer's end first."""
     passed: list[str] = []
     first = tensor
@@ -321,7 +323,9 @@ class GraphReader:
         return (self._leaf(VARIABLE, name, before), 0), tuple(passed[::-1])
     op = tensor.op
     if op.name in self._variables:
-      key = (self._leaf(VARIABLE, self._variables[op.name], first), 0)
+      read = reader or op  # by its handle, as a loop or a look-up reads it
+      name = self._read_name(self._variables[op.name], read, *(t.op for t in read.inputs))
+      key = self._leaf(VARIABLE, name, first), 0
     elif op.name in self._inputs:
       key = (self._leaf(INPUT, self._inputs[op.name], tensor), 0)
     elif op.name in self._constants:

@@ -8,7 +8,9 @@ from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.records.proven import GraphDifference, Proven, TestedRegion
-from tf2verify.relation.proof.graph_differences import Unlike, unlike
+from tf2verify.relation.proof.difference_pairs import Unlike
+from tf2verify.relation.proof.difference_sizes import unlike_sizes
+from tf2verify.relation.proof.graph_differences import unlike
 from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import NO_STATES, Proof, Side, StepStates, prove
 from tf2verify.sides.fill import ConstantFill
@@ -145,9 +147,11 @@ def compared(
     states: of a training step, what its variables are known to be.
   """
   proof = prove(tf1, tf2, variables, targets, states=states)
-  is_step = states is not NO_STATES
-  found = _differences(proof, unlike(proof, variables, targets, alone=not is_step))
-  return Related(_record(proof, name, time.perf_counter() - start), found)
+  found = unlike(proof, variables, targets)
+  # In a step all sizes are those of the forward pass, which was related before.
+  sizes = [] if states is not NO_STATES else unlike_sizes(proof)
+  differences = _differences(proof, [*found, *sizes])
+  return Related(_record(proof, name, time.perf_counter() - start), differences)
 
 
 def relate(case: CaseUnderTest, comparison: Comparison, run: RunSpec) -> Proven:

@@ -1,0 +1,254 @@
+"""Operations of two graphs that read the same, and that are not the same."""
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tf2verify.records.op_graph import OpRecord, TensorKey
+from tf2verify.relation.op_pairs import family
+from tf2verify.relation.proof.proving import Proof, Side
+
+# Operations in a row that one side alone has: a clipping is two.
+_LONGEST_CHAIN = 2
+# Attributes that a port gets wrong, and whose value says what is computed.
+_ATTRIBUTES = (
+  *('epsilon', 'alpha', 'beta', 'bias', 'depth_radius', 'padding', 'explicit_paddings'),
+  *('strides', 'dilations', 'ksize', 'align_corners', 'half_pixel_centers', 'exclusive'),
+  *('reverse', 'mode', 'is_training', 'exponential_avg_factor', 'axis', 'batch_dims'),
+)
+# Of the same operands, and no two of a row the same function.
+_KINDS = tuple(
+  map(
+    frozenset,
+    (
+      (
+        *('Relu', 'Relu6', 'Elu', 'Selu', 'LeakyRelu', 'Tanh', 'Sigmoid', 'Softplus', 'Softsign'),
+        *('Exp', 'Expm1', 'Erf', 'Sin', 'Cos', 'Abs', 'Square', 'Log', 'Log1p', 'Sqrt', 'Rsqrt'),
+        *('Floor', 'Ceil', 'Round', 'Softmax', 'LogSoftmax', 'Neg', 'Sign', 'Reciprocal'),
+      ),
+      ('FloorDiv', 'TruncateDiv'),
+      ('RealDiv', 'DivNoNan'),
+      ('FloorMod', 'TruncateMod'),
+      ('AddV2', 'Sub', 'Mul', 'Maximum', 'Minimum', 'Pow', 'SquaredDifference'),
+      ('LogicalAnd', 'LogicalOr'),
+      ('Sum', 'Mean', 'Max', 'Min', 'Prod'),
+      ('MaxPool', 'AvgPool'),
+      ('ArgMax', 'ArgMin'),
+      ('Cumsum', 'Cumprod'),
+      ('ResizeBilinear', 'ResizeNearestNeighbor', 'ResizeBicubic', 'ResizeArea'),
+    ),
+  )
+)
+_ROUNDING = 1e-6
+
+
+# What compares numbers with a constant.
+_COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
+  'Equal': np.equal,
+  'NotEqual': np.not_equal,
+  'Less': np.less,
+  'LessEqual': np.less_equal,
+  'Greater': np.greater,
+  'GreaterEqual': np.greater_equal,
+}
+MISSING, EXTRA, FUNCTIONS = 'missing', 'extra', 'functions'
+
+
+@dataclasses.dataclass(frozen=True)
+class Unlike:
+  """Two operations that read the same values, and do something else with them.
+
+  Attributes:
+    tf1: position of the reference's operation.
+    tf2: of the port's.
+    what: what is not the same: `constant`, `operation`, or the name of an attribute. `MISSING`:
+      the port lacks the operation, and its own is what tf1's reads; `EXTRA`: the other way round;
+      `FUNCTIONS`: of loops or conditions, whose functions tell what it is.
+    values: of both.
+    chain: positions of all that one side alone has, of which the last one is named; empty where
+      it is not of the shape and dtype of what it reads.
+    terms: of both, where they differ in a term and not in an operation of one kind.
+  """
+
+  tf1: int
+  tf2: int
+  what: str
+  values: tuple[str, str]
+  chain: tuple[int, ...] = ()
+  terms: tuple[int, int] | None = None
+
+
+def candidates(proof: Proof) -> Iterator[Unlike]:
+  """Yields what may be a difference: what reads the same on both sides, and is not the same."""
+  yield from _pairs(proof)
+  yield from _alone(proof)
+  yield from _converted(proof)
+
+
+def _alone(proof: Proof) -> Iterator[Unlike]:
+  """Yields operations of one side that may be missing on the other, whose own go on without."""
+  for side, other, what in ((proof.tf1, proof.tf2, MISSING), (proof.tf2, proof.tf1, EXTRA)):
+    producers: dict[int, int] = {}
+    for (position, _), number in other.values.items():
+      producers.setdefault(number, position)
+    readers = side.graph.consumers()
+    for position in sorted(side.tested):
+      read = _passed(proof, side, position)
+      partner = None if read is None else producers.get(side.values[read])
+      chain: tuple[int, ...] = ()
+      last: int | None = position
+      while last is not None and partner is not None and len(chain) < _LONGEST_CHAIN:
+        chain += (last,)
+        text = ' → '.join(_spelled(proof, side, n) for n in chain)
+        ends = (chain[-1], partner) if what == MISSING else (partner, chain[-1])
+        yield Unlike(*ends, what, (text, '') if what == MISSING else ('', text), chain)
+        after = {reader for reader, _ in readers[last]}
+        last = after.pop() if len(after) == 1 else None
+        if last is not None and _passed(proof, side, last) != (chain[-1], 0):
+          last = None
+
+
+def _converted(proof: Proof) -> Iterator[Unlike]:
+  """Yields pairs of one kind, of which one reads what the other does by way of an operation.
+
+  That changes dtype or shape, as a cast does: the two have what they yield in common.
+  """
+  for side, other, what in ((proof.tf1, proof.tf2, MISSING), (proof.tf2, proof.tf1, EXTRA)):
+    for position in sorted(side.tested):
+      op = side.graph.ops[position]
+      for slot, (between, _) in enumerate(op.inputs):
+        read = _only_read(proof, side, between) if between in side.tested else None
+        if read is None or op.functions:
+          continue
+        wanted = [side.values[key] for key in op.inputs]
+        wanted[slot] = side.values[read]
+        for partner in sorted(other.tested):
+          one = other.graph.ops[partner]
+          if family(one.op_type) != family(op.op_type) or one.outputs != op.outputs:
+            continue
+          if [other.values[key] for key in one.inputs] == wanted:
+            text = _spelled(proof, side, between)
+            if what == MISSING:
+              yield Unlike(position, partner, what, (text, ''))
+            else:
+              yield Unlike(partner, position, what, ('', text))
+
+
+def _only_read(proof: Proof, side: Side, position: int) -> TensorKey | None:
+  """Returns the only tensor that an operation reads which is no constant."""
+  op = side.graph.ops[position]
+  computed = [key for key in op.inputs if proof.terms.value(side.values[key]) is None]
+  return computed[0] if len(computed) == 1 and not op.functions and not op.is_leaf else None
+
+
+def _passed(proof: Proof, side: Side, position: int) -> TensorKey | None:
+  """Returns what an operation may hand on unchanged: its one tensor, of its own shape."""
+  op = side.graph.ops[position]
+  read = _only_read(proof, side, position)
+  if read is None or len(op.outputs) != 1:
+    return None
+  return read if side.graph.ops[read[0]].outputs[read[1]] == op.outputs[0] else None
+
+
+def _spelled(proof: Proof, side: Side, position: int) -> str:
+  op = side.graph.ops[position]
+  if op.op_type == 'Cast':
+    return f'Cast to {op.outputs[0][0]}'
+  given = [text_of(value) for value in _constants(proof, side, op)]
+  return f'{op.op_type} with {", ".join(given)}' if given else op.op_type
+
+
+def _pairs(proof: Proof) -> Iterator[Unlike]:
+  """Yields pairs whose inputs are the same, the first of the reference first."""
+  others: dict[tuple[int, ...], list[int]] = {}
+  values = frozenset(proof.tf1.values.values()) & frozenset(proof.tf2.values.values())
+  for position in sorted(proof.tf2.tested):
+    read = _read(proof, proof.tf2, values, position)
+    if read:
+      others.setdefault(read, []).append(position)
+  for position in sorted(proof.tf1.tested):
+    read = _read(proof, proof.tf1, values, position)
+    for other in others.get(read or (), ()):
+      found = _difference(proof, position, other)
+      if found is not None:
+        yield Unlike(position, other, *found)
+
+
+def _read(
+  proof: Proof, side: Side, values: Collection[int], position: int
+) -> tuple[int, ...] | None:
+  """Returns the terms that an operation reads, constants aside; None if one side lacks one."""
+  read = [side.values[key] for key in side.graph.ops[position].inputs]
+  computed = [number for number in read if proof.terms.value(number) is None]
+  return tuple(sorted(computed)) if all(number in values for number in computed) else None
+
+
+def _difference(proof: Proof, tf1: int, tf2: int) -> tuple[str, tuple[str, str]] | None:
+  """Returns what tells two operations apart that read the same; None if nothing is known to."""
+  one, other = proof.tf1.graph.ops[tf1], proof.tf2.graph.ops[tf2]
+  if one.outputs != other.outputs:
+    return None
+  kinds = {one.op_type, other.op_type}
+  constants = _constants(proof, proof.tf1, one), _constants(proof, proof.tf2, other)
+  if kinds <= _COMPARED.keys():
+    return _comparison(proof, one, other)
+  if len(kinds) == 2 and any(kinds <= alike for alike in _KINDS):
+    same = all(_same(*pair) for pair in zip(*constants, strict=False))
+    return ('operation', (one.op_type, other.op_type)) if same else None
+  if one.functions and other.functions:
+    return FUNCTIONS, ('', '')
+  if family(one.op_type) != family(other.op_type):
+    return None
+  for first, second in zip(*constants, strict=False):
+    if first.shape == second.shape and not _same(first, second):
+      return 'constant', (text_of(first), text_of(second))
+  for name in _ATTRIBUTES:
+    values = one.attribute(name), other.attribute(name)
+    if None not in values and values[0] != values[1]:
+      return name, (text_of(values[0]), text_of(values[1]))
+  return None
+
+
+def _comparison(proof: Proof, one: OpRecord, other: OpRecord) -> tuple[str, tuple[str, str]] | None:
+  """Returns what tells two comparisons with a constant apart, where a number does."""
+  sides = ((proof.tf1, one), (proof.tf2, other))
+  operands = [[proof.terms.value(side.values[key]) for key in op.inputs] for side, op in sides]
+  limits = [value for values in operands for value in values if value is not None]
+  if len(limits) != 2 or any(limit.size != 1 or limit.dtype.kind not in 'iuf' for limit in limits):
+    return None
+  if any(proof.terms[side.values[key]].kind == 'draw' for side, op in sides for key in op.inputs):
+    return None  # a random number is never exactly at the limit
+  first, second = (limit.reshape(-1)[0].item() for limit in limits)
+  points = np.array([limit + step for limit in (first, second) for step in (-1, 0, 1)])
+  told = []
+  for (_, op), values in zip(sides, operands, strict=True):
+    given = [points if value is None else value.reshape(-1)[0] for value in values]
+    told.append(_COMPARED[op.op_type](*given))
+  if np.array_equal(*told):
+    return None
+  return 'operation', (
+    f'{one.op_type} with {text_of(first)}',
+    f'{other.op_type} with {text_of(second)}',
+  )
+
+
+def _constants(proof: Proof, side: Side, op: OpRecord) -> list[np.ndarray]:
+  values = [proof.terms.value(side.values[key]) for key in op.inputs]
+  return [value for value in values if value is not None]
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+  if one.dtype.kind not in 'fc' or other.dtype.kind not in 'fc':
+    return bool(np.array_equal(one, other))
+  return bool(np.allclose(one, other, rtol=_ROUNDING, atol=0, equal_nan=True))
+
+
+def text_of(value: object) -> str:
+  """Returns a constant or an attribute as a reader sees it."""
+  if isinstance(value, np.ndarray):
+    if value.size == 1:
+      return text_of(value.reshape(-1)[0].item())
+    return ' '.join(str(value.reshape(-1)[:8].tolist()).split()) + ('…' if value.size > 8 else '')
+  return f'{value:.6g}' if isinstance(value, float) else str(value)

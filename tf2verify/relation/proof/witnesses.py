@@ -1,0 +1,238 @@
+"""Short computations of both graphs, and a value that tells them apart.
+
+Two sides may round, convert or guard a value in operations that have nothing in common. Whether
+that is another spelling or another function, numbers tell: both are computed here, for numbers at
+which such things differ. A pair without a number that tells it apart is not taken for a difference.
+"""
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.records.op_graph import OpRecord, TensorKey
+from tf2verify.relation.proof.difference_pairs import Unlike, text_of
+from tf2verify.relation.proof.folding import computed
+from tf2verify.relation.proof.operation import Operation
+from tf2verify.relation.proof.proving import Proof, Side
+from tf2verify.relation.proof.terms import Shape
+
+_LONGEST = 6
+_TRIALS = 4
+_LARGEST = 2**18
+# Halves and signs tell roundings apart, 0 divisions, great and small numbers bounds and epsilons.
+_FLOATS = (
+  *(0.0, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 2.5, -2.5, 0.3, -0.3, 3.0, -7.0, 10.0, -10.0, 100.0),
+  *(-100.0, 1e4, -1e4, 1e-4, -1e-4, 1e-8),
+)
+_INTEGERS = (0, 1, -1, 2, -2, 3, -3, 5, 7, -7, 16, -17, 100, -100, 255, 256, 1000)
+_APART = 1e-3
+# In addition to what is computed of constants.
+_COMPUTED: Mapping[str, Callable[..., Any]] = {
+  'Abs': np.abs,
+  'Sign': np.sign,
+  'Round': np.round,
+  'Rint': np.rint,
+  'Log': np.log,
+  'Log1p': np.log1p,
+  'Expm1': np.expm1,
+  'Tanh': np.tanh,
+  'Sigmoid': lambda value: 1 / (1 + np.exp(-value)),
+  'Softplus': lambda value: np.logaddexp(value, 0),
+  'Reciprocal': lambda value: 1 / value,
+  'Rsqrt': lambda value: 1 / np.sqrt(value),
+  'Relu': lambda value: np.maximum(value, 0),
+  'Relu6': lambda value: np.clip(value, 0, 6),
+  'SquaredDifference': lambda one, other: (one - other) ** 2,
+  'DivNoNan': lambda one, other: np.where(other == 0, 0, one / np.where(other == 0, 1, other)),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Cone:
+  """An operation, with what it is computed by from values that both sides have.
+
+  Attributes:
+    side: whose it is.
+    last: its position.
+    positions: of all of it, in order.
+    given: the terms that it is computed from, constants aside.
+  """
+
+  side: Side
+  last: int
+  positions: tuple[int, ...]
+  given: frozenset[int]
+
+
+# What two cones yield, by their operations.
+Known = dict[Hashable, tuple[str, str] | None]
+
+
+def told_apart(proof: Proof, known: Known) -> Iterator[Unlike]:
+  """Yields operations of both graphs that yield something else for the same values.
+
+  Args:
+    proof: what is proven of the graphs.
+    known: what was computed before, for the same graphs.
+  """
+  shared = frozenset(proof.tf1.values.values()) & frozenset(proof.tf2.values.values())
+  others: dict[Hashable, list[_Cone]] = {}
+  for cone in _cones(proof, proof.tf2, shared):
+    others.setdefault((cone.side.graph.ops[cone.last].outputs, cone.given), []).append(cone)
+  for cone in _cones(proof, proof.tf1, shared):
+    for other in others.get((cone.side.graph.ops[cone.last].outputs, cone.given), ()):
+      key = cone.positions, other.positions
+      if key not in known:
+        known[key] = _witness(proof, cone, other)
+      values = known[key]
+      if values is not None:
+        yield Unlike(cone.last, other.last, 'operation', values)
+
+
+def _cones(proof: Proof, side: Side, shared: frozenset[int]) -> Iterator[_Cone]:
+  for position in sorted(side.tested):
+    cone = _cone(proof, side, shared, position)
+    if cone is not None and cone.given:
+      yield cone
+
+
+def _cone(proof: Proof, side: Side, shared: frozenset[int], position: int) -> _Cone | None:
+  seen: set[int] = set()
+  given: set[int] = set()
+  pending = [position]
+  while pending:
+    here = pending.pop()
+    if here in seen:
+      continue
+    seen.add(here)
+    op = side.graph.ops[here]
+    if len(seen) > _LONGEST or op.is_leaf or op.functions or len(op.outputs) != 1 or not op.pure:
+      return None
+    for key in op.inputs:
+      number = side.values[key]
+      if proof.terms.value(number) is not None:
+        continue
+      if number in shared:
+        given.add(number)
+      else:
+        pending.append(key[0])
+  return _Cone(side, position, tuple(sorted(seen)), frozenset(given))
+
+
+def _witness(proof: Proof, one: _Cone, other: _Cone) -> tuple[str, str] | None:
+  """Returns what two cones compute, each with a value that tells them apart."""
+  shapes: dict[int, Shape] = {}
+  for number in one.given:
+    shape, term = proof.terms.shape(number), proof.terms[number]
+    if shape is None or not term.dtype.startswith(('float', 'int', 'bool')) or term.kind == 'draw':
+      return None
+    shapes[number] = shape
+  if any(np.prod(shape, initial=1) > _LARGEST for shape in shapes.values()):
+    return None
+  limits = [*_limits(proof, one), *_limits(proof, other)]
+  for trial in range(_TRIALS):
+    given = {
+      number: _points(proof.terms.dtype(number), shapes[number], limits, (trial, place))
+      for place, number in enumerate(sorted(shapes))
+    }
+    with np.errstate(all='ignore'):
+      results = [_evaluated(proof, cone, given) for cone in (one, other)]
+    if results[0] is None or results[1] is None:
+      return None
+    found = _first_apart(results[0], results[1])
+    if found is not None:
+      at = ', '.join(_element(given[n], results[0].shape, found) for n in sorted(given))
+      texts = [
+        f'{_spelled(proof, cone)}, {text_of(result[found].item())} for {at}'
+        for cone, result in zip((one, other), results, strict=True)
+        if result is not None
+      ]
+      return texts[0], texts[1]
+  return None
+
+
+def _limits(proof: Proof, cone: _Cone) -> list[float]:
+  """Returns the numbers that a cone compares with, adds or multiplies by."""
+  found = []
+  for position in cone.positions:
+    for key in cone.side.graph.ops[position].inputs:
+      single = proof.terms.single(cone.side.values[key])
+      if single is not None:
+        found.append(float(single))
+  return found
+
+
+def _points(dtype: str, shape: Shape, limits: Sequence[float], seed: tuple[int, int]) -> np.ndarray:
+  source = np.random.RandomState(seed[0] * 100 + seed[1])
+  if dtype == 'bool':
+    return source.randint(0, 2, shape).astype(bool)
+  near = [limit + step for limit in limits for step in (-1.0, 0.0, 1.0)]
+  points = np.array([*near, *(_FLOATS if 'float' in dtype else _INTEGERS)])
+  points = source.permutation(points[np.isfinite(points)])
+  values = np.resize(points, shape)
+  return values.astype('float64' if 'float' in dtype else dtype)
+
+
+def _evaluated(proof: Proof, cone: _Cone, given: Mapping[int, np.ndarray]) -> np.ndarray | None:
+  """Returns what a cone yields; floating-point numbers are computed without 32 bits' rounding."""
+  known: dict[TensorKey, np.ndarray] = {}
+  for position in cone.positions:
+    op = cone.side.graph.ops[position]
+    read = []
+    for key in op.inputs:
+      number = cone.side.values[key]
+      value = known.get(key, given.get(number, proof.terms.value(number)))
+      if value is None or value.dtype.kind not in 'fiub':
+        return None
+      read.append(value.astype('float64') if value.dtype.kind == 'f' else value)
+    found = _computed(proof, op, read)
+    if found is None:
+      return None
+    known[position, 0] = found
+  return known[cone.last, 0]
+
+
+def _computed(proof: Proof, op: OpRecord, read: Sequence[np.ndarray]) -> np.ndarray | None:
+  dtype = op.outputs[0][0]
+  attributes, own = dict(op.attributes), _COMPUTED.get(op.op_type)
+  try:
+    if own is not None:
+      found: np.ndarray | None = np.asarray(own(*read))
+    else:
+      found = computed(Operation(proof.terms, op.op_type, (), attributes, op.outputs), read)
+  except (ValueError, TypeError, IndexError):
+    return None
+  if found is None or not dtype.startswith(('float', 'int', 'uint', 'bool')):
+    return None
+  return np.asarray(found, 'float64' if 'float' in dtype else dtype)
+
+
+def _first_apart(one: np.ndarray, other: np.ndarray) -> tuple[int, ...] | None:
+  if one.shape != other.shape:
+    return None
+  first, second = one.astype('float64'), other.astype('float64')
+  seen = np.isfinite(first) | np.isfinite(second)
+  with np.errstate(all='ignore'):
+    near = np.abs(first - second) <= _APART * np.maximum(np.abs(first), np.abs(second)) + 1e-9
+  apart = np.argwhere(seen & ~near)
+  return tuple(int(n) for n in apart[0]) if len(apart) else None
+
+
+def _element(value: np.ndarray, shape: tuple[int, ...], place: tuple[int, ...]) -> str:
+  """Returns what one element of a result is computed from, where that is one element."""
+  try:
+    return text_of(np.broadcast_to(value, shape)[place].item())
+  except ValueError:
+    return f'{len(value)} values' if value.ndim else text_of(value.item())
+
+
+def _spelled(proof: Proof, cone: _Cone) -> str:
+  parts = []
+  for position in cone.positions:
+    op = cone.side.graph.ops[position]
+    values = [proof.terms.value(cone.side.values[key]) for key in op.inputs]
+    texts = [text_of(value) for value in values if value is not None]
+    parts.append(f'{op.op_type} with {", ".join(texts)}' if texts else op.op_type)
+  return ' → '.join(parts)
