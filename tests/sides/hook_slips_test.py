@@ -22,6 +22,11 @@ def _error(hook, cause):
   return error
 
 
+class Silent(Exception):
+  def __str__(self):
+    raise RuntimeError('no text')
+
+
 class KeyTest(parameterized.TestCase):
   @parameterized.parameters(
     ('tf1_loss', _OF_LABELS),
@@ -33,6 +38,16 @@ class KeyTest(parameterized.TestCase):
   )
   def test_key_that_is_not_there(self, hook, text):
     self.assertEqual(likely_slip(_error(hook, KeyError('click')), _INPUTS, _LABELS), text)
+
+  def test_an_exception_without_a_text(self):
+    class Case(small_case.SmallCase):
+      def make_tf2_layer(self):
+        raise Silent
+
+    self.assertEqual(likely_slip(_error('make_tf2_layer', Silent()), _INPUTS, None), '')
+    verdict = tf2verify.verify(Case, stages=['no_new_variables'])
+    self.assertIs(verdict.status, tf2verify.Status.ERROR)
+    self.assertIn('Silent: (no message: its __str__ raised RuntimeError)', verdict.to_text())
 
   @parameterized.parameters(
     (KeyError('clicks'), _LABELS),

@@ -75,6 +75,7 @@ def pair_slots(
   tf1_names: Mapping[str, str],
   rates: Iterable[float | None],
   declared: DeclaredSlots = None,
+  further_rates: Sequence[float] = (),
 ) -> PairedSlots:
   """Pairs slots: as declared, by role and variable, by words for a role, by value.
 
@@ -89,6 +90,8 @@ def pair_slots(
     tf1_names: from the port's variable names to those of tf1.
     rates: the learning rates of both sides, of all steps so far.
     declared: from a slot of tf1 to that of tf2, see `OptionalHooks.slot_names`.
+    further_rates: those of all optimizers, where there are several and `rates` are of one of them.
+      Which one serves a variable, its values tell; what it does to the variable is compared anyway.
   """
   rate = _common(rates)
   left = _Left(list(tf1), list(tf2), tf1_names)
@@ -97,6 +100,10 @@ def pair_slots(
     return 1.0 if other.is_called(declared_name(one, declared) or '') else None
 
   def by_role(one: Slot, other: Slot) -> float | None:
+    for own in further_rates:
+      scale = scale_between(one.role, other.role, own)
+      if scale is not None and _are_same(one, other, scale):
+        return scale
     return scale_between(one.role, other.role, rate)
 
   said = [one for one in tf1 if declared_name(one, declared) is not None]
@@ -198,10 +205,17 @@ def _by_value(one: Slot, other: Slot, scale: float = 1.0) -> float | None:
     return None
   if any(slot.role in COUNTS or not isinstance(slot.value, np.ndarray) for slot in (one, other)):
     return None
+  return scale if _are_same(one, other, scale) else None
+
+
+def _are_same(one: Slot, other: Slot, scale: float) -> bool:
+  """Returns whether two slots hold the same numbers, but for a factor."""
+  if not all(isinstance(slot.value, np.ndarray) for slot in (one, other)):
+    return False
   if one.value.dtype != other.value.dtype or one.value.dtype.kind != 'f':
-    return None
+    return False
   size = float(np.max(np.abs(one.value), initial=0.0))
-  return scale if np.allclose(other.value * scale, one.value, 0.0, _SAME * size) else None
+  return np.allclose(other.value * scale, one.value, 0.0, _SAME * size)
 
 
 def _shape(value: _Array) -> tuple[int, ...]:

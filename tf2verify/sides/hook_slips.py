@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tf2verify.errors import UserCodeError
+from tf2verify.safe_text import message_of
 from tf2verify.sides.loss_function import leaves_of
 
 # Which hooks take what; a hook is named in `UserCodeError.hook`, words around it.
@@ -26,7 +27,7 @@ def likely_slip(error: UserCodeError, inputs: Any, labels: Any) -> str:
     labels: the nest of `make_labels`; None without.
   """
   hook, cause = error.hook, error.__cause__
-  in_place = _IN_PLACE.search(str(cause))
+  in_place = None if cause is None else _IN_PLACE.search(message_of(cause))
   if in_place is not None:
     sign = in_place[1]
     return (

@@ -136,7 +136,9 @@ def _is_measured(array: np.ndarray) -> bool:
   return bool(np.any(values != np.round(values)))
 
 
-def grown(inputs: Any, axes: frozenset[Axis], *, apart: bool = False) -> OtherSize:
+def grown(
+  inputs: Any, axes: frozenset[Axis], *, apart: bool = False, divided: bool = False
+) -> OtherSize:
   """Returns inputs that are longer along some axes.
 
   Args:
@@ -144,9 +146,15 @@ def grown(inputs: Any, axes: frozenset[Axis], *, apart: bool = False) -> OtherSi
     axes: which grow.
     apart: whether each length grows by another amount, the axes of one input among them, so
       that sizes that are the same by chance (height and width) are told apart; else by one.
+    divided: whether each length grows by the greatest power of two that divides it, for a model
+      that halves it several times.
   """
   batch = proposals(inputs).batch
   by = _amounts(inputs, axes, batch) if apart else dict.fromkeys(axes, 1)
+  if divided:
+    before = shapes_of(inputs)
+    longer = ((path, axis, before[path][axis]) for path, axis in axes - batch)
+    by.update({(path, axis): size & -size for path, axis, size in longer})
   shapes = {
     path: tuple(n + by.get((path, axis), 0) for axis, n in enumerate(shape))
     for path, shape in shapes_of(inputs).items()
@@ -163,6 +171,12 @@ def grown(inputs: Any, axes: frozenset[Axis], *, apart: bool = False) -> OtherSi
 def grow_apart(inputs: Any, axes: frozenset[Axis]) -> bool:
   """Returns whether there are lengths among axes that can grow by different amounts."""
   return any(n > 1 for n in _amounts(inputs, axes, proposals(inputs).batch).values())
+
+
+def divides(inputs: Any, axes: frozenset[Axis]) -> bool:
+  """Returns whether there is a length among axes that can be halved."""
+  sizes = shapes_of(inputs)
+  return any(sizes[path][axis] % 2 == 0 for path, axis in axes - proposals(inputs).batch)
 
 
 def _amounts(inputs: Any, axes: frozenset[Axis], batch: frozenset[Axis]) -> dict[Axis, int]:

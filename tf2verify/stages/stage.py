@@ -19,6 +19,7 @@ from tf2verify.records.table import Table
 from tf2verify.records.verdict import Compared, Figure
 from tf2verify.relation.alignment import Alignment
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.other_sizes import OtherSize
 from tf2verify.sides.side import Declaration, Inventory, RunSpec
 from tf2verify.sides.tf1.reference import ReferenceGraph, ReferenceTraining
 from tf2verify.sides.tf2.layer import Tf2Layer
@@ -48,6 +49,8 @@ class CaseUnderTest:
     judged_starts: what is known of initial values that differ, by tf1 name; filled by the
       seeded stages.
     remembered: results of a stage that other stages reuse.
+    agreed_sizes: one other size at which both sides agree in inference, where there is one; filled
+      by `zero_randomness`.
   """
 
   declaration: Declaration
@@ -65,6 +68,7 @@ class CaseUnderTest:
   left_out: frozenset[str] = frozenset()
   judged_starts: dict[str, JudgedStart] = dataclasses.field(default_factory=dict)
   remembered: dict[str, str] = dataclasses.field(default_factory=dict)
+  agreed_sizes: list[OtherSize] = dataclasses.field(default_factory=list)
 
   def alignment(self) -> Alignment:
     """Returns which variables of the two sides belong together."""
@@ -82,7 +86,7 @@ class CaseUnderTest:
   def with_reference(self, tf1: ReferenceGraph, training: ReferenceTraining) -> 'CaseUnderTest':
     """Returns the same port with a different reference of the same variables."""
     found = dataclasses.replace(
-      self, tf1=tf1, tf1_training=training, judged_starts={}, remembered={}
+      self, tf1=tf1, tf1_training=training, judged_starts={}, remembered={}, agreed_sizes=[]
     )
     found.__dict__['pairing'] = self.pairing  # laid side by side once
     return found

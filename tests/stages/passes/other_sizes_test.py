@@ -129,6 +129,21 @@ class WrongPortsTest(LadderTestCase):
     text = self.assert_first_failure(Case, STAGE, 'inputs of shape (3, 10, 11, 3)]')
     self.assertIn('at inputs of shape (3, 10, 10, 3) both sides agree', text)
 
+  def test_lengths_that_have_to_be_halved_twice(self):
+    class Case(Images):
+      def make_inputs(self):
+        return tf2verify.normal_inputs((2, 16, 16, 3))
+
+      def model(self, inputs, training, size=None):
+        weights = v1.get_variable('weights', [3, 3, 3, 4])
+        small = tf.nn.space_to_depth(tf.nn.conv2d(inputs, weights, 1, 'SAME'), 4)
+        return tf.image.resize(small, tf.shape(inputs)[1:3] if size is None else size)
+
+      def port(self, inputs, training):
+        return self.model(inputs, training, size=[16, 16])
+
+    self.assert_first_failure(Case, STAGE, 'inputs of shape (3, 32, 32, 3)')
+
   def test_height_and_width_exchanged_of_square_images(self):
     class Case(Images):
       def model(self, inputs, training, axes=(1, 2)):

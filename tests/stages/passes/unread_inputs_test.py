@@ -61,6 +61,24 @@ class WrongPortsTest(LadderTestCase, parameterized.TestCase):
     # A constant floating input is varied, so that the outputs differ as well.
     self.assert_first_failure(Case, STAGE, "input ['mask'] [inference]: use differs")
 
+  def test_segments_of_zeros_that_are_multiplied_away(self):
+    class Case(tiny_models.OneModel):
+      def make_inputs(self):
+        return {'x': tf2verify.normal_inputs((4, 3)), 'segment': np.zeros((4,), np.int32)}
+
+      def model(self, inputs, training):
+        return inputs['x'] @ kernel() + tf.gather(
+          v1.get_variable('table', [2, 3]), inputs['segment']
+        )
+
+      def port(self, inputs, training):
+        nothing = 0.0 * tf.cast(inputs['segment'], tf.float32)[:, None]
+        return inputs['x'] @ kernel() + v1.get_variable('table', [2, 3])[0] + nothing
+
+    self.assert_first_failure(
+      Case, STAGE, "input ['segment'] [inference]: use differs", 'without effect'
+    )
+
   def test_length_of_a_module_and_a_tuple(self):
     class Case(tiny_models.OneModel):
       def make_inputs(self):

@@ -421,6 +421,18 @@ class RightPortTest(LadderTestCase):
 
 
 class InconclusiveTest(LadderTestCase):
+  def test_outputs_that_nothing_is_computed_for(self):
+    class Case(tiny_models.Affine):
+      def build_tf1_graph(self, inputs, training):
+        return tf.shape(self.model(inputs, training))
+
+      def port(self, inputs, training):
+        return tf.shape(-3 * self.model(inputs, training))
+
+    verdict = tf2verify.verify(Case, stages=[STAGE])
+    self.assertIs(verdict.status, tf2verify.Status.INCONCLUSIVE, verdict.to_text())
+    self.assertIn('no output is computed from a variable or an input', verdict.to_text())
+
   def test_some_nan_is_noted(self):
     class Case(tiny_models.Affine):
       def model(self, inputs, training):

@@ -221,6 +221,43 @@ class PartsTest(LadderTestCase):
   def test_parts_reach_the_train_op(self):
     self.assert_passes(TwoLosses, STAGE)
 
+  def test_a_step_may_return_them(self):
+    class Case(TwoLosses):
+      scale = 1.0
+
+      def tf2_train_step(self, layer, inputs, labels, optimizer):
+        parts = self.tf2_loss(layer(inputs, training=True), labels)
+        super().tf2_train_step(layer, inputs, labels, optimizer)
+        return {name: self.scale * part for name, part in parts.items()}
+
+    class Wrong(Case):
+      scale = 2.0
+
+    verdict = self.assert_passes(Case, STAGE)
+    self.assertNotIn('the loss is not known', verdict.to_text())
+    self.assert_first_failure(Wrong, STAGE, 'loss')
+
+  def test_a_momentum_of_each(self):
+    class Case(TwoLosses):
+      momentum = 0.9
+
+      def make_tf1_train_op(self, loss):
+        made = []
+        for name, rate, part in zip(NAMES, self.rates, loss.values(), strict=True):
+          variables = [v for v in v1.trainable_variables() if name in v.name]
+          made.append(v1.train.MomentumOptimizer(rate, 0.9).minimize(part, var_list=variables))
+        return made
+
+      def make_tf2_optimizer(self):
+        momenta = 0.9, self.momentum
+        return tuple(map(tf.keras.optimizers.legacy.SGD, self.rates, momenta))
+
+    class Wrong(Case):
+      momentum = 0.8
+
+    self.assert_passes(Case, STAGE)
+    self.assert_first_failure(Wrong, STAGE, 'momentum of bias')
+
   def test_changed_places_are_found(self):
     class Case(TwoLosses):
       def tf2_train_step(self, layer, inputs, labels, optimizer):
@@ -278,6 +315,57 @@ class PartsTest(LadderTestCase):
       tf2_loss = tf1_loss
 
     self.assert_passes(Case, STAGE)
+
+
+class Annealed(Trained, abc.ABC):
+  """A loss whose weight grows with the global step, which the loss itself makes."""
+
+  growth = 0.25
+
+  def tf1_loss(self, outputs, labels):
+    step = tf.cast(v1.train.get_or_create_global_step(), tf.float32)
+    return (1.0 + self.growth * step) * tf.reduce_mean(tf.square(outputs - labels))
+
+  def tf2_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - labels))
+
+  def make_tf1_train_op(self, loss):
+    return sgd(loss, step=v1.train.get_or_create_global_step())
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    weight = 1.0 + 0.25 * tf.cast(optimizer.iterations, tf.float32)
+    with tf.GradientTape() as tape:
+      loss = weight * self.tf2_loss(layer(inputs, training=True), labels)
+    variables = layer.trainable_variables
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+    return loss
+
+
+class VariableOfALossTest(LadderTestCase):
+  def test_a_right_port(self):
+    self.assert_passes(case_without_optimizer(Annealed), STAGE)
+
+  def test_another_growth(self):
+    class Case(Annealed):
+      growth = 0.5
+
+    self.assert_first_failure(case_without_optimizer(Case), STAGE, 'loss (total) [step 2]')
+
+  def test_without_a_train_op(self):
+    class Case(Affine):
+      def tf1_loss(self, outputs, labels):
+        start = v1.ones_initializer()
+        return tf.reduce_mean(outputs * v1.get_variable('weights', [3], initializer=start))
+
+      def tf2_loss(self, outputs, labels):
+        return tf.reduce_mean(outputs)
+
+    class Wrong(Case):
+      def tf2_loss(self, outputs, labels):
+        return 2 * tf.reduce_mean(outputs)
+
+    self.assert_passes(Case, 'loss')
+    self.assert_first_failure(Wrong, 'loss')
 
 
 class DefaultTotalLossTest(LadderTestCase):

@@ -359,6 +359,29 @@ class UndecidedTest(TrainingStepsTestCase):
     self.assertIn('the reference never runs 2 of its UPDATE_OPS', found.reason)
     self.assert_parts(AndAFault, 'learning rate (of the step) [step 1]')
 
+  def test_a_tolerance_that_every_update_passes(self):
+    class Case(Trained):
+      training_tolerance = tf2verify.Tolerance(rtol=1e3, atol=0.0)
+
+      def make_tf2_optimizer(self):
+        return keras.SGD(2 * RATE)
+
+    found = last(self.verdict(Case))
+    self.assertIs(found.status, tf2verify.Status.INCONCLUSIVE, found.to_text())
+    self.assertIn('no step moves a variable by more than the tolerance', found.reason)
+
+  def test_a_learning_rate_of_zero(self):
+    class Case(Trained):
+      def make_tf1_optimizer(self):
+        return v1.train.AdamOptimizer(0.0)
+
+      def make_tf2_optimizer(self):
+        return keras.SGD(0.0)
+
+    found = last(self.verdict(Case))
+    self.assertIs(found.status, tf2verify.Status.INCONCLUSIVE, found.to_text())
+    self.assertIn('no step moves a variable', found.reason)
+
   def test_what_is_not_told_is_counted(self):
     class Case(Trained):
       def make_tf1_train_op(self, loss):

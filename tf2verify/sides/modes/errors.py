@@ -3,6 +3,7 @@
 import re
 import traceback
 
+from tf2verify.safe_text import message_of
 from tf2verify.sides.graphs.source_lines import is_user_file, source_line
 
 # `... on XLA_CPU_JIT: StringJoin (No registered 'StringJoin' OpKernel for ...)`.
@@ -14,7 +15,7 @@ _LONGEST = 240
 
 def one_line(error: BaseException) -> str:
   """Returns type, message and the user's line of an error that a mode raised."""
-  text = str(error)
+  text = message_of(error)
   missing = list(dict.fromkeys(_WITHOUT_XLA_KERNEL.findall(text)))
   if missing:
     return f'XLA has no kernel for {", ".join(missing)}'

@@ -15,7 +15,7 @@ from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.process.fence import fenced
-from tf2verify.sides.tf1.build import BuiltGraph
+from tf2verify.sides.tf1.build import BuiltGraph, GraphVariable, graph_variables
 from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
@@ -35,6 +35,7 @@ class LossGraph:
       None where only the name is known.
     parts: place in the nest of `tf1_loss` and name of the tensor; None where not known.
     labels: the nest of placeholders; None without labels, and where not known.
+    added: variables that the losses have made (a global step, the centres of a centre loss).
   """
 
   built: BuiltGraph
@@ -44,6 +45,7 @@ class LossGraph:
   total_nest: Any = None
   parts: tuple[tuple[str, str], ...] | None = None
   labels: Any = None
+  added: tuple[GraphVariable, ...] = ()
 
 
 @contextlib.contextmanager
@@ -126,7 +128,9 @@ def add_losses(
     for place, part in loss_parts.parts_of(made).items()
   )
   nest = nest if loss_parts.is_nest(nest) else total_loss
-  return LossGraph(built, tuple(placeholders), loss.name, total_loss.name, nest, parts, fed)
+  model = {variable.record.name for variable in built.variables}
+  added = tuple(v for v in graph_variables(built.graph, recorder) if v.record.name not in model)
+  return LossGraph(built, tuple(placeholders), loss.name, total_loss.name, nest, parts, fed, added)
 
 
 def _checked_loss(loss: Any, hook: str, graph: tf.Graph) -> tf.Tensor:

@@ -36,7 +36,7 @@ class SessionSteps:
     self._built = losses.built
     self._train = train
     self._feeds = dict(feeds)
-    self._added = train.added if train is not None else ()
+    self._added = train.added if train is not None else losses.added
     self.session: Any = None
     self._open()
 

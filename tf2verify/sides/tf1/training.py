@@ -69,7 +69,7 @@ class Tf1Training:
     losses = self._loss_graph()
     self._progress(f'running the TF1 losses, {run.description}')
     outputs = fetched_outputs(losses.built)
-    return self._runs.observe(losses, run, outputs, losses.built.output_nest)
+    return self._runs.observe(losses, run, outputs, losses.built.output_nest, losses.added)
 
   def loss_function(self, outputs: Any, labels: Any) -> Tf1LossFunction:
     """Returns what runs the loss, and metrics, on arrays, given the nests that they are of."""

@@ -61,7 +61,7 @@ class TrainingRuns:
       run: inputs and values, and what moves them.
       outputs: what to fetch for the outputs, by their paths.
       nest: that they are leaves of.
-      added: variables that the train op has added, and that what is run may read.
+      added: variables beside the model's, of losses and train op, that what is run may read.
     """
     built = losses.built
     names = [*outputs.values(), losses.loss, losses.total_loss]
@@ -129,7 +129,10 @@ class TrainingRuns:
     found += [(loss_function.part_name(place), name) for place, name in losses.parts or ()]
     targets = [Target(loss_function.target_in_model(what), (name,)) for what, name in found]
     labels = self._named_labels(losses)
-    return graph_run_of(run, losses.built, (), line_of, labels=labels, targets=targets)
+    made = tuple(variable.initializer for variable in losses.added)
+    start = (*losses.built.table_initializers, *made)
+    built = dataclasses.replace(losses.built, table_initializers=start) if made else losses.built
+    return graph_run_of(run, built, (), line_of, labels=labels, targets=targets)
 
   def inspectable_step(
     self,

@@ -40,23 +40,31 @@ class Step:
     inputs: a nest of arrays.
     labels: a nest of tensors; None without.
     take: takes the step, on tensors of either kind.
+    loss_parts: the places of the parts of the case's loss; none where it is one tensor.
   """
 
   port: Port
   inputs: Any
   labels: Any
   take: Taken
+  loss_parts: frozenset[str] = frozenset()
 
   def __call__(self) -> np.ndarray | None:
     """Takes it eagerly; returns the loss that it minimized, None where it does not tell."""
     fed = nests.map_leaves(lambda _, leaf: tf.constant(leaf), self.inputs)
-    return _returned_loss(self.take(fed, self.labels), self.port)
+    return _returned_loss(self._main_of(self.take(fed, self.labels)), self.port)
 
   def symbolic(self, inputs: Any, labels: Any) -> tf.Tensor | None:
     """Takes it on symbolic tensors; returns the loss likewise."""
-    returned = self.take(inputs, labels)
+    returned = self._main_of(self.take(inputs, labels))
     returned = returned.get('loss') if isinstance(returned, Mapping) else returned
     return returned if isinstance(returned, tf.Tensor) else None
+
+  def _main_of(self, returned: Any) -> Any:
+    """Returns what stands for a nest of the parts of the case's loss; all else as it is."""
+    if not self.loss_parts or frozenset(loss_parts.parts_of(returned)) != self.loss_parts:
+      return returned
+    return loss_parts.main_of(returned, 'tf2_train_step')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -148,9 +156,23 @@ def framework_step(
 
 
 def own_step(
-  declaration: side.Declaration, port: Port, inputs: Any, labels: Any, optimizer: Any
+  declaration: side.Declaration,
+  port: Port,
+  inputs: Any,
+  labels: Any,
+  optimizer: Any,
+  parts: frozenset[str] = frozenset(),
 ) -> Step:
-  """Returns the step of the case's `tf2_train_step`, which is called with what it takes."""
+  """Returns the step of the case's `tf2_train_step`, which is called with what it takes.
+
+  Args:
+    declaration: the case.
+    port: whose layer is trained.
+    inputs: a nest of arrays.
+    labels: a nest of tensors; None without.
+    optimizer: of the case.
+    parts: the places of the parts of the case's loss, which the step may return as well.
+  """
   parameters = inspect.signature(declaration.tf2_train_step).parameters
   takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
@@ -171,7 +193,7 @@ def own_step(
     finally:
       tf.config.run_functions_eagerly(was_eager)
 
-  return Step(port, inputs, labels, take)
+  return Step(port, inputs, labels, take, parts)
 
 
 def _returned_loss(returned: Any, port: Port) -> np.ndarray | None:
@@ -180,7 +202,8 @@ def _returned_loss(returned: Any, port: Port) -> np.ndarray | None:
       names = ', '.join(map(str, returned)) or 'nothing'
       raise CaseDefinitionError(
         f"tf2_train_step returned a dictionary without 'loss' (it has {names}): return the loss "
-        "that the step has minimized, a dictionary with it under 'loss', or None"
+        "that the step has minimized, a dictionary with it under 'loss', the parts of tf2_loss, or "
+        'None'
       )
     returned = returned['loss']
   if returned is None:

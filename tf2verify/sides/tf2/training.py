@@ -48,6 +48,7 @@ class Tf2Training:
     # To see that each optimizer is another one.
     self._optimizers: list[Any] = []
     self._updating: list[Any] = []
+    self._loss_parts: frozenset[str] | None = None
 
   def observe_losses(self, run: side.RunSpec) -> LossObservation:
     """Runs a fresh layer and the losses from given values, eagerly."""
@@ -57,6 +58,7 @@ class Tf2Training:
       outputs = self._layer.call(port, run.inputs, run.training, run.description)
       losses = losses_of(self._declaration, port, outputs, self._label_tensors())
       _, regularization = self._layer.regularization_losses(port)
+    self._loss_parts = frozenset(losses.parts)
     return LossObservation(
       side.TF2,
       run.description,
@@ -83,6 +85,8 @@ class Tf2Training:
     declares = self._declaration.declares
     if not declares('make_tf2_optimizer') and not declares('tf2_train_step'):
       raise NotApplicable('the case declares neither make_tf2_optimizer nor tf2_train_step')
+    if self._loss_parts is None and declares('tf2_train_step') and declares('tf2_loss'):
+      self.observe_losses(run)  # which parts it has is asked of what the step returns
     self._progress(f'taking {count} TF2 training steps, {run.description}')
     port = self._layer.filled_port(run)
     # An optimizer's schedule may count on the global step, which is a graph's.
@@ -133,7 +137,8 @@ class Tf2Training:
   def _step(self, port: Port, run: side.RunSpec, optimizer: Any) -> Step:
     labels = self._label_tensors()
     if self._declaration.declares('tf2_train_step'):
-      return own_step(self._declaration, port, run.inputs, labels, optimizer)
+      parts = self._loss_parts or frozenset()
+      return own_step(self._declaration, port, run.inputs, labels, optimizer, parts)
     return framework_step(self._declaration, port, run, labels, optimizer)
 
   def _label_tensors(self) -> Any:

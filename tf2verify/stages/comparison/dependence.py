@@ -7,6 +7,7 @@ import numpy as np
 
 from tf2verify.numerics.tolerance import FLOATING_DTYPES, dtype_name
 from tf2verify.records.observation import Observation
+from tf2verify.sides import other_sizes
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.vacuity import listed
@@ -15,6 +16,12 @@ from tf2verify.stages.stage import CaseUnderTest
 _SHARED_REASON = (
   'no output depends on any variable here: other values of the variables give the same numbers, so '
   'that nothing of what they do was compared; use other inputs, or override fill_values'
+)
+
+
+_OF_NOTHING = (
+  'no output is computed from a variable or an input: each is a constant, of which nothing tells '
+  'what the model does; return the outputs themselves'
 )
 
 
@@ -38,6 +45,8 @@ def dependence(
     same_inputs: whether the latter had the same inputs; if not, the port runs once more.
   """
   first, second = tf1
+  if _computed_from_nothing(case):
+    return Dependence(_OF_NOTHING)
   if any(draw.in_loop for draw in first.random_draws) or not _values_differ(case, run):
     return Dependence()
   if not same_inputs:
@@ -59,6 +68,16 @@ def dependence(
     return Dependence(_SHARED_REASON)
   text = 'finite only where it depends on no variable, so that nothing of what they do to it shows'
   return Dependence(notes=(listed(partly, 'output', text),) if partly else ())
+
+
+def _computed_from_nothing(case: CaseUnderTest) -> bool:
+  """Returns whether no output of a model with variables depends on any of them, or on inputs."""
+  without = case.tf1.without_influence(outputs_only=True)
+  variables = {name for name, _ in case.alignment().pairs}
+  inputs = other_sizes.leaves_of(case.inputs)
+  return (
+    bool(variables) and variables <= set(without.variables) and len(without.inputs) == len(inputs)
+  )
 
 
 def _values_differ(case: CaseUnderTest, run: RunSpec) -> bool:

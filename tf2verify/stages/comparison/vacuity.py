@@ -141,6 +141,11 @@ class Telling:
     """Whether some tensor is NaN in every run, beside zeros."""
     return any(seen.blank is Blank.NAN for seen in self._seen.values())
 
+  def tells_nothing_of(self, quantity: str) -> bool:
+    """Returns whether a quantity was compared, and none of its tensors tells anything."""
+    found = [seen.blank for (other, _), seen in self._seen.items() if other == quantity]
+    return bool(found) and None not in found
+
   def reason(self) -> str:
     """Returns why nothing that was compared tells anything; '' where something does."""
     wanted = [

@@ -15,6 +15,7 @@ from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_of
 from tf2verify.stages.comparison.vacuity import gradient_notes
 from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.passes.size_in_training import compare_in_training
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
@@ -87,6 +88,7 @@ class Gradients(Stage):
       notes.append(f'{unconnected} variables have no gradient on either side')
     if not comparison.differences:
       comparison.blind_spots += gradient_notes(tf1.gradients)
+      notes += compare_in_training(case, tf1_run, (tf1, tf2), comparison)
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     return comparison.findings(notes)

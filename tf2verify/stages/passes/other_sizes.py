@@ -60,6 +60,11 @@ class _Outcome:
   observed: tuple[Observation, Observation] | None = None  # both sides, where both ran
 
   @property
+  def halves(self) -> bool:
+    """Whether the reference may take a multiple of what it refused."""
+    return self.kind is _Kind.REFUSED and not self.other_variables
+
+  @property
   def fails(self) -> bool:
     """Whether it is a finding."""
     return self.kind in (_Kind.DIFFERS, _Kind.RAISES)
@@ -93,6 +98,7 @@ class OtherSizes:
       self._check_proposed()
       if not any(outcome.fails for outcome in self._outcomes):
         self._case.tf1.release_other_size()
+        self._keep_agreed()
       return self._notes()
     sizes = list(other_sizes.declared_sizes(declared, self._run.inputs))
     if not sizes:
@@ -102,7 +108,13 @@ class OtherSizes:
         f'the case declares other_sizes ({sizes[0].name}), and {fixed}: leave other_sizes out'
       )
     self._check_declared(sizes)
+    self._keep_agreed()
     return self._notes()
+
+  def _keep_agreed(self) -> None:
+    """Keeps a size at which both sides agree in this mode, for the other one."""
+    agreed = [one.size for one in self._outcomes if one.kind is _Kind.AGREES]
+    self._case.agreed_sizes[:] = agreed[:1]
 
   def _check_declared(self, sizes: Iterable[OtherSize]) -> None:
     for size in sizes:
@@ -162,6 +174,9 @@ class OtherSizes:
         return apart
       self._most += 1  # both tries of these axes count as one
     together = self._tried_growth(other_sizes.grown(inputs, axes))
+    if together is not None and together.halves and other_sizes.divides(inputs, axes):
+      self._most += 1  # of a model that halves its inputs, one more is never accepted
+      together = self._tried_growth(other_sizes.grown(inputs, axes, divided=True)) or together
     if apart is None or not apart.fails or together is None:
       return together or apart
     if together.kind is _Kind.AGREES:

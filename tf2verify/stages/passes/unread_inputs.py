@@ -20,6 +20,8 @@ from tf2verify.stages.stage import CaseUnderTest
 # What a value outside of an input's domain may lead to, on either side.
 _ILLEGAL = (UserCodeError, BuilderError, LayerError, NotApplicable)
 _MOST_VALUES = 3
+_UNREAD = 'never read'
+_IDLE = 'without effect'
 _HINT = (
   'the port has to take {} as TF1 does; if it is left out on purpose (is_training, '
   'which is the argument `training` now), leave it out of make_inputs and give build_tf1_graph a '
@@ -30,8 +32,10 @@ _HINT = (
 def add_unread_inputs(case: CaseUnderTest, inputs: Any, fill: Fill, comparison: Comparison) -> None:
   """Adds a finding for every input that tf1's outputs change with, and the port's do not.
 
-  Costs a run only for an input that no output of the port was seen to be computed from.
-  That is tried: other values of this input alone. One that cannot be tried is a blind spot.
+  Costs a run only for an input that no output of the port was seen to be computed from, and for
+  one of integers or flags that are all the same, whose one value says nothing of what the port does
+  to others (segments of zeros, a mask of ones). That is tried: other values of this input alone.
+  Of the former, one that cannot be tried is a blind spot.
 
   Args:
     case: the case.
@@ -41,12 +45,13 @@ def add_unread_inputs(case: CaseUnderTest, inputs: Any, fill: Fill, comparison: 
   """
   undecided = []
   suspects = dict(_suspects(case))
-  for path, modes in suspects.items():
-    outcomes = [_outcome(case, inputs, path, fill, training) for training in modes]
+  for path, modes in {**_alike(case), **suspects}.items():
+    text = _UNREAD if path in suspects else _IDLE
+    outcomes = [_outcome(case, inputs, path, fill, training, text) for training in modes]
     found = next((one for one in outcomes if isinstance(one, Difference)), None)
     if found is not None:
       comparison.add(found)
-    elif None in outcomes:
+    elif None in outcomes and path in suspects:
       undecided.append(path or 'the input')
   if undecided:
     comparison.blind_spots.append(
@@ -71,8 +76,19 @@ def _suspects(case: CaseUnderTest) -> Iterator[tuple[str, list[bool]]]:
       yield path, found
 
 
+def _alike(case: CaseUnderTest) -> dict[str, list[bool]]:
+  """Returns inputs that tf1 reads, of integers or flags that are all the same, with one mode."""
+  training = min(case.declaration.training_modes)
+  read = set(case.tf1.inputs_read(training))
+  return {
+    path: [training]
+    for path, leaf in leaves_of(case.inputs).items()
+    if path in read and leaf.size and leaf.dtype.kind in 'iub' and np.all(leaf == leaf.flat[0])
+  }
+
+
 def _outcome(
-  case: CaseUnderTest, inputs: Any, path: str, fill: Fill, training: bool
+  case: CaseUnderTest, inputs: Any, path: str, fill: Fill, training: bool, text: str
 ) -> Difference | bool | None:
   """Returns the finding; True where the port reads the input, None where it cannot be told."""
   pairs = case.alignment().pairs
@@ -100,7 +116,7 @@ def _outcome(
         path or '(the input)',
         Aspect.UNREAD,
         'the outputs change with it',
-        'never read: the outputs are the same, bit for bit, for other values of it',
+        f'{text}: the outputs are the same, bit for bit, for other values of it',
         training_name(training),
         hint=_HINT.format(f'the input {path}' if path else 'the input'),
       )

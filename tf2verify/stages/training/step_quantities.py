@@ -38,6 +38,7 @@ CAUSAL_ORDER = (
   GLOBAL_STEP,
 )
 _SHADOW_ROLE = 'shadow'
+_RATES = ('learning_rate', 'lr')
 # Storing a variable rounds it once a step on either side, by half a unit in the last
 # place; as much again for the order of a rule's operations.
 _STORED_UNITS = 2.0
@@ -167,13 +168,15 @@ class Steps:
     self._trainable = trainable
     self._before = _by_name(tf1.values_before), _by_name(tf2.values_before)
     self._constants = _constants_share((*tf1.optimizers, *tf2.optimizers))
+    self._further_rates = _rates_of_several(tf1.optimizers, tf2.optimizers)
 
   def slots(self, number: int) -> PairedSlots:
     """Pairs the optimizers' slots after a step."""
     rates = [step.learning_rate for run in (self.tf1, self.tf2) for step in run.steps[:number]]
     one, other = self.tf1.steps[number - 1], self.tf2.steps[number - 1]
     names = {tf2: tf1 for tf1, tf2 in self.names}
-    return pair_slots(_optimizers(one), _optimizers(other), names, rates, self._slot_names)
+    optimizers = _optimizers(one), _optimizers(other)
+    return pair_slots(*optimizers, names, rates, self._slot_names, self._further_rates)
 
   def pairs(self, number: int) -> Iterator[QuantityPair]:
     """Yields what both sides tell of a step, in the order of cause and effect."""
@@ -290,6 +293,15 @@ def _constants_share(optimizers: Sequence[OptimizerRecord]) -> float:
   """Returns how far 1 minus a decay may be off by rounding, relative to it."""
   decays = [value for record in optimizers for _, value in record.settings if 0.5 < value < 1.0]
   return max((_SETTING_UNIT / (1.0 - decay) for decay in decays), default=0.0)
+
+
+def _rates_of_several(*sides: Sequence[OptimizerRecord]) -> tuple[float, ...]:
+  """Returns the learning rates of all optimizers, where a side has several."""
+  if max(map(len, sides)) < 2:
+    return ()
+  records = [record for optimizers in sides for record in optimizers]
+  found = (record.setting(name) for record in records for name in _RATES)
+  return tuple(dict.fromkeys(rate for rate in found if rate))
 
 
 def _linear_extra_atol(variable: str, slots: Sequence[SlotPair], step: TrainingStep) -> float:

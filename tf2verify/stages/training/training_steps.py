@@ -61,6 +61,11 @@ _ABOUT = {
 }
 # Without a number in one of them, averages and counters are all that a step shows.
 _NEEDS_NUMBERS = ((quantities.GRADIENT, ''), (quantities.APPLIED, ''), (quantities.UPDATE, ''))
+_UNMOVED = (
+  'no step moves a variable by more than the tolerance, on either side, so that an optimizer of '
+  'twice the rate, or none, would pass as well: take more steps (training_steps_to_take), a larger '
+  'learning rate, or a smaller training_tolerance'
+)
 # What is to be compared of a pair; None for nothing.
 _Left = Callable[[QuantityPair], QuantityPair | None]
 
@@ -205,6 +210,8 @@ class _Judge:
       dataclasses.replace(d, hint=rows.cause) if d.quantity == QUANTITY else d for d in explained
     )
     reason = self._idle.reason if self._idle.variables else findings.inconclusive
+    if not reason and comparison.telling.tells_nothing_of(quantities.UPDATE):
+      reason = _UNMOVED
     table = step_table(self._steps, differing if parted else {})
     return dataclasses.replace(
       findings,
