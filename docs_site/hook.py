@@ -33,6 +33,7 @@ _BESIDE_DOCS = (
   'CHANGELOG.md',
   'LICENSE',
   'benchmarks/README.md',
+  'benchmarks/blind/*.md',
   'examples/**/README.md',
   'docs_site/iframe-worker.js',
   'docs_site/reference/*.md',

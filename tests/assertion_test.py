@@ -112,7 +112,11 @@ class AssertEquivalentTest(absltest.TestCase):
 
   def test_arguments_of_no_use(self):
     for arguments, hooks, said in (
-      ((_dense, _keras_dense(), _INPUTS), {}, r'layer is a Dense that is made already.*lambda: D'),
+      (
+        (_dense, _keras_dense(), _INPUTS),
+        {},
+        r'layer is a Dense that has already been created.*lambda: D',
+      ),
       ((_INPUTS, _keras_dense, _INPUTS), {}, 'tf1_function is array'),
       (
         (_dense, _keras_dense, _INPUTS),

@@ -192,7 +192,7 @@ class OptimizerTest(CommandTestCase):
     train(self.source)
     status, said, _ = self.convert('WrongBetaCase', 'ranker.keras')
     self.assertEqual(status, 1, said)
-    self.assertIn('training does not go on with it as in TF1', said)
+    self.assertIn('training does not continue with it as in TF1', said)
     self.assertRegex(said, r'optimizer slot +12 +12\n')  # it was converted, as is said
     self.assertIn('--no_optimizer converts only the weights', said)
     self.assertEqual(self.written(), [])

@@ -5,7 +5,10 @@ import pathlib
 import re
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
-_PATTERNS = ('*.md', 'docs/**/*.md', 'examples/**/README.md', 'benchmarks/README.md')
+_PATTERNS = (
+  *('*.md', 'docs/**/*.md', 'examples/**/README.md'),
+  *('benchmarks/README.md', 'benchmarks/blind/*.md'),
+)
 
 
 @dataclasses.dataclass(frozen=True)

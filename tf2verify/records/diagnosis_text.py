@@ -83,7 +83,7 @@ def outcome_text(experiment: Experiment) -> str:
     agree = _agreement_text(experiment.apart)
     return f'with {what}{others} both sides {agree}{", and not without it" if several else ""}'
   return (
-    f'with {what}{others} the sides are nearer, and {experiment.left} '
+    f'with {what}{others} the sides are closer, and {experiment.left} '
     f'{"tensor still differs" if experiment.left == 1 else "tensors still differ"}'
   )
 
