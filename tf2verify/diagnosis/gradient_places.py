@@ -14,7 +14,7 @@ import numpy as np
 
 from tf2verify.diagnosis.bench import LookedAt
 from tf2verify.diagnosis.divergence.outputs import comparable_outputs, output_bytes, read_outputs
-from tf2verify.diagnosis.divergence.regions import Region, RegionPair, ancestors, region_pair
+from tf2verify.diagnosis.divergence.regions import Region, RegionPair, region_pair
 from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.divergence.value_pairs import pair_by_value
 from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence
@@ -92,7 +92,7 @@ class _ForwardPasses:
   def __init__(self, looked: LookedAt, failing: Collection[str]) -> None:
     self._tf1, self._tf2, self._line_of = looked.tf1, looked.tf2, looked.line_of
     self._graphs = looked.tf1.op_graph, looked.tf2.op_graph
-    self._behind, self._tf2_behind = (ancestors(g, _outputs(g)) for g in self._graphs)
+    self._behind, self._tf2_behind = (g.ancestors(_outputs(g)) for g in self._graphs)
     self._pairing = Pairing(*self._graphs)
     known = self._pairing, self._behind, self._tf2_behind
     pair_by_value(self._tf1, self._tf2, *known)
@@ -179,7 +179,7 @@ class _ForwardPasses:
     return list(without(ones, both)), list(without(others, both))
 
   def _marked(self, pair: RegionPair) -> tuple[list[Edge], list[Edge]]:
-    name = _name(self._graphs[0].ops[pair.tf1.end])
+    name = self._graphs[0].ops[pair.tf1.end].shown_name
     one, other = self._variables.behind
     return (
       [e for e in marked(self._tf1, pair.tf1, name, self._given.get) if one[e.producer]],
@@ -302,10 +302,6 @@ class _ForwardPasses:
         yield one, other
       else:
         self._pairing.part(one[0])
-
-
-def _name(op: OpRecord) -> str:
-  return op.name if op.op_type != TARGET else f'the {op.name}'
 
 
 def _has_gradient(op: OpRecord) -> bool:

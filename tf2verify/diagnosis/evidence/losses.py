@@ -38,7 +38,6 @@ class Penalty:
 
   Attributes:
     tf1_name: of the variable.
-    tf2_name: as the port calls it.
     tf1: by how much what TF1 adds grows when the variable is doubled.
     tf2: the same of the port.
     of_tf1: what of the variable tf1 adds up, `the square`; '' if unknown.
@@ -47,7 +46,6 @@ class Penalty:
   """
 
   tf1_name: str
-  tf2_name: str
   tf1: float
   tf2: float
   of_tf1: str = ''

@@ -120,10 +120,6 @@ class Terms:
       return None
     return [int(one) for one in np.reshape(value, -1)]
 
-  def is_float(self, number: int) -> bool:
-    """Returns whether a term holds floating-point numbers."""
-    return 'float' in self._terms[number].dtype
-
 
 def size_of(shape: Shape) -> int:
   """Returns how many elements a shape has."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from tf2verify.records.observation import SourceLine
+from tf2verify.reference.graph_ops import op_name_of, reached
 from tf2verify.reference.nests import THE_OUTPUT
 
 # What changes the variable that its first input stands for, or several at its beginning.
@@ -144,23 +145,22 @@ class _Search:
       before = [] if node.op in _VALUELESS else list(_data_inputs(node))
       if node.op in _VARIABLES or name in self._variables:
         before += self._writes.get(name, [])
-      for reached in before:
-        if reached not in self._ends and reached in self._nodes:
-          self._ends[reached] = self._ends[name]
-          self._next[reached] = name
-          pending.append(reached)
+      for earlier in before:
+        if earlier not in self._ends and earlier in self._nodes:
+          self._ends[earlier] = self._ends[name]
+          self._next[earlier] = name
+          pending.append(earlier)
 
   def _acting(self) -> Iterator[str]:
     """Yields operations that are run and do something by that."""
-    pending = [*(name for name, _ in self._program.sinks), *self._program.runs]
-    seen: set[str] = set()
-    while pending:
-      name = pending.pop()
-      if name in seen or name not in self._nodes:
-        continue
-      seen.add(name)
-      pending += [before.lstrip('^').partition(':')[0] for before in self._nodes[name].input]
-      node = self._nodes[name]
+    nodes = self._nodes
+
+    def known(tensors: Iterable[str]) -> list[str]:
+      return [name for name in map(op_name_of, tensors) if name in nodes]
+
+    start = known([*(name for name, _ in self._program.sinks), *self._program.runs])
+    for name in reached(start, lambda name: known(nodes[name].input)):
+      node = nodes[name]
       if node.op in _ACTING or not self._acting_functions.isdisjoint(_functions(node)):
         yield name
 

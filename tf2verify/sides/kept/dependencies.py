@@ -1,7 +1,6 @@
 """What a reference depends on: its own code and values, and the process that it runs in."""
 
 import contextlib
-import dataclasses
 import importlib
 import os
 import platform
@@ -85,19 +84,6 @@ _GLOBALS = frozenset(
 _VARIABLES = ('TF_', 'XLA_', 'KERAS', 'CUDA_', 'OMP_', 'MKL_', 'KMP_', 'ONEDNN', 'PYTHONHASHSEED')
 _CPU = '/proc/cpuinfo'
 _MODULE = 'module '
-
-
-@dataclasses.dataclass(frozen=True)
-class Dependencies:
-  """All that a reference depends on, but for what it opens and reads while it is built.
-
-  Attributes:
-    code: its own code and values.
-    process: what it finds: versions, settings, the machine.
-  """
-
-  code: Fingerprint
-  process: Mapping[str, str]
 
 
 def code_of(case: Any, wanted: Iterable[str] = OF_GRAPH) -> Fingerprint:

@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import tensorflow as tf
 
@@ -35,7 +35,6 @@ from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
 _KEYS = v1.GraphKeys
-_Made = TypeVar('_Made')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from tf2verify.numerics.tolerance import FLOATING_DTYPES, dtype_name
 from tf2verify.records.observation import Observation
+from tf2verify.reference.arrays import widened
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.side import FilledRun
 from tf2verify.stages.comparison.vacuity import listed
@@ -94,5 +95,4 @@ def _has_non_finite(value: np.ndarray) -> bool:
 
 
 def _finite(value: np.ndarray) -> np.ndarray:
-  wide = np.complex128 if value.dtype.kind == 'c' else np.float64
-  return np.asarray(np.isfinite(value.astype(wide)))
+  return np.asarray(np.isfinite(widened(value)))
