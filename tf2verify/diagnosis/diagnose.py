@@ -193,6 +193,7 @@ def _tested(
     growth=diagnosis.growth if is_same_start else (),
     notes=notes,
     without_experiments='' if found.mistakes else found.note,
+    experimented=True,
   )
 
 

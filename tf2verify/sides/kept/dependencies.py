@@ -21,7 +21,7 @@ from tf2verify.tensorflow_internals.process_globals import PROCESS_GLOBALS
 # Of the hooks those that make the graph of the model, with its gradients.
 OF_GRAPH = ('build_tf1_graph', 'loss')
 # Those that add losses and train op to it.
-OF_TRAINING = ('tf1_loss', 'tf1_total_loss', 'make_tf1_optimizer', 'make_tf1_train_op')
+OF_TRAINING = tuple(name for name in hooks.OF_REFERENCE if name not in OF_GRAPH)
 # Attributes of a case that say how the port is judged, run or paired.
 _OF_JUDGEMENT = frozenset(
   (
