@@ -60,21 +60,13 @@ class Suspicion(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GradientPlace:
-  """A place, with the edit that makes the port's what tf1 has there.
+  """A place, with the edit that makes the port's what tf1 has there."""
 
-  Attributes:
-    place: for reports.
-    repair: the edit.
-    suspicion: how it differs.
-    passing: how many gradients that agree come from there.
-    failing: how many that differ.
-  """
-
-  place: Place
-  repair: Repair
-  suspicion: Suspicion
-  passing: int
-  failing: int
+  place: Place  # for reports
+  repair: Repair  # the edit
+  suspicion: Suspicion  # how it differs
+  passing: int  # how many gradients that agree come from there
+  failing: int  # how many that differ
 
 
 def gradient_places(looked: LookedAt, failing: Collection[str]) -> list[GradientPlace]:

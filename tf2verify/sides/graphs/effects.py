@@ -28,21 +28,13 @@ _ACTING = ('Assert', 'EagerPyFunc', 'PyFunc')
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-  """How a variable comes to count.
+  """How a variable comes to count."""
 
-  Attributes:
-    op: name of the operation that reads it.
-    op_type: of this operation.
-    reaches: what is computed from it: `output ['logits']`.
-    graph: which graph: `training graph`.
-    source: the user's line that made the operation, where it is known.
-  """
-
-  op: str
-  op_type: str
-  reaches: str
-  graph: str
-  source: SourceLine | None = None
+  op: str  # name of the operation that reads it
+  op_type: str  # of this operation
+  reaches: str  # what is computed from it: `output ['logits']`
+  graph: str  # which graph: `training graph`
+  source: SourceLine | None = None  # the user's line that made the operation, where it is known
 
   def __str__(self) -> str:
     where = f', at {self.source}' if self.source else ''
@@ -51,23 +43,14 @@ class Effect:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-  """A graph and what counts in it.
+  """A graph and what counts in it."""
 
-  Attributes:
-    graph: for reports: `training graph`.
-    graph_def: the operations.
-    handles: from variable to the operation that stands for it.
-    sinks: operations whose values are compared, with what they are.
-    runs: operations that are run, beside these.
-    source_of: the user's line of an operation.
-  """
-
-  graph: str
-  graph_def: Any
-  handles: Mapping[str, str]
-  sinks: tuple[tuple[str, str], ...]
-  runs: tuple[str, ...]
-  source_of: Callable[[str], SourceLine | None]
+  graph: str  # for reports: `training graph`
+  graph_def: Any  # the operations
+  handles: Mapping[str, str]  # from variable to the operation that stands for it
+  sinks: tuple[tuple[str, str], ...]  # operations whose values are compared, with what they are
+  runs: tuple[str, ...]  # operations that are run, beside these
+  source_of: Callable[[str], SourceLine | None]  # the user's line of an operation
 
 
 def output_name(path: str) -> str:

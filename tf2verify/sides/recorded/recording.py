@@ -25,19 +25,12 @@ _STEPS = 'training_steps_to_take'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OpenedRecording:
-  """A recording that fits its case.
+  """A recording that fits its case."""
 
-  Attributes:
-    recording: every digest of it has been compared.
-    inputs: the nest to feed to both sides.
-    labels: likewise; None without labels.
-    notes: what was not checked, or cannot be seen.
-  """
-
-  recording: Recording
-  inputs: Any
-  labels: Any
-  notes: tuple[str, ...]
+  recording: Recording  # every digest of it has been compared
+  inputs: Any  # the nest to feed to both sides
+  labels: Any  # likewise; None without labels
+  notes: tuple[str, ...]  # what was not checked, or cannot be seen
 
 
 class RecordedDeclaration:
