@@ -19,17 +19,12 @@ from tf2verify.sides.user_code import user_code
 
 @dataclasses.dataclass(frozen=True)
 class FoundCase:
-  """A case, and the modules that it was imported with.
+  """A case, and the modules that it was imported with."""
 
-  Attributes:
-    case: the class.
-    folder: what was at the front of `sys.path`.
-    modules: the top-level modules that lie in that folder; kept apart from
-      equally named ones of another file.
-  """
-
-  case: type[EquivalenceCase]
-  folder: str
+  case: type[EquivalenceCase]  # the class
+  folder: str  # what was at the front of `sys.path`
+  # The top-level modules that lie in that folder; kept apart from equally named ones of another
+  # file.
   modules: tuple[tuple[str, types.ModuleType], ...]
 
   @contextlib.contextmanager

@@ -182,19 +182,16 @@ class Ladder:
     for needed in STAGES:
       if needed.name in stage.needs and self.stage(needed).status in _BLOCKING:
         culprit = self._culprit(needed)
-        reason = f'{culprit.stage} {culprit.status.value}'
-        return StageVerdict(stage.name, number, Status.BLOCKED, reason=f'blocked: {reason}')
+        return StageVerdict.blocked(stage.name, number, culprit.stage, culprit.status)
     for earlier in stage.repeats_errors_of:
       verdict = self._verdicts.get(earlier)
       if verdict is not None and verdict.status is Status.ERROR:
-        reason = f'blocked: {earlier} {verdict.status.value}'
-        return StageVerdict(stage.name, number, Status.BLOCKED, reason=reason)
+        return StageVerdict.blocked(stage.name, number, earlier, verdict.status)
     self._under_way = stage
     return self._run(stage, number)
 
   def _blocked(self, stage: type[Stage], number: int) -> StageVerdict:
-    reason = f'blocked: {self._ended_by} {Status.ERROR.value}'
-    return StageVerdict(stage.name, number, Status.BLOCKED, reason=reason)
+    return StageVerdict.blocked(stage.name, number, self._ended_by, Status.ERROR)
 
   def _culprit(self, stage: type[Stage]) -> StageVerdict:
     """Returns the failed verdict at the root of a blocked one."""

@@ -1,5 +1,6 @@
 """The TF2 port of ResNet-50 v2."""
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -20,20 +21,27 @@ def _drop_end_points() -> None:
 
 
 class ResnetV2(tf.keras.layers.Layer):
-  """ResNet-50 v2 under the modeling shim.
+  """ResNet v2 under the modeling shim.
 
   Args:
     num_classes: the number of classes.
+    network: the function of `model.py` that builds it.
     **kwargs: of `tf.keras.layers.Layer`.
   """
 
-  def __init__(self, num_classes: int, **kwargs: Any) -> None:
+  def __init__(
+    self,
+    num_classes: int,
+    network: Callable[..., tf.Tensor] = model.resnet_v2_50,
+    **kwargs: Any,
+  ) -> None:
     super().__init__(**kwargs)
     self.num_classes = num_classes
+    self.network = network
 
   @tf.compat.v1.keras.utils.track_tf1_style_variables
   def call(self, images: tf.Tensor, training: bool = False) -> tf.Tensor:
     """Returns the logits, `[batch, num_classes]`."""
-    logits = model.resnet_v2_50(images, self.num_classes, is_training=training)
+    logits = self.network(images, self.num_classes, is_training=training)
     _drop_end_points()
     return logits

@@ -83,11 +83,6 @@ class LayoutTest(parameterized.TestCase):
   def test_an_array_without_elements(self):
     self.assertEqual(sampled(np.zeros((0, 3), np.float32)).shape, (0,))
 
-  def test_what_is_sampled(self):
-    self.assertTrue(sampling.can_be_sampled(np.dtype(ml_dtypes.bfloat16)))
-    for dtype in (np.int64, np.bool_, np.dtype('S3'), np.dtype(object)):
-      self.assertFalse(sampling.can_be_sampled(np.dtype(dtype)))
-
 
 class SensitivityTest(parameterized.TestCase):
   """The table of docs/decisions/0025-large-arrays-are-sampled.md, on a smaller array."""

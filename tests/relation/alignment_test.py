@@ -11,7 +11,7 @@ class AlignTest(parameterized.TestCase):
   def test_same_names_in_another_order(self):
     found = align(['a/w', 'a/b', 'c'], ['c', 'a/b', 'a/w'])
     self.assertEqual(found.pairs, (('a/w', 'a/w'), ('a/b', 'a/b'), ('c', 'c')))
-    self.assertEqual((found.only_tf1, found.only_tf2, found.ambiguous), ((), (), ()))
+    self.assertEqual((found.only_tf1, found.only_tf2), ((), ()))
 
   def test_output_index_does_not_matter(self):
     found = align(['a:0', 'b'], ['a', 'b:0'], {'b:0': 'b'})
@@ -30,7 +30,6 @@ class AlignTest(parameterized.TestCase):
     found = align(['a', 'b', 'b', 'c', 'c'], ['a', 'a', 'b', 'd', 'd'])
     self.assertEqual((found.duplicates_tf1, found.duplicates_tf2), (('b', 'c'), ('a', 'd')))
     self.assertEqual(found.pairs, ())
-    self.assertEqual(found.ambiguous, (('a', 'a'), ('b', 'b')))
     self.assertEqual((found.only_tf1, found.only_tf2), (('c',), ('d',)))
 
   def test_the_work_grows_with_the_names_and_not_with_their_square(self):

@@ -107,7 +107,7 @@ class RejudgedTest(parameterized.TestCase):
     self.assertIs(judge(verdict, rtol=0.1).case.status, Status.INCONCLUSIVE)
 
   def test_what_depends_on_a_stage_that_passes_now_has_not_run(self):
-    blocked = StageVerdict('t', 2, Status.BLOCKED, reason='blocked: s FAILED')
+    blocked = StageVerdict.blocked('t', 2, 's', Status.FAILED)
     found = judge(stage('s', FAILED), blocked, rtol=0.1).case.stages[1]
     self.assertIs(found.status, Status.BLOCKED)
     self.assertStartsWith(found.reason, 'not run: s is PASSED now')

@@ -7,9 +7,9 @@ import unittest.mock
 import tensorflow as tf
 from absl.testing import absltest
 
-import tf2verify
 from tests.global_probes import process_state
 from tests.stages import tiny_models
+from tests.stages.first_failure import climbed_to_failure
 from tf2verify.diagnosis import causes, diagnose
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.rules.rule import Rule
@@ -38,7 +38,7 @@ class _Network(tiny_models.OneModel, abc.ABC):
 
 
 def _failure(case):
-  verdict = tf2verify.verify(case)
+  verdict = climbed_to_failure(case)
   failure = verdict.first_failure
   assert failure is not None and failure.diagnosis is not None, verdict.to_text()
   return failure.diagnosis, verdict.to_text()

@@ -10,6 +10,7 @@ from absl.testing import absltest, parameterized
 import tf2verify
 from tests.global_probes import process_state
 from tests.stages import tiny_models
+from tests.stages.first_failure import climbed_to_failure
 from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.sides.graphs import unrolled_loops
 from tf2verify.sides.tf2 import tracing
@@ -39,7 +40,7 @@ class _Layers(tiny_models.OneModel, abc.ABC):
 
 def _diagnosis(case):
   """Returns the diagnosis of the first failure and the text of the report."""
-  verdict = tf2verify.verify(case)
+  verdict = climbed_to_failure(case)
   failure = verdict.first_failure
   assert failure is not None and failure.diagnosis is not None, verdict.to_text()
   return failure.diagnosis, verdict.to_text()
@@ -385,7 +386,7 @@ class PortKindsTest(absltest.TestCase):
 
 class NotTraceableTest(absltest.TestCase):
   def _assert_finding_stays(self, case, words):
-    verdict = tf2verify.verify(case)
+    verdict = climbed_to_failure(case)
     text = verdict.to_text()
     failure = verdict.first_failure
     self.assertIs(failure.status, tf2verify.Status.FAILED, text)

@@ -3,6 +3,7 @@
 from absl.testing import absltest
 
 import tf2verify
+from tf2verify.case import new_ladder
 from tf2verify.stages import STAGES
 
 _NAMES = [stage.name for stage in STAGES]
@@ -10,6 +11,22 @@ _NAMES = [stage.name for stage in STAGES]
 WHOLE_LADDER = _NAMES[-1]
 _LAST_OF_BOTH = 'checkpoint'
 _WELL = (tf2verify.Status.PASSED, tf2verify.Status.NOT_APPLICABLE)
+
+
+def climbed_to_failure(case: type[tf2verify.EquivalenceCase]) -> tf2verify.CaseVerdict:
+  """Returns the verdict of a case that is left at its first failure.
+
+  Stages that do not need the failed one, `determinism` among them, would still run, for longer
+  than all before them, and say nothing of it.
+  """
+  ladder = new_ladder(case, lambda _: None)
+  try:
+    for stage in STAGES:
+      if ladder.stage(stage).status.is_failure:
+        break
+    return ladder.verdict()
+  finally:
+    ladder.close()
 
 
 class LadderTestCase(absltest.TestCase):

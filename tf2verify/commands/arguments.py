@@ -87,24 +87,10 @@ def _add_run(commands: Any, defaults: Mapping[str, Any]) -> None:
     metavar='PATH[::Case]',
     help='a file, a folder (its test_*.py, *_test.py and *_case.py) or a module',
   )
-  run.add_argument(
-    '--stages',
-    nargs='+',
-    action=Add,
-    metavar='STAGE',
-    help=_STAGES_HELP,
-  )
-  run.add_argument(
-    '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md to this folder'
-  )
+  _add_stages(run, None)
+  _add_report_dir(run)
   _add_pages(run)
-  run.add_argument(
-    '--timeout',
-    type=_not_negative,
-    default=3600.0,
-    metavar='S',
-    help='seconds that a case may take (default: 3600); 0 for no limit',
-  )
+  _add_timeout(run)
   run.add_argument(
     '--deprecations',
     action='store_true',
@@ -198,19 +184,29 @@ def _add_fleet(commands: Any) -> None:
     metavar='N',
     help='number of cases that run in parallel (default: number of processors)',
   )
-  fleet.add_argument(
-    '--timeout',
-    type=_not_negative,
-    default=3600.0,
-    metavar='S',
-    help='seconds that a case may take (default: 3600); 0 for no limit',
-  )
+  _add_timeout(fleet)
   fleet.add_argument(
     '--memory',
     type=_not_negative,
     metavar='GB',
     help='GiB of memory that a case may take (default: 90 %% of the memory divided by --jobs)',
   )
+  _add_engine(fleet)
+  _add_stages(fleet, ())
+  fleet.add_argument(
+    '--resume',
+    action='store_true',
+    help='continue an interrupted run: skip cases that have a verdict and have not changed since',
+  )
+  fleet.add_argument(
+    '--retry', action='store_true', help='like --resume, and also rerun cases that ended with ERROR'
+  )
+  _add_report_dir(fleet)
+  _add_pages(fleet)
+  _add_github_annotations(fleet)
+
+
+def _add_engine(fleet: argparse.ArgumentParser) -> None:
   fleet.add_argument(
     '--engine',
     choices=('local', 'ray'),
@@ -223,27 +219,28 @@ def _add_fleet(commands: Any) -> None:
     help='address of the cluster (default: RAY_ADDRESS, else the cluster on this machine, else a '
     'new one for this run)',
   )
-  fleet.add_argument(
-    '--stages',
-    nargs='+',
-    action=Add,
-    default=(),
-    metavar='STAGE',
-    help=_STAGES_HELP,
+
+
+def _add_stages(command: argparse.ArgumentParser, default: tuple[()] | None) -> None:
+  command.add_argument(
+    '--stages', nargs='+', action=Add, default=default, metavar='STAGE', help=_STAGES_HELP
   )
-  fleet.add_argument(
-    '--resume',
-    action='store_true',
-    help='continue an interrupted run: skip cases that have a verdict and have not changed since',
-  )
-  fleet.add_argument(
-    '--retry', action='store_true', help='like --resume, and also rerun cases that ended with ERROR'
-  )
-  fleet.add_argument(
+
+
+def _add_report_dir(command: argparse.ArgumentParser) -> None:
+  command.add_argument(
     '--report_dir', metavar='DIR', help='write one JSON file per case and summary.md to this folder'
   )
-  _add_pages(fleet)
-  _add_github_annotations(fleet)
+
+
+def _add_timeout(command: argparse.ArgumentParser) -> None:
+  command.add_argument(
+    '--timeout',
+    type=_not_negative,
+    default=3600.0,
+    metavar='S',
+    help='seconds that a case may take (default: 3600); 0 for no limit',
+  )
 
 
 def _add_github_annotations(command: argparse.ArgumentParser) -> None:

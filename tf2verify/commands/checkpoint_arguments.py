@@ -5,6 +5,12 @@ from typing import Any
 
 def add_checkpoint_commands(commands: Any) -> None:
   """Adds `convert`, `map` and `inspect`."""
+  _add_convert(commands)
+  _add_map(commands)
+  _add_inspect(commands)
+
+
+def _add_convert(commands: Any) -> None:
   convert = commands.add_parser(
     'convert',
     help='convert a TF1 checkpoint for the port, or back, if everything about it can be verified',
@@ -45,6 +51,9 @@ def add_checkpoint_commands(commands: Any) -> None:
   convert.add_argument(
     '-v', '--verbose', action='store_true', help='list every key that is left out'
   )
+
+
+def _add_map(commands: Any) -> None:
   derived = commands.add_parser(
     'map',
     help='derive the variable map of a native port, from how variables are used',
@@ -54,6 +63,9 @@ def add_checkpoint_commands(commands: Any) -> None:
   )
   derived.add_argument('target', metavar='PATH::Case', help='as for run; a single case')
   derived.add_argument('--out', metavar='FILE', help='write the map there, for variable_map')
+
+
+def _add_inspect(commands: Any) -> None:
   inspect = commands.add_parser(
     'inspect',
     help='list the keys of a checkpoint, next to the variables of a case if one is given',

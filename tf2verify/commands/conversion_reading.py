@@ -37,14 +37,10 @@ _CHECKS = ('assert_consumed', 'assert_existing_objects_matched')
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-  """How a program reads what was written.
+  """How a program reads what was written."""
 
-  Attributes:
-    calls: lines that give `layer` its variables; none where it is made with them.
-    reads: lines that read the file; each may have `{path}` in the place of its path.
-  """
-
-  calls: tuple[str, ...]
+  calls: tuple[str, ...]  # lines that give `layer` its variables; none where it is made with them
+  # Lines that read the file; each may have `{path}` in the place of its path.
   reads: tuple[str, ...]
 
   def lines(self, path: str) -> tuple[str, ...]:

@@ -61,23 +61,14 @@ _OF_HEAD = ('import os', 'import platform', 'import sys', 'import warnings')
 
 @dataclasses.dataclass(frozen=True)
 class _Module:
-  """A module of the package, in parts.
+  """A module of the package, in parts."""
 
-  Attributes:
-    name: of the module.
-    doc: its docstring.
-    needs: the modules of the package that it imports.
-    imports: of anything else, one name each.
-    names: what it defines.
-    body: the text of all else.
-  """
-
-  name: str
-  doc: str
-  needs: tuple[str, ...]
-  imports: tuple[str, ...]
-  names: tuple[str, ...]
-  body: str
+  name: str  # of the module
+  doc: str  # its docstring
+  needs: tuple[str, ...]  # the modules of the package that it imports
+  imports: tuple[str, ...]  # of anything else, one name each
+  names: tuple[str, ...]  # what it defines
+  body: str  # the text of all else
 
 
 def recorder_text() -> str:

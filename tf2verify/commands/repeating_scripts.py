@@ -27,20 +27,13 @@ _SHOWN_LINES = 12
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-  """What is set in a script's process before it trains.
+  """What is set in a script's process before it trains."""
 
-  Attributes:
-    name: for reports and the command line.
-    seeds: whether Python, numpy, TensorFlow and PYTHONHASHSEED have a seed.
-    op_determinism: whether `enable_op_determinism` is called (TF_DETERMINISTIC_OPS=1
-      before TensorFlow 2.8).
-    one_thread: whether TensorFlow has one thread within and one between operations.
-  """
-
-  name: str
-  seeds: bool = False
+  name: str  # for reports and the command line
+  seeds: bool = False  # whether Python, numpy, TensorFlow and PYTHONHASHSEED have a seed
+  # Whether `enable_op_determinism` is called (TF_DETERMINISTIC_OPS=1 before TensorFlow 2.8).
   op_determinism: bool = False
-  one_thread: bool = False
+  one_thread: bool = False  # whether TensorFlow has one thread within and one between operations
 
   def options(self, seed: int) -> list[str]:
     """Returns the options of the program that runs the script."""
@@ -69,17 +62,11 @@ DEFAULT_SETTINGS = ('none', 'seeds', 'seeds+op_determinism+one_thread')
 
 @dataclasses.dataclass(frozen=True)
 class ScriptRuns:
-  """The runs of a script under one setting.
+  """The runs of a script under one setting."""
 
-  Attributes:
-    setting: the setting.
-    metrics: name, and the value of every run.
-    seconds: wall time of every run, from the start of its process to the end.
-  """
-
-  setting: Setting
-  metrics: tuple[tuple[str, tuple[float, ...]], ...]
-  seconds: tuple[float, ...]
+  setting: Setting  # the setting
+  metrics: tuple[tuple[str, tuple[float, ...]], ...]  # name, and the value of every run
+  seconds: tuple[float, ...]  # wall time of every run, from the start of its process to the end
 
   @property
   def repeatable(self) -> bool:

@@ -25,19 +25,12 @@ from tf2verify.report.tensorboard.names import target_of
 
 @dataclasses.dataclass(frozen=True)
 class Pages:
-  """What is to be written, beside what is shown.
+  """What is to be written, beside what is shown."""
 
-  Attributes:
-    html: path of the page.
-    junit: path of JUnit's XML.
-    markdown: path of the summary.
-    tensorboard_dir: folder of TensorBoard's events.
-  """
-
-  html: str | None = None
-  junit: str | None = None
-  markdown: str | None = None
-  tensorboard_dir: str | None = None
+  html: str | None = None  # path of the page
+  junit: str | None = None  # path of JUnit's XML
+  markdown: str | None = None  # path of the summary
+  tensorboard_dir: str | None = None  # folder of TensorBoard's events
 
   def require(self) -> None:
     """Checks that all of them can be made, before models are run.

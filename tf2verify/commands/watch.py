@@ -31,27 +31,18 @@ _CLEAR = '\033[2J\033[3J\033[H'
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-  """What one change has led to.
+  """What one change has led to."""
 
-  Attributes:
-    number: from 1.
-    changed: the files.
-    verdicts: of the cases that were run, the last one failing if any is.
-    order: of the last case, the names of the stages in the order in which they were asked for.
-    error: why there are none: an import that failed; '' otherwise.
-    reference: of the last case, whether the reference is that of the round before.
-    seconds: from the change that was seen to the verdict.
-    abandoned: whether a further change came before the round was done.
-  """
-
-  number: int
-  changed: tuple[str, ...]
+  number: int  # from 1
+  changed: tuple[str, ...]  # the files
+  # Of the cases that were run, the last one failing if any is.
   verdicts: tuple[CaseVerdict, ...] = ()
+  # Of the last case, the names of the stages in the order in which they were asked for.
   order: tuple[str, ...] = ()
-  error: str = ''
-  reference: str = ''
-  seconds: float = 0.0
-  abandoned: bool = False
+  error: str = ''  # why there are none: an import that failed; '' otherwise
+  reference: str = ''  # of the last case, whether the reference is that of the round before
+  seconds: float = 0.0  # from the change that was seen to the verdict
+  abandoned: bool = False  # whether a further change came before the round was done
 
 
 class Watch:

@@ -18,19 +18,13 @@ Left = frozenset[tuple[str, str, str]]
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-  """What a stage's comparison says of the port with some edits.
+  """What a stage's comparison says of the port with some edits."""
 
-  Attributes:
-    left: what still differs, by quantity, subject and run.
-    tensors: how many tensors were compared.
-    apart: the greatest difference of one of them, as a share of the greatest magnitude of tf1's.
-    distance: the sum of these shares, none counted as more than 1.
-  """
-
-  left: Left
-  tensors: int
+  left: Left  # what still differs, by quantity, subject and run
+  tensors: int  # how many tensors were compared
+  # The greatest difference of one of them, as a share of the greatest magnitude of tf1's.
   apart: float
-  distance: float
+  distance: float  # the sum of these shares, none counted as more than 1
 
   @property
   def passes(self) -> bool:

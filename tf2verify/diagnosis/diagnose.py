@@ -85,7 +85,7 @@ def diagnose(
     bench: the runs of the stage, to be made again with an edited port; None for no experiments.
     only_first: whether experiments end with the mistakes that the first search shows.
   """
-  evidence = FailedStage(stage, tuple(differences), tuple(tensors), not_traceable=not_traceable)
+  evidence = FailedStage(stage, tuple(differences), tuple(tensors))
   diagnosis = Diagnosis(run)
   looking: Looking | None = None
   if sides is not None:
@@ -193,6 +193,7 @@ def _tested(
     growth=diagnosis.growth if is_same_start else (),
     notes=notes,
     without_experiments='' if found.mistakes else found.note,
+    experimented=True,
   )
 
 

@@ -24,27 +24,17 @@ _NUMBER = re.compile(r'[-_]?\d+$')
 
 @dataclasses.dataclass(frozen=True)
 class Edge:
-  """Where an operation reads a tensor whose gradient is stopped or replaced.
+  """Where an operation reads a tensor whose gradient is stopped or replaced."""
 
-  Attributes:
-    key: the same on both sides for the same.
-    marks: what stops or replaces the gradient.
-    nodes: the names of the operations that do.
-    named: the operation's name, its type, and the name of the input.
-    entering: the port's tensor that it reads, or whose counterpart; None for an inner one.
-    slot: the number of the input.
-    producer: the position of what it reads.
-    reader: the position of the operation.
-  """
-
-  key: object
-  marks: tuple[str, ...]
-  nodes: tuple[str, ...]
-  named: tuple[str, str, str]
-  producer: int
-  reader: int
+  key: object  # the same on both sides for the same
+  marks: tuple[str, ...]  # what stops or replaces the gradient
+  nodes: tuple[str, ...]  # the names of the operations that do
+  named: tuple[str, str, str]  # the operation's name, its type, and the name of the input
+  producer: int  # the position of what it reads
+  reader: int  # the position of the operation
+  # The port's tensor that it reads, or whose counterpart; None for an inner one.
   entering: TensorKey | None = None
-  slot: int = 0
+  slot: int = 0  # the number of the input
 
 
 def marked(

@@ -14,7 +14,7 @@ import numpy as np
 
 from tf2verify.diagnosis.bench import LookedAt
 from tf2verify.diagnosis.divergence.outputs import comparable_outputs, output_bytes, read_outputs
-from tf2verify.diagnosis.divergence.regions import Region, RegionPair, ancestors, region_pair
+from tf2verify.diagnosis.divergence.regions import Region, RegionPair, region_pair
 from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.divergence.value_pairs import pair_by_value
 from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence
@@ -60,21 +60,13 @@ class Suspicion(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GradientPlace:
-  """A place, with the edit that makes the port's what tf1 has there.
+  """A place, with the edit that makes the port's what tf1 has there."""
 
-  Attributes:
-    place: for reports.
-    repair: the edit.
-    suspicion: how it differs.
-    passing: how many gradients that agree come from there.
-    failing: how many that differ.
-  """
-
-  place: Place
-  repair: Repair
-  suspicion: Suspicion
-  passing: int
-  failing: int
+  place: Place  # for reports
+  repair: Repair  # the edit
+  suspicion: Suspicion  # how it differs
+  passing: int  # how many gradients that agree come from there
+  failing: int  # how many that differ
 
 
 def gradient_places(looked: LookedAt, failing: Collection[str]) -> list[GradientPlace]:
@@ -92,7 +84,7 @@ class _ForwardPasses:
   def __init__(self, looked: LookedAt, failing: Collection[str]) -> None:
     self._tf1, self._tf2, self._line_of = looked.tf1, looked.tf2, looked.line_of
     self._graphs = looked.tf1.op_graph, looked.tf2.op_graph
-    self._behind, self._tf2_behind = (ancestors(g, _outputs(g)) for g in self._graphs)
+    self._behind, self._tf2_behind = (g.ancestors(_outputs(g)) for g in self._graphs)
     self._pairing = Pairing(*self._graphs)
     known = self._pairing, self._behind, self._tf2_behind
     pair_by_value(self._tf1, self._tf2, *known)
@@ -179,7 +171,7 @@ class _ForwardPasses:
     return list(without(ones, both)), list(without(others, both))
 
   def _marked(self, pair: RegionPair) -> tuple[list[Edge], list[Edge]]:
-    name = _name(self._graphs[0].ops[pair.tf1.end])
+    name = self._graphs[0].ops[pair.tf1.end].shown_name
     one, other = self._variables.behind
     return (
       [e for e in marked(self._tf1, pair.tf1, name, self._given.get) if one[e.producer]],
@@ -302,10 +294,6 @@ class _ForwardPasses:
         yield one, other
       else:
         self._pairing.part(one[0])
-
-
-def _name(op: OpRecord) -> str:
-  return op.name if op.op_type != TARGET else f'the {op.name}'
 
 
 def _has_gradient(op: OpRecord) -> bool:

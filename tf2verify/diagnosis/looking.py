@@ -42,18 +42,13 @@ def targets_of(compared: Iterable[tuple[str, str]]) -> list[str]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Place:
-  """A source that was looked at closely.
+  """A source that was looked at closely."""
 
-  Attributes:
-    source: the operation on both sides, narrowed down.
-    evidence: what rules look at.
-    settings: the changes of attributes and constants that mend it, each of them needed.
-    unpaired: side and name of the operations before it that have no partner.
-  """
-
-  source: FoundSource
-  evidence: SourceEvidence
+  source: FoundSource  # the operation on both sides, narrowed down
+  evidence: SourceEvidence  # what rules look at
+  # The changes of attributes and constants that mend it, each of them needed.
   settings: tuple[NodeChange, ...]
+  # Side and name of the operations before it that have no partner.
   unpaired: frozenset[tuple[str, str]]
 
 

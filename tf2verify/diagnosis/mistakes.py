@@ -30,24 +30,16 @@ STEPS = (Edit.SETTING, Edit.OPERATIONS, Edit.OPERATIONS, Edit.VALUE)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Mistake:
-  """Sources that one edit of the port's text may mend, with the edit of its graph.
+  """Sources that one edit of the port's text may mend, with the edit of its graph."""
 
-  Attributes:
-    places: in the order of execution.
-    edit: what kind of edit, the least sure of those at its places.
-    repair: the edit.
-    experiment: what it has shown; None before the last run.
-    in_one_round: the edit made where it was found alone, and not in all rounds of a loop: the
-      state that leaves it may be another one than in tf1. None for the same edit.
-    parts: what it was joined of; () for one that was found as it is.
-  """
-
-  places: tuple[Place, ...]
-  edit: Edit
-  repair: Repair
-  experiment: Experiment | None = None
+  places: tuple[Place, ...]  # in the order of execution
+  edit: Edit  # what kind of edit, the least sure of those at its places
+  repair: Repair  # the edit
+  experiment: Experiment | None = None  # what it has shown; None before the last run
+  # The edit made where it was found alone, and not in all rounds of a loop: the state that leaves
+  # it may be another one than in tf1. None for the same edit.
   in_one_round: Repair | None = None
-  parts: 'tuple[Mistake, ...]' = ()
+  parts: 'tuple[Mistake, ...]' = ()  # what it was joined of; () for one that was found as it is
 
   def narrow(self) -> 'Mistake':
     """Returns the same with the edit made in one round alone."""
@@ -141,17 +133,12 @@ class Mistake:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-  """What experiments have shown.
+  """What experiments have shown."""
 
-  Attributes:
-    mistakes: in the order in which they were found, each with its experiment.
-    passes: whether the stage passes with all their edits.
-    note: why the search ended before it did; ''.
-  """
-
+  # In the order in which they were found, each with its experiment.
   mistakes: tuple[Mistake, ...] = ()
-  passes: bool = False
-  note: str = ''
+  passes: bool = False  # whether the stage passes with all their edits
+  note: str = ''  # why the search ended before it did; ''
 
   def joined(self, mistakes: Sequence[Mistake]) -> 'Found':
     """Returns the same with some of the mistakes as one."""

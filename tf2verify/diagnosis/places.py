@@ -227,7 +227,7 @@ def _starts_constant(failed: FailedTensor) -> bool:
 
 def stopped_sources(differences: Sequence[GraphDifference], pairing: Pairing) -> tuple[Source, ...]:
   """Returns where a gradient is stopped on one side, with the lines of the operations there."""
-  positions = {_path_name(op): n for n, op in enumerate(pairing.tf1.ops)}
+  positions = {op.shown_name: n for n, op in enumerate(pairing.tf1.ops)}
   found = []
   for difference in differences:
     position = positions.get(difference.op)
@@ -253,10 +253,6 @@ def stopped_sources(differences: Sequence[GraphDifference], pairing: Pairing) ->
     )
     found.append(source)
   return tuple(found[:MOST_SOURCES])
-
-
-def _path_name(op: OpRecord) -> str:
-  return op.name if op.op_type != TARGET else f'the {op.name}'
 
 
 def _line(graph: OpGraph, op: OpRecord) -> SourceLine | None:

@@ -36,25 +36,18 @@ class Fact:
 
 @dataclasses.dataclass(frozen=True)
 class DoctorReport:
-  """The environment as found.
+  """The environment as found."""
 
-  Attributes:
-    versions: of Python and of the packages that matter.
-    mends: what tf2verify changed in this process.
-    numerics: what can move results in the last digits. Empty without TensorFlow.
-    switches: TensorFlow's global behaviour switches. Empty without TensorFlow.
-    probes: what TF1-style code did when it was run. Empty where a problem forbids it.
-    problems: what is wrong, each with one fix.
-    notes: what is worth knowing, and is not in the way.
-  """
-
-  versions: tuple[Fact, ...]
-  mends: tuple[str, ...]
+  versions: tuple[Fact, ...]  # of Python and of the packages that matter
+  mends: tuple[str, ...]  # what tf2verify changed in this process
+  # What can move results in the last digits. Empty without TensorFlow.
   numerics: tuple[Fact, ...]
+  # TensorFlow's global behaviour switches. Empty without TensorFlow.
   switches: tuple[Fact, ...]
+  # What TF1-style code did when it was run. Empty where a problem forbids it.
   probes: tuple[Fact, ...]
-  problems: tuple[legacy_keras.Problem, ...]
-  notes: tuple[str, ...]
+  problems: tuple[legacy_keras.Problem, ...]  # what is wrong, each with one fix
+  notes: tuple[str, ...]  # what is worth knowing, and is not in the way
 
   def to_text(self) -> str:
     """The report as aligned plain text, without a final newline."""

@@ -147,8 +147,8 @@ def _failed(ended: Ended, asked: Asked, error: ErrorRecord) -> tuple[CaseVerdict
   seconds = max(0.0, ended.seconds - sum(stage.seconds for stage in stages))
   stages.append(StageVerdict(name, number, Status.ERROR, error=error, seconds=seconds))
   for blocked in left[1:]:
-    reason = f'blocked: {name} ERROR'
-    stages.append(StageVerdict(blocked, names.index(blocked) + 1, Status.BLOCKED, reason=reason))
+    number = names.index(blocked) + 1
+    stages.append(StageVerdict.blocked(blocked, number, name, Status.ERROR))
   again = f'python -m tf2verify run {asked.target}' + (f' --stages {name}' if left else '')
   environment = tuple(asked.versions.items())
   return CaseVerdict(asked.case, asked.module, tuple(stages), environment, again), deviations

@@ -19,36 +19,22 @@ NOTABLE = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-  """How much of its tolerance a stage uses.
+  """How much of its tolerance a stage uses."""
 
-  Attributes:
-    share: greatest |tf2 - tf1| / (atol + rtol·|tf1|); from 1 on it fails.
-    tensor: where that is.
-  """
-
-  share: float
-  tensor: str
+  share: float  # greatest |tf2 - tf1| / (atol + rtol·|tf1|); from 1 on it fails
+  tensor: str  # where that is
 
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-  """A case in one run.
+  """A case in one run."""
 
-  Attributes:
-    when: the end of the case, ISO 8601, UTC.
-    versions: of what it ran on.
-    status: of the case.
-    first_failure: name and status of the first stage that is not well; '' without one.
-    stages: status by stage.
-    shares: by stage, of those that compare values.
-  """
-
-  when: str
-  versions: Mapping[str, str]
-  status: Status
-  first_failure: str
-  stages: Mapping[str, Status]
-  shares: Mapping[str, Share]
+  when: str  # the end of the case, ISO 8601, UTC
+  versions: Mapping[str, str]  # of what it ran on
+  status: Status  # of the case
+  first_failure: str  # name and status of the first stage that is not well; '' without one
+  stages: Mapping[str, Status]  # status by stage
+  shares: Mapping[str, Share]  # by stage, of those that compare values
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,20 +14,14 @@ _PROJECT = ('pyproject.toml', 'setup.py', 'setup.cfg', 'MODULE.bazel', 'WORKSPAC
 
 @dataclasses.dataclass
 class Place:
-  """A file or module that may declare cases.
+  """A file or module that may declare cases."""
 
-  Attributes:
-    key: the path from the folder of the repository, or of the project, to the file; the
-      absolute path where it is in neither; the name of a module.
-    target: what to run: an absolute path, or the name of a module.
-    wanted: names of the cases that were asked for; empty for all.
-    named: whether it was named itself, and not found in a folder.
-  """
-
+  # The path from the folder of the repository, or of the project, to the file; the absolute path
+  # where it is in neither; the name of a module.
   key: str
-  target: str
-  wanted: set[str]
-  named: bool
+  target: str  # what to run: an absolute path, or the name of a module
+  wanted: set[str]  # names of the cases that were asked for; empty for all
+  named: bool  # whether it was named itself, and not found in a folder
 
   @property
   def is_file(self) -> bool:

@@ -16,38 +16,23 @@ from tf2verify.records.resources import Resources
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-  """A case to be run, or a file whose cases could not be found.
+  """A case to be run, or a file whose cases could not be found."""
 
-  Attributes:
-    key: how the journal names it: `path::Case`, or `path`.
-    target: what `run` takes, the path absolute.
-    place: the file or module.
-    failed: how the process ended that was to find the cases; None for a case.
-    resources: what the case needs.
-  """
-
-  key: str
-  target: str
-  place: Place
-  failed: Ended | None = None
-  resources: Resources = dataclasses.field(default_factory=Resources)
+  key: str  # how the journal names it: `path::Case`, or `path`
+  target: str  # what `run` takes, the path absolute
+  place: Place  # the file or module
+  failed: Ended | None = None  # how the process ended that was to find the cases; None for a case
+  resources: Resources = dataclasses.field(default_factory=Resources)  # what the case needs
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-  """What there is to run.
+  """What there is to run."""
 
-  Attributes:
-    units: in order.
-    files: names of the files and modules that were looked into.
-    empty: names of those that declare no case.
-    declared: the keys of all cases that these files declare, asked for or not.
-  """
-
-  units: tuple[Unit, ...]
-  files: tuple[str, ...]
-  empty: tuple[str, ...]
-  declared: frozenset[str]
+  units: tuple[Unit, ...]  # in order
+  files: tuple[str, ...]  # names of the files and modules that were looked into
+  empty: tuple[str, ...]  # names of those that declare no case
+  declared: frozenset[str]  # the keys of all cases that these files declare, asked for or not
 
 
 def discovered(

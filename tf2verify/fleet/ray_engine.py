@@ -26,19 +26,12 @@ _MOST_LOST_WORKERS, _MOST_LOST = 3, 6
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-  """Which cluster, and what is shipped there.
+  """Which cluster, and what is shipped there."""
 
-  Attributes:
-    address: as of `ray_cluster.connected`.
-    roots: folders to ship.
-    without: files that are not shipped: the journal.
-    patience: seconds to wait for a node that can hold a case while there is none.
-  """
-
-  address: str | None
-  roots: tuple[str, ...]
-  without: tuple[str, ...] = ()
-  patience: float = 60.0
+  address: str | None  # as of `ray_cluster.connected`
+  roots: tuple[str, ...]  # folders to ship
+  without: tuple[str, ...] = ()  # files that are not shipped: the journal
+  patience: float = 60.0  # seconds to wait for a node that can hold a case while there is none
 
 
 @dataclasses.dataclass

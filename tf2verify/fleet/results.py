@@ -33,79 +33,45 @@ def _has(stage: Mapping[str, Any]) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """One run of a fleet.
+  """One run of a fleet."""
 
-  Attributes:
-    number: from 1.
-    started: ISO 8601, UTC.
-    ended: the same; '' while it goes on, or where it was cut off.
-    versions: of what it ran on.
-    shard: `2/4` for the second of four; '' for a whole run.
-    planned: the targets that it is to have results for.
-  """
-
-  number: int
-  started: str
-  ended: str
-  versions: Mapping[str, str]
-  shard: str
-  planned: tuple[str, ...]
+  number: int  # from 1
+  started: str  # ISO 8601, UTC
+  ended: str  # the same; '' while it goes on, or where it was cut off
+  versions: Mapping[str, str]  # of what it ran on
+  shard: str  # `2/4` for the second of four; '' for a whole run
+  planned: tuple[str, ...]  # the targets that it is to have results for
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-  """What is told of a result without its verdict.
+  """What is told of a result without its verdict."""
 
-  Attributes:
-    run: the number of the run.
-    target: `path::Case`; the path alone for a file whose cases could not be found.
-    status: of the verdict.
-    attempt: 1 for the first in this run.
-    ended: ISO 8601, UTC.
-    seconds: of wall time, with the start of its process.
-    memory: the greatest, in bytes, as seen from outside.
-    files: path and SHA-256 of what the verdict depends on.
-    stages: the stages asked for; empty for all.
-    kept_from: the run that the result is of; `run` itself where it was run in it.
-  """
-
-  run: int
-  target: str
-  status: Status
-  attempt: int
-  ended: str
-  seconds: float
-  memory: int
-  files: Mapping[str, str]
-  stages: tuple[str, ...]
-  kept_from: int
+  run: int  # the number of the run
+  target: str  # `path::Case`; the path alone for a file whose cases could not be found
+  status: Status  # of the verdict
+  attempt: int  # 1 for the first in this run
+  ended: str  # ISO 8601, UTC
+  seconds: float  # of wall time, with the start of its process
+  memory: int  # the greatest, in bytes, as seen from outside
+  files: Mapping[str, str]  # path and SHA-256 of what the verdict depends on
+  stages: tuple[str, ...]  # the stages asked for; empty for all
+  kept_from: int  # the run that the result is of; `run` itself where it was run in it
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-  """A result to be kept.
+  """A result to be kept."""
 
-  Attributes:
-    entry: all but the verdict.
-    verdict: what was found, without deviations.
-    deviations: those.
-  """
-
-  entry: Entry
-  verdict: CaseVerdict
-  deviations: Deviations
+  entry: Entry  # all but the verdict
+  verdict: CaseVerdict  # what was found, without deviations
+  deviations: Deviations  # those
 
 
 @dataclasses.dataclass(frozen=True)
 class Discovery:
-  """The cases of a file or module.
+  """The cases of a file or module."""
 
-  Attributes:
-    place: as the journal names it.
-    files: path and SHA-256 of what was imported to find them.
-    cases: what each needs, by name.
-  """
-
-  place: str
-  files: Mapping[str, str]
-  cases: Mapping[str, Resources]
+  place: str  # as the journal names it
+  files: Mapping[str, str]  # path and SHA-256 of what was imported to find them
+  cases: Mapping[str, Resources]  # what each needs, by name

@@ -36,17 +36,11 @@ class ServerLost(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Surroundings:
-  """What a process starts with, and every copy of it.
+  """What a process starts with, and every copy of it."""
 
-  Attributes:
-    path: of modules.
-    environment: its variables.
-    folder: its working folder.
-  """
-
-  path: tuple[str, ...]
-  environment: Mapping[str, str]
-  folder: str
+  path: tuple[str, ...]  # of modules
+  environment: Mapping[str, str]  # its variables
+  folder: str  # its working folder
 
   @classmethod
   def of_this_process(cls) -> 'Surroundings':

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from tf2verify.reference.arrays import widened
+
 # Different forms of one computation round differently, by a few units in the last
 # place of the largest element; this many machine epsilons are still taken for that.
 ROUNDING_EPSILONS = 16
@@ -62,8 +64,7 @@ def agreement(tf1: np.ndarray, tf2: np.ndarray) -> Agreement:
     return Agreement(same, absolute, _scale(tf1), 0.0)
   if tf1.tobytes() == tf2.tobytes():
     return Agreement(True, 0.0, _scale(tf1), epsilon)
-  wide = np.complex128 if tf1.dtype.kind == 'c' else np.float64
-  one, other = tf1.astype(wide), tf2.astype(wide)
+  one, other = widened(tf1), widened(tf2)
   finite = np.isfinite(one) & np.isfinite(other)
   same = (one == other) | (np.isnan(one) & np.isnan(other))
   if same.all():
@@ -94,7 +95,7 @@ def _is_doubtful(tf1: np.ndarray, tf2: np.ndarray, apart: np.ndarray, epsilon: f
 def _scale(array: np.ndarray) -> float:
   if array.dtype.kind not in 'fciuV' or not array.size:
     return 1.0
-  magnitude = np.abs(array.astype(np.complex128 if array.dtype.kind == 'c' else np.float64))
+  magnitude = np.abs(widened(array))
   finite = magnitude[np.isfinite(magnitude)]
   return float(finite.max(initial=0.0))
 

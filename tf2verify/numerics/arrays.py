@@ -155,6 +155,11 @@ def compare_tensors(
   )
 
 
+def total(values: _Array) -> float:
+  """Returns the sum of the elements, summed in float64."""
+  return float(np.sum(values, dtype=np.float64))
+
+
 def describe(value: _Array | None) -> str:
   """Returns shape and dtype as text: `(4, 8) float32`; `absent` for None."""
   return 'absent' if value is None else f'{value.shape} {dtype_name(value.dtype)}'

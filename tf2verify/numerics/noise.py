@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.numerics.tolerance import Tolerance
+from tf2verify.reference.arrays import widened
 
 _Array = np.ndarray[Any, Any]
 
@@ -184,8 +185,7 @@ class Spread:
   def _beyond(self, part: slice) -> _Array:
     """Returns |tf2 - tf1| of the elements beyond the tolerance, and 0 for the others."""
     # In the precision of the comparison, or one element could be beyond there only.
-    exact = np.complex128 if self._tf1.dtype.kind == 'c' else np.float64
-    tf1, tf2 = self._tf1[part].astype(exact), self._tf2[part].astype(exact)
+    tf1, tf2 = widened(self._tf1[part]), widened(self._tf2[part])
     with np.errstate(all='ignore'):
       difference: _Array = np.abs(tf2 - tf1)
     # NaN and infinities agree where the aspect is VALUES.

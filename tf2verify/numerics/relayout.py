@@ -3,12 +3,15 @@
 import dataclasses
 import itertools
 import math
+from collections.abc import Iterable
+from typing import TypeVar
 
 import numpy as np
 
 from tf2verify.numerics.agreement import Agreement, agreement
 
 # Orders of more axes are not tried.
+_Size = TypeVar('_Size', int, int | None)
 _MOST_AXES = 5
 # Elements that tell an order.
 _FEWEST = 4
@@ -30,7 +33,7 @@ class Relayout:
     if value.shape != self.tf1_shape:
       return value
     if self.order is not None:
-      value = value.reshape(_axes(self.tf1_shape)).transpose(self.order)
+      value = value.reshape(without_ones(self.tf1_shape)).transpose(self.order)
     return self._signed(value.reshape(self.tf2_shape))
 
   def steps_to_tf2(self) -> list[tuple[str, tuple[int, ...]]]:
@@ -42,7 +45,7 @@ class Relayout:
     if self.order is None:
       same = self.negated and self.tf1_shape == self.tf2_shape
       return sign if same else [*sign, ('Reshape', _open(self.tf2_shape))]
-    flat = _open(_axes(self.tf1_shape))
+    flat = _open(without_ones(self.tf1_shape))
     shaped = [('Reshape', flat), ('Transpose', self.order), ('Reshape', _open(self.tf2_shape))]
     return [*sign, *shaped]
 
@@ -63,7 +66,7 @@ class Relayout:
       return value
     if self.order is not None:
       back = tuple(int(axis) for axis in np.argsort(self.order))
-      value = value.reshape(_axes(self.tf2_shape)).transpose(back)
+      value = value.reshape(without_ones(self.tf2_shape)).transpose(back)
     return self._signed(value.reshape(self.tf1_shape))
 
   def _signed(self, value: np.ndarray) -> np.ndarray:
@@ -80,15 +83,15 @@ def relayout(tf1: np.ndarray, tf2: np.ndarray) -> Relayout | None:
   if tf1.shape == tf2.shape or tf1.size != tf2.size or tf1.dtype != tf2.dtype or not tf1.size:
     return None
   flat = Relayout(tf1.shape, None, tf2.shape)
-  axes = _axes(tf1.shape)
-  if _are_merged(axes, _axes(tf2.shape)) or alike(flat.to_tf2(tf1), tf2):
+  axes = without_ones(tf1.shape)
+  if _are_merged(axes, without_ones(tf2.shape)) or alike(flat.to_tf2(tf1), tf2):
     return flat
-  if sorted(axes) != sorted(_axes(tf2.shape)) or len(axes) > _MOST_AXES:
+  if sorted(axes) != sorted(without_ones(tf2.shape)) or len(axes) > _MOST_AXES:
     return None
   orders = (
     Relayout(tf1.shape, order, tf2.shape)
     for order in itertools.permutations(range(len(axes)))
-    if tuple(axes[axis] for axis in order) == _axes(tf2.shape)
+    if tuple(axes[axis] for axis in order) == without_ones(tf2.shape)
   )
   return next((one for one in orders if alike(one.to_tf2(tf1), tf2)), None)
 
@@ -108,7 +111,7 @@ def relayout_of_shapes(
     raise ValueError('a size is not known')
   found = Relayout(tuple(ones), None, tuple(others))
   same = math.prod(ones) == math.prod(others)
-  if not same or not _are_merged(_axes(found.tf1_shape), _axes(found.tf2_shape)):
+  if not same or not _are_merged(without_ones(found.tf1_shape), without_ones(found.tf2_shape)):
     raise ValueError('they may hold their elements in different orders')
   return found
 
@@ -150,8 +153,14 @@ def alike(tf1: np.ndarray, tf2: np.ndarray) -> bool:
   return found.is_rounding and not found.is_doubtful
 
 
-def _axes(shape: tuple[int, ...]) -> tuple[int, ...]:
-  """Returns the axes that are longer than 1."""
+def alike_as_held(tf1: np.ndarray, tf2: np.ndarray) -> bool:
+  """Returns the same of arrays that may hold their elements in other shapes."""
+  found, _ = agreement_as_held(tf1, tf2)
+  return found.is_rounding and not found.is_doubtful
+
+
+def without_ones(shape: Iterable[_Size]) -> tuple[_Size, ...]:
+  """Returns the axes of a shape that are longer than 1, or of unknown length."""
   return tuple(size for size in shape if size != 1)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tf2verify.records.repetition import FirstVariation, RunOp, Variation
 from tf2verify.records.tensor_key import Run, TensorKey
+from tf2verify.reference.arrays import widened
 
 _Array = np.ndarray[Any, Any]
 
@@ -181,7 +182,7 @@ def _greatest(
   index = tuple(int(axis) for axis in np.unravel_index(places[0], first.shape))
   if first.dtype.kind not in 'fcViub':
     return float('nan'), float('nan'), index
-  one, other = (_wide(array.reshape(-1)[places]) for array in (first, second))
+  one, other = (widened(array.reshape(-1)[places]) for array in (first, second))
   with np.errstate(all='ignore'):
     absolute = np.abs(other - one)
     relative = absolute / np.abs(one)
@@ -190,8 +191,3 @@ def _greatest(
   worst = int(np.argmax(absolute))
   index = tuple(int(axis) for axis in np.unravel_index(places[worst], first.shape))
   return float(absolute[worst]), float(np.max(relative)), index
-
-
-def _wide(array: _Array) -> _Array:
-  wide: _Array = array.astype(np.complex128 if array.dtype.kind == 'c' else np.float64)
-  return wide

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.numerics.tolerance import FLOATING_DTYPES, dtype_name
+from tf2verify.numerics.tolerance import dtype_name
 from tf2verify.records.sampled import SampledArray
-from tf2verify.reference.arrays import array_digest
+from tf2verify.reference.arrays import array_digest, widened
 from tf2verify.reference.sampling import BLOCK, SAMPLES, sample, sample_positions
 
 _Array = np.ndarray[Any, Any]
@@ -69,11 +69,6 @@ def _chunks(flat: _Array) -> Iterator[_Array]:
     yield np.ascontiguousarray(chunk).reshape(-1, BLOCK)
 
 
-def can_be_sampled(dtype: np.dtype[Any]) -> bool:
-  """Returns whether the dtype is one that `sampled` takes."""
-  return dtype_name(dtype) in FLOATING_DTYPES
-
-
 def is_whole(tf1: SampledArray, tf2: _Array) -> bool:
   """Returns whether a sampled array stands for this one, bit by bit, by its digest."""
   if not tf1.sha256 or not _fits(tf1, tf2):
@@ -112,7 +107,7 @@ class Views:
     if tf1.block:
       sizes = _root_mean_squares(tf2.reshape(-1)).astype(tf2.dtype)
       ones, others = (np.asarray(side)[self._means_from :] for side in (tf1, whole))
-      finite = np.isfinite(_wide(ones)) & np.isfinite(_wide(others))
+      finite = np.isfinite(widened(ones)) & np.isfinite(widened(others))
       self.tf1[self._means_from :] = np.where(finite, sizes, ones)
     self.tf2 = self._seen(np.array(whole))
 
@@ -152,20 +147,10 @@ class Views:
   def _seen(self, other: _Array) -> _Array:
     """Returns a sampled value with its means beside the root mean squares."""
     tail = slice(self._means_from, None)
-    ones, others = _wide(np.asarray(self._sampled)[tail]), _wide(other[tail])
-    sizes = _wide(self.tf1[tail])
+    ones, others = widened(np.asarray(self._sampled)[tail]), widened(other[tail])
+    sizes = widened(self.tf1[tail])
     with np.errstate(all='ignore'):
       shown = sizes + (others - ones)
     finite = np.isfinite(ones) & np.isfinite(others)
     other[tail] = np.where(finite, shown, others).astype(other.dtype)
     return other
-
-
-def views(tf1: SampledArray, tf2: _Array) -> tuple[_Array, _Array]:
-  """Returns `Views` of the two as a pair of arrays."""
-  found = Views(tf1, tf2)
-  return found.tf1, found.tf2
-
-
-def _wide(values: _Array) -> _Array:
-  return values.astype(np.complex128 if values.dtype.kind == 'c' else np.float64)

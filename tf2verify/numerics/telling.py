@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.numerics.tolerance import EXACT, FLOATING_DTYPES, Tolerance, dtype_name
+from tf2verify.reference.arrays import widened
 
 _Array = np.ndarray[Any, Any]
 _CHUNK = 2**16
@@ -50,7 +51,7 @@ def blank(tf1: _Array, tolerance: Tolerance, identical: bool) -> Blank | None:
   allowed = EXACT if identical else tolerance
   finite, nan, any_value = True, False, False
   for part in _parts(tf1.reshape(-1)):
-    sizes = np.abs(_wide(part))
+    sizes = np.abs(widened(part))
     known = np.isfinite(sizes)
     if np.any(known & ~_within(sizes, allowed)):
       return None
@@ -84,7 +85,3 @@ def _parts(flat: _Array) -> Iterator[_Array]:
   while start < flat.size:
     yield flat[start : start + size]
     start, size = start + size, min(16 * size, _CHUNK)
-
-
-def _wide(part: _Array) -> _Array:
-  return part.astype(np.complex128 if part.dtype.kind == 'c' else np.float64)

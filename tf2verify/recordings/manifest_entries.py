@@ -26,41 +26,27 @@ from tf2verify.recordings.training_entries import CheckpointEntry, LossesEntry, 
 
 @dataclasses.dataclass(frozen=True)
 class SourceFile:
-  """A file of the user's code.
+  """A file of the user's code."""
 
-  Attributes:
-    path: relative to the folder in which it was recorded.
-    sha256: of its bytes.
-  """
-
-  path: str = parsed(text)
-  sha256: str = parsed(digest)
+  path: str = parsed(text)  # relative to the folder in which it was recorded
+  sha256: str = parsed(digest)  # of its bytes
 
 
 @dataclasses.dataclass(frozen=True)
 class BuilderEntry:
-  """What built the graphs.
+  """What built the graphs."""
 
-  Attributes:
-    name: `module:function`.
-    sources: the user's files that it imported.
-  """
-
-  name: str = parsed(text)
+  name: str = parsed(text)  # `module:function`
+  # The user's files that it imported.
   sources: tuple[SourceFile, ...] = parsed(several(record(SourceFile)))
 
 
 @dataclasses.dataclass(frozen=True)
 class IntermediateRun:
-  """Tensors of a run between inputs and outputs.
+  """Tensors of a run between inputs and outputs."""
 
-  Attributes:
-    run: index among the runs.
-    tensors: name and id of the array.
-  """
-
-  run: int = parsed(count)
-  tensors: tuple[tuple[str, str], ...] = parsed(named(key))
+  run: int = parsed(count)  # index among the runs
+  tensors: tuple[tuple[str, str], ...] = parsed(named(key))  # name and id of the array
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,7 +22,7 @@ from tf2verify.records.observation import Observation
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.training import LossObservation, TrainingRun
 from tf2verify.reference import noise_codes
-from tf2verify.reference.arrays import array_digest
+from tf2verify.reference.arrays import array_digest, widened
 
 _Array = np.ndarray[Any, Any]
 
@@ -174,8 +174,7 @@ class Recording:
     if not moved or entry.noise is None:
       return value
     noise = noise_codes.noise_of_codes(self.array(entry.noise), np.asarray(value))
-    wide = value.astype(np.complex128 if value.dtype.kind == 'c' else np.float64)
-    with_noise: _Array = np.asanyarray(wide + noise)
+    with_noise: _Array = np.asanyarray(widened(value) + noise)
     return with_noise
 
   def noise(self, entry: TensorEntry) -> _Array | None:

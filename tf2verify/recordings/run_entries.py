@@ -34,32 +34,20 @@ class _Observed:
 
 @dataclasses.dataclass(frozen=True)
 class FilledEntry(_Observed):
-  """A run from filled variables.
+  """A run from filled variables."""
 
-  Attributes:
-    kind: `filled`.
-    fill: the fill's description.
-    inputs: `varied` or `given`.
-    with_gradients: whether gradients were taken.
-  """
-
-  kind: str = parsed(one_of('filled'))
-  fill: str = parsed(text)
-  inputs: str = parsed(one_of('varied', 'given'))
-  with_gradients: bool = parsed(flag)
+  kind: str = parsed(one_of('filled'))  # `filled`
+  fill: str = parsed(text)  # the fill's description
+  inputs: str = parsed(one_of('varied', 'given'))  # `varied` or `given`
+  with_gradients: bool = parsed(flag)  # whether gradients were taken
 
 
 @dataclasses.dataclass(frozen=True)
 class SeededEntry(_Observed):
-  """A run from seeded initial values.
+  """A run from seeded initial values."""
 
-  Attributes:
-    kind: `seeded`.
-    mode: `constant` or `num_random_ops`.
-  """
-
-  kind: str = parsed(one_of('seeded'))
-  mode: str = parsed(one_of('constant', 'num_random_ops'))
+  kind: str = parsed(one_of('seeded'))  # `seeded`
+  mode: str = parsed(one_of('constant', 'num_random_ops'))  # `constant` or `num_random_ops`
 
 
 RunEntry = FilledEntry | SeededEntry

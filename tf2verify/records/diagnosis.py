@@ -209,7 +209,9 @@ class Diagnosis:
     operations: number of operations that what differs depends on, tf1 side.
     paired: how many of them have a partner in tf2.
     notes: what could not be looked at, and why.
-    without_experiments: why no cause was tried out on the port's graph; '' where one was.
+    without_experiments: why no cause was tried out on the port's graph, or no edit of it helped; ''
+      where one did.
+    experimented: whether edits were tried out.
     seconds: wall time of the diagnosis, tracing the port included.
   """
 
@@ -223,6 +225,7 @@ class Diagnosis:
   paired: int = 0
   notes: tuple[str, ...] = ()
   without_experiments: str = ''
+  experimented: bool = False
   seconds: float = 0.0
 
   @property

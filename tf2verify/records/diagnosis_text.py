@@ -48,9 +48,8 @@ def cause_lines(diagnosis: Diagnosis, explained: bool = False) -> list[TextLine]
   if not diagnosis.causes and not explained:
     lines.append(TextLine(without_cause_text(diagnosis), Role.CAUSE))
   if diagnosis.without_experiments:
-    why = _clip(diagnosis.without_experiments)
-    label = 'experiments' if why.startswith('no edit ') else 'no experiment'
-    lines.append(TextLine(f'  {label}: {why}'))
+    label = 'experiments' if diagnosis.experimented else 'no experiment'
+    lines.append(TextLine(f'  {label}: {_clip(diagnosis.without_experiments)}'))
   return lines
 
 

@@ -1,11 +1,13 @@
 """A side's computation as a graph of operations, without TensorFlow."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from tf2verify.records.observation import SourceLine
+from tf2verify.reference.graph_ops import reached
 
 INPUT = 'input'
 VARIABLE = 'variable'
@@ -44,6 +46,11 @@ class OpRecord:
   # Whether it is known that equal inputs, attributes and functions make equal outputs, and nothing
   # else happens.
   pure: bool = False
+
+  @property
+  def shown_name(self) -> str:
+    """How a reader is told of it; a target is no operation."""
+    return self.name if self.op_type != TARGET else f'the {self.name}'
 
   def attribute(self, name: str) -> Any:
     """Returns the value of an attribute; None where it has none of that name."""
@@ -85,6 +92,10 @@ class OpGraph:
   def targets(self) -> dict[str, int]:
     """Returns the positions of the targets by name."""
     return {op.name: n for n, op in enumerate(self.ops) if op.op_type == TARGET}
+
+  def ancestors(self, ends: Iterable[int]) -> set[int]:
+    """Returns the positions of operations from which the given ones are computed, with those."""
+    return set(reached(ends, lambda position: [n for n, _ in self.ops[position].inputs]))
 
   def consumers(self) -> list[list[tuple[int, int]]]:
     """Returns, for every operation, who reads it: position and number of the input."""

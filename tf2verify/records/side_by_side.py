@@ -2,6 +2,9 @@
 
 import dataclasses
 
+# The remark on a variable that the port's calls use and its layer does not hold.
+UNTRACKED = 'untracked'
+
 
 @dataclasses.dataclass(frozen=True)
 class VariableSummary:

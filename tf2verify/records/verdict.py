@@ -112,6 +112,7 @@ class StageVerdict(_NoTruthValue):
     proven: how much of what was compared is proven for all inputs; None where the graphs were not
       related.
     accepted: the causes that the case accepts, with which it was judged.
+    blocked_by: for BLOCKED, the name of the stage that did not pass.
   """
 
   stage: str
@@ -134,9 +135,16 @@ class StageVerdict(_NoTruthValue):
   blind_spots: tuple[str, ...] = ()
   proven: Proven | None = None
   accepted: tuple[AcceptedCause, ...] = ()
+  blocked_by: str = ''
 
   # Of a `first_failure` alone: there it says that there is one, as an Optional does.
   _is_first_failure: ClassVar[bool] = False
+
+  @classmethod
+  def blocked(cls, stage: str, number: int, by: str, status: Status) -> 'StageVerdict':
+    """Returns the verdict of a stage that is not run, since another one ended with a status."""
+    reason = f'blocked: {by} {status.value}'
+    return cls(stage, number, Status.BLOCKED, reason=reason, blocked_by=by)
 
   def __bool__(self) -> bool:
     return self._is_first_failure or super().__bool__()

@@ -236,7 +236,7 @@ def _array_lines(head: str, aspect: Aspect, array: ArrayDifference, sides: Sides
   place = f' at {_shape(array.index)}' if array.index else ''
   if array.block:
     place = f' of the signed mean of {array.block} elements from {_shape(array.index)} on'
-  values = f'{sides[0]} {_scalar(array.tf1)}, {sides[1]} {_scalar(array.tf2)}'
+  values = f'{sides[0]} {scalar(array.tf1)}, {sides[1]} {scalar(array.tf2)}'
   if array.rtol == 0 and array.atol == 0:
     return [first, f'  first{place}: {values} (must be equal)']
   if math.isnan(array.greatest_absolute):
@@ -267,7 +267,8 @@ def _shape(shape: Sequence[int]) -> str:
   return str(tuple(int(size) for size in shape))
 
 
-def _scalar(value: Any) -> str:
+def scalar(value: Any) -> str:
+  """Returns a number to eight digits; anything else as it is written in Python."""
   return f'{value:.8g}' if isinstance(value, float) else repr(value)
 
 

@@ -23,6 +23,11 @@ def is_inexact(dtype: Any) -> bool:
   return np.dtype(dtype).kind in 'fc' or is_bfloat16(dtype)
 
 
+def widened(array: Array) -> Array:
+  """Returns an array as float64, or complex128, in which differences are formed."""
+  return array.astype(np.complex128 if array.dtype.kind == 'c' else np.float64)
+
+
 def _bytes_of(array: Array) -> Any:
   """Returns the C-order little-endian bytes of a numeric array."""
   if not is_bfloat16(array.dtype):

@@ -9,7 +9,7 @@ import tensorflow as tf
 from .arrays import Array, is_string
 from .errors import RecorderError
 from .gradients import dense_gradient, gradient_names
-from .nests import map_leaves
+from .nests import leaves_by_path, map_leaves
 from .private_tensorflow import v1
 from .randomness import CONSTANT, Seeding, seeded
 from .recorder import Recorder
@@ -20,9 +20,8 @@ from .user_code import user_code
 
 
 def _array_leaves(nest: Any) -> Dict[str, Array]:
-  found: Dict[str, Array] = {}
-  map_leaves(found.__setitem__, nest)
-  return {path: np.asarray(leaf) for path, leaf in found.items() if leaf is not None}
+  found = leaves_by_path(nest).items()
+  return {path: np.asarray(leaf) for path, leaf in found if leaf is not None}
 
 
 class _LossAlone:

@@ -11,7 +11,7 @@ from .fill_values import DISTINCT_VALUES
 from .graph_entry import graph_entry
 from .loss_alone import loss_alone, loss_of_first
 from .messages import training_name
-from .nests import map_leaves
+from .nests import leaves_by_path, map_leaves
 from .perturbation import Perturber
 from .private_tensorflow import v1
 from .recorder import Recorder
@@ -24,9 +24,8 @@ from .training import TrainingGraph
 def record_losses(recorder: Recorder, training: TrainingGraph) -> Dict[str, Any]:
   """Records the losses within the model, and the loss alone on what the model gives."""
   built = training.built
-  places: Dict[str, Any] = {}
   kinds = (tf.Tensor, tf.Variable, tf.SparseTensor, tf.RaggedTensor, tf.IndexedSlices)
-  map_leaves(places.__setitem__, built.output_nest)
+  places = leaves_by_path(built.output_nest)
   symbolic = {path: leaf for path, leaf in places.items() if isinstance(leaf, kinds)}
   values: Dict[str, Any] = {}
 

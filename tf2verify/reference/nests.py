@@ -132,6 +132,13 @@ def map_leaves(function: Callable[[str, Any], Any], nest: Any, path: str = '') -
   return function(path, nest)
 
 
+def leaves_by_path(nest: Any) -> Dict[str, Any]:
+  """Returns the leaves of a nest, as they are, by their paths."""
+  found: Dict[str, Any] = {}
+  map_leaves(found.__setitem__, nest)
+  return found
+
+
 def floating_leaves(nest: Any) -> Iterator[Tuple[str, Any]]:
   """Yields path and tensor of every floating leaf."""
   for path, leaf in flatten(nest).leaves:

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from .arrays import Array
+from .arrays import Array, widened
 
 # Code 254 is 45 times the tensor's size; code 1 is 2**-57.75 of it, below the last bit
 # of a float64.
@@ -24,7 +24,7 @@ def noise_scale(value: Array) -> float:
   Of a complex array it is the greatest modulus. It is held between 2**-1000 and 2**1000.
   """
   # To float64 or complex128: bfloat16 is no float to numpy.
-  sizes = np.abs(value.astype(np.complex128 if value.dtype.kind == 'c' else np.float64))
+  sizes = np.abs(widened(value))
   greatest = float(sizes[np.isfinite(sizes)].max()) if np.isfinite(sizes).any() else 0.0
   exponent = min(max(math.frexp(greatest)[1], -1000), 1000) if greatest else 0
   return math.ldexp(1.0, exponent)

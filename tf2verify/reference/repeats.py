@@ -4,7 +4,7 @@ from typing import Callable, Dict, Optional, Set
 
 import numpy as np
 
-from .arrays import Array
+from .arrays import Array, widened
 from .held_array import HeldArray
 from .run import Key
 
@@ -13,9 +13,8 @@ def spread_of(one: HeldArray, moved: Optional[HeldArray]) -> Array:
   """Returns |moved - value|; infinity where a finite element is not finite any more."""
   if moved is None or moved.values.shape != one.values.shape:
     return np.full(one.values.shape, np.inf)
-  wide = np.complex128 if one.values.dtype.kind == 'c' else np.float64
   with np.errstate(all='ignore'):
-    before, after = one.values.astype(wide), moved.values.astype(wide)
+    before, after = widened(one.values), widened(moved.values)
     spread = np.abs(after - before)
   spread = np.where(np.isfinite(spread), spread, np.inf)
   return np.where(np.isfinite(before), spread, 0.0)

@@ -9,7 +9,7 @@ from .arrays import Array
 from .assignment import Values, assign
 from .built_graph import BuiltGraph
 from .gradients import dense_gradient
-from .nests import map_leaves
+from .nests import leaves_by_path, map_leaves
 from .perturbation import Perturber
 from .private_tensorflow import v1
 from .sequences import pairs
@@ -25,8 +25,7 @@ def moved_inputs(inputs: Any, perturber: Optional[Perturber]) -> Any:
 
 def feeds_of(built: BuiltGraph, inputs: Any) -> Dict[str, Array]:
   """Returns the arrays of a nest by the names of the placeholders that take them."""
-  leaves: Dict[str, Array] = {}
-  map_leaves(leaves.__setitem__, inputs)
+  leaves = leaves_by_path(inputs)
   return {name: leaves[path] for path, name in built.placeholders}
 
 

@@ -8,7 +8,7 @@ from typing import Iterator
 
 import numpy as np
 
-from .arrays import Array
+from .arrays import Array, widened
 from .versions import VERSIONS
 
 SAMPLES = 1024
@@ -85,7 +85,7 @@ def _parts(flat: Array) -> Iterator[Array]:
 
 def _signed_means(part: Array, weights: Array) -> Array:
   """Returns float64 or complex128."""
-  wide = part.astype(np.complex128 if part.dtype.kind == 'c' else np.float64)
+  wide = widened(part)
   if wide.size % weights.size:
     wide = np.concatenate([wide, np.zeros(-wide.size % weights.size, wide.dtype)])
   means = np.einsum('nkj,kj->nk', wide.reshape((-1, *weights.shape)), weights)

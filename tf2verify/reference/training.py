@@ -13,7 +13,7 @@ from .creations import Creations
 from .errors import RecorderError
 from .fill_values import DISTINCT_VALUES
 from .graph_ops import ops_behind
-from .nests import map_leaves
+from .nests import leaves_by_path, map_leaves
 from .options import Options
 from .perturbation import Perturber
 from .private_tensorflow import v1
@@ -77,8 +77,7 @@ class TrainingGraph:
     """Returns inputs, moved or not, and labels, by the names of their placeholders."""
     recorder = self.recorder
     feeds = feeds_of(self.built, moved_inputs(recorder.varied, perturber))
-    leaves: Dict[str, Array] = {}
-    map_leaves(leaves.__setitem__, recorder.options.labels)
+    leaves = leaves_by_path(recorder.options.labels)
     feeds.update({name: leaves[path] for path, name in self.label_placeholders})
     return feeds
 

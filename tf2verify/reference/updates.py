@@ -7,6 +7,7 @@ from unittest import mock
 
 import tensorflow as tf
 
+from .graph_ops import reached
 from .private_tensorflow import gradients_util, tf_nest, v1
 from .sequences import pairs
 from .variables import variable_name
@@ -184,14 +185,7 @@ def _tf1_families() -> List[Family]:
 
 def overriding(family: Any, method: str) -> List[Any]:
   """Returns the classes of a family that define a method, the family's own among them."""
-  pending: List[Any] = [family]
-  seen: List[Any] = []
-  while pending:
-    cls = pending.pop()
-    if cls not in seen:
-      seen.append(cls)
-      pending += cls.__subclasses__()
-  return [cls for cls in seen if method in vars(cls)]
+  return [cls for cls in reached([family], type.__subclasses__) if method in vars(cls)]
 
 
 def _held(variable: Any) -> Any:

@@ -18,7 +18,7 @@ class Alignment:
   """Which name of one side belongs to which of the other.
 
   Names are without `:0`. Invariant: every distinct name of a side is in exactly one of
-  `pairs`, `ambiguous` and that side's leftovers.
+  `pairs` and that side's leftovers, or its counterpart or itself is a duplicate.
   """
 
   pairs: tuple[tuple[str, str], ...]  # (tf1, tf2), in tf1 order; each name occurs once on its side
@@ -26,8 +26,6 @@ class Alignment:
   only_tf2: tuple[str, ...]  # tf2 names without a counterpart, in tf2 order
   duplicates_tf1: tuple[str, ...]  # names that several tf1 tensors bear
   duplicates_tf2: tuple[str, ...]  # names that several tf2 tensors bear
-  # (tf1, tf2) that would be pairs, were neither of them a duplicate.
-  ambiguous: tuple[tuple[str, str], ...]
   # (tf1, tf2) for those of `only_tf1` that the case gives another name on the tf2 side.
   looked_for: tuple[tuple[str, str], ...]
 
@@ -59,14 +57,12 @@ def align(
   tf1_counts = collections.Counter(map(without_output_index, tf1_names))
   tf2_counts = collections.Counter(map(without_output_index, tf2_names))
   counterparts = _counterparts(tuple(tf1_counts), variable_names)
-  pairs, ambiguous, only_tf1 = [], [], []
+  pairs, only_tf1 = [], []
   for tf1, tf2 in counterparts.items():
     if tf2 not in tf2_counts:
       only_tf1.append(tf1)
     elif tf1_counts[tf1] == tf2_counts[tf2] == 1:
       pairs.append((tf1, tf2))
-    else:
-      ambiguous.append((tf1, tf2))
   claimed = set(counterparts.values())
   return Alignment(
     pairs=tuple(pairs),
@@ -74,7 +70,6 @@ def align(
     only_tf2=tuple(name for name in tf2_counts if name not in claimed),
     duplicates_tf1=tuple(name for name, count in tf1_counts.items() if count > 1),
     duplicates_tf2=tuple(name for name, count in tf2_counts.items() if count > 1),
-    ambiguous=tuple(ambiguous),
     looked_for=tuple((name, counterparts[name]) for name in only_tf1 if counterparts[name] != name),
   )
 

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
+from tf2verify.numerics.relayout import without_ones
 from tf2verify.relation.map_entry import MapEntry
 
 Shape = tuple[int, ...]
@@ -31,7 +32,7 @@ def layouts_of_pair(tf1: Shape, tf2: Shape, is_transposed: bool = False) -> list
   refined = _refined(tf1, tf2)
   if refined is not None and tf1 != tf2:
     found.append(refined)
-  ones, others = _longer(tf1), _longer(tf2)
+  ones, others = without_ones(tf1), without_ones(tf2)
   if sorted(ones) == sorted(others) and len(ones) in (2, 3, 4):
     names = _AXES[: len(ones)]
     for order in itertools.permutations(range(len(ones))):
@@ -52,7 +53,7 @@ def regroupings(tf1: Shape, tf2: Shape) -> list[str]:
     tf1: the shape in tf1.
     tf2: the shape in the port.
   """
-  ones, others = _longer(tf1), _longer(tf2)
+  ones, others = without_ones(tf1), without_ones(tf2)
   if len(ones) > len(others):
     turned = (layout.partition(' -> ') for layout in regroupings(tf2, tf1))
     return [f'{right} -> {left}' for left, _, right in turned]
@@ -73,10 +74,6 @@ def regroupings(tf1: Shape, tf2: Shape) -> list[str]:
     _with_ones(tf1, [own.get(size, f'({" ".join(order)})') for size in ones]) + f' -> {right}'
     for order in itertools.permutations(split)
   ]
-
-
-def _longer(shape: Shape) -> Shape:
-  return tuple(size for size in shape if size != 1)
 
 
 def _with_ones(shape: Shape, names: Sequence[str]) -> str:
@@ -128,7 +125,7 @@ def splits(name: str, shape: Shape, parts: Sequence[tuple[str, Shape]]) -> list[
   lengths = [math.prod(part) // ahead for _, part in parts]
   if sum(lengths) != shape[-1]:
     return []
-  head = _with_ones(shape[:-1], _AXES[: len(_longer(shape[:-1]))])
+  head = _with_ones(shape[:-1], _AXES[: len(without_ones(shape[:-1]))])
   head = '' if head == '[]' else head
   ends, patterns = [], []
   sizes: dict[str, int] = {}
@@ -139,9 +136,9 @@ def splits(name: str, shape: Shape, parts: Sequence[tuple[str, Shape]]) -> list[
     axes = [f'{letter}{number + 1}' for letter in _AXES[-len(behind) :]] if behind else []
     sizes.update(zip(axes, behind, strict=True))
     ends.append(axes[0] if len(axes) == 1 else f'({" ".join(axes)})' if axes else '')
-    own = [*_AXES[: len(_longer(shape[:-1]))], *axes]
+    own = [*_AXES[: len(without_ones(shape[:-1]))], *axes]
     patterns.append(' '.join(own) or '[]')
-    if _longer(part) != part:
+    if without_ones(part) != part:
       return []
   if not all(ends):
     return []

@@ -4,8 +4,8 @@ import collections
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 
+from tf2verify.numerics.relayout import without_ones
 from tf2verify.records.observation import VariableRecord
-from tf2verify.relation.layouts import without_ones
 from tf2verify.relation.roles import role, same_but_counters, words
 
 _Variables = Sequence[VariableRecord]

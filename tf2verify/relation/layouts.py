@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from tf2verify.numerics.relayout import without_ones
 from tf2verify.records.observation import TensorRecord, VariableRecord
 from tf2verify.relation.map_entry import MapEntry
 
@@ -223,11 +224,6 @@ class Layouts:
     """Returns the names that have to be given together with one; itself among them."""
     group = self._by_shown.get(shown)
     return (shown,) if group is None else group.names
-
-
-def without_ones(shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-  """Returns the axes of a shape that are longer than 1, or of unknown length."""
-  return tuple(size for size in shape if size != 1)
 
 
 def layout_of(tf1: VariableRecord, tf2: VariableRecord) -> VariableLayout | None:

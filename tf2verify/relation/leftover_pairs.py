@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
+from tf2verify.numerics.relayout import without_ones
 from tf2verify.relation.derived_layouts import layouts_of_pair, regroupings
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.roles import role
@@ -31,7 +32,7 @@ def leftover_pairs(
   """
   left = dict(tf1), dict(tf2)
   for scope, other in _scopes(pairs, tf1):
-    for kind in (_longer, math.prod):  # the sizes of the axes, then the number of elements
+    for kind in (without_ones, math.prod):  # the sizes of the axes, then the number of elements
       inside = _inside(left[0], scope), _inside(left[1], other)
       for ones, others in _groups(*inside, kind):
         alternatives = _alternatives(ones, others, tf1, tf2)
@@ -49,9 +50,9 @@ def _scopes(pairs: Mapping[str, str], left: _Shapes) -> Iterator[tuple[str, str]
   """Yields scopes of tf1 with what is left, the innermost first, and those of the port."""
   inside: dict[str, set[str]] = defaultdict(set)
   for name in pairs:
-    for scope in _around(name):
+    for scope in scopes_around(name):
       inside[scope].add(name)
-  wanted = dict.fromkeys(scope for name in left for scope in _around(name) if scope in inside)
+  wanted = dict.fromkeys(scope for name in left for scope in scopes_around(name) if scope in inside)
   partners = set(pairs.values())
   for scope in sorted(wanted, key=lambda one: -one.count('/')):
     others = {pairs[name] for name in inside[scope]}
@@ -65,7 +66,7 @@ def _widest(names: set[str], partners: set[str]) -> str | None:
   """Returns the widest scope that holds these variables and no other that has a partner."""
   rest = partners - names
   found = None
-  for scope in reversed(_around(min(names))):
+  for scope in reversed(scopes_around(min(names))):
     start = scope + '/'
     if any(name.startswith(start) for name in rest):
       break
@@ -73,18 +74,14 @@ def _widest(names: set[str], partners: set[str]) -> str | None:
   return found if found and all(name.startswith(found + '/') for name in names) else None
 
 
-def _around(name: str) -> list[str]:
-  """Returns the scopes around a name, the outermost first."""
+def scopes_around(name: str) -> list[str]:
+  """Returns the scopes around a name, the outermost first, the root left out."""
   parts = name.split('/')
   return ['/'.join(parts[:count]) for count in range(1, len(parts))]
 
 
 def _inside(left: _Shapes, scope: str) -> _Shapes:
   return {name: shape for name, shape in left.items() if not scope or name.startswith(scope + '/')}
-
-
-def _longer(shape: tuple[int, ...]) -> tuple[int, ...]:
-  return tuple(size for size in shape if size != 1)
 
 
 def _groups(
@@ -114,7 +111,10 @@ def _alternatives(
     shapes = tf1[one], tf2[other]
     layouts = layouts_of_pair(*shapes) or regroupings(*shapes)
     return tuple((MapEntry((one,), (other,), layout),) for layout in layouts)
-  if any(_longer(tf1[one]) != _longer(tf2[other]) for one, other in zip(ones, others, strict=True)):
+  if any(
+    without_ones(tf1[one]) != without_ones(tf2[other])
+    for one, other in zip(ones, others, strict=True)
+  ):
     return ()
   orders = [tuple(others)]
   if len(ones) <= _MOST_ORDERED:

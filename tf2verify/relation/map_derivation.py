@@ -15,7 +15,6 @@ from tf2verify.relation.unit_pairs import UnitPairs
 from tf2verify.relation.variable_uses import ADDED, LINEAR, LOOP, VariableUses
 
 _Shapes = Mapping[str, tuple[int, ...]]
-_ONLY_ONES = 'the only ones of this role and shape that are left'
 _CELL = 'the cells of both sides, in order, have these shapes'
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
+from tf2verify.reference.graph_ops import reached
 from tf2verify.relation.op_names import Names
 
 # Op types that compute the same from the same inputs.
@@ -370,18 +371,12 @@ def _size(op: OpRecord) -> int | None:
 
 def _nearest(graph: OpGraph, end: int, partners: Sequence[int | None]) -> set[int]:
   """Returns the nearest operations before one that have a partner."""
-  found, seen = set[int](), set[int]()
-  pending = [producer for producer, _ in graph.ops[end].inputs]
-  while pending:
-    position = pending.pop()
-    if position in seen:
-      continue
-    seen.add(position)
-    if partners[position] is not None:
-      found.add(position)
-    else:
-      pending += [producer for producer, _ in graph.ops[position].inputs]
-  return found
+
+  def before(position: int) -> list[int]:
+    return [producer for producer, _ in graph.ops[position].inputs]
+
+  found = reached(before(end), lambda one: before(one) if partners[one] is None else ())
+  return {position for position in found if partners[position] is not None}
 
 
 def _made_of_constants(graph: OpGraph) -> dict[tuple[str, str], list[int]]:

@@ -18,15 +18,10 @@ _FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-  """A line of the user's code.
+  """A line of the user's code."""
 
-  Attributes:
-    path: the file, as Python names it.
-    line: from 1.
-  """
-
-  path: str
-  line: int
+  path: str  # the file, as Python names it
+  line: int  # from 1
 
 
 def headline(stage: StageVerdict) -> str:

@@ -17,15 +17,11 @@ _TELLING = ('output', 'regularization loss')
 
 @dataclasses.dataclass(frozen=True)
 class Rejudged:
-  """A verdict by other tolerances.
+  """A verdict by other tolerances."""
 
-  Attributes:
-    case: the verdict.
-    changes: one line per stage whose status is another now, and the new notes of
-      stages that did not fail, which a run does not show.
-  """
-
-  case: CaseVerdict
+  case: CaseVerdict  # the verdict
+  # One line per stage whose status is another now, and the new notes of stages that did not fail,
+  # which a run does not show.
   changes: tuple[str, ...]
 
 
@@ -236,7 +232,7 @@ def _tensors(count: int) -> str:
 def _no_longer_blocked(stage: StageVerdict, stages: tuple[StageVerdict, ...]) -> StageVerdict:
   if stage.status is not Status.BLOCKED:
     return stage
-  culprits = [other for other in stages if stage.reason.startswith(f'blocked: {other.stage} ')]
+  culprits = [other for other in stages if other.stage == stage.blocked_by]
   if not culprits or culprits[0].status in (Status.FAILED, Status.ERROR):
     return stage
   status = culprits[0].status.value

@@ -21,21 +21,13 @@ _SCHEDULE: Any = tf.keras.optimizers.schedules.LearningRateSchedule
 
 @dataclasses.dataclass(frozen=True)
 class _Span:
-  """Operations that an object of a library has made.
+  """Operations that an object of a library has made."""
 
-  Attributes:
-    graph: in which.
-    first: the number of operations before.
-    last: with them.
-    caller: the user's line that called the object.
-    made: the user's line that made it.
-  """
-
-  graph: Any
-  first: int
-  last: int
-  caller: SourceLine | None
-  made: SourceLine
+  graph: Any  # in which
+  first: int  # the number of operations before
+  last: int  # with them
+  caller: SourceLine | None  # the user's line that called the object
+  made: SourceLine  # the user's line that made it
 
 
 class MadeLines:

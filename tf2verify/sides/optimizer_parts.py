@@ -31,16 +31,12 @@ _WRAPPERS = ('value', 'self', 'args', 'keywords', 'func')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HeldVariable:
-  """A variable that an object holds.
+  """A variable that an object holds."""
 
-  Attributes:
-    trail: attributes, keys and positions on the way to it, each with the number of items
-      of what holds it; 0 for an attribute.
-    variable: itself.
-  """
-
+  # Attributes, keys and positions on the way to it, each with the number of items of what holds it;
+  # 0 for an attribute.
   trail: tuple[tuple[Any, int], ...]
-  variable: Any
+  variable: Any  # itself
 
   def word(self, owner_key: Any = None) -> str:
     """Returns the last name on the way that is not the key of its owner; '' without any."""
@@ -51,15 +47,10 @@ class HeldVariable:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OptimizerParts:
-  """What was found.
+  """What was found."""
 
-  Attributes:
-    optimizers: of tf-keras and `tf.compat.v1.train`, in order.
-    variables: those that none of them holds.
-  """
-
-  optimizers: tuple[Any, ...]
-  variables: tuple[HeldVariable, ...]
+  optimizers: tuple[Any, ...]  # of tf-keras and `tf.compat.v1.train`, in order
+  variables: tuple[HeldVariable, ...]  # those that none of them holds
 
   @property
   def state(self) -> tuple[Any, ...]:

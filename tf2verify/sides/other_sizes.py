@@ -8,6 +8,7 @@ import numpy as np
 
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.reference import nests
+from tf2verify.reference.arrays import widened
 from tf2verify.sides.inputs import checked_inputs
 from tf2verify.sides.other_values import other_values
 from tf2verify.sides.user_code import user_code
@@ -56,16 +57,9 @@ class Proposals:
   features: tuple[frozenset[Axis], ...]
 
 
-def leaves_of(inputs: Any) -> dict[str, np.ndarray]:
-  """Returns the arrays of a nest by path."""
-  leaves: dict[str, np.ndarray] = {}
-  nests.map_leaves(leaves.__setitem__, inputs)
-  return leaves
-
-
 def shapes_of(inputs: Any) -> dict[str, tuple[int, ...]]:
   """Returns the shapes of the arrays of a nest by path."""
-  return {path: np.shape(leaf) for path, leaf in leaves_of(inputs).items()}
+  return {path: np.shape(leaf) for path, leaf in nests.leaves_by_path(inputs).items()}
 
 
 def proposals(inputs: Any) -> Proposals:
@@ -76,7 +70,7 @@ def proposals(inputs: Any) -> Proposals:
   refuses a size at which its inputs do not fit together. An axis of size 1 is not a length:
   what grows there is the kind of the input (a column, a grey image).
   """
-  leaves = leaves_of(inputs)
+  leaves = nests.leaves_by_path(inputs)
   batch = _batch(leaves)
   sizes = {
     (path, axis): n
@@ -132,7 +126,7 @@ def _is_measured(array: np.ndarray) -> bool:
   """Returns whether an array holds measured values: floating, and not a mask or counts."""
   if not (array.dtype.kind in 'fc' or array.dtype.name == 'bfloat16'):
     return False
-  values = np.asarray(array, np.complex128 if array.dtype.kind == 'c' else np.float64)
+  values = widened(array)
   return bool(np.any(values != np.round(values)))
 
 
@@ -356,10 +350,10 @@ def _returned_sizes(hook: Callable[[], Any], inputs: Any) -> Iterator[OtherSize]
     nests_of_inputs = list(returned) if several else [returned]
   if not several and (returned is None or (isinstance(returned, tuple) and not returned)):
     return
-  before = leaves_of(inputs)
+  before = nests.leaves_by_path(inputs)
   for nest in nests_of_inputs:
     checked = checked_inputs(nest, _HOOK)
-    leaves = leaves_of(checked)
+    leaves = nests.leaves_by_path(checked)
     if {p: (x.dtype, x.ndim) for p, x in leaves.items()} != {
       p: (x.dtype, x.ndim) for p, x in before.items()
     }:

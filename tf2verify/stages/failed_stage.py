@@ -62,7 +62,7 @@ def diagnose_stage(
   case: CaseUnderTest,
   verdict: StageVerdict,
   findings: Findings,
-  experimenting: Experimenting | None = None,
+  experimenting: Experimenting,
 ) -> Diagnosis:
   """Returns where and why the sides of a case part.
 
@@ -72,7 +72,7 @@ def diagnose_stage(
     case: the case.
     verdict: the failed stage's.
     findings: what the stage found, with the run to repeat.
-    experimenting: how far causes are tried out; None for no experiments.
+    experimenting: how far causes are tried out.
   """
   run, inspection = findings.failed_run, findings.inspection
   if run is not None and not run.gradients:
@@ -97,7 +97,7 @@ def diagnose_stage(
         if _shapes(run.inputs) != _shapes(case.inputs):
           # The stage's other runs are of the case's own inputs, where both sides agree.
           not_tried = "the sides differ at inputs of a different size from the case's own"
-      if sides is not None and experimenting is not None and not not_tried:
+      if sides is not None and not not_tried:
         known = verdict.stage, findings, (sides[0], port)
         bench = experimenting.make(case, *known, experimenting.seconds)
     except NotTraceable as error:

@@ -56,7 +56,6 @@ class Mapped:
       only_tf2=tuple(name for name in others if name not in names.values()),
       duplicates_tf1=(),
       duplicates_tf2=(),
-      ambiguous=(),
       looked_for=(),
     )
 

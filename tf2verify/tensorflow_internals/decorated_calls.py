@@ -14,6 +14,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.util import tf_decorator
 
+from tf2verify.reference.graph_ops import reached
+
 _METHODS = ('call', '__call__')
 _MARK = '_tf_decorator'
 _SHIM = 'track_tf1_style_variables'
@@ -22,14 +24,9 @@ _Method = Callable[..., Any]
 
 def _decorated() -> Iterator[_Method]:
   """Yields the decorated methods of all classes of modules and layers."""
-  pending, seen = [tf.Module], {tf.Module}
-  while pending:
-    for cls in type.__subclasses__(pending.pop()):
-      if cls not in seen:
-        seen.add(cls)
-        pending.append(cls)
-        found = (vars(cls).get(name) for name in _METHODS)
-        yield from (method for method in found if hasattr(method, _MARK))
+  for cls in reached([tf.Module], type.__subclasses__):
+    found = (vars(cls).get(name) for name in _METHODS)
+    yield from (method for method in found if hasattr(method, _MARK))
 
 
 def shimmed_method(cls: type) -> str | None:

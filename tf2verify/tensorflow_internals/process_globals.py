@@ -38,17 +38,11 @@ v1 = tf.compat.v1
 
 @dataclasses.dataclass(frozen=True)
 class ProcessGlobal:
-  """One piece of process-wide state.
+  """One piece of process-wide state."""
 
-  Attributes:
-    name: how a reader knows it.
-    read: returns a value that later changes of the state do not alter.
-    write: puts such a value back.
-  """
-
-  name: str
-  read: Callable[[], Any]
-  write: Callable[[Any], None]
+  name: str  # how a reader knows it
+  read: Callable[[], Any]  # returns a value that later changes of the state do not alter
+  write: Callable[[Any], None]  # puts such a value back
 
 
 def _setting(name: str, read: Callable[[], Any], write: Callable[[Any], Any]) -> ProcessGlobal:

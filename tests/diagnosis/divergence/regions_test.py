@@ -4,7 +4,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tests.diagnosis.hand_made import both
-from tf2verify.diagnosis.divergence.regions import ancestors, region, region_pair
+from tf2verify.diagnosis.divergence.regions import region, region_pair
 from tf2verify.relation.op_pairs import Pairing
 
 _X = np.ones((2, 3), np.float32)
@@ -86,9 +86,9 @@ class RegionTest(absltest.TestCase):
 
   def test_ancestors(self):
     one, _ = both(_swish, _plain)
-    names = [one.ops[n].name for n in sorted(ancestors(one.graph(), [3]))]
+    names = [one.ops[n].name for n in sorted(one.graph().ancestors([3]))]
     self.assertEqual(names, ['(the input)', 'Const_1', 'scale', 'Relu'])
-    self.assertEqual(ancestors(one.graph(), []), set())
+    self.assertEqual(one.graph().ancestors([]), set())
 
 
 if __name__ == '__main__':

@@ -15,12 +15,12 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.outputs import is_opaque, output_bytes, size_arithmetic
-from tf2verify.diagnosis.divergence.regions import RegionPair, ancestors
+from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.divergence.value_pairs import may_be_alike, pair_alike, signature
 from tf2verify.numerics.relayout import (
   Relayout,
-  agreement_as_held,
+  alike_as_held,
   are_reordered,
   is_constant,
   relayout,
@@ -156,7 +156,7 @@ class CutSearch:
           after = _after(self._tf1.op_graph, one, self._pair.tf1.inner)
           known = {n: values[n] for n in sorted(after) if n in values}
           theirs = {n: a for n, a in found.items() if n in before}
-          earlier = ancestors(self._tf1.op_graph, [one]) - {one}
+          earlier = self._tf1.op_graph.ancestors([one]) - {one}
           return Cut(one, place, frozenset(earlier & set(self._pair.tf1.inner)), known, theirs)
     return None
 
@@ -219,7 +219,7 @@ class CutSearch:
     before: Mapping[int, np.ndarray],
   ) -> bool:
     """Returns whether the port computes from a quantity of tf1 what tf1 does."""
-    if _agree(self._source.tf1, found[self._pair.tf2.end]):
+    if alike_as_held(self._source.tf1, found[self._pair.tf2.end]):
       return True
     ours = _with_variables(self._tf1.op_graph, one, self._pair.tf1.inner)
     telling = [n for n in ours if n in values and not is_constant(values[n])]
@@ -260,7 +260,8 @@ class _Marked:
       self.kind == other.kind
       and may_be_alike(self.signature, other.signature)
       and (
-        _agree(self.array, other.array) or are_reordered(self.array.ravel(), other.array.ravel())
+        alike_as_held(self.array, other.array)
+        or are_reordered(self.array.ravel(), other.array.ravel())
       )
       for other in others
     )
@@ -286,7 +287,7 @@ def _share(one: frozenset[int], other: frozenset[int]) -> float:
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
-  return bool(np.array_equal(one, other)) or _agree(one, other)
+  return bool(np.array_equal(one, other)) or alike_as_held(one, other)
 
 
 def _telling(graph: OpGraph, positions: Sequence[int]) -> list[int]:
@@ -323,11 +324,6 @@ def _likeness(one: np.ndarray, other: np.ndarray) -> float:
   ones, others = ones - ones.mean(), others - others.mean()
   size = float(np.sqrt(np.square(ones).sum() * np.square(others).sum()))
   return abs(float((ones * others).sum())) / size if size else 0.0
-
-
-def _agree(one: np.ndarray, other: np.ndarray) -> bool:
-  found, _ = agreement_as_held(one, other)
-  return found.is_rounding and not found.is_doubtful
 
 
 def _after(graph: OpGraph, place: int, among: Sequence[int]) -> set[int]:

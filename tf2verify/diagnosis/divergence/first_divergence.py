@@ -14,7 +14,7 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.held_otherwise import HeldOtherwise
 from tf2verify.diagnosis.divergence.outputs import (
-  is_opaque,
+  can_fetch,
   read_in_parts,
   size_arithmetic,
 )
@@ -22,7 +22,7 @@ from tf2verify.diagnosis.divergence.portions import Repeats, past_the_first, por
 from tf2verify.diagnosis.divergence.reach import Reach, is_gone
 from tf2verify.diagnosis.divergence.reassociation import reassociated
 from tf2verify.diagnosis.divergence.region_noise import settled
-from tf2verify.diagnosis.divergence.regions import RegionPair, ancestors, region_pair
+from tf2verify.diagnosis.divergence.regions import RegionPair, region_pair
 from tf2verify.diagnosis.divergence.shared_ends import shared_end
 from tf2verify.diagnosis.divergence.sources import (
   FoundSource,
@@ -75,9 +75,9 @@ class Divergence:
     # `update of v (2)` is the second write to `v`.
     wanted = [end for name, end in known.items() if re.sub(r' \(\d+\)$', '', name) in targets]
     ends = wanted or [*known.values()]
-    self.behind = ancestors(tf1.op_graph, ends)
+    self.behind = tf1.op_graph.ancestors(ends)
     self.ends = [(end, m) for end in ends if (m := self.pairing.tf2_of[end]) is not None]
-    self._tf2_behind = ancestors(tf2.op_graph, [other for _, other in self.ends])
+    self._tf2_behind = tf2.op_graph.ancestors([other for _, other in self.ends])
     pair_by_value(tf1, tf2, self.pairing, self.behind, self._tf2_behind)
     in_parts = [*read_in_parts(tf1.op_graph), *reassociated(self.pairing)]
     self.pairing.part(*in_parts, for_good=True)
@@ -290,7 +290,7 @@ class Divergence:
     wanted: dict[TensorKey, None] = {}
     for pair in suspects:
       for one, _ in pair.entering:
-        if one is not None and self._can_fetch(one):
+        if one is not None and can_fetch(self._tf1.op_graph, one):
           wanted[one] = None
       for key in self._outputs(pair):
         wanted[key] = None
@@ -356,9 +356,6 @@ class Divergence:
     _, others = self._request(source.regions, values)
     return settled(source, ((self._tf1, given), (self._tf2, others)))
 
-  def _can_fetch(self, key: TensorKey) -> bool:
-    return not is_opaque(self._tf1.op_graph.ops[key[0]].outputs[key[1]][0])
-
   def _outputs(self, pair: RegionPair) -> list[TensorKey]:
     numbers = range(len(self._tf1.op_graph.ops[pair.tf1.end].tensors))
     return [(pair.tf1.end, n) for n in numbers if (pair.tf1.end, n) in self.agreements]
@@ -374,7 +371,7 @@ class Divergence:
       if one in self.agreements and not self.agreements[one].identical:
         return False
       # A list, say, is as good as what else its maker yields.
-      if not self._can_fetch(one) and not self.output_agreement(one[0]).identical:
+      if not can_fetch(self._tf1.op_graph, one) and not self.output_agreement(one[0]).identical:
         return False
     return True
 

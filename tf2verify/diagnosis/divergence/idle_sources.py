@@ -17,6 +17,7 @@ from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.numerics.relayout import agreement_as_held
 from tf2verify.records import rounds
+from tf2verify.reference.arrays import widened
 from tf2verify.sides.graphs.repairs import GivenValue
 
 # With TF1's values at one source what is compared is this much of the distance nearer; with those
@@ -157,8 +158,7 @@ def _share(tf1: np.ndarray, tf2: np.ndarray) -> float:
     return 1.0
   if tf1.dtype.kind not in 'fcV':
     return float(np.mean(tf1 != held))
-  kind = np.complex128 if tf1.dtype.kind == 'c' else np.float64
-  one, other = tf1.astype(kind), held.astype(kind)
+  one, other = widened(tf1), widened(held)
   same = (one == other) | (np.isnan(one) & np.isnan(other))
   with np.errstate(all='ignore'):
     share = np.abs(one - other) / (np.abs(one) + np.abs(other))

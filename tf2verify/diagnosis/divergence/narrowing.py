@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
-from tf2verify.diagnosis.divergence.outputs import is_opaque
+from tf2verify.diagnosis.divergence.outputs import can_fetch
 from tf2verify.diagnosis.divergence.regions import Region, RegionPair, region_pair, without_inputs
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.numerics.relayout import agreement_as_held, alike, is_constant, relayout
@@ -65,7 +65,7 @@ class Narrowing:
     """
     ones = _further_tensors(self._tf1.op_graph, pair.tf1)
     others = _further_tensors(self._tf2.op_graph, pair.tf2)
-    entering = [one for one, _ in pair.entering if one is not None and self._can_fetch(one)]
+    entering = self._entering(pair)
     ops, other_ops = self._tf1.op_graph.ops, self._tf2.op_graph.ops
     fetched = self._tf1.fetch([ops[n].tensors[k] for n, k in (*ones, *entering)])
     given = self._divergence.given(pair, dict(zip(entering, fetched[len(ones) :], strict=True)))
@@ -90,7 +90,7 @@ class Narrowing:
     free, other_free = self._pairing.tf2_of, self._pairing.tf1_of
     inner = [n for n in pair.tf1.inner if free[n] is None and _is_telling(tf1_ops[n])]
     other_inner = [n for n in pair.tf2.inner if other_free[n] is None and _is_telling(tf2_ops[n])]
-    keys = [one for one, _ in pair.entering if one is not None and self._can_fetch(one)]
+    keys = self._entering(pair)
     fetched = self._tf1.fetch(
       [tf1_ops[n].tensors[0] for n in inner] + [tf1_ops[n].tensors[k] for n, k in keys]
     )
@@ -102,8 +102,10 @@ class Narrowing:
     ones = dict(zip(inner, fetched[: len(inner)], strict=True))
     return ones, dict(zip(other_inner, answer, strict=True))
 
-  def _can_fetch(self, key: TensorKey) -> bool:
-    return not is_opaque(self._tf1.op_graph.ops[key[0]].outputs[key[1]][0])
+  def _entering(self, pair: RegionPair) -> list[TensorKey]:
+    """Returns the tensors that tf1 enters a region by, of those that are numbers."""
+    graph = self._tf1.op_graph
+    return [one for one, _ in pair.entering if one is not None and can_fetch(graph, one)]
 
 
 def _further_tensors(graph: OpGraph, region: Region) -> list[TensorKey]:
@@ -113,7 +115,7 @@ def _further_tensors(graph: OpGraph, region: Region) -> list[TensorKey]:
   return [
     key
     for key in dict.fromkeys([*graph.ops[region.end].inputs, *parts])
-    if graph.ops[key[0]].op_type != CONSTANT and not is_opaque(graph.ops[key[0]].outputs[key[1]][0])
+    if graph.ops[key[0]].op_type != CONSTANT and can_fetch(graph, key)
   ]
 
 

@@ -71,6 +71,11 @@ def read_outputs(graph: OpGraph, readers: Set[int]) -> set[TensorKey]:
   return {key for reader in readers for key in graph.ops[reader].inputs}
 
 
+def can_fetch(graph: OpGraph, key: TensorKey) -> bool:
+  """Returns whether a tensor of a graph is one of numbers."""
+  return not is_opaque(graph.ops[key[0]].outputs[key[1]][0])
+
+
 def is_opaque(dtype: str) -> bool:
   """Returns whether tensors of a dtype cannot be fetched as numpy."""
   return dtype in ('resource', 'variant')

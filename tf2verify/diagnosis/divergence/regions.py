@@ -1,7 +1,7 @@
 """What stands between an operation and the nearest operations that have a partner."""
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from tf2verify.records.op_graph import CONSTANT, OpGraph, OpRecord, TensorKey
 from tf2verify.relation.op_pairs import Pairing
@@ -108,15 +108,3 @@ def without_inputs(
     partner = pairing.tf1_of[position]
     entering[None if partner is None else (partner, number), (position, number)] = None
   return RegionPair(one, two, tuple(entering))
-
-
-def ancestors(graph: OpGraph, ends: Iterable[int]) -> set[int]:
-  """Returns the positions of operations from which the given ones are computed, with those."""
-  seen: set[int] = set()
-  pending = list(ends)
-  while pending:
-    position = pending.pop()
-    if position not in seen:
-      seen.add(position)
-      pending += [producer for producer, _ in graph.ops[position].inputs]
-  return seen

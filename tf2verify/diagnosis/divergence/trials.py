@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.outputs import is_opaque
+from tf2verify.diagnosis.divergence.outputs import can_fetch, is_opaque
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import Standing
 from tf2verify.numerics.agreement import Agreement, agreement
@@ -106,7 +106,7 @@ class Trials:
     both = [
       (one, other)
       for one, other in source.regions.entering
-      if one is not None and other is not None and self._can_fetch(one)
+      if one is not None and other is not None and can_fetch(self.tf1.op_graph, one)
     ]
     values = self.tf1.fetch([ops[n].tensors[k] for (n, k), _ in both])
     return {
@@ -123,15 +123,13 @@ class Trials:
     slots = [
       slot
       for slot, (one, two) in enumerate(zip(op.inputs, other.inputs, strict=True))
-      if (one[0] in pair.tf1.inner or two[0] in pair.tf2.inner) and self._can_fetch(one)
+      if (one[0] in pair.tf1.inner or two[0] in pair.tf2.inner)
+      and can_fetch(self.tf1.op_graph, one)
     ]
     if slots:
       keys = [op.inputs[slot] for slot in slots]
       values = self.tf1.fetch([self.tf1.op_graph.ops[n].tensors[k] for n, k in keys])
       yield NodeChange(other.name, inputs=tuple(zip(slots, values, strict=True)))
-
-  def _can_fetch(self, key: TensorKey) -> bool:
-    return not is_opaque(self.tf1.op_graph.ops[key[0]].outputs[key[1]][0])
 
 
 def _sets(mends: Sequence[NodeChange], spliced: Sequence[NodeChange]) -> list[list[NodeChange]]:

@@ -14,9 +14,10 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.outputs import output_bytes, size_arithmetic
 from tf2verify.diagnosis.divergence.sources import InspectableRun
-from tf2verify.numerics.relayout import agreement_as_held, is_constant
+from tf2verify.numerics.relayout import alike_as_held, is_constant
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord
+from tf2verify.reference.arrays import widened
 from tf2verify.relation.op_pairs import Pairing, family, is_backward
 
 # Values of one side are held in memory up to this size, smaller tensors first.
@@ -50,7 +51,7 @@ def pair_by_value(
   differing = [
     (n, m)
     for n, m in pairing.pairs()
-    if n in values and m in other_values and not _agree(values[n], other_values[m])
+    if n in values and m in other_values and not alike_as_held(values[n], other_values[m])
   ]
   for n, _ in differing:
     pairing.part(n)
@@ -84,7 +85,7 @@ def _made_up_for(
   agrees: dict[int, bool] = {}
   for n, m in pairing.pairs():
     if n in values and m in other_values:
-      is_alike = _agree(values[n], other_values[m])
+      is_alike = alike_as_held(values[n], other_values[m])
       agrees[n] = is_alike and _identifies(values[n])
       if not is_alike:
         differing.append(n)
@@ -158,7 +159,7 @@ def pair_alike(
     near.sort(key=lambda m: (family(pairing.tf2.ops[m].op_type) != op_type, m))
     if op_type == _TRANSPOSE:
       near = [m for m in near if _is_transposed_alike(pairing, m, value, other_values[m])]
-    partner = next((m for m in near if _agree(value, other_values[m])), None)
+    partner = next((m for m in near if alike_as_held(value, other_values[m])), None)
     if partner is not None:
       pairing.add(n, partner)
       found.append((n, partner))
@@ -202,11 +203,6 @@ def _values(run: InspectableRun, positions: Iterable[int]) -> dict[int, np.ndarr
   return dict(zip(chosen, run.fetch([ops[n].tensors[0] for n in chosen]), strict=True))
 
 
-def _agree(tf1: np.ndarray, tf2: np.ndarray) -> bool:
-  found, _ = agreement_as_held(tf1, tf2)
-  return found.is_rounding and not found.is_doubtful
-
-
 def _identifies(value: np.ndarray) -> bool:
   """Returns whether what yields this value is likely to be the only one that does.
 
@@ -220,7 +216,7 @@ def _identifies(value: np.ndarray) -> bool:
 
 def signature(value: np.ndarray) -> np.ndarray:
   """Returns three numbers that do not depend on the order of the elements."""
-  wide = np.abs(value.astype(np.complex128 if value.dtype.kind == 'c' else np.float64))
+  wide = np.abs(widened(value))
   finite = wide[np.isfinite(wide)]
   if not finite.size:
     return np.zeros(3)

@@ -72,7 +72,6 @@ class FailedStage:
   states: tuple[StateEvidence, ...] = ()
   tf1_op_types: frozenset[str] = frozenset()  # those of the tf1 side's
   tf2_op_types: frozenset[str] = frozenset()  # the op types of the port's computation
-  not_traceable: str = ''  # why the port could not be traced; '' where it could
   agrees_as_graph: bool = False  # whether the port agrees once it is traced as a graph
   tf1_graph: OpGraph | None = None  # the tf1 side's computation; None where it was not looked into
   tf2_graph: OpGraph | None = None  # the port's, likewise

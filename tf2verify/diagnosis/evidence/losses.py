@@ -34,25 +34,14 @@ class LossOfOutput:
 
 @dataclasses.dataclass(frozen=True)
 class Penalty:
-  """How a variable counts in what both sides add to their losses.
+  """How a variable counts in what both sides add to their losses."""
 
-  Attributes:
-    tf1_name: of the variable.
-    tf2_name: as the port calls it.
-    tf1: by how much what TF1 adds grows when the variable is doubled.
-    tf2: the same of the port.
-    of_tf1: what of the variable tf1 adds up, `the square`; '' if unknown.
-    of_tf2: the same of the port.
-    source: the user's line that creates the port's; None if unknown.
-  """
-
-  tf1_name: str
-  tf2_name: str
-  tf1: float
-  tf2: float
-  of_tf1: str = ''
-  of_tf2: str = ''
-  source: SourceLine | None = None
+  tf1_name: str  # of the variable
+  tf1: float  # by how much what TF1 adds grows when the variable is doubled
+  tf2: float  # the same of the port
+  of_tf1: str = ''  # what of the variable tf1 adds up, `the square`; '' if unknown
+  of_tf2: str = ''  # the same of the port
+  source: SourceLine | None = None  # the user's line that creates the port's; None if unknown
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

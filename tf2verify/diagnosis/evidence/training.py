@@ -88,6 +88,10 @@ class StepPair:
   tf1: VariableStep  # of the reference
   tf2: VariableStep  # of the port
 
+  def of(self, side: str) -> VariableStep:
+    """Returns the step of a side, `tf1` or `tf2`."""
+    return self.tf1 if side == 'tf1' else self.tf2
+
   @property
   def differs(self) -> bool:
     """Whether the steps are further apart than storing them explains."""

@@ -5,7 +5,9 @@ import dataclasses
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 
+from tf2verify.numerics.relayout import without_ones
 from tf2verify.records.observation import VariableCreation, VariableRecord
+from tf2verify.relation.leftover_pairs import scopes_around
 from tf2verify.relation.roles import owner, role
 
 
@@ -33,15 +35,11 @@ class Leftovers:
 
   def may_be_renamed(self, variable: VariableRecord) -> bool:
     """Returns whether the other side has one without a counterpart that could be this one."""
-    wanted, size = role(variable.name), _longer(variable.shape)
+    wanted, size = role(variable.name), without_ones(variable.shape)
     return any(
-      _longer(other.shape) == size and (not wanted or role(other.name) in ('', wanted))
+      without_ones(other.shape) == size and (not wanted or role(other.name) in ('', wanted))
       for other in self.left_there
     )
-
-
-def _longer(shape: Sequence[int | None]) -> tuple[int | None, ...]:
-  return tuple(size for size in shape if size != 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +121,7 @@ def _copies(leftovers: Leftovers, in_port: bool) -> Iterator[CopiedScope]:
   left = {variable.name for variable in leftovers.variables}
   members: dict[str, list[VariableRecord]] = collections.defaultdict(list)
   for variable in leftovers.here:
-    for scope in _scopes(variable.name):
+    for scope in scopes_around(variable.name):
       members[scope].append(variable)
   paired: dict[_Signature, list[str]] = collections.defaultdict(list)
   for scope, variables in members.items():
@@ -131,7 +129,7 @@ def _copies(leftovers: Leftovers, in_port: bool) -> Iterator[CopiedScope]:
       paired[_signature(scope, variables)].append(scope)
   explained: set[str] = set()
   for variable in leftovers.variables:
-    for scope in _scopes(variable.name):
+    for scope in scopes_around(variable.name):
       names = [member.name for member in members[scope]]
       if not left.issuperset(names) or not explained.isdisjoint(names):
         continue
@@ -143,12 +141,6 @@ def _copies(leftovers: Leftovers, in_port: bool) -> Iterator[CopiedScope]:
         explained.update(names)
         yield CopiedScope(in_port, scope, tuple(names), _most_similar(scope, twins))
         break
-
-
-def _scopes(name: str) -> list[str]:
-  """Returns the scopes around a variable, the outermost first, the root left out."""
-  parts = name.split('/')
-  return ['/'.join(parts[:count]) for count in range(1, len(parts))]
 
 
 def _signature(scope: str, variables: Iterable[VariableRecord]) -> _Signature:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from tf2verify.numerics.relayout import without_ones
 from tf2verify.records.op_graph import (
   CONSTANT,
   INPUT,
@@ -12,7 +13,6 @@ from tf2verify.records.op_graph import (
   TensorKey,
 )
 from tf2verify.reference.random_ops import is_random_op
-from tf2verify.relation.layouts import without_ones
 from tf2verify.relation.op_pairs import family
 from tf2verify.relation.proof import (
   arithmetic_rules,

@@ -9,20 +9,13 @@ from tf2verify.relation.proof.terms import Shape, Terms
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Operation:
-  """One operation of either graph.
+  """One operation of either graph."""
 
-  Attributes:
-    terms: all terms.
-    op_type: TensorFlow's.
-    inputs: the terms that it reads.
-    attributes: plain values by name.
-    outputs: dtype and static shape of what it yields.
-  """
-
-  terms: Terms
-  op_type: str
-  inputs: Sequence[int]
-  attributes: Mapping[str, Any]
+  terms: Terms  # all terms
+  op_type: str  # TensorFlow's
+  inputs: Sequence[int]  # the terms that it reads
+  attributes: Mapping[str, Any]  # plain values by name
+  # Dtype and static shape of what it yields.
   outputs: Sequence[tuple[str, tuple[int | None, ...] | None]]
 
   @property

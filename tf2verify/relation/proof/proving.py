@@ -150,7 +150,7 @@ def _side(
 ) -> Side:
   graph, values = numbering.graph, numbering.values
   found = set(other.values.values())
-  behind = _reached(graph, [ends[name] for name in wanted if name in ends])
+  behind = graph.ancestors([ends[name] for name in wanted if name in ends])
   pending = [key for name in tested if name in ends for key in graph.ops[ends[name]].inputs]
   apart: set[int] = set()
   while pending:
@@ -166,14 +166,3 @@ def _side(
 
 def _is_given(graph: OpGraph, position: int) -> bool:
   return graph.ops[position].is_leaf or graph.ops[position].op_type == TARGET
-
-
-def _reached(graph: OpGraph, ends: Collection[int]) -> set[int]:
-  seen: set[int] = set()
-  pending = list(ends)
-  while pending:
-    position = pending.pop()
-    if position not in seen:
-      seen.add(position)
-      pending += [producer for producer, _ in graph.ops[position].inputs]
-  return seen

@@ -148,10 +148,6 @@ class Terms:
         return known
     return self._coefficients.setdefault((dtype, sign, place), number)
 
-  def is_float(self, number: int) -> bool:
-    """Returns whether a term holds floating-point numbers."""
-    return 'float' in self._terms[number].dtype
-
 
 def size_of(shape: Shape) -> int:
   """Returns how many elements a shape has."""

@@ -33,21 +33,13 @@ _LEAST_GROWTH = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-  """A figure.
+  """A figure."""
 
-  Attributes:
-    kind: `growth`, `gradients` or `training`.
-    title: what it shows.
-    sentence: what there is to see in it, for those who cannot.
-    table: the name of the table that holds its numbers; '' where the table of tensors does.
-    svg: the picture; '' where it was not drawn.
-  """
-
-  kind: str
-  title: str
-  sentence: str
-  table: str
-  svg: str = ''
+  kind: str  # `growth`, `gradients` or `training`
+  title: str  # what it shows
+  sentence: str  # what there is to see in it, for those who cannot
+  table: str  # the name of the table that holds its numbers; '' where the table of tensors does
+  svg: str = ''  # the picture; '' where it was not drawn
 
 
 def figures_of(case: CaseVerdict, draws: bool) -> tuple[Figure, ...]:

@@ -31,107 +31,62 @@ _NAMED = {GraphAspect.CONSTANT: 'the constant', GraphAspect.ATTRIBUTE: 'the attr
 
 @dataclasses.dataclass(frozen=True)
 class CauseView:
-  """A likely cause.
+  """A likely cause."""
 
-  Attributes:
-    text: one sentence.
-    evidence: what was seen; '' for a stage's own hint.
-    label: how sure it is.
-  """
-
-  text: str
-  evidence: str = ''
-  label: str = 'likely cause'
+  text: str  # one sentence
+  evidence: str = ''  # what was seen; '' for a stage's own hint
+  label: str = 'likely cause'  # how sure it is
 
 
 @dataclasses.dataclass(frozen=True)
 class SideView:
-  """One side of a place where the sides part.
+  """One side of a place where the sides part."""
 
-  Attributes:
-    name: 'tf1' or 'tf2'.
-    line: the user's line; None where it is not known.
-    computes: the operations, as text.
-    statistics: of what they give; '' where it is not known.
-  """
-
-  name: str
-  line: SourceLine | None
-  computes: str
-  statistics: str
+  name: str  # 'tf1' or 'tf2'
+  line: SourceLine | None  # the user's line; None where it is not known
+  computes: str  # the operations, as text
+  statistics: str  # of what they give; '' where it is not known
 
 
 @dataclasses.dataclass(frozen=True)
 class PlaceView:
-  """A place where the sides part.
+  """A place where the sides part."""
 
-  Attributes:
-    name: which operation.
-    text: how its outputs differ.
-    sides: tf1, tf2.
-    differences: of the graphs, as text.
-    others: names of the places that part in the same way.
-  """
-
-  name: str
-  text: str
-  sides: tuple[SideView, ...]
-  differences: tuple[str, ...]
-  others: tuple[str, ...]
+  name: str  # which operation
+  text: str  # how its outputs differ
+  sides: tuple[SideView, ...]  # tf1, tf2
+  differences: tuple[str, ...]  # of the graphs, as text
+  others: tuple[str, ...]  # names of the places that part in the same way
 
 
 @dataclasses.dataclass(frozen=True)
 class DifferenceView:
-  """A difference, in words.
+  """A difference, in words."""
 
-  Attributes:
-    text: of what, and how many elements.
-    details: the numbers or texts of both sides.
-  """
-
-  text: str
-  details: tuple[str, ...]
+  text: str  # of what, and how many elements
+  details: tuple[str, ...]  # the numbers or texts of both sides
 
 
 @dataclasses.dataclass(frozen=True)
 class FindingView:
-  """The first stage of a case that is not well.
+  """The first stage of a case that is not well."""
 
-  Attributes:
-    stage: its name.
-    number: its rung.
-    status: how it ended.
-    outcome: how much differs, or why nothing can be told.
-    causes: likely ones, the most specific first.
-    more_causes: how many are left out here; the table of differences has them.
-    without_cause: what to say where none is known; '' where one is.
-    graphs_differ: whether that names a difference of the graphs.
-    differences: the first ones, where no cause speaks of them.
-    more_differences: how many are left out here; 0 where none is shown.
-    places: where the sides part first.
-    more_places: how many groups of places are left out; the JSON report has them.
-    facts: what else was seen: gradient paths, updates, pairs.
-    passed: names of the stages that passed before.
-    traceback: of the user's code; '' without an error.
-    run: which run was looked into; '' without a diagnosis.
-  """
-
-  stage: str
-  number: int
-  status: Status
-  outcome: str
-  causes: tuple[CauseView, ...]
-  more_causes: int
-  without_cause: str
-  graphs_differ: bool
-  differences: tuple[DifferenceView, ...]
-  more_differences: int
-  places: tuple[PlaceView, ...]
-  more_places: int
-  facts: tuple[str, ...]
-  passed: tuple[str, ...]
-  traceback: str
-  run: str
+  stage: str  # its name
+  number: int  # its rung
+  status: Status  # how it ended
+  outcome: str  # how much differs, or why nothing can be told
+  causes: tuple[CauseView, ...]  # likely ones, the most specific first
+  more_causes: int  # how many are left out here; the table of differences has them
+  without_cause: str  # what to say where none is known; '' where one is
+  graphs_differ: bool  # whether that names a difference of the graphs
+  differences: tuple[DifferenceView, ...]  # the first ones, where no cause speaks of them
+  more_differences: int  # how many are left out here; 0 where none is shown
+  places: tuple[PlaceView, ...]  # where the sides part first
+  more_places: int  # how many groups of places are left out; the JSON report has them
+  facts: tuple[str, ...]  # what else was seen: gradient paths, updates, pairs
+  passed: tuple[str, ...]  # names of the stages that passed before
+  traceback: str  # of the user's code; '' without an error
+  run: str  # which run was looked into; '' without a diagnosis
 
   @property
   def headline(self) -> str:

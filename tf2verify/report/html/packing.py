@@ -21,35 +21,23 @@ Cell = str | float | int | tuple[int, ...] | None
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-  """A column of a table.
+  """A column of a table."""
 
-  Attributes:
-    head: its name.
-    kind: `text`; `code` (text in a fixed width); `number`; `ulps` (a histogram); `mark`
-      (text that sets the row apart where it is not empty).
-    choose: whether a reader may choose rows by its values.
-  """
-
-  head: str
+  head: str  # its name
+  # `text`; `code` (text in a fixed width); `number`; `ulps` (a histogram); `mark` (text that sets
+  # the row apart where it is not empty).
   kind: str = 'text'
-  choose: bool = False
+  choose: bool = False  # whether a reader may choose rows by its values
 
 
 @dataclasses.dataclass(frozen=True)
 class PackedTable:
-  """A table for the page's script.
+  """A table for the page's script."""
 
-  Attributes:
-    caption: what it shows.
-    columns: of each row.
-    rows: one value per column each.
-    order: the column that it is sorted by at first, the greatest value on top; -1 for
-      the order as given.
-  """
-
-  caption: str
-  columns: tuple[Column, ...]
-  rows: tuple[tuple[Cell, ...], ...]
+  caption: str  # what it shows
+  columns: tuple[Column, ...]  # of each row
+  rows: tuple[tuple[Cell, ...], ...]  # one value per column each
+  # The column that it is sorted by at first, the greatest value on top; -1 for the order as given.
   order: int = -1
 
 

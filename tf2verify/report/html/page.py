@@ -30,115 +30,66 @@ _WRONG = (Status.ERROR, Status.FAILED, Status.INCONCLUSIVE)
 
 @dataclasses.dataclass(frozen=True)
 class StageView:
-  """A rung, for the ladder of a case and its cell in the overview.
+  """A rung, for the ladder of a case and its cell in the overview."""
 
-  Attributes:
-    name: the stage.
-    number: its rung.
-    status: how it ended; None where it was not run.
-    sign: of the status.
-    word: the status, in small letters.
-    proves: what it is for.
-    outcome: what was compared, or why nothing was.
-    count: how many differ, or were compared; '' for none.
-    seconds: wall time.
-    notes: of the verdict, blind spots marked as such.
-    figures: numbers of both sides: what, tf1, tf2.
-    tables: names of the tables that the stage has in the page.
-    proven: of the operations behind what was compared, how many are proven, how many
-      there are, and the text that says so; None where the graphs were not related.
-  """
-
-  name: str
-  number: int
-  status: Status | None
-  sign: str
-  word: str
-  proves: str
-  outcome: str = ''
-  count: str = ''
-  seconds: float = 0.0
-  notes: tuple[str, ...] = ()
-  figures: tuple[tuple[str, str, str], ...] = ()
-  tables: tuple[str, ...] = ()
+  name: str  # the stage
+  number: int  # its rung
+  status: Status | None  # how it ended; None where it was not run
+  sign: str  # of the status
+  word: str  # the status, in small letters
+  proves: str  # what it is for
+  outcome: str = ''  # what was compared, or why nothing was
+  count: str = ''  # how many differ, or were compared; '' for none
+  seconds: float = 0.0  # wall time
+  notes: tuple[str, ...] = ()  # of the verdict, blind spots marked as such
+  figures: tuple[tuple[str, str, str], ...] = ()  # numbers of both sides: what, tf1, tf2
+  tables: tuple[str, ...] = ()  # names of the tables that the stage has in the page
+  # Of the operations behind what was compared, how many are proven, how many there are, and the
+  # text that says so; None where the graphs were not related.
   proven: tuple[int, int, str] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class TableView:
-  """A table that the page's script draws.
+  """A table that the page's script draws."""
 
-  Attributes:
-    name: in the packed data.
-    rows: how many.
-    caption: what it shows.
-  """
-
-  name: str
-  rows: int
-  caption: str
+  name: str  # in the packed data
+  rows: int  # how many
+  caption: str  # what it shows
 
 
 @dataclasses.dataclass(frozen=True)
 class CaseView:
-  """A case, as the page shows it.
+  """A case, as the page shows it."""
 
-  Attributes:
-    identifier: of its parts in the page: `case-3`.
-    name: the class.
-    module: its file or module.
-    status: the gravest of its stages.
-    sign: of the status.
-    word: the status, in small letters.
-    severity: the order of the status, the gravest the highest.
-    seconds: wall time.
-    run_again: the command; '' where nothing is wrong.
-    stages: in ladder order, one per column of the overview.
-    finding: what is wrong first.
-    figures: those drawn, and those that are not.
-    tables: by name.
-    variables: how many are alike, and how many are not and why.
-    has_other_variables: whether some are not.
-    counts: what the table of tensors holds, a line a stage.
-    unchecked: what was not checked.
-    environment: where it is another than that of the first case.
-    changes: by which stages other tolerances than those of the run changed.
-    data: the tables, packed.
-  """
-
-  identifier: str
-  name: str
-  module: str
-  status: Status
-  sign: str
-  word: str
-  severity: int
-  seconds: float
-  run_again: str
-  stages: tuple[StageView, ...]
-  finding: FindingView | None
-  figures: tuple[Figure, ...]
-  tables: dict[str, TableView]
-  variables: str
-  has_other_variables: bool
-  counts: tuple[str, ...]
-  unchecked: tuple[Unchecked, ...]
-  environment: tuple[tuple[str, str], ...]
-  changes: tuple[str, ...]
-  data: str
+  identifier: str  # of its parts in the page: `case-3`
+  name: str  # the class
+  module: str  # its file or module
+  status: Status  # the gravest of its stages
+  sign: str  # of the status
+  word: str  # the status, in small letters
+  severity: int  # the order of the status, the gravest the highest
+  seconds: float  # wall time
+  run_again: str  # the command; '' where nothing is wrong
+  stages: tuple[StageView, ...]  # in ladder order, one per column of the overview
+  finding: FindingView | None  # what is wrong first
+  figures: tuple[Figure, ...]  # those drawn, and those that are not
+  tables: dict[str, TableView]  # by name
+  variables: str  # how many are alike, and how many are not and why
+  has_other_variables: bool  # whether some are not
+  counts: tuple[str, ...]  # what the table of tensors holds, a line a stage
+  unchecked: tuple[Unchecked, ...]  # what was not checked
+  environment: tuple[tuple[str, str], ...]  # where it is another than that of the first case
+  changes: tuple[str, ...]  # by which stages other tolerances than those of the run changed
+  data: str  # the tables, packed
 
 
 @dataclasses.dataclass(frozen=True)
 class WrongGroup:
-  """Cases in which the same is wrong.
+  """Cases in which the same is wrong."""
 
-  Attributes:
-    headline: the likely cause, or what differs.
-    cases: those with that cause; one without a known cause stands alone.
-  """
-
-  headline: str
-  cases: tuple[CaseView, ...]
+  headline: str  # the likely cause, or what differs
+  cases: tuple[CaseView, ...]  # those with that cause; one without a known cause stands alone
 
 
 def require() -> None:

@@ -12,15 +12,15 @@ from tf2verify.numerics.frontier import (
 )
 from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.difference import ArrayDifference, Deviation, Difference, Judgement
-from tf2verify.records.side_by_side import RandomOps, VariableSummary
+from tf2verify.records.side_by_side import UNTRACKED, RandomOps, VariablePair, VariableSummary
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.report.html.packing import Cell, Column, PackedTable
 from tf2verify.report.html.words import KEEPS_ALL_PAIRS
 
 # The column of tensors by which they are sorted at first.
 _SHARE = 7
-# Of the remarks on variables that are less urgent than the others.
-_URGENCY = {'renamed': 2, '': 3}
+# The remark on variables that is less urgent than the others.
+_RENAMED = 'renamed'
 
 
 def case_tables(case: CaseVerdict) -> dict[str, PackedTable]:
@@ -180,38 +180,37 @@ def _inventory(case: CaseVerdict) -> PackedTable:
     Column('tf2 trained', choose=True),
     Column('remark', 'mark', choose=True),
   )
-  rows = (
-    (
-      tf1.name if tf1 else 'missing',
-      tf2.name if tf2 else 'missing',
-      _kind(tf1),
-      _kind(tf2),
-      _trained(tf1),
-      _trained(tf2),
-      _remark(tf1, tf2, pair.remark),
-    )
-    for stage in case.stages
-    for pair in stage.inventory
-    for tf1, tf2 in [(pair.tf1, pair.tf2)]
-  )
+  pairs = [pair for stage in case.stages for pair in stage.inventory]
   # What only one side has comes first, then what differs, then what is alike.
-  ordered = sorted(rows, key=_urgency)
-  return PackedTable('Variables of both sides', columns, tuple(ordered))
+  rows = tuple(map(_variable_row, sorted(pairs, key=_urgency)))
+  return PackedTable('Variables of both sides', columns, rows)
+
+
+def _variable_row(pair: VariablePair) -> tuple[Cell, ...]:
+  tf1, tf2 = pair.tf1, pair.tf2
+  names = tf1.name if tf1 else 'missing', tf2.name if tf2 else 'missing'
+  kinds, trained = (_kind(tf1), _kind(tf2)), (_trained(tf1), _trained(tf2))
+  return (*names, *kinds, *trained, ' and '.join(_remarks(pair)))
 
 
 def variable_counts(case: CaseVerdict) -> tuple[str, int]:
   """Returns how many variables of both sides are alike, and how many are not, with reasons."""
-  remarks = [
-    _remark(pair.tf1, pair.tf2, pair.remark) for stage in case.stages for pair in stage.inventory
-  ]
+  remarks = [' and '.join(_remarks(pair)) for stage in case.stages for pair in stage.inventory]
   counts = collections.Counter(remark for remark in remarks if remark)
   others = ''.join(f', {count:,} {remark}' for remark, count in counts.most_common())
   return f'{remarks.count(""):,} alike{others}', sum(counts.values())
 
 
-def _urgency(row: tuple[Cell, ...]) -> int:
-  remark = str(row[-1])
-  return 0 if remark.startswith('only in') else _URGENCY.get(remark, 1)
+def _urgency(pair: VariablePair) -> int:
+  if _is_missing(pair):
+    return 0
+  remarks = _remarks(pair)
+  return 3 if not remarks else 2 if remarks == [_RENAMED] else 1
+
+
+def _is_missing(pair: VariablePair) -> bool:
+  """Returns whether one side lacks a variable that nobody has said it may lack."""
+  return (pair.tf1 is None or pair.tf2 is None) and pair.remark in ('', UNTRACKED)
 
 
 def _kind(variable: VariableSummary | None) -> str:
@@ -222,22 +221,22 @@ def _trained(variable: VariableSummary | None) -> str:
   return ('yes' if variable.trainable else 'no') if variable else ''
 
 
-def _remark(tf1: VariableSummary | None, tf2: VariableSummary | None, said: str) -> str:
-  """Returns what a reader has to see in a row; '' where both sides are alike."""
-  remarks = [said] if said else []
+def _remarks(pair: VariablePair) -> list[str]:
+  """Returns what a reader has to see in a row; nothing where both sides are alike."""
+  tf1, tf2 = pair.tf1, pair.tf2
+  remarks = [pair.remark] if pair.remark else []
   if tf1 is None or tf2 is None:
-    if said in ('', 'untracked'):
-      remarks.insert(0, 'only in tf2' if tf1 is None else 'only in tf1')
-    return ' and '.join(remarks)
+    only = 'only in tf2' if tf1 is None else 'only in tf1'
+    return [only, *remarks] if _is_missing(pair) else remarks
   if tf1.name != tf2.name:
-    remarks.append('renamed')
+    remarks.append(_RENAMED)
   if tf1.shape != tf2.shape:
     remarks.append('different shape')
   if tf1.dtype != tf2.dtype:
     remarks.append('different dtype')
   if tf1.trainable != tf2.trainable:
     remarks.append('trained on one side only')
-  return ' and '.join(remarks)
+  return remarks
 
 
 def _growth(diagnosis: Diagnosis) -> PackedTable:

@@ -9,15 +9,10 @@ from tf2verify.report.html.words import PROVES, word
 
 @dataclasses.dataclass(frozen=True)
 class Unchecked:
-  """One thing that was not checked, or not to the end.
+  """One thing that was not checked, or not to the end."""
 
-  Attributes:
-    subject: which stage.
-    text: what, and why.
-  """
-
-  subject: str
-  text: str
+  subject: str  # which stage
+  text: str  # what, and why
 
 
 def unchecked(case: CaseVerdict) -> tuple[Unchecked, ...]:

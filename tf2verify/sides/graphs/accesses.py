@@ -41,21 +41,13 @@ Branch = tuple[str, int]
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-  """A read or a write of a variable by one operation.
+  """A read or a write of a variable by one operation."""
 
-  Attributes:
-    variable: by name.
-    op: name.
-    writes: whether it writes.
-    adds: whether it adds or subtracts integers, so that two of them may change places.
-    branches: of a conditional that has to be taken.
-  """
-
-  variable: str
-  op: str
-  writes: bool
-  adds: bool = False
-  branches: frozenset[Branch] = frozenset()
+  variable: str  # by name
+  op: str  # name
+  writes: bool  # whether it writes
+  adds: bool = False  # whether it adds or subtracts integers, so that two of them may change places
+  branches: frozenset[Branch] = frozenset()  # of a conditional that has to be taken
 
 
 class SessionRun:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from tf2verify.records.observation import SourceLine
+from tf2verify.reference.graph_ops import op_name_of, reached
 from tf2verify.reference.nests import THE_OUTPUT
 
 # What changes the variable that its first input stands for, or several at its beginning.
@@ -27,21 +28,13 @@ _ACTING = ('Assert', 'EagerPyFunc', 'PyFunc')
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-  """How a variable comes to count.
+  """How a variable comes to count."""
 
-  Attributes:
-    op: name of the operation that reads it.
-    op_type: of this operation.
-    reaches: what is computed from it: `output ['logits']`.
-    graph: which graph: `training graph`.
-    source: the user's line that made the operation, where it is known.
-  """
-
-  op: str
-  op_type: str
-  reaches: str
-  graph: str
-  source: SourceLine | None = None
+  op: str  # name of the operation that reads it
+  op_type: str  # of this operation
+  reaches: str  # what is computed from it: `output ['logits']`
+  graph: str  # which graph: `training graph`
+  source: SourceLine | None = None  # the user's line that made the operation, where it is known
 
   def __str__(self) -> str:
     where = f', at {self.source}' if self.source else ''
@@ -50,23 +43,14 @@ class Effect:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-  """A graph and what counts in it.
+  """A graph and what counts in it."""
 
-  Attributes:
-    graph: for reports: `training graph`.
-    graph_def: the operations.
-    handles: from variable to the operation that stands for it.
-    sinks: operations whose values are compared, with what they are.
-    runs: operations that are run, beside these.
-    source_of: the user's line of an operation.
-  """
-
-  graph: str
-  graph_def: Any
-  handles: Mapping[str, str]
-  sinks: tuple[tuple[str, str], ...]
-  runs: tuple[str, ...]
-  source_of: Callable[[str], SourceLine | None]
+  graph: str  # for reports: `training graph`
+  graph_def: Any  # the operations
+  handles: Mapping[str, str]  # from variable to the operation that stands for it
+  sinks: tuple[tuple[str, str], ...]  # operations whose values are compared, with what they are
+  runs: tuple[str, ...]  # operations that are run, beside these
+  source_of: Callable[[str], SourceLine | None]  # the user's line of an operation
 
 
 def output_name(path: str) -> str:
@@ -144,23 +128,22 @@ class _Search:
       before = [] if node.op in _VALUELESS else list(_data_inputs(node))
       if node.op in _VARIABLES or name in self._variables:
         before += self._writes.get(name, [])
-      for reached in before:
-        if reached not in self._ends and reached in self._nodes:
-          self._ends[reached] = self._ends[name]
-          self._next[reached] = name
-          pending.append(reached)
+      for earlier in before:
+        if earlier not in self._ends and earlier in self._nodes:
+          self._ends[earlier] = self._ends[name]
+          self._next[earlier] = name
+          pending.append(earlier)
 
   def _acting(self) -> Iterator[str]:
     """Yields operations that are run and do something by that."""
-    pending = [*(name for name, _ in self._program.sinks), *self._program.runs]
-    seen: set[str] = set()
-    while pending:
-      name = pending.pop()
-      if name in seen or name not in self._nodes:
-        continue
-      seen.add(name)
-      pending += [before.lstrip('^').partition(':')[0] for before in self._nodes[name].input]
-      node = self._nodes[name]
+    nodes = self._nodes
+
+    def known(tensors: Iterable[str]) -> list[str]:
+      return [name for name in map(op_name_of, tensors) if name in nodes]
+
+    start = known([*(name for name, _ in self._program.sinks), *self._program.runs])
+    for name in reached(start, lambda name: known(nodes[name].input)):
+      node = nodes[name]
       if node.op in _ACTING or not self._acting_functions.isdisjoint(_functions(node)):
         yield name
 

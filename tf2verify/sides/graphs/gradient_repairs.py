@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
 from tf2verify.relation.op_pairs import is_backward_name
+from tf2verify.sides.graphs.inlining import data_inputs
 from tf2verify.sides.graphs.reading import PASSING
 from tf2verify.sides.graphs.repairs import GRADIENT_ATTRIBUTE, Transplant
 from tf2verify.sides.graphs.wiring import OF_TF1, STOPS, CannotRepair, bare_copy
@@ -94,7 +95,7 @@ class GradientTransplants:
     """
     op, copies = self._tf1.ops[position], _Copies(self, frozenset())
     is_target = op.op_type == TARGET
-    read = copies.read(op.tensors[slot] if is_target else _data(self.node(op.name))[slot])
+    read = copies.read(op.tensors[slot] if is_target else data_inputs(self.node(op.name))[slot])
     return read, self._made(copies)
 
   def _made(self, copies: '_Copies', *more: Any) -> tuple[Any, ...]:
@@ -138,9 +139,9 @@ class GradientTransplants:
     """Returns the name of the operation that computes what others pass on."""
     name = _bare(tensor)
     node = self.node(name)
-    while node.op in PASSING and _data(node):
-      name = _bare(_data(node)[_passed(node, tensor)])
-      tensor, node = _data(node)[_passed(node, tensor)], self.node(name)
+    while node.op in PASSING and data_inputs(node):
+      name = _bare(data_inputs(node)[_passed(node, tensor)])
+      tensor, node = data_inputs(node)[_passed(node, tensor)], self.node(name)
     return name
 
   def node(self, name: str) -> Any:
@@ -165,7 +166,7 @@ class _Copies:
   def copy(self, node: Any, name: str) -> None:
     """Adds a node, and what it reads as far as that passes on."""
     copied = bare_copy(node, name)
-    copied.input.extend(self.read(tensor) for tensor in _data(node))
+    copied.input.extend(self.read(tensor) for tensor in data_inputs(node))
     self.made[name] = copied
 
   def read(self, tensor: str) -> str:
@@ -174,9 +175,9 @@ class _Copies:
     node = self._known.node(name)
     if node.op in _OF_LOOPS:
       raise CannotRepair(f'{name} is a part of a loop')
-    if node.op in PASSING and _data(node):
+    if node.op in PASSING and data_inputs(node):
       if node.op not in STOPS and GRADIENT_ATTRIBUTE not in node.attr:
-        return self.read(_data(node)[_passed(node, tensor)])
+        return self.read(data_inputs(node)[_passed(node, tensor)])
       if OF_TF1 + name not in self.made:
         self.copy(node, OF_TF1 + name)
       return f'{OF_TF1}{name}:{number}'
@@ -200,7 +201,7 @@ def marks_before(nodes: Mapping[str, Any], name: str, slot: int) -> tuple[str, .
     name: of the operation.
     slot: number of the input.
   """
-  read = _data(nodes[name])[slot : slot + 1] if name in nodes else []
+  read = data_inputs(nodes[name])[slot : slot + 1] if name in nodes else []
   return marks_of_tensor(nodes, read[0]) if read else ()
 
 
@@ -208,10 +209,10 @@ def marks_of_tensor(nodes: Mapping[str, Any], tensor: str) -> tuple[str, ...]:
   """Returns the names of what stops or replaces the gradient of a tensor that is passed on."""
   found: list[str] = []
   node = nodes.get(_bare(tensor))
-  while node is not None and node.op in PASSING and _data(node):
+  while node is not None and node.op in PASSING and data_inputs(node):
     if node.op in STOPS or GRADIENT_ATTRIBUTE in node.attr:
       found.append(node.name)
-    tensor = _data(node)[_passed(node, tensor)]
+    tensor = data_inputs(node)[_passed(node, tensor)]
     node = nodes.get(_bare(tensor))
   return tuple(found)
 
@@ -220,10 +221,6 @@ def _is_written_in_python(node: Any) -> bool:
   return GRADIENT_ATTRIBUTE in node.attr and node.attr[GRADIENT_ATTRIBUTE].s.startswith(
     _WITH_TENSORS
   )
-
-
-def _data(node: Any) -> list[str]:
-  return [name for name in node.input if not name.startswith('^')]
 
 
 def _passed(node: Any, tensor: str) -> int:

@@ -169,16 +169,11 @@ def _ops_behind(tensor: tf.Tensor) -> list[tf.Operation]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TracedValue:
-  """A value that a function makes, traced as a graph.
+  """A value that a function makes, traced as a graph."""
 
-  Attributes:
-    graph: the graph.
-    name: of the tensor.
-    captures: tensors of eager mode, by the names of the placeholders in their place.
-  """
-
-  graph: tf.Graph
-  name: str
+  graph: tf.Graph  # the graph
+  name: str  # of the tensor
+  # Tensors of eager mode, by the names of the placeholders in their place.
   captures: Mapping[str, Any]
 
   @classmethod

@@ -17,7 +17,7 @@ from tf2verify.records.op_graph import (
   OpRecord,
   TensorKey,
 )
-from tf2verify.reference.graph_ops import ops_run_by
+from tf2verify.reference.graph_ops import inputs_of, ops_run_by, reached
 from tf2verify.reference.variables import static_shape
 from tf2verify.sides.graphs.constants import constant_of
 from tf2verify.sides.graphs.purity import is_pure
@@ -187,16 +187,10 @@ class GraphReader:
     return [*found, *((name, tensors, (('op', kind),)) for name, kind, tensors in assignments)]
 
   def _behind(self, roots: Iterable[tf.Tensor]) -> list[tf.Operation]:
-    seen: dict[str, tf.Operation] = {}
-    pending = [tensor.op for tensor in roots]
-    while pending:
-      op = pending.pop()
-      if op.name in seen:
-        continue
-      seen[op.name] = op
-      if op.type not in _HANDLES:
-        pending += [tensor.op for tensor in op.inputs]
-    return sorted(seen.values(), key=lambda op: self._position[op.name])
+    found = reached(
+      [tensor.op for tensor in roots], lambda op: () if op.type in _HANDLES else inputs_of(op)
+    )
+    return sorted(found, key=lambda op: self._position[op.name])
 
   def _assignments(self, ops: Sequence[tf.Operation]) -> list[tuple[str, str, list[tf.Tensor]]]:
     """Returns the writes to variables among some operations and behind them."""

@@ -6,19 +6,12 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OtherInput:
-  """An input of an operation of the port that is passed to it as in tf1.
+  """An input of an operation of the port that is passed to it as in tf1."""
 
-  Attributes:
-    op: the operation's name.
-    slot: number of the input.
-    tensor: what it reads.
-    inner: NodeDefs of what passes that on, from tensors of the port.
-  """
-
-  op: str
-  slot: int
-  tensor: str
-  inner: tuple[Any, ...]
+  op: str  # the operation's name
+  slot: int  # number of the input
+  tensor: str  # what it reads
+  inner: tuple[Any, ...]  # NodeDefs of what passes that on, from tensors of the port
 
 
 def exchange(graph_def: Any, tensors: tuple[str, str]) -> None:

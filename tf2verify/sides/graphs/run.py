@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tf2verify.environment import time_limit
 from tf2verify.records.op_graph import NodeChange, OpGraph
+from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.inlining import with_output
@@ -230,14 +231,8 @@ class GraphRun:
 
 def _run_for(graph: tf.Graph, op_graph: OpGraph) -> Iterable[tf.Operation]:
   """Returns the operations that run when any tensor of an op graph is fetched."""
-  pending = [graph.get_tensor_by_name(name).op for op in op_graph.ops for name in op.tensors[:1]]
-  seen: dict[str, tf.Operation] = {}
-  while pending:
-    op = pending.pop()
-    if op.name not in seen:
-      seen[op.name] = op
-      pending += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
-  return seen.values()
+  first = (name for op in op_graph.ops for name in op.tensors[:1])
+  return ops_run_by(graph.get_tensor_by_name(name).op for name in first).values()
 
 
 class _Part:

@@ -49,17 +49,11 @@ def text(path: str, line: int) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-  """What sets an argument, or a constant, of a call.
+  """What sets an argument, or a constant, of a call."""
 
-  Attributes:
-    first: number of its first line.
-    last: of its last one.
-    function: the function that it is in; `<module>` for none.
-  """
-
-  first: int
-  last: int
-  function: str
+  first: int  # number of its first line
+  last: int  # of its last one
+  function: str  # the function that it is in; `<module>` for none
 
 
 def settings(path: str, line: int) -> tuple[Setting, ...]:

@@ -59,29 +59,19 @@ class StepVariable:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StepGraph:
-  """The graph of a step, as it was built.
+  """The graph of a step, as it was built."""
 
-  Attributes:
-    side: 'tf1' or 'tf2'.
-    graph_def: itself.
-    variables: by the name of a handle's operation.
-    inputs: what both sides call a placeholder, by the name of its operation.
-    feeds: by tensor name.
-    constants: from a placeholder's op name to the value that it always has.
-    targets: losses and gradients.
-    source_of: tells the user's line of an operation, by its name.
-    start: operations that a session runs first.
-  """
-
-  side: str
-  graph_def: Any
-  variables: Mapping[str, StepVariable]
-  inputs: Mapping[str, str]
-  feeds: Mapping[str, np.ndarray]
+  side: str  # 'tf1' or 'tf2'
+  graph_def: Any  # itself
+  variables: Mapping[str, StepVariable]  # by the name of a handle's operation
+  inputs: Mapping[str, str]  # what both sides call a placeholder, by the name of its operation
+  feeds: Mapping[str, np.ndarray]  # by tensor name
+  # From a placeholder's op name to the value that it always has.
   constants: Mapping[str, np.ndarray]
-  targets: Sequence[Target]
+  targets: Sequence[Target]  # losses and gradients
+  # Tells the user's line of an operation, by its name.
   source_of: Callable[[str], SourceLine | None]
-  start: Sequence[str] = ()
+  start: Sequence[str] = ()  # operations that a session runs first
 
 
 def _fix_settings(known: WithoutState, variables: Mapping[str, StepVariable]) -> None:

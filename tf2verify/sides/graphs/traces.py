@@ -8,17 +8,11 @@ from tf2verify.records.observation import SourceLine
 
 @dataclasses.dataclass(frozen=True)
 class Trace:
-  """A `tf.function` traced during a call.
+  """A `tf.function` traced during a call."""
 
-  Attributes:
-    function: its name.
-    call: which call it was: `call 2 (inference)`.
-    source: the user's line that was running.
-  """
-
-  function: str
-  call: str
-  source: SourceLine | None
+  function: str  # its name
+  call: str  # which call it was: `call 2 (inference)`
+  source: SourceLine | None  # the user's line that was running
 
 
 def retraced(calls: Sequence[tuple[str, bool]], traces: Sequence[Trace]) -> tuple[Trace, ...]:

@@ -17,14 +17,10 @@ _SETTINGS = 4
 
 @dataclasses.dataclass(frozen=True)
 class Around:
-  """What operations are made in.
+  """What operations are made in."""
 
-  Attributes:
-    layers: where the layers of Keras were constructed, innermost first.
-    scopes: where `arg_scope` of TF-Slim set arguments, those of the innermost function first.
-  """
-
-  layers: tuple[CodePlace, ...] = ()
+  layers: tuple[CodePlace, ...] = ()  # where the layers of Keras were constructed, innermost first
+  # Where `arg_scope` of TF-Slim set arguments, those of the innermost function first.
   scopes: tuple[CodePlace, ...] = ()
 
 

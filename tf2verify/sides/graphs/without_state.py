@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.sides.graphs.update_formulas import FORMULAS
 from tf2verify.tensorflow_internals import graphs
 
@@ -78,7 +79,7 @@ class _Rewriting:
   def _visit(self, node: Any) -> None:
     before = 0
     for name in node.input:
-      before |= self._before.get(_op_name(name), 0)
+      before |= self._before.get(op_name_of(name), 0)
     self._before[node.name] = before
     if node.op == 'ReadVariableOp':
       handle = self._handle(node.input[0])
@@ -110,9 +111,9 @@ class _Rewriting:
 
   def _handle(self, tensor: str) -> str | None:
     """Returns the operation of the handle that a tensor hands on; None for another tensor."""
-    name = _op_name(tensor)
+    name = op_name_of(tensor)
     while name in self._nodes and self._nodes[name].op in ('Identity', 'Enter'):
-      name = _op_name(self._nodes[name].input[0])
+      name = op_name_of(self._nodes[name].input[0])
     return name if name in self._handles else None
 
   def _last(self, handle: str, before: int) -> int | None:
@@ -182,7 +183,7 @@ class _Rewriting:
         )
     found = self._formula_nodes(node, given)
     self._writes.append({handles[argument]: tensor for argument, tensor in found.items()})
-    controls = [f'^{_op_name(name)}' for name in arguments.values() if self._handle(name) is None]
+    controls = [f'^{op_name_of(name)}' for name in arguments.values() if self._handle(name) is None]
     controls += [name for name in node.input if name.startswith('^')]
     node.op = 'NoOp'
     node.attr.clear()
@@ -206,14 +207,10 @@ class _Rewriting:
       added.CopyFrom(known)
       added.name = prefix + known.name
       for number, name in enumerate(known.input):
-        added.input[number] = tensors.get(_op_name(name), prefix + name.lstrip('^'))
+        added.input[number] = tensors.get(op_name_of(name), prefix + name.lstrip('^'))
       self._nodes[added.name] = added
       self._origins[added.name] = node.name
     return {argument: prefix + tensor.op.name for argument, tensor in made.items()}
-
-
-def _op_name(tensor: str) -> str:
-  return tensor.lstrip('^').partition(':')[0]
 
 
 def _in_order(nodes: Mapping[str, Any]) -> Iterator[str]:
@@ -227,7 +224,7 @@ def _in_order(nodes: Mapping[str, Any]) -> Iterator[str]:
       if name in done:
         pending.pop()
         continue
-      inputs = (_op_name(known) for known in nodes[name].input)
+      inputs = (op_name_of(known) for known in nodes[name].input)
       left = [one for one in inputs if one not in done and one not in under_way and one in nodes]
       under_way.add(name)
       if left and nodes[name].op != 'NextIteration':

@@ -12,17 +12,12 @@ _BETWEEN = ('CACHE', 'PRECALL', 'PUSH_NULL', 'NOP', 'EXTENDED_ARG')
 
 @dataclasses.dataclass(frozen=True)
 class CodeReads:
-  """What some code, and the functions within it, may read of what is outside.
+  """What some code, and the functions within it, may read of what is outside."""
 
-  Attributes:
-    chains: a global name, and the attributes that are read of it at once: `('tf', 'nn', 'relu')`.
-    imports: level and name of the modules that it imports when it runs.
-    names: every name of an attribute, of any object.
-  """
-
+  # A global name, and the attributes that are read of it at once: `('tf', 'nn', 'relu')`.
   chains: tuple[tuple[str, ...], ...]
-  imports: tuple[tuple[int, str], ...]
-  names: frozenset[str]
+  imports: tuple[tuple[int, str], ...]  # level and name of the modules that it imports when it runs
+  names: frozenset[str]  # every name of an attribute, of any object
 
 
 def reads_of(code: types.CodeType) -> CodeReads:

@@ -1,7 +1,6 @@
 """What a reference depends on: its own code and values, and the process that it runs in."""
 
 import contextlib
-import dataclasses
 import importlib
 import os
 import platform
@@ -22,7 +21,7 @@ from tf2verify.tensorflow_internals.process_globals import PROCESS_GLOBALS
 # Of the hooks those that make the graph of the model, with its gradients.
 OF_GRAPH = ('build_tf1_graph', 'loss')
 # Those that add losses and train op to it.
-OF_TRAINING = ('tf1_loss', 'tf1_total_loss', 'make_tf1_optimizer', 'make_tf1_train_op')
+OF_TRAINING = tuple(name for name in hooks.OF_REFERENCE if name not in OF_GRAPH)
 # Attributes of a case that say how the port is judged, run or paired.
 _OF_JUDGEMENT = frozenset(
   (
@@ -85,19 +84,6 @@ _GLOBALS = frozenset(
 _VARIABLES = ('TF_', 'XLA_', 'KERAS', 'CUDA_', 'OMP_', 'MKL_', 'KMP_', 'ONEDNN', 'PYTHONHASHSEED')
 _CPU = '/proc/cpuinfo'
 _MODULE = 'module '
-
-
-@dataclasses.dataclass(frozen=True)
-class Dependencies:
-  """All that a reference depends on, but for what it opens and reads while it is built.
-
-  Attributes:
-    code: its own code and values.
-    process: what it finds: versions, settings, the machine.
-  """
-
-  code: Fingerprint
-  process: Mapping[str, str]
 
 
 def code_of(case: Any, wanted: Iterable[str] = OF_GRAPH) -> Fingerprint:

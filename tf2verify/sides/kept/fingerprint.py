@@ -12,15 +12,10 @@ _MOST_OBJECTS = 200_000
 
 @dataclasses.dataclass(frozen=True)
 class Fingerprint:
-  """What was reached, by name, with a digest each.
+  """What was reached, by name, with a digest each."""
 
-  Attributes:
-    parts: name in the code (`model.UNITS`) and digest.
-    obstacles: what was reached that has no digest, with the reason.
-  """
-
-  parts: Mapping[str, str]
-  obstacles: tuple[str, ...]
+  parts: Mapping[str, str]  # name in the code (`model.UNITS`) and digest
+  obstacles: tuple[str, ...]  # what was reached that has no digest, with the reason
 
 
 def fingerprint(

@@ -11,6 +11,7 @@ from tf2verify.recordings import observations
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.recording import Recording
 from tf2verify.records.observation import SourceLine
+from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.sides.process import randomness
 from tf2verify.sides.recorded import graph_safety
 from tf2verify.sides.recorded.graph_safety import RefusedOp
@@ -78,13 +79,7 @@ class RecordedBuild:
     if not self.refused:
       return ()
     graph = self.built.graph
-    pending = [graph.get_operation_by_name(name.partition(':')[0]) for name in names]
-    seen = set()
-    while pending:
-      op = pending.pop()
-      if op.name not in seen:
-        seen.add(op.name)
-        pending += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+    seen = ops_run_by(graph.get_operation_by_name(name.partition(':')[0]) for name in names)
     return tuple(op for op in self.refused if op.name in seen)
 
   def is_given(self, op: RefusedOp, known: Mapping[str, np.ndarray]) -> bool:

@@ -110,19 +110,12 @@ _STREAMS = ('', 'stderr', 'stdout', 'log(info)', 'log(warning)', 'log(error)')
 
 @dataclasses.dataclass(frozen=True)
 class RefusedOp:
-  """An operation that is not run.
+  """An operation that is not run."""
 
-  Attributes:
-    name: its name; within a function, the function's name before it.
-    op_type: its type.
-    known: whether this TensorFlow has the type.
-    in_function: whether it stands in a function of the graph.
-  """
-
-  name: str
-  op_type: str
-  known: bool
-  in_function: bool
+  name: str  # its name; within a function, the function's name before it
+  op_type: str  # its type
+  known: bool  # whether this TensorFlow has the type
+  in_function: bool  # whether it stands in a function of the graph
 
 
 def check_bytes(data: bytes, path: str) -> None:

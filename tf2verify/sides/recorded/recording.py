@@ -25,19 +25,12 @@ _STEPS = 'training_steps_to_take'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OpenedRecording:
-  """A recording that fits its case.
+  """A recording that fits its case."""
 
-  Attributes:
-    recording: every digest of it has been compared.
-    inputs: the nest to feed to both sides.
-    labels: likewise; None without labels.
-    notes: what was not checked, or cannot be seen.
-  """
-
-  recording: Recording
-  inputs: Any
-  labels: Any
-  notes: tuple[str, ...]
+  recording: Recording  # every digest of it has been compared
+  inputs: Any  # the nest to feed to both sides
+  labels: Any  # likewise; None without labels
+  notes: tuple[str, ...]  # what was not checked, or cannot be seen
 
 
 class RecordedDeclaration:
@@ -214,18 +207,11 @@ def declaration_of(case: Any, base: type) -> Any:
   return RecordedDeclaration(case, case.tf1_recording, files, frozenset(own))
 
 
-def leaves_of(nest: Any) -> dict[str, np.ndarray]:
-  """Returns the arrays of a nest by their paths."""
-  found: dict[str, np.ndarray] = {}
-  nests.map_leaves(found.__setitem__, nest)
-  return found
-
-
 def same_arrays(one: Any, other: Any) -> bool:
   """Returns whether two nests have the same arrays, bit by bit, in the same places."""
   if one is other:
     return True
-  ones, others = leaves_of(one), leaves_of(other)
+  ones, others = nests.leaves_by_path(one), nests.leaves_by_path(other)
   return ones.keys() == others.keys() and all(
     _is_same(value, others[path]) for path, value in ones.items()
   )
@@ -237,7 +223,7 @@ def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
 
 def _check_same(hook: str, given: Any, recorded: Any, path: str, option: str) -> None:
   """Raises `RecordingError` where a case's arrays are others than those of the recording."""
-  ones, others = leaves_of(given), leaves_of(recorded)
+  ones, others = nests.leaves_by_path(given), nests.leaves_by_path(recorded)
   fix = (
     f'leave {hook} out of the case, which then takes the recorded arrays; or save what it returns '
     f'with numpy.savez and record with {option} again'

@@ -30,19 +30,12 @@ class DeclaredReference(side.Declaration, Protocol):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Reference:
-  """The tf1 side of a case, and what both sides are fed.
+  """The tf1 side of a case, and what both sides are fed."""
 
-  Attributes:
-    graph: the forward pass.
-    training: losses and training steps.
-    inputs: the checked nest of arrays.
-    labels: likewise; None without labels.
-  """
-
-  graph: ReferenceGraph
-  training: ReferenceTraining
-  inputs: Any
-  labels: Any
+  graph: ReferenceGraph  # the forward pass
+  training: ReferenceTraining  # losses and training steps
+  inputs: Any  # the checked nest of arrays
+  labels: Any  # likewise; None without labels
 
 
 class ReferenceSource(Protocol):

@@ -12,6 +12,7 @@ from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.run_entries import RunEntry
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.records.sampled import SampledArray
+from tf2verify.reference.arrays import widened
 from tf2verify.reference.perturbation import Perturber, fraction_bits
 
 # Runs the recorded graph here: moved, or as it is for None; with the gradients of these
@@ -113,10 +114,9 @@ def _by_name(records: Sequence[TensorRecord]) -> Mapping[str, np.ndarray]:
 def _shifted(recorded: np.ndarray, still: np.ndarray, moved: np.ndarray) -> np.ndarray:
   if fraction_bits(recorded.dtype) is None or still.shape != moved.shape:
     return recorded
-  wide = np.complex128 if recorded.dtype.kind == 'c' else np.float64
   with np.errstate(all='ignore'):
-    shift = moved.astype(wide) - still.astype(wide)
+    shift = widened(moved) - widened(still)
   if isinstance(recorded, SampledArray):
     shift = sampled(shift, recorded.samples, recorded.block, sha256='')
-  found: np.ndarray = recorded.astype(wide) + shift
+  found: np.ndarray = widened(recorded) + shift
   return found

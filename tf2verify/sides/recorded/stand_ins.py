@@ -13,15 +13,10 @@ v1 = tf.compat.v1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StoodIn:
-  """A GraphDef some of whose operations are replaced.
+  """A GraphDef some of whose operations are replaced."""
 
-  Attributes:
-    graph_def: every node has the name that it had.
-    placeholders: from the tensor that an operation yielded (`x:0`) to the placeholder to
-      feed in its place.
-  """
-
-  graph_def: Any
+  graph_def: Any  # every node has the name that it had
+  # From the tensor that an operation yielded (`x:0`) to the placeholder to feed in its place.
   placeholders: Mapping[str, str]
 
 

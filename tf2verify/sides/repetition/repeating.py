@@ -20,7 +20,7 @@ from tf2verify.sides.repetition.gpu_kernels import WATCHED
 from tf2verify.sides.repetition.run_ops import Sources
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
-from tf2verify.sides.tf2.port import array_of, flat_outputs
+from tf2verify.sides.tf2.port_records import output_records
 from tf2verify.tensorflow_internals import eager
 
 # Runs a side from its start and returns all that it yields.
@@ -84,7 +84,7 @@ def observe_tf2(tf2: Tf2Layer, inputs: Any, run: side.RunSpec) -> Run:
   seeded = Observation(
     side=side.TF2,
     run=name,
-    **_output_records(outputs),
+    **output_records(outputs),
     regularization_losses=losses,
     regularization_total=total,
     initial_values=port.initial_values(),
@@ -98,7 +98,7 @@ def observe_tf2(tf2: Tf2Layer, inputs: Any, run: side.RunSpec) -> Run:
     except NotApplicable:
       outputs = tf2.call(port, run.inputs, run.training, run.description)
   filled = Observation(
-    side=side.TF2, run=run.description, **_output_records(outputs), gradients=gradients
+    side=side.TF2, run=run.description, **output_records(outputs), gradients=gradients
   )
   return {**all_tensors(seeded), **all_tensors(filled)}
 
@@ -118,13 +118,3 @@ def tensors_of_steps(training: TrainingRun) -> Run:
     found += [(TensorKey('variable', known.name, run), known.value) for known in last.variables]
     found += [(TensorKey('slot', slot.name, run), slot.value) for slot in last.slots]
   return numbered(found)
-
-
-def _output_records(outputs: Any) -> dict[str, Any]:
-  flat = flat_outputs(outputs)
-  return {
-    'structure': flat.structure,
-    'outputs': tuple(
-      TensorRecord(path, None if leaf is None else array_of(leaf)) for path, leaf in flat.leaves
-    ),
-  }

@@ -288,13 +288,9 @@ def _with_forget_bias(change: Change, changed: Places) -> Iterator[None]:
 def _ratio(change: Change, outputs: Any, labels: Any, dtype: Any) -> tf.Tensor:
   """Returns what TF1 divides its loss by, over what the port divides by."""
   mine, its, terms, path, weights = change.words
-  leaves: list[dict[str, Any]] = [{}, {}]
-  for known, nest in zip(leaves, (outputs, labels), strict=True):
-    if nest is not None:
-      nests.map_leaves(known.__setitem__, nest)
-  shape = leaves[0][path].shape.as_list()
+  shape = nests.leaves_by_path(outputs)[path].shape.as_list()
   shape = shape[:-1] if terms == 'rows' else shape
-  weight = leaves[1][weights] if weights else None
+  weight = nests.leaves_by_path(labels)[weights] if weights else None
   one, other = (_count(name, shape, weight) for name in (mine, its))
   return tf.cast(one / other, dtype)
 

@@ -1,12 +1,11 @@
 """What of a TF1 graph no number that it yields depends on."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
-
 from tf2verify.recordings.graph_entries import GraphEntry
+from tf2verify.reference.graph_ops import op_name_of, ops_run_by, reached
 from tf2verify.sides.tf1.build import BuiltGraph
 
 
@@ -66,8 +65,8 @@ def combined(reaches: Sequence[Reach]) -> WithoutInfluence:
 
 def inputs_read(built: BuiltGraph) -> tuple[str, ...]:
   """Returns the paths of the inputs on which an output or a regularization loss depends."""
-  reached = _reached(built.graph.get_operation_by_name(name) for name in _numbers(built))
-  return tuple(path for path, name in built.placeholders if _op_name(name) in reached)
+  found = ops_run_by(built.graph.get_operation_by_name(name) for name in _numbers(built))
+  return tuple(path for path, name in built.placeholders if op_name_of(name) in found)
 
 
 def recorded_inputs_read(entry: GraphEntry, graph_def: Any) -> tuple[str, ...]:
@@ -77,57 +76,50 @@ def recorded_inputs_read(entry: GraphEntry, graph_def: Any) -> tuple[str, ...]:
 
 
 def _reach(built: BuiltGraph, outputs_only: bool) -> Reach:
-  reached = _ops_behind(built, outputs_only)
+  found = _ops_behind(built, outputs_only)
 
   def handle(initializer: str) -> str:
     return str(built.graph.get_operation_by_name(initializer).inputs[0].op.name)
 
   return Reach(
     tuple(
-      (variable.record.name, handle(variable.initializer) in reached)
+      (variable.record.name, handle(variable.initializer) in found)
       for variable in built.variables
       if not variable.local and not variable.global_step
     ),
-    tuple((path, _op_name(name) in reached) for path, name in built.placeholders),
+    tuple((path, op_name_of(name) in found) for path, name in built.placeholders),
   )
 
 
 def recorded_reach(entry: GraphEntry, graph_def: Any, outputs_only: bool = False) -> Reach:
   """Returns what the numbers of a recorded graph depend on, by its nodes alone."""
   inputs = {node.name: node.input for node in graph_def.node}
-  names = [_op_name(tensor) for _, tensor in entry.outputs if tensor is not None]
+  names = [op_name_of(tensor) for _, tensor in entry.outputs if tensor is not None]
   if not outputs_only:
-    names += [_op_name(tensor) for _, tensor in entry.regularization_losses]
+    names += [op_name_of(tensor) for _, tensor in entry.regularization_losses]
     names += entry.update_ops
-  reached: set[str] = set()
-  pending = names
-  while pending:
-    name = pending.pop()
-    if name not in reached:
-      reached.add(name)
-      pending += [_op_name(before) for before in inputs.get(name, ())]
+
+  def before(name: str) -> list[str]:
+    return [op_name_of(tensor) for tensor in inputs.get(name, ())]
 
   def handle(initializer: str) -> str:
-    return next((_op_name(before) for before in inputs.get(initializer, ())), '')
+    return next(iter(before(initializer)), '')
+
+  found = set(reached(names, before))
 
   return Reach(
     tuple(
-      (variable.name, handle(variable.initializer) in reached)
+      (variable.name, handle(variable.initializer) in found)
       for variable in entry.variables
       if not variable.local and not variable.global_step
     ),
-    tuple((path, _op_name(name) in reached) for path, name in entry.placeholders),
+    tuple((path, op_name_of(name) in found) for path, name in entry.placeholders),
   )
-
-
-def _op_name(tensor: str) -> str:
-  """Returns the operation of a tensor, or of an input of a node: `x`, `x:1`, `^x`."""
-  return tensor.lstrip('^').partition(':')[0]
 
 
 def _ops_behind(built: BuiltGraph, outputs_only: bool) -> set[str]:
   names = _outputs(built) if outputs_only else [*_numbers(built), *built.update_ops]
-  return _reached(built.graph.get_operation_by_name(name) for name in names)
+  return set(ops_run_by(built.graph.get_operation_by_name(name) for name in names))
 
 
 def _outputs(built: BuiltGraph) -> list[str]:
@@ -140,15 +132,3 @@ def _numbers(built: BuiltGraph) -> list[str]:
   """Returns the operations of the outputs and regularization losses."""
   losses = [tensor.rpartition(':')[0] for _, tensor in built.regularization_losses]
   return _outputs(built) + losses
-
-
-def _reached(ops: Iterable[tf.Operation]) -> set[str]:
-  pending = list(ops)
-  seen = {op.name for op in pending}
-  while pending:
-    op = pending.pop()
-    for before in (*(tensor.op for tensor in op.inputs), *op.control_inputs):
-      if before.name not in seen:
-        seen.add(before.name)
-        pending.append(before)
-  return seen

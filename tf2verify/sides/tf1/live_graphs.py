@@ -20,19 +20,12 @@ from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient
 
 @dataclasses.dataclass(frozen=True)
 class GraphKey:
-  """Which graph of a reference.
+  """Which graph of a reference."""
 
-  Attributes:
-    mode: the randomness mode that it is built for.
-    training: the training mode.
-    as_keras3: as in `randomness.seeded`.
-    inputs: their nest, dtypes and shapes, as text.
-  """
-
-  mode: str
-  training: bool
-  as_keras3: bool
-  inputs: str
+  mode: str  # the randomness mode that it is built for
+  training: bool  # the training mode
+  as_keras3: bool  # as in `randomness.seeded`
+  inputs: str  # their nest, dtypes and shapes, as text
 
 
 class Keeper(Protocol):

@@ -147,10 +147,8 @@ def _checked_loss(loss: Any, hook: str, graph: tf.Graph) -> tf.Tensor:
 
 def fetched_outputs(built: BuiltGraph) -> dict[str, Any]:
   """Returns what to fetch for the outputs of a model, by their paths; tensors by name."""
-  leaves: dict[str, Any] = {}
-  nests.map_leaves(leaves.__setitem__, built.output_nest)
   fetched: dict[str, Any] = {}
-  for path, leaf in leaves.items():
+  for path, leaf in nests.leaves_by_path(built.output_nest).items():
     if isinstance(leaf, tf.Variable):
       fetched[path] = leaf._as_graph_element().name
     elif isinstance(leaf, tf.Tensor):

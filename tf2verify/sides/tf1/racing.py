@@ -25,15 +25,10 @@ SourceOf = Callable[[str], SourceLine | None]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GraphRaces:
-  """What one session.run of a graph leaves open.
+  """What one session.run of a graph leaves open."""
 
-  Attributes:
-    search: has found it.
-    races: may be empty.
-  """
-
-  search: RunSearch
-  races: tuple[Race, ...]
+  search: RunSearch  # has found it
+  races: tuple[Race, ...]  # may be empty
 
 
 class Racing:

@@ -137,8 +137,7 @@ def write(session: Any, values: Sequence[tuple[GraphVariable, np.ndarray]]) -> N
 
 def feeds(built: BuiltGraph, inputs: Any) -> dict[str, np.ndarray]:
   """Returns the arrays of a nest by the names of the placeholders that take them."""
-  leaves: dict[str, np.ndarray] = {}
-  nests.map_leaves(leaves.__setitem__, inputs)
+  leaves = nests.leaves_by_path(inputs)
   return {name: leaves[path] for path, name in built.placeholders}
 
 

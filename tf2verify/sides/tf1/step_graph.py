@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
+from tf2verify.reference.graph_ops import op_name_of, reached
 from tf2verify.sides import side
 from tf2verify.sides.graphs.reading import Target
 from tf2verify.sides.graphs.step_run import (
@@ -69,12 +70,7 @@ def step_graph(
 def _behind(graph_def: Any, wanted: Sequence[str]) -> Any:
   """Returns the part of a graph that some operations read and wait for, with those."""
   nodes = {node.name: node for node in graph_def.node}
-  pending, kept = list(wanted), set[str]()
-  while pending:
-    name = pending.pop()
-    if name not in kept:
-      kept.add(name)
-      pending += [known.lstrip('^').partition(':')[0] for known in nodes[name].input]
+  kept = set(reached(wanted, lambda name: map(op_name_of, nodes[name].input)))
   part = v1.GraphDef(versions=graph_def.versions, library=graph_def.library)
   part.node.extend(node for node in graph_def.node if node.name in kept)
   return part

@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import tensorflow as tf
 
@@ -35,7 +35,6 @@ from tf2verify.sides.user_code import user_code
 
 v1 = tf.compat.v1
 _KEYS = v1.GraphKeys
-_Made = TypeVar('_Made')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,39 +49,25 @@ class GraphSlot:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainGraph:
-  """What the train op has added.
+  """What the train op has added."""
 
-  Attributes:
-    train_op: its name.
-    gradients: as differentiated.
-    applied_gradients: as given to the updates.
-    learning_rate: name of the tensor, or the number; None where it cannot be told.
-    global_step: the counter; None without one.
-    added: the variables that came with losses and train op, local ones too.
-    slots: those of them that are an optimizer's or a moving average.
-    optimizers: in the order of their updates.
-    updates_left_out: UPDATE_OPS that the train op does not run.
-    random_draws: of model, losses and train op.
-    drawn: names of the tensors that a step draws.
-    draws_inside: whether it draws others, in functions or loops.
-    regularized_again: the line that adds the regularization losses to a loss that contains them;
-      None without one.
-    line_of: tells the user's line of an operation of this graph.
-  """
-
-  train_op: str
-  gradients: tuple[GraphGradient, ...]
-  applied_gradients: tuple[GraphGradient, ...]
+  train_op: str  # its name
+  gradients: tuple[GraphGradient, ...]  # as differentiated
+  applied_gradients: tuple[GraphGradient, ...]  # as given to the updates
+  # Name of the tensor, or the number; None where it cannot be told.
   learning_rate: str | float | None
-  global_step: GraphVariable | None
+  global_step: GraphVariable | None  # the counter; None without one
+  # The variables that came with losses and train op, local ones too.
   added: tuple[GraphVariable, ...]
-  slots: tuple[GraphSlot, ...]
-  optimizers: tuple[OptimizerRecord, ...]
-  updates_left_out: tuple[str, ...]
-  random_draws: tuple[RandomDraw, ...]
-  drawn: tuple[str, ...]
-  draws_inside: bool
+  slots: tuple[GraphSlot, ...]  # those of them that are an optimizer's or a moving average
+  optimizers: tuple[OptimizerRecord, ...]  # in the order of their updates
+  updates_left_out: tuple[str, ...]  # UPDATE_OPS that the train op does not run
+  random_draws: tuple[RandomDraw, ...]  # of model, losses and train op
+  drawn: tuple[str, ...]  # names of the tensors that a step draws
+  draws_inside: bool  # whether it draws others, in functions or loops
+  # The line that adds the regularization losses to a loss that contains them; None without one.
   regularized_again: SourceLine | None = None
+  # Tells the user's line of an operation of this graph.
   line_of: Callable[[tf.Operation], SourceLine | None] = user_source
 
 

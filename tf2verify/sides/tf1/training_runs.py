@@ -180,8 +180,7 @@ class TrainingRuns:
     """Returns labels by their placeholders, each with what both sides call it."""
     if self._labels is None:
       return {}
-    leaves: dict[str, np.ndarray] = {}
-    nests.map_leaves(leaves.__setitem__, self._labels)
+    leaves = nests.leaves_by_path(self._labels)
     return {
       name: (loss_function.label_name(path), leaves[path])
       for path, name in losses.label_placeholders

@@ -25,15 +25,10 @@ _VALUE = '/.ATTRIBUTES/VARIABLE_VALUE'
 
 @dataclasses.dataclass(frozen=True)
 class RestoreCall:
-  """What user code restored by `tf.train.Checkpoint`.
+  """What user code restored by `tf.train.Checkpoint`."""
 
-  Attributes:
-    path: of the file.
-    paths: from the identity of each variable that was reachable afterwards to its object
-      path.
-  """
-
-  path: str
+  path: str  # of the file
+  # From the identity of each variable that was reachable afterwards to its object path.
   paths: dict[int, str]
 
 
@@ -149,17 +144,11 @@ def observed(outputs: Any, run: str) -> Observation:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OptimizerState:
-  """What an optimizer of the port holds.
+  """What an optimizer of the port holds."""
 
-  Attributes:
-    iterations: the number of steps that it has taken; None where it does not count.
-    beta_1: Adam's; None for optimizers without it.
-    values: of its variables.
-  """
-
-  iterations: int | None
-  beta_1: float | None
-  values: tuple[np.ndarray, ...]
+  iterations: int | None  # the number of steps that it has taken; None where it does not count
+  beta_1: float | None  # Adam's; None for optimizers without it
+  values: tuple[np.ndarray, ...]  # of its variables
 
 
 def made_optimizer(declaration: side.Declaration, layer: Any) -> Any:

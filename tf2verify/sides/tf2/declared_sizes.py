@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.reference.nests import leaves_by_path
 from tf2verify.sides.graphs.source_lines import is_user_file
-from tf2verify.sides.other_sizes import leaves_of
 from tf2verify.sides.tf2 import layer_parts
 
 # The function of tf-keras that holds inputs against a layer's `input_spec`.
@@ -81,8 +81,8 @@ def _refused_by_signature(layer: Any, inputs: Any, other: Any) -> bool:
 
 
 def _pairs(inputs: Any, other: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-  others = leaves_of(other)
-  for path, leaf in leaves_of(inputs).items():
+  others = leaves_by_path(other)
+  for path, leaf in leaves_by_path(inputs).items():
     yield leaf, others[path]
 
 

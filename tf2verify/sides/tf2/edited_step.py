@@ -30,19 +30,13 @@ _Values = Mapping[str, tuple[np.ndarray, ...]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EditableStep:
-  """A step that is traced, and was not taken.
+  """A step that is traced, and was not taken."""
 
-  Attributes:
-    step: its graph.
-    port: the layer that would take it.
-    names: what both sides call what they keep.
-    slots: of each slot, in order, its own name and that of the step's variable; several slots
-      may have one name, and '' stands for one that the step does not use.
-  """
-
-  step: StepGraph
-  port: Port
-  names: SharedNames
+  step: StepGraph  # its graph
+  port: Port  # the layer that would take it
+  names: SharedNames  # what both sides call what they keep
+  # Of each slot, in order, its own name and that of the step's variable; several slots may have one
+  # name, and '' stands for one that the step does not use.
   slots: tuple[tuple[str, str], ...]
 
   def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:

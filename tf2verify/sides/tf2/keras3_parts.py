@@ -54,10 +54,6 @@ def _class(found: Any) -> str:
   return f'{type(found).__module__}.{type(found).__qualname__}'
 
 
-def _package(item: Any) -> str:
-  return type(item).__module__.partition('.')[0]
-
-
 def _is_keras3(item: Any) -> bool:
   return any(
     cls.__module__.split('.')[0] == 'keras' and cls.__name__ in ('Layer', 'Variable')

@@ -184,8 +184,7 @@ def _with_variables(traced: tracing.Traced, port: Port, run: side.RunSpec) -> tr
     return port.layouts.to_tf2(own, port.layouts.ungrouped(wanted)[own])
 
   def again(other: side.RunSpec) -> tracing.TracedPort:
-    leaves: dict[str, np.ndarray] = {}
-    nests.map_leaves(leaves.__setitem__, other.inputs)
+    leaves = nests.leaves_by_path(other.inputs)
     feeds = {f'{op}:0': leaves[path] for op, path in traced.inputs.items()}
     return _with_variables(dataclasses.replace(traced, feeds=feeds), port, other)
 

@@ -89,20 +89,14 @@ _Edit = Callable[[dict[str, Any], Any, dict[str, np.ndarray]], None]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PossibleFault:
-  """A fault that a graph can have.
+  """A fault that a graph can have."""
 
-  Attributes:
-    fault: the record of a report.
-    operations: names of the faulty operations, as in the graph.
-    path: where these are in the body of a loop, or in a branch: the operation and
-          attribute that lead there, from the outside to the inside.
-    edit: changes the nodes.
-  """
-
-  fault: PlantedFault
-  operations: tuple[str, ...]
+  fault: PlantedFault  # the record of a report
+  operations: tuple[str, ...]  # names of the faulty operations, as in the graph
+  # Where these are in the body of a loop, or in a branch: the operation and attribute that lead
+  # there, from the outside to the inside.
   path: tuple[tuple[str, str], ...]
-  edit: _Edit
+  edit: _Edit  # changes the nodes
 
   @property
   def key(self) -> tuple[FaultKind, str, str]:

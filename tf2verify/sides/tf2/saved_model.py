@@ -20,15 +20,10 @@ from tf2verify.tensorflow_internals import keras
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SavedPort:
-  """A port that was saved.
+  """A port that was saved."""
 
-  Attributes:
-    traced: runs the function that was saved, in this process.
-    loaded: loads the SavedModel and runs its function.
-  """
-
-  traced: Callable[[], Observation]
-  loaded: Callable[[], Observation]
+  traced: Callable[[], Observation]  # runs the function that was saved, in this process
+  loaded: Callable[[], Observation]  # loads the SavedModel and runs its function
 
 
 def save(

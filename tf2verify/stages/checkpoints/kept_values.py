@@ -26,7 +26,6 @@ def restored_key(tf1: str, tf2: str) -> TensorKey:
 
 
 # Names in one sentence.
-_SHOWN = 3
 
 
 class Reasons:

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from tf2verify.numerics.relayout import without_ones
 from tf2verify.numerics.restored_values import proportional
 from tf2verify.records.checkpoint import KeyAccount, KeyKind
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.relation import checkpoint_keys
-from tf2verify.relation.layouts import without_ones
 from tf2verify.sides.tf1.checkpoint import CheckpointFile
 from tf2verify.sides.tf2.checkpoint import OptimizerState
 from tf2verify.stages.comparison.comparing import Comparison

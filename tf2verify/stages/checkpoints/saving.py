@@ -41,7 +41,6 @@ _OBJECT_BASED = "the port's checkpoint"
 _SAVED_MODEL = "the port's SavedModel (as tf2) against the port (as tf1)"
 _SAVED = 'the value that was saved'
 _AGAIN = 'restored port (as tf2) against the one that was saved (as tf1)'
-_SHOWN = 3
 
 
 def check_saved(case: CaseUnderTest, loaded: Loaded, comparison: Comparison) -> list[str]:

@@ -7,7 +7,8 @@ import numpy as np
 
 from tf2verify.numerics.tolerance import FLOATING_DTYPES, dtype_name
 from tf2verify.records.observation import Observation
-from tf2verify.sides import other_sizes
+from tf2verify.reference.arrays import widened
+from tf2verify.reference.nests import leaves_by_path
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.vacuity import listed
@@ -74,7 +75,7 @@ def _computed_from_nothing(case: CaseUnderTest) -> bool:
   """Returns whether no output of a model with variables depends on any of them, or on inputs."""
   without = case.tf1.without_influence(outputs_only=True)
   variables = {name for name, _ in case.alignment().pairs}
-  inputs = other_sizes.leaves_of(case.inputs)
+  inputs = leaves_by_path(case.inputs)
   return (
     bool(variables) and variables <= set(without.variables) and len(without.inputs) == len(inputs)
   )
@@ -113,5 +114,4 @@ def _has_non_finite(value: np.ndarray) -> bool:
 
 
 def _finite(value: np.ndarray) -> np.ndarray:
-  wide = np.complex128 if value.dtype.kind == 'c' else np.float64
-  return np.asarray(np.isfinite(value.astype(wide)))
+  return np.asarray(np.isfinite(widened(value)))

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.regions import ancestors
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.tolerance import FLOATING_DTYPES
 from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.reference.arrays import widened
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.stages.comparison.comparing import Comparison
 
@@ -48,7 +48,7 @@ def origin(inspect: Callable[[], GraphRun]) -> str:
 
 def _origin(run: GraphRun) -> str:
   graph = run.op_graph
-  behind = sorted(ancestors(graph, graph.targets().values()))
+  behind = sorted(graph.ancestors(graph.targets().values()))
   names = {
     (position, number): tensor
     for position in behind
@@ -63,7 +63,7 @@ def _origin(run: GraphRun) -> str:
   if first is None:
     return ''
   # An infinity that no constant of the code is makes NaN later on.
-  infinite = _first(graph, sorted(ancestors(graph, [first])), values, 'infinite')
+  infinite = _first(graph, sorted(graph.ancestors([first])), values, 'infinite')
   return _text(graph, first if infinite is None else infinite, infinite is None)
 
 
@@ -76,7 +76,7 @@ def _floating(op: OpRecord) -> list[str]:
 
 
 def _state(value: np.ndarray) -> str:
-  wide = value.astype(np.complex128 if value.dtype.kind == 'c' else np.float64)
+  wide = widened(value)
   if np.isnan(wide).any():
     return 'nan'
   return 'finite' if np.isfinite(wide).all() else 'infinite'
@@ -99,7 +99,7 @@ def _first(
 def _text(graph: OpGraph, position: int, nan: bool) -> str:
   op = graph.ops[position]
   place = '' if op.source is None else f' at {op.source}'
-  behind = [graph.ops[known] for known in sorted(ancestors(graph, [position]))]
+  behind = [graph.ops[known] for known in sorted(graph.ancestors([position]))]
   names = sorted({known.name for known in behind if known.op_type == VARIABLE})
   what = 'NaN' if nan else 'infinities, of which NaN is made later,'
   text = f'tf1 first computes {what} in {op.op_type}{place}'

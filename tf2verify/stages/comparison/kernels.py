@@ -15,6 +15,7 @@ import numpy as np
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.noise import Kind, NoiseVerdict
 from tf2verify.records.difference import Difference
+from tf2verify.reference.arrays import widened
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.stages.comparison import rounding
 from tf2verify.stages.comparison.reruns import Rerun, RunHere
@@ -77,21 +78,19 @@ def _judged(
   """Returns the verdict on a difference of kernels; None for any other one."""
   if computed is None or moved is None or computed.shape != suspect.tf2.shape:
     return None
-  here, port, recorded = _wide(computed), _wide(suspect.tf2), _wide(suspect.tf1)
+  here, port, recorded = widened(computed), widened(suspect.tf2), widened(suspect.tf1)
   with np.errstate(all='ignore'):
     allowed = suspect.tolerance.atol + suspect.tolerance.rtol * np.abs(here)
     agree = (np.abs(port - here) <= allowed) | (np.isnan(port) & np.isnan(here)) | (port == here)
     difference = float(np.max(np.abs(here - recorded), where=np.isfinite(recorded), initial=0.0))
-    noise = float(np.max(np.abs(_wide(moved) - recorded), where=np.isfinite(recorded), initial=0.0))
+    noise = float(
+      np.max(np.abs(widened(moved) - recorded), where=np.isfinite(recorded), initial=0.0)
+    )
   if not agree.all() or not noise or not difference <= FACTOR * noise:
     return None
   size = float(np.max(np.abs(recorded), where=np.isfinite(recorded), initial=0.0))
   # Not DEGENERATE, however noisy: the graph run here, which the port agrees with, tells.
   return NoiseVerdict(Kind.ROUNDING, difference, noise, size)
-
-
-def _wide(values: np.ndarray) -> np.ndarray:
-  return values.astype(np.complex128 if values.dtype.kind == 'c' else np.float64)
 
 
 def _note(judged: Sequence[tuple[Difference, NoiseVerdict]]) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.reference.arrays import widened
 from tf2verify.reference.perturbation import Perturber, fraction_bits
 from tf2verify.sides.fill import DitheredFill
 from tf2verify.sides.side import RunSpec
@@ -91,7 +92,7 @@ def _off(
   if one.shape != port.shape or port.shape != now.shape:
     return one
   with np.errstate(all='ignore'):
-    return np.asarray(_wide(one) + (_wide(now) - _wide(port))).astype(one.dtype)
+    return np.asarray(widened(one) + (widened(now) - widened(port))).astype(one.dtype)
 
 
 def _means(
@@ -110,8 +111,4 @@ def _mean_or_none(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarra
 def _mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
   if fraction_bits(one.dtype) is None or one.shape != other.shape:
     return one
-  return np.asarray((_wide(one) + _wide(other)) / 2).astype(one.dtype)
-
-
-def _wide(value: np.ndarray) -> np.ndarray:
-  return value.astype(np.complex128 if value.dtype.kind == 'c' else np.float64)
+  return np.asarray((widened(one) + widened(other)) / 2).astype(one.dtype)

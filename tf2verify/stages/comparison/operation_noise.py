@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.regions import ancestors
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.noise import Kind
 from tf2verify.records.op_graph import TARGET, OpGraph
@@ -134,7 +133,7 @@ def _effects(run: GraphRun, suspects: Sequence[Suspect]) -> dict[TensorKey, list
 def _rounded(graph: OpGraph, ends: Sequence[int]) -> list[str]:
   """Returns the floating results, by name, that operations before some others round."""
   found = []
-  for position in sorted(ancestors(graph, ends)):
+  for position in sorted(graph.ancestors(ends)):
     op = graph.ops[position]
     given = op.op_type == TARGET or not op.inputs or is_random_op(op.op_type)
     if given or f' {op.op_type} ' in _EXACT:

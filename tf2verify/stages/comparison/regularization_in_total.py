@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from tf2verify.errors import Tf2VerifyError
-from tf2verify.numerics.arrays import compare_arrays
+from tf2verify.numerics.arrays import compare_arrays, total
 from tf2verify.records.training import LossObservation
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides import loss_function
@@ -124,7 +124,7 @@ class _Added:
     if not self.is_telling():
       return False
     gaps = _gap(self.tf1), _gap(self.tf2)
-    totals = _sum(self.tf1.total_loss), _sum(self.tf2.total_loss)
+    totals = total(self.tf1.total_loss), total(self.tf2.total_loss)
     same_total = abs(totals[0] - totals[1]) <= self._noise() + _RTOL * self._unmatched()
     same_added = abs(gaps[0] - gaps[1]) <= self._noise() + _RTOL * max(map(abs, gaps))
     return same_total or (same_added and any(gaps))
@@ -138,7 +138,7 @@ class _Added:
     """Returns whether the side that keeps less as regularization adds something all the same."""
     less, more = sorted((self.tf1, self.tf2), key=lambda found: abs(_kept(found)))
     allowance = _WELL_ABOVE * self._noise()
-    in_its_loss = abs(_sum(less.loss) - _sum(more.loss)) > allowance
+    in_its_loss = abs(total(less.loss) - total(more.loss)) > allowance
     return in_its_loss or abs(_gap(less) - _kept(less)) > allowance
 
   def _unmatched(self) -> float:
@@ -146,7 +146,7 @@ class _Added:
 
   def _noise(self) -> float:
     sides = (self.tf1, self.tf2)
-    losses = [_sum(value) for found in sides for value in (found.loss, found.total_loss)]
+    losses = [total(value) for found in sides for value in (found.loss, found.total_loss)]
     return _ROUNDING * max(map(abs, losses)) if np.isfinite(losses).all() else float('inf')
 
 
@@ -158,18 +158,14 @@ def _fails_later(case: CaseUnderTest, added: _Added) -> bool:
     compare_arrays(array, others[path], case.tolerance.for_dtype(array.dtype)).aspect is None
     for path, array in ones.items()
   )
-  totals = _sum(tf1.total_loss), _sum(tf2.total_loss)
+  totals = total(tf1.total_loss), total(tf2.total_loss)
   allowed = case.tolerance.for_dtype(tf1.total_loss.dtype)
   limit = allowed.atol + _TIMES_RTOL * allowed.rtol * abs(totals[0])
   return same_outputs and abs(totals[0] - totals[1]) > 2.0 * limit
 
 
-def _sum(value: np.ndarray) -> float:
-  return float(np.sum(value, dtype=np.float64))
-
-
 def _gap(found: LossObservation) -> float:
-  return _sum(found.total_loss) - _sum(found.loss)
+  return total(found.total_loss) - total(found.loss)
 
 
 def _kept(found: LossObservation) -> float:

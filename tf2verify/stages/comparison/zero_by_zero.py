@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.regions import ancestors
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.numerics.arrays import compare_arrays
 from tf2verify.numerics.telling import Blank
@@ -99,7 +98,7 @@ def _divisions(inspect: Inspect) -> tuple[str, ...]:
 def _origins(run: GraphRun) -> tuple[str, ...]:
   graph = run.op_graph
   ends = [position for name, position in graph.targets().items() if name.startswith(_OUTPUT)]
-  behind = sorted(ancestors(graph, ends))
+  behind = sorted(graph.ancestors(ends))
   keys = [key for position in behind for key in _floating(graph.ops[position], position)]
   names = [graph.ops[position].tensors[number] for position, number in keys]
   values = dict(zip(keys, run.fetch(names), strict=True))

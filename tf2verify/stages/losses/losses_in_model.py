@@ -9,7 +9,7 @@ import numpy as np
 from tf2verify.diagnosis.causes import first_cause
 from tf2verify.diagnosis.evidence.losses import Penalty, TotalLossEvidence
 from tf2verify.errors import CaseDefinitionError, UserCodeError
-from tf2verify.numerics.arrays import compare_arrays
+from tf2verify.numerics.arrays import compare_arrays, total
 from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.records.training import LossObservation
 from tf2verify.reference.perturbation import Perturber
@@ -174,21 +174,17 @@ def _with_regularization(model: InModel) -> str:
     and np.any(found.regularization_total)
     and np.array_equal(found.loss, found.total_loss)
   }
-  gap = _sum(tf1.loss) - _sum(tf2.loss)
+  gap = total(tf1.loss) - total(tf2.loss)
   for found, sign in ((tf1, 1.0), (tf2, -1.0)):
     if complete == {found.side} and found.regularization_total is not None:
       expected = sign * float(found.regularization_total) * found.loss.size
       return found.side if np.isclose(gap, expected, 1e-3, 1e-6) else ''
   # One side adds it up by hand in its loss, the other one to its loss.
-  added = {found.side: _sum(found.total_loss) - _sum(found.loss) for found in (tf1, tf2)}
+  added = {found.side: total(found.total_loss) - total(found.loss) for found in (tf1, tf2)}
   for found, other, sign in ((tf1, tf2, 1.0), (tf2, tf1, -1.0)):
     if not added[found.side] and found.loss.size == other.loss.size == 1 and added[other.side]:
       return found.side if np.isclose(gap, sign * added[other.side], 1e-3, 1e-6) else ''
   return ''
-
-
-def _sum(value: np.ndarray) -> float:
-  return float(np.sum(value, dtype=np.float64))
 
 
 def cause_of_totals(model: InModel, penalties: Callable[[], Sequence[Penalty]]) -> str:
@@ -201,5 +197,5 @@ def cause_of_totals(model: InModel, penalties: Callable[[], Sequence[Penalty]]) 
   one, other = comparable(model.tf1.total_loss, model.tf2.total_loss)
   if one.shape != other.shape:
     return ''
-  gap = _sum(one) - _sum(other)
+  gap = total(one) - total(other)
   return first_cause(TotalLossEvidence(model.tf1, model.tf2, gap, penalties))

@@ -7,6 +7,7 @@ import numpy as np
 
 from tf2verify.diagnosis.evidence.losses import Penalty
 from tf2verify.errors import Tf2VerifyError
+from tf2verify.numerics.arrays import total
 from tf2verify.records.training import LossObservation
 from tf2verify.sides.fill import ScaledFill
 from tf2verify.stages.losses.losses_in_model import InModel
@@ -50,7 +51,7 @@ def penalties(case: CaseUnderTest, model: InModel) -> tuple[Penalty, ...]:
     counts = [value if abs(value) > rounding else 0.0 for value in (tf1, tf2)]
     of = [_of(*pair) for pair in zip(counts, more or (0.0, 0.0), strict=False)]
     source = others[tf2_name].source if tf2_name in others else None
-    found.append(Penalty(tf1_name, tf2_name, counts[0], counts[1], of[0], of[1], source))
+    found.append(Penalty(tf1_name, counts[0], counts[1], of[0], of[1], source))
   return tuple(found)
 
 
@@ -76,14 +77,10 @@ def _changes(
     if known is None or now is None:
       return None
     changes.append(now - known)
-    rounding += _ROUNDING * (_sum(np.abs(before.total_loss)) + _sum(np.abs(after.total_loss)))
+    rounding += _ROUNDING * (total(np.abs(before.total_loss)) + total(np.abs(after.total_loss)))
   return changes[0], changes[1], rounding
 
 
 def _added(found: LossObservation) -> float | None:
-  added = _sum(found.total_loss) - _sum(found.loss)
+  added = total(found.total_loss) - total(found.loss)
   return added if np.isfinite(added) else None
-
-
-def _sum(value: np.ndarray) -> float:
-  return float(np.sum(value, dtype=np.float64))

@@ -14,6 +14,8 @@ from tf2verify.records import execution_mode as words
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 from tf2verify.records.execution_mode import ModeCall, ModeRun, ModeTensor
 from tf2verify.records.tensor_key import TensorKey
+from tf2verify.records.verdict_text import scalar
+from tf2verify.reference.arrays import widened
 from tf2verify.sides.side import training_name
 from tf2verify.stages.stage import CaseUnderTest
 
@@ -82,9 +84,8 @@ def greatest_difference(one: np.ndarray | None, other: np.ndarray | None) -> flo
   """Returns the greatest difference of two arrays; NaN where there is none to form."""
   if one is None or other is None or one.shape != other.shape or one.dtype.kind not in 'fcV':
     return math.nan
-  wide = np.complex128 if one.dtype.kind == 'c' else np.float64
   with np.errstate(all='ignore'):
-    distances = np.abs(other.astype(wide) - one.astype(wide))
+    distances = np.abs(widened(other) - widened(one))
   finite = distances[np.isfinite(distances)]
   return float(finite.max()) if finite.size else math.nan
 
@@ -218,7 +219,7 @@ def _array_text(array: ArrayDifference, mode: str, noise: float | None) -> str:
     'eager '
     f'mode'
   )
-  values = f'{words.EAGER} {_number(array.tf1)}, {mode} {_number(array.tf2)}'
+  values = f'{words.EAGER} {scalar(array.tf1)}, {mode} {scalar(array.tf2)}'
   if math.isnan(array.greatest_absolute):
     return f'{text}; worst{place}: {values}'
   measured = '' if noise is None or math.isnan(noise) else f'; rounding noise {noise:.1g}'
@@ -226,7 +227,3 @@ def _array_text(array: ArrayDifference, mode: str, noise: float | None) -> str:
     f'{text}; max absolute difference {array.greatest_absolute:.3g}{place}: {values} (allowed '
     f'{array.atol:.3g} + {array.rtol:.3g}·|eager|{measured})'
   )
-
-
-def _number(value: object) -> str:
-  return f'{value:.8g}' if isinstance(value, float) else repr(value)

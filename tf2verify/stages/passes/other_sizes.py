@@ -11,6 +11,7 @@ import numpy as np
 from tf2verify.errors import BuilderError, CaseDefinitionError, LayerError, UserCodeError
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation
+from tf2verify.reference.nests import leaves_by_path
 from tf2verify.sides import other_sizes
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.other_sizes import OtherSize
@@ -248,7 +249,7 @@ class OtherSizes:
       return True
     (before,) = outcome.rerun([outcome.run])
     (small,) = self._case.tf1.prepare_filled([self._run])()
-    batch = {len(x) for x in other_sizes.leaves_of(self._run.inputs).values() if x.ndim}
+    batch = {len(x) for x in leaves_by_path(self._run.inputs).values() if x.ndim}
     if _has_grown(small, before, batch):
       return True
     for axes in outcome.size.lengths:

@@ -10,8 +10,8 @@ from tf2verify.errors import BuilderError, LayerError, NotApplicable, UserCodeEr
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import Observation
 from tf2verify.reference import nests
+from tf2verify.reference.nests import leaves_by_path
 from tf2verify.sides.fill import Fill
-from tf2verify.sides.other_sizes import leaves_of
 from tf2verify.sides.other_values import other_values
 from tf2verify.sides.side import RunSpec, training_name
 from tf2verify.stages.comparison.comparing import Comparison
@@ -66,7 +66,7 @@ def _suspects(case: CaseUnderTest) -> Iterator[tuple[str, list[bool]]]:
   """Yields inputs that tf1 reads and the port maybe not, with the training modes to look at."""
   modes = sorted(case.declaration.training_modes)
   read = {training: set(case.tf1.inputs_read(training)) for training in modes}
-  for path, leaf in leaves_of(case.inputs).items():
+  for path, leaf in leaves_by_path(case.inputs).items():
     found = [
       training
       for training in modes
@@ -82,7 +82,7 @@ def _alike(case: CaseUnderTest) -> dict[str, list[bool]]:
   read = set(case.tf1.inputs_read(training))
   return {
     path: [training]
-    for path, leaf in leaves_of(case.inputs).items()
+    for path, leaf in leaves_by_path(case.inputs).items()
     if path in read and leaf.size and leaf.dtype.kind in 'iub' and np.all(leaf == leaf.flat[0])
   }
 
@@ -94,7 +94,7 @@ def _outcome(
   pairs = case.alignment().pairs
   tf1 = RunSpec(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
   tf2 = dataclasses.replace(tf1, tf1_names={tf2: tf1 for tf1, tf2 in pairs})
-  for number, value in enumerate(other_values(leaves_of(inputs)[path])):
+  for number, value in enumerate(other_values(leaves_by_path(inputs)[path])):
     if number == _MOST_VALUES:
       break
     changed = _with(inputs, path, value)

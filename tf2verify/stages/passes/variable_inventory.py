@@ -8,7 +8,7 @@ from tf2verify.diagnosis.evidence.variables import extra_variables, missing_vari
 from tf2verify.errors import NotApplicable
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import VariableRecord
-from tf2verify.records.side_by_side import VariablePair, VariableSummary
+from tf2verify.records.side_by_side import UNTRACKED, VariablePair, VariableSummary
 from tf2verify.records.verdict import Compared
 from tf2verify.relation.alignment import Alignment
 from tf2verify.relation.naming_rule import NamingRule, code, naming_rule
@@ -118,7 +118,7 @@ def _side_by_side(
     if variable.name not in paired:
       remark = 'duplicate' if variable.name in alignment.duplicates_tf2 else ''
       rows.append(VariablePair(None, _summary(variable), remark))
-  rows += [VariablePair(None, _summary(variable), 'untracked') for variable in tf2.untracked]
+  rows += [VariablePair(None, _summary(variable), UNTRACKED) for variable in tf2.untracked]
   return tuple(rows)
 
 

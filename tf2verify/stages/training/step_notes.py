@@ -13,7 +13,6 @@ from tf2verify.records.training import TrainingStep
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training.step_quantities import Steps, greatest
 
-_SHOWN_NAMES = 3
 # An update of fewer units in the last place of its variable cannot be told from its
 # neighbours.
 _LEAST_SHARE = 0.1

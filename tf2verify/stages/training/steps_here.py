@@ -9,6 +9,7 @@ from tf2verify.numerics.sampling import Views
 from tf2verify.numerics.tolerance import ToleranceTable
 from tf2verify.records.sampled import SampledArray
 from tf2verify.records.tensor_key import Run
+from tf2verify.reference.arrays import widened
 from tf2verify.stages.training.step_quantities import QuantityPair, greatest
 
 _Array = np.ndarray[Any, Any]
@@ -60,8 +61,7 @@ def _within(one: _Array, other: _Array, tolerance: ToleranceTable) -> bool:
   if one.shape != other.shape or one.dtype.kind not in 'fciu':
     return bool(np.array_equal(one, other))
   allowed = tolerance.for_dtype(one.dtype)
-  wide = np.complex128 if one.dtype.kind == 'c' else np.float64
-  first, second = one.astype(wide), other.astype(wide)
+  first, second = widened(one), widened(other)
   with np.errstate(all='ignore'):
     near = np.abs(second - first) <= allowed.atol + allowed.rtol * np.abs(first)
   return bool(np.all(near | (first == second) | (np.isnan(first) & np.isnan(second))))

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.regions import ancestors
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.op_graph import OpGraph
@@ -41,7 +40,7 @@ def _only_division(graph: OpGraph, target: str) -> str:
   end = graph.targets().get(target)
   if end is None:
     return ''
-  behind = [graph.ops[position] for position in sorted(ancestors(graph, [end]))]
+  behind = [graph.ops[position] for position in sorted(graph.ancestors([end]))]
   if any(op.op_type in _OTHER_MAKERS or op.functions for op in behind):
     return ''
   return next((op.name for op in behind if op.op_type in _DIVISIONS), '')

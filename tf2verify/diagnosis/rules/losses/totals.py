@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.losses import Penalty, TotalLossEvidence
+from tf2verify.numerics.arrays import total
 from tf2verify.records.diagnosis import Cause
 
 _SHOWN = 3
@@ -39,7 +40,7 @@ def regularization_in_total(evidence: TotalLossEvidence) -> Cause | None:
 
 def loss_added_twice(evidence: TotalLossEvidence) -> Cause | None:
   """The total of tf1 holds the loss of a second call."""
-  loss = _sum(evidence.tf1.loss)
+  loss = total(evidence.tf1.loss)
   if not np.any(evidence.tf1.loss) or not np.isclose(evidence.gap, loss, 1e-4):
     return None
   return Cause(
@@ -95,8 +96,8 @@ def _names(found: Sequence[Penalty]) -> str:
 
 def _added(evidence: TotalLossEvidence) -> tuple[tuple[float, float], bool]:
   """Returns what both sides add to their losses, and whether the losses agree."""
-  one, other = (_sum(found.loss) for found in (evidence.tf1, evidence.tf2))
-  totals = (_sum(found.total_loss) for found in (evidence.tf1, evidence.tf2))
+  one, other = (total(found.loss) for found in (evidence.tf1, evidence.tf2))
+  totals = (total(found.total_loss) for found in (evidence.tf1, evidence.tf2))
   added = tuple(total - loss for total, loss in zip(totals, (one, other), strict=True))
   agree = bool(np.isfinite(added).all() and np.isclose(one, other, 1e-5))
   return (added[0], added[1]), agree
@@ -115,7 +116,3 @@ def regularization_factor(evidence: TotalLossEvidence) -> Cause | None:
   if np.isclose(ratio, 2.0, 1e-3) or np.isclose(ratio, 0.5, 1e-3):
     text += _HALF
   return Cause(text)
-
-
-def _sum(value: np.ndarray) -> float:
-  return float(np.sum(value, dtype=np.float64))

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -10,7 +9,6 @@ from tf2verify.diagnosis.evidence.training import StepPair, TrainingEvidence, Va
 from tf2verify.diagnosis.rules.wording import listed, number_text
 from tf2verify.records.diagnosis import About, Cause
 
-_Array = np.ndarray[Any, Any]
 # Of the greatest change of a copy: what the rule may leave, and how far two shares are one.
 _UNEXPLAINED = 1e-2
 _SAME_SHARE = 1e-2
@@ -86,7 +84,7 @@ def _all_alike(
   for pair in copies:
     if pair.tf1.start.size < _TELLING:
       continue
-    move = _of(pair, side)
+    move = pair.of(side)
     best = min(_shares(evidence, move, side, is_late), key=lambda known: known[1], default=None)
     if best is None or best[1] > _UNEXPLAINED:
       return None
@@ -111,7 +109,7 @@ def _shares(
   if not most:
     return
   for trained in evidence.moves:
-    variable = _of(trained, side)
+    variable = trained.of(side)
     if variable.start.shape != move.start.shape:
       continue
     ahead = (variable.end if is_late else variable.start).astype(np.float64) - move.before
@@ -119,7 +117,3 @@ def _shares(
     if size:
       share = float(np.sum(ahead * change)) / size
       yield share, float(np.abs(change - share * ahead).max()) / most
-
-
-def _of(pair: StepPair, side: str) -> VariableStep:
-  return pair.tf1 if side == 'tf1' else pair.tf2

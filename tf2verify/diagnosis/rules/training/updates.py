@@ -68,7 +68,7 @@ def _numbers(run: TrainingRun) -> range:
 
 def _owner(evidence: TrainingEvidence, pair: StepPair, side: str) -> int | None:
   """Returns which of a side's optimizers reproduces the step of a variable, slots and all."""
-  move = _move(pair, side)
+  move = pair.of(side)
   numbers = _numbers(evidence.tf1 if side == 'tf1' else evidence.tf2)
   # A weight decay that is fitted to one variable explains too much: last of all.
   for decays in ((False,), (False, True)):
@@ -139,18 +139,10 @@ def found_form(
     for decays in with_decay:
       decay = _decay(form, pairs, side, evidence.number) if decays else 0.0
       found = Found(record, form, decay)
-      if all(
-        pair.explains(
-          _own_step(found, _move(pair, side), evidence.number), _move(pair, side).update
-        )
-        for pair in pairs
-      ):
+      moves = [(pair, pair.of(side)) for pair in pairs]
+      if all(p.explains(_own_step(found, m, evidence.number), m.update) for p, m in moves):
         return found
   return None
-
-
-def _move(pair: StepPair, side: str) -> VariableStep:
-  return pair.tf1 if side == 'tf1' else pair.tf2
 
 
 def _own_step(found: Found, move: VariableStep, number: int) -> _Array:
@@ -171,7 +163,7 @@ def _decay(form: Form, pairs: Sequence[StepPair], side: str, number: int) -> flo
   """Returns the share of the weights that the rule lacks, by least squares."""
   left = size = 0.0
   for pair in pairs:
-    move = _move(pair, side)
+    move = pair.of(side)
     left += float(np.sum((_step(form, move, move.slots, number) - move.update) * move.before))
     size += float(np.sum(move.before**2))
   return left / size if size and np.isfinite(left) else 0.0
