@@ -194,6 +194,8 @@ def _difference(proof: Proof, tf1: int, tf2: int) -> tuple[str, tuple[str, str]]
   constants = _constants(proof, proof.tf1, one), _constants(proof, proof.tf2, other)
   if kinds <= _COMPARED.keys():
     return _comparison(proof, one, other)
+  if (one.op_type, other.op_type) == ('RealDiv', 'DivNoNan'):
+    return None  # where they differ, tf1 yields what is not finite
   if len(kinds) == 2 and any(kinds <= alike for alike in _KINDS):
     same = all(_same(*pair) for pair in zip(*constants, strict=False))
     return ('operation', (one.op_type, other.op_type)) if same else None

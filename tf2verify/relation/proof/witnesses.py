@@ -213,7 +213,7 @@ def _first_apart(one: np.ndarray, other: np.ndarray) -> tuple[int, ...] | None:
   if one.shape != other.shape:
     return None
   first, second = one.astype('float64'), other.astype('float64')
-  seen = np.isfinite(first) | np.isfinite(second)
+  seen = np.isfinite(first)  # where tf1 yields what is not finite, nothing is told
   with np.errstate(all='ignore'):
     near = np.abs(first - second) <= _APART * np.maximum(np.abs(first), np.abs(second)) + 1e-9
   apart = np.argwhere(seen & ~near)
