@@ -80,6 +80,7 @@ bench: $(VENV)/made
 	$(BIN)/python -m benchmarks.diagnosis
 	$(BIN)/python -m benchmarks.first_divergence
 	$(BIN)/python -m benchmarks.noise
+	$(BIN)/python -m benchmarks.maps
 	$(BIN)/python -m benchmarks.port_bugs
 	$(BIN)/python -m benchmarks.blind_trial --half unseen
 	$(BIN)/python -m benchmarks.version_differences

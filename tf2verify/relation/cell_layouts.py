@@ -11,6 +11,8 @@ from tf2verify.relation.map_entry import MapEntry
 # The gates of TF1's cells, as BasicLSTMCell and LSTMCell have them, and as Keras has them.
 _TF1_GATES, _KERAS_GATES = 'icfo', 'ifco'
 _LSTM = ('kernel', 'recurrent_kernel', 'bias')
+# The axes of the window of a convolution.
+_WINDOW = 'uvw'
 
 
 def cell_entries(
@@ -18,11 +20,12 @@ def cell_entries(
 ) -> Sequence[Sequence[MapEntry]]:
   """Returns the ways in which a cell of Keras holds one of tf1; nothing where it does not."""
   names = {key: f'{its}/{key}' for key in _LSTM}
-  if set(port) != set(names):
+  # Peepholes and a projection are variables of their own, with a role or a shape of their own.
+  if not set(names) <= set(port) or len(port['kernel']) != 2:
     return ()
   (inputs, wide), (units, _) = port['kernel'], port['recurrent_kernel']
-  if set(cell) == {'kernel', 'bias'} and wide == 4 * units:
-    if cell['kernel'] != (inputs + units, wide) or port['bias'] != cell['bias']:
+  if set(cell) == {'kernel', 'bias'} and wide % 4 == 0:
+    if cell['kernel'] != (inputs + units, wide) or not port['bias'] == cell['bias'] == (wide,):
       return ()
     return lstm(
       *((f'{scope}/{key}', cell[key]) for key in ('kernel', 'bias')),
@@ -54,15 +57,17 @@ def raw_lstm(
     port: shapes of the variables in it, by the rest of their names.
   """
   names = {key: (f'{its}/{key}', shape) for key, shape in port.items()}
-  kernels = [(name, shape) for name, shape in own if len(shape) == 2]
+  kernels = [(name, shape) for name, shape in own if len(shape) >= 2]
   biases = [(name, shape) for name, shape in own if len(shape) == 1]
   if set(port) != set(_LSTM) or len(biases) != 1 or len(kernels) + 1 != len(own):
     return []
   kernel, recurrent, bias = (names[key] for key in _LSTM)
-  units = recurrent[1][0]
-  if kernel[1][1] != 4 * units or biases[0][1] != bias[1]:
+  *window, units, wide = recurrent[1]
+  if kernel[1][-1] != wide or wide != 4 * units or biases[0][1] != bias[1]:
     return []
-  whole = (kernel[1][0] + units, 4 * units)
+  if list(kernel[1][:-2]) != window:
+    return []
+  whole = (*window, kernel[1][-2] + units, wide)
   if [shape for _, shape in kernels] == [whole]:
     found = lstm(kernels[0], biases[0], kernel, recurrent, bias)
     return found + [(_turned(one), other) for one, other in found]
@@ -74,9 +79,13 @@ def raw_lstm(
       for known in lstm(('', whole), biases[0], kernel, recurrent, bias):
         left, right = (end.strip() for end in known[0].layout.split('->')[1].split(','))
         sizes = known[1].sizes
+        ahead = left[: left.index('x')]
         parts = [
           MapEntry(
-            (one[0],), (other[0],), f'{axis} (i+c+f+o) -> {end}', (*sizes, (axis, one[1][0]))
+            (one[0],),
+            (other[0],),
+            f'{ahead}{axis} (i+c+f+o) -> {end}',
+            (*sizes, (axis, one[1][-2])),
           )
           for one, other, axis, end in ((first, kernel, 'x', left), (second, recurrent, 'h', right))
         ]
@@ -98,6 +107,8 @@ def lstm(
 ) -> list[tuple[MapEntry, ...]]:
   """Returns the ways in which a Keras LSTM can hold a cell of tf1; the usual one first.
 
+  Kernels of convolutions have the axes of a window in front.
+
   Args:
     kernel: name and shape, of TF1's cell: inputs and state above each other.
     bias: likewise.
@@ -105,17 +116,18 @@ def lstm(
     recurrent: likewise, of the state.
     keras_bias: likewise.
   """
-  units = recurrent[1][0]
-  sizes = dict.fromkeys('icfo', units)
+  *window, state, wide = recurrent[1]  # a projected state is shorter than the gates
+  ahead = ''.join(f'{axis} ' for axis in _WINDOW[: len(window)])
+  sizes = dict.fromkeys('icfo', wide // 4)
   found: list[tuple[MapEntry, ...]] = []
   for constant in (1.0, 0.0):
     for order in (_KERAS_GATES, *map(''.join, itertools.permutations(_TF1_GATES))):
       ends = '+'.join(order)
-      both = {'x': own[1][0], 'h': units, **sizes}
+      both = {'x': own[1][-2], 'h': state, **sizes}
       one = MapEntry(
         (kernel[0],),
         (own[0], recurrent[0]),
-        f'(x+h) (i+c+f+o) -> x ({ends}), h ({ends})',
+        f'{ahead}(x+h) (i+c+f+o) -> {ahead}x ({ends}), {ahead}h ({ends})',
         tuple(both.items()),
       )
       other = MapEntry(

@@ -9,10 +9,12 @@ from tf2verify.records.op_graph import OpGraph
 from tf2verify.relation import cell_layouts, derived_layouts
 from tf2verify.relation.leftover_pairs import leftover_pairs
 from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.paired_differences import paired_differences
 from tf2verify.relation.roles import owner, words
 from tf2verify.relation.roles import role as role_of
+from tf2verify.relation.sibling_units import siblings
 from tf2verify.relation.unit_pairs import UnitPairs
-from tf2verify.relation.variable_uses import ADDED, LINEAR, LOOP, VariableUses
+from tf2verify.relation.variable_uses import LOOP, VariableUses
 
 _Shapes = Mapping[str, tuple[int, ...]]
 _CELL = 'the cells of both sides, in order, have these shapes'
@@ -27,7 +29,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-  """A unit of both sides, as the positions of its first operation in the graphs."""
+  """A unit of both sides, as the positions of its last operation in the graphs."""
 
   tf1: int
   tf2: int
@@ -45,6 +47,7 @@ class Derivation:
     tf2_left: likewise, of the port.
     crossed: pairs by names that have a clear partner each, which the graphs pair otherwise.
     exchangeable: tf1 names of variables that are paired by order alone.
+    written: where the two sides differ at paired places, one sentence for each kind.
   """
 
   choices: tuple[Choice, ...]
@@ -53,6 +56,7 @@ class Derivation:
   tf2_left: tuple[tuple[str, str], ...]
   crossed: tuple[tuple[str, str], ...]
   exchangeable: tuple[str, ...]
+  written: tuple[str, ...] = ()
 
 
 def derive(
@@ -72,8 +76,8 @@ def derive(
   shapes = [_shapes(variables) for variables in (tf1_variables, tf2_variables)]
   sides = VariableUses(tf1, shapes[0]), VariableUses(tf2, shapes[1])
   pairs = UnitPairs(*sides)
-  together = [_siblings(sides[0], pairs.left[0], sides[1], pairs.left[1])]
-  together.append(_siblings(sides[1], pairs.left[1], sides[0], pairs.left[0]))
+  together = [siblings(sides[0], pairs.left[0], sides[1], pairs.left[1])]
+  together.append(siblings(sides[1], pairs.left[1], sides[0], pairs.left[0]))
   if any(together):
     merged = (
       VariableUses(tf1, shapes[0], together[0]),
@@ -82,7 +86,8 @@ def derive(
     again = UnitPairs(*merged)
     if _count(again) > _count(pairs):
       pairs = again
-  return _Entries(pairs, shapes[0], shapes[1]).derivation()
+  found = _Entries(pairs, shapes[0], shapes[1]).derivation()
+  return dataclasses.replace(found, written=paired_differences(pairs))
 
 
 def _shapes(variables: Iterable[VariableRecord]) -> dict[str, tuple[int, ...]]:
@@ -92,41 +97,6 @@ def _shapes(variables: Iterable[VariableRecord]) -> dict[str, tuple[int, ...]]:
 def _count(pairs: UnitPairs) -> int:
   """Returns how many variables are in pairs of units."""
   return sum(len(pairs.tf1.units[one].members) for one in pairs.tf2_of)
-
-
-def _siblings(
-  uses: VariableUses, left: Sequence[int], other: VariableUses, other_left: Sequence[int]
-) -> list[frozenset[int]]:
-  """Returns the products of one side that one product of the other side may do together."""
-  wanted = {
-    (role, other.sizes[name])
-    for unit in other_left
-    for role, name in other.units[unit].members
-    if len(other.units[unit].members) == 1
-  }
-  order = uses.order(range(len(uses.units)))
-  groups: dict[tuple[str, frozenset[int]], list[int]] = defaultdict(list)
-  for unit in left:
-    members = uses.units[unit].members
-    if len(members) == 1 and members[0][0] == LINEAR:
-      groups[(LINEAR, frozenset(n for n, _ in order[unit]))].append(unit)
-  found: list[frozenset[int]] = []
-  merged: dict[int, int] = {}
-  for group in groups.values():
-    total = sum(uses.sizes[uses.units[unit].members[0][1]] for unit in group)
-    if len(group) > 1 and (LINEAR, total) in wanted:
-      merged.update((unit, len(found)) for unit in group)
-      found.append(frozenset(op for unit in group for op in uses.units[unit].ops))
-  behind: dict[int, list[int]] = defaultdict(list)
-  for unit in left:
-    members, nearest = uses.units[unit].members, [n for n, _ in order[unit]]
-    if len(members) == 1 and members[0][0] == ADDED and len(nearest) == 1 and nearest[0] in merged:
-      behind[merged[nearest[0]]].append(unit)
-  for group in behind.values():
-    total = sum(uses.sizes[uses.units[unit].members[0][1]] for unit in group)
-    if len(group) > 1 and (ADDED, total) in wanted:
-      found.append(frozenset(op for unit in group for op in uses.units[unit].ops))
-  return found
 
 
 class _Entries:
@@ -157,8 +127,9 @@ class _Entries:
       )
       if one in by_order:
         self._exchangeable += names
-      first = self._pairs.tf1.units[one].ops[0], self._pairs.tf2.units[other].ops[0]
-      places.append(Place(*first, names))
+      # One side may take apart what is one operation of the other: what comes out is the same.
+      last = self._pairs.tf1.units[one].ops[-1], self._pairs.tf2.units[other].ops[-1]
+      places.append(Place(*last, names))
     self._cells()
     self._of_same_name()
     self._only_ones_left()
@@ -245,21 +216,51 @@ class _Entries:
       for uses in (self._pairs.tf1, self._pairs.tf2)
     ]
     self._cells_among(self._scopes(0, read[0]), self._scopes(1, read[1]))
+    # Without a loop of the graph: the steps of a decoder, one after the other.
+    left = [set(shapes) - taken for shapes, taken in zip(self._shapes, self._taken, strict=True)]
+    self._cells_among(self._scopes(0, left[0]), self._scopes(1, left[1]))
     self._written_out()
 
   def _written_out(self) -> None:
-    """Pairs cells of Keras with those that tf1 writes out, without a loop of the graph."""
-    left = [set(shapes) - taken for shapes, taken in zip(self._shapes, self._taken, strict=True)]
-    others = self._scopes(1, left[1])
-    own = [(name, shape) for name, shape in self._shapes[0].items() if name in left[0]]
-    for scope in dict.fromkeys(owner(name) for name, _ in own):
-      cell = [(name, shape) for name, shape in own if owner(name) == scope]
-      for its, port in list(others.items()):
+    """Pairs cells of Keras with those that tf1 writes out itself, from raw variables.
+
+    Their biases may have a place that both graphs have: kernels decide.
+    """
+    others: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
+    for name, shape in self._shapes[1].items():
+      scope, _, last = name.rpartition('/')
+      others[scope][last] = shape
+    open_cells = {
+      scope: cell
+      for scope, cell in others.items()
+      if any(f'{scope}/{key}' not in self._taken[1] for key in cell)
+    }
+    for scope in dict.fromkeys(owner(name) for name in self._shapes[0]):
+      cell = [(name, shape) for name, shape in self._shapes[0].items() if owner(name) == scope]
+      if all(name in self._taken[0] for name, _ in cell):
+        continue
+      for its, port in list(open_cells.items()):
         alternatives = cell_layouts.raw_lstm(cell, its, port)
-        if alternatives:
-          del others[its]
+        if alternatives and self._freed(alternatives[0]):
+          del open_cells[its]
           self._add(alternatives, _CELL)
           break
+
+  def _freed(self, entries: Sequence[MapEntry]) -> bool:
+    """Takes back what pairs variables of some entries with each other; tells whether it could."""
+    wanted = [{n for e in entries for n in e.tf1}, {n for e in entries for n in e.tf2}]
+    kept = []
+    for choice in self._choices:
+      own = [
+        {n for e in choice.alternatives[0] for n in e.tf1},
+        {n for e in choice.alternatives[0] for n in e.tf2},
+      ]
+      if not own[0] & wanted[0] and not own[1] & wanted[1]:
+        kept.append(choice)
+      elif not (own[0] <= wanted[0] and own[1] <= wanted[1]):
+        return False
+    self._choices = kept
+    return True
 
   def _cells_among(
     self, ones: Mapping[str, _Shapes], others: dict[str, dict[str, tuple[int, ...]]]

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,8 @@ class DerivedMap:
     places: at how many places that was looked at.
     doubts: what is not decided, and what speaks against the map, one sentence each.
     declared: how many pairs `variable_names` gives.
+    ambiguous: tf1 names of variables whose partner, or layout, nothing decides.
+    exchanged: pairs by name that the port uses crosswise; with these exchanged the outputs agree.
   """
 
   variable_map: VariableMap
@@ -53,6 +55,8 @@ class DerivedMap:
   places: int
   doubts: tuple[str, ...]
   declared: int = 0
+  ambiguous: tuple[str, ...] = ()
+  exchanged: tuple[tuple[str, str], ...] = ()
 
   def summary(self) -> str:
     """Returns in one sentence how sure the map is."""
@@ -191,6 +195,7 @@ class _Trial:
     chosen = [0] * len(self._found.choices)
     best = self._score(chosen)
     undecided: list[str] = []
+    ambiguous: list[str] = []
     for group in self._alike():
       if best.outputs_agree:
         break
@@ -208,19 +213,30 @@ class _Trial:
       decided = [n for n, rank in ranks.items() if rank == max(ranks.values())]
       if len(decided) > 1:
         entry = self._found.choices[group[0]].alternatives[0][0]
+        ambiguous += self._names(group)
         undecided.append(
           f'{entry}: {len(decided)} layouts fit as well; the usual one is taken, {entry.layout}'
         )
-    entries = self._entries(chosen, best)
-    known = VariableMap(tuple(self._by_name(entries)))
-    doubts = (*self._doubts(best), *undecided)
+    entries = self._by_name(self._entries(chosen, best))
+    kept = best
+    if self._found.crossed:  # the numbers that count are those of the map that is returned
+      kept = self._score_of(entries)
+    if not best.outputs_agree:
+      ambiguous += self._found.exchangeable
+    is_exchange = best.outputs_agree and not kept.outputs_agree
     return DerivedMap(
-      known.in_order_of([variable.name for variable in others.variables]),
-      best.outputs_agree,
-      best.agreeing,
+      VariableMap(tuple(entries)).in_order_of([variable.name for variable in others.variables]),
+      kept.outputs_agree,
+      kept.agreeing,
       len(self._places),
-      doubts,
+      (*self._doubts(best, kept), *undecided),
+      ambiguous=tuple(dict.fromkeys(ambiguous)),
+      exchanged=self._found.crossed if is_exchange else (),
     )
+
+  def _names(self, group: Sequence[int]) -> list[str]:
+    entries = [entry for n in group for entry in self._found.choices[n].alternatives[0]]
+    return [name for entry in entries for name in entry.tf1]
 
   def _alike(self) -> list[list[int]]:
     """Returns the choices that are open, those of one kind together: the layers of a model."""
@@ -233,18 +249,25 @@ class _Trial:
     return list(groups.values())
 
   def _score(self, chosen: Sequence[int]) -> _Score:
+    """Runs the port through the alternatives that are chosen."""
+    return self._score_of(
+      entry
+      for choice, number in zip(self._found.choices, chosen, strict=True)
+      for entry in choice.alternatives[number]
+    )
+
+  def _score_of(self, entries: Iterable[MapEntry]) -> _Score:
     """Runs the port through a map and compares what comes out of its operations."""
     self._given.clear()
-    for choice, number in zip(self._found.choices, chosen, strict=True):
-      for entry in choice.alternatives[number]:
-        values = [self._values.get(name) for name in entry.tf1]
-        known = [value for value in values if value is not None]
-        if len(known) < len(values):
-          continue
-        moved = dict(zip(entry.tf2, entry.to_tf2(known), strict=True))
-        # A variable of another size is a finding; the port goes on with what it has.
-        if all(value.shape == self._own[name].shape for name, value in moved.items()):
-          self._given.update(moved)
+    for entry in entries:
+      values = [self._values.get(name) for name in entry.tf1]
+      known = [value for value in values if value is not None]
+      if len(known) < len(values):
+        continue
+      moved = dict(zip(entry.tf2, entry.to_tf2(known), strict=True))
+      # A variable of another size is a finding; the port goes on with what it has.
+      if all(value.shape == self._own[name].shape for name, value in moved.items()):
+        self._given.update(moved)
     self._port.close()
     wanted = [other for _, other in self._outputs if other]
     wanted += [other for _, _, other in self._places]
@@ -286,14 +309,22 @@ class _Trial:
       for entry in entries
     ]
 
-  def _doubts(self, best: _Score) -> list[str]:
+  def _doubts(self, best: _Score, kept: _Score) -> list[str]:
+    """Returns what is open.
+
+    Args:
+      best: of the map that the graphs tell.
+      kept: of that in which clear names win.
+    """
     found = []
+    told = ''
+    if best.outputs_agree and not kept.outputs_agree:
+      told = '; with the two exchanged the outputs agree, and as they are paired they do not'
     for name, clear in self._found.crossed[:_SHOWN]:
       found.append(
         f'{name} and {clear} belong together by name, but the port uses {clear} where tf1 uses a '
         'different variable: either the port exchanges two variables, or their names are '
-        'misleading '
-        '(then write the entries yourself); they are paired by name'
+        f'misleading (then write the entries yourself); they are paired by name{told}'
       )
     for names, side in ((self._found.tf1_left, 'tf1'), (self._found.tf2_left, 'the port')):
       if names:
@@ -305,6 +336,8 @@ class _Trial:
         f'by order only: {listed(self._found.exchangeable)}; they are interchangeable, '
         'and the outputs do not confirm the order; names or a look at the port decide'
       )
+    if self._found.written and not best.outputs_agree:
+      found += [f'differs: {text}' for text in self._found.written[:_SHOWN]]
     apart = next((n for n, _, _ in self._places if n not in best.agreed), None)
     if apart is not None and not best.outputs_agree:
       place = self._found.places[apart]

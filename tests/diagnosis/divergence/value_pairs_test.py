@@ -42,7 +42,7 @@ class ValuePairsTest(absltest.TestCase):
     self.assertEqual(pairs['scaled'], 'scaled')
     self.assertEqual(pairs['end'], 'end')  # which differ: paired by their inputs
 
-  def test_steps_of_a_formula_written_otherwise_are_no_pairs(self):
+  def test_steps_of_a_formula_paired_differences_are_no_pairs(self):
     """Batch norm as `x * s + (b - m * s)`, and as `(x - m) * s + b`; what comes after differs."""
 
     def build(g, other=False):

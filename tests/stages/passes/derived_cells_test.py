@@ -1,0 +1,101 @@
+"""Maps derived of the small pairs of `benchmarks/map_pairs`, and what is said of a wrong port."""
+
+import abc
+
+from absl.testing import absltest
+
+import tf2verify
+from benchmarks.map_pairs import cells, others
+from tf2verify.commands.variable_map import derived_of
+from tf2verify.relation.variable_map import VariableMap
+
+
+def derived(case):
+  return derived_of(case, lambda _: None)
+
+
+def variant(case, **hooks):
+  return type('Other', (case,), {'__module__': __name__, **hooks})
+
+
+class DerivedCellsTest(absltest.TestCase):
+  def check(self, case, variables):
+    found = derived(case)
+    self.assertTrue(found.outputs_agree, found.doubts)
+    self.assertLen(found.variable_map.tf1_names, variables)
+    self.assertEqual(found.doubts, ())
+    self.assertEqual(found.ambiguous, ())
+
+  def test_peepholes_and_a_projection(self):
+    self.check(cells.ProjectedLstmCase, 14)
+
+  def test_a_cell_whose_steps_are_written_out_beside_one_in_a_loop(self):
+    self.check(others.TranslatorCase, 15)
+
+  def test_a_cell_of_convolutions(self):
+    self.check(others.ConvLstmCase, 4)
+
+
+class WrongPortTest(absltest.TestCase):
+  def test_what_the_port_exchanges_is_judged_as_the_names_say(self):
+    found = derived(others.ExchangedCase)
+    self.assertFalse(found.outputs_agree)
+    pairs = {entry.tf1: entry.tf2 for entry in found.variable_map.entries}
+    self.assertEqual(pairs['query/kernel',], ('siamese/query/kernel',))
+    self.assertIn(('query/kernel', 'siamese/query/kernel'), found.exchanged)
+    self.assertIn('with the two exchanged the outputs agree', found.doubts[0])
+    self.assertIsInstance(found.variable_map, VariableMap)
+
+  def test_nothing_is_exchanged_in_a_right_port(self):
+    found = derived(variant(others.ExchangedCase, make_tf2_layer=lambda _: others.Siamese(True)))
+    self.assertTrue(found.outputs_agree)
+    self.assertEqual((found.exchanged, found.doubts), ((), ()))
+
+  def test_strides_and_pools_are_told_without_a_number(self):
+    found = derived(variant(_PoolCase))
+    self.assertFalse(found.outputs_agree)
+    told = ' '.join(found.doubts)
+    self.assertIn('strides [1, 1, 1, 1] in tf1, [1, 2, 2, 1] in the port: a/kernel', told)
+    self.assertIn('epsilon 0.001 in tf1, 1e-05 in the port', told)
+    self.assertIn('and Pad in the port: b/kernel', told)
+
+
+def _port(strides):
+  import keras
+
+  layers = keras.layers
+  return keras.Sequential(
+    [
+      layers.Conv2D(4, 3, strides, padding='same', name='first'),
+      layers.BatchNormalization(epsilon=1e-5, name='second'),
+      layers.ZeroPadding2D(1),
+      layers.MaxPooling2D(3, 2),
+      layers.Conv2D(5, 3, 1 if strides == 2 else 2, padding='same', name='third'),
+      layers.GlobalAveragePooling2D(),
+    ]
+  )
+
+
+class _PoolCase(tf2verify.EquivalenceCase, abc.ABC):  # no test of its own: the port is wrong
+  training_modes = (False,)
+  variable_map = 'derive'
+
+  def build_tf1_graph(self, inputs, training):
+    import tensorflow as tf
+
+    layers = tf.compat.v1.layers
+    net = layers.conv2d(inputs, 4, 3, padding='same', name='a')
+    net = layers.batch_normalization(net, training=training, name='norm')
+    net = layers.max_pooling2d(net, 3, 2, 'same')
+    net = layers.conv2d(net, 5, 3, 2, padding='same', name='b')
+    return tf.reduce_mean(net, [1, 2])
+
+  def make_tf2_layer(self):
+    return _port(strides=2)
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((2, 16, 16, 3))
+
+
+if __name__ == '__main__':
+  absltest.main()
