@@ -29,6 +29,7 @@ from tf2verify.report.report_dir import default_report_dir
 from tf2verify.report.shared_report_dir import write_reports
 from tf2verify.report.tensorboard import writing
 from tf2verify.selection import StageSelection, stage_names
+from tf2verify.sides.graphs.source_lines import forget_lines
 from tf2verify.sides.kept.sources import source_for
 from tf2verify.sides.recorded.recording import declaration_of
 from tf2verify.sides.recorded.references import ReferenceSource
@@ -384,6 +385,7 @@ def verify(
   if isinstance(stages, str):
     raise CaseDefinitionError(f'stages is {stages!r}; it is a list of names: [{stages!r}]')
   chosen = stage_names(range(1, len(STAGES) + 1) if stages is None else stages)
+  forget_lines()  # a notebook may have edited and loaded a module again
   ladder = new_ladder(case, progress or (lambda _: None), source_for(reuse_reference))
   try:
     with time_limit.limited(timeout, lambda: on_stuck and on_stuck(ladder.given_up(timeout or 0))):

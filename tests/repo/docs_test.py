@@ -181,6 +181,7 @@ class PageTest(parameterized.TestCase):
     notebook = types.ModuleType(_NOTEBOOK)
     sys.modules[_NOTEBOOK] = notebook
     self.addCleanup(sys.modules.pop, _NOTEBOOK)
+    self._files: dict[str, str] = {}  # as the page shows them, without the changes of a diff
     narrow = mock.patch.dict(os.environ, COLUMNS='80')  # as where nothing says how wide it is
     with narrow, tempfile.TemporaryDirectory() as name, _working_in(pathlib.Path(name).resolve()):
       for block in pages.blocks(page):
@@ -190,6 +191,10 @@ class PageTest(parameterized.TestCase):
   def _check(self, page, block, notebook):
     if block.language == 'python' and block.file_name:
       pathlib.Path(block.file_name).write_text(block.text)
+      self._files[block.file_name] = block.text
+    elif block.language == 'diff':
+      name, changed = pages.changed(block.text, self._files)
+      pathlib.Path(name).write_text(changed)
     elif block.language == 'python':
       self._run_python(page, block, notebook)
     elif block.language == 'sh':
