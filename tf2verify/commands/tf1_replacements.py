@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import re
 from collections.abc import Iterator
 
 from tf2verify.commands import tf1_contrib
@@ -20,6 +21,13 @@ _ONLY_IN_V1 = frozenset(
 # What cannot be done while a module is imported, since there is no graph.
 _NEEDS_A_GRAPH = ('placeholder', 'placeholder_with_default', 'Session', 'InteractiveSession')
 _AT_IMPORT = 'runs when the module is imported, outside of a graph: move it into a function'
+# Layers that make variables.
+_LAYERS = frozenset(
+  (
+    'batch_norm', 'batch_normalization', 'conv1d', 'conv2d', 'conv2d_transpose', 'conv3d',
+    'convolution2d', 'dense', 'fully_connected', 'layer_norm', 'linear', 'separable_conv2d',
+  )
+)  # fmt: skip
 _LONGEST = 60
 
 
@@ -47,6 +55,7 @@ def replacements_of(source: Tf1Source) -> list[Replacement]:
     *_contrib(source.tree),
     *_at_import(source.tree),
     *_of_function(source),
+    *_unnamed(source),
     *_of_port(source.tree),
   ]
   unique = {(one.line, one.advice): one for one in found}
@@ -129,10 +138,34 @@ def _of_function(source: Tf1Source) -> Iterator[Replacement]:
         )
       elif name in ('EstimatorSpec', 'TPUEstimatorSpec'):
         yield Replacement(node.lineno, _code(node), 'return the tensors that are in it')
+    elif isinstance(node, ast.Attribute) and _dotted(node.value).endswith('estimator.ModeKeys'):
+      texts = {'TRAIN': 'train', 'EVAL': 'eval', 'PREDICT': 'infer'}
+      if node.attr in texts:
+        advice = f'{texts[node.attr]!r}: tf.estimator is gone since TensorFlow 2.16'
+        yield Replacement(node.lineno, _dotted(node), advice)
     elif isinstance(node, ast.Attribute) and _dotted(node.value) == 'FLAGS':
       yield Replacement(
         node.lineno, _dotted(node), 'take it as a parameter: flags are not parsed here'
       )
+
+
+def _unnamed(source: Tf1Source) -> Iterator[Replacement]:
+  """Yields layers without a name, outside of scopes: eager mode counts their names up."""
+  scoped = {
+    below
+    for node in ast.walk(source.function)
+    if isinstance(node, ast.With)
+    and any('variable_scope' in ast.unparse(item.context_expr) for item in node.items)
+    for below in ast.walk(node)
+  }
+  for node in ast.walk(source.function):
+    if not isinstance(node, ast.Call) or node in scoped or called(node) not in _LAYERS:
+      continue
+    module = _dotted(node.func).rpartition('.')[0]
+    named = any(word.arg in ('name', 'scope') for word in node.keywords)
+    if not named and re.search(r'(^|\.)(layers|slim|tf_slim)$', module):
+      advice = 'in the port: name it as in TF1, since unnamed layers count up at each call'
+      yield Replacement(node.lineno, _code(node), advice, True)
 
 
 def _of_port(tree: ast.Module) -> Iterator[Replacement]:
