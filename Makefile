@@ -20,10 +20,13 @@ OLDEST := .venv-oldest
 TF1 := .venv-tf1
 RECORDINGS := build/recordings
 SITE := build/site
+PACKAGE := .venv-package
+DIST := build/dist
+EMPTY := build/empty_environment
 # A notice of the theme's authors about their next product.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help demo test test-oldest check format bench docs docs-serve record record-small record-committed clean
+.PHONY: help demo test test-oldest check format bench docs docs-serve package test-package record record-small record-committed clean
 
 help:
 	@echo 'make demo         Inception-ResNet-v2 climbs the ladder; figures beside the published ones'
@@ -34,6 +37,8 @@ help:
 	@echo 'make bench        benchmarks/, side by side with what a user would do by hand'
 	@echo 'make docs         the documentation site, in build/site; a link to nowhere is an error'
 	@echo 'make docs-serve   shows the site at http://127.0.0.1:8000, made anew when a page changes'
+	@echo 'make package      wheel and sdist, in build/dist, with their metadata checked'
+	@echo 'make test-package installs that wheel in an empty environment, and runs the case of the README there'
 	@echo 'make record       records the models of examples/recorded_models under TensorFlow 1.15.5,'
 	@echo '                  and verifies their ports against it; needs Python 3.7 (TF1_PYTHON=...)'
 	@echo 'make record-small the same without Inception-ResNet-v2'
@@ -91,6 +96,24 @@ docs: $(VENV)/made
 docs-serve: $(VENV)/made
 	$(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
 
+$(PACKAGE)/made:
+	$(PYTHON) -m venv $(PACKAGE)
+	$(PACKAGE)/bin/python -m pip install --quiet 'build>=1.2' 'twine>=6'
+	touch $@
+
+package: $(PACKAGE)/made
+	rm -rf $(DIST)
+	$(PACKAGE)/bin/python -m build --outdir $(DIST) .
+	$(PACKAGE)/bin/python -m twine check --strict $(DIST)/*
+
+# The newest TensorFlow that pip finds for the extra: some 600 MB the first time.
+test-package: package
+	rm -rf $(EMPTY)
+	$(PYTHON) -m venv $(EMPTY)
+	$(EMPTY)/bin/python -m pip install --quiet "$$(echo $(DIST)/*.whl)[tensorflow]" 'pytest>=8.3'
+	$(EMPTY)/bin/python -m pip check
+	$(EMPTY)/bin/python tests/repo/try_package.py
+
 $(TF1)/made: .ci/tf1_environment
 	rm -rf $(TF1)
 	.ci/tf1_environment $(TF1)
@@ -110,4 +133,4 @@ record-committed: $(VENV)/made $(TF1)/made
 	$(BIN)/python -m tests.repo.recorded_page --python $(TF1)/bin/python
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(TF1) $(RECORDINGS) $(SITE) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) $(TF1) $(PACKAGE) $(DIST) $(EMPTY) $(RECORDINGS) $(SITE) .pytest_cache .mypy_cache .ruff_cache

@@ -85,8 +85,10 @@ class RunTest(absltest.TestCase):
   def test_some_failed(self) -> None:
     report = self.folder / 'report'
     junit, markdown = report / 'junit.xml', report / 'page.md'
+    sarif = report / 'found.sarif'
     status, said, _ = self._run(
       self.file, '--report_dir', str(report), '--junit', str(junit), '--markdown', str(markdown),
+      '--sarif', str(sarif),
       '--github_annotations', 'on',
     )  # fmt: skip
     self.assertEqual(status, 1)
@@ -94,6 +96,7 @@ class RunTest(absltest.TestCase):
     [annotation] = [line for line in said.splitlines() if line.startswith('::error ')]
     self.assertIn('title=WrongCase%3A zero_randomness FAILED::', annotation)
     self.assertIn('failures="1"', junit.read_text())
+    self.assertLen(json.loads(sarif.read_text())['runs'][0]['results'], 1)
     self.assertEqual(markdown.read_text(), (report / 'summary.md').read_text())
     self.assertRegex(said, r'\n  4 to 10 +BLOCKED +7 stages blocked: zero_randomness FAILED')
     self.assertEndsWith(said, '1 of 2 cases passed\n')

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import functools
 import io
 import os
 import pathlib
@@ -10,9 +11,11 @@ import tempfile
 import textwrap
 from unittest import mock
 
+import tensorflow as tf
+import tf_slim
 from absl.testing import absltest, parameterized
 
-from tf2verify.commands import cli, new_case
+from tf2verify.commands import cli, new_case, tf1_contrib
 from tf2verify.commands.tf1_inputs import inputs_of
 from tf2verify.commands.tf1_replacements import replacements_of
 from tf2verify.commands.tf1_source import read_source
@@ -38,6 +41,50 @@ def network(images, num_classes, is_training, hparams, keep_prob=0.5, scope='net
     x = tf.placeholder(tf.float32, [None, 3])
     train = tf.train.AdamOptimizer(1e-3).minimize(net)
     return tf.layers.dense(slim.flatten(net), num_classes) * FLAGS.scale
+"""
+_CLASS = """
+import tensorflow.compat.v1 as tf
+
+
+class Net(object):
+  def __init__(self, hps, images, labels, mode):
+    self.hps = hps
+    self._images = images
+    self.mode = mode
+
+  def build_graph(self):
+    self.step = 0
+    self._build_model()
+
+  def _build_model(self):
+    net = tf.layers.conv2d(self._images, self.hps.filters, 3, name='conv')
+    net = tf.layers.batch_normalization(net, training=self.mode == 'train', name='norm')
+    self.logits = tf.layers.dense(self._pooled(net), self.hps.num_classes, name='logits')
+    self.loss = None
+
+  def _pooled(self, net):
+    return tf.reduce_mean(net, [1, 2])
+
+  @lazy_property
+  def squared(self):
+    return tf.square(self._images)
+
+
+class Head(object):
+  def __init__(self, units):
+    self.units = units
+
+  def apply(self, rows):
+    return tf.layers.dense(rows, self.units, name='head')
+
+  def __call__(self, rows, scale=1.0):
+    return self.apply(rows) * scale
+
+
+class Ready(object):
+  def __init__(self, word_ids, vocab_size):
+    self.table = tf.get_variable('table', [vocab_size, 4])
+    self.vectors = tf.nn.embedding_lookup(self.table, word_ids)
 """
 # What `network` was before it is replaced, and one that runs as it is.
 _RUNS = """
@@ -92,6 +139,37 @@ class NewCaseTest(parameterized.TestCase):
     self.assertEqual(status, 2)
     self.assertIn('tagger_case.py exists already; name a different file', said)
 
+  @parameterized.parameters(
+    ('Net.build_graph', ('logits', 'normal_inputs((2, 32, 32, 3))', 'filters=8, num_classes=10')),
+    ('Head.apply', ('return model.apply(inputs)', 'normal_inputs((2, 8))')),
+    ('Head', ('return model(inputs)',)),
+    ('Ready', ('return model.vectors', 'integers(0, 8, (2, 7)', 'it sets vectors, table')),
+  )
+  def test_classes(self, name, parts):
+    """A model that is a class of TF1 has a case that runs."""
+    path = self.folder / f'model_{name.lower().replace(".", "_")}.py'
+    path.write_text(_CLASS.replace('@lazy_property', '@property'))
+    out = str(path).replace('model_', 'case_')
+    status, said = self._command('new', f'{path}:{name}', '--out', out)
+    self.assertEqual(status, 0, said)
+    written = pathlib.Path(out).read_text()
+    for part in parts:
+      self.assertIn(part, written)
+    status, said = self._command('run', out, '--stages', 'zero_randomness')
+    self.assertEqual(status, 0, said)
+
+  def test_a_property_is_read_and_a_class_without_a_method_names_them(self):
+    (self.folder / 'old_model.py').write_text(_CLASS)
+    text = new_case.new_case(f'{self.folder}/old_model.py:Net.squared')
+    self.assertIn('  return model.squared\n', text)
+    (self.folder / 'old_model.py').write_text(_CLASS.replace('def __call__', 'def call'))
+    for name, said in (
+      ('Head', 'Head is a class; give the method that builds the outputs: Head.apply, Head.call'),
+      ('Head.aply', 'Head has no method aply; give the method'),
+    ):
+      with self.assertRaisesRegex(UsageError, said):
+        new_case.new_case(f'{self.folder}/old_model.py:{name}')
+
   def test_the_module_is_read_and_not_imported(self):
     (self.folder / 'runs_model.py').write_text(_RUNS.format(raising='1 / 0'))
     with mock.patch.object(sys, 'path', [str(self.folder)]):
@@ -119,7 +197,7 @@ class NewCaseTest(parameterized.TestCase):
       (2, 'import tensorflow.compat.v1 as tf', False),
       (3, 'import tf_slim as slim', False),
       (4, 'record the model under TensorFlow 1.x', False),
-      (16, 'tf.compat.v1.nn.rnn_cell', False),
+      (16, 'tf.nn.rnn_cell.LSTMCell', False),
       (17, 'HParams: a dataclass or types.SimpleNamespace', False),
       (18, 'take it as a parameter: inputs are given', False),
       (19, 'make_tf1_optimizer', False),
@@ -133,6 +211,101 @@ class NewCaseTest(parameterized.TestCase):
         self.assertIs(hits[0][2], in_port)
     # `sc.name` is of a scope.
     self.assertLen([one for one in found if 'a name of your own' in one[1]], 1)
+
+  def test_names_of_contrib_have_a_place_each(self):
+    source = self._source("""
+      import tensorflow.compat.v1 as tf
+      import tensorflow.contrib.layers as layers
+      from tensorflow.contrib import framework, rnn
+      from tensorflow.contrib.framework import arg_scope
+      from tensorflow.contrib.rnn import GRUCell
+      slim = tf.contrib.slim
+      def network(x):
+        net = layers.fully_connected(x, 3)
+        net = layers.embed_sequence(net)
+        cell = rnn.LSTMCell(3), rnn.LayerNormBasicLSTMCell(3), rnn.static_rnn
+        step = framework.get_or_create_global_step()
+        return slim.flatten(net), tf.contrib.layers.xavier_initializer()
+      """)
+    self.assertCountEqual(
+      [(one.line, one.advice[:50]) for one in replacements_of(source) if not one.in_port],
+      [
+        (3, 'import tf_slim as layers'),
+        (4, 'its names are in several places: see below'),
+        (4, 'rnn = tf.nn.rnn_cell, behind import tensorflow.com'),
+        (5, 'from tf_slim import arg_scope'),
+        (6, 'GRUCell = tf.nn.rnn_cell.GRUCell'),
+        (7, 'import tf_slim as slim'),
+        (10, tf1_contrib.RECORD[:50]),
+        (11, tf1_contrib.RECORD[:50]),
+        (11, 'tf.nn.static_rnn'),
+        (12, 'tf.train.get_or_create_global_step'),
+        (13, 'tf_slim.xavier_initializer'),
+      ],
+    )
+
+  def test_the_places_of_contrib_are_there(self):
+    for names in tf1_contrib.PLACES.values():
+      for name, place in names.items():
+        with self.subTest(name):
+          found = {'tf': tf.compat.v1, 'tf_slim': tf_slim}
+          first, *rest = place.format(name=name).split('.')
+          if first in found:
+            functools.reduce(getattr, rest, found[first])
+
+  def test_what_runs_at_import_is_named(self):
+    source = self._source("""
+      import tensorflow.compat.v1 as tf
+      x = tf.placeholder(tf.float32, [None, width])
+      w = tf.Variable(tf.zeros([3]))
+      width = 12
+      def network(x):
+        v = tf.Variable(1.0)
+        return x * w * v
+      with tf.Session() as session:
+        pass
+      if __name__ == '__main__':
+        tf.train.AdamOptimizer().minimize(network(x))
+      """)
+    found = replacements_of(source)
+    self.assertEqual(
+      [(one.line, one.advice.split(':')[0], one.in_port) for one in found],
+      [
+        (3, 'runs when the module is imported, outside of a graph', False),
+        (4, 'make it in the function', False),
+        (9, 'runs when the module is imported, outside of a graph', False),
+        (7, 'in the port', True),
+      ],
+    )
+    [shape] = inputs_of(source)
+    self.assertIn('(2, 12)', shape.text)
+
+  def test_layers_without_names_and_mode_keys(self):
+    source = self._source("""
+      import tensorflow.compat.v1 as tf
+      import tf_slim as slim
+      def network(x, mode):
+        training = mode == tf.estimator.ModeKeys.TRAIN
+        x = tf.layers.dense(x, 3)
+        x = tf.layers.dense(x, 3, name='named')
+        x = slim.fully_connected(x, 3, scope='named')
+        with tf.variable_scope('scope'):
+          x = tf.layers.dense(x, 3)
+        return slim.batch_norm(tf.layers.dropout(x, training=training))
+      """)
+    self.assertEqual(
+      [(one.line, one.advice[:12], one.in_port) for one in replacements_of(source)],
+      [(5, "'train': tf.", False), (6, 'in the port:', True), (11, 'in the port:', True)],
+    )
+
+  def test_an_input_that_is_joined_to_vectors_of_words(self):
+    source = self._source("""
+      def network(word_ids, features, dropout):
+        words = tf.nn.embedding_lookup(table, word_ids)
+        return tf.nn.dropout(tf.concat([words, features], axis=-1), dropout)
+      """)
+    self.assertEqual([one.name for one in inputs_of(source)], ['word_ids', 'features'])
+    self.assertIn('normal_inputs((2, 7, 8), seed=1)', inputs_of(source)[1].text)
 
   def test_nothing_is_named_where_nothing_is_to_be_replaced(self):
     source = self._source(_RUNS.format(raising=False), 'tagger')
@@ -209,8 +382,11 @@ class NewCaseTest(parameterized.TestCase):
     ('old_model.py', 'names no function; give MODULE:FUNCTION'),
     ('absent.py:network', 'absent.py does not exist'),
     ('absent_module:network', 'no module absent_module'),
-    ('old_model.py:netwrk', r'no function netwrk .*\(did you mean network\?\); it has block, net'),
-    ('old_model.py:Model', 'no function Model outside of classes'),
+    (
+      'old_model.py:netwrk',
+      r'no function or class netwrk .*\(did you mean network\?\); it has block, net',
+    ),
+    ('old_model.py:Model', 'no function or class Model outside of other ones'),
     ('python_2.py:network', r'python_2.py, line 2 is not Python 3: .*; code of Python 2'),
     ('no_inputs.py:network', r'network \(.*no_inputs.py, line 1\) has no parameter that takes ten'),
   )

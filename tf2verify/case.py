@@ -1,8 +1,6 @@
 """What a user declares."""
 
 import abc
-import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, final
@@ -29,6 +27,7 @@ from tf2verify.report.report_dir import default_report_dir
 from tf2verify.report.shared_report_dir import write_reports
 from tf2verify.report.tensorboard import writing
 from tf2verify.selection import StageSelection, stage_names
+from tf2verify.sides.graphs.source_lines import forget_lines
 from tf2verify.sides.kept.sources import source_for
 from tf2verify.sides.recorded.recording import declaration_of
 from tf2verify.sides.recorded.references import ReferenceSource
@@ -38,8 +37,6 @@ from tf2verify.tensorflow_internals import deprecations
 
 # Has unittest leave the frames of this module out of tracebacks.
 __unittest = True
-# Where it is set to anything, cases under a test runner show TensorFlow's deprecation warnings.
-DEPRECATIONS_VARIABLE = 'TF2VERIFY_DEPRECATIONS'
 
 _FINAL = ('setUp', 'setUpClass', 'tearDownClass', 'runTest', 'declares')
 
@@ -195,8 +192,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
       if writing.default_directory():
         writing.require(writing.default_directory())
       cls._ladder = new_ladder(cls, progress)
-    said = os.environ.get(DEPRECATIONS_VARIABLE)
-    with contextlib.nullcontext() if said else deprecations.unsaid():
+    with deprecations.unsaid_unless_asked():
       verdict = cls._ladder.stage(stage)
     progress.clear()
     terminal.say(f'{cls.__name__}: {terminal.stage_line(verdict)}')
@@ -384,9 +380,11 @@ def verify(
   if isinstance(stages, str):
     raise CaseDefinitionError(f'stages is {stages!r}; it is a list of names: [{stages!r}]')
   chosen = stage_names(range(1, len(STAGES) + 1) if stages is None else stages)
+  forget_lines()  # a notebook may have edited and loaded a module again
   ladder = new_ladder(case, progress or (lambda _: None), source_for(reuse_reference))
   try:
-    with time_limit.limited(timeout, lambda: on_stuck and on_stuck(ladder.given_up(timeout or 0))):
+    stuck = lambda: on_stuck and on_stuck(ladder.given_up(timeout or 0))  # noqa: E731
+    with time_limit.limited(timeout, stuck), deprecations.unsaid_unless_asked():
       for stage in STAGES:
         if stage.name in chosen:
           verdict = ladder.stage(stage)

@@ -74,6 +74,10 @@ _EXCERPTS = {
   ): 'test_excerpts_of_the_first_case',
   (
     'docs/first_case.md',
+    'def _outputs(inputs, training):',
+  ): 'test_excerpts_of_the_first_case',
+  (
+    'docs/first_case.md',
     '  def make_inputs(self):  # numpy, the same for both sides',
   ): 'test_excerpts_of_the_first_case',
   (
@@ -181,6 +185,7 @@ class PageTest(parameterized.TestCase):
     notebook = types.ModuleType(_NOTEBOOK)
     sys.modules[_NOTEBOOK] = notebook
     self.addCleanup(sys.modules.pop, _NOTEBOOK)
+    self._files: dict[str, str] = {}  # as the page shows them, without the changes of a diff
     narrow = mock.patch.dict(os.environ, COLUMNS='80')  # as where nothing says how wide it is
     with narrow, tempfile.TemporaryDirectory() as name, _working_in(pathlib.Path(name).resolve()):
       for block in pages.blocks(page):
@@ -190,6 +195,10 @@ class PageTest(parameterized.TestCase):
   def _check(self, page, block, notebook):
     if block.language == 'python' and block.file_name:
       pathlib.Path(block.file_name).write_text(block.text)
+      self._files[block.file_name] = block.text
+    elif block.language == 'diff':
+      name, changed = pages.changed(block.text, self._files)
+      pathlib.Path(name).write_text(changed)
     elif block.language == 'python':
       self._run_python(page, block, notebook)
     elif block.language == 'sh':
@@ -395,10 +404,12 @@ class CompletenessTest(absltest.TestCase):
 
   def test_excerpts_of_the_first_case(self):
     found = pages.blocks('docs/first_case.md')
-    model = next(block.text for block in found if block.file_name == 'old_model.py')
+    written = ''
     with tempfile.TemporaryDirectory() as name, _working_in(pathlib.Path(name)):
-      pathlib.Path('old_model.py').write_text(model)
-      written = new_case.new_case('old_model.py:network')
+      for file, target in (('old_model.py', 'network'), ('old_class.py', 'Classifier.build_graph')):
+        text = next(block.text for block in found if block.file_name == file)
+        pathlib.Path(file).write_text(text)
+        written += new_case.new_case(f'{file}:{target}')
     for block in found:
       if ('docs/first_case.md', block.text.splitlines()[0]) in _EXCERPTS:
         self.assertIn(block.text, written)

@@ -1,5 +1,6 @@
 """An install never moves the TensorFlow of an environment: what pip's resolver would choose."""
 
+import email
 import functools
 import json
 import pathlib
@@ -94,6 +95,19 @@ class InstallTest(absltest.TestCase):
     names = zipfile.ZipFile(_wheel()).namelist()
     self.assertIn('tf2verify/py.typed', names)
     self.assertEmpty([name for name in names if name.startswith(('tests/', 'examples/'))])
+
+  def test_the_page_on_an_index_leads_nowhere_else_than_to_addresses(self):
+    with zipfile.ZipFile(_wheel()) as wheel:
+      (name,) = [one for one in wheel.namelist() if one.endswith('.dist-info/METADATA')]
+      said = email.message_from_string(wheel.read(name).decode('utf-8'))
+    page = said.get_payload()
+    self.assertIn('class LeakyCase(', page)
+    self.assertIn('## The ladder', page)
+    self.assertIn('validate_correctness)', page)
+    self.assertNotIn('](docs/', page)
+    self.assertNotIn('![', page)
+    self.assertEqual(said['Author'], 'The tf2verify maintainers')
+    self.assertEqual(said['Description-Content-Type'], 'text/markdown')
 
 
 if __name__ == '__main__':

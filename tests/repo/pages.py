@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import re
+from collections.abc import Mapping
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 _PATTERNS = (
@@ -82,6 +83,30 @@ def blocks_of(markdown: str) -> list[Block]:
   if start:
     raise ValueError(f'the block of line {start} has no end')
   return found
+
+
+def changed(diff: str, files: Mapping[str, str]) -> tuple[str, str]:
+  """Returns the name of the file that a diff is about, and its text with the change.
+
+  Args:
+    diff: `--- FILE`, `+++ FILE`, then lines that begin with ` `, `-` or `+`, without numbers of
+      lines: what is before the change stands in the file once.
+    files: the text of each file.
+
+  Raises:
+    ValueError: it is about no such file, or what is before the change is not there once.
+  """
+  first, second, *lines = diff.splitlines()
+  name = first.removeprefix('--- ')
+  if name not in files or second != f'+++ {name}':
+    raise ValueError(f'the diff of {name} changes no file of the page')
+  if unknown := [line for line in lines if line[:1] not in (' ', '-', '+')]:
+    raise ValueError(f'the diff of {name} has lines of no kind: {unknown}')
+  before = ''.join(f'{line[1:]}\n' for line in lines if line[0] != '+')
+  after = ''.join(f'{line[1:]}\n' for line in lines if line[0] != '-')
+  if before == after or files[name].count(before) != 1:
+    raise ValueError(f'the diff of {name} starts from lines that are there other than once')
+  return name, files[name].replace(before, after)
 
 
 def prose(page: str) -> str:

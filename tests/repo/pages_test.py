@@ -45,5 +45,26 @@ class BlocksTest(absltest.TestCase):
       self.assertIn(page, found)
 
 
+class ChangedTest(absltest.TestCase):
+  _FILES = {'one.py': 'a = 1\nb = 2\nb = 2\nc = 3\n'}
+
+  def test_a_change(self):
+    name, text = pages.changed('--- one.py\n+++ one.py\n b = 2\n-c = 3\n+c = 4\n', self._FILES)
+    self.assertEqual(name, 'one.py')
+    self.assertEqual(text, 'a = 1\nb = 2\nb = 2\nc = 4\n')
+
+  def test_what_is_no_change_of_a_file_of_the_page(self):
+    for head, body, said in (
+      ('--- two.py\n+++ two.py\n', '-a = 1\n', 'no file of the page'),
+      ('--- one.py\n+++ two.py\n', '-a = 1\n', 'no file of the page'),
+      ('--- one.py\n+++ one.py\n', '-b = 2\n', 'other than once'),
+      ('--- one.py\n+++ one.py\n', '-a = 2\n', 'other than once'),
+      ('--- one.py\n+++ one.py\n', ' a = 1\n', 'other than once'),
+      ('--- one.py\n+++ one.py\n', '-a = 1\nb = 2\n', 'lines of no kind'),
+    ):
+      with self.subTest(head + body), self.assertRaisesRegex(ValueError, said):
+        pages.changed(head + body, self._FILES)
+
+
 if __name__ == '__main__':
   absltest.main()

@@ -72,12 +72,41 @@ class HintTest(parameterized.TestCase):
 
   def test_contrib_is_in_no_compat(self):
     summary = _summary('tf1', lambda: tf.contrib.rnn)
-    self.assertEndsWith(summary, f'as tf_slim or tf.nest; or {_RECORD}')
+    self.assertIn('as tf_slim or tf.nest; HParams is', summary)
+    self.assertEndsWith(summary, f'lists the place of each name; or {_RECORD}')
     self.assertNotIn('a TF1 name', summary)
     self.assertNotIn('record', _summary('tf2', lambda: tf.contrib.rnn))
 
   @parameterized.parameters(
-    lambda: tf.nonsense, lambda: os.variable_scope, lambda: 'text'.variable_scope, lambda: 1 / 0
+    (lambda: tf.ones([2, 3]).shape[0].value, 'a plain number in TensorFlow 2: leave out .value'),
+    (lambda: tf.TensorSpec([None]).shape[0].value, 'leave out .value'),
+    (lambda: tf.ones([2]).name, 'an eager tensor has no name'),
+    (lambda: tf.ones([2]).op.name, 'an eager tensor has no name, operation or graph'),
+    (lambda: tf.compat.v1.estimator.ModeKeys.TRAIN, "are the texts 'train', 'eval' and 'infer'"),
+  )
+  def test_what_is_gone_or_not_there_in_eager_mode(self, function, said):
+    def in_layer():
+      class Layer(tf.keras.layers.Layer):
+        def call(self, inputs):
+          function()
+          return inputs
+
+      return Layer()(tf.ones([1, 2]))
+
+    self.assertIn(said, _summary('tf2', function))
+    # Keras wraps the error of a layer.
+    self.assertIn(said, _summary('tf2', in_layer))
+
+  def test_contrib_in_a_layer(self):
+    layer = tf.keras.layers.Lambda(lambda x: tf.contrib.layers.flatten(x))
+    self.assertIn('tf.contrib is gone', _summary('tf2', lambda: layer(tf.ones([1, 2]))))
+
+  @parameterized.parameters(
+    lambda: {}.value,
+    lambda: tf.nonsense,
+    lambda: os.variable_scope,
+    lambda: 'text'.variable_scope,
+    lambda: 1 / 0,
   )
   def test_no_name_of_tf1(self, function):
     self.assertNotIn(';', _summary('tf1', function))

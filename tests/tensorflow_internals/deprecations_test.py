@@ -1,7 +1,9 @@
 """Tests of tf2verify.tensorflow_internals.deprecations."""
 
 import logging
+import os
 import warnings
+from unittest import mock
 
 import tensorflow as tf
 from absl.testing import absltest
@@ -13,7 +15,7 @@ v1 = tf.compat.v1
 
 
 def _made_of_old_parts():
-  """Does what TensorFlow has three words to say about, each in another way."""
+  """Does what TensorFlow has something to say about, each in another way."""
 
   @deprecation.deprecated(None, 'take another')
   def old():
@@ -22,6 +24,7 @@ def _made_of_old_parts():
   old()
   with tf.Graph().as_default():
     v1.layers.dense(tf.ones([2, 3]), 3)
+    v1.nn.rnn_cell.MultiRNNCell([v1.nn.rnn_cell.RNNCell()])
   warnings.warn('what the model has to say itself', UserWarning, stacklevel=1)
 
 
@@ -51,6 +54,30 @@ class UnsaidTest(absltest.TestCase):
     warned, logged = self.said()
     self.assertIn('`tf.layers.dense` is deprecated', warned)
     self.assertIn('take another', logged)
+    self.assertIn('MultiRNNCell` is deprecated', logged)
+
+  def test_inside_of_each_other(self):
+    with self.assertLogs('tensorflow') as logged, deprecations.unsaid():
+      logging.getLogger('tensorflow').warning('to have something to log')
+      with deprecations.unsaid():
+        pass
+      _made_of_old_parts()
+    self.assertLen(logged.output, 1)
+
+  def test_the_variable_asks_for_them(self):
+    def said():
+      with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        with deprecations.unsaid_unless_asked():
+          _made_of_old_parts()
+      return ' '.join(str(warning.message) for warning in caught)
+
+    with mock.patch.dict(os.environ):
+      os.environ.pop(deprecations.VARIABLE, None)
+      self.assertNotIn('dense', said())
+      with deprecations.asked():
+        self.assertIn('`tf.layers.dense` is deprecated', said())
+      self.assertNotIn(deprecations.VARIABLE, os.environ)
 
 
 if __name__ == '__main__':

@@ -107,7 +107,8 @@ def _without_tensorflow(arguments: argparse.Namespace) -> int:
 def _pages(arguments: argparse.Namespace) -> Pages:
   from tf2verify.commands.report import Pages
 
-  return Pages(arguments.html, arguments.junit, arguments.markdown, arguments.tensorboard_dir)
+  names = ('html', 'junit', 'markdown', 'tensorboard_dir', 'sarif')
+  return Pages(*(getattr(arguments, name) for name in names))
 
 
 def _new(function: str, out: str | None) -> int:
@@ -194,7 +195,7 @@ def _run(arguments: argparse.Namespace) -> int:
     count = f' {number} of {len(cases)}' if len(cases) > 1 else ''
     progress = terminal.StageProgress(f'{found.case.__name__}{count}')
     shown = terminal.CaseShown(found.case.__name__, progress, detail)
-    said = contextlib.nullcontext() if arguments.deprecations else deprecations.unsaid()
+    said = deprecations.asked() if arguments.deprecations else deprecations.unsaid()
     with found.importable(), said:
       try:
         verdict = verify(

@@ -16,7 +16,7 @@ else:
 
 FILE = 'pyproject.toml'
 TABLE = 'tool.tf2verify'
-_PATHS = ('report_dir', 'html', 'junit', 'markdown', 'tensorboard_dir')
+_PATHS = ('report_dir', 'html', 'junit', 'markdown', 'sarif', 'tensorboard_dir')
 # Key and what it takes; the keys are the options of `run`.
 _TAKES = {
   'stages': "a list of names of stages, or of their numbers as texts: ['1-6']",

@@ -161,6 +161,7 @@ class Arguments:
     junit: path of JUnit's XML.
     markdown: path of the summary.
     tensorboard_dir: folder of TensorBoard's events.
+    sarif: path of the findings in SARIF.
     engine: `local` or `ray`.
     ray_address: HOST:PORT of a Ray cluster.
     github_annotations: whether to print annotations of GitHub Actions: auto, on or off.
@@ -179,6 +180,7 @@ class Arguments:
   junit: str | None = None
   markdown: str | None = None
   tensorboard_dir: str | None = None
+  sarif: str | None = None
   engine: str = 'local'
   ray_address: str | None = None
   github_annotations: str = 'auto'
@@ -186,7 +188,7 @@ class Arguments:
   @property
   def pages(self) -> Pages:
     """What is to be written of the journal."""
-    return Pages(self.html, self.junit, self.markdown, self.tensorboard_dir)
+    return Pages(self.html, self.junit, self.markdown, self.tensorboard_dir, self.sarif)
 
 
 def fleet(arguments: Arguments, module: str = MODULE) -> int:

@@ -14,7 +14,13 @@ _SHOWN = 20
 _COLUMNS = 100
 # Sizes that fit each other: heads divide units.
 _SIZES = (('head', '2'), ('layer', '2'), ('block', '2'), ('class', '10'))
-_SHARES = (('keep_prob', '1.0'), ('rate', '0.1'), ('prob', '0.9'), ('epsilon', '1e-5'))
+_SHARES = (
+  ('keep_prob', '1.0'),
+  ('rate', '0.1'),
+  ('dropout', '0.1'),
+  ('prob', '0.9'),
+  ('epsilon', '1e-5'),
+)
 _FURTHER = (('momentum', '0.9'), ('decay', '1e-4'), ('scale', '1.0'), ('factor', '1.0'))
 _TEXTS = {'reuse': 'None', 'data_format': "'channels_last'"}
 
@@ -55,7 +61,7 @@ def new_case(target: str) -> str:
     UsageError: there is no such function, or it cannot be read.
   """
   source = read_source(target)
-  if not any(one.role == 'input' for one in source.parameters):
+  if not any(one.role == 'input' for one in source.taken):
     raise UsageError(
       f'{source.function.name} ({shown_path(source.path)}, line {source.function.lineno}) has no '
       'parameter that takes tensors; a case feeds the model its inputs: give the function that '
@@ -63,7 +69,7 @@ def new_case(target: str) -> str:
     )
   inputs = inputs_of(source)
   head = _head(source, replacements_of(source))
-  body = '\n'.join([*_port(source), '', '', *_case(source, inputs)])
+  body = '\n'.join([*_outputs(source), *_port(source), '', '', *_case(source, inputs)])
   imports = ['import numpy as np'] if any('np.' in one.text for one in inputs) else []
   imports += ['import tensorflow as tf']
   return '\n'.join(
@@ -73,7 +79,7 @@ def new_case(target: str) -> str:
       *imports,
       '',
       'import tf2verify',
-      f'from {source.module} import {source.function.name}',
+      f'from {source.module} import {source.owner or source.function.name}',
       '',
       '',
       body,
@@ -114,6 +120,8 @@ def write_new(target: str, out: str | None) -> str:
 
 def _head(source: Tf1Source, replacements: Sequence[Replacement]) -> list[str]:
   path, name = shown_path(source.path), source.function.name
+  if source.owner:
+    name = source.owner if name.startswith('__') else f'{source.owner}.{name}'
   lines = [f'"""Compares {name} of {os.path.basename(path)} with its port."""', '']
   groups = (
     (False, f'To be replaced before {os.path.basename(path)} runs under TensorFlow 2:'),
@@ -131,9 +139,9 @@ def _head(source: Tf1Source, replacements: Sequence[Replacement]) -> list[str]:
   return lines
 
 
-def _comment(text: str) -> list[str]:
+def _comment(text: str, start: str = '#   ') -> list[str]:
   return textwrap.wrap(
-    text, _COLUMNS, initial_indent='#   ', subsequent_indent='#     ', break_long_words=False
+    text, _COLUMNS, initial_indent=start, subsequent_indent=f'{start}  ', break_long_words=False
   )
 
 
@@ -141,27 +149,63 @@ def _class_name(function: str) -> str:
   return ''.join(word[:1].upper() + word[1:] for word in function.split('_') if word) or 'Model'
 
 
+def _name(source: Tf1Source) -> str:
+  return _class_name(source.owner or source.function.name)
+
+
+def _port_name(source: Tf1Source) -> str:
+  """Returns the name of the port's class, which is not that of a class of TF1."""
+  return f'{_name(source)}Port' if source.owner else _name(source)
+
+
+def _outputs(source: Tf1Source) -> list[str]:
+  """Returns a function that makes the object of a class, and the outputs with it."""
+  if not source.owner:
+    return []
+  lines = ['def _outputs(inputs, training):']
+  name = source.function.name
+  made = _call(source, source.owner, source.made_with, '  ')
+  if name == '__call__':
+    called = _call(source, 'model', source.parameters, '  ')
+  elif source.is_attribute:
+    called = f'model.{name}'
+  else:
+    called = _call(source, f'model.{name}', source.parameters, '  ')
+  lines.append(f'  model = {made}')
+  if not source.attributes and name != '__init__':
+    return [*lines, f'  return {called}', '', '']
+  lines += [f'  {called}'] if name != '__init__' else []
+  attributes = source.attributes or ('outputs',)
+  lines += _comment(f'CHECK: the outputs; it sets {", ".join(attributes)}', '  # ')
+  return [*lines, f'  return model.{attributes[0]}', '', '']
+
+
+def _returned(source: Tf1Source) -> str:
+  if source.owner:
+    return '_outputs(inputs, training)'
+  return _call(source, source.function.name, source.parameters, '    ')
+
+
 def _port(source: Tf1Source) -> list[str]:
-  name = _class_name(source.function.name)
   return [
-    f'class {name}(tf.keras.layers.Layer):',
+    f'class {_port_name(source)}(tf.keras.layers.Layer):',
     '  """The TF1 code itself, under the shim: replace it by the port, the whole or by parts."""',
     '',
     '  @tf.compat.v1.keras.utils.track_tf1_style_variables',
     '  def call(self, inputs, training=False):',
-    f'    return {_call(source)}',
+    f'    return {_returned(source)}',
   ]
 
 
 def _case(source: Tf1Source, inputs: Sequence[Input]) -> list[str]:
-  name = _class_name(source.function.name)
+  name = _name(source)
   lines = [
     f'class {name}Case(tf2verify.EquivalenceCase):',
     '  def build_tf1_graph(self, inputs, training):',
-    f'    return {_call(source)}',
+    f'    return {_returned(source)}',
     '',
     '  def make_tf2_layer(self):  # a fresh, unbuilt one at every call',
-    f'    return {name}()',
+    f'    return {_port_name(source)}()',
     '',
     '  def make_inputs(self):  # numpy, the same for both sides',
   ]
@@ -184,11 +228,11 @@ def _checked(reason: str) -> list[str]:
   )
 
 
-def _call(source: Tf1Source) -> str:
-  """Returns the call of the function, on as many lines as it takes."""
-  inputs = [one.name for one in source.parameters if one.role == 'input']
+def _call(source: Tf1Source, name: str, parameters: Sequence[Parameter], indent: str) -> str:
+  """Returns a call of the function, or of its class, on as many lines as it takes."""
+  inputs = [one.name for one in source.taken if one.role == 'input']
   parts = []
-  for one in source.parameters:
+  for one in parameters:
     value = f'inputs[{one.name!r}]' if len(inputs) > 1 else 'inputs'
     if one.role != 'input':
       value = _setting(one)
@@ -197,13 +241,13 @@ def _call(source: Tf1Source) -> str:
     # Behind one that is left out, names are needed.
     by_name = one.by_name or one.has_default
     parts.append((f'{one.name}={value}' if by_name else value, _is_to_check(one)))
-  together = f'{source.function.name}({", ".join(part for part, _ in parts)})'
+  together = f'{name}({", ".join(part for part, _ in parts)})'
   if not any(check for _, check in parts) and len(together) < _COLUMNS - 12:
     return together
   lines = []
   for part, check in parts:
-    lines += ['      # CHECK: set as in production'] * check + [f'      {part},']
-  return '\n'.join([f'{source.function.name}(', *lines, '    )'])
+    lines += [f'{indent}  # CHECK: set as in production'] * check + [f'{indent}  {part},']
+  return '\n'.join([f'{name}(', *lines, f'{indent})'])
 
 
 def _is_to_check(parameter: Parameter) -> bool:

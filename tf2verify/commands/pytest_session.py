@@ -17,13 +17,7 @@ from _pytest._code.code import (
   ReprTraceback,
 )
 
-from tf2verify.case import (
-  DEPRECATIONS_VARIABLE,
-  EquivalenceCase,
-  stage_of_test,
-  told_by_test,
-  verdict_of,
-)
+from tf2verify.case import EquivalenceCase, stage_of_test, told_by_test, verdict_of
 from tf2verify.commands.report import Pages
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
@@ -32,6 +26,7 @@ from tf2verify.report import github, headline, terminal
 from tf2verify.report.report_dir import ENVIRONMENT_VARIABLE, case_file_name
 from tf2verify.report.shared_report_dir import merged
 from tf2verify.sides.kept.sources import REUSE_VARIABLE
+from tf2verify.tensorflow_internals import deprecations
 
 
 class PytestSession:
@@ -60,7 +55,7 @@ class PytestSession:
     except Tf2VerifyError as error:
       raise pytest.UsageError(f'tf2verify: {error}') from error
     wanted = {ENVIRONMENT_VARIABLE: options.tf2verify_report_dir or ''}
-    wanted[DEPRECATIONS_VARIABLE] = '1' if options.tf2verify_deprecations else ''
+    wanted[deprecations.VARIABLE] = '1' if options.tf2verify_deprecations else ''
     wanted[REUSE_VARIABLE] = options.tf2verify_reuse_reference or ''
     # Workers of pytest-xdist, and cases, read them from the environment.
     self._before = {name: os.environ.get(name) for name, value in wanted.items() if value}

@@ -19,6 +19,7 @@ from tf2verify.report.html import page
 from tf2verify.report.junit import junit_text
 from tf2verify.report.rejudging import Rejudged, rejudged
 from tf2verify.report.report_dir import case_files, read_case, summary_text, write_whole
+from tf2verify.report.sarif import sarif_text
 from tf2verify.report.tensorboard import writing
 from tf2verify.report.tensorboard.names import target_of
 
@@ -31,6 +32,7 @@ class Pages:
   junit: str | None = None  # path of JUnit's XML
   markdown: str | None = None  # path of the summary
   tensorboard_dir: str | None = None  # folder of TensorBoard's events
+  sarif: str | None = None  # path of the findings in SARIF
 
   def require(self) -> None:
     """Checks that all of them can be made, before models are run.
@@ -64,7 +66,8 @@ class Pages:
     """Does what `write` does, and says nothing."""
     if self.html is not None:
       page.write_page(self.html, cases, changes)
-    for path, text_of in ((self.junit, junit_text), (self.markdown, summary_text)):
+    texts = ((self.junit, junit_text), (self.markdown, summary_text), (self.sarif, sarif_text))
+    for path, text_of in texts:
       if path is not None:
         write_whole(path, text_of(cases), 'name a file')
 

@@ -2,9 +2,9 @@
 
 import ast
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tf2verify.commands.tf1_source import Tf1Source, called, placeholders
+from tf2verify.commands.tf1_source import Tf1Source, called, placeholders, text_of
 
 _IMAGE, _SERIES, _VOLUME, _ROWS, _SEQUENCE = (
   (2, 32, 32, 3),
@@ -43,6 +43,8 @@ _WORDS_OF_MASKS = ('mask', 'masks')
 _ID_TEXT = 'np.random.default_rng({seed}).integers(0, 8, {shape}, dtype=np.int32)'
 _NO_NEWS = 'nothing in the code shows its shape: a guess'
 _DEEPEST = 3
+# In the place of a position: among the parts of a concatenation.
+_JOINED = -1
 _LARGEST_SIZE = 64
 
 
@@ -65,10 +67,13 @@ def inputs_of(source: Tf1Source) -> list[Input]:
   """Returns an input for each parameter that takes tensors."""
   known = placeholders(source)
   found: list[Input] = []
-  for parameter in (one for one in source.parameters if one.role == 'input'):
+  for parameter in (one for one in source.taken if one.role == 'input'):
     seed = len(found)
     if parameter.parts:
-      parts = [_guess(source, name, seed + n) for n, name in enumerate(parameter.parts)]
+      parts = [
+        _guess(source, [(source.function, name)], seed + n)
+        for n, name in enumerate(parameter.parts)
+      ]
       items = ', '.join(part.text for part in parts)
       reasons = '; '.join(f'{part.name}: {part.reason}' for part in parts)
       found.append(Input(parameter.name, f'({items})', reasons))
@@ -79,13 +84,15 @@ def inputs_of(source: Tf1Source) -> list[Input]:
     elif parameter.name in known:
       found.append(_of_placeholder(parameter.name, known[parameter.name], seed))
     else:
-      found.append(_guess(source, parameter.name, seed))
+      found.append(_guess(source, source.uses_of(parameter.name), seed))
   return found
 
 
-def _guess(source: Tf1Source, name: str, seed: int) -> Input:
-  """Returns an input by the first operation on it, or by its name."""
-  used = next(_uses(source, source.function, name, 0), None)
+def _guess(source: Tf1Source, places: Sequence[tuple[ast.FunctionDef, str]], seed: int) -> Input:
+  """Returns an input by the first operation on it, or by its name; that of its first place."""
+  name = places[0][1]
+  uses = (use for function, one in places for use in _uses(source, function, one, 0))
+  used = next(uses, None)
   return _by_name(name, seed) if used is None else _of_operation(name, used, seed)
 
 
@@ -117,6 +124,8 @@ def _of_placeholder(
 def _of_operation(name: str, use: tuple[ast.Call, int], seed: int) -> Input:
   call, position = use
   operation, reason = called(call), f'from line {call.lineno}: {_short(call)}'
+  if position == _JOINED:
+    return Input(name, _normal(_SEQUENCE, seed), reason)
   if operation in _OPERATIONS and _OPERATIONS[operation][0] == position:
     return Input(name, _normal(_OPERATIONS[operation][1], seed), reason)
   if operation in _IDS:
@@ -145,10 +154,12 @@ def _uses(
   source: Tf1Source, function: ast.FunctionDef, name: str, depth: int
 ) -> Iterator[tuple[ast.Call, int]]:
   """Yields the calls that say something of a parameter, and its position in them, in order."""
-  own = {node.name: node for node in source.tree.body if isinstance(node, ast.FunctionDef)}
-  names = {name}
+  own = source.functions
+  names, sequences = {name}, set[str]()
   for statement in _in_order(function):
     for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
+      if _is_joined(call, names, sequences):
+        yield call, _JOINED
       position = _position(call, names)
       if position is None:
         continue
@@ -159,9 +170,11 @@ def _uses(
           yield from _uses(source, inner, arguments[position].arg, depth + 1)
       elif _says_something(call, position):
         yield call, position
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-      target, value = statement.targets[0].id, statement.value
-      is_same = isinstance(value, ast.Name) and value.id in names
+    if isinstance(statement, ast.Assign) and (target := text_of(statement.targets[0])):
+      value = statement.value
+      is_same = text_of(value) in names
+      if isinstance(value, ast.Call) and called(value) == 'embedding_lookup':
+        sequences.add(target)
       is_cast = isinstance(value, ast.Call) and called(value) in _UNCHANGED
       if is_same or (is_cast and _position(value, names) == 0):  # type: ignore[arg-type]
         names.add(target)
@@ -178,16 +191,24 @@ def _in_order(function: ast.FunctionDef) -> Iterator[ast.stmt]:
 def _position(call: ast.Call, names: set[str]) -> int | None:
   """Returns where a call takes one of some names: its position; None if nowhere."""
   for position, value in enumerate(call.args):
-    if isinstance(value, ast.Name) and value.id in names:
+    if text_of(value) in names:
       return position
   for word in call.keywords:
-    if isinstance(word.value, ast.Name) and word.value.id in names:
+    if text_of(word.value) in names:
       if word.arg in ('ids', 'indices'):
         return 1
       if word.arg in ('inputs', 'input', 'x', 'value', 'tensor', 'images', 'lengths'):
         operation = _OPERATIONS.get(called(call))
         return operation[0] if operation else 0
   return None
+
+
+def _is_joined(call: ast.Call, names: set[str], sequences: set[str]) -> bool:
+  """Says whether a call joins one of some names to the vectors of words."""
+  if called(call) != 'concat':
+    return False
+  parts = {text_of(one) for value in call.args for one in getattr(value, 'elts', ())}
+  return bool(parts & names) and bool(parts & sequences)
 
 
 def _says_something(call: ast.Call, position: int) -> bool:

@@ -2,8 +2,10 @@
 
 import ast
 import dataclasses
+import re
 from collections.abc import Iterator
 
+from tf2verify.commands import tf1_contrib
 from tf2verify.commands.tf1_source import Tf1Source, called
 
 # Names of TF1 that `tensorflow` no longer has.
@@ -16,15 +18,16 @@ _ONLY_IN_V1 = frozenset(
     'summary', 'to_float', 'to_int32', 'to_int64', 'truncated_normal', 'variable_scope',
   )
 )  # fmt: skip
-# Parts of tf.contrib, and where they are now.
-_CONTRIB = {
-  'slim': 'import tf_slim as slim',
-  'layers': 'import tf_slim: tf_slim.layers has most of them',
-  'framework': 'tf_slim has arg_scope and the variables; tf.nest is public',
-  'rnn': 'tf.compat.v1.nn.rnn_cell has the cells of the core',
-  'training': 'HParams: a dataclass or types.SimpleNamespace with the same attributes',
-}
-_RECORD = 'not in TensorFlow 2: rewrite it, or record the model under TensorFlow 1.x (recordings)'
+# What cannot be done while a module is imported, since there is no graph.
+_NEEDS_A_GRAPH = ('placeholder', 'placeholder_with_default', 'Session', 'InteractiveSession')
+_AT_IMPORT = 'runs when the module is imported, outside of a graph: move it into a function'
+# Layers that make variables.
+_LAYERS = frozenset(
+  (
+    'batch_norm', 'batch_normalization', 'conv1d', 'conv2d', 'conv2d_transpose', 'conv3d',
+    'convolution2d', 'dense', 'fully_connected', 'layer_norm', 'linear', 'separable_conv2d',
+  )
+)  # fmt: skip
 _LONGEST = 60
 
 
@@ -50,7 +53,9 @@ def replacements_of(source: Tf1Source) -> list[Replacement]:
   found = [
     *_imports(source.tree),
     *_contrib(source.tree),
+    *_at_import(source.tree),
     *_of_function(source),
+    *_unnamed(source),
     *_of_port(source.tree),
   ]
   unique = {(one.line, one.advice): one for one in found}
@@ -86,25 +91,41 @@ def _imports(tree: ast.Module) -> Iterator[Replacement]:
 
 
 def _contrib(tree: ast.Module) -> Iterator[Replacement]:
+  for node, advice in tf1_contrib.uses(tree):
+    yield Replacement(node.lineno, _code(node), advice)  # type: ignore[attr-defined]
   for node in ast.walk(tree):
-    if isinstance(node, ast.ImportFrom) and (node.module or '').startswith('tensorflow.contrib'):
-      for alias in node.names:
-        parts = [*(node.module or '').split('.')[2:], alias.name]
-        yield Replacement(node.lineno, _code(node), _CONTRIB.get(parts[0], _RECORD))
-    elif isinstance(node, ast.Import):
-      for alias in node.names:
-        if alias.name.startswith('tensorflow.contrib.'):
-          part = alias.name.split('.')[2]
-          yield Replacement(node.lineno, _code(node), _CONTRIB.get(part, _RECORD))
-    elif isinstance(node, ast.Attribute) and _dotted(node.value).endswith('.contrib'):
-      yield Replacement(node.lineno, _dotted(node), _CONTRIB.get(node.attr, _RECORD))
-    elif isinstance(node, ast.Call) and called(node) == 'HParams':
-      yield Replacement(node.lineno, _code(node), _CONTRIB['training'])
+    if isinstance(node, ast.Call) and called(node) == 'HParams':
+      yield Replacement(node.lineno, _code(node), tf1_contrib.HPARAMS)
+
+
+def _at_import(tree: ast.Module) -> Iterator[Replacement]:
+  """Yields what the module makes when it is imported, and not in a function."""
+  inside = {
+    below
+    for node in ast.walk(tree)
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)) or _is_main(node)
+    for below in ast.walk(node)
+  }
+  for node in ast.walk(tree):
+    if not isinstance(node, ast.Call) or node in inside:
+      continue
+    name = called(node)
+    if name in ('Variable', 'get_variable'):
+      advice = 'make it in the function: made at import, it is in no graph, and in no layer'
+      yield Replacement(node.lineno, _code(node), advice)
+    elif name in _NEEDS_A_GRAPH or name == 'minimize' or name.endswith('Optimizer'):
+      yield Replacement(node.lineno, _code(node), _AT_IMPORT)
+
+
+def _is_main(node: ast.AST) -> bool:
+  return isinstance(node, ast.If) and '__main__' in ast.unparse(node.test)
 
 
 def _of_function(source: Tf1Source) -> Iterator[Replacement]:
-  """Yields what a builder of a graph must not do; looked for in the function itself."""
-  for node in ast.walk(source.function):
+  """Yields what a builder of a graph must not do; looked for in the function, or its class."""
+  classes = (node for node in source.tree.body if isinstance(node, ast.ClassDef))
+  owner = next((node for node in classes if node.name == source.owner), None)
+  for node in ast.walk(owner or source.function):
     if isinstance(node, ast.Call):
       name = called(node)
       if name == 'placeholder':
@@ -117,10 +138,34 @@ def _of_function(source: Tf1Source) -> Iterator[Replacement]:
         )
       elif name in ('EstimatorSpec', 'TPUEstimatorSpec'):
         yield Replacement(node.lineno, _code(node), 'return the tensors that are in it')
+    elif isinstance(node, ast.Attribute) and _dotted(node.value).endswith('estimator.ModeKeys'):
+      texts = {'TRAIN': 'train', 'EVAL': 'eval', 'PREDICT': 'infer'}
+      if node.attr in texts:
+        advice = f'{texts[node.attr]!r}: tf.estimator is gone since TensorFlow 2.16'
+        yield Replacement(node.lineno, _dotted(node), advice)
     elif isinstance(node, ast.Attribute) and _dotted(node.value) == 'FLAGS':
       yield Replacement(
         node.lineno, _dotted(node), 'take it as a parameter: flags are not parsed here'
       )
+
+
+def _unnamed(source: Tf1Source) -> Iterator[Replacement]:
+  """Yields layers without a name, outside of scopes: eager mode counts their names up."""
+  scoped = {
+    below
+    for node in ast.walk(source.function)
+    if isinstance(node, ast.With)
+    and any('variable_scope' in ast.unparse(item.context_expr) for item in node.items)
+    for below in ast.walk(node)
+  }
+  for node in ast.walk(source.function):
+    if not isinstance(node, ast.Call) or node in scoped or called(node) not in _LAYERS:
+      continue
+    module = _dotted(node.func).rpartition('.')[0]
+    named = any(word.arg in ('name', 'scope') for word in node.keywords)
+    if not named and re.search(r'(^|\.)(layers|slim|tf_slim)$', module):
+      advice = 'in the port: name it as in TF1, since unnamed layers count up at each call'
+      yield Replacement(node.lineno, _code(node), advice, True)
 
 
 def _of_port(tree: ast.Module) -> Iterator[Replacement]:
@@ -132,6 +177,12 @@ def _of_port(tree: ast.Module) -> Iterator[Replacement]:
     for item in node.items
     if isinstance(item.optional_vars, ast.Name)
   }
+  for node in (
+    below for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) for below in ast.walk(one)
+  ):
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ('tf.Variable', 'Variable'):
+      advice = 'in the port: tf.get_variable, since each call would make a new one'
+      yield Replacement(node.lineno, _code(node), advice, True)
   for node in ast.walk(tree):
     if not isinstance(node, ast.Attribute):
       continue

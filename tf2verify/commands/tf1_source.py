@@ -8,6 +8,8 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
+from tf2verify.commands import tf1_classes
+from tf2verify.commands.tf1_classes import is_own
 from tf2verify.errors import UsageError
 
 _TRAINING = ('training', 'is_training', 'train', 'is_train')
@@ -17,7 +19,7 @@ _OBJECTS = ('params', 'hparams', 'hps', 'config', 'cfg', 'flags', 'options', 'ar
 _NUMBER = re.compile(
   r'(^|_)(num|n|size|dim|dims|depth|units|classes|hidden|layers|channels|filters|heads|blocks|'
   r'vocab|vocabulary|width|height|'
-  r'rate|prob|epsilon|decay|momentum|scale|factor)(_|\d*$)'
+  r'rate|prob|dropout|epsilon|decay|momentum|scale|factor|lr|stddev|actions)(_|\d*$)'
 )
 # What an annotation says of a parameter, by its last word.
 _ANNOTATED = {'int': 'number', 'float': 'number', 'str': 'text', 'bool': 'text', 'Tensor': 'input'}
@@ -58,9 +60,16 @@ class Tf1Source:
   Attributes:
     path: of its file.
     module: the name to import it by.
-    function: its definition.
+    function: its definition; of a method without `self`; of a class that builds the model when it
+      is made, its constructor.
     tree: the module.
     parameters: of the function, in order.
+    functions: what the function may call: functions of the module, methods of its class.
+    owner: the class of a method; '' for none.
+    made_with: the parameters of the constructor of the class, in order.
+    kept: what the constructor keeps each of them in: `self.x`.
+    is_attribute: whether the method is read as an attribute (a property).
+    attributes: where nothing is returned, what is set, the likely output first.
   """
 
   path: str
@@ -68,6 +77,26 @@ class Tf1Source:
   function: ast.FunctionDef
   tree: ast.Module
   parameters: tuple[Parameter, ...]
+  functions: Mapping[str, ast.FunctionDef]
+  owner: str = ''
+  made_with: tuple[Parameter, ...] = ()
+  kept: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+  is_attribute: bool = False
+  attributes: tuple[str, ...] = ()
+
+  @property
+  def taken(self) -> tuple[Parameter, ...]:
+    """All parameters, those of the constructor first."""
+    return (*self.made_with, *self.parameters)
+
+  def uses_of(self, name: str) -> list[tuple[ast.FunctionDef, str]]:
+    """Returns where to look for uses of a parameter: functions, and its name in them."""
+    if any(one.name == name for one in self.parameters):
+      return [(self.function, name)]
+    constructor = self.functions['__init__']
+    others = [one for one in self.functions.values() if one is not constructor]
+    kept = [(one, place) for place in self.kept[name] for one in (self.function, *others)]
+    return [(constructor, name), *kept]
 
 
 def read_source(target: str) -> Tf1Source:
@@ -95,16 +124,60 @@ def read_source(target: str) -> Tf1Source:
       'converted first (python 2to3, or the package modernize)'
     ) from error
   functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+  classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+  first, _, method = name.partition('.')
+  if first in classes:
+    return _of_class(path, tree, functions, classes[first], method)
   if name not in functions:
-    close = difflib.get_close_matches(name, functions, 1)
+    known = [*functions, *classes]
+    close = difflib.get_close_matches(name, known, 1)
     guess = f' (did you mean {close[0]}?)' if close else ''
     raise UsageError(
-      f'{path} has no function {name} outside of classes and functions{guess}; it has '
-      f'{", ".join(functions) or "none"}'
+      f'{path} has no function or class {name} outside of other ones{guess}; it has '
+      f'{", ".join(known) or "none"}'
     )
   function = functions[name]
+  parameters = tuple(_parameters(functions, function))
+  return Tf1Source(path, _module_name(path), function, tree, parameters, functions)
+
+
+def _of_class(
+  path: str,
+  tree: ast.Module,
+  functions: Mapping[str, ast.FunctionDef],
+  owner: ast.ClassDef,
+  name: str,
+) -> Tf1Source:
+  """Returns a method, or a class that is called, or that builds the model when it is made."""
+  methods = tf1_classes.methods_of(owner)
+  known = {**functions, **methods}
+  constructor = methods.get('__init__')
+  made_with = tuple(_parameters(known, constructor)) if constructor else ()
+  if not name and '__call__' in methods:
+    name = '__call__'
+  if not name and any(one.role == 'input' for one in made_with):
+    name = '__init__'
+  public = [f'{owner.name}.{one}' for one in methods if not one.startswith('__')]
+  if name not in methods:
+    asked = f'{owner.name} has no method {name}' if name else f'{owner.name} is a class'
+    raise UsageError(
+      f'{path}: {asked}; give the method that builds the outputs: {", ".join(public) or "none"}'
+    )
+  function = methods[name]
+  builders = [methods[one] for one in methods if one != '__init__' or name == '__init__']
+  returns = name != '__init__' and tf1_classes.returns_something(function)
   return Tf1Source(
-    path, _module_name(path), function, tree, tuple(_parameters(functions, function))
+    path,
+    _module_name(path),
+    function,
+    tree,
+    () if name == '__init__' else tuple(_parameters(known, function)),
+    known,
+    owner.name,
+    made_with,
+    {one.name: tf1_classes.kept_as(constructor, one.name) for one in made_with if constructor},
+    tf1_classes.is_decorated(function, 'property'),
+    () if returns else tuple(tf1_classes.sets(builders)),
   )
 
 
@@ -147,7 +220,7 @@ def _parameters(
     if default is not None
   }
   for one in (*plain, *given.kwonlyargs):
-    fields, by_key = _fields_of(functions, function, one.arg, 0)
+    fields, by_key = _fields_anywhere(functions, function, one.arg)
     has_default = one.arg in optional
     annotated = _last_word(one.annotation)
     yield Parameter(
@@ -180,6 +253,7 @@ def _role(name: str, has_default: bool, annotated: str) -> str:
 
 
 def _last_word(annotation: ast.expr | None) -> str:
+  """Returns `x` of `x` and of `self.x`."""
   if isinstance(annotation, ast.Attribute):
     return annotation.attr
   return annotation.id if isinstance(annotation, ast.Name) else ''
@@ -194,6 +268,19 @@ def _unpacked(function: ast.FunctionDef, name: str) -> Iterator[str]:
         if parts and all(isinstance(part, ast.Name) for part in parts):
           yield from (part.id for part in parts if isinstance(part, ast.Name))
           return
+
+
+def _fields_anywhere(
+  functions: Mapping[str, ast.FunctionDef], function: ast.FunctionDef, name: str
+) -> tuple[list[str], bool]:
+  """Returns as `_fields_of`, of a parameter of a constructor also where methods read it."""
+  found, by_key = _fields_of(functions, function, name, 0)
+  if function.name == '__init__':
+    for place in tf1_classes.kept_as(function, name):
+      for one in functions.values():
+        more, keys = _fields_of(functions, one, place, _DEEPEST)
+        found, by_key = list(dict.fromkeys([*found, *more])), by_key or keys
+  return found, by_key
 
 
 def _fields_of(
@@ -228,7 +315,15 @@ def _fields_of(
 
 
 def _is_name(node: ast.AST, name: str) -> bool:
-  return isinstance(node, ast.Name) and node.id == name
+  """Says whether it is a name, or `self.x`."""
+  return text_of(node) == name
+
+
+def text_of(node: ast.AST) -> str:
+  """Returns a name, or `self.x`; '' for anything else."""
+  if isinstance(node, ast.Name):
+    return node.id
+  return f'self.{node.attr}' if isinstance(node, ast.Attribute) and is_own(node) else ''
 
 
 def called(node: ast.Call) -> str:
@@ -246,23 +341,25 @@ def placeholders(source: Tf1Source) -> dict[str, tuple[str, tuple[int | None, ..
     Parameter to dtype, shape (None where it is not written) and line.
   """
   made = {}
+  numbers = _numbers(source.tree)
   for node in ast.walk(source.tree):
     if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):
       continue
-    if called(node.value) != 'placeholder' or not isinstance(node.targets[0], ast.Name):
+    if called(node.value) != 'placeholder' or not _last_word(node.targets[0]):
       continue
     words = {word.arg: word.value for word in node.value.keywords}
     rest = node.value.args
     dtype = rest[0] if rest else words.get('dtype')
     shape = rest[1] if len(rest) > 1 else words.get('shape')
     name = dtype.attr if isinstance(dtype, ast.Attribute) else 'float32'
-    made[node.targets[0].id] = (name, _shape(shape), node.lineno)
-  found = {one.name: made[one.name] for one in source.parameters if one.name in made}
+    made[_last_word(node.targets[0])] = (name, _shape(shape, numbers), node.lineno)
+  found = {one.name: made[one.name] for one in source.taken if one.name in made}
   for node in ast.walk(source.tree):
-    if isinstance(node, ast.Call) and called(node) == source.function.name:
-      for parameter, value in _passed(node, source.parameters):
-        if isinstance(value, ast.Name) and value.id in made:
-          found.setdefault(parameter, made[value.id])
+    if isinstance(node, ast.Call) and called(node) in (source.function.name, source.owner):
+      is_owner = called(node) == source.owner
+      for parameter, value in _passed(node, source.made_with if is_owner else source.parameters):
+        if _last_word(value) in made:
+          found.setdefault(parameter, made[_last_word(value)])
   return found
 
 
@@ -274,8 +371,24 @@ def _passed(call: ast.Call, parameters: Sequence[Parameter]) -> Iterator[tuple[s
       yield word.arg, word.value
 
 
-def _shape(node: ast.expr | None) -> tuple[int | None, ...] | None:
+def _numbers(tree: ast.Module) -> dict[str, int]:
+  """Returns the integers that a module gives names to, and does not change."""
+  given: dict[str, list[ast.expr]] = {}
+  for node in ast.walk(tree):
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+      given.setdefault(node.targets[0].id, []).append(node.value)
+  return {
+    name: values[0].value
+    for name, values in given.items()
+    if len(values) == 1 and isinstance(values[0], ast.Constant) and type(values[0].value) is int
+  }
+
+
+def _shape(node: ast.expr | None, numbers: Mapping[str, int]) -> tuple[int | None, ...] | None:
   if not isinstance(node, (ast.List, ast.Tuple)):
     return None
-  values = [one.value if isinstance(one, ast.Constant) else None for one in node.elts]
+  values = [
+    numbers.get(one.id) if isinstance(one, ast.Name) else getattr(one, 'value', None)
+    for one in node.elts
+  ]
   return tuple(one if isinstance(one, int) else None for one in values)

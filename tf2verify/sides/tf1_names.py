@@ -9,6 +9,23 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 _IMPORT = re.compile(r'\s*import\s+(?:.*,\s*)?tensorflow(?:\s+as\s+(\w+))?\s*(?:[,#].*)?$')
+# What TensorFlow and Python say where TF1 code runs eagerly, or asks for what is gone, and the fix.
+_OF_MESSAGES = (
+  (
+    re.compile(r"'(int|NoneType)' object has no attribute 'value'"),
+    'a dimension of a shape is a plain number in TensorFlow 2: leave out .value',
+  ),
+  (
+    re.compile(r'Tensor\.(name|op|graph) is undefined when eager execution is enabled'),
+    'an eager tensor has no name, operation or graph: write the name yourself, as a key of '
+    'end_points for instance',
+  ),
+  (
+    re.compile(r"module '[\w.]*tensorflow[\w.]*' has no attribute 'estimator'"),
+    'tf.estimator is gone since TensorFlow 2.16; its ModeKeys.TRAIN, EVAL and PREDICT '
+    "are the texts 'train', 'eval' and 'infer'",
+  ),
+)
 _RECORD = 'record the reference under TensorFlow 1.x, where it runs as it is (docs/recordings.md)'
 
 
@@ -20,6 +37,11 @@ def hint(error: BaseException, side: str, frames: Sequence[traceback.FrameSummar
     side: whose code it was; a port has no use for a recording.
     frames: of the user's code, the innermost last.
   """
+  if isinstance(error, AttributeError):
+    # Keras wraps what a layer raises: of the error itself only the message is left.
+    for pattern, fix in _OF_MESSAGES:
+      if pattern.search(str(error)):
+        return f'; {fix}'
   name, module = getattr(error, 'name', None), getattr(error, 'obj', None)
   if not isinstance(error, AttributeError) or not name or not isinstance(module, types.ModuleType):
     return ''

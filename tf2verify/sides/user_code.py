@@ -70,11 +70,13 @@ def _summary(error: BaseException) -> str:
     text = text[: _LONGEST_SUMMARY - 1] + '…'
   name = getattr(error, 'name', None) or ''
   missing = isinstance(error, (AttributeError, ImportError))
-  if missing and (name == 'contrib' or name.startswith('tensorflow.contrib')):
+  gone = name == 'contrib' or name.startswith('tensorflow.contrib')
+  if missing and (gone or "has no attribute 'contrib'" in message):
     text += (
       '; tf.contrib is gone in TensorFlow 2. tf.contrib.slim and tf.contrib.layers live on as '
       '`import tf_slim as slim`, tf.contrib.rnn as tf.compat.v1.nn.rnn_cell, tf.contrib.framework '
-      'as tf_slim or tf.nest'
+      'as tf_slim or tf.nest; HParams is types.SimpleNamespace with the same attributes; '
+      '`python -m tf2verify new FILE.py:FUNCTION` lists the place of each name'
     )
   return text
 

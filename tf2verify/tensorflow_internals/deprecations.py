@@ -1,6 +1,9 @@
 """What TensorFlow says about the age of TF1's code, which the port is there to replace."""
 
 import contextlib
+import logging
+import os
+import re
 import warnings
 from collections.abc import Iterator
 
@@ -8,6 +11,17 @@ from tensorflow.python.util import deprecation
 
 # As tf_keras words it for tf.compat.v1.layers and the cells of tf.compat.v1.nn.rnn_cell.
 _OF_LAYERS = r'`[\w.]+` (is deprecated and )?will be removed in a future version'
+# It logs this one of MultiRNNCell.
+_LOGGED = re.compile(r'`[\w.]+` is deprecated\.')
+# Set to anything, they are shown where cases are run by a test runner or by `verify`.
+VARIABLE = 'TF2VERIFY_DEPRECATIONS'
+
+
+class _OtherRecords(logging.Filter):
+  """Lets through what is not about the age of a name."""
+
+  def filter(self, record: logging.LogRecord) -> bool:
+    return _LOGGED.match(str(record.msg)) is None
 
 
 @contextlib.contextmanager
@@ -16,9 +30,32 @@ def unsaid() -> Iterator[None]:
   # `deprecation.silence` does not put the switch back where an error ends the block.
   said = deprecation._PRINT_DEPRECATION_WARNINGS
   deprecation._PRINT_DEPRECATION_WARNINGS = False
+  log, others = logging.getLogger('tensorflow'), _OtherRecords()
+  log.addFilter(others)
   try:
     with warnings.catch_warnings():
       warnings.filterwarnings('ignore', message=_OF_LAYERS, category=UserWarning)
       yield
   finally:
+    log.removeFilter(others)
     deprecation._PRINT_DEPRECATION_WARNINGS = said
+
+
+@contextlib.contextmanager
+def unsaid_unless_asked() -> Iterator[None]:
+  """Does as `unsaid`, unless the user has set TF2VERIFY_DEPRECATIONS."""
+  with contextlib.nullcontext() if os.environ.get(VARIABLE) else unsaid():
+    yield
+
+
+@contextlib.contextmanager
+def asked() -> Iterator[None]:
+  """Shows them meanwhile, as if the user had set TF2VERIFY_DEPRECATIONS."""
+  before = os.environ.get(VARIABLE)
+  os.environ[VARIABLE] = '1'
+  try:
+    yield
+  finally:
+    os.environ.pop(VARIABLE)
+    if before is not None:
+      os.environ[VARIABLE] = before

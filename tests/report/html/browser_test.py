@@ -1,5 +1,6 @@
 """What a reader does with the page, in a real browser."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ from absl.testing import absltest
 
 from tests import browser
 from tests.report.html import made_up
+from tf2verify.records.side_by_side import VariablePair
 from tf2verify.report.html import page
 from tf2verify.safe_text import safe_line
 
@@ -162,6 +164,35 @@ class BrowserTest(absltest.TestCase):
       select.value = [...select.options].find((o) => o.text.startsWith('failed')).value;
       select.dispatchEvent(new Event('change')); }})()""")
     self.assertEqual([row[0] for row in self._ask(_table('tensors'))], ['bias', 'dense/kernel'])
+
+  def test_a_renamed_variable_is_no_warning(self):
+    case = made_up.failed()
+    [at] = [n for n, stage in enumerate(case.stages) if stage.inventory]
+    pair = VariablePair(made_up.variable('alpha'), made_up.variable('norm/alpha'))
+    stage = case.stages[at]
+    stage = dataclasses.replace(stage, inventory=(*stage.inventory, pair))
+    stages = (*case.stages[:at], stage, *case.stages[at + 1 :])
+    self._open(dataclasses.replace(case, stages=stages))
+    classes = self._ask("""Object.fromEntries([...document.querySelectorAll(
+      'article .packed[data-table=inventory] tbody tr')]
+      .map((row) => [row.lastChild.textContent, row.className]))""")
+    self.assertEqual(classes['renamed'], '')
+    self.assertEqual(classes['renamed and trained on one side only'], 'marked')
+    self.assertEqual(classes['only in tf2'], 'marked-bad')
+
+  def test_tables_of_a_written_page_are_whole(self):
+    """The file, and not only the text that is written into it."""
+    path = self.folder / 'written.html'
+    page.write_page(str(path), [made_up.failed(), made_up.passed()])
+    self.browser.look(width=1400)
+    self.browser.open(path)
+    self._ready()
+    self.assertIn('no_new_variables', self._ask("document.querySelector('#overview').innerText"))
+    cut = """[...document.querySelectorAll('.scroll')]
+      .filter((one) => one.scrollWidth > one.clientWidth)
+      .map((one) => one.innerText.slice(0, 60))"""
+    self.assertEqual(self._ask(cut), [])
+    self._assert_quiet()
 
   def test_numbers_of_a_figure(self):
     self._open(made_up.failed())

@@ -17,6 +17,7 @@ from absl.testing import absltest
 
 from tests.report.html import made_up
 from tf2verify.errors import EnvironmentProblem, UsageError
+from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.report.html import page
 
 pytestmark = pytest.mark.starts_processes
@@ -33,7 +34,7 @@ class _Reader(html.parser.HTMLParser):
   def __init__(self, text):
     super().__init__()
     self.tags, self.outline, self._open = [], [], []
-    self.feed(text)
+    self.feed(text.replace('<wbr>', ''))
 
   def handle_starttag(self, tag, attributes):
     self.tags.append((tag, dict(attributes)))
@@ -54,7 +55,7 @@ class _Reader(html.parser.HTMLParser):
   def handle_data(self, data):
     inside = [tag for tag in self._open if tag in _SHOWN]
     silent = any(tag in _SILENT or tag == 'svg' for tag in self._open)
-    said = ' '.join(data.split()).replace('\u200b', '')
+    said = ' '.join(data.split())
     if inside and said and not silent and self.outline:
       self.outline[-1] += f' {said}' if self.outline[-1].split()[0] == inside[-1] else ''
 
@@ -71,6 +72,57 @@ class PageTest(absltest.TestCase):
     """Written anew by `python -m tests.report.html.page_test --write`."""
     cases = [made_up.failed(), made_up.passed(), made_up.error()]
     self.assertEqual(_outline(page.page(cases)), _GOLDEN.read_text())
+
+  def test_every_stage_that_failed_is_told(self):
+    case = made_up.failed()
+    [at] = [n for n, stage in enumerate(case.stages) if stage.stage == 'gradients']
+    later = dataclasses.replace(
+      case.stages[at], stage='checkpoint', number=9, diagnosis=None, differences=()
+    )
+    case = dataclasses.replace(case, stages=(*case.stages[: at + 1], later))
+    text = page.page([case])
+    self.assertEqual(text.count('<section class="finding'), 2)
+    items = text[text.index('<ol class="wrong">') : text.index('</ol>')].split('<li')[1:]
+    self.assertEqual([re.findall(r'\((\d+ \w+) FAILED\)', one) for one in items],
+      [['6 gradients'], ['9 checkpoint']])  # fmt: skip
+    self.assertIn('Begin with the first of each case', text)
+    self.assertNotIn('Begin with the first', page.page([made_up.failed()]))
+
+  def test_a_proven_cause_looks_proven(self):
+    case = made_up.failed()
+    [at] = [n for n, stage in enumerate(case.stages) if stage.stage == 'gradients']
+    stage = case.stages[at]
+    experiment = Experiment(Edit.SETTING, '', Outcome.PROVEN, 1, 1, 0.0, 5)
+    [cause, *others] = stage.diagnosis.causes
+    for known, badge in (
+      (cause, 'likely'),
+      (dataclasses.replace(cause, experiment=experiment, predicts=True), '✓ proven'),
+    ):
+      diagnosis = dataclasses.replace(stage.diagnosis, causes=(known, *others))
+      changed = dataclasses.replace(stage, diagnosis=diagnosis)
+      stages = (*case.stages[:at], changed, *case.stages[at + 1 :])
+      text = page.page([dataclasses.replace(case, stages=stages)])
+      [shown] = re.findall(r'<p class="headline">.*?<span class="badge [^>]*>(.*?)</span>', text)
+      self.assertEqual(shown, badge)
+      self.assertEqual('class="cause proven"' in text, badge != 'likely')
+
+  def test_the_top_says_where_it_is_from(self):
+    about = (('project', 'a<b'), ('commit', '0123456789, with changes since'), ('written', 'today'))
+    text = page.page([made_up.failed()], about=about)
+    self.assertIn('<h1>tf2verify report: a&lt;b</h1>', text)
+    self.assertIn('<title>a&lt;b, tf2verify: 1 failed</title>', text)
+    self.assertIn('Written today; commit <code>0123456789, with changes since</code>', text)
+    self.assertNotIn('Written', page.page([made_up.failed()]))
+
+  def test_the_file_is_the_page(self):
+    """Nothing in it is escaped when it is written, as characters without width are."""
+    with tempfile.TemporaryDirectory() as folder:
+      path = pathlib.Path(folder, 'page.html')
+      with mock.patch.object(page, 'origin', lambda: (('project', 'one'),)):
+        page.write_page(str(path), [made_up.failed()])
+      self.assertEqual(
+        path.read_text(), page.page([made_up.failed()], (), (('project', 'one'),)) + '\n'
+      )
 
   def test_names_stay_text(self):
     text = page.page([made_up.failed(made_up.EVIL, made_up.EVIL)])

@@ -37,6 +37,8 @@ class FaultTest(LadderTestCase):
       'v1.layers.dense(inputs, 2)',
       'counts up at each call (dense → dense_1)',
     )
+    text = tf2verify.verify(Case, ['no_new_variables']).to_text()
+    self.assertEqual(text.count('likely cause'), 1)  # the later calls have no cause of their own
 
   def test_default_scope_name_counts_up(self):
     class Case(tiny_models.OneModel):

@@ -37,6 +37,11 @@ class CauseView:
   evidence: str = ''  # what was seen; '' for a stage's own hint
   label: str = 'likely cause'  # how sure it is
 
+  @property
+  def is_proven(self) -> bool:
+    """Whether an experiment has proven it."""
+    return '(proven: ' in self.label
+
 
 @dataclasses.dataclass(frozen=True)
 class SideView:
@@ -87,6 +92,9 @@ class FindingView:
   passed: tuple[str, ...]  # names of the stages that passed before
   traceback: str  # of the user's code; '' without an error
   run: str  # which run was looked into; '' without a diagnosis
+  # The difference that stands first, where the lines of both sides are not known.
+  where: DifferenceView | None
+  run_again: str  # the command that runs the stage again; '' but for the first stage that failed
 
   @property
   def headline(self) -> str:
@@ -101,9 +109,15 @@ class FindingView:
 
 def finding_of(case: CaseVerdict) -> FindingView | None:
   """Returns what is wrong first; None for a case in which nothing is."""
-  stage = case.first_failure
-  if stage is None:
-    return None
+  return next(iter(findings_of(case)), None)
+
+
+def findings_of(case: CaseVerdict) -> tuple[FindingView, ...]:
+  """Returns what is wrong, of each stage that failed; none depends on another."""
+  return tuple(_finding(case, stage) for stage in case.failures)
+
+
+def _finding(case: CaseVerdict, stage: StageVerdict) -> FindingView:
   diagnosis = stage.diagnosis or Diagnosis()
   causes = _causes(stage)
   groups = alike_sources(diagnosis.sources)
@@ -136,6 +150,10 @@ def finding_of(case: CaseVerdict) -> FindingView | None:
     ),
     traceback=stage.error.traceback_text if stage.error is not None else '',
     run=diagnosis.run,
+    where=_difference(stage.differences[0])
+    if not groups and not shown and stage.differences
+    else None,
+    run_again=case.run_again if stage.stage == case.failures[0].stage else '',
   )
 
 

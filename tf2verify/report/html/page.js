@@ -267,7 +267,7 @@
         } else {
           const text = this.text(column, row);
           made.append(textCell(text, column.kind === 'code'));
-          if (column.kind === 'mark' && text) {
+          if (column.kind === 'mark' && text && text !== 'renamed') { // a name is no warning
             made.className = text === 'failed' || text.includes('only in') ? 'marked-bad' : 'marked';
           }
         }

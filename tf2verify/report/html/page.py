@@ -13,7 +13,8 @@ from tf2verify.records.verdict import CaseVerdict, StageVerdict
 from tf2verify.records.verdict_text import figure_text, notes_text, outcome_text
 from tf2verify.report.html import words
 from tf2verify.report.html.figures import Figure, figures_of
-from tf2verify.report.html.finding import FindingView, finding_of
+from tf2verify.report.html.finding import FindingView, findings_of
+from tf2verify.report.html.origin import origin
 from tf2verify.report.html.packing import packed
 from tf2verify.report.html.tables import case_tables, tensor_counts, variable_counts
 from tf2verify.report.html.unchecked import Unchecked, unchecked
@@ -72,7 +73,8 @@ class CaseView:
   seconds: float  # wall time
   run_again: str  # the command; '' where nothing is wrong
   stages: tuple[StageView, ...]  # in ladder order, one per column of the overview
-  finding: FindingView | None  # what is wrong first
+  # What is wrong, a stage that failed at a time; empty where nothing is.
+  findings: tuple[FindingView, ...]
   figures: tuple[Figure, ...]  # those drawn, and those that are not
   tables: dict[str, TableView]  # by name
   variables: str  # how many are alike, and how many are not and why
@@ -89,7 +91,8 @@ class WrongGroup:
   """Cases in which the same is wrong."""
 
   headline: str  # the likely cause, or what differs
-  cases: tuple[CaseView, ...]  # those with that cause; one without a known cause stands alone
+  # Those with that cause, each with its finding; one without a known cause stands alone.
+  found: tuple[tuple[CaseView, FindingView], ...]
 
 
 def require() -> None:
@@ -106,7 +109,11 @@ def require() -> None:
     )
 
 
-def page(cases: Sequence[CaseVerdict], changes: Sequence[Sequence[str]] = ()) -> str:
+def page(
+  cases: Sequence[CaseVerdict],
+  changes: Sequence[Sequence[str]] = (),
+  about: Sequence[tuple[str, str]] = (),
+) -> str:
   """Returns the page of a run, which loads nothing and can be sent as one file.
 
   The same verdicts give the same text.
@@ -114,6 +121,7 @@ def page(cases: Sequence[CaseVerdict], changes: Sequence[Sequence[str]] = ()) ->
   Args:
     cases: in the order of the run.
     changes: what other tolerances changed, of each case; empty where none were given.
+    about: what is known of the project and the time, by name; see `origin`.
 
   Raises:
     EnvironmentProblem: Jinja2 or matplotlib is not installed.
@@ -140,6 +148,7 @@ def page(cases: Sequence[CaseVerdict], changes: Sequence[Sequence[str]] = ()) ->
       if (count := sum(view.status is status for view in views))
     ],
     groups=_groups(views),
+    about={'project': '', 'commit': '', 'written': '', **dict(safe_values(list(about)))},
     environment=cases[0].environment if cases else (),
     legend=[(words.SIGNS[status], words.word(status), status.value) for status in Status],
     not_run=words.NOT_RUN_SIGN,
@@ -160,7 +169,7 @@ def write_page(
     EnvironmentProblem: Jinja2 or matplotlib is not installed.
     UsageError: the file cannot be written.
   """
-  write_whole(path, page(cases, changes) + '\n', '--html names a file')
+  write_whole(path, page(cases, changes, origin()) + '\n', '--html names a file')
 
 
 def _part(name: str) -> str:
@@ -192,7 +201,7 @@ def _views(cases: Sequence[CaseVerdict], changes: Sequence[Sequence[str]]) -> tu
         seconds=case.seconds,
         run_again=case.run_again,
         stages=tuple(_stages(case, columns, list(tables))),
-        finding=finding_of(case),
+        findings=findings_of(case),
         figures=figures[position],
         tables={n: TableView(n, len(table.rows), table.caption) for n, table in tables.items()},
         variables=variable_counts(case)[0],
@@ -276,13 +285,12 @@ def _groups(views: Sequence[CaseView]) -> list[WrongGroup]:
 
   Without a cause nothing tells that two cases have the same mistake.
   """
-  groups: dict[str, list[CaseView]] = {}
+  groups: dict[str, list[tuple[CaseView, FindingView]]] = {}
   alone: list[WrongGroup] = []
   for view in views:
-    if view.finding is None:
-      continue
-    if view.finding.causes:
-      groups.setdefault(view.finding.headline, []).append(view)
-    else:
-      alone.append(WrongGroup(view.finding.headline, (view,)))
+    for finding in view.findings:
+      if finding.causes:
+        groups.setdefault(finding.headline, []).append((view, finding))
+      else:
+        alone.append(WrongGroup(finding.headline, ((view, finding),)))
   return [WrongGroup(headline, tuple(found)) for headline, found in groups.items()] + alone

@@ -1,11 +1,11 @@
 """Rung 1: repeated calls of the port create no variable."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tf2verify.diagnosis.causes import first_cause
 from tf2verify.diagnosis.evidence.variables import CreatedVariable
 from tf2verify.records.difference import Aspect, Difference
-from tf2verify.records.observation import VariableCreation
+from tf2verify.records.observation import SourceLine, VariableCreation
 from tf2verify.records.verdict import Compared
 from tf2verify.sides.graphs.traces import Trace
 from tf2verify.sides.side import training_name
@@ -40,9 +40,20 @@ class NoNewVariables(Stage):
     return Findings(
       # A call that TensorFlow ended, be it the first, has been looked at.
       Compared(tensors=max(1, len(report.calls) - 1), noun='calls'),
-      tuple(created(creation, first_cause(CreatedVariable(creation, first))) for creation in later),
+      tuple(_with_causes(later, first)),
       (*notes, *_retracing(report.retraced)),
     )
+
+
+def _with_causes(later: Iterable[VariableCreation], first: frozenset[str]) -> Iterator[Difference]:
+  """Yields the findings; a line that creates again and again has one cause, that of the first."""
+  known: dict[SourceLine, str] = {}
+  for creation in later:
+    cause = known.get(creation.source, '') if creation.source else ''
+    cause = cause or first_cause(CreatedVariable(creation, first))
+    if creation.source:
+      known[creation.source] = cause
+    yield created(creation, cause)
 
 
 def _only_in_later_modes(case: CaseUnderTest) -> frozenset[str]:
