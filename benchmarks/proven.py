@@ -53,7 +53,9 @@ def _kind(path: str, proven: Proven) -> str:
 def main() -> int:
   """Prints the table."""
   parser = argparse.ArgumentParser(description=__doc__)
-  parser.add_argument('files', nargs='*', default=sorted(glob.glob('examples/*/*_test.py')))
+  parser.add_argument(
+    'files', nargs='*', default=sorted(glob.glob('examples/*/equivalence_test.py'))
+  )
   print('| case | run | operations proven | results proven | seconds |')
   print('| --- | --- | --- | --- | --- |')
   counts: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])

@@ -187,6 +187,12 @@ class Cause:
   experiment: Experiment | None = None
   predicts: bool = False
 
+  @property
+  def is_proven(self) -> bool:
+    """Whether an experiment with what it says has removed the difference."""
+    tried = self.experiment
+    return self.predicts and tried is not None and tried.outcome is Outcome.PROVEN
+
   def accounts_for(self, about: About, variable: str) -> bool:
     """Returns whether a difference follows from it: of what, and of which variable, if any."""
     is_meant = not self.explains or about in self.explains

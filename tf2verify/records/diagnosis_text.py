@@ -60,7 +60,7 @@ def cause_label(cause: Cause) -> str:
     return 'likely cause'
   several = experiment.mistakes > 1
   label = f'cause {experiment.number} of {experiment.mistakes}' if several else 'cause'
-  if cause.predicts and experiment.outcome is Outcome.PROVEN:
+  if cause.is_proven:
     return f'{label} (proven: {outcome_text(experiment)})'
   return f'likely {label} ({outcome_text(experiment)})'
 

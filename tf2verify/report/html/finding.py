@@ -36,11 +36,7 @@ class CauseView:
   text: str  # one sentence
   evidence: str = ''  # what was seen; '' for a stage's own hint
   label: str = 'likely cause'  # how sure it is
-
-  @property
-  def is_proven(self) -> bool:
-    """Whether an experiment has proven it."""
-    return '(proven: ' in self.label
+  is_proven: bool = False  # whether an experiment has proven it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,7 +157,8 @@ def _causes(stage: StageVerdict) -> list[CauseView]:
   """Returns the causes of the diagnosis, then the hints of the differences, once each."""
   found = [] if stage.diagnosis is None else stage.diagnosis.causes
   causes = {
-    cause.text: CauseView(cause.text, cause.evidence, cause_label(cause)) for cause in found
+    cause.text: CauseView(cause.text, cause.evidence, cause_label(cause), cause.is_proven)
+    for cause in found
   }
   for difference in stage.differences:
     if difference.hint:
