@@ -30,6 +30,7 @@ Signature = tuple[tuple[str, tuple[int, ...], str], ...]
 # How a graph of the loss alone, and findings on it, call what it yields.
 VALUE_TARGET = 'loss value'
 TOTAL = 'total loss'
+_IN_MODEL = 'model loss '
 
 
 def output_name(path: str) -> str:
@@ -54,7 +55,12 @@ def part_name(place: str) -> str:
 
 def target_in_model(what: str) -> str:
   """Returns how both sides' graphs of a model with losses call a loss, a total or a part."""
-  return f'model loss {what}'
+  return f'{_IN_MODEL}{what}'
+
+
+def is_in_model(target: str) -> bool:
+  """Returns whether a target of a graph is a loss, a total or a part within the model."""
+  return target.startswith(_IN_MODEL)
 
 
 def leaves_of(nest: Any) -> dict[str, np.ndarray]:

@@ -1,5 +1,6 @@
 """Both graphs of a run related: what is proven, and where they differ without an effect."""
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -15,6 +16,7 @@ from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import NO_STATES, Proof, Side, StepStates, prove
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.loss_function import is_in_model
 from tf2verify.sides.side import RunSpec, training_name
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.tracing import NotTraceable
@@ -203,18 +205,15 @@ def _related_losses(
   variables = {one: (known[one].dtype, known[one].shape) for one, _ in pairs if one in known}
   try:
     tf1, tf2 = graphs()
+    with contextlib.closing(tf1), contextlib.closing(tf2):
+      ones, others = tf1.op_graph.targets(), tf2.op_graph.targets()
+      # The model's own results were related by the stages of the forward pass.
+      targets = [name for name in ones if name in others and is_in_model(name)]
+      return compared(tf1.op_graph, tf2.op_graph, variables, LOSSES, start, targets)
   except (NotTraceable, NotApplicable) as error:
     return not_related(LOSSES, str(error), start)
-  try:
-    theirs = tf2.op_graph.targets()
-    # The model's own results were related by the stages of the forward pass.
-    targets = [name for name in tf1.op_graph.targets() if name in theirs and 'loss' in name]
-    return compared(tf1.op_graph, tf2.op_graph, variables, LOSSES, start, targets)
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
     return not_related(LOSSES, f'{type(error).__name__}: {error}', start)
-  finally:
-    tf1.close()
-    tf2.close()
 
 
 def relate_training(case: CaseUnderTest, comparison: Comparison) -> Proven | None:
