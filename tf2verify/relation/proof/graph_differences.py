@@ -79,60 +79,81 @@ def explained(
   proof: Proof, variables: Variables, targets: Collection[str] | None = None
 ) -> tuple[list[Unlike], Proof]:
   """Returns what `unlike` does, and what is proven if all of it is taken for the same."""
-  found: list[Unlike] = []
-  granted = _Granted()
-  one, other = proof.tf1.graph, proof.tf2.graph
-
-  def proven(given: _Granted) -> Proof:
-    ends = (given.tensors, given.passed, given.terms, proof.arguments)
-    return prove(one, other, variables, targets, *ends, proof.states)
-
+  search = _Search(proof, variables, targets)
   # Terms have their numbers from what was granted before: these come last.
   stages: Sequence[Proposed] = (candidates, functools.partial(told_apart, known={}), _of_terms)
   if proof.states is not NO_STATES:
     stages = (_pairs_of_steps,)
-
-  def both(proposed: Proposed, first: Unlike) -> None:
-    """Finds two after each other, neither of which is all that differs: bounds of a clipping."""
-    nonlocal granted, proof
-    if not proof.tested or len(found) >= _MOST or (granted.terms and first.terms is None):
-      return
-    more = granted.and_also(first, one)
-    further = proven(more)
-    after = next((new for new in proposed(further) if _follows(further, first, new)), None)
-    second = None if after is None else _known(further, after)
-    if second is None:
-      return
-    last = proven(more.and_also(second, one))
-    if _goes_on(proof, last, second):
-      granted, proof = more.and_also(second, one), last
-      found.extend((first, second))
-
   later: list[tuple[Proposed, Unlike]] = []
   for proposed in stages:
-    tried: set[Hashable] = set()
-    refused: list[Unlike] = []
-    while len(found) < _MOST and len(tried) < _MOST_TRIALS and proof.tested:
-      pair = next((new for new in proposed(proof) if _key(new) not in tried), None)
-      if pair is None:
-        break
-      known = _known(proof, pair)
-      further = None if known is None else proven(granted.and_also(known, one))
-      if known is not None and further is not None and _goes_on(proof, further, known):
-        granted, proof = granted.and_also(known, one), further
-        found.append(known)
-      else:
-        tried.add(_key(pair))
-        refused += [known] if known is not None else []
-    for first in refused:
+    for first in search.alone(proposed):
       # What one side alone has may be part of another spelling, which numbers tell better.
       if first.what in (MISSING, EXTRA):
         later.append((proposed, first))
       else:
-        both(proposed, first)
+        search.both(proposed, first)
   for proposed, first in later:
-    both(proposed, first)
-  return found, proof
+    search.both(proposed, first)
+  return search.found, search.proof
+
+
+class _Search:
+  """Takes proposed pairs for the same, and keeps those after which the graphs go on alike.
+
+  Attributes:
+    found: those.
+    proof: what is proven with them.
+  """
+
+  def __init__(self, proof: Proof, variables: Variables, targets: Collection[str] | None) -> None:
+    self.found: list[Unlike] = []
+    self.proof = proof
+    self._granted = _Granted()
+    self._question = (proof.tf1.graph, proof.tf2.graph, variables, targets)
+    self._given = (proof.arguments, proof.states)
+
+  def alone(self, proposed: Proposed) -> list[Unlike]:
+    """Looks for single pairs; returns those that are not all that differs at their place."""
+    tried: set[Hashable] = set()
+    refused: list[Unlike] = []
+    while len(self.found) < _MOST and len(tried) < _MOST_TRIALS and self.proof.tested:
+      pair = next((new for new in proposed(self.proof) if _key(new) not in tried), None)
+      if pair is None:
+        break
+      known = _known(self.proof, pair)
+      if known is None or not self._takes(self._granted.and_also(known, self._tf1), known):
+        tried.add(_key(pair))
+        refused += [known] if known is not None else []
+    return refused
+
+  def both(self, proposed: Proposed, first: Unlike) -> None:
+    """Looks for a second pair that reads what the first one yields: both bounds of a clipping."""
+    if not self.proof.tested or len(self.found) >= _MOST:
+      return
+    if self._granted.terms and first.terms is None:
+      return
+    more = self._granted.and_also(first, self._tf1)
+    further = self._proven(more)
+    after = next((new for new in proposed(further) if _follows(further, first, new)), None)
+    second = None if after is None else _known(further, after)
+    if second is not None:
+      self._takes(more.and_also(second, self._tf1), first, second)
+
+  @property
+  def _tf1(self) -> OpGraph:
+    return self._question[0]
+
+  def _proven(self, given: _Granted) -> Proof:
+    return prove(*self._question, given.tensors, given.passed, given.terms, *self._given)
+
+  def _takes(self, granted: _Granted, *pairs: Unlike) -> bool:
+    """Takes pairs if the graphs go on alike after the last of them; returns whether they do."""
+    further = self._proven(granted)
+    if not _goes_on(self.proof, further, pairs[-1]):
+      return False
+    self._granted, self.proof = granted, further
+    self.found.extend(pairs)
+    return True
 
 
 def _pairs_of_steps(proof: Proof) -> Iterator[Unlike]:

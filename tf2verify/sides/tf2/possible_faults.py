@@ -74,8 +74,6 @@ _SIMILAR = {
   'GreaterEqual': 'Greater',
   'Less': 'LessEqual',
   'LessEqual': 'Less',
-  'Expm1': 'Exp',
-  'Log1p': 'Log',
   'DivNoNan': 'RealDiv',
 }
 # A regularizer does not see the order of a variable's elements.
