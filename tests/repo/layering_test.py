@@ -79,7 +79,6 @@ _LONG_FUNCTIONS = {
   'sides.tf1.train_graph.add_train_op': 58,
   'stages.failed_stage.diagnose_stage': 53,
   'stages.passes.zero_randomness.check': 56,
-  'stages.training.training_steps.findings': 53,
 }
 _RANK = {name: rank for rank, layer in enumerate(_LAYERS) for name in layer}
 

@@ -158,6 +158,7 @@ class _Judge:
     self._clipping = ClippingWatch()
     self._variables: dict[TensorKey, str] = {}
     self._extents: list[ErrorSummary] = []
+    self._related: RelatedStep | None = None
     self._steps = both.take_next()
     check_slot_names(self._steps, case.declaration.slot_names)
     self._names = dict(self._steps.names)
@@ -166,26 +167,7 @@ class _Judge:
     """Returns what the stage found."""
     comparison = Comparison()
     comparison.telling.needs_numbers = _NEEDS_NUMBERS
-    differing: dict[int, int] = {}
-    parted = 0
-    step: RelatedStep | None = None
-    with comparison.unless_drawn_in_a_loop(self._steps.tf1) as part:
-      for number in range(1, self._count + 1):
-        if number > 1:
-          self._both.hold(self._rounding.moved)
-          self._steps = self._both.take_next()
-        self._idle = idle_updates(self._steps)
-        self._clipping.see(self._steps.tf2.steps[-1])
-        part.absorb(self._compared(number))
-        part.excuse_rounding(self._steps.tf1, self._moved.rerun(number), self._moved.here(number))
-        leave_out(part, lambda: self._case.tf1.inspectable(self._runs[0]), step_name(number))
-        differing[number] = len(part.differences)
-        self._extents.append(_extent(part, number))
-        if part.differences:
-          parted = number
-          break
-        if number == representative(self._count):
-          step = to_relate(self._case, self._runs, self._steps, number)
+    parted, differing = self._parted(comparison)
     case, run = self._case, self._runs[0]
     first_nan.explain(comparison, lambda: case.tf1_training.inspectable_losses(run))
     looked_at, whose = self._steps, self._whose(parted)
@@ -199,6 +181,7 @@ class _Judge:
       rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
     tried = [] if parted else self._both.try_clipping(self._clipping, comparison)
     tried += self._rounding.notes
+    step = self._related
     proven = None if parted or step is None else relate(step, comparison)
     notes = [*tried, *step_notes(looked_at, parted, self._count), *([whose] if whose else [])]
     notes += [*rows.notes, *(alone if parted else [])]
@@ -224,6 +207,27 @@ class _Judge:
       proven=proven,
       inspection=self._inspection(looked_at, parted) if parted else None,
     )
+
+  def _parted(self, comparison: Comparison) -> tuple[int, dict[int, int]]:
+    """Compares step by step; returns the first that differs, or 0, and how much each does."""
+    differing: dict[int, int] = {}
+    with comparison.unless_drawn_in_a_loop(self._steps.tf1) as part:
+      for number in range(1, self._count + 1):
+        if number > 1:
+          self._both.hold(self._rounding.moved)
+          self._steps = self._both.take_next()
+        self._idle = idle_updates(self._steps)
+        self._clipping.see(self._steps.tf2.steps[-1])
+        part.absorb(self._compared(number))
+        part.excuse_rounding(self._steps.tf1, self._moved.rerun(number), self._moved.here(number))
+        leave_out(part, lambda: self._case.tf1.inspectable(self._runs[0]), step_name(number))
+        differing[number] = len(part.differences)
+        self._extents.append(_extent(part, number))
+        if part.differences:
+          return number, differing
+        if number == representative(self._count):
+          self._related = to_relate(self._case, self._runs, self._steps, number)
+    return 0, differing
 
   def _inspection(self, looked_at: Steps, parted: int) -> Inspection:
     port = self._steps.tf2  # of each step what is told of it; of the one that differs, arrays
