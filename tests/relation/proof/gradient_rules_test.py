@@ -188,10 +188,10 @@ _PROVEN = {
     lambda x, y: tf.reduce_sum(y) * _segment_sum(x),
     [X, X],
   ),
-  'all rows summed': (
-    lambda x: tf.reduce_sum(_segment_sum(x), 0),
-    lambda x: tf.reduce_sum(x, 0),
-    [X],
+  'all rows summed, of indices of a look-up': (
+    lambda x, table: (tf.gather(table, _indices(x)), tf.reduce_sum(_segment_sum(x), 0)),
+    lambda x, table: (tf.gather(table, _indices(x)), tf.reduce_sum(x, 0)),
+    [X, (5, 2)],
   ),
   'unique rows': (
     _of_unique_rows(lambda rows: 0.1 * rows),
@@ -273,6 +273,11 @@ _NOT_PROVEN = {
     _of_unique_rows(lambda rows: rows * 0.0 + 0.1),
     lambda x, table: 0.9 * table + 0.1,
     [X, (5, 6)],
+  ),
+  'all rows summed, of which some may be dropped': (
+    lambda x: tf.reduce_sum(_segment_sum(x), 0),
+    lambda x: tf.reduce_sum(x, 0),
+    [X],
   ),
   'rows in another order': (
     lambda x: raw.UnsortedSegmentSum(data=x, segment_ids=[2, 1, 0, 3], num_segments=4),

@@ -114,7 +114,13 @@ def _as_one(terms: Terms, kind: str, number: int, axes: Sequence[int], dtype: st
   gone = {axis for axis in axes if shape[axis] != 1}
   if not gone:
     return reshape(terms, number, kept)
-  if kind == 'Sum' and 0 in gone and terms[number].kind == 'UnsortedSegmentSum':
+  added = terms[number]
+  if (
+    kind == 'Sum'
+    and 0 in gone
+    and added.kind == 'UnsortedSegmentSum'
+    and ((added.inputs[1], shape[0]) in terms.looked_up)
+  ):
     # Every row of a look-up's gradient is added to some row of the table.
     return reshape(terms, reduced(terms, kind, terms[number].inputs[0], axes, dtype), kept)
   runs: list[tuple[bool, int]] = []

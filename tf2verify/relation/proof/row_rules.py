@@ -77,6 +77,7 @@ def gather(op: Operation) -> Sequence[int] | None:
   if batch or axes != [0]:
     return [op.terms.add('gather', (table, indices), (axes[0], batch), op.dtype, op.shape)]
   flat = reshape(op.terms, indices, (size_of(shapes[1]),))
+  op.terms.looked_up.add((flat, shapes[0][0]))
   rows: Shape = (size_of(shapes[1]), *shapes[0][1:])
   if size_of(rows) != size_of(op.shape):
     return None
@@ -104,7 +105,7 @@ def added_to_rows(terms: Terms, values: int, indices: int, count: int, dtype: st
     return None
   places, row = size_of(shapes[1]), shapes[0][len(shapes[1]) :]
   rows = reshape(terms, values, (places, *row))
-  indices = not_wrapped(terms, indices, count)
+  indices = _looked_up(terms, indices, count)
   known = terms.integers(indices)
   if known is not None and known == list(range(known[0], known[0] + places)):
     if known[0] < 0 or known[-1] >= count:
@@ -124,6 +125,16 @@ def added_to_rows(terms: Terms, values: int, indices: int, count: int, dtype: st
     added = terms.add(_ADDED, (of_rows, flat), count, dtype, table)
     parts.append((product(terms, [added, *numbers], dtype, table), coefficient))
   return total(terms, parts, dtype, table)
+
+
+def _looked_up(terms: Terms, indices: int, count: int) -> int:
+  """Returns indices as they are before they are wrapped, if rows are looked up by them, too.
+
+  Otherwise an index below 0 is no mistake here: what it belongs to is added to no row.
+  """
+  found = not_wrapped(terms, indices, count)
+  flat = reshape(terms, found, (size_of(terms.shape(found) or ()),))
+  return found if (flat, count) in terms.looked_up else indices
 
 
 def segment_sum(op: Operation) -> Sequence[int] | None:

@@ -54,6 +54,8 @@ class Terms:
     self._terms: list[Term] = []
     self._numbers: dict[Hashable, int] = {}
     self._coefficients: dict[tuple[str, int, int], float] = {}
+    # Indices by which rows of a table are looked up, and how many rows it has: all are in it.
+    self.looked_up: set[tuple[int, int]] = set()
     self._taken_for = taken_for or {}
 
   def __getitem__(self, number: int) -> Term:
