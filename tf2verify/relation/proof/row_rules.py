@@ -77,7 +77,8 @@ def gather(op: Operation) -> Sequence[int] | None:
   if batch or axes != [0]:
     return [op.terms.add('gather', (table, indices), (axes[0], batch), op.dtype, op.shape)]
   flat = reshape(op.terms, indices, (size_of(shapes[1]),))
-  op.terms.looked_up.add((flat, shapes[0][0]))
+  if shapes[0]:
+    op.terms.looked_up.add((flat, shapes[0][0]))
   rows: Shape = (size_of(shapes[1]), *shapes[0][1:])
   if size_of(rows) != size_of(op.shape):
     return None
