@@ -6,7 +6,7 @@ import numpy as np
 
 from tf2verify.relation.proof.elementwise import elementwise
 from tf2verify.relation.proof.operation import Operation, Rule
-from tf2verify.relation.proof.polynomials import is_ring, product, reciprocal, total
+from tf2verify.relation.proof.polynomials import product, reciprocal, total
 from tf2verify.relation.proof.reductions import reduced
 from tf2verify.relation.proof.shapes import reshape, source
 from tf2verify.relation.proof.terms import Terms, size_of
@@ -137,10 +137,13 @@ def divide_or_zero(op: Operation) -> Sequence[int] | None:
   return [product(op.terms, [op.inputs[0], inverse], op.dtype, op.shape)]
 
 
+_HOLDS_INDICES = ('int32', 'int64', 'float32', 'float64')
+
+
 def _labels(terms: Terms, number: int) -> int:
   """Returns integers before they are cast to other dtypes, all of which can hold an index."""
   shape, inner, found = terms.shape(number), source(terms, number), number
-  while terms[inner].kind == 'Cast' and is_ring(terms.dtype(inner)):
+  while terms[inner].kind == 'Cast' and terms.dtype(inner) in _HOLDS_INDICES:
     (before,) = terms[inner].inputs
     inner = source(terms, before)
     known = terms.shape(inner)

@@ -181,6 +181,8 @@ def batch_norm_gradient(op: Operation) -> Sequence[int] | None:
   shape, layout = terms.shape(image), op.attributes.get('data_format', 'NHWC')
   if shape is None or 0 in shape or 'C' not in layout or len(layout) != len(shape):
     return None
+  if terms.dtype(image) != terms.dtype(scale):
+    return None
   channel = layout.index('C')
   along = tuple(size if axis == channel else 1 for axis, size in enumerate(shape))
   axes = [axis for axis in range(len(shape)) if axis != channel]
