@@ -92,7 +92,7 @@ def mutants(
       ops = (*graph.ops[:position], changed, *graph.ops[position + 1 :])
       mutant = OpGraph(graph.side, ops)
       read_by = [n for n, _ in readers[position]] if op.op_type == CONSTANT else [position]
-      if op.op_type == CONSTANT and fixed.intersection(read_by):
+      if op.op_type == CONSTANT and not set(fixed).isdisjoint(read_by):
         continue
       if all(_keeps_shape(mutant, n) for n in set(read_by) if ops[n].op_type != TARGET):
         yield Mutant(f'{op.name} ({op.op_type}): {what}', position, mutant)
@@ -182,8 +182,8 @@ def _changed(
       yield f'{name}: {inner.what}', dataclasses.replace(op, functions=functions)
   yield from _exchanged(graph, op)
   for slot, key in enumerate(op.inputs):
-    for what, other in _other_inputs(graph, position, key, chance):
-      inputs = (*op.inputs[:slot], other, *op.inputs[slot + 1 :])
+    for what, tensor in _other_inputs(graph, position, key, chance):
+      inputs = (*op.inputs[:slot], tensor, *op.inputs[slot + 1 :])
       yield f'{what} as input {slot}', dataclasses.replace(op, inputs=inputs)
 
 

@@ -185,7 +185,7 @@ def _drawn(op: OpRecord, position: int) -> Sequence[tf.Tensor]:
     if shape is None or None in shape or not dtype.startswith('float'):
       raise NotComputed(f'{op.op_type} of unknown shape')
     draw = source.uniform if 'Uniform' in op.op_type else source.normal
-    found.append(tf.constant(np.asarray(draw(size=shape)), dtype))
+    found.append(tf.constant(np.asarray(draw(size=[size or 0 for size in shape])), dtype))
   return found
 
 

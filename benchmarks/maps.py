@@ -128,7 +128,7 @@ def _forward(cls: Any, variable_map: Any) -> tuple[float, float]:
   import tensorflow as tf
 
   from tf2verify.case import new_ladder
-  from tf2verify.reference.fill_values import distinct_values
+  from tf2verify.sides.fill import DistinctFill
   from tf2verify.sides.side import RunSpec
 
   ladder = new_ladder(cls, lambda _: None)
@@ -136,7 +136,7 @@ def _forward(cls: Any, variable_map: Any) -> tuple[float, float]:
     case = ladder.prepared()
     variables = case.tf1.inventory().variables
     names = {v.name: v.name for v in variables}
-    run = RunSpec(case.inputs, False, distinct_values, names)
+    run = RunSpec(case.inputs, False, DistinctFill(), names)
     reference = case.tf1.inspectable(run)
     graph = reference.op_graph
     ends = {n: at for n, at in graph.targets().items() if n.startswith('output ')}

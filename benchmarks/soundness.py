@@ -3,12 +3,13 @@
     python -m benchmarks.soundness [FILE ...] [--most N] [--seed N]
 
 takes the traced ports of the cases in files, by default of the examples and of
-`benchmarks/without_effect/`, in inference and in training. Of every operation in turn something is
-changed, several ways (`graph_mutants.py`): constants, attributes, kind, order of operands, an
-operand for another tensor of its shape, an operation left out. The prover relates each of these
-graphs to that of tf1. Where an output, a loss or an update behind the change is proven all the
-same, the right port and the mutant are both computed, from random inputs and variables of several
-scales, and compared: where they differ by more than a thousandth, the proof is wrong.
+`benchmarks/without_effect/`, in inference and in training, with their losses, and a training step.
+Of every operation in turn something is changed, several ways (`graph_mutants.py`): constants,
+attributes, kind, order of operands, an operand for another tensor of its shape, an operation left
+out. The prover relates each of these graphs to that of tf1. Where an output, a loss or an update
+behind the change is proven all the same, the right port and the mutant are both computed, from
+random inputs and variables of several scales, and compared: where they differ by more than a
+thousandth, the proof is wrong.
 
 Prints a row for each graph, and what is proven wrongly; exits 1 where anything is.
 `--most` limits the mutants of a graph: of larger ones, a sample.
@@ -23,23 +24,23 @@ import random
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from unittest import mock
 
 import numpy as np
 
 from benchmarks.graph_mutants import Mutant, mutants
 from benchmarks.graph_runs import GraphRun, NotComputed, updated
-from tf2verify.case import new_ladder
+from tf2verify.case import EquivalenceCase, new_ladder, verify
 from tf2verify.discovery import FoundCase, find_cases
 from tf2verify.errors import Tf2VerifyError, UsageError
 from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph
 from tf2verify.reference import nests
 from tf2verify.relation.proof.numbering import Variables
-from tf2verify.relation.proof.proving import prove
-from tf2verify.sides.fill import ConstantFill
-from tf2verify.sides.side import RunSpec, training_name
-from tf2verify.stages.comparison.proving import reference_graph
-from tf2verify.stages.stage import CaseUnderTest, by_name
+from tf2verify.relation.proof.proving import NO_STATES, Proof, StepStates, prove
+from tf2verify.stages.comparison import proving
+from tf2verify.stages.comparison.proving import Related, compared
+from tf2verify.stages.training import step_proof
 
 _FILES = tuple(sorted(glob.glob('examples/*/*_test.py')))
 _MODELS = tuple(sorted(glob.glob('benchmarks/without_effect/*.py')))
@@ -58,6 +59,8 @@ class Subject:
     tf2: the port's.
     variables: those that are pairs.
     inputs: of the case, by path.
+    targets: names of those that are related; None for all.
+    states: of a training step.
   """
 
   name: str
@@ -65,6 +68,12 @@ class Subject:
   tf2: OpGraph
   variables: Variables
   inputs: Mapping[str, np.ndarray]
+  targets: Collection[str] | None = None
+  states: StepStates = NO_STATES
+
+  def proof(self, tf2: OpGraph) -> Proof:
+    """Relates a graph to the reference's, as the stage does."""
+    return prove(self.tf1, tf2, self.variables, self.targets, states=self.states)
 
 
 @dataclasses.dataclass
@@ -77,23 +86,40 @@ class Count:
   not_computed: int = 0
 
 
-def _subjects(case: CaseUnderTest, name: str) -> Iterator[Subject]:
-  pairs = case.alignment().pairs
-  known = by_name(case.tf1.inventory())
-  names = {tf2: tf1 for tf1, tf2 in pairs}
-  variables = {one: (known[one].dtype, known[one].shape) for one, _ in pairs if one in known}
+def _subjects(case: type[EquivalenceCase], name: str) -> list[Subject]:
+  """Returns what the stages relate of a case: its forward pass, losses and a training step."""
+  asked: list[Subject] = []
   inputs: dict[str, np.ndarray] = {}
 
   def keep(path: str, leaf: np.ndarray) -> np.ndarray:
     inputs[path] = np.asarray(leaf)
     return leaf
 
-  nests.map_leaves(keep, case.inputs)
-  for training in case.declaration.training_modes:
-    run = RunSpec(case.inputs, training, ConstantFill(), names)
-    tf1 = reference_graph(case.tf1, run, pairs)
-    tf2 = case.tf2.traced(dataclasses.replace(run, tf1_names=names), afresh=True).op_graph()
-    yield Subject(f'{name}, {training_name(training)}', tf1, tf2, variables, inputs)
+  def capture(
+    tf1: OpGraph,
+    tf2: OpGraph,
+    variables: Variables,
+    run: str,
+    start: float,
+    targets: Collection[str] | None = None,
+    states: StepStates = NO_STATES,
+  ) -> Related:
+    asked.append(Subject(f'{name}, {run}', tf1, tf2, variables, inputs, targets, states))
+    return compared(tf1, tf2, variables, run, start, targets, states)
+
+  with (
+    mock.patch.object(proving, 'compared', capture),
+    mock.patch.object(step_proof, 'compared', capture),
+  ):
+    verdict = verify(case, stages=['training_steps'])
+  if not asked:
+    print(f'{name}: nothing was related, {verdict.status.value}')
+  ladder = new_ladder(case, lambda _: None)
+  try:
+    nests.map_leaves(keep, ladder.prepared().inputs)
+  finally:
+    ladder.close()
+  return asked
 
 
 def _leaves(subject: Subject, scale: float, seed: int) -> Leaves:
@@ -123,7 +149,7 @@ def _leaves(subject: Subject, scale: float, seed: int) -> Leaves:
     elif given is not None:
       found[op.op_type, name] = given
     else:
-      found[op.op_type, name] = np.ones(tuple(shape or ()), dtype)
+      found[op.op_type, name] = np.ones([size or 1 for size in shape or ()], dtype)
   return found
 
 
@@ -188,8 +214,9 @@ def _told_apart(
 
 
 def _judged(subject: Subject, most: int, seed: int, verbose: bool) -> Count:
-  count, kept = Count(), {}
-  right = prove(subject.tf1, subject.tf2, subject.variables)
+  count = Count()
+  kept: dict[int, tuple[Leaves, GraphRun]] = {}
+  right = subject.proof(subject.tf2)
   found = mutants(subject.tf2, seed)
   if len(subject.tf2.ops) * 8 > most:
     found = _sampled(subject.tf2, most, seed)
@@ -200,7 +227,7 @@ def _judged(subject: Subject, most: int, seed: int, verbose: bool) -> Count:
       continue
     count.mutants += 1
     try:
-      proof = prove(subject.tf1, mutant.graph, subject.variables)
+      proof = subject.proof(mutant.graph)
     except AssertionError:
       continue  # no trace is like this: a handle of another shape
     proven = [name for name in names if name not in proof.tested]
@@ -251,11 +278,10 @@ def main() -> int:
     for found in _cases(path):
       with found.importable():
         found.case.relate_graphs = True
-        ladder = new_ladder(found.case, lambda _: None)
         place = os.path.splitext(path)[0].removesuffix('equivalence_test').strip('/')
         name = f'{place.removeprefix("benchmarks/")}, {found.case.__name__}'
         try:
-          for subject in _subjects(ladder.prepared(), name):
+          for subject in _subjects(found.case, name):
             print(subject.name, f'{len(subject.tf2.ops)} operations', flush=True)
             start = time.perf_counter()
             count = _judged(subject, arguments.most, arguments.seed, arguments.verbose)
@@ -268,8 +294,6 @@ def main() -> int:
               setattr(whole, field.name, getattr(whole, field.name) + more)
         except Tf2VerifyError as error:
           rows.append(f'| {name} | {error!r:.80} | | | | |')
-        finally:
-          ladder.close()
   print('\n| port | mutants | proven, the same | proven wrongly | not computed | seconds |')
   print('| --- | --- | --- | --- | --- | --- |\n' + '\n'.join(rows))
   counted = ' | '.join(f'{n:,}' for n in dataclasses.astuple(whole))
