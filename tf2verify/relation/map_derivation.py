@@ -216,10 +216,11 @@ class _Entries:
       for uses in (self._pairs.tf1, self._pairs.tf2)
     ]
     self._cells_among(self._scopes(0, read[0]), self._scopes(1, read[1]))
+    # Inputs and state of a cell that is written out may lie in either order.
+    self._written_out()
     # Without a loop of the graph: the steps of a decoder, one after the other.
     left = [set(shapes) - taken for shapes, taken in zip(self._shapes, self._taken, strict=True)]
     self._cells_among(self._scopes(0, left[0]), self._scopes(1, left[1]))
-    self._written_out()
 
   def _written_out(self) -> None:
     """Pairs cells of Keras with those that tf1 writes out itself, from raw variables.

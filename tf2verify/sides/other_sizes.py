@@ -147,7 +147,7 @@ def grown(
   by = _amounts(inputs, axes, batch) if apart else dict.fromkeys(axes, 1)
   if divided:
     before = shapes_of(inputs)
-    longer = ((path, axis, before[path][axis]) for path, axis in axes - batch)
+    longer = ((path, axis, before[path][axis]) for path, axis in _lengths(inputs, axes))
     by.update({(path, axis): size & -size for path, axis, size in longer})
   shapes = {
     path: tuple(n + by.get((path, axis), 0) for axis, n in enumerate(shape))
@@ -170,7 +170,17 @@ def grow_apart(inputs: Any, axes: frozenset[Axis]) -> bool:
 def divides(inputs: Any, axes: frozenset[Axis]) -> bool:
   """Returns whether there is a length among axes that can be halved."""
   sizes = shapes_of(inputs)
-  return any(sizes[path][axis] % 2 == 0 for path, axis in axes - proposals(inputs).batch)
+  return any(sizes[path][axis] % 2 == 0 for path, axis in _lengths(inputs, axes))
+
+
+def _lengths(inputs: Any, axes: frozenset[Axis]) -> frozenset[Axis]:
+  """Returns those of some axes that a model may halve: neither the batch nor the last one.
+
+  The last one holds features, and a reshape takes twice as many of them for another batch.
+  """
+  ranks = {path: len(shape) for path, shape in shapes_of(inputs).items()}
+  others = axes - proposals(inputs).batch
+  return frozenset((path, axis) for path, axis in others if axis + 1 < ranks[path])
 
 
 def _amounts(inputs: Any, axes: frozenset[Axis], batch: frozenset[Axis]) -> dict[Axis, int]:

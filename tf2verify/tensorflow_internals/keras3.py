@@ -23,6 +23,7 @@ _ADD_WEIGHT = ('add_weight', 'add_variable')
 _OWNERS = re.compile(r'(?<!\w)keras/src/(layers|metrics)/(layer|metric)\.py$')
 # What Keras 3 keeps for a thread.
 _NAME_COUNTS = 'object_name_uids'
+_OPEN_SCOPES = 'name_scope_stack'
 _GLOBAL_SEEDS = 'global_seed_generator'
 _POLICY = 'dtype_policy'
 _VARIABLE_HOMES = re.compile(r'(?<!\w)keras/src/backend/(tensorflow/core|common/variables)\.py$')
@@ -182,6 +183,23 @@ def write_names(counts: dict[str, int] | None) -> None:
     return
   reset_names()
   _state().get_global_attribute(_NAME_COUNTS).update(counts or {})
+
+
+def read_open_scopes() -> tuple[Any, ...] | None:
+  """Returns the name scopes that are open; None where Keras 3 is not loaded."""
+  if loaded() is None:
+    return None
+  return tuple(_state().get_global_attribute(_OPEN_SCOPES) or ())
+
+
+def write_open_scopes(scopes: tuple[Any, ...] | None) -> None:
+  """Puts such scopes back.
+
+  AutoGraph leaves one open where it gives up on code within it, and every variable that is made
+  afterwards has its name in front.
+  """
+  if loaded() is not None:
+    _state().set_global_attribute(_OPEN_SCOPES, list(scopes or ()))
 
 
 def read_seeds() -> Any:

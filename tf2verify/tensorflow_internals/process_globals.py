@@ -282,6 +282,7 @@ _KERAS = (
     'decorated layer calls', decorated_calls.read_targets, decorated_calls.write_targets
   ),
   ProcessGlobal('Keras 3 layer names', keras3.read_names, keras3.write_names),
+  ProcessGlobal('Keras 3 name scopes', keras3.read_open_scopes, keras3.write_open_scopes),
   ProcessGlobal('Keras 3 seed generator', keras3.read_seeds, keras3.write_seeds),
   ProcessGlobal('Keras 3 settings', keras3.read_settings, keras3.write_settings),
   _setting('Keras floatx', tf_keras.backend.floatx, tf_keras.backend.set_floatx),

@@ -160,6 +160,17 @@ class ProvenStepsTest(parameterized.TestCase):
     self.assertIn('values decide', stage.proven.reason)
     self.assertEqual(stage.proven.to_text(), '')
 
+  def test_name_scopes_of_keras_3_are_closed(self):
+    """AutoGraph leaves one open where it gives up on the user's code in it."""
+
+    class Dense(keras.optimizers.Adam):
+      def apply(self, grads, trainable_variables=None):
+        return super().apply([tf.convert_to_tensor(g) for g in grads], trainable_variables)
+
+    optimizer = lambda _: Dense(0.01, epsilon=1e-8)  # noqa: E731
+    self._stages(_made(Adam, make_tf2_optimizer=optimizer))
+    self.assertEqual(keras.Variable(0.0, name='made').path, 'made')
+
   def test_a_case_that_does_not_want_it(self):
     stages = self._stages(_made(Momentum, relate_graphs=False))
     for name in ('loss', 'training_steps'):

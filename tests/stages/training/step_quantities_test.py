@@ -87,10 +87,10 @@ class PairsTest(absltest.TestCase):
     one = run(step(1), step(2), settings=(('beta2', 0.999),))
     share = 2.0**-24 / (1 - 0.999)
     by_step = [{pair.quantity: pair for pair in self.pairs(one, one, number)} for number in (1, 2)]
-    self.assertEqual(by_step[0][quantities.GRADIENT].share, 0.0)
-    self.assertAlmostEqual(by_step[0][quantities.UPDATE].share, share)
-    self.assertAlmostEqual(by_step[1][quantities.GRADIENT].share, share)
-    self.assertAlmostEqual(by_step[1][quantities.UPDATE].share, 2 * share)
+    self.assertEqual(by_step[0][quantities.GRADIENT].extra_rtol, 0.0)
+    self.assertAlmostEqual(by_step[0][quantities.UPDATE].extra_rtol, share)
+    self.assertAlmostEqual(by_step[1][quantities.GRADIENT].extra_rtol, share)
+    self.assertAlmostEqual(by_step[1][quantities.UPDATE].extra_rtol, 2 * share)
 
 
 class ToleranceTest(absltest.TestCase):

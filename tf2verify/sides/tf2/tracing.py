@@ -21,7 +21,7 @@ from tf2verify.sides.graphs.unrolled_loops import LOOPS, split_apart, with_unrol
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.side import TF2, RunSpec
 from tf2verify.sides.tf2 import python_gradients
-from tf2verify.tensorflow_internals import autograph, graphs
+from tf2verify.tensorflow_internals import autograph, graphs, keras3
 
 v1 = tf.compat.v1
 
@@ -67,12 +67,13 @@ class Derived:
 @contextlib.contextmanager
 def _functions_inlined() -> Iterator[None]:
   """Makes a `tf.function` inside of the port run as plain Python."""
-  before = tf.config.functions_run_eagerly()
+  before, scopes = tf.config.functions_run_eagerly(), keras3.read_open_scopes()
   tf.config.run_functions_eagerly(True)
   try:
     yield
   finally:
     tf.config.run_functions_eagerly(before)
+    keras3.write_open_scopes(scopes)
 
 
 def trace(
