@@ -223,10 +223,7 @@ class _Entries:
     self._cells_among(self._scopes(0, left[0]), self._scopes(1, left[1]))
 
   def _written_out(self) -> None:
-    """Pairs cells of Keras with those that tf1 writes out itself, from raw variables.
-
-    Their biases may have a place that both graphs have: kernels decide.
-    """
+    """Pairs cells of Keras with those that tf1 writes out itself: their kernels decide."""
     others: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
     for name, shape in self._shapes[1].items():
       scope, _, last = name.rpartition('/')
