@@ -1,6 +1,7 @@
 """A training step of both sides related: what of it is proven for all values."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -32,6 +33,7 @@ from tf2verify.stages.training.step_quantities import Steps, step_name
 _CONDITIONS = frozenset(('If', 'StatelessIf', 'Case', 'StatelessCase', 'Switch'))
 # Of the greatest element: a slot and a multiple of another one that are closer are the same.
 _SAME = 1e-4
+_ROUNDING = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,9 +87,18 @@ def _factor(slot: Slot, as_tf1: np.ndarray) -> float | None:
   place = np.unravel_index(int(np.argmax(np.abs(as_tf1))), as_tf1.shape)
   if not as_tf1[place]:
     return None
-  factor = float(value[place]) / float(as_tf1[place])
+  factor = _decimal(float(value[place]) / float(as_tf1[place]))
   allowed = _SAME * float(np.max(np.abs(value)))
   return factor if np.allclose(as_tf1 * factor, value, 0.0, allowed) and factor != 1 else None
+
+
+def _decimal(factor: float) -> float:
+  """Returns the shortest decimal that a factor is but for rounding: a learning rate is written."""
+  for digits in range(1, 8):
+    written = float(f'{factor:.{digits}g}')
+    if math.isclose(written, factor, rel_tol=_ROUNDING):
+      return written
+  return factor
 
 
 def relate(step: RelatedStep, comparison: Comparison) -> Proven:
