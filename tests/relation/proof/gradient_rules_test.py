@@ -170,6 +170,11 @@ _PROVEN = {
     lambda x, y: tf.reduce_sum(x * x) + tf.reduce_sum(y * y),
     [X, X],
   ),
+  'a mask of two conditions': (
+    lambda x, y: tf.cast((x > 0.0) & (y[:, :1] > 0.5), tf.float32) * x,
+    lambda x, y: tf.cast(x > 0.0, tf.float32) * tf.cast(y[:, :1] > 0.5, tf.float32) * x,
+    [X, X],
+  ),
   'rows of a table': (lambda x: tf.gather(x, [1, 2]), lambda x: x[1:3], [X]),
   'the gradient of a slice': (
     lambda d: raw.StridedSliceGrad(shape=[7, 6], begin=[2, 0], end=[6, 6], strides=[1, 1], dy=d),
@@ -283,6 +288,11 @@ _NOT_PROVEN = {
     lambda x: tf.reduce_sum(_segment_sum(x), 0),
     lambda x: tf.reduce_sum(x, 0),
     [X],
+  ),
+  'a mask of either condition': (
+    lambda x, y: tf.cast((x > 0.0) | (y > 0.5), tf.float32),
+    lambda x, y: tf.cast(x > 0.0, tf.float32) * tf.cast(y > 0.5, tf.float32),
+    [X, X],
   ),
   'rows in another order': (
     lambda x: raw.UnsortedSegmentSum(data=x, segment_ids=[2, 1, 0, 3], num_segments=4),

@@ -216,11 +216,31 @@ def cast(op: Operation) -> Sequence[int] | None:
     return None
   if op.terms.dtype(op.inputs[0]) == op.dtype:
     return op.inputs
-  steps = _steps_as(op)
-  if steps is not None:
-    return [steps]
+  found = _steps_as(op) or _both_hold(op)
+  if found is not None:
+    return [found]
   detail = bool(op.attributes.get('Truncate'))
   return [elementwise(op.terms, 'Cast', op.inputs, op.dtype, op.shape, detail)]
+
+
+def _both_hold(op: Operation) -> int | None:
+  """Returns the product of two masks for a mask of two conditions; None for anything else."""
+  terms, read = op.terms, op.inputs[0]
+  both = terms[source(terms, read)]
+  shape = terms.shape(source(terms, read))
+  if both.kind != 'LogicalAnd' or shape is None or op.shape is None or not is_ring(op.dtype):
+    return None
+  masks = [_mask(op, one) for one in both.inputs]
+  return reshape(terms, product(terms, masks, op.dtype, shape), op.shape)
+
+
+def _mask(op: Operation, condition: int) -> int:
+  """Returns a condition cast to the dtype of an operation, as a constant where it is one."""
+  value = op.terms.value(condition)
+  if value is not None and op.dtype not in ('bfloat16', 'float16'):
+    return op.terms.constant(value.astype(op.dtype), op.dtype)
+  shape = op.terms.shape(condition) or ()
+  return elementwise(op.terms, 'Cast', [condition], op.dtype, shape, False)
 
 
 def _steps_as(op: Operation) -> int | None:
