@@ -33,7 +33,7 @@ STAGES = (
   'determinism',
 )
 _WHEN = ('auto', 'on', 'off')
-_FILES = ('html', 'markdown', 'report_dir')
+_FILES = ('html', 'markdown', 'sarif', 'report_dir')
 _IMPORTS_TF2VERIFY = re.compile(rb'^[ \t]*(?:import|from)[ \t]+tf2verify\b', re.MULTILINE)
 _SESSION = 'tf2verify-session'
 _OLDEST_PYTEST = (8, 0)
@@ -46,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
   group = parser.getgroup('tf2verify', 'equivalence of TF2 ports (tf2verify)')
   group.addoption('--tf2verify-html', metavar='FILE', help='write an HTML report there')
   group.addoption('--tf2verify-markdown', metavar='FILE.md', help='write the summary there')
+  group.addoption(
+    '--tf2verify-sarif', metavar='FILE.sarif', help='write SARIF there, for code scanning'
+  )
   group.addoption(
     '--tf2verify-report-dir', metavar='DIR', help='write one JSON file per case and summary.md'
   )

@@ -102,13 +102,16 @@ class PluginTest(absltest.TestCase):
     console.write_files(self.folder, cases_test=console.CASES)
     status, said = self._pytest(
       '-n1', '-m', 'zero_randomness', 'cases_test.py',
-      '--tf2verify-html=out/page.html', '--tf2verify-markdown=summary.md', GITHUB_ACTIONS='true',
+      '--tf2verify-html=out/page.html', '--tf2verify-markdown=summary.md',
+      '--tf2verify-sarif=found.sarif', GITHUB_ACTIONS='true',
     )  # fmt: skip
     self.assertEqual(status, 1, said)
     self.assertRegex(said, r'(?m)^::error file=cases_test.py,.*title=WrongCase%3A zero_randomness')
     self.assertRegex(said, r'(?m)^FAILED cases_test.py::WrongCase::test_03\w+ - \S+')
     self.assertIn('tf2verify: wrote out/page.html', said)
     self.assertIn('1 of 2 cases passed', (self.folder / 'summary.md').read_text())
+    [result] = json.loads((self.folder / 'found.sarif').read_text())['runs'][0]['results']
+    self.assertEqual(result['ruleId'], 'zero_randomness')
     page = (self.folder / 'out/page.html').read_text()
     for case in ('RightCase', 'WrongCase'):
       self.assertIn(case, page)

@@ -46,7 +46,11 @@ class PytestSession:
     self._config = config
     self._classes: dict[type[EquivalenceCase], None] = {}
     self._taken: dict[str, CaseVerdict] = {}
-    self._pages = Pages(options.tf2verify_html, None, options.tf2verify_markdown)
+    self._pages = Pages(
+      html=options.tf2verify_html,
+      markdown=options.tf2verify_markdown,
+      sarif=options.tf2verify_sarif,
+    )
     self._written: list[str] = []
     self._is_worker = hasattr(config, 'workerinput')
     try:
