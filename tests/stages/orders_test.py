@@ -221,6 +221,62 @@ class AveragesTest(OrdersTestCase):
     self.assert_passes(Case, 'training_steps', 'every read before every write', 'global_step')
 
 
+class Centered(RacingRate, abc.ABC):
+  """The train op writes what the forward pass reads, and nothing orders the two."""
+
+  centers_first = False
+  decay = 0.9
+
+  def model(self, inputs, training):
+    with v1.variable_scope('', reuse=v1.AUTO_REUSE):
+      center = v1.get_variable('center', [3], trainable=False)
+    return super().model(inputs, training) - center
+
+  def make_tf1_train_op(self, loss, outputs):
+    [center] = [v for v in v1.global_variables() if v.op.name == 'center']
+    update = train.GradientDescentOptimizer(0.1).minimize(loss)
+    # The outputs without their centre, so that no path leads from its read to the write.
+    raw = tf.stop_gradient(outputs.op.inputs[0])
+    return tf.group(update, center.assign(0.9 * center + 0.1 * tf.reduce_mean(raw, 0)))
+
+  def make_tf2_optimizer(self):
+    return tf.keras.optimizers.legacy.SGD(0.1)
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    [center] = [v for v in layer.variables if 'center' in v.name]
+    before = tf.identity(center)
+    with tf.GradientTape() as tape:
+      raw = layer(inputs, training=True) + before
+      mean = tf.stop_gradient(tf.reduce_mean(raw, 0))
+      after = self.decay * before + (1.0 - self.decay) * mean
+      loss = self.tf2_loss(raw - (after if self.centers_first else before), labels)
+    variables = layer.trainable_variables
+    gradients = tape.gradient(loss, variables)
+    center.assign(after)
+    optimizer.apply_gradients(zip(gradients, variables, strict=True))
+    return loss
+
+
+class ForwardReadTest(OrdersTestCase):
+  def test_the_read_comes_first(self):
+    class Case(Centered):
+      pass
+
+    self.assert_passes(Case, 'training_steps', _RACE, 'of center: the read', 'order of the code')
+
+  def test_the_write_comes_first(self):
+    class Case(Centered):
+      centers_first = True
+
+    self.assert_passes(Case, 'training_steps', _RACE, 'in the reverse order of the code')
+
+  def test_another_decay(self):
+    class Case(Centered):
+      decay = 0.8
+
+    self.assert_fails(Case, 'training_steps', 'agrees with none of the orders', _RACE)
+
+
 class StateTest(OrdersTestCase):
   """Writes in the forward pass."""
 

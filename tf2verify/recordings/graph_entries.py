@@ -88,6 +88,11 @@ class GradientEntry:
   indices: str | None = parsed(maybe(text))
   shape: tuple[int, ...] = parsed(shape)
 
+  @property
+  def tensors(self) -> tuple[str, ...]:
+    """Names of the tensors that give it; empty if unconnected."""
+    return tuple(name for name in (self.values, self.indices) if name is not None)
+
 
 @dataclasses.dataclass(frozen=True)
 class GraphEntry:

@@ -17,6 +17,9 @@ from .runs_alone import FED_BY_TRAIN_OP, check_runs_alone
 from .training import TrainingGraph
 from .updates import Updates
 
+# Name of the op that lets everything of the train op wait for the losses.
+GATE = 'tf2verify_losses'
+
 
 class TrainOp:
   """The train op, and what it has added, see `_steps_entry`.
@@ -35,7 +38,7 @@ class TrainOp:
 
     def make() -> Any:
       # One op in between: of hundreds of losses each op that follows would hold the names.
-      gate = tf.group(*first, name='tf2verify_losses')
+      gate = tf.group(*first, name=GATE)
       with graph.control_dependencies([gate]):
         if options.train_op is not None:
           made = _checked_train_op(options.train_op(first[1]), graph)

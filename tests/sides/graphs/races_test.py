@@ -36,14 +36,16 @@ def step():
 
 
 def applied(optimizer, value):
-  """Returns what one step fetches, the loss first, as tf2verify's training graph has it."""
-  with tf.control_dependencies([value]):
-    return [value, optimizer.minimize(value, global_step=step())]
+  """Returns what one step fetches, the loss first; nothing lets the update wait for its value."""
+  return [value, optimizer.minimize(value, global_step=step())]
 
 
 class RacesTestCase(absltest.TestCase):
-  def search(self, build, references=False, control_flow_v2=True):
-    """Returns the search of what a function fetches, and its races."""
+  def search(self, build, references=False, control_flow_v2=True, looked_at=0):
+    """Returns the search of what a function fetches, and its races.
+
+    Of what the function returns, the first `looked_at` are fetched to be looked at.
+    """
     switch = v1.enable_control_flow_v2 if control_flow_v2 else v1.disable_control_flow_v2
     switch()
     self.addCleanup(v1.enable_control_flow_v2)
@@ -52,7 +54,7 @@ class RacesTestCase(absltest.TestCase):
     with process_state.tf1_semantics(False), graph.as_default(), scope:
       fetches = [item.name for item in tf.nest.flatten(build()) if item is not None]
     self.graph_def, self.fetches = graph.as_graph_def(), fetches
-    search = RaceSearch(self.graph_def, fetches)
+    search = RaceSearch(self.graph_def, fetches[looked_at:], fetches[:looked_at])
     return search, search.races(lambda name: user_source(graph.get_operation_by_name(name)))
 
   def races(self, build, **how):
@@ -64,6 +66,10 @@ class RacesTestCase(absltest.TestCase):
 
 class OrderedTest(RacesTestCase):
   """What training usually looks like: no race is claimed."""
+
+  def assert_steps_ordered(self, build, **how):
+    """Asserts it of a function that returns the loss, which is looked at, and a train op."""
+    self.assert_ordered(build, looked_at=1, **how)
 
   def test_optimizers(self):
     for references in (False, True):
@@ -77,15 +83,15 @@ class OrderedTest(RacesTestCase):
         train.FtrlOptimizer(0.1),
       ):
         with self.subTest(type(optimizer).__name__, references=references):
-          self.assert_ordered(lambda o=optimizer: applied(o, loss()), references=references)
+          self.assert_steps_ordered(lambda o=optimizer: applied(o, loss()), references=references)
 
   def test_a_schedule_and_the_step_that_minimize_counts(self):
     def build():
       rate = train.exponential_decay(0.1, step(), 10, 0.9)
       return [*applied(train.AdamOptimizer(rate), loss()), rate]
 
-    self.assert_ordered(build)
-    self.assert_ordered(build, references=True)
+    self.assert_steps_ordered(build)
+    self.assert_steps_ordered(build, references=True)
 
   def test_clipping_by_the_global_norm(self):
     def build():
@@ -94,8 +100,8 @@ class OrderedTest(RacesTestCase):
       optimizer = train.AdamOptimizer(0.1)
       return [value, optimizer.apply_gradients(zip(gradients, variables, strict=True), step())]
 
-    self.assert_ordered(build)
-    self.assert_ordered(build, references=True)
+    self.assert_steps_ordered(build)
+    self.assert_steps_ordered(build, references=True)
 
   def test_averages_after_the_update(self):
     def build():
@@ -104,8 +110,8 @@ class OrderedTest(RacesTestCase):
       with tf.control_dependencies([update]):
         return [value, average.apply(v1.trainable_variables())]
 
-    self.assert_ordered(build)
-    self.assert_ordered(build, references=True)
+    self.assert_steps_ordered(build)
+    self.assert_steps_ordered(build, references=True)
 
   def test_update_ops_before_the_update(self):
     def build():
@@ -113,7 +119,7 @@ class OrderedTest(RacesTestCase):
       with tf.control_dependencies(v1.get_collection('update_ops')):
         return applied(train.AdamOptimizer(0.1), value)
 
-    self.assert_ordered(build)
+    self.assert_steps_ordered(build)
 
   def test_slim_create_train_op(self):
     def build():
@@ -133,8 +139,8 @@ class OrderedTest(RacesTestCase):
       rows = tf.nn.embedding_lookup(table, tf.constant([1, 2, 2, 4]))
       return applied(train.AdamOptimizer(0.1), loss_of(dense(rows, 3, 'out')))
 
-    self.assert_ordered(build)
-    self.assert_ordered(build, references=True)
+    self.assert_steps_ordered(build)
+    self.assert_steps_ordered(build, references=True)
 
   def test_recurrent_cells(self):
     def build():
@@ -145,7 +151,7 @@ class OrderedTest(RacesTestCase):
 
     for control_flow_v2 in (True, False):
       with self.subTest(control_flow_v2=control_flow_v2):
-        self.assert_ordered(build, control_flow_v2=control_flow_v2)
+        self.assert_steps_ordered(build, control_flow_v2=control_flow_v2)
 
   def test_regularization(self):
     def build():
@@ -153,7 +159,7 @@ class OrderedTest(RacesTestCase):
       value = loss_of(net) + tf.add_n(v1.get_collection('regularization_losses'))
       return applied(train.MomentumOptimizer(0.1, 0.9), value)
 
-    self.assert_ordered(build)
+    self.assert_steps_ordered(build)
 
   def test_spectral_normalization(self):
     def build():
@@ -381,6 +387,37 @@ class RacingTest(RacesTestCase):
 
     search, _ = self.search(build)
     self.assertEqual(search.affected(), {'count', 'copy'})
+
+
+class LookedAtTest(RacesTestCase):
+  def losses_and_write(self):
+    """Returns a value that only a loss reads, and what a step writes."""
+    count, kernel = v1.get_variable('count', []), v1.get_variable('kernel', [])
+    net = images() * kernel
+    value = tf.reduce_mean(net) + count
+    # The gradient of a mean reads no value.
+    return [value, count.assign(2.0).op, kernel.assign_sub(tf.gradients(value, kernel)[0]).op]
+
+  def test_a_read_for_the_loss_alone_is_no_race(self):
+    search, races = self.search(self.losses_and_write, looked_at=1)
+    self.assertEqual(races, ())
+    self.assertEqual(search.affected(), frozenset())
+    self.assertNotEmpty(self.races(self.losses_and_write))
+
+  def test_it_comes_first_in_every_order(self):
+    def build():
+      fetches = self.losses_and_write()
+      other = v1.get_variable('other', [])
+      return [*fetches, other + 1.0, other.assign(1.0).op]
+
+    search, races = self.search(build, looked_at=1)
+    self.assertEqual({race.variable for race in races}, {'other'})
+    for order in orders_of(races):
+      edges = search.edges(order, races)
+      for variable in ('count', 'kernel'):
+        reads = {access.op for access in search.run.accesses()[variable] if not access.writes}
+        self.assertTrue(any(before in reads for before, _ in edges), order)
+        self.assertFalse(any(after in reads for _, after in edges), order)
 
 
 class NestedTest(RacesTestCase):

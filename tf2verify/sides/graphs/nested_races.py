@@ -29,24 +29,30 @@ class RunSearch:
   """
 
   def __init__(
-    self, graph_def: Any, fetches: Iterable[str], functions: tuple[str, ...] = ('',)
+    self,
+    graph_def: Any,
+    fetches: Iterable[str],
+    looked_at: Iterable[str] = (),
+    functions: tuple[str, ...] = ('',),
   ) -> None:
     """Searches.
 
     Args:
       graph_def: a GraphDef with its library.
       fetches: names of tensors and operations.
+      looked_at: names of what is fetched in addition, see `RaceSearch`.
       functions: whose body the graph is, the outermost first.
     """
     self._function = functions[-1]
-    self._search = RaceSearch(graph_def, fetches)
+    self._search = RaceSearch(graph_def, fetches, looked_at)
     self._called: list[tuple[str, RunSearch]] = []
     library = {function.signature.name: function for function in graph_def.library.function}
     for call, function, variables in self._search.run.calls():
-      if function in library and function not in functions:
+      is_new = function in library and function not in functions
+      if is_new and self._search.is_needed(call):
         body, results = _body(library[function], variables)
         body.library.CopyFrom(graph_def.library)
-        self._called.append((call, RunSearch(body, results, (*functions, function))))
+        self._called.append((call, RunSearch(body, results, (), (*functions, function))))
 
   def races(self, source_of: Callable[[str], SourceLine | None]) -> tuple[Race, ...]:
     """Returns the races; of those in a function the line is that of its call.

@@ -28,9 +28,19 @@ class RaceSearch:
     pairs: accesses to one variable without a path between them, the one made first first.
   """
 
-  def __init__(self, graph_def: Any, fetches: Iterable[str]) -> None:
-    """Searches a graph for the fetches, names of tensors and operations."""
-    self.run = SessionRun(graph_def, fetches)
+  def __init__(self, graph_def: Any, fetches: Iterable[str], looked_at: Iterable[str] = ()) -> None:
+    """Searches a graph.
+
+    Args:
+      graph_def: a GraphDef with its library.
+      fetches: names of tensors and operations.
+      looked_at: names of what is fetched in addition, only to be looked at. What runs for these
+        alone decides no value that stays: it is no race, and reads before anything is written.
+    """
+    fetches, looked_at = list(fetches), list(looked_at)
+    self.run = SessionRun(graph_def, [*fetches, *looked_at])
+    # Of what runs, what the fetches need.
+    self._needed = SessionRun(graph_def, fetches).data.keys() if looked_at else self.run.data.keys()
     self._loops = Loops(self.run)
     self._before: dict[str, tuple[str, ...]] = {}
     self._order: list[str] = []
@@ -54,9 +64,13 @@ class RaceSearch:
     """
     found = dict.fromkeys(
       Race(one.variable, self._described(one, source_of), self._described(other, source_of))
-      for one, other in self.pairs
+      for one, other in self._needed_pairs()
     )
     return tuple(found)
+
+  def is_needed(self, op: str) -> bool:
+    """Returns whether an operation runs for more than to be looked at."""
+    return op in self._needed
 
   def edges(self, order: Order, races: Sequence[Race]) -> tuple[tuple[str, str], ...]:
     """Returns pairs of operations: the second is to wait for the first.
@@ -89,9 +103,9 @@ class RaceSearch:
     Args:
       further: variables of which that is known, by name.
     """
-    accesses = self.run.accesses()
-    reached = {self._unit(access.op) for pair in self.pairs for access in pair}
-    variables = {access.variable for pair in self.pairs for access in pair} | further
+    accesses, pairs = self.run.accesses(), self._needed_pairs()
+    reached = {self._unit(access.op) for pair in pairs for access in pair}
+    variables = {access.variable for pair in pairs for access in pair} | further
     reached |= {self._unit(a.op) for name in further for a in accesses.get(name, ())}
     if further and not self._order:
       self._before = self._edges()
@@ -111,6 +125,9 @@ class RaceSearch:
       reached |= {
         self._unit(a.op) for name in variables for a in accesses.get(name, ()) if not a.writes
       }
+
+  def _needed_pairs(self) -> list[tuple[Access, Access]]:
+    return [pair for pair in self.pairs if all(access.op in self._needed for access in pair)]
 
   def _described(self, access: Access, source_of: Callable[[str], SourceLine | None]) -> RacingOp:
     return RacingOp(self.run.nodes[access.op].op, access.op, access.writes, source_of(access.op))
@@ -239,6 +256,7 @@ class RaceSearch:
       first = {(race.variable, race.first.name) for race in flipped}
       # What was to come first comes last, and nothing else changes its place.
       ordered.sort(key=lambda access: (access.variable, access.op) in first)
+    ordered.sort(key=lambda access: access.op in self._needed)
     wanted = ((access.op, *self._loops.ends(access.op)) for access in ordered)
     return list(dict.fromkeys(self._unit(op) for ops in wanted for op in ops))
 

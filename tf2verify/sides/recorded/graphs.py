@@ -96,7 +96,7 @@ class RecordedGraphs:
     names += [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
     names += [tensor for _, tensor in built.regularization_losses]
     for gradient in gradients:
-      names += [name for name in (gradient.values, gradient.indices) if name is not None]
+      names += gradient.tensors
     refused = [op for op in build.stand_ins_behind(names) if not build.is_given(op, known or {})]
     if refused:
       raise NotApplicable(

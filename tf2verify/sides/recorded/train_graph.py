@@ -7,7 +7,9 @@ from tf2verify.recordings.training_entries import StepsEntry
 from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
+from tf2verify.reference.train_op import GATE
 from tf2verify.sides.tf1.build import BuiltGraph, GraphGradient, GraphVariable
+from tf2verify.sides.tf1.racing import Fetches
 from tf2verify.sides.tf1.train_graph import GraphSlot, TrainGraph
 
 
@@ -40,4 +42,15 @@ def train_graph(
     random_draws=(),
     drawn=tuple(tensor.name for op in draws for tensor in op.outputs),
     draws_inside=in_loop or draws_in_functions(built.graph, run.values()),
+    gate=GATE,
   )
+
+
+def step_fetches(entry: StepsEntry, total_loss: str) -> Fetches:
+  """Returns what a recorded step is asked for, given the name of the loss that it minimizes."""
+  names = [total_loss]
+  if isinstance(entry.learning_rate, str):
+    names.append(entry.learning_rate)
+  for gradient in (*entry.gradients, *entry.applied_gradients):
+    names += gradient.tensors
+  return Fetches(frozenset([entry.train_op]), frozenset(names), GATE)

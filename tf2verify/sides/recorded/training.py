@@ -30,13 +30,13 @@ from tf2verify.sides.recorded.loss import RecordedLossFunction
 from tf2verify.sides.recorded.races import RecordedRaces
 from tf2verify.sides.recorded.recording import same_arrays
 from tf2verify.sides.recorded.steps import RecordedSteps
-from tf2verify.sides.recorded.train_graph import train_graph
+from tf2verify.sides.recorded.train_graph import step_fetches, train_graph
 from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import BuiltGraph
 from tf2verify.sides.tf1.effects import recorded_program
 from tf2verify.sides.tf1.loss_graph import LossGraph
-from tf2verify.sides.tf1.racing import Racing
+from tf2verify.sides.tf1.racing import Fetches, Racing
 from tf2verify.sides.tf1.reference import RecordedReference
 from tf2verify.sides.tf1.reference_steps import PreparedSteps, ReferenceSteps
 from tf2verify.sides.tf1.train_graph import TrainGraph
@@ -106,7 +106,7 @@ class RecordedTraining:
         f'TensorFlow {tf.__version__}'
       )
       return self._observe_here(run, entry)
-    if self._races.are_reordered(entry.graph, _loss_fetches(entry)):
+    if self._races.are_reordered(entry.graph, Fetches(frozenset(_loss_fetches(entry)))):
       return self._observe_here(run, entry)
     self._graph.check_fill(run)
     found = self._recording.losses(
@@ -127,7 +127,8 @@ class RecordedTraining:
       RecordingError: fewer were recorded than are wanted, or those of another run.
     """
     entry = self._steps_entry(run, count)
-    if self._races.are_reordered(self._losses_entry().graph, [entry.train_op]):
+    losses = self._losses_entry()
+    if self._races.are_reordered(losses.graph, step_fetches(entry, losses.total_loss)):
       recorded = self._recording.steps()
       return PreparedSteps(
         lambda perturber, _: self._begin_here(run, entry, perturber, recorded), count
@@ -318,7 +319,7 @@ class RecordedTraining:
     added = variables_of(_with_variables(losses.graph, entry.added))
     train = train_graph(entry, built, added)
     self._check_can_run([train.train_op, losses.total_loss], built, entry.added)
-    return self._runs.in_order(_loss_graph(losses, built), [train.train_op]), train
+    return self._runs.steps_in_order(_loss_graph(losses, built), train), train
 
   def _try_clipping(
     self, run: side.RunSpec, entry: StepsEntry, factors: Mapping[str, float] | None

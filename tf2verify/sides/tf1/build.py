@@ -75,6 +75,11 @@ class GraphGradient:
   indices: str | None
   shape: tuple[int, ...]
 
+  @property
+  def tensors(self) -> tuple[str, ...]:
+    """Names of the tensors that give it; empty if unconnected."""
+    return tuple(name for name in (self.values, self.indices) if name is not None)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BuiltGraph:

@@ -81,5 +81,4 @@ def _pairs(train: TrainGraph) -> list[tuple[GraphGradient, GraphGradient]]:
 
 
 def _tensors(gradients: Iterable[GraphGradient]) -> list[str]:
-  tensors = [name for gradient in gradients for name in (gradient.values, gradient.indices)]
-  return list(dict.fromkeys(name for name in tensors if name is not None))
+  return list(dict.fromkeys(name for gradient in gradients for name in gradient.tensors))

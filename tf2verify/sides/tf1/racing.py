@@ -2,7 +2,8 @@
 
 import dataclasses
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -21,6 +22,28 @@ from tf2verify.sides.tf1.build import BuiltGraph
 
 # Gives the user's line of an operation, by its name.
 SourceOf = Callable[[str], SourceLine | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fetches:
+  """What one session.run is asked for."""
+
+  needed: frozenset[str]  # names of tensors and operations
+  # Names of what is fetched in addition, only to be looked at: the losses beside a train op.
+  looked_at: frozenset[str] = frozenset()
+  # An operation of tf2verify's, which lets others wait for what is looked at. In production
+  # nothing waits, so that it is left out where that is asked; None without one.
+  gate: str | None = None
+
+  def without_gate(self, graph_def: Any) -> Any:
+    """Returns the GraphDef, changed: no operation waits for the gate."""
+    gate = f'^{self.gate}'
+    for node in graph_def.node if self.gate is not None else ():
+      if gate in node.input:
+        kept = [given for given in node.input if given != gate]
+        del node.input[:]
+        node.input.extend(kept)
+    return graph_def
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,11 +67,11 @@ class Racing:
     self.order = RECORDED if recorded else PROGRAM
     self._met: list[GraphRaces] = []
     # By the graph: what was fetched, how large it was then, and the order.
-    self._known: weakref.WeakKeyDictionary[
-      tf.Graph, dict[tuple[frozenset[str], int], GraphRaces]
-    ] = weakref.WeakKeyDictionary()
+    self._known: weakref.WeakKeyDictionary[tf.Graph, dict[tuple[Fetches, int], GraphRaces]] = (
+      weakref.WeakKeyDictionary()
+    )
     self._copies: weakref.WeakKeyDictionary[
-      tf.Graph, dict[tuple[frozenset[str], int, Order], tf.Graph]
+      tf.Graph, dict[tuple[Fetches, int, Order], tf.Graph]
     ] = weakref.WeakKeyDictionary()
 
   def begin(self, order: Order | None = None) -> None:
@@ -83,19 +106,19 @@ class Racing:
     if found.races and all(found is not known for known in self._met):
       self._met.append(found)
 
-  def in_order(self, built: BuiltGraph, fetches: Iterable[str], source_of: SourceOf) -> BuiltGraph:
+  def in_order(self, built: BuiltGraph, fetches: Fetches, source_of: SourceOf) -> BuiltGraph:
     """Returns a graph that is run in the order; itself where it leaves nothing open.
 
     Args:
       built: a graph; not changed.
-      fetches: names of the tensors and operations of one session.run.
+      fetches: what one session.run is asked for.
       source_of: gives the user's line of an operation.
     """
-    graph, fetched = built.graph, frozenset(fetches)
-    key = fetched, graph.version
+    graph = built.graph
+    key = fetches, graph.version
     known = self._known.setdefault(graph, {})
     if key not in known:
-      known[key] = searched(graph.as_graph_def(), fetched, source_of)
+      known[key] = searched(graph.as_graph_def(), fetches, source_of)
     found = known[key]
     if not found.races:
       return built
@@ -104,20 +127,20 @@ class Racing:
     copies = self._copies.setdefault(graph, {})
     copy = (*key, order)
     if copy not in copies:
-      copies[copy] = _ordered(graph, found, order)
+      copies[copy] = _ordered(graph, fetches, found, order)
     return dataclasses.replace(built, graph=copies[copy], output_nest=None)
 
 
-def searched(graph_def: object, fetches: Iterable[str], source_of: SourceOf) -> GraphRaces:
-  """Returns what one session.run of a GraphDef leaves open."""
-  search = RunSearch(graph_def, fetches)
+def searched(graph_def: Any, fetches: Fetches, source_of: SourceOf) -> GraphRaces:
+  """Returns what one session.run of a GraphDef, which may be changed, leaves open."""
+  search = RunSearch(fetches.without_gate(graph_def), fetches.needed, fetches.looked_at)
   return GraphRaces(search, search.races(source_of))
 
 
-def _ordered(graph: tf.Graph, found: GraphRaces, order: Order) -> tf.Graph:
+def _ordered(graph: tf.Graph, fetches: Fetches, found: GraphRaces, order: Order) -> tf.Graph:
   """Returns a copy of a graph in which operations wait for each other as an order says."""
   edges = found.search.edges(order, found.races)
-  graph_def = graph.as_graph_def()
+  graph_def = fetches.without_gate(graph.as_graph_def())
   nodes = {('', node.name): node for node in graph_def.node}
   for function in graph_def.library.function:
     nodes |= {(function.signature.name, node.name): node for node in function.node_def}
@@ -130,8 +153,8 @@ def _ordered(graph: tf.Graph, found: GraphRaces, order: Order) -> tf.Graph:
   return copy
 
 
-def fetches_of(built: BuiltGraph, gradients: Sequence[str] = ()) -> list[str]:
+def fetches_of(built: BuiltGraph, gradients: Sequence[str] = ()) -> Fetches:
   """Returns what a run of a model fetches: outputs, losses, update ops, and gradients."""
   names = [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
   names += [tensor for _, tensor in built.regularization_losses]
-  return [*names, *gradients, *built.update_ops]
+  return Fetches(frozenset((*names, *gradients, *built.update_ops)))

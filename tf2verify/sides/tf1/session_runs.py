@@ -139,7 +139,7 @@ class SessionRuns:
     """Returns a graph that runs in the order which is asked for."""
     if not any(variable.may_change for variable in built.variables):
       return built
-    names = [name for g in gradients for name in (g.values, g.indices) if name is not None]
+    names = [name for gradient in gradients for name in gradient.tensors]
     return self._racing.in_order(
       built, fetches_of(built, names), lambda op: self._graphs.source_of(op, built.training)
     )
@@ -157,7 +157,7 @@ def _fetch(
   names = [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
   names += [tensor for _, tensor in built.regularization_losses]
   for gradient in gradients:
-    names += [name for name in (gradient.values, gradient.indices) if name is not None]
+    names += gradient.tensors
   fetched = session_values.fetch(session, names + list(built.update_ops), feeds)
   values = dict(zip(names, fetched, strict=False))  # the update ops come last and yield None
   losses = [values[tensor] for _, tensor in built.regularization_losses]

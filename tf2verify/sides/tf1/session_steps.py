@@ -73,12 +73,7 @@ class SessionSteps:
     """Takes a step; returns what it used, by tensor name."""
     assert self._train is not None
     train = self._train
-    names = [self._losses.total_loss]
-    if isinstance(train.learning_rate, str):
-      names.append(train.learning_rate)
-    for gradient in (*train.gradients, *train.applied_gradients):
-      names += [name for name in (gradient.values, gradient.indices) if name is not None]
-    names = list(dict.fromkeys(names))
+    names = sorted(train.fetches(self._losses.total_loss).looked_at)
     if train.draws_inside:
       self._carry_over()
     fetched = session_values.fetch(self.session, [*names, train.train_op], self._feeds)

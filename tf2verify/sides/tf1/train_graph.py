@@ -30,6 +30,7 @@ from tf2verify.sides.tf1.build import GraphGradient, GraphVariable
 from tf2verify.sides.tf1.changed_reference import change_train_op
 from tf2verify.sides.tf1.loss_graph import LossGraph, in_graph, made_in
 from tf2verify.sides.tf1.optimizer import checked_train_op, framework_train_op
+from tf2verify.sides.tf1.racing import Fetches
 from tf2verify.sides.update_recorder import update_recorder
 from tf2verify.sides.user_code import user_code
 
@@ -69,6 +70,17 @@ class TrainGraph:
   regularized_again: SourceLine | None = None
   # Tells the user's line of an operation of this graph.
   line_of: Callable[[tf.Operation], SourceLine | None] = user_source
+  # The operation that lets the train op wait for the losses; None without one.
+  gate: str | None = None
+
+  def fetches(self, total_loss: str) -> Fetches:
+    """Returns what a step is asked for, given the name of the loss that it minimizes."""
+    names = [total_loss]
+    if isinstance(self.learning_rate, str):
+      names.append(self.learning_rate)
+    for gradient in (*self.gradients, *self.applied_gradients):
+      names += gradient.tensors
+    return Fetches(frozenset([self.train_op]), frozenset(names), self.gate)
 
 
 def add_train_op(
@@ -140,6 +152,7 @@ def add_train_op(
     or any(op._get_control_flow_context() is not None for op in draws),
     regularized_again=None if adding is None else made_lines.line_of(adding),
     line_of=made_lines.line_of,
+    gate=gate.name,
   )
 
 

@@ -78,7 +78,7 @@ class Tf1Training:
   def prepare_steps(self, run: side.RunSpec, count: int) -> PreparedSteps:
     """Builds what training steps need and returns the run itself, as `prepare_filled` does."""
     train = self._train_graph()
-    losses = self._runs.in_order(self._loss_graph(), [train.train_op])
+    losses = self._runs.steps_in_order(self._loss_graph(), train)
 
     def begin(perturber: Perturber | None, _: bool) -> SessionSteps:
       self._progress(f'taking {count} TF1 training steps, {run.description}')
@@ -104,7 +104,7 @@ class Tf1Training:
       found = operation(losses.built.graph, op)
       return None if found is None else train.line_of(found)
 
-    ordered = self._runs.in_order(losses, [train.train_op])
+    ordered = self._runs.steps_in_order(losses, train)
     return self._runs.inspectable_step(ordered, train, run, number, names, line_of)
 
   def save(self, run: side.RunSpec, count: int, prefix: str) -> str:
@@ -124,7 +124,7 @@ class Tf1Training:
     train = self._train_graph() if count or trains else None
     saver = self._saver(losses.built.graph, train is not None)
     if train is not None:
-      losses = self._runs.in_order(losses, [train.train_op])
+      losses = self._runs.steps_in_order(losses, train)
     with self._runs.begin(losses, train, run, None) as steps:
       for _ in range(count):
         steps.update()
@@ -145,7 +145,7 @@ class Tf1Training:
       prefix: of a checkpoint with all variables and slots.
     """
     train = self._train_graph()
-    losses = self._runs.in_order(self._loss_graph(), [train.train_op])
+    losses = self._runs.steps_in_order(self._loss_graph(), train)
     saver = self._saver(losses.built.graph, trained=True)
     steps = self._runs.begin(losses, train, run, None)
     try:

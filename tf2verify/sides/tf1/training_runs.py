@@ -18,7 +18,7 @@ from tf2verify.sides.graphs.step_run import StepGraph
 from tf2verify.sides.tf1 import session_values
 from tf2verify.sides.tf1.build import GraphVariable
 from tf2verify.sides.tf1.loss_graph import LossGraph
-from tf2verify.sides.tf1.racing import Racing
+from tf2verify.sides.tf1.racing import Fetches, Racing
 from tf2verify.sides.tf1.reference_run import graph_run_of
 from tf2verify.sides.tf1.session_steps import SessionSteps
 from tf2verify.sides.tf1.step_graph import step_graph
@@ -67,7 +67,7 @@ class TrainingRuns:
     names = [*outputs.values(), losses.loss, losses.total_loss]
     names += [name for _, name in (*(losses.parts or ()), *built.regularization_losses)]
     if all(isinstance(name, str) for name in names):
-      built = self.in_order(losses, names).built
+      built = self._in_order(losses, Fetches(frozenset(names))).built
     with open_session(built.graph) as session:
       session_values.fetch(session, built.table_initializers)
       session_values.assign(session, built.variables, run)
@@ -163,8 +163,11 @@ class TrainingRuns:
     before = list(zip(variables, values, strict=True))
     return step_graph(losses, train, before, feeds, labels, names, line_of)
 
-  def in_order(self, losses: LossGraph, fetches: Sequence[str]) -> LossGraph:
-    """Returns the graph so that a run of some fetches is in the order which is asked for."""
+  def steps_in_order(self, losses: LossGraph, train: TrainGraph) -> LossGraph:
+    """Returns the graph so that a training step is in the order which is asked for."""
+    return self._in_order(losses, train.fetches(losses.total_loss))
+
+  def _in_order(self, losses: LossGraph, fetches: Fetches) -> LossGraph:
     graph = losses.built.graph
     built = self._racing.in_order(losses.built, fetches, lambda op: self._source_of(graph, op))
     return losses if built is losses.built else dataclasses.replace(losses, built=built)
