@@ -1,12 +1,13 @@
 """The pipeline: climbs the ladder in order and blocks what depends on a failure."""
 
+import contextlib
 import dataclasses
 import gc
 import importlib.metadata
 import platform
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from tf2verify.acceptance import Acceptance, Attempt, declared_causes
@@ -29,7 +30,7 @@ from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict
 from tf2verify.safe_text import safe_line, safe_values
 from tf2verify.selection import StageSelection, check_training_modes
 from tf2verify.sides import hook_slips, side
-from tf2verify.sides.process import freed_memory
+from tf2verify.sides.process import freed_memory, loop_draws
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.tf1.changed_reference import ChangedReference
@@ -235,7 +236,7 @@ class Ladder:
   def _attempt(self, stage: type[Stage], number: int) -> Attempt:
     causes: tuple[Cause, ...] = ()
     try:
-      with process_state.preserved(), references.conditions(self._case):
+      with self.conditions():
         findings = orders.checked(stage(), self._prepared_for(stage))
         findings = _with_pending_notes(findings, self.prepared().tf1.pending_notes())
         findings = self._with_served_keras(findings)
@@ -268,6 +269,14 @@ class Ladder:
     slip = hook_slips.likely_slip(error, self._under_test.inputs, self._under_test.labels)
     return dataclasses.replace(record, summary=f'{record.summary}; {slip}') if slip else record
 
+  @contextlib.contextmanager
+  def conditions(self) -> Iterator[None]:
+    """Holds what has to hold while the sides run, and puts process globals back."""
+    known = self._under_test
+    draws = loop_draws.NONE if known is None else loop_draws.of(known.tf1.fixed_draws)
+    with process_state.preserved(), references.conditions(self._case), loop_draws.known(draws):
+      yield
+
   def _diagnosed(
     self, stage: type[Stage], verdict: StageVerdict, findings: Findings
   ) -> StageVerdict:
@@ -281,7 +290,7 @@ class Ladder:
     from tf2verify.stages.failed_stage import Experimenting, diagnose_stage, with_diagnosis
 
     self._progress(f'looking for the first divergence, {verdict.stage}')
-    with process_state.preserved(), references.conditions(self._case):
+    with self.conditions():
       start = time.perf_counter()
       experimenting = Experimenting(bench_for, max(start - self._started, _LEAST_SECONDS))
       diagnosis = diagnose_stage(self.prepared(), verdict, findings, experimenting)

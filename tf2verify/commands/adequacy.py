@@ -24,7 +24,6 @@ from tf2verify.reference import inputs as case_inputs
 from tf2verify.relation.proof.proving import prove
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness
-from tf2verify.sides.process import state as process_state
 from tf2verify.sides.side import Progress, RunSpec
 from tf2verify.sides.tf2 import planting
 from tf2verify.sides.tf2.possible_faults import PossibleFault, possible_faults
@@ -79,7 +78,7 @@ def adequacy(
         f'{f", {why}" if why else ""}; adequacy plants faults into a port that agrees without '
         'them, so make this stage pass first: python -m tf2verify run'
       )
-    with process_state.preserved():
+    with ladder.conditions():
       runs, notes = _runs(ladder.prepared())
       possible, outcomes = _outcomes(runs, limit, seed, say)
       if not any(outcome.fate is not Fate.NOT_RUN for outcome in outcomes):

@@ -44,6 +44,20 @@ def loop_body_of(loop: Any) -> Any:
   return getattr(loop, '_body_graph', None)
 
 
+def is_in_loop(graph: Any) -> bool:
+  """Returns whether what is added to a graph now stands in the body of a loop."""
+  while graph is not None:
+    if isinstance(graph, WhileBodyFuncGraph):
+      return True
+    context = graph._get_control_flow_context()
+    while context is not None:  # control flow of TensorFlow 1
+      if context.IsWhileContext():
+        return True
+      context = context.outer_context
+    graph = getattr(graph, 'outer_graph', None)
+  return False
+
+
 def op_definition(op_type: str) -> Any:
   """Returns the OpDef of a type of operation; None where this TensorFlow has none."""
   return op_def_registry.get(op_type)

@@ -97,15 +97,6 @@ def _creator_of_frame() -> _Creator:
   return _Creator(creator, layer, keras3_path)
 
 
-def _is_loop_body(graph: Any) -> bool:
-  """Returns whether a graph is the body of a loop, or stands in one."""
-  while graph is not None:
-    if isinstance(graph, graphs.WhileBodyFuncGraph):
-      return True
-    graph = getattr(graph, 'outer_graph', None)
-  return False
-
-
 def _raised_by_tf_function(error: BaseException) -> bool:
   """Returns whether `tf.function` raised an error itself: what its own code may not do."""
   trace = error.__traceback__
@@ -256,7 +247,7 @@ class OpRecorder:
     if is_random_op(kind) and outputs and not is_scratch_graph(graph):
       creation = self._being_created[-1] if self._being_created else None
       shape = static_shape(outputs[0].shape)
-      in_loop = _is_loop_body(graph)
+      in_loop = graphs.is_in_loop(graph)
       drawn = None
       if graph is None and outputs[0].dtype.is_floating and 0 not in shape:
         values = np.asarray(outputs[0])

@@ -59,6 +59,7 @@ def entry_of(built: BuiltGraph, gradients: Gradients | None) -> tuple[dict[str, 
     'random_draws': [dataclasses.asdict(one) for one in built.random_draws],
     'seed_obstacle': built.seed_obstacle,
     'operation_seeds': built.operation_seeds,
+    'fixed_draws': [dataclasses.asdict(one) for one in built.fixed_draws],
     'gradients': None if gradients is None else [dataclasses.asdict(one) for one in gradients],
     'lines': [dataclasses.asdict(line) for line in lines],
     'sources': sources,
@@ -94,6 +95,7 @@ def graph_of(entry: Mapping[str, Any], data: bytes) -> tuple[BuiltGraph, Gradien
     random_draws=tuple(map(_draw, entry['random_draws'])),
     seed_obstacle=entry['seed_obstacle'],
     operation_seeds=entry['operation_seeds'],
+    fixed_draws=tuple(map(_draw, entry['fixed_draws'])),
   )
   kept = entry['gradients']
   return built, None if kept is None else tuple(map(_gradient, kept))

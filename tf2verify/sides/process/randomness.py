@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.reference.scratch_graph import is_scratch_graph
-from tf2verify.sides.process import keras_draws
+from tf2verify.sides.process import keras_draws, loop_draws
 from tf2verify.tensorflow_internals import eager, keras, keras3
 
 SEED = 42
@@ -45,6 +45,12 @@ class RandomTool(_Tool):  # type: ignore[misc]
     self.moved = True
     # In `constant` mode all random ops keep the one seed that they have.
     self._operation_seed = 0 if self._mode == CONSTANT else value
+
+  def uncount(self) -> None:
+    """Takes back the seed of a random op that is not made after all."""
+    if self._mode != CONSTANT:
+      self._operation_seed -= 1
+      self._observed_seeds.discard(self._operation_seed)
 
   @contextlib.contextmanager
   def scope(self) -> Iterator[None]:
@@ -102,10 +108,14 @@ class SeededScope:
 
   Attributes:
     tool: the active tool.
+    answers: what stands for draws inside loops.
   """
 
-  def __init__(self, tool: RandomTool, keras_seeds: _KerasSeeds, as_keras3: bool) -> None:
+  def __init__(
+    self, tool: RandomTool, keras_seeds: _KerasSeeds, as_keras3: bool, answers: loop_draws.Answers
+  ) -> None:
     self.tool = tool
+    self.answers = answers
     self._keras_seeds = keras_seeds
     self._as_keras3 = as_keras3
 
@@ -125,19 +135,22 @@ def _seeded_generator(seed: int, alg: Any = None) -> Any:
 
 
 @contextlib.contextmanager
-def seeded(mode: str, seed: int | None = None, as_keras3: bool = False) -> Iterator[SeededScope]:
+def seeded(
+  mode: str, seed: int | None = None, as_keras3: bool = False, of_reference: bool = False
+) -> Iterator[SeededScope]:
   """Owns every source of randomness until exit.
 
   TensorFlow's op seeds, tf-keras' seed generator (which the tool alone does not
   reach: a correct `tf.layers` model then differs by 3.8), `tf.random.Generator`s
   without a seed, the stateless ops of Keras 3, Python and numpy. `process_state.preserved`
-  puts them back.
+  puts them back. What a reference draws inside loops is fixed, see `loop_draws`.
 
   Args:
     mode: `CONSTANT`, `NUM_RANDOM_OPS`, or `COMPUTATION` where no variable is made inside.
     seed: `SEED` unless given; another one draws other numbers, in `NUM_RANDOM_OPS` mode.
     as_keras3: whether initializers of tf-keras draw as those of Keras 3 do here: for a reference
       whose port is of Keras 3.
+    of_reference: whether the graph of a reference is built inside.
   """
   seed = SEED if seed is None else seed
   random.seed(seed)
@@ -149,13 +162,15 @@ def seeded(mode: str, seed: int | None = None, as_keras3: bool = False) -> Itera
   generator = functools.partial(_seeded_generator, seed)
   tool = RandomTool(seed, NUM_RANDOM_OPS if mode == COMPUTATION else mode)
   packages = (keras_draws.KERAS_3, *((keras_draws.KERAS_2,) if as_keras3 else ()))
+  answers = loop_draws.answers(of_reference, tool.uncount)
   token = _ACTIVE.set(tool)
   try:
     with (
       tool.scope(),
       keras_draws.stateful(packages, seed),
+      answers.answering(),
       mock.patch.object(tf.random.Generator, 'from_non_deterministic_state', generator),
     ):
-      yield SeededScope(tool, keras_seeds, as_keras3)
+      yield SeededScope(tool, keras_seeds, as_keras3, answers)
   finally:
     _ACTIVE.reset(token)

@@ -11,7 +11,7 @@ from tf2verify.errors import NotApplicable, RecordingError
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.recording import Recording
 from tf2verify.recordings.run_entries import FilledEntry
-from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.observation import Observation, RandomDraw, TensorRecord
 from tf2verify.records.recorded_on_current_tf import RecordedGraphHere
 from tf2verify.records.sampled import SampledArray
 from tf2verify.reference.perturbation import Perturber
@@ -143,6 +143,11 @@ class RecordedGraph:
   def inputs_read(self, training: bool) -> tuple[str, ...]:
     """Returns the paths of the inputs that outputs or losses depend on; by the recorded graph."""
     return influence.recorded_inputs_read(self.entry(training), self._graphs.graph_def(training))
+
+  @property
+  def fixed_draws(self) -> tuple[RandomDraw, ...]:
+    """Nothing: what was recorded was drawn."""
+    return ()
 
   @property
   def fixed_size(self) -> str:

@@ -19,7 +19,8 @@ from tf2verify.reference.variables import variable_name
 from tf2verify.sides import side
 from tf2verify.sides.graphs.formats import narrow_bits
 from tf2verify.sides.graphs.op_recorder import OpRecorder
-from tf2verify.sides.process import randomness
+from tf2verify.sides.graphs.source_lines import user_line
+from tf2verify.sides.process import loop_draws, randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.process.fence import fenced
 from tf2verify.sides.user_code import user_code
@@ -100,6 +101,8 @@ class BuiltGraph:
     random_draws: the random ops in order.
     seed_obstacle: why the graph cannot be rewritten for `constant` mode; '' if it can.
     operation_seeds: how many op seeds the build has drawn.
+    fixed_draws: what it draws inside loops, and what is drawn like that: fixed numbers stand
+      in its place.
   """
 
   graph: tf.Graph
@@ -116,6 +119,7 @@ class BuiltGraph:
   random_draws: tuple[RandomDraw, ...]
   seed_obstacle: str
   operation_seeds: int
+  fixed_draws: tuple[RandomDraw, ...] = ()
 
   @property
   def draws_in_computation(self) -> bool:
@@ -186,7 +190,13 @@ def build_graph(
   def build(graph: tf.Graph, v2_tensorshape: bool) -> BuiltGraph:
     return _build(graph, declaration, inputs, training, mode, as_keras3, v2_tensorshape)
 
-  return with_either_shape(build, UserCodeError)
+  built = with_either_shape(build, UserCodeError)
+  fixed = loop_draws.of(built.fixed_draws)
+  if fixed.isdisjoint(loop_draws.of(d for d in built.random_draws if d.variable is None)):
+    return built
+  # Draws like those of a loop were made before it: a port's cannot be told from them.
+  with loop_draws.known(fixed):
+    return with_either_shape(build, UserCodeError)
 
 
 def _build(
@@ -200,6 +210,10 @@ def _build(
 ) -> BuiltGraph:
   recorder = OpRecorder()
   placeholders: list[tuple[str, str]] = []
+  fixed: list[RandomDraw] = []
+
+  def notice(kind: str, shape: tuple[int | None, ...], in_loop: bool) -> None:
+    fixed.append(RandomDraw(kind, shape, None, user_line(), in_loop))
 
   def placeholder(path: str, leaf: Any) -> tf.Tensor:
     dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
@@ -211,12 +225,13 @@ def _build(
   with process_state.tf1_semantics(v2_tensorshape), graph.as_default():
     fed = nests.map_leaves(placeholder, inputs)
     with (
-      randomness.seeded(mode, as_keras3=as_keras3) as scope,
+      randomness.seeded(mode, as_keras3=as_keras3, of_reference=True) as scope,
       recorder.recording('the build'),
       fenced(_HOOK),
       _one_graph(),
       user_code(side.TF1, _HOOK),
     ):
+      scope.answers.notice = notice
       outputs = declaration.build_tf1_graph(fed, training)
     flat = _checked_outputs(outputs, graph)
     variables = graph_variables(graph, recorder)
@@ -242,6 +257,7 @@ def _build(
       random_draws=_draws_with_use(recorder.random_draws(), flat),
       seed_obstacle=scope.depends_on_more_than_op_seeds,
       operation_seeds=scope.tool.operation_seed,
+      fixed_draws=tuple(fixed),
     )
 
 

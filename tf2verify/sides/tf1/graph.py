@@ -5,7 +5,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tf2verify.records.observation import TensorRecord
+from tf2verify.records.observation import RandomDraw, TensorRecord
 from tf2verify.records.recorded_on_current_tf import RecordedGraphHere
 from tf2verify.sides import side
 from tf2verify.sides.fill import Fill, RecordedFill
@@ -72,6 +72,11 @@ class Tf1Graph:
   def built(self, training: bool, mode: str = randomness.NUM_RANDOM_OPS) -> BuiltGraph:
     """Returns the graph of a training mode, built for a randomness mode."""
     return self._graphs.built(training, mode)
+
+  @property
+  def fixed_draws(self) -> tuple[RandomDraw, ...]:
+    """What fixed numbers stand for in the graphs that are built, see `loop_draws`."""
+    return self._graphs.fixed_draws()
 
   @property
   def fixed_size(self) -> str:

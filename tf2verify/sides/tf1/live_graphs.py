@@ -9,7 +9,7 @@ from typing import Any, Protocol, final
 import tensorflow as tf
 
 from tf2verify.errors import NotApplicable
-from tf2verify.records.observation import SourceLine
+from tf2verify.records.observation import RandomDraw, SourceLine
 from tf2verify.sides import side
 from tf2verify.sides.graphs.user_sources import is_kept, user_source
 from tf2verify.sides.process import randomness
@@ -83,6 +83,11 @@ class LiveGraphs:
       found = self._keeper.find(key, with_gradients=False) if self._keeper else None
       self._graphs[key] = self._build(key) if found is None else found[0]
     return self._graphs[key]
+
+  def fixed_draws(self) -> tuple[RandomDraw, ...]:
+    """Returns what fixed numbers stand for in the graphs that are built."""
+    found = (draw for built in self._graphs.values() for draw in built.fixed_draws)
+    return tuple({(draw, draw.source): draw for draw in found}.values())
 
   def _key(self, mode: str, training: bool) -> GraphKey:
     return GraphKey(mode, training, self._port_is_of_keras3(), repr(_described(self._inputs)))

@@ -8,7 +8,7 @@ import numpy as np
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.recordings.recording import Recording
 from tf2verify.records.loss_values import LossExample, LossProgram, LossValue
-from tf2verify.records.observation import Observation, TensorRecord
+from tf2verify.records.observation import Observation, RandomDraw, TensorRecord
 from tf2verify.records.recorded_on_current_tf import RecordedGraphHere
 from tf2verify.records.training import LossObservation
 from tf2verify.reference.perturbation import Perturber
@@ -63,6 +63,10 @@ class ReferenceGraph(Protocol):
   @property
   def fixed_size(self) -> str:
     """Why the graph takes inputs of no other size; '' where it can be built for others."""
+
+  @property
+  def fixed_draws(self) -> tuple[RandomDraw, ...]:
+    """What fixed numbers stand for in the graphs that are built, see `loop_draws`."""
 
   def at(self, inputs: Any) -> 'ReferenceGraph':
     """Returns the reference whose graphs are those of inputs of this size: itself, or another."""

@@ -34,6 +34,7 @@ from tf2verify.sides.process import state as process_state
 from tf2verify.sides.tf2 import declared_sizes, layer_parts, port_tracing
 from tf2verify.sides.tf2.checked_layer import check_layer, check_not_built
 from tf2verify.sides.tf2.effects import port_effects
+from tf2verify.sides.tf2.grouped_draws import with_elements_of
 from tf2verify.sides.tf2.initial_draws import drawn_initial_value
 from tf2verify.sides.tf2.input_marks import InputMarks
 from tf2verify.sides.tf2.keras3_parts import check_keras3
@@ -210,11 +211,12 @@ class Tf2Layer:
     )
 
   def initial_draws(self, variable: str) -> tuple[InitialDraw, ...]:
-    """Returns how the initial value of a variable is drawn, of a group each of its variables."""
+    """Returns how the elements of a variable are drawn: in one way, or some in each of several."""
     with randomness.seeded(randomness.CONSTANT):
       port = self._inspect()
     own = self._layouts.own_names(variable)
-    return tuple(drawn_initial_value(port, name, self._redrawn) for name in own)
+    draws = {name: drawn_initial_value(port, name, self._redrawn) for name in own}
+    return with_elements_of(self._layouts, variable, draws, port.own_initial_values(own))
 
   def observe_filled(self, runs: Sequence[side.RunSpec]) -> tuple[Observation, ...]:
     """Runs the inspected layer from given values."""

@@ -68,6 +68,17 @@ class Port:
       records.append(self.record_of(variable, variable if value is None else value))
     return self.layouts.grouped(records)
 
+  def own_initial_values(self, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Returns the values at creation of some variables, by their own names and in their shapes."""
+    known = {id(creation.variable): creation for creation in self.recorder.creations}
+    found = {variable_name(variable): variable for variable in self.variables()}
+    values = {}
+    for name in names:
+      creation = known.get(id(found[name]))
+      value = None if creation is None else creation.initial_value
+      values[name] = array_of(found[name] if value is None else value)
+    return values
+
   def keeps_initial_values(self) -> bool:
     """Returns whether the value at creation is still known for every variable."""
     known = {id(c.variable) for c in self.recorder.creations if c.initial_value is not None}

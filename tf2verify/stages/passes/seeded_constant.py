@@ -1,8 +1,10 @@
 """Rung 4: with one seed for all random ops, both sides start, compute and end the same."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from tf2verify.numerics.telling import Blank
+from tf2verify.records.observation import RandomDraw
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import relate_training
 from tf2verify.stages.comparison.regularization_in_total import settle
@@ -38,6 +40,7 @@ class SeededConstant(Stage):
       settle(case, comparison, case_fill(case))
     if not comparison.differences:
       comparison.blind_spots += outputs.notes()
+    comparison.blind_spots += _fixed(case.tf1.fixed_draws)
     if draws and _NEXT in case.left_out:
       comparison.blind_spots.append(
         f'the model draws random numbers, and the case leaves {_NEXT} out: with one seed for all '
@@ -54,3 +57,29 @@ def _draws_in_computation(pair: SeededPair) -> bool:
   return any(draw.feeds_outputs for draw in pair.tf1_draws) or any(
     draw.variable is None and not draw.before_calls for draw in pair.tf2_draws
   )
+
+
+def _fixed(draws: Sequence[RandomDraw]) -> list[str]:
+  """Returns what to say of draws that fixed numbers stand for."""
+  looped = [draw for draw in draws if draw.in_loop]
+  if not looped:
+    return []
+  alike = [draw for draw in draws if not draw.in_loop]
+  others = f', and of what is drawn like that, {_listed(alike)}' if alike else ''
+  return [
+    f'tf1 draws random numbers inside a loop, {_listed(looped)}, in an order that no seed fixes: in '
+    f'the place of these{others}, both sides were given fixed numbers, the same for all steps and '
+    'examples, so rates, scales and which axis is dropped are compared, and not that every step '
+    'and example draws numbers of its own'
+  ]
+
+
+def _listed(draws: Sequence[RandomDraw]) -> str:
+  """Returns draws as text, those of one line once."""
+  return '; '.join(dict.fromkeys(_at_line(draw) for draw in draws))
+
+
+def _at_line(draw: RandomDraw) -> str:
+  sizes = ', '.join('?' if size is None else str(size) for size in draw.shape)
+  where = '' if draw.source is None else f' at {draw.source.path}:{draw.source.line}'
+  return f'{draw.op_type} ({sizes}){where}'
