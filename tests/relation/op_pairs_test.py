@@ -93,6 +93,15 @@ class PairingTest(absltest.TestCase):
       _names(_pairing(build, other)), {'side_0': 'Sum_9', 'side_1': 'Sum_8', 'add': 'add'}
     )
 
+  def test_readers_of_a_variable_with_other_numbers_of_inputs(self):
+    def build(g, parts=(1, 1)):
+      x, kernel = g.input(_X), g.variable('kernel', np.ones((3, 4), np.float32))
+      g.target('output', g.op('ConcatV2', 'concat', kernel, *[g.constant(0)] * parts[0]))
+      g.target('state', g.op('ConcatV2', 'concat_1', kernel, *[x] * parts[1]))
+
+    pairing = _pairing(build, lambda g: build(g, (3, 2)))
+    self.assertEqual(_names(pairing), {'concat': 'concat', 'concat_1': 'concat_1'})
+
   def test_spellings_of_one_operation_go_together(self):
     def build(g, op_type='BiasAdd'):
       g.target('output', g.op(op_type, op_type, g.input(_X), g.variable('bias', _X[0])))

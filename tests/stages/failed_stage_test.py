@@ -11,6 +11,7 @@ import tf2verify
 from tests.global_probes import process_state
 from tests.stages import tiny_models
 from tests.stages.first_failure import climbed_to_failure
+from tf2verify.diagnosis import looking
 from tf2verify.records.diagnosis import GraphAspect
 from tf2verify.sides.graphs import unrolled_loops
 from tf2verify.sides.tf2 import tracing
@@ -444,6 +445,18 @@ class NeverRaisesTest(absltest.TestCase):
 
   def test_fault_in_the_engine_costs_no_finding(self):
     self._given_up((failed_stage, 'diagnose'), KeyError('planted'))
+
+  def test_fault_in_the_search_leaves_what_the_values_tell(self):
+    class Case(_Layers):
+      def port(self, inputs, training):
+        with v1.variable_scope('', initializer=v1.ones_initializer()):
+          return self.model(inputs, training)
+
+    target = unittest.mock.patch.object(looking, 'Divergence', side_effect=ValueError('planted'))
+    with target:
+      diagnosis, text = _diagnosis(Case)
+    self.assertIn('the diagnosis was abandoned: ValueError: planted', text)
+    self.assertNotEmpty(diagnosis.causes, text)
 
   def test_fault_while_tracing_costs_no_finding(self):
     self._given_up((tracing.TracedPort, 'run'), AssertionError('planted'))

@@ -217,6 +217,8 @@ class Pairing:
     return max(candidates, key=likeness)
 
   def _same_constants(self, op: OpRecord, other: OpRecord) -> bool:
+    if len(op.inputs) != len(other.inputs):
+      return False
     for (one, _), (two, _) in zip(op.inputs, other.inputs, strict=True):
       tf1, tf2 = self.tf1.ops[one].constant, self.tf2.ops[two].constant
       if tf1 is not None and tf2 is not None and not np.array_equal(tf1, tf2):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +15,8 @@ from tf2verify.environment import diagnose_option
 from tf2verify.errors import NotApplicable
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import Diagnosis
+from tf2verify.records.difference import Difference
+from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.reference import nests
 from tf2verify.sides.graphs.run import GraphRun
@@ -56,6 +59,19 @@ class Experimenting:
 
   make: MakesBench
   seconds: float
+
+
+def _by_values_alone(
+  found: tuple[str, str, Sequence[Difference], Sequence[FailedTensor]], why: str
+) -> Diagnosis:
+  """Returns what the stage's numbers tell where a diagnosis was abandoned, which it says."""
+  note = f'the diagnosis was abandoned: {why:.300}'
+  try:
+    diagnosis = diagnose(*found, None)
+  except Exception:  # noqa: BLE001 - the same fault, or another: neither may cost the finding
+    _, run, _, _ = found
+    return Diagnosis(run, notes=(note,))
+  return dataclasses.replace(diagnosis, notes=(*diagnosis.notes, note))
 
 
 def diagnose_stage(
@@ -120,8 +136,7 @@ def diagnose_stage(
       return diagnosis
     return with_versions(diagnosis, findings.failed_tensors, here, sides[0] if sides else None)
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the finding
-    why = f'{type(error).__name__}: {error}'
-    return Diagnosis(description, notes=(f'the diagnosis was abandoned: {why:.300}',))
+    return _by_values_alone(found, f'{type(error).__name__}: {error}')
   finally:
     if bench is not None:
       bench.close()

@@ -19,8 +19,9 @@ from tf2verify.sides.graphs.step_run import (
   step_run,
   update_target,
 )
+from tf2verify.sides.optimizer_state import SlotVariable
 from tf2verify.sides.tf2.port import HoldsElements, Port, array_of
-from tf2verify.sides.tf2.shown import slot_with
+from tf2verify.sides.tf2.shown import shown_slots, slot_with
 from tf2verify.sides.tf2.step_tracing import SharedNames
 from tf2verify.sides.tf2.tracing import Change
 
@@ -35,9 +36,9 @@ class EditableStep:
   step: StepGraph  # its graph
   port: Port  # the layer that would take it
   names: SharedNames  # what both sides call what they keep
-  # Of each slot, in order, its own name and that of the step's variable; several slots may have one
-  # name, and '' stands for one that the step does not use.
-  slots: tuple[tuple[str, str], ...]
+  # Each slot, in order, and the name of the step's variable; several slots may have one name, and
+  # '' stands for one that the step does not use.
+  slots: tuple[tuple[SlotVariable, str], ...]
 
   def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
     """Returns a run of the step, as it was traced or changed; see `TracedPort.run`."""
@@ -66,7 +67,7 @@ class EditableStep:
     whole = {own: v for own, v in shown.items() if all(n in shown for n in layouts.neighbours(own))}
     laid_out = dict(values)
     for own, value in layouts.ungrouped(whole).items():
-      laid_out[self._name_of(own)] = layouts.to_tf2(own, value)
+      laid_out[self.names.of_variable(own)] = layouts.to_tf2(own, value)
     owners = {tf1: own for own, tf1 in names.items()}
     for name, value in values.items():
       role, _, owner = name.rpartition(' of ')
@@ -97,7 +98,7 @@ class EditableStep:
     found = {}
     layouts = self.port.layouts
     for shown, known in elements.items():
-      name = self._name_of(shown)
+      name = self.names.of_variable(shown)
       if name in held and not layouts.lie_apart(shown):
         value = known.into(layouts.to_tf1(shown, held[name]))
         found[name] = layouts.to_tf2(shown, value)
@@ -114,7 +115,7 @@ class EditableStep:
       like: the step as the port takes it without edits, from which comes what no graph shows.
     """
     own = {
-      variable_name(v): held.get(self._name_of(variable_name(v)), array_of(v))
+      variable_name(v): held.get(self.names.of_variable(variable_name(v)), array_of(v))
       for v in self.port.variables()
     }
     shown = self.port.shown(own)
@@ -132,31 +133,40 @@ class EditableStep:
 
   def _slots(self, held: Mapping[str, np.ndarray], like: Sequence[Slot]) -> Iterator[Slot]:
     waiting = list(self.slots)
+    together = {(slot.role, slot.variable): slot for slot in self._slots_of_groups(held)}
     for slot in like:
-      found = next((pair for pair in waiting if pair[0] == slot.name), None)
+      found = next((pair for pair in waiting if pair[0].name == slot.name), None)
       if found is not None:
         waiting.remove(found)
       value = None if found is None else held.get(found[1])
-      yield slot if value is None else slot_with(self.port, slot, value)
+      group = together.get((slot.role, slot.variable))
+      if group is not None and group.value.shape == slot.value.shape:
+        yield dataclasses.replace(slot, value=group.value)
+      else:
+        yield slot if value is None else slot_with(self.port, slot, value)
 
-  def _name_of(self, own: str) -> str:
-    return self.names.variables.get(own, f'{own} of tf2')
+  def _slots_of_groups(self, held: Mapping[str, np.ndarray]) -> tuple[Slot, ...]:
+    """Returns the slots of several variables that are shown together, where the step has all."""
+    apart = [pair for pair in self.slots if self.port.layouts.lie_apart(pair[0].variable)]
+    lacking = {slot.role for slot, name in apart if name not in held}
+    known = [(slot, held[name]) for slot, name in apart if slot.role not in lacking]
+    return shown_slots(self.port, known)
 
   def _gradients(
     self, target: Callable[[str], str], values: _Values, like: tuple[TensorRecord, ...]
   ) -> tuple[TensorRecord, ...]:
     """Returns the gradients that the graph shows, as tf1 has the variables."""
-    shapes = {variable_name(v): static_shape(v.shape) for v in self.port.variables()}
+    layouts, wanted = self.port.layouts, {record.name for record in like}
     found = []
-    for record in like:
-      known = values.get(target(self.names.variables.get(record.name, '')))
-      if known is None or record.name not in shapes:
+    for variable in self.port.variables():
+      own = variable_name(variable)
+      known = values.get(target(self.names.of_variable(own)))
+      if known is None:
         continue
       rows, *indices = known
-      shape = tuple(size or 0 for size in shapes[record.name])
+      shape = tuple(size or 0 for size in static_shape(variable.shape))
       dense = side.dense_gradient(rows, indices[0], shape) if indices else rows
-      shown = self.port.layouts.to_tf1(record.name, dense, False)
       # A clipping takes the norm of the rows as they are.
       slices = Slices(len(rows), norm(rows)) if indices else None
-      found.append(TensorRecord(record.name, shown, slices))
-    return tuple(found)
+      found.append(TensorRecord(own, layouts.to_tf1(own, dense, False), slices))
+    return tuple(record for record in self.port.gradients(found) if record.name in wanted)

@@ -49,6 +49,10 @@ class SharedNames:
   slots: Mapping[str, str]
   before: Mapping[str, np.ndarray]
 
+  def of_variable(self, own: str) -> str:
+    """Returns what a variable of the port is called, which both sides call so if both have it."""
+    return self.variables.get(own, f'{own} of tf2')
+
 
 def numbered(names: Iterable[str]) -> list[str]:
   """Returns names of which each is there once: `Variable`, `Variable, number 2`."""
@@ -109,8 +113,10 @@ class StepTracing:
       (applied_target, self._updates.applied),
     ):
       for name, gradient in gradients.items():
-        if gradient is not None and name in self._names.variables:
-          found[named(self._names.variables[name])] = gradient
+        # Of a group, tf1's gradients are those of several variables together.
+        is_shown = name in self._names.variables or self._step.port.layouts.lie_apart(name)
+        if gradient is not None and is_shown:
+          found[named(self._names.of_variable(name))] = gradient
     return found
 
   def graph(

@@ -163,8 +163,8 @@ class Tf2Steps:
     """
     graph = self.traced(names, made)
     known = {variable.identity: variable.name for variable in graph.variables.values()}
-    kept = ((slot.name, getattr(slot.source, 'handle', None)) for slot in self._slot_variables())
-    slots = tuple((name, known.get(id(handle), '')) for name, handle in kept)
+    kept = ((slot, getattr(slot.source, 'handle', None)) for slot in self._slot_variables())
+    slots = tuple((slot, known.get(id(handle), '')) for slot, handle in kept)
     return EditableStep(graph, self._port, names, slots)
 
   def _stepped(self, updates: Updates) -> np.ndarray | None:
