@@ -6,6 +6,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from tf2verify.diagnosis.evidence.training import Rates
+from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import Clip, equalizing_factors
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
@@ -57,6 +59,8 @@ class BothSides:
     self._shadows: PortShadows | None = None
     # By the number of the step after which they were given to the port.
     self.held: dict[int, Held] = {}
+    # By counts of steps: a diagnosis asks again once the sides are closed.
+    self._rates: dict[int, tuple[float, float]] = {}
     reference.run()  # reads the values before the first step
 
   def take_next(self) -> Steps:
@@ -122,6 +126,54 @@ class BothSides:
     """Returns other runs of the two sides, laid side by side as their own are."""
     doubtful = self._shadows.doubtful if self._shadows else {}
     return Steps(tf1, tf2, self._pairs, self._trainable, self._slot_names, doubtful)
+
+  def rates(self, counts: Sequence[int]) -> tuple[Sequence[float], Sequence[float]]:
+    """Returns the learning rates of both sides at counts of steps, by that of tf1.
+
+    Raises:
+      NotApplicable: one of them has no schedule that can be asked.
+    """
+    wanted = [count for count in dict.fromkeys(counts) if count not in self._rates]
+    if wanted:
+      reference, port = self._sides
+      schedule = port.schedule()
+      one, _ = self._taken[-1]
+      further = 0 if one.global_step is None else schedule.count - one.global_step
+      others = schedule.rates([max(n + further, 0) for n in wanted])
+      both = zip(reference.rates(wanted), others, strict=True)
+      self._rates.update(zip(wanted, both, strict=True))
+    found = [self._rates[count] for count in counts]
+    return [one for one, _ in found], [other for _, other in found]
+
+  def rates_if_known(self) -> Rates | None:
+    """Returns what gives the rates of both sides; None where one cannot be asked."""
+    try:
+      self.rates([0])
+    except (NotApplicable, UserCodeError):
+      return None
+    return self.rates
+
+  def rates_of_tf1(self, counts: Sequence[int]) -> Sequence[float]:
+    """Returns the learning rates of the reference at counts of steps; raises as `rates`."""
+    return self._sides[0].rates(counts)
+
+  def take_at_rate(self, factor: float) -> Steps:
+    """Takes a step at the learning rate times a factor, which is forgotten.
+
+    Returns:
+      The steps with it.
+
+    Raises:
+      NotApplicable: a side cannot take it.
+    """
+    reference, port = self._sides
+    port.schedule()
+    one, other = reference.take_at_rate(factor), port.take_at_rate(factor)
+    self._taken.append((one, dataclasses.replace(other, slots=self._with_shadows(other.slots))))
+    try:
+      return self.so_far()
+    finally:
+      self._taken.pop()
 
   def try_clipping(self, watch: ClippingWatch, comparison: Comparison) -> list[str]:
     """Compares what both sides make of larger gradients, after the last step; returns notes."""

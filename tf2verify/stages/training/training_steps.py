@@ -27,6 +27,7 @@ from tf2verify.stages.training import steps_here
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.clipping_trials import ClippingWatch
 from tf2verify.stages.training.edited_steps import StepJudge
+from tf2verify.stages.training.later_steps import Later, compare_later
 from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_other_rows
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
 from tf2verify.stages.training.rounding_gradients import RoundingWatch
@@ -176,8 +177,11 @@ class _Judge:
     comparison.blind_spots += blind_spots(looked_at)
     alone = slots_alone(looked_at)
     comparison.blind_spots += [] if parted else alone
-    rows = OtherRows()
+    rows, later = OtherRows(), Later()
     if not parted:
+      later = compare_later(
+        self._both, self._rounding.left, lambda s, n: self._causes_of(s, n, ()), comparison
+      )
       rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
     tried = [] if parted else self._both.try_clipping(self._clipping, comparison)
     tried += self._rounding.notes
@@ -190,7 +194,8 @@ class _Judge:
     findings = comparison.findings(notes)
     explained, causes = self._explained(findings.differences, parted)
     explained = tuple(
-      dataclasses.replace(d, hint=rows.cause) if d.quantity == QUANTITY else d for d in explained
+      dataclasses.replace(d, hint=rows.cause if d.quantity == QUANTITY else later.hint(d))
+      for d in explained
     )
     reason = self._idle.reason if self._idle.variables else findings.inconclusive
     if not reason and comparison.telling.tells_nothing_of(quantities.UPDATE):
@@ -343,6 +348,7 @@ class _Judge:
       rounding,
       self._both.clip_beyond,
       self._rounding.elements(parted),
+      self._both.rates_if_known(),
     )
     return tuple(causes_of(evidence))
 
