@@ -210,8 +210,10 @@ def difference_lines(difference: Difference, sides: Sides = SIDES) -> list[str]:
 
   Args:
     difference: what differs.
-    sides: what the two sides are called, where they are not TF1 and the port.
+    sides: what the two sides are called, where they are not TF1 and the port, and the difference
+      itself does not say it.
   """
+  sides = difference.sides or sides
   run = f' [{difference.run}]' if difference.run else ''
   head = f'{difference.quantity} {difference.subject}{run}'
   if difference.array is not None:

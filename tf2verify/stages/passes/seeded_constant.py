@@ -67,10 +67,10 @@ def _fixed(draws: Sequence[RandomDraw]) -> list[str]:
   alike = [draw for draw in draws if not draw.in_loop]
   others = f', and of what is drawn like that, {_listed(alike)}' if alike else ''
   return [
-    f'tf1 draws random numbers inside a loop, {_listed(looped)}, in an order that no seed fixes: in '
-    f'the place of these{others}, both sides were given fixed numbers, the same for all steps and '
-    'examples, so rates, scales and which axis is dropped are compared, and not that every step '
-    'and example draws numbers of its own'
+    f'tf1 draws random numbers inside a loop, {_listed(looped)}, in an order that no seed fixes: '
+    f'in the place of these{others}, both sides were given fixed numbers, the same for all steps '
+    'and examples, so rates, scales and which axis is dropped are compared, and not that every '
+    'step and example draws numbers of its own'
   ]
 
 
