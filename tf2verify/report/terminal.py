@@ -257,13 +257,33 @@ __all__ = [
   'say_lines',
   'show_over',
   'stage_line',
+  'test_text',
   'width_of',
 ]
 
 
-def exception_text(case: CaseVerdict, stage: StageVerdict) -> str:
+def exception_text(
+  case: CaseVerdict, stage: StageVerdict, tested: StageVerdict | None = None
+) -> str:
   """Returns what a test that fails raises: the report of a stage below the finding on one line.
 
   absl writes all of it as the message of the test, and lists of failures show its first line.
+
+  Args:
+    case: the case.
+    stage: the stage that failed.
+    tested: as of `test_text`.
   """
-  return f'{message(stage)}\n{failure_text(case, stage)}'
+  return f'{message(stage)}\n{test_text(case, stage, stage if tested is None else tested)}'
+
+
+def test_text(case: CaseVerdict, stage: StageVerdict, tested: StageVerdict) -> str:
+  """Returns the report of a stage, and first, which other stage was to be tested and is blocked.
+
+  Args:
+    case: the case.
+    stage: the stage that failed.
+    tested: the stage of the test; blocked by the other one if it is not the same.
+  """
+  text = failure_text(case, stage)
+  return text if tested.stage == stage.stage else f'{tested.stage} is {tested.reason}\n{text}'
