@@ -51,6 +51,7 @@ _OF_ONE_PIECE = re.compile(r'(\d) (s\b|%|GiB\b|MiB\b)')
 class Detail(enum.IntEnum):
   """How much of a case is shown."""
 
+  BRIEF = -1
   QUIET = 0
   NORMAL = 1
   VERBOSE = 2
@@ -169,7 +170,8 @@ class StageProgress:
 class CaseShown:
   """Shows a case as its stages end, a failure as soon as its stage does.
 
-  The stages after a failure may take most of the time. Quiet, a case that passes shows nothing.
+  The stages after a failure may take most of the time. Brief, a case has one line, and one for each
+  of its failures. Quiet, a case that passes shows nothing.
   Verbose, every stage has its line, its tables and its notes; else blocked stages in a row share a
   line, and blind spots are shown where the case passes: where it does not, the cause of the
   failure is what to look at.
@@ -191,7 +193,7 @@ class CaseShown:
     self._ended.append(verdict)
     if self._detail > Detail.QUIET:
       self._say_line(verdict)
-    if verdict.status.is_failure:
+    if verdict.status.is_failure and self._detail > Detail.BRIEF:
       known = CaseVerdict(self._name, '', tuple(self._ended), ())
       say_lines([TextLine(''), *failure_lines(known, verdict), TextLine('')])
 
@@ -209,6 +211,9 @@ class CaseShown:
     self._progress.clear()
     self._say_blocked()
     verdict = safe_text.safe_values(verdict)
+    if self._detail is Detail.BRIEF:
+      say_lines([case_status_line(verdict), *reminder_lines(verdict)])
+      return
     if self._detail is Detail.NORMAL and not verdict.failures:
       say_lines(indented(accepted_lines(verdict.stages)))
       say_lines(indented(blind_spot_lines(verdict.stages)))
@@ -217,7 +222,8 @@ class CaseShown:
     for failure in late:  # of a stage that did not come back
       say_lines([TextLine(''), *failure_lines(verdict, failure), TextLine('')])
     if verdict.failures[:1] != tuple(late[:1]):
-      if self._ended and not self._ended[-1].status.is_failure:
+      is_last = bool(self._ended) and self._ended[-1].status.is_failure
+      if self._ended and not is_last and self._detail > Detail.QUIET:
         # The report is some lines above.
         say_lines(indented(map(_reminder, verdict.failures)))
       say_lines(indented(run_again_lines(verdict)))
@@ -229,10 +235,16 @@ class CaseShown:
     self._blocked.clear()
 
 
-def _reminder(failure: StageVerdict) -> TextLine:
-  """Returns a failure that was shown whole, on one line."""
+def reminder_lines(verdict: CaseVerdict) -> list[TextLine]:
+  """Returns the failures of a case that are not shown here, each with its causes on one line."""
+  verdict = safe_text.safe_values(verdict)
+  return indented(_reminder(failure, message(failure)) for failure in verdict.failures)
+
+
+def _reminder(failure: StageVerdict, said: str = '') -> TextLine:
+  """Returns a failure on one line; by default as one that was shown whole."""
   start = f'{failure.stage} {failure.status.value}: '
-  said = textwrap.shorten(headline(failure), _LONGEST_REMINDER, placeholder=' …')
+  said = said or textwrap.shorten(headline(failure), _LONGEST_REMINDER, placeholder=' …')
   return TextLine(start + said, role_of(failure.status), start=0, end=len(start) - 2, hanging=2)
 
 
@@ -252,6 +264,7 @@ __all__ = [
   'case_line',
   'case_text',
   'failure_text',
+  'reminder_lines',
   'say',
   'say_failures',
   'say_lines',
