@@ -1,7 +1,7 @@
 """Two training runs that go on step by step."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -10,7 +10,7 @@ from tf2verify.diagnosis.evidence.training import Rates
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import Clip, equalizing_factors
 from tf2verify.records.observation import TensorRecord
-from tf2verify.records.training import Slot, TrainingRun, TrainingStep
+from tf2verify.records.training import ClippingTrial, Slot, TrainingRun, TrainingStep
 from tf2verify.relation.shadows import renamed
 from tf2verify.relation.slots import DeclaredSlots
 from tf2verify.sides.side import Change
@@ -175,16 +175,28 @@ class BothSides:
     finally:
       self._taken.pop()
 
-  def try_clipping(self, watch: ClippingWatch, comparison: Comparison) -> list[str]:
-    """Compares what both sides make of larger gradients, after the last step; returns notes."""
+  def try_clipping(
+    self, watch: ClippingWatch, comparison: Comparison, left_out: Collection[str]
+  ) -> list[str]:
+    """Compares what both sides make of larger gradients, after the last step.
+
+    Args:
+      watch: has seen the steps.
+      comparison: gets what differs.
+      left_out: tf1 names of variables whose gradients the sides change at different places.
+
+    Returns:
+      Notes on what was tried.
+    """
     reference, port = self._sides
     one, other = self._taken[-1]
     found = equalizing_factors(one.gradients, other.gradients, self._pairs)
     tf1, tf2 = found or (None, None)
+    ports = {other for one, other in self._pairs if one in left_out}
     return watch.judge(
       comparison,
-      lambda: reference.try_clipping(tf1),
-      lambda: port.try_clipping(tf2),
+      lambda: _without_some(reference.try_clipping(tf1), left_out),
+      lambda: _without_some(port.try_clipping(tf2), ports),
       self._pairs if found else None,
     )
 
@@ -231,6 +243,17 @@ class BothSides:
     before = self._with_shadows(port.slots_before)
     tf2 = dataclasses.replace(port, steps=others, slots_before=before)
     return self.beside(tf1, tf2)
+
+
+def _without_some(trial: ClippingTrial | None, variables: Collection[str]) -> ClippingTrial | None:
+  """Returns a trial without what the updates of some variables were given."""
+  if trial is None or not variables:
+    return trial
+  applied, large = (
+    tuple(record for record in records if record.name not in variables)
+    for records in (trial.applied, trial.large_applied)
+  )
+  return dataclasses.replace(trial, applied=applied, large_applied=large)
 
 
 def _without_arrays(taken: tuple[TrainingStep, TrainingStep]) -> tuple[TrainingStep, TrainingStep]:

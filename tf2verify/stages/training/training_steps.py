@@ -31,6 +31,7 @@ from tf2verify.stages.training.later_steps import Later, compare_later
 from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_other_rows
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
 from tf2verify.stages.training.rounding_gradients import RoundingWatch
+from tf2verify.stages.training.scaled_inside import inside_notes, scaled_inside, without
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
 from tf2verify.stages.training.step_graphs import COMPARED, of_step
 from tf2verify.stages.training.step_notes import (
@@ -158,6 +159,7 @@ class _Judge:
     self._idle = IdleUpdates()
     self._clipping = ClippingWatch()
     self._variables: dict[TensorKey, str] = {}
+    self._inside: frozenset[str] = frozenset()
     self._extents: list[ErrorSummary] = []
     self._related: RelatedStep | None = None
     self._steps = both.take_next()
@@ -183,11 +185,12 @@ class _Judge:
         self._both, self._rounding.left, lambda s, n: self._causes_of(s, n, ()), comparison
       )
       rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
-    tried = [] if parted else self._both.try_clipping(self._clipping, comparison)
+    tried = [] if parted else self._both.try_clipping(self._clipping, comparison, self._inside)
     tried += self._rounding.notes
     step = self._related
     proven = None if parted or step is None else relate(step, comparison)
     notes = [*tried, *step_notes(looked_at, parted, self._count), *([whose] if whose else [])]
+    notes += inside_notes(self._inside)
     notes += [*rows.notes, *(alone if parted else [])]
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
@@ -295,6 +298,11 @@ class _Judge:
     """Compares a step, but for elements whose gradient is rounding alone on both sides."""
     pairs = [p for p in self._steps.pairs(number) if p.variable not in self._idle.variables]
     found = self._compare(pairs, number)
+    slots = any(pair.quantity == quantities.SLOT for pair in pairs)
+    if inside := scaled_inside(pairs, found.differences, slots):
+      self._inside |= inside
+      pairs = without(pairs, inside)
+      found = self._compare(pairs, number)
     differing = {d.key for d in found.differences if d.aspect is Aspect.VALUES}
     doubtful = [pair for pair in pairs if self._key(pair, number) in differing]
     if doubtful and self._rounding.look(doubtful, number):
