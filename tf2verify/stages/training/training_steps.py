@@ -15,6 +15,7 @@ from tf2verify.records.difference import Aspect, Difference, ErrorSummary
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun
 from tf2verify.reference import inputs as case_inputs
+from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.stages.comparison import first_nan
@@ -298,8 +299,9 @@ class _Judge:
     """Compares a step, but for elements whose gradient is rounding alone on both sides."""
     pairs = [p for p in self._steps.pairs(number) if p.variable not in self._idle.variables]
     found = self._compare(pairs, number)
-    slots = any(pair.quantity == quantities.SLOT for pair in pairs)
-    if inside := scaled_inside(pairs, found.differences, slots):
+    slots = self._steps.tf1.steps[number - 1].slots
+    keeps = any(slot.role != SHADOW for slot in slots)
+    if inside := scaled_inside(pairs, found.differences, keeps):
       self._inside |= inside
       pairs = without(pairs, inside)
       found = self._compare(pairs, number)
