@@ -85,7 +85,7 @@ class LaterStepsTest(LadderTestCase, parameterized.TestCase):
     ('rate', schedules.ExponentialDecay(0.1, 1000, 0.8, True), 'a factor of 0.9 in TF1 and 0.8'),
     ('steps', schedules.ExponentialDecay(0.1, 2000, 0.9, True), 'at 2,000 and 4,000 in the port'),
     ('smooth', schedules.ExponentialDecay(0.1, 1000, 0.9), 'pass staircase=True'),
-    ('boundary', schedules.PiecewiseConstantDecay([1000], [0.1, 0.09]), 'up to count 999 of'),
+    ('boundary', schedules.PiecewiseConstantDecay([1000], [0.1, 0.09]), 'end at different values'),
   )
   def test_another_schedule(self, schedule, words):
     class Case(Decaying):
