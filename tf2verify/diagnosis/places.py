@@ -170,6 +170,10 @@ def initial_value_sources(
   return tuple(found)
 
 
+_CHOICES = ('Select', 'SelectV2')
+_PASSING = ('Identity', 'Cast')
+
+
 def kept_otherwise(
   pairing: Pairing,
   tf1: InspectableRun,
@@ -202,11 +206,39 @@ def kept_otherwise(
   found = []
   for (op, other), one, its in zip(pairs, ones, others, strict=True):
     apart = agreement(one, its)
-    if one.shape == its.shape and not apart.is_rounding and apart.relative > share:
+    is_apart = one.shape == its.shape and not apart.is_rounding and apart.relative > share
+    if is_apart and not (is_passed_over(tf1, op.name) or is_passed_over(tf2, other.name)):
       lines, sizes = (op.source, other.source), (apart.absolute, apart.relative)
       given = statistics(one), statistics(its)
       found.append(_kept(op.name, other.name, lines, sizes, given))
   return tuple(found[:MOST_SOURCES])
+
+
+def is_passed_over(run: InspectableRun, variable: str) -> bool:
+  """Returns whether a step chooses something else wherever it reads a variable.
+
+  An average that is made in the first step starts from the variable, whatever it holds before.
+  """
+  graph, consumers = run.op_graph, run.op_graph.consumers()
+  pending = [n for n, op in enumerate(graph.ops) if (op.op_type, op.name) == (VARIABLE, variable)]
+  readers: list[tuple[int, int]] = []
+  while pending:
+    found = consumers[pending.pop()]
+    readers += [(n, slot) for n, slot in found if graph.ops[n].op_type not in _PASSING]
+    pending += [n for n, _ in found if graph.ops[n].op_type in _PASSING]
+  if not readers or any(graph.ops[n].op_type not in _CHOICES or not slot for n, slot in readers):
+    return False
+  tensors = [_condition_of(graph, n) for n, _ in readers]
+  conditions = run.fetch(tensors)
+  return all(
+    not np.any(condition) if slot == 1 else bool(np.all(condition))
+    for (_, slot), condition in zip(readers, conditions, strict=True)
+  )
+
+
+def _condition_of(graph: OpGraph, choice: int) -> str:
+  position, number = graph.ops[choice].inputs[0]
+  return graph.ops[position].tensors[number]
 
 
 def _kept(

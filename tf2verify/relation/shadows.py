@@ -99,12 +99,12 @@ class _Search:
     """Takes what follows a variable as its average does; by order among equals."""
     for name in self.left():
       fitting = [
-        (slot.variable != name, number)
+        (slot.variable != name, not _is_near(slot.value, self._wanted[name].value), number)
         for number, slot in self._free()
         if name in self._values and self._follows(number, slot, self._values[name])
       ]
       if fitting:
-        self.owners[min(fitting)[1]] = name
+        self.owners[min(fitting)[-1]] = name
 
   def by_word(self) -> None:
     """Takes what is called an average, of the variable that it is said to be of."""
@@ -153,6 +153,11 @@ class _Search:
     return bool(np.all(np.abs(kept - decay * gone) <= allowance))
 
 
+def _is_near(one: _Array, other: _Array) -> bool:
+  size = float(np.abs(other).max(initial=0.0))
+  return one.shape == other.shape and bool(np.allclose(one, other, 0.0, _CLOSE * size))
+
+
 def _agree(one: _Array, other: _Array) -> bool:
   return one.shape == other.shape and bool(np.allclose(one, other, _UNITS, 0.0))
 
@@ -163,7 +168,9 @@ def _may_be_average(slot: Slot) -> bool:
 
 
 def _is_called_average(slot: Slot) -> bool:
-  words = re.split(r'[^a-z]+', f'{slot.role} {slot.word} {slot.name}'.lower())
+  # The name begins with that of the optimizer, which may have averages beside what it is called.
+  called = f'{slot.role} {slot.word}' if slot.word else f'{slot.role} {slot.name}'
+  words = re.split(r'[^a-z]+', called.lower())
   return any(_WORDS.fullmatch(word) for word in words)
 
 

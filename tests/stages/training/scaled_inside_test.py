@@ -95,15 +95,31 @@ class ScaledInsideTest(LadderTestCase):
 
     self.assertIs(self.stage(Case).status, Status.FAILED)
 
-  def test_what_is_kept_has_to_be_compared(self):
+  def test_momentum_shows_a_factor_in_the_update(self):
     class Case(ScaledBefore):
-      slot_names = {'logits/bias/Momentum': None}
+      slot_names = {'logits/kernel/Momentum': None, 'logits/bias/Momentum': None}
 
     found = self.stage(Case)
-    self.assertIsNot(found.status, Status.PASSED, found.to_text())
+    self.assertIs(found.status, Status.PASSED, found.to_text())
 
   def test_adam_does_not_show_a_factor_and_what_it_keeps_does(self):
     class Case(ScaledBefore):
+      def make_tf1_train_op(self, loss):
+        variables = v1.trainable_variables()
+        gradients = [5.0 * g for g in tf.gradients(loss, variables)]
+        optimizer = v1.train.AdamOptimizer(0.01, epsilon=1e-12)
+        return optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+      def make_tf2_optimizer(self):
+        return keras.optimizers.Adam(0.01, epsilon=1e-12)
+
+    self.assertIs(self.stage(Case).status, Status.FAILED)
+
+  def test_what_adam_keeps_has_to_be_compared(self):
+    class Case(ScaledBefore):
+      def slot_names(self, name):
+        return None
+
       def make_tf1_train_op(self, loss):
         variables = v1.trainable_variables()
         gradients = [5.0 * g for g in tf.gradients(loss, variables)]

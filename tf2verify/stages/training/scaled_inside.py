@@ -21,6 +21,8 @@ from tf2verify.stages.training.step_quantities import (
 # Of the greatest element: what the update itself may differ by, where the gradients that it is
 # given differ by far more.
 _SMALL, _LARGE = 1e-3, 1e-2
+# Update rules that show a factor of the gradient in every step.
+PROPORTIONAL = frozenset(('sgd', 'momentum'))
 
 
 def scaled_inside(
@@ -31,8 +33,8 @@ def scaled_inside(
   Args:
     pairs: what is compared of a step.
     differences: what differs of it.
-    has_slots: whether the optimizer of TF1 keeps something for variables: an update that divides
-      gradients by their size shows no factor, and what it keeps does.
+    has_slots: whether the optimizer of TF1 keeps something that is to be compared: an update that
+      divides gradients by their size shows no factor, and what it keeps does.
   """
   known_differences = {(d.quantity, d.tf1_subject): d for d in differences}
   by_variable: dict[str, list[QuantityPair]] = {}

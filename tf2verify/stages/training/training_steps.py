@@ -32,7 +32,12 @@ from tf2verify.stages.training.later_steps import Later, compare_later
 from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_other_rows
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
 from tf2verify.stages.training.rounding_gradients import RoundingWatch
-from tf2verify.stages.training.scaled_inside import inside_notes, scaled_inside, without
+from tf2verify.stages.training.scaled_inside import (
+  PROPORTIONAL,
+  inside_notes,
+  scaled_inside,
+  without,
+)
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
 from tf2verify.stages.training.step_graphs import COMPARED, of_step
 from tf2verify.stages.training.step_notes import (
@@ -300,7 +305,8 @@ class _Judge:
     pairs = [p for p in self._steps.pairs(number) if p.variable not in self._idle.variables]
     found = self._compare(pairs, number)
     slots = self._steps.tf1.steps[number - 1].slots
-    keeps = any(slot.role != SHADOW for slot in slots)
+    rules = {record.rule for record in self._steps.tf1.optimizers}
+    keeps = any(slot.role != SHADOW for slot in slots) and not rules <= PROPORTIONAL
     if inside := scaled_inside(pairs, found.differences, keeps):
       self._inside |= inside
       pairs = without(pairs, inside)
