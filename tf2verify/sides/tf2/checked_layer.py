@@ -8,6 +8,7 @@ import tensorflow as tf
 from tf2verify.errors import LayerError
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides.tf2 import layer_parts
+from tf2verify.sides.tf2.keras3_parts import check_not_mixed
 from tf2verify.tensorflow_internals import decorated_calls, keras3
 
 
@@ -15,6 +16,7 @@ def check_layer(layer: Any) -> None:
   """Raises `LayerError` for what is not a layer that can be called."""
   if keras3.is_layer(layer):
     _check_keras3(layer)
+    check_not_mixed(layer)
     return
   if not isinstance(layer, tf.Module):
     raise LayerError(

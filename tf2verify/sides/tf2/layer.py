@@ -102,7 +102,7 @@ class Tf2Layer:
             self._report = side.CreationReport(tuple(calls), first, refused)
           raise
         first_call = first_call if len(calls) > 1 else len(port.recorder.creations)
-    check_keras3(port.layer, port.variables())
+    check_keras3(port)
     records = port.recorder.creation_records()
     self._report = side.CreationReport(
       tuple(calls),
