@@ -21,6 +21,7 @@ from tf2verify.diagnosis.places import (
   kept_otherwise,
   stopped_sources,
 )
+from tf2verify.diagnosis.proven_numbers import joined_by_proof, proven_first
 from tf2verify.diagnosis.repairing import Repairing
 from tf2verify.diagnosis.tested_causes import (
   joined_by_numbers,
@@ -104,6 +105,7 @@ def diagnose(
   causes = tuple(causes_of(evidence)) if not explains_itself or _is_backward(evidence) else ()
   if explains_itself:
     causes = tuple(cause for cause in causes if cause.rule in _OF_STOPS)
+  causes = proven_first(evidence, causes)
   is_stop = any(cause.rule in _OF_STOPS for cause in causes)
   if evidence.stops and (is_stop or (explains_itself and not evidence.is_forward)):
     # What differs in the backward pass follows from them, however far from there.
@@ -181,6 +183,7 @@ def _tested(
     recognized = functools.partial(_recognized, bench, found)
   else:
     found = joined_by_rules(evidence, diagnosis.causes, found)
+    found = joined_by_proof(evidence, diagnosis.causes, found)
   sources = tested_sources(diagnosis.sources, found)
   is_same_start = (
     sources[:1] and diagnosis.sources[:1] and (sources[0].tf1_op == diagnosis.sources[0].tf1_op)
