@@ -71,6 +71,7 @@ def diagnose(
   traced: str = 'the port',
   bench: Bench | None = None,
   only_first: bool = False,
+  tf1_in_training: OpGraph | None = None,
 ) -> Diagnosis:
   """Returns where and why the sides part.
 
@@ -85,8 +86,9 @@ def diagnose(
     traced: what of the port is traced.
     bench: the runs of the stage, to be made again with an edited port; None for no experiments.
     only_first: whether experiments end with the mistakes that the first search shows.
+    tf1_in_training: as in `FailedStage`.
   """
-  evidence = FailedStage(stage, tuple(differences), tuple(tensors))
+  evidence = FailedStage(stage, tuple(differences), tuple(tensors), tf1_in_training=tf1_in_training)
   diagnosis = Diagnosis(run)
   looking: Looking | None = None
   if sides is not None:

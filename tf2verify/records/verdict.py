@@ -146,6 +146,14 @@ class StageVerdict(_NoTruthValue):
     reason = f'blocked: {by} {status.value}'
     return cls(stage, number, Status.BLOCKED, reason=reason, blocked_by=by)
 
+  @classmethod
+  def not_applicable(
+    cls, stage: str, number: int, reason: str, blind_spot: str = ''
+  ) -> 'StageVerdict':
+    """Returns the verdict of a stage that has nothing to look at, and what is missed by that."""
+    spots = (blind_spot,) if blind_spot else ()
+    return cls(stage, number, Status.NOT_APPLICABLE, reason=reason, notes=spots, blind_spots=spots)
+
   def __bool__(self) -> bool:
     return self._is_first_failure or super().__bool__()
 

@@ -28,6 +28,7 @@ from tf2verify.records.verdict_text import (
   remark_lines,
   role_of,
   run_again_lines,
+  same_error,
   stage_line,
 )
 from tf2verify.report.headline import headline, message
@@ -36,6 +37,7 @@ from tf2verify.report.headline import headline, message
 _WIDTH = 80
 _NARROWEST = 40
 _LONGEST_REMINDER = 160
+_LONGEST_ERROR = 400  # what it says of the fix comes last
 _STYLES = {
   Role.PASSED: 'green',
   Role.FAILED: 'bold red',
@@ -200,7 +202,7 @@ class CaseShown:
       self._blocked.append(verdict)
       return
     self._say_blocked()
-    say_lines(indented([ladder_line(verdict)]))
+    say_lines(indented([ladder_line(verdict, above_report=True)]))
     if self._detail is Detail.VERBOSE and not verdict.differences:
       say_lines(indented(remark_lines(verdict), 3))
 
@@ -217,12 +219,20 @@ class CaseShown:
     for failure in late:  # of a stage that did not come back
       say_lines([TextLine(''), *failure_lines(verdict, failure), TextLine('')])
     if verdict.failures[:1] != tuple(late[:1]):
-      if self._ended and not self._ended[-1].status.is_failure:
-        # The report is some lines above.
-        say_lines(indented(map(_reminder, verdict.failures)))
+      if not self._is_just_above():
+        own = (one for one in verdict.failures if same_error(verdict, one) is None)
+        say_lines(indented(map(_reminder, own)))
       say_lines(indented(run_again_lines(verdict)))
     if self._detail > Detail.QUIET or verdict.failures:
       say_lines([case_status_line(verdict)])
+
+  def _is_just_above(self) -> bool:
+    """Whether nothing but what is blocked followed the report of a failure, and of that alone."""
+    left = [one.status for one in self._ended if one.status is not Status.BLOCKED]
+    failures = sum(status.is_failure for status in left)
+    return not left or (
+      left[-1].is_failure and (failures == 1 or self._ended[-1].status.is_failure)
+    )
 
   def _say_blocked(self) -> None:
     say_lines(indented(ladder_lines(self._blocked)))
@@ -232,7 +242,8 @@ class CaseShown:
 def _reminder(failure: StageVerdict) -> TextLine:
   """Returns a failure that was shown whole, on one line."""
   start = f'{failure.stage} {failure.status.value}: '
-  said = textwrap.shorten(headline(failure), _LONGEST_REMINDER, placeholder=' …')
+  longest = _LONGEST_REMINDER if failure.error is None else _LONGEST_ERROR
+  said = textwrap.shorten(headline(failure), longest, placeholder=' …')
   return TextLine(start + said, role_of(failure.status), start=0, end=len(start) - 2, hanging=2)
 
 

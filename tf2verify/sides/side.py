@@ -70,6 +70,8 @@ def without_labels(declaration: Declaration, labels: Any) -> str:
   """Returns why a loss may have failed that was given None for labels; '' where it was not."""
   if labels is not None:
     return ''
+  if declaration.declares('make_labels'):
+    return 'it was given None for labels: make_labels returned None, usually a missing `return`'
   if getattr(declaration, 'tf1_recording', None) is None:
     return 'it was given None for labels: the case declares no make_labels'
   return (
