@@ -72,6 +72,7 @@ def diagnose(
   bench: Bench | None = None,
   only_first: bool = False,
   tf1_in_training: OpGraph | None = None,
+  of_keras3: bool = False,
 ) -> Diagnosis:
   """Returns where and why the sides part.
 
@@ -87,8 +88,15 @@ def diagnose(
     bench: the runs of the stage, to be made again with an edited port; None for no experiments.
     only_first: whether experiments end with the mistakes that the first search shows.
     tf1_in_training: as in `FailedStage`.
+    of_keras3: likewise.
   """
-  evidence = FailedStage(stage, tuple(differences), tuple(tensors), tf1_in_training=tf1_in_training)
+  evidence = FailedStage(
+    stage,
+    tuple(differences),
+    tuple(tensors),
+    tf1_in_training=tf1_in_training,
+    of_keras3=of_keras3,
+  )
   diagnosis = Diagnosis(run)
   looking: Looking | None = None
   if sides is not None:

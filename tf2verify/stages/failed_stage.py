@@ -124,7 +124,8 @@ def diagnose_stage(
     lines = _variable_lines(case, findings)
     only_first = diagnose_option.ends_with_the_first()
     training = None if run is None or sides is None else _tf1_in_training(case, run, sides)
-    diagnosis = diagnose(*found, sides, not_traceable, lines, traced, bench, only_first, training)
+    facts = training, case.tf2.is_of_keras3()
+    diagnosis = diagnose(*found, sides, not_traceable, lines, traced, bench, only_first, *facts)
     if not_traceable or not_run:
       not_tried = (
         'the port cannot be traced' if not_traceable else 'the recorded graph is not run here'

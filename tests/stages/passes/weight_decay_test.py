@@ -88,6 +88,7 @@ class WeightDecayTest(parameterized.TestCase):
     causes, text = causes_of(regularized=regularized, times=times, slope=0.3)
     rules = {'weight_decay_factor', 'leaky_relu_slope'}
     self.assertEqual({cause.rule for cause in causes}, rules, text)
+    self.assertIn('pass negative_slope=0.2', text)
     self.assertTrue(all(cause.is_proven for cause in causes), text)
     self.assertEqual({cause.experiment.mistakes for cause in causes}, {2})
 

@@ -77,6 +77,7 @@ class FailedStage:
   tf2_graph: OpGraph | None = None  # the port's, likewise
   # The tf1 side's in training mode, where the run is one in inference and the port alone draws.
   tf1_in_training: OpGraph | None = None
+  of_keras3: bool = False  # whether the port is a layer of Keras 3
 
   def graph_differences(self) -> Iterator[tuple[SourceEvidence, GraphDifference]]:
     """Yields what differs in the graphs at each source, but for what trials have refuted."""
