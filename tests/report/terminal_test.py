@@ -171,6 +171,14 @@ class OrderTest(absltest.TestCase):
     self.assertEqual(text.count('\n  checkpoint ERROR: '), 0)  # reminded of by that of the loss
     self.assertEqual(text.count('\n  loss ERROR: '), 1)
 
+  def test_a_word_longer_than_a_line_keeps_its_indentation(self):
+    name = f'Momentum/update_{"very_" * 20}long'
+    source = dataclasses.replace(_SOURCE, tf1_op=name, tf2_op=name)
+    failed = dataclasses.replace(_FAILED, diagnosis=Diagnosis(sources=(source,)))
+    text = _shown(dataclasses.replace(FAILING, stages=(failed,)), COLUMNS='60')
+    self.assertRegex(text, rf'\n +{name}')
+    self.assertNotIn(f'\n{name}', text)
+
   def test_independent_failures_are_all_shown(self):
     text = _shown(FAILING)
     self.assertIn("WrongCase: stage 'zero_randomness' FAILED", text)

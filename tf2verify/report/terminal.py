@@ -109,8 +109,9 @@ def _rows(line: TextLine, width: int) -> Iterable[tuple[str, Role, int, int]]:
   hanging = ' ' * min(indent + line.hanging, width // 2)
   # Words that are too long stay whole: paths and names are copied.
   rows = textwrap.wrap(
-    _OF_ONE_PIECE.sub('\\1\u00a0\\2', text),
+    _OF_ONE_PIECE.sub('\\1\u00a0\\2', text.lstrip(' ')),
     width,
+    initial_indent=' ' * indent,  # as part of the text it is lost before a word that is too long
     subsequent_indent=hanging,
     break_long_words=False,
     break_on_hyphens=False,
