@@ -131,12 +131,12 @@ class Ladder:
   def verdict(self) -> CaseVerdict:
     """Returns the verdicts of the stages run so far."""
     done = tuple(self._verdicts[s.name] for s in STAGES if s.name in self._verdicts)
-    failing = {name for name, one in self._verdicts.items() if one.status.is_failure}
-    failed = next((stage for stage in STAGES if stage.name in failing), None)
-    again = self._name.run_again(test_name(failed)) if failed else ''
+    failing = {one.stage for one in done if one.status.is_failure}
+    tests = (test_name(stage) for stage in STAGES if stage.name in failing)
+    again = next((self._name.run_again(test) for test in tests), '')
     versions = (*environment(), *references.made_by(self._case, self._source))
-    name, module = safe_line(self._name.case), safe_line(self._name.module)
-    return CaseVerdict(name, module, done, versions, again)
+    case, module = safe_line(self._name.case), safe_line(self._name.module)
+    return CaseVerdict(case, module, done, versions, again)
 
   def close(self) -> None:
     """Lets go of graphs and layers; the verdicts stay."""
@@ -239,8 +239,7 @@ class Ladder:
         findings = _with_pending_notes(findings, self.prepared().tf1.pending_notes())
         findings = self._with_served_keras(findings)
     except NotApplicable as reason:
-      said = str(reason), reason.blind_spot
-      verdict = StageVerdict.not_applicable(stage.name, number, *said)
+      verdict = StageVerdict.not_applicable(stage.name, number, str(reason), reason.blind_spot)
     except Tf2VerifyError as error:
       record = self._with_slip(_error_record(error), error)
       verdict = StageVerdict(stage.name, number, Status.ERROR, error=record)

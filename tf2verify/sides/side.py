@@ -107,12 +107,14 @@ class CreationReport:
       which TensorFlow refused and which ended the report.
     retraced: functions traced in a call that repeats an earlier one, which had
       traced them already.
+    of_placeholder: whether the port is what `python -m tf2verify new` has written in its place.
   """
 
   calls: tuple[str, ...]
   first_call: tuple[VariableCreation, ...]
   later: tuple[VariableCreation, ...]
   retraced: tuple[Trace, ...] = ()
+  of_placeholder: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -6,12 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tf2verify.diagnosis.causes import first_cause
 from tf2verify.diagnosis.evidence.variables import CreatedVariable
+from tf2verify.hooks import PLACEHOLDER
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import SourceLine, VariableCreation
 from tf2verify.records.verdict import Compared
 from tf2verify.sides.graphs.traces import Trace
 from tf2verify.sides.side import training_name
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+
+_OF_PLACEHOLDER = (
+  'the port is still the placeholder of `python -m tf2verify new`, so that TF1 code is compared '
+  f'with itself: replace it by the port, and delete {PLACEHOLDER}'
+)
 
 
 class NoNewVariables(Stage):
@@ -38,12 +44,14 @@ class NoNewVariables(Stage):
           f'{len(allowed)} variables, {allowed[0].name} first, exist only in the '
           f'{training_name(case.declaration.training_modes[-1])} graph of tf1, as in the port',
         )
+    spots = (_OF_PLACEHOLDER,) if report.of_placeholder else ()
     first = frozenset(earlier.name for earlier in report.first_call)
     return Findings(
       # A call that TensorFlow ended, be it the first, has been looked at.
-      Compared(tensors=max(1, len(report.calls) - 1), noun='calls'),
+      Compared(tensors=max(1, len(report.calls) - 1), noun='calls', blind_spots=len(spots)),
       tuple(_with_causes(later, first, case.tf2.is_of_keras3())),
-      (*notes, *_retracing(report.retraced)),
+      (*notes, *_retracing(report.retraced), *spots),
+      blind_spots=spots,
     )
 
 

@@ -125,8 +125,9 @@ def _rule(tf1: Found, tf2: Found, evidence: TrainingEvidence) -> str:
   said = f"the step of TF1 is that of {_RULES[one]}, the port's that of {_RULES[other]}"
   if {one, other} == {'momentum', 'velocity'}:
     return (
-      f'momentum in TF1 is {_FORMULAS[one]}, in the port {_FORMULAS[other]} (r: the '
-      f'learning rate): they agree until the learning rate changes, as it has before step {evidence.number}; keep '
+      f'momentum in TF1 is {_FORMULAS[one]}, in the port {_FORMULAS[other]} (r: the learning '
+      'rate): they agree until the learning rate changes, as it has before step '
+      f'{evidence.number}; keep '
       'tf.compat.v1.train.MomentumOptimizer, which works in eager mode, or override update_step '
       '(docs/keras3.md, The momentum of TF1)'
     )
