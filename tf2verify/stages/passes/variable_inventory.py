@@ -96,8 +96,7 @@ def _of_double_inputs(inputs: Any) -> list[str]:
   return [
     f'make_inputs returns float64{named}: return x.astype(np.float32), if production feeds float32 '
     '(numpy makes float64 by default, and TF1 makes variables of the dtype of what it is given); '
-    "if it feeds float64, pass dtype='float64' to the layers of the port, since Keras casts to "
-    'floatx'
+    "if it feeds float64, Keras casts to floatx: pass dtype='float64' to the layer"
   ]
 
 
