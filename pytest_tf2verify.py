@@ -7,6 +7,9 @@ other project it costs nothing and changes nothing. That is why it is not in the
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -37,6 +40,10 @@ _FILES = ('html', 'markdown', 'sarif', 'report_dir')
 _IMPORTS_TF2VERIFY = re.compile(rb'^[ \t]*(?:import|from)[ \t]+tf2verify\b', re.MULTILINE)
 _SESSION = 'tf2verify-session'
 _OLDEST_PYTEST = (8, 0)
+# With it, `import tf2verify` leaves TensorFlow alone.
+_SUPERVISES = 'TF2VERIFY_SUPERVISES'
+# How like a stage a word has to be that is meant for one.
+_ALIKE = 0.75
 _IS_PREPARED = pytest.StashKey[bool]()
 _ANNOTATIONS = pytest.StashKey[list[str]]()
 
@@ -141,9 +148,27 @@ def pytest_testnodedown(node: Any, error: object | None) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-  """Prints the annotations of the workers, each on a line of its own."""
+  """Prints the annotations of the workers, each on a line of its own, and what `-m` may mean."""
   for line in config.stash.get(_ANNOTATIONS, []):
     terminalreporter.write_line(line)
+  # In the process that starts the workers, only they have seen the cases.
+  if _session(config) is not None or _ANNOTATIONS in config.stash:
+    for line in _slips(config.option.markexpr, config.getini('markers')):
+      terminalreporter.write_line(line)
+
+
+def _slips(expression: str, markers: Sequence[str]) -> list[str]:
+  """Returns a line for each word of `-m` that is no marker, and similar to that of a stage."""
+  known = {re.split(r'[:(]', line, maxsplit=1)[0].strip() for line in markers}
+  words = dict.fromkeys(re.findall(r'\w+', expression))
+  found = {
+    word: difflib.get_close_matches(word, STAGES, 1, _ALIKE) for word in words if word not in known
+  }
+  return [
+    f'tf2verify: -m {word}: there is no such marker; did you mean {stages[0]}?'
+    for word, stages in found.items()
+    if stages
+  ]
 
 
 def _wanted_files(config: pytest.Config) -> bool:
@@ -153,13 +178,28 @@ def _wanted_files(config: pytest.Config) -> bool:
 def _prepare(config: pytest.Config) -> None:
   """Sets the process up as `run` does; where that cannot be, the first use of tf2verify says so."""
   config.stash[_IS_PREPARED] = True
-  import tf2verify  # noqa: F401
-  from tf2verify.environment import legacy_keras
+  legacy_keras, startup_log = _imported_without_tensorflow()
+  from tf2verify.errors import EnvironmentProblem
 
-  if not legacy_keras.prepare().problems:
+  with contextlib.suppress(EnvironmentProblem), startup_log.held_back():
+    legacy_keras.require()
     from tf2verify.sides.process import logical_devices
 
     logical_devices.ask_for_two_cpus()
+
+
+def _imported_without_tensorflow() -> tuple[Any, Any]:
+  """Imports what prepares TensorFlow, but not TensorFlow, whose log is to be held back."""
+  before = os.environ.get(_SUPERVISES)
+  os.environ[_SUPERVISES] = '1'
+  try:
+    from tf2verify.environment import legacy_keras, startup_log
+  finally:
+    if before is None:
+      del os.environ[_SUPERVISES]
+    else:
+      os.environ[_SUPERVISES] = before
+  return legacy_keras, startup_log
 
 
 def _session(config: pytest.Config) -> PytestSession | None:

@@ -132,6 +132,8 @@ class ConvertTest(CommandTestCase):
       '  verified: 7 tensors, 40 elements\n'
       f'written: {self.out}\n'
       '  read it by:\n'
+      '    # layer: a new one, as RightCase.make_tf2_layer returns it; '
+      'inputs: such as the case has\n'
       '    layer(inputs)  # once: this makes the variables that are read\n'
       f'    tf.train.Checkpoint(model=layer).read({self.out!r}).assert_consumed()\n',
     )
@@ -165,9 +167,11 @@ class ConvertTest(CommandTestCase):
     self.assertEqual(status, 0, said)
     _, written, lines = said.partition('written: ')
     path = written and lines.splitlines()[0]
-    self.assertEndsWith(
-      said,
-      f'  read it by:\n    {call}  # once: this makes the variables that are read\n'
+    head, _, lines = lines.partition('  read it by:\n    # ')[2].partition('\n')
+    self.assertEqual(head.startswith(f'case: {case}()'), 'case.' in call + read)
+    self.assertEqual(
+      lines,
+      f'    {call}  # once: this makes the variables that are read\n'
       f'    {read.replace("{path}", repr(path))}\n',
     )
 
@@ -196,7 +200,10 @@ class ConvertTest(CommandTestCase):
     self.assertEqual(self.written(), [])
 
   @parameterized.parameters(
-    ({'kernel': KERNEL, 'bais': BIAS}, 'no key bias; closest: bais'),
+    ({'kernel': KERNEL, 'bais': BIAS}, 'no key bias; closest: bais: was the variable renamed?'),
+    ({'kernel': KERNEL}, 'no key bias, and no similar one that is unread: the Saver'),
+    ({'kernel': KERNEL}, '    model: has the variable\n    checkpoint: has no such key\n'),
+    ({'kernel': KERNEL, 'bias': BIAS[:1]}, '    model: (2,) float32\n    checkpoint: (1,) float32'),
     ({'kernel': KERNEL.T, 'bias': BIAS}, 'stored transposed'),
     ({'kernel': KERNEL, 'bias': BIAS, 'aux': BIAS}, 'the checkpoint holds more than the model'),
   )

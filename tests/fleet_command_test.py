@@ -120,12 +120,19 @@ class FleetCommandTest(absltest.TestCase):
     report = self.folder / 'report'
     status, said, _ = self.run_all('--report_dir', str(report))
     self.assertEqual(status, 1)
-    self.assertIn('\nERROR: bad_case.py::Dies\nFAILED: bad_case.py::Wrong\n1 of 3 cases', said)
+    self.assertRegex(
+      said,
+      r'\nERROR: bad_case.py::Dies\n  \w+ ERROR: .*exit status 3.*\n'
+      r'FAILED: bad_case.py::Wrong\n  \w+ FAILED: .*\n1 of 3 cases',
+    )
+    self.assertNotIn('in full: ', said)  # it is above
     self.assertIn('1 of 3 cases passed.', (report / 'summary.md').read_text())
     self.assertTrue((report / 'bad_case.Dies.json').is_file())
     # Also of what is kept.
     status, said, _ = self.run_all('--resume', GITHUB_ACTIONS='true')
     self.assertIn('1 ERROR, some of them from an earlier run: --retry runs those again', said)
+    self.assertRegex(said, r'\nFAILED: bad_case.py::Wrong\n  \w+ FAILED: ')
+    self.assertRegex(said, r'\nin full: python -m tf2verify report \S+ -q\n')
     annotations = [line for line in said.splitlines() if line.startswith('::error ')]
     self.assertLen(annotations, 2)
     self.assertRegex('\n'.join(annotations), r'title=Wrong%3A \w+ FAILED::')
@@ -139,7 +146,11 @@ class FleetCommandTest(absltest.TestCase):
     pages = ('--html', 'page.html', '--junit', 'junit.xml', '--markdown', 'summary.md')
     status, said, complained = self.run_all(*pages, '--tensorboard_dir', 'events')
     self.assertEqual(status, 1, complained)
-    self.assertIn('\npage: page.html\nTensorBoard: tensorboard --logdir events\nFAILED: bad', said)
+    self.assertIn(
+      '\npage: page.html\nJUnit: junit.xml\nsummary: summary.md\n'
+      'TensorBoard: tensorboard --logdir events\nFAILED: bad',
+      said,
+    )
     self.assertEndsWith(said, '\n2 of 3 cases passed\n')
     found = tensorboard_events.read(self.folder / 'events')
     self.assertCountEqual(found, ['bad_case.Wrong', 'some_case.Case0', 'some_case.Case1'])

@@ -32,11 +32,12 @@ class InspectTest(CommandTestCase):
   def test_beside_a_case(self):
     prefix = self.write(**_KEYS)
     status, said, _ = self.run_command('inspect', prefix, '--case', f'{self.file}::RightCase')
-    self.assertEqual(status, 0)
+    self.assertEqual(status, 1)
     self.assertEqual(
       said,
       f'{prefix}: 5 keys, name-based (tf.compat.v1.train.Saver)\n'
       'RightCase: 1 of 2 variables have a key that fits\n'
+      '  does not fit: bias is (1,) float32, the variable is (2,) float32\n'
       '  key          shape   dtype    holds                     tf2 variable\n'
       '  bias         (1,)    float32  model variable            does not fit: (2,) float32\n'
       '  biass        (2,)    float32  unknown\n'
@@ -47,9 +48,17 @@ class InspectTest(CommandTestCase):
 
   def test_missing_key(self):
     prefix = self.write(kernel=KERNEL, biass=BIAS)
-    _, said, _ = self.run_command('inspect', prefix, '--case', f'{self.file}::RightCase')
+    status, said, _ = self.run_command('inspect', prefix, '--case', f'{self.file}::RightCase')
+    self.assertEqual(status, 1)
+    self.assertIn('1 of 2 variables have a key that fits\n  no key: bias\n', said)
     self.assertIn('no key (closest: biass)', said)
     self.assertRegex(said, r'biass\) +bias +bias\n')
+
+  def test_all_fit(self):
+    prefix = self.write(kernel=KERNEL, bias=BIAS)
+    status, said, _ = self.run_command('inspect', prefix, '--case', f'{self.file}::RightCase')
+    self.assertEqual(status, 0)
+    self.assertIn('2 of 2 variables have a key that fits\n  key ', said)
 
   def test_object_based(self):
     variable = tf.Variable(KERNEL)

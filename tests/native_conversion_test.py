@@ -200,7 +200,8 @@ class WrittenTest(NativeConversionTestCase):
         status, said, _ = self.convert('NativeCase', out)
         self.assertEqual(status, 0, said)
         _, _, lines = said.partition('  read it by:\n')
-        call, *reads = textwrap.dedent(lines).splitlines()
+        meant, call, *reads = textwrap.dedent(lines).splitlines()
+        self.assertStartsWith(meant, '# layer: a new one, as NativeCase.make_tf2_layer returns it')
         names = {'tf': tf, 'layer': _Net(), 'inputs': inputs}
         # Without the call nothing is read, which has to be an error.
         with self.assertRaises((AssertionError, ValueError)):

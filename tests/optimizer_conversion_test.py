@@ -17,6 +17,7 @@ from tests.conversion_test import CommandTestCase
 from tf2verify.commands import conversion
 from tf2verify.numerics.tolerance import VALUE_TOLERANCES
 from tf2verify.records.tensor_key import TensorKey
+from tf2verify.sides.tf1 import checkpoint as tf1_checkpoint
 from tf2verify.sides.tf2 import model_files
 
 v1 = tf.compat.v1
@@ -209,6 +210,28 @@ class OptimizerTest(CommandTestCase):
     self.assertEqual((status, complained), (0, ''), said)
     with zipfile.ZipFile(self.folder / 'tf2' / 'net.keras') as archive:
       self.assertIn('model.weights.h5', archive.namelist())
+
+  def test_reasons_after_a_refusal(self):
+    # Nothing was looked at that a reason could be about.
+    self.source = str(self.folder / 'tf1' / 'net-3')
+    train_net(self.source)
+    reader = tf.train.load_checkpoint(self.source)
+    values = {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()}
+    tf1_checkpoint.write(self.source, {**values, 'one/bias': np.zeros(5, np.float32)})
+    for out, words in (
+      ('net.keras', 'not looked at, since the weights are refused already: beta1_power, beta2_'),
+      ('net.weights.h5', 'a .weights.h5 file is for weights: beta1_power, beta2_power'),
+    ):
+      with self.subTest(out):
+        status, said, _ = self._net('NetCase', out)
+        self.assertEqual(status, 1, said)
+        self.assertIn(
+          'not read, since shape or dtype are not those of the variable: one/bias', said
+        )
+        self.assertIn(words, said)
+        self.assertNotIn('moving average', said)
+        self.assertNotIn('nothing of this meaning', said)
+        self.assertIn('    model: (3,) float32\n    checkpoint: (5,) float32', said)
 
   def test_slots_that_are_swapped(self):
     def swapped(layer, path, compiled=False):

@@ -116,6 +116,49 @@ class PluginTest(absltest.TestCase):
     for case in ('RightCase', 'WrongCase'):
       self.assertIn(case, page)
 
+  def test_a_blocked_test_leaves_the_failure_to_the_test_of_its_stage(self) -> None:
+    # As with a worker of pytest-xdist that has no test of zero_randomness, or has it later.
+    console.write_files(self.folder, cases_test=console.CASES)
+    case = 'cases_test.py::WrongCase::test_'
+    status, said = self._pytest(
+      f'{case}06_gradients', f'{case}07_loss', f'{case}03_zero_randomness', '--junitxml=junit.xml'
+    )  # fmt: skip
+    self.assertEqual(status, 1, said)
+    self.assertIn('1 failed, 2 skipped', said)
+    self.assertIn('FAILED cases_test.py::WrongCase::test_03_zero_randomness', said)
+    junit = (self.folder / 'junit.xml').read_text()
+    self.assertRegex(junit, r'>[^<]*cases_test.py:\d+: blocked: zero_randomness FAILED<')
+    self.assertNotIn('/case.py', junit)
+
+  def test_a_blocked_test_says_so_first(self) -> None:
+    console.write_files(self.folder, cases_test=console.CASES)
+    status, said = self._pytest('-m', 'gradients or loss', '-k', 'WrongCase')
+    self.assertEqual(status, 1, said)
+    self.assertIn('1 failed, 1 skipped', said)
+    self.assertRegex(
+      said,
+      r'(?m)^gradients is blocked: zero_randomness FAILED\n'
+      r"WrongCase: stage 'zero_randomness' FAILED",
+    )
+
+  def test_a_marker_that_is_no_stage(self) -> None:
+    console.write_files(self.folder, cases_test=console.CASES)
+    # As in a shell, where no level of the log is set.
+    program = (
+      "import os, sys, pytest; os.environ.pop('TF_CPP_MIN_LOG_LEVEL'); "
+      'sys.exit(pytest.main(sys.argv[1:]))'
+    )
+    done = console.run(
+      *('-c', program, '-p', 'pytest_tf2verify', '-m', 'gradient or slow'), folder=self.folder
+    )
+    said = done.stdout + done.stderr
+    self.assertEqual(done.returncode, 5, said)
+    self.assertIn('tf2verify: -m gradient: there is no such marker; did you mean gradients?', said)
+    self.assertNotIn('-m slow', said)
+    # TensorFlow has started, and its log is held back as in `run`.
+    self.assertNotIn('oneDNN', said)
+    self.assertNotIn('cuInit', said)
+
   def test_other_projects_notice_nothing(self) -> None:
     console.write_files(self.folder, test_plain=_PLAIN)
     status, said = self._pytest()

@@ -52,6 +52,29 @@ class ReportCommandTest(absltest.TestCase):
     self.journal('two.sqlite', {'A': (Status.FAILED,)}, {'A': (Status.PASSED,)})
     self.assertEqual(self.run_command('report', 'two.sqlite')[0], 0)
 
+  def test_its_last_run_of_some_cases(self):
+    self.journal(
+      'part.sqlite', {'A': (Status.PASSED,), 'B': (Status.PASSED,)}, {'A': (Status.PASSED,)}
+    )
+    _, said, _ = self.run_command('report', 'part.sqlite')
+    self.assertIn(
+      f'the last run of {self.folder}/part.sqlite: 1 of the 2 cases of this journal', said
+    )
+    self.assertEndsWith(said, '1 of 1 cases passed\n')
+    _, said, _ = self.run_command('report', 'run.sqlite')
+    self.assertNotIn('the last run', said)
+
+  def test_a_line_a_case(self):
+    _, said, _ = self.run_command('report', 'run.sqlite', '--brief')
+    self.assertRegex(
+      said,
+      r'\AA: PASSED, .*\nB: FAILED, .*\n  gradients FAILED: .*differ.*\n1 of 2 cases passed\n\Z',
+    )
+
+  def test_quiet_shows_a_failure_once(self):
+    _, said, _ = self.run_command('report', 'run.sqlite', '-q')
+    self.assertEqual(said.count('FAILED: '), 1, said)
+
   def test_judged_again(self):
     status, said, _ = self.run_command('report', 'run.sqlite', '--atol', '1e-3')
     self.assertEqual(status, 0, said)
@@ -60,10 +83,13 @@ class ReportCommandTest(absltest.TestCase):
     self.assertEndsWith(said, '0 of 2 cases passed\n')
 
   def test_pages(self):
-    status, _, _ = self.run_command(
+    status, said, _ = self.run_command(
       'report', 'run.sqlite', '--junit', 'junit.xml', '--markdown', 'new/summary.md'
     )
     self.assertEqual(status, 1)
+    self.assertIn(
+      f'\nJUnit: {self.folder}/junit.xml\nsummary: {self.folder}/new/summary.md\n', said
+    )
     self.assertLen(ElementTree.parse(self.folder / 'junit.xml').getroot(), 2)
     self.assertIn('1 of 2 cases passed.', (self.folder / 'new' / 'summary.md').read_text())
     (self.folder / 'file').touch()
@@ -105,7 +131,7 @@ class ReportCommandTest(absltest.TestCase):
     self.assertIn('gradients FAILED', said)
     status, said, _ = self.run_command('history', 'run.sqlite')
     self.assertEqual(status, 0)
-    self.assertStartsWith(said, '2 of 2 cases: no verdict changed')
+    self.assertStartsWith(said, '2 of 2 cases: no verdict or first failing stage changed')
     status, _, complained = self.run_command('history', 'absent.sqlite')
     self.assertEqual(status, 2)
     self.assertIn('does not exist', complained)

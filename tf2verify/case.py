@@ -9,6 +9,7 @@ import numpy as np
 from absl.testing import absltest
 
 from tf2verify import hooks
+from tf2verify.blocked_tests import ShownFailures, shown_by_test
 from tf2verify.environment import time_limit
 from tf2verify.environment.case_files import runs_its_tests, shown_path
 from tf2verify.errors import CaseDefinitionError
@@ -82,8 +83,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
   resources: Resources = Resources()
 
   _ladder: ClassVar[Ladder | None] = None
-  # Stages whose failure a test of the class has shown.
-  _told: ClassVar[set[str]] = set()
+  _shown: ClassVar[ShownFailures] = ShownFailures()
 
   def build_tf1_graph(self, inputs: Any, training: bool) -> Any:
     """Builds the TF1 model in the default graph, which is fresh at every call.
@@ -173,7 +173,7 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
     """Attaches one test per stage to the subclass."""
     super().__init_subclass__(**arguments)
     cls._ladder = None
-    cls._told = set()
+    cls._shown = ShownFailures()
     for name in cls.__dict__:
       if name in _FINAL or name in _TESTS:
         raise CaseDefinitionError(
@@ -198,11 +198,13 @@ class EquivalenceCase(OptionalHooks, absltest.TestCase):  # type: ignore[misc]
     terminal.say(f'{cls.__name__}: {terminal.stage_line(verdict)}')
     if verdict.status is Status.PASSED:
       return
-    found = told_by_test(cls, verdict)
-    if verdict.status is Status.NOT_APPLICABLE or found.stage in cls._told:
+    case = cls._ladder.verdict()
+    found = shown_by_test(case, verdict)
+    if verdict.status is Status.NOT_APPLICABLE or not cls._shown.shows(
+      verdict, found.stage, cls.stages
+    ):
       self.skipTest(verdict.reason)
-    cls._told.add(found.stage)
-    raise self.failureException(terminal.exception_text(cls._ladder.verdict(), found))
+    raise self.failureException(terminal.exception_text(case, found, verdict))
 
 
 def _test_method(name: str, stage: type[Stage]) -> Callable[[EquivalenceCase], None]:
@@ -322,18 +324,6 @@ def stage_of_test(test: str) -> str:
 def verdict_of(cls: type[EquivalenceCase]) -> CaseVerdict | None:
   """Returns what the tests of a case have found in this process; None if none has run."""
   return None if cls._ladder is None else cls._ladder.verdict()
-
-
-def told_by_test(cls: type[EquivalenceCase], verdict: StageVerdict) -> StageVerdict:
-  """Returns what the test of a stage shows if it is not well.
-
-  A blocked stage is skipped only after a different test has shown why: if that test is not
-  among those selected, nothing would fail.
-  """
-  case = verdict_of(cls)
-  if verdict.status is not Status.BLOCKED or case is None:
-    return verdict
-  return case.first_failure or verdict
 
 
 def climbed_cases() -> list[CaseVerdict]:

@@ -224,10 +224,10 @@ class Ladder:
 
   def _change_reference(self, changes: Sequence[Change]) -> None:
     """Has the reference built anew with changes; the port, and what is known of it, stay."""
-    known, case = self.prepared(), self._case
+    known = self.prepared()
     before = references.Reference(known.tf1, known.tf1_training, known.inputs, known.labels)
     made, self._changed = references.changed(
-      before, case, changes, self._progress, self._port_is_of_keras3
+      before, self._case, changes, self._progress, self._port_is_of_keras3
     )
     self._under_test = known.with_reference(made.graph, made.training)
 
@@ -246,8 +246,7 @@ class Ladder:
     else:
       verdict = self._diagnosed(stage, _judged(stage, number, findings), findings)
       causes = (*findings.causes, *(verdict.diagnosis.causes if verdict.diagnosis else ()))
-    changed = {} if self._changed is None else self._changed.changed
-    return Attempt(verdict, causes, changed)
+    return Attempt(verdict, causes, {} if self._changed is None else self._changed.changed)
 
   def _with_served_keras(self, findings: Findings) -> Findings:
     """Says with the first stage that calls the port which Keras is verified here."""
@@ -270,8 +269,7 @@ class Ladder:
   @contextlib.contextmanager
   def conditions(self) -> Iterator[None]:
     """Holds what has to hold while the sides run, and puts process globals back."""
-    known = self._under_test
-    draws = loop_draws.NONE if known is None else loop_draws.of(known.tf1.fixed_draws)
+    draws = loop_draws.of(self._under_test.tf1.fixed_draws if self._under_test else ())
     with process_state.preserved(), references.conditions(self._case), loop_draws.known(draws):
       yield
 

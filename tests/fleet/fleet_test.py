@@ -339,6 +339,20 @@ class FleetTest(absltest.TestCase):
     self.assertEqual(self.runs()[-1][0].ended, '')
 
 
+class WhyAgainTest(absltest.TestCase):
+  def test_how_many_files_changed(self):
+    entry = mock.Mock(status=Status.PASSED, stages=(), files=('a.py',))
+    unit = mock.Mock(failed=None, place=mock.Mock(is_file=False))
+    for number, words in (
+      (1, 'a0 changed'),
+      (2, 'a0 and 1 more file changed'),
+      (3, '2 more files'),
+    ):
+      digests = mock.Mock(**{'changed.return_value': [f'a{n}' for n in range(number)]})
+      said = fleet._why_again(entry, unit, Options((), (), True, False, Shard()), digests)
+      self.assertIn(words, said.replace(os.sep, ''))
+
+
 class _Killed(Exception):
   pass
 

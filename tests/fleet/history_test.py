@@ -1,3 +1,4 @@
+import dataclasses
 import pathlib
 import tempfile
 
@@ -59,7 +60,22 @@ class HistoryTest(absltest.TestCase):
       r'  \d{4}-\d\d-\d\d \d\d:\d\d  FAILED +gradients FAILED; tensorflow 2\.20\.0 -> 2\.21\.0\n',
     )
     self.assertNotIn('Same', text)
-    self.assertIn('1 of 3 cases: no verdict changed, no difference grew', text)
+    self.assertIn(
+      '2 of 3 cases changed; in the other one no verdict or first failing stage changed, no '
+      'difference grew',
+      text,
+    )
+
+  def test_another_stage_that_fails_first_is_a_change(self):
+    # The case is FAILED in both runs.
+    path = self.journal('run.sqlite', ('2.21.0', {'A': (FAILED,)}), ('2.21.0', {'A': (FAILED,)}))
+    [case] = self.histories(path).values()
+    self.assertFalse(case.has_changed)
+    last = dataclasses.replace(case.points[-1], first_failure='checkpoint FAILED')
+    moved = dataclasses.replace(case, points=(case.points[0], last))
+    self.assertTrue(moved.has_changed)
+    self.assertFalse(moved.got_worse)
+    self.assertIn('FAILED         checkpoint FAILED', '\n'.join(history_lines([moved])))
 
   def test_differences_that_grow(self):
     shares = {

@@ -84,6 +84,17 @@ class ClipTest(parameterized.TestCase):
     self.assertFalse(Clip('joint', 5.0).is_like(Clip('joint', 5.1)))
     self.assertFalse(Clip('joint', 5.0).is_like(Clip('each', 5.0)))
 
+  def test_norms_of_a_group_are_not_those_of_the_port(self):
+    """Of a gradient that is shown for parts of several variables only the sum of all is known."""
+    before = (*records(times(10.0)), TensorRecord('part', np.array([3.0, 4.0]), of_group=True))
+    clipped = (*records(each(2.0)(times(10.0))), TensorRecord('part', np.array([0.3, 4.0])))
+    self.assertTrue(clip_of(before, clipped).is_like(Clip('each', 2.0)))
+    other = (*clipped[:-1], TensorRecord('part', np.array([0.3, 0.4])))
+    self.assertIsNone(clip_of([*before[:-1], TensorRecord('part', np.array([3.0, 4.0]))], other))
+    # Where the others are left alone, the limit is not known.
+    alone = (*records(times(10.0)), other[-1])
+    self.assertIsNone(clip_of(before, alone))
+
   def test_sizes(self):
     sizes = greatest_sizes((*records(_SMALL), TensorRecord('unused', None)))
     self.assertAlmostEqual(sizes['joint'], 0.56**0.5)

@@ -63,6 +63,7 @@ _EXCERPTS = {
     'docs/decisions/0044-the-house.md',
     'errors, safe_text, hooks     what a user may do wrong, say, declare',
   ): 'a drawing',
+  ('docs/ci.md', '# requirements.txt'): 'test_requirements_of_the_workflow',
   (
     'docs/environment.md',
     'TF1-style code cannot run here: 1 problem.',
@@ -401,6 +402,15 @@ class CompletenessTest(absltest.TestCase):
     for number, page in enumerate(decisions, 1):
       self.assertStartsWith(os.path.basename(page), f'{number:04}-')
       self.assertContainsSubset({'context', 'decision', 'consequence'}, pages.anchors(page))
+
+  def test_requirements_of_the_workflow(self):
+    [block] = [b for b in pages.blocks('docs/ci.md') if b.text.startswith('# requirements.txt')]
+    lines = [line for line in block.text.splitlines() if not line.startswith('#')]
+    own, *others = lines
+    self.assertEqual(others, ['pytest', 'pytest-xdist'])  # the workflow has -n
+    extras = re.fullmatch(r'\./tf2verify\[(.+)\]', own)[1].split(',')
+    project = tomllib.loads(pages.text('pyproject.toml'))['project']
+    self.assertContainsSubset(extras, project['optional-dependencies'])
 
   def test_excerpts_of_the_first_case(self):
     found = pages.blocks('docs/first_case.md')

@@ -26,6 +26,7 @@ _LAYERS = (
   ('stages',),
   ('report',),
   ('selection', 'acceptance'),
+  ('blocked_tests',),
   ('ladder',),
   ('optional_hooks', 'misspelled_hooks', 'hook_signatures'),
   ('case',),

@@ -34,6 +34,24 @@ class AnnotationTest(parameterized.TestCase):
       lines[0], '::error file=tf2.py,line=7,title=WrongCase%3A gradients FAILED::'
     )
     self.assertEqual(headline.place(case.first_failure), headline.Place('tf2.py', 7))
+    self.assertIn(
+      '::the cause is dense/kernel%0Aa hint on dense/kernel%0Atf1: tf1.py:7%0A', lines[0]
+    )
+
+  def test_each_line_of_the_port_has_an_annotation(self):
+    case = made_up.failed_at_two_places()
+    first, then = github.annotation_lines([case])
+    # The first one has all causes.
+    self.assertIn('::the cause is dense/kernel%0Aa hint on bias%0Atf1: tf1.py:7%0Arun again', first)
+    self.assertEqual(
+      then,
+      '::error file=tf2.py,line=9,title=WrongCase%3A gradients FAILED (2)::'
+      'a hint on bias%0Atf1: tf1.py:8',
+    )
+    [stage] = case.stages
+    unknown = dataclasses.replace(stage, differences=stage.differences[:1])
+    _, then = github.annotation_lines([dataclasses.replace(case, stages=(unknown,))])
+    self.assertIn('::then: bias', then)
 
   def test_an_error_is_at_the_users_last_line_below_the_repository(self):
     folder = tempfile.gettempdir()
@@ -74,9 +92,11 @@ class HeadlineTest(absltest.TestCase):
 
 
 class MessageTest(absltest.TestCase):
-  def test_the_cause_alone_where_one_is_known(self):
+  def test_the_causes_alone_where_some_are_known(self):
     failed = made_up.failed().first_failure
-    self.assertEqual(headline.message(failed), failed.diagnosis.causes[0].text)
+    self.assertEqual(
+      headline.message(failed), 'the cause is dense/kernel; also: a hint on dense/kernel'
+    )
     long = dataclasses.replace(failed.diagnosis.causes[0], text='word ' * 100 + '\nend')
     known = dataclasses.replace(
       failed, diagnosis=dataclasses.replace(failed.diagnosis, causes=(long,))

@@ -48,7 +48,9 @@ class JunitTest(absltest.TestCase):
     for stage in case.failures:
       self.assertEqual(shown[stage.stage], message(stage))
       self.assertStartsWith(terminal.exception_text(case, stage), f'{message(stage)}\n')
-    self.assertEqual(shown[case.first_failure.stage], case.first_failure.diagnosis.causes[0].text)
+    [cause] = case.first_failure.diagnosis.causes
+    hint = case.first_failure.differences[0].hint
+    self.assertEqual(shown[case.first_failure.stage], f'{cause.text}; also: {hint}')
 
   def test_no_case(self):
     self.assertEmpty(ElementTree.fromstring(junit_text([])))

@@ -58,6 +58,37 @@ class PartsTest(absltest.TestCase):
     self.assertEqual(loss_parts.parts_of(made).keys(), loss_parts.parts_of(made._asdict()).keys())
 
 
+class RegularizationTest(absltest.TestCase):
+  def left(self, make):
+    """Returns how many regularization losses are to be added to a loss."""
+    with tf.Graph().as_default() as graph:
+      own = tf.compat.v1.placeholder(tf.float32, [])
+      known = [tf.compat.v1.placeholder(tf.float32, []) * number for number in (2.0, 3.0)]
+      for loss in known:
+        graph.add_to_collection('regularization_losses', loss)
+      return len(loss_parts.regularization_of(graph, make(own, known)))
+
+  def test_of_a_loss_without_them(self):
+    self.assertEqual(self.left(lambda own, known: own), 2)
+
+  def test_of_a_loss_with_them(self):
+    self.assertEqual(self.left(lambda own, known: own + tf.add_n(known)), 0)
+    self.assertEqual(self.left(lambda own, known: tf.reduce_mean([own, known[0]])), 0)
+
+  def test_of_a_loss_that_takes_them_out_again(self):
+    def loss(own, known):
+      total = own + tf.add_n(known)
+      return total - tf.add_n(known)
+
+    self.assertEqual(self.left(loss), 2)
+    self.assertEqual(self.left(lambda own, known: tf.negative(loss(own, known))), 2)
+
+  def test_of_a_loss_that_takes_out_too_few_or_too_many(self):
+    self.assertEqual(self.left(lambda own, known: own + tf.add_n(known) - known[0]), 0)
+    self.assertEqual(self.left(lambda own, known: own - tf.add_n(known)), 0)
+    self.assertEqual(self.left(lambda own, known: own + known[0] - 2.0 * known[0]), 0)
+
+
 class PlusTest(absltest.TestCase):
   def test_added_to_the_main_entry(self):
     more = [scalar(10.0)]

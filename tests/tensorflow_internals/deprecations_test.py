@@ -56,6 +56,16 @@ class UnsaidTest(absltest.TestCase):
     self.assertIn('take another', logged)
     self.assertIn('MultiRNNCell` is deprecated', logged)
 
+  def test_of_the_arrays_of_keras(self):
+    text = "__array__ implementation doesn't accept a copy keyword, so passing copy=False failed."
+    with warnings.catch_warnings(record=True) as caught:
+      warnings.simplefilter('always')
+      with deprecations.unsaid():
+        for module in ('keras.src.backend.tensorflow.core', 'model'):
+          warnings.warn_explicit(text, DeprecationWarning, f'{module}.py', 1, module)
+    # One at a line of the model is its own.
+    self.assertEqual([warning.filename for warning in caught], ['model.py'])
+
   def test_inside_of_each_other(self):
     with self.assertLogs('tensorflow') as logged, deprecations.unsaid():
       logging.getLogger('tensorflow').warning('to have something to log')

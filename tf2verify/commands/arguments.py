@@ -279,7 +279,19 @@ def _add_detail(command: argparse.ArgumentParser) -> None:
     'TensorFlow',
   )
   one.add_argument(
-    '-q', '--quiet', dest='detail', action='store_const', const='QUIET', help='only failures'
+    '-q',
+    '--quiet',
+    dest='detail',
+    action='store_const',
+    const='QUIET',
+    help='only failures, each in full',
+  )
+  one.add_argument(
+    '--brief',
+    dest='detail',
+    action='store_const',
+    const='BRIEF',
+    help='one line for each case, and one for the cause of each failure',
   )
 
 

@@ -69,7 +69,8 @@ def _add_inspect(commands: Any) -> None:
   inspect = commands.add_parser(
     'inspect',
     help='list the keys of a checkpoint, next to the variables of a case if one is given',
-    epilog='exit status: 0 listed, 2 a checkpoint that cannot be read, usage or environment',
+    epilog='exit status: 0 listed, and with --case every variable of the port has a key that fits, '
+    '1 one has none, 2 a checkpoint that cannot be read, usage or environment',
   )
   inspect.add_argument('prefix', metavar='PREFIX', help='as passed to Saver.restore')
   inspect.add_argument('--case', metavar='PATH::Case', help='as for run; a single case')

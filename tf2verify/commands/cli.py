@@ -390,10 +390,10 @@ def _inspect(prefix: str, target: str | None) -> int:
 
   progress = terminal.StageProgress()
   if target is None:
-    terminal.say(inspect(prefix, None, progress))
+    terminal.say(inspect(prefix, None, progress).text)
     return EXIT_PASSED
   found = _single_case(target)
   with _quietly(found, progress):
-    said = inspect(prefix, found.case, progress)
-  terminal.say(said)
-  return EXIT_PASSED
+    inspection = inspect(prefix, found.case, progress)
+  terminal.say(inspection.text)
+  return EXIT_PASSED if inspection.fits else EXIT_FAILED

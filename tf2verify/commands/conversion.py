@@ -183,12 +183,12 @@ def _converted(
       )
     )
   remarks: list[Remark] = []
-  account, transfer, why = loaded.account, None, ''
+  account, transfer = loaded.account, None
+  why, settled = _why_no_optimizer(case, account, target, with_optimizer), False
   found = Conversion(name, file.path, '', '')
   try:
     if not comparison.differences:
       remarks += _check_training(case, loaded, comparison)
-      why = _why_no_optimizer(case, account, target, with_optimizer)
       if not why:
         progress('going on with training from the checkpoint')
         transfer, said = _transferred(case, file, loaded, part := Comparison())
@@ -196,7 +196,8 @@ def _converted(
         remarks += said
         _refuse_steps(loaded, transfer, part)
         _take(comparison, part)
-    remarks += [*left_out_keys(case, account, why_no_optimizer=why), *port_alone(case)]
+        settled = True
+    remarks += [*left_out_keys(case, account, why, settled), *port_alone(case)]
     refuse(comparison)
     with target.folder_beside() as beside:
       progress(f'writing {target.path}')
@@ -219,7 +220,7 @@ def _converted(
     compared=compared_text(comparison.compared),
     table=key_table(account),
     remarks=(*remarks, *_not_told(comparison)),
-    read_by=written.reading.lines(path),
+    read_by=written.reading.lines(path, name),
   )
 
 

@@ -1,5 +1,6 @@
 """The lines of Python that read what a conversion has written: run here before they are printed."""
 
+import ast
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,13 @@ from tf2verify.stages.stage import CaseUnderTest
 
 _WHY_CALLED = '  # once: this makes the variables that are read'
 _READ = 'value read by the printed lines'
+# What the lines may name, and what it is.
+_NAMES = {
+  'case': 'case: {0}()',
+  'layer': 'layer: a new one, as {0}.make_tf2_layer returns it',
+  'inputs': 'inputs: such as the case has',
+  'optimizer': 'optimizer: a new one, as {0}.make_tf2_optimizer returns it',
+}
 # The second is for files that hold more than the layer, such as the counter of `Checkpoint.save`.
 _CHECKS = ('assert_consumed', 'assert_existing_objects_matched')
 
@@ -43,10 +51,19 @@ class Reading:
   # Lines that read the file; each may have `{path}` in the place of its path.
   reads: tuple[str, ...]
 
-  def lines(self, path: str) -> tuple[str, ...]:
-    """Returns the lines of Python; with `layer`, `inputs`, `optimizer` and `case` as they are."""
+  def lines(self, path: str, case: str) -> tuple[str, ...]:
+    """Returns the lines of Python, after a comment that says what their names stand for.
+
+    Args:
+      path: of the file.
+      case: the name of the case's class.
+    """
     first = tuple(line + _WHY_CALLED * (not at) for at, line in enumerate(self.calls))
-    return (*first, *self.reads_of(path))
+    lines = (*first, *self.reads_of(path))
+    nodes = ast.walk(ast.parse('\n'.join(lines)))
+    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    meant = [text.format(case) for name, text in _NAMES.items() if name in used]
+    return (f'# {"; ".join(meant)}', *lines) if meant else lines
 
   def reads_of(self, path: str) -> tuple[str, ...]:
     """Returns the lines that read the file."""

@@ -23,6 +23,7 @@ from tf2verify.fleet.server_process import MODULE
 from tf2verify.fleet.sharding import Shard, hide_from_jobs
 from tf2verify.fleet.shipping import roots_of
 from tf2verify.records.status import Status
+from tf2verify.records.verdict import CaseVerdict
 from tf2verify.report import github, terminal
 from tf2verify.report.report_dir import write_case, write_summary
 
@@ -230,8 +231,9 @@ def fleet(arguments: Arguments, module: str = MODULE) -> int:
         _write_reports(journal, outcome, arguments.report_dir)
       if github.is_wanted(arguments.github_annotations):
         _annotate(journal, outcome)
+      failed = _failed(journal, outcome)
     _write_pages(arguments)
-    _say_outcome(outcome, arguments)
+    _say_outcome(outcome, arguments, failed)
     return 0 if outcome.passed == len(outcome.statuses) else 1
   except KeyboardInterrupt:
     progress.clear()
@@ -295,10 +297,22 @@ def _write_pages(arguments: Arguments) -> None:
   pages.write_events(files)
 
 
-def _say_outcome(outcome: Outcome, arguments: Arguments) -> None:
+def _failed(journal: Journal, outcome: Outcome) -> dict[str, CaseVerdict]:
+  """Returns the verdicts of the cases that did not pass, by target, also those that were kept."""
+  return {
+    entry.target: journal.verdict(entry)
+    for entry in journal.entries(outcome.run)
+    if outcome.statuses.get(entry.target, Status.PASSED) is not Status.PASSED
+  }
+
+
+def _say_outcome(outcome: Outcome, arguments: Arguments, failed: Mapping[str, CaseVerdict]) -> None:
   for target, status in outcome.statuses.items():
     if status is not Status.PASSED:
       terminal.say(f'{status.value}: {target}')
+      terminal.say_lines(terminal.reminder_lines(failed[target]) if target in failed else [])
+  if failed and outcome.kept:
+    terminal.say(f'in full: python -m tf2verify report {shlex.quote(arguments.journal)} -q')
   errors = sum(status is Status.ERROR for status in outcome.statuses.values())
   if errors and outcome.kept and not arguments.retry:
     terminal.say(

@@ -1,5 +1,6 @@
 """What a checkpoint holds, beside what a case has."""
 
+import dataclasses
 from collections.abc import Sequence
 
 from tf2verify.case import EquivalenceCase, new_ladder
@@ -13,9 +14,26 @@ from tf2verify.stages.checkpoints.loading import global_steps
 from tf2verify.stages.stage import by_name
 
 _VALUE = '/.ATTRIBUTES/VARIABLE_VALUE'
+_NO_VARIABLE = '(none)'
+# Lines before the table; the table has them all.
+_SHOWN = 5
 
 
-def inspect(path: str, case: type[EquivalenceCase] | None, progress: Progress) -> str:
+@dataclasses.dataclass(frozen=True)
+class Inspection:
+  """What a checkpoint holds.
+
+  Attributes:
+    text: a table of its keys.
+    fits: whether every variable that the port of the case has can be read from it; True without a
+      case.
+  """
+
+  text: str
+  fits: bool = True
+
+
+def inspect(path: str, case: type[EquivalenceCase] | None, progress: Progress) -> Inspection:
   """Returns a table of the keys of a checkpoint: shape, dtype and what each one holds.
 
   Args:
@@ -36,14 +54,35 @@ def inspect(path: str, case: type[EquivalenceCase] | None, progress: Progress) -
       )
     rows = [(k.name.removesuffix(_VALUE), str(k.shape), k.dtype) for k in file.keys]
     head = f'{path}: {len(rows)} keys, object-based (tf.train.Checkpoint)'
-    return '\n'.join([head, *_columns([('object path', 'shape', 'dtype'), *rows])])
+    return Inspection('\n'.join([head, *_columns([('object path', 'shape', 'dtype'), *rows])]))
   head = f'{path}: {len(file.keys)} keys, name-based (tf.compat.v1.train.Saver)'
   if case is None:
-    return '\n'.join([head, *_columns(_rows(checkpoint_keys.kinds(file.keys)))])
+    return Inspection('\n'.join([head, *_columns(_rows(checkpoint_keys.kinds(file.keys)))]))
   account, names = _beside(file.keys, case, progress)
   fit = len(account.sources)
   counts = f'{case.__name__}: {fit} of {len(names)} variables have a key that fits'
-  return '\n'.join([head, counts, *_columns(_rows_beside(account, names))])
+  misfits = _misfits(account, names)
+  shown = [*misfits.values()][:_SHOWN]
+  if len(misfits) > _SHOWN:
+    shown.append(f'  … and {len(misfits) - _SHOWN:,} more, see the table')
+  lines = [head, counts, *shown, *_columns(_rows_beside(account, names))]
+  needed = {name for name, port in names.items() if port != _NO_VARIABLE}
+  return Inspection('\n'.join(lines), fits=needed.isdisjoint(misfits))
+
+
+def _misfits(account: KeyAccount, names: dict[str, str]) -> dict[str, str]:
+  """Returns a line for each variable that no key fits, by its tf1 name."""
+  lines = {one.variable: f'  no key: {one.variable}' for one in account.missing}
+  kept = {key.key.name: key.variable for key in account.keys}
+  for changed in account.changed:
+    lines[kept[changed.key.name]] = (
+      f'  does not fit: {changed.key.name} is {changed.key}, the variable is '
+      f'{changed.shape} {changed.dtype}'
+    )
+  only_tf1 = ' (only TF1 has the variable)'
+  return {
+    name: line + only_tf1 * (names[name] == _NO_VARIABLE) for name, line in sorted(lines.items())
+  }
 
 
 def _beside(
@@ -57,7 +96,7 @@ def _beside(
       alignment = under_test.alignment()
       records = by_name(under_test.tf1.inventory())
       steps = global_steps(under_test)
-      unpaired = {name: '(none)' for name in alignment.only_tf1 if name not in steps}
+      unpaired = {name: _NO_VARIABLE for name in alignment.only_tf1 if name not in steps}
       names = {**dict(alignment.pairs), **unpaired}
       variables = [record for name, record in records.items() if name in names]
       shadows = under_test.declaration.evaluate_with_ema

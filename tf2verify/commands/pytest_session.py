@@ -17,7 +17,8 @@ from _pytest._code.code import (
   ReprTraceback,
 )
 
-from tf2verify.case import EquivalenceCase, stage_of_test, told_by_test, verdict_of
+from tf2verify.blocked_tests import shown_by_test
+from tf2verify.case import EquivalenceCase, stage_of_test, verdict_of
 from tf2verify.commands.report import Pages
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
@@ -27,6 +28,8 @@ from tf2verify.report.report_dir import ENVIRONMENT_VARIABLE, case_file_name
 from tf2verify.report.shared_report_dir import merged
 from tf2verify.sides.kept.sources import REUSE_VARIABLE
 from tf2verify.tensorflow_internals import deprecations
+
+_MAY_NOT_FAIL = ('skip', 'skipif', 'xfail')
 
 
 class PytestSession:
@@ -82,11 +85,27 @@ class PytestSession:
     cls = getattr(item, 'cls', None)
     if call.when == 'call' and isinstance(cls, type) and issubclass(cls, EquivalenceCase):
       self._classes[cls] = None
-      found = _failed_stage(cls, item.name)
+      found = _verdict_of_test(cls, item.name)
       is_finding = call.excinfo is not None and isinstance(call.excinfo.value, cls.failureException)
       if report.failed and found is not None and is_finding:
         report.longrepr = _finding(cls, *found)
+      elif report.skipped and found is not None and isinstance(report.longrepr, tuple):
+        # Where it is skipped is the same line of tf2verify for all.
+        report.longrepr = (found[0].module, _first_line(cls), report.longrepr[2])
     return report
+
+  def pytest_collection_finish(self, session: pytest.Session) -> None:
+    """Tells each case which of its stages are tested; workers of pytest-xdist collect the same."""
+    found: dict[type[EquivalenceCase], set[str]] = {}
+    for item in session.items:
+      cls = getattr(item, 'cls', None)
+      if not isinstance(cls, type) or not issubclass(cls, EquivalenceCase):
+        continue
+      # A test with such a mark may not fail, so that it shows nothing.
+      if not any(item.get_closest_marker(mark) for mark in _MAY_NOT_FAIL):
+        found.setdefault(cls, set()).add(stage_of_test(item.name))
+    for cls, stages in found.items():
+      cls._shown.to_run = frozenset(stages)
 
   def take(self, cases: Iterable[str]) -> None:
     """Takes over the cases of a worker, as JSON; a case may come from several workers."""
@@ -130,22 +149,25 @@ class PytestSession:
     return github.is_wanted(self._config.option.tf2verify_github_annotations)
 
 
-def _failed_stage(cls: type[EquivalenceCase], test: str) -> tuple[CaseVerdict, StageVerdict] | None:
+def _verdict_of_test(
+  cls: type[EquivalenceCase], test: str
+) -> tuple[CaseVerdict, StageVerdict] | None:
   case = verdict_of(cls)
   name = stage_of_test(test)
   stage = None if case is None else next((s for s in case.stages if s.stage == name), None)
-  return None if case is None or stage is None else (case, told_by_test(cls, stage))
+  return None if case is None or stage is None else (case, stage)
 
 
 def _finding(
-  cls: type[EquivalenceCase], case: CaseVerdict, stage: StageVerdict
+  cls: type[EquivalenceCase], case: CaseVerdict, tested: StageVerdict
 ) -> ReprExceptionInfo:
   """Returns what pytest shows of a failed stage: the report, and its cause in the summary."""
+  stage = shown_by_test(case, tested)
   place = headline.place(stage)
   if place is None:
     place = headline.Place(case.module, _first_line(cls))
   crash = ReprFileLocation(place.path, place.line, headline.message(stage))
-  text = terminal.failure_text(case, stage)
+  text = terminal.test_text(case, stage, tested)
   return ReprExceptionInfo(
     reprtraceback=ReprTraceback([ReprEntryNative([text + '\n'])], None, 'native'), reprcrash=crash
   )

@@ -13,6 +13,7 @@ from tf2verify.fleet.journal import Journal
 from tf2verify.fleet.journal_file import is_journal
 from tf2verify.fleet.merging import merge
 from tf2verify.records.status import Status
+from tf2verify.records.text_line import TextLine
 from tf2verify.records.verdict import CaseVerdict
 from tf2verify.report import terminal
 from tf2verify.report.html import page
@@ -57,8 +58,13 @@ class Pages:
       UsageError: a file cannot be written.
     """
     self.write_files(cases, changes)
-    if self.html is not None:
-      terminal.say(f'page: {self.html}')
+    written = (
+      *(('page', self.html), ('JUnit', self.junit)),
+      *(('summary', self.markdown), ('SARIF', self.sarif)),
+    )
+    for what, path in written:
+      if path is not None:
+        terminal.say(f'{what}: {path}')
 
   def write_files(
     self, cases: Sequence[CaseVerdict], changes: Sequence[Sequence[str]] = ()
@@ -161,6 +167,8 @@ def _shown(
     shown.append(judged.case)
   for target in missing:
     terminal.say(f'{target}: no verdict, the run was interrupted before it')
+  for path in filter(is_journal, files):
+    terminal.say_lines(TextLine(line) for line in _of_last_run_alone(path))
   passed = sum(case.status is Status.PASSED for case in shown)
   pages.write(shown, [judged.changes for judged in found])
   pages.write_events(files, rtol, atol)
@@ -235,6 +243,16 @@ def _without_verdict(path: str) -> list[str]:
       raise UsageError(f'{path} has no run yet')
     there = {entry.target for entry in journal.entries(runs[-1].number)}
     return [target for target in runs[-1].planned if target not in there]
+
+
+def _of_last_run_alone(path: str) -> list[str]:
+  """Returns a line that says that a journal has more cases than its last run; else none."""
+  with Journal(path) as journal:
+    *before, last = [frozenset(run.planned) for run in journal.runs()]
+  every = last.union(*before)
+  if every == last:
+    return []
+  return [f'the last run of {path}: {len(last)} of the {len(every)} cases of this journal']
 
 
 def _show(judged: Rejudged, detail: terminal.Detail) -> None:

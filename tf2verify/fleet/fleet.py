@@ -196,7 +196,8 @@ def _why_again(entry: Entry, unit: plans.Unit, options: Options, digests: Digest
   changed = [*digests.changed(entry.files)]
   if not changed:
     return ''
-  more = f' and {len(changed) - 1} more files' if len(changed) > 1 else ''
+  others = len(changed) - 1
+  more = f' and {others} more file{"s" * (others > 1)}' if others else ''
   return f'{_as_typed(changed[0])}{more} changed'
 
 

@@ -46,8 +46,8 @@ class CaseHistory:
 
   @property
   def has_changed(self) -> bool:
-    """Whether its status is another now than in a run before."""
-    return len({point.status for point in self.points}) > 1
+    """Whether its status, or the first stage that is not well, is another than in a run before."""
+    return len({(point.status, point.first_failure) for point in self.points}) > 1
 
   @property
   def got_worse(self) -> bool:
@@ -135,14 +135,19 @@ def _name(pair: Mapping[str, Any]) -> str:
 
 
 def history_lines(found: Sequence[CaseHistory]) -> Iterator[str]:
-  """Yields what changed, then what grows, and how many cases did neither."""
+  """Yields what changed, then what grows, and how many cases did either."""
   told = [case for case in found if case.has_changed or case.growing]
   for case in sorted(told, key=lambda one: not one.has_changed):
     yield from _case_lines(case)
     yield ''
   runs = len({tuple(point.versions.items()) for case in found for point in case.points})
+  same = 'no verdict or first failing stage changed, no difference grew'
   quiet = len(found) - len(told)
-  yield f'{quiet} of {len(found)} cases: no verdict changed, no difference grew'
+  if told:
+    rest = f'; in the other {"one" if quiet == 1 else quiet} {same}' if quiet else ''
+    yield f'{len(told)} of {len(found)} cases changed{rest}'
+  else:
+    yield f'{quiet} of {len(found)} cases: {same}'
   yield f'{runs} combination{"s" * (runs != 1)} of versions'
 
 

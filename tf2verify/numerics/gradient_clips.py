@@ -35,6 +35,7 @@ class _Pair:
   applied: np.ndarray
   size: float
   limit: float
+  of_group: bool = False  # see `TensorRecord`
 
 
 _Pairs = list[_Pair]
@@ -288,9 +289,9 @@ def _pair(raw: TensorRecord, applied: TensorRecord, of_rows: bool) -> _Pair:
   flat = raw.value.reshape(-1), applied.value.reshape(-1)
   size, limit = map(norm, flat)
   if raw.slices is None or not size or (applied.slices is None and not of_rows):
-    return _Pair(*flat, size, limit)
+    return _Pair(*flat, size, limit, raw.of_group)
   # An optimizer of Keras adds up repeated rows after clipping, so those applied may be fewer.
-  return _Pair(*flat, raw.slices.norm, raw.slices.norm * limit / size)
+  return _Pair(*flat, raw.slices.norm, raw.slices.norm * limit / size, raw.of_group)
 
 
 def _has_same_factors(trial: ClippingTrial) -> bool:
@@ -318,8 +319,11 @@ def _joint(pairs: _Pairs) -> Clip | None:
 
 
 def _each(pairs: _Pairs) -> Clip | None:
-  limit = next(pair.limit for pair in pairs if not _same(pair.raw, pair.applied))
-  for pair in pairs:
+  whole = [pair for pair in pairs if not pair.of_group]
+  limit = next((pair.limit for pair in whole if not _same(pair.raw, pair.applied)), None)
+  if limit is None:
+    return None
+  for pair in whole:
     expected = pair.raw * (limit / pair.size) if pair.size > limit else pair.raw
     if not _same(expected, pair.applied):
       return None

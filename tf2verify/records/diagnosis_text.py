@@ -72,8 +72,8 @@ def outcome_text(experiment: Experiment) -> str:
   several = experiment.mistakes > 1
   what = {
     Edit.SETTING: 'it',
-    Edit.OPERATIONS: 'the operations of tf1 there',
-    Edit.VALUE: 'the value of tf1 there',
+    Edit.OPERATIONS: "tf1's operations at this place of the port",
+    Edit.VALUE: "tf1's value at this place of the port",
   }[experiment.edit]
   count = experiment.mistakes - 1
   others = f' and the other {count if count > 1 else "one"} corrected' if several else ''
@@ -84,7 +84,7 @@ def outcome_text(experiment: Experiment) -> str:
     agree = _agreement_text(experiment.apart)
     return f'with {what}{others} both sides {agree}{", and not without it" if several else ""}'
   return (
-    f'with {what}{others} the sides are closer, and {experiment.left} '
+    f'explains a part: with {what}{others} the difference is smaller, and {experiment.left} '
     f'{"tensor still differs" if experiment.left == 1 else "tensors still differ"}'
   )
 

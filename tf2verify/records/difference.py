@@ -93,6 +93,7 @@ class Difference:
     array: the numbers, for NON_FINITE and VALUES.
     hint: the likely slip and its fix, where it is known.
     names: of a variable in tf1 and in the port, where they are two.
+    sides: what `tf1` and `tf2` are texts of, where that is not TF1 and the port.
   """
 
   quantity: str
@@ -104,6 +105,7 @@ class Difference:
   array: ArrayDifference | None = None
   hint: str = ''
   names: tuple[str, str] | None = None
+  sides: tuple[str, str] | None = None
 
   @classmethod
   def of(

@@ -140,11 +140,14 @@ class TensorRecord:
     value: the read-only array; None where the side has None in this place (an
       unconnected gradient, an output that is None).
     slices: of a gradient of `IndexedSlices`, whose `value` is dense; None for any other.
+    of_group: whether the port holds the elements in several variables, or together with others:
+      what it makes of the norm of a variable is not to be seen.
   """
 
   name: str
   value: np.ndarray | None
   slices: Slices | None = None
+  of_group: bool = False
 
   def __post_init__(self) -> None:
     if self.value is not None:
@@ -267,6 +270,7 @@ class Observation:
     random_draws: in order; empty when not traced.
     narrow_bits: tf1 only: the fraction bits of the narrowest format below float32 that it
       was computed in; 0 for none.
+    fixed_draws: tf2 only, of seeded runs: draws for which fixed numbers stood.
   """
 
   side: str
@@ -281,3 +285,4 @@ class Observation:
   gradients: tuple[TensorRecord, ...] = ()
   random_draws: tuple[RandomDraw, ...] = ()
   narrow_bits: int = 0
+  fixed_draws: tuple[RandomDraw, ...] = ()

@@ -127,9 +127,18 @@ def _tables(verdict: StageVerdict) -> list[str]:
 
 def _failure_count(verdict: StageVerdict) -> str:
   compared = verdict.compared
+  differ = differing_text(verdict)
+  if compared.noun == 'calls':
+    return f'{differ} ({compared_text(compared)})'
+  return f'{differ} ({count_text(compared.tensors)} compared, {compared.unpaired} unmatched)'
+
+
+def differing_text(verdict: StageVerdict) -> str:
+  """Returns how much of what a failed stage compared differs: `4 of 22 tensors differ`."""
+  compared = verdict.compared
   found = len(verdict.differences)
   if compared.noun == 'calls':
-    return f'{found} created after the first call ({compared_text(compared)})'
+    return f'{found} created after the first call'
   if compared.noun == 'variables':
     differ = '1 differs' if found == 1 else f'{count_text(found)} differ'
   else:
@@ -142,7 +151,7 @@ def _failure_count(verdict: StageVerdict) -> str:
     )
     if others:
       differ += f', {others} other finding{"s" * (others > 1)}'
-  return f'{differ} ({count_text(compared.tensors)} compared, {compared.unpaired} unmatched)'
+  return differ
 
 
 def stage_text(verdict: StageVerdict) -> str:
@@ -210,8 +219,10 @@ def difference_lines(difference: Difference, sides: Sides = SIDES) -> list[str]:
 
   Args:
     difference: what differs.
-    sides: what the two sides are called, where they are not TF1 and the port.
+    sides: what the two sides are called, where they are not TF1 and the port, and the difference
+      itself does not say it.
   """
+  sides = difference.sides or sides
   run = f' [{difference.run}]' if difference.run else ''
   head = f'{difference.quantity} {difference.subject}{run}'
   if difference.array is not None:

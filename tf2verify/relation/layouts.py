@@ -85,7 +85,8 @@ class Group:
       for value, shape in zip(values, self.tf2_shapes, strict=True)
     ]
     moved = self.entry.to_tf1(whole, constants)
-    return [TensorRecord(name, value) for name, value in zip(self.names, moved, strict=True)]
+    named = zip(self.names, moved, strict=True)
+    return [TensorRecord(name, value, of_group=True) for name, value in named]
 
   def described(self, records: Sequence[VariableRecord]) -> list[VariableRecord]:
     """Returns the port's variables as those of tf1."""

@@ -17,22 +17,31 @@ def is_wanted(when: str) -> bool:
 
 
 def annotation_lines(cases: Iterable[CaseVerdict]) -> list[str]:
-  """Returns a line for each stage that failed; none for those that it blocked."""
+  """Returns one for each line of the port that a failed stage is about; none for blocked ones."""
   return [
-    _annotation(case, stage) for case in cases for stage in case.stages if stage.status.is_failure
+    _annotation(case, stage, found, number)
+    for case in cases
+    for stage in case.stages
+    if stage.status.is_failure
+    for number, found in enumerate(headline.findings(stage))
   ]
 
 
-def _annotation(case: CaseVerdict, stage: StageVerdict) -> str:
-  place = headline.place(stage)
-  properties = {'title': f'{case.case}: {stage.stage} {stage.status.value}'}
+def _annotation(
+  case: CaseVerdict, stage: StageVerdict, found: headline.Finding, number: int
+) -> str:
+  place = found.place
+  more = f' ({number + 1})' if number else ''
+  properties = {'title': f'{case.case}: {stage.stage} {stage.status.value}{more}'}
   if place is not None:
     properties = {'file': _in_repository(place.path), 'line': str(place.line), **properties}
   elif case.module.endswith('.py'):
     properties = {'file': _in_repository(case.module), **properties}
-  message = headline.headline(stage)
+  message = '\n'.join(found.texts)
+  if found.tf1 is not None:
+    message += f'\ntf1: {_in_repository(found.tf1.path)}:{found.tf1.line}'
   first = case.first_failure
-  if case.run_again and first is not None and first.number == stage.number:
+  if not number and case.run_again and first is not None and first.number == stage.number:
     message += f'\nrun again: {case.run_again}'
   listed = ','.join(f'{name}={_property(value)}' for name, value in properties.items())
   return f'::error {listed}::{_data(message)}'

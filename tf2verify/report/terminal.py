@@ -53,6 +53,7 @@ _OF_ONE_PIECE = re.compile(r'(\d) (s\b|%|GiB\b|MiB\b)')
 class Detail(enum.IntEnum):
   """How much of a case is shown."""
 
+  BRIEF = -1
   QUIET = 0
   NORMAL = 1
   VERBOSE = 2
@@ -172,7 +173,8 @@ class StageProgress:
 class CaseShown:
   """Shows a case as its stages end, a failure as soon as its stage does.
 
-  The stages after a failure may take most of the time. Quiet, a case that passes shows nothing.
+  The stages after a failure may take most of the time. Brief, a case has one line, and one for each
+  of its failures. Quiet, a case that passes shows nothing.
   Verbose, every stage has its line, its tables and its notes; else blocked stages in a row share a
   line, and blind spots are shown where the case passes: where it does not, the cause of the
   failure is what to look at.
@@ -194,7 +196,7 @@ class CaseShown:
     self._ended.append(verdict)
     if self._detail > Detail.QUIET:
       self._say_line(verdict)
-    if verdict.status.is_failure:
+    if verdict.status.is_failure and self._detail > Detail.BRIEF:
       known = CaseVerdict(self._name, '', tuple(self._ended), ())
       say_lines([TextLine(''), *failure_lines(known, verdict), TextLine('')])
 
@@ -203,7 +205,7 @@ class CaseShown:
       self._blocked.append(verdict)
       return
     self._say_blocked()
-    say_lines(indented([ladder_line(verdict, above_report=True)]))
+    say_lines(indented([ladder_line(verdict, above_report=self._detail > Detail.BRIEF)]))
     if self._detail is Detail.VERBOSE and not verdict.differences:
       say_lines(indented(remark_lines(verdict), 3))
 
@@ -212,6 +214,9 @@ class CaseShown:
     self._progress.clear()
     self._say_blocked()
     verdict = safe_text.safe_values(verdict)
+    if self._detail is Detail.BRIEF:
+      say_lines([case_status_line(verdict), *reminder_lines(verdict)])
+      return
     if self._detail is Detail.NORMAL and not verdict.failures:
       say_lines(indented(accepted_lines(verdict.stages)))
       say_lines(indented(blind_spot_lines(verdict.stages)))
@@ -220,7 +225,7 @@ class CaseShown:
     for failure in late:  # of a stage that did not come back
       say_lines([TextLine(''), *failure_lines(verdict, failure), TextLine('')])
     if verdict.failures[:1] != tuple(late[:1]):
-      if not self._is_just_above():
+      if not self._is_just_above() and self._detail > Detail.QUIET:
         own = (one for one in verdict.failures if same_error(verdict, one) is None)
         say_lines(indented(map(_reminder, own)))
       say_lines(indented(run_again_lines(verdict)))
@@ -240,11 +245,17 @@ class CaseShown:
     self._blocked.clear()
 
 
-def _reminder(failure: StageVerdict) -> TextLine:
-  """Returns a failure that was shown whole, on one line."""
+def reminder_lines(verdict: CaseVerdict) -> list[TextLine]:
+  """Returns the failures of a case that are not shown here, each with its causes on one line."""
+  verdict = safe_text.safe_values(verdict)
+  return indented(_reminder(failure, message(failure)) for failure in verdict.failures)
+
+
+def _reminder(failure: StageVerdict, said: str = '') -> TextLine:
+  """Returns a failure on one line; by default as one that was shown whole."""
   start = f'{failure.stage} {failure.status.value}: '
   longest = _LONGEST_REMINDER if failure.error is None else _LONGEST_ERROR
-  said = textwrap.shorten(headline(failure), longest, placeholder=' …')
+  said = said or textwrap.shorten(headline(failure), longest, placeholder=' …')
   return TextLine(start + said, role_of(failure.status), start=0, end=len(start) - 2, hanging=2)
 
 
@@ -264,18 +275,39 @@ __all__ = [
   'case_line',
   'case_text',
   'failure_text',
+  'reminder_lines',
   'say',
   'say_failures',
   'say_lines',
   'show_over',
   'stage_line',
+  'test_text',
   'width_of',
 ]
 
 
-def exception_text(case: CaseVerdict, stage: StageVerdict) -> str:
+def exception_text(
+  case: CaseVerdict, stage: StageVerdict, tested: StageVerdict | None = None
+) -> str:
   """Returns what a test that fails raises: the report of a stage below the finding on one line.
 
   absl writes all of it as the message of the test, and lists of failures show its first line.
+
+  Args:
+    case: the case.
+    stage: the stage that failed.
+    tested: as of `test_text`.
   """
-  return f'{message(stage)}\n{failure_text(case, stage)}'
+  return f'{message(stage)}\n{test_text(case, stage, stage if tested is None else tested)}'
+
+
+def test_text(case: CaseVerdict, stage: StageVerdict, tested: StageVerdict) -> str:
+  """Returns the report of a stage, and first, which other stage was to be tested and is blocked.
+
+  Args:
+    case: the case.
+    stage: the stage that failed.
+    tested: the stage of the test; blocked by the other one if it is not the same.
+  """
+  text = failure_text(case, stage)
+  return text if tested.stage == stage.stage else f'{tested.stage} is {tested.reason}\n{text}'

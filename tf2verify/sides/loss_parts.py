@@ -1,5 +1,6 @@
 """What a loss hook may return: one tensor, or a nest of the parts of a loss."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -102,14 +103,46 @@ def _with_main(nest: Any, change: Callable[[Any], Any]) -> Any:
   return type(nest)([change(nest[0]), *nest[1:]])
 
 
+# The sign of each input of operations that add up; the last one is that of all further inputs.
+_SIGNS = {
+  'Add': (1,), 'AddV2': (1,), 'AddN': (1,), 'Sub': (1, -1), 'Neg': (-1,), 'Identity': (1,),
+}  # fmt: skip
+# Of a sum so many terms are taken apart.
+_MOST_TERMS = 10_000
+
+
 def regularization_of(graph: tf.Graph, loss: Any) -> list[Any]:
   """Returns the REGULARIZATION_LOSSES of a graph that a loss is not computed from already."""
   losses = graph.get_collection(tf.compat.v1.GraphKeys.REGULARIZATION_LOSSES)
   tensors = [
     part for part in (parts_of(loss) or {'': loss}).values() if isinstance(part, tf.Tensor)
   ]
-  behind = ops_behind(tensors)
-  return [] if any(known.op.name in behind for known in losses) else list(losses)
+  names = frozenset(known.op.name for known in losses)
+  return [] if any(_contains(tensor, names) for tensor in tensors) else list(losses)
+
+
+def _contains(loss: tf.Tensor, names: frozenset[str]) -> bool:
+  """Returns whether a loss is computed from operations, what cancels in a sum aside.
+
+  `loss - tf.losses.get_regularization_loss()` takes out again what the loss has.
+  """
+  times: Counter[str] = Counter()
+  pending = {loss.ref(): 1}
+  for _ in range(_MOST_TERMS):
+    if not pending:
+      return any(times.values())
+    known, factor = pending.popitem()
+    op = known.deref().op
+    if op.name in names:
+      times[op.name] += factor
+    elif op.type in _SIGNS:
+      signs = _SIGNS[op.type]
+      for number, term in enumerate(op.inputs):
+        sign = signs[min(number, len(signs) - 1)]
+        pending[term.ref()] = pending.get(term.ref(), 0) + sign * factor
+    elif names & ops_behind([known.deref()]).keys():
+      return True
+  return bool(names & ops_behind([loss]).keys())
 
 
 def tf1_total(case: side.Declaration, outputs: Any, labels: Any) -> Any:

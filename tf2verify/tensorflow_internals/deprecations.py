@@ -1,4 +1,4 @@
-"""What TensorFlow says about the age of TF1's code, which the port is there to replace."""
+"""What TensorFlow and Keras say about the age of code that is not the port's."""
 
 import contextlib
 import logging
@@ -13,6 +13,9 @@ from tensorflow.python.util import deprecation
 _OF_LAYERS = r'`[\w.]+` (is deprecated and )?will be removed in a future version'
 # It logs this one of MultiRNNCell.
 _LOGGED = re.compile(r'`[\w.]+` is deprecated\.')
+# numpy says it of the variables of Keras 3, at the line of Keras that converts one.
+_OF_KERAS_ARRAYS = r"__array__ implementation doesn't accept a copy keyword"
+_KERAS_3 = r'keras\.src\.'
 # Set to anything, they are shown where cases are run by a test runner or by `verify`.
 VARIABLE = 'TF2VERIFY_DEPRECATIONS'
 
@@ -26,7 +29,7 @@ class _OtherRecords(logging.Filter):
 
 @contextlib.contextmanager
 def unsaid() -> Iterator[None]:
-  """Keeps TensorFlow's deprecation warnings back meanwhile; every other warning is shown."""
+  """Keeps the deprecation warnings of TensorFlow and Keras back meanwhile; others are shown."""
   # `deprecation.silence` does not put the switch back where an error ends the block.
   said = deprecation._PRINT_DEPRECATION_WARNINGS
   deprecation._PRINT_DEPRECATION_WARNINGS = False
@@ -35,6 +38,9 @@ def unsaid() -> Iterator[None]:
   try:
     with warnings.catch_warnings():
       warnings.filterwarnings('ignore', message=_OF_LAYERS, category=UserWarning)
+      warnings.filterwarnings(
+        'ignore', message=_OF_KERAS_ARRAYS, category=DeprecationWarning, module=_KERAS_3
+      )
       yield
   finally:
     log.removeFilter(others)

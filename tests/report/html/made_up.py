@@ -1,5 +1,6 @@
 """Verdicts written by hand, for tests of the page."""
 
+import dataclasses
 import importlib.util
 import math
 import unittest
@@ -63,6 +64,24 @@ def passed(name: str = 'RightCase', module: str = 'right_case.py') -> CaseVerdic
     StageVerdict('loss', 7, Status.NOT_APPLICABLE, reason='the case declares no loss'),
   )  # fmt: skip
   return CaseVerdict(name, module, stages, (('python', '3.11'), ('numpy', '2.4')))
+
+
+def failed_at_two_places() -> CaseVerdict:
+  """As `failed`, with a second mistake at a line of its own, whose cause only the stage knows."""
+  case = failed()
+  stage = next(stage for stage in case.stages if stage.status is Status.FAILED)
+  [source] = stage.diagnosis.sources
+  other = dataclasses.replace(
+    source,
+    tf1_op='bias',
+    tf1_source=SourceLine('tf1.py', 8, 'call', 'x = bias()'),
+    tf2_source=SourceLine('tf2.py', 9, 'call', 'x = bias()'),
+    differences=(),
+  )
+  diagnosis = dataclasses.replace(stage.diagnosis, sources=(source, other))
+  found = (difference('dense/kernel'), difference('bias', hint='a hint on bias'))
+  stage = dataclasses.replace(stage, diagnosis=diagnosis, differences=found)
+  return dataclasses.replace(case, stages=(stage,))
 
 
 def failed(name: str = 'WrongCase', subject: str = 'dense/kernel') -> CaseVerdict:

@@ -245,30 +245,6 @@ class NativePortTest(LadderTestCase):
     )
 
 
-class KnownLimitTest(LadderTestCase):
-  # Inside a `while_loop`, a session has one op that draws anew at every step, and runs the
-  # steps' draws in no fixed order; the port, run eagerly, has an op and a seed of its own at
-  # every step. No seed makes these agree: a right port must not be blamed, nor be passed.
-  def test_random_op_inside_a_loop_is_inconclusive(self):
-    class Case(tiny_models.OneModel):
-      def model(self, inputs, training):
-        with v1.variable_scope('net'):
-          cell = v1.nn.rnn_cell.GRUCell(3)
-          if training:
-            cell = v1.nn.rnn_cell.DropoutWrapper(cell, output_keep_prob=0.5)
-          return v1.nn.dynamic_rnn(cell, inputs, dtype=tf.float32)[0]
-
-      def make_inputs(self):
-        return tf2verify.normal_inputs((2, 6, 3))
-
-    verdict = tf2verify.verify(Case)
-    statuses = {stage.stage: stage.status for stage in verdict.stages}
-    self.assertIs(statuses['zero_randomness'], tf2verify.Status.PASSED)
-    for stage in ('seeded_constant', STAGE, 'gradients'):
-      self.assertIs(statuses[stage], tf2verify.Status.INCONCLUSIVE)
-    self.assertIn('inside a loop (RandomUniform at', verdict.first_failure.reason)
-
-
 class RightPortTest(LadderTestCase):
   def test_same_order(self):
     class Case(TwoKernels):

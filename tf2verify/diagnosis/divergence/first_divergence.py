@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.divergence.behind_updates import behind_updates
 from tf2verify.diagnosis.divergence.held_otherwise import HeldOtherwise
 from tf2verify.diagnosis.divergence.outputs import (
   can_fetch,
@@ -207,7 +208,9 @@ class Divergence:
     targets_at = self._tf1.op_graph.targets()
     outputs = [n for name, n in targets_at.items() if name.startswith('output ')]
     pairs = [(n, other) for n in outputs if (other := self.pairing.tf2_of[n]) is not None]
-    if not gradients or not pairs:
+    if not gradients:
+      return behind_updates(self._tf1.op_graph, self.behind, targets, [n for n, _ in self.ends])
+    if not pairs:
       return self.behind
     self._compare([(n, 0) for n, _ in pairs], [(other, 0) for _, other in pairs])
     if not all(self.agreements[(n, 0)].identical for n, _ in pairs):

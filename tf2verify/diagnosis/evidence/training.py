@@ -13,6 +13,8 @@ from tf2verify.records.training import Slot, TrainingRun, TrainingStep
 from tf2verify.reference.perturbation import fraction_bits
 
 _Array = np.ndarray[Any, Any]
+# Gives the learning rates of TF1 and of the port at counts of steps.
+Rates = Callable[[Sequence[int]], tuple[Sequence[float], Sequence[float]]]
 
 # A variable is stored with a rounding, and an update is the difference of two of them.
 _STORED = 8.0
@@ -135,6 +137,8 @@ class TrainingEvidence:
   moves: tuple[StepPair, ...]
   left_out: frozenset[str]  # tf1 names of these: their gradients are rounding, and differ
   states: tuple[StepPair, ...]  # of the other ones
+  # Gives the rates of both sides at counts of steps; None where a side has no schedule to be asked.
+  rates: Rates | None = None
 
   @property
   def steps(self) -> tuple[TrainingStep, TrainingStep]:
@@ -176,6 +180,7 @@ def training_evidence(
   rounding: Collection[str] = (),
   clip_beyond: Callable[[], Clip | None] = lambda: None,
   rounding_elements: Mapping[str, _Array] | None = None,
+  rates: Rates | None = None,
 ) -> TrainingEvidence:
   """Returns two runs laid side by side.
 
@@ -189,6 +194,7 @@ def training_evidence(
     clip_beyond: see `TrainingEvidence`.
     rounding_elements: by tf1 name, True for single elements whose gradient is rounding: no
       update rule is held against these.
+    rates: see `TrainingEvidence`.
   """
   elements = rounding_elements or {}
   cut_tf1, cut_tf2, sampled = at_samples(tf1, tf2, pairs)
@@ -220,6 +226,7 @@ def training_evidence(
     tuple(pair for pair in trained if pair.name not in left_out),
     left_out,
     tuple(states),
+    rates,
   )
 
 

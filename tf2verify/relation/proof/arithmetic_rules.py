@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tf2verify.relation.proof import masks
 from tf2verify.relation.proof.elementwise import elementwise
 from tf2verify.relation.proof.operation import Operation, Rule, axes_of
 from tf2verify.relation.proof.polynomials import (
@@ -11,6 +12,7 @@ from tf2verify.relation.proof.polynomials import (
   polynomial,
   product,
   reciprocal,
+  split_factor,
   total,
 )
 from tf2verify.relation.proof.reductions import reduced
@@ -120,6 +122,9 @@ def bound(op: Operation) -> Sequence[int] | None:
   """The greatest, or the least, of its operands, however they are grouped."""
   if op.shape is None or op.shapes() is None:
     return None
+  values = [one for one in op.inputs if op.terms.single(one) != 0]
+  if op.op_type == 'Maximum' and len(values) == 1 and 'float' in op.dtype:
+    return [_above_zero(op.terms, values[0], op.dtype, op.shape)]
   return [_extreme(op.terms, op.op_type, op.inputs, op.dtype, op.shape)]
 
 
@@ -138,10 +143,57 @@ def relu(op: Operation) -> Sequence[int] | None:
   """The greater of its input and 0; of `Relu6` the lesser of that and 6."""
   if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
     return None
-  found = _extreme(op.terms, 'Maximum', [op.inputs[0], _number(op, 0)], op.dtype, op.shape)
+  found = _above_zero(op.terms, op.inputs[0], op.dtype, op.shape)
   if op.op_type == 'Relu6':
     found = _extreme(op.terms, 'Minimum', [found, _number(op, 6)], op.dtype, op.shape)
   return [found]
+
+
+def softplus(op: Operation) -> Sequence[int] | None:
+  """`log(1 + exp(x))`: of -x it is that of x, less x; of -|x| it is less the greater of x and 0."""
+  if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
+    return None
+  return [_softplus(op.terms, op.inputs[0], op.dtype, op.shape)]
+
+
+def _softplus(terms: Terms, number: int, dtype: str, shape: Shape) -> int:
+  factor, base = split_factor(terms, number)
+  within = source(terms, base)
+  absolute = terms[within]
+  is_whole = size_of(terms.shape(within) or (0,)) == size_of(shape)
+  if factor == -1 and absolute.kind == 'Abs' and is_whole:
+    inner = reshape(terms, absolute.inputs[0], shape)
+    above = _above_zero(terms, inner, dtype, shape)
+    return total(terms, [(_softplus(terms, inner, dtype, shape), 1), (above, -1)], dtype, shape)
+  if factor < 0:
+    positive = total(terms, [(number, -1)], dtype, shape)
+    known = elementwise(terms, 'Softplus', [positive], dtype, shape)
+    return total(terms, [(known, 1), (number, 1)], dtype, shape)
+  return elementwise(terms, 'Softplus', [number], dtype, shape)
+
+
+def _above_zero(terms: Terms, number: int, dtype: str, shape: Shape) -> int:
+  """Returns the greater of a term and 0: of -x it is that of x, less x."""
+  kind = np.dtype('float32' if dtype in ('bfloat16', 'float16') else dtype)
+  zero = terms.constant(np.asarray(0, kind), dtype)
+  if split_factor(terms, number)[0] >= 0:
+    return _extreme(terms, 'Maximum', [number, zero], dtype, shape)
+  positive = total(terms, [(number, -1)], dtype, shape)
+  known = _extreme(terms, 'Maximum', [positive, zero], dtype, shape)
+  return total(terms, [(known, 1), (number, 1)], dtype, shape)
+
+
+def log1p(op: Operation) -> Sequence[int] | None:
+  """`log(1 + x)`; of an exponential it is a softplus."""
+  if op.shape is None or op.shapes() is None:
+    return None
+  terms, number = op.terms, source(op.terms, op.inputs[0])
+  inner = terms[number]
+  is_whole = size_of(terms.shape(number) or (0,)) == size_of(op.shape)
+  if inner.kind == 'Exp' and 'float' in op.dtype and is_whole:
+    exponent = reshape(terms, inner.inputs[0], op.shape)
+    return [_softplus(terms, exponent, op.dtype, op.shape)]
+  return [elementwise(terms, 'Log1p', op.inputs, op.dtype, op.shape)]
 
 
 def leaky_relu(op: Operation) -> Sequence[int] | None:
@@ -216,31 +268,11 @@ def cast(op: Operation) -> Sequence[int] | None:
     return None
   if op.terms.dtype(op.inputs[0]) == op.dtype:
     return op.inputs
-  found = _steps_as(op) or _both_hold(op)
+  found = _steps_as(op) or masks.as_numbers(op)
   if found is not None:
     return [found]
   detail = bool(op.attributes.get('Truncate'))
   return [elementwise(op.terms, 'Cast', op.inputs, op.dtype, op.shape, detail)]
-
-
-def _both_hold(op: Operation) -> int | None:
-  """Returns the product of two masks for a mask of two conditions; None for anything else."""
-  terms, read = op.terms, op.inputs[0]
-  both = terms[source(terms, read)]
-  shape = terms.shape(source(terms, read))
-  if both.kind != 'LogicalAnd' or shape is None or op.shape is None or not is_ring(op.dtype):
-    return None
-  masks = [_mask(op, one) for one in both.inputs]
-  return reshape(terms, product(terms, masks, op.dtype, shape), op.shape)
-
-
-def _mask(op: Operation, condition: int) -> int:
-  """Returns a condition cast to the dtype of an operation, as a constant where it is one."""
-  value = op.terms.value(condition)
-  if value is not None and op.dtype not in ('bfloat16', 'float16'):
-    return op.terms.constant(value.astype(op.dtype), op.dtype)
-  shape = op.terms.shape(condition) or ()
-  return elementwise(op.terms, 'Cast', [condition], op.dtype, shape, False)
 
 
 def _steps_as(op: Operation) -> int | None:
@@ -259,17 +291,6 @@ def _steps_as(op: Operation) -> int | None:
   return total(terms, parts, op.dtype, ())
 
 
-def equality(op: Operation) -> Sequence[int] | None:
-  """`Equal` and `NotEqual` of operands that can be broadcast: of others it may be False."""
-  shapes = op.shapes()
-  if shapes is None:
-    return None
-  try:
-    return _commutative(op) if np.broadcast_shapes(*shapes) == op.shape else None
-  except ValueError:
-    return None
-
-
 def _flipped(kind: str) -> Rule:
   """Returns the rule of a comparison that is another one with its operands exchanged."""
 
@@ -281,35 +302,10 @@ def _flipped(kind: str) -> Rule:
   return rule
 
 
-def select(op: Operation) -> Sequence[int] | None:
-  """`where`: of `Select`, only if its condition has the shape of what is chosen from."""
-  shapes = op.shapes()
-  if op.shape is None or shapes is None:
-    return None
-  if op.op_type == 'Select' and shapes[0] != op.shape:
-    return None
-  condition, first, second = op.inputs
-  terms = op.terms
-  if terms.single(second) == 0 and 'float' in op.dtype and _is_mask(terms, condition):
-    # Of a random draw, which says nothing about the value that it lets through.
-    ones = elementwise(terms, 'Cast', [condition], op.dtype, shapes[0], False)
-    return [product(terms, [first, ones], op.dtype, op.shape)]
-  return [elementwise(terms, 'Select', op.inputs, op.dtype, op.shape)]
-
-
-def _is_mask(terms: Terms, condition: int) -> bool:
-  """Returns whether a condition compares a random draw with a constant."""
-  compared = terms[source(terms, condition)]
-  if compared.kind not in ('GreaterEqual', 'Greater', 'Less', 'LessEqual'):
-    return False
-  kinds = {terms[source(terms, number)].kind for number in compared.inputs}
-  return kinds == {'draw', 'constant'}
-
-
 _UNARY = (
-  *('Tanh', 'Sigmoid', 'Exp', 'Expm1', 'Log', 'Log1p', 'Erf', 'Erfc', 'Abs', 'Sign', 'Floor'),
-  *('Ceil', 'Round', 'Rint', 'Elu', 'Selu', 'Softplus', 'Softsign', 'Sin', 'Cos', 'Tan', 'Asin'),
-  *('Acos', 'Atan', 'Sinh', 'Cosh', 'LogicalNot', 'IsFinite', 'IsNan', 'IsInf', 'Lgamma'),
+  *('Tanh', 'Sigmoid', 'Exp', 'Expm1', 'Log', 'Erf', 'Erfc', 'Abs', 'Sign', 'Floor'),
+  *('Ceil', 'Round', 'Rint', 'Elu', 'Selu', 'Softsign', 'Sin', 'Cos', 'Tan', 'Asin'),
+  *('Acos', 'Atan', 'Sinh', 'Cosh', 'IsFinite', 'IsNan', 'IsInf', 'Lgamma'),
   *('Digamma', 'Greater', 'GreaterEqual', 'FloorDiv', 'FloorMod', 'TruncateDiv'),
   *('Xdivy', 'Xlogy', 'Atan2'),
 )
@@ -341,13 +337,16 @@ RULES: dict[str, Rule] = {
   'Relu6': relu,
   'LeakyRelu': leaky_relu,
   'ClipByValue': clip,
-  'Equal': equality,
-  'NotEqual': equality,
+  'Softplus': softplus,
+  'Log1p': log1p,
+  'Equal': masks.equality,
+  'NotEqual': masks.equality,
+  'LogicalNot': masks.negation,
   'Less': _flipped('Greater'),
   'LessEqual': _flipped('GreaterEqual'),
   'Cast': cast,
-  'Select': select,
-  'SelectV2': select,
+  'Select': masks.select,
+  'SelectV2': masks.select,
   **{kind: _reduction(kind) for kind in ('Sum', 'Mean', 'Max', 'Min', 'Prod', 'All', 'Any')},
   'L2Loss': l2_loss,
 }

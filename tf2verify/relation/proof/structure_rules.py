@@ -7,7 +7,7 @@ import numpy as np
 from tf2verify.relation.proof.operation import Operation, Rule, axes_of
 from tf2verify.relation.proof.pieces import Cuts, concatenated, sliced, whole
 from tf2verify.relation.proof.polynomials import is_ring, total
-from tf2verify.relation.proof.shapes import reshape, transpose
+from tf2verify.relation.proof.shapes import reshape, source, transpose
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
 
@@ -250,7 +250,18 @@ def one_hot(op: Operation) -> Sequence[int] | None:
   if shape is None or op.shape is None:
     return None
   axis = op.attributes.get('axis', -1) % (len(shape) + 1)
-  return [op.terms.add('OneHot', op.inputs, axis, op.dtype, op.shape)]
+  inputs = (_without_widening(op.terms, op.inputs[0]), *op.inputs[1:])
+  return [op.terms.add('OneHot', inputs, axis, op.dtype, op.shape)]
+
+
+def _without_widening(terms: Terms, number: int) -> int:
+  """Returns whole numbers before a cast to a dtype that holds them all, which indexes alike."""
+  known = terms[source(terms, number)]
+  if known.kind != 'Cast' or terms.dtype(number) != 'int64':
+    return number
+  inner, shape = known.inputs[0], terms.shape(number)
+  is_whole = terms.dtype(inner) in ('int32', 'uint8', 'int8', 'int16', 'uint16')
+  return reshape(terms, inner, shape) if is_whole and shape is not None else number
 
 
 def padded(op: Operation) -> Sequence[int] | None:

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from tf2verify.errors import EnvironmentProblem
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
-from tf2verify.records.verdict_text import figure_text, notes_text, outcome_text
+from tf2verify.records.verdict_text import (
+  differing_text,
+  figure_text,
+  notes_text,
+  outcome_text,
+)
 from tf2verify.report.html import words
 from tf2verify.report.html.figures import Figure, figures_of
 from tf2verify.report.html.finding import FindingView, findings_of
@@ -231,7 +236,7 @@ def _stages(case: CaseVerdict, columns: Sequence[str], tables: Sequence[str]) ->
 def _stage(stage: StageVerdict, tables: Sequence[str]) -> StageView:
   count = ''
   if stage.differences:
-    count = f'{len(stage.differences):,} differ'
+    count = differing_text(stage)
   elif stage.compared.tensors and stage.status in (Status.PASSED, Status.INCONCLUSIVE):
     tensors, noun = stage.compared.tensors, stage.compared.noun
     count = f'{tensors:,} {noun if tensors != 1 else noun.removesuffix("s")}'

@@ -56,12 +56,14 @@ class InitialDraw:
     distribution: what every element is drawn from; None where the ops do not tell.
     repeat: draws it anew, a number of times: where the family of an op is known, from the
       numbers of `sample`. None where it cannot be drawn again.
+    of: the variables that are drawn so, where these are parts of what is shown as one; '' else.
   """
 
   op_types: tuple[str, ...] = ()
   draws: tuple[tuple[Family, int] | None, ...] = ()
   distribution: Distribution | None = None
   repeat: Callable[[int], list[np.ndarray]] | None = None
+  of: str = ''
 
   @property
   def is_known_by_draws(self) -> bool:

@@ -51,7 +51,7 @@ _OF_CLASS = frozenset(
     '_classSetupFailed',
     '_class_cleanups',
     '_ladder',
-    '_told',
+    '_shown',
   )
 )
 _TEST = 'test_'

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.records.observation import RandomDraw
+from tf2verify.records.observation import RandomDraw, SourceLine
 from tf2verify.reference.scratch_graph import is_scratch_graph
 from tf2verify.tensorflow_internals import graphs, random_ops
 
@@ -70,8 +70,8 @@ class Answers:
   draws: LoopDraws  # those that are answered; a reference's build finds more
   finds: bool  # whether a draw inside a loop is one of them from then on
   uncount: Callable[[], None]  # takes back the seed that an answered draw was given
-  # Told of every draw that is answered: its type, its shape, and whether it is inside a loop.
-  notice: Callable[[str, tuple[int | None, ...], bool], None] = lambda kind, shape, in_loop: None
+  line: Callable[[], SourceLine | None] = lambda: None  # gives the user's line, if it is wanted
+  answered: list[RandomDraw] = dataclasses.field(default_factory=list)  # in order
   _variables: int = 0  # being made: their initial values are drawn
 
   @contextlib.contextmanager
@@ -105,7 +105,7 @@ class Answers:
     if (kind, sizes[-1]) not in self.draws:
       return None
     self.uncount()
-    self.notice(kind, sizes, in_loop)
+    self.answered.append(RandomDraw(kind, sizes, None, self.line(), in_loop))
     return tf.broadcast_to(tf.constant(numbers(kind, sizes[-1]), dtype), shape)
 
 

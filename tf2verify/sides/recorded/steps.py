@@ -1,7 +1,7 @@
 """Training steps read back from a recording."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from tf2verify.errors import NotApplicable
 from tf2verify.records.training import ClippingTrial, TrainingRun, TrainingStep
@@ -43,6 +43,14 @@ class RecordedSteps:
 
   def take_with(self, change: Change) -> TrainingStep:
     """Raises `NotApplicable`: no step was recorded on another batch."""
+    raise NotApplicable('the steps of the reference were recorded')
+
+  def rates(self, counts: Sequence[int]) -> list[float]:
+    """Raises `NotApplicable`: only the rates of the steps were recorded."""
+    raise NotApplicable('the steps of the reference were recorded')
+
+  def take_at_rate(self, factor: float) -> TrainingStep:
+    """Raises `NotApplicable`: no step was recorded at another rate."""
     raise NotApplicable('the steps of the reference were recorded')
 
   def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:

@@ -210,10 +210,6 @@ def _build(
 ) -> BuiltGraph:
   recorder = OpRecorder()
   placeholders: list[tuple[str, str]] = []
-  fixed: list[RandomDraw] = []
-
-  def notice(kind: str, shape: tuple[int | None, ...], in_loop: bool) -> None:
-    fixed.append(RandomDraw(kind, shape, None, user_line(), in_loop))
 
   def placeholder(path: str, leaf: Any) -> tf.Tensor:
     dtype = tf.string if leaf.dtype.kind in 'SU' else tf.as_dtype(leaf.dtype)
@@ -231,7 +227,7 @@ def _build(
       _one_graph(),
       user_code(side.TF1, _HOOK),
     ):
-      scope.answers.notice = notice
+      scope.answers.line = user_line
       outputs = declaration.build_tf1_graph(fed, training)
     flat = _checked_outputs(outputs, graph)
     variables = graph_variables(graph, recorder)
@@ -257,7 +253,7 @@ def _build(
       random_draws=_draws_with_use(recorder.random_draws(), flat),
       seed_obstacle=scope.depends_on_more_than_op_seeds,
       operation_seeds=scope.tool.operation_seed,
-      fixed_draws=tuple(fixed),
+      fixed_draws=tuple(scope.answers.answered),
     )
 
 

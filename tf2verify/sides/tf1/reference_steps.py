@@ -1,7 +1,7 @@
 """Training steps of a reference, whichever it is."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tf2verify.records.training import ClippingTrial, TrainingRun, TrainingStep
@@ -29,6 +29,20 @@ class ReferenceSteps(Protocol):
 
     Raises:
       NotApplicable: the steps were recorded.
+    """
+
+  def rates(self, counts: Sequence[int]) -> list[float]:
+    """Returns the learning rates at counts of steps, which stay as they are.
+
+    Raises:
+      NotApplicable: the rate does not depend on a count, or that cannot be tried.
+    """
+
+  def take_at_rate(self, factor: float) -> TrainingStep:
+    """Takes a step at the learning rate times a factor, and reads everything after it.
+
+    Raises:
+      NotApplicable: several optimizers have rates of their own, or that cannot be tried.
     """
 
   def try_clipping(self, factors: Mapping[str, float] | None = None) -> ClippingTrial | None:

@@ -1,10 +1,11 @@
 """Training steps of the reference in a session, one by one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
 
+from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import TensorRecord
 from tf2verify.records.training import ClippingTrial, Slot, TrainingRun, TrainingStep
 from tf2verify.reference.perturbation import Perturber
@@ -131,6 +132,37 @@ class SessionSteps:
       variables=variables,
       slots=slots,
     )
+
+  def rates(self, counts: Sequence[int]) -> list[float]:
+    """Returns the learning rates at counts of steps, see `ReferenceSteps.rates`."""
+    assert self._train is not None
+    rate, counter = self._train.learning_rate, self._train.global_step
+    if not isinstance(rate, str) or counter is None:
+      raise NotApplicable('the learning rate of TF1 depends on no count of steps')
+    (before,) = session_values.read_all(self.session, [counter])
+    found = []
+    try:
+      for count in counts:
+        session_values.write(self.session, [(counter, np.asarray(count, before.dtype))])
+        (value,) = session_values.fetch(self.session, [rate], self._feeds)
+        found.append(float(value))
+    finally:
+      session_values.write(self.session, [(counter, before)])
+    return found
+
+  def take_at_rate(self, factor: float) -> TrainingStep:
+    """Takes a step at another learning rate, see `ReferenceSteps.take_at_rate`."""
+    assert self._train is not None
+    rate = self._train.learning_rate
+    if not isinstance(rate, str) or len(self._train.optimizers) != 1:
+      raise NotApplicable('the step of TF1 does not have one optimizer, with a rate as a tensor')
+    known = self._feeds
+    (value,) = session_values.fetch(self.session, [rate], known)
+    self._feeds = {**known, rate: np.asarray(value * factor, value.dtype)}
+    try:
+      return self.take()
+    finally:
+      self._feeds = known
 
   def take_with(self, change: Change) -> TrainingStep:
     """Takes a step on another batch, see `ReferenceSteps.take_with`."""

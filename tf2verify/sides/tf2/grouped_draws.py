@@ -1,5 +1,6 @@
 """How the elements of several of the port's variables are drawn that one of TF1's holds."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -7,6 +8,18 @@ import numpy as np
 from tf2verify.records.observation import TensorRecord
 from tf2verify.relation.layouts import Layouts
 from tf2verify.sides.graphs.initial_draws import InitialDraw
+from tf2verify.sides.tf2.initial_draws import drawn_initial_value
+from tf2verify.sides.tf2.port import Port
+from tf2verify.sides.tf2.redrawn import Redrawn
+
+
+def drawn_elements(
+  layouts: Layouts, port: Port, shown: str, redrawn: Redrawn
+) -> tuple[InitialDraw, ...]:
+  """Returns how the elements are drawn that are shown under a name; see `with_elements_of`."""
+  own = layouts.own_names(shown)
+  draws = {name: drawn_initial_value(port, name, redrawn) for name in own}
+  return with_elements_of(layouts, shown, draws, port.own_initial_values(own))
 
 
 def with_elements_of(
@@ -25,11 +38,14 @@ def with_elements_of(
     draws: of the variables that are shown under it, by their own names.
     values: that they start with, likewise.
   """
-  alike = [draw for draw in draws.values() if draw.distribution is not None]
-  others = [draw for draw in draws.values() if draw.distribution is None]
   own = list(draws)
-  if own == [shown] or not any(draw.op_types for draw in others):
+  if own == [shown]:
     return tuple(draws.values())
+  named = {name: dataclasses.replace(draw, of=name) for name, draw in draws.items()}
+  alike = [draw for draw in named.values() if draw.distribution is not None]
+  others = [draw for draw in named.values() if draw.distribution is None]
+  if not any(draw.op_types for draw in others):
+    return tuple(named.values())
 
   def repeat(times: int) -> list[np.ndarray]:
     # Each variable has random numbers of its own: those of a repetition that no other has.
@@ -47,7 +63,8 @@ def with_elements_of(
     return found
 
   op_types = tuple(kind for draw in others for kind in draw.op_types)
-  return (*alike, InitialDraw(op_types, (None,) * len(op_types), None, repeat))
+  together = ' and '.join(draw.of for draw in others)
+  return (*alike, InitialDraw(op_types, (None,) * len(op_types), None, repeat, together))
 
 
 def _repeated(

@@ -34,8 +34,7 @@ from tf2verify.sides.process import state as process_state
 from tf2verify.sides.tf2 import declared_sizes, layer_parts, port_tracing
 from tf2verify.sides.tf2.checked_layer import check_layer, check_not_built, is_placeholder
 from tf2verify.sides.tf2.effects import port_effects
-from tf2verify.sides.tf2.grouped_draws import with_elements_of
-from tf2verify.sides.tf2.initial_draws import drawn_initial_value
+from tf2verify.sides.tf2.grouped_draws import drawn_elements
 from tf2verify.sides.tf2.input_marks import InputMarks
 from tf2verify.sides.tf2.keras3_parts import check_keras3
 from tf2verify.sides.tf2.port import Port, array_of, untraced
@@ -158,7 +157,7 @@ class Tf2Layer:
     """
     run = f'{side.training_name(training)}, {mode}'
     self._progress(f'running the TF2 layer, {run}')
-    with randomness.seeded(mode):
+    with randomness.seeded(mode) as scope:
       if mode == randomness.CONSTANT and self._inspect().keeps_initial_values():
         port = self._inspect()
         port.reset()
@@ -175,6 +174,7 @@ class Tf2Layer:
       **output_records(outputs),
       regularization_losses=losses,
       regularization_total=total,
+      fixed_draws=tuple(scope.answers.answered),
     )
 
   def observe_started(self, mode: str, start: side.RunSpec) -> Observation:
@@ -212,9 +212,7 @@ class Tf2Layer:
     """Returns how the elements of a variable are drawn: in one way, or some in each of several."""
     with randomness.seeded(randomness.CONSTANT):
       port = self._inspect()
-    own = self._layouts.own_names(variable)
-    draws = {name: drawn_initial_value(port, name, self._redrawn) for name in own}
-    return with_elements_of(self._layouts, variable, draws, port.own_initial_values(own))
+    return drawn_elements(self._layouts, port, variable, self._redrawn)
 
   def observe_filled(self, runs: Sequence[side.RunSpec]) -> tuple[Observation, ...]:
     """Runs the inspected layer from given values."""

@@ -37,6 +37,7 @@ from tf2verify.sides.process import randomness
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.port import HoldsElements, Port, array_of
+from tf2verify.sides.tf2.schedules import Schedule
 from tf2verify.sides.tf2.shown import shown_slots
 from tf2verify.sides.tf2.step import (
   Step,
@@ -122,6 +123,24 @@ class Tf2Steps:
   def hold(self, held: Mapping[str, HoldsElements]) -> None:
     """Gives elements of variables other values before the next step, by the names shown."""
     self._port.hold(held)
+
+  def schedule(self) -> Schedule:
+    """Returns the schedule of the learning rate, once a step was taken.
+
+    Raises:
+      NotApplicable: there is none that can be asked.
+    """
+    return Schedule(self._updating)
+
+  def take_at_rate(self, factor: float) -> TrainingStep:
+    """Takes a step at the rate times a factor, see `ReferenceSteps.take_at_rate`."""
+    schedule = self.schedule()
+    wanted = factor * schedule.rates([schedule.count])[0]
+    with schedule.scaled(factor):
+      step = self.take()
+    if step.learning_rate is None or not np.isclose(step.learning_rate, wanted, rtol=1e-4):
+      raise NotApplicable('the step of the port keeps its learning rate')
+    return step
 
   def take_with(self, change: Change) -> TrainingStep:
     """Takes a step on another batch, see `ReferenceSteps.take_with`."""

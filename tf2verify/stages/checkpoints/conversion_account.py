@@ -7,6 +7,8 @@ from tf2verify.records.checkpoint import AccountedKey, KeyAccount, KeyKind
 from tf2verify.stages.stage import CaseUnderTest
 
 _SHOWN = 3
+# Keys that the state of an optimizer may be made of.
+_OF_TRAINING = (KeyKind.SLOT, KeyKind.OPTIMIZER, KeyKind.GLOBAL_STEP)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,28 +37,44 @@ def with_read(account: KeyAccount, names: Collection[str]) -> KeyAccount:
   return dataclasses.replace(account, keys=tuple(keys))
 
 
-def left_out_keys(case: CaseUnderTest, account: KeyAccount, why_no_optimizer: str) -> list[Remark]:
+def left_out_keys(
+  case: CaseUnderTest, account: KeyAccount, why_no_optimizer: str, settled: bool
+) -> list[Remark]:
   """Returns the keys that nothing reads, by the reason for it; not those that nobody knows.
 
   Args:
     case: the case.
     account: of the keys.
     why_no_optimizer: why no state of an optimizer is converted; '' where some is.
+    settled: whether the keys of the optimizer were looked at, where its state is converted: not
+      after a refusal that came before.
   """
-  by_reason: dict[str, list[str]] = {}
+  unsettled = _OF_TRAINING if not settled and not why_no_optimizer else ()
+  changed = {one.key.name for one in account.changed}
+  by_text: dict[str, list[str]] = {}
   for kind in KeyKind:
     for key in account.unread(kind):
-      if kind is not KeyKind.UNKNOWN:
-        by_reason.setdefault(_reason(case, key, why_no_optimizer), []).append(key.key.name)
-  return [
-    Remark(f'left out, since {reason}', tuple(sorted(names))) for reason, names in by_reason.items()
-  ]
+      if kind is KeyKind.UNKNOWN:
+        continue
+      if key.key.name in changed:
+        text = 'not read, since shape or dtype are not those of the variable'
+      elif kind in unsettled:
+        text = 'not looked at, since the weights are refused already'
+      else:
+        text = f'left out, since {_reason(case, account, key, why_no_optimizer)}'
+      by_text.setdefault(text, []).append(key.key.name)
+  return [Remark(text, tuple(sorted(names))) for text, names in by_text.items()]
 
 
-def _reason(case: CaseUnderTest, key: AccountedKey, why_no_optimizer: str) -> str:
+def _reason(
+  case: CaseUnderTest, account: KeyAccount, key: AccountedKey, why_no_optimizer: str
+) -> str:
   if key.kind is KeyKind.MODEL:
-    return 'the moving average is converted instead'
+    is_read = any(source.variable == key.variable for source in account.sources)
+    return f'the moving average {"is" if is_read else "would be"} converted instead'
   if key.kind is KeyKind.SHADOW:
+    if case.declaration.evaluate_with_ema:
+      return 'the name is not that of the moving average of a variable of the model'
     return 'the weights are converted, not their moving averages (--ema converts these)'
   if key.kind is KeyKind.LEFT_OUT:
     reason = case.pairing.tf1_only.get(key.variable)

@@ -33,6 +33,12 @@ from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.stage import CaseUnderTest, by_name
 
 _KEY = 'checkpoint key'
+# What the keys of a checkpoint are compared with; both are of TF1.
+_SIDES = ('model', 'checkpoint')
+_NOT_SAVED = (
+  'the Saver that wrote it was given a var_list without this variable, or the model did not have '
+  'it then: load a checkpoint that has every variable of the model'
+)
 # Names in one sentence.
 _SHOWN = 3
 
@@ -189,17 +195,20 @@ def _key_differences(account: KeyAccount) -> list[Difference]:
   names = [absent.variable for absent in account.missing]
   other = checkpoint_keys.other_scope(names, {key.key.name for key in account.keys})
   for missing in account.missing:
-    hint = f'no key {missing.variable}' + (
-      f'; closest: {missing.closest}' if missing.closest else ''
-    )
+    hint = f'no key {missing.variable}'
+    if missing.closest:
+      hint += f'; closest: {missing.closest}: was the variable renamed?'
+    else:
+      hint += f', and no similar one that is unread: {_NOT_SAVED}'
     found.append(
       Difference(
         _KEY,
         missing.variable,
         Aspect.PRESENCE,
-        'a variable of the model',
-        'not in the checkpoint',
+        'has the variable',
+        'has no such key',
         hint=other or hint,
+        sides=_SIDES,
       )
     )
   for changed in account.changed:
@@ -215,9 +224,10 @@ def _key_differences(account: KeyAccount) -> list[Difference]:
         _KEY,
         key.name,
         Aspect.DTYPE if same_shape else Aspect.SHAPE,
-        f'the variable: {shape} {changed.dtype}',
-        f'the checkpoint: {key}',
+        f'{shape} {changed.dtype}',
+        str(key),
         hint=hint,
+        sides=_SIDES,
       )
     )
   return found

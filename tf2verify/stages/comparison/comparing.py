@@ -131,6 +131,10 @@ class Comparison:
       self.absorb(part)
     self.figures += part.figures
 
+  def undecide(self, reason: str) -> None:
+    """Makes the stage inconclusive, whatever agrees."""
+    self._undecided = reason
+
   def absorb(self, part: 'Comparison') -> None:
     """Adds what another comparison has collected, but for its notes and figures."""
     self._tensors += part._tensors

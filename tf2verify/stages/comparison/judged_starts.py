@@ -74,8 +74,11 @@ def _judged(
   if _near(one, other):
     return JudgedStart(Start.NOT_DRAWN)  # the same random numbers
   # Of several variables the one that differs most counts.
-  found = (judged_draws(tf1, tf2, one, other) for tf2 in draws)
+  found = [judged_draws(tf1, tf2, one, other) for tf2 in draws]
   judged = max(found, key=lambda judgement: _GRAVITY.index(judgement.start))
+  if judged.start is Start.DIFFERENT:
+    wrong = (known.tf2 for known in found if known.start is Start.DIFFERENT)
+    judged = dataclasses.replace(judged, tf2='; '.join(dict.fromkeys(wrong)))
   # Any family will do: whether one is an affine function of the other.
   related = distribution_behind(Family.NORMAL, one, other) is not None
   if related and judged.start is Start.UNKNOWN:
@@ -138,12 +141,13 @@ def judged_draws(
 
 def draw_text(draw: InitialDraw) -> str:
   """Returns how a value is drawn, in the terms of initializers."""
+  whose = f'{draw.of}: ' if draw.of else ''
   if draw.distribution is not None:
-    return str(draw.distribution)
+    return f'{whose}{draw.distribution}'
   if not draw.op_types:
-    return 'no random op'
+    return f'{whose}no random op'
   kinds = list(dict.fromkeys(draw.op_types))
-  return f'computed from {", ".join(kinds)}'
+  return f'{whose}computed from {", ".join(kinds)}'
 
 
 def _of_same_numbers(

@@ -31,6 +31,7 @@ class SeededPair:
   tf2: Observation  # the port's, from its own initial values or from those of tf1
   tf1_draws: tuple[RandomDraw, ...]  # all random ops of the reference
   tf2_draws: tuple[RandomDraw, ...]  # all random ops of the port, while it was made included
+  tf2_fixed: tuple[RandomDraw, ...] = ()  # draws of the port for which fixed numbers stood
   variables_first: bool = False  # whether the variables were set before the random ops were counted
 
 
@@ -44,7 +45,7 @@ def constant_run(comparison: Comparison, case: CaseUnderTest, training: bool) ->
   tf1, tf2 = side_by_side(run_tf1, lambda: case.tf2.observe_seeded(mode, training))
   pairs = present_pairs(case, tf1)
   judged = _starts(comparison, case, training, tf1, tf2, pairs)
-  drawn = tf1.random_draws, tf2.random_draws
+  drawn = tf1.random_draws, tf2.random_draws, tf2.fixed_draws
   values = case.tf1.initial_fill(mode, training, tf1.initial_values)
   if judged:
     start = RunSpec(case.inputs, training, values, {other: one for one, other in pairs})

@@ -1,6 +1,7 @@
 """Rung 4: with one seed for all random ops, both sides start, compute and end the same."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 from tf2verify.numerics.telling import Blank
@@ -35,6 +36,8 @@ class SeededConstant(Stage):
     for training in case.declaration.training_modes:
       pair = constant_run(comparison, case, training)
       outputs.add(pair.tf1)
+      if training and (once := _once_for_all_steps(case.tf1.fixed_draws, pair.tf2_fixed)):
+        comparison.undecide(once)
       draws = draws or _draws_in_computation(pair)
       del pair
       settle(case, comparison, case_fill(case))
@@ -72,6 +75,28 @@ def _fixed(draws: Sequence[RandomDraw]) -> list[str]:
     'examples. Rates and scales are compared, and what is dropped along the last axis; that every '
     'step and example draws its own numbers is not'
   ]
+
+
+def _once_for_all_steps(tf1: Sequence[RandomDraw], tf2: Sequence[RandomDraw]) -> str:
+  """Returns that a call of the port draws what tf1 draws in each step of a loop; '' if not.
+
+  With the same numbers in all steps, no value shows that.
+  """
+  looped = [draw for draw in tf1 if draw.in_loop]
+  wanted, found = _numbers(looped), _numbers(tf2)
+  if len(looped) < len(tf1) or None in (wanted, found) or wanted != found:
+    return ''
+  return (
+    f'a call of the port draws {found} random numbers where tf1 draws as many in each step of a '
+    f'loop, {_listed(looped)}: if the loop takes more than one step, the port has one mask for all '
+    'of them (as `dropout` of a Keras RNN), and DropoutWrapper of TF1 has one for each step'
+  )
+
+
+def _numbers(draws: Sequence[RandomDraw]) -> int | None:
+  """Returns how many numbers some operations draw when each runs once; None if not known."""
+  sizes = [math.prod(size or 0 for size in draw.shape) for draw in draws]
+  return sum(sizes) if sizes and all(sizes) else None
 
 
 def _listed(draws: Sequence[RandomDraw]) -> str:

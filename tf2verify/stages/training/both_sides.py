@@ -1,14 +1,16 @@
 """Two training runs that go on step by step."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 
+from tf2verify.diagnosis.evidence.training import Rates
+from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.gradient_clips import Clip, equalizing_factors
 from tf2verify.records.observation import TensorRecord
-from tf2verify.records.training import Slot, TrainingRun, TrainingStep
+from tf2verify.records.training import ClippingTrial, Slot, TrainingRun, TrainingStep
 from tf2verify.relation.shadows import renamed
 from tf2verify.relation.slots import DeclaredSlots
 from tf2verify.sides.side import Change
@@ -57,6 +59,8 @@ class BothSides:
     self._shadows: PortShadows | None = None
     # By the number of the step after which they were given to the port.
     self.held: dict[int, Held] = {}
+    # By counts of steps: a diagnosis asks again once the sides are closed.
+    self._rates: dict[int, tuple[float, float]] = {}
     reference.run()  # reads the values before the first step
 
   def take_next(self) -> Steps:
@@ -123,16 +127,76 @@ class BothSides:
     doubtful = self._shadows.doubtful if self._shadows else {}
     return Steps(tf1, tf2, self._pairs, self._trainable, self._slot_names, doubtful)
 
-  def try_clipping(self, watch: ClippingWatch, comparison: Comparison) -> list[str]:
-    """Compares what both sides make of larger gradients, after the last step; returns notes."""
+  def rates(self, counts: Sequence[int]) -> tuple[Sequence[float], Sequence[float]]:
+    """Returns the learning rates of both sides at counts of steps, by that of tf1.
+
+    Raises:
+      NotApplicable: one of them has no schedule that can be asked.
+    """
+    wanted = [count for count in dict.fromkeys(counts) if count not in self._rates]
+    if wanted:
+      reference, port = self._sides
+      schedule = port.schedule()
+      one, _ = self._taken[-1]
+      further = 0 if one.global_step is None else schedule.count - one.global_step
+      others = schedule.rates([max(n + further, 0) for n in wanted])
+      both = zip(reference.rates(wanted), others, strict=True)
+      self._rates.update(zip(wanted, both, strict=True))
+    found = [self._rates[count] for count in counts]
+    return [one for one, _ in found], [other for _, other in found]
+
+  def rates_if_known(self) -> Rates | None:
+    """Returns what gives the rates of both sides; None where one cannot be asked."""
+    try:
+      self.rates([0])
+    except (NotApplicable, UserCodeError):
+      return None
+    return self.rates
+
+  def rates_of_tf1(self, counts: Sequence[int]) -> Sequence[float]:
+    """Returns the learning rates of the reference at counts of steps; raises as `rates`."""
+    return self._sides[0].rates(counts)
+
+  def take_at_rate(self, factor: float) -> Steps:
+    """Takes a step at the learning rate times a factor, which is forgotten.
+
+    Returns:
+      The steps with it.
+
+    Raises:
+      NotApplicable: a side cannot take it.
+    """
+    reference, port = self._sides
+    port.schedule()
+    one, other = reference.take_at_rate(factor), port.take_at_rate(factor)
+    self._taken.append((one, dataclasses.replace(other, slots=self._with_shadows(other.slots))))
+    try:
+      return self.so_far()
+    finally:
+      self._taken.pop()
+
+  def try_clipping(
+    self, watch: ClippingWatch, comparison: Comparison, left_out: Collection[str]
+  ) -> list[str]:
+    """Compares what both sides make of larger gradients, after the last step.
+
+    Args:
+      watch: has seen the steps.
+      comparison: gets what differs.
+      left_out: tf1 names of variables whose gradients the sides change at different places.
+
+    Returns:
+      Notes on what was tried.
+    """
     reference, port = self._sides
     one, other = self._taken[-1]
     found = equalizing_factors(one.gradients, other.gradients, self._pairs)
     tf1, tf2 = found or (None, None)
+    ports = {other for one, other in self._pairs if one in left_out}
     return watch.judge(
       comparison,
-      lambda: reference.try_clipping(tf1),
-      lambda: port.try_clipping(tf2),
+      lambda: _without_some(reference.try_clipping(tf1), left_out),
+      lambda: _without_some(port.try_clipping(tf2), ports),
       self._pairs if found else None,
     )
 
@@ -179,6 +243,17 @@ class BothSides:
     before = self._with_shadows(port.slots_before)
     tf2 = dataclasses.replace(port, steps=others, slots_before=before)
     return self.beside(tf1, tf2)
+
+
+def _without_some(trial: ClippingTrial | None, variables: Collection[str]) -> ClippingTrial | None:
+  """Returns a trial without what the updates of some variables were given."""
+  if trial is None or not variables:
+    return trial
+  applied, large = (
+    tuple(record for record in records if record.name not in variables)
+    for records in (trial.applied, trial.large_applied)
+  )
+  return dataclasses.replace(trial, applied=applied, large_applied=large)
 
 
 def _without_arrays(taken: tuple[TrainingStep, TrainingStep]) -> tuple[TrainingStep, TrainingStep]:

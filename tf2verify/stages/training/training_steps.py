@@ -15,6 +15,7 @@ from tf2verify.records.difference import Aspect, Difference, ErrorSummary
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun
 from tf2verify.reference import inputs as case_inputs
+from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides import side
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
@@ -28,9 +29,11 @@ from tf2verify.stages.training import steps_here
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.clipping_trials import ClippingWatch
 from tf2verify.stages.training.edited_steps import StepJudge
+from tf2verify.stages.training.later_steps import Later, compare_later
 from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_other_rows
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
 from tf2verify.stages.training.rounding_gradients import RoundingWatch
+from tf2verify.stages.training.scaled_inside import inside_notes, scaled_inside, without
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
 from tf2verify.stages.training.step_graphs import COMPARED, of_step
 from tf2verify.stages.training.step_notes import (
@@ -172,6 +175,7 @@ class _Judge:
     self._idle = IdleUpdates()
     self._clipping = ClippingWatch()
     self._variables: dict[TensorKey, str] = {}
+    self._inside: frozenset[str] = frozenset()
     self._extents: list[ErrorSummary] = []
     self._related: RelatedStep | None = None
     self._steps = both.take_next()
@@ -191,21 +195,26 @@ class _Judge:
     comparison.blind_spots += blind_spots(looked_at)
     alone = slots_alone(looked_at)
     comparison.blind_spots += [] if parted else alone
-    rows = OtherRows()
+    rows, later = OtherRows(), Later()
     if not parted:
+      later = compare_later(
+        self._both, self._rounding.left, lambda s, n: self._causes_of(s, n, ()), comparison
+      )
       rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
-    tried = [] if parted else self._both.try_clipping(self._clipping, comparison)
+    tried = [] if parted else self._both.try_clipping(self._clipping, comparison, self._inside)
     tried += self._rounding.notes
     step = self._related
     proven = None if parted or step is None else relate(step, comparison)
     notes = [*tried, *step_notes(looked_at, parted, self._count), *([whose] if whose else [])]
+    notes += inside_notes(self._inside)
     notes += [*rows.notes, *(alone if parted else [])]
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     findings = comparison.findings(notes)
     explained, causes = self._explained(findings.differences, parted)
     explained = tuple(
-      dataclasses.replace(d, hint=rows.cause) if d.quantity == QUANTITY else d for d in explained
+      dataclasses.replace(d, hint=rows.cause if d.quantity == QUANTITY else later.hint(d))
+      for d in explained
     )
     reason = self._idle.reason if self._idle.variables else findings.inconclusive
     if not reason and comparison.telling.tells_nothing_of(quantities.UPDATE):
@@ -305,6 +314,12 @@ class _Judge:
     """Compares a step, but for elements whose gradient is rounding alone on both sides."""
     pairs = [p for p in self._steps.pairs(number) if p.variable not in self._idle.variables]
     found = self._compare(pairs, number)
+    slots = self._steps.tf1.steps[number - 1].slots
+    keeps = any(slot.role != SHADOW for slot in slots)
+    if inside := scaled_inside(pairs, found.differences, keeps):
+      self._inside |= inside
+      pairs = without(pairs, inside)
+      found = self._compare(pairs, number)
     differing = {d.key for d in found.differences if d.aspect is Aspect.VALUES}
     doubtful = [pair for pair in pairs if self._key(pair, number) in differing]
     if doubtful and self._rounding.look(doubtful, number):
@@ -358,6 +373,7 @@ class _Judge:
       rounding,
       self._both.clip_beyond,
       self._rounding.elements(parted),
+      self._both.rates_if_known(),
     )
     return tuple(causes_of(evidence))
 

@@ -33,7 +33,8 @@ def biased_variance(evidence: FailedStage) -> Cause | None:
     unbiased, biased = ('tf1', 'the port') if tf1_is_unbiased else ('the port', 'tf1')
     remedy = (
       'the batch norm of the port has to run the same kernel (a reshape to rank 4 around it does; '
-      'that of Keras 3 never runs it: multiply what it adds to the average by N/(N-1))'
+      'that of Keras 3 never runs it: multiply what it adds to the average by N/(N-1)); or accept '
+      "it in the case: accepted_causes = {'biased_variance': 'the reason'}"
       if tf1_is_unbiased
       else 'the batch norm of the port has to average the biased variance (fused=False)'
     )

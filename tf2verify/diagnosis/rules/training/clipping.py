@@ -34,14 +34,19 @@ _FIXES = {
 }
 
 
+def _limit_text(clip: Clip) -> str:
+  """Returns a limit as it was written, where norms of gradients give it but for their rounding."""
+  return number_text(float(f'{clip.limit:.2g}') if clip.is_round else clip.limit)
+
+
 def clip_text(clip: Clip) -> str:
   """Returns what a side does: `scales all gradients by their global norm, to 5`."""
-  return _WORDS[clip.kind].format(number_text(clip.limit))
+  return _WORDS[clip.kind].format(_limit_text(clip))
 
 
 def clip_fix(tf1: Clip) -> str:
   """Returns how the port comes to clip as TF1 does."""
-  fix = _FIXES[tf1.kind].format(number_text(tf1.limit))
+  fix = _FIXES[tf1.kind].format(_limit_text(tf1))
   if tf1.kind == JOINT and not tf1.is_round:
     fix += _SPARSE
   return fix

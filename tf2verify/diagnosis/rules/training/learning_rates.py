@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.rules.training.later_rates import later_rates
 from tf2verify.diagnosis.rules.wording import number_text
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import About, Cause
@@ -31,7 +32,8 @@ def learning_rate(evidence: TrainingEvidence) -> Cause | None:
     return None
   tf1, tf2 = rates
   text = (
-    _frozen(tf1, tf2, evidence)
+    _everywhere(tf1, tf2, evidence)
+    or _frozen(tf1, tf2, evidence)
     or _steps_of_change(tf1, tf2)
     or _factors(tf1, tf2)
     or _staircase(tf1, tf2)
@@ -47,6 +49,12 @@ def learning_rate(evidence: TrainingEvidence) -> Cause | None:
   if len(evidence.tf1.optimizers) == 1 and np.isfinite(ratios[0]) and _is_constant(ratios):
     change = Change(Changed.LEARNING_RATE, 1.0, ratios[0])
   return Cause(text, explains=_EXPLAINS, change=change) if text else None
+
+
+def _everywhere(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvidence) -> str:
+  """What the schedules themselves tell, at any count of steps."""
+  ratios = [b / a if a else np.inf for a, b in zip(tf1, tf2, strict=True)]
+  return '' if evidence.rates is None or _is_constant(ratios) else later_rates(evidence.rates)
 
 
 def _frozen(tf1: Sequence[float], tf2: Sequence[float], evidence: TrainingEvidence) -> str:

@@ -1,0 +1,91 @@
+"""Steps of a port whose variables make up several of TF1's."""
+
+import abc
+
+import keras
+import tensorflow as tf
+
+import tf2verify
+from tests.stages import tiny_models
+from tests.stages.first_failure import LadderTestCase
+from tf2verify import Status
+
+v1 = tf.compat.v1
+_STAGE = 'training_steps'
+
+
+class Recurrent(tiny_models.OneModel, abc.ABC):
+  """A GRU and a dense layer, trained by Adam with gradients that are clipped together."""
+
+  variable_map = 'derive'
+  clip = 0.01
+
+  def model(self, inputs, training):
+    uniform, zeros = v1.random_uniform_initializer(-0.5, 0.5), v1.zeros_initializer()
+    cell = v1.nn.rnn_cell.GRUCell(3, kernel_initializer=uniform, bias_initializer=zeros)
+    net, _ = v1.nn.dynamic_rnn(cell, inputs, dtype=tf.float32)
+    return v1.layers.dense(net, 2, name='out', kernel_initializer=uniform)
+
+  def make_tf2_layer(self):
+    def uniform():
+      return keras.initializers.RandomUniform(-0.5, 0.5)
+
+    gru = keras.layers.GRU(
+      3,
+      reset_after=False,
+      return_sequences=True,
+      kernel_initializer=uniform(),
+      recurrent_initializer=uniform(),
+    )
+    return keras.Sequential([gru, keras.layers.Dense(2, kernel_initializer=uniform())])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((2, 4, 3))
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(outputs**2)
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_train_op(self, loss):
+    variables = v1.trainable_variables()
+    gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), self.clip)
+    optimizer = v1.train.AdamOptimizer(0.1)
+    return optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+  def make_tf2_optimizer(self):
+    return keras.optimizers.Adam(0.1, epsilon=1e-8, global_clipnorm=self.clip)
+
+
+class GroupedStepsTest(LadderTestCase):
+  def stage(self, case):
+    verdict = tf2verify.verify(case, [_STAGE])
+    return next(stage for stage in verdict.stages if stage.stage == _STAGE)
+
+  def test_right_port(self):
+    class Case(Recurrent):
+      pass
+
+    found = self.stage(Case)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+
+  def test_norms_of_each_gradient(self):
+    class Case(Recurrent):
+      def make_tf2_optimizer(self):
+        return keras.optimizers.Adam(0.1, epsilon=1e-8, clipnorm=self.clip)
+
+    found = self.stage(Case)
+    self.assertIs(found.status, Status.FAILED, found.to_text())
+    self.assertIn('pass global_clipnorm=0.01', found.to_text())
+
+  def test_a_setting_of_the_update_is_tried_out(self):
+    class Case(Recurrent):
+      def make_tf2_optimizer(self):
+        return keras.optimizers.Adam(0.1, beta_2=0.9, epsilon=1e-8, global_clipnorm=self.clip)
+
+    found = self.stage(Case)
+    self.assertIs(found.status, Status.FAILED, found.to_text())
+    text = found.to_text()
+    self.assertNotIn('does not differ in the graph of the port', text)
+    self.assertNotIn('takes a different step', text)
+    self.assertIn('beta_2', text)

@@ -1,0 +1,181 @@
+"""Schedules that differ after the steps that are taken, and steps after the rate changes."""
+
+import abc
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl.testing import parameterized
+
+import tf2verify
+from tests.stages.first_failure import LadderTestCase
+from tf2verify import Status
+from tf2verify.diagnosis.rules.training.later_rates import COUNTS, first_apart, later_rates, told
+
+v1 = tf.compat.v1
+schedules = keras.optimizers.schedules
+_STAGE = 'training_steps'
+
+
+def staircase():
+  step = v1.train.get_or_create_global_step()
+  return v1.train.exponential_decay(0.1, step, 1000, 0.9, staircase=True)
+
+
+class Decaying(tf2verify.EquivalenceCase, abc.ABC):
+  """A dense layer, trained at a rate that stays as it is for a thousand steps."""
+
+  def build_tf1_graph(self, inputs, training):
+    return v1.layers.dense(inputs, 3, name='logits')
+
+  def make_tf2_layer(self):
+    return keras.Sequential([keras.layers.Dense(3, name='logits')])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 5))
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(outputs**2)
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_optimizer(self):
+    return v1.train.GradientDescentOptimizer(staircase())
+
+  def rate(self):
+    return schedules.ExponentialDecay(0.1, 1000, 0.9, staircase=True)
+
+  def make_tf2_optimizer(self):
+    return keras.optimizers.SGD(self.rate())
+
+
+class LaterStepsTest(LadderTestCase, parameterized.TestCase):
+  def stage(self, case):
+    verdict = tf2verify.verify(case, [_STAGE])
+    return next(stage for stage in verdict.stages if stage.stage == _STAGE)
+
+  def assert_passes(self, case):
+    found = self.stage(case)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    return found
+
+  def assert_fails(self, case, *words):
+    found = self.stage(case)
+    self.assertIs(found.status, Status.FAILED, found.to_text())
+    for word in words:
+      self.assertIn(word, found.to_text())
+
+  def test_the_same_schedule(self):
+    class Case(Decaying):
+      pass
+
+    self.assertEmpty(self.assert_passes(Case).blind_spots)
+
+  def test_adam(self):
+    class Case(Decaying):
+      def make_tf1_optimizer(self):
+        return v1.train.AdamOptimizer(staircase(), epsilon=1e-7)
+
+      def make_tf2_optimizer(self):
+        return keras.optimizers.Adam(self.rate())
+
+    self.assert_passes(Case)
+
+  @parameterized.named_parameters(
+    ('rate', schedules.ExponentialDecay(0.1, 1000, 0.8, True), 'a factor of 0.9 in TF1 and 0.8'),
+    ('steps', schedules.ExponentialDecay(0.1, 2000, 0.9, True), 'at 2,000 and 4,000 in the port'),
+    ('smooth', schedules.ExponentialDecay(0.1, 1000, 0.9), 'pass staircase=True'),
+    ('boundary', schedules.PiecewiseConstantDecay([1000], [0.1, 0.09]), 'end at different values'),
+  )
+  def test_another_schedule(self, schedule, words):
+    class Case(Decaying):
+      def rate(self):
+        return schedule
+
+    self.assert_fails(Case, words)
+
+  def test_momentum_that_holds_steps(self):
+    class Case(Decaying):
+      def make_tf1_optimizer(self):
+        return v1.train.MomentumOptimizer(staircase(), 0.9)
+
+      def make_tf2_optimizer(self):
+        return keras.optimizers.SGD(self.rate(), momentum=0.9)
+
+    self.assert_fails(Case, 'a further step, at half the learning rate', 'MomentumOptimizer')
+
+  def test_the_momentum_of_tf1(self):
+    class Case(Decaying):
+      def make_tf1_optimizer(self):
+        return v1.train.MomentumOptimizer(staircase(), 0.9)
+
+      make_tf2_optimizer = make_tf1_optimizer
+
+    found = self.assert_passes(Case)
+    self.assertIn('0.09 at count 1,000 of steps', ' '.join(found.blind_spots))
+
+  def test_a_constant_rate_is_named(self):
+    class Case(Decaying):
+      def rate(self):
+        return 0.1
+
+    found = self.assert_passes(Case)
+    self.assertIn("the learning rate of the port's optimizer is no", ' '.join(found.blind_spots))
+
+  def test_the_counts_are_put_back(self):
+    class Case(Decaying):
+      def make_tf1_optimizer(self):
+        step = v1.train.get_or_create_global_step()
+        return v1.train.GradientDescentOptimizer(v1.train.inverse_time_decay(0.1, step, 1, 0.5))
+
+      def rate(self):
+        return schedules.InverseTimeDecay(0.1, 1, 0.5)
+
+    verdict = tf2verify.verify(Case, [_STAGE, 'checkpoint'])
+    self.assertTrue(all(stage.status is Status.PASSED for stage in verdict.stages))
+
+
+def _stairs(length, factor, start=0.1):
+  return lambda n: start * factor ** (n // length)
+
+
+def _rates(tf1, tf2):
+  return lambda counts: ([tf1(n) for n in counts], [tf2(n) for n in counts])
+
+
+class LaterRatesTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    ('port_in_steps', lambda n: 0.1 * 0.9 ** (n / 700), _stairs(700, 0.9), 'staircase=False'),
+    ('tf1_in_steps', _stairs(700, 0.9), lambda n: 0.1 * 0.9 ** (n / 700), 'staircase=True'),
+    ('lengths', _stairs(300, 0.5), _stairs(400, 0.5), 'counts 300 and 600 of steps in TF1'),
+    ('pace', lambda n: 1 / (1 + n / 500), lambda n: 1 / (1 + n / 1000), "TF1's at 0.5·n"),
+    (
+      'end',
+      lambda n: max(1 - n / 5000, 0.1),
+      lambda n: max(1 - n / 5000, 0.2),
+      'end at different values: 0.1 in TF1 and 0.2 in the port',
+    ),
+  )
+  def test_texts(self, tf1, tf2, words):
+    self.assertIn(words, later_rates(_rates(tf1, tf2)))
+
+  def test_the_same(self):
+    self.assertEqual(later_rates(_rates(_stairs(300, 0.5), _stairs(300, 0.5))), '')
+
+  def test_rounding_of_many_steps_is_no_difference(self):
+    def rounded(n):
+      return float(np.float32(0.1) * np.power(np.float32(0.96), np.float32(n / 1000)))
+
+    self.assertEqual(later_rates(_rates(lambda n: 0.1 * 0.96 ** (n / 1000), rounded)), '')
+
+  def test_first_count_that_differs(self):
+    found = first_apart(_rates(lambda n: 1.0, lambda n: 1.0 if n < 1234 else 0.5))
+    self.assertIn('the same up to count 1,233 of steps', found)
+    self.assertIn('1 in TF1 and 0.5 in the port at count 1,234', found)
+
+  def test_a_cycle_that_ends_at_round_counts_is_seen(self):
+    def cycle(n):
+      return 1 - (n % 1000) / 1000
+
+    self.assertNotEqual(*told(*_rates(lambda n: 1.0, cycle)(COUNTS)))
+    self.assertTrue(any(n % 1000 for n in COUNTS if n > 1000))

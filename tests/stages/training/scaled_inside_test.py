@@ -1,0 +1,116 @@
+"""Gradients that one side scales before the update, and the other within it."""
+
+import abc
+
+import keras
+import tensorflow as tf
+
+import tf2verify
+from tests.stages.first_failure import LadderTestCase
+from tf2verify import Status
+
+v1 = tf.compat.v1
+_STAGE = 'training_steps'
+
+
+class Scaling(keras.optimizers.Optimizer):
+  """Momentum as of TF1, which scales the gradient of one layer."""
+
+  def __init__(self, rate, factor, momentum=0.9, clip=None):
+    super().__init__(rate, global_clipnorm=clip)
+    self.factor, self.momentum = factor, momentum
+
+  def build(self, variables):
+    if not self.built:
+      super().build(variables)
+      self.velocities = self.add_optimizer_variables(variables, 'velocity')
+
+  def update_step(self, gradient, variable, learning_rate):
+    factor = self.factor if 'bias' in variable.name else 1.0
+    held = self.velocities[self._get_variable_index(variable)]
+    self.assign(held, self.momentum * held + factor * gradient)
+    self.assign(variable, variable - learning_rate * held)
+
+
+class ScaledBefore(tf2verify.EquivalenceCase, abc.ABC):
+  factor = 5.0
+  clip = None
+
+  def build_tf1_graph(self, inputs, training):
+    return v1.layers.dense(inputs, 3, name='logits')
+
+  def make_tf2_layer(self):
+    return keras.Sequential([keras.layers.Dense(3, name='logits')])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 5))
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(outputs**2)
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_train_op(self, loss):
+    variables = v1.trainable_variables()
+    gradients = tf.gradients(loss, variables)
+    if self.clip:
+      gradients, _ = tf.clip_by_global_norm(gradients, self.clip)
+    scaled = [5.0 * g if 'bias' in v.name else g for g, v in zip(gradients, variables, strict=True)]
+    optimizer = v1.train.MomentumOptimizer(0.01, 0.9)
+    return optimizer.apply_gradients(zip(scaled, variables, strict=True))
+
+  def make_tf2_optimizer(self):
+    return Scaling(0.01, self.factor, clip=self.clip)
+
+
+class ScaledInsideTest(LadderTestCase):
+  def stage(self, case):
+    verdict = tf2verify.verify(case, [_STAGE])
+    return next(stage for stage in verdict.stages if stage.stage == _STAGE)
+
+  def test_the_same_factor(self):
+    class Case(ScaledBefore):
+      pass
+
+    found = self.stage(Case)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertIn('one side scales them before the update', ' '.join(found.notes))
+
+  def test_after_clipping(self):
+    class Case(ScaledBefore):
+      clip = 0.01
+
+    found = self.stage(Case)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+
+  def test_another_factor(self):
+    class Case(ScaledBefore):
+      factor = 4.0
+
+    self.assertIs(self.stage(Case).status, Status.FAILED)
+
+  def test_no_factor(self):
+    class Case(ScaledBefore):
+      factor = 1.0
+
+    self.assertIs(self.stage(Case).status, Status.FAILED)
+
+  def test_what_is_kept_has_to_be_compared(self):
+    class Case(ScaledBefore):
+      slot_names = {'logits/bias/Momentum': None}
+
+    found = self.stage(Case)
+    self.assertIsNot(found.status, Status.PASSED, found.to_text())
+
+  def test_adam_does_not_show_a_factor_and_what_it_keeps_does(self):
+    class Case(ScaledBefore):
+      def make_tf1_train_op(self, loss):
+        variables = v1.trainable_variables()
+        gradients = [5.0 * g for g in tf.gradients(loss, variables)]
+        optimizer = v1.train.AdamOptimizer(0.01, epsilon=1e-12)
+        return optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+      def make_tf2_optimizer(self):
+        return keras.optimizers.Adam(0.01, epsilon=1e-12)
+
+    self.assertIs(self.stage(Case).status, Status.FAILED)

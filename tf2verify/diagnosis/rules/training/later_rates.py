@@ -1,0 +1,210 @@
+"""Learning rates at counts of steps far beyond those that are taken."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.evidence.training import Rates
+from tf2verify.diagnosis.rules.wording import number_text
+
+_LAST = 10**7
+
+
+def _fibonacci(last: int) -> Iterator[int]:
+  one, other = 1, 2
+  while one <= last:
+    yield one
+    one, other = other, one + other
+
+
+# Every count at first, then some of each power of ten; and others, since these are where a cycle of
+# a schedule ends.
+COUNTS = tuple(
+  sorted(
+    {*range(10), *(n * 10**k for k in range(1, 7) for n in (1, 2, 3, 5, 7)), _LAST}
+    | {*_fibonacci(_LAST)}
+  )
+)
+# A schedule in float32 rounds; beside its greatest rate, what is left at its end cancels.
+RTOL, ATOL = 1e-5, 2e-6
+# What is that much smaller than the greatest rate is a power of many steps, whose rounding grows.
+_LEAST = 1e-3
+# A pace is known by rounding to whole counts.
+_PACE = 1e-2
+
+
+def are_same(tf1: Sequence[float], tf2: Sequence[float]) -> list[bool]:
+  """Returns where the rates of both sides at some counts are the same, but for rounding."""
+  ones, others = np.asarray(tf1, np.float64), np.asarray(tf2, np.float64)
+  greatest = max(float(np.max(np.abs(ones), initial=0.0)), np.finfo(np.float64).tiny)
+  close = np.isclose(others, ones, rtol=RTOL, atol=ATOL * greatest)
+  small = np.maximum(np.abs(ones), np.abs(others)) < _LEAST * greatest
+  return [bool(one) for one in close | small]
+
+
+def told(tf1: Sequence[float], tf2: Sequence[float]) -> tuple[list[float], list[float]]:
+  """Returns the rates at counts where they are large enough to be compared."""
+  greatest = max(map(abs, tf1), default=0.0)
+  pairs = [p for p in zip(tf1, tf2, strict=True) if max(map(abs, p)) >= _LEAST * greatest]
+  return [one for one, _ in pairs], [other for _, other in pairs]
+
+
+def later_rates(rates: Rates) -> str:
+  """Returns in what two schedules differ; '' where they do not, or no more can be told."""
+  tf1, tf2 = rates(COUNTS)
+  if all(are_same(tf1, tf2)):
+    return ''
+  sides = _Side(rates, 0), _Side(rates, 1)
+  return (
+    _one_in_steps(sides[0], sides[1], _STAIRS_OF_TF1)
+    or _one_in_steps(sides[1], sides[0], _STAIRS_OF_PORT)
+    or _both_in_steps(*sides)
+    or _pace(*sides)
+    or _ends(tf1, tf2)
+  )
+
+
+def first_apart(rates: Rates) -> str:
+  """Returns from which count on two schedules differ that differ somewhere."""
+  tf1, tf2 = rates(COUNTS)
+  number = are_same(tf1, tf2).index(False)
+  low, high = (COUNTS[number - 1] if number else -1), COUNTS[number]
+  while high - low > 1:
+    middle = (low + high) // 2
+    ones, others = rates([middle])
+    # The greatest rate tells what is small.
+    same = are_same([*tf1, *ones], [*tf2, *others])[-1]
+    low, high = (middle, high) if same else (low, middle)
+  (one,), (other,) = rates([high])
+  before = (
+    f'are the same up to count {low:,} of steps and differ from there on'
+    if low >= 0
+    else ('differ from the first step on')
+  )
+  return (
+    f'the learning rates {before}: {number_text(one)} in TF1 and {number_text(other)} in the port '
+    f'at count {high:,}: compare the formulas and settings of the schedules'
+  )
+
+
+class _Side:
+  """The schedule of one side."""
+
+  def __init__(self, rates: Rates, number: int) -> None:
+    self._rates = rates
+    self._number = number
+
+  def at(self, *counts: int) -> list[float]:
+    """Returns the rates at counts of steps."""
+    return [float(rate) for rate in self._rates(counts)[self._number]]
+
+  def stairs(self) -> tuple[int, int] | None:
+    """Returns the first two counts at which a rate changes that stays as it is between them."""
+    nearby = self.at(*(n + k for n in COUNTS for k in (0, 1)))
+    flat = [n for n, a, b in zip(COUNTS, nearby[::2], nearby[1::2], strict=True) if a == b]
+    for start in flat:
+      first = self._change(start)
+      second = None if first is None else self._change(first)
+      if first is not None and second is not None and second - first > 1:
+        return first, second
+    return None
+
+  def _change(self, start: int) -> int | None:
+    """Returns the first count after one at which the rate is another."""
+    (known,) = self.at(start)
+    after = [n for n in COUNTS if n > start]
+    later = zip(after, self.at(*after), strict=True)
+    low, high = start, next((n for n, rate in later if rate != known), 0)
+    if not high:
+      return None
+    while high - low > 1:
+      middle = (low + high) // 2
+      low, high = (middle, high) if self.at(middle)[0] == known else (low, middle)
+    return high
+
+
+def _one_in_steps(stairs: _Side, smooth: _Side, words: str) -> str:
+  """One changes at multiples of a count, where it is the other, which changes at every count."""
+  found = stairs.stairs()
+  if found is None or smooth.stairs() is not None:
+    return ''
+  length = found[1] - found[0]
+  agree = are_same(stairs.at(*found), smooth.at(*found))
+  if found[0] % length or not all(agree):
+    return ''
+  middle = found[0] + length // 2
+  (one,), (other,) = stairs.at(middle), smooth.at(middle)
+  return words.format(f'{length:,}', f'{middle:,}', number_text(one), number_text(other))
+
+
+_STAIRS_OF_TF1 = (
+  'the learning rate of TF1 changes every {0} steps and stays as it is between (staircase=True), '
+  'that of the port changes at every step: they agree at multiples of {0}, and at count {1} TF1 '
+  'has {2} and the port {3}: pass staircase=True to the schedule of the port'
+)
+_STAIRS_OF_PORT = (
+  'the learning rate of the port changes every {0} steps and stays as it is between '
+  '(staircase=True), that of TF1 changes at every step: they agree at multiples of {0}, and at '
+  'count {1} the port has {2} and TF1 {3}: pass staircase=False to the schedule of the port'
+)
+
+
+def _both_in_steps(tf1: _Side, tf2: _Side) -> str:
+  one, other = tf1.stairs(), tf2.stairs()
+  if one is None or other is None:
+    return ''
+  factors = [
+    [b / a if a else np.inf for a, b in itertools.pairwise(side.at(n[0] - 1, n[0], n[1]))]
+    for side, n in ((tf1, one), (tf2, other))
+  ]
+  if one != other:
+    return (
+      f'the learning rate changes first at counts {one[0]:,} and {one[1]:,} of steps in TF1, and '
+      f'at {other[0]:,} and {other[1]:,} in the port: pass the decay_steps (or boundaries) of TF1'
+    )
+  if not np.allclose(factors[0], factors[1], rtol=RTOL):
+    return (
+      f'the learning rate changes at count {one[0]:,} of steps by a factor of '
+      f'{number_text(factors[0][0])} in TF1 and {number_text(factors[1][0])} in the port: '
+      'decay_rate (or the values between the boundaries) differs: pass that of TF1'
+    )
+  return ''
+
+
+def _pace(tf1: _Side, tf2: _Side) -> str:
+  """The port's schedule is TF1's, of a count that goes faster or slower."""
+  for count in (1000, 100, 10000, 10):
+    (start,), (goal,) = tf1.at(0), tf2.at(count)
+    far = tf1.at(*COUNTS)
+    falls = [b <= a for a, b in itertools.pairwise(far)]
+    if not (all(falls) or not any(falls)) or start == goal or not min(far) < goal < max(far):
+      continue
+    low, high = 0, COUNTS[-1]
+    while high - low > 1:
+      middle = (low + high) // 2
+      is_before = (tf1.at(middle)[0] > goal) if all(falls) else (tf1.at(middle)[0] < goal)
+      low, high = (middle, high) if is_before else (low, middle)
+    pace = high / count
+    others = [n for n in (count // 2, count * 2, count * 3) if n]
+    known = tf1.at(*(round(pace * n) for n in others))
+    if abs(pace - 1) > _PACE and np.allclose(known, tf2.at(*others), rtol=_PACE):
+      return (
+        "the port's learning rate at count n of steps is TF1's at "
+        f'{number_text(round(pace, 3))}·n: decay_steps (or the unit that is counted in) differs by '
+        'that factor: pass that of TF1; a step is a call of the train op on either side, no epoch'
+      )
+  return ''
+
+
+def _ends(tf1: Sequence[float], tf2: Sequence[float]) -> str:
+  """Both are the same until one of them stays where it is."""
+  apart = are_same(tf1, tf2).index(False)
+  ends = [len({*known[-3:]}) == 1 for known in (tf1, tf2)]
+  if apart < len(COUNTS) // 4 or not any(ends) or tf1[-1] == tf2[-1]:
+    return ''
+  return (
+    f'the learning rates are the same up to count {COUNTS[apart - 1]:,} of steps at least, and end '
+    f'at different values: {number_text(tf1[-1])} in TF1 and {number_text(tf2[-1])} in the port at '
+    f'count {COUNTS[-1]:,}: a bound, an end value, or the steps until it is reached differ'
+  )

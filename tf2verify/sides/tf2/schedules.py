@@ -1,0 +1,54 @@
+"""Learning-rate schedules of Keras optimizers, asked for the rate at any count of steps."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+import tensorflow as tf
+
+from tf2verify.errors import NotApplicable
+from tf2verify.sides.optimizer_state import is_keras
+from tf2verify.tensorflow_internals import keras, keras3
+
+
+class Schedule:
+  """The schedule of the one optimizer that updates in a step."""
+
+  def __init__(self, optimizers: Sequence[Any]) -> None:
+    """Takes the optimizers of a step.
+
+    Raises:
+      NotApplicable: it is not one Keras optimizer, or its rate is no schedule.
+    """
+    if len(optimizers) != 1 or not is_keras(optimizers[0]):
+      raise NotApplicable('the port does not update with one Keras optimizer')
+    optimizer = optimizers[0]
+    is_legacy = isinstance(optimizer, keras.LEGACY_OPTIMIZER)
+    found = optimizer._hyper.get('learning_rate') if is_legacy else optimizer._learning_rate
+    if not callable(found) or hasattr(found, 'assign'):
+      raise NotApplicable("the learning rate of the port's optimizer is no schedule")
+    self._schedule = found
+    self._dtype = tf.float32 if is_legacy else tf.int64
+    self._iterations = keras3.held(optimizer.iterations)
+
+  @property
+  def count(self) -> int:
+    """The count of steps so far."""
+    return int(self._iterations)
+
+  def rates(self, counts: Sequence[int]) -> list[float]:
+    """Returns the rates at counts of steps."""
+    return [float(self._schedule(tf.constant(count, self._dtype))) for count in counts]
+
+  @contextlib.contextmanager
+  def scaled(self, factor: float) -> Iterator[None]:
+    """Has schedules of its class give another rate until exit."""
+    cls = type(self._schedule)
+    known = cls.__call__
+
+    def call(schedule: Any, step: Any) -> Any:
+      return known(schedule, step) * factor
+
+    with mock.patch.object(cls, '__call__', call):
+      yield

@@ -1,0 +1,149 @@
+"""What the steps that are taken do not reach: later learning rates, and steps after they change.
+
+A schedule may stay as it is for thousands of steps. Both sides are asked for the rate at counts far
+beyond; and where the rate changes there alone, one more step is taken at half the rate, which shows
+what an optimizer makes of a change: whether its momentum holds gradients, or steps.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.rules.training.later_rates import (
+  ATOL,
+  COUNTS,
+  RTOL,
+  are_same,
+  first_apart,
+  later_rates,
+  told,
+)
+from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.errors import NotApplicable, UserCodeError
+from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
+from tf2verify.records.diagnosis import Cause
+from tf2verify.records.difference import Difference
+from tf2verify.records.tensor_key import TensorKey
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.training.both_sides import BothSides
+from tf2verify.stages.training.step_quantities import LEARNING_RATE, UPDATE, QuantityPair, Steps
+
+_RATES_RUN = f'counts of steps up to {COUNTS[-1]:,}'
+STEP_RUN = 'a further step, at half the learning rate'
+_FACTOR = 0.5
+# What a rate changes by at least where the steps are said to have seen it change.
+_CHANGE = 0.01
+# Of the greatest element of what a step adds: no rounding, of which nothing is measured here.
+_APART = 0.01
+
+# Returns what a comparison leaves of a pair; None for nothing.
+_Left = Callable[[QuantityPair], QuantityPair | None]
+# Returns the causes that the numbers of a step show.
+_Explain = Callable[[Steps, int], Sequence[Cause]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Later:
+  """What is said of later steps."""
+
+  hints: tuple[tuple[str, str], ...] = ()  # by the run of a difference, its cause
+
+  def hint(self, difference: Difference) -> str:
+    """Returns the cause of a difference, or what is known of it already."""
+    return dict(self.hints).get(difference.run) or difference.hint
+
+
+def compare_later(both: BothSides, left: _Left, explain: _Explain, comparison: Comparison) -> Later:
+  """Compares later rates, and a step after a change, where both sides have a schedule.
+
+  Args:
+    both: both sides, whose steps agree.
+    left: returns what of a pair is more than rounding.
+    explain: names the causes of what differs in a step.
+    comparison: takes the findings.
+  """
+  try:
+    tf1 = both.rates_of_tf1(COUNTS)
+  except NotApplicable:
+    return Later()
+  try:
+    known = both.rates(COUNTS)
+  except (NotApplicable, UserCodeError) as reason:
+    comparison.blind_spots += _unseen(both, tf1, str(reason))
+    return Later()
+  hints: list[tuple[str, str]] = []
+  key = TensorKey(LEARNING_RATE, '(at later steps)', _RATES_RUN)
+  ones, others = (np.asarray(side, np.float32) for side in told(*known))
+  greatest = float(np.max(np.abs(ones), initial=0.0))
+  allowed = ToleranceTable((('float32', Tolerance(RTOL, ATOL * greatest)),))
+  comparison.tensors(key, ones, others, allowed)
+  if not all(are_same(*known)):
+    return Later(((_RATES_RUN, later_rates(both.rates) or first_apart(both.rates)),))
+  if _changes(tf1) and not _changes(_taken(both)):
+    hints += _step_after_change(both, left, explain, comparison)
+  return Later(tuple(hints))
+
+
+def _step_after_change(
+  both: BothSides, left: _Left, explain: _Explain, comparison: Comparison
+) -> Iterator[tuple[str, str]]:
+  before = both.so_far()
+  try:
+    after = both.take_at_rate(_FACTOR)
+  except (NotApplicable, UserCodeError) as reason:
+    comparison.blind_spots.append(
+      'the learning rate changes only after the steps that were taken, and what the optimizers '
+      f'make of that was not compared: {reason}; training_steps_to_take takes more steps'
+    )
+    return
+  number = len(after.tf1.steps)
+  earlier = {p.variable: p for p in before.pairs(number - 1) if p.quantity == UPDATE}
+  found, names = len(comparison.differences), dict(after.names)
+  for pair in after.pairs(number):
+    start, known = earlier.get(pair.variable), left(pair)
+    if pair.quantity != UPDATE or start is None or known is None:
+      continue
+    one, other = _added(known.tf1, start.tf1), _added(known.tf2, start.tf2)
+    if one is None or other is None:
+      continue
+    port = names.get(pair.variable, pair.variable)
+    key = TensorKey(UPDATE, pair.subject, STEP_RUN, '' if port == pair.variable else port)
+    size = float(np.max(np.abs(one), initial=0.0))
+    allowed = ToleranceTable(((one.dtype.name, Tolerance(_APART, _APART * size)),))
+    comparison.tensors(key, one, other, allowed)
+  if len(comparison.differences) > found:
+    text = next((cause.text for cause in explain(after, number)), '')
+    yield STEP_RUN, text
+
+
+def _added(after: np.ndarray | None, before: np.ndarray | None) -> np.ndarray | None:
+  """Returns what a step adds to the change since the start; None where it is not known."""
+  if after is None or before is None or after.shape != before.shape:
+    return None
+  added: np.ndarray = after - before
+  return added
+
+
+def _unseen(both: BothSides, tf1: Sequence[float], reason: str) -> list[str]:
+  """Returns what to say of rates of TF1 that change later alone, where the port's are not known."""
+  taken = _taken(both)
+  if not _changes(tf1) or _changes(taken) or not taken:
+    return []
+  pairs = zip(COUNTS, tf1, strict=True)
+  count, rate = next((n, r) for n, r in pairs if abs(r - taken[-1]) > _CHANGE * abs(taken[-1]))
+  return [
+    f'the learning rate of TF1 is {number_text(taken[-1])} in the steps that were taken and '
+    f'{number_text(rate)} at count {count:,} of steps; that of the port is not known there, nor '
+    f'what the optimizers make of the change: {reason}; training_steps_to_take takes more steps'
+  ]
+
+
+def _taken(both: BothSides) -> list[float]:
+  steps = both.so_far().tf1.steps
+  return [step.learning_rate for step in steps if step.learning_rate is not None]
+
+
+def _changes(rates: Sequence[float]) -> bool:
+  greatest = max(map(abs, rates), default=0.0)
+  return bool(rates) and max(rates) - min(rates) > _CHANGE * greatest

@@ -1,0 +1,80 @@
+"""Gradients that one side changes before it gives them to the update, and the other within it.
+
+A rate of its own for some layers may be a factor of their gradients, or of the update in a class of
+optimizer. What the update is given differs then; what it makes of it does not.
+"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+from tf2verify.diagnosis.rules.wording import names_text
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.stages.training.step_quantities import (
+  APPLIED,
+  GRADIENT,
+  SLOT,
+  UPDATE,
+  QuantityPair,
+  greatest,
+)
+
+# Of the greatest element: what the update itself may differ by, where the gradients that it is
+# given differ by far more.
+_SMALL, _LARGE = 1e-3, 1e-2
+
+
+def scaled_inside(
+  pairs: Sequence[QuantityPair], differences: Sequence[Difference], has_slots: bool
+) -> frozenset[str]:
+  """Returns the variables whose gradients differ only as they are given to the update.
+
+  Args:
+    pairs: what is compared of a step.
+    differences: what differs of it.
+    has_slots: whether the optimizer of TF1 keeps something for variables: an update that divides
+      gradients by their size shows no factor, and what it keeps does.
+  """
+  known_differences = {(d.quantity, d.tf1_subject): d for d in differences}
+  by_variable: dict[str, list[QuantityPair]] = {}
+  for pair in pairs:
+    by_variable.setdefault(pair.variable, []).append(pair)
+  return frozenset(
+    name
+    for name, known in by_variable.items()
+    if name and _is_inside(known, known_differences, has_slots)
+  )
+
+
+def without(pairs: Sequence[QuantityPair], variables: Collection[str]) -> list[QuantityPair]:
+  """Returns pairs without the gradients that the updates of some variables are given."""
+  return [p for p in pairs if p.quantity != APPLIED or p.variable not in variables]
+
+
+def inside_notes(variables: Collection[str]) -> list[str]:
+  """Returns what to say of such variables."""
+  if not variables:
+    return []
+  return [
+    f'the gradients that the updates of {names_text(sorted(variables))} are given differ, and what '
+    'the updates make of them, and keep, agrees: one side scales them before the update, the other '
+    'in it'
+  ]
+
+
+def _is_inside(
+  pairs: Sequence[QuantityPair], differences: Mapping[tuple[str, str], Difference], has_slots: bool
+) -> bool:
+  found = {p.quantity: _relative(differences.get((p.quantity, p.subject)), p) for p in pairs}
+  others = [size for quantity, size in found.items() if quantity != APPLIED]
+  is_known = GRADIENT in found and UPDATE in found and (SLOT in found or not has_slots)
+  return is_known and found.get(APPLIED, 0.0) > _LARGE and max(others) < _SMALL
+
+
+def _relative(difference: Difference | None, pair: QuantityPair) -> float:
+  """Returns how far two tensors are apart, of the greatest element of tf1's."""
+  if difference is None:
+    return 0.0
+  array, size = difference.array, 0.0 if pair.tf1 is None else greatest(pair.tf1)
+  if difference.aspect is not Aspect.VALUES or array is None or not size:
+    return math.inf
+  return array.greatest_absolute / size
