@@ -198,6 +198,15 @@ class CaseVerdict(_NoTruthValue):
   def _repr_html_(self) -> str:
     return verdict_html.case_html(self)
 
+  def same_error(self, stage: StageVerdict) -> str | None:
+    """Returns the first stage before one that had the same ERROR; None without one."""
+    if stage.error is None:
+      return None
+    own = stage.error.side, stage.error.summary
+    earlier = (one for one in self.stages if one.number < stage.number)
+    errors = ((one.stage, one.error) for one in earlier if one.error is not None)
+    return next((name for name, error in errors if (error.side, error.summary) == own), None)
+
   @property
   def passed(self) -> bool:
     """Whether the case has PASSED: no stage that applies ended in any other way."""

@@ -296,24 +296,13 @@ def failure_lines(case: CaseVerdict, stage: StageVerdict) -> list[TextLine]:
   """Returns what a failing test of one stage shows, by lines."""
   from_passed = [v.stage for v in case.stages if v.number < stage.number and _passed(v)]
   after = [TextLine(f'passed before: {", ".join(from_passed)}')] if from_passed else []
-  same = same_error(case, stage)
+  same = case.same_error(stage)
   if same is not None and stage.error is not None:
     head = f"{case.case}: stage '{stage.stage}' ERROR, the same as in '{same}'"
     return [TextLine(f'{head}: {stage.error.summary}', role_of(stage.status))]
   if stage.stage == _first_failed(case):
     after += run_again_lines(case)
   return _finding(stage, f'{case.case}: stage {stage.stage!r}', after)
-
-
-def same_error(case: CaseVerdict, stage: StageVerdict) -> str | None:
-  """Returns the first stage before one that had the same ERROR; None without one."""
-  if stage.error is None:
-    return None
-  own = stage.error.side, stage.error.summary
-  earlier = (one for one in case.stages if one.number < stage.number and one.error is not None)
-  return next(
-    (o.stage for o in earlier if o.error and (o.error.side, o.error.summary) == own), None
-  )
 
 
 def run_again_lines(case: CaseVerdict) -> list[TextLine]:

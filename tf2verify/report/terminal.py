@@ -28,7 +28,6 @@ from tf2verify.records.verdict_text import (
   remark_lines,
   role_of,
   run_again_lines,
-  same_error,
   stage_line,
 )
 from tf2verify.report.headline import headline, message
@@ -226,7 +225,7 @@ class CaseShown:
       say_lines([TextLine(''), *failure_lines(verdict, failure), TextLine('')])
     if verdict.failures[:1] != tuple(late[:1]):
       if not self._is_just_above() and self._detail > Detail.QUIET:
-        own = (one for one in verdict.failures if same_error(verdict, one) is None)
+        own = (one for one in verdict.failures if verdict.same_error(one) is None)
         say_lines(indented(map(_reminder, own)))
       say_lines(indented(run_again_lines(verdict)))
     if self._detail > Detail.QUIET or verdict.failures:

@@ -122,10 +122,9 @@ def diagnose_stage(
     except NotApplicable as error:  # a recorded graph that is not run here
       not_run = f'no operation is named: {error}'
     lines = _variable_lines(case, findings)
-    only_first = diagnose_option.ends_with_the_first()
-    training = None if run is None or sides is None else _tf1_in_training(case, run, sides)
-    facts = training, case.tf2.is_of_keras3()
-    diagnosis = diagnose(*found, sides, not_traceable, lines, traced, bench, only_first, *facts)
+    how = lines, traced, bench, diagnose_option.ends_with_the_first()
+    facts = _tf1_in_training(case, run, sides), case.tf2.is_of_keras3()
+    diagnosis = diagnose(*found, sides, not_traceable, *how, *facts)
     if not_traceable or not_run:
       not_tried = (
         'the port cannot be traced' if not_traceable else 'the recorded graph is not run here'
@@ -163,9 +162,11 @@ def _both_sides(
 
 
 def _tf1_in_training(
-  case: CaseUnderTest, run: RunSpec, sides: tuple[GraphRun, GraphRun]
+  case: CaseUnderTest, run: RunSpec | None, sides: tuple[GraphRun, GraphRun] | None
 ) -> OpGraph | None:
   """Returns the tf1 side's graph in training mode, where the port alone draws in inference."""
+  if run is None or sides is None:
+    return None
   drawn = [sum('Random' in op.op_type for op in one.op_graph.ops) for one in sides]
   modes = case.declaration.training_modes
   if run.training or True not in modes or drawn[1] <= drawn[0]:
