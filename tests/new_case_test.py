@@ -19,6 +19,7 @@ from tf2verify.commands import cli, new_case, tf1_contrib
 from tf2verify.commands.tf1_inputs import inputs_of
 from tf2verify.commands.tf1_replacements import replacements_of
 from tf2verify.commands.tf1_source import read_source
+from tf2verify.commands.tf1_training import optional_hooks_of
 from tf2verify.errors import UsageError
 
 _OLD = """
@@ -102,6 +103,23 @@ def tagger(input_ids, lengths, num_tags, config, training, scope='tagger'):
     return tf.layers.dense(net, num_tags, name='logits')
 """
 
+_RUNS_BESIDE = """\"\"\"A model, its loss and its training.\"\"\"
+import tensorflow as tf
+
+
+def rate(ids):
+  with tf.variable_scope('rate'):
+    return tf.nn.embedding_lookup(tf.get_variable('table', [9, 4]), ids)
+
+
+def loss_fn(logits, labels):
+  return tf.losses.mean_squared_error(labels, logits)
+
+
+def train_op(loss):
+  return tf.train.AdamOptimizer().minimize(loss)
+"""
+
 
 class NewCaseTest(parameterized.TestCase):
   def setUp(self) -> None:
@@ -123,6 +141,59 @@ class NewCaseTest(parameterized.TestCase):
       status = cli.main([*arguments])
     return status, said.getvalue() + complained.getvalue()
 
+  def test_what_is_to_be_replaced_first_is_said(self):
+    (self.folder / 'old_model.py').write_text(_RUNS_BESIDE)
+    out = str(self.folder / 'old_case.py')
+    _, said = self._command('new', f'{self.folder}/old_model.py:rate', '--out', out)
+    self.assertIn(', 1 to replace first (old_model.py:2, listed at its top), then: ', said)
+    _, said = self._command('run', out, '--stages', 'no_new_variables')
+    line = '`import tensorflow.compat.v1 as tf` in old_model.py:2'
+    self.assertIn(line, ' '.join(said.split()))  # of the port, before the TF1 side runs
+
+  @parameterized.parameters(
+    ('tf.get_variable("table", [VOCAB, 4])', 'tf.nn.embedding_lookup(table, ids)', 30),
+    ('tf.get_variable("table", shape=(12, 4))', 'tf.gather(table, ids)', 12),
+    ('None', 'tf.one_hot(ids, VOCAB)', 30),
+    ('None', 'tf.one_hot(ids, depth=5)', 5),
+    ('tf.get_variable("table", [size(), 4])', 'tf.nn.embedding_lookup(table, ids)', 8),
+    ('tf.get_variable("other", [VOCAB, 4])', 'tf.nn.embedding_lookup(tables[0], ids)', 8),
+  )
+  def test_ids_are_of_the_table(self, table, lookup, end):
+    text = f"""
+      VOCAB = 30
+
+      def network(ids):
+        table = {table}
+        return {lookup}
+    """
+    (found,) = inputs_of(self._source(text))
+    self.assertIn(f'.integers(0, {end}, (2, 7)', found.text)
+
+  def test_loss_and_train_op_of_the_module(self):
+    text = optional_hooks_of(self._source(_RUNS_BESIDE, 'rate'))
+    self.assertIn('# from old_model import loss_fn, train_op\n', text)
+    self.assertIn(
+      '# def tf1_loss(self, outputs, labels):\n#   return loss_fn(outputs, labels)\n', text
+    )
+    self.assertIn('# def make_tf1_train_op(self, loss):\n#   return train_op(loss)\n', text)
+    self.assertNotIn('make_tf1_optimizer', text)
+
+  @parameterized.parameters(
+    'def loss_fn(logits, labels, weights):\n  pass',  # of what nobody passes
+    'def loss_fn(a, b):\n  pass',
+    'def lossy(logits, labels):\n  pass',
+    'def train(images):\n  pass',
+  )
+  def test_other_functions_are_left_alone(self, function):
+    text = optional_hooks_of(self._source(f'def network(x):\n  return x\n\n\n{function}\n'))
+    self.assertIn('sparse_softmax_cross_entropy(labels, outputs)', text)
+    self.assertIn('make_tf1_optimizer', text)
+    self.assertNotIn('import ', text.replace('import numpy as np', ''))
+
+  def test_labels_first(self):
+    text = 'def network(x):\n  return x\n\n\ndef cost(targets, logits, name=None):\n  pass\n'
+    self.assertIn('#   return cost(labels, outputs)', optional_hooks_of(self._source(text)))
+
   def test_what_is_written_runs_and_passes(self):
     (self.folder / 'runs_model.py').write_text(_RUNS.format(raising=False))
     out = str(self.folder / 'tagger_case.py')
@@ -131,9 +202,15 @@ class NewCaseTest(parameterized.TestCase):
     self.assertEqual(
       said, f'wrote {out}: 6 lines to check (# CHECK), then: python -m tf2verify run {out}\n'
     )
+    self.assertIn('  is_placeholder = True', pathlib.Path(out).read_text())
     status, said = self._command('run', out, '--stages', 'gradients')
     self.assertEqual(status, 0, said)
     self.assertIn('TaggerCase: PASSED, 5 of 5 stages passed', said)
+    self.assertIn('blind spot, no_new_variables: the port is still the placeholder', said)
+    text = pathlib.Path(out).read_text()
+    pathlib.Path(out).write_text(text.replace('  is_placeholder = True', '  pass'))
+    _, said = self._command('run', out, '--stages', 'no_new_variables')
+    self.assertNotIn('placeholder', said)
     # Nothing is overwritten.
     status, said = self._command('new', f'{self.folder}/runs_model.py:tagger', '--out', out)
     self.assertEqual(status, 2)

@@ -54,7 +54,16 @@ class RuleWarning(RuntimeWarning):
 
 
 class NotApplicable(Tf2VerifyError):
-  """A stage has nothing to look at; the message is the reason that the report shows."""
+  """A stage has nothing to look at; the message is the reason that the report shows.
+
+  Attributes:
+    blind_spot: what is not verified for that reason, where the case seems to expect that it is; ''
+      where nothing is missing.
+  """
+
+  def __init__(self, reason: str, blind_spot: str = '') -> None:
+    super().__init__(reason)
+    self.blind_spot = blind_spot
 
 
 class UserCodeError(Tf2VerifyError):

@@ -2,6 +2,9 @@
 
 import dataclasses
 
+# What `python -m tf2verify new` sets on the TF1 code that it puts in the place of the port.
+PLACEHOLDER = 'is_placeholder'
+
 
 @dataclasses.dataclass(frozen=True)
 class Hook:

@@ -131,12 +131,12 @@ class Ladder:
   def verdict(self) -> CaseVerdict:
     """Returns the verdicts of the stages run so far."""
     done = tuple(self._verdicts[s.name] for s in STAGES if s.name in self._verdicts)
-    failing = {name for name, one in self._verdicts.items() if one.status.is_failure}
-    failed = next((stage for stage in STAGES if stage.name in failing), None)
-    again = self._name.run_again(test_name(failed)) if failed else ''
+    failing = {one.stage for one in done if one.status.is_failure}
+    tests = (test_name(stage) for stage in STAGES if stage.name in failing)
+    again = next((self._name.run_again(test) for test in tests), '')
     versions = (*environment(), *references.made_by(self._case, self._source))
-    name, module = safe_line(self._name.case), safe_line(self._name.module)
-    return CaseVerdict(name, module, done, versions, again)
+    case, module = safe_line(self._name.case), safe_line(self._name.module)
+    return CaseVerdict(case, module, done, versions, again)
 
   def close(self) -> None:
     """Lets go of graphs and layers; the verdicts stay."""
@@ -175,19 +175,17 @@ class Ladder:
     except CaseDefinitionError as error:
       return StageVerdict(stage.name, number, Status.ERROR, error=ErrorRecord('case', str(error)))
     if reason:
-      return StageVerdict(
-        stage.name, number, Status.NOT_APPLICABLE, reason=f'left out by the case: {reason}'
-      )
+      return StageVerdict.not_applicable(stage.name, number, f'left out by the case: {reason}')
     if self._ended_by:
       return self._blocked(stage, number)
     for needed in STAGES:
       if needed.name in stage.needs and self.stage(needed).status in _BLOCKING:
         culprit = self._culprit(needed)
         return StageVerdict.blocked(stage.name, number, culprit.stage, culprit.status)
-    for earlier in stage.repeats_errors_of:
-      verdict = self._verdicts.get(earlier)
-      if verdict is not None and verdict.status is Status.ERROR:
-        return StageVerdict.blocked(stage.name, number, earlier, verdict.status)
+    for earlier in (*stage.repeats_errors_of, *stage.follows):
+      blocking = _BLOCKING if earlier in stage.follows else (Status.ERROR,)
+      if (known := self._verdicts.get(earlier)) is not None and known.status in blocking:
+        return StageVerdict.blocked(stage.name, number, earlier, known.status)
     self._under_way = stage
     return self._run(stage, number)
 
@@ -241,7 +239,7 @@ class Ladder:
         findings = _with_pending_notes(findings, self.prepared().tf1.pending_notes())
         findings = self._with_served_keras(findings)
     except NotApplicable as reason:
-      verdict = StageVerdict(stage.name, number, Status.NOT_APPLICABLE, reason=str(reason))
+      verdict = StageVerdict.not_applicable(stage.name, number, str(reason), reason.blind_spot)
     except Tf2VerifyError as error:
       record = self._with_slip(_error_record(error), error)
       verdict = StageVerdict(stage.name, number, Status.ERROR, error=record)

@@ -17,7 +17,7 @@ v1 = tf.compat.v1
 class UndecoratedCountsUp(SmallCase):
   mistake = failed(
     'no_new_variables',
-    'dense/kernel: call 2 (inference) created it',
+    'dense/kernel: call 2 (inference), call 3 (training) and call 4 (training) created it',
     'kernel = v1.get_variable(',
     'decorate the method with tf.compat.v1.keras.utils.track_tf1_style_variables',
   )

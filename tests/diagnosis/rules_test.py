@@ -20,7 +20,7 @@ from tf2verify.diagnosis.evidence.failed_stage import (
 )
 from tf2verify.diagnosis.rules import RULES
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference, Source
-from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.difference import ArrayDifference, Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import OpGraph, OpRecord
 
@@ -572,6 +572,37 @@ class NearMissTest(parameterized.TestCase):
     for stage in ('zero_randomness', 'seeded_constant', 'gradients'):
       self.assertIsNone(rule.explain(FailedStage(stage)))
     self.assertIsNone(rule.explain(evidence(source(), tensors=[failed('output', 1.0, 2.0)])))
+
+
+class WeightDecayTest(absltest.TestCase):
+  """Which numbers prove a factor, and which may have it by chance."""
+
+  def cause(self, *pairs):
+    tensors = [
+      failed('regularization loss', np.float32(tf1), np.float32(tf2), name)
+      for name, tf1, tf2 in pairs
+    ]
+    found = causes_of(evidence(tensors=tensors, **_DECAY))
+    return next((cause for cause in found if cause.rule == 'weight_decay_factor'), None)
+
+  def test_independent_numbers_prove_any_factor(self):
+    cause = self.cause(('v', 1.5, 4.5), ('w', 0.2, 0.6))
+    self.assertIn('is 3 times', cause.text)
+    self.assertIn('all 2 regularization losses', cause.numbers)
+    self.assertTrue(cause.is_proven)
+
+  def test_one_number_proves_nothing(self):
+    self.assertIsNone(self.cause(('w', 1.5, 4.5)))
+    self.assertIsNone(self.cause(('v', 1.5, 4.5), ('w', 1.5, 4.5)))
+    self.assertFalse(self.cause(('w', 1.5, 3.0)).is_proven)
+
+  def test_a_loss_that_was_not_kept_is_not_proven(self):
+    tensors = [failed('regularization loss', np.float32(n), np.float32(2 * n)) for n in (1.5, 0.2)]
+    array = ArrayDifference((), 'float32', 1, 1, (), 1.0, 2.0, 1.0, 1.0, 1e-5, 0.0)
+    other = dataclasses.replace(missing('regularization loss', 'v'), array=array)
+    found = [*causes_of(evidence(tensors=tensors, differences=[other], **_DECAY))]
+    self.assertEqual([cause.rule for cause in found], ['weight_decay_factor'])
+    self.assertFalse(found[0].is_proven)
 
 
 class InitialConstantTest(absltest.TestCase):

@@ -149,6 +149,36 @@ class OrderTest(absltest.TestCase):
     text = _shown(dataclasses.replace(FAILING, stages=(_FIRST, _FAILED)))
     self.assertNotIn('zero_randomness FAILED:', text)
 
+  def test_an_error_of_the_case_is_said_once(self):
+    error = ErrorRecord('case', f'{"what is wrong, " * 12}and the fix', '')
+    first = _stage('no_new_variables', 1, Status.ERROR, error=error)
+    blocked = [_blocked(f'stage {n}', n, 'no_new_variables ERROR') for n in range(2, 12)]
+    text = _shown(dataclasses.replace(FAILING, stages=(first, *blocked)))
+    self.assertEqual(text.count('what is wrong'), 12)
+    self.assertEqual(text.count('and the fix'), 1)
+    self.assertRegex(text, r'no_new_variables +ERROR +on the case side  \(0\.3 s\)')
+
+  def test_an_error_of_two_stages_has_one_traceback(self):
+    error = ErrorRecord('tf1', 'tf1_loss raised', 'Trace')
+    ones = (
+      _stage('loss', 7, Status.ERROR, error=error),
+      _stage('checkpoint', 9, Status.ERROR, error=error),
+      _stage('determinism', 11),
+    )
+    text = _shown(dataclasses.replace(FAILING, stages=ones))
+    self.assertEqual(text.count('| Trace'), 1)
+    self.assertIn("stage 'checkpoint' ERROR, the same as in 'loss': tf1_loss raised", text)
+    self.assertEqual(text.count('\n  checkpoint ERROR: '), 0)  # reminded of by that of the loss
+    self.assertEqual(text.count('\n  loss ERROR: '), 1)
+
+  def test_a_word_longer_than_a_line_keeps_its_indentation(self):
+    name = f'Momentum/update_{"very_" * 20}long'
+    source = dataclasses.replace(_SOURCE, tf1_op=name, tf2_op=name)
+    failed = dataclasses.replace(_FAILED, diagnosis=Diagnosis(sources=(source,)))
+    text = _shown(dataclasses.replace(FAILING, stages=(failed,)), COLUMNS='60')
+    self.assertRegex(text, rf'\n +{name}')
+    self.assertNotIn(f'\n{name}', text)
+
   def test_independent_failures_are_all_shown(self):
     text = _shown(FAILING)
     self.assertIn("WrongCase: stage 'zero_randomness' FAILED", text)

@@ -22,6 +22,52 @@ def _error(hook, cause):
   return error
 
 
+class DoubleTest(parameterized.TestCase):
+  """Arrays of float64, numpy's default, where TensorFlow says that it is about that."""
+
+  LABELS = {'clicks': np.zeros(8, np.float64), 'weight': np.zeros(8, np.float32)}
+
+  @parameterized.parameters(
+    (
+      "Value passed to parameter 'labels' has DataType float64 not in list of allowed values: "
+      'int32, int64',
+      'int32',
+    ),
+    ('cannot compute Mul as input #1 was expected to be a float tensor but is a double', 'float32'),
+  )
+  def test_labels(self, message, dtype):
+    said = likely_slip(_error('tf1_loss', TypeError(message)), None, self.LABELS)
+    self.assertIn("make_labels returns float64 for labels['clicks'], ", said)
+    self.assertIn(f'x.astype(np.{dtype})', said)
+
+  def test_inputs(self):
+    message = "Input 'b' of 'MatMul' Op has type float32 that does not match type float64"
+    said = likely_slip(_error('build_tf1_graph', TypeError(message)), np.zeros((2, 3)), None)
+    self.assertIn('make_inputs returns float64, ', said)
+
+  def test_something_else(self):
+    error = _error('tf1_loss', TypeError('float64 expected'))
+    single = {'clicks': np.zeros(8, np.float32)}
+    self.assertEqual(likely_slip(error, None, single), '')
+    error = _error('tf1_loss', TypeError('a shape is wrong'))
+    self.assertEqual(likely_slip(error, None, self.LABELS), '')
+
+  def test_inputs_of_the_variables(self):
+    class Case(small_case.SmallCase):
+      def build_tf1_graph(self, inputs, training):
+        return tf.compat.v1.layers.dense(inputs, 2, name='dense')
+
+      def make_tf2_layer(self):
+        return tf.keras.Sequential([tf.keras.layers.Dense(2, name='dense')])
+
+      def make_inputs(self):
+        return np.random.RandomState(0).randn(4, 3)
+
+    verdict = tf2verify.verify(Case, stages=['variable_inventory'])
+    (hint,) = {one.hint for one in verdict.stages[-1].differences}
+    self.assertStartsWith(hint, 'make_inputs returns float64: return x.astype(np.float32)')
+
+
 class Silent(Exception):
   def __str__(self):
     raise RuntimeError('no text')

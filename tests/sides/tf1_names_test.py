@@ -66,6 +66,12 @@ class HintTest(parameterized.TestCase):
     self.assertIn('; a TF1 name: `import tensorflow.compat.v1 as tf` in', _summary('tf1', function))
     self.assertRegex(_summary('tf2', function), r'; a TF1 name: tf\.compat\.v1\.[\w.]+ has it$')
 
+  def test_what_keras_has_wrapped(self):
+    def wrapped():
+      raise AttributeError("in a layer\n\nmodule 'tensorflow' has no attribute 'variable_scope'")
+
+    self.assertIn('; a TF1 name: tf.compat.v1.variable_scope has it', _summary('tf2', wrapped))
+
   def test_of_a_port(self):
     summary = _summary('tf2', lambda: tf.train.AdamOptimizer)
     self.assertEndsWith(summary, 'a TF1 name: tf.compat.v1.train.AdamOptimizer has it')

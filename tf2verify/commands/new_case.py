@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from tf2verify.commands.tf1_inputs import Input, inputs_of
 from tf2verify.commands.tf1_replacements import Replacement, replacements_of
 from tf2verify.commands.tf1_source import Parameter, Tf1Source, read_source
+from tf2verify.commands.tf1_training import optional_hooks_of
 from tf2verify.environment.case_files import shown_path
 from tf2verify.errors import UsageError
+from tf2verify.hooks import PLACEHOLDER
 
 _SHOWN = 20
 _COLUMNS = 100
@@ -24,29 +26,6 @@ _SHARES = (
 _FURTHER = (('momentum', '0.9'), ('decay', '1e-4'), ('scale', '1.0'), ('factor', '1.0'))
 _TEXTS = {'reuse': 'None', 'data_format': "'channels_last'"}
 
-_OPTIONAL_HOOKS = """
-# To compare losses and training as well, take what applies (all hooks: docs/writing_a_case.md):
-#
-# def make_labels(self):  # import numpy as np
-#   return np.array([1, 0], np.int32)
-#
-# def tf1_loss(self, outputs, labels):
-#   return tf.compat.v1.losses.sparse_softmax_cross_entropy(labels, outputs)
-#
-# def tf2_loss(self, outputs, labels):
-#   loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-#   return loss(labels, outputs)
-#
-# def make_tf1_optimizer(self):
-#   return tf.compat.v1.train.AdamOptimizer(1e-3)
-#
-# def make_tf2_optimizer(self):
-#   return tf.keras.optimizers.Adam(1e-3, epsilon=1e-8)
-#
-# def tf1_checkpoint(self):
-#   return 'model.ckpt-1000'
-"""
-
 
 def new_case(target: str) -> str:
   """Returns the text of a first case for a TF1 function.
@@ -60,7 +39,10 @@ def new_case(target: str) -> str:
   Raises:
     UsageError: there is no such function, or it cannot be read.
   """
-  source = read_source(target)
+  return _text(read_source(target))
+
+
+def _text(source: Tf1Source) -> str:
   if not any(one.role == 'input' for one in source.taken):
     raise UsageError(
       f'{source.function.name} ({shown_path(source.path)}, line {source.function.lineno}) has no '
@@ -101,7 +83,8 @@ def write_new(target: str, out: str | None) -> str:
   Raises:
     UsageError: the file exists already or cannot be written, or as of `new_case`.
   """
-  text = new_case(target)
+  source = read_source(target)
+  text = _text(source)
   if out is None:
     return text.removesuffix('\n')
   try:
@@ -115,6 +98,12 @@ def write_new(target: str, out: str | None) -> str:
     raise UsageError(f'could not write {out}: {error.strerror}; name a file in a folder') from error
   marks = text.count('# CHECK')
   lines = f'{marks} line{"" if marks == 1 else "s"} to check (# CHECK)'
+  first = [one for one in replacements_of(source) if not one.in_port]
+  if first:
+    name = os.path.basename(source.path)
+    places = ', '.join(f'{name}:{line}' for line in dict.fromkeys(one.line for one in first[:3]))
+    more = ', …' if len(first) > 3 else ''
+    lines += f', {len(first)} to replace first ({places}{more}, listed at its top)'
   return f'wrote {out}: {lines}, then: python -m tf2verify run {out}'
 
 
@@ -191,6 +180,8 @@ def _port(source: Tf1Source) -> list[str]:
     f'class {_port_name(source)}(tf.keras.layers.Layer):',
     '  """The TF1 code itself, under the shim: replace it by the port, the whole or by parts."""',
     '',
+    f'  {PLACEHOLDER} = True  # delete this line when the port is here',
+    '',
     '  @tf.compat.v1.keras.utils.track_tf1_style_variables',
     '  def call(self, inputs, training=False):',
     f'    return {_returned(source)}',
@@ -218,7 +209,8 @@ def _case(source: Tf1Source, inputs: Sequence[Input]) -> list[str]:
       lines.append(f'      {one.name!r}: {one.text},')
     lines.append('    }')
   lines.append('')
-  lines += [f'  {line}'.rstrip() for line in _OPTIONAL_HOOKS.strip().splitlines()]
+  hooks = optional_hooks_of(source)
+  lines += [f'  {line}'.rstrip() for line in hooks.strip().splitlines()]
   return [*lines, '', '', "if __name__ == '__main__':", '  tf2verify.main()']
 
 

@@ -11,6 +11,7 @@ from absl import app, flags
 from absl.testing import absltest
 
 from tf2verify.case import EquivalenceCase, climbed_cases
+from tf2verify.environment import startup_log
 from tf2verify.errors import EnvironmentProblem, UsageError
 from tf2verify.report import terminal
 from tf2verify.report.html import page
@@ -136,7 +137,8 @@ def main(argv: Sequence[str] | None = None, **arguments: Any) -> NoReturn:
   except UsageError as error:
     say(f'tf2verify: {error}', sys.stderr)
     sys.exit(USAGE)
-  logical_devices.ask_for_two_cpus()  # this program owns its process
+  with startup_log.held_back():  # that there is no CUDA is logged as an error
+    logical_devices.ask_for_two_cpus()  # this program owns its process
   loader = CaseLoader(shard, shards)
   app.call_after_init(_take_flags)
   if argv is not None:

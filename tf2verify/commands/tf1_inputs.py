@@ -4,7 +4,8 @@ import ast
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from tf2verify.commands.tf1_source import Tf1Source, called, placeholders, text_of
+from tf2verify.commands.tf1_shapes import placeholders, rows_of_table
+from tf2verify.commands.tf1_source import Tf1Source, called, text_of
 
 _IMAGE, _SERIES, _VOLUME, _ROWS, _SEQUENCE = (
   (2, 32, 32, 3),
@@ -40,7 +41,8 @@ _WORDS_OF_IMAGES = ('image', 'images', 'pixels', 'img', 'imgs')
 _WORDS_OF_IDS = ('ids', 'tokens', 'words', 'tags', 'indices', 'chars')
 _WORDS_OF_LENGTHS = ('length', 'lengths', 'len', 'lens')
 _WORDS_OF_MASKS = ('mask', 'masks')
-_ID_TEXT = 'np.random.default_rng({seed}).integers(0, 8, {shape}, dtype=np.int32)'
+_ID_TEXT = 'np.random.default_rng({seed}).integers(0, {end}, {shape}, dtype=np.int32)'
+_SMALL = 8  # of ids whose table is not seen
 _NO_NEWS = 'nothing in the code shows its shape: a guess'
 _DEEPEST = 3
 # In the place of a position: among the parts of a concatenation.
@@ -93,7 +95,7 @@ def _guess(source: Tf1Source, places: Sequence[tuple[ast.FunctionDef, str]], see
   name = places[0][1]
   uses = (use for function, one in places for use in _uses(source, function, one, 0))
   used = next(uses, None)
-  return _by_name(name, seed) if used is None else _of_operation(name, used, seed)
+  return _by_name(name, seed) if used is None else _of_operation(source, name, used, seed)
 
 
 def _normal(shape: tuple[int, ...], seed: int) -> str:
@@ -111,7 +113,7 @@ def _of_placeholder(
   shape = tuple(size if size is not None else 2 + n for n, size in enumerate(sizes or (None, 8)))
   said = 'its shape' if sizes else 'its dtype'
   if 'int' in dtype:
-    text = _ID_TEXT.format(seed=seed, shape=shape).replace('int32', dtype)
+    text = _ID_TEXT.format(seed=seed, shape=shape, end=_SMALL).replace('int32', dtype)
   elif dtype == 'bool':
     text = f'np.random.default_rng({seed}).random({shape}) < 0.5'
   elif dtype == 'string':
@@ -121,7 +123,7 @@ def _of_placeholder(
   return Input(name, text, f'{said} is that of the placeholder in line {line}')
 
 
-def _of_operation(name: str, use: tuple[ast.Call, int], seed: int) -> Input:
+def _of_operation(source: Tf1Source, name: str, use: tuple[ast.Call, int], seed: int) -> Input:
   call, position = use
   operation, reason = called(call), f'from line {call.lineno}: {_short(call)}'
   if position == _JOINED:
@@ -129,7 +131,8 @@ def _of_operation(name: str, use: tuple[ast.Call, int], seed: int) -> Input:
   if operation in _OPERATIONS and _OPERATIONS[operation][0] == position:
     return Input(name, _normal(_OPERATIONS[operation][1], seed), reason)
   if operation in _IDS:
-    return Input(name, _ID_TEXT.format(seed=seed, shape=(2, 7)), reason)
+    end = rows_of_table(source.tree, call) or _SMALL
+    return Input(name, _ID_TEXT.format(seed=seed, shape=(2, 7), end=end), reason)
   if operation in _LENGTHS:
     return Input(name, 'np.array([7, 4], np.int32)', reason)
   shape = _reshaped(call)
@@ -144,7 +147,7 @@ def _by_name(name: str, seed: int) -> Input:
     rows = [[1] * 7, [1] * 4 + [0] * 3]
     return Input(name, f'np.array({rows}, np.float32)', 'by its name')
   if words & set(_WORDS_OF_IDS):
-    return Input(name, _ID_TEXT.format(seed=seed, shape=(2, 7)), 'by its name')
+    return Input(name, _ID_TEXT.format(seed=seed, shape=(2, 7), end=_SMALL), 'by its name')
   if words & set(_WORDS_OF_IMAGES):
     return Input(name, _normal(_IMAGE, seed), 'by its name')
   return Input(name, _normal(_ROWS, seed), _NO_NEWS)

@@ -222,7 +222,7 @@ def _parameters(
   for one in (*plain, *given.kwonlyargs):
     fields, by_key = _fields_anywhere(functions, function, one.arg)
     has_default = one.arg in optional
-    annotated = _last_word(one.annotation)
+    annotated = last_word(one.annotation)
     yield Parameter(
       one.arg,
       _role(one.arg, has_default, annotated),
@@ -252,8 +252,8 @@ def _role(name: str, has_default: bool, annotated: str) -> str:
   return 'number' if _NUMBER.search(low) else 'input'
 
 
-def _last_word(annotation: ast.expr | None) -> str:
-  """Returns `x` of `x` and of `self.x`."""
+def last_word(annotation: ast.expr | None) -> str:
+  """Returns `x` of `x` and of `self.x`; '' of anything else."""
   if isinstance(annotation, ast.Attribute):
     return annotation.attr
   return annotation.id if isinstance(annotation, ast.Name) else ''
@@ -332,63 +332,3 @@ def called(node: ast.Call) -> str:
   if isinstance(function, ast.Attribute):
     return function.attr
   return function.id if isinstance(function, ast.Name) else ''
-
-
-def placeholders(source: Tf1Source) -> dict[str, tuple[str, tuple[int | None, ...] | None, int]]:
-  """Returns the placeholders that code of the module passes to the function, or names alike.
-
-  Returns:
-    Parameter to dtype, shape (None where it is not written) and line.
-  """
-  made = {}
-  numbers = _numbers(source.tree)
-  for node in ast.walk(source.tree):
-    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):
-      continue
-    if called(node.value) != 'placeholder' or not _last_word(node.targets[0]):
-      continue
-    words = {word.arg: word.value for word in node.value.keywords}
-    rest = node.value.args
-    dtype = rest[0] if rest else words.get('dtype')
-    shape = rest[1] if len(rest) > 1 else words.get('shape')
-    name = dtype.attr if isinstance(dtype, ast.Attribute) else 'float32'
-    made[_last_word(node.targets[0])] = (name, _shape(shape, numbers), node.lineno)
-  found = {one.name: made[one.name] for one in source.taken if one.name in made}
-  for node in ast.walk(source.tree):
-    if isinstance(node, ast.Call) and called(node) in (source.function.name, source.owner):
-      is_owner = called(node) == source.owner
-      for parameter, value in _passed(node, source.made_with if is_owner else source.parameters):
-        if _last_word(value) in made:
-          found.setdefault(parameter, made[_last_word(value)])
-  return found
-
-
-def _passed(call: ast.Call, parameters: Sequence[Parameter]) -> Iterator[tuple[str, ast.expr]]:
-  for parameter, value in zip(parameters, call.args, strict=False):
-    yield parameter.name, value
-  for word in call.keywords:
-    if word.arg is not None:
-      yield word.arg, word.value
-
-
-def _numbers(tree: ast.Module) -> dict[str, int]:
-  """Returns the integers that a module gives names to, and does not change."""
-  given: dict[str, list[ast.expr]] = {}
-  for node in ast.walk(tree):
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-      given.setdefault(node.targets[0].id, []).append(node.value)
-  return {
-    name: values[0].value
-    for name, values in given.items()
-    if len(values) == 1 and isinstance(values[0], ast.Constant) and type(values[0].value) is int
-  }
-
-
-def _shape(node: ast.expr | None, numbers: Mapping[str, int]) -> tuple[int | None, ...] | None:
-  if not isinstance(node, (ast.List, ast.Tuple)):
-    return None
-  values = [
-    numbers.get(one.id) if isinstance(one, ast.Name) else getattr(one, 'value', None)
-    for one in node.elts
-  ]
-  return tuple(one if isinstance(one, int) else None for one in values)

@@ -21,6 +21,7 @@ from tf2verify.diagnosis.places import (
   kept_otherwise,
   stopped_sources,
 )
+from tf2verify.diagnosis.proven_numbers import joined_by_proof, proven_first
 from tf2verify.diagnosis.repairing import Repairing
 from tf2verify.diagnosis.tested_causes import (
   joined_by_numbers,
@@ -70,6 +71,8 @@ def diagnose(
   traced: str = 'the port',
   bench: Bench | None = None,
   only_first: bool = False,
+  tf1_in_training: OpGraph | None = None,
+  of_keras3: bool = False,
 ) -> Diagnosis:
   """Returns where and why the sides part.
 
@@ -84,8 +87,16 @@ def diagnose(
     traced: what of the port is traced.
     bench: the runs of the stage, to be made again with an edited port; None for no experiments.
     only_first: whether experiments end with the mistakes that the first search shows.
+    tf1_in_training: as in `FailedStage`.
+    of_keras3: likewise.
   """
-  evidence = FailedStage(stage, tuple(differences), tuple(tensors))
+  evidence = FailedStage(
+    stage,
+    tuple(differences),
+    tuple(tensors),
+    tf1_in_training=tf1_in_training,
+    of_keras3=of_keras3,
+  )
   diagnosis = Diagnosis(run)
   looking: Looking | None = None
   if sides is not None:
@@ -104,6 +115,7 @@ def diagnose(
   causes = tuple(causes_of(evidence)) if not explains_itself or _is_backward(evidence) else ()
   if explains_itself:
     causes = tuple(cause for cause in causes if cause.rule in _OF_STOPS)
+  causes = proven_first(evidence, causes)
   is_stop = any(cause.rule in _OF_STOPS for cause in causes)
   if evidence.stops and (is_stop or (explains_itself and not evidence.is_forward)):
     # What differs in the backward pass follows from them, however far from there.
@@ -181,6 +193,7 @@ def _tested(
     recognized = functools.partial(_recognized, bench, found)
   else:
     found = joined_by_rules(evidence, diagnosis.causes, found)
+    found = joined_by_proof(evidence, diagnosis.causes, found)
   sources = tested_sources(diagnosis.sources, found)
   is_same_start = (
     sources[:1] and diagnosis.sources[:1] and (sources[0].tf1_op == diagnosis.sources[0].tf1_op)

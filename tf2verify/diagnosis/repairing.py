@@ -59,7 +59,10 @@ class Repairing:
     first = looking
     for _ in range(self._rounds):
       if self._bench.is_over():
-        note = 'the time for experiments was used up: it is what the stages before have taken'
+        note = (
+          'the search for causes ended when it had taken as long as the stages before it, or 10 s: '
+          'correct what is named here and run again, which shows what is left'
+        )
         break
       judged_now = self._round(looking, judged)
       if judged_now is None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
 from tf2verify.diagnosis.mistakes import Found, Mistake
+from tf2verify.diagnosis.proven_numbers import proven_cause_at
 from tf2verify.records.diagnosis import Cause, Source
 from tf2verify.records.experiment import Edit, Outcome
 from tf2verify.sides.graphs.repairs import Repair
@@ -145,7 +146,8 @@ def tested_causes(
   elsewhere = {c.rule for c in causes_of(dataclasses.replace(evidence, sources=()))}
   tested: list[Cause] = []
   for mistake in found.mistakes:
-    cause = _cause_at(mistake, evidence, elsewhere)
+    proven = proven_cause_at(mistake, evidence, causes)
+    cause = proven or _cause_at(mistake, evidence, elsewhere)
     if cause is not None:
       tested.append(cause)
   used = {cause.rule for cause in tested}
@@ -155,7 +157,8 @@ def tested_causes(
   if places_known:
     # What predicts the port's numbers by a change of TF1 is tried out by that.
     rest = [cause for cause in rest if cause.rule in elsewhere or cause.change is not None]
-  return with_headline(tested, rest)
+  by_numbers = [cause for cause in rest if cause.numbers]  # at places that no experiment has found
+  return [*by_numbers, *with_headline(tested, [cause for cause in rest if not cause.numbers])]
 
 
 def tested_sources(sources: Sequence[Source], found: Found) -> list[Source]:

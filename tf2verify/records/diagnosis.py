@@ -176,6 +176,8 @@ class Cause:
       cannot predict them.
     experiment: what editing the port's graph at its place has shown; None where none was made.
     predicts: whether the edit is what the cause says, rather than all that is different there.
+    numbers: which of the port's numbers it predicts, where it predicts all that differ of a kind
+      and they are too many to agree by chance; '' otherwise.
   """
 
   text: str
@@ -186,11 +188,14 @@ class Cause:
   change: Change | None = None
   experiment: Experiment | None = None
   predicts: bool = False
+  numbers: str = ''
 
   @property
   def is_proven(self) -> bool:
-    """Whether an experiment with what it says has removed the difference."""
+    """Whether numbers prove it, or an experiment with what it says has removed the difference."""
     tried = self.experiment
+    if self.numbers:
+      return True
     return self.predicts and tried is not None and tried.outcome is Outcome.PROVEN
 
   def accounts_for(self, about: About, variable: str) -> bool:

@@ -57,9 +57,11 @@ def cause_label(cause: Cause) -> str:
   """Returns what is said before a cause: how sure it is."""
   experiment = cause.experiment
   if experiment is None:
-    return 'likely cause'
+    return f'cause (proven: {cause.numbers})' if cause.numbers else 'likely cause'
   several = experiment.mistakes > 1
   label = f'cause {experiment.number} of {experiment.mistakes}' if several else 'cause'
+  if cause.numbers:
+    return f'{label} (proven: {cause.numbers})'
   if cause.is_proven:
     return f'{label} (proven: {outcome_text(experiment)})'
   return f'likely {label} ({outcome_text(experiment)})'

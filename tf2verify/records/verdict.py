@@ -146,6 +146,14 @@ class StageVerdict(_NoTruthValue):
     reason = f'blocked: {by} {status.value}'
     return cls(stage, number, Status.BLOCKED, reason=reason, blocked_by=by)
 
+  @classmethod
+  def not_applicable(
+    cls, stage: str, number: int, reason: str, blind_spot: str = ''
+  ) -> 'StageVerdict':
+    """Returns the verdict of a stage that has nothing to look at, and what is missed by that."""
+    spots = (blind_spot,) if blind_spot else ()
+    return cls(stage, number, Status.NOT_APPLICABLE, reason=reason, notes=spots, blind_spots=spots)
+
   def __bool__(self) -> bool:
     return self._is_first_failure or super().__bool__()
 
@@ -189,6 +197,15 @@ class CaseVerdict(_NoTruthValue):
 
   def _repr_html_(self) -> str:
     return verdict_html.case_html(self)
+
+  def same_error(self, stage: StageVerdict) -> str | None:
+    """Returns the first stage before one that had the same ERROR; None without one."""
+    if stage.error is None:
+      return None
+    own = stage.error.side, stage.error.summary
+    earlier = (one for one in self.stages if one.number < stage.number)
+    errors = ((one.stage, one.error) for one in earlier if one.error is not None)
+    return next((name for name, error in errors if (error.side, error.summary) == own), None)
 
   @property
   def passed(self) -> bool:

@@ -296,6 +296,10 @@ def failure_lines(case: CaseVerdict, stage: StageVerdict) -> list[TextLine]:
   """Returns what a failing test of one stage shows, by lines."""
   from_passed = [v.stage for v in case.stages if v.number < stage.number and _passed(v)]
   after = [TextLine(f'passed before: {", ".join(from_passed)}')] if from_passed else []
+  same = case.same_error(stage)
+  if same is not None and stage.error is not None:
+    head = f"{case.case}: stage '{stage.stage}' ERROR, the same as in '{same}'"
+    return [TextLine(f'{head}: {stage.error.summary}', role_of(stage.status))]
   if stage.stage == _first_failed(case):
     after += run_again_lines(case)
   return _finding(stage, f'{case.case}: stage {stage.stage!r}', after)
@@ -330,9 +334,16 @@ def ladder_lines(stages: Sequence[StageVerdict]) -> list[TextLine]:
   return lines
 
 
-def ladder_line(verdict: StageVerdict) -> TextLine:
-  """Returns the verdict on one line, as `stage_line` does."""
+def ladder_line(verdict: StageVerdict, above_report: bool = False) -> TextLine:
+  """Returns the verdict on one line, as `stage_line` does.
+
+  Args:
+    verdict: of the stage.
+    above_report: whether the report of the stage follows, so that an error is not said here too.
+  """
   said = _clip(outcome_text(verdict), _LONGEST_OUTCOME)
+  if above_report and verdict.error is not None:
+    said = f'on the {verdict.error.side} side'
   name = f'{verdict.number} {verdict.stage}'
   return _row(name, verdict.status, f'{said}  ({verdict.seconds:.1f} s)')
 

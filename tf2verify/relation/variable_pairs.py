@@ -15,6 +15,7 @@ _NORMALIZATION = ('beta', 'gamma', 'moving_mean', 'moving_variance')
 
 # Of variables with one slip, those that are named.
 _NAMED = 3
+_FLOATX = "Keras casts to floatx: pass dtype='float64' to the layer"
 _Pair = tuple[VariableRecord, VariableRecord]
 
 
@@ -24,11 +25,14 @@ def described(variable: VariableRecord) -> str:
   return f'{_shape(variable)} {variable.dtype}{where}'
 
 
-def compare_pairs(pairs: Sequence[_Pair]) -> tuple[list[Difference], list[str]]:
+def compare_pairs(
+  pairs: Sequence[_Pair], of_doubles: str = _FLOATX
+) -> tuple[list[Difference], list[str]]:
   """Compares the attributes of paired variables.
 
   Args:
     pairs: (tf1, tf2).
+    of_doubles: what is said of a variable that is float64 in tf1 alone.
 
   Returns:
     The differences, and notes on what looks like one and is none.
@@ -40,7 +44,7 @@ def compare_pairs(pairs: Sequence[_Pair]) -> tuple[list[Difference], list[str]]:
   for tf1, tf2 in pairs:
     layout = layout_of(tf1, tf2)
     if layout is None:
-      differences += _attributes(tf1, tf2)
+      differences += _attributes(tf1, tf2, of_doubles)
     else:
       notes.append(
         f'{_key(tf1, tf2).subject} is {_shape(tf1)} in tf1 and {_shape(tf2)} in the port, the same '
@@ -69,7 +73,7 @@ def _shape(variable: VariableRecord) -> str:
   return '(' + ', '.join('?' if s is None else str(s) for s in variable.shape) + ')'
 
 
-def _attributes(tf1: VariableRecord, tf2: VariableRecord) -> list[Difference]:
+def _attributes(tf1: VariableRecord, tf2: VariableRecord, of_doubles: str) -> list[Difference]:
   key, found = _key(tf1, tf2), []
   if tf1.shape != tf2.shape:
     hint = _shape_hint(tf1, tf2)
@@ -77,7 +81,7 @@ def _attributes(tf1: VariableRecord, tf2: VariableRecord) -> list[Difference]:
   if tf1.dtype != tf2.dtype:
     hint = ''
     if (tf1.dtype, tf2.dtype) == ('float64', 'float32'):
-      hint = "Keras casts to floatx: pass dtype='float64' to the layer"
+      hint = of_doubles
     found.append(Difference.of(key, Aspect.DTYPE, described(tf1), described(tf2), hint=hint))
   return found
 

@@ -36,6 +36,7 @@ from tf2verify.report.headline import headline, message
 _WIDTH = 80
 _NARROWEST = 40
 _LONGEST_REMINDER = 160
+_LONGEST_ERROR = 400  # what it says of the fix comes last
 _STYLES = {
   Role.PASSED: 'green',
   Role.FAILED: 'bold red',
@@ -108,8 +109,9 @@ def _rows(line: TextLine, width: int) -> Iterable[tuple[str, Role, int, int]]:
   hanging = ' ' * min(indent + line.hanging, width // 2)
   # Words that are too long stay whole: paths and names are copied.
   rows = textwrap.wrap(
-    _OF_ONE_PIECE.sub('\\1\u00a0\\2', text),
+    _OF_ONE_PIECE.sub('\\1\u00a0\\2', text.lstrip(' ')),
     width,
+    initial_indent=' ' * indent,  # as part of the text it is lost before a word that is too long
     subsequent_indent=hanging,
     break_long_words=False,
     break_on_hyphens=False,
@@ -202,7 +204,7 @@ class CaseShown:
       self._blocked.append(verdict)
       return
     self._say_blocked()
-    say_lines(indented([ladder_line(verdict)]))
+    say_lines(indented([ladder_line(verdict, above_report=self._detail > Detail.BRIEF)]))
     if self._detail is Detail.VERBOSE and not verdict.differences:
       say_lines(indented(remark_lines(verdict), 3))
 
@@ -222,13 +224,20 @@ class CaseShown:
     for failure in late:  # of a stage that did not come back
       say_lines([TextLine(''), *failure_lines(verdict, failure), TextLine('')])
     if verdict.failures[:1] != tuple(late[:1]):
-      is_last = bool(self._ended) and self._ended[-1].status.is_failure
-      if self._ended and not is_last and self._detail > Detail.QUIET:
-        # The report is some lines above.
-        say_lines(indented(map(_reminder, verdict.failures)))
+      if not self._is_just_above() and self._detail > Detail.QUIET:
+        own = (one for one in verdict.failures if verdict.same_error(one) is None)
+        say_lines(indented(map(_reminder, own)))
       say_lines(indented(run_again_lines(verdict)))
     if self._detail > Detail.QUIET or verdict.failures:
       say_lines([case_status_line(verdict)])
+
+  def _is_just_above(self) -> bool:
+    """Whether nothing but what is blocked followed the report of a failure, and of that alone."""
+    left = [one.status for one in self._ended if one.status is not Status.BLOCKED]
+    failures = sum(status.is_failure for status in left)
+    return not left or (
+      left[-1].is_failure and (failures == 1 or self._ended[-1].status.is_failure)
+    )
 
   def _say_blocked(self) -> None:
     say_lines(indented(ladder_lines(self._blocked)))
@@ -244,7 +253,8 @@ def reminder_lines(verdict: CaseVerdict) -> list[TextLine]:
 def _reminder(failure: StageVerdict, said: str = '') -> TextLine:
   """Returns a failure on one line; by default as one that was shown whole."""
   start = f'{failure.stage} {failure.status.value}: '
-  said = said or textwrap.shorten(headline(failure), _LONGEST_REMINDER, placeholder=' …')
+  longest = _LONGEST_REMINDER if failure.error is None else _LONGEST_ERROR
+  said = said or textwrap.shorten(headline(failure), longest, placeholder=' …')
   return TextLine(start + said, role_of(failure.status), start=0, end=len(start) - 2, hanging=2)
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from tf2verify.errors import UserCodeError
 from tf2verify.safe_text import message_of
 from tf2verify.sides.loss_function import leaves_of
@@ -15,6 +17,9 @@ _OF_MODEL = ('build_tf1_graph', 'call_tf2_layer')
 _OF_LOSS = ('_loss', '_metrics')
 # What resource variables refuse, and those of TF1 did not.
 _IN_PLACE = re.compile(r'`var(?:iable)? ([-+*/%]+)= value`')
+# How TensorFlow calls the dtype that it did not expect, and what it allows in its place.
+_DOUBLE = re.compile(r'\b(float64|double)\b')
+_ONLY_INTEGERS = re.compile(r'allowed values: (u?int\d+(, )?)+$')
 _OF_TRAINING = ('_train_op', '_train_step')
 
 
@@ -39,10 +44,29 @@ def likely_slip(error: UserCodeError, inputs: Any, labels: Any) -> str:
     nests.append(('inputs', inputs))
   if any(part in hook for part in (*_OF_LOSS, '_train_step')):
     nests.append(('labels', labels))
+  doubles = [_doubles(cause, noun, nest) for noun, nest in nests]
+  if any(doubles):
+    return '; '.join(filter(None, doubles))
   if isinstance(cause, KeyError):
     return '; '.join(filter(None, (_keys(cause, noun, nest) for noun, nest in nests)))
   takes_inputs = any(part in hook for part in (*_OF_MODEL, *_OF_LOSS, *_OF_TRAINING))
   return _first_dimensions(inputs) if takes_inputs else ''
+
+
+def _doubles(error: BaseException | None, noun: str, nest: Any) -> str:
+  """Names arrays of numpy's default dtype where that is what a message is about."""
+  said = '' if error is None else message_of(error)
+  if not _DOUBLE.search(said):
+    return ''
+  paths = [path for path, leaf in leaves_of(nest).items() if leaf.dtype == np.float64]
+  if not paths:
+    return ''
+  shown = ', '.join(f'{noun}{path}' for path in paths[:3] if path)
+  dtype = 'int32' if _ONLY_INTEGERS.search(said) else 'float32'
+  return (
+    f'make_{noun} returns float64{" for " * bool(shown)}{shown}, the dtype that numpy makes by '
+    f'default: return x.astype(np.{dtype}), if production feeds {dtype}'
+  )
 
 
 def _keys(error: KeyError, noun: str, nest: Any) -> str:

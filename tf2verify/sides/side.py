@@ -70,6 +70,8 @@ def without_labels(declaration: Declaration, labels: Any) -> str:
   """Returns why a loss may have failed that was given None for labels; '' where it was not."""
   if labels is not None:
     return ''
+  if declaration.declares('make_labels'):
+    return 'it was given None for labels: make_labels returned None, usually a missing `return`'
   if getattr(declaration, 'tf1_recording', None) is None:
     return 'it was given None for labels: the case declares no make_labels'
   return (
@@ -105,12 +107,14 @@ class CreationReport:
       which TensorFlow refused and which ended the report.
     retraced: functions traced in a call that repeats an earlier one, which had
       traced them already.
+    of_placeholder: whether the port is what `python -m tf2verify new` has written in its place.
   """
 
   calls: tuple[str, ...]
   first_call: tuple[VariableCreation, ...]
   later: tuple[VariableCreation, ...]
   retraced: tuple[Trace, ...] = ()
+  of_placeholder: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -26,6 +26,8 @@ _OF_MESSAGES = (
     "are the texts 'train', 'eval' and 'infer'",
   ),
 )
+# What an AttributeError of a module says where Keras has wrapped it, and only its text is left.
+_OF_MODULE = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
 _RECORD = 'record the reference under TensorFlow 1.x, where it runs as it is (docs/recordings.md)'
 
 
@@ -43,9 +45,15 @@ def hint(error: BaseException, side: str, frames: Sequence[traceback.FrameSummar
       if pattern.search(str(error)):
         return f'; {fix}'
   name, module = getattr(error, 'name', None), getattr(error, 'obj', None)
-  if not isinstance(error, AttributeError) or not name or not isinstance(module, types.ModuleType):
+  if not isinstance(error, AttributeError):
     return ''
-  path = _path_in_tensorflow(module.__name__)
+  home = module.__name__ if isinstance(module, types.ModuleType) else ''
+  wrapped = _OF_MODULE.search(str(error))
+  if not name and wrapped is not None:
+    home, name = wrapped[1], wrapped[2]
+  if not name or not home:
+    return ''
+  path = _path_in_tensorflow(home)
   if path is None:
     return ''
   if name == 'contrib':
@@ -54,7 +62,10 @@ def hint(error: BaseException, side: str, frames: Sequence[traceback.FrameSummar
   if not _is_in_tf1(dotted):
     return ''
   if side == 'tf2':
-    return f'; a TF1 name: tf.compat.v1.{dotted} has it'
+    # Where the port calls code of another file, that may be TF1 code under the shim.
+    line = _line_of_import(frames) if len({frame.filename for frame in frames}) > 1 else ''
+    in_tf1 = f', or, in TF1 code under the shim, `{line}' if line else ''
+    return f'; a TF1 name: tf.compat.v1.{dotted} has it{in_tf1}'
   return f'; a TF1 name: `{_import(frames)} gives it, or {_RECORD}'
 
 
@@ -79,9 +90,17 @@ def _is_in_tf1(dotted: str) -> bool:
 
 
 def _import(frames: Sequence[traceback.FrameSummary]) -> str:
-  """Returns the import that is to be written, and where one is that it replaces."""
+  """Returns the import that is to be written, and where."""
   if not frames:
     return 'import tensorflow.compat.v1 as tf`'
+  place = os.path.basename(frames[-1].filename)
+  return _line_of_import(frames) or f'import tensorflow.compat.v1 as tf` in {place}'
+
+
+def _line_of_import(frames: Sequence[traceback.FrameSummary]) -> str:
+  """Returns the import that is to be written, and where one is that it replaces; '' without."""
+  if not frames:
+    return ''
   path = frames[-1].filename
   try:
     with open(path, encoding='utf-8') as file:
@@ -94,4 +113,4 @@ def _import(frames: Sequence[traceback.FrameSummary]) -> str:
     if found:
       alias = found[1] or 'tensorflow'
       return f'import tensorflow.compat.v1 as {alias}` in {place}:{number}'
-  return f'import tensorflow.compat.v1 as tf` in {place}'
+  return ''

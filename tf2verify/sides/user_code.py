@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import tf2verify
 from tf2verify.errors import Tf2VerifyError, UserCodeError
 from tf2verify.safe_text import message_of, safe
-from tf2verify.sides import tf1_names
+from tf2verify.sides import mixed_keras, tf1_names
 from tf2verify.sides.graphs.source_lines import is_user_file
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
@@ -121,7 +121,9 @@ def user_code(side: str, hook: str, slip: str = '') -> Iterator[None]:
   except Tf2VerifyError:
     raise
   except (Exception, SystemExit) as error:  # the user's code may raise anything
-    hint = _assert_hint(error) or _collection_hint(error) if side == 'tf2' else ''
+    hint = ''
+    if side == 'tf2':
+      hint = _assert_hint(error) or _collection_hint(error) or mixed_keras.hint(error)
     frames = traceback.extract_tb(error.__traceback__)
     hint = hint or tf1_names.hint(error, side, [f for f in frames if is_user_file(f.filename)])
     summary = _summary(error) + hint + (f'; {slip}' if slip else '')

@@ -17,6 +17,7 @@ from tf2verify.records import rounds
 from tf2verify.records.diagnosis import Diagnosis
 from tf2verify.records.difference import Difference
 from tf2verify.records.failed_tensor import FailedTensor
+from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.reference import nests
 from tf2verify.sides.graphs.run import GraphRun
@@ -121,8 +122,9 @@ def diagnose_stage(
     except NotApplicable as error:  # a recorded graph that is not run here
       not_run = f'no operation is named: {error}'
     lines = _variable_lines(case, findings)
-    only_first = diagnose_option.ends_with_the_first()
-    diagnosis = diagnose(*found, sides, not_traceable, lines, traced, bench, only_first)
+    how = lines, traced, bench, diagnose_option.ends_with_the_first()
+    facts = _tf1_in_training(case, run, sides), case.tf2.is_of_keras3()
+    diagnosis = diagnose(*found, sides, not_traceable, *how, *facts)
     if not_traceable or not_run:
       not_tried = (
         'the port cannot be traced' if not_traceable else 'the recorded graph is not run here'
@@ -157,6 +159,26 @@ def _both_sides(
   for one in sides:
     one.close()
   return _both_sides(case, dataclasses.replace(run, parts=True))
+
+
+def _tf1_in_training(
+  case: CaseUnderTest, run: RunSpec | None, sides: tuple[GraphRun, GraphRun] | None
+) -> OpGraph | None:
+  """Returns the tf1 side's graph in training mode, where the port alone draws in inference."""
+  if run is None or sides is None:
+    return None
+  drawn = [sum('Random' in op.op_type for op in one.op_graph.ops) for one in sides]
+  modes = case.declaration.training_modes
+  if run.training or True not in modes or drawn[1] <= drawn[0]:
+    return None
+  try:
+    side = case.tf1.inspectable(dataclasses.replace(run, training=True, unrolls=False))
+  except NotApplicable:  # a recorded graph that is not run here
+    return None
+  try:
+    return side.op_graph
+  finally:
+    side.close()
 
 
 def with_diagnosis(verdict: StageVerdict, diagnosis: Diagnosis, stage: type[Stage]) -> StageVerdict:

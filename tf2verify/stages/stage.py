@@ -181,6 +181,8 @@ class Stage(abc.ABC):
     proves: one sentence.
     repeats_errors_of: stages whose ERROR, if they have run, this one would only repeat,
       although it does not need them to pass.
+    follows: stages of whose failure, if they have run, most of what this one finds would follow,
+      although it does not need them to pass.
     diagnosed: whether it holds the two models against each other by the case's tolerances,
       so that a failure is looked into op by op, and can be judged by other tolerances.
     compares_sides: whether it holds numbers of the reference against the port, so that a
@@ -191,6 +193,7 @@ class Stage(abc.ABC):
   needs: ClassVar[tuple[str, ...]]
   proves: ClassVar[str]
   repeats_errors_of: ClassVar[tuple[str, ...]] = ()
+  follows: ClassVar[tuple[str, ...]] = ()
   diagnosed: ClassVar[bool] = True
   compares_sides: ClassVar[bool] = True
 

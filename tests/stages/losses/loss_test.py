@@ -514,7 +514,7 @@ class ApplicabilityTest(LadderTestCase):
       def make_labels(self):
         return None
 
-    self.assert_error(Case, 'make_labels returned no array')
+    self.assert_error(Case, 'make_labels returned None', 'missing `return`')
 
   def test_no_labels(self):
     class Case(tiny_models.Affine):
@@ -525,6 +525,17 @@ class ApplicabilityTest(LadderTestCase):
         return tf.reduce_mean(outputs - labels)
 
     self.assert_error(Case, 'declares no make_labels')
+
+  def test_a_loss_for_each_example(self):
+    def of_examples(self, outputs, labels):
+      return tf.reduce_mean(tf.square(outputs - labels), 1)
+
+    for hook, sides in (('tf1_loss', 'a sum'), ('tf2_loss', 'in tf2')):
+      with self.subTest(hook):
+        case = type('Case', (Squared,), {hook: of_examples})
+        self.assert_first_failure(
+          case, STAGE, sides, f'{hook} returns a value for each example, shape (4,)', 'reduce_mean'
+        )
 
   def test_own_example_of_another_structure(self):
     class Case(Squared):

@@ -18,12 +18,32 @@ class FaultTest(LadderTestCase):
     self.assert_first_failure(
       Case,
       STAGE,
-      '3 created after the first call (3 calls)',
-      'variable shim_layer/bias: call 2 (inference) created it, (3) float32',
+      '1 created after the first call (3 calls)',
+      'variable shim_layer/bias: call 2 (inference), call 3 (training) and call 4 (training) ',
+      ' created it, (3) float32',
       'no_new_variables_test.py:',
       "tf.Variable(tf.zeros([3]), name='bias')",
       'tf.Variable is called in call',
     )
+
+  def test_what_follows_from_it_is_not_reported(self):
+    class Case(tiny_models.Affine):
+      def port(self, inputs, training):
+        return tf.matmul(inputs, tiny_models.kernel()) + tf.Variable(tf.zeros([3]), name='bias')
+
+    verdict = tf2verify.verify(Case)
+    self.assertEqual([stage.stage for stage in verdict.failures], [STAGE])
+    self.assertEqual(verdict.stages[1].reason, 'blocked: no_new_variables FAILED')
+    alone = tf2verify.verify(Case, ['variable_inventory']).stages
+    self.assertIs(alone[-1].status, tf2verify.Status.FAILED)
+
+  def test_several_of_a_call_are_several(self):
+    class Case(tiny_models.Affine):
+      def port(self, inputs, training):
+        shifts = [tf.Variable(tf.zeros([3]), name='shift') for _ in range(2)]
+        return tf.matmul(inputs, tiny_models.kernel()) + shifts[0] + shifts[1]
+
+    self.assert_first_failure(Case, STAGE, '2 created after the first call')
 
   def test_layer_names_count_up(self):
     class Case(tiny_models.OneModel):
@@ -124,7 +144,7 @@ class FaultTest(LadderTestCase):
     self.assert_first_failure(
       Case,
       STAGE,
-      'variable bias: call 2 (inference) tried to create it, (3) float32',
+      'variable bias: call 2 (inference), call 3 (training) and call 4 (training) tried to create ',
       "in create_and_shift: return net + tf.Variable(tf.zeros([3]), name='bias')",
     )
 

@@ -411,6 +411,7 @@ class NotApplicableTest(TrainingStepsTestCase):
     self.assertIs(found.status, tf2verify.Status.NOT_APPLICABLE, found.to_text())
     for word in words:
       self.assertIn(word, found.reason)
+    return found
 
   def test_no_hooks(self):
     class Case(tiny_models.Affine):
@@ -420,8 +421,11 @@ class NotApplicableTest(TrainingStepsTestCase):
       def make_tf1_optimizer(self):
         return v1.train.GradientDescentOptimizer(RATE)
 
-    self.assert_not_applicable(Case, 'make_tf1_optimizer', 'make_tf2_optimizer')
-    self.assert_not_applicable(OneSide, 'make_tf2_optimizer (or tf2_train_step)')
+    found = self.assert_not_applicable(Case, 'make_tf1_optimizer', 'make_tf2_optimizer')
+    self.assertEqual(found.blind_spots, ())
+    found = self.assert_not_applicable(OneSide, 'make_tf2_optimizer (or tf2_train_step)')
+    (blind_spot,) = found.blind_spots
+    self.assertIn('declares make_tf1_optimizer, but neither make_tf2_optimizer', blind_spot)
 
   def test_number_of_steps(self):
     class Case(Trained):

@@ -75,6 +75,9 @@ class FailedStage:
   agrees_as_graph: bool = False  # whether the port agrees once it is traced as a graph
   tf1_graph: OpGraph | None = None  # the tf1 side's computation; None where it was not looked into
   tf2_graph: OpGraph | None = None  # the port's, likewise
+  # The tf1 side's in training mode, where the run is one in inference and the port alone draws.
+  tf1_in_training: OpGraph | None = None
+  of_keras3: bool = False  # whether the port is a layer of Keras 3
 
   def graph_differences(self) -> Iterator[tuple[SourceEvidence, GraphDifference]]:
     """Yields what differs in the graphs at each source, but for what trials have refuted."""

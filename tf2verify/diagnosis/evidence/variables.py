@@ -72,6 +72,7 @@ class CreatedVariable:
 
   creation: VariableCreation  # the record
   first_call: frozenset[str]  # names of the variables that the first call made
+  of_keras3: bool = False  # whether the port is a layer of Keras 3
 
 
 def missing_variables(

@@ -86,7 +86,7 @@ from tf2verify.records.initial_value import JudgedStart
 RULES: tuple[Rule[Any], ...] = (
   # Variables.
   Rule('refused_creation', CreatedVariable, creations.REFUSED_CREATION),
-  Rule('layer_built_in_call', CreatedVariable, creations.LAYER_BUILT_IN_CALL),
+  Rule('layer_built_in_call', CreatedVariable, creations.layer_built_in_call),
   Rule('variable_made_in_call', CreatedVariable, creations.VARIABLE_MADE_IN_CALL),
   Rule('no_variable_store', CreatedVariable, creations.NO_VARIABLE_STORE),
   Rule('scope_counts_up', CreatedVariable, creations.scope_counts_up),

@@ -125,6 +125,7 @@ class _Creation:
   refused_by_function: bool = False
   make_value: Callable[[], Any] | None = None
   draws_before: int = 0
+  of_keras3: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -213,6 +214,7 @@ class OpRecorder:
       layer=made.layer,
       make_value=value if callable(value) else None,
       draws_before=len(self._draws),
+      of_keras3=made.path is not None,
     )
     self.creations.append(creation)
     self._being_created.append(creation)
@@ -342,6 +344,12 @@ class OpRecorder:
       ]
       found += [variable for variable in owners if id(variable._handle) in unknown]
     return tuple({id(v): v for v in found if id(v) not in known_ids}.values())
+
+  def keras3_paths_beside(self, known: list[Any]) -> tuple[str, ...]:
+    """Returns the paths of the variables of Keras 3 among `variables_used_beside`."""
+    made = {id(c.variable): c.requested_name for c in self.creations if c.of_keras3}
+    found = self.variables_used_beside(known) if made else ()
+    return tuple(made[id(variable)] for variable in found if id(variable) in made)
 
 
 def _outside_of_functions(tensor: Any, graph: Any) -> Any:

@@ -98,8 +98,10 @@ def add_losses(
     fed = None if labels is None else nests.map_leaves(placeholder, labels)
   hook = 'tf1_loss' if declaration.declares('tf1_loss') else 'loss'
 
+  slip = side.without_labels(declaration, labels)
+
   def model_loss() -> Any:
-    with user_code(side.TF1, hook):
+    with user_code(side.TF1, hook, slip if hook == 'tf1_loss' else ''):
       if hook == 'tf1_loss':
         return declaration.tf1_loss(built.output_nest, fed)
       return declaration.loss(built.output_nest)
@@ -111,7 +113,7 @@ def add_losses(
       if not loss_parts.is_nest(made):
         return (summed := loss_parts.plus(loss, terms)), summed
       return loss_parts.plus(made, terms), loss_parts.plus(loss, terms)
-    with user_code(side.TF1, 'tf1_total_loss'):
+    with user_code(side.TF1, 'tf1_total_loss', slip):
       own = declaration.tf1_total_loss(built.output_nest, fed)
     return own, loss_parts.main_of(own, 'tf1_total_loss')
 

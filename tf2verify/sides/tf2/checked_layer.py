@@ -6,8 +6,10 @@ from typing import Any
 import tensorflow as tf
 
 from tf2verify.errors import LayerError
+from tf2verify.hooks import PLACEHOLDER
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides.tf2 import layer_parts
+from tf2verify.sides.tf2.keras3_parts import check_not_mixed
 from tf2verify.tensorflow_internals import decorated_calls, keras3
 
 
@@ -15,6 +17,7 @@ def check_layer(layer: Any) -> None:
   """Raises `LayerError` for what is not a layer that can be called."""
   if keras3.is_layer(layer):
     _check_keras3(layer)
+    check_not_mixed(layer)
     return
   if not isinstance(layer, tf.Module):
     raise LayerError(
@@ -47,6 +50,11 @@ def check_not_built(layer: Any, created_now: Collection[int]) -> None:
       f'{names}): its initial values were drawn outside of the controlled seeds; return the '
       'layer without calling or building it'
     )
+
+
+def is_placeholder(layer: Any) -> bool:
+  """Returns whether a port is what `python -m tf2verify new` has written in its place."""
+  return vars(type(layer)).get(PLACEHOLDER) is True  # not inherited: a port may derive from it
 
 
 def _likely_slip(layer: Any) -> str:

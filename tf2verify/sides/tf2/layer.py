@@ -32,7 +32,7 @@ from tf2verify.sides.graphs.traces import retraced
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.tf2 import declared_sizes, layer_parts, port_tracing
-from tf2verify.sides.tf2.checked_layer import check_layer, check_not_built
+from tf2verify.sides.tf2.checked_layer import check_layer, check_not_built, is_placeholder
 from tf2verify.sides.tf2.effects import port_effects
 from tf2verify.sides.tf2.grouped_draws import drawn_elements
 from tf2verify.sides.tf2.input_marks import InputMarks
@@ -84,11 +84,8 @@ class Tf2Layer:
     if self._inspected is not None:
       return self._inspected
     with randomness.seeded(randomness.CONSTANT):
-      unused, port = self.fresh_port(), self.fresh_port()  # two, to see that one is another
-      del unused
-      calls: list[str] = []
-      first_call = 0
-      modes = self._declaration.training_modes
+      port = [self.fresh_port() for _ in range(2)][-1]  # two, to see that one is another
+      calls, first_call, modes = list[str](), 0, self._declaration.training_modes
       for training in (modes[0], *modes, modes[-1]):
         calls.append(f'call {len(calls) + 1} ({side.training_name(training)})')
         self._progress(f'calling the TF2 layer, {calls[-1]}')
@@ -101,13 +98,14 @@ class Tf2Layer:
             self._report = side.CreationReport(tuple(calls), first, refused)
           raise
         first_call = first_call if len(calls) > 1 else len(port.recorder.creations)
-    check_keras3(port.layer, port.variables())
+    check_keras3(port)
     records = port.recorder.creation_records()
     self._report = side.CreationReport(
       tuple(calls),
       records[:first_call],
       records[first_call:],
       retraced(tuple(zip(calls, (modes[0], *modes, modes[-1]), strict=True)), port.recorder.traces),
+      is_placeholder(port.layer),
     )
     self._inspected = port
     return port

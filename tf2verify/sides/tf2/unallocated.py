@@ -70,7 +70,7 @@ class UnallocatedLayer:
           )
         finally:
           _check_unread(port)
-    check_keras3(port.layer, port.variables())
+    check_keras3(port)
     return port
 
   def is_of_keras3(self) -> bool:

@@ -80,10 +80,8 @@ def _check_parts(tf1: LossObservation, tf2: LossObservation) -> None:
 
 def _slip_of_labels(case: CaseUnderTest) -> str:
   labels = loss_function.leaves_of(case.labels)
-  if not labels:
-    if case.declaration.declares('make_labels'):
-      return 'make_labels returned no array: usually a missing `return`'
-    return 'the case declares no make_labels, so labels is None'
+  if not labels:  # of None, whoever calls the loss says so
+    return '' if case.labels is None else 'make_labels returned no array'
   inputs = loss_function.leaves_of(case.inputs)
   sizes = [
     {array.shape[0] for array in leaves.values() if array.ndim} for leaves in (inputs, labels)

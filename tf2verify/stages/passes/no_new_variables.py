@@ -1,15 +1,23 @@
 """Rung 1: repeated calls of the port create no variable."""
 
+import collections
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 from tf2verify.diagnosis.causes import first_cause
 from tf2verify.diagnosis.evidence.variables import CreatedVariable
+from tf2verify.hooks import PLACEHOLDER
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import SourceLine, VariableCreation
 from tf2verify.records.verdict import Compared
 from tf2verify.sides.graphs.traces import Trace
 from tf2verify.sides.side import training_name
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+
+_OF_PLACEHOLDER = (
+  'the port is still the placeholder of `python -m tf2verify new`, so that TF1 code is compared '
+  f'with itself: replace it by the port, and delete {PLACEHOLDER}'
+)
 
 
 class NoNewVariables(Stage):
@@ -36,24 +44,44 @@ class NoNewVariables(Stage):
           f'{len(allowed)} variables, {allowed[0].name} first, exist only in the '
           f'{training_name(case.declaration.training_modes[-1])} graph of tf1, as in the port',
         )
+    spots = (_OF_PLACEHOLDER,) if report.of_placeholder else ()
     first = frozenset(earlier.name for earlier in report.first_call)
     return Findings(
       # A call that TensorFlow ended, be it the first, has been looked at.
-      Compared(tensors=max(1, len(report.calls) - 1), noun='calls'),
-      tuple(_with_causes(later, first)),
-      (*notes, *_retracing(report.retraced)),
+      Compared(tensors=max(1, len(report.calls) - 1), noun='calls', blind_spots=len(spots)),
+      tuple(_with_causes(later, first, case.tf2.is_of_keras3())),
+      (*notes, *_retracing(report.retraced), *spots),
+      blind_spots=spots,
     )
 
 
-def _with_causes(later: Iterable[VariableCreation], first: frozenset[str]) -> Iterator[Difference]:
-  """Yields the findings; a line that creates again and again has one cause, that of the first."""
+def _with_causes(
+  later: Iterable[VariableCreation], first: frozenset[str], of_keras3: bool
+) -> Iterator[Difference]:
+  """Yields a finding for each variable, whichever calls make it.
+
+  A line that creates again and again has one cause, that of the first.
+  """
   known: dict[SourceLine, str] = {}
-  for creation in later:
+  for creation in _over_calls(later):
     cause = known.get(creation.source, '') if creation.source else ''
-    cause = cause or first_cause(CreatedVariable(creation, first))
+    cause = cause or first_cause(CreatedVariable(creation, first, of_keras3))
     if creation.source:
       known[creation.source] = cause
     yield created(creation, cause)
+
+
+def _over_calls(later: Iterable[VariableCreation]) -> Iterator[VariableCreation]:
+  """Yields a record for each variable, of all calls that make it."""
+  made: collections.Counter[VariableCreation] = collections.Counter()
+  calls: dict[tuple[VariableCreation, int], list[str]] = {}
+  for creation in later:
+    made[creation] += 1  # a call may make several that are alike
+    key = dataclasses.replace(creation, call=''), made[creation]
+    calls.setdefault(key, []).append(creation.call)
+  for (creation, _), its in calls.items():
+    names = its[-1] if len(its) == 1 else f'{", ".join(its[:-1])} and {its[-1]}'
+    yield dataclasses.replace(creation, call=names)
 
 
 def _only_in_later_modes(case: CaseUnderTest) -> frozenset[str]:

@@ -2,6 +2,9 @@
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
 
 from tf2verify.diagnosis.causes import texts_by_variable
 from tf2verify.diagnosis.evidence.variables import extra_variables, missing_variables
@@ -15,6 +18,7 @@ from tf2verify.relation.naming_rule import NamingRule, code, naming_rule
 from tf2verify.relation.renames import RenameSuggestion, rename_suggestions
 from tf2verify.relation.roles import owner
 from tf2verify.relation.variable_pairs import VARIABLE, compare_pairs, described
+from tf2verify.sides.loss_function import leaves_of
 from tf2verify.sides.side import Inventory
 from tf2verify.stages.mapped import layout_text
 from tf2verify.stages.pairing import Pairing
@@ -32,6 +36,7 @@ class VariableInventory(Stage):
 
   name = 'variable_inventory'
   needs = ()
+  follows = ('no_new_variables',)  # what is made anew in every call is in no layer's variables
   proves = 'both sides have variables of the same names, shapes, dtypes and trainability'
 
   def check(self, case: CaseUnderTest) -> Findings:
@@ -45,7 +50,7 @@ class VariableInventory(Stage):
       )
     ones, others = by_name(tf1), by_name(tf2)
     pairs = [(ones[tf1_name], others[tf2_name]) for tf1_name, tf2_name in alignment.pairs]
-    differences, notes = compare_pairs(pairs)
+    differences, notes = compare_pairs(pairs, *_of_double_inputs(case.inputs))
     left_tf1 = [ones[name] for name in alignment.only_tf1]
     steps = [v for v in left_tf1 if 'global_step' in v.collections]
     if steps:
@@ -80,6 +85,19 @@ class VariableInventory(Stage):
       left_out.inconclusive,
       inventory=left_out.marked(_side_by_side(alignment, tf1, tf2, case.pairing)),
     )
+
+
+def _of_double_inputs(inputs: Any) -> list[str]:
+  """Returns why TF1 makes variables of float64, where the inputs explain it."""
+  paths = [path for path, leaf in leaves_of(inputs).items() if leaf.dtype == np.float64]
+  if not paths:
+    return []
+  named = f' for inputs{paths[0]}' if paths[0] else ''
+  return [
+    f'make_inputs returns float64{named}: return x.astype(np.float32), if production feeds float32 '
+    '(numpy makes float64 by default, and TF1 makes variables of the dtype of what it is given); '
+    "if it feeds float64, Keras casts to floatx: pass dtype='float64' to the layer"
+  ]
 
 
 def _left_alone(seed_states: Sequence[str]) -> list[str]:

@@ -5,10 +5,15 @@ import numpy as np
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.training import Slot
+from tf2verify.reference.slot_roles import OWN_MOMENTUM
 from tf2verify.relation.slots import COUNTS, DeclaredSlots, declared_name
 from tf2verify.stages.training.step_quantities import Steps
 
 _SHOWN = 6
+_WORDS = {
+  OWN_MOMENTUM: 'a momentum of an optimizer class of your own, whose numbers are no multiple of '
+  'those of the other side'
+}
 
 
 def slots_alone(steps: Steps) -> list[str]:
@@ -20,7 +25,8 @@ def slots_alone(steps: Steps) -> list[str]:
     moving = {slot.role for slot in slots if _holds_something(slot)}
     if roles:
       said = '' if moving.intersection(roles) else ', which stay at zero'
-      notes.append(f'only {side} keeps {", ".join(roles)}{said}: not compared')
+      names = ', '.join(_WORDS.get(role, role) for role in roles)
+      notes.append(f'only {side} keeps {names}{said}: not compared')
   if len(notes) == 2:
     notes[1] += '; where two of them are the same, declare it with slot_names'
   return notes

@@ -16,6 +16,7 @@ from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.relation.shadows import SHADOW
+from tf2verify.sides import side
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.stages.comparison import first_nan
@@ -74,6 +75,8 @@ _UNMOVED = (
   'twice the rate, or none, would pass as well: take more steps (training_steps_to_take), a larger '
   'learning rate, or a smaller training_tolerance'
 )
+_TF1_HOOKS = ('make_tf1_optimizer', 'make_tf1_train_op')
+_TF2_HOOKS = ('make_tf2_optimizer', 'tf2_train_step')
 # What is to be compared of a pair; None for nothing.
 _Left = Callable[[QuantityPair], QuantityPair | None]
 
@@ -115,6 +118,18 @@ class TrainingSteps(Stage):
       return _Judge(case, both, run_tf1, watch, (tf1_run, tf2_run), count).findings(replaced)
 
 
+def _half(declaration: side.Declaration, missing: list[tuple[str, str]]) -> str:
+  """Returns that a case declares the training of one side only; '' where it declares none."""
+  if len(missing) > 1:
+    return ''
+  one, other = missing[0]
+  declared = [hook for hook in (*_TF1_HOOKS, *_TF2_HOOKS) if declaration.declares(hook)]
+  return (
+    f'the case declares {" and ".join(declared)}, but neither {one} nor {other}: no training step '
+    f'is compared; declare {one} as well'
+  )
+
+
 def _count(case: CaseUnderTest) -> int:
   """Returns how many steps to take.
 
@@ -123,7 +138,7 @@ def _count(case: CaseUnderTest) -> int:
     CaseDefinitionError: the number is none.
   """
   declaration = case.declaration
-  hooks = (('make_tf1_optimizer', 'make_tf1_train_op'), ('make_tf2_optimizer', 'tf2_train_step'))
+  hooks = (_TF1_HOOKS, _TF2_HOOKS)
   missing = [
     (one, other)
     for one, other in hooks
@@ -134,7 +149,7 @@ def _count(case: CaseUnderTest) -> int:
   if lacking:
     reasons.append(f'the case declares no {" and no ".join(lacking)}')
   if reasons:
-    raise NotApplicable('; '.join(reasons))
+    raise NotApplicable('; '.join(reasons), _half(declaration, missing) if lacking else '')
   count = declaration.training_steps_to_take
   if not isinstance(count, int) or isinstance(count, bool) or count < 1:
     raise CaseDefinitionError(

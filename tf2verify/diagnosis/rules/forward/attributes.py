@@ -28,6 +28,8 @@ class AttributeRule:
   changes: Changed | None = None  # what to change of TF1 to predict the port; None where it cannot
   # Types of operations which, on one side alone, are why the value differs.
   unless_beside: tuple[str, ...] = ()
+  # The sentence of a port that is a layer of Keras 3; None for the same.
+  text_of_keras3: Callable[[GraphDifference], str] | None = None
 
   def __call__(self, evidence: FailedStage) -> Cause | None:
     """Looks for the operation whose value differs."""
@@ -37,7 +39,8 @@ class AttributeRule:
         shown = self.shown or self.what
         seen = f'{shown} {difference.tf1} (tf1), {difference.tf2} (tf2)'
         change = self._change(difference)
-        return Cause(self.text(difference), f'{difference.op}: {seen}', change=change)
+        text = self.text_of_keras3 if evidence.of_keras3 and self.text_of_keras3 else self.text
+        return Cause(text(difference), f'{difference.op}: {seen}', change=change)
     return None
 
   def _has_beside(self, found: SourceEvidence) -> bool:
@@ -128,6 +131,11 @@ LEAKY_RELU_SLOPE = AttributeRule(
     f'the slope of the leaky relu is {found.tf1} in tf1 and {found.tf2} in the port '
     '(tf.nn.leaky_relu has 0.2 by default, keras.layers.LeakyReLU 0.3): pass '
     f'alpha={found.tf1}'
+  ),
+  text_of_keras3=lambda found: (
+    f'the slope of the leaky relu is {found.tf1} in tf1 and {found.tf2} in the port '
+    '(tf.nn.leaky_relu has 0.2 by default, keras.layers.LeakyReLU 0.3): pass '
+    f'negative_slope={found.tf1} (tf.nn.leaky_relu: alpha)'
   ),
   changes=Changed.SLOPE,
 )

@@ -14,6 +14,7 @@ _OF_MASK = ('Cast', 'GreaterEqual')
 _STEPS_TO_MASK = 2
 # Operations to look at before one that masks; behind them is another layer.
 _NEAR = 12
+_PASS_TRAINING = 'pass training=training to the layer (the argument of call), not training=True'
 
 
 def dropout_rate(evidence: FailedStage) -> Cause | None:
@@ -136,6 +137,12 @@ def dropout_presence(evidence: FailedStage) -> Cause | None:
       continue  # it drops as well, in another way: `floor(uniform + keep)`
     seen = f'RandomUniform → GreaterEqual in {"tf1" if in_tf1 else "tf2"} only, on the way to '
     seen += f'{found.source.tf1_op}; {counts[0]} such masks (tf1), {counts[1]} (tf2)'
+    if in_tf2 and _mask_count(evidence.tf1_in_training) > counts[0]:
+      return Cause(
+        f'a dropout of the port is on in inference as well: {_PASS_TRAINING}; in tf1 it is on in '
+        'training mode only',
+        f'{seen}; in training mode tf1 has {_mask_count(evidence.tf1_in_training)}',
+      )
     if in_tf2:
       return Cause(
         'dropout only in the port: either tf1 has none here, or it never switches it on '
@@ -207,6 +214,12 @@ def _noise_presence(evidence: FailedStage) -> Cause | None:
       one, other, more = other, one, -more
     if more <= 0:  # as many: it stands elsewhere
       continue
+    if drawn[1] and _draw_count(evidence.tf1_in_training) > counts[0]:
+      return Cause(
+        f'the port draws random numbers on the way to {found.source.tf1_op} in inference as well: '
+        f'{_PASS_TRAINING}; tf1 draws them in training mode only',
+        f'{drawn[1]} in the port only; {counts[0]} such operations (tf1), {counts[1]} (tf2)',
+      )
     fix = (
       'it was left out, or the layer that draws them is called without training=True'
       if drawn[0]

@@ -36,8 +36,21 @@ def loss_denominator(evidence: LossOfOutput) -> Cause | None:
           if all(_explains(mine, its, terms, weighted, evidence.path, *pair) for pair in ratios):
             words = mine.name, its.name, terms, evidence.path, weighted or ''
             change = Change(Changed.DENOMINATOR, words=words)
-            return Cause(_denominator_text(mine, its, ratios, weighted), change=change)
+            text = _denominator_text(mine, its, ratios, weighted) + _per_example(evidence)
+            return Cause(text, change=change)
   return None
+
+
+def _per_example(evidence: LossOfOutput) -> str:
+  """Returns what to do where one side returns a number for each example; '' elsewhere."""
+  shapes = [np.shape(one.value) for one in (evidence.tf1[0], evidence.tf2[0])]
+  if bool(shapes[0]) == bool(shapes[1]):
+    return ''
+  hook, shape = ('tf1_loss', shapes[0]) if shapes[0] else ('tf2_loss', shapes[1])
+  return (
+    f'; {hook} returns a value for each example, shape {shape}, of which training would minimize '
+    'the sum: return the one number that production minimizes, such as tf.reduce_mean of it'
+  )
 
 
 def _explains(

@@ -26,6 +26,12 @@ _RULES = {
   'ftrl': 'FTRL',
 }
 
+# Of a gradient g, the learning rate r of the step and the momentum m.
+_FORMULAS = {
+  'momentum': 'a = m·a + g, w -= r·a',
+  'velocity': 'v = m·v - r·g, w += v',
+}
+
 
 def text(
   names: Sequence[str],
@@ -119,9 +125,11 @@ def _rule(tf1: Found, tf2: Found, evidence: TrainingEvidence) -> str:
   said = f"the step of TF1 is that of {_RULES[one]}, the port's that of {_RULES[other]}"
   if {one, other} == {'momentum', 'velocity'}:
     return (
-      f'{said}: they agree until the learning rate changes, as it has before step '
-      f'{evidence.number}; keep tf.compat.v1.train.MomentumOptimizer, which works in eager mode, '
-      'or override update_step'
+      f'momentum in TF1 is {_FORMULAS[one]}, in the port {_FORMULAS[other]} (r: the learning '
+      'rate): they agree until the learning rate changes, as it has before step '
+      f'{evidence.number}; keep '
+      'tf.compat.v1.train.MomentumOptimizer, which works in eager mode, or override update_step '
+      '(docs/keras3.md, The momentum of TF1)'
     )
   if {one, other} == {'nadam', 'scheduled nadam'}:
     return f'{said}: no epsilon explains it; write the update of TF1 for the port'

@@ -12,11 +12,6 @@ REFUSED_CREATION = Sentence[CreatedVariable](
   'a tf.function makes a variable while it is traced, which TensorFlow refuses at every trace but '
   'the first: make it before, in __init__ or build(), and keep it on self',
 )
-LAYER_BUILT_IN_CALL = Sentence[CreatedVariable](
-  lambda seen: seen.creation.creator == 'keras layer',
-  'a Keras layer ({0.creation.layer}) is built inside call: make it once in __init__, or in call '
-  'through tf.compat.v1.keras.utils.get_or_create_layer',
-)
 VARIABLE_MADE_IN_CALL = Sentence[CreatedVariable](
   lambda seen: seen.creation.creator == 'tf.Variable',
   'tf.Variable is called in call, so every call creates a new one: create it once in build() and '
@@ -32,6 +27,16 @@ PATH_OF_LATER_CALL = Sentence[CreatedVariable](
   'it did not exist after the first call: the code takes a different path in a later call; create '
   'every variable in the first',
 )
+
+
+def layer_built_in_call(evidence: CreatedVariable) -> Cause | None:
+  """A layer is made anew in every call."""
+  if evidence.creation.creator != 'keras layer':
+    return None
+  text = f'a Keras layer ({evidence.creation.layer}) is built inside call: make it once in __init__'
+  if evidence.of_keras3:
+    return Cause(f'{text}, and keep it in an attribute')
+  return Cause(f'{text}, or in call through tf.compat.v1.keras.utils.get_or_create_layer')
 
 
 def scope_counts_up(evidence: CreatedVariable) -> Cause | None:
