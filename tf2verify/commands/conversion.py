@@ -170,18 +170,7 @@ def _converted(
 ) -> Conversion:
   comparison = Comparison()
   loaded = load(case, file, comparison)
-  for key in loaded.account.unread(KeyKind.UNKNOWN):
-    comparison.lost(
-      Difference(
-        'checkpoint key',
-        key.key.name,
-        Aspect.PRESENCE,
-        f'in the checkpoint, {key.key}',
-        'read by no variable of the model, and neither a slot nor a moving average of one',
-        hint='the checkpoint holds more than the model of this case: declare a case with the whole '
-        'model, or write a checkpoint without these keys',
-      )
-    )
+  _report_unknown(loaded, comparison)
   remarks: list[Remark] = []
   account, transfer = loaded.account, None
   why, settled = _why_no_optimizer(case, account, target, with_optimizer), False
@@ -222,6 +211,22 @@ def _converted(
     remarks=(*remarks, *_not_told(comparison)),
     read_by=written.reading.lines(path, name),
   )
+
+
+def _report_unknown(loaded: Loaded, comparison: Comparison) -> None:
+  """Adds keys of the checkpoint that mean nothing to the case."""
+  for key in loaded.account.unread(KeyKind.UNKNOWN):
+    comparison.lost(
+      Difference(
+        'checkpoint key',
+        key.key.name,
+        Aspect.PRESENCE,
+        f'in the checkpoint, {key.key}',
+        'read by no variable of the model, and neither a slot nor a moving average of one',
+        hint='the checkpoint holds more than the model of this case: declare a case with the whole '
+        'model, or write a checkpoint without these keys',
+      )
+    )
 
 
 def _take(comparison: Comparison, part: Comparison) -> None:

@@ -83,6 +83,9 @@ class TrainGraph:
     return Fetches(frozenset([self.train_op]), frozenset(names), self.gate)
 
 
+_TRAIN_OP = 'make_tf1_train_op'
+
+
 def add_train_op(
   losses: LossGraph, declaration: side.Declaration, recorder: OpRecorder
 ) -> TrainGraph:
@@ -101,8 +104,7 @@ def add_train_op(
   named = (*(losses.parts or ()), *built.regularization_losses)
   first += [graph.get_tensor_by_name(name) for _, name in named]
   first += [part for part in loss_parts.parts_of(losses.total_nest).values() if tf.is_tensor(part)]
-  updates, made_lines = update_recorder(), MadeLines()
-  own = declaration.declares('make_tf1_train_op')
+  updates, made_lines, own = update_recorder(), MadeLines(), declaration.declares(_TRAIN_OP)
   nest = total if losses.total_nest is None else losses.total_nest
   taken = inspect.signature(declaration.make_tf1_train_op).parameters
   given = {'outputs': built.output_nest, 'labels': losses.labels}
@@ -122,7 +124,7 @@ def add_train_op(
         made = declaration.make_tf1_train_op(nest, **further)
       return checked_train_op(made, graph)
 
-  hook = 'make_tf1_train_op' if own else 'make_tf1_optimizer'
+  hook = _TRAIN_OP if own else 'make_tf1_optimizer'
   with in_graph(built, recorder, hook), updates.recording(), made_lines.recording():
     train_op = made_in(graph, make)
   adding = again.op()

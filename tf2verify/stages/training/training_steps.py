@@ -7,7 +7,7 @@ import numpy as np
 
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.training import training_evidence
-from tf2verify.errors import CaseDefinitionError, NotApplicable
+from tf2verify.errors import NotApplicable
 from tf2verify.numerics.error_summary import extent
 from tf2verify.numerics.noise import FACTOR
 from tf2verify.records.diagnosis import About, Cause
@@ -16,7 +16,6 @@ from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.relation.shadows import SHADOW
-from tf2verify.sides import side
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.stages.comparison import first_nan
@@ -28,6 +27,7 @@ from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training import steps_here
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.clipping_trials import ClippingWatch
+from tf2verify.stages.training.declared_steps import declared_count
 from tf2verify.stages.training.edited_steps import StepJudge
 from tf2verify.stages.training.later_steps import Later, compare_later
 from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_other_rows
@@ -75,8 +75,6 @@ _UNMOVED = (
   'twice the rate, or none, would pass as well: take more steps (training_steps_to_take), a larger '
   'learning rate, or a smaller training_tolerance'
 )
-_TF1_HOOKS = ('make_tf1_optimizer', 'make_tf1_train_op')
-_TF2_HOOKS = ('make_tf2_optimizer', 'tf2_train_step')
 # What is to be compared of a pair; None for nothing.
 _Left = Callable[[QuantityPair], QuantityPair | None]
 
@@ -97,7 +95,7 @@ class TrainingSteps(Stage):
     Stops at the first step that differs: what follows are consequences. Of a variable
     its change since the start is compared, which is small beside its value.
     """
-    count = _count(case)
+    count = declared_count(case)
     training = True in case.declaration.training_modes
     inputs, replaced = case_inputs.varied_inputs(case.inputs)
     pairs = case.alignment().pairs
@@ -116,47 +114,6 @@ class TrainingSteps(Stage):
         count,
       )
       return _Judge(case, both, run_tf1, watch, (tf1_run, tf2_run), count).findings(replaced)
-
-
-def _half(declaration: side.Declaration, missing: list[tuple[str, str]]) -> str:
-  """Returns that a case declares the training of one side only; '' where it declares none."""
-  if len(missing) > 1:
-    return ''
-  one, other = missing[0]
-  declared = [hook for hook in (*_TF1_HOOKS, *_TF2_HOOKS) if declaration.declares(hook)]
-  return (
-    f'the case declares {" and ".join(declared)}, but neither {one} nor {other}: no training step '
-    f'is compared; declare {one} as well'
-  )
-
-
-def _count(case: CaseUnderTest) -> int:
-  """Returns how many steps to take.
-
-  Raises:
-    NotApplicable: a side declares no training.
-    CaseDefinitionError: the number is none.
-  """
-  declaration = case.declaration
-  hooks = (_TF1_HOOKS, _TF2_HOOKS)
-  missing = [
-    (one, other)
-    for one, other in hooks
-    if not declaration.declares(one) and not declaration.declares(other)
-  ]
-  reasons = [reason for one, _ in missing if (reason := case.tf1_training.reason_without(one))]
-  lacking = [f'{one} (or {other})' for one, other in missing[len(reasons) :]]
-  if lacking:
-    reasons.append(f'the case declares no {" and no ".join(lacking)}')
-  if reasons:
-    raise NotApplicable('; '.join(reasons), _half(declaration, missing) if lacking else '')
-  count = declaration.training_steps_to_take
-  if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-    raise CaseDefinitionError(
-      f'training_steps_to_take is {count!r}; it is a number of steps, 1 or more: 3 by default, '
-      'more where a learning-rate schedule has a boundary to cross'
-    )
-  return count
 
 
 class _Judge:
