@@ -114,6 +114,32 @@ class LaterStepsTest(LadderTestCase, parameterized.TestCase):
     found = self.assert_passes(Case)
     self.assertIn('0.09 at count 1,000 of steps', ' '.join(found.blind_spots))
 
+  def test_a_schedule_that_counts_on_the_dtype_of_the_count(self):
+    class Strict(schedules.LearningRateSchedule):
+      def __call__(self, step):
+        return 0.1 * 0.9 ** tf.cast(tf.convert_to_tensor(step) // 1000, tf.float32)
+
+    class Case(Decaying):
+      def rate(self):
+        return Strict()
+
+    self.assert_passes(Case)
+
+  def test_a_schedule_that_raises_beyond_its_end(self):
+    class Short(schedules.LearningRateSchedule):
+      def __call__(self, step):
+        if int(step) > 100:
+          raise IndexError('planted')
+        return 0.1
+
+    class Case(Decaying):
+      def rate(self):
+        return Short()
+
+    found = self.stage(Case)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertIn('planted', ' '.join(found.blind_spots))
+
   def test_a_constant_rate_is_named(self):
     class Case(Decaying):
       def rate(self):

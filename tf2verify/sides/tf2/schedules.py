@@ -6,10 +6,19 @@ from typing import Any
 from unittest import mock
 
 import tensorflow as tf
+import tf_keras
 
 from tf2verify.errors import NotApplicable
+from tf2verify.sides import side
 from tf2verify.sides.optimizer_state import is_keras
+from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import keras, keras3
+
+
+def _classes() -> tuple[type, ...]:
+  """Returns the classes of schedules of the Keras that are there."""
+  known = (tf_keras, keras3.loaded())
+  return tuple(k.optimizers.schedules.LearningRateSchedule for k in known if k is not None)
 
 
 class Schedule:
@@ -26,11 +35,12 @@ class Schedule:
     optimizer = optimizers[0]
     is_legacy = isinstance(optimizer, keras.LEGACY_OPTIMIZER)
     found = optimizer._hyper.get('learning_rate') if is_legacy else optimizer._learning_rate
-    if not callable(found) or hasattr(found, 'assign'):
+    if not isinstance(found, _classes()):
       raise NotApplicable("the learning rate of the port's optimizer is no schedule")
-    self._schedule = found
-    self._dtype = tf.float32 if is_legacy else tf.int64
+    self._schedule: Any = found
     self._iterations = keras3.held(optimizer.iterations)
+    # As the optimizer calls it: a schedule may count on the dtype.
+    self._dtype = tf.float32 if is_legacy else self._iterations.dtype
 
   @property
   def count(self) -> int:
@@ -38,8 +48,13 @@ class Schedule:
     return int(self._iterations)
 
   def rates(self, counts: Sequence[int]) -> list[float]:
-    """Returns the rates at counts of steps."""
-    return [float(self._schedule(tf.constant(count, self._dtype))) for count in counts]
+    """Returns the rates at counts of steps.
+
+    Raises:
+      UserCodeError: the schedule raised.
+    """
+    with user_code(side.TF2, 'the learning-rate schedule'):
+      return [float(self._schedule(tf.constant(count, self._dtype))) for count in counts]
 
   @contextlib.contextmanager
   def scaled(self, factor: float) -> Iterator[None]:

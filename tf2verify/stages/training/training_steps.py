@@ -278,7 +278,7 @@ class _Judge:
     found = self._compare(pairs, number)
     slots = self._steps.tf1.steps[number - 1].slots
     rules = {record.rule for record in self._steps.tf1.optimizers}
-    keeps = any(slot.role != SHADOW for slot in slots) and not rules <= PROPORTIONAL
+    keeps = any(slot.role != SHADOW for slot in slots) and not (rules and rules <= PROPORTIONAL)
     if inside := scaled_inside(pairs, found.differences, keeps):
       self._inside |= inside
       pairs = without(pairs, inside)
