@@ -145,7 +145,7 @@ PORT_BUGS = (
     stage=_STEPS,
     wrong=Slope,
     right=Staircase,
-    words=('staircase=True', 'floor'),
+    words=('staircase=True', 'every 2 steps'),
   ),
   PortBug(
     'B68',

@@ -31,7 +31,6 @@ CASES = (
   models.DecayedNesterov,
   models.ClippedAndAveraged,
   models.Dropped,
-  models.DroppedInALoop,
   models.RegularizedNorm,
   models.Embedded,
   models.TwoOptimizers,
@@ -82,6 +81,15 @@ class LikeTheLiveReferenceTest(RecordingTestCase):
       self.assert_same_tensors(one.applied_gradients, other.applied_gradients)
       self.assert_same_tensors(one.variables, other.variables)
       self.assert_same_slots(one.slots, other.slots)
+
+  def test_draws_in_loops(self):
+    """The recorder keeps them; a live reference has fixed numbers there."""
+    recorded = self.recorded(models.DroppedInALoop).steps()
+    with prepared(models.DroppedInALoop) as (case, run):
+      live = case.tf1_training.prepare_steps(run, 2)(None)
+      self.assertLen(case.tf1.fixed_draws, 1)
+    self.assertLen([draw for draw in recorded.random_draws if draw.in_loop], 1)
+    self.assertEmpty([draw for draw in live.random_draws if draw.in_loop])
 
   @parameterized.named_parameters(
     ('_OwnMomentum', models.OwnMomentum, 'own momentum'),
