@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from tf2verify.records.training import Slot
 from tf2verify.relation.slots import COUNTS, DeclaredSlots, declared_name, has_known_meaning
 
 _Array = np.ndarray[Any, Any]
+# Gives a value that a port keeps for a variable, by its name, in tf1's shape and order.
+LayOut = Callable[[str, _Array], _Array]
 SHADOW = 'shadow'
 _WORDS = re.compile(
   r'(average[sd]?|averaging|avg|ema|emas|shadows?|polyak|exponentialmovingaverage)'
@@ -39,12 +41,19 @@ class FoundShadows:
   doubtful: tuple[int, ...]
 
 
+def as_it_is(name: str, value: _Array) -> _Array:
+  """Returns a value for a variable that has tf1's shape and order."""
+  del name
+  return value
+
+
 def find_shadows(
   wanted: Mapping[str, Slot],
   slots: Sequence[Slot],
   before: Sequence[Slot],
   values: Sequence[Values],
   declared: DeclaredSlots = None,
+  lay_out: LayOut = as_it_is,
 ) -> FoundShadows:
   """Pairs state with variables, of which TF1 keeps averages and the port none by that name.
 
@@ -58,8 +67,9 @@ def find_shadows(
     before: those before it, where they are known.
     values: of the variables.
     declared: see `OptionalHooks.slot_names`.
+    lay_out: for state of which no variable is known.
   """
-  search = _Search(wanted, slots, before, values)
+  search = _Search(wanted, slots, before, values, lay_out)
   search.as_declared(declared)
   if search.left():
     search.by_value()
@@ -75,8 +85,10 @@ class _Search:
     slots: Sequence[Slot],
     before: Sequence[Slot],
     values: Sequence[Values],
+    lay_out: LayOut,
   ) -> None:
     self._wanted = wanted
+    self._lay_out = lay_out
     self._values = {known.name: known for known in values if known.name in wanted}
     self._slots = {n: slot for n, slot in enumerate(slots) if _may_be_average(slot)}
     self._starts = _starts(slots, before)
@@ -100,7 +112,7 @@ class _Search:
     for name in self.left():
       fitting = [
         (slot.variable != name, not _is_near(slot.value, self._wanted[name].value), number)
-        for number, slot in self._free()
+        for number, slot in self._free(name)
         if name in self._values and self._follows(number, slot, self._values[name])
       ]
       if fitting:
@@ -128,14 +140,18 @@ class _Search:
       or (not slot.variable and whole > 1 and slot.value.size == whole)
     )
 
-  def _free(self) -> list[tuple[int, Slot]]:
-    return [(n, slot) for n, slot in self._slots.items() if n not in self.owners]
+  def _free(self, name: str = '') -> list[tuple[int, Slot]]:
+    """Returns what has no owner yet, as that of a variable would be."""
+    free = [(n, slot) for n, slot in self._slots.items() if n not in self.owners]
+    return [(n, _laid_out(slot, name, self._lay_out)) for n, slot in free]
 
   def _follows(self, number: int, slot: Slot, values: Values) -> bool:
     """Returns whether a state is between where it was and the variable, by one decay."""
     if slot.value.shape != values.after.shape:
       return False
     known = self._starts.get(number)
+    if known is not None and not slot.variable:
+      known = self._lay_out(values.name, known)
     if known is not None and not any(_agree(known, v) for v in (values.before, values.after)):
       is_of_another = bool(np.any(known))
       # Anything may lie between zero and a variable.
@@ -151,6 +167,12 @@ class _Search:
     size = max(float(np.abs(value).max(initial=0.0)) for value in (wide, start))
     allowance = _CLOSE * float(np.abs(gone).max(initial=0.0)) + _UNITS * size
     return bool(np.all(np.abs(kept - decay * gone) <= allowance))
+
+
+def _laid_out(slot: Slot, name: str, lay_out: LayOut) -> Slot:
+  if slot.variable or not name or not isinstance(slot.value, np.ndarray):
+    return slot  # one whose variable is known has its shape already
+  return dataclasses.replace(slot, value=lay_out(name, slot.value))
 
 
 def _is_near(one: _Array, other: _Array) -> bool:
@@ -190,7 +212,10 @@ def _starts(slots: Sequence[Slot], before: Sequence[Slot]) -> dict[int, _Array]:
 
 
 def renamed(
-  slots: Sequence[Slot], like: Sequence[Slot], owners: Mapping[int, str]
+  slots: Sequence[Slot],
+  like: Sequence[Slot],
+  owners: Mapping[int, str],
+  lay_out: LayOut = as_it_is,
 ) -> tuple[Slot, ...]:
   """Returns slots of another step, those that were found to be averages under that role.
 
@@ -198,6 +223,7 @@ def renamed(
     slots: of the other step.
     like: of the step in which they were found.
     owners: by position among the latter.
+    lay_out: for state of which no variable was known.
   """
   said: dict[tuple[str, str, str], list[str]] = {}
   for number, slot in enumerate(like):
@@ -210,7 +236,9 @@ def renamed(
     known = said.get(key, [])
     owner = known[taken[key]] if len(known) == counts[key] else ''
     taken[key] += 1
-    result.append(dataclasses.replace(slot, role=SHADOW, variable=owner) if owner else slot)
+    if owner:
+      slot = dataclasses.replace(_laid_out(slot, owner, lay_out), role=SHADOW, variable=owner)
+    result.append(slot)
   return tuple(result)
 
 

@@ -2,6 +2,7 @@
 
 import abc
 
+import keras
 import tensorflow as tf
 from absl.testing import absltest
 
@@ -93,6 +94,30 @@ class Averaged(Trained, abc.ABC):
     return loss
 
 
+class Transposed(Averaged, abc.ABC):
+  """Whose port is native and keeps its kernel transposed, and its averages as well."""
+
+  slot_names = None
+  variable_map = 'derive'
+
+  def make_tf2_layer(self):
+    class Net(keras.layers.Layer):
+      def build(self, shape):
+        self.turned = self.add_weight(name='turned', shape=(3, 3))
+        self.shift = self.add_weight(name='shift', shape=(3, 1), initializer='zeros')
+
+      def call(self, inputs):
+        return tf.matmul(inputs, self.turned, transpose_b=True) + self.shift[:, 0]
+
+    return Net(name='net')
+
+
+class KerasTrainer(Trainer):
+  def __init__(self, decay=DECAY):
+    super().__init__(decay)
+    self.optimizer = keras.optimizers.SGD(RATE)
+
+
 def case(make):
   class Case(Averaged):
     def make_tf2_optimizer(self):
@@ -126,6 +151,20 @@ class PortShadowsTest(LadderTestCase):
     text = self.text(Flat, tf2verify.Status.PASSED)
     self.assertIn('cannot be matched: tf2 keeps averages', text)
     self.assertNotIn(CLAIM, text)
+
+  def test_of_variables_in_another_shape(self):
+    for names in (None, {'bias/ExponentialMovingAverage': 'averages'}):
+      for decay, status in ((DECAY, tf2verify.Status.PASSED), (0.5, tf2verify.Status.FAILED)):
+        with self.subTest(f'{names} {decay}'):
+          optimizer = lambda _, decay=decay: KerasTrainer(decay)  # noqa: E731
+          port = type('Case', (Transposed,), {'make_tf2_optimizer': optimizer, 'slot_names': names})
+          verdict = tf2verify.verify(port, stages=[STAGE])
+          text = verdict.to_text()
+          self.assertIs(verdict.stages[-1].status, status, text)
+          self.assertNotIn('shape differs', text)
+          self.assertNotIn('only tf2 keeps', text)
+          found = {d.subject for d in verdict.stages[-1].differences if d.quantity == 'shadow'}
+          self.assertEqual(found, set() if decay == DECAY else {'kernel', 'bias'}, text)
 
   def test_none(self):
     self.assertIn(CLAIM, self.text(Without, tf2verify.Status.FAILED))

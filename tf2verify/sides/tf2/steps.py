@@ -92,6 +92,11 @@ class Tf2Steps:
       random_draws=self._port.recorder.random_draws(),
     )
 
+  def laid_out(self, variable: str, value: np.ndarray) -> np.ndarray:
+    """Returns what is kept for a variable as tf1 would hold it, as its own value is."""
+    layouts = self._port.layouts
+    return value if layouts.lie_apart(variable) else layouts.to_tf1(variable, value)
+
   def take(self) -> TrainingStep:
     """Takes a step and reads everything after it."""
     self._number += 1

@@ -208,12 +208,16 @@ class BothSides:
     reference, port = self._sides
     one, other = side_by_side(reference.take, port.take)
     if self._shadows is None:
-      self._shadows = port_shadows(one, other, port.run(), self._pairs, self._slot_names)
+      self._shadows = port_shadows(
+        one, other, port.run(), self._pairs, self._slot_names, port.laid_out
+      )
     return one, dataclasses.replace(other, slots=self._with_shadows(other.slots))
 
   def _with_shadows(self, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
     found = self._shadows
-    return slots if found is None else renamed(slots, found.slots, found.owners)
+    return slots if found is None else renamed(
+      slots, found.slots, found.owners, self._sides[1].laid_out
+    )
 
   def _shared(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
     """Returns the port's step with the reference's arrays where they are the same."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tf2verify.records.training import Slot, TrainingRun, TrainingStep
-from tf2verify.relation.shadows import SHADOW, Values, find_shadows
+from tf2verify.relation.shadows import SHADOW, LayOut, Values, as_it_is, find_shadows
 from tf2verify.relation.slots import DeclaredSlots, pair_slots
 
 
@@ -27,6 +27,7 @@ def port_shadows(
   port: TrainingRun,
   pairs: Sequence[tuple[str, str]],
   declared: DeclaredSlots = None,
+  lay_out: LayOut = as_it_is,
 ) -> PortShadows:
   """Looks for the averages that TF1 keeps, among what the port keeps under other names.
 
@@ -36,6 +37,7 @@ def port_shadows(
     port: its run, with what there was before the step.
     pairs: variable names of tf1 and tf2.
     declared: as the case declares `slot_names`.
+    lay_out: gives state of the port that has the shape of a variable the shape of tf1's.
   """
   tf1_names = {tf2: tf1 for tf1, tf2 in pairs}
   known = {slot.variable for slot in other.slots if slot.role == SHADOW}
@@ -47,9 +49,9 @@ def port_shadows(
   rates = [one.learning_rate, other.learning_rate]
   alone = pair_slots(optimizers[0], optimizers[1], tf1_names, rates, declared).tf2_only
   places = [n for n, slot in enumerate(other.slots) if any(slot is left for left in alone)]
-  found = find_shadows(
-    wanted, [other.slots[n] for n in places], port.slots_before, _values(port, other), declared
-  )
+  slots = [other.slots[n] for n in places]
+  values = _values(port, other)
+  found = find_shadows(wanted, slots, port.slots_before, values, declared, lay_out)
   left = [tf1_names[name] for name in wanted if name not in found.owners.values()]
   called = sorted({_called(other.slots[places[number]]) for number in found.doubtful})
   return PortShadows(
