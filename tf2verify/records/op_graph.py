@@ -14,6 +14,7 @@ VARIABLE = 'variable'
 CONSTANT = 'Const'
 TARGET = 'target'
 
+_OF_VARIABLES = ('gradient ', 'applied gradient ', 'update of ')
 # An output of an operation: the operation's position in its graph, the output's number.
 TensorKey = tuple[int, int]
 
@@ -51,6 +52,11 @@ class OpRecord:
   def shown_name(self) -> str:
     """How a reader is told of it; a target is no operation."""
     return self.name if self.op_type != TARGET else f'the {self.name}'
+
+  @property
+  def is_of_variable(self) -> bool:
+    """Whether it is a target that a port has in the shape of its variable, which may be another."""
+    return self.op_type == TARGET and self.name.startswith(_OF_VARIABLES)
 
   def attribute(self, name: str) -> Any:
     """Returns the value of an attribute; None where it has none of that name."""

@@ -259,8 +259,7 @@ class Divergence:
         if states is None:
           continue
         one, other = states
-      is_end = self._tf1.op_graph.ops[key[0]].op_type == TARGET
-      found, layout = compared(one, other, is_end)
+      found, layout = compared(one, other, self._tf1.op_graph.ops[key[0]])
       if found.identical or key[0] not in self._sizes:
         self.agreements[key] = found
         if layout is not None:
@@ -327,11 +326,11 @@ class Divergence:
         if states is None:
           continue
         ones, others, numbers = [states[0]], [states[1]], [None]
-      is_end = ops[pair.tf1.end].op_type == TARGET
-      if not is_end and self._held.is_in_own_order(pair.tf2.end, ones, others):
+      op = ops[pair.tf1.end]
+      if op.op_type != TARGET and self._held.is_in_own_order(pair.tf2.end, ones, others):
         self._in_own_order.add(pair.tf1.end)
         continue
-      source = found_source(pair, ones, others, numbers, pair.tf1.end in answers, is_end)
+      source = found_source(pair, ones, others, numbers, pair.tf1.end in answers, op)
       if source is not None and not self._only_alone(source):
         source = self._settled(self._held.signed(source), values)
         origins = [] if source.agreement.is_rounding else self._held.origins(source)

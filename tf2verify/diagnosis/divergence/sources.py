@@ -9,7 +9,7 @@ import numpy as np
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.numerics.agreement import Agreement, agreement
 from tf2verify.numerics.relayout import Relayout, agreement_as_held, agreement_but_for_sign
-from tf2verify.records.op_graph import NodeChange, OpGraph
+from tf2verify.records.op_graph import TARGET, NodeChange, OpGraph, OpRecord
 
 
 class InspectableRun(Protocol):
@@ -90,10 +90,10 @@ def found_source(
   others: list[np.ndarray],
   numbers: Sequence[int | None],
   alone: bool,
-  is_end: bool,
+  op: OpRecord,
 ) -> FoundSource | None:
   """Returns the source that an operation is; None where it yields the same."""
-  held = [compared(one, other, is_end) for one, other in zip(ones, others, strict=True)]
+  held = [compared(one, other, op) for one, other in zip(ones, others, strict=True)]
   found = [one for one, _ in held]
   if all(one.identical for one in found):
     return None
@@ -102,6 +102,13 @@ def found_source(
   return FoundSource(pair, found[worst], alone, ones[worst], others[worst], numbers[worst], layout)
 
 
-def compared(one: np.ndarray, other: np.ndarray, is_end: bool) -> tuple[Agreement, Relayout | None]:
-  """Compares in either side's shape and sign, but for an end: these are what a caller sees."""
-  return (agreement(one, other), None) if is_end else agreement_but_for_sign(one, other)
+def compared(
+  one: np.ndarray, other: np.ndarray, op: OpRecord
+) -> tuple[Agreement, Relayout | None]:
+  """Compares in either side's shape and sign, but for an end: these are what a caller sees.
+
+  What belongs to a variable has the shape that it has on each side.
+  """
+  if op.is_of_variable:
+    return agreement_as_held(one, other)
+  return (agreement(one, other), None) if op.op_type == TARGET else agreement_but_for_sign(one, other)

@@ -16,7 +16,8 @@ class Updates:
     """Takes the runs of both sides."""
     self._tf1 = tf1
     self._tf2 = tf2
-    self._before: dict[str, np.ndarray] = {}
+    # By side: of a native port a variable may have another shape.
+    self._before: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] = {}, {}
 
   def differ(self, tf1: int, tf2: int) -> bool:
     """Returns whether one side assigns what the other one adds or subtracts."""
@@ -27,15 +28,15 @@ class Updates:
     """Fetches the values that variables have before they are written, all at once."""
     ops = self._tf1.op_graph.ops
     wanted = {written_variable(ops[tf1]) for tf1, tf2 in pairs if self.differ(tf1, tf2)}
-    for run in (self._tf1, self._tf2):  # the same value before the run
+    for run, known in zip((self._tf1, self._tf2), self._before, strict=True):
       leaves = {
         leaf.name: leaf.tensors[0]
         for leaf in run.op_graph.ops
         if leaf.op_type == VARIABLE
-        and leaf.name in wanted - self._before.keys()
+        and leaf.name in wanted - known.keys()
         and not is_opaque(leaf.outputs[0][0])
       }
-      self._before.update(zip(leaves, run.fetch(list(leaves.values())), strict=True))
+      known.update(zip(leaves, run.fetch(list(leaves.values())), strict=True))
 
   def states(
     self, tf1: int, tf2: int, one: np.ndarray, other: np.ndarray
@@ -49,7 +50,8 @@ class Updates:
       other: the same of the port's.
     """
     op, other_op = self._tf1.op_graph.ops[tf1], self._tf2.op_graph.ops[tf2]
-    before = self._before.get(written_variable(op))
-    if before is None:
+    name = written_variable(op)
+    before = [known[name] for known in self._before if name in known]
+    if not before:
       return None
-    return written(op, before, one), written(other_op, before, other)
+    return written(op, before[0], one), written(other_op, before[-1], other)
