@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import (
   CONSTANT,
   INPUT,
@@ -149,6 +150,7 @@ class NumpyRun:
     computes: Sequence[Callable[..., Any] | None],
   ) -> None:
     self.op_graph = op_graph
+    self.layouts: Mapping[str, Relayout] = {}
     self.fetched: list[list[str]] = []
     self.recomputed: list[list[str]] = []
     self._values = values

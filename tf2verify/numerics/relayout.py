@@ -27,6 +27,8 @@ class Relayout:
   tf2_shape: tuple[int, ...]  # the shape on the tf2 side
   # Whether each of them is multiplied by -1: a log-likelihood where tf1 has its negative.
   negated: bool = False
+  # Where each element of tf2 is in tf1, both flat, in another order than one of axes: of gates.
+  elements: np.ndarray | None = dataclasses.field(default=None, compare=False)
 
   def to_tf2(self, value: np.ndarray) -> np.ndarray:
     """Returns a value of tf1 as the port holds it; one of another shape as it is."""
@@ -34,14 +36,20 @@ class Relayout:
       return value
     if self.order is not None:
       value = value.reshape(without_ones(self.tf1_shape)).transpose(self.order)
+    if self.elements is not None:
+      value = value.reshape(-1)[self.elements]
     return self._signed(value.reshape(self.tf2_shape))
 
   def steps_to_tf2(self) -> list[tuple[str, tuple[int, ...]]]:
     """Returns the same as operations: `Reshape` with a shape, `Transpose` with an order, `Neg`.
 
-    A shape has -1 for its first axis, so that it holds for another batch.
+    A shape has -1 for its first axis, so that it holds for another batch. `GatherV2` has positions
+    along the first axis.
     """
     sign: list[tuple[str, tuple[int, ...]]] = [('Neg', ())] if self.negated else []
+    if self.elements is not None:
+      taken = ('GatherV2', tuple(self.elements.tolist()))
+      return [*sign, ('Reshape', (-1,)), taken, ('Reshape', self.tf2_shape)]
     if self.order is None:
       same = self.negated and self.tf1_shape == self.tf2_shape
       return sign if same else [*sign, ('Reshape', _open(self.tf2_shape))]
@@ -58,7 +66,8 @@ class Relayout:
     order = self.order
     if order is not None:
       order = tuple(int(axis) for axis in np.argsort(order))
-    return Relayout(self.tf2_shape, order, self.tf1_shape, self.negated)
+    elements = None if self.elements is None else np.argsort(self.elements)
+    return Relayout(self.tf2_shape, order, self.tf1_shape, self.negated, elements)
 
   def to_tf1(self, value: np.ndarray) -> np.ndarray:
     """Returns a value of the port as tf1 holds it; one of another shape as it is."""
@@ -67,6 +76,8 @@ class Relayout:
     if self.order is not None:
       back = tuple(int(axis) for axis in np.argsort(self.order))
       value = value.reshape(without_ones(self.tf2_shape)).transpose(back)
+    if self.elements is not None:
+      value = value.reshape(-1)[np.argsort(self.elements)]
     return self._signed(value.reshape(self.tf1_shape))
 
   def _signed(self, value: np.ndarray) -> np.ndarray:

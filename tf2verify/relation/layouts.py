@@ -1,11 +1,12 @@
 """How the values of variables lie on either side."""
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.numerics.relayout import without_ones
+from tf2verify.numerics.relayout import Relayout, without_ones
 from tf2verify.records.observation import TensorRecord, VariableRecord
 from tf2verify.relation.map_entry import MapEntry
 
@@ -44,6 +45,14 @@ class VariableLayout:
     if self.entry is None:
       return value.reshape(self.tf2_shape)
     return self.entry.to_tf2([value], constants)[0]
+
+  def relayout(self) -> Relayout:
+    """Returns the same without the names, and without constants that the port has added."""
+    places = np.arange(math.prod(self.tf1_shape)).reshape(self.tf1_shape)
+    elements = self.to_tf2(places, constants=False).reshape(-1)
+    in_order = bool((elements == np.arange(elements.size)).all())
+    moved = None if in_order else elements
+    return Relayout(self.tf1_shape, None, self.tf2_shape, elements=moved)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +142,15 @@ class Layouts:
     """Returns what a value of tf1 is for a variable of the port, by its tf2 name."""
     layout = self._by_tf2.get(name)
     return value if layout is None else layout.to_tf2(value, constants)
+
+  def relayouts(self, tf1_names: Mapping[str, str]) -> dict[str, Relayout]:
+    """Returns how the port holds variables, by their tf1 names, as far as that differs.
+
+    Args:
+      tf1_names: of the port's variables, by its own names.
+    """
+    known = ((tf1, self._by_tf2.get(own)) for own, tf1 in tf1_names.items())
+    return {tf1: layout.relayout() for tf1, layout in known if layout is not None}
 
   def shape_of(self, name: str, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
     """Returns the shape in tf1 of a variable of the port that has a shape."""

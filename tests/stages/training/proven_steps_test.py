@@ -95,7 +95,9 @@ class Conditional(Scheduled, abc.ABC):
 
   def make_tf2_optimizer(self):
     # Keras takes the boundary itself as part of the first piece, as TF1 does.
-    return keras.optimizers.SGD(keras.optimizers.schedules.PiecewiseConstantDecay([1000], [0.1, 0.05]))
+    return keras.optimizers.SGD(
+      keras.optimizers.schedules.PiecewiseConstantDecay([1000], [0.1, 0.05])
+    )
 
 
 class Floored(Classifier, abc.ABC):

@@ -34,6 +34,7 @@ from tf2verify.diagnosis.divergence.sources import (
 )
 from tf2verify.diagnosis.divergence.updates import Updates
 from tf2verify.diagnosis.divergence.value_pairs import pair_by_value
+from tf2verify.diagnosis.divergence.variable_views import variable_views
 from tf2verify.numerics.agreement import IDENTICAL, Agreement
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import TARGET, TensorKey
@@ -79,7 +80,8 @@ class Divergence:
     self.behind = tf1.op_graph.ancestors(ends)
     self.ends = [(end, m) for end in ends if (m := self.pairing.tf2_of[end]) is not None]
     self._tf2_behind = tf2.op_graph.ancestors([other for _, other in self.ends])
-    pair_by_value(tf1, tf2, self.pairing, self.behind, self._tf2_behind)
+    self._views = variable_views(tf1.op_graph, tf2.layouts)
+    pair_by_value(tf1, tf2, self.pairing, self.behind, self._tf2_behind, self._views)
     in_parts = [*read_in_parts(tf1.op_graph), *reassociated(self.pairing)]
     self.pairing.part(*in_parts, for_good=True)
     self._sizes = size_arithmetic(tf1.op_graph)
@@ -259,7 +261,8 @@ class Divergence:
         if states is None:
           continue
         one, other = states
-      found, layout = compared(one, other, self._tf1.op_graph.ops[key[0]])
+      op = self._tf1.op_graph.ops[key[0]]
+      found, layout = compared(one, other, op, self._views.get(key[0]))
       if found.identical or key[0] not in self._sizes:
         self.agreements[key] = found
         if layout is not None:
@@ -330,7 +333,9 @@ class Divergence:
       if op.op_type != TARGET and self._held.is_in_own_order(pair.tf2.end, ones, others):
         self._in_own_order.add(pair.tf1.end)
         continue
-      source = found_source(pair, ones, others, numbers, pair.tf1.end in answers, op)
+      view = self._views.get(pair.tf1.end)
+      alone_here = pair.tf1.end in answers
+      source = found_source(pair, ones, others, numbers, alone_here, op, view)
       if source is not None and not self._only_alone(source):
         source = self._settled(self._held.signed(source), values)
         origins = [] if source.agreement.is_rounding else self._held.origins(source)

@@ -16,6 +16,8 @@ class InspectableRun(Protocol):
   """One side's run, of which every tensor can be asked for."""
 
   op_graph: OpGraph
+  # How variables are held that lie on the tf1 side otherwise, by their tf1 names.
+  layouts: Mapping[str, Relayout]
 
   def fetch(self, tensors: Sequence[str]) -> list[np.ndarray]:
     """Returns tensors by name."""
@@ -91,9 +93,10 @@ def found_source(
   numbers: Sequence[int | None],
   alone: bool,
   op: OpRecord,
+  view: Relayout | None = None,
 ) -> FoundSource | None:
   """Returns the source that an operation is; None where it yields the same."""
-  held = [compared(one, other, op) for one, other in zip(ones, others, strict=True)]
+  held = [compared(one, other, op, view) for one, other in zip(ones, others, strict=True)]
   found = [one for one, _ in held]
   if all(one.identical for one in found):
     return None
@@ -103,12 +106,22 @@ def found_source(
 
 
 def compared(
-  one: np.ndarray, other: np.ndarray, op: OpRecord
+  one: np.ndarray, other: np.ndarray, op: OpRecord, view: Relayout | None = None
 ) -> tuple[Agreement, Relayout | None]:
   """Compares in either side's shape and sign, but for an end: these are what a caller sees.
 
   What belongs to a variable has the shape that it has on each side.
+
+  Args:
+    one: what tf1 yields.
+    other: what the port yields.
+    op: the operation of tf1.
+    view: how the port holds the variable that it belongs to; see `VariableViews`.
   """
+  if view is not None and (one.shape, other.shape) == (view.tf1_shape, view.tf2_shape):
+    return agreement(view.to_tf2(one), other), view
   if op.is_of_variable:
     return agreement_as_held(one, other)
-  return (agreement(one, other), None) if op.op_type == TARGET else agreement_but_for_sign(one, other)
+  return (
+    (agreement(one, other), None) if op.op_type == TARGET else agreement_but_for_sign(one, other)
+  )

@@ -14,7 +14,7 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.outputs import output_bytes, size_arithmetic
 from tf2verify.diagnosis.divergence.sources import InspectableRun
-from tf2verify.numerics.relayout import alike_as_held, is_constant
+from tf2verify.numerics.relayout import Relayout, alike_as_held, is_constant
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord
 from tf2verify.reference.arrays import widened
@@ -30,7 +30,12 @@ _FINEST_ROUND = 1000.0 * 1024.0
 
 
 def pair_by_value(
-  tf1: InspectableRun, tf2: InspectableRun, pairing: Pairing, behind: set[int], tf2_behind: set[int]
+  tf1: InspectableRun,
+  tf2: InspectableRun,
+  pairing: Pairing,
+  behind: set[int],
+  tf2_behind: set[int],
+  views: Mapping[int, Relayout] | None = None,
 ) -> None:
   """Pairs what yields the same, parts what does not, and pairs the rest anew from there.
 
@@ -42,12 +47,14 @@ def pair_by_value(
     pairing: their operations in pairs; changed.
     behind: positions of the tf1 operations to look at.
     tf2_behind: the same of tf2.
+    views: how the port holds what belongs to a variable, by position of the tf1 operation.
   """
   ones, others = _telling(tf1.op_graph, behind), _telling(tf2.op_graph, tf2_behind)
   without = [n for n in ones if pairing.tf2_of[n] is None]
   if not without and all(pairing.tf1_of[n] is not None for n in others):
     return
-  values, other_values = _values(tf1, ones), _values(tf2, others)
+  views = views or {}
+  values, other_values = _as_held(_values(tf1, ones), views), _values(tf2, others)
   differing = [
     (n, m)
     for n, m in pairing.pairs()
@@ -58,9 +65,16 @@ def pair_by_value(
   _pair_in_all_rounds(pairing, pair_alike(pairing, values, other_values))
   pairing.complete()
   pairs = [(n, m) for n, m in pairing.pairs() if n in behind and _is_backward_pair(pairing, n, m)]
-  values |= _values(tf1, [n for n, _ in pairs])
+  values |= _as_held(_values(tf1, [n for n, _ in pairs]), views)
   other_values |= _values(tf2, [m for _, m in pairs])
   pairing.part(*_made_up_for(pairing, behind, values, other_values), for_good=True)
+
+
+def _as_held(
+  values: Mapping[int, np.ndarray], views: Mapping[int, Relayout]
+) -> dict[int, np.ndarray]:
+  """Returns values of tf1 as the port holds them, where its variables say how."""
+  return {n: views[n].to_tf2(value) if n in views else value for n, value in values.items()}
 
 
 def _is_backward_pair(pairing: Pairing, tf1: int, tf2: int) -> bool:

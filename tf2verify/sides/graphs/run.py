@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.environment import time_limit
+from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.op_graph import NodeChange, OpGraph
 from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.random_draws import draws_in_functions
@@ -51,6 +52,7 @@ class GraphRun:
     feeds: Mapping[str, np.ndarray],
     prepare: Callable[[Any], None],
     reads: Mapping[str, str],
+    layouts: Mapping[str, Relayout] | None = None,
   ) -> None:
     """Prepares the run; nothing is computed yet.
 
@@ -61,8 +63,11 @@ class GraphRun:
       prepare: gives the variables of a fresh session their values, by name.
       reads: from the name of a variable's handle to the tensor that reads it, as
         `op_graph` names it.
+      layouts: how variables are held that lie on the tf1 side in another shape or order, by
+        their tf1 names.
     """
     self.op_graph = op_graph
+    self.layouts = layouts or {}
     self._graph = graph
     self._feeds = feeds
     self._prepare = prepare

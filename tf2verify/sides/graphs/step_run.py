@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
@@ -72,6 +73,8 @@ class StepGraph:
   # Tells the user's line of an operation, by its name.
   source_of: Callable[[str], SourceLine | None]
   start: Sequence[str] = ()  # operations that a session runs first
+  # How variables are held that lie on the tf1 side otherwise, by their tf1 names.
+  layouts: Mapping[str, Relayout] = dataclasses.field(default_factory=dict)
 
 
 def _fix_settings(known: WithoutState, variables: Mapping[str, StepVariable]) -> None:
@@ -138,7 +141,7 @@ def step_run(
   op_graph = read_graph([*step.targets, *updates], (), step.side)
   read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
   reads = {op_name: read[name] for op_name, name in names.items() if name in read}
-  return GraphRun(op_graph, graph, _feeds(step), prepare, reads)
+  return GraphRun(op_graph, graph, _feeds(step), prepare, reads, step.layouts)
 
 
 def _imported(step: StepGraph, graph_def: Any) -> tuple[tf.Graph, Callable[[Any], None]]:

@@ -167,6 +167,14 @@ class Wiring:
     return self._nodes[name]
 
 
+# The types of what the steps of a layout are given beside the tensor.
+_OF_INTEGERS = {
+  'Transpose': ('Tperm',),
+  'Reshape': ('Tshape',),
+  'GatherV2': ('Tindices', 'Taxis'),
+}
+
+
 def layout_steps(layout: Relayout, read: str, dtype: str, name: str) -> list[Any]:
   """Returns the nodes that bring a tensor into another layout, the last one with a name."""
   made: list[Any] = []
@@ -179,12 +187,18 @@ def layout_steps(layout: Relayout, read: str, dtype: str, name: str) -> list[Any
     read = f'{label}:0'
     if kind == 'Neg':
       continue
-    constant = v1.NodeDef(name=f'{OF_TF1}{name}/given_{number}', op='Const')
-    constant.attr['dtype'].type = tf.int32.as_datatype_enum
-    constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(np.asarray(given, np.int32)))
-    made.insert(-1, constant)
-    node.input.append(f'{constant.name}:0')
-    node.attr['Tperm' if kind == 'Transpose' else 'Tshape'].type = tf.int32.as_datatype_enum
+    constants = [given, 0] if kind == 'GatherV2' else [given]
+    for place, value in enumerate(constants):
+      constant = v1.NodeDef(name=f'{OF_TF1}{name}/given_{number}_{place}', op='Const')
+      constant.attr['dtype'].type = tf.int32.as_datatype_enum
+      constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(np.asarray(value, np.int32)))
+      made.insert(-1, constant)
+      node.input.append(f'{constant.name}:0')
+    for attribute in _OF_INTEGERS[kind]:
+      node.attr[attribute].type = tf.int32.as_datatype_enum
+    if kind == 'GatherV2':
+      del node.attr['T']
+      node.attr['Tparams'].type = tf.as_dtype(dtype).as_datatype_enum
   return made
 
 

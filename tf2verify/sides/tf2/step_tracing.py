@@ -10,6 +10,7 @@ import tensorflow as tf
 from tf2verify.records.observation import SourceLine
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
+from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.step_run import (
@@ -165,6 +166,7 @@ class StepTracing:
       constants,
       traced.targets,
       source_of,
+      layouts=self._step.port.layouts.relayouts(self._names.variables),
     )
 
   def _before(self, own: str, name: str, value: np.ndarray) -> np.ndarray:
@@ -172,7 +174,10 @@ class StepTracing:
     given = self._names.before.get(name)
     if given is None or given.size != value.size or value.dtype.kind != 'f':
       return value
-    laid_out = self._step.port.layouts.to_tf2(own, given)
+    role, _, of = name.rpartition(' of ')
+    owner = next((its for its, tf1 in self._names.variables.items() if role and tf1 == of), own)
+    holds_values = role in ('', SHADOW)
+    laid_out = self._step.port.layouts.to_tf2(owner, given, holds_values)
     if laid_out.shape != value.shape or laid_out.dtype != value.dtype:
       return value
     allowed = _SAME * float(np.max(np.abs(value), initial=0.0))

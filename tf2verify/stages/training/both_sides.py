@@ -215,8 +215,8 @@ class BothSides:
 
   def _with_shadows(self, slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
     found = self._shadows
-    return slots if found is None else renamed(
-      slots, found.slots, found.owners, self._sides[1].laid_out
+    return (
+      slots if found is None else renamed(slots, found.slots, found.owners, self._sides[1].laid_out)
     )
 
   def _shared(self, one: TrainingStep, other: TrainingStep) -> TrainingStep:
