@@ -4,6 +4,7 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from tf2verify.numerics.relayout import (
+  Relayout,
   agreement_as_held,
   agreement_but_for_sign,
   alike,
@@ -45,6 +46,21 @@ class RelayoutTest(parameterized.TestCase):
         for kind, given in steps:
           one = one.reshape(given) if kind == 'Reshape' else one.transpose(given)
         np.testing.assert_array_equal(one, other)
+
+  def test_any_order_of_elements(self):
+    places = np.random.default_rng(1).permutation(24)
+    layout = Relayout((2, 3, 4), None, (4, 6), elements=places)
+    there = layout.to_tf2(_X)
+    np.testing.assert_array_equal(there.reshape(-1), _X.reshape(-1)[places])
+    np.testing.assert_array_equal(layout.to_tf1(there), _X)
+    np.testing.assert_array_equal(layout.inverse().to_tf2(there), _X)
+    for steps, one, other in (
+      (layout.steps_to_tf2(), _X, there),
+      (layout.inverse().steps_to_tf2(), there, _X),
+    ):
+      for kind, given in steps:
+        one = one.reshape(given) if kind == 'Reshape' else one[list(given)]
+      np.testing.assert_array_equal(one, other)
 
   def test_by_shapes_alone(self):
     self.assertIsNone(relayout_of_shapes((2, None), (2, None)))

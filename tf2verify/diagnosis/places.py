@@ -7,6 +7,7 @@ import numpy as np
 from tf2verify.diagnosis.divergence.outputs import size_arithmetic
 from tf2verify.diagnosis.divergence.regions import Region, RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
+from tf2verify.diagnosis.divergence.variable_views import variable_views
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.patterns.value_texts import value_text
 from tf2verify.diagnosis.rules.gradients.stopped import is_stopped_on_one_side
@@ -172,6 +173,7 @@ def initial_value_sources(
 
 _CHOICES = ('Select', 'SelectV2')
 _PASSING = ('Identity', 'Cast')
+_PRODUCTS = ('Mul', 'MulNoNan')
 
 
 def kept_otherwise(
@@ -203,8 +205,13 @@ def kept_otherwise(
   pairs = [pair for pair in pairs if all(one.outputs[0][0].startswith('float') for one in pair)]
   ones = tf1.fetch([op.tensors[0] for op, _ in pairs])
   others = tf2.fetch([other.tensors[0] for _, other in pairs])
+  known = variable_views(tf1.op_graph, tf2.layouts)
+  views = {tf1.op_graph.ops[n].name: view for (n, _), view in known.items()}
   found = []
   for (op, other), one, its in zip(pairs, ones, others, strict=True):
+    if op.name in tf2.layouts:
+      continue  # what the port was given through the map of the variables, constants and all
+    one = views[op.name].to_tf2(one) if op.name in views else one
     apart = agreement(one, its)
     is_apart = one.shape == its.shape and not apart.is_rounding and apart.relative > share
     if is_apart and not (is_passed_over(tf1, op.name) or is_passed_over(tf2, other.name)):
@@ -215,7 +222,7 @@ def kept_otherwise(
 
 
 def is_passed_over(run: InspectableRun, variable: str) -> bool:
-  """Returns whether a step chooses something else wherever it reads a variable.
+  """Returns whether a step chooses something else wherever it reads a variable, or 0 times it.
 
   An average that is made in the first step starts from the variable, whatever it holds before.
   """
@@ -226,18 +233,24 @@ def is_passed_over(run: InspectableRun, variable: str) -> bool:
     found = consumers[pending.pop()]
     readers += [(n, slot) for n, slot in found if graph.ops[n].op_type not in _PASSING]
     pending += [n for n, _ in found if graph.ops[n].op_type in _PASSING]
-  if not readers or any(graph.ops[n].op_type not in _CHOICES or not slot for n, slot in readers):
+  if not readers or not all(_may_pass_over(graph.ops[n], slot) for n, slot in readers):
     return False
-  tensors = [_condition_of(graph, n) for n, _ in readers]
-  conditions = run.fetch(tensors)
+  deciding = run.fetch([_deciding(graph, n, slot) for n, slot in readers])
   return all(
-    not np.any(condition) if slot == 1 else bool(np.all(condition))
-    for (_, slot), condition in zip(readers, conditions, strict=True)
+    bool(np.all(value)) if graph.ops[n].op_type in _CHOICES and slot != 1 else not np.any(value)
+    for (n, slot), value in zip(readers, deciding, strict=True)
   )
 
 
-def _condition_of(graph: OpGraph, choice: int) -> str:
-  position, number = graph.ops[choice].inputs[0]
+def _may_pass_over(op: OpRecord, slot: int) -> bool:
+  """Returns whether another input of an operation may make it ignore one: a choice, a factor 0."""
+  return bool(slot) if op.op_type in _CHOICES else op.op_type in _PRODUCTS and len(op.inputs) == 2
+
+
+def _deciding(graph: OpGraph, reader: int, slot: int) -> str:
+  """Returns the tensor that decides: the condition, or the other factor."""
+  op = graph.ops[reader]
+  position, number = op.inputs[0 if op.op_type in _CHOICES else 1 - slot]
   return graph.ops[position].tensors[number]
 
 

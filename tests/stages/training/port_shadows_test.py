@@ -163,7 +163,7 @@ class PortShadowsTest(LadderTestCase):
           self.assertIs(verdict.stages[-1].status, status, text)
           self.assertNotIn('shape differs', text)
           self.assertNotIn('only tf2 keeps', text)
-          found = {d.subject for d in verdict.stages[-1].differences if d.quantity == 'shadow'}
+          found = {d.tf1_subject for d in verdict.stages[-1].differences if d.quantity == 'shadow'}
           self.assertEqual(found, set() if decay == DECAY else {'kernel', 'bias'}, text)
 
   def test_none(self):

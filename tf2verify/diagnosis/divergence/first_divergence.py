@@ -90,7 +90,7 @@ class Divergence:
     self._judged_since = 0
     self._further = past_the_first(tf1.op_graph)
     self._updates = Updates(tf1, tf2)
-    self._held = HeldOtherwise(tf1, tf2, self.pairing)
+    self._held = HeldOtherwise(tf1, tf2, self.pairing, self._views)
     self.as_tf2 = self._held.as_tf2
     self.unjudged: list[RegionPair] = []
     self._settled_so_far = 0
@@ -262,7 +262,7 @@ class Divergence:
           continue
         one, other = states
       op = self._tf1.op_graph.ops[key[0]]
-      found, layout = compared(one, other, op, self._views.get(key[0]))
+      found, layout = compared(one, other, op, self._views.get(key))
       if found.identical or key[0] not in self._sizes:
         self.agreements[key] = found
         if layout is not None:
@@ -333,9 +333,8 @@ class Divergence:
       if op.op_type != TARGET and self._held.is_in_own_order(pair.tf2.end, ones, others):
         self._in_own_order.add(pair.tf1.end)
         continue
-      view = self._views.get(pair.tf1.end)
-      alone_here = pair.tf1.end in answers
-      source = found_source(pair, ones, others, numbers, alone_here, op, view)
+      is_alone = pair.tf1.end in answers
+      source = found_source(pair, ones, others, numbers, is_alone, op, self._views)
       if source is not None and not self._only_alone(source):
         source = self._settled(self._held.signed(source), values)
         origins = [] if source.agreement.is_rounding else self._held.origins(source)

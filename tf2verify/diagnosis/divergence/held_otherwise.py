@@ -6,7 +6,7 @@ of it, and then it begins where the shape or the sign does.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class HeldOtherwise:
   tf1: InspectableRun  # the tf1 side's run
   tf2: InspectableRun  # the tf2 side's
   pairing: Pairing  # their operations in pairs
+  # How the port holds what belongs to a variable, as the map of the variables says: no fault begins
+  # there.
+  views: Mapping[TensorKey, Relayout]
   # How the port holds tensors of tf1.
   layouts: dict[TensorKey, Relayout] = dataclasses.field(default_factory=dict)
 
@@ -122,7 +125,8 @@ class HeldOtherwise:
     return dataclasses.replace(source, layout=layout, agreement=found)
 
   def _entering(self, pair: RegionPair) -> list[TensorKey]:
-    return [one for one, _ in pair.entering if one in self.layouts and one is not None]
+    known = self.layouts.keys() - self.views.keys()
+    return [one for one, _ in pair.entering if one in known and one is not None]
 
   def _is_of_shapes(self, source: FoundSource) -> bool:
     """Returns whether a source yields what tf1 yields from inputs of tf1's shapes."""

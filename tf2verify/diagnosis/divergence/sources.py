@@ -9,7 +9,7 @@ import numpy as np
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.numerics.agreement import Agreement, agreement
 from tf2verify.numerics.relayout import Relayout, agreement_as_held, agreement_but_for_sign
-from tf2verify.records.op_graph import TARGET, NodeChange, OpGraph, OpRecord
+from tf2verify.records.op_graph import TARGET, NodeChange, OpGraph, OpRecord, TensorKey
 
 
 class InspectableRun(Protocol):
@@ -65,6 +65,9 @@ class FoundSource:
   def apart_from(self, other: np.ndarray) -> Agreement:
     """Returns how far another array that the port may yield is from what tf1 yields."""
     found, layout = agreement_as_held(self.tf1, other)
+    if self.layout is not None and self.layout.elements is not None:  # no value shows that order
+      layout = self.layout
+      found = agreement(self.tf1, layout.to_tf1(other))
     if self.elements is None:
       return found
     held = other if layout is None else layout.to_tf1(other)
@@ -93,10 +96,13 @@ def found_source(
   numbers: Sequence[int | None],
   alone: bool,
   op: OpRecord,
-  view: Relayout | None = None,
+  views: Mapping[TensorKey, Relayout],
 ) -> FoundSource | None:
   """Returns the source that an operation is; None where it yields the same."""
-  held = [compared(one, other, op, view) for one, other in zip(ones, others, strict=True)]
+  known = [views.get((pair.tf1.end, number or 0)) for number in numbers]
+  held = [
+    compared(one, other, op, view) for one, other, view in zip(ones, others, known, strict=True)
+  ]
   found = [one for one, _ in held]
   if all(one.identical for one in found):
     return None

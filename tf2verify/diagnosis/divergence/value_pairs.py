@@ -16,7 +16,7 @@ from tf2verify.diagnosis.divergence.outputs import output_bytes, size_arithmetic
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.numerics.relayout import Relayout, alike_as_held, is_constant
 from tf2verify.records import rounds
-from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord
+from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord, TensorKey
 from tf2verify.reference.arrays import widened
 from tf2verify.relation.op_pairs import Pairing, family, is_backward
 
@@ -35,7 +35,7 @@ def pair_by_value(
   pairing: Pairing,
   behind: set[int],
   tf2_behind: set[int],
-  views: Mapping[int, Relayout] | None = None,
+  views: Mapping[TensorKey, Relayout] | None = None,
 ) -> None:
   """Pairs what yields the same, parts what does not, and pairs the rest anew from there.
 
@@ -47,7 +47,7 @@ def pair_by_value(
     pairing: their operations in pairs; changed.
     behind: positions of the tf1 operations to look at.
     tf2_behind: the same of tf2.
-    views: how the port holds what belongs to a variable, by position of the tf1 operation.
+    views: how the port holds what belongs to a variable, by tf1 tensor.
   """
   ones, others = _telling(tf1.op_graph, behind), _telling(tf2.op_graph, tf2_behind)
   without = [n for n in ones if pairing.tf2_of[n] is None]
@@ -71,10 +71,10 @@ def pair_by_value(
 
 
 def _as_held(
-  values: Mapping[int, np.ndarray], views: Mapping[int, Relayout]
+  values: Mapping[int, np.ndarray], views: Mapping[TensorKey, Relayout]
 ) -> dict[int, np.ndarray]:
   """Returns values of tf1 as the port holds them, where its variables say how."""
-  return {n: views[n].to_tf2(value) if n in views else value for n, value in values.items()}
+  return {n: views[n, 0].to_tf2(v) if (n, 0) in views else v for n, v in values.items()}
 
 
 def _is_backward_pair(pairing: Pairing, tf1: int, tf2: int) -> bool:

@@ -8,9 +8,10 @@ map of the variables says it.
 from collections.abc import Mapping
 
 from tf2verify.numerics.relayout import Relayout
-from tf2verify.records.op_graph import TARGET, VARIABLE, OpGraph, OpRecord
+from tf2verify.records.op_graph import VARIABLE, OpGraph, OpRecord, TensorKey
 
 _ROLE = ' of '
+_APPLIED, _GRADIENT, _UPDATE = 'applied gradient ', 'gradient ', 'update of '
 _ELEMENT_BY_ELEMENT = frozenset(
   (
     *('Add', 'AddV2', 'AddN', 'Sub', 'Mul', 'RealDiv', 'Div', 'DivNoNan', 'Maximum', 'Minimum'),
@@ -21,8 +22,8 @@ _ELEMENT_BY_ELEMENT = frozenset(
 )
 
 
-def variable_views(graph: OpGraph, layouts: Mapping[str, Relayout]) -> dict[int, Relayout]:
-  """Returns how the port holds what belongs to a variable, by position of the tf1 operation.
+def variable_views(graph: OpGraph, layouts: Mapping[str, Relayout]) -> dict[TensorKey, Relayout]:
+  """Returns how the port holds what belongs to a variable, by tf1 tensor.
 
   Args:
     graph: of the tf1 side.
@@ -30,51 +31,46 @@ def variable_views(graph: OpGraph, layouts: Mapping[str, Relayout]) -> dict[int,
   """
   if not layouts:
     return {}
-  owners: dict[int, str] = {}
+  owners: dict[TensorKey, str] = {}
   for position, op in enumerate(graph.ops):
     owner = _owner_of_target(op, layouts)
     if owner is None:
       continue
-    owners[position] = owner
-    if op.name.startswith(('gradient ', 'applied gradient ')):
-      owners.update((producer, owner) for producer, number in op.inputs if number == 0)
+    owners[position, 0] = owner
+    if not op.name.startswith(_UPDATE):
+      owners.update((key, owner) for key in op.inputs)
   for position, op in enumerate(graph.ops):
-    if position in owners:
-      continue
-    owner = (
-      _owner(op, layouts) if op.op_type == VARIABLE else _inherited(graph, op, owners, layouts)
-    )
-    if owner is not None:
-      owners[position] = owner
-  return {position: layouts[owner] for position, owner in owners.items()}
+    key = position, 0
+    if key not in owners:
+      is_leaf = op.op_type == VARIABLE
+      owner = _owner(op.name, layouts) if is_leaf else _inherited(op, owners, layouts)
+      if owner is not None:
+        owners[key] = owner
+  return {key: layouts[owner] for key, owner in owners.items()}
 
 
-def _owner(op: OpRecord, layouts: Mapping[str, Relayout]) -> str | None:
-  """Returns whose value, or slot, a leaf holds: `kernel`, `first moment of kernel`."""
-  if op.name in layouts:
-    return op.name
-  owner = op.name.rpartition(_ROLE)[2]
+def _owner(name: str, layouts: Mapping[str, Relayout]) -> str | None:
+  """Returns whose value, or slot, is called so: `kernel`, `first moment of kernel`."""
+  if name in layouts:
+    return name
+  owner = name.rpartition(_ROLE)[2]
   return owner if owner in layouts else None
 
 
 def _owner_of_target(op: OpRecord, layouts: Mapping[str, Relayout]) -> str | None:
-  if op.op_type != TARGET or not op.is_of_variable:
+  if not op.is_of_variable:
     return None
-  for word in ('applied gradient ', 'gradient ', 'update of '):
-    if op.name.startswith(word):
-      name = op.name.removeprefix(word).partition(' (')[0]
-      owner = name if name in layouts else name.rpartition(_ROLE)[2]
-      return owner if owner in layouts else None
-  return None
+  word = next(word for word in (_APPLIED, _GRADIENT, _UPDATE) if op.name.startswith(word))
+  return _owner(op.name.removeprefix(word).partition(' (')[0], layouts)
 
 
 def _inherited(
-  graph: OpGraph, op: OpRecord, owners: Mapping[int, str], layouts: Mapping[str, Relayout]
+  op: OpRecord, owners: Mapping[TensorKey, str], layouts: Mapping[str, Relayout]
 ) -> str | None:
   """Returns the one variable whose elements an operation computes with, if it keeps its shape."""
   if op.op_type not in _ELEMENT_BY_ELEMENT or not op.outputs:
     return None
-  found = {owners[producer] for producer, _ in op.inputs if producer in owners}
+  found = {owners[key] for key in op.inputs if key in owners}
   if len(found) != 1:
     return None
   (owner,) = found

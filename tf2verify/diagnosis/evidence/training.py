@@ -100,6 +100,15 @@ class StepPair:
     return bool(np.any(np.abs(self.tf1.update - self.tf2.update) > self.allowance))
 
   @property
+  def differs_clearly(self) -> bool:
+    """Whether they are further apart than storing and computing them in float32 explains.
+
+    The first step of Adam is the same for every beta1, but for rounding.
+    """
+    one, other = self.tf1.update, self.tf2.update
+    return bool(np.any(np.abs(one - other) > self.allowance + _COMPUTED * np.abs(one)))
+
+  @property
   def has_same_gradient(self) -> bool:
     """Whether both sides step by one gradient, but for rounding."""
     one, other = self.tf1.gradient, self.tf2.gradient

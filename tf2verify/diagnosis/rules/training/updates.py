@@ -88,7 +88,7 @@ def _of_one(
   evidence: TrainingEvidence, pairs: Sequence[StepPair], one: int, other: int
 ) -> Cause | None:
   """Compares one optimizer of each side, on the variables that both step."""
-  of_slots = not any(pair.differs for pair in pairs)
+  of_slots = not any(pair.differs_clearly for pair in pairs)
   if of_slots and not any(map(_unlike_after, pairs)):
     return None
   if not all(pair.has_same_gradient for pair in pairs):
