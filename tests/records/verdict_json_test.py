@@ -15,6 +15,7 @@ from tf2verify.records.difference import (
   ErrorSummary,
   Judgement,
 )
+from tf2verify.records.proven import GraphDifference as UnseenDifference
 from tf2verify.records.proven import Proven, TestedRegion
 from tf2verify.records.side_by_side import Curve, RandomOps, VariablePair, VariableSummary
 from tf2verify.records.status import Status
@@ -34,7 +35,8 @@ _GRAPH = GraphDifference(
 )
 _VARIABLE = VariableSummary('w', (2, None), 'float32', True)
 _REGION = TestedRegion(('Relu net/Relu',), ('Relu6 net/Relu6',), ('output (the output)',))
-_PROVEN = Proven('inference', 9, 8, 9, 8, 2, 1, (_REGION,), seconds=0.5)
+_UNSEEN = UnseenDifference('constant', 'Mul', '0.0001', '0.0002', count=2)
+_PROVEN = Proven('inference', 9, 8, 9, 8, 2, 1, (_REGION,), seconds=0.5, differences=(_UNSEEN,))
 CASE = CaseVerdict(
   'Case',
   'case.py',

@@ -75,6 +75,7 @@ class Proven:
     regions: what is only tested; empty where all is proven.
     reason: why nothing was related; '' where something was.
     seconds: how long it took to trace the port and to relate the graphs.
+    differences: where the graphs differ and the numbers of the stage do not show it.
   """
 
   run: str
@@ -87,6 +88,7 @@ class Proven:
   regions: tuple[TestedRegion, ...] = ()
   reason: str = ''
   seconds: float = 0.0
+  differences: tuple[GraphDifference, ...] = ()
 
   @property
   def is_whole(self) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tf2verify.records.diagnosis_text import cause_lines, measure_lines, place_lines
 from tf2verify.records.difference import ArrayDifference, Aspect, Difference
+from tf2verify.records.graph_notes import without_effect
 from tf2verify.records.status import Status
 from tf2verify.records.table_text import table_lines
 from tf2verify.records.text_line import Role, TextLine, indented, joined
@@ -110,7 +111,7 @@ def _notes(verdict: StageVerdict) -> list[TextLine]:
 
 def figure_text(verdict: StageVerdict, figure: Figure) -> str:
   """Returns of what a figure is, and whether the sides agree in it, as in all of a passed stage."""
-  return f'{figure.quantity}, {figure.run}{", agrees" if _passed(verdict) else ""}'
+  return f'{figure.quantity}, {figure.run}{", agrees" if verdict.status is Status.PASSED else ""}'
 
 
 def notes_text(verdict: StageVerdict) -> list[str]:
@@ -294,14 +295,19 @@ def failure_text(case: CaseVerdict, stage: StageVerdict) -> str:
 
 def failure_lines(case: CaseVerdict, stage: StageVerdict) -> list[TextLine]:
   """Returns what a failing test of one stage shows, by lines."""
-  from_passed = [v.stage for v in case.stages if v.number < stage.number and _passed(v)]
-  after = [TextLine(f'passed before: {", ".join(from_passed)}')] if from_passed else []
+  before = [v for v in case.stages if v.number < stage.number and v.status is Status.PASSED]
+  names = ', '.join(v.stage for v in before)
+  after = [TextLine(f'passed before: {names}')] if before else []
   same = case.same_error(stage)
   if same is not None and stage.error is not None:
     head = f"{case.case}: stage '{stage.stage}' ERROR, the same as in '{same}'"
     return [TextLine(f'{head}: {stage.error.summary}', role_of(stage.status))]
   if stage.stage == _first_failed(case):
-    after += run_again_lines(case)
+    after = [
+      *map(TextLine, without_effect(v.proven for v in before)),
+      *after,
+      *run_again_lines(case),
+    ]
   return _finding(stage, f'{case.case}: stage {stage.stage!r}', after)
 
 
@@ -314,10 +320,6 @@ def run_again_lines(case: CaseVerdict) -> list[TextLine]:
 
 def _first_failed(case: CaseVerdict) -> str:
   return next((stage.stage for stage in case.failures), '')
-
-
-def _passed(verdict: StageVerdict) -> bool:
-  return verdict.status is Status.PASSED
 
 
 def ladder_lines(stages: Sequence[StageVerdict]) -> list[TextLine]:
@@ -386,7 +388,7 @@ def case_status_line(case: CaseVerdict) -> TextLine:
 
 def case_line(case: CaseVerdict) -> str:
   """Returns the case's verdict on one line."""
-  passed = sum(_passed(verdict) for verdict in case.stages)
+  passed = sum(verdict.status is Status.PASSED for verdict in case.stages)
   without = sum(verdict.status is Status.NOT_APPLICABLE for verdict in case.stages)
   outcome = f'{passed} of {len(case.stages) - without} stages passed'
   names = dict.fromkeys(cause.name for verdict in case.stages for cause in verdict.accepted)

@@ -16,6 +16,7 @@ from tf2verify.records.diagnosis_text import (
   times_text,
 )
 from tf2verify.records.difference import Difference
+from tf2verify.records.graph_notes import without_effect
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict, StageVerdict
@@ -115,6 +116,8 @@ def findings_of(case: CaseVerdict) -> tuple[FindingView, ...]:
 
 def _finding(case: CaseVerdict, stage: StageVerdict) -> FindingView:
   diagnosis = stage.diagnosis or Diagnosis()
+  passed = (known for known in case.stages if known.status is Status.PASSED)
+  before = [known for known in passed if known.number < stage.number]
   causes = _causes(stage)
   groups = alike_sources(diagnosis.sources)
   of_graphs = [known for source in diagnosis.sources for known in source.differences]
@@ -138,12 +141,8 @@ def _finding(case: CaseVerdict, stage: StageVerdict) -> FindingView:
     more_differences=len(stage.differences) - len(shown) if shown else 0,
     places=tuple(_place(group) for group in groups[:_SHOWN_PLACES]),
     more_places=max(0, len(groups) - _SHOWN_PLACES),
-    facts=tuple(_facts(diagnosis)),
-    passed=tuple(
-      known.stage
-      for known in case.stages
-      if known.number < stage.number and known.status is Status.PASSED
-    ),
+    facts=(*_facts(diagnosis), *without_effect(known.proven for known in before)),
+    passed=tuple(known.stage for known in before),
     traceback=stage.error.traceback_text if stage.error is not None else '',
     run=diagnosis.run,
     where=_difference(stage.differences[0])

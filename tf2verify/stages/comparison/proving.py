@@ -48,6 +48,10 @@ class Related:
   proven: Proven
   differences: tuple[GraphDifference, ...] = ()
 
+  def record(self) -> Proven:
+    """Returns what is proven, with the differences."""
+    return dataclasses.replace(self.proven, differences=self.differences)
+
   def blind_spots(self) -> tuple[str, ...]:
     """Returns a sentence for each difference."""
     return tuple(
@@ -160,7 +164,7 @@ def relate(case: CaseUnderTest, comparison: Comparison, run: RunSpec) -> Proven:
   """Relates the graphs of a run that agrees; differences without effect become blind spots."""
   found = related(case, run)
   add_blind_spots(comparison, found)
-  return found.proven
+  return found.record()
 
 
 def add_blind_spots(comparison: Comparison, found: Related) -> None:
@@ -191,7 +195,7 @@ def relate_losses(
   add_blind_spots(comparison, found)
   if not found.proven.is_whole and found.proven.tf1_operations > _SMALL:
     case.remembered[_LOSSES_TESTED] = 'the losses are not proven, and their gradients could not be'
-  return found.proven
+  return found.record()
 
 
 def _related_losses(

@@ -125,12 +125,11 @@ class ZeroRandomness(Stage):
       found = dependence(case, tf2_runs[0], observed[0], same_inputs=not replaced)
       comparison.blind_spots += found.notes
       graphs = related(case, tf2_runs[0])
-      proven = graphs.proven
       told = tell_apart(case, tf1_runs[0], comparison, graphs.differences)
-      if told:
-        notes.append(told)
-      else:
-        comparison.blind_spots += graphs.blind_spots()
+      notes += [told] if told else []
+      left = dataclasses.replace(graphs, differences=()) if told else graphs
+      comparison.blind_spots += left.blind_spots()
+      proven = left.record()
     findings = dataclasses.replace(comparison.findings(notes), proven=proven)
     reason = _why_nothing(observed[0], inspects) or findings.inconclusive or found.reason
     return dataclasses.replace(findings, inconclusive=reason)

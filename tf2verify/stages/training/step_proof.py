@@ -117,7 +117,7 @@ def relate(step: RelatedStep, comparison: Comparison) -> Proven:
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
     found = not_related(name, f'{type(error).__name__}: {error}', start)
   add_blind_spots(comparison, found)
-  return found.proven
+  return found.record()
 
 
 def _related(step: RelatedStep, name: str, start: float) -> Related:
