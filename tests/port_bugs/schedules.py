@@ -145,7 +145,7 @@ PORT_BUGS = (
     stage=_STEPS,
     wrong=Slope,
     right=Staircase,
-    words=('staircase=True', 'every 2 steps'),
+    words=('staircase=True', 'learning rate'),
   ),
   PortBug(
     'B68',

@@ -58,6 +58,8 @@ class Dense(tf2verify.EquivalenceCase, abc.ABC):
 class Recurrent(Dense, abc.ABC):
   """A cell whose gates the port has in another order, and its kernel in two variables."""
 
+  unit_forget_bias = True
+
   def make_inputs(self):
     return tf2verify.normal_inputs((4, 6, 3))
 
@@ -68,8 +70,16 @@ class Recurrent(Dense, abc.ABC):
 
   def make_tf2_layer(self):
     uniform = keras.initializers.RandomUniform(-0.4, 0.4)
-    lstm = keras.layers.LSTM(self.size, kernel_initializer=uniform, recurrent_initializer=uniform)
-    return keras.Sequential([lstm])
+    return keras.Sequential(
+      [
+        keras.layers.LSTM(
+          self.size,
+          kernel_initializer=uniform,
+          recurrent_initializer=uniform,
+          unit_forget_bias=self.unit_forget_bias,
+        )
+      ]
+    )
 
 
 def _verified(size, case=Dense, **settings):
@@ -115,6 +125,16 @@ class ReorderedStepsTest(parameterized.TestCase):
     self.assertIn(words, text.split('first divergence')[0], text)
     for source in stage.diagnosis.sources:
       self.assertStartsWith(source.tf1_op, 'Adam/update_', text)
+
+  def test_a_cell_without_its_forget_bias(self):
+    """The map says what TF1's cell adds; the number that it leaves is none that the port has."""
+    case = type('Case', (Recurrent,), {'unit_forget_bias': False})
+    stage = tf2verify.verify(case, stages=['seeded_constant']).stages[-1]
+    self.assertIs(stage.status, tf2verify.Status.FAILED)
+    causes = [cause.text for cause in stage.diagnosis.causes]
+    self.assertIn('unit_forget_bias=True', causes[0])
+    self.assertIn('bias with 0 where the variable map adds 1', causes[0])
+    self.assertNotIn('the initializer of tf1', causes[0])
 
 
 if __name__ == '__main__':

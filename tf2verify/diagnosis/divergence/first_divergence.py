@@ -211,7 +211,9 @@ class Divergence:
     outputs = [n for name, n in targets_at.items() if name.startswith('output ')]
     pairs = [(n, other) for n in outputs if (other := self.pairing.tf2_of[n]) is not None]
     if not gradients:
-      return behind_updates(self._tf1.op_graph, self.behind, targets, [n for n, _ in self.ends])
+      shared = {n for n in targets_at.values() if self.pairing.tf2_of[n] is not None}
+      ends = [n for n, _ in self.ends]
+      return behind_updates(self._tf1.op_graph, self.behind, targets, ends, shared)
     if not pairs:
       return self.behind
     self._compare([(n, 0) for n, _ in pairs], [(other, 0) for _, other in pairs])

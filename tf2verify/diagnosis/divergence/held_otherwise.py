@@ -39,7 +39,7 @@ class HeldOtherwise:
 
   def as_tf2(self, key: TensorKey, value: np.ndarray) -> np.ndarray:
     """Returns the value of a tf1 tensor as its partner holds it."""
-    layout = self.layouts.get(key)
+    layout = self.layouts.get(key) or self.views.get(key)
     return value if layout is None else layout.to_tf2(value)
 
   def is_in_own_order(

@@ -23,6 +23,8 @@ from tf2verify.stages.training.step_quantities import QuantityPair
 
 # An edit may let a loop run for ever.
 _RUN_SECONDS = 60
+# Of the tensors that a step compares; so many variables at most are passed over.
+_LITTLE = 0.03
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -101,9 +103,8 @@ class EditedSteps:
 
     What the graphs do not show is seen by what differs; here, that they show no more before it.
     """
-    before = {self._judge.name(number) for number in range(1, self._number)}
-    early = [(run, quantity, name) for quantity, name, run in self._as_it_is[0] if run in before]
-    if not early:
+    early = self._early()
+    if not early or self._background:
       return ''
     run, quantity, name = min(early)
     return f'as a graph, the port takes a different {run}: {quantity} {name} differs there'
@@ -123,9 +124,28 @@ class EditedSteps:
 
   def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
     """Returns what differs in any step with edits, and how far each pair of tensors is apart."""
-    if not repairs:
-      return self._as_it_is
-    return self._judged(repairs)
+    left, shares = self._as_it_is if not repairs else self._judged(repairs)
+    return frozenset(one for one in left if _owner(one[1]) not in self._background), shares
+
+  def _early(self) -> list[tuple[str, str, str]]:
+    """Returns run, quantity and name of what differs as a graph, and did not as it was taken."""
+    before = {self._judge.name(number) for number in range(1, self._number)}
+    return [(run, quantity, name) for quantity, name, run in self._as_it_is[0] if run in before]
+
+  @functools.cached_property
+  def _background(self) -> frozenset[str]:
+    """Variables whose rounding alone a graph does otherwise, of many; they are passed over.
+
+    A gradient that is zero in exact arithmetic is rounding, and another one in a graph: it differs
+    in steps that were found equal, and no edit changes that.
+    """
+    left, shares = self._as_it_is
+    owners = frozenset(_owner(name) for _, _, name in self._early())
+    others = [name for _, name, _ in left if _owner(name) not in owners]
+    if any(owner.startswith('(') for owner in owners):  # a loss, a rate
+      return frozenset()
+    is_little = len(owners) <= _LITTLE * len(shares) / len(self._port.steps)
+    return owners if others and is_little else frozenset()
 
   @functools.cached_property
   def _as_it_is(self) -> tuple[Left, list[float]]:
@@ -185,6 +205,11 @@ class EditedSteps:
     if number not in self._references:
       self._references[number] = self._graphs.reference(number)
     return self._references[number]
+
+
+def _owner(name: str) -> str:
+  """Returns the variable of a quantity: of `velocity of kernel`, `kernel`."""
+  return name.rpartition(' of ')[2]
 
 
 def _edited(
