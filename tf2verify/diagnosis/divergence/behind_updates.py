@@ -1,5 +1,6 @@
 """What is behind updates that differ, where the gradients, or other updates, agree."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 from tf2verify.records.op_graph import OpGraph
@@ -7,6 +8,8 @@ from tf2verify.reference.graph_ops import reached
 
 _GRADIENTS = ('gradient ', 'applied gradient ')
 _UPDATE = 'update of '
+# `update of v (2)` is the second write to `v`.
+_NUMBER = re.compile(r' \(\d+\)$')
 
 
 def behind_updates(
@@ -29,7 +32,7 @@ def behind_updates(
     ends: positions of these targets.
     shared: positions of targets that both sides have: of updates, those were compared.
   """
-  agreeing = [n for name, n in graph.targets().items() if name not in targets]
+  agreeing = [n for name, n in graph.targets().items() if _NUMBER.sub('', name) not in targets]
   gradients = [n for n in agreeing if graph.ops[n].name.startswith(_GRADIENTS)]
   updates = [n for n in agreeing if n in shared and graph.ops[n].name.startswith(_UPDATE)]
   settled = {producer for n in (*gradients, *updates) for producer, _ in graph.ops[n].inputs}
