@@ -39,9 +39,11 @@ from tf2verify.stages.losses.results import (
   summed,
   table_of_losses,
 )
+from tf2verify.stages.losses.without_variables import without_variables
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 
 LOSS, GRADIENT = 'loss', 'loss gradient'
+_NOT_GRADED = 'gradients by {} were not compared: no variable of tf1 is behind it'
 MODEL = "the model's outputs"
 _VALUE = 'value'
 _TRACED = ', tf.function'
@@ -73,6 +75,7 @@ class SeparateLosses:
     self._tf2 = Tf2LossFunction(case.declaration, tf2.outputs, case.labels)
     self._results: list[LossResult] = []
     self._reading = LossReading()
+    self._ungraded: frozenset[str] = frozenset()  # outputs by which no gradient is compared
     self._traceable = True
     self._hint = ''
     self._growth = ''
@@ -187,6 +190,8 @@ class SeparateLosses:
     elif read[0] == read[1]:
       paths = tuple(path for path in self._model.outputs if path in read[0])
       self._reading = LossReading(paths, related)
+      self._ungraded = without_variables(self._case, paths)
+      self.notes += [_NOT_GRADED.format(place(path)) for path in sorted(self._ungraded)]
     else:
       shown = [', '.join(sorted(map(place, paths))) or 'none' for paths in read]
       self._comparison.blind_spots.append(
@@ -200,7 +205,7 @@ class SeparateLosses:
       self.notes += [note] if note else []
 
   def _examples(self) -> Iterator[LossExample]:
-    yield from extreme_examples(self._model, self._reading.read, self._reading.related)
+    yield from extreme_examples(self._model, self._graded(), self._reading.related)
     yield from own_examples(self._case.declaration, self._model)
 
   def _tried(self, example: LossExample) -> LossResult | None:
@@ -308,12 +313,15 @@ class SeparateLosses:
     comparison.tensors(TensorKey(LOSS, _VALUE, run), *values, tolerance)
     if not np.isfinite(values[0]).any() and not np.isfinite(values[1]).any():
       return  # what is no number has no gradient that means anything
-    for path in self._reading.read:
+    for path in self._graded():
       one, other = (
         self._reading.gradient(value, result.example, path) for value in (result.tf1, tf2)
       )
       tolerance = gradient_tolerance(self._case.gradient_tolerance, one)
       comparison.tensors(TensorKey(GRADIENT, place(path), run), one, other, tolerance)
+
+  def _graded(self) -> list[str]:
+    return [path for path in self._reading.read if path not in self._ungraded]
 
   def _failed(self, run: str) -> bool:
     return any(known.run == run for known in self._comparison.differences)
@@ -322,7 +330,7 @@ class SeparateLosses:
     """Returns a loss of the reference, and its gradients, as they are compared."""
     loss = summed(value.value) if result.summed else value.value
     known: dict[tuple[str, str], np.ndarray | None] = {(LOSS, _VALUE): loss}
-    for path in self._reading.read:
+    for path in self._graded():
       known[GRADIENT, place(path)] = self._reading.gradient(value, result.example, path)
     return {key: known.get((key.quantity, key.name)) for key in wanted}
 
