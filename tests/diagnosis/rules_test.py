@@ -641,6 +641,39 @@ class NoiseTest(absltest.TestCase):
     self.assertIsNone(self.cause(none, none, tf1_graph=dropped(True)))
 
 
+class PassedDropoutTest(absltest.TestCase):
+  """A dropout of which another reader reads the output, on one side."""
+
+  def graph(self, side, reads_dropped):
+    g = HandMade(side)
+    net = g.op('Elu', 'tower', g.input(np.ones((2, 3), np.float32), ''))
+    mask = g.op('GreaterEqual', 'mask', g.op('RandomUniform', 'random'), g.constant(0.2))
+    scaled = g.op('Mul', 'scaled', net, g.constant(1.25))
+    dropped = g.op('SelectV2', 'dropped', mask, scaled)
+    kernel = g.variable('w', np.ones((3, 3)))
+    head = g.op('MatMul', 'head', dropped if reads_dropped else net, kernel)
+    g.target('output', g.op('AddV2', 'sum', head, dropped))
+    return g.graph()
+
+  def cause(self, one, other, read):
+    known = difference(GraphAspect.WIRING, 'MatMul', 'a', *read)
+    graphs = {'tf1_graph': self.graph('tf1', one), 'tf2_graph': self.graph('tf2', other)}
+    return _RULES['dropout_presence'].explain(evidence(source(differences=(known,)), **graphs))
+
+  def test_the_port_reads_its_input(self):
+    text = self.cause(True, False, ('dropped', 'tower')).text
+    self.assertIn('dropped in tf1, and the input of one, tower in the port', text)
+    self.assertEndsWith(text, 'let it read the output of the dropout')
+
+  def test_tf1_reads_its_input(self):
+    text = self.cause(False, True, ('tower', 'dropped')).text
+    self.assertIn('dropped in the port, and the input of one, tower in tf1', text)
+    self.assertEndsWith(text, 'let it read what the dropout of the port is given')
+
+  def test_another_tensor(self):
+    self.assertIsNone(self.cause(True, False, ('mask', 'tower')))
+
+
 class MovedDropoutTest(absltest.TestCase):
   """As many dropouts on both sides, of which one stands elsewhere."""
 

@@ -127,6 +127,9 @@ def dropout_presence(evidence: FailedStage) -> Cause | None:
 
   Looks for a mask of uniform random numbers in one side's region only.
   """
+  passed_by = _passed_by(evidence)
+  if passed_by is not None:
+    return passed_by
   counts = [_mask_count(graph) for graph in (evidence.tf1_graph, evidence.tf2_graph)]
   for found in evidence.sources:
     in_tf1, in_tf2 = _masks(found.source.tf1_path), _masks(found.source.tf2_path)
@@ -157,6 +160,45 @@ def dropout_presence(evidence: FailedStage) -> Cause | None:
       seen,
     )
   return _moved(evidence) or _noise_presence(evidence)
+
+
+def _passed_by(evidence: FailedStage) -> Cause | None:
+  """Names what reads the output of a dropout on one side, and its input on the other.
+
+  The other one has the dropout, for another reader.
+  """
+  tf1, tf2 = evidence.tf1_graph, evidence.tf2_graph
+  if tf1 is None or tf2 is None:
+    return None
+  for _, known in evidence.graph_differences():
+    if known.aspect is not GraphAspect.WIRING:
+      continue
+    one, other = _is_dropped(tf1, known.tf1), _is_dropped(tf2, known.tf2)
+    graph, name = (tf2, known.tf2) if one else (tf1, known.tf1)
+    if one == other or not _is_given_to_dropout(graph, name):
+      continue
+    said = [f'{known.tf1} in tf1', f'{known.tf2} in the port']
+    dropped, given = said if one else said[::-1]
+    fix = 'the output of the dropout' if one else 'what the dropout of the port is given'
+    return Cause(
+      f'{known.op} reads the output of a dropout, {dropped}, and the input of one, {given}, which '
+      f'goes on to other operations there: let it read {fix}',
+      f'{known.op} ({known.op_type}): {known.what} {known.tf1} (tf1), {known.tf2} (tf2)',
+    )
+  return None
+
+
+def _is_given_to_dropout(graph: OpGraph, name: str) -> bool:
+  """Returns whether a dropout reads what an operation yields, scaled before its mask or not."""
+  readers = graph.consumers()
+  pending = [n for n, op in enumerate(graph.ops) if op.name == name]
+  for _ in range(_STEPS_TO_MASK):
+    pending = [
+      n for position in pending for n, _ in readers[position] if graph.ops[n].op_type in _APPLIES
+    ]
+    if any(_is_dropped(graph, graph.ops[n].name) for n in pending):
+      return True
+  return False
 
 
 def _moved(evidence: FailedStage) -> Cause | None:
