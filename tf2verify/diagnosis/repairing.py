@@ -66,7 +66,7 @@ class Repairing:
         break
       judged_now = self._round(looking, judged)
       if judged_now is None:
-        note = 'the corrections tried in the port do not make the stage pass: more differs'
+        note = 'none of the corrections tried in the port makes the whole stage pass'
         break
       judged = judged_now
       if judged.passes or len(self._mistakes) >= MOST_MISTAKES:

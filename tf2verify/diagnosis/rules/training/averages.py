@@ -12,6 +12,8 @@ from tf2verify.records.training import Slot, TrainingRun
 
 _Array = np.ndarray[Any, Any]
 _SHADOW = 'shadow'
+# Units in the last place of a float32 that a value and its average are off.
+_STORED = 4.0 * 2.0**-23
 _CLOSE = 1e-3
 # Of the averages that two calls of the model move: elements that move so far beside the others, how
 # far two calls move them at least, and in how many elements that has to be so.
@@ -266,22 +268,26 @@ def _decay(evidence: TrainingEvidence, side: str, without: frozenset[str]) -> fl
   """Returns the decay that all shadows of a side share; None where there is no one decay."""
   run = evidence.tf1 if side == 'tf1' else evidence.tf2
   kept = gone = 0.0
-  for left, right in _distances(run, evidence.number, without):
+  for left, right, _ in _distances(run, evidence.number, without):
     kept += float(np.sum(left * right))
     gone += float(np.sum(right * right))
   if not gone:
     return None
   decay = kept / gone
-  for left, right in _distances(run, evidence.number, without):
-    if np.any(np.abs(left - decay * right) > _CLOSE * np.abs(right).max(initial=0.0)):
+  for left, right, stored in _distances(run, evidence.number, without):
+    allowance = _CLOSE * np.abs(right).max(initial=0.0) + stored
+    if np.any(np.abs(left - decay * right) > allowance):
       return None
   return decay
 
 
 def _distances(
   run: TrainingRun, number: int, without: frozenset[str]
-) -> Iterator[tuple[_Array, _Array]]:
-  """Yields how far each shadow is from its variable after the step, and was before it."""
+) -> Iterator[tuple[_Array, _Array, float]]:
+  """Yields how far each shadow is from its variable after the step, and was before it.
+
+  And how far storing them may put that off.
+  """
   before, after = (_shadows(slots) for slots in _slots_around(run, number))
   values, values_before = _values(run, number), _values(run, number - 1)
   for name, shadow in after.items():
@@ -290,7 +296,7 @@ def _distances(
     start = before.get(name, values_before.get(name))
     if value is not None and start is not None and value.shape == shadow.shape == start.shape:
       wide = value.astype(np.float64)
-      yield shadow - wide, start - wide
+      yield shadow - wide, start - wide, _STORED * float(np.abs(wide).max(initial=0.0))
 
 
 def _ramp(updates: int) -> float:
