@@ -105,6 +105,30 @@ class MovingAverageTest(absltest.TestCase):
     found = cause(averaged('tf1', lambda _: 0.9), averaged('tf2', lambda _: 1.0))
     self.assertIn('apply them after apply_gradients', found.text)
 
+  def test_before_the_update_of_a_variable_that_hardly_moves(self):
+    """What storing its average leaves is more than a thousandth of its movement."""
+
+    def nearly_at_rest(run, decay, units):
+      (name, *_), start = simulated.NAMES, run.values_before[0].value
+      self.assertEqual(run.values_before[0].name, name)
+      end = (start * np.float32(1.0 + 2e-6)).astype(np.float32)
+      shadow = (decay * start + (1 - decay) * end + units * np.spacing(start)).astype(np.float32)
+      step = run.steps[0]
+      records = tuple(
+        dataclasses.replace(r, value=end) if r.name == name else r for r in step.variables
+      )
+      others = (s.value + units * np.spacing(s.value) for s in step.slots)
+      slots = tuple(
+        dataclasses.replace(s, value=shadow if s.variable == name else other)
+        for s, other in zip(step.slots, others, strict=True)
+      )
+      step = dataclasses.replace(step, variables=records, slots=slots)
+      return dataclasses.replace(run, steps=(step, *run.steps[1:]))
+
+    tf1 = nearly_at_rest(averaged('tf1', lambda _: 0.9), 0.9, 0)
+    tf2 = nearly_at_rest(averaged('tf2', lambda _: 1.0), 1.0, 1)
+    self.assertIn('apply them after apply_gradients', cause(tf1, tf2).text)
+
   def test_before_the_update_in_tf1(self):
     found = cause(late('tf1', lambda _: 0.9, simulated.NAMES), averaged('tf2', lambda _: 0.9))
     self.assertIn('TF1 applies them before the update', found.text)
