@@ -70,8 +70,17 @@ def _look_up(x, table):
   return tf.gather(table, _places(x))
 
 
+def _counts(x):
+  """Integers of either sign."""
+  return tf.cast(10.0 * x, tf.int32)
+
+
 # Name, two functions, shapes of their arguments.
 SAME = (
+  ('halves_upwards', lambda x: -(-_counts(x) // 2), lambda x: (_counts(x) + 1) // 2, [X]),
+  ('thirds_upwards', lambda x: -(-_counts(x) // 3), lambda x: (_counts(x) - 1) // 3 + 1, [X]),
+  ('multiples', lambda x: (_counts(x) + 9) // 4, lambda x: (_counts(x) + 1) // 4 + 2, [X]),
+  ('negated', lambda x: (5 - _counts(x)) // 3, lambda x: -((_counts(x) - 3) // 3), [X]),
   ('look_up_of_keras3', _look_up, _wrapped(0, 4), [(5,), (4, 2)]),
   ('commutative', lambda x, y: x * y + x, lambda x, y: x + y * x, [X, Y]),
   ('associative', lambda x, y: (x + y) + 1.0, lambda x, y: x + (1.0 + y), [X, Y]),
@@ -222,6 +231,10 @@ SAME = (
 
 # The same with a condition of a rule, or a detail, violated.
 DIFFERENT = (
+  ('halves_downwards', lambda x: -(-_counts(x) // 2), lambda x: _counts(x) // 2, [X]),
+  ('thirds_by_one', lambda x: -(-_counts(x) // 3), lambda x: (_counts(x) + 1) // 3, [X]),
+  ('other_multiples', lambda x: (_counts(x) + 9) // 4, lambda x: (_counts(x) + 2) // 4 + 2, [X]),
+  ('over_less_than_zero', lambda x: _counts(x) // -2, lambda x: -(_counts(x) // 2), [X]),
   ('sum_for_product', lambda x, y: x * y, lambda x, y: x + y, [X, Y]),
   ('operands_exchanged', lambda x, y: x - y, lambda x, y: y - x, [X, Y]),
   ('quotient_exchanged', lambda x, y: x / y, lambda x, y: y / x, [X, Y]),

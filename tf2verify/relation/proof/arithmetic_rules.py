@@ -291,6 +291,28 @@ def _steps_as(op: Operation) -> int | None:
   return total(terms, parts, op.dtype, ())
 
 
+def floor_div(op: Operation) -> Sequence[int] | None:
+  """An integer over a positive constant: `-(-n // 2)` is `(n + 1) // 2`.
+
+  floor(-p / c) is -floor((p + c - 1) / c), and multiples of c are taken out.
+  """
+  terms, divisor = op.terms, op.terms.single(op.inputs[1])
+  is_known = op.shape is not None and op.shapes() is not None and divisor is not None
+  if not is_known or not op.dtype.startswith('int') or terms.shape(op.inputs[0]) != op.shape:
+    return _unary(op)
+  assert op.shape is not None and divisor is not None
+  found = polynomial(terms, op.inputs[0], op.shape)
+  leading = next((count for monomial, count in sorted(found.items()) if monomial), 0)
+  if divisor <= 0 or not leading or any(count != round(count) for count in found.values()):
+    return _unary(op)
+  sign, own, over = (-1 if leading < 0 else 1), round(found.get((), 0)), round(divisor)
+  whole, rest = divmod(sign * own + (over - 1 if sign < 0 else 0), over)
+  one = _number(op, 1)
+  above = total(terms, [(op.inputs[0], sign), (one, rest - sign * own)], op.dtype, op.shape)
+  divided = elementwise(terms, 'FloorDiv', [above, op.inputs[1]], op.dtype, op.shape)
+  return [total(terms, [(divided, sign), (one, sign * whole)], op.dtype, op.shape)]
+
+
 def _flipped(kind: str) -> Rule:
   """Returns the rule of a comparison that is another one with its operands exchanged."""
 
@@ -306,7 +328,7 @@ _UNARY = (
   *('Tanh', 'Sigmoid', 'Exp', 'Expm1', 'Log', 'Erf', 'Erfc', 'Abs', 'Sign', 'Floor'),
   *('Ceil', 'Round', 'Rint', 'Elu', 'Selu', 'Softsign', 'Sin', 'Cos', 'Tan', 'Asin'),
   *('Acos', 'Atan', 'Sinh', 'Cosh', 'IsFinite', 'IsNan', 'IsInf', 'Lgamma'),
-  *('Digamma', 'Greater', 'GreaterEqual', 'FloorDiv', 'FloorMod', 'TruncateDiv'),
+  *('Digamma', 'Greater', 'GreaterEqual', 'FloorMod', 'TruncateDiv'),
   *('Xdivy', 'Xlogy', 'Atan2'),
 )
 _COMMUTATIVE = ('LogicalAnd', 'LogicalOr')
@@ -345,6 +367,7 @@ RULES: dict[str, Rule] = {
   'Less': _flipped('Greater'),
   'LessEqual': _flipped('GreaterEqual'),
   'Cast': cast,
+  'FloorDiv': floor_div,
   'Select': masks.select,
   'SelectV2': masks.select,
   **{kind: _reduction(kind) for kind in ('Sum', 'Mean', 'Max', 'Min', 'Prod', 'All', 'Any')},
