@@ -29,6 +29,16 @@ _REFUSALS = (UserCodeError, BuilderError)
 _SMALL = 500
 _MOST_SIZES = 6
 _MOST_SIZES_OF_LARGE = 2
+# What else a size shows, and what a batch does not.
+_ELSE = {
+  'size': ' Or does the port pad, stride or pool otherwise (SAME for VALID), which shows at some '
+  'sizes only?',
+  'batch': '',
+}
+_ONE_SIZE = (
+  'Only if the model is never used at another size, declare that: other_sizes = (), which hides '
+  'all such mistakes'
+)
 _EXCHANGED = (
   'at the inputs of the case and at {} both sides agree: are two dimensions exchanged, such as '
   'height and width, or is one used for the other? Where they are equal in all inputs, declare '
@@ -297,8 +307,7 @@ class OtherSizes:
           f'the port raises {outcome.reason}',
           hint=_EXCHANGED.format(outcome.agrees_at)
           if outcome.agrees_at
-          else f'is the {what} of the inputs hard-coded in the port? If the model works at one '
-          'size only, declare that: other_sizes = ()',
+          else f'is the {what} of the inputs hard-coded in the port?{_ELSE[what]} {_ONE_SIZE}',
         )
       )
 
@@ -324,8 +333,7 @@ class OtherSizes:
       return [f'at {self._apart.size.name} the sides differ: {agrees_at}']
     return [
       f"at the case's own inputs both sides agree, at {differing[-1]} they do not: is a size of "
-      'the inputs hard-coded in one of them? If the model works at one size only, declare that: '
-      'other_sizes = ()'
+      f'the inputs hard-coded in one of them?{_ELSE["size"]} {_ONE_SIZE}'
     ]
 
   def _nothing_tried(self) -> str:
