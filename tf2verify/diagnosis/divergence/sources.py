@@ -122,7 +122,7 @@ def compared(
     one: what tf1 yields.
     other: what the port yields.
     op: the operation of tf1.
-    view: how the port holds the variable that it belongs to; see `VariableViews`.
+    view: how the port holds the variable that it belongs to; see `variable_views`.
   """
   if view is not None and (one.shape, other.shape) == (view.tf1_shape, view.tf2_shape):
     return agreement(view.to_tf2(one), other), view

@@ -29,7 +29,10 @@ def other_constant(evidence: FailedStage) -> tuple[str, str] | None:
     more = f' (and {len(others)} more: {", ".join(failed.name for failed in others[:3])}'
     more += ', …)' if len(others) > 3 else ')'
   one, other = _numbers(first.tf1), _numbers(first.tf2)
-  added = _lacks_constant(first)
+  named = {d.tf1_subject: d.tf2_subject for d in evidence.differences}
+  # Under the shim there is no map, and names are the same.
+  is_mapped = named.get(first.name, first.name) not in ('', first.name)
+  added = _lacks_constant(first) if is_mapped else 0.0
   if added:
     return (
       f'the port starts {first.name} with 0 where the variable map adds {added:g} to a part of it, '

@@ -274,6 +274,9 @@ def _decay(evidence: TrainingEvidence, side: str, without: frozenset[str]) -> fl
   if not gone:
     return None
   decay = kept / gone
+  known = _distances(run, evidence.number, without)
+  if not any(np.abs(right).max(initial=0.0) * _CLOSE >= stored for _, right, stored in known):
+    return None  # where nothing moves by more than rounding, every decay would do
   for left, right, stored in _distances(run, evidence.number, without):
     allowance = _CLOSE * np.abs(right).max(initial=0.0) + stored
     if np.any(np.abs(left - decay * right) > allowance):
