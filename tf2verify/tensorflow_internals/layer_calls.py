@@ -26,14 +26,32 @@ def _families() -> tuple[Any, ...]:
   return (base_layer.Layer, *(() if module is None else (module.Layer,)))
 
 
-def running(frame: FrameType) -> Any:
-  """Returns the layer that makes operations or variables in a frame; None for any other frame."""
-  families = _families()
-  name = _codes(families).get(frame.f_code)
-  if name is None and frame.f_code.co_name == _CONVERTED_CALL:
-    layer = frame.f_locals.get('self')
-    return layer if isinstance(layer, families) else None
-  return None if name is None else frame.f_locals.get(name)
+class Frames:
+  """What frames of a stack say of layers, for the Keras that is loaded now: one for each walk."""
+
+  def __init__(self) -> None:
+    """Looks which Keras is loaded."""
+    self._families = _families()
+    self._codes = _codes(self._families)
+    self._regularizing = _regularizing(self._families)
+
+  def running(self, frame: FrameType) -> Any:
+    """Returns the layer that makes operations or variables in a frame; None for any other."""
+    code = frame.f_code
+    name = self._codes.get(code)
+    if name is None and code.co_name == _CONVERTED_CALL:
+      layer = frame.f_locals.get('self')
+      return layer if isinstance(layer, self._families) else None
+    return None if name is None else frame.f_locals.get(name)
+
+  def regularized(self, frame: FrameType) -> str | None:
+    """Returns the path of the variable that Keras 3 regularizes in a frame; None elsewhere.
+
+    A model does so for the variables of all of its layers, and no frame is of the layer.
+    """
+    if frame.f_code is not self._regularizing:
+      return None
+    return str(getattr(frame.f_locals.get('variable'), 'path', ''))
 
 
 @functools.cache
@@ -45,15 +63,13 @@ def _codes(families: tuple[Any, ...]) -> dict[CodeType, str]:
   return {inspect.unwrap(method).__code__: name for method, name in found}
 
 
-def regularized(frame: FrameType) -> str | None:
-  """Returns the path of the variable that Keras 3 regularizes in a frame; None elsewhere.
-
-  A model does so for the variables of all of its layers, and no frame is of the layer.
-  """
-  module = keras3.loaded()
-  if module is None or frame.f_code is not module.Layer._get_regularization_losses.__code__:
-    return None
-  return str(getattr(frame.f_locals.get('variable'), 'path', ''))
+@functools.cache
+def _regularizing(families: tuple[Any, ...]) -> CodeType | None:
+  """Returns the code in which Keras 3 regularizes a variable; None where it is not loaded."""
+  code: CodeType | None = None
+  for family in families[1:]:
+    code = family._get_regularization_losses.__code__
+  return code
 
 
 @contextlib.contextmanager

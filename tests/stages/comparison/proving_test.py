@@ -51,7 +51,7 @@ class ProvingTest(absltest.TestCase):
     class Wrong(proven_cases.Dense):
       relate_graphs = 'always'
 
-    with absltest.mock.patch.object(proving, '_LARGEST', 3):
+    with absltest.mock.patch.object(proving, 'LARGEST', 3):
       by_default, asked = _verdicts(proven_cases.Dense)[0], _verdicts(Asked)[0]
     self.assertIn('relate_graphs = True relates them', by_default.proven.reason)
     self.assertIn('operations proven for all inputs', asked.to_text())

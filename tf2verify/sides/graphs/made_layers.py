@@ -74,9 +74,10 @@ class MadeLayers:
     layers: dict[CodePlace, None] = {}
     scopes: dict[CodePlace, None] = {}
     frame: types.FrameType | None = sys._getframe(1)
+    calls = layer_calls.Frames()
     while frame is not None:
       given = arg_scopes.given(frame)
-      layer, path = layer_calls.running(frame), layer_calls.regularized(frame)
+      layer, path = calls.running(frame), calls.regularized(frame)
       declared = None if path is None else self._weights.get(path)
       if declared is not None:
         layers.update(dict.fromkeys(declared.made or (_place(declared),)))

@@ -5,6 +5,7 @@ from typing import Any
 
 from tf2verify.recordings.graph_entries import GraphEntry
 from tf2verify.records.observation import SourceLine
+from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.sides.graphs.effects import Program, output_name
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.side import training_name
@@ -43,6 +44,15 @@ def program_of(
     (*built.update_ops, *runs),
     source_of,
   )
+
+
+def operations_run(built: BuiltGraph) -> int:
+  """Returns how many operations outputs, regularization losses and updates need."""
+  graph = built.graph
+  tensors = [leaf for _, leaf in built.outputs if isinstance(leaf, str)]
+  tensors += [tensor for _, tensor in built.regularization_losses]
+  ops = [graph.get_tensor_by_name(name).op for name in tensors]
+  return len(ops_run_by([*ops, *map(graph.get_operation_by_name, built.update_ops)]))
 
 
 def recorded_program(

@@ -2,7 +2,7 @@
 
 import contextlib
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -147,13 +147,14 @@ class Tf2Layer:
     """Returns whether the port is a layer of Keras 2 or 3 without any variable made as in tf1."""
     return not self.made_by_get_variable() and layer_parts.is_of_keras(self._inspect().layer)
 
-  def observe_seeded(self, mode: str, training: bool) -> Observation:
+  def observe_seeded(
+    self, mode: str, training: bool, then: Callable[[Port], None] | None = None
+  ) -> Observation:
     """Runs a layer from its own initial values.
 
-    In `constant` mode that is the inspected layer, whose initial values were
-    drawn in this mode, put back to them: they do not depend on the order of random
-    ops, so that a fresh layer would have the same. In `num_random_ops` mode they
-    do, and the layer is a fresh one.
+    In `constant` mode that is the inspected layer, put back to its initial values: they do not
+    depend on the order of random ops. In `num_random_ops` mode they do, and the layer is a fresh
+    one, which `then` gets afterwards: nothing else will use it.
     """
     run = f'{side.training_name(training)}, {mode}'
     self._progress(f'running the TF2 layer, {run}')
@@ -165,7 +166,7 @@ class Tf2Layer:
         port = self.fresh_port()
       outputs = self.call(port, self._inputs, training, run)
       losses, total = self.regularization_losses(port)
-    return Observation(
+    observed = Observation(
       side=side.TF2,
       run=run,
       initial_values=port.initial_values(),
@@ -176,6 +177,9 @@ class Tf2Layer:
       regularization_total=total,
       fixed_draws=tuple(scope.answers.answered),
     )
+    if then is not None and port is not self._inspected:
+      then(port)
+    return observed
 
   def observe_started(self, mode: str, start: side.RunSpec) -> Observation:
     """Runs a layer from given initial values; the variables are there before random ops count.
@@ -329,10 +333,7 @@ class Tf2Layer:
     return outputs
 
   def inputs_behind_outputs(self, training: bool) -> frozenset[str]:
-    """Returns the inputs that outputs were seen to be computed from, in a training mode.
-
-    An input that is missing may be read all the same, in a way that is not seen.
-    """
+    """Returns the inputs that outputs were seen to be computed from; others may be read unseen."""
     self._inspect()
     return self._marks.behind(training)
 

@@ -11,6 +11,7 @@ from tf2verify.records.observation import Observation, RandomDraw
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import SeededRun
+from tf2verify.sides.tf2.port import Port
 from tf2verify.stages.comparison import initial_values
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.judged_starts import judged_start
@@ -61,7 +62,10 @@ def constant_run(comparison: Comparison, case: CaseUnderTest, training: bool) ->
 
 
 def numbered_run(
-  before: Comparison, case: CaseUnderTest, training: bool
+  before: Comparison,
+  case: CaseUnderTest,
+  training: bool,
+  then: Callable[[Port], None] | None = None,
 ) -> tuple[SeededPair, Comparison]:
   """Runs both sides with one seed per random op and compares all that a run yields.
 
@@ -73,13 +77,14 @@ def numbered_run(
     before: what has been compared before; it stays as it is.
     case: the case.
     training: the training mode.
+    then: gets the layer that has run.
 
   Returns:
     The run, and what has been compared with it.
   """
   mode = randomness.NUM_RANDOM_OPS
   run_tf1 = case.tf1.prepare_seeded(mode, training)
-  tf1, tf2 = side_by_side(run_tf1, lambda: case.tf2.observe_seeded(mode, training))
+  tf1, tf2 = side_by_side(run_tf1, lambda: case.tf2.observe_seeded(mode, training, then))
   pairs = present_pairs(case, tf1)
   pair = SeededPair(tf1, tf2, tf1.random_draws, tf2.random_draws)
   comparison = before.copied()

@@ -8,6 +8,7 @@ from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.observation import RandomDraw
 from tf2verify.records.side_by_side import RandomOps
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.large_graphs import LargeGraphs
 from tf2verify.stages.comparison.seeded_runs import numbered_run
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
@@ -28,9 +29,10 @@ class SeededNumRandomOps(Stage):
     draws = 0
     variables_first: list[str] = []
     harmless = False
+    large = LargeGraphs(case)
     for training in case.declaration.training_modes:
       before = len(comparison.differences)
-      pair, comparison = numbered_run(comparison, case, training)
+      pair, comparison = numbered_run(comparison, case, training, large.reader(training))
       tf1, tf2 = pair.tf1, pair.tf2
       draws += len(tf1.random_draws)
       variables_first += [tf1.run] if pair.variables_first else []
@@ -62,7 +64,8 @@ class SeededNumRandomOps(Stage):
       )
     if not comparison.differences and (draws or not variables_first) and not harmless:
       notes.append(f'{draws:,} random ops in the same order')
-    return dataclasses.replace(comparison.findings(notes), random_ops=tuple(orders))
+    proven = None if comparison.differences else large.relate(comparison)
+    return dataclasses.replace(comparison.findings(notes), random_ops=tuple(orders), proven=proven)
 
 
 def _side_by_side(
