@@ -162,6 +162,33 @@ class UnlikeTest(parameterized.TestCase):
     found = _found(lambda x: tf.sin(tf.abs(x)), lambda x: tf.sin(tf.maximum(x, -x)), (8, 8))
     self.assertEqual(found, [])
 
+  def test_an_operation_more_that_changes_nothing_is_no_difference(self):
+    found = _found(
+      lambda x, y: tf.where(y > 0.3, tf.pow(x, 6.0), y),
+      lambda x, y: tf.where(y > 0.3, tf.pow(-x, 6.0), y),
+      X,
+      X,
+    )
+    self.assertEqual(found, [])
+
+  def test_a_difference_beside_another_spelling_is_found(self):
+    found = _found(
+      lambda x, y: tf.where(y > 0.3, tf.pow(x, 6.0), tf.maximum(y, -3.0)),
+      lambda x, y: tf.where(y > 0.3, tf.pow(-x, 6.0), tf.maximum(y, -2.0)),
+      X,
+      X,
+    )
+    self.assertEqual(found, [('constant', ('-3', '-2'))])
+
+  def test_a_sign_that_counts_is_a_difference(self):
+    found = _found(
+      lambda x, y: tf.where(y > 0.3, tf.pow(x, 5.0), y),
+      lambda x, y: tf.where(y > 0.3, tf.pow(-x, 5.0), y),
+      X,
+      X,
+    )
+    self.assertEqual(found, [('extra', ('', 'Neg'))])
+
   def test_sizes(self):
     def places(bound):
       return lambda x: tf.gather(x, tf.minimum(tf.range(tf.shape(x)[0]), bound))

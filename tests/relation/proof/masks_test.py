@@ -1,4 +1,4 @@
-"""Conditions, masks and softplus: spellings that are one function, and near ones that are not."""
+"""Conditions, masks, exponentials: spellings that are one function, and near ones that are not."""
 
 import numpy as np
 import tensorflow as tf
@@ -70,6 +70,33 @@ SAME = (
     [X, Y],
   ),
   (
+    'log_sigmoid_of_a_sum',
+    lambda x, y: tf.where(x > 0.3, tf.math.log_sigmoid(x - 2.0 * y), y),
+    lambda x, y: tf.where(x > 0.3, x - 2.0 * y - tf.nn.softplus(x - 2.0 * y), y),
+    [X, Y],
+  ),
+  (
+    'log_of_sigmoid',
+    lambda x: tf.math.log(tf.sigmoid(x)) - tf.math.log(1.0 - tf.sigmoid(x)),
+    lambda x: tf.math.log_sigmoid(x) + tf.nn.softplus(x),
+    [X],
+  ),
+  ('log_of_exponential', lambda x: tf.math.log(1.0 + tf.exp(x)), tf.nn.softplus, [X]),
+  (
+    'sigmoid_by_exponential',
+    lambda x, y: tf.sigmoid(x - y) * y,
+    lambda x, y: y / (1.0 + tf.exp(y - x)),
+    [X, Y],
+  ),
+  ('sigmoid_of_negative', lambda x: 1.0 - tf.sigmoid(-x), tf.sigmoid, [X]),
+  (
+    'odd_function',
+    lambda x, y: tf.tanh(x - 2.0 * y) * tf.sin(y - x),
+    lambda x, y: tf.tanh(2.0 * y - x) * tf.sin(x - y),
+    [X, Y],
+  ),
+  ('even_function', lambda x, y: tf.cos(x - y), lambda x, y: tf.cos(y - x), [X, Y]),
+  (
     'softplus_in_another_shape',
     lambda x: tf.reshape(tf.math.log1p(tf.exp(-tf.abs(x))), [24]),
     lambda x: tf.nn.softplus(tf.reshape(x, [24])) - tf.nn.relu(tf.reshape(x, [24])),
@@ -102,6 +129,13 @@ DIFFERENT = (
     [X],
   ),
   ('softplus_of_negative_itself', lambda x: tf.nn.softplus(-x), tf.nn.softplus, [X]),
+  ('log_of_another_number', lambda x: tf.math.log(1.5 + tf.exp(x)), tf.nn.softplus, [X]),
+  ('log_of_two_exponentials', lambda x: tf.math.log(1.0 + 2 * tf.exp(x)), tf.nn.softplus, [X]),
+  ('sigmoid_for_another_sign', lambda x: 1.0 / (1.0 + tf.exp(x)), tf.sigmoid, [X]),
+  ('sigmoid_for_tanh', lambda x: 1.0 / (1.0 + tf.exp(-2 * x)), tf.sigmoid, [X]),
+  ('odd_function_itself', lambda x, y: tf.tanh(x - y), lambda x, y: tf.tanh(y - x), [X, Y]),
+  ('even_function_of_a_sum', lambda x, y: tf.cos(x + y), lambda x, y: tf.cos(y - x), [X, Y]),
+  ('exponential_of_negative', lambda x: tf.exp(-x), tf.exp, [X]),
   ('log1p_for_log', lambda x: tf.math.log1p(tf.exp(x)), lambda x: tf.math.log(tf.exp(x)), [X]),
   (
     'half_of_stable_softplus',

@@ -4,19 +4,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.relation.proof import masks
+from tf2verify.relation.proof import exponential_rules, masks
 from tf2verify.relation.proof.elementwise import elementwise
+from tf2verify.relation.proof.extremes import above_zero, extreme
 from tf2verify.relation.proof.operation import Operation, Rule, axes_of
 from tf2verify.relation.proof.polynomials import (
   is_ring,
+  leading_sign,
   polynomial,
   product,
   reciprocal,
-  split_factor,
   total,
 )
 from tf2verify.relation.proof.reductions import reduced
-from tf2verify.relation.proof.shapes import reshape, source
+from tf2verify.relation.proof.shapes import reshape
 from tf2verify.relation.proof.states import STEPS, steps_as
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
@@ -72,7 +73,7 @@ def divide(op: Operation) -> Sequence[int] | None:
   if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
     return None
   first, second = op.inputs
-  inverse = reciprocal(op.terms, second, op.dtype, op.terms.shape(second) or ())
+  inverse = _inverse(op.terms, second, op.dtype, op.terms.shape(second) or ())
   return [product(op.terms, [first, inverse], op.dtype, op.shape)]
 
 
@@ -80,7 +81,12 @@ def invert(op: Operation) -> Sequence[int] | None:
   """One over a floating-point number."""
   if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
     return None
-  return [reciprocal(op.terms, op.inputs[0], op.dtype, op.shape)]
+  return [_inverse(op.terms, op.inputs[0], op.dtype, op.shape)]
+
+
+def _inverse(terms: Terms, number: int, dtype: str, shape: Shape) -> int:
+  known = exponential_rules.logistic(terms, number, dtype, shape)
+  return reciprocal(terms, number, dtype, shape) if known is None else known
 
 
 def root(op: Operation) -> Sequence[int] | None:
@@ -109,7 +115,7 @@ def power(op: Operation) -> Sequence[int] | None:
   if exponent in (1, 2, 3, 4):
     return [product(op.terms, [base] * int(exponent), op.dtype, op.shape)]
   if exponent == -1:
-    return [reciprocal(op.terms, base, op.dtype, op.shape)]
+    return [_inverse(op.terms, base, op.dtype, op.shape)]
   if op.terms.single(base) is not None:
     return [elementwise(op.terms, 'Pow', op.inputs, op.dtype, op.shape)]
   if exponent in (0.5, -0.5):
@@ -124,14 +130,8 @@ def bound(op: Operation) -> Sequence[int] | None:
     return None
   values = [one for one in op.inputs if op.terms.single(one) != 0]
   if op.op_type == 'Maximum' and len(values) == 1 and 'float' in op.dtype:
-    return [_above_zero(op.terms, values[0], op.dtype, op.shape)]
-  return [_extreme(op.terms, op.op_type, op.inputs, op.dtype, op.shape)]
-
-
-def _extreme(terms: Terms, kind: str, operands: Sequence[int], dtype: str, shape: Shape) -> int:
-  if len(set(operands)) == 1 and terms.shape(operands[0]) == shape:
-    return operands[0]
-  return elementwise(terms, kind, operands, dtype, shape, commutes=True)
+    return [above_zero(op.terms, values[0], op.dtype, op.shape)]
+  return [extreme(op.terms, op.op_type, op.inputs, op.dtype, op.shape)]
 
 
 def _number(op: Operation, value: float) -> int:
@@ -143,57 +143,10 @@ def relu(op: Operation) -> Sequence[int] | None:
   """The greater of its input and 0; of `Relu6` the lesser of that and 6."""
   if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
     return None
-  found = _above_zero(op.terms, op.inputs[0], op.dtype, op.shape)
+  found = above_zero(op.terms, op.inputs[0], op.dtype, op.shape)
   if op.op_type == 'Relu6':
-    found = _extreme(op.terms, 'Minimum', [found, _number(op, 6)], op.dtype, op.shape)
+    found = extreme(op.terms, 'Minimum', [found, _number(op, 6)], op.dtype, op.shape)
   return [found]
-
-
-def softplus(op: Operation) -> Sequence[int] | None:
-  """`log(1 + exp(x))`: of -x it is that of x, less x; of -|x| it is less the greater of x and 0."""
-  if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
-    return None
-  return [_softplus(op.terms, op.inputs[0], op.dtype, op.shape)]
-
-
-def _softplus(terms: Terms, number: int, dtype: str, shape: Shape) -> int:
-  factor, base = split_factor(terms, number)
-  within = source(terms, base)
-  absolute = terms[within]
-  is_whole = size_of(terms.shape(within) or (0,)) == size_of(shape)
-  if factor == -1 and absolute.kind == 'Abs' and is_whole:
-    inner = reshape(terms, absolute.inputs[0], shape)
-    above = _above_zero(terms, inner, dtype, shape)
-    return total(terms, [(_softplus(terms, inner, dtype, shape), 1), (above, -1)], dtype, shape)
-  if factor < 0:
-    positive = total(terms, [(number, -1)], dtype, shape)
-    known = elementwise(terms, 'Softplus', [positive], dtype, shape)
-    return total(terms, [(known, 1), (number, 1)], dtype, shape)
-  return elementwise(terms, 'Softplus', [number], dtype, shape)
-
-
-def _above_zero(terms: Terms, number: int, dtype: str, shape: Shape) -> int:
-  """Returns the greater of a term and 0: of -x it is that of x, less x."""
-  kind = np.dtype('float32' if dtype in ('bfloat16', 'float16') else dtype)
-  zero = terms.constant(np.asarray(0, kind), dtype)
-  if split_factor(terms, number)[0] >= 0:
-    return _extreme(terms, 'Maximum', [number, zero], dtype, shape)
-  positive = total(terms, [(number, -1)], dtype, shape)
-  known = _extreme(terms, 'Maximum', [positive, zero], dtype, shape)
-  return total(terms, [(known, 1), (number, 1)], dtype, shape)
-
-
-def log1p(op: Operation) -> Sequence[int] | None:
-  """`log(1 + x)`; of an exponential it is a softplus."""
-  if op.shape is None or op.shapes() is None:
-    return None
-  terms, number = op.terms, source(op.terms, op.inputs[0])
-  inner = terms[number]
-  is_whole = size_of(terms.shape(number) or (0,)) == size_of(op.shape)
-  if inner.kind == 'Exp' and 'float' in op.dtype and is_whole:
-    exponent = reshape(terms, inner.inputs[0], op.shape)
-    return [_softplus(terms, exponent, op.dtype, op.shape)]
-  return [elementwise(terms, 'Log1p', op.inputs, op.dtype, op.shape)]
 
 
 def leaky_relu(op: Operation) -> Sequence[int] | None:
@@ -202,7 +155,7 @@ def leaky_relu(op: Operation) -> Sequence[int] | None:
   if op.shape is None or op.shapes() is None or 'float' not in op.dtype or not 0 <= slope <= 1:
     return None
   part = total(op.terms, [(op.inputs[0], slope)], op.dtype, op.shape)
-  return [_extreme(op.terms, 'Maximum', [op.inputs[0], part], op.dtype, op.shape)]
+  return [extreme(op.terms, 'Maximum', [op.inputs[0], part], op.dtype, op.shape)]
 
 
 def clip(op: Operation) -> Sequence[int] | None:
@@ -210,8 +163,8 @@ def clip(op: Operation) -> Sequence[int] | None:
   if op.shape is None or op.shapes() is None:
     return None
   value, low, high = op.inputs
-  found = _extreme(op.terms, 'Minimum', [value, high], op.dtype, op.shape)
-  return [_extreme(op.terms, 'Maximum', [found, low], op.dtype, op.shape)]
+  found = extreme(op.terms, 'Minimum', [value, high], op.dtype, op.shape)
+  return [extreme(op.terms, 'Maximum', [found, low], op.dtype, op.shape)]
 
 
 def _reduction(kind: str) -> Rule:
@@ -254,6 +207,21 @@ def _unary(op: Operation) -> Sequence[int] | None:
     return None
   detail = tuple((name, v) for name, v in op.attributes.items() if name in ('alpha', 'Tout'))
   return [elementwise(op.terms, op.op_type, op.inputs, op.dtype, op.shape, detail or None)]
+
+
+def _mirrored(sign: int) -> Rule:
+  """Returns the rule of a function that is `sign` times itself for the negative of its input."""
+
+  def rule(op: Operation) -> Sequence[int] | None:
+    if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
+      return _unary(op)
+    if leading_sign(op.terms, op.inputs[0]) > 0:
+      return _unary(op)
+    positive = total(op.terms, [(op.inputs[0], -1)], op.dtype, op.shape)
+    known = elementwise(op.terms, op.op_type, [positive], op.dtype, op.shape)
+    return [total(op.terms, [(known, sign)], op.dtype, op.shape)]
+
+  return rule
 
 
 def _commutative(op: Operation) -> Sequence[int] | None:
@@ -325,12 +293,14 @@ def _flipped(kind: str) -> Rule:
 
 
 _UNARY = (
-  *('Tanh', 'Sigmoid', 'Exp', 'Expm1', 'Log', 'Erf', 'Erfc', 'Abs', 'Sign', 'Floor'),
-  *('Ceil', 'Round', 'Rint', 'Elu', 'Selu', 'Softsign', 'Sin', 'Cos', 'Tan', 'Asin'),
-  *('Acos', 'Atan', 'Sinh', 'Cosh', 'IsFinite', 'IsNan', 'IsInf', 'Lgamma'),
+  *('Exp', 'Expm1', 'Erfc', 'Floor', 'Ceil', 'Round', 'Rint', 'Elu', 'Selu', 'Acos'),
+  *('IsFinite', 'IsNan', 'IsInf', 'Lgamma'),
   *('Digamma', 'Greater', 'GreaterEqual', 'FloorMod', 'TruncateDiv'),
   *('Xdivy', 'Xlogy', 'Atan2'),
 )
+# Of -x they are minus what they are of x, or the same.
+_ODD = ('Tanh', 'Erf', 'Sign', 'Softsign', 'Sin', 'Tan', 'Asin', 'Atan', 'Sinh')
+_EVEN = ('Abs', 'Cos', 'Cosh')
 _COMMUTATIVE = ('LogicalAnd', 'LogicalOr')
 
 RULES: dict[str, Rule] = {
@@ -359,8 +329,9 @@ RULES: dict[str, Rule] = {
   'Relu6': relu,
   'LeakyRelu': leaky_relu,
   'ClipByValue': clip,
-  'Softplus': softplus,
-  'Log1p': log1p,
+  **dict.fromkeys(_ODD, _mirrored(-1)),
+  **dict.fromkeys(_EVEN, _mirrored(1)),
+  **exponential_rules.RULES,
   'Equal': masks.equality,
   'NotEqual': masks.equality,
   'LogicalNot': masks.negation,

@@ -82,7 +82,7 @@ class Unlike:
 
 def candidates(proof: Proof) -> Iterator[Unlike]:
   """Yields what may be a difference: what reads the same on both sides, and is not the same."""
-  yield from _pairs(proof)
+  yield from pairs(proof)
   yield from _alone(proof)
   yield from _converted(proof)
 
@@ -160,7 +160,7 @@ def _spelled(proof: Proof, side: Side, position: int) -> str:
   return f'{op.op_type} with {", ".join(given)}' if given else op.op_type
 
 
-def _pairs(proof: Proof) -> Iterator[Unlike]:
+def pairs(proof: Proof) -> Iterator[Unlike]:
   """Yields pairs whose inputs are the same, the first of the reference first."""
   others: dict[tuple[int, ...], list[int]] = {}
   values = frozenset(proof.tf1.values.values()) & frozenset(proof.tf2.values.values())

@@ -11,11 +11,12 @@ from tf2verify.relation.proof.difference_pairs import (
   MISSING,
   Unlike,
   candidates,
+  pairs,
 )
 from tf2verify.relation.proof.difference_terms import unlike_terms
 from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import NO_STATES, Proof, prove
-from tf2verify.relation.proof.witnesses import told_apart
+from tf2verify.relation.proof.witnesses import same_function, told_apart
 
 _MOST = 6
 # Each relates the graphs once more.
@@ -84,6 +85,10 @@ def explained(
   stages: Sequence[Proposed] = (candidates, functools.partial(told_apart, known={}), _of_terms)
   if proof.states is not NO_STATES:
     stages = (_pairs_of_steps,)
+  else:
+    # What reads the same with another number or attribute; then, what only looks different.
+    search.alone(pairs)
+    search.spellings()
   later: list[tuple[Proposed, Unlike]] = []
   for proposed in stages:
     for first in search.alone(proposed):
@@ -125,6 +130,19 @@ class _Search:
         tried.add(_key(pair))
         refused += [known] if known is not None else []
     return refused
+
+  def spellings(self) -> None:
+    """Takes for the same what is spelled in two ways, and no value tells apart."""
+    known: set[int] = set()
+    while self.proof.tested:
+      same = [pair for pair in same_function(self.proof) if pair[1] not in known]
+      if not same:
+        return
+      known.update(other for _, other in same)
+      tensors = {(other, 0): (one, 0) for one, other in same}
+      merged = {**self._granted.tensors, **tensors}
+      self._granted = dataclasses.replace(self._granted, tensors=merged)
+      self.proof = self._proven(self._granted)
 
   def both(self, proposed: Proposed, first: Unlike) -> None:
     """Looks for a second pair that reads what the first one yields: both bounds of a clipping."""

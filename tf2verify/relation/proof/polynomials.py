@@ -130,6 +130,19 @@ def split_factor(terms: Terms, number: int) -> tuple[Number, int]:
   return coefficient, reshape(terms, rest, shape)
 
 
+def leading_sign(terms: Terms, number: int) -> int:
+  """Returns 1 or -1, of which a term has the one and its negative the other.
+
+  It is the sign of the first coefficient of a polynomial, numbers aside; 1 for other terms.
+  """
+  shape = terms.shape(number)
+  if shape is None or not is_ring(terms.dtype(number)):
+    return 1
+  found = polynomial(terms, number, shape)
+  first = min((monomial for monomial in found if monomial), default=())
+  return -1 if found.get(first, 1) < 0 else 1
+
+
 def reciprocal(terms: Terms, number: int, dtype: str, shape: Shape) -> int:
   """Returns one over a term of floating-point numbers, broadcast to a shape."""
   found = polynomial(terms, number, shape)

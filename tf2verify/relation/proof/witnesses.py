@@ -6,6 +6,7 @@ which such things differ. A pair without a number that tells it apart is not tak
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,9 @@ _FLOATS = (
 )
 _INTEGERS = (0, 1, -1, 2, -2, 3, -3, 5, 7, -7, 16, -17, 100, -100, 255, 256, 1000)
 _APART = 1e-3
+# Relative, of numbers of 64 bits: what is computed by one function in two ways.
+_EQUAL = 1e-9
+_MOST_COMPARED = 64
 # In addition to what is computed of constants.
 _COMPUTED: Mapping[str, Callable[..., Any]] = {
   'Abs': np.abs,
@@ -77,18 +81,51 @@ def told_apart(proof: Proof, known: Known) -> Iterator[Unlike]:
     proof: what is proven of the graphs.
     known: what was computed before, for the same graphs.
   """
+  for cone, other in _alike(proof):
+    key = cone.positions, other.positions
+    if key not in known:
+      known[key] = _witness(proof, cone, other)
+    values = known[key]
+    if values is not None:
+      yield Unlike(cone.last, other.last, 'operation', values)
+
+
+def same_function(proof: Proof) -> Iterator[tuple[int, int]]:
+  """Yields positions of operations, of tf1 and of the port, that no value tells apart.
+
+  That proves nothing, but what such a computation has and the other has not is no difference: it
+  is another spelling of one function.
+  """
+  paired: set[int] = set()
+  for cone, other in itertools.islice(_alike(proof), _MOST_COMPARED):
+    if cone.last in paired or other.last in paired:
+      continue
+    results = list(_results(proof, cone, other))
+    if len(results) == _TRIALS and all(_are_same(*one[1:]) for one in results):
+      paired |= {cone.last, other.last}
+      yield cone.last, other.last
+
+
+def _are_same(one: np.ndarray, other: np.ndarray) -> bool:
+  """Returns whether two results are equal, and say something: they vary, and most are finite."""
+  first, second = one.astype('float64'), other.astype('float64')
+  seen = np.isfinite(first)
+  if first.shape != second.shape or 2 * seen.sum() < first.size:
+    return False
+  if not seen.any() or np.ptp(first[seen]) == 0:
+    return False
+  return bool(np.allclose(first[seen], second[seen], rtol=_EQUAL, atol=_EQUAL))
+
+
+def _alike(proof: Proof) -> Iterator[tuple[_Cone, _Cone]]:
+  """Yields computations of both sides with a result of one shape from the same values."""
   shared = frozenset(proof.tf1.values.values()) & frozenset(proof.tf2.values.values())
   others: dict[Hashable, list[_Cone]] = {}
   for cone in _cones(proof, proof.tf2, shared):
     others.setdefault((cone.side.graph.ops[cone.last].outputs, cone.given), []).append(cone)
   for cone in _cones(proof, proof.tf1, shared):
     for other in others.get((cone.side.graph.ops[cone.last].outputs, cone.given), ()):
-      key = cone.positions, other.positions
-      if key not in known:
-        known[key] = _witness(proof, cone, other)
-      values = known[key]
-      if values is not None:
-        yield Unlike(cone.last, other.last, 'operation', values)
+      yield cone, other
 
 
 def _cones(proof: Proof, side: Side, shared: frozenset[int]) -> Iterator[_Cone]:
@@ -123,14 +160,30 @@ def _cone(proof: Proof, side: Side, shared: frozenset[int], position: int) -> _C
 
 def _witness(proof: Proof, one: _Cone, other: _Cone) -> tuple[str, str] | None:
   """Returns what two cones compute, each with a value that tells them apart."""
+  for given, first, second in _results(proof, one, other):
+    found = _first_apart(first, second)
+    if found is not None:
+      at = ', '.join(_element(given[n], first.shape, found) for n in sorted(given))
+      texts = [
+        f'{_spelled(proof, cone)}, {text_of(result[found].item())} for {at}'
+        for cone, result in ((one, first), (other, second))
+      ]
+      return texts[0], texts[1]
+  return None
+
+
+def _results(
+  proof: Proof, one: _Cone, other: _Cone
+) -> Iterator[tuple[dict[int, np.ndarray], np.ndarray, np.ndarray]]:
+  """Yields what two cones are given, by term, and what they yield; nothing if not computable."""
   shapes: dict[int, Shape] = {}
   for number in one.given:
     shape, term = proof.terms.shape(number), proof.terms[number]
     if shape is None or not term.dtype.startswith(('float', 'int', 'bool')) or term.kind == 'draw':
-      return None
+      return
     shapes[number] = shape
   if any(np.prod(shape, initial=1) > _LARGEST for shape in shapes.values()):
-    return None
+    return
   limits = [*_limits(proof, one), *_limits(proof, other)]
   for trial in range(_TRIALS):
     given = {
@@ -138,19 +191,10 @@ def _witness(proof: Proof, one: _Cone, other: _Cone) -> tuple[str, str] | None:
       for place, number in enumerate(sorted(shapes))
     }
     with np.errstate(all='ignore'):
-      results = [_evaluated(proof, cone, given) for cone in (one, other)]
-    if results[0] is None or results[1] is None:
-      return None
-    found = _first_apart(results[0], results[1])
-    if found is not None:
-      at = ', '.join(_element(given[n], results[0].shape, found) for n in sorted(given))
-      texts = [
-        f'{_spelled(proof, cone)}, {text_of(result[found].item())} for {at}'
-        for cone, result in zip((one, other), results, strict=True)
-        if result is not None
-      ]
-      return texts[0], texts[1]
-  return None
+      first, second = (_evaluated(proof, cone, given) for cone in (one, other))
+    if first is None or second is None:
+      return
+    yield given, first, second
 
 
 def _limits(proof: Proof, cone: _Cone) -> list[float]:
