@@ -83,6 +83,15 @@ class CaseUnderTest:
     self.tf2.present(pairing.presentation())
     return pairing
 
+  def inspectable_port(self, run: RunSpec) -> GraphRun:
+    """Returns a run of the port that goes by tf1 names, of which every tensor can be asked for.
+
+    Raises:
+      NotTraceable: the port does not run on symbolic tensors.
+    """
+    names = {tf2: tf1 for tf1, tf2 in self.alignment().pairs}
+    return self.tf2.inspectable(dataclasses.replace(run, tf1_names=names))
+
   def with_reference(self, tf1: ReferenceGraph, training: ReferenceTraining) -> 'CaseUnderTest':
     """Returns the same port with a different reference of the same variables."""
     found = dataclasses.replace(

@@ -12,6 +12,7 @@ from tf2verify.records.op_graph import NodeChange, OpGraph
 from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
+from tf2verify.sides.graphs.double_precision import widen, widened
 from tf2verify.sides.graphs.inlining import with_output
 
 v1 = tf.compat.v1
@@ -170,6 +171,31 @@ class GraphRun:
       found.append(None if answers is None else answers[0])
     return found
 
+  def in_double(self, tensors: Sequence[str]) -> list[np.ndarray] | None:
+    """Returns tensors by name, computed with 64 bits from the values of 32 that the run reads.
+
+    Those are its inputs, its variables and what it draws.
+
+    Args:
+      tensors: TensorFlow's names.
+
+    Returns:
+      None where that is not possible: an operation has no such kernel, or variables change.
+    """
+    if self._fresh_each_time:
+      return None
+    leaves = [*self._feeds, *self._reads.values(), *self._draws]
+    try:
+      values = self.fetch(list(dict.fromkeys(leaves)))
+    except (tf.errors.OpError, ValueError, TypeError):
+      return None
+    given = {n: widened(v) for n, v in zip(dict.fromkeys(leaves), values, strict=True)}
+    part = self._part(0, tensors, given)
+    if part is None or part.reads_state:
+      return None
+    found = self._run_parts([part], widen)
+    return None if found is None else found[0]
+
   def give(self, values: Mapping[str, np.ndarray]) -> None:
     """Gives the graph values, by tensor name, in place of what it computes, from now on."""
     self._feeds = {**self._feeds, **values}
@@ -199,8 +225,10 @@ class GraphRun:
     except (KeyError, TypeError):  # something is not there, or no value: a handle, a list
       return None
 
-  def _run_parts(self, parts: Sequence['_Part | None']) -> list[list[np.ndarray] | None] | None:
-    """Runs parts in one session; None where that raises."""
+  def _run_parts(
+    self, parts: Sequence['_Part | None'], change: Callable[[Any], None] | None = None
+  ) -> list[list[np.ndarray] | None] | None:
+    """Runs parts in one session, with their GraphDef changed; None where that raises."""
     if all(part is None for part in parts):
       return [None for _ in parts]
     graph_def = v1.GraphDef()
@@ -218,11 +246,10 @@ class GraphRun:
         feeds.update(part.feeds)
     if not graph_def.node:  # nothing is wanted; a session refuses an empty graph
       return [None if part is None else [] for part in parts]
-    graph = tf.Graph()
+    if change is not None:
+      change(graph_def)
     try:
-      with graph.as_default():
-        tf.import_graph_def(graph_def, name='')
-      with open_session(graph) as session:
+      with open_session(imported(graph_def)) as session:
         if reads_state:
           self._prepare(session)
         values = session.run(fetches, feeds)

@@ -225,10 +225,9 @@ class Comparison:
     rerun: Rerun,
     here: RunHere | None = None,
     inspect: operation_noise.Inspect | None = None,
+    inspect_port: operation_noise.Inspect | None = None,
   ) -> None:
     """Takes what rounding explains out of the differences since this was last called.
-
-    Costs nothing where no values differ.
 
     Args:
       tf1: the reference's run that was compared; None for a loss, of which it is not known
@@ -236,6 +235,7 @@ class Comparison:
       rerun: repeats it.
       here: runs a recorded reference's graph here; None for another reference.
       inspect: repeats the run such that every tensor can be asked for.
+      inspect_port: repeats that of the port likewise.
     """
     suspects, self._suspects = self._suspects, []
     if tf1 is not None and any(draw.in_loop for draw in tf1.random_draws):
@@ -243,7 +243,7 @@ class Comparison:
     narrow_bits = 0 if tf1 is None else tf1.narrow_bits
     found = kernels.sort_out(suspects, rerun, here, narrow_bits)
     if inspect is not None:
-      found = operation_noise.excused(suspects, found, inspect)
+      found = operation_noise.excused(suspects, found, inspect, inspect_port)
     self._notes += found.notes
     sorted_out = {id(difference): replacement for difference, replacement in found.replacements}
     kept = (sorted_out.get(id(known), known) for known in self._differences)

@@ -19,7 +19,7 @@ from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.reference.perturbation import Perturber, moved
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.stages.comparison import rounding
+from tf2verify.stages.comparison import double_precision, rounding
 from tf2verify.stages.comparison.rounding import Sorted, Suspect
 
 # Runs the reference such that every tensor can be asked for.
@@ -48,17 +48,28 @@ _NOTE = (
 )
 
 
-def excused(suspects: Sequence[Suspect], found: Sorted, inspect: Inspect) -> Sorted:
+def excused(
+  suspects: Sequence[Suspect],
+  found: Sorted,
+  inspect: Inspect,
+  inspect_port: Inspect | None = None,
+) -> Sorted:
   """Returns the judgement of small differences by the rounding of the operations.
+
+  If the port can be repeated too, both are computed with 64 bits before.
 
   Args:
     suspects: differences of one run, all of them.
     found: what moves of inputs and values have shown.
     inspect: repeats the run of the reference.
+    inspect_port: repeats that of the port.
 
   Returns:
     `found`, unless that explains all of them.
   """
+  if inspect_port is not None:
+    port = inspect_port
+    found = double_precision.explained(suspects, found, lambda: (inspect(), port()))
   wrong = [noise for _, noise in found.judged if noise.kind is Kind.DIFFERENT]
   if not wrong or any(not noise.difference <= _SMALL * noise.size for noise in wrong):
     return found

@@ -154,8 +154,9 @@ def _compare(
       'state after the call', pairs, tf1.state_after, tf2.state_after, case.tolerance, tf1.run
     )
     inspect = functools.partial(case.tf1.inspectable, start)
+    port = functools.partial(case.inspectable_port, start)
     rerun = rerun_of(lambda perturber, _: run_tf1(perturber, again=True))
-    part.excuse_rounding(tf1, rerun, here_of(here), inspect)
+    part.excuse_rounding(tf1, rerun, here_of(here), inspect, port)
     leave_out(part, inspect, tf1.run)
   settle(case, comparison)
 

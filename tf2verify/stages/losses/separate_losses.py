@@ -1,6 +1,7 @@
 """Both losses alone, on the same arrays."""
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -290,7 +291,7 @@ class SeparateLosses:
     same = same_when_traced(result, self._reading, case.tolerance, case.gradient_tolerance)
     if result.traced is not None and not (same and self._failed(name)):
       self._compare_with(self._comparison, result, result.traced, name + _TRACED)
-    self._comparison.excuse_rounding(None, self._rerun(result))
+    self._excuse_rounding(self._comparison, result)
 
   def _compared_again(self, result: LossResult, tf2: LossValue) -> Sequence[Difference]:
     """Returns what differs where the port gives something else for an example."""
@@ -298,6 +299,11 @@ class SeparateLosses:
     self._compare_with(comparison, result, tf2, result.example.name)
     comparison.excuse_rounding(None, self._rerun(result))
     return comparison.differences
+
+  def _excuse_rounding(self, comparison: Comparison, result: LossResult) -> None:
+    functions = (self._tf1, self._tf2) if self._traceable else (self._tf1,)
+    inspect = [functools.partial(function.inspectable, result.example) for function in functions]
+    comparison.excuse_rounding(None, self._rerun(result), None, *inspect)
 
   def _rerun(self, result: LossResult) -> Rerun:
     def rerun(perturber: Perturber | None, wanted: frozenset[TensorKey]) -> Run:

@@ -3,12 +3,13 @@
 import dataclasses
 import functools
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.telling import Blank
 from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.reference import inputs as case_inputs
+from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
@@ -34,8 +35,19 @@ class ReferenceGradients:
   tf1: Observation
   again: Again
 
-  def compared(self, case: CaseUnderTest, gradients: Sequence[TensorRecord]) -> Comparison:
-    """Returns the comparison with a port's gradients, what rounding explains left out."""
+  def compared(
+    self,
+    case: CaseUnderTest,
+    gradients: Sequence[TensorRecord],
+    inspect_port: Callable[[], GraphRun] | None = None,
+  ) -> Comparison:
+    """Returns the comparison with a port's gradients, what rounding explains left out.
+
+    Args:
+      case: both sides.
+      gradients: the port's.
+      inspect_port: repeats its run such that every tensor can be asked for.
+    """
     tf1, comparison = self.tf1, Comparison()
     comparison.telling.told_elsewhere = (('gradient', Blank.ZERO),)
     with comparison.unless_drawn_in_a_loop(tf1) as part:
@@ -43,7 +55,7 @@ class ReferenceGradients:
       part.variables('gradient', pairs, tf1.gradients, gradients, tolerance, tf1.run)
       inspect = functools.partial(case.tf1.inspectable, self.run)
       here = here_of(case.tf1.filled_on_current_tf(self.run))
-      part.excuse_rounding(tf1, rerun_of(self.again), here, inspect)
+      part.excuse_rounding(tf1, rerun_of(self.again), here, inspect, inspect_port)
       leave_out(part, inspect, tf1.run)
     first_nan.explain(comparison, inspect)
     return comparison
@@ -80,7 +92,8 @@ class Gradients(Stage):
     gc.collect()
     (tf1,) = run_tf1()
     reference = ReferenceGradients(tf1_run, tf1, repeated(run_tf1, tf1_run))
-    comparison = reference.compared(case, tf2.gradients)
+    inspect_port = functools.partial(case.inspectable_port, reference.run)
+    comparison = reference.compared(case, tf2.gradients, inspect_port)
     comparison.repeatable(tf1_run)
     unconnected = sum(record.value is None for record in tf1.gradients)
     notes = []

@@ -156,7 +156,9 @@ def _compare(
     part.outputs(tf1, tf2, case.tolerance)
     part.regularization(tf1, tf2, case.alignment().pairs, case.regularization_tolerance)
     inspect = functools.partial(case.tf1.inspectable, run)
-    part.excuse_rounding(tf1, rerun_of(again), here_of(case.tf1.filled_on_current_tf(run)), inspect)
+    port = functools.partial(case.inspectable_port, run)
+    here = here_of(case.tf1.filled_on_current_tf(run))
+    part.excuse_rounding(tf1, rerun_of(again), here, inspect, port)
     leave_out(part, inspect, tf1.run)
   comparison.repeatable(run)
 

@@ -1,0 +1,134 @@
+"""Right ports whose operations round otherwise, and ports that only look like it."""
+
+import abc
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+from tests.stages import tiny_models
+from tests.stages.first_failure import LadderTestCase
+from tf2verify.stages.comparison.double_precision import FACTOR
+
+v1 = tf.compat.v1
+_EXPLAINED = 'with 64 bits both sides agree'
+
+
+def _logistic(x, mean, log_scale):
+  """Of 256 grey values, as PixelCNN++ has it."""
+  inverse = tf.exp(-log_scale)
+  above = inverse * (x - mean + 1.0 / 255.0)
+  below = inverse * (x - mean - 1.0 / 255.0)
+  return -tf.reduce_sum(tf.math.log(tf.maximum(tf.sigmoid(above) - tf.sigmoid(below), 1e-12)))
+
+
+class Likelihood(tiny_models.OneModel, abc.ABC):
+  """A port that divides first: `z + half` loses digits of `half`."""
+
+  width = 255.0
+
+  def model(self, inputs, training):
+    kernel = v1.get_variable('kernel', [3, 128])
+    mean, log_scale = tf.split(tf.tanh(tf.matmul(inputs, kernel)), 2, axis=1)
+    return {'mean': 0.5 * mean, 'log_scale': log_scale - 1.0}
+
+  def make_labels(self):
+    return np.round(np.clip(tf2verify.normal_inputs((4, 64)), -0.9, 0.9) * 127.5) / 127.5
+
+  def tf1_loss(self, outputs, labels):
+    return _logistic(labels, outputs['mean'], outputs['log_scale'])
+
+  def tf2_loss(self, outputs, labels):
+    z = (labels - outputs['mean']) / tf.exp(outputs['log_scale'])
+    half = tf.exp(-outputs['log_scale']) / self.width
+    mass = tf.sigmoid(z + half) - tf.sigmoid(z - half)
+    return -tf.reduce_sum(tf.math.log(tf.maximum(mass, 1e-12)))
+
+
+class AnotherWidth(Likelihood, abc.ABC):
+  """A mistake: the grey values are 255 steps apart."""
+
+  width = 256.0
+
+
+class Distances(tiny_models.OneModel, abc.ABC):
+  """Variances of numbers that are far from 0."""
+
+  def make_inputs(self):
+    return 60.0 + tf2verify.normal_inputs((4, 8))
+
+  def model(self, inputs, training):
+    scale = v1.get_variable('scale', [])
+    return scale * tf.reduce_mean(tf.square(inputs - tf.reduce_mean(inputs, 1, keepdims=True)), 1)
+
+  def port(self, inputs, training):
+    scale = v1.get_variable('scale', [])
+    squares = tf.reduce_mean(tf.square(inputs), 1)
+    return scale * (squares - tf.square(tf.reduce_mean(inputs, 1)))
+
+
+class WideInside(tiny_models.OneModel, abc.ABC):
+  """TF1 computes with 64 bits on purpose, and the port has lost that."""
+
+  def make_inputs(self):
+    return 60.0 + tf2verify.normal_inputs((4, 8))
+
+  def computed(self, inputs, dtype):
+    wide = tf.cast(inputs, dtype)
+    squares = tf.reduce_mean(tf.square(wide), 1)
+    return tf.cast(squares - tf.square(tf.reduce_mean(wide, 1)), tf.float32)
+
+  def model(self, inputs, training):
+    return v1.get_variable('scale', []) * self.computed(inputs, tf.float64)
+
+  def port(self, inputs, training):
+    return v1.get_variable('scale', []) * self.computed(inputs, tf.float32)
+
+
+class Halved(tiny_models.OneModel, abc.ABC):
+  """A port that rounds to 16 bits on the way, in a part that is small."""
+
+  def model(self, inputs, training):
+    net = tf.matmul(inputs, v1.get_variable('kernel', [3, 5]))
+    return net + 0.05 * self.part(net)
+
+  def part(self, net):
+    return tf.tanh(net)
+
+  def port(self, inputs, training):
+    net = tf.matmul(inputs, v1.get_variable('kernel', [3, 5]))
+    return net + 0.05 * tf.cast(self.part(tf.cast(net, tf.float16)), tf.float32)
+
+
+def _stage(case, name):
+  return tf2verify.verify(type('Case', (case,), {}), stages=[name]).stages[-1]
+
+
+class DoublePrecisionTest(LadderTestCase):
+  def test_another_order_of_operations(self):
+    stage = _stage(Likelihood, 'loss')
+    self.assertIs(stage.status, tf2verify.Status.PASSED, stage.to_text())
+    self.assertIn(_EXPLAINED, ' '.join(stage.notes))
+
+  def test_another_constant(self):
+    stage = _stage(AnotherWidth, 'loss')
+    self.assertIs(stage.status, tf2verify.Status.FAILED)
+    self.assertNotIn(_EXPLAINED, ' '.join(stage.notes))
+
+  def test_more_rounding_than_in_tf1_is_said(self):
+    for case in (Distances, WideInside):
+      stage = _stage(case, 'zero_randomness')
+      self.assertIs(stage.status, tf2verify.Status.FAILED, stage.to_text())
+      (note,) = (note for note in stage.notes if _EXPLAINED in note)
+      times = float(note.partition('which is ')[2].partition(' times')[0])
+      self.assertGreater(times, FACTOR)
+
+  def test_rounding_to_fewer_bits_is_none_of_32(self):
+    stage = _stage(Halved, 'zero_randomness')
+    self.assertIs(stage.status, tf2verify.Status.FAILED)
+    self.assertNotIn(_EXPLAINED, ' '.join(stage.notes))
+
+
+if __name__ == '__main__':
+  absltest.main()
