@@ -88,19 +88,18 @@ class PerturbedFill:
 
 
 class ScaledFill:
-  """The values of another fill, those of one variable multiplied."""
+  """The values of another fill, multiplied."""
 
-  def __init__(self, fill: Fill, variable: str, factor: float) -> None:
-    """Takes the fill, the tf1 name of the variable, and the factor."""
-    self.description = f'{fill.description}, one variable times {factor:g}'
+  def __init__(self, fill: Fill, factor: float) -> None:
+    """Takes the fill and the factor of what is floating."""
+    self.description = f'{fill.description}, times {factor:g}'
     self._fill = fill
-    self._variable = variable
     self._factor = factor
 
   def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
     """Returns the values, of the same dtype."""
     value = self._fill(name, shape, dtype)
-    if value is None or name != self._variable:
+    if value is None or value.dtype.kind != 'f':
       return value
     scaled: np.ndarray = (value * self._factor).astype(value.dtype)
     return scaled

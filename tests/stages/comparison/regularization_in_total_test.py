@@ -186,6 +186,7 @@ class WrongTest(LadderTestCase):
     for factors, words in (
       ((FACTOR, FACTOR), '2 times as much'),
       ((0.515 * FACTOR, 0.515 * FACTOR), '1.03 times as much'),
+      ((FACTOR, FACTOR), '2 times as much as tf1: by 0.01·sum(w²), tf1 by 0.005·sum(w²)'),
       ((0.5 * FACTOR, FACTOR), 'the port regularizes second/kernel (created at'),
       ((0.5 * FACTOR, None), 'the port does not regularize second/kernel (created at'),
       ((None, None), 'the port does not regularize first/kernel (created at'),
@@ -209,6 +210,56 @@ class WrongTest(LadderTestCase):
         return self.tf1_loss(outputs, labels) + half_of_squares(kernels()[0])
 
     self.assert_first_failure(Case, 'loss', 'only the port regularizes second/kernel')
+
+  def test_decay_of_the_biases_too(self):
+    class Case(ByHandInThePort):
+      def tf2_total_loss(self, layer, outputs, labels):
+        more = [half_of_squares(one) for one in layer.trainable_variables]
+        return self.tf2_loss(outputs, labels) + sum(more)
+
+    words = 'only the port regularizes first/bias', 'second/bias (created', 'by 0.005·sum(w²)'
+    text = self.assert_first_failure(Case, 'loss', 'total loss', *words)
+    self.assertNotIn('kernel (created', text)
+
+  def test_another_norm_of_some_beside_a_large_loss(self):
+    class Case(TwoLayers):
+      regularizers = (None, None)
+
+      def tf1_loss(self, outputs, labels):
+        return 50.0 + 20.0 * tf.reduce_mean(tf.square(outputs - labels))
+
+      def tf2_loss(self, outputs, labels):
+        return 50.0 + 20.0 * tf.reduce_mean(tf.square(outputs - labels))
+
+      def tf1_total_loss(self, outputs, labels):
+        return self.tf1_loss(outputs, labels) + sum(map(half_of_squares, kernels()))
+
+      def tf2_total_loss(self, layer, outputs, labels):
+        decay = half_of_squares(layer.first.kernel)
+        return self.tf2_loss(outputs, labels) + decay + FACTOR * tf.norm(layer.second.kernel)
+
+    words = 'the port adds another term for second/kernel (created'
+    text = self.assert_first_failure(Case, 'loss', 'total loss', words)
+    self.assertNotIn('first/kernel (created', text)
+
+  def test_penalty_of_rows_that_are_looked_up(self):
+    ids = [0, 2, 2]
+
+    class Case(TwoLayers):
+      regularizers = (None, None)
+
+      def tf1_total_loss(self, outputs, labels):
+        rows = tf.nn.embedding_lookup(kernels()[0], ids)
+        return self.tf1_loss(outputs, labels) + half_of_squares(rows)
+
+      def tf2_total_loss(self, layer, outputs, labels):
+        rows = tf.nn.embedding_lookup(layer.first.kernel, ids)
+        more = half_of_squares(rows) + half_of_squares(layer.second.bias)
+        return self.tf2_loss(outputs, labels) + more
+
+    words = 'only the port regularizes second/bias (created'
+    text = self.assert_first_failure(Case, 'loss', 'total loss', words)
+    self.assertNotIn('kernel (created', text)
 
   def test_another_norm(self):
     class Case(ByHand):

@@ -33,14 +33,21 @@ class LossOfOutput:
 
 
 @dataclasses.dataclass(frozen=True)
+class Term:
+  """What a side adds to its loss for a variable."""
+
+  growth: float  # by how much it grows with the variable: sum(w * gradient); 0 for nothing
+  of: str = ''  # what of the elements is added up, `the square`; '' if unknown
+  factor: float | None = None  # by which the sum of these is multiplied; None if unknown
+
+
+@dataclasses.dataclass(frozen=True)
 class Penalty:
   """How a variable counts in what both sides add to their losses."""
 
   tf1_name: str  # of the variable
-  tf1: float  # by how much what TF1 adds grows when the variable is doubled
-  tf2: float  # the same of the port
-  of_tf1: str = ''  # what of the variable tf1 adds up, `the square`; '' if unknown
-  of_tf2: str = ''  # the same of the port
+  tf1: Term  # of the reference
+  tf2: Term  # of the port
   source: SourceLine | None = None  # the user's line that creates the port's; None if unknown
 
 

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout, relayout_of_shapes
 from tf2verify.records.op_graph import TARGET, NodeChange, OpGraph, TensorKey
+from tf2verify.sides.graphs.parts import set_attribute
 from tf2verify.sides.graphs.rewiring import OtherInput, exchange
-from tf2verify.sides.graphs.run import set_attribute
 from tf2verify.sides.graphs.wiring import (
   OF_TF1,
   STALE,

@@ -8,12 +8,13 @@ import tensorflow as tf
 
 from tf2verify.environment import time_limit
 from tf2verify.numerics.relayout import Relayout
-from tf2verify.records.op_graph import NodeChange, OpGraph
+from tf2verify.records.op_graph import VARIABLE, NodeChange, OpGraph
 from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.double_precision import widen, widened
 from tf2verify.sides.graphs.inlining import with_output
+from tf2verify.sides.graphs.parts import Part
 
 v1 = tf.compat.v1
 
@@ -196,6 +197,43 @@ class GraphRun:
     found = self._run_parts([part], widen)
     return None if found is None else found[0]
 
+  def gradients(self, of: Sequence[str], held: Sequence[str]) -> list[dict[str, np.ndarray]] | None:
+    """Forms gradients by the variables.
+
+    Args:
+      of: tensors by name; the gradient is that of the sum of their elements.
+      held: tensors by name at which it is stopped: what is behind these alone has none.
+
+    Returns:
+      For each tensor, by the names of variables as `op_graph` has them, the gradients in the shapes
+      of this side; without those that there are none of. None where they cannot be formed.
+    """
+    names = {op.tensors[0]: op.name for op in self.op_graph.ops if op.op_type == VARIABLE}
+    by = {names[read]: with_output(handle) for handle, read in self._reads.items()}
+    self.fetch(held[:1])  # draws the random numbers that are fed
+    graph = imported(self._graph.as_graph_def())
+    feeds = {**self._feeds, **({} if self._fresh_each_time else self._drawn)}
+    try:
+      with graph.as_default():
+        formed = [
+          tf.gradients(
+            graph.get_tensor_by_name(name),
+            [graph.get_tensor_by_name(handle) for handle in by.values()],
+            stop_gradients=[graph.get_tensor_by_name(one) for one in held],
+          )
+          for name in of
+        ]
+        fetched = [
+          {name: tf.convert_to_tensor(g) for name, g in zip(by, one, strict=True) if g is not None}
+          for one in formed
+        ]
+      with open_session(graph) as session:
+        self._prepare(session)
+        values = session.run(fetched, feeds)
+    except (tf.errors.OpError, LookupError, TypeError, ValueError, AttributeError):
+      return None  # an operation has no gradient, say
+    return [{name: np.asarray(value) for name, value in one.items()} for one in values]
+
   def give(self, values: Mapping[str, np.ndarray]) -> None:
     """Gives the graph values, by tensor name, in place of what it computes, from now on."""
     self._feeds = {**self._feeds, **values}
@@ -219,14 +257,14 @@ class GraphRun:
     wanted: Sequence[str],
     given: Mapping[str, np.ndarray],
     changes: Sequence[NodeChange] = (),
-  ) -> '_Part | None':
+  ) -> Part | None:
     try:
-      return _Part(f'part_{number}/', self.nodes(), self._reads, wanted, given, changes)
+      return Part(f'part_{number}/', self.nodes(), self._reads, wanted, given, changes)
     except (KeyError, TypeError):  # something is not there, or no value: a handle, a list
       return None
 
   def _run_parts(
-    self, parts: Sequence['_Part | None'], change: Callable[[Any], None] | None = None
+    self, parts: Sequence[Part | None], change: Callable[[Any], None] | None = None
   ) -> list[list[np.ndarray] | None] | None:
     """Runs parts in one session, with their GraphDef changed; None where that raises."""
     if all(part is None for part in parts):
@@ -265,112 +303,3 @@ def _run_for(graph: tf.Graph, op_graph: OpGraph) -> Iterable[tf.Operation]:
   """Returns the operations that run when any tensor of an op graph is fetched."""
   first = (name for op in op_graph.ops for name in op.tensors[:1])
   return ops_run_by(graph.get_tensor_by_name(name).op for name in first).values()
-
-
-class _Part:
-  """The nodes between some given tensors and some wanted ones, under names of their own.
-
-  Attributes:
-    nodes: NodeDefs.
-    fetches: the wanted tensors.
-    feeds: the given ones.
-    reads_state: whether a variable is read of which no value is given.
-  """
-
-  def __init__(
-    self,
-    prefix: str,
-    nodes: Mapping[str, Any],
-    reads: Mapping[str, str],
-    wanted: Sequence[str],
-    given: Mapping[str, np.ndarray],
-    changes: Sequence[NodeChange] = (),
-  ) -> None:
-    self.nodes: list[Any] = []
-    self.feeds: dict[str, np.ndarray] = {}
-    self.reads_state = False
-    self._prefix = prefix
-    self._nodes = nodes
-    self._reads = reads
-    self._given = given
-    self._changes = changes
-    self._done: set[str] = set()
-    self._pending: list[str] = []
-    self.fetches = [with_output(self._input(name)) for name in wanted]
-    while self._pending:
-      name = self._pending.pop()
-      if name not in self._done:
-        self._done.add(name)
-        self._copy(nodes[name])
-
-  def _copy(self, node: Any) -> None:
-    copied = v1.NodeDef()
-    copied.CopyFrom(node)
-    copied.name = self._prefix + node.name
-    del copied.input[:]
-    changes = [change for change in self._changes if change.op == node.name]
-    replaced = {slot: value for change in changes for slot, value in change.inputs}
-    data = [name for name in node.input if not name.startswith('^')]
-    for slot, name in enumerate(data):
-      if slot in replaced:
-        copied.input.append(self._placeholder(f'{node.name}/{slot}', replaced[slot]))
-      else:
-        copied.input.append(self._input(with_output(name)))
-    for attribute in ('_class', '_output_shapes'):
-      copied.attr.pop(attribute, None)
-    for change in changes:
-      for attribute, value in change.attributes:
-        set_attribute(copied.attr[attribute], value)
-    self.nodes.append(copied)
-
-  def _input(self, tensor: str) -> str:
-    if tensor not in self._given:
-      tensor = self._known_as(tensor)
-    if tensor in self._given:
-      return self._placeholder(tensor, self._given[tensor])
-    producer = self._nodes[tensor.rpartition(':')[0]]
-    if producer.op in ('VarHandleOp', 'VariableV2', 'Variable'):
-      self.reads_state = True  # of the graph's own variables: a loop captures handles
-      return tensor
-    if producer.op == 'Placeholder':
-      raise KeyError(tensor)  # of which no value is given
-    self._pending.append(producer.name)
-    return self._prefix + tensor
-
-  def _known_as(self, tensor: str) -> str:
-    """Returns the name under which a read of a variable may be given."""
-    node = self._nodes[tensor.rpartition(':')[0]]
-    handle = node.input[0] if node.op == 'ReadVariableOp' else node.name
-    read = self._reads.get(with_output(handle).rpartition(':')[0], tensor)
-    return read if read in self._given else tensor
-
-  def _placeholder(self, tensor: str, value: np.ndarray) -> str:
-    name = self._prefix + 'given/' + tensor.replace(':', '_')
-    if name + ':0' not in self.feeds:
-      self.feeds[name + ':0'] = value
-      node = v1.NodeDef(name=name, op='Placeholder')
-      node.attr['dtype'].type = _dtype_of(value).as_datatype_enum
-      node.attr['shape'].shape.unknown_rank = True
-      self.nodes.append(node)
-    return name
-
-
-def set_attribute(attribute: Any, value: Any) -> None:
-  """Gives an attribute of a NodeDef another value of its own kind.
-
-  Raises:
-    KeyError: its kind is not one of numbers, texts and lists of them.
-  """
-  kind = attribute.WhichOneof('value')
-  if kind == 's':
-    attribute.s = str(value).encode()
-  elif kind in ('i', 'f', 'b'):
-    setattr(attribute, kind, value)
-  elif kind == 'list' and attribute.list.i and value:
-    attribute.list.i[:] = value
-  else:
-    raise KeyError(kind)
-
-
-def _dtype_of(value: np.ndarray) -> tf.DType:
-  return tf.string if value.dtype.kind in 'SUO' else tf.as_dtype(value.dtype)

@@ -121,7 +121,11 @@ def traced_call(
 
 
 def traced_losses(
-  declaration: side.Declaration, port: Port, run: side.RunSpec, labels: Any
+  declaration: side.Declaration,
+  port: Port,
+  run: side.RunSpec,
+  labels: Any,
+  outputs_too: bool = False,
 ) -> tracing.TracedPort:
   """Traces a port with its losses.
 
@@ -130,6 +134,7 @@ def traced_losses(
     port: as in `traced_port`.
     run: likewise.
     labels: a nest of arrays; None without.
+    outputs_too: whether the outputs that the losses are of are targets as well.
 
   Raises:
     NotTraceable: layer or loss do not run on symbolic tensors.
@@ -141,7 +146,9 @@ def traced_losses(
     losses = losses_of(declaration, port, outputs, fed.get(_LABELS))
     parts = {loss_function.part_name(place): part for place, part in losses.parts.items()}
     found = {'loss': losses.loss, loss_function.TOTAL: losses.total, **parts}
+    leaves = flat_outputs(outputs).leaves if outputs_too else ()
     return {
+      **{f'output {path}': leaf for path, leaf in leaves if leaf is not None},
       **{loss_function.target_in_model(what): loss for what, loss in found.items()},
       **_losses(declaration, port, run, outputs),
     }
@@ -165,7 +172,7 @@ def _place(path: str) -> str:
 def _with_variables(traced: tracing.Traced, port: Port, run: side.RunSpec) -> tracing.TracedPort:
   """Returns a traced port with what it takes to give its variables their values."""
   variables = {
-    _name_of(port, record.name, run): (variable, record)
+    name_in_graph(port, record.name, run): (variable, record)
     for variable, record in zip(port.variables(), port.described(port.variables()), strict=True)
     if hasattr(variable, 'handle')
   }
@@ -195,8 +202,14 @@ def _with_variables(traced: tracing.Traced, port: Port, run: side.RunSpec) -> tr
   return tracing.TracedPort(traced, handles, value, by_name, prefix, again, joins)
 
 
-def _name_of(port: Port, own: str, run: side.RunSpec) -> str:
-  """Returns the name of a variable in the graph: that of tf1, where it holds the same tensor."""
+def name_in_graph(port: Port, own: str, run: side.RunSpec) -> str:
+  """Returns the name of a variable in a traced graph: of tf1, where it holds the same tensor.
+
+  Args:
+    port: whose variable it is.
+    own: its own name.
+    run: whose names are used.
+  """
   if port.layouts.lies_otherwise(own):
     return f'{own}, as the port has it'
   return run.tf1_names.get(own, own)

@@ -1,86 +1,168 @@
 """How each variable counts in what both sides add to their losses: weight decay, mostly."""
 
 import dataclasses
-import time
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.losses import Penalty
+from tf2verify.diagnosis.evidence.losses import Penalty, Term
 from tf2verify.errors import Tf2VerifyError
-from tf2verify.numerics.arrays import total
-from tf2verify.records.training import LossObservation
+from tf2verify.records.observation import TensorRecord
+from tf2verify.records.op_graph import TARGET
+from tf2verify.reference.variables import variable_name
+from tf2verify.sides import loss_function
 from tf2verify.sides.fill import ScaledFill
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.side import RunSpec
+from tf2verify.sides.tf2.port_tracing import name_in_graph, traced_losses
+from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.losses.losses_in_model import InModel
 from tf2verify.stages.stage import CaseUnderTest, by_name
 
-# The greatest time that is spent on it, in seconds: two runs for each variable.
-_SECONDS = 20.0
-_TWICE, _FOUR_TIMES = 2.0, 4.0
-# How many times as much a sum grows where a variable is four times as large as where it is twice.
-_GROWTH = {5.0: 'the square', 3.0: 'the absolute value'}
-# What is added is the difference of two sums in float32: of the loss, so much is its rounding.
-_ROUNDING = 1e-6
-_SAME = 1e-3
+_Gradients = dict[str, np.ndarray]
+
+_TWICE = 2.0
+_LOSS, _TOTAL = (loss_function.target_in_model(what) for what in ('loss', loss_function.TOTAL))
+# Of the greatest element of a gradient: float32 sums it in another order on each side.
+_SAME = 1e-4
+# A gradient of both loss and total is subtracted, so much of it is rounding.
+_ROUNDING = 1e-5
 
 
 def penalties(case: CaseUnderTest, model: InModel) -> tuple[Penalty, ...]:
   """Returns the variables that count differently; none where that cannot be told.
 
-  Each trained variable is doubled in turn, on both sides, and what the sides add to their losses
-  changes by what they add for it: by three times a sum of squares, by once a norm.
+  What each side adds to its loss is differentiated by all variables at once, while the outputs of
+  the model are held: what is left is what reads the variables themselves. The gradient of
+  `c * sum(w**2)` is `2 * c * w` in every element, whatever the values are.
   """
-  if _added(model.tf1) is None or _added(model.tf2) is None:
-    return ()
   ones, others = (by_name(side.inventory()) for side in (case.tf1, case.tf2))
-  started, found = time.monotonic(), []
+  here = _gradients(case, model.runs)
+  if here is None:
+    return ()
+  differing: list[tuple[str, str, np.ndarray]] = []
   for tf1_name, tf2_name in case.alignment().pairs:
-    if tf1_name not in ones or not ones[tf1_name].trainable:
+    known = ones.get(tf1_name)
+    value = None if known is None else model.runs[0].value_for(known)
+    if value is None or known is None or not known.trainable:
       continue
-    if time.monotonic() - started > _SECONDS:
-      return ()  # a part would look like all of it
-    try:
-      changes = _changes(case, model, tf1_name, _TWICE)
-      if changes is None:
-        return ()
-      tf1, tf2, rounding = changes
-      if abs(tf1 - tf2) <= rounding + _SAME * max(abs(tf1), abs(tf2)):
-        continue
-      more = _changes(case, model, tf1_name, _FOUR_TIMES)
-    except Tf2VerifyError:
+    pair = _pair(here, (tf1_name, tf2_name), value)
+    if pair[0].shape != pair[1].shape:
       return ()
-    counts = [value if abs(value) > rounding else 0.0 for value in (tf1, tf2)]
-    of = [_of(*pair) for pair in zip(counts, more or (0.0, 0.0), strict=False)]
+    if np.abs(pair[0] - pair[1]).max(initial=0.0) > _SAME * np.abs(pair).max(initial=0.0):
+      differing.append((tf1_name, tf2_name, value))
+  if not differing:
+    return ()
+  # At one point, a norm that is no square has a gradient of that kind, too.
+  doubled = _gradients(case, (_doubled(model.runs[0]), _doubled(model.runs[1])))
+  if doubled is None:
+    return ()
+  found = []
+  for tf1_name, tf2_name, value in differing:
+    tf1, tf2 = _pair(here, (tf1_name, tf2_name), value)
+    twice = _pair(doubled, (tf1_name, tf2_name), value)
     source = others[tf2_name].source if tf2_name in others else None
-    found.append(Penalty(tf1_name, counts[0], counts[1], of[0], of[1], source))
+    terms = _term(tf1, twice[0], value), _term(tf2, twice[1], value)
+    found.append(Penalty(tf1_name, terms[0], terms[1], source))
   return tuple(found)
 
 
-def _of(twice: float, four_times: float) -> str:
-  """Returns what of a variable is added up; '' where that is something else."""
-  growth = four_times / twice if twice else 0.0
-  return next((what for known, what in _GROWTH.items() if np.isclose(growth, known, 0.02)), '')
+def _doubled(run: RunSpec) -> RunSpec:
+  return dataclasses.replace(run, fill=ScaledFill(run.fill, _TWICE))
 
 
-def _changes(
-  case: CaseUnderTest, model: InModel, variable: str, factor: float
-) -> tuple[float, float, float] | None:
-  """Returns by how much what tf1 and the port add changes, and what of that may be rounding."""
-  fills = [ScaledFill(run.fill, variable, factor) for run in model.runs]
-  runs = [dataclasses.replace(run, fill=fill) for run, fill in zip(model.runs, fills, strict=True)]
-  observed = (
-    case.tf1_training.observe_losses(runs[0], again=True),
-    case.tf2_training.observe_losses(runs[1]),
-  )
-  changes, rounding = [], 0.0
-  for before, after in zip((model.tf1, model.tf2), observed, strict=True):
-    known, now = _added(before), _added(after)
-    if known is None or now is None:
+def _pair(
+  found: tuple[_Gradients, _Gradients], names: tuple[str, str], value: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the gradients of both sides by a pair of variables, zeros where there are none."""
+  none = np.zeros(value.shape)
+  return found[0].get(names[0], none), found[1].get(names[1], none)
+
+
+def _gradients(
+  case: CaseUnderTest, runs: tuple[RunSpec, RunSpec]
+) -> tuple[_Gradients, _Gradients] | None:
+  """Returns what both sides add, differentiated, by their variables; None if one cannot be."""
+  try:
+    tf1 = _of_tf1(case, runs[0])
+    tf2 = None if tf1 is None else _of_port(case, runs[1])
+  except (NotTraceable, Tf2VerifyError):
+    return None
+  return None if tf1 is None or tf2 is None else (tf1, tf2)
+
+
+def _of_tf1(case: CaseUnderTest, spec: RunSpec) -> _Gradients | None:
+  run = case.tf1_training.inspectable_losses(spec)
+  try:
+    return _gradients_of_added(run)
+  finally:
+    run.close()
+
+
+def _of_port(case: CaseUnderTest, spec: RunSpec) -> _Gradients | None:
+  """Returns gradients by the variables of the port, by the names and in the shapes shown."""
+  port = case.tf2.filled_port(spec)
+  run = traced_losses(case.declaration, port, spec, case.labels, outputs_too=True).run()
+  try:
+    added = _gradients_of_added(run)
+  finally:
+    run.close()
+  if added is None:
+    return None
+  records = []
+  for own in map(variable_name, port.variables()):
+    gradient = added.get(name_in_graph(port, own, spec))
+    moved = None if gradient is None else port.layouts.to_tf1(own, gradient, constants=False)
+    records.append(TensorRecord(own, moved))
+  shown = port.layouts.grouped(records, constants=False)
+  return {record.name: record.value for record in shown if record.value is not None}
+
+
+def _gradients_of_added(run: GraphRun) -> _Gradients | None:
+  """Returns the gradients of the total loss without those of the loss, by variable."""
+  targets = {op.name: op for op in run.op_graph.ops if op.op_type == TARGET}
+  if _LOSS not in targets or _TOTAL not in targets:
+    return None
+  loss, total = (targets[name].tensors[0] for name in (_LOSS, _TOTAL))
+  held = [op.tensors[0] for name, op in targets.items() if name.startswith('output ')]
+  found = run.gradients((total, loss), held)
+  if found is None:
+    return None
+  totals, losses = found
+  added = {}
+  for name in totals.keys() | losses.keys():
+    known = totals.get(name), losses.get(name)
+    shape = next(one.shape for one in known if one is not None)
+    ones, others = (np.zeros(shape) if one is None else one.astype(np.float64) for one in known)
+    if not np.isfinite(ones).all() or not np.isfinite(others).all():
       return None
-    changes.append(now - known)
-    rounding += _ROUNDING * (total(np.abs(before.total_loss)) + total(np.abs(after.total_loss)))
-  return changes[0], changes[1], rounding
+    rounding = _ROUNDING * min(np.abs(ones).max(initial=0.0), np.abs(others).max(initial=0.0))
+    rest = ones - others
+    added[name] = rest if np.abs(rest).max(initial=0.0) > rounding else np.zeros(shape)
+  return added
 
 
-def _added(found: LossObservation) -> float | None:
-  added = total(found.total_loss) - total(found.loss)
-  return added if np.isfinite(added) else None
+def _term(gradient: np.ndarray, doubled: np.ndarray, value: np.ndarray) -> Term:
+  """Returns what a side adds for a variable.
+
+  Args:
+    gradient: of what it adds, by the variable.
+    doubled: the same where all variables are twice as large.
+    value: of the variable.
+  """
+  of_values = value.astype(np.float64)
+  growth = float(np.sum(gradient * of_values))
+  if not gradient.any():
+    return Term(0.0)
+  bases = {
+    'the square': (2.0 * of_values, _TWICE),
+    'the absolute value': (np.sign(of_values), 1.0),
+  }
+  for what, (basis, times) in bases.items():
+    factor = float(np.sum(gradient * basis) / max(np.sum(basis * basis), np.finfo(float).tiny))
+    if _is_same(gradient, factor * basis) and _is_same(doubled, times * factor * basis):
+      return Term(growth, what, factor)
+  return Term(growth)
+
+
+def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
+  return bool(np.abs(one - other).max() <= _SAME * np.abs(one).max())

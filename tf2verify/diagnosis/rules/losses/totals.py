@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.losses import Penalty, TotalLossEvidence
+from tf2verify.diagnosis.evidence.losses import Penalty, Term, TotalLossEvidence
 from tf2verify.numerics.arrays import total
 from tf2verify.records.diagnosis import Cause
 
 _SHOWN = 3
+_SUMMED = {'the square': 'w²', 'the absolute value': '|w|'}
 _HALF = (
   '; tf.keras.regularizers.L2(x) is x·sum(w²), and tf.nn.l2_loss half of sum(w²): 2 times '
   'the factor is the same'
@@ -68,19 +69,40 @@ def regularization_of_variables(evidence: TotalLossEvidence) -> Cause | None:
     f'the losses agree; tf1 adds {added[0]:.6g} to its loss and the port {added[1]:.6g}: '
     f'{"; ".join(texts)}'
   )
-  if any(one.tf1 and np.isclose(one.tf2 / one.tf1, (2.0, 0.5), 1e-3).any() for one in found):
+  if any(_is_half(one.tf1, one.tf2) or _is_half(one.tf2, one.tf1) for one in found):
     text += _HALF
   return Cause(text)
 
 
+def _is_half(one: Term, other: Term) -> bool:
+  both_squares = one.of == other.of == 'the square'
+  if not both_squares or one.factor is None or other.factor is None:
+    return False
+  return bool(np.isclose(2.0 * one.factor, other.factor, 1e-3))
+
+
 def _kind(one: Penalty) -> str:
-  if not one.tf2:
-    return 'the port does not regularize {}'
-  if not one.tf1:
-    return 'only the port regularizes {}'
-  if one.of_tf1 and one.of_tf2 and one.of_tf1 != one.of_tf2:
-    return f'the port regularizes {{}} by {one.of_tf2} of its elements, tf1 by {one.of_tf1}'
-  return f'the port regularizes {{}} {one.tf2 / one.tf1:.4g} times as much as tf1'
+  """Returns a sentence with a place for the names of the variables that it holds for."""
+  tf1, tf2 = one.tf1, one.tf2
+  if not tf2.growth:
+    return f'the port does not regularize {{}}{_by(", tf1 by ", tf1)}'
+  if not tf1.growth:
+    return f'only the port regularizes {{}}{_by(", by ", tf2)}'
+  if tf1.of and tf2.of and tf1.of != tf2.of:
+    return f'the port regularizes {{}} by {tf2.of} of its elements, tf1 by {tf1.of}'
+  if not tf1.of or not tf2.of:
+    return 'the port adds another term for {} than tf1'
+  return (
+    f'the port regularizes {{}} {tf2.growth / tf1.growth:.4g} times as much as tf1'
+    f'{_by(": by ", tf2)}{_by(", tf1 by ", tf1)}'
+  )
+
+
+def _by(words: str, term: Term) -> str:
+  """Returns the factor of a term, where it is known, after some words."""
+  if term.factor is None:
+    return ''
+  return f'{words}{term.factor:.4g}·sum({_SUMMED[term.of]})'
 
 
 def _names(found: Sequence[Penalty]) -> str:
@@ -113,6 +135,8 @@ def regularization_factor(evidence: TotalLossEvidence) -> Cause | None:
     f'the losses agree, tf1 adds {added[0]:.6g} to its loss and tf2 {added[1]:.6g}, {ratio:.4g} '
     'times as much: the regularization has a different factor, or covers different variables'
   )
-  if np.isclose(ratio, 2.0, 1e-3) or np.isclose(ratio, 0.5, 1e-3):
+  # What is added is a difference of two sums in float32.
+  rounding = 1e-6 * abs(total(evidence.tf1.total_loss)) / min(map(abs, added))
+  if np.isclose(ratio, (0.5, 2.0), 1e-5 + 2 * rounding).any():
     text += _HALF
   return Cause(text)

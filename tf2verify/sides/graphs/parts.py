@@ -1,0 +1,121 @@
+"""Parts of a graph that are run alone, from given values."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.records.op_graph import NodeChange
+from tf2verify.sides.graphs.inlining import with_output
+
+v1 = tf.compat.v1
+
+
+class Part:
+  """The nodes between some given tensors and some wanted ones, under names of their own.
+
+  Attributes:
+    nodes: NodeDefs.
+    fetches: the wanted tensors.
+    feeds: the given ones.
+    reads_state: whether a variable is read of which no value is given.
+  """
+
+  def __init__(
+    self,
+    prefix: str,
+    nodes: Mapping[str, Any],
+    reads: Mapping[str, str],
+    wanted: Sequence[str],
+    given: Mapping[str, np.ndarray],
+    changes: Sequence[NodeChange] = (),
+  ) -> None:
+    self.nodes: list[Any] = []
+    self.feeds: dict[str, np.ndarray] = {}
+    self.reads_state = False
+    self._prefix = prefix
+    self._nodes = nodes
+    self._reads = reads
+    self._given = given
+    self._changes = changes
+    self._done: set[str] = set()
+    self._pending: list[str] = []
+    self.fetches = [with_output(self._input(name)) for name in wanted]
+    while self._pending:
+      name = self._pending.pop()
+      if name not in self._done:
+        self._done.add(name)
+        self._copy(nodes[name])
+
+  def _copy(self, node: Any) -> None:
+    copied = v1.NodeDef()
+    copied.CopyFrom(node)
+    copied.name = self._prefix + node.name
+    del copied.input[:]
+    changes = [change for change in self._changes if change.op == node.name]
+    replaced = {slot: value for change in changes for slot, value in change.inputs}
+    data = [name for name in node.input if not name.startswith('^')]
+    for slot, name in enumerate(data):
+      if slot in replaced:
+        copied.input.append(self._placeholder(f'{node.name}/{slot}', replaced[slot]))
+      else:
+        copied.input.append(self._input(with_output(name)))
+    for attribute in ('_class', '_output_shapes'):
+      copied.attr.pop(attribute, None)
+    for change in changes:
+      for attribute, value in change.attributes:
+        set_attribute(copied.attr[attribute], value)
+    self.nodes.append(copied)
+
+  def _input(self, tensor: str) -> str:
+    if tensor not in self._given:
+      tensor = self._known_as(tensor)
+    if tensor in self._given:
+      return self._placeholder(tensor, self._given[tensor])
+    producer = self._nodes[tensor.rpartition(':')[0]]
+    if producer.op in ('VarHandleOp', 'VariableV2', 'Variable'):
+      self.reads_state = True  # of the graph's own variables: a loop captures handles
+      return tensor
+    if producer.op == 'Placeholder':
+      raise KeyError(tensor)  # of which no value is given
+    self._pending.append(producer.name)
+    return self._prefix + tensor
+
+  def _known_as(self, tensor: str) -> str:
+    """Returns the name under which a read of a variable may be given."""
+    node = self._nodes[tensor.rpartition(':')[0]]
+    handle = node.input[0] if node.op == 'ReadVariableOp' else node.name
+    read = self._reads.get(with_output(handle).rpartition(':')[0], tensor)
+    return read if read in self._given else tensor
+
+  def _placeholder(self, tensor: str, value: np.ndarray) -> str:
+    name = self._prefix + 'given/' + tensor.replace(':', '_')
+    if name + ':0' not in self.feeds:
+      self.feeds[name + ':0'] = value
+      node = v1.NodeDef(name=name, op='Placeholder')
+      node.attr['dtype'].type = _dtype_of(value).as_datatype_enum
+      node.attr['shape'].shape.unknown_rank = True
+      self.nodes.append(node)
+    return name
+
+
+def set_attribute(attribute: Any, value: Any) -> None:
+  """Gives an attribute of a NodeDef another value of its own kind.
+
+  Raises:
+    KeyError: its kind is not one of numbers, texts and lists of them.
+  """
+  kind = attribute.WhichOneof('value')
+  if kind == 's':
+    attribute.s = str(value).encode()
+  elif kind in ('i', 'f', 'b'):
+    setattr(attribute, kind, value)
+  elif kind == 'list' and attribute.list.i and value:
+    attribute.list.i[:] = value
+  else:
+    raise KeyError(kind)
+
+
+def _dtype_of(value: np.ndarray) -> tf.DType:
+  return tf.string if value.dtype.kind in 'SUO' else tf.as_dtype(value.dtype)
