@@ -72,6 +72,23 @@ class LazyMomentum(Momentum):
     return loss
 
 
+class BesideEdges(Momentum, abc.ABC):
+  """Looked up by examples, with an input that is of no example."""
+
+  def build_tf1_graph(self, inputs, training):
+    return super().build_tf1_graph(inputs['ids'], training) + tf.reduce_mean(inputs['edges'])
+
+  def make_tf2_layer(self):
+    port = Port()
+    call = port.call
+    port.call = lambda inputs: call(inputs['ids']) + tf.reduce_mean(inputs['edges'])
+    return port
+
+  def make_inputs(self):
+    edges = np.linspace(0.0, 1.0, 5, dtype=np.float32)
+    return {'ids': super().make_inputs(), 'edges': edges, 'weights': np.ones(2, np.float32)}
+
+
 class OtherRowsTest(LadderTestCase):
   def test_all_rows_are_moved_on(self):
     case = type('Case', (Momentum,), {})
@@ -106,6 +123,12 @@ class OtherRowsTest(LadderTestCase):
 
     # TF1's gradient has rows, and its update is dense.
     self.assert_first_failure(Case, STAGE, OTHER, 'TF1 updates all rows of the table')
+
+  def test_inputs_of_another_length_are_no_examples(self):
+    class Case(BesideEdges):
+      pass
+
+    self.assert_first_failure(Case, STAGE, OTHER)
 
   def test_examples_that_look_up_the_same_rows(self):
     case = type('Case', (Momentum,), {'ids': ((1, 2, 3), (3, 2, 1))})

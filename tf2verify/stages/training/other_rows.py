@@ -79,7 +79,7 @@ def compare_other_rows(
   if not tables:
     return OtherRows()
   batch = _batch(inputs)
-  if batch is None or batch < 2:
+  if batch < 2:
     return _unknown(tables, 'the batch has one example')
 
   def first_alone(array: _Array) -> _Array:
@@ -149,7 +149,10 @@ def _rows(steps: Steps, table: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
   return np.asarray(np.any(np.reshape(value != 0, (len(value), -1)), axis=1))
 
 
-def _batch(inputs: Any) -> int | None:
-  """Returns the number of examples, where all inputs with axes have as many."""
-  sizes = {len(leaf) for leaf in loss_function.leaves_of(inputs).values() if leaf.ndim}
-  return sizes.pop() if len(sizes) == 1 else None
+def _batch(inputs: Any) -> int:
+  """Returns the number of examples: the length that most inputs have; 0 without any.
+
+  Others are of something else, the edges of a graph or the words of a list, and stay as they are.
+  """
+  sizes = [len(leaf) for leaf in loss_function.leaves_of(inputs).values() if leaf.ndim]
+  return max(sizes, key=sizes.count, default=0)
