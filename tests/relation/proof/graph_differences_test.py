@@ -189,6 +189,19 @@ class UnlikeTest(parameterized.TestCase):
     )
     self.assertEqual(found, [('extra', ('', 'Neg'))])
 
+  def test_what_only_negative_values_tell_apart_of_a_sum_of_squares(self):
+    def one(x):
+      return x * tf.math.rsqrt(tf.maximum(tf.reduce_sum(x * x, 1, keepdims=True), 1e-6))
+
+    def other(bound):
+      def function(x):
+        return x * tf.minimum(tf.math.rsqrt(tf.reduce_sum(tf.square(x), 1, keepdims=True)), bound)
+
+      return function
+
+    self.assertEqual(_found(one, other(1000.0), (4, 6)), [])
+    self.assertNotEqual(_found(one, other(100.0), (4, 6)), [])
+
   def test_sizes(self):
     def places(bound):
       return lambda x: tf.gather(x, tf.minimum(tf.range(tf.shape(x)[0]), bound))

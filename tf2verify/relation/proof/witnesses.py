@@ -17,7 +17,8 @@ from tf2verify.relation.proof.difference_pairs import Unlike, text_of
 from tf2verify.relation.proof.folding import computed
 from tf2verify.relation.proof.operation import Operation
 from tf2verify.relation.proof.proving import Proof, Side
-from tf2verify.relation.proof.terms import Shape
+from tf2verify.relation.proof.signs import is_never_negative
+from tf2verify.relation.proof.terms import Shape, Terms
 
 _LONGEST = 6
 _TRIALS = 4
@@ -29,8 +30,8 @@ _FLOATS = (
 )
 _INTEGERS = (0, 1, -1, 2, -2, 3, -3, 5, 7, -7, 16, -17, 100, -100, 255, 256, 1000)
 _APART = 1e-3
-# Relative, of numbers of 64 bits: what is computed by one function in two ways.
-_EQUAL = 1e-9
+# Relative: what is computed by one function in two ways, from constants of 32 bits.
+_EQUAL = 1e-6
 _MOST_COMPARED = 64
 # In addition to what is computed of constants.
 _COMPUTED: Mapping[str, Callable[..., Any]] = {
@@ -114,7 +115,7 @@ def _are_same(one: np.ndarray, other: np.ndarray) -> bool:
     return False
   if not seen.any() or np.ptp(first[seen]) == 0:
     return False
-  return bool(np.allclose(first[seen], second[seen], rtol=_EQUAL, atol=_EQUAL))
+  return bool(np.allclose(first[seen], second[seen], rtol=_EQUAL, atol=1e-9))
 
 
 def _alike(proof: Proof) -> Iterator[tuple[_Cone, _Cone]]:
@@ -187,7 +188,7 @@ def _results(
   limits = [*_limits(proof, one), *_limits(proof, other)]
   for trial in range(_TRIALS):
     given = {
-      number: _points(proof.terms.dtype(number), shapes[number], limits, (trial, place))
+      number: _points(proof.terms, number, limits, (trial, place))
       for place, number in enumerate(sorted(shapes))
     }
     with np.errstate(all='ignore'):
@@ -208,7 +209,10 @@ def _limits(proof: Proof, cone: _Cone) -> list[float]:
   return found
 
 
-def _points(dtype: str, shape: Shape, limits: Sequence[float], seed: tuple[int, int]) -> np.ndarray:
+def _points(
+  terms: Terms, number: int, limits: Sequence[float], seed: tuple[int, int]
+) -> np.ndarray:
+  dtype, shape = terms.dtype(number), terms.shape(number) or ()
   source = np.random.RandomState(seed[0] * 100 + seed[1])
   if dtype == 'bool':
     return source.randint(0, 2, shape).astype(bool)
@@ -216,6 +220,8 @@ def _points(dtype: str, shape: Shape, limits: Sequence[float], seed: tuple[int, 
   points = np.array([*near, *(_FLOATS if 'float' in dtype else _INTEGERS)])
   points = source.permutation(points[np.isfinite(points)])
   values = np.resize(points, shape)
+  if is_never_negative(terms, number):
+    values = np.abs(values)
   return values.astype('float64' if 'float' in dtype else dtype)
 
 
