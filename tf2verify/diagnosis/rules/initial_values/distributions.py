@@ -15,6 +15,11 @@ _DRAWN_BY: Mapping[str, str] = {
   'a truncated normal distribution',
   'normal': 'random_normal draws from a normal distribution',
 }
+# 1.1368 of the numbers' own: 1 / 0.8796, the factor of `tf.initializers.variance_scaling`.
+_BEFORE_TRUNCATION = (
+  '; the standard deviation of a truncated normal distribution is the one before truncation, 1.137 '
+  'times that of the numbers'
+)
 
 
 def other_distribution(evidence: OtherDistribution) -> Cause | None:
@@ -29,6 +34,8 @@ def other_distribution(evidence: OtherDistribution) -> Cause | None:
   family = next((family for family in _DRAWN_BY if tf1.startswith(family)), '')
   if family and not tf2.startswith(family):
     text += f' ({_DRAWN_BY[family]})'
+    if any(one.startswith('truncated') for one in (tf1, tf2)):
+      text += _BEFORE_TRUNCATION
   return Cause(text)
 
 
