@@ -249,7 +249,8 @@ class BenchTest(absltest.TestCase):
     ):
       diagnosis, text = _failure(Case)
     self.assertEqual(_experiments(diagnosis)[0].outcome, Outcome.PROVEN, text)
-    self.assertEqual((runs.call_count, traced.call_count), (1, 1), text)
+    # And once more to compute both sides with 64 bits, since one of the runs differs by little.
+    self.assertEqual((runs.call_count, traced.call_count), (1, 2), text)
 
 
 class StateTest(absltest.TestCase):
