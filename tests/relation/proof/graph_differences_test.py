@@ -202,6 +202,18 @@ class UnlikeTest(parameterized.TestCase):
     self.assertEqual(_found(one, other(1000.0), (4, 6)), [])
     self.assertNotEqual(_found(one, other(100.0), (4, 6)), [])
 
+  @parameterized.named_parameters(
+    ('square', lambda x: x * x, []),
+    ('exponential', lambda x: 2.0 * tf.exp(x) + 1.0, []),
+    ('less_than_a_square', lambda x: x * x - 1.0, ['missing']),
+    ('product', lambda x: x * tf.reverse(x, [1]), ['missing']),
+  )
+  def test_a_bound_of_0(self, computed, wanted):
+    found = _found(
+      lambda x: tf.tanh(tf.maximum(computed(x), 0.0)), lambda x: tf.tanh(computed(x)), (4, 6)
+    )
+    self.assertEqual([what for what, _ in found], wanted)
+
   def test_sizes(self):
     def places(bound):
       return lambda x: tf.gather(x, tf.minimum(tf.range(tf.shape(x)[0]), bound))

@@ -133,12 +133,13 @@ class _Search:
 
   def spellings(self) -> None:
     """Takes for the same what is spelled in two ways, and no value tells apart."""
-    known: set[int] = set()
+    taken: set[int] = set()
+    known: dict[Hashable, bool] = {}
     while self.proof.tested:
-      same = [pair for pair in same_function(self.proof) if pair[1] not in known]
+      same = [pair for pair in same_function(self.proof, known) if pair[1] not in taken]
       if not same:
         return
-      known.update(other for _, other in same)
+      taken.update(other for _, other in same)
       tensors = {(other, 0): (one, 0) for one, other in same}
       merged = {**self._granted.tensors, **tensors}
       self._granted = dataclasses.replace(self._granted, tensors=merged)

@@ -91,18 +91,25 @@ def told_apart(proof: Proof, known: Known) -> Iterator[Unlike]:
       yield Unlike(cone.last, other.last, 'operation', values)
 
 
-def same_function(proof: Proof) -> Iterator[tuple[int, int]]:
+def same_function(proof: Proof, known: dict[Hashable, bool]) -> Iterator[tuple[int, int]]:
   """Yields positions of operations, of tf1 and of the port, that no value tells apart.
 
   That proves nothing, but what such a computation has and the other has not is no difference: it
   is another spelling of one function.
+
+  Args:
+    proof: what is proven of the graphs.
+    known: what was found before, for the same graphs.
   """
   paired: set[int] = set()
   for cone, other in itertools.islice(_alike(proof), _MOST_COMPARED):
     if cone.last in paired or other.last in paired:
       continue
-    results = list(_results(proof, cone, other))
-    if len(results) == _TRIALS and all(_are_same(*one[1:]) for one in results):
+    key = cone.positions, other.positions
+    if key not in known:
+      results = list(_results(proof, cone, other))
+      known[key] = len(results) == _TRIALS and all(_are_same(*one[1:]) for one in results)
+    if known[key]:
       paired |= {cone.last, other.last}
       yield cone.last, other.last
 

@@ -8,8 +8,8 @@ import tensorflow as tf
 _SINGLE, _DOUBLE = tf.float32.as_datatype_enum, tf.float64.as_datatype_enum
 
 
-def widened(value: np.ndarray) -> np.ndarray:
-  """Returns an array with 64 bits where it has 32."""
+def with_64_bits(value: np.ndarray) -> np.ndarray:
+  """Returns an array of float32 as float64, and any other as it is."""
   return value.astype(np.float64) if value.dtype == np.float32 else value
 
 

@@ -12,7 +12,7 @@ from tf2verify.records.op_graph import VARIABLE, NodeChange, OpGraph
 from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
-from tf2verify.sides.graphs.double_precision import widen, widened
+from tf2verify.sides.graphs.double_precision import widen, with_64_bits
 from tf2verify.sides.graphs.inlining import with_output
 from tf2verify.sides.graphs.parts import Part
 
@@ -190,7 +190,7 @@ class GraphRun:
       values = self.fetch(list(dict.fromkeys(leaves)))
     except (tf.errors.OpError, ValueError, TypeError):
       return None
-    given = {n: widened(v) for n, v in zip(dict.fromkeys(leaves), values, strict=True)}
+    given = {n: with_64_bits(v) for n, v in zip(dict.fromkeys(leaves), values, strict=True)}
     part = self._part(0, tensors, given)
     if part is None or part.reads_state:
       return None
@@ -284,9 +284,9 @@ class GraphRun:
         feeds.update(part.feeds)
     if not graph_def.node:  # nothing is wanted; a session refuses an empty graph
       return [None if part is None else [] for part in parts]
-    if change is not None:
-      change(graph_def)
     try:
+      if change is not None:
+        change(graph_def)
       with open_session(imported(graph_def)) as session:
         if reads_state:
           self._prepare(session)

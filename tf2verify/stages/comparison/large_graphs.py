@@ -3,20 +3,19 @@
 import time
 from collections.abc import Callable
 
-from tf2verify.errors import NotApplicable
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.proven import Proven
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.side import RunSpec, training_name
 from tf2verify.sides.tf2.port import Port
 from tf2verify.sides.tf2.port_tracing import traced_port
-from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import (
   TOO_LARGE,
+  Related,
   add_blind_spots,
+  attempted,
   compared,
-  not_related,
   paired_variables,
   reference_graph,
 )
@@ -36,8 +35,7 @@ class LargeGraphs:
     """Takes the case, whose earlier stages have run."""
     self._case = case
     self._training = True in case.declaration.training_modes
-    self._traced: OpGraph | None = None
-    self._problem = ''
+    self._port: OpGraph | Exception | None = None
     self._start = 0.0
 
   def reader(self, training: bool) -> Callable[[Port], None] | None:
@@ -53,11 +51,9 @@ class LargeGraphs:
   def _read(self, port: Port) -> None:
     self._start = time.perf_counter()
     try:
-      self._traced = traced_port(self._case.declaration, port, self._run()).op_graph()
-    except NotTraceable as error:
-      self._problem = str(error)
-    except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
-      self._problem = f'{type(error).__name__}: {error}'
+      self._port = traced_port(self._case.declaration, port, self._run()).op_graph()
+    except Exception as error:  # noqa: BLE001 - `relate` says what it was
+      self._port = error
 
   def relate(self, comparison: Comparison) -> Proven | None:
     """Relates what was traced; None where nothing was to be.
@@ -66,16 +62,16 @@ class LargeGraphs:
       comparison: of the stage, which found no difference; differences of the graphs without an
         effect become blind spots of it.
     """
-    name = training_name(self._training)
-    if self._traced is None:
-      return not_related(name, self._problem, self._start).record() if self._problem else None
-    case = self._case
-    try:
+    case, port, name, start = self._case, self._port, training_name(self._training), self._start
+    if port is None:
+      return None
+
+    def related() -> Related:
+      if isinstance(port, Exception):
+        raise port
       graph = reference_graph(case.tf1, self._run(), case.alignment().pairs)
-      found = compared(graph, self._traced, paired_variables(case), name, self._start)
-    except NotApplicable as error:
-      found = not_related(name, str(error), self._start)
-    except Exception as error:  # noqa: BLE001 - as above
-      found = not_related(name, f'{type(error).__name__}: {error}', self._start)
+      return compared(graph, port, paired_variables(case), name, start)
+
+    found = attempted(name, start, related)
     add_blind_spots(comparison, found)
     return found.record()

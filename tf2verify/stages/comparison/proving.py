@@ -89,17 +89,32 @@ def related(case: CaseUnderTest, run: RunSpec) -> Related:
   if len(set(called)) < len(called):
     return without('two variables of the port have one name')
   variables = paired_variables(case)
-  try:
+
+  def found() -> Related:
     if wanted is None and (count := operations_run(case.tf1.built(run.training))) > LARGEST:
       case.remembered[TOO_LARGE] = too_many(count)
       return without(case.remembered[TOO_LARGE])
     graph = reference_graph(case.tf1, run, pairs)
     tf2 = case.tf2.traced(dataclasses.replace(run, tf1_names=names), afresh=True).op_graph()
     return compared(graph, tf2, variables, name, start)
+
+  return attempted(name, start, found)
+
+
+def attempted(name: str, start: float, found: Callable[[], Related]) -> Related:
+  """Returns what was found of two graphs, or why nothing was.
+
+  Args:
+    name: what is related: `inference`.
+    start: when that was begun, by `time.perf_counter`.
+    found: relates them.
+  """
+  try:
+    return found()
   except (NotTraceable, NotApplicable) as error:
-    return without(str(error))
+    return not_related(name, str(error), start)
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
-    return without(f'the graphs were not related: {type(error).__name__}: {error}')
+    return not_related(name, f'the graphs were not related: {type(error).__name__}: {error}', start)
 
 
 def paired_variables(case: CaseUnderTest) -> Variables:
@@ -217,17 +232,16 @@ def _related_losses(
   if reason:
     return not_related(LOSSES, reason, start)
   variables = paired_variables(case)
-  try:
+
+  def found() -> Related:
     tf1, tf2 = graphs()
     with contextlib.closing(tf1), contextlib.closing(tf2):
       ones, others = tf1.op_graph.targets(), tf2.op_graph.targets()
       # The model's own results were related by the stages of the forward pass.
       targets = [name for name in ones if name in others and is_in_model(name)]
       return compared(tf1.op_graph, tf2.op_graph, variables, LOSSES, start, targets)
-  except (NotTraceable, NotApplicable) as error:
-    return not_related(LOSSES, str(error), start)
-  except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
-    return not_related(LOSSES, f'{type(error).__name__}: {error}', start)
+
+  return attempted(LOSSES, start, found)
 
 
 def relate_training(case: CaseUnderTest, comparison: Comparison) -> Proven | None:

@@ -75,7 +75,9 @@ def compare_in_training(
   with at_size.unless_drawn_in_a_loop(tf1) as part:
     part.outputs(tf1, tf2, case.tolerance)
     inspect = functools.partial(_inspectable, case, tf1_run)
-    part.excuse_rounding(tf1, rerun_of(repeated(run_tf1, tf1_run)), inspect=inspect)
+    port = functools.partial(case.inspectable_port, tf1_run)
+    rerun = rerun_of(repeated(run_tf1, tf1_run))
+    part.excuse_rounding(tf1, rerun, inspect=inspect, inspect_port=port)
     leave_out(part, inspect, tf1.run)
   if not at_size.differences:
     return []

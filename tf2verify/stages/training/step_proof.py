@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from tf2verify.errors import NotApplicable
 from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.records.proven import Proven
 from tf2verify.records.training import Slot
@@ -17,11 +16,11 @@ from tf2verify.relation.proof.proving import StepStates
 from tf2verify.relation.proof.states import Multiple
 from tf2verify.sides.graphs.step_run import StepGraph
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import (
   Related,
   add_blind_spots,
+  attempted,
   compared,
   not_related,
   why_not_related,
@@ -110,12 +109,11 @@ def relate(step: RelatedStep, comparison: Comparison) -> Proven:
   """
   start, name = time.perf_counter(), f'a training step ({step_name(step.number)})'
   reason = why_not_related(step.graphs.case)
-  try:
-    found = not_related(name, reason, start) if reason else _related(step, name, start)
-  except (NotTraceable, NotApplicable) as error:
-    found = not_related(name, str(error), start)
-  except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
-    found = not_related(name, f'{type(error).__name__}: {error}', start)
+  found = (
+    not_related(name, reason, start)
+    if reason
+    else attempted(name, start, lambda: _related(step, name, start))
+  )
   add_blind_spots(comparison, found)
   return found.record()
 
