@@ -1,7 +1,7 @@
 """Tests of tf2verify.relation.map_derivation, on graphs made by hand."""
 
 import numpy as np
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
 from tests.diagnosis.hand_made import both
 from tf2verify.records.observation import VariableRecord
@@ -176,6 +176,77 @@ class BranchTest(absltest.TestCase):
 
     found = derived(build(['a', 'b']), build(['z', 'y']))
     self.assertEqual(found.exchangeable, ('a/kernel',))
+
+
+def attention(names, scores):
+  """Returns what builds attention whose scores are made by a function of query and key."""
+
+  def build(g):
+    x = g.input(_X)
+    query, key, value = (dense(g, x, name) for name in names[:3])
+    weights = g.op('Softmax', 'net/softmax', scores(g, query, key))
+    g.target('output y', dense(g, g.op('MatMul', 'net/context', weights, value), names[3]))
+
+  return build
+
+
+def transposed(g, x, name):
+  return g.op('Transpose', name, x, g.constant(np.array([1, 0])))
+
+
+class AttentionTest(parameterized.TestCase):
+  def tf1(self, g):
+    attention('qkvo', lambda g, q, k: g.op('MatMul', 'net/scores', q, k, transpose_b=True))(g)
+
+  @parameterized.named_parameters(
+    ('a transposed key', lambda g, q, k: g.op('MatMul', 'p/m', q, transposed(g, k, 'p/t'))),
+    (
+      'key times query, transposed afterwards',
+      lambda g, q, k: transposed(g, g.op('MatMul', 'p/m', k, transposed(g, q, 'p/t')), 'p/u'),
+    ),
+    ('einsum', lambda g, q, k: g.op('Einsum', 'p/m', q, k, equation='td,sd->ts')),
+    ('einsum of key and query', lambda g, q, k: g.op('Einsum', 'p/m', k, q, equation='sd,td->ts')),
+    (
+      'einsum, transposed by another one',
+      lambda g, q, k: g.op(
+        'Einsum', 'p/u', g.op('Einsum', 'p/m', q, k, equation='td,sd->st'), equation='st->ts'
+      ),
+    ),
+  )
+  def test_query_and_key_in_any_order_of_the_product(self, scores):
+    found = derived(self.tf1, attention(['query', 'key', 'value', 'out'], scores))
+    pairs = {one[0]: other[0] for one, other in names(found).items()}
+    self.assertEqual(pairs['q/kernel'], 'query/kernel')
+    self.assertEqual(pairs['k/bias'], 'key/bias')
+    self.assertEqual((found.crossed, found.exchangeable), ((), ()))
+
+  def test_a_port_that_exchanges_query_and_key_is_not_hidden(self):
+    found = derived(
+      self.tf1,
+      attention(
+        ['p/q', 'p/k', 'p/v', 'p/o'],
+        lambda g, q, k: g.op('Einsum', 'p/m', q, k, equation='td,sd->st'),
+      ),
+    )
+    self.assertEqual(
+      dict(found.crossed),
+      {f'{one}/{kind}': f'p/{one}/{kind}' for one in 'qk' for kind in ('kernel', 'bias')},
+    )
+
+  def test_context_that_is_written_the_other_way_round(self):
+    def build(g):
+      x = g.input(_X)
+      query, key, value = (dense(g, x, name) for name in ('query', 'key', 'value'))
+      scores = g.op('MatMul', 'p/scores', key, query, transpose_b=True)
+      weights = transposed(g, g.op('Softmax', 'p/softmax', transposed(g, scores, 'p/t')), 'p/u')
+      context = g.op('MatMul', 'p/context', value, weights, transpose_a=True)
+      g.target('output y', dense(g, transposed(g, context, 'p/v'), 'out'))
+
+    found = derived(self.tf1, build)
+    pairs = {one[0]: other[0] for one, other in names(found).items()}
+    self.assertEqual(
+      [pairs[f'{one}/kernel'] for one in 'qkv'], ['query/kernel', 'key/kernel', 'value/kernel']
+    )
 
 
 class LayoutTest(absltest.TestCase):

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph, OpRecord
 from tf2verify.relation.op_pairs import family
+from tf2verify.relation.way_labels import Label, Step
 
 LINEAR, LOOKUP, LOOP = 'linear', 'lookup', 'loop'
 ADDED, SCALE, MEAN, VARIANCE = 'added', 'scale', 'mean', 'variance'
@@ -26,16 +27,6 @@ _ROLES = {
 }
 _OF_BATCH_NORM = {1: SCALE, 2: ADDED, 3: MEAN, 4: VARIANCE}
 _ROOTS = ('Rsqrt', 'Sqrt', 'Pow')
-# What is told apart on the way from one variable to another; a pool is not, since one over the
-# whole image is a mean elsewhere.
-_TOLD = ('Softmax', 'ReverseV2', 'ReverseSequence')
-# Activations, which one is not told: a wrong one is no other place.
-_BENDING = (
-  *('Relu', 'Relu6', 'LeakyRelu', 'Elu', 'Selu', 'Softplus'),
-  *('Sigmoid', 'Tanh', 'Erf', 'Exp'),
-)
-
-Label = frozenset[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,9 +181,9 @@ class VariableUses:
       chosen = unit is not None and bool(mask >> unit & 1)
       here: dict[int, Label] = {}
       for slot, (producer, number) in enumerate(op.inputs):
-        tokens = _tokens(op, slot, self.graph.ops[producer], number, unit is None)
+        step = Step(op, slot, self.graph.ops, (producer, number), is_free=unit is None)
         for other, label in arriving[producer].items():
-          here[other] = here.get(other, frozenset()) | label | tokens
+          here[other] = here.get(other, frozenset()) | step.label_after(label)
       if chosen:
         assert unit is not None
         for other, label in here.items():
@@ -236,39 +227,6 @@ def _main_role(roles: Collection[str]) -> str:
   """Returns the role of a variable in a unit: the scale of a batch norm also moves its mean."""
   order = (*sorted(MAIN), VARIANCE, SCALE, ADDED, MEAN)
   return next((role for role in order if role in roles), min(roles))
-
-
-def _tokens(
-  op: OpRecord, slot: int, producer: OpRecord, number: int, is_free: bool
-) -> frozenset[str]:
-  """Returns what is told of the way from an operation to the next one."""
-  found = set()
-  if producer.op_type in ('Split', 'SplitV', 'Unpack'):
-    found.add(f'part {number}')
-  kind = family(op.op_type)
-  if kind == 'ConcatV2':
-    found.add(f'concat {slot}')
-  elif kind in _TOLD:
-    found.add(kind)
-  elif kind in _BENDING:
-    found.add('bend')
-  elif is_free and kind in ('MatMul', 'Einsum'):
-    found.add('columns' if slot == _columns(op) else 'rows')
-  return frozenset(found)
-
-
-def _columns(op: OpRecord) -> int:
-  """Returns which factor of a product the last axis of the result comes from."""
-  equation = op.attribute('equation')
-  if not isinstance(equation, (str, bytes)):
-    return 1
-  text = equation.decode() if isinstance(equation, bytes) else equation
-  factors, _, result = text.partition('->')
-  for number, factor in enumerate(factors.split(',')):
-    others = ''.join(one for n, one in enumerate(factors.split(',')) if n != number)
-    if result and result[-1] in factor and result[-1] not in others:
-      return number
-  return 1
 
 
 def _bits(number: int) -> Iterable[int]:
