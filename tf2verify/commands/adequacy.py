@@ -28,7 +28,7 @@ from tf2verify.sides.side import Progress, RunSpec
 from tf2verify.sides.tf2 import planting
 from tf2verify.sides.tf2.possible_faults import PossibleFault, possible_faults
 from tf2verify.sides.tf2.tracing import NotTraceable
-from tf2verify.stages.comparison.proving import compared, reference_graph
+from tf2verify.stages.comparison.proving import compared, paired_variables, reference_graph
 from tf2verify.stages.comparison.reruns import Again, repeated, rerun_of
 from tf2verify.stages.comparison.traced_port import TracedComparison
 from tf2verify.stages.passes.zero_randomness import (
@@ -179,7 +179,8 @@ class _Run:
     pairs = self._case.alignment().pairs
     if self._reference is None:
       self._reference = reference_graph(self._case.tf1, self._run, pairs)
-    named = compared(self._reference, faulty, known, self.name, 0.0).differences
+    variables = paired_variables(self._case)
+    named = compared(self._reference, faulty, variables, self.name, 0.0).differences
     return ByProof.NAMED if named else ByProof.NOTHING
 
   def differences(self, values: Mapping[str, np.ndarray], graph: OpGraph) -> list[Difference]:

@@ -8,7 +8,8 @@ array without axes.
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -69,15 +70,31 @@ class Pattern:
     """Returns the shape of the array, whose sizes are all known."""
     return tuple(_size(axis, sizes) for axis in self.axes)
 
-  def divide(self, array: np.ndarray, sizes: Mapping[str, int]) -> dict[Block, np.ndarray]:
-    """Returns the parts of an array, their axes in the order of their names."""
-    found: dict[Block, np.ndarray] = {}
+  def divide(self, array: Any, sizes: Mapping[str, int]) -> dict[Block, Any]:
+    """Returns the parts of an array, their axes in the order of their names.
+
+    Args:
+      array: of numpy, or what is sliced, reshaped and transposed like one.
+      sizes: of all axes.
+    """
+    found: dict[Block, Any] = {}
     _divide(array, self.axes, sizes, found)
     return found
 
-  def join(self, parts: Mapping[Block, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
-    """Returns the array of parts whose axes are in the order of their names."""
-    return _join(self.axes, parts, sizes)
+  def join(
+    self,
+    parts: Mapping[Block, Any],
+    sizes: Mapping[str, int],
+    concatenate: Callable[..., Any] = np.concatenate,
+  ) -> Any:
+    """Returns the array of parts whose axes are in the order of their names.
+
+    Args:
+      parts: as `divide` returns them.
+      sizes: of all axes.
+      concatenate: puts such arrays end to end, along `axis`.
+    """
+    return _join(self.axes, parts, sizes, concatenate)
 
 
 def _products(axes: Sequence[Axis]) -> Iterator[tuple[str, ...]]:
@@ -109,7 +126,7 @@ def _first_made(axes: Sequence[Axis]) -> tuple[int, Sum] | None:
 
 
 def _divide(
-  array: np.ndarray, axes: Sequence[Axis], sizes: Mapping[str, int], found: dict[Block, np.ndarray]
+  array: Any, axes: Sequence[Axis], sizes: Mapping[str, int], found: dict[Block, Any]
 ) -> None:
   made = _first_made(axes)
   if made is None:
@@ -128,26 +145,27 @@ def _divide(
 
 
 def _join(
-  axes: Sequence[Axis], parts: Mapping[Block, np.ndarray], sizes: Mapping[str, int]
-) -> np.ndarray:
+  axes: Sequence[Axis],
+  parts: Mapping[Block, Any],
+  sizes: Mapping[str, int],
+  concatenate: Callable[..., Any],
+) -> Any:
   made = _first_made(axes)
   if made is None:
     names = [str(axis) for axis in axes]
     known = sorted(names)
     order = [known.index(name) for name in names]
-    lying: np.ndarray = parts[frozenset(names)].transpose(order)
-    return lying
+    return parts[frozenset(names)].transpose(order)
   position, axis = made
-  joined: list[np.ndarray] = []
+  joined: list[Any] = []
   for term in axis.terms:
-    part = _join(_replaced(axes, position, term), parts, sizes)
+    part = _join(_replaced(axes, position, term), parts, sizes, concatenate)
     end = position + len(term)
     length = math.prod(part.shape[position:end])
     joined.append(part.reshape((*part.shape[:position], length, *part.shape[end:])))
   if len(joined) == 1:
     return joined[0]
-  whole: np.ndarray = np.concatenate(joined, axis=position)
-  return whole
+  return concatenate(joined, axis=position)
 
 
 def parse_patterns(text: str) -> tuple[Pattern, ...]:

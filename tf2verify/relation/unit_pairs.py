@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
-from tf2verify.relation.variable_uses import ADDED, SCALE, Label, VariableUses
+from tf2verify.relation.variable_uses import ADDED, SCALE, VariableUses
+from tf2verify.relation.way_labels import Label
 
 _Neighbours = list[tuple[int, Label]]
 # How far a place is looked at, in units.

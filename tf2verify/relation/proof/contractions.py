@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tf2verify.relation.proof.operation import Operation, Rule
 from tf2verify.relation.proof.pieces import CONCATENATION, sliced, whole
-from tf2verify.relation.proof.polynomials import product, split_factor, total
+from tf2verify.relation.proof.polynomials import product, split_common_factor, total
 from tf2verify.relation.proof.shapes import reshape, transpose
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
@@ -59,8 +59,8 @@ def contracted(
     moved = transpose(terms, number, [text.index(label) for label in (*batch, *free, *inner)])
     return reshape(terms, moved, (count(batch), count(free), count(inner)))
 
-  factor, one = split_factor(terms, one)
-  second, other = split_factor(terms, other)
+  factor, one = split_common_factor(terms, one)
+  second, other = split_common_factor(terms, other)
   first, last = lowered(one, labels, rows), lowered(other, others, columns)
   if count(inner) == 1:  # nothing is added up
     sizes_of_both = (count(batch), count(rows), count(columns))

@@ -23,6 +23,7 @@ from tf2verify.relation.proof import (
   window_rules,
 )
 from tf2verify.relation.proof.folding import folded
+from tf2verify.relation.proof.held_variables import Held, Kind
 from tf2verify.relation.proof.operation import Operation, Rule
 from tf2verify.relation.proof.polynomials import total
 from tf2verify.relation.proof.shapes import reshape
@@ -51,7 +52,7 @@ _LOOPS = ('While', 'StatelessWhile', 'If', 'StatelessIf')
 _AFTER = ' after its update'
 
 # Dtype and shape in tf1, by tf1 name, of the variables that both sides have.
-Variables = Mapping[str, tuple[str, tuple[int | None, ...]]]
+Variables = Mapping[str, Kind]
 
 
 class Numbering:
@@ -75,6 +76,7 @@ class Numbering:
     passed: Collection[int] = (),
     states: States | None = None,
     multiples: Mapping[str, Multiple] | None = None,
+    held: Mapping[str, Held] | None = None,
   ) -> None:
     """Numbers the tensors of a graph.
 
@@ -88,6 +90,7 @@ class Numbering:
       passed: positions of operations that are taken to yield what they read.
       states: of a training step, variables that are functions of the steps taken, by name.
       multiples: likewise, variables that hold a multiple of one of `variables`.
+      held: variables that hold elements of some of `variables` in another layout, by name.
     """
     self.graph = graph
     self.values: dict[TensorKey, int] = {}
@@ -100,6 +103,7 @@ class Numbering:
     self._known = known or {}
     self._states = states or {}
     self._multiples = multiples or {}
+    self._held = held or {}
     self._written = _written(graph)
     for position, op in enumerate(graph.ops):
       if op.op_type == TARGET:
@@ -118,7 +122,20 @@ class Numbering:
     return [self.values[key] for key in op.inputs]
 
   def target(self, position: int) -> tuple[int, ...]:
-    """Returns the terms of a target: of an update, of what the variable holds after it."""
+    """Returns the terms of a target, as tf1 has it: of an update, what is there after it."""
+    found, name = self._own_target(position), self.graph.ops[position].name
+    of = _updated(name)[0] or name.removeprefix('applied ').removeprefix('gradient ')
+    held = self._held.get(of)
+    if held is None or len(found) != 1 or of not in self._variables or of == name:
+      return found
+    shape = self._terms.shape(self._whole(of))
+    moved = (
+      None if shape is None else held.as_tf1(self._terms, found[0], shape, bool(_updated(name)[0]))
+    )
+    return found if moved is None else (moved,)
+
+  def _own_target(self, position: int) -> tuple[int, ...]:
+    """Returns the terms of a target, as its side has it."""
     op = self.graph.ops[position]
     found = tuple(self.values[key] for key in op.inputs)
     kind = str(op.attribute('op') or '')
@@ -216,7 +233,7 @@ class Numbering:
       held = self._variable(multiple.of, dtype, shape)
       return total(self._terms, ((held, multiple.factor),), dtype, whole)
     name, _, number = op.name.partition(_AFTER)
-    if number or name not in self._variables:
+    if number or (name not in self._variables and name not in self._held):
       return self._opaque(op, position)
     if op.name != name:
       return self._after_update(position, op, name)
@@ -224,25 +241,42 @@ class Numbering:
 
   def _variable(self, name: str, dtype: str, shape: tuple[int | None, ...] | None) -> int:
     """Returns the term of a variable before the run, in the shape that a side has it in."""
+    if name in self._held:
+      return self._in_own_layout(name, dtype, shape)
     own_dtype, own = self._variables[name]
-    number = self._terms.add(VARIABLE, (), name, own_dtype, own)
-    held = self._terms.shape(number)
+    number = self._whole(name)
+    known = self._terms.shape(number)
     if dtype == 'resource':  # its handle, which a look-up or a loop takes
       return number
     if dtype != own_dtype:
       return self._terms.add(VARIABLE, (), (name, shape), dtype, shape)
-    if shape == own or held is None or shape is None or None in shape:
+    if shape == own or known is None or shape is None or None in shape:
       return number if shape == own else self._terms.add(VARIABLE, (), (name, shape), dtype, shape)
-    if without_ones(held) != without_ones(shape):
+    if without_ones(known) != without_ones(shape):
       return self._terms.add(VARIABLE, (), (name, shape), dtype, shape)
     return reshape(self._terms, number, tuple(size for size in shape if size is not None))
+
+  def _in_own_layout(self, name: str, dtype: str, shape: tuple[int | None, ...] | None) -> int:
+    """Returns the term of a variable that has elements of tf1's in a layout of its own."""
+    held = self._held[name]
+    dtypes = [self._variables[one][0] for one in held.tf1 if one in self._variables]
+    if len(dtypes) == len(held.tf1):
+      kind = dtypes[0] if dtype == 'resource' else dtype  # a handle stands for what it holds
+      found = held.term(self._terms, self._whole, dtypes, kind)
+      if found is not None and (dtype == 'resource' or self._terms.shape(found) == shape):
+        return found
+    return self._terms.add(f'{VARIABLE} of {self._scope}', (), (name, shape), dtype, shape)
+
+  def _whole(self, name: str) -> int:
+    """Returns the term of a variable of tf1."""
+    return self._terms.add(VARIABLE, (), name, *self._variables[name])
 
   def _after_update(self, position: int, op: OpRecord, name: str) -> int:
     """Returns what a variable holds after the only write to it; unknown where that is not known."""
     writes = [n for n, other in enumerate(self.graph.ops) if _updated(other.name)[0] == name]
     if len(writes) != 1 or any(key not in self.values for key in self.graph.ops[writes[0]].inputs):
       return self._opaque(op, position)
-    found = self.target(writes[0])
+    found = self._own_target(writes[0])
     return found[0] if len(found) == 1 else self._opaque(op, position)
 
   def _draw(self, op: OpRecord, inputs: Sequence[int]) -> Sequence[int]:

@@ -130,6 +130,25 @@ def split_factor(terms: Terms, number: int) -> tuple[Number, int]:
   return coefficient, reshape(terms, rest, shape)
 
 
+def split_common_factor(terms: Terms, number: int) -> tuple[Number, int]:
+  """Returns the same, also of a sum: the coefficient of its first monomial is the number.
+
+  Of a sum and any multiple of it the term is the same.
+  """
+  inner, shape = terms[source(terms, number)], terms.shape(number)
+  if inner.kind == TRANSPOSE and shape is not None:
+    factor, moved = split_common_factor(terms, inner.inputs[0])
+    return factor, reshape(terms, transpose(terms, moved, inner.detail), shape)
+  if inner.kind != POLYNOMIAL or len(inner.extra) < 2 or 'float' not in inner.dtype:
+    return split_factor(terms, number)
+  first = inner.extra[min(monomial for monomial in inner.extra if monomial)]
+  if first == 1 or shape is None:
+    return 1, number
+  within = tuple(size or 0 for size in inner.shape or ())
+  divided = {monomial: coefficient / first for monomial, coefficient in inner.extra.items()}
+  return first, reshape(terms, _term(terms, divided, inner.dtype, within), shape)
+
+
 def leading_sign(terms: Terms, number: int) -> int:
   """Returns 1 or -1, of which a term has the one and its negative the other.
 

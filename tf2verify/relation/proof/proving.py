@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
+from tf2verify.relation.proof.held_variables import PairedVariables
 from tf2verify.relation.proof.numbering import Numbering, Variables
 from tf2verify.relation.proof.polynomials import total
 from tf2verify.relation.proof.states import Multiple, States
@@ -84,7 +85,7 @@ def prove(
   Args:
     tf1: the reference's.
     tf2: the port's, whose variables have their tf1 names.
-    variables: those that are pairs.
+    variables: those that are pairs; `PairedVariables` where the port holds some otherwise.
     targets: names of those to relate; None for all that a side has.
     granted: tensors of the port that are taken for tensors of the reference, to see what follows.
     passed: operations of both sides that are taken to yield what they read, likewise.
@@ -107,6 +108,7 @@ def prove(
     passed[1],
     states=states.tf2,
     multiples=states.multiples,
+    held=variables.held if isinstance(variables, PairedVariables) else None,
   )
   ends = tf1.targets()
   aliases = {f'update of {own}': f'update of {m.of}' for own, m in states.multiples.items()}

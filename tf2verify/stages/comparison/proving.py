@@ -12,16 +12,18 @@ from tf2verify.records.proven import GraphDifference, Proven, TestedRegion
 from tf2verify.relation.proof.difference_pairs import Unlike
 from tf2verify.relation.proof.difference_sizes import unlike_sizes
 from tf2verify.relation.proof.graph_differences import unlike
+from tf2verify.relation.proof.held_variables import Held, PairedVariables
 from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import NO_STATES, Proof, Side, StepStates, prove
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.loss_function import is_in_model
-from tf2verify.sides.side import RunSpec, training_name
+from tf2verify.sides.side import Inventory, RunSpec, training_name
 from tf2verify.sides.tf1.effects import operations_run
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.pairing import Pairing
 from tf2verify.stages.stage import CaseUnderTest, by_name
 
 _SHOWN = 8
@@ -117,12 +119,35 @@ def attempted(name: str, start: float, found: Callable[[], Related]) -> Related:
     return not_related(name, f'the graphs were not related: {type(error).__name__}: {error}', start)
 
 
-def paired_variables(case: CaseUnderTest) -> Variables:
+def paired_variables(case: CaseUnderTest) -> PairedVariables:
   """Returns dtype and shape of the variables of tf1 that have a partner, by name."""
-  known = by_name(case.tf1.inventory())
-  return {
-    one: (known[one].dtype, known[one].shape) for one, _ in case.alignment().pairs if one in known
+  return variables_of(case.tf1.inventory(), case.pairing)
+
+
+def variables_of(inventory: Inventory, pairing: Pairing) -> PairedVariables:
+  """Returns the same.
+
+  Args:
+    inventory: of tf1.
+    pairing: of the variables of both sides.
+
+  Raises:
+    NotApplicable: two variables of the port have one name in its graph.
+  """
+  records = by_name(inventory)
+  names = [one for one, _ in pairing.alignment.pairs if one in records]
+  held = {
+    layout.tf1: Held((layout.tf1,), layout.tf2_shape, entry=layout.entry)
+    for layout in pairing.layouts
   }
+  groups = () if pairing.mapped is None else pairing.mapped.groups
+  grouped = {name for group in groups for name in group.entry.tf1}
+  for group in groups:
+    for place, (name, shape) in enumerate(zip(group.entry.tf2, group.tf2_shapes, strict=True)):
+      if name in held or (name in records and name not in grouped):
+        raise NotApplicable('two variables of the port have one name')
+      held[name] = Held(group.entry.tf1, shape, place, group.entry)
+  return PairedVariables({n: (records[n].dtype, records[n].shape) for n in names}, held)
 
 
 def not_related(name: str, reason: str, start: float) -> Related:

@@ -9,16 +9,14 @@ from tf2verify.errors import LayerError, NotApplicable, UserCodeError
 from tf2verify.records.case_proof import ProvenRun
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.proven import Proven
-from tf2verify.relation.proof.numbering import Variables
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.recorded import references
 from tf2verify.sides.side import Inventory, Progress, RunSpec, training_name
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.sides.tf2.unallocated import UnallocatedLayer
-from tf2verify.stages.comparison.proving import compared, reference_graph
+from tf2verify.stages.comparison.proving import compared, reference_graph, variables_of
 from tf2verify.stages.pairing import CannotBePaired, Pairing, paired
-from tf2verify.stages.stage import by_name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,15 +99,9 @@ def _related(
     other: OpGraph = tf2.traced(dataclasses.replace(run, tf1_names=names)).op_graph()
   except (NotTraceable, NotApplicable) as error:
     return ProvenRun(Proven(name, reason=' '.join(str(error).split())))
-  found = compared(one, other, _variables(tf1.inventory(), pairing), name, start)
+  found = compared(one, other, variables_of(tf1.inventory(), pairing), name, start)
   return ProvenRun(found.proven, found.differences)
 
 
 def _shown(inventory: Inventory, names: Mapping[str, str]) -> list[str]:
   return [names.get(variable.name, variable.name) for variable in inventory.variables]
-
-
-def _variables(inventory: Inventory, pairing: Pairing) -> Variables:
-  known = by_name(inventory)
-  pairs = pairing.alignment.pairs
-  return {one: (known[one].dtype, known[one].shape) for one, _ in pairs if one in known}

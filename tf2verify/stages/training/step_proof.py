@@ -10,8 +10,8 @@ import numpy as np
 from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.records.proven import Proven
 from tf2verify.records.training import Slot
+from tf2verify.relation.proof.held_variables import Held, PairedVariables
 from tf2verify.relation.proof.inductive import states_of
-from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import StepStates
 from tf2verify.relation.proof.states import Multiple
 from tf2verify.sides.graphs.step_run import StepGraph
@@ -23,6 +23,7 @@ from tf2verify.stages.comparison.proving import (
   attempted,
   compared,
   not_related,
+  paired_variables,
   why_not_related,
 )
 from tf2verify.stages.stage import CaseUnderTest
@@ -145,7 +146,8 @@ def _compared(
     states_of(tf2[1], _values(tf2[0]), step.number - 1),
     step.multiples,
   )
-  variables = _shared(tf1[0], tf2[1], [multiple.of for multiple in step.multiples.values()])
+  further = [multiple.of for multiple in step.multiples.values()]
+  variables = _shared(step.graphs.case, tf1[0], tf2[1], further)
   aliases = {f'update of {own}': f'update of {m.of}' for own, m in step.multiples.items()}
   theirs = {aliases.get(target, target) for target in tf2[1].targets()}
   # What one side alone keeps is compared where both sides have it, or noted where only one has.
@@ -157,10 +159,25 @@ def _values(step: StepGraph) -> dict[str, np.ndarray]:
   return {variable.name: variable.value for variable in step.variables.values()}
 
 
-def _shared(tf1: StepGraph, tf2: OpGraph, further: Iterable[str]) -> Variables:
-  """Returns dtype and shape of the variables that both sides have before the step."""
+def _shared(
+  case: CaseUnderTest, tf1: StepGraph, tf2: OpGraph, further: Iterable[str]
+) -> PairedVariables:
+  """Returns the variables that both sides have before the step."""
   theirs = {op.name for op in tf2.ops if op.op_type == VARIABLE} | set(further)
-  return dict(_pairs(tf1, theirs))
+  laid_out = paired_variables(case).held
+  return PairedVariables(dict(_pairs(tf1, theirs)), dict(_held(theirs, laid_out)))
+
+
+def _held(names: Iterable[str], laid_out: Mapping[str, Held]) -> Iterator[tuple[str, Held]]:
+  """Yields how the port holds variables, and slots of them: as tf1 calls these, `w/Adam`."""
+  for name in names:
+    owner = name
+    while owner and owner not in laid_out:
+      owner = owner.rpartition('/')[0]
+    if owner and laid_out[owner].tf1 == (owner,):
+      held = laid_out[owner]
+      slot = dataclasses.replace(held, tf1=(name,), with_constants=False)
+      yield name, held if owner == name else slot
 
 
 def _pairs(tf1: StepGraph, names: set[str]) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
