@@ -92,13 +92,15 @@ class HeldVariablesTest(parameterized.TestCase):
 
   @parameterized.parameters((('q', 'k'), ()), (('k', 'q'), ('output y',)))
   def test_one_variable_in_two(self, order, tested):
-    found = _tested(
-      lambda x, w: tf.matmul(x, w),
-      lambda x, **parts: tf.concat([tf.matmul(x, parts[name]) for name in order], 1),
-      _SPLIT,
-      {'w': (4, 6)},
-      {'q': (4, 3), 'k': (4, 3)},
-    )
+    def tf1(x, w):
+      queries, keys = tf.split(tf.matmul(x, w) * 0.5, 2, 1)
+      return tf.matmul(queries, keys, transpose_b=True)
+
+    def tf2(x, **parts):
+      queries, keys = (tf.matmul(x, parts[name]) for name in order)
+      return tf.einsum('ad,bd->ab', queries, keys) / 4.0
+
+    found = _tested(tf1, tf2, _SPLIT, {'w': (4, 6)}, {'q': (4, 3), 'k': (4, 3)})
     self.assertEqual(found, tested)
 
   @parameterized.parameters((0, ()), (1, ('output y',)))
@@ -116,16 +118,16 @@ class HeldVariablesTest(parameterized.TestCase):
     )
     self.assertEqual(found, tested)
 
-  @parameterized.parameters((0.0, ()), (1.0, ('output y',)))
-  def test_a_constant_that_the_port_has_added(self, more, tested):
-    constant = np.array([0, 0, 1, 1], np.float32)
-    found = _tested(
-      lambda x, b: x + (b + constant),
-      lambda x, b: x + (b + more * constant),
-      _FORGET,
-      {'b': (4,)},
-      {'c': (4,)},
-    )
+  @parameterized.parameters((1.0, 0.0, ()), (1.0, 1.0, ('output y',)), (0.0, 0.0, ('output y',)))
+  def test_a_forget_bias_that_the_port_has_in_its_variable(self, tf1, tf2, tested):
+    def cell(forget):
+      def compute(x, b):
+        gate, forgotten = tf.split(x + b, 2, 1)
+        return gate * tf.sigmoid(forgotten + forget)
+
+      return compute
+
+    found = _tested(cell(tf1), cell(tf2), _FORGET, {'b': (4,)}, {'c': (4,)})
     self.assertEqual(found, tested)
 
   @parameterized.parameters((True, ()), (False, ('update of w',)))

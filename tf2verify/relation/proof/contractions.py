@@ -68,7 +68,7 @@ def contracted(
     right = reshape(terms, last, (sizes_of_both[0], 1, sizes_of_both[2]))
     found = product(terms, [left, right], dtype, sizes_of_both)
   else:
-    found = _product(terms, first, last, dtype)
+    found = product_of_rows(terms, first, last, dtype)
   if factor * second != 1:
     found = total(terms, [(found, factor * second)], dtype, terms.shape(found) or ())
   shape: Shape = tuple(sizes[label] for label in (*batch, *rows, *columns))
@@ -77,8 +77,8 @@ def contracted(
   return transpose(terms, found, [made.index(label) for label in result])
 
 
-def _product(terms: Terms, one: int, other: int, dtype: str) -> int:
-  """Returns the term of `[batch, rows, sum]` and `[batch, columns, sum]`."""
+def product_of_rows(terms: Terms, one: int, other: int, dtype: str) -> int:
+  """Returns the product of terms `[batch, rows, sum]` and `[batch, columns, sum]`."""
   first, second = terms.shape(one), terms.shape(other)
   assert first is not None and second is not None
   result = (first[0], first[1], second[1])
@@ -87,7 +87,7 @@ def _product(terms: Terms, one: int, other: int, dtype: str) -> int:
     exchanged = _split(terms, other, one)
     parts = None if exchanged is None else [(b, a) for a, b in exchanged]
   if parts is not None:
-    made = [(_product(terms, a, b, dtype), 1) for a, b in parts]
+    made = [(product_of_rows(terms, a, b, dtype), 1) for a, b in parts]
     return total(terms, made, dtype, result)
   if one > other:
     swapped = terms.add(CONTRACTION, (other, one), None, dtype, (first[0], second[1], first[1]))

@@ -8,9 +8,10 @@ import numpy as np
 
 from tf2verify.relation.axis_patterns import Block
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.proof.pieces import concatenated, sliced, whole
+from tf2verify.relation.proof.parts import part_of, turned
+from tf2verify.relation.proof.pieces import concatenated, whole
 from tf2verify.relation.proof.polynomials import total
-from tf2verify.relation.proof.shapes import reshape, transpose
+from tf2verify.relation.proof.shapes import reshape
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
 # Dtype and shape.
@@ -106,14 +107,14 @@ class _TermArray:
 
   def transpose(self, perm: Sequence[int]) -> '_TermArray':
     """Returns it with its axes in another order."""
-    return _TermArray(self.terms, transpose(self.terms, self.number, perm))
+    return _TermArray(self.terms, turned(self.terms, self.number, perm))
 
   def __getitem__(self, index: Sequence[slice]) -> '_TermArray':
     cuts = list(whole(self.shape))
     for axis, one in enumerate(index):
       start, stop, _ = one.indices(self.shape[axis])
       cuts[axis] = (start, stop - start, 1)
-    return _TermArray(self.terms, sliced(self.terms, self.number, tuple(cuts)))
+    return _TermArray(self.terms, part_of(self.terms, self.number, tuple(cuts)))
 
   def plus(self, constant: float) -> '_TermArray':
     """Returns it with a constant added to all elements."""

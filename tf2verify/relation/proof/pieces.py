@@ -1,6 +1,6 @@
 """Slices and concatenations."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -26,8 +26,18 @@ def whole(shape: Shape) -> Cuts:
   return tuple((0, size, 1) for size in shape)
 
 
-def sliced(terms: Terms, number: int, cuts: Cuts) -> int:
-  """Returns a part of a term of known shape."""
+Within = Callable[[Terms, int, Cuts], int | None]
+
+
+def sliced(terms: Terms, number: int, cuts: Cuts, within: Within | None = None) -> int:
+  """Returns a part of a term of known shape.
+
+  Args:
+    terms: all terms.
+    number: of the term.
+    cuts: which part.
+    within: returns the part as computed from parts of what is read; None where it cannot.
+  """
   shape = terms.shape(number)
   assert shape is not None and len(shape) == len(cuts)
   if cuts == whole(shape):
@@ -43,23 +53,26 @@ def sliced(terms: Terms, number: int, cuts: Cuts) -> int:
       (start + step * first, size, step * by)
       for (start, _, step), (first, size, by) in zip(inner, cuts, strict=True)
     )
-    return sliced(terms, term.inputs[0], both)
+    return sliced(terms, term.inputs[0], both, within)
   if term.kind == TRANSPOSE:
     perm: tuple[int, ...] = term.detail
     moved = tuple(cuts[perm.index(axis)] for axis in range(len(perm)))
-    return transpose(terms, sliced(terms, term.inputs[0], moved), perm)
+    return transpose(terms, sliced(terms, term.inputs[0], moved, within), perm)
   if term.kind == CONCATENATION:
-    found = _of_concatenation(terms, number, cuts)
+    found = _of_concatenation(terms, number, cuts, within)
     if found is not None:
       return found
   if term.kind == RESHAPE:
-    found = _of_reshaped(terms, number, cuts, result)
+    found = _of_reshaped(terms, number, cuts, result, within)
     if found is not None:
       return found
-  return terms.add(SLICE, (number,), cuts, term.dtype, result)
+  found = within(terms, number, cuts) if within else None
+  return terms.add(SLICE, (number,), cuts, term.dtype, result) if found is None else found
 
 
-def _of_reshaped(terms: Terms, number: int, cuts: Cuts, result: Shape) -> int | None:
+def _of_reshaped(
+  terms: Terms, number: int, cuts: Cuts, result: Shape, within: Within | None
+) -> int | None:
   """Slices what was reshaped, where the slice is one of that; None where it is not."""
   shape, inner = terms.shape(number), source(terms, number)
   before = terms.shape(inner)
@@ -79,10 +92,10 @@ def _of_reshaped(terms: Terms, number: int, cuts: Cuts, result: Shape) -> int | 
     if rest > 1 and step != 1:
       return None
     moved[wide[0]] = (start * rest, size * rest, step)
-  return None if 0 in before else reshape(terms, sliced(terms, inner, tuple(moved)), result)
+  return None if 0 in before else reshape(terms, sliced(terms, inner, tuple(moved), within), result)
 
 
-def _of_concatenation(terms: Terms, number: int, cuts: Cuts) -> int | None:
+def _of_concatenation(terms: Terms, number: int, cuts: Cuts, within: Within | None) -> int | None:
   """Slices the only operand of a concatenation that a slice lies in; None if there is none."""
   term, place = terms[number], 0
   axis: int = term.detail
@@ -93,7 +106,7 @@ def _of_concatenation(terms: Terms, number: int, cuts: Cuts) -> int | None:
     assert shape is not None
     if place <= first and last < place + shape[axis]:
       moved = (*cuts[:axis], (start - place, size, step), *cuts[axis + 1 :])
-      return sliced(terms, part, moved)
+      return sliced(terms, part, moved, within)
     place += shape[axis]
   return None
 

@@ -6,7 +6,7 @@ digits are one: what is proven is about numbers, not about their rounding.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from tf2verify.relation.proof.terms import Shape, Terms
 POLYNOMIAL = 'polynomial'
 _MOST_PRODUCTS = 16
 _ROUNDING = 1e-13
+# Numpy has none of their own.
+_OF_ML = ('bfloat16', 'float16')
 
 Number = float | int
 Monomial = tuple[int, ...]
@@ -149,6 +151,33 @@ def split_common_factor(terms: Terms, number: int) -> tuple[Number, int]:
   return first, reshape(terms, _term(terms, divided, inner.dtype, within), shape)
 
 
+def with_changed_variables(
+  terms: Terms, number: int, change: Callable[[int], int], result: Shape
+) -> int | None:
+  """Returns a polynomial whose variables are changed; None where a term is no polynomial.
+
+  Args:
+    terms: all terms.
+    number: the term.
+    change: returns what stands for a variable, given one that is broadcast to the term's shape.
+    result: what the changed variables are broadcast to.
+  """
+  shape, inner = terms.shape(number), terms[source(terms, number)]
+  if shape is None or inner.kind != POLYNOMIAL:
+    return None
+  found = polynomial(terms, number, shape)
+  if any(source(terms, atom) == source(terms, number) for one in found for atom in one):
+    return None  # its variables cannot be broadcast to this shape
+  unit = terms.constant(
+    np.ones((), np.dtype('float32' if inner.dtype in _OF_ML else inner.dtype)), inner.dtype
+  )
+  parts = [
+    (product(terms, [unit, *map(change, monomial)], inner.dtype, result), coefficient)
+    for monomial, coefficient in found.items()
+  ]
+  return total(terms, parts, inner.dtype, result)
+
+
 def leading_sign(terms: Terms, number: int) -> int:
   """Returns 1 or -1, of which a term has the one and its negative the other.
 
@@ -181,7 +210,7 @@ def _inverse(terms: Terms, atom: int, dtype: str) -> int:
 def _term(terms: Terms, found: Polynomial, dtype: str, shape: Shape) -> int:
   """Returns the term of a polynomial."""
   if not found or set(found) == {()}:
-    kind = np.dtype('float32' if dtype in ('bfloat16', 'float16') else dtype)
+    kind = np.dtype('float32' if dtype in _OF_ML else dtype)
     with np.errstate(over='ignore'):
       value = np.asarray(found.get((), 0)).astype(kind)
     return terms.constant(np.broadcast_to(value, shape), dtype)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf2verify.relation.proof.operation import Operation, Rule, axes_of
-from tf2verify.relation.proof.pieces import Cuts, concatenated, sliced, whole
+from tf2verify.relation.proof.parts import part_of
+from tf2verify.relation.proof.pieces import Cuts, concatenated, whole
 from tf2verify.relation.proof.polynomials import is_ring, total
 from tf2verify.relation.proof.shapes import reshape, source, transpose
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
@@ -66,7 +67,7 @@ def unpacked(op: Operation) -> Sequence[int] | None:
 def _parts(terms: Terms, number: int, axis: int, sizes: Sequence[int]) -> list[int]:
   cuts, found, start = whole(terms.shape(number) or ()), [], 0
   for size in sizes:
-    found.append(sliced(terms, number, (*cuts[:axis], (start, size, 1), *cuts[axis + 1 :])))
+    found.append(part_of(terms, number, (*cuts[:axis], (start, size, 1), *cuts[axis + 1 :])))
     start += size
   return found
 
@@ -101,7 +102,7 @@ def slice_(op: Operation) -> Sequence[int] | None:
     (first, whole_size - first if count < 0 else count, 1)
     for whole_size, first, count in zip(shape, begin, size, strict=True)
   )
-  return [sliced(op.terms, op.inputs[0], cuts)]
+  return [part_of(op.terms, op.inputs[0], cuts)]
 
 
 def strided_slice(op: Operation) -> Sequence[int] | None:
@@ -110,7 +111,7 @@ def strided_slice(op: Operation) -> Sequence[int] | None:
   cuts = None if shape is None else _strided_cuts(op, shape, op.inputs[1:4])
   if cuts is None or op.shape is None or _count(cuts) != size_of(op.shape):
     return None
-  return [reshape(op.terms, sliced(op.terms, op.inputs[0], cuts), op.shape)]
+  return [reshape(op.terms, part_of(op.terms, op.inputs[0], cuts), op.shape)]
 
 
 def strided_slice_gradient(op: Operation) -> Sequence[int] | None:
@@ -231,7 +232,7 @@ def reversed_(op: Operation) -> Sequence[int] | None:
     (size - 1, size, -1) if axis in axes and size != 1 else (0, size, 1)
     for axis, size in enumerate(shape)
   )
-  return [sliced(op.terms, op.inputs[0], cuts)]
+  return [part_of(op.terms, op.inputs[0], cuts)]
 
 
 def along_axis(op: Operation) -> Sequence[int] | None:

@@ -1,0 +1,61 @@
+"""Parts of what is computed, as computed from parts of what that reads.
+
+One side projects to queries, keys and values at once and takes the result apart; the other one has
+a projection for each.
+"""
+
+from collections.abc import Sequence
+
+from tf2verify.relation.proof.contractions import CONTRACTION, product_of_rows
+from tf2verify.relation.proof.pieces import Cuts, sliced, whole
+from tf2verify.relation.proof.polynomials import with_changed_variables
+from tf2verify.relation.proof.shapes import reshape, transpose
+from tf2verify.relation.proof.terms import Shape, Terms
+
+
+def part_of(terms: Terms, number: int, cuts: Cuts) -> int:
+  """Returns a part of a term of known shape: of a sum, the sum of parts; of a product likewise."""
+  shape = terms.shape(number)
+  if shape is None or cuts == whole(shape) or 0 in shape or any(not size for _, size, _ in cuts):
+    return sliced(terms, number, cuts)
+  return sliced(terms, number, cuts, _within)
+
+
+def _within(terms: Terms, number: int, cuts: Cuts) -> int | None:
+  term, shape = terms[number], terms.shape(number)
+  result = tuple(size for _, size, _ in cuts)
+  if shape is None:
+    return None
+  if term.kind == CONTRACTION:
+    one, other = term.inputs
+    (batch, rows, columns) = cuts
+    inner = (0, (terms.shape(one) or ())[2], 1)
+    first = part_of(terms, one, (batch, rows, inner))
+    second = part_of(terms, other, (batch, columns, inner))
+    return product_of_rows(terms, first, second, term.dtype)
+
+  def changed(atom: int) -> int:
+    own = terms.shape(atom) or ()
+    along = cuts[len(cuts) - len(own) :]
+    return part_of(
+      terms,
+      atom,
+      tuple((0, 1, 1) if size == 1 else cut for size, cut in zip(own, along, strict=True)),
+    )
+
+  return with_changed_variables(terms, number, changed, result)
+
+
+def turned(terms: Terms, number: int, perm: Sequence[int]) -> int:
+  """Returns a term with its axes in another order; of a sum, the sum of what is turned so."""
+  shape = terms.shape(number)
+  assert shape is not None
+  result = tuple(shape[axis] for axis in perm)
+
+  def changed(atom: int) -> int:
+    own = terms.shape(atom) or ()
+    full: Shape = (1,) * (len(perm) - len(own)) + own
+    return transpose(terms, reshape(terms, atom, full), perm)
+
+  found = with_changed_variables(terms, number, changed, result)
+  return transpose(terms, number, perm) if found is None else found
