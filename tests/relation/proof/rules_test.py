@@ -88,6 +88,24 @@ SAME = (
   ('difference_as_sum', lambda x, y: x - y, lambda x, y: -y + x, [X, Y]),
   ('quotient', lambda x: x / 4.0, lambda x: 0.25 * x, [X]),
   ('square', lambda x: tf.square(x), lambda x: x * x, [X]),
+  ('variance', lambda x: tf.exp(x), lambda x: tf.square(tf.exp(0.5 * x)), [X]),
+  ('deviation', lambda x, y: y * tf.exp(x / 2.0), lambda x, y: tf.sqrt(tf.exp(x)) * y, [X, Y]),
+  ('precision', lambda x: 1.0 / tf.sqrt(tf.exp(x)), lambda x: tf.exp(-0.5 * x), [X]),
+  ('ratio', lambda x, y: tf.exp(x) / tf.exp(y), lambda x, y: tf.exp(x - y), [X, Y]),
+  ('ratio_of_rows', lambda x, b: tf.exp(x) * tf.exp(b), lambda x, b: tf.exp(x + b), [X, ROW]),
+  ('no_exponential', lambda x, y: tf.exp(x) * y * tf.exp(-x), lambda x, y: y, [X, Y]),
+  (
+    'projections_at_once',
+    lambda x, w, b: tf.split(tf.matmul(x, w) + b, 2, 1),
+    lambda x, w, b: [x @ w[:, :3] + b[:3], b[3:] + x @ w[:, 3:]],
+    [X, (6, 6), ROW],
+  ),
+  (
+    'first_row_of_a_product',
+    lambda x, w: tf.tanh(tf.matmul(2.0 * x, w)[0]),
+    lambda x, w: tf.tanh(2.0 * tf.matmul(x[:1], w))[0],
+    [X, (6, 6)],
+  ),
   ('power', lambda x: tf.pow(x, 3.0), lambda x: x * x * x, [X]),
   ('root', lambda x: 1.0 / tf.sqrt(x * x + 1.0), lambda x: tf.math.rsqrt(1.0 + x**2), [X]),
   ('bias', lambda x, b: tf.nn.bias_add(x, b), lambda x, b: x + b, [IMAGE, (3,)]),
@@ -231,6 +249,15 @@ SAME = (
 
 # The same with a condition of a rule, or a detail, violated.
 DIFFERENT = (
+  ('root_of_exponential', lambda x: tf.sqrt(tf.exp(x)), lambda x: tf.exp(x), [X]),
+  ('exponentials', lambda x, y: tf.exp(x) * tf.exp(y), lambda x, y: tf.exp(x * y), [X, Y]),
+  ('ratio', lambda x, y: tf.exp(x) / tf.exp(y), lambda x, y: tf.exp(y - x), [X, Y]),
+  (
+    'projections_exchanged',
+    lambda x, w: tf.split(tf.matmul(x, w), 2, 1),
+    lambda x, w: [x @ w[:, 3:], x @ w[:, :3]],
+    [X, (6, 6)],
+  ),
   ('halves_downwards', lambda x: -(-_counts(x) // 2), lambda x: _counts(x) // 2, [X]),
   ('thirds_by_one', lambda x: -(-_counts(x) // 3), lambda x: (_counts(x) + 1) // 3, [X]),
   ('other_multiples', lambda x: (_counts(x) + 9) // 4, lambda x: (_counts(x) + 2) // 4 + 2, [X]),

@@ -9,6 +9,8 @@ from tf2verify.relation.proof.elementwise import elementwise
 from tf2verify.relation.proof.extremes import above_zero, extreme
 from tf2verify.relation.proof.operation import Operation, Rule, axes_of
 from tf2verify.relation.proof.polynomials import (
+  exponent,
+  exponential,
   is_ring,
   leading_sign,
   polynomial,
@@ -93,7 +95,15 @@ def root(op: Operation) -> Sequence[int] | None:
   """The square root."""
   if op.shape is None or op.shapes() is None or 'float' not in op.dtype:
     return None
-  return [elementwise(op.terms, 'Sqrt', op.inputs, op.dtype, op.shape)]
+  return [_root(op.terms, op.inputs[0], op.dtype, op.shape)]
+
+
+def _root(terms: Terms, number: int, dtype: str, shape: Shape) -> int:
+  """Returns the square root of a term; of an exponential, that of half the exponent."""
+  power = exponent(terms, number)
+  if power is not None:
+    return exponential(terms, [(power, 0.5)], dtype, shape)
+  return elementwise(terms, 'Sqrt', [number], dtype, shape)
 
 
 def inverse_root(op: Operation) -> Sequence[int] | None:
@@ -119,7 +129,7 @@ def power(op: Operation) -> Sequence[int] | None:
   if op.terms.single(base) is not None:
     return [elementwise(op.terms, 'Pow', op.inputs, op.dtype, op.shape)]
   if exponent in (0.5, -0.5):
-    found = elementwise(op.terms, 'Sqrt', [base], op.dtype, op.shape)
+    found = _root(op.terms, base, op.dtype, op.shape)
     return [found if exponent == 0.5 else reciprocal(op.terms, found, op.dtype, op.shape)]
   return None
 

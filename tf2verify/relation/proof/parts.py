@@ -18,32 +18,30 @@ def part_of(terms: Terms, number: int, cuts: Cuts) -> int:
   shape = terms.shape(number)
   if shape is None or cuts == whole(shape) or 0 in shape or any(not size for _, size, _ in cuts):
     return sliced(terms, number, cuts)
-  return sliced(terms, number, cuts, _within)
+  # In its own shape: the flat one in which a sum is kept has no axes to cut along.
+  found = _of_sum(terms, number, cuts)
+  return sliced(terms, number, cuts, _of_product) if found is None else found
 
 
-def _within(terms: Terms, number: int, cuts: Cuts) -> int | None:
-  term, shape = terms[number], terms.shape(number)
-  result = tuple(size for _, size, _ in cuts)
-  if shape is None:
+def _of_product(terms: Terms, number: int, cuts: Cuts) -> int | None:
+  term = terms[number]
+  if term.kind != CONTRACTION:
     return None
-  if term.kind == CONTRACTION:
-    one, other = term.inputs
-    (batch, rows, columns) = cuts
-    inner = (0, (terms.shape(one) or ())[2], 1)
-    first = part_of(terms, one, (batch, rows, inner))
-    second = part_of(terms, other, (batch, columns, inner))
-    return product_of_rows(terms, first, second, term.dtype)
+  one, other = term.inputs
+  batch, rows, columns = cuts
+  inner = (0, (terms.shape(one) or ())[2], 1)
+  first = part_of(terms, one, (batch, rows, inner))
+  second = part_of(terms, other, (batch, columns, inner))
+  return product_of_rows(terms, first, second, term.dtype)
 
+
+def _of_sum(terms: Terms, number: int, cuts: Cuts) -> int | None:
   def changed(atom: int) -> int:
     own = terms.shape(atom) or ()
-    along = cuts[len(cuts) - len(own) :]
-    return part_of(
-      terms,
-      atom,
-      tuple((0, 1, 1) if size == 1 else cut for size, cut in zip(own, along, strict=True)),
-    )
+    along = zip(own, cuts[len(cuts) - len(own) :], strict=True)
+    return part_of(terms, atom, tuple((0, 1, 1) if size == 1 else cut for size, cut in along))
 
-  return with_changed_variables(terms, number, changed, result)
+  return with_changed_variables(terms, number, changed, tuple(size for _, size, _ in cuts))
 
 
 def turned(terms: Terms, number: int, perm: Sequence[int]) -> int:

@@ -21,6 +21,7 @@ from tf2verify.relation.proof.shapes import TRANSPOSE, reshape, source, transpos
 from tf2verify.relation.proof.terms import Shape, Terms
 
 POLYNOMIAL = 'polynomial'
+EXPONENTIAL = 'Exp'
 _MOST_PRODUCTS = 16
 _ROUNDING = 1e-13
 # Numpy has none of their own.
@@ -103,9 +104,40 @@ def product(terms: Terms, factors: Sequence[int], dtype: str, shape: Shape) -> i
     made: Polynomial = {}
     for one, first in found.items():
       for two, second in other.items():
-        _add(made, tuple(sorted((*one, *two))), first * second)
+        monomial = _with_one_exponential(terms, (*one, *two), dtype)
+        _add(made, tuple(sorted(monomial)), first * second)
     found = made
   return _term(terms, found, dtype, shape)
+
+
+def exponent(terms: Terms, number: int) -> int | None:
+  """Returns x of a term that is the exponential function of x; None for any other."""
+  inner, shape = terms[source(terms, number)], terms.shape(number)
+  if inner.kind != EXPONENTIAL or shape is None or None in (inner.shape or (None,)):
+    return None
+  return reshape(terms, inner.inputs[0], shape) if terms.shape(inner.inputs[0]) else None
+
+
+def exponential(terms: Terms, parts: Iterable[tuple[int, Number]], dtype: str, shape: Shape) -> int:
+  """Returns the exponential function of a sum, as `total` has it."""
+  found = total(terms, parts, dtype, shape)
+  if terms.single(found) == 0:
+    return terms.constant(np.ones(shape, np.dtype('float32' if dtype in _OF_ML else dtype)), dtype)
+  return elementwise(terms, EXPONENTIAL, [found], dtype, shape)
+
+
+def _with_one_exponential(terms: Terms, monomial: Monomial, dtype: str) -> Monomial:
+  """Returns a monomial with one exponential at most: of a sum, for a product of several."""
+  found = [(atom, exponent(terms, atom)) for atom in monomial]
+  known = [(atom, one) for atom, one in found if one is not None]
+  if len(known) < 2 or 'float' not in dtype:
+    return monomial
+  shape = np.broadcast_shapes(*(terms.shape(atom) or () for atom, _ in known))
+  together = exponential(terms, [(one, 1) for _, one in known], dtype, shape)
+  rest = [atom for atom, one in found if one is None]
+  if terms.single(together) == 1:
+    return tuple(rest)
+  return (*rest, reshape(terms, together, without_leading_ones(shape)))
 
 
 def _whole(terms: Terms, found: Polynomial, dtype: str, shape: Shape) -> Polynomial:
@@ -202,8 +234,10 @@ def reciprocal(terms: Terms, number: int, dtype: str, shape: Shape) -> int:
 
 
 def _inverse(terms: Terms, atom: int, dtype: str) -> int:
-  shape = terms.shape(atom)
+  shape, power = terms.shape(atom), exponent(terms, atom)
   assert shape is not None
+  if power is not None:
+    return exponential(terms, [(power, -1)], dtype, shape)
   return elementwise(terms, 'reciprocal', [atom], dtype, shape)
 
 
