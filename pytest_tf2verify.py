@@ -51,11 +51,9 @@ _ANNOTATIONS = pytest.StashKey[list[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
   """Adds the options, which all begin with --tf2verify, and the setting `tf2verify`."""
   group = parser.getgroup('tf2verify', 'equivalence of TF2 ports (tf2verify)')
-  group.addoption('--tf2verify-html', metavar='FILE', help='write an HTML report there')
-  group.addoption('--tf2verify-markdown', metavar='FILE.md', help='write the summary there')
-  group.addoption(
-    '--tf2verify-sarif', metavar='FILE.sarif', help='write SARIF there, for code scanning'
-  )
+  group.addoption('--tf2verify-html', metavar='FILE', help='write an HTML report to FILE')
+  group.addoption('--tf2verify-markdown', metavar='FILE.md', help='write a summary in Markdown')
+  group.addoption('--tf2verify-sarif', metavar='FILE.sarif', help='write SARIF, for code scanning')
   group.addoption(
     '--tf2verify-report-dir', metavar='DIR', help='write one JSON file per case and summary.md'
   )
@@ -69,14 +67,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     nargs='?',
     const='1',
     metavar='DIR',
-    help='take the graphs of references from the run before, where nothing that they depend on '
-    "has changed since (DIR: the folder that they are kept in; default: the user's cache)",
+    help='reuse the reference graphs of an earlier run if nothing that they depend on has '
+    "changed (DIR: the folder that stores them; default: the user's cache)",
   )
   group.addoption(
     '--tf2verify-github-annotations',
     choices=_WHEN,
     default='auto',
-    help='print annotations of GitHub Actions for findings (auto: in GitHub Actions)',
+    help='print findings as annotations of GitHub Actions (auto: in GitHub Actions only)',
   )
   parser.addini(
     'tf2verify',

@@ -13,7 +13,7 @@ from tf2verify.commands.recording_arguments import add_recording_commands
 from tf2verify.environment import diagnose_option
 from tf2verify.environment.version import VERSION
 
-_STAGES_HELP = 'only these stages, by name or number (3, 1-6), and those that they need'
+_STAGES_HELP = 'run only these stages, by name or number (3, 1-6), and those that they depend on'
 
 
 class _Command(argparse.ArgumentParser):
@@ -69,7 +69,7 @@ def parser(
   _add_repeat(commands)
   add_checkpoint_commands(commands)
   add_recording_commands(commands)
-  commands.add_parser('doctor', help='show versions, what was patched, and how to fix each problem')
+  commands.add_parser('doctor', help='show versions and patches, and how to fix each problem')
   return whole
 
 
@@ -77,7 +77,7 @@ def _add_run(commands: Any, defaults: Mapping[str, Any]) -> None:
   run = commands.add_parser(
     'run',
     help='verify the cases of files, folders or modules, stage by stage',
-    description='The table [tool.tf2verify] of pyproject.toml has defaults of these options.',
+    description='The table [tool.tf2verify] in pyproject.toml sets defaults for these options.',
     epilog='exit status: 0 all passed, 1 some did not, 2 usage or environment, 124 a case could '
     'not be interrupted at its time limit, 130 after Ctrl-C',
   )
@@ -102,16 +102,16 @@ def _add_run(commands: Any, defaults: Mapping[str, Any]) -> None:
     const=True,
     default=False,
     metavar='DIR',
-    help='reuse the graphs of the reference from an earlier run, if nothing that they depend '
-    "on has changed (DIR: the folder in which they are stored; default: the user's cache)",
+    help='reuse the reference graphs of an earlier run if nothing that they depend on has '
+    "changed (DIR: the folder that stores them; default: the user's cache)",
   )
   run.add_argument(
     '--diagnose',
     choices=(diagnose_option.ALL, diagnose_option.FIRST),
     default='',
-    help='all: find all mistakes of a failed forward pass, each corrected in a copy of '
-    "the port's graph, in at most the time of the stages so far (default); first: only those "
-    'of the first search',
+    help='all (default): find all mistakes in a failed forward pass, by correcting each in a copy '
+    "of the port's graph, in at most the time of the stages so far; first: only those of the first "
+    'search',
   )
   _add_github_annotations(run)
   _add_detail(run)
@@ -121,9 +121,9 @@ def _add_run(commands: Any, defaults: Mapping[str, Any]) -> None:
 def _add_watch(commands: Any) -> None:
   watch = commands.add_parser(
     'watch',
-    help='verify again whenever a file is saved, with the reference kept in memory',
+    help='verify again whenever a file is saved; the reference graph is kept in memory',
     description='A round starts at the stage that failed last. See docs/loop.md.',
-    epilog='exit status: 130 after Ctrl-C; with --rounds 0 the last round passed, 1 it did not; 2 '
+    epilog='exit status: 130 after Ctrl-C; with --rounds, 0 if the last round passed, 1 if not; 2 '
     'usage or environment',
   )
   watch.add_argument('target', metavar='PATH[::Case]', help='as for run')
@@ -135,7 +135,7 @@ def _add_watch(commands: Any) -> None:
     help=_STAGES_HELP,
   )
   watch.add_argument(
-    '--rounds', type=_positive, metavar='N', help='stop after this many (default: never)'
+    '--rounds', type=_positive, metavar='N', help='stop after N rounds (default: never)'
   )
 
 
@@ -166,9 +166,9 @@ def _add_adequacy(commands: Any) -> None:
 def _add_fleet(commands: Any) -> None:
   fleet = commands.add_parser(
     'fleet',
-    help='run many cases, each in its own process, and keep the verdicts in a journal',
-    description='TEST_TOTAL_SHARDS and TEST_SHARD_INDEX select one shard of the cases, for one '
-    'of several machines.',
+    help='run many cases, each in its own process, and write the verdicts to a journal',
+    description='To split the cases over several machines, set TEST_TOTAL_SHARDS and '
+    'TEST_SHARD_INDEX on each.',
     epilog='exit status: 0 all passed, 1 some did not, 2 usage or environment, 130 after Ctrl-C',
   )
   fleet.add_argument('targets', nargs='+', metavar='PATH[::Case]', help='as for run')
@@ -176,7 +176,7 @@ def _add_fleet(commands: Any) -> None:
     '--journal',
     required=True,
     metavar='RUN.sqlite',
-    help='SQLite file that each verdict is written to as soon as its case ends',
+    help='SQLite file to which each verdict is written as soon as its case ends',
   )
   fleet.add_argument(
     '--jobs',
@@ -189,7 +189,7 @@ def _add_fleet(commands: Any) -> None:
     '--memory',
     type=_not_negative,
     metavar='GB',
-    help='GiB of memory that a case may take (default: 90 %% of the memory divided by --jobs)',
+    help='GiB of memory that a case may take (default: 90 %% of the memory, divided by --jobs)',
   )
   _add_engine(fleet)
   _add_stages(fleet, ())
@@ -248,7 +248,7 @@ def _add_github_annotations(command: argparse.ArgumentParser) -> None:
     '--github_annotations',
     choices=('auto', 'on', 'off'),
     default='auto',
-    help='show findings next to the line of code in GitHub Actions (auto: only there)',
+    help='print findings as annotations of GitHub Actions (auto: in GitHub Actions only)',
   )
 
 
@@ -298,21 +298,21 @@ def _add_detail(command: argparse.ArgumentParser) -> None:
 def _add_report(commands: Any) -> None:
   report = commands.add_parser(
     'report',
-    help='show stored reports and journals, optionally judged by different tolerances',
+    help='show stored reports and journals, optionally with different tolerances',
     epilog='exit status: 0 all passed, 1 some did not, 2 a file that is not a report',
   )
   report.add_argument(
     'files',
     nargs='+',
     metavar='FILE',
-    help='written by --report_dir, or its folder; or a journal: its last run',
+    help='a JSON report, a folder of JSON reports, or a journal (its last run)',
   )
   for name in ('rtol', 'atol'):
     report.add_argument(
       f'--{name}',
       type=float,
       metavar='X',
-      help=f'judge all values by this {name} instead of the stored one',
+      help=f'use this {name} instead of the stored ones',
     )
   _add_pages(report)
   _add_detail(report)
@@ -322,7 +322,7 @@ def _add_report(commands: Any) -> None:
   history = commands.add_parser(
     'history',
     help='show how the verdicts in journals changed across runs and versions',
-    epilog='exit status: 0 no case has got worse since the previous run, 1 some have, 2 usage',
+    epilog='exit status: 0 no case is worse than in the previous run, 1 some are, 2 usage',
   )
   history.add_argument('journals', nargs='+', metavar='RUN.sqlite', help='written by fleet')
 
@@ -336,7 +336,9 @@ def _add_new(commands: Any) -> None:
     epilog='exit status: 0 written, 2 there is no such function, or the file exists already',
   )
   new.add_argument(
-    'function', metavar='MODULE:FUNCTION', help='or FILE.py:FUNCTION; builds outputs from inputs'
+    'function',
+    metavar='MODULE:FUNCTION',
+    help='builds outputs from inputs; also FILE.py:FUNCTION, or FILE.py:Class.method',
   )
   new.add_argument('--out', metavar='FILE.py', help='write to this file (default: standard output)')
 
@@ -347,12 +349,12 @@ def _add_repeat(commands: Any) -> None:
     help='run a training script several times: variance of its metrics, and cost of determinism',
     description='A metric is what the script prints to standard output as name=value; the last '
     'value of each name is used. Arguments for the script follow --.',
-    epilog='exit status: 0 every metric repeats under the last setting, 1 some do not, 2 usage, or '
-    'the script failed',
+    epilog='exit status: 0 all metrics are repeatable under the last setting, 1 some are not, 2 '
+    'usage, or the script failed',
   )
   repeat.add_argument('script', metavar='SCRIPT', help='the path of a Python script')
   repeat.add_argument(
-    '--runs', type=_positive, default=10, metavar='N', help='runs under each setting (default: 10)'
+    '--runs', type=_positive, default=10, metavar='N', help='runs per setting (default: 10)'
   )
   repeat.add_argument(
     '--seed', type=int, default=0, metavar='S', help='the value of all seeds (default: 0)'
@@ -363,7 +365,7 @@ def _add_repeat(commands: Any) -> None:
     action=Add,
     default=repeating_scripts.DEFAULT_SETTINGS,
     metavar='NAME',
-    help=f'which of {", ".join(setting.name for setting in repeating_scripts.SETTINGS)} (default: '
+    help=f'some of {", ".join(setting.name for setting in repeating_scripts.SETTINGS)} (default: '
     'all but the third)',
   )
   repeat.add_argument(
@@ -372,7 +374,7 @@ def _add_repeat(commands: Any) -> None:
     action=Add,
     default=(),
     metavar='NAME',
-    help='only these of the metrics that the script prints',
+    help='only these metrics, of all that the script prints',
   )
 
 

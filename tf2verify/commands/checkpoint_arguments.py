@@ -13,12 +13,14 @@ def add_checkpoint_commands(commands: Any) -> None:
 def _add_convert(commands: Any) -> None:
   convert = commands.add_parser(
     'convert',
-    help='convert a TF1 checkpoint for the port, or back, if everything about it can be verified',
+    help='verify and convert a TF1 checkpoint for the port, or back',
     epilog='exit status: 0 written, 1 refused, nothing written, 2 usage or environment',
   )
   convert.add_argument('target', metavar='PATH::Case', help='as for run; a single case')
   source = convert.add_mutually_exclusive_group(required=True)
-  source.add_argument('--tf1_checkpoint', metavar='PREFIX', help='as passed to Saver.restore')
+  source.add_argument(
+    '--tf1_checkpoint', metavar='PREFIX', help='the TF1 checkpoint, as passed to Saver.restore'
+  )
   source.add_argument(
     '--to_tf1',
     metavar='FILE',
@@ -41,12 +43,12 @@ def _add_convert(commands: Any) -> None:
   convert.add_argument(
     '--ema',
     action='store_true',
-    help='convert the moving averages of the weights instead of the weights',
+    help='convert the EMA (moving averages) of the weights instead of the weights',
   )
   convert.add_argument(
     '--no_optimizer',
     action='store_true',
-    help="leave the optimizer's slots and step out, even if both sides have an optimizer",
+    help="leave out the optimizer's slots and step count, even if both sides have an optimizer",
   )
   convert.add_argument(
     '-v', '--verbose', action='store_true', help='list every key that is left out'
@@ -56,21 +58,26 @@ def _add_convert(commands: Any) -> None:
 def _add_map(commands: Any) -> None:
   derived = commands.add_parser(
     'map',
-    help='derive the variable map of a native port, from how variables are used',
+    help='derive the variable map of a native port from how the variables are used',
     description='Derives the variable map of a native port, whose variables have different names '
-    'and shapes, with the evidence for each entry. The exit code is 1 if the outputs do '
-    'not agree through the map.',
+    'and shapes, with the evidence for each entry.',
+    epilog='exit status: 0 the outputs agree through the map, 1 they do not, 2 usage or '
+    'environment',
   )
   derived.add_argument('target', metavar='PATH::Case', help='as for run; a single case')
-  derived.add_argument('--out', metavar='FILE', help='write the map there, for variable_map')
+  derived.add_argument(
+    '--out', metavar='FILE', help='write the map to FILE, for the attribute variable_map'
+  )
 
 
 def _add_inspect(commands: Any) -> None:
   inspect = commands.add_parser(
     'inspect',
     help='list the keys of a checkpoint, next to the variables of a case if one is given',
-    epilog='exit status: 0 listed, and with --case every variable of the port has a key that fits, '
-    '1 one has none, 2 a checkpoint that cannot be read, usage or environment',
+    epilog='exit status: 0 listed, and with --case a key fits every variable of the port, 1 some '
+    'variable has none, 2 a checkpoint that cannot be read, usage or environment',
   )
-  inspect.add_argument('prefix', metavar='PREFIX', help='as passed to Saver.restore')
+  inspect.add_argument(
+    'prefix', metavar='PREFIX', help='the checkpoint, as passed to Saver.restore'
+  )
   inspect.add_argument('--case', metavar='PATH::Case', help='as for run; a single case')

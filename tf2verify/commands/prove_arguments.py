@@ -7,10 +7,10 @@ def add_prove(commands: Any) -> None:
   """Adds the command to those of the command line."""
   prove = commands.add_parser(
     'prove',
-    help='compare both graphs of a case without running them: what is the same for all inputs',
+    help='prove what is the same for all inputs, by comparing both graphs without running them',
     description='Builds the TF1 graph, traces the port, and compares the two, operation '
-    'by operation. Nothing is run, and variables are not allocated if possible, so that models can '
-    'be compared that do not fit this machine.',
+    'by operation. Nothing is run, and variables are not allocated if possible, so that models '
+    'that do not fit this machine can be compared.',
     epilog='exit status: 0 everything is proven, 1 something differs or is not proven, 2 usage or '
     'environment',
   )

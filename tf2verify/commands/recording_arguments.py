@@ -12,7 +12,9 @@ def add_recording_commands(commands: Any) -> None:
   )
   recording = commands.add_parser(
     'recording',
-    help='verify a recording, and list its contents',
+    help='verify a recording and list its contents',
     epilog='exit status: 0 complete and unchanged, 2 damaged, or not a recording',
   )
-  recording.add_argument('folder', metavar='DIR', help='written by tf1_recorder.py --out DIR')
+  recording.add_argument(
+    'folder', metavar='DIR', help='a folder written by tf1_recorder.py --out DIR'
+  )

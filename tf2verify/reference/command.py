@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     add('--' + name, required=name == 'builder', metavar='MODULE:FUNCTION', help=text)
   add('--inputs', required=True, metavar='FILE', help='.npz or .npy file of the inputs')
   add('--labels', metavar='FILE', help='.npz or .npy file of the labels, for the losses')
-  add('--out', required=True, metavar='DIR', help='the folder to make')
+  add('--out', required=True, metavar='DIR', help='the folder to create')
   add('--overwrite', action='store_true', help='replace the recording if it exists')
   add(
     '--training',
@@ -101,12 +101,21 @@ def _parser() -> argparse.ArgumentParser:
     metavar='MODES',
     help='inference, training, or inference,training (default)',
   )
-  add('--run_update_ops', type=_flag, default=True, help='true (default) or false: in a step')
+  add(
+    '--run_update_ops',
+    type=_flag,
+    default=True,
+    help='run UPDATE_OPS in a step: true (default) or false',
+  )
   add('--steps', type=int, default=3, help='training steps to record (default: %(default)s)')
-  add('--checkpoint', metavar='PREFIX', help='a checkpoint of the model, noted by its digests')
-  add('--intermediates', choices=LEVELS, default='none', help='which intermediate tensors are kept')
-  add('--noise_runs', type=int, default=MOST_NOISE_RUNS, help='perturbed runs per run, at most')
-  add('--compress', type=_flag, default=True, help='true (default) or false')
+  add(
+    '--checkpoint',
+    metavar='PREFIX',
+    help='a checkpoint of the model; its keys and digests are recorded',
+  )
+  add('--intermediates', choices=LEVELS, default='none', help='intermediate tensors to store')
+  add('--noise_runs', type=int, default=MOST_NOISE_RUNS, help='max perturbed runs per run')
+  add('--compress', type=_flag, default=True, help='compress the arrays: true (default) or false')
   add(
     '--largest_array',
     type=int,
