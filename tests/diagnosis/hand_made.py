@@ -155,15 +155,19 @@ class NumpyRun:
     self.recomputed: list[list[str]] = []
     self._values = values
     self._computes = computes
+    self._given: dict[str, np.ndarray] = {}
 
   def fetch(self, tensors: Sequence[str]) -> list[np.ndarray]:
     self.fetched.append(list(tensors))
-    return self._evaluate(tensors, {})
+    return self._evaluate(tensors, self._given)
+
+  def give(self, values: Mapping[str, np.ndarray]) -> None:
+    self._given.update(values)
 
   def refetched(
     self, tensors: Sequence[str], given: Mapping[str, np.ndarray]
   ) -> list[np.ndarray] | None:
-    return self._evaluate(tensors, given)
+    return self._evaluate(tensors, {**self._given, **given})
 
   def recompute(
     self, requests: Sequence[tuple[Sequence[str], Mapping[str, np.ndarray]]]

@@ -90,6 +90,27 @@ class WordsTest(absltest.TestCase):
     self.assertEmpty(pair_slots([slot('a')], [slot('b', variable='x')], {}, []).pairs)
     self.assertEmpty(pair_slots([slot('first moment')], [slot('second moment')], {}, []).pairs)
 
+  def test_what_is_a_pair_elsewhere_is_one_where_the_numbers_differ(self):
+    """Of another variable, or after the step before: a wrong update differs in its slot first."""
+    right, wrong = GRADIENTS, GRADIENTS + np.float32(1.0)
+    one = [slot('a', 'w', right), slot('a', 'v', right)]
+    other = [slot('b', 'w', right), slot('b', 'v', wrong)]
+    self.assertLen(pair_slots(one, other, {}, []).pairs, 2)
+    before = [slot('a', 'v', right)], [slot('b', 'v', right)]
+    found = pair_slots(one[1:], other[1:], {}, [], before=before)
+    self.assertEqual([pair.tf2.tolist() for pair in found.pairs], [wrong.tolist()])
+    # What starts with zeros says nothing.
+    before = [slot('a', 'v', 0 * right)], [slot('b', 'v', 0 * right)]
+    found = pair_slots(one[1:], other[1:], {}, [], before=before)
+    self.assertEmpty(found.pairs)
+    self.assertEqual([(a.role, b.role) for a, b in found.undecided({})], [('a', 'b')])
+
+  def test_own_momentum_keeps_its_unit(self):
+    before = [slot('momentum')], [slot('own momentum', value=-GRADIENTS)]
+    now = [slot('momentum')], [slot('own momentum', value=-3 * GRADIENTS)]
+    found = pair_slots(*now, {}, [0.5, 0.25], before=before)
+    self.assertEqual([pair.tf2.tolist() for pair in found.pairs], [(3 * GRADIENTS).tolist()])
+
   def test_declared(self):
     for declared in ({'a': 'b'}, {'w/a': 'w/b'}, lambda name: 'b' if name == 'w/a' else None):
       self.assertLen(self.paired('a', 'b', declared), 1)

@@ -217,8 +217,13 @@ def _recognized(bench: Bench, found: Found, mistake: Mistake) -> Sequence[Cause]
 
 
 def _targets(evidence: FailedStage, run: str) -> list[str]:
-  """Returns the graphs' names of what differs in a run."""
-  return targets_of((d.quantity, d.tf1_subject) for d in evidence.differences if d.run == run)
+  """Returns the graphs' names of what differs in a run by more than rounding, where anything does.
+
+  Rounding that is listed with it begins anywhere.
+  """
+  found = [d for d in evidence.differences if d.run == run]
+  clear = targets_of((d.quantity, d.tf1_subject) for d in found if not d.may_be_rounding)
+  return clear or targets_of((d.quantity, d.tf1_subject) for d in found)
 
 
 def _apart(evidence: FailedStage, run: str) -> dict[str, float]:
@@ -239,6 +244,20 @@ def _search_notes(is_cut_short: bool, not_shown: int) -> list[str]:
   return notes
 
 
+def _without_effect(looking: Looking) -> list[str]:
+  """Returns the operations that differ for nothing of what fails, as notes."""
+  notes = []
+  for source in looking.without_effect[:_SHOWN_VARIABLES]:
+    op = looking.tf1.op_graph.ops[source.regions.tf1.end]
+    line = looking.tf2.op_graph.ops[source.regions.tf2.end].source
+    place = '' if line is None else f' ({line.short})'
+    notes.append(
+      f'{op.name}{place} differs as well, with no effect on what fails: with the values of tf1 '
+      'there the port yields the same, and tf1 with those of the port'
+    )
+  return notes
+
+
 def _inspected(
   evidence: FailedStage, diagnosis: Diagnosis, tf1: InspectableRun, tf2: InspectableRun
 ) -> tuple[FailedStage, Diagnosis, Looking]:
@@ -246,12 +265,12 @@ def _inspected(
   is_change = evidence.stage == _OF_CHANGES
   least = _OF_SETTINGS if is_change else 0.0
   looking = Looking(tf1, tf2, _targets(evidence, diagnosis.run), least)
-  divergence, comparison = looking.divergence, looking.comparison
   # Where only initial values differ, no operation makes that.
   is_computed = any(d.quantity in TARGET_OF for d in evidence.differences if d.run == diagnosis.run)
   apart = _apart(evidence, diagnosis.run)
-  is_here = is_change or (is_computed and divergence.reproduces(apart))
+  is_here = is_change or (is_computed and looking.divergence.reproduces(apart))
   found = looking.arriving() if is_here else []
+  divergence, comparison = looking.divergence, looking.comparison
   if evidence.stage in _WITH_GRADIENTS:
     found = _forward_first(found, tf1.op_graph)
   found = looking.without_small(found)
@@ -264,14 +283,16 @@ def _inspected(
   paired = sum(divergence.pairing.tf2_of[n] is not None for n in values)
   updates = _update_counts(evidence.differences, tf1.op_graph, tf2.op_graph)
   notes = _search_notes(divergence.is_cut_short, len(found) - len(shown))
+  notes += _without_effect(looking)
   numeric = any(difference.array is not None for difference in evidence.differences)
   starts: tuple[Source, ...] = ()
   if is_change:
     # A slot of a gradient that is only rounding differs by its rounding.
-    clear = tuple(d for d in evidence.differences if d.array is None or not d.array.within_noise)
-    found_apart = _targets(dataclasses.replace(evidence, differences=clear), diagnosis.run)
-    starts = kept_otherwise(divergence.pairing, tf1, tf2, _OF_SETTINGS, frozenset(found_apart))
-  if numeric and not found and not gradients and not updates and not starts:
+    clear = [d for d in evidence.differences if d.run == diagnosis.run and not d.may_be_rounding]
+    apart_names = frozenset(targets_of((d.quantity, d.tf1_subject) for d in clear))
+    starts = kept_otherwise(divergence.pairing, tf1, tf2, _OF_SETTINGS, apart_names)
+  agrees = not found and not looking.without_effect
+  if numeric and agrees and not gradients and not updates and not starts:
     notes.append(
       'from the same variable values, and traced as a graph, the port yields what tf1 yields'
     )
@@ -288,7 +309,7 @@ def _inspected(
       states=state_evidence(evidence.tensors, diagnosis.run, tf1, tf2.op_graph),
       tf1_op_types=frozenset(op.op_type for op in tf1.op_graph.ops),
       tf2_op_types=frozenset(op.op_type for op in tf2.op_graph.ops),
-      agrees_as_graph=not found,
+      agrees_as_graph=agrees,
       tf1_graph=tf1.op_graph,
       tf2_graph=tf2.op_graph,
     ),

@@ -9,6 +9,7 @@ from tf2verify.diagnosis.divergence.cuts import pair_cuts
 from tf2verify.diagnosis.divergence.first_divergence import Divergence
 from tf2verify.diagnosis.divergence.interventions import arriving_sources
 from tf2verify.diagnosis.divergence.narrowing import Narrowing
+from tf2verify.diagnosis.divergence.no_effect import sources_without_effect
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.divergence.trials import Trials
 from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence, Standing
@@ -33,6 +34,9 @@ TARGET_OF = {
   'shadow': 'update of shadow of',
   'global step': 'update of global step',
 }
+
+# Searches past sources without an effect: what they hide may be one again.
+_MOST_SEARCHES = 4
 
 
 def targets_of(compared: Iterable[tuple[str, str]]) -> list[str]:
@@ -62,6 +66,7 @@ class Looking:
     comparison: of the two graphs.
     all_rounds: finds what an edit edits in all rounds of a loop.
     one_round: finds it where it is, alone.
+    without_effect: sources that were passed over, since they explain nothing of what fails.
   """
 
   def __init__(
@@ -79,14 +84,19 @@ class Looking:
     self._least = least
     self.tf1 = tf1
     self.tf2 = tf2
-    self.divergence = Divergence(tf1, tf2, targets)
+    self.without_effect: list[FoundSource] = []
+    self._arriving: list[FoundSource] | None = None
+    self._search()
+
+  def _search(self) -> None:
+    tf1, tf2 = self.tf1, self.tf2
+    self.divergence = Divergence(tf1, tf2, self._targets)
     pair_cuts(self.divergence, tf1, tf2)
     self._narrowing = Narrowing(tf1, tf2, self.divergence)
     self.comparison = GraphComparison(self.divergence.pairing)
     self._trials = Trials(tf1, tf2, self.divergence.ends, self.divergence.as_tf2)
     self._narrowed: dict[int, FoundSource] = {}
     self._places: dict[int, Place] = {}
-    self._arriving: list[FoundSource] | None = None
     self.all_rounds = AllRounds(self.divergence.pairing)
     self.one_round = AllRounds(self.divergence.pairing, in_one_round=True)
 
@@ -100,9 +110,20 @@ class Looking:
     return [one for one in found if one.agreement.relative > self._least] or list(found)
 
   def arriving(self) -> list[FoundSource]:
-    """Returns the sources whose difference arrives at what reads them."""
+    """Returns the sources whose difference arrives at what reads them, and at what fails.
+
+    From one without an effect on that the port goes on with TF1's value.
+    """
     if self._arriving is None:
       self._arriving = arriving_sources(self.divergence, self.tf1, self.tf2)
+      for _ in range(_MOST_SEARCHES):
+        found = sources_without_effect(self.divergence, self.tf1, self.tf2)
+        if not found:
+          break
+        self.without_effect += [one.source for one in found]
+        self.tf2.give({name: value for one in found for name, value in one.given.items()})
+        self._search()
+        self._arriving = arriving_sources(self.divergence, self.tf1, self.tf2)
     return self._arriving
 
   def narrowed(self, source: FoundSource) -> FoundSource:

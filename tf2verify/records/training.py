@@ -70,6 +70,8 @@ class TrainingStep:
   slots: tuple[Slot, ...]  # after the step
   # tf2 only: what else may count the steps, after this one, by name.
   further_counts: tuple[tuple[str, int], ...] = ()
+  # tf1 only: the scalar that the train op differentiates, where that is another one than `loss`.
+  minimized: np.ndarray | None = None
 
   def as_start_of_next(self) -> 'TrainingStep':
     """Returns the step without its gradients, which nothing after it is explained with."""

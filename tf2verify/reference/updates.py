@@ -49,6 +49,7 @@ class Updates:
     begun: the optimizers of them, and of an update that failed.
     differentiated: gradient by variable name, of all variables that were differentiated for
       once; None for one without gradient.
+    losses: what was differentiated by a variable in a graph, by its name.
   """
 
   def __init__(
@@ -68,6 +69,7 @@ class Updates:
     self.updates: List[Update] = []
     self.begun: List[Any] = []
     self.differentiated: Dict[str, Any] = {}
+    self.losses: Dict[str, Any] = {}
     self._families = _tf1_families() if families is None else families
     self._rate_of = rate_of
     self._changed = changed
@@ -130,7 +132,10 @@ class Updates:
       with self._outermost() as outermost:
         results = known(ys, xs, *arguments, **keywords)
       if outermost:
-        self._keep(tf_nest.flatten(xs), tf_nest.flatten(results))
+        sources = tf_nest.flatten(xs)
+        self._keep(sources, tf_nest.flatten(results))
+        if any(_differentiated_variable(source) for source in sources):
+          self.losses.update({y.name: y for y in tf_nest.flatten(ys) if isinstance(y, tf.Tensor)})
       return results
 
     return gradients

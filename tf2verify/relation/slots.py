@@ -1,6 +1,7 @@
 """The state of two sides' optimizers, paired by meaning."""
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +14,8 @@ from tf2verify.records.training import Slot
 from tf2verify.reference.slot_roles import OWN_MOMENTUM
 
 _Array = np.ndarray[Any, Any]
+# From what a slot is called in tf1 to what the port calls it, and by what this is multiplied.
+_Called = dict[str, tuple[str, float]]
 # By what a slot of the port is multiplied to be that of tf1; None where it is another one.
 _Fits = Callable[[Slot, Slot], float | None]
 
@@ -68,6 +71,20 @@ class PairedSlots:
   tf1_only: tuple[Slot, ...]  # slots
   tf2_only: tuple[Slot, ...]  # slots
 
+  def undecided(self, names: Mapping[str, str]) -> list[tuple[Slot, Slot]]:
+    """Returns what may be pairs by variable and shape, where no number says so.
+
+    Args:
+      names: from the port's variable names to those of tf1.
+    """
+    left = _Left([], list(self.tf2_only), names)
+    return [
+      (one, other)
+      for one in self.tf1_only
+      for other in self.tf2_only
+      if left.may_be_pair(one, other) and not _are_known_to_differ(one, other)
+    ]
+
 
 def pair_slots(
   tf1: Sequence[Slot],
@@ -76,13 +93,15 @@ def pair_slots(
   rates: Iterable[float | None],
   declared: DeclaredSlots = None,
   further_rates: Sequence[float] = (),
+  before: tuple[Sequence[Slot], Sequence[Slot]] = ((), ()),
 ) -> PairedSlots:
   """Pairs slots: as declared, by role and variable, by words for a role, by value.
 
   A momentum of TF1 and a velocity of Keras are a pair as long as one learning rate has
   served all steps: velocity = -rate · momentum. What nothing else pairs is a pair where
-  variable and shape are the same and the values agree: what differs then may mean
-  something else, and is left alone.
+  variable and shape are the same and the values agree. So does what is called the same as such a
+  pair, of another variable or after the step before, whether or not its own values agree. Anything
+  else that differs may mean something else, and is left alone.
 
   Args:
     tf1: the reference's slots after a step.
@@ -92,6 +111,7 @@ def pair_slots(
     declared: from a slot of tf1 to that of tf2, see `OptionalHooks.slot_names`.
     further_rates: those of all optimizers, where there are several and `rates` are of one of them.
       Which one serves a variable, its values tell; what it does to the variable is compared anyway.
+    before: both sides' slots after the step before.
   """
   rate = _common(rates)
   left = _Left(list(tf1), list(tf2), tf1_names)
@@ -113,10 +133,33 @@ def pair_slots(
     pairs += left.take(others, fits)
   pairs += left.take(others, lambda one, other: _by_momentum(one, other, rate))
   pairs += left.take(others, _by_value, anywhere=True)
+  for known in (left.called, lambda: _called_before(before, tf1_names, rate, declared)):
+    # Of several optimizers each may have its own unit.
+    if left.tf1 and left.tf2 and not further_rates:
+      pairs += left.take(others, functools.partial(_as_called, known()))
   alone = [one for one in left.tf1 if declared_name(one, declared) != '']
   order = {id(slot.value): number for number, slot in enumerate(tf1)}
   pairs.sort(key=lambda pair: order[id(pair.tf1)])
   return PairedSlots(tuple(pairs), tuple(alone), tuple(left.tf2))
+
+
+def _called_before(
+  before: tuple[Sequence[Slot], Sequence[Slot]],
+  tf1_names: Mapping[str, str],
+  rate: float | None,
+  declared: DeclaredSlots,
+) -> _Called:
+  """Returns what the pairs of the step before are called."""
+  left = _Left(list(before[0]), list(before[1]), tf1_names)
+  others = [one for one in before[0] if declared_name(one, declared) is None]
+  for fits in (_by_meaning, lambda one, other: _by_momentum(one, other, rate), _by_value):
+    left.take(others, fits)
+  return left.called()
+
+
+def _as_called(known: _Called, one: Slot, other: Slot) -> float | None:
+  meaning, scale = known.get(_meaning(one), ('', None))
+  return scale if meaning == _meaning(other) else None
 
 
 def declared_name(slot: Slot, declared: DeclaredSlots) -> str | None:
@@ -142,6 +185,7 @@ class _Left:
   def __init__(self, tf1: list[Slot], tf2: list[Slot], tf1_names: Mapping[str, str]) -> None:
     self.tf1, self.tf2 = tf1, tf2
     self._tf1_names = tf1_names
+    self._made: list[tuple[Slot, Slot, float]] = []
 
   def take(self, ones: Iterable[Slot], fits: _Fits, anywhere: bool = False) -> list[SlotPair]:
     """Makes pairs of slots of tf1 and the first of tf2 of the same variable that fits.
@@ -156,17 +200,27 @@ class _Left:
       if not any(one is known for known in self.tf1):
         continue
       for other in self.tf2:
-        scale = fits(one, other) if self._may_be_pair(one, other, anywhere) else None
+        scale = fits(one, other) if self.may_be_pair(one, other, anywhere) else None
         if scale is None:
           continue
         value = other.value if scale == 1.0 else (other.value * scale).astype(other.value.dtype)
         self.tf1 = [known for known in self.tf1 if known is not one]
         self.tf2 = [known for known in self.tf2 if known is not other]
         pairs.append(SlotPair(one.role, one.variable, one.value, value, other.name))
+        self._made.append((one, other, scale))
         break
     return pairs
 
-  def _may_be_pair(self, one: Slot, other: Slot, anywhere: bool) -> bool:
+  def called(self) -> _Called:
+    """Returns what the port calls what tf1 calls so, as the values of the pairs show."""
+    return {
+      _meaning(one): (_meaning(other), scale)
+      for one, other, scale in self._made
+      if _tells(one.value) and _are_same(one, other, scale)
+    }
+
+  def may_be_pair(self, one: Slot, other: Slot, anywhere: bool = False) -> bool:
+    """Returns whether two slots belong to one variable and have one shape."""
     owner = self._tf1_names.get(other.variable, other.variable)
     same = owner == one.variable or (anywhere and not (owner and one.variable))
     return same and _shape(one.value) == _shape(other.value)
@@ -200,12 +254,21 @@ def _by_value(one: Slot, other: Slot, scale: float = 1.0) -> float | None:
 
   Two of which it is known that they mean different things are no pair all the same.
   """
-  meanings = {_meaning(one), _meaning(other)}
-  if len(meanings) == 2 and meanings <= _KNOWN:
+  if _are_known_to_differ(one, other):
     return None
   if any(slot.role in COUNTS or not isinstance(slot.value, np.ndarray) for slot in (one, other)):
     return None
   return scale if _are_same(one, other, scale) else None
+
+
+def _are_known_to_differ(one: Slot, other: Slot) -> bool:
+  meanings = {_meaning(one), _meaning(other)}
+  return len(meanings) == 2 and meanings <= _KNOWN
+
+
+def _tells(value: _Array) -> bool:
+  """Returns whether an array has different elements: equal ones may be no more than a start."""
+  return isinstance(value, np.ndarray) and value.size > 1 and bool(np.any(value != value.flat[0]))
 
 
 def _are_same(one: Slot, other: Slot, scale: float) -> bool:

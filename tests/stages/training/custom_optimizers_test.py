@@ -278,9 +278,8 @@ class CustomOptimizersTest(parameterized.TestCase, LadderTestCase):
           root.assign(tf.sqrt(root))
 
     found = self.compared(with_optimizer(Scaled))
-    self.assertEqual(found.compared.blind_spots, 3, found.to_text())
-    self.assertIn('only tf1 keeps second moment', found.to_text())
-    self.assertIn('only tf2 keeps root', found.to_text())
+    self.assertEqual(found.compared.blind_spots, 2, found.to_text())
+    self.assertIn('tf1 keeps second moment, and tf2 keeps root', ' '.join(found.to_text().split()))
 
 
 class OwnMomentum(v1.train.Optimizer):
@@ -345,7 +344,8 @@ class SlotNamesTest(LadderTestCase):
           variable.assign(variable * 2.0)
 
     undeclared = with_optimizer(Doubled)
-    self.assertIn('only tf2 keeps b', last(self.assert_passes(undeclared, STAGE)).to_text())
+    text = ' '.join(last(self.assert_passes(undeclared, STAGE)).to_text().split())
+    self.assertIn("declare slot_names = {'second moment': 'b'}", text)
     for names in (
       {'adam_v': 'b'},
       {'second moment': 'b'},

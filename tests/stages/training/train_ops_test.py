@@ -341,6 +341,56 @@ class Annealed(Trained, abc.ABC):
     return loss
 
 
+class WeighedParts(Trained, abc.ABC):
+  """The parts of a loss, which the train op weighs; the port's step returns what it minimizes."""
+
+  weight = 0.25
+
+  def tf1_loss(self, outputs, labels):
+    fit = tf.reduce_mean(tf.square(outputs - labels))
+    return {'fit': fit, 'size': tf.reduce_mean(tf.square(outputs))}
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_train_op(self, loss):
+    return sgd(loss['fit'] + 0.25 * loss['size'])
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      parts = self.tf2_loss(layer(inputs, training=True), labels)
+      loss = parts['fit'] + self.weight * parts['size']
+    variables = layer.trainable_variables
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+    return self.returned(parts, loss)
+
+  def returned(self, parts, loss):
+    return loss
+
+
+class WeighedPartsTest(LadderTestCase):
+  def test_a_right_port(self):
+    self.assert_passes(case_without_optimizer(WeighedParts), STAGE)
+
+  def test_that_returns_the_parts(self):
+    class Case(WeighedParts):
+      def returned(self, parts, loss):
+        return parts
+
+    self.assert_passes(case_without_optimizer(Case), STAGE)
+
+  def test_another_weight(self):
+    class Case(WeighedParts):
+      weight = 0.3
+
+    self.assert_first_failure(case_without_optimizer(Case), STAGE, 'loss (minimized)', '0.3')
+
+  def test_without_weights(self):
+    class Case(WeighedParts):
+      weight = 1.0
+
+    self.assert_first_failure(case_without_optimizer(Case), STAGE, 'gradient')
+
+
 class VariableOfALossTest(LadderTestCase):
   def test_a_right_port(self):
     self.assert_passes(case_without_optimizer(Annealed), STAGE)

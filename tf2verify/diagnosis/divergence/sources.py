@@ -27,6 +27,9 @@ class InspectableRun(Protocol):
   ) -> list[np.ndarray] | None:
     """Returns tensors where the graph is given values of others; None where it cannot be."""
 
+  def give(self, values: Mapping[str, np.ndarray]) -> None:
+    """Gives the graph values, by tensor name, in place of what it computes, from now on."""
+
   def recompute(
     self, requests: Sequence[tuple[Sequence[str], Mapping[str, np.ndarray]]]
   ) -> list[list[np.ndarray] | None]:

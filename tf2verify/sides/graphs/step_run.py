@@ -18,6 +18,7 @@ from tf2verify.sides.graphs.without_state import WithoutState, without_state
 
 v1 = tf.compat.v1
 LOSS_TARGET = 'loss (total)'
+MINIMIZED_TARGET = 'loss (minimized)'
 RATE_TARGET = 'learning rate (of the step)'
 # What both sides call their count of steps.
 COUNT = 'global step (count)'

@@ -131,6 +131,7 @@ class SessionSteps:
       applied_gradients=tuple(gradients[gradient] for gradient in train.applied_gradients),
       variables=variables,
       slots=slots,
+      minimized=None if train.minimized is None else np.asarray(used[train.minimized]),
     )
 
   def rates(self, counts: Sequence[int]) -> list[float]:

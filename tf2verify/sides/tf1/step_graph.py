@@ -13,6 +13,7 @@ from tf2verify.sides.graphs.reading import Target
 from tf2verify.sides.graphs.step_run import (
   COUNT,
   LOSS_TARGET,
+  MINIMIZED_TARGET,
   RATE_TARGET,
   StepGraph,
   StepVariable,
@@ -83,6 +84,8 @@ def _left(feeds: Mapping[str, np.ndarray], graph_def: Any) -> dict[str, np.ndarr
 
 def _targets(losses: LossGraph, train: TrainGraph) -> list[Target]:
   found = [Target(LOSS_TARGET, (losses.total_loss,))]
+  if train.minimized is not None:
+    found.append(Target(MINIMIZED_TARGET, (train.minimized,)))
   if isinstance(train.learning_rate, str):
     found.append(Target(RATE_TARGET, (train.learning_rate,)))
   for named, gradients in (

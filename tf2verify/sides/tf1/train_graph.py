@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -72,10 +72,13 @@ class TrainGraph:
   line_of: Callable[[tf.Operation], SourceLine | None] = user_source
   # The operation that lets the train op wait for the losses; None without one.
   gate: str | None = None
+  # Name of the one scalar that it differentiates, where that is not the total loss of the case: a
+  # sum of its parts with weights, say; None where it is, and where it is not told.
+  minimized: str | None = None
 
   def fetches(self, total_loss: str) -> Fetches:
     """Returns what a step is asked for, given the name of the loss that it minimizes."""
-    names = [total_loss]
+    names = [total_loss, *((self.minimized,) if self.minimized else ())]
     if isinstance(self.learning_rate, str):
       names.append(self.learning_rate)
     for gradient in (*self.gradients, *self.applied_gradients):
@@ -155,7 +158,17 @@ def add_train_op(
     regularized_again=None if adding is None else made_lines.line_of(adding),
     line_of=made_lines.line_of,
     gate=gate.name,
+    minimized=_minimized(updates.losses, total, graph),
   )
+
+
+def _minimized(losses: Mapping[str, Any], total: tf.Tensor, graph: tf.Graph) -> str | None:
+  """Returns the one loss that is differentiated, where that is another scalar than the total."""
+  if len(losses) != 1:
+    return None
+  ((name, loss),) = losses.items()
+  is_scalar = loss.shape.rank == 0 and loss.dtype.is_floating
+  return name if name != total.name and is_scalar and can_be_fetched(loss, graph) else None
 
 
 def _gradients(

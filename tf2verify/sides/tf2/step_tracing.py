@@ -16,6 +16,7 @@ from tf2verify.sides.graphs.inlining import operation
 from tf2verify.sides.graphs.step_run import (
   COUNT,
   LOSS_TARGET,
+  MINIMIZED_TARGET,
   StepGraph,
   StepVariable,
   applied_target,
@@ -108,7 +109,7 @@ class StepTracing:
       tf.variable_creator_scope(_created_eagerly),
     ):
       loss = self._step.symbolic(fed[_INPUTS], fed.get(_LABELS))
-    found = {} if loss is None else {LOSS_TARGET: loss}
+    found = {} if loss is None else {LOSS_TARGET: loss, MINIMIZED_TARGET: loss}
     for named, gradients in (
       (gradient_target, self._updates.differentiated),
       (applied_target, self._updates.applied),

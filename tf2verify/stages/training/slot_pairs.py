@@ -1,5 +1,7 @@
 """Which slots of the two optimizers are pairs, and what is said of those that are not."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tf2verify.diagnosis.rules.wording import listed
@@ -17,19 +19,36 @@ _WORDS = {
 
 
 def slots_alone(steps: Steps) -> list[str]:
-  """Returns notes on the slots that only one side has, and that hold something."""
+  """Returns notes on the slots that have no partner: that only one side has, or may have."""
   paired = steps.slots(len(steps.tf1.steps))
-  notes = []
-  for side, slots in (('tf1', paired.tf1_only), ('tf2', paired.tf2_only)):
+  undecided = steps.undecided_slots()
+  notes = [_undecided(undecided)] if undecided else []
+  alone = [
+    [slot for slot in slots if not any(slot is one for pair in undecided for one in pair)]
+    for slots in (paired.tf1_only, paired.tf2_only)
+  ]
+  for side, slots in zip(('tf1', 'tf2'), alone, strict=True):
     roles = sorted({slot.role for slot in slots if slot.role not in COUNTS})
     moving = {slot.role for slot in slots if _holds_something(slot)}
     if roles:
       said = '' if moving.intersection(roles) else ', which stay at zero'
       names = ', '.join(_WORDS.get(role, role) for role in roles)
       notes.append(f'only {side} keeps {names}{said}: not compared')
-  if len(notes) == 2:
+  if len(notes) == 2 and not undecided:
     notes[1] += '; where two of them are the same, declare it with slot_names'
   return notes
+
+
+def _undecided(pairs: Sequence[tuple[Slot, Slot]]) -> str:
+  ours, theirs = (
+    ', '.join(sorted({slot.role for slot in side})) for side in zip(*pairs, strict=True)
+  )
+  one, other = pairs[0]
+  return (
+    f'tf1 keeps {ours}, and tf2 keeps {theirs} for the same variables: their numbers do not show '
+    'whether these are the same, so they are not compared; if they are, declare '
+    f'slot_names = {{{one.role!r}: {other.word or other.role!r}}}'
+  )
 
 
 def _holds_something(slot: Slot) -> bool:

@@ -37,6 +37,9 @@ CAUSAL_ORDER = (
   SHADOW,
   GLOBAL_STEP,
 )
+_TOTAL = '(total)'
+# What the train op of tf1 differentiates, where that is not the total loss.
+_MINIMIZED = '(minimized)'
 _SHADOW_ROLE = 'shadow'
 _RATES = ('learning_rate', 'lr')
 # Storing a variable rounds it once a step on either side, by half a unit in the last
@@ -135,6 +138,8 @@ class Steps:
     tf2: the port's.
     names: pairs of tf1 and tf2 variable names.
     doubtful_shadows: by the tf1 name of a variable, what of the port may be its average.
+    tells_minimized: whether the port's step returns what the train op of tf1 differentiates, and
+      not the total loss of the case, such as the sum of its parts without their weights.
     loss_scale: how many times as large as the port tf1 computes the gradients of the step
       looked at last, both to apply the same.
   """
@@ -160,6 +165,10 @@ class Steps:
       slot_names: as the case declares them.
       doubtful_shadows: by the tf1 name of a variable, what of the port may be its average.
     """
+    self.tells_minimized = _tells_minimized(tf1, tf2)
+    if self.tells_minimized:
+      steps = tuple(dataclasses.replace(step, loss=step.minimized) for step in tf1.steps)
+      tf1 = dataclasses.replace(tf1, steps=steps)
     self.tf1, self.tf2 = tf1, tf2
     self.doubtful_shadows = dict(doubtful_shadows or {})
     self._slot_names = slot_names
@@ -176,7 +185,14 @@ class Steps:
     one, other = self.tf1.steps[number - 1], self.tf2.steps[number - 1]
     names = {tf2: tf1 for tf1, tf2 in self.names}
     optimizers = _optimizers(one), _optimizers(other)
-    return pair_slots(*optimizers, names, rates, self._slot_names, self._further_rates)
+    before = tuple(_optimizers(run.steps[number - 2]) for run in (self.tf1, self.tf2))
+    known = (before[0], before[1]) if number > 1 else ((), ())
+    return pair_slots(*optimizers, names, rates, self._slot_names, self._further_rates, known)
+
+  def undecided_slots(self) -> list[tuple[Slot, Slot]]:
+    """Returns what may be pairs after the last step, where no number says so."""
+    names = {tf2: tf1 for tf1, tf2 in self.names}
+    return self.slots(len(self.tf1.steps)).undecided(names)
 
   def pairs(self, number: int) -> Iterator[QuantityPair]:
     """Yields what both sides tell of a step, in the order of cause and effect."""
@@ -185,7 +201,8 @@ class Steps:
       rates = [np.asarray(step.learning_rate, np.float32) for step in (one, other)]
       yield QuantityPair(LEARNING_RATE, '(of the step)', '', rates[0], rates[1])
     if one.loss is not None and other.loss is not None:
-      yield QuantityPair(LOSS, '(total)', '', one.loss, other.loss, 0.0, self._drift(number))
+      subject = _MINIMIZED if self.tells_minimized else _TOTAL
+      yield QuantityPair(LOSS, subject, '', one.loss, other.loss, 0.0, self._drift(number))
     yield from self._gradients(number, one, other)
     yield from self._slots(number, one)
     yield from self._changes(number, one, other)
@@ -289,6 +306,18 @@ class Steps:
       )
 
 
+def _tells_minimized(tf1: TrainingRun, tf2: TrainingRun) -> bool:
+  """Returns whether the port's first loss is nearer to what TF1 minimizes than to the total."""
+  if not tf1.steps or tf1.steps[0].minimized is None:
+    return False
+  minimized, total, loss = tf1.steps[0].minimized, tf1.steps[0].loss, tf2.steps[0].loss
+  if loss is None or loss.shape != minimized.shape:
+    return False
+  if total is None or total.shape != loss.shape:
+    return True
+  return bool(np.abs(loss - minimized) < np.abs(loss - total))
+
+
 def _constants_share(optimizers: Sequence[OptimizerRecord]) -> float:
   """Returns how far 1 minus a decay may be off by rounding, relative to it."""
   decays = [value for record in optimizers for _, value in record.settings if 0.5 < value < 1.0]
@@ -318,8 +347,9 @@ def of_reference(run: TrainingRun, number: int) -> dict[TensorKey, _Array]:
   """Returns what a reference's run has computed in a step."""
   step, before = run.steps[number - 1], _by_name(run.values_before)
   found: dict[tuple[str, str], _Array] = {}
-  if step.loss is not None:
-    found[LOSS, '(total)'] = step.loss
+  for subject, loss in ((_TOTAL, step.loss), (_MINIMIZED, step.minimized)):
+    if loss is not None:
+      found[LOSS, subject] = loss
   for quantity, records in ((GRADIENT, step.gradients), (APPLIED, step.applied_gradients)):
     found.update({(quantity, r.name): r.value for r in records if r.value is not None})
   for record in step.variables:
