@@ -394,5 +394,6 @@ def _judged(stage: type[Stage], number: int, findings: Findings) -> StageVerdict
     curves=findings.curves,
     extents=() if stage.diagnosed else findings.extents,
     blind_spots=findings.blind_spots,
+    undecided=findings.undecided,
     proven=findings.proven,
   )

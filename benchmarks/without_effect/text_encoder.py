@@ -62,6 +62,15 @@ class Encoder(tf.keras.Model):
     return self.score(total / length)
 
 
+class Momentum(tf.keras.optimizers.legacy.SGD):
+  """Keeps the sum of the gradients, as TF1 does; Keras keeps it times the rates of the steps."""
+
+  def _resource_apply_dense(self, grad, var, apply_state=None):
+    sums = self.get_slot(var, 'momentum')
+    sums.assign(self._get_hyper('momentum', var.dtype) * sums + grad)
+    return var.assign_sub(self._decayed_lr(var.dtype) * sums)
+
+
 class ModelCase(tf2verify.EquivalenceCase):
   variable_map = 'derive'
 
@@ -102,7 +111,7 @@ class ModelCase(tf2verify.EquivalenceCase):
   def make_tf2_optimizer(self):
     schedules = tf.keras.optimizers.schedules
     rate = schedules.ExponentialDecay(0.05, 1000, 0.9, staircase=True)
-    return tf.keras.optimizers.legacy.SGD(rate, momentum=0.9)
+    return Momentum(rate, momentum=0.9)
 
   def tf2_train_step(self, layer, inputs, labels, optimizer):
     with tf.GradientTape() as tape:

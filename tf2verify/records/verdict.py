@@ -109,6 +109,7 @@ class StageVerdict(_NoTruthValue):
     extents: a summary of the differences, one per run, of stages without deviations that
       compare the sides: of `training_steps` a step each.
     blind_spots: those of the notes that tell what the numbers cannot show.
+    undecided: which tensors are inconclusive.
     proven: how much of what was compared is proven for all inputs; None where the graphs were not
       related.
     accepted: the causes that the case accepts, with which it was judged.
@@ -133,6 +134,7 @@ class StageVerdict(_NoTruthValue):
   curves: tuple[Curve, ...] = ()
   extents: tuple[ErrorSummary, ...] = ()
   blind_spots: tuple[str, ...] = ()
+  undecided: tuple[str, ...] = ()
   proven: Proven | None = None
   accepted: tuple[AcceptedCause, ...] = ()
   blocked_by: str = ''

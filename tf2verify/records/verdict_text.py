@@ -52,8 +52,7 @@ def compared_text(compared: Compared) -> str:
 
 def compared_and_proven(verdict: StageVerdict) -> str:
   """Returns how much was looked at, and how much of it is proven."""
-  said = compared_text(verdict.compared)
-  said += accepted_count(verdict)
+  said = compared_text(verdict.compared) + accepted_count(verdict)
   proven = '' if verdict.proven is None else verdict.proven.to_text()
   return f'{said}; {proven}' if proven else said
 
@@ -90,10 +89,12 @@ def remark_lines(verdict: StageVerdict) -> list[TextLine]:
 
 
 def blind_spot_lines(stages: Sequence[StageVerdict]) -> list[TextLine]:
-  """Returns what passed stages could not see, each once, by the stage that says it first."""
-  first = {spot: stage.stage for stage in reversed(stages) for spot in stage.blind_spots}
-  spots = dict.fromkeys(spot for stage in stages for spot in stage.blind_spots)
-  return [TextLine(f'blind spot, {first[spot]}: {spot}', Role.REMARK) for spot in spots]
+  """Returns what passed stages could not see, each once, and which tensors are inconclusive."""
+  spots = [(spot, stage.stage) for stage in stages for spot in stage.blind_spots]
+  first = {spot: stage for spot, stage in reversed(spots)}
+  texts = [f'blind spot, {first[spot]}: {spot}' for spot in dict.fromkeys(s for s, _ in spots)]
+  texts += [f'{one.stage}: {text}' for one in stages if one.passed for text in one.undecided]
+  return [TextLine(text, Role.REMARK) for text in texts]
 
 
 def accepted_lines(stages: Sequence[StageVerdict]) -> list[TextLine]:

@@ -214,8 +214,9 @@ class _Trial:
       if len(decided) > 1:
         entry = self._found.choices[group[0]].alternatives[0][0]
         ambiguous += self._names(group)
+        layout = f', {entry.layout}' if entry.layout else ''
         undecided.append(
-          f'{entry}: {len(decided)} layouts fit as well; the usual one is taken, {entry.layout}'
+          f'{entry}: {len(decided)} layouts fit as well; the usual one is taken{layout}'
         )
     entries = self._by_name(self._entries(chosen, best))
     kept = best

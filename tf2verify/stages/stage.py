@@ -156,6 +156,7 @@ class Findings:
     curves: see there.
     extents: see there.
     blind_spots: see there.
+    undecided: likewise.
     proven: see there.
     inspection: what to look into for the first divergence, if that is no run of the model
       alone.
@@ -176,6 +177,7 @@ class Findings:
   curves: tuple[Curve, ...] = ()
   extents: tuple[ErrorSummary, ...] = ()
   blind_spots: tuple[str, ...] = ()
+  undecided: tuple[str, ...] = ()
   proven: Proven | None = None
   inspection: Inspection | None = None
   causes: tuple[Cause, ...] = ()

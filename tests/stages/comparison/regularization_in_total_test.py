@@ -86,6 +86,62 @@ class ByHandInThePort(TwoLayers, abc.ABC):
     return self.tf2_loss(outputs, labels) + sum(map(half_of_squares, weights))
 
 
+class AddsSize(Port):
+  """Adds the size of its output as a loss, times a weight that TF1 has as a number."""
+
+  def __init__(self, weight, is_trained=False):
+    super().__init__((None, None))
+    self.weight = tf.Variable(weight, name='weight', trainable=is_trained)
+
+  def call(self, inputs):
+    outputs = super().call(inputs)
+    self.add_loss(self.weight * tf.reduce_mean(tf.square(outputs)))
+    return outputs
+
+
+class ByAddLoss(TwoLayers, abc.ABC):
+  """A part of TF1's loss that the port adds within its call: a KL divergence, mostly."""
+
+  weight = 0.25
+  tf2_only_variables = {'adds_size/weight': 'a number in tf1'}
+
+  def make_tf2_layer(self):
+    return AddsSize(self.weight)
+
+  def variable_names(self, name):
+    return f'adds_size/{name}'
+
+  def tf1_loss(self, outputs, labels):
+    fit = tf.reduce_mean(tf.square(outputs - labels))
+    return fit + 0.25 * tf.reduce_mean(tf.square(outputs))
+
+
+class ByAddLossTest(LadderTestCase):
+  def test_right(self):
+    verdict = self.assert_passes(type('Case', (ByAddLoss,), {}), STAGE)
+    self.assertIn('compared as part of the total loss', ' '.join(verdict.to_text().split()))
+    loss = next(stage for stage in verdict.stages if stage.stage == 'loss')
+    self.assertTrue(any('as by add_loss' in spot for spot in loss.blind_spots), loss.to_text())
+
+  def test_another_weight(self):
+    self.assert_first_failure(type('Case', (ByAddLoss,), {'weight': 0.3}), 'zero_randomness')
+
+  def test_undeclared(self):
+    case = type('Case', (ByAddLoss,), {'tf2_only_variables': {}})
+    text = self.assert_first_failure(case, 'variable_inventory')
+    self.assertIn("declare tf2_only_variables = {'adds_size/weight'", ' '.join(text.split()))
+
+  def test_a_weight_that_is_trained(self):
+    layer = {'make_tf2_layer': lambda self: AddsSize(self.weight, is_trained=True)}
+    self.assert_first_failure(type('Case', (ByAddLoss,), layer), 'variable_inventory')
+
+  def test_twice(self):
+    """In tf2_loss as well: the hint says what to return then."""
+    case = type('Case', (ByAddLoss,), {'tf2_loss': ByAddLoss.tf1_loss})
+    text = self.assert_first_failure(case, 'zero_randomness')
+    self.assertIn('tf2_regularization_losses', text)
+
+
 class RightTest(LadderTestCase):
   def assert_said(self, case):
     verdict = self.assert_passes(case, STAGE)

@@ -35,6 +35,8 @@ class Effect:
   reaches: str  # what is computed from it: `output ['logits']`
   graph: str  # which graph: `training graph`
   source: SourceLine | None = None  # the user's line that made the operation, where it is known
+  # Whether it counts for nothing but a loss that the layer adds itself, as by `add_loss`.
+  is_of_added_loss: bool = False
 
   def __str__(self) -> str:
     where = f', at {self.source}' if self.source else ''

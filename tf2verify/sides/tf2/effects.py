@@ -1,5 +1,6 @@
 """The port's calls as programs whose effects can be asked for."""
 
+import dataclasses
 from collections.abc import Collection
 from typing import Any
 
@@ -16,6 +17,9 @@ from tf2verify.sides.tf2 import tracing
 from tf2verify.sides.tf2.port import Port, flat_outputs
 from tf2verify.sides.tf2.step import losses_of
 from tf2verify.tensorflow_internals import autograph
+
+_ADDED = 'a loss that the port adds, number'
+_TOTAL = 'the total loss'
 
 
 def port_effects(
@@ -36,12 +40,17 @@ def port_effects(
   """
   own = {name: shown for shown in variables for name in port.layouts.own_names(shown)}
   found: dict[str, Effect] = {}
+  added: dict[str, Effect] = {}
   for training in declaration.training_modes:
     try:
       program = _program(declaration, port, inputs, labels, training)
     except tracing.NotTraceable:
       return None
-    found = {**effects(program, own), **found}
+    sinks = tuple(sink for sink in program.sinks if not sink[1].startswith((_ADDED, _TOTAL)))
+    found = {**effects(dataclasses.replace(program, sinks=sinks), own), **found}
+    added = {**effects(program, own), **added}
+  for name in added.keys() - found.keys():
+    found[name] = dataclasses.replace(added[name], is_of_added_loss=True)
   return {own[name]: effect for name, effect in reversed(found.items())}
 
 
@@ -55,7 +64,7 @@ def _program(
       output_name(path): leaf for path, leaf in flat_outputs(outputs).leaves if leaf is not None
     }
     for number, loss in enumerate(declaration.tf2_regularization_losses(port.layer)):
-      found[f'regularization loss number {number + 1}'] = loss
+      found[f'{_ADDED} {number + 1}'] = loss
     if declaration.declares('tf2_loss'):
       found.update(_losses(outputs))
     return found
@@ -68,7 +77,7 @@ def _program(
       found = losses_of(declaration, port, outputs, tensors)
     except Tf2VerifyError:  # what is wrong with them is the matter of the stage `loss`
       return {}
-    return {'the loss': found.loss, 'the total loss': found.total}
+    return {'the loss': found.loss, _TOTAL: found.total}
 
   with randomness.seeded(randomness.CONSTANT):
     traced = tracing.trace(compute, inputs)

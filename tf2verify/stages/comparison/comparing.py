@@ -82,7 +82,7 @@ class Comparison:
 
   @property
   def near_zero(self) -> tuple[str, ...]:
-    """The tensors that are counted as inconclusive, since zeros would have passed as well."""
+    """The inconclusive tensors of which zeros would have passed as well."""
     return tuple(self._near_zero)
 
   @property
@@ -245,9 +245,9 @@ class Comparison:
     if inspect is not None:
       found = operation_noise.excused(suspects, found, inspect, inspect_port)
     self._notes += found.notes
-    sorted_out = {id(difference): replacement for difference, replacement in found.replacements}
-    kept = (sorted_out.get(id(known), known) for known in self._differences)
-    self._differences = [difference for difference in kept if difference is not None]
+    sorted_out = {id(known): replacement for known, replacement in found.replacements}
+    kept = [sorted_out.get(id(known), known) for known in self._differences]
+    self._differences = [known for known in kept if known is not None]
     self._deviations = found.told(self._deviations)
     self._rounding += len(found.rounding)
     self._inconclusive += len(found.degenerate)
@@ -255,10 +255,8 @@ class Comparison:
       self.telling.add(known.key, Blank.DEGENERATE)
     telling = [d for d in found.degenerate if d.quantity in ('output', 'regularization loss')]
     if telling:
-      self._undecided = (
-        f'{telling[0].key} is beyond the tolerance, but rounding alone changes it as much; see the '
-        'notes'
-      )
+      text = 'is beyond the tolerance, but rounding alone changes it as much; see the notes'
+      self._undecided = f'{telling[0].key} {text}'
 
   def repeatable(self, run: RunSpec) -> None:
     """Remembers how to repeat a run of the tf1 side, if it is the first that shows a difference."""
@@ -380,6 +378,7 @@ class Comparison:
       self.failed_tensors(),
       tuple(self._deviations),
       blind_spots=tuple(self._all_blind_spots()),
+      undecided=(*near_zero_note(self._near_zero), *self.telling.degenerate()),
     )
 
   def failed_tensors(self) -> tuple[FailedTensor, ...]:

@@ -136,6 +136,16 @@ class Telling:
       notes.append(self.nan_origin)
     return notes
 
+  def degenerate(self) -> list[str]:
+    """Returns what is inconclusive since rounding alone changes it as much; [] for nothing."""
+    found = [
+      f'{quantity} {name}'
+      for (quantity, name), seen in self._seen.items()
+      if Blank.DEGENERATE in seen.runs.values()
+    ]
+    text = 'inconclusive, since rounding alone changes it by 1 % of its size or more'
+    return [listed(found, 'tensor', text)] if found else []
+
   @property
   def holds_nan(self) -> bool:
     """Whether some tensor is NaN in every run, beside zeros."""

@@ -110,3 +110,12 @@ def _compare_in_model(
     )
   elif not alone.differs_on_model():
     alone.notes += loss_in_model.compare(case, model, comparison)
+  elif loss_in_model.adds_the_rest(case, model):
+    alone.withdraw()
+    comparison.blind_spots.append(
+      'the port adds a part of the loss of tf1 within its call, as by add_loss: the total losses '
+      'agree, and the losses of given outputs, extreme ones too, are not compared; to compare '
+      'them, return that part in tf2_loss as well, and the other losses alone in '
+      'tf2_regularization_losses'
+    )
+    alone.notes += loss_in_model.compare(case, model, comparison, totals_only=True)

@@ -105,8 +105,26 @@ def outputs_agree(case: CaseUnderTest, model: InModel) -> bool:
   )
 
 
-def compare(case: CaseUnderTest, model: InModel, comparison: Comparison) -> list[str]:
+def adds_the_rest(case: CaseUnderTest, model: InModel) -> bool:
+  """Returns whether the port adds to its loss what that lacks of tf1's: the totals agree."""
+  kept = model.tf2.regularization_total
+  if kept is None or not np.any(kept) or model.tf1.parts or model.tf2.parts:
+    return False
+  pair = comparable(model.tf1.total_loss, model.tf2.total_loss)
+  tolerance = loss_tolerance(case.tolerance).for_dtype(pair[0].dtype)
+  return bool(np.isfinite(pair[0]).all()) and compare_arrays(*pair, tolerance).aspect is None
+
+
+def compare(
+  case: CaseUnderTest, model: InModel, comparison: Comparison, totals_only: bool = False
+) -> list[str]:
   """Compares the model's losses, and what training minimizes.
+
+  Args:
+    case: the case.
+    model: both sides' losses.
+    comparison: gets what is found.
+    totals_only: whether the losses themselves are known to be other parts of the same total.
 
   Returns:
     Notes.
@@ -139,7 +157,9 @@ def compare(case: CaseUnderTest, model: InModel, comparison: Comparison) -> list
 
   notes = _notes_on_parts(model)
   side = _with_regularization(model)
-  if side:
+  if totals_only:
+    del pairs['loss']
+  elif side:
     notes.append(f'the loss of {side} includes its regularization already, so totals were compared')
     del pairs['loss']
   for name, pair in pairs.items():

@@ -108,6 +108,11 @@ class SeparateLosses:
     self._look_for_cause()
     self._tell_agreements()
 
+  def withdraw(self) -> None:
+    """Takes back what was found: these are not the whole losses of both sides."""
+    self._comparison.withdraw(lambda known: known.quantity in (LOSS, GRADIENT))
+    self.causes = ()
+
   def with_cause(self, difference: Difference) -> Difference:
     """Returns a difference with its cause, where that is known."""
     if difference.quantity not in (LOSS, GRADIENT) or difference.hint:

@@ -15,6 +15,8 @@ from tf2verify.stages.stage import CaseUnderTest
 
 _REASON = 'no output, loss or update depends on it'
 _SHOWN = 4
+# With both, the total losses are compared.
+_LOSSES = ('tf1_loss', 'tf2_loss')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +61,50 @@ def left_out_of_reference(case: CaseUnderTest, left: Sequence[VariableRecord]) -
   declared = case.pairing.tf2_only
   found = case.tf2.effects_of([variable.name for variable in left], case.labels)
   if found is not None:
+    trained = {variable.name for variable in left if variable.trainable}
+    added = {n: e for n, e in found.items() if e.is_of_added_loss and n not in trained}
+    if all(map(case.declaration.declares, _LOSSES)):
+      return _with_added(left, declared, added, _judged('tf2', left, known, declared, found))
     return _judged('tf2', left, known, declared, found)
   judged = _judged('tf2', [v for v in left if v.name in declared], known, declared, {})
   if not judged.names:
     return judged
   note = 'whether anything reads them is not known: the port does not run as a graph'
   return dataclasses.replace(judged, notes=(*judged.notes, note))
+
+
+def _with_added(
+  left: Sequence[VariableRecord],
+  declared: Mapping[str, str],
+  added: Mapping[str, Effect],
+  judged: LeftOut,
+) -> LeftOut:
+  """Returns what is known with variables that only count in losses that the port adds itself.
+
+  These are compared with what tf1 has in its own loss, as parts of the total losses.
+  """
+  allowed = [name for name in added if name in declared]
+  differences = [d for d in judged.differences if d.subject not in allowed]
+  for variable in left:
+    if variable.name in added and variable.name not in declared:
+      hint = (
+        f'{added[variable.name]}, and nothing else does: if tf1 has its value as a number in the '
+        f'loss, declare tf2_only_variables = {{{variable.name!r}: ...}} with the reason; the total '
+        'losses are compared with it'
+      )
+      texts = 'missing', described(variable)
+      differences.append(Difference(VARIABLE, variable.name, Aspect.PRESENCE, *texts, hint=hint))
+  notes = [
+    f'only tf2 has {name}, as tf2_only_variables says: {declared[name]}; '
+    f'{added[name]}: compared as part of the total loss'
+    for name in allowed
+  ]
+  return dataclasses.replace(
+    judged,
+    names=judged.names.union(allowed),
+    differences=tuple(differences),
+    notes=(*judged.notes, *notes),
+  )
 
 
 @dataclasses.dataclass(frozen=True)
