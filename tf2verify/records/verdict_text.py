@@ -91,7 +91,7 @@ def remark_lines(verdict: StageVerdict) -> list[TextLine]:
 def blind_spot_lines(stages: Sequence[StageVerdict]) -> list[TextLine]:
   """Returns what passed stages could not see, each once, and which tensors are inconclusive."""
   spots = [(spot, stage.stage) for stage in stages for spot in stage.blind_spots]
-  first = {spot: stage for spot, stage in reversed(spots)}
+  first = dict(reversed(spots))
   texts = [f'blind spot, {first[spot]}: {spot}' for spot in dict.fromkeys(s for s, _ in spots)]
   texts += [f'{one.stage}: {text}' for one in stages if one.passed for text in one.undecided]
   return [TextLine(text, Role.REMARK) for text in texts]
