@@ -251,10 +251,7 @@ def _without_effect(looking: Looking) -> list[str]:
     op = looking.tf1.op_graph.ops[source.regions.tf1.end]
     line = looking.tf2.op_graph.ops[source.regions.tf2.end].source
     place = '' if line is None else f' ({line.short})'
-    notes.append(
-      f'{op.name}{place} differs as well, with no effect on what fails: with the values of tf1 '
-      'there the port yields the same, and tf1 with those of the port'
-    )
+    notes.append(f'{op.name}{place} differs as well, with no effect on what fails')
   return notes
 
 

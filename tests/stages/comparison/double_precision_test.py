@@ -101,6 +101,48 @@ class Halved(tiny_models.OneModel, abc.ABC):
     return net + 0.05 * tf.cast(self.part(tf.cast(net, tf.float16)), tf.float32)
 
 
+class StableForm(tiny_models.OneModel, abc.ABC):
+  """A penalty that TF1 computes as `log(1 - exp(x))`, and the port without losing digits.
+
+  It is no part of the loss of given outputs: totals and training steps alone show it.
+  """
+
+  rate = 1e-5
+
+  def model(self, inputs, training):
+    return tf.matmul(inputs, v1.get_variable('kernel', [3, 5]))
+
+  def make_labels(self):
+    return tf2verify.normal_inputs((4, 5), seed=3)
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - labels))
+
+  tf2_loss = tf1_loss
+
+  def tf1_total_loss(self, outputs, labels):
+    (kernel,) = v1.trainable_variables()
+    mass = 1.0 - tf.exp(-1e-5 * (1.0 + tf.square(kernel)))
+    return self.tf1_loss(outputs, labels) + 0.1 * tf.reduce_sum(tf.math.log(mass))
+
+  def tf2_total_loss(self, layer, outputs, labels):
+    (kernel,) = layer.trainable_variables
+    mass = -tf.math.expm1(-self.rate * (1.0 + tf.square(kernel)))
+    return self.tf2_loss(outputs, labels) + 0.1 * tf.reduce_sum(tf.math.log(mass))
+
+  def make_tf1_optimizer(self):
+    return v1.train.GradientDescentOptimizer(0.1)
+
+  def make_tf2_optimizer(self):
+    return tf.keras.optimizers.SGD(0.1)
+
+
+class AnotherRate(StableForm, abc.ABC):
+  """A mistake, in the same place."""
+
+  rate = 1.002e-5
+
+
 def _stage(case, name):
   return tf2verify.verify(type('Case', (case,), {}), stages=[name]).stages[-1]
 
@@ -115,6 +157,40 @@ class DoublePrecisionTest(LadderTestCase):
     stage = _stage(AnotherWidth, 'loss')
     self.assertIs(stage.status, tf2verify.Status.FAILED)
     self.assertNotIn(_EXPLAINED, ' '.join(stage.notes))
+
+  def test_a_form_that_is_more_exact_than_tf1_in_the_totals_and_in_training(self):
+    verdict = self.assert_passes(type('Case', (StableForm,), {}), 'training_steps')
+    for stage in verdict.stages[-2:]:
+      self.assertIn(_EXPLAINED, ' '.join(stage.notes), stage.to_text())
+    self.assert_first_failure(type('Case', (AnotherRate,), {}), 'loss')
+
+  def test_training_alone(self):
+    """A gradient by another formula is as right, and one of another factor is not."""
+
+    def training_alone(factor):
+      class Case(StableForm):
+        def tf1_total_loss(self, outputs, labels):
+          return self.tf1_loss(outputs, labels)
+
+        def tf2_total_loss(self, layer, outputs, labels):
+          return self.tf2_loss(outputs, labels)
+
+        def make_tf1_train_op(self, loss):
+          (kernel,) = v1.trainable_variables()
+          x = -1e-5 * (1.0 + tf.square(kernel))
+          return kernel.assign_sub(1e-7 * kernel * tf.exp(x) / (1.0 - tf.exp(x)))
+
+        def tf2_train_step(self, layer, inputs, labels, optimizer):
+          (kernel,) = layer.trainable_variables
+          x = -1e-5 * (1.0 + tf.square(kernel))
+          kernel.assign_sub(factor * 1e-7 * kernel * tf.exp(x) / -tf.math.expm1(x))
+
+      Case.make_tf1_optimizer = tf2verify.EquivalenceCase.make_tf1_optimizer
+      return Case
+
+    verdict = self.assert_passes(training_alone(1.0), 'training_steps')
+    self.assertIn(_EXPLAINED, ' '.join(verdict.stages[-1].notes), verdict.to_text())
+    self.assert_first_failure(training_alone(1.002), 'training_steps')
 
   def test_more_rounding_than_in_tf1_is_said(self):
     for case in (Distances, WideInside):

@@ -226,24 +226,25 @@ class Comparison:
     here: RunHere | None = None,
     inspect: operation_noise.Inspect | None = None,
     inspect_port: operation_noise.Inspect | None = None,
+    further: rounding.Judge | None = None,
   ) -> None:
     """Takes what rounding explains out of the differences since this was last called.
 
     Args:
-      tf1: the reference's run that was compared; None for a loss, of which it is not known
-        what it draws.
+      tf1: the run that was compared; None for a loss, of which no draws are known.
       rerun: repeats it.
       here: runs a recorded reference's graph here; None for another reference.
-      inspect: repeats the run such that every tensor can be asked for.
+      inspect: repeats the run, to ask for any tensor.
       inspect_port: repeats that of the port likewise.
+      further: judges what is left.
     """
     suspects, self._suspects = self._suspects, []
     if tf1 is not None and any(draw.in_loop for draw in tf1.random_draws):
       return  # no two runs draw alike
-    narrow_bits = 0 if tf1 is None else tf1.narrow_bits
-    found = kernels.sort_out(suspects, rerun, here, narrow_bits)
+    found = kernels.sort_out(suspects, rerun, here, 0 if tf1 is None else tf1.narrow_bits)
     if inspect is not None:
       found = operation_noise.excused(suspects, found, inspect, inspect_port)
+    found = found if further is None else further(suspects, found)
     self._notes += found.notes
     sorted_out = {id(known): replacement for known, replacement in found.replacements}
     kept = [sorted_out.get(id(known), known) for known in self._differences]

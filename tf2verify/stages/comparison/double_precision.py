@@ -21,8 +21,9 @@ from tf2verify.stages.comparison.rounding import Sorted, Suspect
 # What is left with 64 bits of a difference that is rounding: constants were rounded to 32 before.
 _LEFT = 1e-2
 _SAME = 1e-7  # relative
-# Of the greatest element: more is no rounding.
+# Of the greatest element: of more the port must not lose more digits than the reference.
 _SMALL = 1e-3
+_LARGE = 0.1  # more is no rounding
 # How many times the error of the reference that of the port may be.
 FACTOR = 4.0
 _NOTE = (
@@ -31,6 +32,23 @@ _NOTE = (
 )
 
 Graphs = Callable[[], tuple[GraphRun, GraphRun]]
+_Arrays = dict[TensorKey, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Targets:
+  """How what is compared is found in graphs: by the names of their targets, as it is there."""
+
+  # Whether the graphs start from other values than what was compared: after earlier steps, say.
+  from_elsewhere: bool = False
+
+  def name_of(self, key: TensorKey) -> str:
+    """Returns the target that a tensor is."""
+    return f'{key.quantity} {key.name}'
+
+  def shown(self, key: TensorKey, value: np.ndarray, run: GraphRun) -> np.ndarray:
+    """Returns a target's value as the tensor that is compared."""
+    return value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +64,12 @@ class _Errors:
     return self.tf2 / max(self.tf1, float(np.finfo(np.float32).eps))
 
 
-def explained(suspects: Sequence[Suspect], found: Sorted, graphs: Graphs) -> Sorted:
+def explained(
+  suspects: Sequence[Suspect],
+  found: Sorted,
+  graphs: Graphs,
+  targets: Targets = Targets(),
+) -> Sorted:
   """Returns the judgement of small differences by both sides computed with 64 bits.
 
   A tensor that rounding makes as large as it is stays one that tells nothing.
@@ -55,20 +78,22 @@ def explained(suspects: Sequence[Suspect], found: Sorted, graphs: Graphs) -> Sor
     suspects: differences of one run.
     found: what moves of inputs and values have shown.
     graphs: returns the run of both sides; it is asked only if that may explain something.
+    targets: where these have what is compared.
 
   Returns:
     `found`, with those differences as rounding that are, if all that are left are.
   """
   wrong = {id(d): noise for d, noise in found.judged if noise.kind is Kind.DIFFERENT}
-  if not wrong or any(not noise.difference <= _SMALL * noise.size for noise in wrong.values()):
+  if not wrong or any(not noise.difference <= _LARGE * noise.size for noise in wrong.values()):
     return found
+  is_small = all(noise.difference <= _SMALL * noise.size for noise in wrong.values())
   left = [suspect for suspect in suspects if id(suspect.difference) in wrong]
-  errors = _errors(left, graphs)
+  errors = _errors(left, graphs, targets)
   if len(errors) < len(left):
     return found
   worst = max(errors, key=lambda key: errors[key].ratio)
   note = _NOTE.format(worst, errors[worst].apart, errors[worst].ratio)
-  if errors[worst].ratio > FACTOR:
+  if errors[worst].ratio > (FACTOR if is_small else 1.0):
     return dataclasses.replace(found, notes=(*found.notes, note))
   judged = [(d, _as_rounding(noise) if id(d) in wrong else noise) for d, noise in found.judged]
   return dataclasses.replace(found, judged=tuple(judged), notes=(*found.notes, note))
@@ -78,49 +103,75 @@ def _as_rounding(noise: NoiseVerdict) -> NoiseVerdict:
   return dataclasses.replace(noise, kind=Kind.ROUNDING, noise=noise.difference, index=-1)
 
 
-def _errors(suspects: Sequence[Suspect], graphs: Graphs) -> dict[TensorKey, _Errors]:
+def _errors(
+  suspects: Sequence[Suspect], graphs: Graphs, targets: Targets
+) -> dict[TensorKey, _Errors]:
   """Returns the errors of tensors that are the same with 64 bits; without the others."""
   try:
-    one, other = graphs()
+    runs = graphs()
   except (Tf2VerifyError, NotTraceable):
     return {}
   try:
-    wide = [_wide(run, suspects) for run in (one, other)]
+    wide = [_values(run, suspects, targets, GraphRun.in_double) for run in runs]
+    narrow = wide
+    if targets.from_elsewhere:
+      narrow = [_values(run, suspects, targets, GraphRun.fetch) for run in runs]
   finally:
-    one.close()
-    other.close()
+    for run in runs:
+      run.close()
   found: dict[TensorKey, _Errors] = {}
   for suspect in suspects:
-    tf1, tf2 = (values.get(suspect.key) for values in wide)
-    errors = None if tf1 is None or tf2 is None else _of(suspect, tf1, tf2)
+    key = suspect.key
+    if not all(key in values for values in (*wide, *narrow)):
+      continue
+    both = (suspect.tf1, suspect.tf2)
+    if targets.from_elsewhere:
+      both = (narrow[0][key], narrow[1][key])
+    errors = _of(suspect, (wide[0][key], wide[1][key]), both)
     if errors is not None:
-      found[suspect.key] = errors
+      found[key] = errors
   return found
 
 
-def _wide(run: GraphRun, suspects: Sequence[Suspect]) -> dict[TensorKey, np.ndarray]:
-  """Returns the tensors of suspects, computed with 64 bits; nothing if that is not possible."""
-  targets = run.op_graph.targets()
+def _values(
+  run: GraphRun,
+  suspects: Sequence[Suspect],
+  targets: Targets,
+  fetch: Callable[[GraphRun, Sequence[str]], list[np.ndarray] | None],
+) -> _Arrays:
+  """Returns the tensors of suspects as a run gives them; nothing if that is not possible."""
+  positions = run.op_graph.targets()
   names: dict[TensorKey, str] = {}
   for suspect in suspects:
-    position = targets.get(f'{suspect.key.quantity} {suspect.key.name}')
+    position = positions.get(targets.name_of(suspect.key))
     tensors = () if position is None else run.op_graph.ops[position].tensors
     if len(tensors) != 1 or suspect.views is not None or suspect.tf1.dtype != np.float32:
       return {}
     names[suspect.key] = tensors[0]
-  values = run.in_double(list(names.values()))
-  return {} if values is None else dict(zip(names, values, strict=True))
+  values = fetch(run, list(names.values()))
+  if values is None:
+    return {}
+  return {key: targets.shown(key, v, run) for key, v in zip(names, values, strict=True)}
 
 
-def _of(suspect: Suspect, tf1: np.ndarray, tf2: np.ndarray) -> _Errors | None:
-  """Returns the errors of a tensor; None where it is not the same with 64 bits."""
-  narrow = suspect.tf1, suspect.tf2
-  shapes = {np.shape(array) for array in (tf1, tf2, *narrow)}
-  if len(shapes) > 1 or not all(np.isfinite(array).all() for array in (tf1, tf2, *narrow)):
+def _of(
+  suspect: Suspect, wide: tuple[np.ndarray, np.ndarray], narrow: tuple[np.ndarray, np.ndarray]
+) -> _Errors | None:
+  """Returns the errors of a tensor; None where it is not the same with 64 bits.
+
+  Args:
+    suspect: the tensor.
+    wide: what both sides compute with 64 bits.
+    narrow: what they compute with 32 from the same values.
+  """
+  known = suspect.tf1, suspect.tf2
+  arrays = (*wide, *narrow, *known)
+  if len({np.shape(a) for a in arrays}) > 1 or not all(np.isfinite(a).all() for a in arrays):
     return None
+  tf1, tf2 = wide
   ones, others = (array.astype(np.float64) for array in narrow)
   allowed = suspect.tolerance.atol + suspect.tolerance.rtol * np.abs(tf1)
-  differs = np.abs(ones - others)
+  differs = np.abs(known[0].astype(np.float64) - known[1])
   apart = np.abs(tf1 - tf2)
   vanishes = apart <= np.maximum(_LEFT * np.maximum(differs, allowed), _SAME * np.abs(tf1))
   beyond = differs > allowed

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -117,6 +117,10 @@ class Sorted:
     return [
       _told(known, noises.get((known.quantity, known.subject, known.run))) for known in deviations
     ]
+
+
+# Returns another judgement of suspects, given the one so far.
+Judge = Callable[[Sequence[Suspect], Sorted], Sorted]
 
 
 def _told(known: Deviation, noise: NoiseVerdict | None) -> Deviation:

@@ -16,6 +16,8 @@ from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import loss_function
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.double_precision import explained
+from tf2verify.stages.losses import loss_graphs
 from tf2verify.stages.losses.results import comparable, loss_tolerance, summed
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest
@@ -164,7 +166,10 @@ def compare(
     del pairs['loss']
   for name, pair in pairs.items():
     comparison.tensors(TensorKey('model loss', name, run), *pair, tolerance)
-  comparison.excuse_rounding(None, rerun)
+  graphs = loss_graphs.of_model(case, *model.runs).sides
+  comparison.excuse_rounding(
+    None, rerun, further=lambda suspects, known: explained(suspects, known, graphs)
+  )
   return notes
 
 

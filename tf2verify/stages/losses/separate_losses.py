@@ -306,9 +306,11 @@ class SeparateLosses:
     return comparison.differences
 
   def _excuse_rounding(self, comparison: Comparison, result: LossResult) -> None:
-    functions = (self._tf1, self._tf2) if self._traceable else (self._tf1,)
-    inspect = [functools.partial(function.inspectable, result.example) for function in functions]
-    comparison.excuse_rounding(None, self._rerun(result), None, *inspect)
+    tf1, tf2 = (
+      functools.partial(one.inspectable, result.example) for one in (self._tf1, self._tf2)
+    )
+    port = tf2 if self._traceable else None
+    comparison.excuse_rounding(None, self._rerun(result), inspect=tf1, inspect_port=port)
 
   def _rerun(self, result: LossResult) -> Rerun:
     def rerun(perturber: Perturber | None, wanted: frozenset[TensorKey]) -> Run:

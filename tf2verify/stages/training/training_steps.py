@@ -16,10 +16,12 @@ from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.relation.shadows import SHADOW
+from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference_steps import PreparedSteps
 from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.rounding import Judge
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Inspection, Stage
@@ -40,7 +42,7 @@ from tf2verify.stages.training.scaled_inside import (
   without,
 )
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
-from tf2verify.stages.training.step_graphs import COMPARED, of_step
+from tf2verify.stages.training.step_graphs import COMPARED, StepGraphs, of_step
 from tf2verify.stages.training.step_notes import (
   IdleUpdates,
   blind_spots,
@@ -56,6 +58,7 @@ from tf2verify.stages.training.step_proof import (
   to_relate,
 )
 from tf2verify.stages.training.step_quantities import QuantityPair, Steps, step_name, tolerance_for
+from tf2verify.stages.training.wide_steps import wide_steps
 
 _ABOUT = {
   quantities.LEARNING_RATE: About.LEARNING_RATE,
@@ -205,7 +208,8 @@ class _Judge:
         self._idle = idle_updates(self._steps)
         self._clipping.see(self._steps.tf2.steps[-1])
         part.absorb(self._compared(number))
-        part.excuse_rounding(self._steps.tf1, self._moved.rerun(number), self._moved.here(number))
+        again = self._moved.rerun(number), self._moved.here(number)
+        part.excuse_rounding(self._steps.tf1, *again, further=self._with_64_bits(number))
         leave_out(part, lambda: self._case.tf1.inspectable(self._runs[0]), step_name(number))
         differing[number] = len(part.differences)
         self._extents.append(_extent(part, number))
@@ -214,6 +218,14 @@ class _Judge:
         if number == representative(self._count):
           self._related = to_relate(self._case, self._runs, self._steps, number)
     return 0, differing
+
+  def _with_64_bits(self, number: int) -> Judge:
+    steps = self._steps
+
+    def graphs() -> tuple[GraphRun, GraphRun]:
+      return StepGraphs(self._case, self._runs, steps, number).sides()
+
+    return wide_steps(steps, number, self._variables, graphs)
 
   def _inspection(self, looked_at: Steps, parted: int) -> Inspection:
     port = self._steps.tf2  # of each step what is told of it; of the one that differs, arrays

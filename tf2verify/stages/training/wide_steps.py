@@ -1,0 +1,62 @@
+"""A training step computed with 64 bits, to see whether what differs in it is rounding."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.looking import targets_of
+from tf2verify.records.tensor_key import TensorKey
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.stages.comparison.double_precision import Graphs, Targets, explained
+from tf2verify.stages.comparison.rounding import Judge, Sorted, Suspect
+from tf2verify.stages.training import step_quantities as quantities
+from tf2verify.stages.training.step_quantities import Steps
+
+# What is compared by its distance to where it started.
+_CHANGES = (quantities.UPDATE, quantities.STATE, quantities.SHADOW)
+
+
+@dataclasses.dataclass(frozen=True)
+class _StepTargets(Targets):
+  """Where the graph of a step has what is compared of it."""
+
+  variables: Mapping[TensorKey, str] = dataclasses.field(default_factory=dict)  # whose it is
+  start: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)  # of the training
+
+  def name_of(self, key: TensorKey) -> str:
+    return next(iter(targets_of([(key.quantity, key.name)])), '')
+
+  def shown(self, key: TensorKey, value: np.ndarray, run: GraphRun) -> np.ndarray:
+    variable = self.variables.get(key, '')
+    layout = run.layouts.get(variable)
+    held = value if layout is None else layout.to_tf1(value)
+    before = self.start.get(variable) if key.quantity in _CHANGES else None
+    if before is None or before.shape != held.shape:
+      return held
+    return np.asarray(held - before.astype(held.dtype))
+
+
+def wide_steps(
+  steps: Steps, number: int, variables: Mapping[TensorKey, str], graphs: Graphs
+) -> Judge:
+  """Returns what judges differences of a step by both sides computed with 64 bits.
+
+  Both start from the values of the reference before the step: what differs since an earlier step
+  was judged there.
+
+  Args:
+    steps: taken so far.
+    number: of the step, from 1.
+    variables: the tf1 names of those that a tensor belongs to.
+    graphs: returns both sides of the step.
+  """
+  start = {
+    record.name: record.value for record in steps.tf1.values_before if record.value is not None
+  }
+  targets = _StepTargets(number > 1, variables, start)
+
+  def judge(suspects: Sequence[Suspect], found: Sorted) -> Sorted:
+    return explained(suspects, found, graphs, targets)
+
+  return judge
