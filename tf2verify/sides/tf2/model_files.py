@@ -1,5 +1,8 @@
 """The files that Keras has for its models: `.weights.h5` and `.keras`, of Keras 3 and tf-keras."""
 
+import contextlib
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import tf_keras
@@ -12,6 +15,7 @@ from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import keras3
 
 _OF_KERAS = ('keras.', 'tf_keras.')
+_MODULES_OF_KERAS = r'(tf_)?keras\.'
 
 
 def library_of(layer: Any) -> Any:
@@ -27,19 +31,20 @@ def save_weights(layer: Any, path: str) -> None:
   Raises:
     UserCodeError: Keras cannot write it.
   """
-  with user_code(side.TF2, 'save_weights'):
+  with _without_warnings(), user_code(side.TF2, 'save_weights'):
     _model(layer).save_weights(path)
 
 
 def load_weights(layer: Any, path: str) -> None:
   """Reads a `.weights.h5` file into a model, or layer, that has its variables; raises likewise."""
-  with user_code(side.TF2, 'load_weights'):
+  with _without_warnings(), user_code(side.TF2, 'load_weights'):
     _model(layer).load_weights(path)
 
 
 def save_model(layer: Any, path: str) -> None:
   """Writes a model to a `.keras` file; raises `UserCodeError` where Keras cannot."""
-  with randomness.seeded(randomness.CONSTANT), user_code(side.TF2, 'save of a .keras file'):
+  hook = 'save of a .keras file'
+  with _without_warnings(), randomness.seeded(randomness.CONSTANT), user_code(side.TF2, hook):
     layer.save(path)
 
 
@@ -58,8 +63,17 @@ def load_model(layer: Any, path: str, compiled: bool = False) -> Any:
     compiled: whether the optimizer in the file is wanted as well.
   """
   load = library_of(layer).saving.load_model
-  with randomness.seeded(randomness.CONSTANT), user_code(side.TF2, 'keras.saving.load_model'):
+  hook = 'keras.saving.load_model'
+  with _without_warnings(), randomness.seeded(randomness.CONSTANT), user_code(side.TF2, hook):
     return load(path, own_classes(layer), compile=compiled)
+
+
+@contextlib.contextmanager
+def _without_warnings() -> Iterator[None]:
+  """Keeps back what Keras supposes of a model that it builds anew: what is read is compared."""
+  with warnings.catch_warnings():
+    warnings.filterwarnings('ignore', category=UserWarning, module=_MODULES_OF_KERAS)
+    yield
 
 
 def own_classes(layer: Any) -> dict[str, Any]:
