@@ -118,13 +118,20 @@ class Looking:
       self._arriving = arriving_sources(self.divergence, self.tf1, self.tf2)
       for _ in range(_MOST_SEARCHES):
         found = sources_without_effect(self.divergence, self.tf1, self.tf2)
-        if not found:
+        self._pass_over([one.source for one in found])
+        given = {name: value for one in found for name, value in one.given.items()}
+        if not given:
           break
-        self.without_effect += [one.source for one in found]
-        self.tf2.give({name: value for one in found for name, value in one.given.items()})
+        self.tf2.give(given)
         self._search()
         self._arriving = arriving_sources(self.divergence, self.tf1, self.tf2)
+      passed = {one.regions.tf1.end for one in self.without_effect}
+      self._arriving = [one for one in self._arriving if one.regions.tf1.end not in passed]
     return self._arriving
+
+  def _pass_over(self, sources: Iterable[FoundSource]) -> None:
+    known = {one.regions.tf1.end for one in self.without_effect}
+    self.without_effect += [one for one in sources if one.regions.tf1.end not in known]
 
   def narrowed(self, source: FoundSource) -> FoundSource:
     """Returns a source narrowed down; what is found to be alike becomes a pair."""

@@ -174,9 +174,12 @@ class Divergence:
     by_end = {source.regions.tf1.end: source for source in self._found}
     found = [by_end[end] for end in sorted(by_end)]
     real = [source for source in found if not source.agreement.is_rounding]
+    return [one for one in real if not self.has_faded(one)] or real or found
+
+  def has_faded(self, source: FoundSource) -> bool:
+    """Returns whether all that a source leads to agrees; see `Reach`."""
     reach = Reach(self._tf1.op_graph, self.behind, self.agreements)
-    real = [one for one in real if not reach.has_faded(one.regions.tf1.end, one.agreement)] or real
-    return real or found
+    return reach.has_faded(source.regions.tf1.end, source.agreement)
 
   def reproduces(self, apart: Mapping[str, float]) -> bool:
     """Returns whether this run shows any of the differences that are to be explained.

@@ -33,7 +33,8 @@ class WithoutEffect:
   """A source without an effect on what fails."""
 
   source: FoundSource
-  given: Mapping[str, np.ndarray]  # what TF1 has there, by the names of the port's tensors
+  # What TF1 has there, by the names of the port's tensors; empty if all it leads to agrees anyway.
+  given: Mapping[str, np.ndarray]
 
 
 def sources_without_effect(
@@ -46,34 +47,29 @@ def sources_without_effect(
     tf1: the tf1 side's run.
     tf2: the tf2 side's.
   """
-  ops = tf1.op_graph.ops
-  # One that was run alone has other inputs in the port: its value says more than it does.
-  sources = [
-    one
-    for one in divergence.sources()
-    if not one.agreement.is_rounding
-    and not one.alone
-    and one.output is not None
-    and ops[one.regions.tf1.end].op_type != TARGET
-  ]
+  sources = [one for one in divergence.sources() if not one.agreement.is_rounding]
   if not sources:
     return []
   trial = _Exchange(divergence, tf1, tf2)
   found: list[WithoutEffect] = []
   with_effect = 0
-  for source in sources[:_MOST_TRIED]:
-    given = trial.without_effect(source)
+  for source in sources[:_MOST_TRIED] if trial.fails else ():
+    given = {} if divergence.has_faded(source) else trial.without_effect(source)
     if given is not None:
       found.append(WithoutEffect(source, given))
-    else:
-      with_effect += 1
-      if with_effect == _ENOUGH:
-        break
+      continue
+    with_effect += 1
+    if with_effect == _ENOUGH:
+      break
   return found
 
 
 class _Exchange:
-  """Exchanges the values of both sides at a source, and looks at what fails."""
+  """Exchanges the values of both sides at a source, and looks at what fails.
+
+  Attributes:
+    fails: whether anything does.
+  """
 
   def __init__(self, divergence: Divergence, tf1: InspectableRun, tf2: InspectableRun) -> None:
     self._divergence = divergence
@@ -86,7 +82,7 @@ class _Exchange:
     self._values = tf1.fetch(self._tensors[0]), tf2.fetch(self._tensors[1])
     alike = [ops[n].attribute('op') == others[m].attribute('op') for n, m in ends]
     apart = [agreement(one, other) for one, other in zip(*self._values, strict=True)]
-    self._fails = not all(one.is_rounding for one in apart)
+    self.fails = not all(one.is_rounding for one in apart)
     self._allowed = [
       _SHARE * one.absolute if is_alike and np.isfinite(one.absolute) else 0.0
       for is_alike, one in zip(alike, apart, strict=True)
@@ -94,7 +90,11 @@ class _Exchange:
 
   def without_effect(self, source: FoundSource) -> Mapping[str, np.ndarray] | None:
     """Returns TF1's values at a source, by the port's tensors; None if it has an effect."""
-    exchanged = self._exchanged(source) if self._fails else None
+    op = self._sides[0].op_graph.ops[source.regions.tf1.end]
+    # One that was run alone has other inputs in the port: its value says more than it does.
+    if source.alone or source.output is None or op.op_type == TARGET:
+      return None
+    exchanged = self._exchanged(source)
     if exchanged is None:
       return None
     for side in (1, 0):
