@@ -1,11 +1,17 @@
 """Tests of tf2verify.diagnosis.divergence.no_effect."""
 
+import abc
+
 import numpy as np
+import tensorflow as tf
 from absl.testing import absltest
 
+import tf2verify
 from tests.diagnosis.hand_made import both
+from tests.stages import tiny_models
 from tf2verify.diagnosis.looking import Looking
 
+v1 = tf.compat.v1
 _RANDOM = np.random.default_rng(0)
 _X = _RANDOM.standard_normal((4, 3)).astype(np.float32)
 _W = _RANDOM.standard_normal((3, 3)).astype(np.float32)
@@ -73,6 +79,51 @@ class NoEffectTest(absltest.TestCase):
   def test_nothing_is_passed_over_where_nothing_fails(self):
     _, without = _looked(_masked(), _masked(_OTHER, is_port=True))
     self.assertEmpty(without)
+
+
+class Attention(tiny_models.OneModel, abc.ABC):
+  """Attention over sequences of different lengths, of which the sides fill up the rest otherwise.
+
+  TF1 has zeros there and adds -1e9 to the scores; the port repeats a state, and has -inf.
+  """
+
+  scale = 0.5
+
+  def make_inputs(self):
+    return {'x': tf2verify.normal_inputs((3, 5, 4)), 'lengths': np.array([5, 2, 3], np.int32)}
+
+  def states(self, inputs):
+    return tf.tanh(tf.einsum('btd,dh->bth', inputs['x'], v1.get_variable('kernel', [4, 6])))
+
+  def mask(self, inputs, dtype):
+    return tf.sequence_mask(inputs['lengths'], tf.shape(inputs['x'])[1], dtype)
+
+  def model(self, inputs, training):
+    mask = self.mask(inputs, tf.float32)
+    states = self.states(inputs) * mask[:, :, None]
+    scores = 0.5 * tf.reduce_sum(states * v1.get_variable('query', [6]), 2) + (mask - 1.0) * 1e9
+    return tf.reduce_sum(tf.nn.softmax(scores)[:, :, None] * states, 1)
+
+  def port(self, inputs, training):
+    mask = self.mask(inputs, tf.bool)
+    states = self.states(inputs)
+    states = tf.where(mask[:, :, None], states, states[:, :1])
+    products = tf.reduce_sum(states * v1.get_variable('query', [6]), 2)
+    scores = tf.where(mask, self.scale * products, -np.inf)  # the scale
+    return tf.reduce_sum(tf.nn.softmax(scores)[:, :, None] * states, 1)
+
+
+class AttentionTest(absltest.TestCase):
+  def test_the_line_of_the_mistake_is_named(self):
+    right = tf2verify.verify(type('Right', (Attention,), {}), stages=['zero_randomness'])
+    self.assertIs(right.status, tf2verify.Status.PASSED, right.to_text())
+    wrong = tf2verify.verify(
+      type('Wrong', (Attention,), {'scale': 0.4}), stages=['zero_randomness']
+    )
+    found = wrong.stages[-1].diagnosis
+    lines = [found.sources[0].tf2_source, *found.sources[0].tf2_lines]
+    self.assertTrue(any('the scale' in line.code for line in lines), wrong.to_text())
+    self.assertFalse(any('states[:, :1]' in line.code for line in lines), wrong.to_text())
 
 
 if __name__ == '__main__':
