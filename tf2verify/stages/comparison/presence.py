@@ -13,10 +13,9 @@ _PRESENCE_HINTS = {
   'the variable is not in TRAINABLE_VARIABLES',
   ('regularization loss', False): 'the port does not regularize this variable: the regularizer '
   'was lost (a tf.Module tracks no losses: override tf2_regularization_losses)',
-  ('regularization loss', True): 'the port adds a loss that tf1 does not have among its '
-  'REGULARIZATION_LOSSES: pass no regularizer for this variable; if it is a part of the loss that '
-  'tf1_loss computes (a KL divergence by add_loss), leave it out of tf2_loss, or return the other '
-  'losses alone in tf2_regularization_losses',
+  ('regularization loss', True): 'the port regularizes a variable that tf1 does not: pass no '
+  'regularizer for it; if this is a part of what tf1_loss computes (a KL divergence by add_loss), '
+  'leave it out of tf2_loss, or return the other losses alone in tf2_regularization_losses',
 }
 
 
