@@ -36,7 +36,7 @@ TARGET_OF = {
 }
 
 # Searches past sources without an effect: what they hide may be one again.
-_MOST_SEARCHES = 4
+_MOST_SEARCHES = 3
 
 
 def targets_of(compared: Iterable[tuple[str, str]]) -> list[str]:
