@@ -103,7 +103,7 @@ class ByAddLoss(TwoLayers, abc.ABC):
   """A part of TF1's loss that the port adds within its call: a KL divergence, mostly."""
 
   weight = 0.25
-  tf2_only_variables = {'adds_size/weight': 'a number in tf1'}
+  tf2_only_variables = {'weight': 'a number in tf1'}
 
   def make_tf2_layer(self):
     return AddsSize(self.weight)
@@ -129,7 +129,7 @@ class ByAddLossTest(LadderTestCase):
   def test_undeclared(self):
     case = type('Case', (ByAddLoss,), {'tf2_only_variables': {}})
     text = self.assert_first_failure(case, 'variable_inventory')
-    self.assertIn("declare tf2_only_variables = {'adds_size/weight'", ' '.join(text.split()))
+    self.assertIn("declare tf2_only_variables = {'weight'", ' '.join(text.split()))
 
   def test_a_weight_that_is_trained(self):
     layer = {'make_tf2_layer': lambda self: AddsSize(self.weight, is_trained=True)}

@@ -112,7 +112,6 @@ def add_train_op(
   taken = inspect.signature(declaration.make_tf1_train_op).parameters
   given = {'outputs': built.output_nest, 'labels': losses.labels}
   further = {name: value for name, value in given.items() if name in taken}
-
   with graph.as_default():
     # One op in between: of hundreds of losses each op that follows would hold the names.
     gate = tf.group(*first)
