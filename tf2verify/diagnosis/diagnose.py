@@ -244,6 +244,14 @@ def _search_notes(is_cut_short: bool, not_shown: int) -> list[str]:
   return notes
 
 
+def _starts(looking: Looking, evidence: FailedStage, run: str) -> tuple[Source, ...]:
+  # A slot of a gradient that is only rounding differs by its rounding.
+  clear = [d for d in evidence.differences if d.run == run and not d.may_be_rounding]
+  apart = frozenset(targets_of((d.quantity, d.tf1_subject) for d in clear))
+  pairing = looking.divergence.pairing
+  return kept_otherwise(pairing, looking.tf1, looking.tf2, _OF_SETTINGS, apart)
+
+
 def _without_effect(looking: Looking) -> list[str]:
   """Returns the operations that differ for nothing of what fails, as notes."""
   notes = []
@@ -282,12 +290,7 @@ def _inspected(
   notes = _search_notes(divergence.is_cut_short, len(found) - len(shown))
   notes += _without_effect(looking)
   numeric = any(difference.array is not None for difference in evidence.differences)
-  starts: tuple[Source, ...] = ()
-  if is_change:
-    # A slot of a gradient that is only rounding differs by its rounding.
-    clear = [d for d in evidence.differences if d.run == diagnosis.run and not d.may_be_rounding]
-    apart_names = frozenset(targets_of((d.quantity, d.tf1_subject) for d in clear))
-    starts = kept_otherwise(divergence.pairing, tf1, tf2, _OF_SETTINGS, apart_names)
+  starts = _starts(looking, evidence, diagnosis.run) if is_change else ()
   agrees = not found and not looking.without_effect
   if numeric and agrees and not gradients and not updates and not starts:
     notes.append(

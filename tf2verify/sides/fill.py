@@ -1,7 +1,7 @@
 """Fixed values for every variable, so that nothing is random."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -61,14 +61,28 @@ class StartedFill:
   Both sides keep their own initial value where neither gives one: a step, a table.
   """
 
-  def __init__(self, fill: Fill, drawn_start: Callable[[str], np.ndarray | None]) -> None:
-    """Takes a fill, and what gives the initial value of a variable that tf1 draws, by name."""
+  def __init__(
+    self,
+    fill: Fill,
+    drawn_start: Callable[[str], np.ndarray | None],
+    kept: Collection[str] = (),
+  ) -> None:
+    """Takes what gives values.
+
+    Args:
+      fill: the other fill.
+      drawn_start: gives the initial value of a variable that tf1 draws, by name.
+      kept: variables that keep their initial values.
+    """
     self.description = fill.description
     self._fill = fill
     self._drawn_start = drawn_start
+    self._kept = kept
 
   def __call__(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
     """Returns the value; None for one that is neither filled nor drawn."""
+    if name in self._kept:
+      return None
     value = self._fill(name, shape, dtype)
     return self._drawn_start(name) if value is None else value
 

@@ -124,7 +124,7 @@ class ByAddLossTest(LadderTestCase):
     self.assertTrue(any('as by add_loss' in spot for spot in loss.blind_spots), loss.to_text())
 
   def test_another_weight(self):
-    self.assert_first_failure(type('Case', (ByAddLoss,), {'weight': 0.3}), 'zero_randomness')
+    self.assert_first_failure(type('Case', (ByAddLoss,), {'weight': 0.3}), 'loss')
 
   def test_undeclared(self):
     case = type('Case', (ByAddLoss,), {'tf2_only_variables': {}})

@@ -58,12 +58,18 @@ class CaseFill:
 
 def case_fill(case: CaseUnderTest) -> StartedFill:
   """Returns the case's own fill; what it leaves out and tf1 draws starts alike on both sides."""
-  return StartedFill(CaseFill(case.declaration), case.tf1.drawn_start)
+  return StartedFill(CaseFill(case.declaration), case.tf1.drawn_start, _numbers_of_port(case))
 
 
 def constant_fill(case: CaseUnderTest) -> StartedFill:
   """Returns the guide's constant; what is not floating and tf1 draws starts alike as well."""
-  return StartedFill(ConstantFill(), case.tf1.drawn_start)
+  return StartedFill(ConstantFill(), case.tf1.drawn_start, _numbers_of_port(case))
+
+
+def _numbers_of_port(case: CaseUnderTest) -> frozenset[str]:
+  """Returns the variables that the port alone has, as declared: tf1 has their values as numbers."""
+  known = {variable.name for variable in case.tf1.inventory().variables}
+  return frozenset(case.pairing.tf2_only.keys() - known)
 
 
 class ZeroRandomness(Stage):
