@@ -76,6 +76,24 @@ class NoEffectTest(absltest.TestCase):
     found, _ = _looked(_masked(), _masked(_OTHER, before=0.25, is_port=True))
     self.assertEqual(found[0], 'first')
 
+  def test_what_fades_out_is_not_named_for_want_of_another(self):
+    """A factor at another place, before a difference that begins as rounding."""
+
+    def build(factor, rest):
+      def built(g):
+        net = g.op('Mul', 'there', g.input(_X), g.constant(np.float32(factor)))
+        net = g.op('Mul', 'back', net, g.constant(np.float32(1 / factor)))
+        net = g.op('MatMul', 'values', net, g.variable('w', _W))
+        other = g.op('Mul', 'rest', g.input(_X, 'y'), g.constant(np.float32(rest)))
+        other = g.op('Sub', 'cancelled', other, g.input(_X, 'z'))
+        g.target('output', g.op('Mul', 'product', net, other))
+
+      return built
+
+    found, without = _looked(build(2.0, 1.0 + 1e-6), build(4.0, 1.0 + 2e-6))
+    self.assertEmpty(found)
+    self.assertEqual(without, ['there'])
+
   def test_nothing_is_passed_over_where_nothing_fails(self):
     _, without = _looked(_masked(), _masked(_OTHER, is_port=True))
     self.assertEmpty(without)
