@@ -58,7 +58,7 @@ def regularization_hints(
       'collection (tf.compat.v1.get_collection, tf.compat.v1.losses.get_regularization_losses) is '
       'empty in eager mode: return layer.losses'
     )
-  has = f'the port regularizes a variable that tf1 does not: {added}: pass no regularizer for it'
+  has = f'the port regularizes a variable that tf1 does not: pass no regularizer for it ({added})'
 
   def hinted(found: Difference) -> Difference:
     if found.aspect is not Aspect.PRESENCE:
