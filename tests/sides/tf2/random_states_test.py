@@ -24,7 +24,7 @@ class _Case(tf2verify.EquivalenceCase):
     return tf2verify.normal_inputs((4, 8))
 
 
-class _Subclassed(keras.Model):
+class Subclassed(keras.Model):
   def __init__(self):
     super().__init__()
     self.logits = keras.layers.Dense(3, kernel_initializer=_drawn, name='logits')
@@ -33,7 +33,7 @@ class _Subclassed(keras.Model):
     return self.logits(inputs)
 
 
-class _DrawsInCall(keras.Model):
+class DrawsInCall(keras.Model):
   def __init__(self):
     super().__init__()
     self.logits = keras.layers.Dense(3, name='logits')
@@ -42,7 +42,7 @@ class _DrawsInCall(keras.Model):
     return self.logits(inputs) + keras.random.uniform((3,))
 
 
-class _OfGenerator(tf.keras.Model):
+class OfGenerator(tf.keras.Model):
   """Of Keras 2; the generator is one of TensorFlow."""
 
   def __init__(self):
@@ -54,7 +54,7 @@ class _OfGenerator(tf.keras.Model):
     return self.logits(inputs) + self.noise.uniform((3,))
 
 
-class _OwnsState(tf.Module):
+class OwnsState(tf.Module):
   def __init__(self):
     super().__init__()
     self.noise = tf.random.Generator.from_seed(3)
@@ -66,14 +66,14 @@ class _OwnsState(tf.Module):
     return inputs @ self.kernel + self.bias + self.noise.uniform((3,))
 
 
-def _functional():
+def functional():
   inputs = keras.Input((8,))
   return keras.Model(
     inputs, keras.layers.Dense(3, kernel_initializer=_drawn, name='logits')(inputs)
   )
 
 
-class _Hides(_Subclassed):
+class Hides(Subclassed):
   def __init__(self):
     super().__init__()
     hidden = tf.Variable(tf.ones(3), name='hidden', trainable=False)
@@ -89,17 +89,17 @@ def _case(make):
 
 class RandomStatesTest(LadderTestCase):
   def test_are_listed_and_not_compared(self):
-    for make in (_Subclassed, _DrawsInCall, _OfGenerator, _OwnsState):
+    for make in (Subclassed, DrawsInCall, OfGenerator, OwnsState):
       with self.subTest(make.__name__):
         text = self.assert_passes(_case(make), 'variable_inventory').to_text()
         self.assertEqual(text.count(_NOT_COMPARED), 1, text)
 
   def test_port_that_draws_initial_values_passes(self):
-    self.assert_passes(_case(_Subclassed), 'gradients')
-    self.assert_passes(_case(_functional), 'gradients')  # drawn before it is called
+    self.assert_passes(_case(Subclassed), 'gradients')
+    self.assert_passes(_case(functional), 'gradients')  # drawn before it is called
 
   def test_hidden_weight_is_found(self):
-    self.assert_first_failure(_case(_Hides), 'variable_inventory', 'untracked', 'hidden')
+    self.assert_first_failure(_case(Hides), 'variable_inventory', 'untracked', 'hidden')
 
 
 if __name__ == '__main__':
