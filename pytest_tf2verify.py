@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import fnmatch
 import os
 import re
 import sys
@@ -38,14 +39,21 @@ STAGES = (
 _WHEN = ('auto', 'on', 'off')
 _FILES = ('html', 'markdown', 'sarif', 'report_dir')
 _IMPORTS_TF2VERIFY = re.compile(rb'^[ \t]*(?:import|from)[ \t]+tf2verify\b', re.MULTILINE)
+# A file that `run` and `fleet` find in a folder, and pytest only if `python_files` says so.
+_CASE_FILE = '*_case.py'
+_HAS_CASE = re.compile(rb'^class \w+\([^)]*\bEquivalenceCase\b', re.MULTILINE)
 _SESSION = 'tf2verify-session'
 _OLDEST_PYTEST = (8, 0)
 # With it, `import tf2verify` leaves TensorFlow alone.
 _SUPERVISES = 'TF2VERIFY_SUPERVISES'
 # How like a stage a word has to be that is meant for one.
 _ALIKE = 0.75
+# How many files that were not collected are named.
+_SHOWN = 3
+_LEFT_OUT_OF_WORKER = 'tf2verify-left-out'
 _IS_PREPARED = pytest.StashKey[bool]()
 _ANNOTATIONS = pytest.StashKey[list[str]]()
+_LEFT_OUT = pytest.StashKey[dict[Path, None]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -107,6 +115,21 @@ def pytest_configure(config: pytest.Config) -> None:
     _start(config)
 
 
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
+  """Notes a file of cases in a folder that is collected, and that `python_files` leaves out."""
+  config = parent.config
+  named = [Path(os.path.abspath(str(arg).partition('::')[0])) for arg in config.args]
+  if not fnmatch.fnmatch(file_path.name, _CASE_FILE) or file_path in named:
+    return
+  if not any(folder in file_path.parents for folder in named):
+    return
+  if any(fnmatch.fnmatch(file_path.name, one) for one in config.getini('python_files')):
+    return
+  with contextlib.suppress(OSError):
+    if _HAS_CASE.search(file_path.read_bytes()):
+      config.stash.setdefault(_LEFT_OUT, {})[file_path] = None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
   """Prepares the environment before a test file that uses tf2verify is imported."""
@@ -136,7 +159,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object | None) -> None:
   """Takes over what a worker of pytest-xdist has found; a worker that has crashed has no output."""
-  sent: dict[str, Sequence[str]] = getattr(node, 'workeroutput', {}).get('tf2verify', {})
+  output = getattr(node, 'workeroutput', {})
+  left_out = node.config.stash.setdefault(_LEFT_OUT, {})
+  left_out.update({Path(path): None for path in output.get(_LEFT_OUT_OF_WORKER, ())})
+  sent: dict[str, Sequence[str]] = output.get('tf2verify', {})
   if not sent:
     return
   session = _session(node.config)
@@ -145,14 +171,45 @@ def pytest_testnodedown(node: Any, error: object | None) -> None:
   node.config.stash.setdefault(_ANNOTATIONS, []).extend(sent['annotations'])
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+  """Forgets the files of cases that a test has imported, and in a worker sends the others."""
+  left_out = session.config.stash.get(_LEFT_OUT, {})
+  if not left_out:
+    return
+  files = [getattr(module, '__file__', None) for module in list(sys.modules.values())]
+  for used in {Path(file) for file in files if isinstance(file, str)} & left_out.keys():
+    del left_out[used]
+  if hasattr(session.config, 'workerinput'):
+    session.config.workeroutput[_LEFT_OUT_OF_WORKER] = [str(path) for path in left_out]  # type: ignore[attr-defined]
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-  """Prints the annotations of the workers, each on a line of its own, and what `-m` may mean."""
+  """Prints annotations of the workers, what was not collected, and what `-m` may mean."""
+  for line in _not_collected(config):
+    terminalreporter.write_line(line, yellow=True)
   for line in config.stash.get(_ANNOTATIONS, []):
     terminalreporter.write_line(line)
   # In the process that starts the workers, only they have seen the cases.
   if _session(config) is not None or _ANNOTATIONS in config.stash:
     for line in _slips(config.option.markexpr, config.getini('markers')):
       terminalreporter.write_line(line)
+
+
+def _not_collected(config: pytest.Config) -> list[str]:
+  """Returns a line on the files of cases that were not collected; none without such a file."""
+  found: dict[Path, None] = config.stash.get(_LEFT_OUT, {})
+  left_out = [os.path.relpath(path) for path in sorted(found)]
+  if not left_out:
+    return []
+  patterns = ', '.join(f'"{one}"' for one in (*config.getini('python_files'), _CASE_FILE))
+  shown = ', '.join(left_out[:_SHOWN])
+  if len(left_out) > _SHOWN:
+    shown += f' and {len(left_out) - _SHOWN} more'
+  has = 'has cases and was' if len(left_out) == 1 else 'have cases and were'
+  return [
+    f"tf2verify: {shown} {has} not collected: set python_files = [{patterns}] in pytest's "
+    'settings, or name the file on the command line'
+  ]
 
 
 def _slips(expression: str, markers: Sequence[str]) -> list[str]:

@@ -9,8 +9,10 @@ from tf2verify.environment.case_files import runs_its_tests
 
 
 class RunsItsTestsTest(parameterized.TestCase):
-  def _runs(self, text):
+  def _runs(self, text, in_package=False):
     with tempfile.TemporaryDirectory() as folder:
+      if in_package:
+        open(os.path.join(folder, '__init__.py'), 'w', encoding='utf-8').close()
       path = os.path.join(folder, 'some_case.py')
       with open(path, 'w', encoding='utf-8') as file:
         file.write(text)
@@ -38,6 +40,10 @@ class RunsItsTestsTest(parameterized.TestCase):
   )
   def test_no_program(self, text):
     self.assertFalse(self._runs(text))
+
+  def test_a_program_of_a_package(self):
+    # `python FILE` would not find what it imports from the package.
+    self.assertFalse(self._runs('import tf2verify\ntf2verify.main()\n', in_package=True))
 
   def test_no_file(self):
     self.assertFalse(runs_its_tests('absent_case.py'))

@@ -221,7 +221,7 @@ class FleetCommandTest(absltest.TestCase):
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=30)
     self.assertIn('\n  again: b_case.py::Case0, since b_case.py changed\n', said)
-    self.assertIn('interrupted: 0 verdicts of this run and 1 of earlier runs are in', said)
+    self.assertIn(' has 0 verdicts of this run and 1 of earlier runs; continue', said)
 
   def test_interrupted(self):
     for number, name in ((signal.SIGINT, 'one'), (signal.SIGTERM, 'two')):
@@ -234,7 +234,7 @@ class FleetCommandTest(absltest.TestCase):
         process.send_signal(number)
         said, complained = process.communicate(timeout=30)
         self.assertEqual((process.returncode, complained), (128 + number, ''))
-        count = int(re.search(r'interrupted: (\d) verdicts? of this run are in', said)[1])
+        count = int(re.search(r'interrupted: .* has (\d) verdicts? of this run', said)[1])
         self.assertIn('continue with: python -m tf2verify fleet', said)
         self.assertEndsWith(said, ' --resume\n')
         self.assertLen(self.written(), count)

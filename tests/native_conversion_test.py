@@ -11,6 +11,7 @@ from absl.testing import absltest, parameterized
 
 from tests import console
 from tests.conversion_test import CommandTestCase
+from tf2verify.sides.tf2 import model_files
 
 v1 = tf.compat.v1
 
@@ -35,6 +36,22 @@ class Net(keras.Model):
 class Stubborn(Net):
   def __init__(self):
     super().__init__()
+
+
+class Unbuilt(keras.Model):
+  def __init__(self, name='net', **settings):
+    super().__init__(name=name, **settings)
+    self.drop = keras.layers.Dropout(0.5)
+
+  def build(self, shape):
+    self.head = keras.layers.Dense(2, name='head')
+    self.head.build(shape)
+
+  def get_build_config(self):
+    return None  # so that Keras does not build it when it reads a file
+
+  def call(self, inputs, training=False):
+    return self.drop(self.head(inputs), training=training)
 
 
 class Unnamed(Net):
@@ -93,6 +110,10 @@ class NativeCase(tf2verify.EquivalenceCase):
 
   def make_inputs(self):
     return tf2verify.normal_inputs((4, 3))
+
+
+class UnbuiltCase(NativeCase):
+  port = Unbuilt
 
 
 class UnnamedCase(NativeCase):
@@ -253,6 +274,12 @@ class RefusedTest(NativeConversionTestCase):
   @parameterized.parameters(
     ('UnnamedCase', 'net.keras', 'write get_config'),
     ('StubbornCase', 'net.keras', 'Unable to revive model'),
+    ('StubbornCase', 'net.keras', 'file: __init__ of Stubborn has to take **kwargs (name, dtype,'),
+    (
+      'UnbuiltCase',
+      'net.keras',
+      'load_model did not give back 2 weights, of which Keras only',
+    ),
     ('LayerCase', 'net.keras', 'make_tf2_layer returns a Layer, which is not a keras.Model'),
     ('LayerCase', 'net.weights.h5', 'which is not a keras.Model'),
     ('HidingCase', 'net.weights.h5', "value restored from the port's .weights.h5 file"),
@@ -266,6 +293,15 @@ class RefusedTest(NativeConversionTestCase):
     self.assertIn('REFUSED, nothing was written:', said)
     self.assertIn(words, said)
     self.assertEqual(self.written(), [])
+
+  def test_what_keras_needs_of_a_class_is_told_by_its_name(self):
+    self.assertEqual(
+      model_files.needed_to_build(_Net()),
+      'give _Net a build(self, input_shape) that builds every layer in it',
+    )
+    self.assertIn('__init__ of _Net has to take **kwargs', model_files.needed_to_make(_Net()))
+    self.assertNotIn('get_config', model_files.needed_to_make(_Net()))
+    self.assertEqual(model_files.needed_to_build(keras.Sequential([keras.layers.Dense(2)])), '')
 
   def test_for_the_checkpoint(self):
     for changed, words in (

@@ -121,6 +121,18 @@ def train_op(loss):
 """
 
 
+_SIZED = """
+import tensorflow as tf
+
+
+def network(images):
+  decay = tf.contrib.layers.l2_regularizer(1e-3)
+  net = tf.reshape(images, [-1, images.shape[1].value * 3])
+  with tf.variable_scope('net'):
+    return tf.layers.dense(net, 2, kernel_regularizer=decay, name='logits')
+"""
+
+
 class NewCaseTest(parameterized.TestCase):
   def setUp(self) -> None:
     super().setUp()
@@ -149,6 +161,23 @@ class NewCaseTest(parameterized.TestCase):
     _, said = self._command('run', out, '--stages', 'no_new_variables')
     line = '`import tensorflow.compat.v1 as tf` in old_model.py:2'
     self.assertIn(line, ' '.join(said.split()))  # of the port, before the TF1 side runs
+
+  def test_placeholder_runs_once_all_is_replaced(self):
+    (self.folder / 'sized_model.py').write_text(_SIZED)
+    out = self.folder / 'sized_case.py'
+    _, said = self._command('new', f'{self.folder}/sized_model.py:network', '--out', str(out))
+    self.assertIn('3 to replace first (sized_model.py:2, sized_model.py:6, sized_model.py:7', said)
+    self.assertIn('tf_slim.l2_regularizer (import tf_slim)', ' '.join(out.read_text().split()))
+    replaced = _SIZED
+    for old, new in (
+      ('import tensorflow as tf', 'import tensorflow.compat.v1 as tf, tf_slim'),
+      ('tf.contrib.layers.l2', 'tf_slim.l2'),
+      ('images.shape[1].value', 'tf.compat.dimension_value(images.shape[1])'),
+    ):
+      replaced = replaced.replace(old, new)
+    (self.folder / 'sized_model.py').write_text(replaced)
+    status, said = self._command('run', str(out), '--stages', 'zero_randomness')
+    self.assertEqual(status, 0, said)
 
   @parameterized.parameters(
     ('tf.get_variable("table", [VOCAB, 4])', 'tf.nn.embedding_lookup(table, ids)', 30),
@@ -279,7 +308,11 @@ class NewCaseTest(parameterized.TestCase):
       (18, 'take it as a parameter: inputs are given', False),
       (19, 'make_tf1_optimizer', False),
       (20, 'take it as a parameter: flags', False),
-      (14, 'in the port: net.shape[0]', True),
+      (
+        14,
+        'in the port: net.shape[0]; on both sides: tf.compat.dimension_value(net.shape[0])',
+        True,
+      ),
       (15, 'a name of your own, since eager tensors have none', True),
     ):
       with self.subTest(advice):

@@ -164,6 +164,25 @@ class PluginTest(absltest.TestCase):
     status, said = self._pytest()
     self.assertEqual(status, 0, said)
 
+  def test_cases_that_pytest_does_not_collect_are_named(self) -> None:
+    console.write_files(self.folder, plain_test=_PLAIN, rating_case=_CASES, report_case='SIZE = 3')
+    left_out = 'tf2verify: rating_case.py has cases and was not collected: set python_files = ['
+    for arguments in ((), ('.',), ('-n1',)):
+      status, said = self._pytest(*arguments)
+      self.assertEqual(status, 0, said)
+      self.assertEqual(said.count(left_out), 1, said)
+      self.assertNotIn('report_case', said)
+    asked = '-o', 'python_files=*_test.py *_case.py'
+    for arguments in (('plain_test.py',), ('rating_case.py', '--collect-only'),
+                      (*asked, '--collect-only')):  # fmt: skip
+      status, said = self._pytest(*arguments)
+      self.assertEqual(status, 0, said)
+      self.assertNotIn('not collected', said)
+    self.assertIn('RightCase', said)
+    # What a test imports, it uses.
+    console.write_files(self.folder, plain_test='import rating_case\ndef test_it(): pass')
+    self.assertNotIn('not collected', self._pytest()[1])
+
   def test_a_setting_that_makes_no_sense(self) -> None:
     console.write_files(self.folder, test_plain=_PLAIN)
     status, said = self._pytest('-o', 'tf2verify=yes')

@@ -348,7 +348,7 @@ class RayEngineTest(absltest.TestCase):
     process.send_signal(signal.SIGTERM)
     said, complained = process.communicate(timeout=60)
     self.assertEqual(process.returncode, 143, said + complained)
-    self.assertRegex(said, r'interrupted: \d verdicts of this run are in .*--resume')
+    self.assertRegex(said, r'interrupted: .* has \d verdicts? of this run; .*--resume')
     self.assert_case_has_ended()
 
   def wait(self, condition):

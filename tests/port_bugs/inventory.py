@@ -284,7 +284,11 @@ PORT_BUGS = (
     stage=_STAGE,
     wrong=InventedFreeze,
     right=NothingFrozen,
-    words=('kernel', 'not in layer.trainable_variables (trainable=True)', 'layer.trainable=False'),
+    words=(
+      'kernel',
+      'not in layer.trainable_variables, although its own flag is trainable=True',
+      'layer.trainable=False',
+    ),
   ),
   PortBug(
     identifier='B15',

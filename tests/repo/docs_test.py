@@ -41,10 +41,16 @@ _NOT_RUN = (
   (r'bazel test .*', 'Bazel is not a part of the environment'),
   (r'\.ci/run', 'runs this suite'),
   (r'python -m pytest( (examples|tests/\S+))?', 'runs this suite, or a part of it'),
-  (r'python examples/\w+/(equivalence_test|broken_case)\.py', 'the suite runs every example'),
-  (r'python examples/inception_resnet_v2/full_size_case\.py', 'takes minutes: make demo'),
   (
-    r'python -m tf2verify run examples/inception_resnet_v2/broken_case\.py .*',
+    r'python -m tf2verify run examples/(\w+/equivalence_test|broken/broken_case)\.py',
+    'the suite runs every example',
+  ),
+  (
+    r'python -m tf2verify run examples/inception_resnet_v2/full_size_case\.py',
+    'takes minutes: make demo',
+  ),
+  (
+    r'python -m tf2verify run examples/inception_resnet_v2/broken_case\.py( .*)?',
     'takes a minute: tests.report.html.screenshots',
   ),
   (

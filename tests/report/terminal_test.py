@@ -145,6 +145,18 @@ class OrderTest(absltest.TestCase):
     self.assertRegex(later, r'\n  zero_randomness FAILED: the epsilon')
     self.assertRegex(later, r'\n  run again: .*\nWrongCase: ERROR')
 
+  def test_the_last_line_says_how_many_more_causes_there_are(self):
+    hinted = dataclasses.replace(_KNOWN, hint='a hint'), dataclasses.replace(_KNOWN, hint='another')
+    for differences, words in (
+      (hinted, ' (and 2 more causes)\n'),
+      (hinted[:1], ' (and 1 more cause)\n'),
+    ):
+      failed = dataclasses.replace(_FAILED, differences=differences)
+      after = dataclasses.replace(_FIRST, stage='checkpoint', number=9)
+      text = _shown(dataclasses.replace(FAILING, stages=(_FIRST, failed, after)))
+      self.assertRegex(text, r'\n  zero_randomness FAILED: the epsilon')
+      self.assertIn(words, text)
+
   def test_no_reminder_right_below_a_report(self):
     text = _shown(dataclasses.replace(FAILING, stages=(_FIRST, _FAILED)))
     self.assertNotIn('zero_randomness FAILED:', text)

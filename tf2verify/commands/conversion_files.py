@@ -28,6 +28,10 @@ from tf2verify.stages.checkpoints.saving import check_outputs, check_restored, d
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
 
+_OTHER_FORMATS = (
+  'or write the weights (--out FILE.weights.h5) or a checkpoint (--out PREFIX), which need no more'
+)
+
 
 class Refused(Tf2VerifyError):
   """Something cannot be written, or not verified; the message says why."""
@@ -102,13 +106,12 @@ def write_and_read(
   except UserCodeError as error:
     raise Refused(
       f'--out {target.path}: {type(layer).__name__} cannot be written, or read again, as a '
-      f'{target.format.suffix} file: {_said(error)}\n{_way_out(target.format)}'
+      f'{target.format.suffix} file: {_way_out(target.format, layer)}\nKeras: {_said(error)}'
     ) from error
   unlike = check_model(case, loaded, values, model, comparison, not draws_numbers(loaded))
   if unlike:
     raise Refused(
-      f'--out {target.path}: what was written cannot be verified: {unlike}\n'
-      f'{_way_out(target.format)}'
+      f'--out {target.path}: what was written cannot be verified: {unlike}\n{_OTHER_FORMATS}'
     )
   if optimizer is not None:
     _check_optimizer(optimizer, model, comparison)
@@ -159,10 +162,8 @@ def _said(error: UserCodeError) -> str:
   return '\n'.join([telling_line(error), *quoted[-1:]])
 
 
-def _way_out(format: Format) -> str:
-  if format is Format.MODEL:
-    return (
-      'a class of your own needs get_config, and build or build_from_config for its variables; '
-      'without them write the weights (--out FILE.weights.h5) or a checkpoint (--out PREFIX)'
-    )
-  return 'write a checkpoint instead: --out PREFIX without a suffix'
+def _way_out(format: Format, layer: Any) -> str:
+  if format is not Format.MODEL:
+    return 'write a checkpoint instead: --out PREFIX without a suffix'
+  needed = [model_files.needed_to_make(layer), model_files.needed_to_build(layer)]
+  return '; '.join([*filter(None, needed), _OTHER_FORMATS])

@@ -238,7 +238,7 @@ def fleet(arguments: Arguments, module: str = MODULE) -> int:
   except KeyboardInterrupt:
     progress.clear()
     terminal.say(
-      f'interrupted: {progress.so_far()} are in {arguments.journal}; continue with: '
+      f'interrupted: {arguments.journal} has {progress.so_far()}; continue with: '
       f'{_resume_command()}'
     )
     return _BY_SIGNAL + interrupter.number

@@ -98,7 +98,8 @@ def write_new(target: str, out: str | None) -> str:
     raise UsageError(f'could not write {out}: {error.strerror}; name a file in a folder') from error
   marks = text.count('# CHECK')
   lines = f'{marks} line{"" if marks == 1 else "s"} to check (# CHECK)'
-  first = [one for one in replacements_of(source) if not one.in_port]
+  # Those of the port, too: until there is one, the TF1 code runs as the port.
+  first = replacements_of(source)
   if first:
     name = os.path.basename(source.path)
     places = ', '.join(f'{name}:{line}' for line in dict.fromkeys(one.line for one in first[:3]))
@@ -114,7 +115,7 @@ def _head(source: Tf1Source, replacements: Sequence[Replacement]) -> list[str]:
   lines = [f'"""Compares {name} of {os.path.basename(path)} with its port."""', '']
   groups = (
     (False, f'To be replaced before {os.path.basename(path)} runs under TensorFlow 2:'),
-    (True, f'Works in the TF1 code of {os.path.basename(path)}, and not in a port:'),
+    (True, 'To be replaced before it runs as the port, which is this code until you write one:'),
   )
   for in_port, title in groups:
     found = [one for one in replacements if one.in_port is in_port]

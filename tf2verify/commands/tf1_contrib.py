@@ -73,10 +73,14 @@ def uses(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
       advice = _of_name(part, node.attr)
       # The module that takes the part's place has it under the same name.
       if part not in _MODULES or advice != f'{_MODULES[part][0]}.{node.attr}':
-        yield node, advice
+        yield node, _with_import(advice)
     elif _is_part(node.value):
       assert isinstance(node.value, ast.Attribute)
-      yield node, _of_name(node.value.attr, node.attr)
+      yield node, _with_import(_of_name(node.value.attr, node.attr))
+
+
+def _with_import(advice: str) -> str:
+  return f'{advice} (import tf_slim)' if advice.startswith('tf_slim.') else advice
 
 
 def _brought_in(node: ast.AST) -> Iterator[tuple[list[str], str]]:

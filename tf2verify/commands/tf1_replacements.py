@@ -187,8 +187,9 @@ def _of_port(tree: ast.Module) -> Iterator[Replacement]:
     if not isinstance(node, ast.Attribute):
       continue
     if node.attr == 'value' and isinstance(node.value, ast.Subscript):
-      plain = ast.unparse(node.value)
-      yield Replacement(node.lineno, _code(node), f'in the port: {plain[:_LONGEST]}', True)
+      plain = ast.unparse(node.value)[:_LONGEST]
+      advice = f'in the port: {plain}; on both sides: tf.compat.dimension_value({plain})'
+      yield Replacement(node.lineno, _code(node), advice, True)
     elif node.attr == 'name':
       owner = node.value
       is_op = isinstance(owner, ast.Attribute) and owner.attr == 'op'

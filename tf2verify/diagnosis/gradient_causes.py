@@ -7,8 +7,8 @@ from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.edit_texts import edit_text
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.mistakes import Found, Mistake
-from tf2verify.diagnosis.tested_causes import BY_EXPERIMENT, with_headline
-from tf2verify.records.diagnosis import Cause, GraphAspect, GraphDifference, Source
+from tf2verify.diagnosis.tested_causes import with_headline
+from tf2verify.records.diagnosis import BY_EXPERIMENT, Cause, GraphAspect, GraphDifference, Source
 
 _CUSTOM = 'custom gradient'
 

@@ -9,11 +9,10 @@ from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
 from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.diagnosis.proven_numbers import proven_cause_at
-from tf2verify.records.diagnosis import Cause, Source
+from tf2verify.records.diagnosis import BY_EXPERIMENT, Cause, Source
 from tf2verify.records.experiment import Edit, Outcome
 from tf2verify.sides.graphs.repairs import Repair
 
-BY_EXPERIMENT = 'experiment'
 _NUMBER = re.compile(r'\d+(?:\.\d+)?(?:e[+-]?\d+)?')
 
 

@@ -45,8 +45,11 @@ def runs_its_tests(path: str) -> bool:
   """Returns whether `python FILE` runs the tests of a file: by a `main()` of a test framework.
 
   That is `tf2verify.main()`, `absltest.main()`, ... outside of functions and classes; or
-  `main()`, where the file has imported it.
+  `main()`, where the file has imported it. A file of a package is none: Python does not find the
+  package where such a file is started by its path.
   """
+  if os.path.exists(os.path.join(os.path.dirname(path), '__init__.py')):
+    return False
   try:
     with open(path, 'rb') as file:
       module = ast.parse(file.read())

@@ -162,6 +162,10 @@ class About(enum.Enum):
   COUNT = 'count of steps'
 
 
+# The rule of a cause that is a tested edit of the graph which no rule explains.
+BY_EXPERIMENT = 'experiment'
+
+
 @dataclasses.dataclass(frozen=True)
 class Cause:
   """A known mistake whose marks were found.

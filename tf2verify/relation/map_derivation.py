@@ -395,4 +395,4 @@ def _by_words(names: Iterable[str]) -> dict[tuple[str, ...], str | None]:
 
 
 def _why(shapes: _Shapes, name: str) -> str:
-  return f'{shapes[name]}: no variable of the other side has its place'
+  return f'{shapes[name]}, and no variable there has its place'

@@ -132,11 +132,17 @@ def _trainability(
     yield Difference.of(
       _key(tf1, tf2),
       Aspect.TRAINABLE,
-      f'{"" if tf1.trainable else "not "}in TRAINABLE_VARIABLES (trainable={tf1.trainable_flag})',
-      f'{"" if tf2.trainable else "not "}in layer.trainable_variables '
-      f'(trainable={tf2.trainable_flag}){where}',
+      _trained(tf1, 'TRAINABLE_VARIABLES'),
+      f'{_trained(tf2, "layer.trainable_variables")}{where}',
       hint=f'{said} {slip}',
     )
+
+
+def _trained(variable: VariableRecord, listed: str) -> str:
+  flag = f'trainable={variable.trainable_flag}'
+  if variable.trainable == variable.trainable_flag:
+    return f'{"" if variable.trainable else "not "}in {listed} ({flag})'
+  return f'{"" if variable.trainable else "not "}in {listed}, although its own flag is {flag}'
 
 
 def _scope_of(alike: Sequence[_Pair], pairs: Sequence[_Pair]) -> str:

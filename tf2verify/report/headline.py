@@ -44,10 +44,20 @@ def headline(stage: StageVerdict) -> str:
 
 def known_causes(stage: StageVerdict) -> list[str]:
   """Returns the causes of a failure, the first ones, each on one line; none where none is known."""
+  return _all_causes(stage)[:_SHOWN]
+
+
+def further_causes(stage: StageVerdict) -> str:
+  """Returns how many causes there are besides that of `headline`; '' for none."""
+  more = len(_all_causes(stage)) - 1
+  return f' (and {more} more cause{"s" * (more > 1)})' if more > 0 else ''
+
+
+def _all_causes(stage: StageVerdict) -> list[str]:
   causes = stage.diagnosis.causes if stage.diagnosis is not None else ()
   hints = [difference.hint for difference in stage.differences if difference.hint]
   known = [safe_line(text.replace('\n', ' ')) for text in (*(one.text for one in causes), *hints)]
-  return [*dict.fromkeys(known)][:_SHOWN]
+  return [*dict.fromkeys(known)]
 
 
 def message(stage: StageVerdict) -> str:

@@ -30,7 +30,7 @@ from tf2verify.records.verdict_text import (
   run_again_lines,
   stage_line,
 )
-from tf2verify.report.headline import headline, message
+from tf2verify.report.headline import further_causes, headline, message
 
 # Where neither a terminal nor COLUMNS says how wide the output is.
 _WIDTH = 80
@@ -254,7 +254,8 @@ def _reminder(failure: StageVerdict, said: str = '') -> TextLine:
   """Returns a failure on one line; by default as one that was shown whole."""
   start = f'{failure.stage} {failure.status.value}: '
   longest = _LONGEST_REMINDER if failure.error is None else _LONGEST_ERROR
-  said = said or textwrap.shorten(headline(failure), longest, placeholder=' …')
+  if not said:
+    said = textwrap.shorten(headline(failure), longest, placeholder=' …') + further_causes(failure)
   return TextLine(start + said, role_of(failure.status), start=0, end=len(start) - 2, hanging=2)
 
 

@@ -327,11 +327,14 @@ class _Trial:
         'different variable: either the port exchanges two variables, or their names are '
         f'misleading (then write the entries yourself); they are paired by name{told}'
       )
-    for names, side in ((self._found.tf1_left, 'tf1'), (self._found.tf2_left, 'the port')):
+    for names, own, other in (
+      (self._found.tf1_left, 'tf1', 'the port'),
+      (self._found.tf2_left, 'the port', 'tf1'),
+    ):
+      shown = [f'{name} of {own} has no partner in {other}: {why}' for name, why in names[:_SHOWN]]
       if names:
-        shown = '; '.join(f'{name} {why}' for name, why in names[:_SHOWN])
         more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
-        found.append(f'without a partner in {side}: {shown}{more}')
+        found.append('; '.join(shown) + more)
     if self._found.exchangeable and not best.outputs_agree:
       found.append(
         f'by order only: {listed(self._found.exchangeable)}; they are interchangeable, '

@@ -84,6 +84,24 @@ class NarrowingTest(absltest.TestCase):
     differences = GraphComparison(divergence.pairing).at(regions)
     self.assertEqual({d.aspect for d in differences}, {GraphAspect.ORDER})
 
+  def test_value_that_only_the_port_computes_anew_is_no_part_of_it(self):
+    def build(g, other=False):
+      x = g.input(_X)
+      loop, _ = g.op(
+        'While', 'loop', x, outputs=3, compute=lambda x: (np.int32(2), -np.exp(x), np.exp(-x))
+      )
+      parts = [(loop, 1), (loop, 2)]
+      if other:
+        parts = [g.chain(parts[1], 'Neg step_1', 'Neg step_2'), parts[0]]
+      g.target('output', g.op('ConcatV2', 'concat', *parts))
+
+    divergence, narrowing = _sides(build, lambda g: build(g, True))
+    [source] = divergence.sources()
+    inner = [(pair.tf1.inner, len(pair.tf2.inner)) for pair in [source.regions]]
+    self.assertEqual(inner, [((), 2)])  # the loop has a partner
+    regions = narrowing.narrowed(source).regions
+    self.assertEqual((regions.tf1.inner, regions.tf2.inner), ((), ()))
+
   def test_input_that_differs_keeps_its_region(self):
     divergence, narrowing = _sides(_concatenated, lambda g: _concatenated(g, True, fault=2.0))
     [source] = divergence.sources()

@@ -3,7 +3,7 @@ import dataclasses
 from absl.testing import absltest
 
 from tests.report.html import made_up
-from tf2verify.records.diagnosis import Diagnosis, GraphAspect
+from tf2verify.records.diagnosis import BY_EXPERIMENT, Cause, Diagnosis, GraphAspect
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import Compared
 from tf2verify.report.html.finding import finding_of
@@ -57,6 +57,21 @@ class FindingTest(absltest.TestCase):
     found = finding_of(_with_gradients(case, diagnosis=diagnosis, differences=()))
     self.assertIn('dense/kernel (Mul): wiring, y 0.1 (tf1)', found.headline)
     self.assertStartsWith(found.facts[0], 'gradient path: dense/kernel')
+
+  def test_a_reader_is_told_to_compare_the_lines_where_no_cause_says_what_to_write(self):
+    case = made_up.failed()
+    self.assertFalse(finding_of(case).is_for_reader)
+    diagnosis = case.stages[3].diagnosis
+    [source] = diagnosis.sources
+    zeros = 'the port has zeros where tf1 keeps other values'
+    edit = Cause('the port lacks Sub', rule=BY_EXPERIMENT)
+    for causes in ((), (edit,)):
+      found = dataclasses.replace(
+        diagnosis, causes=causes, sources=(dataclasses.replace(source, values=zeros),)
+      )
+      found = finding_of(_with_gradients(case, diagnosis=found, differences=()))
+      self.assertTrue(found.is_for_reader)
+      self.assertEqual(found.places[0].values, zeros)
 
   def test_without_anything_the_counts_tell(self):
     found = finding_of(

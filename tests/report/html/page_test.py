@@ -73,6 +73,16 @@ class PageTest(absltest.TestCase):
     cases = [made_up.failed(), made_up.passed(), made_up.error()]
     self.assertEqual(_outline(page.page(cases)), _GOLDEN.read_text())
 
+  def test_without_a_cause_it_says_what_to_compare(self):
+    case = made_up.failed()
+    [at] = [n for n, stage in enumerate(case.stages) if stage.stage == 'gradients']
+    diagnosis = dataclasses.replace(case.stages[at].diagnosis, causes=())
+    changed = dataclasses.replace(case.stages[at], diagnosis=diagnosis, differences=())
+    stages = (*case.stages[:at], changed, *case.stages[at + 1 :])
+    said = 'What to do: compare the two lines above'
+    self.assertIn(said, page.page([dataclasses.replace(case, stages=stages)]))
+    self.assertNotIn(said, page.page([case]))
+
   def test_every_stage_that_failed_is_told(self):
     case = made_up.failed()
     [at] = [n for n, stage in enumerate(case.stages) if stage.stage == 'gradients']

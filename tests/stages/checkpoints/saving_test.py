@@ -140,7 +140,7 @@ class OwnCheckpointTest(LadderTestCase):
     found = checkpoint_of(Case)
     self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
     self.assertEqual(found.compared.blind_spots, 1)
-    self.assertIn('other values afterwards: overwriting/kernel', found.to_text())
+    self.assertIn('and nothing warns: overwriting/kernel', found.to_text())
 
 
 class SavedModelTest(LadderTestCase):

@@ -59,6 +59,17 @@ class WrongPortTest(absltest.TestCase):
     self.assertIn('epsilon 0.001 in tf1, 1e-05 in the port', told)
     self.assertIn('and Pad in the port: b/kernel', told)
 
+  def test_what_one_side_alone_has_is_said_to_be_its_own(self):
+    told = ' '.join(derived(variant(_PoolCase, make_tf2_layer=lambda _: _with_one_more())).doubts)
+    self.assertRegex(told, r'more/kernel of the port has no partner in tf1: \(5, 5\), and no var')
+    self.assertNotIn('of tf1 has no partner', told)
+
+
+def _with_one_more():
+  import keras
+
+  return keras.Sequential([*_port(1).layers, keras.layers.Dense(5, name='more')])
+
 
 def _port(strides):
   import keras

@@ -397,7 +397,7 @@ class AttributeTest(LadderTestCase):
       Case,
       STAGE,
       'variable kernel: trainable differs',
-      'not in layer.trainable_variables (trainable=True)',
+      'not in layer.trainable_variables, although its own flag is trainable=True',
       'trained in tf1 but frozen in the port: layer.trainable=False',
     )
 

@@ -319,7 +319,7 @@ class RegularizationTest(LadderTestCase, parameterized.TestCase):
       Case,
       STAGE,
       'regularization loss fc/biases [inference, distinct values]: presence differs',
-      'the port regularizes a variable that tf1 does not: pass no regularizer for it',
+      'the port regularizes a variable that tf1 does not: pass no regularizer for it (fc/biases)',
     )
 
   def test_lost_in_a_tf_module(self):

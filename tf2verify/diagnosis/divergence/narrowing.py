@@ -35,12 +35,15 @@ class Narrowing:
     """Pairs operations inside a source's regions by what they yield, to narrow it down.
 
     Two spellings of a computation have few operations in common; values show up to
-    where they go together.
+    where they go together. Where one side alone has further operations, they may compute what
+    the other one has of a pair: then the difference is not in them.
     """
     pair = source.regions
-    if not pair.tf1.inner or not pair.tf2.inner:
+    if not pair.tf1.inner and not pair.tf2.inner:
       return source
-    pair = self._without_agreeing_inputs(self._with_inner_pairs(pair))
+    if pair.tf1.inner and pair.tf2.inner:
+      pair = self._with_inner_pairs(pair)
+    pair = self._without_agreeing_inputs(pair)
     return dataclasses.replace(source, regions=pair)
 
   def _with_inner_pairs(self, pair: RegionPair) -> RegionPair:

@@ -3,7 +3,13 @@
 import dataclasses
 from collections.abc import Sequence
 
-from tf2verify.records.diagnosis import Diagnosis, GraphAspect, GraphDifference, Source
+from tf2verify.records.diagnosis import (
+  BY_EXPERIMENT,
+  Diagnosis,
+  GraphAspect,
+  GraphDifference,
+  Source,
+)
 from tf2verify.records.diagnosis_text import (
   alike_sources,
   cause_label,
@@ -38,6 +44,7 @@ class CauseView:
   evidence: str = ''  # what was seen; '' for a stage's own hint
   label: str = 'likely cause'  # how sure it is
   is_proven: bool = False  # whether an experiment has proven it
+  is_of_graph: bool = False  # whether it names operations alone, and no mistake
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +64,7 @@ class PlaceView:
   name: str  # which operation
   text: str  # how its outputs differ
   sides: tuple[SideView, ...]  # tf1, tf2
+  values: str  # what sets the values of the port apart; '' where nothing does
   differences: tuple[str, ...]  # of the graphs, as text
   others: tuple[str, ...]  # names of the places that part in the same way
 
@@ -92,6 +100,12 @@ class FindingView:
   # The difference that stands first, where the lines of both sides are not known.
   where: DifferenceView | None
   run_again: str  # the command that runs the stage again; '' but for the first stage that failed
+
+  @property
+  def is_for_reader(self) -> bool:
+    """Whether the lines of both sides are known, and no cause says what to write there."""
+    known = bool(self.places) and all(side.line is not None for side in self.places[0].sides)
+    return known and (not self.causes or self.causes[0].is_of_graph)
 
   @property
   def headline(self) -> str:
@@ -156,7 +170,13 @@ def _causes(stage: StageVerdict) -> list[CauseView]:
   """Returns the causes of the diagnosis, then the hints of the differences, once each."""
   found = [] if stage.diagnosis is None else stage.diagnosis.causes
   causes = {
-    cause.text: CauseView(cause.text, cause.evidence, cause_label(cause), cause.is_proven)
+    cause.text: CauseView(
+      cause.text,
+      cause.evidence,
+      cause_label(cause),
+      cause.is_proven,
+      cause.rule == BY_EXPERIMENT,
+    )
     for cause in found
   }
   for difference in stage.differences:
@@ -202,6 +222,7 @@ def _place(group: Sequence[Source]) -> PlaceView:
       SideView(name, line, operations_text(path), statistics_text(output).removeprefix('; '))
       for name, line, path, output in sides
     ),
+    source.values,
     (*also, *values, *(_graph_text(difference) for difference in source.differences)),
     tuple(other.tf1_op for other in others),
   )

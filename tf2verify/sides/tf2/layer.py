@@ -118,14 +118,15 @@ class Tf2Layer:
     """Returns the variables of the inspected layer, and those that it fails to track."""
     if self._inventory is None:
       port = self._inspect()
-      known = [*port.variables(), *layer_parts.states_beside(port.layer)]
-      untracked = port.described(port.recorder.variables_used_beside(known))
-      self._inventory = side.Inventory(tuple(port.inventory()), tuple(untracked))
+      untracked = [one for one in port.used_beside() if not layer_parts.is_random_state(one)]
+      self._inventory = side.Inventory(tuple(port.inventory()), tuple(port.described(untracked)))
     return self._inventory
 
   def seed_states(self) -> tuple[str, ...]:
-    """Returns the paths of the states of the layer's seed generators, of Keras 3."""
-    return layer_parts.seed_states(self._inspect().layer)
+    """Returns the names of the states of the random generators that the port uses."""
+    port = self._inspect()
+    beside = [one for one in port.used_beside() if layer_parts.is_random_state(one)]
+    return layer_parts.seed_states(port.layer, beside)
 
   def present(self, layouts: Layouts, mapped: bool = False) -> None:
     """Gives and takes values from now on in the shapes that the reference has.

@@ -1,10 +1,12 @@
 """What a port's layer is made of, whether it is of tf-keras, of Keras 3 or a `tf.Module`."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
 
+from tf2verify.reference.variables import variable_name
 from tf2verify.tensorflow_internals import keras3
 
 
@@ -12,14 +14,28 @@ def _each_once(variables: Iterable[Any]) -> list[Any]:
   return list({id(variable): variable for variable in variables}.values())
 
 
+# What Keras 3 and `tf.random.Generator` call the variable that holds the state of a generator.
+_RANDOM_STATES = ('seed_generator_state', 'StateVar')
+
+
+def is_random_state(variable: Any) -> bool:
+  """Returns whether a variable is the state of a generator of random numbers, whoever owns it.
+
+  tf-keras tells it by its name, too: the generator itself may be gone.
+  """
+  name = variable_name(variable).rpartition('/')[2]
+  is_whole = variable.dtype.is_integer and not variable.trainable
+  return is_whole and re.sub(r'_\d+$', '', name) in _RANDOM_STATES
+
+
 def variables_of(layer: Any) -> list[Any]:
   """Returns the weights of a layer as `tf.Variable`s, each once.
 
-  The states of seed generators and metrics, which Keras 3 also counts as variables, are none.
+  The states of generators, and of metrics, which Keras 3 also counts as variables, are none.
   """
   if keras3.is_layer(layer):
     return _each_once(keras3.held(variable) for variable in layer.weights)
-  return _each_once(layer.variables)
+  return _each_once(one for one in layer.variables if not is_random_state(one))
 
 
 def is_of_keras(layer: Any) -> bool:
@@ -33,7 +49,7 @@ def variables_made(layer: Any) -> list[Any]:
   if keras3.is_layer(layer):
     return variables_of(layer)
   # Not `layer.variables`, which a model of tf-keras raises from while it is not built.
-  return list(tf.Module.variables.fget(layer))
+  return [one for one in tf.Module.variables.fget(layer) if not is_random_state(one)]
 
 
 def trainable_of(layer: Any) -> list[Any]:
@@ -52,12 +68,19 @@ def states_beside(layer: Any) -> list[Any]:
   return _each_once(keras3.held(one) for one in own if id(one) not in weights)
 
 
-def seed_states(layer: Any) -> tuple[str, ...]:
-  """Returns the paths of the states of a layer's seed generators."""
-  if not keras3.is_layer(layer):
-    return ()
-  kept = {id(variable) for variable in (*layer.weights, *layer.metrics_variables)}
-  return tuple(one.path for one in layer.variables if id(one) not in kept)
+def seed_states(layer: Any, beside: Iterable[Any]) -> tuple[str, ...]:
+  """Returns the names of the states of generators: a layer's, and those that it used beside them.
+
+  Args:
+    layer: the layer.
+    beside: variables that its calls used, and that are not its own.
+  """
+  if keras3.is_layer(layer):
+    kept = {id(variable) for variable in (*layer.weights, *layer.metrics_variables)}
+    own = [one.path for one in layer.variables if id(one) not in kept]
+  else:
+    own = [variable_name(one) for one in layer.variables if is_random_state(one)]
+  return tuple(dict.fromkeys([*own, *(variable_name(one) for one in beside)]))
 
 
 def modules_of(layer: Any) -> list[Any]:

@@ -1,8 +1,9 @@
 """The files that Keras has for its models: `.weights.h5` and `.keras`, of Keras 3 and tf-keras."""
 
 import contextlib
+import inspect
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tf_keras
@@ -16,6 +17,10 @@ from tf2verify.tensorflow_internals import keras3
 
 _OF_KERAS = ('keras.', 'tf_keras.')
 _MODULES_OF_KERAS = r'(tf_)?keras\.'
+_ANY = inspect.Parameter.VAR_KEYWORD
+# What makes variables, or an object, again when a file is read.
+_BUILDS = ('build', 'build_from_config')
+_CONFIGS = ('get_config', 'from_config')
 
 
 def library_of(layer: Any) -> Any:
@@ -80,6 +85,42 @@ def own_classes(layer: Any) -> dict[str, Any]:
   """Returns the classes that Keras does not know, as a program that reads the file gives them."""
   classes = (type(part) for part in layer_parts.modules_of(layer))
   return {one.__name__: one for one in classes if not one.__module__.startswith(_OF_KERAS)}
+
+
+def needed_to_build(layer: Any) -> str:
+  """Returns what the classes of a model lack for Keras to make their variables; '' for nothing."""
+  without = [name for name, cls in own_classes(layer).items() if not _has(cls, _BUILDS)]
+  names = ', '.join(without)
+  return f'give {names} a build(self, input_shape) that builds every layer in it' if without else ''
+
+
+def needed_to_make(layer: Any) -> str:
+  """Returns what the classes of a model lack for Keras to make them again; '' for nothing."""
+  closed, silent = [], []
+  for name, cls in own_classes(layer).items():
+    _, *kinds = (one.kind for one in inspect.signature(cls.__init__).parameters.values())
+    if _ANY not in kinds:
+      closed.append(name)
+    if set(kinds) - {_ANY} and not _has(cls, _CONFIGS):
+      silent.append(name)
+  parts = []
+  if closed:
+    parts.append(
+      f'__init__ of {", ".join(closed)} has to take **kwargs (name, dtype, trainable) and to pass '
+      'them to super().__init__'
+    )
+  if silent:
+    parts.append(
+      f'get_config of {", ".join(silent)} has to return the arguments of __init__: '
+      '{**super().get_config(), ...}'
+    )
+  return '; '.join(parts)
+
+
+def _has(cls: type, methods: Sequence[str]) -> bool:
+  """Returns whether a class has one of some methods that is not of Keras."""
+  own = (one for one in cls.__mro__ if not f'{one.__module__}.'.startswith(_OF_KERAS))
+  return any(method in vars(one) for one in own for method in methods)
 
 
 def inner_paths(model: Any) -> dict[str, Any]:

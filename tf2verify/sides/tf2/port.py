@@ -51,6 +51,11 @@ class Port:
     """Returns those of them that the layer trains, each once."""
     return [keras3.held(variable) for variable in layer_parts.trainable_of(self.layer)]
 
+  def used_beside(self) -> tuple[Any, ...]:
+    """Returns the variables that calls made or used, and that the layer does not own."""
+    known = [*self.variables(), *layer_parts.states_beside(self.layer)]
+    return self.recorder.variables_used_beside(known)
+
   def made_by_get_variable(self) -> bool:
     """Returns whether anything in the layer is made as in tf1, with the names of tf1."""
     if any(creation.creator == 'get_variable' for creation in self.recorder.creations):

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,7 +117,7 @@ def check_model(
   if others or len({len(own), len(found), len(model.weights)}) > 1:
     by_place = _by_place(loaded.port, model, values)
     if by_place is None:
-      return (
+      return _unread(loaded.port.layer, others) or (
         f'the model that was read has variables of other names, {listed(others or sorted(found))}'
       )
     found = by_place
@@ -135,6 +135,17 @@ def check_model(
   expected = dataclasses.replace(loaded.outputs, run=run)
   comparison.outputs(expected, tf2_checkpoint.observed(outputs, run), case.tolerance)
   return ''
+
+
+def _unread(layer: Any, missing: Sequence[str]) -> str:
+  """Returns what to do where the model that was read has not got all weights; '' where it has."""
+  if not missing:
+    return ''
+  needed = model_files.needed_to_build(layer)
+  return (
+    f'load_model did not give back {len(missing)} weights, of which Keras only warns: '
+    f'{listed(missing)}{f": {needed}" if needed else ""}'
+  )
 
 
 def _by_place(port: Port, model: Any, values: Mapping[str, np.ndarray]) -> dict[str, Any] | None:

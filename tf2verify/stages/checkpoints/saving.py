@@ -269,9 +269,10 @@ def _restored_before_call(
   if not others:
     return port, ''
   return port, (
-    f'a layer that is restored before its first call has other values afterwards: '
-    f'{listed(others)} (not tracked from an attribute when they are made, or '
-    'assigned in build); call the port once before it is restored'
+    'the port has to be called once before it is restored: where a checkpoint is restored into a '
+    'layer that was not called yet, its first call gives these variables initial values '
+    f'in place of those of the checkpoint, and nothing warns: {listed(others)}; call the port once '
+    'and then restore, or make the layers in __init__, as attributes, and assign nothing in build'
   )
 
 

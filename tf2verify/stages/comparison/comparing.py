@@ -19,7 +19,7 @@ from tf2verify.records.verdict import Compared, Figure
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison import kernels, operation_noise, rounding
 from tf2verify.stages.comparison.loss_groups import by_common_groups, by_variables
-from tf2verify.stages.comparison.presence import presence_difference
+from tf2verify.stages.comparison.presence import presence_difference, regularization_hints
 from tf2verify.stages.comparison.reruns import Rerun, RunHere
 from tf2verify.stages.comparison.sampled_tensors import SampledCount, SampleResult, compare_either
 from tf2verify.stages.comparison.vacuity import Telling, near_zero_note
@@ -319,25 +319,14 @@ class Comparison:
     if not ones and not others:
       return
     ones, others = by_common_groups(ones, others)
+    hinted = regularization_hints(ones, others, tf2.losses_left_out)
     for variables in sorted(ones.keys() | others.keys()):
       name = ', '.join(variables) or '(reads no variable)'
       key = TensorKey('regularization loss', name, tf1.run)
-      self.tensors(key, ones.get(variables), others.get(variables), tolerance)
+      self.tensors(key, ones.get(variables), others.get(variables), tolerance, hinted)
     one, other = tf1.regularization_total, tf2.regularization_total
-    self.tensors(TensorKey('regularization loss', '(total)', tf1.run), one, other, tolerance)
-    if tf2.losses_left_out:
-      hint = (
-        'tf2_regularization_losses returned no loss, and layer.losses holds '
-        f'{tf2.losses_left_out}: a collection (tf.compat.v1.get_collection, '
-        'tf.compat.v1.losses.get_regularization_losses) is empty in eager mode: return layer.losses'
-      )
-      self._differences = [
-        dataclasses.replace(known, hint=hint)
-        if (known.quantity, known.run, known.aspect)
-        == ('regularization loss', tf1.run, Aspect.PRESENCE)
-        else known
-        for known in self._differences
-      ]
+    key = TensorKey('regularization loss', '(total)', tf1.run)
+    self.tensors(key, one, other, tolerance, hinted)
     if one is not None and other is not None:
       self.figures.append(Figure('regularization loss', tf1.run, float(one), float(other)))
 

@@ -142,7 +142,17 @@ class UpdateRuleTest(absltest.TestCase):
   def test_weight_decay_of_the_port_alone(self):
     made = form('adam', epsilon=1e-8)
     tf2 = simulated.run('tf2', made, decay=1e-5, optimizer=keras('AdamW', made, weight_decay=1e-3))
-    self.assertIn('pass no weight_decay', cause(simulated.run('tf1', made), tf2).text)
+    found = cause(simulated.run('tf1', made), tf2).text
+    self.assertEndsWith(
+      found, 'by weight_decay=0.001, set in AdamW: use tf.keras.optimizers.Adam, or weight_decay=0'
+    )
+    # None is passed: AdamW has one all the same.
+    own = keras('AdamW', made, weight_decay=0.004)
+    found = cause(simulated.run('tf1', made), simulated.run('tf2', made, decay=4e-5, optimizer=own))
+    self.assertIn('weight_decay=0.004, which AdamW has by default: use ', found.text)
+    own = keras('Adam', made, weight_decay=1e-3)
+    found = cause(simulated.run('tf1', made), simulated.run('tf2', made, decay=1e-5, optimizer=own))
+    self.assertIn('pass no weight_decay', found.text)
 
   def test_weight_decay_that_the_port_lacks(self):
     made = form('adam', epsilon=1e-8)

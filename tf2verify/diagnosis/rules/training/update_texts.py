@@ -26,6 +26,9 @@ _RULES = {
   'ftrl': 'FTRL',
 }
 
+# A class of Keras that decays weights also where nothing is passed, and by how much.
+_DECAYS_BY_DEFAULT = 'AdamW'
+_DEFAULT_DECAY = 0.004
 # Of a gradient g, the learning rate r of the step and the momentum m.
 _FORMULAS = {
   'momentum': 'a = m·a + g, w -= r·a',
@@ -143,9 +146,14 @@ def _decay(tf1: Found, tf2: Found) -> str:
   declared = tf2.record.setting('weight_decay')
   said = f'the weight decay of a step is {tf1.decay:.3g} of each weight in TF1'
   if not tf1.decay:
+    added = f'the port subtracts {tf2.decay:.3g} of each weight in addition to its update'
+    if not tf2.record.name.endswith(_DECAYS_BY_DEFAULT):
+      return f'{added}: pass no weight_decay'
+    plain = tf2.record.name.removesuffix('W')
+    default = 'which AdamW has by default' if declared == _DEFAULT_DECAY else 'set in AdamW'
     return (
-      f'the port subtracts {tf2.decay:.3g} of each weight in addition to its update: pass no '
-      'weight_decay'
+      f'{added}, by weight_decay={number_text(declared or 0)}, {default}: use {plain}, or '
+      'weight_decay=0'
     )
   if declared is None:
     return (
