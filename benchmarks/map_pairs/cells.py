@@ -33,6 +33,12 @@ def _gru_bias(shape, dtype=None):
   return ops.concatenate([ops.ones(2 * units, dtype), ops.zeros(units, dtype)])
 
 
+def _lstm_bias(shape, dtype=None):
+  """Returns ones for the forget gate, which `LSTMCell` of TF1 adds in every step."""
+  units = shape[-1] // 4
+  return ops.concatenate([ops.zeros(units, dtype), ops.ones(units, dtype), ops.zeros(2 * units)])
+
+
 def _gru(units):
   return keras.layers.GRU(
     units,
@@ -124,7 +130,7 @@ class Projected(keras.layers.LSTMCell):
 
     self.kernel = weight('kernel', shape[-1], 4 * self.units)
     self.recurrent_kernel = weight('recurrent_kernel', self.projected, 4 * self.units)
-    self.bias = self.add_weight(shape=(4 * self.units,), name='bias', initializer='zeros')
+    self.bias = self.add_weight(shape=(4 * self.units,), name='bias', initializer=_lstm_bias)
     self.peepholes = [weight(f'peephole_{gate}', self.units) for gate in 'ifo']
     self.projection = weight('projection', self.units, self.projected)
     self.built = True

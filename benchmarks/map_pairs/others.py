@@ -10,16 +10,42 @@ import tf2verify
 v1 = tf.compat.v1
 
 
+# As in `cells`: the parts of a kernel that Keras divides would be drawn from other ranges.
+_RANGE = -0.3, 0.3
+
+
+def _drawn(*kinds):
+  """Returns the initializers of a layer of Keras that draw from that range."""
+  return {f'{kind}_initializer': keras.initializers.RandomUniform(*_RANGE) for kind in kinds}
+
+
+def _scope(scope, **arguments):
+  """Returns a scope of TF1 whose variables are drawn from that range."""
+  return v1.variable_scope(scope, initializer=v1.random_uniform_initializer(*_RANGE), **arguments)
+
+
+def _gru_bias(shape, dtype=None):
+  """Returns ones for the gates and zeros for the candidate, as `GRUCell` starts."""
+  units = shape[-1] // 3
+  return ops.concatenate([ops.ones(2 * units, dtype), ops.zeros(units, dtype)])
+
+
 class Decoder(keras.Model):
   """The port of the translator below."""
 
   def __init__(self):
     super().__init__()
-    self.source, self.target = keras.layers.Embedding(30, 8), keras.layers.Embedding(25, 8)
-    self.encoder = keras.layers.GRU(10, return_sequences=True, reset_after=False)
-    self.cell = keras.layers.GRUCell(10, reset_after=False)
-    self.of_memory, self.of_state = (keras.layers.Dense(6, use_bias=False) for _ in range(2))
-    self.score, self.logits = keras.layers.Dense(1, use_bias=False), keras.layers.Dense(25)
+    layers, own = keras.layers, _drawn('kernel', 'recurrent')
+    self.source, self.target = (
+      layers.Embedding(words, 8, **_drawn('embeddings')) for words in (30, 25)
+    )
+    own.update(reset_after=False, bias_initializer=_gru_bias)
+    self.encoder = layers.GRU(10, return_sequences=True, **own)
+    self.cell = layers.GRUCell(10, **own)
+    self.of_memory, self.of_state, self.score = (
+      layers.Dense(units, use_bias=False, **_drawn('kernel')) for units in (6, 6, 1)
+    )
+    self.logits = layers.Dense(25, **_drawn('kernel'))
 
   def call(self, inputs):
     memory = self.encoder(self.source(inputs['source']))
@@ -40,6 +66,11 @@ class TranslatorCase(tf2verify.EquivalenceCase):
   variable_map = 'derive'
 
   def build_tf1_graph(self, inputs, training):
+    with _scope('translator'):
+      return self.translated(inputs)
+
+  def translated(self, inputs):
+    """Returns the logits of four words."""
     source = v1.get_variable('source_embedding', [30, 8])
     target = v1.get_variable('target_embedding', [25, 8])
     cell = v1.nn.rnn_cell.GRUCell(10, name='encoder')
@@ -74,11 +105,13 @@ class ConvLstmCase(tf2verify.EquivalenceCase):
 
   training_modes = (False,)
   variable_map = 'derive'
+  # Keras makes the layer for one size of image, as its documentation says; TF1 takes any.
+  other_sizes = (3, 3, 6, 6, 4)
 
   def build_tf1_graph(self, inputs, training):
     c = h = tf.zeros_like(inputs[:, 0, :, :, :1]) + tf.zeros([6])
     for step in range(3):
-      with v1.variable_scope('conv_lstm_cell', reuse=step > 0):
+      with _scope('conv_lstm_cell', reuse=step > 0):
         made = v1.layers.conv2d(
           tf.concat([inputs[:, step], h], 3), 24, 3, padding='same', name='gates'
         )
@@ -90,7 +123,9 @@ class ConvLstmCase(tf2verify.EquivalenceCase):
   def make_tf2_layer(self):
     return keras.Sequential(
       [
-        keras.layers.ConvLSTM2D(6, 3, padding='same', recurrent_activation='sigmoid'),
+        keras.layers.ConvLSTM2D(
+          6, 3, padding='same', recurrent_activation='sigmoid', **_drawn('kernel', 'recurrent')
+        ),
         keras.layers.GlobalAveragePooling2D(),
         keras.layers.Dense(3),
       ]

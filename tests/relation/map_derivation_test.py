@@ -28,7 +28,7 @@ def dense(g, x, scope, units=3, inputs=3, kernel='kernel', bias='bias'):
 def derived(build, other):
   one, two = both(build, other)
   graphs = one.graph(), two.graph()
-  return derive(*graphs, *(_variables(graph) for graph in graphs))
+  return next(derive(*graphs, *(_variables(graph) for graph in graphs)))
 
 
 def _variables(graph):
@@ -298,7 +298,33 @@ class LayoutTest(absltest.TestCase):
 
   def test_parts_that_do_not_make_the_whole(self):
     self.assertEmpty(splits('w', (3, 9), [('a', (3, 3)), ('b', (3, 3))]))
-    self.assertEmpty(splits('w', (3, 4), [('a', (2, 3)), ('b', (2, 3))]))
+    self.assertEmpty(splits('w', (3, 4), [('a', (2, 5)), ('b', (2, 3))]))
+    self.assertEmpty(splits('w', (4, 4), [('a', (2, 4)), ('b', (4, 2))]))
+
+  def test_parts_along_any_axis(self):
+    for whole, parts, layout in (
+      ((3, 4), ((3, 1), (3, 3)), None),  # an axis of one element is not looked for
+      ((3, 5), ((3, 2), (3, 3)), 'a (z1+z2) -> a z1, a z2'),
+      ((5, 3), ((2, 3), (3, 3)), '(z1+z2) b -> z1 b, z2 b'),
+      ((5, 3), ((3, 2), (3, 3)), '(z1+z2) b -> b z1, b z2'),
+      ((7, 4, 5), ((7, 2, 5), (7, 2, 5)), 'a (z1+z2) c -> a z1 c, a z2 c'),
+      ((2, 4, 5), ((4, 5), (4, 5)), '(z1+z2) a b -> (z1 a) b, (z2 a) b'),
+      ((4, 5, 2), ((4, 5), (4, 5)), 'a b (z1+z2) -> a (b z1), a (b z2)'),
+    ):
+      found = splits('w', whole, [(f'p{n}', part) for n, part in enumerate(parts)])
+      self.assertEqual(found[0].layout if found else None, layout, whole)
+      if found:
+        value = np.arange(np.prod(whole), dtype=np.float32).reshape(whole)
+        moved = found[0].to_tf2([value])
+        self.assertEqual([part.shape for part in moved], list(parts))
+        np.testing.assert_array_equal(found[0].to_tf1(moved)[0], value)
+
+  def test_square_parts_that_one_side_transposes(self):
+    parts = [('a', (3, 3)), ('b', (3, 3))]
+    self.assertEqual(splits('w', (3, 6), parts)[0].layout, 'a (z1+z2) -> a z1, a z2')
+    self.assertEqual(
+      splits('w', (3, 6), parts, is_transposed=True)[0].layout, 'a (z1+z2) -> z1 a, z2 a'
+    )
 
 
 if __name__ == '__main__':

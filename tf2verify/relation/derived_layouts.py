@@ -109,45 +109,122 @@ def _cuts(shape: Shape) -> Iterator[int]:
       yield product
 
 
-def splits(name: str, shape: Shape, parts: Sequence[tuple[str, Shape]]) -> list[MapEntry]:
+def splits(
+  name: str, shape: Shape, parts: Sequence[tuple[str, Shape]], is_transposed: bool = False
+) -> list[MapEntry]:
   """Returns the entries by which variables of the port are parts of one of tf1's.
 
-  The last axis is what is split; a part may have several axes in its place, or two.
+  The parts lie end to end along one axis, the last one if that is possible. In the place of the
+  last axis a part may have several, or two; of another axis, none if it has one element there.
+  The parts may all have their axes in another order.
 
   Args:
     name: of the variable of tf1.
     shape: of it.
     parts: name and shape of the port's variables.
+    is_transposed: whether one side alone transposes the matrix that it reads.
+
+  Returns:
+    An entry for each order of the parts, that in which they are given first.
   """
+  names = [part for part, _ in parts]
+  shapes = [part for _, part in parts]
+  if len(parts) > _MOST_PARTS or any(without_ones(part) != part for part in shapes):
+    return []
+  found = None if is_transposed else _along_last(shape, shapes) or _stacked(shape, shapes)
+  found = found or _along_any(shape, shapes, is_transposed)
+  if found is None:
+    return []
+  head, ends, tail, patterns, sizes = found
+  entries = []
+  for order in itertools.permutations(range(len(parts))):
+    whole = f'{head} ({"+".join(ends[n] for n in order)}) {tail}'.strip()
+    layout = f'{whole} -> {", ".join(patterns)}'
+    entries.append(MapEntry((name,), tuple(names), layout, tuple(sizes.items())))
+  return entries
+
+
+# Of a whole: the axes ahead, the parts of the axis that is divided, the axes behind; then the
+# pattern of each part, and the sizes of the parts.
+_Division = tuple[str, list[str], str, list[str], dict[str, int]]
+
+
+def _along_last(shape: Shape, parts: Sequence[Shape]) -> _Division | None:
+  """Returns how parts lie along the last axis; a part may have several axes in its place."""
   ahead = math.prod(shape[:-1])
-  if not shape or len(parts) > _MOST_PARTS or any(math.prod(s) % ahead for _, s in parts):
-    return []
-  lengths = [math.prod(part) // ahead for _, part in parts]
-  if sum(lengths) != shape[-1]:
-    return []
-  head = _with_ones(shape[:-1], _AXES[: len(without_ones(shape[:-1]))])
-  head = '' if head == '[]' else head
+  if not shape or any(math.prod(part) % ahead for part in parts):
+    return None
+  if sum(math.prod(part) // ahead for part in parts) != shape[-1]:
+    return None
+  own = _AXES[: len(without_ones(shape[:-1]))]
+  head = '' if not shape[:-1] else _with_ones(shape[:-1], own)
   ends, patterns = [], []
   sizes: dict[str, int] = {}
-  for number, (_, part) in enumerate(parts):
+  for number, part in enumerate(parts):
     behind = _behind(part, ahead)
-    if behind is None:
-      return []
-    axes = [f'{letter}{number + 1}' for letter in _AXES[-len(behind) :]] if behind else []
+    if not behind:
+      return None
+    axes = [f'{letter}{number + 1}' for letter in _AXES[-len(behind) :]]
     sizes.update(zip(axes, behind, strict=True))
-    ends.append(axes[0] if len(axes) == 1 else f'({" ".join(axes)})' if axes else '')
-    own = [*_AXES[: len(without_ones(shape[:-1]))], *axes]
-    patterns.append(' '.join(own) or '[]')
-    if without_ones(part) != part:
-      return []
-  if not all(ends):
-    return []
-  found = []
-  for order in itertools.permutations(range(len(parts))):
-    left = f'{head} ({"+".join(ends[n].strip("()") for n in order)})'.strip()
-    layout = f'{left} -> {", ".join(patterns)}'
-    found.append(MapEntry((name,), tuple(n for n, _ in parts), layout, tuple(sizes.items())))
-  return found
+    ends.append(' '.join(axes))
+    patterns.append(' '.join([*own, *axes]))
+  return head, ends, '', patterns, sizes
+
+
+def _stacked(shape: Shape, parts: Sequence[Shape]) -> _Division | None:
+  """Returns how parts lie one above the other, along an axis that they do not have."""
+  for axis, size in reversed(list(enumerate(shape))):
+    rest = (*shape[:axis], *shape[axis + 1 :])
+    if not rest or size != len(parts) or 1 in rest or any(part != rest for part in parts):
+      continue
+    own = list(_AXES[: len(rest)])
+    sizes = {f'z{number + 1}': 1 for number in range(size)}
+    # An axis of one element needs a place in the shape of the part: it is merged with a neighbour.
+    at = min(axis, len(rest) - 1)
+    patterns = [
+      ' '.join(
+        (*own[:at], f'({z} {own[at]})' if axis == at else f'({own[at]} {z})', *own[at + 1 :])
+      )
+      for z in sizes
+    ]
+    return ' '.join(own[:axis]), list(sizes), ' '.join(own[axis:]), patterns, sizes
+  return None
+
+
+def _along_any(shape: Shape, parts: Sequence[Shape], is_transposed: bool) -> _Division | None:
+  """Returns how parts lie along one axis, all of them with their axes in one order."""
+  axes = range(len(shape))
+  if 1 in shape or any(len(part) != len(shape) for part in parts):
+    return None
+  for order in itertools.permutations(axes):
+    if is_transposed and order == tuple(axes):
+      continue
+    back = [[part[order.index(n)] for n in axes] for part in parts]  # in the order of the whole
+    for axis in reversed(axes):
+      is_cut = sum(part[axis] for part in back) == shape[axis]
+      if not is_cut or any(part[n] != shape[n] for part in back for n in axes if n != axis):
+        continue
+      own = list(_AXES[: len(shape)])
+      ends = [f'z{number + 1}' for number in range(len(parts))]
+      patterns = [' '.join(z if n == axis else own[n] for n in order) for z in ends]
+      sizes = {z: part[axis] for z, part in zip(ends, back, strict=True)}
+      return ' '.join(own[:axis]), ends, ' '.join(own[axis + 1 :]), patterns, sizes
+  return None
+
+
+def may_be_part(whole: Shape, part: Shape) -> bool:
+  """Returns whether one variable may be another, or a part of it along one of its axes."""
+  ones, others = without_ones(whole), without_ones(part)
+  if len(ones) != len(others):
+    # In the place of the last axis several, or no axis where there is one element.
+    ahead = math.prod(ones[:-1])
+    is_stacked = any(others == (*ones[:n], *ones[n + 1 :]) for n in range(len(ones)))
+    return is_stacked or (len(ones) > 1 and ones[:-1] == others[: len(ones) - 1] and ahead > 1)
+  return any(
+    sum(one != other for one, other in zip(ones, turned, strict=True)) <= 1
+    and all(other <= one for one, other in zip(ones, turned, strict=True))
+    for turned in itertools.permutations(others)
+  )
 
 
 def _behind(part: Shape, ahead: int) -> Shape | None:

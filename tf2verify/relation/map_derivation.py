@@ -2,29 +2,38 @@
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tf2verify.records.observation import VariableRecord
 from tf2verify.records.op_graph import OpGraph
-from tf2verify.relation import cell_layouts, derived_layouts
+from tf2verify.relation import cell_layouts
 from tf2verify.relation.leftover_pairs import leftover_pairs
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.paired_differences import paired_differences
 from tf2verify.relation.roles import owner, words
 from tf2verify.relation.roles import role as role_of
 from tf2verify.relation.sibling_units import siblings
+from tf2verify.relation.unit_entries import UnitEntries
 from tf2verify.relation.unit_pairs import UnitPairs
 from tf2verify.relation.variable_uses import LOOP, VariableUses
 
 _Shapes = Mapping[str, tuple[int, ...]]
+# So many ways to put units together are tried.
+_MOST_DIVISIONS = 6
 _CELL = 'the cells of both sides, in order, have these shapes'
 
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-  """Entries for some variables, of which one alternative holds; the likely one is the first."""
+  """Entries for some variables, of which one alternative holds; the likely one is the first.
+
+  Attributes:
+    alternatives: the entries of each.
+    is_split: whether they differ in the order of the parts of one variable.
+  """
 
   alternatives: tuple[tuple[MapEntry, ...], ...]
+  is_split: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,8 +73,11 @@ def derive(
   tf2: OpGraph,
   tf1_variables: Sequence[VariableRecord],
   tf2_variables: Sequence[VariableRecord],
-) -> Derivation:
+) -> Iterator[Derivation]:
   """Derives which variables of the port are which of the reference.
+
+  Yields what the graphs may tell, the likely derivation first. There are several where they do
+  not tell which units of one side the other side does together; numbers decide.
 
   Args:
     tf1: the graph of the reference.
@@ -75,19 +87,27 @@ def derive(
   """
   shapes = [_shapes(variables) for variables in (tf1_variables, tf2_variables)]
   sides = VariableUses(tf1, shapes[0]), VariableUses(tf2, shapes[1])
-  pairs = UnitPairs(*sides)
-  together = [siblings(sides[0], pairs.left[0], sides[1], pairs.left[1])]
-  together.append(siblings(sides[1], pairs.left[1], sides[0], pairs.left[0]))
-  if any(together):
+  alone = UnitPairs(*sides)
+  found = [alone]
+  tried: list[list[list[frozenset[int]]]] = [[[], []]]
+  for choice in range(_MOST_DIVISIONS):
+    together = [
+      siblings(sides[0], alone.left[0], sides[1], alone.left[1], choice),
+      siblings(sides[1], alone.left[1], sides[0], alone.left[0], choice),
+    ]
+    if together in tried:
+      break
+    tried.append(together)
     merged = (
       VariableUses(tf1, shapes[0], together[0]),
       VariableUses(tf2, shapes[1], together[1]),
     )
-    again = UnitPairs(*merged)
-    if _count(again) > _count(pairs):
-      pairs = again
-  found = _Entries(pairs, shapes[0], shapes[1]).derivation()
-  return dataclasses.replace(found, written=paired_differences(pairs))
+    found.append(UnitPairs(*merged))
+  most = max(map(_count, found))
+  for pairs in [alone] if _count(alone) == most else found:
+    if _count(pairs) == most:
+      told = _Entries(pairs, shapes[0], shapes[1]).derivation()
+      yield dataclasses.replace(told, written=paired_differences(pairs))
 
 
 def _shapes(variables: Iterable[VariableRecord]) -> dict[str, tuple[int, ...]]:
@@ -105,6 +125,7 @@ class _Entries:
   def __init__(self, pairs: UnitPairs, tf1_shapes: _Shapes, tf2_shapes: _Shapes) -> None:
     self._pairs = pairs
     self._shapes = tf1_shapes, tf2_shapes
+    self._unit_entries = UnitEntries(pairs.tf1, pairs.tf2, tf1_shapes, tf2_shapes)
     self._choices: list[Choice] = []
     self._taken: tuple[set[str], set[str]] = set(), set()
     self._exchangeable: list[str] = []
@@ -147,13 +168,15 @@ class _Entries:
       tuple(self._exchangeable),
     )
 
-  def _add(self, alternatives: Iterable[Sequence[MapEntry]], reason: str) -> None:
+  def _add(
+    self, alternatives: Iterable[Sequence[MapEntry]], reason: str, is_split: bool = False
+  ) -> None:
     made = tuple(
       tuple(dataclasses.replace(self._bound(entry), reason=reason) for entry in entries)
       for entries in alternatives
     )
     if made:
-      self._choices.append(Choice(made))
+      self._choices.append(Choice(made, is_split))
       for entry in made[0]:
         self._taken[0].update(entry.tf1)
         self._taken[1].update(entry.tf2)
@@ -168,39 +191,11 @@ class _Entries:
 
   def _of_units(self, one: int, other: int) -> None:
     """Pairs the variables of two units, role by role."""
-    uses, others = self._pairs.tf1, self._pairs.tf2
     reason = self._pairs.reasons.get(one, '')
-    roles = dict.fromkeys(role for role, _ in uses.units[one].members)
-    for role in roles:
-      ones = [
-        name for r, name in uses.units[one].members if r == role and name not in self._taken[0]
-      ]
-      twos = [
-        name for r, name in others.units[other].members if r == role and name not in self._taken[1]
-      ]
-      if role == LOOP or not ones or not twos:
-        continue
-      text = f'{role}: {reason}'
-      if len(ones) == len(twos) == 1:
-        flipped = uses.flipped.get(ones[0], False) != others.flipped.get(twos[0], False)
-        shapes = self._shapes[0][ones[0]], self._shapes[1][twos[0]]
-        layouts = derived_layouts.layouts_of_pair(*shapes, is_transposed=flipped)
-        if not layouts and shapes[0] != shapes[1]:
-          layouts = ['']  # a variable of another size: a finding
-        self._add([[MapEntry((ones[0],), (twos[0],), layout)] for layout in layouts], text)
-      elif len(ones) == 1:
-        parts = [(name, self._shapes[1][name]) for name in self._in_order(others, twos)]
-        found = derived_layouts.splits(ones[0], self._shapes[0][ones[0]], parts)
-        self._add([[entry] for entry in found], text)
-      elif len(twos) == 1:
-        parts = [(name, self._shapes[0][name]) for name in self._in_order(uses, ones)]
-        found = derived_layouts.splits(twos[0], self._shapes[1][twos[0]], parts)
-        self._add([[entry] for entry in derived_layouts.merged(found)], text)
-
-  def _in_order(self, uses: VariableUses, names: Sequence[str]) -> list[str]:
-    """Returns names in the order in which the graph reads them."""
-    read = list(uses.sizes)
-    return sorted(names, key=read.index)
+    for role, alternatives in self._unit_entries.of_units(one, other, self._taken):
+      first = alternatives[0][0]
+      is_split = len(first.tf1) + len(first.tf2) > 2
+      self._add(alternatives, f'{role}: {reason}', is_split)
 
   def _cells(self) -> None:
     """Pairs cells of recurrent networks, by the shapes that they have in order."""

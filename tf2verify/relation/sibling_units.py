@@ -1,41 +1,112 @@
-"""Products of one side that one product of the other side may do together."""
+"""Units of one side that one unit of the other side may do together.
 
-from collections import defaultdict
-from collections.abc import Sequence
+A kernel with the columns of two, and whatever belongs to them: biases, gains of normalized kernels,
+and what comes behind before the two are put together.
+"""
 
-from tf2verify.relation.variable_uses import ADDED, LINEAR, VariableUses
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from tf2verify.relation.variable_uses import LOOP, VariableUses
+
+# Units of more are not divided into groups, but taken as one.
+_MOST_DIVIDED = 5
+
+_Totals = tuple[tuple[str, int], ...]
+_Key = tuple[tuple[str, ...], frozenset[int]]
 
 
 def siblings(
-  uses: VariableUses, left: Sequence[int], other: VariableUses, other_left: Sequence[int]
+  uses: VariableUses,
+  left: Sequence[int],
+  other: VariableUses,
+  other_left: Sequence[int],
+  choice: int = 0,
 ) -> list[frozenset[int]]:
-  """Returns the products of one side that one product of the other side may do together."""
-  wanted = {
-    (role, other.sizes[name])
-    for unit in other_left
-    for role, name in other.units[unit].members
-    if len(other.units[unit].members) == 1
-  }
+  """Returns the operations of one side that one unit of the other side may do together.
+
+  Units that are done together read the same, have the same roles, and together as many
+  elements for each role as a unit of the other side.
+
+  Args:
+    uses: the units of a side.
+    left: those without a partner.
+    other: the units of the other side.
+    other_left: those without a partner.
+    choice: which division to take where several fit: two of three units of one size, say.
+  """
+  wanted = Counter(_totals(other, [unit]) for unit in other_left)
+  if not wanted or len(left) < 2:
+    return []
   order = uses.order(range(len(uses.units)))
-  groups: dict[tuple[str, frozenset[int]], list[int]] = defaultdict(list)
-  for unit in left:
-    members = uses.units[unit].members
-    if len(members) == 1 and members[0][0] == LINEAR:
-      groups[(LINEAR, frozenset(n for n, _ in order[unit]))].append(unit)
+  before = {unit: [n for n, _ in order[unit]] for unit in left}
+  group_of: dict[int, int] = {}
   found: list[frozenset[int]] = []
-  merged: dict[int, int] = {}
-  for group in groups.values():
-    total = sum(uses.sizes[uses.units[unit].members[0][1]] for unit in group)
-    if len(group) > 1 and (LINEAR, total) in wanted:
-      merged.update((unit, len(found)) for unit in group)
-      found.append(frozenset(op for unit in group for op in uses.units[unit].ops))
-  behind: dict[int, list[int]] = defaultdict(list)
+  while True:
+    made = False
+    for units in _groups(uses, left, before, group_of).values():
+      divisions = list(_divisions(uses, units, wanted))
+      if not divisions:
+        continue
+      for together in divisions[choice % len(divisions)]:
+        group_of.update(dict.fromkeys(together, min(together)))
+        found.append(frozenset(op for unit in together for op in uses.units[unit].ops))
+        made = True
+    if not made:
+      return found
+
+
+def _groups(
+  uses: VariableUses,
+  left: Sequence[int],
+  before: Mapping[int, Sequence[int]],
+  group_of: Mapping[int, int],
+) -> dict[_Key, list[int]]:
+  """Returns the units that are in no group, by their roles and what they read."""
+  found: dict[_Key, list[int]] = defaultdict(list)
   for unit in left:
-    members, nearest = uses.units[unit].members, [n for n, _ in order[unit]]
-    if len(members) == 1 and members[0][0] == ADDED and len(nearest) == 1 and nearest[0] in merged:
-      behind[merged[nearest[0]]].append(unit)
-  for group in behind.values():
-    total = sum(uses.sizes[uses.units[unit].members[0][1]] for unit in group)
-    if len(group) > 1 and (ADDED, total) in wanted:
-      found.append(frozenset(op for unit in group for op in uses.units[unit].ops))
-  return found
+    roles = tuple(role for role, _ in uses.units[unit].members)
+    if unit not in group_of and roles and LOOP not in roles:
+      found[roles, frozenset(group_of.get(n, n) for n in before[unit])].append(unit)
+  return {key: units for key, units in found.items() if len(units) > 1}
+
+
+def _divisions(
+  uses: VariableUses, units: Sequence[int], wanted: Counter[_Totals]
+) -> list[list[tuple[int, ...]]]:
+  """Returns the ways to put units together so that the other side has what comes out.
+
+  The ways that leave least alone come first.
+  """
+  ways = _partitions(tuple(units)) if len(units) <= _MOST_DIVIDED else iter([[tuple(units)]])
+  found = []
+  for way in ways:
+    together = [some for some in way if len(some) > 1]
+    totals = Counter(_totals(uses, some) for some in together)
+    if together and all(wanted[one] >= count for one, count in totals.items()):
+      alone = sum(_totals(uses, some) not in wanted for some in way if len(some) == 1)
+      found.append((alone, len(way), together))
+  found.sort(key=lambda one: one[:2])
+  return [together for _, _, together in found]
+
+
+def _partitions(units: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
+  """Yields all ways to divide units into groups."""
+  if not units:
+    yield []
+    return
+  first, rest = units[0], units[1:]
+  for size in range(len(rest), -1, -1):
+    for some in itertools.combinations(rest, size):
+      for others in _partitions(tuple(unit for unit in rest if unit not in some)):
+        yield [(first, *some), *others]
+
+
+def _totals(uses: VariableUses, units: Sequence[int]) -> _Totals:
+  """Returns the number of elements for each role."""
+  found: Counter[str] = Counter()
+  for unit in units:
+    for role, name in uses.units[unit].members:
+      found[role] += uses.sizes[name]
+  return tuple(sorted(found.items()))

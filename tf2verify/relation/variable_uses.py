@@ -51,6 +51,7 @@ class VariableUses:
     names: of units without members, what they are; '' for the others.
     sizes: number of elements of every variable.
     flipped: of variables that products read, whether they do so the other way round.
+    paths: of variables, the types of the operations that they pass before they meet data.
   """
 
   def __init__(
@@ -73,6 +74,7 @@ class VariableUses:
       if op.op_type == VARIABLE
     }
     self.flipped: dict[str, bool] = {}
+    self.paths: dict[str, tuple[str, ...]] = {}
     self._together = [frozenset(ops) for ops in together]
     self._depends = _depends_on_inputs(graph)
     uses = self._uses()
@@ -97,6 +99,7 @@ class VariableUses:
         for slot, (producer, _) in enumerate(op.inputs):
           for name, path in paths[producer].items():
             role = _role(op, slot, path)
+            self.paths.setdefault(name, tuple(step.partition(':')[0] for step in path))
             found.setdefault(position, set()).add((role, name))
             if role == LINEAR:
               self.flipped.setdefault(name, _is_flipped(op, slot, path))

@@ -13,19 +13,20 @@ from tf2verify.records.op_graph import OpGraph
 from tf2verify.relation.declared_pairs import with_declared
 from tf2verify.relation.map_derivation import Derivation, derive
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.variable_map import VariableMap, listed
+from tf2verify.relation.unit_entries import telling_words
+from tf2verify.relation.variable_map import VariableMap
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import Declaration, Inventory, RunSpec
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.sides.user_code import user_code
+from tf2verify.stages.map_doubts import doubts_of
 
 # Of the greatest element: numbers that are closer are the same but for rounding.
 _SAME = 1e-4
 # Layouts are tried for so long.
 _SECONDS = 30.0
-_SHOWN = 8
 
 _Values = dict[str, np.ndarray]
 
@@ -57,6 +58,11 @@ class DerivedMap:
   declared: int = 0
   ambiguous: tuple[str, ...] = ()
   exchanged: tuple[tuple[str, str], ...] = ()
+
+  @property
+  def rank(self) -> tuple[bool, int]:
+    """How far it fits; the greater the better."""
+    return self.outputs_agree, self.agreeing
 
   def summary(self) -> str:
     """Returns in one sentence how sure the map is."""
@@ -134,11 +140,19 @@ def derived_map(
     reference.close()
     raise NotDerivable(f'the port cannot be traced as a graph: {error}') from error
   try:
-    found = derive(reference.op_graph, port.op_graph, ones.variables, others.variables)
     declared = declared_names(declaration, ones)
-    found = with_declared(found, declared, [variable.name for variable in others.variables])
-    trial = _Trial(found, run, ones, reference, port, given, own)
-    return dataclasses.replace(trial.judged(others), declared=len(declared))
+    until = time.monotonic() + _SECONDS
+    best: DerivedMap | None = None
+    for found in derive(reference.op_graph, port.op_graph, ones.variables, others.variables):
+      fixed = with_declared(found, declared, [variable.name for variable in others.variables])
+      trial = _Trial(fixed, run, ones, reference, port, given, own, until)
+      judged = dataclasses.replace(trial.judged(others), declared=len(declared))
+      if best is None or judged.rank > best.rank:
+        best = judged
+      if best.outputs_agree or time.monotonic() > until:
+        break
+    assert best is not None
+    return best
   finally:
     reference.close()
     port.close()
@@ -169,6 +183,7 @@ class _Trial:
     port: GraphRun,
     given: _Values,
     own: _Values,
+    until: float,
   ) -> None:
     self._found = found
     self._port = port
@@ -188,7 +203,7 @@ class _Trial:
     if values is None:
       raise NotDerivable('the reference does not run at the values that fill_values gives')
     self._expected = dict(zip(wanted, values, strict=True))
-    self._until = time.monotonic() + _SECONDS
+    self._until = until
 
   def judged(self, others: Inventory) -> DerivedMap:
     """Returns the map that fits best, and what is left open."""
@@ -224,13 +239,20 @@ class _Trial:
       kept = self._score_of(entries)
     if not best.outputs_agree:
       ambiguous += self._found.exchangeable
+    turned = [
+      choice.alternatives[number][0]
+      for choice, number in zip(self._found.choices, chosen, strict=True)
+      if number and choice.is_split
+    ]
+    apart = next((n for n, _, _ in self._places if n not in best.agreed), None)
+    doubts = doubts_of(self._found, best.outputs_agree, kept.outputs_agree, apart, turned)
     is_exchange = best.outputs_agree and not kept.outputs_agree
     return DerivedMap(
       VariableMap(tuple(entries)).in_order_of([variable.name for variable in others.variables]),
       kept.outputs_agree,
       kept.agreeing,
       len(self._places),
-      (*self._doubts(best, kept), *undecided),
+      (*doubts, *undecided),
       ambiguous=tuple(dict.fromkeys(ambiguous)),
       exchanged=self._found.crossed if is_exchange else (),
     )
@@ -241,12 +263,15 @@ class _Trial:
 
   def _alike(self) -> list[list[int]]:
     """Returns the choices that are open, those of one kind together: the layers of a model."""
-    groups: dict[tuple[str, ...], list[int]] = {}
+    groups: dict[object, list[int]] = {}
     for number, choice in enumerate(self._found.choices):
       if len(choice.alternatives) > 1:
-        # Kernel and bias are split alike.
-        parts = len(choice.alternatives[0][0].tf2), len(choice.alternatives[0][0].tf1)
-        groups.setdefault((str(parts), str(len(choice.alternatives))), []).append(number)
+        # Kernel and bias are split alike, in all layers of a kind.
+        entry = choice.alternatives[0][0]
+        parts = entry.tf2 if len(entry.tf1) == 1 else entry.tf1
+        words = tuple(telling_words(parts)) if len(parts) > 1 else ()
+        key = len(choice.alternatives), len(entry.tf1), len(entry.tf2), words
+        groups.setdefault(key, []).append(number)
     return list(groups.values())
 
   def _score(self, chosen: Sequence[int]) -> _Score:
@@ -309,47 +334,6 @@ class _Trial:
       else entry
       for entry in entries
     ]
-
-  def _doubts(self, best: _Score, kept: _Score) -> list[str]:
-    """Returns what is open.
-
-    Args:
-      best: of the map that the graphs tell.
-      kept: of that in which clear names win.
-    """
-    found = []
-    told = ''
-    if best.outputs_agree and not kept.outputs_agree:
-      told = '; with the two exchanged the outputs agree, and as they are paired they do not'
-    for name, clear in self._found.crossed[:_SHOWN]:
-      found.append(
-        f'{name} and {clear} belong together by name, but the port uses {clear} where tf1 uses a '
-        'different variable: either the port exchanges two variables, or their names are '
-        f'misleading (then write the entries yourself); they are paired by name{told}'
-      )
-    for names, own, other in (
-      (self._found.tf1_left, 'tf1', 'the port'),
-      (self._found.tf2_left, 'the port', 'tf1'),
-    ):
-      shown = [f'{name} of {own} has no partner in {other}: {why}' for name, why in names[:_SHOWN]]
-      if names:
-        more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
-        found.append('; '.join(shown) + more)
-    if self._found.exchangeable and not best.outputs_agree:
-      found.append(
-        f'by order only: {listed(self._found.exchangeable)}; they are interchangeable, '
-        'and the outputs do not confirm the order; names or a look at the port decide'
-      )
-    if self._found.written and not best.outputs_agree:
-      found += [f'differs: {text}' for text in self._found.written[:_SHOWN]]
-    apart = next((n for n, _, _ in self._places if n not in best.agreed), None)
-    if apart is not None and not best.outputs_agree:
-      place = self._found.places[apart]
-      found.append(
-        f'the numbers of both sides differ first at {", ".join(place.variables) or "a place"}: '
-        'there, or just before, the port differs, or the map is wrong'
-      )
-    return found
 
 
 def _values(run: RunSpec, variables: Sequence[VariableRecord]) -> _Values:

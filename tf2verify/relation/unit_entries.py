@@ -1,0 +1,156 @@
+"""Which variables of a unit of tf1 are which of a unit of the port, and how their elements lie."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from tf2verify.relation import derived_layouts
+from tf2verify.relation.derived_layouts import Shape
+from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.roles import owner
+from tf2verify.relation.variable_uses import LOOP, VariableUses
+
+_WORD = re.compile('[a-z]+')
+
+# Some variables of tf1, and those of the port that hold their elements; one of the two is alone.
+Group = tuple[list[str], list[str]]
+
+
+class UnitEntries:
+  """Makes the entries for the variables of two units that are a pair."""
+
+  def __init__(
+    self,
+    tf1: VariableUses,
+    tf2: VariableUses,
+    tf1_shapes: Mapping[str, Shape],
+    tf2_shapes: Mapping[str, Shape],
+  ) -> None:
+    """Takes both sides.
+
+    Args:
+      tf1: the units of tf1.
+      tf2: those of the port.
+      tf1_shapes: of all variables of tf1, in the order in which it makes them.
+      tf2_shapes: likewise, of the port.
+    """
+    self._uses = tf1, tf2
+    self._shapes = tf1_shapes, tf2_shapes
+    self._firsts = _first_words(tf1_shapes), _first_words(tf2_shapes)
+
+  def of_units(
+    self, one: int, other: int, taken: Sequence[set[str]]
+  ) -> Iterator[tuple[str, list[list[MapEntry]]]]:
+    """Yields, for each group of variables, their role and the entries that may be theirs.
+
+    Args:
+      one: the unit of tf1.
+      other: that of the port.
+      taken: the variables of tf1, and of the port, that have a partner.
+    """
+    roles = dict.fromkeys(role for role, _ in self._uses[0].units[one].members)
+    for role in roles:
+      ones, twos = (
+        [name for r, name in uses.units[unit].members if r == role and name not in done]
+        for uses, unit, done in zip(self._uses, (one, other), taken, strict=True)
+      )
+      if role == LOOP or not ones or not twos:
+        continue
+      for group in self._groups(ones, twos):
+        alternatives = [[entry] for entry in self._of_group(*group)]
+        if alternatives:
+          yield role, alternatives
+
+  def _of_group(self, ones: list[str], twos: list[str]) -> list[MapEntry]:
+    flips = [
+      [uses.flipped.get(name, False) for name in names]
+      for uses, names in zip(self._uses, (ones, twos), strict=True)
+    ]
+    is_transposed = flips[0][0] != flips[1][0]
+    if len(ones) == len(twos) == 1:
+      shapes = self._shapes[0][ones[0]], self._shapes[1][twos[0]]
+      layouts = derived_layouts.layouts_of_pair(*shapes, is_transposed)
+      if not layouts and shapes[0] != shapes[1]:
+        layouts = ['']  # a variable of another size: a finding
+      return [MapEntry((ones[0],), (twos[0],), layout) for layout in layouts]
+    side = 0 if len(ones) == 1 else 1
+    whole, parts = (ones, twos) if side == 0 else (twos, ones)
+    shaped = [(name, self._shapes[1 - side][name]) for name in self.in_order(1 - side, parts)]
+    found = derived_layouts.splits(whole[0], self._shapes[side][whole[0]], shaped, is_transposed)
+    return found if side == 0 else derived_layouts.merged(found)
+
+  def _groups(self, ones: list[str], twos: list[str]) -> list[Group]:
+    """Returns which variables of one role belong together, of direction and gain of a kernel, say.
+
+    Shapes tell that: what is a part of something has its shape but for one axis, and all
+    parts have as many elements as the whole. Where several have one shape, it is told by the
+    operations that they pass. What neither tells is in no group.
+    """
+    if len(ones) == 1 or len(twos) == 1:
+      return [(ones, twos)]
+    by_shape = self._of_wholes(0, ones, twos)
+    if not by_shape:
+      by_shape = [(parts, whole) for whole, parts in self._of_wholes(1, twos, ones)]
+    if by_shape:
+      return by_shape
+    paths = self._by_path(0, ones), self._by_path(1, twos)
+    if len(paths[0]) < 2 or paths[0].keys() != paths[1].keys():
+      return []
+    return [
+      group for path, names in paths[0].items() for group in self._groups(names, paths[1][path])
+    ]
+
+  def _of_wholes(self, side: int, wholes: list[str], parts: list[str]) -> list[Group]:
+    """Returns the parts of each of some variables of a side; nothing if shapes do not tell."""
+    found = []
+    for whole in wholes:
+      own = [
+        part
+        for part in parts
+        if derived_layouts.may_be_part(self._shapes[side][whole], self._shapes[1 - side][part])
+      ]
+      found.append(([whole], own))
+    used = [part for _, own in found for part in own]
+    return found if len(used) == len(set(used)) and all(own for _, own in found) else []
+
+  def _by_path(self, side: int, names: Sequence[str]) -> dict[tuple[str, ...], list[str]]:
+    found: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name in names:
+      found[self._uses[side].paths.get(name, ())].append(name)
+    return found
+
+  def in_order(self, side: int, names: Sequence[str]) -> list[str]:
+    """Returns parts of one variable in an order that is the same for all variables of a layer.
+
+    So kernels and biases are in one order, in every layer of a kind, and a bias that the port
+    adds to the wrong part does not turn the order round. It is the order in which the words that
+    tell the parts apart, or else their scopes, occur first among all variables of the side.
+
+    Args:
+      side: 0 for tf1, 1 for the port.
+      names: of the parts.
+    """
+    listed = list(self._shapes[side])
+    own = telling_words(names)
+    if all(own):
+      firsts = self._firsts[side]
+      return sorted(names, key=lambda name: (min(firsts[w] for w in own[names.index(name)]), name))
+    scopes = [owner(name) for name in listed]
+    return sorted(names, key=lambda name: (scopes.index(owner(name)), listed.index(name)))
+
+
+def telling_words(names: Sequence[str]) -> list[frozenset[str]]:
+  """Returns of each name the words that no other of them has: `gate` of `gate_conv/bias`."""
+  words = [frozenset(_WORD.findall(name.lower())) for name in names]
+  return [
+    own - frozenset(word for m, other in enumerate(words) if m != n for word in other)
+    for n, own in enumerate(words)
+  ]
+
+
+def _first_words(names: Mapping[str, Shape]) -> dict[str, int]:
+  found: dict[str, int] = {}
+  for name in names:
+    for word in _WORD.findall(name.lower()):
+      found.setdefault(word, len(found))
+  return found
