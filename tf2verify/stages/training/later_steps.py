@@ -6,7 +6,7 @@ what an optimizer makes of a change: whether its momentum holds gradients, or st
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -52,6 +52,10 @@ class Later:
   def hint(self, difference: Difference) -> str:
     """Returns the cause of a difference, or what is known of it already."""
     return dict(self.hints).get(difference.run) or difference.hint
+
+  def also(self, hints: Iterable[tuple[str, str]]) -> 'Later':
+    """Returns the same with further causes."""
+    return Later((*self.hints, *hints))
 
 
 def compare_later(both: BothSides, left: _Left, explain: _Explain, comparison: Comparison) -> Later:

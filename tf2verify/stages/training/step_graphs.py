@@ -83,12 +83,16 @@ class StepGraphs:
 
   def sides(self) -> tuple[GraphRun, GraphRun]:
     """Returns both sides of the step that differs, from tf1's values before it."""
-    return self.runs(*self.step_graphs())
+    reference = self.of_tf1()
+    return self.runs(reference, self.of_tf2(reference))
 
-  def step_graphs(self) -> tuple[StepGraph, StepGraph]:
-    """Returns the step of both sides as it is built and traced."""
-    reference = self._step_of_tf1(self._number)
-    return reference, self._traced(self._number, _values(reference)).step
+  def of_tf1(self) -> StepGraph:
+    """Returns the step of the reference as it is built."""
+    return self._step_of_tf1(self._number)
+
+  def of_tf2(self, reference: StepGraph) -> StepGraph:
+    """Returns the step of the port as it is traced, from the values of that of the reference."""
+    return self._traced(self._number, _values(reference)).step
 
   def runs(self, tf1: StepGraph, tf2: StepGraph) -> tuple[GraphRun, GraphRun]:
     """Returns runs of both, to be asked for any tensor.

@@ -1,6 +1,7 @@
 """A training step of both sides related: what of it is proven for all values."""
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -44,6 +45,16 @@ class RelatedStep:
   number: int  # of the step, from 1
   # Slots of the port that hold a multiple of one of the reference, by their names in the graphs.
   multiples: Mapping[str, Multiple]
+
+  @functools.cached_property
+  def tf1(self) -> StepGraph:
+    """The reference's, as it is built."""
+    return self.graphs.of_tf1()
+
+  @functools.cached_property
+  def tf2(self) -> StepGraph:
+    """The port's, as it is traced."""
+    return self.graphs.of_tf2(self.tf1)
 
 
 def to_relate(
@@ -120,7 +131,7 @@ def relate(step: RelatedStep, comparison: Comparison) -> Proven:
 
 
 def _related(step: RelatedStep, name: str, start: float) -> Related:
-  tf1, tf2 = step.graphs.step_graphs()
+  tf1, tf2 = step.tf1, step.tf2
   for graph in (tf1, tf2):
     if any(node.op in _CONDITIONS for node in graph.graph_def.node):
       return not_related(

@@ -31,6 +31,7 @@ from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.clipping_trials import ClippingWatch
 from tf2verify.stages.training.declared_steps import declared_count
 from tf2verify.stages.training.edited_steps import StepJudge
+from tf2verify.stages.training.later_counts import compare_later_counts
 from tf2verify.stages.training.later_steps import Later, compare_later
 from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_other_rows
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
@@ -168,8 +169,10 @@ class _Judge:
       rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
     tried = [] if parted else self._both.try_clipping(self._clipping, comparison, self._inside)
     tried += self._rounding.notes
-    step = self._related
-    proven = None if parted or step is None else relate(step, comparison)
+    step, proven = (None if parted else self._related), None
+    if step is not None:
+      later = later.also(compare_later_counts(step, comparison))
+      proven = relate(step, comparison)
     notes = [*tried, *step_notes(looked_at, parted, self._count), *([whose] if whose else [])]
     notes += inside_notes(self._inside)
     notes += [*rows.notes, *(alone if parted else [])]

@@ -1,0 +1,191 @@
+"""A training step from the same values, had another number of steps been taken before it."""
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tf2verify.records.observation import SourceLine
+from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, OpRecord
+from tf2verify.reference.perturbation import Perturber
+from tf2verify.relation.proof.inductive import states_of
+from tf2verify.relation.proof.states import Count
+from tf2verify.sides.graphs.step_run import StepGraph, step_run, update_target
+
+_CONDITIONS = ('If', 'StatelessIf')
+_Position = tuple[int, int]  # of an operation in its graph, and the number of an output
+_BEFORE_FIRST = update_target('')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CountedValue:
+  """What a side computes from the count of steps alone, and uses with other values.
+
+  Attributes:
+    op_type: of the operation that computes it.
+    source: the user's line.
+    values: at each count that was asked for.
+  """
+
+  op_type: str
+  source: SourceLine | None
+  values: tuple[np.ndarray, ...]
+
+
+class CountedStep:
+  """A step whose count can be set: every variable that each step adds 1 to, or multiplies."""
+
+  def __init__(self, step: StepGraph, taken: int) -> None:
+    """Takes a step.
+
+    Args:
+      step: as it was built, from the values before it.
+      taken: how many steps were taken before it.
+
+    Raises:
+      WrittenOtherwise: a variable is written in a way that cannot be taken apart.
+    """
+    self._step = step
+    self._run = step_run(step)
+    self._values = {variable.name: variable.value for variable in step.variables.values()}
+    self._states = states_of(self.graph, self._values, taken)
+    self._dependent = _dependent(self.graph, self._states)
+    self._branches = any(node.op in _CONDITIONS for node in step.graph_def.node)
+    self._base: dict[str, np.ndarray] = {}
+
+  @property
+  def graph(self) -> OpGraph:
+    """Its operations."""
+    return self._run.op_graph
+
+  def close(self) -> None:
+    """Lets go of its session."""
+    self._run.close()
+
+  def tensors(self) -> dict[str, str]:
+    """Returns losses and gradients that are one tensor, by their names on both sides."""
+    return _targets(self.graph)
+
+  def dependent(self) -> frozenset[str]:
+    """Returns which of them are computed from the count, or may be, where it decides a branch."""
+    tensors = self.tensors()
+    ends = self.graph.targets()
+    if self._branches and any(isinstance(known, Count) for known in self._states.values()):
+      return frozenset(tensors)
+    return frozenset(name for name in tensors if ends[name] in self._dependent)
+
+  def at(
+    self, counts: Sequence[int], names: Collection[str], perturber: Perturber | None = None
+  ) -> Iterator[dict[str, np.ndarray] | None]:
+    """Yields losses and gradients at each count of steps taken; None where it cannot be run.
+
+    Args:
+      counts: of steps taken before.
+      names: of losses and gradients.
+      perturber: moves the other variables by a unit in the last place; None for none.
+    """
+    if self._branches or perturber is not None:
+      for count in counts:
+        yield self._built_anew(count, names, perturber)
+      return
+    tensors = [self.tensors()[name] for name in names]
+    given = self._given(self._ends(names))
+    for count in counts:
+      (found,) = self._run.recompute([(tensors, {**given, **self._counts(count)})])
+      yield None if found is None else dict(zip(names, found, strict=True))
+
+  def from_count_alone(self, counts: Sequence[int], names: Collection[str]) -> list[CountedValue]:
+    """Returns what is computed from the count alone on the way to losses and gradients."""
+    graph = self.graph
+    behind = graph.ancestors(self._ends(names))
+    alone: set[int] = set()
+    for position, op in enumerate(graph.ops):
+      inputs_alone = all(n in alone or graph.ops[n].op_type == CONSTANT for n, _ in op.inputs)
+      if op.name in self._states if op.op_type == VARIABLE else op.pure and inputs_alone:
+        alone.add(position)
+    alone &= self._dependent & behind
+    ends = sorted(
+      {key for position in behind - alone for key in graph.ops[position].inputs if key[0] in alone}
+    )
+    tensors = [_tensor(graph, key) for key in ends]
+    found = self._run.recompute([(tensors, self._counts(count)) for count in counts])
+    if not ends or any(one is None for one in found):
+      return []
+    return [
+      CountedValue(graph.ops[n].op_type, graph.ops[n].source, tuple(values))
+      for (n, _), *values in zip(ends, *(one or () for one in found), strict=True)
+    ]
+
+  def _ends(self, names: Collection[str]) -> list[int]:
+    ends = self.graph.targets()
+    return [ends[name] for name in names]
+
+  def _counts(self, count: int) -> dict[str, np.ndarray]:
+    """Returns the counting variables at a count, by the tensors that read them."""
+    reads = {op.name: op.tensors[0] for op in self.graph.ops if op.op_type == VARIABLE}
+    values = self._counted(count)
+    return {reads[name]: value for name, value in values.items() if name in reads}
+
+  def _counted(self, count: int) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+    for name, state in self._states.items():
+      number = count + state.start
+      value = number if isinstance(state, Count) else state.base ** max(number, 0)
+      found[name] = np.asarray(value, self._values[name].dtype)
+    return found
+
+  def _given(self, ends: Collection[int]) -> Mapping[str, np.ndarray]:
+    """Returns what the part that depends on the count reads besides, computed once."""
+    graph = self.graph
+    inside = self._dependent & graph.ancestors(ends)
+    entering = {key for n in inside for key in graph.ops[n].inputs if key[0] not in self._dependent}
+    names = sorted(_tensor(graph, key) for key in entering)
+    wanted = [name for name in names if name not in self._base]
+    self._base.update(zip(wanted, self._run.fetch(wanted), strict=True))
+    return {name: self._base[name] for name in names}
+
+  def _built_anew(
+    self, count: int, names: Collection[str], perturber: Perturber | None
+  ) -> dict[str, np.ndarray] | None:
+    """Returns a run of the graph that is made of the step at a count: of its own branches."""
+    counted = self._counted(count)
+
+    def value(name: str) -> np.ndarray:
+      known = counted.get(name, self._values[name])
+      return known if perturber is None or name in counted else perturber.variable(name, known)
+
+    variables = {
+      op_name: dataclasses.replace(variable, value=value(variable.name))
+      for op_name, variable in self._step.variables.items()
+    }
+    run = step_run(dataclasses.replace(self._step, variables=variables))
+    try:
+      tensors = _targets(run.op_graph)
+      if not set(names) <= tensors.keys():
+        return None
+      return dict(zip(names, run.fetch([tensors[name] for name in names]), strict=True))
+    finally:
+      run.close()
+
+
+def _targets(graph: OpGraph) -> dict[str, str]:
+  return {
+    op.name: _tensor(graph, op.inputs[0])
+    for op in graph.ops
+    if op.op_type == TARGET and len(op.inputs) == 1 and not op.name.startswith(_BEFORE_FIRST)
+  }
+
+
+def _tensor(graph: OpGraph, key: _Position) -> str:
+  producer: OpRecord = graph.ops[key[0]]
+  return producer.tensors[key[1]]
+
+
+def _dependent(graph: OpGraph, counting: Collection[str]) -> set[int]:
+  """Returns the positions of what is computed from variables that count."""
+  found: set[int] = set()
+  for position, op in enumerate(graph.ops):
+    counts = op.op_type == VARIABLE and op.name in counting
+    if counts or any(n in found for n, _ in op.inputs):
+      found.add(position)
+  return found

@@ -1,0 +1,262 @@
+"""Losses and gradients at later counts of steps, where the count has a part in them.
+
+The weight of a loss, a temperature or a rate of dropout may be annealed for thousands of steps, and
+its end is reached by none that is taken. A step of both sides is computed again from the same
+values, had more steps been taken before it.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.rules.training.later_rates import COUNTS
+from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.errors import NotApplicable
+from tf2verify.numerics.noise import FACTOR
+from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
+from tf2verify.records.tensor_key import TensorKey
+from tf2verify.reference.perturbation import Perturber
+from tf2verify.sides.graphs.counted_steps import CountedStep, CountedValue
+from tf2verify.sides.graphs.step_run import LOSS_TARGET, gradient_target
+from tf2verify.sides.graphs.without_state import WrittenOtherwise
+from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.proving import why_not_related
+from tf2verify.stages.training.step_proof import RelatedStep
+from tf2verify.stages.training.step_quantities import GRADIENT, LOSS
+
+# Of the greatest element: gradients of a step that was not taken, whose rounding is measured only
+# where they differ by more.
+_APART = 1e-3
+# Rounding of the greatest gradient, beside which smaller ones are not told.
+_BESIDE = 1e-6
+# How often the difference at the count of the step itself is allowed at a later one.
+_GROWTH = 10.0
+# Counts are asked for until that many seconds have passed, these ones always.
+_SECONDS = 3.0
+_FIRST = (10**3, 10**5, 10**7, 10**2, 10**4, 10**6, 10)
+_ORDER = (*_FIRST, *(count for count in COUNTS if count not in _FIRST))
+# Rounding is measured in as many runs.
+_PERTURBED = (1, 2)
+_Values = dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Apart:
+  """What differs at a later count."""
+
+  count: int
+  tf1: _Values
+  tf2: _Values
+  names: tuple[str, ...]
+
+
+def compare_later_counts(step: RelatedStep, comparison: Comparison) -> tuple[tuple[str, str], ...]:
+  """Compares losses and gradients at later counts of steps.
+
+  Args:
+    step: a step that agrees.
+    comparison: takes the findings.
+
+  Returns:
+    By the run of a difference, its cause.
+  """
+  try:
+    with contextlib.ExitStack() as opened:
+      tf1 = opened.enter_context(contextlib.closing(CountedStep(step.tf1, step.number - 1)))
+      if not tf1.dependent() and why_not_related(step.graphs.case):
+        return ()  # a large one, whose port is not traced for this alone
+      return _compared(step, tf1, comparison, opened)
+  except (NotApplicable, NotTraceable, WrittenOtherwise):
+    return ()
+
+
+def _compared(
+  step: RelatedStep, tf1: CountedStep, comparison: Comparison, opened: contextlib.ExitStack
+) -> tuple[tuple[str, str], ...]:
+  counts = tf1.dependent()
+  try:
+    tf2 = opened.enter_context(contextlib.closing(CountedStep(step.tf2, step.number - 1)))
+  except (NotTraceable, WrittenOtherwise) as reason:
+    if counts:
+      comparison.blind_spots.append(f'{_reads(counts)}, and {_NOT_COMPARED}: {reason}')
+    return ()
+  shared = tf1.tensors().keys() & tf2.tensors().keys()
+  names = sorted((counts | tf2.dependent()) & shared)
+  if not names:
+    return ()
+  pair = _Pair(step, tf1, tf2, names)
+  if counts and not pair.is_alike:
+    comparison.blind_spots.append(
+      f'{_reads(counts)}, and {_NOT_COMPARED}: traced as a graph, the step of the port computes '
+      'others than it does'
+    )
+  apart = pair.first_apart()
+  if apart is None:
+    return ()
+  if not tf2.dependent():  # Python may count in the port, which a trace does not show
+    comparison.blind_spots.append(
+      f'{_reads(counts)}, which changes it at count {apart.count:,}, where nothing in the port '
+      f'does as it is traced; {_NOT_COMPARED}'
+    )
+    return ()
+  return pair.told(apart, comparison)
+
+
+_NOT_COMPARED = (
+  'counts beyond the steps that were taken were not compared; training_steps_to_take takes more '
+  'steps'
+)
+
+
+def _reads(names: Collection[str]) -> str:
+  what = 'the loss' if LOSS_TARGET in names else 'a gradient'
+  return f'{what} of TF1 is computed from the count of steps'
+
+
+class _Pair:
+  """A step of both sides at any count."""
+
+  def __init__(
+    self, step: RelatedStep, tf1: CountedStep, tf2: CountedStep, names: Sequence[str]
+  ) -> None:
+    self._tf1, self._tf2, self._layouts = tf1, tf2, step.tf2.layouts
+    self._at_step = step.number - 1
+    (known,) = self._both([self._at_step], names)
+    one, other = known or ({}, {})
+    # A gradient that is scaled on one side, or in which rounding is all, tells nothing here.
+    self._before = {name: _relative(value, other[name]) for name, value in one.items()}
+    self._names = [name for name, off in self._before.items() if off <= _APART]
+
+  @property
+  def is_alike(self) -> bool:
+    """Whether anything is the same on both sides at the count of the step itself."""
+    return bool(self._names)
+
+  def first_apart(self) -> _Apart | None:
+    """Returns the first count, in the order in which they are asked, at which something differs."""
+    start, counts = time.perf_counter(), self._telling()
+    asked = zip(counts, self._both(counts, self._names), strict=True)
+    for number, (count, both) in enumerate(asked):
+      if both is not None:
+        apart = self._apart(count, *both)
+        if apart.names and self._is_more_than_rounding(apart):
+          return apart
+      if number + 1 >= len(_FIRST) and time.perf_counter() - start > _SECONDS:
+        break
+    return None
+
+  def told(self, apart: _Apart, comparison: Comparison) -> tuple[tuple[str, str], ...]:
+    """Adds what differs to a comparison; returns the cause by the run of the differences."""
+    run = f'had {apart.count:,} steps been taken before'
+    for name in apart.names:
+      one, other = apart.tf1[name], apart.tf2[name]
+      quantity, subject = (
+        (LOSS, '(total)') if name == LOSS_TARGET else (GRADIENT, name.removeprefix('gradient '))
+      )
+      size = float(np.max(np.abs(one), initial=0.0))
+      allowed = ToleranceTable(((one.dtype.name, Tolerance(_APART, _APART * size)),))
+      comparison.tensors(TensorKey(quantity, subject, run), one, other, allowed)
+    return ((run, self._cause(apart)),)
+
+  def _telling(self) -> list[int]:
+    """Returns the counts to ask for: of those at which all weights are the same, one."""
+    if not self._names:
+      return []
+    sides = [side.from_count_alone(_ORDER, self._names) for side in (self._tf1, self._tf2)]
+    if not all(sides):
+      return list(_ORDER)
+    found: dict[bytes, int] = {}
+    for number, count in enumerate(_ORDER):
+      key = b'|'.join(known.values[number].tobytes() for side in sides for known in side)
+      found.setdefault(key, count)
+    return list(found.values())
+
+  def _both(
+    self, counts: Sequence[int], names: Collection[str]
+  ) -> Iterator[tuple[_Values, _Values] | None]:
+    layouts = {gradient_target(name): layout for name, layout in self._layouts.items()}
+    for one, other in zip(self._tf1.at(counts, names), self._tf2.at(counts, names), strict=True):
+      if one is None or other is None:
+        yield None
+      else:
+        yield one, {n: layouts[n].to_tf1(v) if n in layouts else v for n, v in other.items()}
+
+  def _apart(self, count: int, tf1: _Values, tf2: _Values) -> _Apart:
+    finite = {name: value for name, value in tf1.items() if np.all(np.isfinite(value))}
+    sizes = {name: float(np.max(np.abs(value), initial=0.0)) for name, value in finite.items()}
+    greatest = max((size for name, size in sizes.items() if name != LOSS_TARGET), default=0.0)
+    names = tuple(
+      name
+      for name, one in finite.items()
+      if not _difference(one, tf2[name])
+      <= max(_APART, _GROWTH * self._before[name]) * sizes[name] + _BESIDE * greatest
+    )
+    return _Apart(count, tf1, tf2, names)
+
+  def _is_more_than_rounding(self, apart: _Apart) -> bool:
+    """Returns whether something differs by more than values moved by one unit make it differ."""
+    names = list(apart.names)
+    noise = dict.fromkeys(names, 0.0)
+    for number in _PERTURBED:
+      for moved in filter(None, self._tf1.at([apart.count], names, Perturber(number))):
+        found = {name: _difference(apart.tf1[name], moved[name]) for name in names}
+        noise = {name: max(known, found[name]) for name, known in noise.items()}
+    return any(
+      not _difference(apart.tf1[name], apart.tf2[name]) <= FACTOR * noise[name] for name in names
+    )
+
+  def _cause(self, apart: _Apart) -> str:
+    """Returns what of one side, computed from the count alone, the other has not got."""
+    counts = sorted({self._at_step, apart.count, *_FIRST})
+    ones, others = (side.from_count_alone(counts, apart.names) for side in (self._tf1, self._tf2))
+    place = counts.index(apart.count)
+    alone = [
+      *((_TF1, one) for one in ones if not _known(one, others)),
+      *((_TF2, one) for one in others if not _known(one, ones)),
+    ]
+    if not alone:
+      return ''
+    told = '; '.join(f'{side} {_text(one, place)}' for side, one in itertools.islice(alone, _SHOWN))
+    return (
+      f'the steps agree that were taken, and would not at count {apart.count:,}, where a value '
+      f'that is computed from the count of steps is another: {told}: compare the bounds and the '
+      'lengths of what is annealed'
+    )
+
+
+_TF1, _TF2 = 'TF1 has', 'the port has'
+_SHOWN = 4
+
+
+def _text(known: CountedValue, place: int) -> str:
+  value = known.values[place]
+  number = number_text(float(value)) if value.shape == () else 'an array'
+  return f'{number} ({known.op_type}{"" if known.source is None else f", {known.source}"})'
+
+
+def _known(value: CountedValue, others: Iterable[CountedValue]) -> bool:
+  return any(
+    all(
+      one.shape == same.shape and np.allclose(one, same, rtol=1e-4, equal_nan=True)
+      for one, same in zip(value.values, other.values, strict=True)
+    )
+    for other in others
+  )
+
+
+def _difference(one: np.ndarray, other: np.ndarray) -> float:
+  """Returns the greatest difference of two arrays; infinity where they cannot be compared."""
+  if one.shape != other.shape:
+    return float('inf')
+  found = np.abs(one.astype(np.float64) - other)
+  return float(np.max(found, initial=0.0)) if np.all(np.isfinite(found)) else float('inf')
+
+
+def _relative(one: np.ndarray, other: np.ndarray) -> float:
+  size = float(np.max(np.abs(one), initial=0.0))
+  return _difference(one, other) / size if size else float(np.any(other))
