@@ -97,6 +97,43 @@ class UnlikeTest(parameterized.TestCase):
     count = one.__code__.co_argcount
     self.assertEqual(_found(one, other, *[X] * count), [wanted])
 
+  @parameterized.named_parameters(
+    ('strict', lambda x, y: x >= y, 'GreaterEqual'),
+    ('turned', lambda x, y: y <= x, 'LessEqual'),
+  )
+  def test_comparison_of_two_tensors(self, condition, operation):
+    def one(x, y):
+      return tf.where(x > y, tf.tanh(x), y)
+
+    def other(x, y):
+      return tf.where(condition(x, y), tf.tanh(x), y)
+
+    wanted = ('Greater (False for equal values)', f'{operation} (True for equal values)')
+    self.assertEqual(_found(one, other, X, X), [('operation', wanted)])
+
+  def test_comparison_that_is_negated(self):
+    def one(x):
+      return tf.where(x > tf.reduce_max(x, 1, True) * 0.5, tf.tanh(x), x)
+
+    def other(x):
+      return tf.where(tf.logical_not(x < tf.reduce_max(x, 1, True) * 0.5), tf.tanh(x), x)
+
+    ((what, values),) = _found(one, other, X)
+    self.assertEqual(what, 'operation')
+    self.assertStartsWith(values[0], 'Greater, ')
+    self.assertStartsWith(values[1], 'Less → LogicalNot, ')
+
+  @parameterized.named_parameters(
+    ('turned', lambda x, y: y < x),
+    ('negated', lambda x, y: tf.logical_not(x <= y)),
+    ('turned_and_negated', lambda x, y: tf.logical_not(tf.greater_equal(y, x))),
+  )
+  def test_comparison_in_another_spelling(self, condition):
+    def one(x, y):
+      return tf.where(x > y, tf.tanh(x), y)
+
+    self.assertEqual(_found(one, lambda x, y: tf.where(condition(x, y), tf.tanh(x), y), X, X), [])
+
   def test_comparison_with_a_random_number(self):
     def one(x):
       return x * tf.cast(tf.random.uniform(X) >= 0.5, tf.float32)

@@ -54,6 +54,32 @@ class Images(tiny_models.OneModel, abc.ABC):
     return tf.nn.conv2d(padded, weights, 2, 'VALID')
 
 
+class EdgesOfTwo(tiny_models.OneModel, abc.ABC):
+  """A graph of more than 500 operations, and pairs of nodes, which are never triples."""
+
+  def make_inputs(self):
+    edges = np.random.RandomState(0).randint(0, 5, size=(20, 2)).astype(np.int32)
+    return {'edges': edges, 'image': tf2verify.normal_inputs((2, 8, 8, 3))}
+
+  def model(self, inputs, training, padding='SAME'):
+    sources, targets = tf.unstack(inputs['edges'], 2, axis=1)
+    net = tf.nn.avg_pool2d(inputs['image'], 2, 2, padding)
+    net = tf.reduce_mean(net, [1, 2]) * v1.get_variable('scale', [3])
+    for _ in range(260):
+      net = tf.tanh(net + 0.1)
+    return net, tf.cast(sources * targets, tf.float32)
+
+  @classmethod
+  def padded(cls, padding):
+    """Returns a case whose port pools with a padding."""
+
+    class Case(cls):
+      def port(self, inputs, training):
+        return self.model(inputs, training, padding)
+
+    return Case
+
+
 class WrongPortsTest(LadderTestCase):
   def test_batch_in_a_reshape(self):
     class Case(Dense):
@@ -271,6 +297,25 @@ class WrongPortsTest(LadderTestCase):
 
     self.assert_first_failure(Case, STAGE, 'inputs of shape (3, 10, 10, 3)]')
 
+  def test_pooling_of_a_large_model_whose_other_input_has_one_width(self):
+    text = self.assert_first_failure(EdgesOfTwo.padded('VALID'), STAGE, '(2, 9, 9, 3)')
+    self.assertNotIn('were not compared', text)
+
+  def test_the_line_that_raises(self):
+    class Case(Images):
+      def model(self, inputs, training, padding='SAME'):
+        net = tf.nn.max_pool2d(inputs, 3, 3, padding)
+        weights = v1.get_variable('weights', [3, 3, 3, 4])
+        return tf.nn.conv2d(tf.pad(net, [[0, 0], [1, 1], [1, 1], [0, 0]]), weights, 1, 'SAME')
+
+      def port(self, inputs, training):
+        net = self.model(inputs, training, 'VALID')
+        return tf.ensure_shape(net, [None, 5, 5, 4])  # 9 and 11 differ
+
+    text = self.assert_first_failure(Case, STAGE, 'the port raises ValueError')
+    self.assertIn('other_sizes_test.py:', text)
+    self.assertIn('TF1 has a result there', text)
+
 
 class RightPortsTest(LadderTestCase, parameterized.TestCase):
   def passed(self, case, *, without_blind_spots=True):
@@ -279,6 +324,9 @@ class RightPortsTest(LadderTestCase, parameterized.TestCase):
     if without_blind_spots:
       self.assertEqual(verdict.blind_spots, (), verdict.to_text())
     return verdict
+
+  def test_large_model_whose_other_input_has_one_width(self):
+    self.passed(EdgesOfTwo.padded('SAME'))
 
   @parameterized.parameters(Dense, Ids, Images)
   def test_shim(self, case):

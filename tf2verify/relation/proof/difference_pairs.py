@@ -214,10 +214,12 @@ def _difference(proof: Proof, tf1: int, tf2: int) -> tuple[str, tuple[str, str]]
 
 
 def _comparison(proof: Proof, one: OpRecord, other: OpRecord) -> tuple[str, tuple[str, str]] | None:
-  """Returns what tells two comparisons with a constant apart, where a number does."""
+  """Returns what tells two comparisons of the same tensors apart, where a number does."""
   sides = ((proof.tf1, one), (proof.tf2, other))
   operands = [[proof.terms.value(side.values[key]) for key in op.inputs] for side, op in sides]
   limits = [value for values in operands for value in values if value is not None]
+  if not limits:
+    return _comparison_of_two(proof, one, other)
   if len(limits) != 2 or any(limit.size != 1 or limit.dtype.kind not in 'iuf' for limit in limits):
     return None
   if any(proof.terms[side.values[key]].kind == 'draw' for side, op in sides for key in op.inputs):
@@ -234,6 +236,28 @@ def _comparison(proof: Proof, one: OpRecord, other: OpRecord) -> tuple[str, tupl
     f'{one.op_type} with {text_of(first)}',
     f'{other.op_type} with {text_of(second)}',
   )
+
+
+def _comparison_of_two(
+  proof: Proof, one: OpRecord, other: OpRecord
+) -> tuple[str, tuple[str, str]] | None:
+  """Returns what tells comparisons of two computed tensors apart: mostly, what of equal ones."""
+  first = [proof.tf1.values[key] for key in one.inputs]
+  second = [proof.tf2.values[key] for key in other.inputs]
+  if any(proof.terms[number].kind == 'draw' for number in first) or first[0] == first[1]:
+    return None
+  points = {first[0]: np.array([0, 1, 0]), first[1]: np.array([1, 0, 0])}
+  told = [
+    _COMPARED[op.op_type](*(points[number] for number in read))
+    for op, read in ((one, first), (other, second))
+  ]
+  if np.array_equal(*told):
+    return None
+  texts = [
+    f'{op.op_type} ({bool(by[-1])} for equal values)'
+    for op, by in zip((one, other), told, strict=True)
+  ]
+  return 'operation', (texts[0], texts[1])
 
 
 def _constants(proof: Proof, side: Side, op: OpRecord) -> list[np.ndarray]:

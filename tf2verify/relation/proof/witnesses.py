@@ -21,7 +21,9 @@ from tf2verify.relation.proof.signs import is_never_negative
 from tf2verify.relation.proof.terms import Shape, Terms
 
 _LONGEST = 6
-_TRIALS = 4
+# In the last trial some values are equal, which strict comparisons tell.
+_TRIALS = 5
+_TIES = (0.5, 3.0)
 _LARGEST = 2**18
 # Halves and signs tell roundings apart, 0 divisions, great and small numbers bounds and epsilons.
 _FLOATS = (
@@ -227,6 +229,9 @@ def _points(
   points = np.array([*near, *(_FLOATS if 'float' in dtype else _INTEGERS)])
   points = source.permutation(points[np.isfinite(points)])
   values = np.resize(points, shape)
+  if seed[0] == _TRIALS - 1:
+    flat = values.reshape(-1)
+    flat[1::2] = source.choice(_TIES, flat[1::2].shape)
   if is_never_negative(terms, number):
     values = np.abs(values)
   return values.astype('float64' if 'float' in dtype else dtype)

@@ -6,6 +6,7 @@ import importlib.util
 import linecache
 import os
 import sys
+import traceback
 import types
 from collections.abc import Sequence
 from typing import Any
@@ -110,6 +111,13 @@ def line_of_stack(frames: Sequence[Any], own_first: bool = False) -> SourceLine 
     elif is_own_file(path) and (found or not own_first):
       break  # further out there is whoever runs tf2verify
   return line_of(found)
+
+
+def line_of_error(error: BaseException) -> SourceLine | None:
+  """Returns the innermost user's line that an error, or its cause, came through."""
+  frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
+  found = [(f.filename, f.lineno or 0, f.name) for f in frames if is_user_file(f.filename)]
+  return line_of(found[::-1])
 
 
 def line_of(frames: Sequence[Frame]) -> SourceLine | None:

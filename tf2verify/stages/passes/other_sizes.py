@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import functools
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,10 +11,11 @@ import numpy as np
 
 from tf2verify.errors import BuilderError, CaseDefinitionError, LayerError, UserCodeError
 from tf2verify.records.difference import Aspect, Difference
-from tf2verify.records.observation import Observation
+from tf2verify.records.observation import Observation, SourceLine
 from tf2verify.reference.nests import leaves_by_path
 from tf2verify.sides import other_sizes
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.source_lines import line_of_error
 from tf2verify.sides.other_sizes import OtherSize
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import PreparedRuns, ReferenceGraph
@@ -25,19 +27,25 @@ from tf2verify.stages.stage import CaseUnderTest
 
 _REFUSALS = (UserCodeError, BuilderError)
 # How many sizes are tried, each with a graph of its own, by the operations of the graph: a
-# build of 500 takes a few tens of milliseconds.
+# build of 500 takes a few tens of milliseconds. More are tried while that takes no longer than some
+# seconds, or than the first one that both sides ran at.
 _SMALL = 500
 _MOST_SIZES = 6
 _MOST_SIZES_OF_LARGE = 2
+_SECONDS = 5.0
 # What else a size shows, and what a batch does not.
-_ELSE = {
-  'size': ' Or does the port pad, stride or pool otherwise (SAME for VALID), which shows at some '
-  'sizes only?',
-  'batch': '',
-}
 _ONE_SIZE = (
   'Only if the model is never used at another size, declare that: other_sizes = (), which hides '
   'all such mistakes'
+)
+_ELSE = {
+  'size': ' Or does the port pad, stride or pool otherwise (SAME for VALID), which shows at some '
+  f'sizes only? TF1 has a result there. {_ONE_SIZE}',
+  'batch': '',
+}
+_NO_TIME = (
+  'inputs that are longer in some dimensions alone were not compared, which would have taken too '
+  'long ({}): other_sizes declares the sizes that matter'
 )
 _EXCHANGED = (
   'at the inputs of the case and at {} both sides agree: are two dimensions exchanged, such as '
@@ -62,6 +70,7 @@ class _Outcome:
   size: OtherSize  # the inputs
   kind: _Kind  # what came of it
   reason: str = ''  # why it was refused, or what the port raised or declares
+  line: SourceLine | None = None  # of the user's, that raised or called what did
   other_variables: bool = False  # whether it was refused since its variables would be others
   # The size at which all lengths are one longer, where the sides agree there and fail where each is
   # longer by another amount.
@@ -98,6 +107,9 @@ class OtherSizes:
     self._outcomes: list[_Outcome] = []
     self._most = _MOST_SIZES
     self._apart: _Outcome | None = None
+    self._start = time.perf_counter()
+    self._longest = _SECONDS
+    self._untried: list[str] = []
 
   def check(self) -> list[str]:
     """Adds to the comparison what other sizes show; returns notes."""
@@ -146,16 +158,17 @@ class OtherSizes:
       # The smallest change that shows a fault names it best.
       if first is None or (batch is not None and (batch.fails or not first.fails)):
         first = batch
-    if first is None:
-      first = self._first_accepted(proposed.parts)
-    elif not first.fails and first.size.batch_only:
-      self._try_each(proposed.parts)
     if first is not None:
       self._add(first)
-    if self._is_small() and (first is None or not first.fails):
-      self._try_each(proposed.features)
+    further = [] if first is not None and not first.size.batch_only else [*proposed.parts]
+    if self._is_small():
+      further += proposed.features
+    if first is None or not first.fails:
+      self._try_each(further)
     if not any(outcome.kind is not _Kind.REFUSED for outcome in self._outcomes):
       self._comparison.blind_spots.append(self._nothing_tried())
+    elif self._untried:
+      self._comparison.blind_spots.append(_NO_TIME.format('; '.join(self._untried)))
 
   def _try_each(self, proposed: Iterable[frozenset[other_sizes.Axis]]) -> None:
     for axes in proposed:
@@ -163,6 +176,7 @@ class OtherSizes:
       if found is not None:
         self._add(found)
         if found.fails:
+          self._untried.clear()  # what fails is to be mended first
           return
 
   def _first_accepted(self, proposed: Iterable[frozenset[other_sizes.Axis]]) -> _Outcome | None:
@@ -195,9 +209,14 @@ class OtherSizes:
     return together if together.fails else apart
 
   def _tried_growth(self, size: OtherSize) -> _Outcome | None:
-    if len(self._outcomes) >= self._most:
+    if len(self._outcomes) >= self._most and time.perf_counter() - self._start > self._longest:
+      self._untried += [] if size.name in self._untried else [size.name]
       return None
-    return self._tried(size, self._limit_of(size))
+    start = time.perf_counter()
+    found = self._tried(size, self._limit_of(size))
+    if found.kind is not _Kind.REFUSED:
+      self._longest = max(self._longest, time.perf_counter() - start)
+    return found
 
   def _is_small(self) -> bool:
     graph = self._case.tf1.built(self._run.training).graph
@@ -243,7 +262,7 @@ class OtherSizes:
       case.tf2.release()  # whatever the error left behind
       kind = _Kind.DECLARED if declared else _Kind.RAISES
       reason = declared or _short(error)
-      return _Outcome(size, kind, reason, run=tf1_run, rerun=run_tf1)
+      return _Outcome(size, kind, reason, line_of_error(error), run=tf1_run, rerun=run_tf1)
     agreed = _Outcome(size, _Kind.AGREES, run=tf1_run, rerun=run_tf1, observed=(tf1, tf2))
     scratch = Comparison()
     self._compare(agreed, scratch)
@@ -305,10 +324,10 @@ class OtherSizes:
           f'({outcome.size.name})',
           Aspect.SIZE,
           f'the reference accepts {outcome.size.name}',
-          f'the port raises {outcome.reason}',
+          f'the port raises {outcome.reason}{f" ({outcome.line})" if outcome.line else ""}',
           hint=_EXCHANGED.format(outcome.agrees_at)
           if outcome.agrees_at
-          else f'is the {what} of the inputs hard-coded in the port?{_ELSE[what]} {_ONE_SIZE}',
+          else f'is the {what} of the inputs hard-coded in the port?{_ELSE[what]}',
         )
       )
 
@@ -334,7 +353,7 @@ class OtherSizes:
       return [f'at {self._apart.size.name} the sides differ: {agrees_at}']
     return [
       f"at the case's own inputs both sides agree, at {differing[-1]} they do not: is a size of "
-      f'the inputs hard-coded in one of them?{_ELSE["size"]} {_ONE_SIZE}'
+      f'the inputs hard-coded in one of them?{_ELSE["size"]}'
     ]
 
   def _nothing_tried(self) -> str:
