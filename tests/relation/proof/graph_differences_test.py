@@ -1,5 +1,6 @@
 """Tests of tf2verify.relation.proof.graph_differences."""
 
+import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
@@ -14,6 +15,10 @@ X = (4, 6)
 
 def _found(one, other, *shapes):
   return [(one.what, one.values) for one in unlike(related(one, other, shapes), {})]
+
+
+def _repeated(function, x):
+  return tf.while_loop(lambda n, _: n < 3, lambda n, y: (n + 1, function(y)), (0, x))[1]
 
 
 class UnlikeTest(parameterized.TestCase):
@@ -96,6 +101,59 @@ class UnlikeTest(parameterized.TestCase):
   def test_of_the_same_operands(self, one, other, wanted):
     count = one.__code__.co_argcount
     self.assertEqual(_found(one, other, *[X] * count), [wanted])
+
+  @parameterized.named_parameters(
+    (
+      'bound',
+      lambda x: 2.0 * tf.maximum(x, -7.0),
+      lambda x: 2.0 * tf.maximum(x, -6.0),
+      ('-7', '-6'),
+    ),
+    ('slope', tf.nn.leaky_relu, lambda x: tf.nn.leaky_relu(x, 0.3), ('0.2', '0.3')),
+    (
+      'activation',
+      lambda x: tf.nn.relu(x + 1.0),
+      lambda x: tf.nn.relu6(x + 1.0),
+      ('Relu', 'Relu6'),
+    ),
+    (
+      'two_bounds',
+      lambda x: tf.clip_by_value(x, -7.0, 7.0),
+      lambda x: tf.clip_by_value(x, -6.0, 5.0),
+      ('7', '5'),
+      ('-7', '-6'),
+    ),
+    (
+      'in_a_loop',
+      lambda x: _repeated(lambda y: tf.minimum(y, 5.0) + 1.0, x),
+      lambda x: _repeated(lambda y: tf.minimum(y, 4.0) + 1.0, x),
+      ('5', '4'),
+    ),
+    ('the_same', lambda x: tf.maximum(x, -7.0), lambda x: tf.maximum(x, -7.0)),
+    (
+      'operands_in_another_order',
+      lambda x: tf.maximum(x, 1.0) * tf.maximum(x + 1.0, 2.0),
+      lambda x: tf.maximum(x + 1.0, 2.0) * tf.maximum(x, 1.0),
+    ),
+    (
+      'another_spelling',
+      lambda x: tf.maximum(2.0 * x, -6.0),
+      lambda x: 2.0 * tf.maximum(x, -3.0),
+    ),
+    (
+      'activation_in_another_spelling',
+      tf.nn.relu6,
+      lambda x: tf.nn.relu(tf.minimum(x, 6.0)),
+    ),
+  )
+  def test_bounds_of_what_is_not_proven(self, one, other, *wanted):
+    def summed(x):
+      return one(tf.cumsum(x, 1))
+
+    def multiplied(x):
+      return other(tf.matmul(x, np.triu(np.ones((6, 6), np.float32))))
+
+    self.assertCountEqual([values for _, values in _found(summed, multiplied, X)], wanted)
 
   @parameterized.named_parameters(
     ('strict', lambda x, y: x >= y, 'GreaterEqual'),

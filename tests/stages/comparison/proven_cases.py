@@ -47,3 +47,27 @@ class Numpy(Dense):
   def port(self, inputs, training):
     net = self.model(inputs, training)
     return net + 0.0 * float(tf.reduce_sum(net))
+
+
+class WrittenTwice(OneModel):
+  """A moving average that the port writes in two steps, the second of which reads the first."""
+
+  def average(self):
+    zeros = v1.zeros_initializer()
+    return v1.get_variable('average', [3], initializer=zeros, trainable=False, use_resource=True)
+
+  def model(self, inputs, training):
+    average, mean = self.average(), tf.reduce_mean(inputs, 0)
+    if training:
+      v1.add_to_collection(
+        v1.GraphKeys.UPDATE_OPS, v1.assign_sub(average, (average - 1.25 * mean) * 0.1)
+      )
+    return inputs * v1.get_variable('scale', [3])
+
+  def port(self, inputs, training):
+    average, mean = self.average(), tf.reduce_mean(inputs, 0)
+    if training:
+      kept = 0.9 * average
+      average.assign(kept + 0.1 * mean)
+      average.assign(kept + 1.25 * (average - kept))
+    return inputs * v1.get_variable('scale', [3])

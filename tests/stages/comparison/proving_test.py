@@ -29,6 +29,12 @@ class ProvingTest(absltest.TestCase):
         )
         self.assertIn(wanted, stage.to_text())
 
+  def test_variable_that_the_port_reads_after_it_wrote_it(self):
+    training = _verdicts(proven_cases.WrittenTwice)[1]
+    self.assertIs(training.status, tf2verify.Status.PASSED, training.to_text())
+    self.assertEqual(training.proven.targets_proven, training.proven.targets)
+    self.assertEmpty(training.blind_spots)
+
   def test_difference_without_an_effect(self):
     inference = _verdicts(proven_cases.CappedAndBounded)[0]
     self.assertEqual(inference.status, tf2verify.Status.PASSED)

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 
 from tf2verify.records.op_graph import OpGraph, TensorKey
+from tf2verify.relation.proof.difference_bounds import unlike_bounds
 from tf2verify.relation.proof.difference_pairs import (
   EXTRA,
   FUNCTIONS,
@@ -73,7 +74,12 @@ def unlike(
     variables: as for `prove`.
     targets: likewise.
   """
-  return explained(proof, variables, targets)[0]
+  found, after = explained(proof, variables, targets)
+  if proof.states is not NO_STATES:
+    return found
+  places = {(pair.tf1, pair.tf2) for pair in found}
+  bounds = [pair for pair in unlike_bounds(after) if (pair.tf1, pair.tf2) not in places]
+  return [*found, *bounds[: _MOST - len(found)]]
 
 
 def explained(

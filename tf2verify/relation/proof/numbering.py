@@ -50,6 +50,7 @@ _WITHOUT_EFFECT = frozenset(
 )
 _LOOPS = ('While', 'StatelessWhile', 'If', 'StatelessIf')
 _AFTER = ' after its update'
+_TF2 = 'tf2'
 
 # Dtype and shape in tf1, by tf1 name, of the variables that both sides have.
 Variables = Mapping[str, Kind]
@@ -233,10 +234,10 @@ class Numbering:
       held = self._variable(multiple.of, dtype, shape)
       return total(self._terms, ((held, multiple.factor),), dtype, whole)
     name, _, number = op.name.partition(_AFTER)
-    if number or (name not in self._variables and name not in self._held):
+    if name not in self._variables and name not in self._held:
       return self._opaque(op, position)
     if op.name != name:
-      return self._after_update(position, op, name)
+      return self._after_update(position, op, f'update of {name}{number}')
     return self._variable(name, dtype, shape)
 
   def _variable(self, name: str, dtype: str, shape: tuple[int | None, ...] | None) -> int:
@@ -271,12 +272,22 @@ class Numbering:
     """Returns the term of a variable of tf1."""
     return self._terms.add(VARIABLE, (), name, *self._variables[name])
 
-  def _after_update(self, position: int, op: OpRecord, name: str) -> int:
-    """Returns what a variable holds after the only write to it; unknown where that is not known."""
-    writes = [n for n, other in enumerate(self.graph.ops) if _updated(other.name)[0] == name]
-    if len(writes) != 1 or any(key not in self.values for key in self.graph.ops[writes[0]].inputs):
+  def _after_update(self, position: int, op: OpRecord, write: str) -> int:
+    """Returns what a variable holds after a write to it; unknown where that is not known.
+
+    Args:
+      position: of what reads it.
+      op: what reads it.
+      write: the target that says what was written: of a port, the last one before.
+    """
+    name, ends = _updated(write)[0], self.graph.targets()
+    count = sum(_updated(end)[0] == name for end in ends)
+    # The port is traced in the order of its lines. Of TF1, which of several writes came first is
+    # not known.
+    end = ends.get(write) if count == 1 or self.graph.side == _TF2 else None
+    if end is None or any(key not in self.values for key in self.graph.ops[end].inputs):
       return self._opaque(op, position)
-    found = self._own_target(writes[0])
+    found = self._own_target(end)
     return found[0] if len(found) == 1 else self._opaque(op, position)
 
   def _draw(self, op: OpRecord, inputs: Sequence[int]) -> Sequence[int]:

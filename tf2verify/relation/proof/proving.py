@@ -112,7 +112,7 @@ def prove(
   )
   ends = tf1.targets()
   aliases = {f'update of {own}': f'update of {m.of}' for own, m in states.multiples.items()}
-  others = {aliases.get(name, name): end for name, end in tf2.targets().items()}
+  others = _last_writes(ends, {aliases.get(n, n): end for n, end in tf2.targets().items()})
   wanted = [name for name in dict.fromkeys((*ends, *others)) if targets is None or name in targets]
   tested = [
     name
@@ -131,6 +131,18 @@ def prove(
     states,
     arguments,
   )
+
+
+def _last_writes(tf1: Mapping[str, int], tf2: Mapping[str, int]) -> dict[str, int]:
+  """Returns the port's targets with the last write to a variable that tf1 writes once."""
+  found = dict(tf2)
+  for name, end in tf2.items():
+    first, _, number = name.rpartition(' (')
+    is_numbered = first.startswith('update of ') and number[:-1].isdigit()
+    if is_numbered and first in tf1 and f'{first} (2)' not in tf1:
+      del found[name]
+      found[first] = end  # in the order of the writes
+  return found
 
 
 def _in_total(terms: Terms, numbering: Numbering) -> int | None:
