@@ -268,11 +268,17 @@ def _restored_before_call(
   ]
   if not others:
     return port, ''
+  more = len(port.layer.variables) - len(loaded.port.layer.variables)
+  why = (
+    f': its layers are built twice then, which makes {more} variables more'
+    if more > 0
+    else ', or make the layers in __init__, as attributes, and assign nothing in build'
+  )
   return port, (
     'the port has to be called once before it is restored: where a checkpoint is restored into a '
     'layer that was not called yet, its first call gives these variables initial values '
     f'in place of those of the checkpoint, and nothing warns: {listed(others)}; call the port once '
-    'and then restore, or make the layers in __init__, as attributes, and assign nothing in build'
+    f'and then restore{why}'
   )
 
 

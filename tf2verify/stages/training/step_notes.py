@@ -1,12 +1,15 @@
 """What a report says of training steps beside their differences."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 import numpy as np
 
+from tf2verify.diagnosis.formulas.forms import READ, forms
 from tf2verify.diagnosis.rules.training.losses import added_again
-from tf2verify.diagnosis.rules.wording import listed
+from tf2verify.diagnosis.rules.wording import listed, number_text
+from tf2verify.records.proven import Proven
 from tf2verify.records.side_by_side import Curve
 from tf2verify.records.table import Table
 from tf2verify.records.training import TrainingStep
@@ -16,6 +19,8 @@ from tf2verify.stages.training.step_quantities import Steps, greatest
 # An update of fewer units in the last place of its variable cannot be told from its
 # neighbours.
 _LEAST_SHARE = 0.1
+# Settings are float32 on either side.
+_SETTING = 1e-5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +88,35 @@ def blind_spots(steps: Steps) -> list[str]:
       'steps, or a larger learning rate'
     )
   return notes
+
+
+def settings_apart(steps: Steps, proven: Proven | None) -> list[str]:
+  """Returns settings of the optimizers that differ, where neither numbers nor graphs say so.
+
+  Args:
+    steps: that agree.
+    proven: what is proven of a step.
+  """
+  if proven is not None and (proven.is_whole or proven.differences):
+    return []
+  records = [run.optimizers for run in (steps.tf1, steps.tf2)]
+  if any(len(side) != 1 or not side[0].rule for side in records):
+    return []
+  one, other = (next(forms(side[0], None)) for side in records)
+  if one.rule != other.rule:
+    return []
+  told = [
+    f'{name} is {number_text(one.setting(name))} in tf1 and {number_text(other.setting(name))} in '
+    'the port'
+    for name in READ[one.rule]
+    if not math.isclose(one.setting(name), other.setting(name), rel_tol=_SETTING)
+  ]
+  if not told:
+    return []
+  return [
+    f'the optimizers differ where these steps do not show it: {"; ".join(told)}: pass the settings '
+    'of tf1, which count where gradients are smaller, or for more steps'
+  ]
 
 
 def _ends_in_nan(steps: Steps) -> list[str]:

@@ -12,6 +12,7 @@ from tf2verify.numerics.error_summary import extent
 from tf2verify.numerics.noise import FACTOR
 from tf2verify.records.diagnosis import About, Cause
 from tf2verify.records.difference import Aspect, Difference, ErrorSummary
+from tf2verify.records.proven import Proven
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import TrainingRun
 from tf2verify.reference import inputs as case_inputs
@@ -48,6 +49,7 @@ from tf2verify.stages.training.step_notes import (
   IdleUpdates,
   blind_spots,
   idle_updates,
+  settings_apart,
   step_curves,
   step_notes,
   step_table,
@@ -169,10 +171,8 @@ class _Judge:
       rows = compare_other_rows(case, self._both, run.inputs, self._rounding.left, comparison)
     tried = [] if parted else self._both.try_clipping(self._clipping, comparison, self._inside)
     tried += self._rounding.notes
-    step, proven = (None if parted else self._related), None
-    if step is not None:
-      later = later.also(compare_later_counts(step, comparison))
-      proven = relate(step, comparison)
+    counts, proven = ((), None) if parted else self._proven(looked_at, comparison)
+    later = later.also(counts)
     notes = [*tried, *step_notes(looked_at, parted, self._count), *([whose] if whose else [])]
     notes += inside_notes(self._inside)
     notes += [*rows.notes, *(alone if parted else [])]
@@ -199,6 +199,17 @@ class _Judge:
       proven=proven,
       inspection=self._inspection(looked_at, parted) if parted else None,
     )
+
+  def _proven(
+    self, steps: Steps, comparison: Comparison
+  ) -> tuple[tuple[tuple[str, str], ...], Proven | None]:
+    """Looks beyond steps that agree; returns causes by run, and what is proven of a step."""
+    if self._related is None:
+      return (), None
+    counts = compare_later_counts(self._related, comparison)
+    proven = relate(self._related, comparison)
+    comparison.blind_spots += settings_apart(steps, proven)
+    return counts, proven
 
   def _parted(self, comparison: Comparison) -> tuple[int, dict[int, int]]:
     """Compares step by step; returns the first that differs, or 0, and how much each does."""

@@ -1,0 +1,51 @@
+"""Settings of optimizers that differ, and that neither steps nor graphs show."""
+
+import keras
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+import tf2verify
+
+v1 = tf.compat.v1
+_STAGE = 'training_steps'
+
+
+class Adagrad(tf2verify.EquivalenceCase):
+  """A dense layer, whose gradients are far greater than any epsilon."""
+
+  relate_graphs = False
+  epsilon = 0.0
+
+  def build_tf1_graph(self, inputs, training):
+    return v1.layers.dense(inputs, 3, name='logits')
+
+  def make_tf2_layer(self):
+    return keras.Sequential([keras.layers.Dense(3, name='logits')])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 5))
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(outputs**2)
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_optimizer(self):
+    return v1.train.AdagradOptimizer(0.05)
+
+  def make_tf2_optimizer(self):
+    return keras.optimizers.Adagrad(0.05, epsilon=self.epsilon)
+
+
+class SettingsApartTest(parameterized.TestCase):
+  @parameterized.parameters((0.0, False), (1e-9, True))
+  def test_epsilon_of_adagrad(self, value, is_told):
+    case = type('Case', (Adagrad,), {'epsilon': value})
+    found = tf2verify.verify(case, [_STAGE]).stages[-1]
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+    spots = ' '.join(found.blind_spots)
+    self.assertEqual('epsilon is 0 in tf1 and 1e-09 in the port' in spots, is_told, spots)
+
+
+if __name__ == '__main__':
+  absltest.main()
