@@ -7,6 +7,7 @@ import numpy as np
 
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, OpRecord
+from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.relation.proof.inductive import states_of
 from tf2verify.relation.proof.states import Count
@@ -30,6 +31,24 @@ class CountedValue:
   op_type: str
   source: SourceLine | None
   values: tuple[np.ndarray, ...]
+
+
+def reads_numbers(step: StepGraph) -> bool:
+  """Returns whether losses or gradients read a variable that is one number, as a count is."""
+  nodes = {node.name: node for node in step.graph_def.node}
+  pending = [op_name_of(tensor) for target in step.targets for tensor in target.tensors]
+  seen: set[str] = set()
+  while pending:
+    name = pending.pop()
+    if name in seen or name not in nodes:
+      continue
+    seen.add(name)
+    if name in step.variables:
+      if not step.variables[name].shape:
+        return True
+      continue
+    pending += [op_name_of(read) for read in nodes[name].input if not read.startswith('^')]
+  return False
 
 
 class CountedStep:

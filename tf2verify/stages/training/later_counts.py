@@ -20,7 +20,7 @@ from tf2verify.numerics.noise import FACTOR
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.reference.perturbation import Perturber
-from tf2verify.sides.graphs.counted_steps import CountedStep, CountedValue
+from tf2verify.sides.graphs.counted_steps import CountedStep, CountedValue, reads_numbers
 from tf2verify.sides.graphs.step_run import LOSS_TARGET, gradient_target
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.tracing import NotTraceable
@@ -34,6 +34,8 @@ from tf2verify.stages.training.step_quantities import GRADIENT, LOSS
 _APART = 1e-3
 # Rounding of the greatest gradient, beside which smaller ones are not told.
 _BESIDE = 1e-6
+# A phase that grows with the count is rounded with it: of the cosine of a cycle, say.
+_PHASE = 2.0**-27
 # How often the difference at the count of the step itself is allowed at a later one.
 _GROWTH = 10.0
 # Counts are asked for until that many seconds have passed, these ones always.
@@ -66,10 +68,13 @@ def compare_later_counts(step: RelatedStep, comparison: Comparison) -> tuple[tup
     By the run of a difference, its cause.
   """
   try:
+    is_large = bool(why_not_related(step.graphs.case))
+    if not reads_numbers(step.tf1) and (is_large or not reads_numbers(step.tf2)):
+      return ()
     with contextlib.ExitStack() as opened:
       tf1 = opened.enter_context(contextlib.closing(CountedStep(step.tf1, step.number - 1)))
-      if not tf1.dependent() and why_not_related(step.graphs.case):
-        return ()  # a large one, whose port is not traced for this alone
+      if is_large and not tf1.dependent():
+        return ()  # the port is not traced for this alone
       return _compared(step, tf1, comparison, opened)
   except (NotApplicable, NotTraceable, WrittenOtherwise):
     return ()
@@ -190,11 +195,12 @@ class _Pair:
     finite = {name: value for name, value in tf1.items() if np.all(np.isfinite(value))}
     sizes = {name: float(np.max(np.abs(value), initial=0.0)) for name, value in finite.items()}
     greatest = max((size for name, size in sizes.items() if name != LOSS_TARGET), default=0.0)
+    least = max(_APART, _PHASE * count)
     names = tuple(
       name
       for name, one in finite.items()
       if not _difference(one, tf2[name])
-      <= max(_APART, _GROWTH * self._before[name]) * sizes[name] + _BESIDE * greatest
+      <= max(least, _GROWTH * self._before[name]) * sizes[name] + _BESIDE * greatest
     )
     return _Apart(count, tf1, tf2, names)
 
