@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
+import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, OpRecord
@@ -103,15 +104,17 @@ class CountedStep:
       names: of losses and gradients.
       perturber: moves the other variables by a unit in the last place; None for none.
     """
-    if self._branches or perturber is not None:
-      for count in counts:
-        yield self._built_anew(count, names, perturber)
-      return
+    is_whole = self._branches or perturber is not None
+    given = None if is_whole else self._given(self._ends(names))
     tensors = [self.tensors()[name] for name in names]
-    given = self._given(self._ends(names))
     for count in counts:
-      (found,) = self._run.recompute([(tensors, {**given, **self._counts(count)})])
-      yield None if found is None else dict(zip(names, found, strict=True))
+      found = None
+      if given is not None:
+        (found,) = self._run.recompute([(tensors, {**given, **self._counts(count)})])
+      if found is None:
+        yield self._built_anew(count, names, perturber)
+      else:
+        yield dict(zip(names, found, strict=True))
 
   def from_count_alone(self, counts: Sequence[int], names: Collection[str]) -> list[CountedValue]:
     """Returns what is computed from the count alone on the way to losses and gradients."""
@@ -153,14 +156,20 @@ class CountedStep:
       found[name] = np.asarray(value, self._values[name].dtype)
     return found
 
-  def _given(self, ends: Collection[int]) -> Mapping[str, np.ndarray]:
-    """Returns what the part that depends on the count reads besides, computed once."""
+  def _given(self, ends: Collection[int]) -> Mapping[str, np.ndarray] | None:
+    """Returns what the part that depends on the count reads besides; None where that has no value.
+
+    A list of tensors that a loop fills has none.
+    """
     graph = self.graph
     inside = self._dependent & graph.ancestors(ends)
     entering = {key for n in inside for key in graph.ops[n].inputs if key[0] not in self._dependent}
     names = sorted(_tensor(graph, key) for key in entering)
     wanted = [name for name in names if name not in self._base]
-    self._base.update(zip(wanted, self._run.fetch(wanted), strict=True))
+    try:
+      self._base.update(zip(wanted, self._run.fetch(wanted), strict=True))
+    except (tf.errors.OpError, ValueError, TypeError):
+      return None
     return {name: self._base[name] for name in names}
 
   def _built_anew(

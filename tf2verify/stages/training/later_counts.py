@@ -78,6 +78,9 @@ def compare_later_counts(step: RelatedStep, comparison: Comparison) -> tuple[tup
       return _compared(step, tf1, comparison, opened)
   except (NotApplicable, NotTraceable, WrittenOtherwise):
     return ()
+  except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage
+    comparison.blind_spots.append(f'{_NOT_COMPARED}: {type(error).__name__}: {error}'[:_LONGEST])
+    return ()
 
 
 def _compared(
@@ -113,8 +116,8 @@ def _compared(
 
 
 _NOT_COMPARED = (
-  'counts beyond the steps that were taken were not compared; training_steps_to_take takes more '
-  'steps'
+  'losses and gradients at counts beyond the steps that were taken were not compared '
+  '(training_steps_to_take takes more steps)'
 )
 
 
@@ -235,6 +238,7 @@ class _Pair:
     )
 
 
+_LONGEST = 400
 _TF1, _TF2 = 'TF1 has', 'the port has'
 _SHOWN = 4
 
