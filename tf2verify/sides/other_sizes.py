@@ -15,7 +15,8 @@ from tf2verify.sides.user_code import user_code
 
 _HOOK = 'other_sizes'
 _SHOWN = 3
-# So many elements behind strides still tell how wide an image is.
+# So many elements behind strides still tell how wide an image is; and so many numbers make up one
+# thing, such as a box.
 _FEW = 4
 
 # The path of an input, and one of its axes.
@@ -45,7 +46,7 @@ class Proposals:
   """Sizes worth a try, each a set of axes that are longer.
 
   Attributes:
-    everything: the batch and each length at once; empty if there is no length.
+    everything: the batch and each length at once, most of them first; empty if there is no length.
     batch: the batch alone; empty if no input has one.
     parts: what to try where `everything` is refused, the likeliest first.
     features: last axes of floating inputs, on which the shape of a variable mostly depends.
@@ -55,6 +56,11 @@ class Proposals:
   batch: frozenset[Axis]
   parts: tuple[frozenset[Axis], ...]
   features: tuple[frozenset[Axis], ...]
+
+  @property
+  def extremes(self) -> tuple[frozenset[Axis], ...]:
+    """The most and the fewest axes of `everything`."""
+    return tuple(dict.fromkeys((*self.everything[:1], *self.everything[-1:])))
 
 
 def shapes_of(inputs: Any) -> dict[str, tuple[int, ...]]:
@@ -88,16 +94,23 @@ def proposals(inputs: Any) -> Proposals:
     for axis in features & sizes.keys()
     if any(sizes[axis] == sizes[other] and axis[0] != other[0] for other in lengths)
   }
-  everything = [frozenset(batch | lengths | shared), frozenset(batch | lengths)] if lengths else []
+  # Pairs of nodes, corners of a box: numbers that no reference takes more of.
+  parts = {axis for axis in lengths if axis[1] and _is_last(leaves, axis) and sizes[axis] <= _FEW}
+  wholes = (batch | lengths | shared, batch | lengths, (batch | lengths) - parts)
+  everything = [frozenset(axes) for axes in wholes if axes - batch]
   square = frozenset(axis for axis in sizes if sizes[axis] in {sizes[one] for one in batch})
   single = [frozenset(group) for group in _by_size(sizes, lengths)]
-  parts = [part for part in (square, *single) if part and part != batch]
+  alone = [part for part in (square, *single) if part and part != batch]
   return Proposals(
     everything=tuple(dict.fromkeys(everything)),
     batch=frozenset(batch),
-    parts=tuple(part for part in dict.fromkeys(parts) if part not in everything),
+    parts=tuple(part for part in dict.fromkeys(alone) if part not in everything),
     features=tuple(frozenset(group) for group in _by_size(sizes, features & sizes.keys())),
   )
+
+
+def _is_last(leaves: Mapping[str, np.ndarray], axis: Axis) -> bool:
+  return axis[1] == leaves[axis[0]].ndim - 1
 
 
 def _batch(leaves: Mapping[str, np.ndarray]) -> set[Axis]:

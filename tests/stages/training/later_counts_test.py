@@ -98,15 +98,19 @@ class LaterCountsTest(parameterized.TestCase):
     )
 
   @parameterized.named_parameters(
-    ('bound', lambda step: tf.minimum(0.9, 0.1 + step / 100.0)),
-    ('jump', lambda step: tf.where(step < 5000.0, tf.minimum(1.0, 0.1 + step / 100.0), 0.5)),
+    ('bound', lambda step: tf.minimum(0.9, 0.1 + step / 100.0), 'the port has 0.9 (Minimum'),
+    (
+      'jump',
+      lambda step: tf.where(step < 5000.0, tf.minimum(1.0, 0.1 + step / 100.0), 0.5),
+      'the port has 0.5 (Select',
+    ),
   )
-  def test_what_comes_later(self, weight):
+  def test_what_comes_later(self, weight, words):
     class Case(Annealed):
       def tf2_weight(self, step):
         return weight(step)
 
-    self.assert_fails(Case)
+    self.assert_fails(Case, words)
 
   @parameterized.named_parameters(
     ('clip', lambda step: tf.clip_by_value(0.01 * (step + 10.0), 0.0, 1.0)),

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
-from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, OpRecord
+from tf2verify.records.op_graph import CONSTANT, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
 from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.relation.proof.inductive import states_of
@@ -15,20 +15,23 @@ from tf2verify.relation.proof.states import Count
 from tf2verify.sides.graphs.step_run import StepGraph, step_run, update_target
 
 _CONDITIONS = ('If', 'StatelessIf')
-_Position = tuple[int, int]  # of an operation in its graph, and the number of an output
 _BEFORE_FIRST = update_target('')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CountedValue:
-  """What a side computes from the count of steps alone, and uses with other values.
+  """What a side computes from the count of steps alone.
 
   Attributes:
-    op_type: of the operation that computes it.
+    tensor: position of the operation that computes it, and number of the output.
+    read: what it is computed from, constants aside.
+    op_type: of the operation.
     source: the user's line.
     values: at each count that was asked for.
   """
 
+  tensor: TensorKey
+  read: tuple[TensorKey, ...]
   op_type: str
   source: SourceLine | None
   values: tuple[np.ndarray, ...]
@@ -116,8 +119,16 @@ class CountedStep:
       else:
         yield dict(zip(names, found, strict=True))
 
-  def from_count_alone(self, counts: Sequence[int], names: Collection[str]) -> list[CountedValue]:
-    """Returns what is computed from the count alone on the way to losses and gradients."""
+  def from_count_alone(
+    self, counts: Sequence[int], names: Collection[str], with_between: bool = False
+  ) -> list[CountedValue]:
+    """Returns what is computed from the count alone on the way to losses and gradients.
+
+    Args:
+      counts: of steps taken before.
+      names: of losses and gradients.
+      with_between: whether to return also what only others of them are computed from.
+    """
     graph = self.graph
     behind = graph.ancestors(self._ends(names))
     alone: set[int] = set()
@@ -134,8 +145,14 @@ class CountedStep:
     if not ends or any(one is None for one in found):
       return []
     return [
-      CountedValue(graph.ops[n].op_type, graph.ops[n].source, tuple(values))
-      for (n, _), *values in zip(ends, *(one or () for one in found), strict=True)
+      CountedValue(
+        key,
+        tuple(one for one in graph.ops[key[0]].inputs if one[0] in alone),
+        graph.ops[key[0]].op_type,
+        graph.ops[key[0]].source,
+        tuple(values),
+      )
+      for key, *values in zip(ends, *(one or () for one in found), strict=True)
     ]
 
   def _ends(self, names: Collection[str]) -> list[int]:
@@ -204,7 +221,7 @@ def _targets(graph: OpGraph) -> dict[str, str]:
   }
 
 
-def _tensor(graph: OpGraph, key: _Position) -> str:
+def _tensor(graph: OpGraph, key: TensorKey) -> str:
   producer: OpRecord = graph.ops[key[0]]
   return producer.tensors[key[1]]
 

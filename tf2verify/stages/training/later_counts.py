@@ -222,11 +222,14 @@ class _Pair:
   def _cause(self, apart: _Apart) -> str:
     """Returns what of one side, computed from the count alone, the other has not got."""
     counts = sorted({self._at_step, apart.count, *_FIRST})
-    ones, others = (side.from_count_alone(counts, apart.names) for side in (self._tf1, self._tf2))
+    ones, others = (
+      side.from_count_alone(counts, apart.names, with_between=True)
+      for side in (self._tf1, self._tf2)
+    )
     place = counts.index(apart.count)
     alone = [
-      *((_TF1, one) for one in ones if not _known(one, others)),
-      *((_TF2, one) for one in others if not _known(one, ones)),
+      *((_TF1, one) for one in _first_alone(ones, others)),
+      *((_TF2, one) for one in _first_alone(others, ones)),
     ]
     if not alone:
       return ''
@@ -244,9 +247,17 @@ _SHOWN = 4
 
 
 def _text(known: CountedValue, place: int) -> str:
-  value = known.values[place]
-  number = number_text(float(value)) if value.shape == () else 'an array'
-  return f'{number} ({known.op_type}{"" if known.source is None else f", {known.source}"})'
+  at = '' if known.source is None else f', {known.source}'
+  return f'{number_text(float(known.values[place]))} ({known.op_type}{at})'
+
+
+def _first_alone(
+  values: Sequence[CountedValue], others: Sequence[CountedValue]
+) -> list[CountedValue]:
+  """Returns the numbers that one side alone has, of what both have."""
+  numbers = [one for one in values if one.values[0].shape == () and one.values[0].dtype.kind != 'b']
+  alone = {one.tensor: one for one in numbers if not _known(one, others)}
+  return [one for one in alone.values() if not any(read in alone for read in one.read)]
 
 
 def _known(value: CountedValue, others: Iterable[CountedValue]) -> bool:
