@@ -129,6 +129,12 @@ class UnlikeTest(parameterized.TestCase):
       lambda x: _repeated(lambda y: tf.minimum(y, 4.0) + 1.0, x),
       ('5', '4'),
     ),
+    (
+      'strict_comparison',
+      lambda x: tf.where(x > tf.reverse(x, [0]), tf.tanh(x), x),
+      lambda x: tf.where(x >= tf.reverse(x, [0]), tf.tanh(x), x),
+      ('Greater (False for equal values)', 'GreaterEqual (True for equal values)'),
+    ),
     ('the_same', lambda x: tf.maximum(x, -7.0), lambda x: tf.maximum(x, -7.0)),
     (
       'operands_in_another_order',

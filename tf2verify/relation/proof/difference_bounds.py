@@ -17,6 +17,7 @@ from tf2verify.relation.proof.difference_pairs import Unlike, text_of
 from tf2verify.relation.proof.proving import Proof
 
 _BOUNDS = ('Maximum', 'Minimum')
+_STRICT = (('Greater', 'GreaterEqual'), ('Less', 'LessEqual'))
 _CONDITIONS = ('Greater', 'GreaterEqual', 'Less', 'LessEqual')
 _ACTIVATIONS = ('Relu', 'Relu6', 'LeakyRelu', 'Elu', 'Selu')
 _SLOPE = 'alpha'
@@ -124,9 +125,12 @@ class _Walk:
       slopes = one.attribute(_SLOPE), other.attribute(_SLOPE)
       if None not in slopes and slopes[0] != slopes[1]:
         return _Found(places, _SLOPE, (text_of(slopes[0]), text_of(slopes[1])))
+    limits = self._constants(0, one), self._constants(1, other)
+    if not any(limits) and any({*types} == {*pair} for pair in _STRICT):
+      texts = [f'{kind} ({kind.endswith("Equal")} for equal values)' for kind in types]
+      return _Found(places, 'operation', (texts[0], texts[1]))
     if types[0] != types[1] or types[0] not in (*_BOUNDS, *_CONDITIONS):
       return None
-    limits = self._constants(0, one), self._constants(1, other)
     if [len(side) for side in limits] != [1, 1] or limits[0][0].dtype.kind != 'f':
       return None
     (first,), (second,) = limits
