@@ -175,6 +175,22 @@ class UnlikeTest(parameterized.TestCase):
     wanted = ('Greater (False for equal values)', f'{operation} (True for equal values)')
     self.assertEqual(_found(one, other, X, X), [('operation', wanted)])
 
+  @parameterized.named_parameters(
+    ('strict', lambda x, y: x >= y, 1),
+    ('the_same', lambda x, y: x > y, 0),
+    ('turned', lambda x, y: y < x, 0),
+  )
+  def test_comparison_of_which_something_else_is_made(self, condition, count):
+    def one(x, y):
+      outside, most = tf.cast(x > y, tf.float32), tf.reduce_max(x, 1, True)
+      return tf.reduce_min((x - most) * outside, 1, True) + most
+
+    def other(x, y):
+      return tf.reduce_min(tf.where(condition(x, y), x, tf.float32.max), 1, True)
+
+    wanted = ('Greater (False for equal values)', 'GreaterEqual (True for equal values)')
+    self.assertEqual(_found(one, other, X, X), [('operation', wanted)] * count)
+
   def test_comparison_that_is_negated(self):
     def one(x):
       return tf.where(x > tf.reduce_max(x, 1, True) * 0.5, tf.tanh(x), x)

@@ -242,22 +242,49 @@ def _comparison_of_two(
   proof: Proof, one: OpRecord, other: OpRecord
 ) -> tuple[str, tuple[str, str]] | None:
   """Returns what tells comparisons of two computed tensors apart: mostly, what of equal ones."""
-  first = [proof.tf1.values[key] for key in one.inputs]
-  second = [proof.tf2.values[key] for key in other.inputs]
-  if any(proof.terms[number].kind == 'draw' for number in first) or first[0] == first[1]:
-    return None
-  points = {first[0]: np.array([0, 1, 0]), first[1]: np.array([1, 0, 0])}
-  told = [
-    _COMPARED[op.op_type](*(points[number] for number in read))
-    for op, read in ((one, first), (other, second))
-  ]
-  if np.array_equal(*told):
+  told = _of_two(proof, one, other)
+  if told is None or np.array_equal(*told):
     return None
   texts = [
     f'{op.op_type} ({bool(by[-1])} for equal values)'
     for op, by in zip((one, other), told, strict=True)
   ]
   return 'operation', (texts[0], texts[1])
+
+
+def _of_two(proof: Proof, one: OpRecord, other: OpRecord) -> tuple[np.ndarray, np.ndarray] | None:
+  """Returns what two comparisons yield for a smaller, a greater and an equal first tensor.
+
+  None where a random number is compared, which never is equal to another.
+  """
+  first = [proof.tf1.values[key] for key in one.inputs]
+  second = [proof.tf2.values[key] for key in other.inputs]
+  if any(proof.terms[number].kind == 'draw' for number in first) or first[0] == first[1]:
+    return None
+  points = {first[0]: np.array([0, 1, 0]), first[1]: np.array([1, 0, 0])}
+  tf1, tf2 = (
+    _COMPARED[op.op_type](*(points[number] for number in read))
+    for op, read in ((one, first), (other, second))
+  )
+  return tf1, tf2
+
+
+def ties(proof: Proof) -> Iterator[Unlike]:
+  """Yields comparisons of the same two tensors that differ where these are equal.
+
+  Whatever is made of them: neither side has the other's comparison as well.
+  """
+  values = [frozenset(side.values.values()) for side in (proof.tf1, proof.tf2)]
+  for pair in pairs(proof):
+    ops = proof.tf1.graph.ops[pair.tf1], proof.tf2.graph.ops[pair.tf2]
+    made = proof.tf1.values[pair.tf1, 0], proof.tf2.values[pair.tf2, 0]
+    if not {op.op_type for op in ops} <= _COMPARED.keys() or _constants(proof, proof.tf1, ops[0]):
+      continue
+    if made[0] in values[1] or made[1] in values[0]:
+      continue
+    told = _of_two(proof, *ops)
+    if told is not None and np.array_equal(told[0][:2], told[1][:2]):
+      yield pair
 
 
 def _constants(proof: Proof, side: Side, op: OpRecord) -> list[np.ndarray]:

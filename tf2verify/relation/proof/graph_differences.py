@@ -13,6 +13,7 @@ from tf2verify.relation.proof.difference_pairs import (
   Unlike,
   candidates,
   pairs,
+  ties,
 )
 from tf2verify.relation.proof.difference_terms import unlike_terms
 from tf2verify.relation.proof.numbering import Variables
@@ -20,6 +21,7 @@ from tf2verify.relation.proof.proving import NO_STATES, Proof, prove
 from tf2verify.relation.proof.witnesses import same_function, told_apart
 
 _MOST = 6
+_OUTPUT = 'output '
 # Each relates the graphs once more.
 _MOST_TRIALS = 16
 
@@ -78,8 +80,10 @@ def unlike(
   if proof.states is not NO_STATES:
     return found
   places = {(pair.tf1, pair.tf2) for pair in found}
-  bounds = [pair for pair in unlike_bounds(after) if (pair.tf1, pair.tf2) not in places]
-  return [*found, *bounds[: _MOST - len(found)]]
+  more = [
+    pair for pair in (*ties(after), *unlike_bounds(after)) if (pair.tf1, pair.tf2) not in places
+  ]
+  return [*found, *more[: _MOST - len(found)]]
 
 
 def explained(
@@ -119,9 +123,11 @@ class _Search:
   def __init__(self, proof: Proof, variables: Variables, targets: Collection[str] | None) -> None:
     self.found: list[Unlike] = []
     self.proof = proof
-    self._granted = _Granted()
+    self._granted = _Granted(_outputs(proof, targets))
     self._question = (proof.tf1.graph, proof.tf2.graph, variables, targets)
     self._given = (proof.arguments, proof.states)
+    if self._granted.tensors and proof.tested:
+      self.proof = self._proven(self._granted)
 
   def alone(self, proposed: Proposed) -> list[Unlike]:
     """Looks for single pairs; returns those that are not all that differs at their place."""
@@ -179,6 +185,24 @@ class _Search:
     self._granted, self.proof = granted, further
     self.found.extend(pairs)
     return True
+
+
+def _outputs(proof: Proof, targets: Collection[str] | None) -> Mapping[TensorKey, TensorKey]:
+  """Returns the outputs of the models, whose losses are related: they agree, and were related."""
+  if targets is None or proof.states is not NO_STATES:
+    return {}
+  graphs = proof.tf1.graph, proof.tf2.graph
+  ends = [graph.targets() for graph in graphs]
+  both = [n for n in ends[0] if n in ends[1] and n not in targets and n.startswith(_OUTPUT)]
+  found = [[graph.ops[by[n]].inputs for n in both] for graph, by in zip(graphs, ends, strict=True)]
+  pairs_of_outputs = (
+    (one[0], other[0]) for one, other in zip(*found, strict=True) if len(one) == len(other) == 1
+  )
+  return {
+    other: one
+    for one, other in pairs_of_outputs
+    if graphs[0].ops[one[0]].outputs[one[1]] == graphs[1].ops[other[0]].outputs[other[1]]
+  }
 
 
 def _pairs_of_steps(proof: Proof) -> Iterator[Unlike]:
