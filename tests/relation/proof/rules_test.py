@@ -77,6 +77,7 @@ def _counts(x):
 
 # Name, two functions, shapes of their arguments.
 SAME = (
+  ('diagonal', tf.linalg.tensor_diag_part, tf.linalg.diag_part, ((4, 4),)),
   ('halves_upwards', lambda x: -(-_counts(x) // 2), lambda x: (_counts(x) + 1) // 2, [X]),
   ('thirds_upwards', lambda x: -(-_counts(x) // 3), lambda x: (_counts(x) - 1) // 3 + 1, [X]),
   ('multiples', lambda x: (_counts(x) + 9) // 4, lambda x: (_counts(x) + 1) // 4 + 2, [X]),
@@ -257,6 +258,12 @@ DIFFERENT = (
     lambda x, w: tf.split(tf.matmul(x, w), 2, 1),
     lambda x, w: [x @ w[:, 3:], x @ w[:, :3]],
     [X, (6, 6)],
+  ),
+  (
+    'another_diagonal',
+    lambda x: tf.linalg.tensor_diag_part(x)[1:],
+    lambda x: tf.linalg.diag_part(x, k=1),
+    ((4, 4),),
   ),
   ('halves_downwards', lambda x: -(-_counts(x) // 2), lambda x: _counts(x) // 2, [X]),
   ('thirds_by_one', lambda x: -(-_counts(x) // 3), lambda x: (_counts(x) + 1) // 3, [X]),

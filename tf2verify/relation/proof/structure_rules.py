@@ -288,7 +288,18 @@ def among_zeros(terms: Terms, number: int, widths: Sequence[tuple[int, int]], dt
   return terms.add('pad', (number,), (tuple(widths), 0), dtype, whole_shape)
 
 
+def diagonal(op: Operation) -> Sequence[int] | None:
+  """The main diagonal of a matrix: `tf.linalg.diag_part` of TF1, and of batches."""
+  shape = op.terms.shape(op.inputs[0])
+  if shape is None or len(shape) != 2 or shape[0] != shape[1] or op.shape != shape[:1]:
+    return None
+  if len(op.inputs) > 1 and op.terms.single(op.inputs[1]) != 0:
+    return None
+  return [op.terms.add('diagonal', op.inputs[:1], None, op.dtype, op.shape)]
+
+
 RULES: dict[str, Rule] = {
+  **dict.fromkeys(('DiagPart', 'MatrixDiagPart', 'MatrixDiagPartV2', 'MatrixDiagPartV3'), diagonal),
   'Reshape': reshaped,
   'Squeeze': reshaped,
   'ExpandDims': reshaped,
