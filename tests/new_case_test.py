@@ -350,7 +350,7 @@ class NewCaseTest(parameterized.TestCase):
         (11, tf1_contrib.RECORD[:50]),
         (11, 'tf.nn.static_rnn'),
         (12, 'tf.train.get_or_create_global_step'),
-        (13, 'tf_slim.xavier_initializer'),
+        (13, 'tf_slim.xavier_initializer (import tf_slim)'),
       ],
     )
 

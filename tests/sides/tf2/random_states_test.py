@@ -1,5 +1,7 @@
 """States of random generators are no weights, whoever owns them; a hidden weight stays one."""
 
+import abc
+
 import keras
 import tensorflow as tf
 from absl.testing import absltest
@@ -15,7 +17,7 @@ def _drawn(shape, dtype=None):
   return keras.random.uniform(shape, -0.1, 0.1, dtype)
 
 
-class _Case(tf2verify.EquivalenceCase):
+class _Case(tf2verify.EquivalenceCase, abc.ABC):
   def build_tf1_graph(self, inputs, training):
     drawn = v1.random_uniform_initializer(-0.1, 0.1)
     return v1.layers.dense(inputs, 3, kernel_initializer=drawn, name='logits')
