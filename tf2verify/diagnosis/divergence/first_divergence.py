@@ -61,7 +61,9 @@ class Divergence:
     unjudged: pairs that differ, and cannot be run alone on the tf1 side's inputs.
   """
 
-  def __init__(self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str]) -> None:
+  def __init__(
+    self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str], whole: bool = False
+  ) -> None:
     """Pairs and compares the operations behind some targets.
 
     Args:
@@ -69,6 +71,7 @@ class Divergence:
       tf2: the tf2 side's.
       targets: names of targets that differ; unknown ones are passed over, and all
         targets are looked at if none is known.
+      whole: whether to go on past the first source, however far.
     """
     self._tf1 = tf1
     self._tf2 = tf2
@@ -88,7 +91,7 @@ class Divergence:
     self.agreements: dict[TensorKey, Agreement] = {}
     self.is_cut_short = False
     self._judged_since = 0
-    self._further = past_the_first(tf1.op_graph)
+    self._further = len(tf1.op_graph.ops) if whole else past_the_first(tf1.op_graph)
     self._updates = Updates(tf1, tf2)
     self._held = HeldOtherwise(tf1, tf2, self.pairing, self._views)
     self.as_tf2 = self._held.as_tf2
@@ -168,6 +171,10 @@ class Divergence:
     self.agreements[(tf1, 0)] = IDENTICAL
     if layout is not None:
       self._held.layouts[(tf1, 0)] = layout
+
+  def unfiltered_sources(self) -> list[FoundSource]:
+    """Returns the sources beyond rounding, also those whose difference goes no further here."""
+    return [source for source in self._found if not source.agreement.is_rounding]
 
   def all_sources(self) -> list[FoundSource]:
     """Returns the sources, also those that have unpaired operations in common."""
