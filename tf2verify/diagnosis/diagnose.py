@@ -286,10 +286,8 @@ def _inspected(
   least = _OF_SETTINGS if is_change else 0.0
   looking = Looking(tf1, tf2, _targets(evidence, diagnosis.run), least)
   apart = _apart(evidence, diagnosis.run)
-  is_here = _is_computed(evidence, diagnosis.run) and (
-    is_change or looking.divergence.reproduces(apart)
-  )
-  found = looking.arriving() if is_here else []
+  is_here = is_change or looking.divergence.reproduces(apart)
+  found = looking.arriving() if is_here and _is_computed(evidence, diagnosis.run) else []
   divergence, comparison = looking.divergence, looking.comparison
   if evidence.stage in _WITH_GRADIENTS:
     found = _forward_first(found, tf1.op_graph)

@@ -69,8 +69,7 @@ class Divergence:
     Args:
       tf1: the tf1 side's run.
       tf2: the tf2 side's.
-      targets: names of targets that differ; unknown ones are passed over, and all
-        targets are looked at if none is known.
+      targets: names of targets that differ; unknown ones are passed over, all of them for none.
       whole: whether to go on past the first source, however far.
     """
     self._tf1 = tf1
@@ -89,8 +88,7 @@ class Divergence:
     self.pairing.part(*in_parts, for_good=True)
     self._sizes = size_arithmetic(tf1.op_graph)
     self.agreements: dict[TensorKey, Agreement] = {}
-    self.is_cut_short = False
-    self._judged_since = 0
+    self.is_cut_short, self._judged_since = False, 0
     self._further = len(tf1.op_graph.ops) if whole else past_the_first(tf1.op_graph)
     self._updates = Updates(tf1, tf2)
     self._held = HeldOtherwise(tf1, tf2, self.pairing, self._views)
