@@ -29,6 +29,8 @@ _MOST = 6
 _MOST_SOURCES = 3
 _SEVERAL = 2
 _STEPS_BEFORE = 6
+# Edits of one place that are looked at there, before a run of the stage.
+_MOST_TRIED = 12
 # Operation and number of the input.
 _Reader = tuple[int, int]
 
@@ -131,27 +133,27 @@ def _single_inputs(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
 def _removals(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
   """Yields single operations left out of the port, where that makes the place what it is in tf1."""
   graph = looking.tf2.op_graph
-  for position in source.regions.tf2.inner:
-    op = graph.ops[position]
-    if op.op_type in SHAPING or len(op.outputs) != 1 or is_opaque(op.outputs[0][0]):
-      continue
-    for key in op.inputs:
-      passed = graph.ops[key[0]]
-      if passed.op_type == CONSTANT or passed.outputs[key[1]] != op.outputs[0]:
-        continue
-      if _mends(looking, source, op.tensors[0], passed.tensors[key[1]]):
-        said = GraphDifference(
-          GraphAspect.EXTRA,
-          op.name,
-          op.op_type,
-          '',
-          '',
-          op_text(graph, position),
-          (),
-          (op.op_type,),
-        )
-        repair = Repair(transplants=(bypass(graph, position, key),))
-        yield _mistake(looking, source, repair, (said,))
+  removable = [
+    (position, key)
+    for position in source.regions.tf2.inner
+    for key in graph.ops[position].inputs
+    if _may_be_left_out(graph, position, key)
+  ]
+  for position, key in removable[:_MOST_TRIED]:
+    op, passed = graph.ops[position], graph.ops[key[0]].tensors[key[1]]
+    if _mends(looking, source, op.tensors[0], passed):
+      text, types = op_text(graph, position), (op.op_type,)
+      said = GraphDifference(GraphAspect.EXTRA, op.name, op.op_type, '', '', text, (), types)
+      repair = Repair(transplants=(bypass(graph, position, key),))
+      yield _mistake(looking, source, repair, (said,))
+
+
+def _may_be_left_out(graph: OpGraph, position: int, key: TensorKey) -> bool:
+  """Returns whether what an operation reads is like what it yields."""
+  op, passed = graph.ops[position], graph.ops[key[0]]
+  if op.op_type in SHAPING or len(op.outputs) != 1 or is_opaque(op.outputs[0][0]):
+    return False
+  return passed.op_type != CONSTANT and passed.outputs[key[1]] == op.outputs[0]
 
 
 def _read_before(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
@@ -165,21 +167,24 @@ def _read_before(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
   read_there = dict.fromkeys(key for n in before for key in graph.ops[n].inputs)
   # What tf1 has too says more to a reader.
   keys = sorted(read_there, key=lambda key: pairing.tf1_of[key[0]] is None)
-  for one in pair.tf1.frontier:
+  wanted = [one for one in pair.tf1.frontier if entering.get(one) not in pair.tf2.frontier]
+  both = [
+    (one, key, tensor)
+    for one in wanted
+    for key in keys
+    if key[0] != pairing.tf2_of[one[0]] and (tensor := _in_its_place(looking, (one, key)))
+  ]
+  for one, key, tensor in both[:_MOST_TRIED]:
+    readers = _readers(graph, before, key)
     partner = pairing.tf2_of[one[0]]
-    if entering.get(one) in pair.tf2.frontier or partner is None:
+    behind = set() if partner is None else graph.ancestors([partner])
+    if any(n in behind for n, _ in readers):
       continue
-    behind = graph.ancestors([partner])
-    for key in keys:
-      tensor = _in_its_place(looking, (one, key))
-      readers = _readers(graph, before, key)
-      if tensor is None or key[0] == partner or any(n in behind for n, _ in readers):
-        continue
-      if _mends(looking, source, graph.ops[key[0]].tensors[key[1]], tensor):
-        inputs = tuple(OtherInput(graph.ops[n].name, k, tensor, ()) for n, k in readers)
-        (n, slot), read = readers[0], (one, key)
-        said = reads_another(looking.tf1.op_graph, graph, graph.ops[n], slot, read)
-        yield _mistake(looking, source, Repair(inputs=inputs), (said,))
+    if _mends(looking, source, graph.ops[key[0]].tensors[key[1]], tensor):
+      inputs = tuple(OtherInput(graph.ops[n].name, k, tensor, ()) for n, k in readers)
+      (n, slot), read = readers[0], (one, key)
+      said = reads_another(looking.tf1.op_graph, graph, graph.ops[n], slot, read)
+      yield _mistake(looking, source, Repair(inputs=inputs), (said,))
 
 
 def _readers(graph: OpGraph, among: Sequence[int], key: TensorKey) -> list[_Reader]:
