@@ -43,6 +43,50 @@ class ValuesTest(absltest.TestCase):
     self.assertEqual(edit_texts.values_text(sources[2:3]), '')
 
 
+class NeedlessTest(absltest.TestCase):
+  """Places of one edit that say less, or the same with more around it."""
+
+  def _text(self, *known):
+    sources = [
+      dataclasses.replace(
+        _record(),
+        tf1_op=f'net/act_{number}',
+        differences=(GraphDifference(aspect, 'net/act', 'Mul', '', tf1, tf2),),
+      )
+      for number, (aspect, tf1, tf2) in enumerate(known)
+    ]
+    return edit_texts.edit_text(sources)
+
+  def test_what_is_lacking_and_extra_is_told_by_the_order(self):
+    missing, extra = (GraphAspect.MISSING, 'Tanh', ''), (GraphAspect.EXTRA, '', 'Tanh')
+    order = GraphAspect.REPLACED, 'Tanh → Mul', 'Mul → Tanh'
+    expected = 'the port computes Mul → Tanh, tf1 the same in a different order: Tanh → Mul'
+    self.assertEqual(self._text(missing, extra, order), expected)
+    self.assertEqual(
+      self._text(missing, extra), 'the port lacks Tanh; the port has Tanh, which tf1 does not have'
+    )
+
+  def test_a_slice_that_only_adds_an_axis_is_not_told(self):
+    for path, text in (
+      ('Sub(y=1) → StridedSlice[None, :]', 'Sub(y=1)'),
+      ('StridedSlice[..., None]', 'StridedSlice[..., None]'),
+      ('Sub(y=1) → StridedSlice[:, ::-1]', 'Sub(y=1) → StridedSlice[:, ::-1]'),
+    ):
+      self.assertEqual(self._text((GraphAspect.MISSING, path, '')), f'the port lacks {text}')
+
+  def test_a_list_with_all_of_another_place_is_not_told(self):
+    short = GraphAspect.EXTRA, '', 'StridedSlice[:, 1::2]'
+    longer = (
+      GraphAspect.REPLACED,
+      'Mul → StridedSlice[:, ::-1]',
+      'StridedSlice[:, 1::2] → Mul → ReverseV2(axis=[1])',
+    )
+    expected = 'the port has StridedSlice[:, 1::2], which tf1 does not have'
+    self.assertEqual(self._text(short, longer), expected)
+    # Of other operations both are told.
+    self.assertIn('; the port computes', self._text((GraphAspect.EXTRA, '', 'Relu'), longer))
+
+
 class LinesTest(absltest.TestCase):
   """Of a large region the user's lines on both sides are said."""
 

@@ -93,6 +93,16 @@ def average(momentum, factor=1.0):
   return momentum + (1 - momentum) * factor * _BATCH
 
 
+def fused(size, image=(1, 1)):
+  """Returns a graph in which a moving average follows the variance of a fused batch norm."""
+  g = HandMade('tf1')
+  x, scale = (g.input(np.ones(shape), str(shape)) for shape in ((size, *image, 4), (4,)))
+  position, _ = g.op('FusedBatchNormV3', 'norm', x, scale, outputs=3, shape=(4,))
+  before = g.variable('v', np.ones(4))
+  g.target('update of v', g.op('Sub', 'after', before, g.op('Sub', 'step', before, (position, 2))))
+  return g.graph()
+
+
 def evidence(*sources, stage='zero_randomness', tensors=(), **fields):
   found = fields.pop('differences', ())
   return FailedStage(stage, tuple(found), tuple(tensors), tuple(sources), **fields)
@@ -512,6 +522,18 @@ _NEAR_MISSES = (
     averaged(state(np.ones(4), average(0.9, 1.19), average(0.9))),  # no whole number
     averaged(state(np.ones(4), average(0.9), average(0.99), (0.9, 0.99))),
     averaged(state(np.ones(4), average(0.9, 8 / 7), average(0.9), (None, 0.9))),
+    # What a fused batch norm hands on is unbiased, and of as many values as the batch has.
+    averaged(state(np.ones(4), average(0.9), average(0.9, 8 / 7)), tf1_graph=fused(8)),
+    averaged(state(np.ones(4), average(0.9, 8 / 7), average(0.9)), tf1_graph=fused(40)),
+  ),
+  (
+    'variance_count',
+    averaged(
+      state(np.ones(4), average(0.9, 40 / 39), average(0.9, 8 / 7)), tf1_graph=fused(8, (5, 1))
+    ),
+    averaged(state(np.ones(4), average(0.9, 8 / 7), average(0.9)), tf1_graph=fused(8)),  # biased
+    averaged(state(np.ones(4), average(0.9), average(0.9, 1.19)), tf1_graph=fused(8)),
+    averaged(state(np.ones(4), average(0.9), average(0.9, 8 / 7))),  # of how many is not known
   ),
   (
     'update_count',

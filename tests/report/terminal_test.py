@@ -232,6 +232,12 @@ class DetailTest(absltest.TestCase):
     self.assertIn('  blind spot, no_new_variables: a blind spot\n', _shown(PASSING))
     self.assertNotIn('a blind spot', _shown(FAILING))
 
+  def test_a_blind_spot_of_several_stages_is_said_once(self):
+    other = dataclasses.replace(_FIRST, stage='loss')
+    text = _shown(dataclasses.replace(PASSING, stages=(_FIRST, other)))
+    self.assertIn('  blind spot, no_new_variables, loss: a blind spot\n', text)
+    self.assertEqual(text.count('a blind spot'), 1)
+
   def test_quiet(self):
     self.assertEqual(_shown(PASSING, terminal.Detail.QUIET), '')
     text = _shown(FAILING, terminal.Detail.QUIET)

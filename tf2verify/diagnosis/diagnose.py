@@ -37,7 +37,7 @@ from tf2verify.records.diagnosis import (
   GrowthPoint,
   Source,
 )
-from tf2verify.records.difference import Difference
+from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph
 from tf2verify.relation.op_pairs import is_backward
@@ -121,7 +121,9 @@ def diagnose(
     # What differs in the backward pass follows from them, however far from there.
     diagnosis = dataclasses.replace(diagnosis, sources=evidence.stops, growth=())
   diagnosis = dataclasses.replace(diagnosis, causes=causes, notes=tuple(notes))
-  if bench is None or looking is None:
+  # What one side lacks after a step no edit of what it computes makes.
+  is_nothing = stage == _OF_CHANGES and not _is_computed(evidence, run)
+  if bench is None or looking is None or is_nothing:
     return diagnosis
   if stage == _OF_GRADIENTS:
     return _with_proven_gradients(diagnosis, evidence, bench)
@@ -235,6 +237,19 @@ def _apart(evidence: FailedStage, run: str) -> dict[str, float]:
   }
 
 
+def _is_computed(evidence: FailedStage, run: str) -> bool:
+  """Returns whether anything differs in a run that an operation yields.
+
+  Where only initial values differ, none makes that; nor what one side lacks after a step.
+  """
+  is_change = evidence.stage == _OF_CHANGES
+  return any(
+    d.quantity in TARGET_OF and not (is_change and d.aspect is Aspect.PRESENCE)
+    for d in evidence.differences
+    if d.run == run
+  )
+
+
 def _search_notes(is_cut_short: bool, not_shown: int) -> list[str]:
   notes = []
   if is_cut_short:
@@ -270,15 +285,15 @@ def _inspected(
   is_change = evidence.stage == _OF_CHANGES
   least = _OF_SETTINGS if is_change else 0.0
   looking = Looking(tf1, tf2, _targets(evidence, diagnosis.run), least)
-  # Where only initial values differ, no operation makes that.
-  is_computed = any(d.quantity in TARGET_OF for d in evidence.differences if d.run == diagnosis.run)
   apart = _apart(evidence, diagnosis.run)
-  is_here = is_change or (is_computed and looking.divergence.reproduces(apart))
-  found = looking.arriving() if is_here else []
+  is_here = is_change or looking.divergence.reproduces(apart)
+  found = looking.arriving() if is_here and _is_computed(evidence, diagnosis.run) else []
   divergence, comparison = looking.divergence, looking.comparison
   if evidence.stage in _WITH_GRADIENTS:
     found = _forward_first(found, tf1.op_graph)
   found = looking.without_small(found)
+  if is_change and looking.are_small(found) and not divergence.reproduces(apart):
+    found = []  # rounding: what fails comes from elsewhere, as a state that starts otherwise
   shown = [looking.narrowed(source) for source in found[:MOST_SOURCES]]
   sources = tuple(looking.place(source).evidence for source in found[:MOST_SOURCES])
   gradients: list[GraphDifference] = []

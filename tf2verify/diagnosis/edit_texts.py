@@ -1,5 +1,6 @@
 """What an edit of the port's graph changes, in the model's own terms."""
 
+import dataclasses
 import re
 from collections.abc import Sequence
 
@@ -15,19 +16,22 @@ STOPS = {'StopGradient', 'PreventGradient'}
 _DIGITS = 6
 _MOST_SAID = 5
 # Operations that a reader takes in at one place.
-_READABLE = 6
+READABLE = 6
 _THEN = ' → '
+_OF_ONE_SIDE = (GraphAspect.EXTRA, GraphAspect.MISSING)
+_OF_OPERATIONS = (*_OF_ONE_SIDE, GraphAspect.REPLACED)
 _MOST_LINES = 2
 _LONGEST_CODE = 120
 # As TensorFlow 1 computes a convolution with dilation.
 _SHAPE = re.compile(r'\bshape=\[[-\d, ]*\]')
+_NEW_AXES = re.compile(r'StridedSlice\[(?:None|:|\.\.\.|, )+\]')
 _DILATION = re.compile(r'^SpaceToBatchND\(.*?\bblock_shape=(\[[\d, ]+\]).*')
 
 
 def edit_text(sources: Sequence[Source]) -> str:
   """Returns what is different in the port at the places of an edit; '' if it is not known."""
   groups: dict[object, list[Source]] = {}
-  for source in sources:
+  for source in _without_needless(sources):
     groups.setdefault(_of_any_size(source) or source.tf1_op, []).append(source)
   said = []
   for alike in groups.values():
@@ -36,6 +40,52 @@ def edit_text(sources: Sequence[Source]) -> str:
     text = _source_text(alike[0])
     said += [text + more] if text else []
   return '; '.join(said[:3])
+
+
+def _without_needless(sources: Sequence[Source]) -> list[Source]:
+  """Returns the places of an edit without what others say better.
+
+  What one side lacks at a place, and has at another one, is told by a third place that has both. A
+  list with all operations of another place among its own is the same with more around it.
+  """
+  known = [one for source in sources for one in source.differences]
+  left = [one for one in known if not any(_tells_both(other, one, known) for other in known)]
+  left = [one for one in left if not any(_holds(one, other) for other in left)]
+  found = []
+  for source in sources:
+    kept = tuple(one for one in source.differences if any(one is other for other in left))
+    if kept or not source.differences:
+      found.append(dataclasses.replace(source, differences=kept))
+  return found
+
+
+def _tells_both(
+  known: GraphDifference, one: GraphDifference, others: Sequence[GraphDifference]
+) -> bool:
+  """Returns whether a difference has on both sides what one is missing, and another one extra."""
+  if known.aspect is not GraphAspect.REPLACED or one.aspect not in _OF_ONE_SIDE:
+    return False
+  text = one.tf1 or one.tf2
+  has_mate = any(
+    other.aspect in _OF_ONE_SIDE
+    and other.aspect is not one.aspect
+    and text in (other.tf1, other.tf2)
+    for other in others
+  )
+  return has_mate and {(0, text), (1, text)} <= _listed(known)
+
+
+def _holds(known: GraphDifference, other: GraphDifference) -> bool:
+  """Returns whether a difference lists all that another one does, and more."""
+  if known.aspect is not GraphAspect.REPLACED or other.aspect not in _OF_OPERATIONS:
+    return False
+  return _listed(other) < _listed(known)
+
+
+def _listed(known: GraphDifference) -> set[tuple[int, str]]:
+  """Returns the operations that a difference lists, with the side of each."""
+  paths = enumerate((known.tf1, known.tf2))
+  return {(side, step) for side, path in paths if path for step in path.split(_THEN)}
 
 
 def gradient_text(sources: Sequence[Source]) -> str:
@@ -121,6 +171,12 @@ def _replaced(tf1: str, tf2: str) -> str:
   return f'the port computes {tf2}, tf1 computes {tf1}'
 
 
+def _without_new_axes(path: str) -> str:
+  """Returns the operations without slices that only add axes, if others are left."""
+  steps = [step for step in path.split(_THEN) if not _NEW_AXES.fullmatch(step)]
+  return _THEN.join(steps) or path
+
+
 def _only_shapes(path: str) -> bool:
   return only_shapes(step.partition('(')[0] for step in path.split(_THEN))
 
@@ -142,8 +198,8 @@ def _path_text(known: GraphDifference) -> str:
 def _source_text(source: Source) -> str:
   inputs_first = sorted(source.differences, key=lambda known: known.op_type != INPUT)
   said = [text for known in inputs_first if (text := _difference_text(known))]
-  steps = max((_steps(known) for known in source.differences), default=0)
-  if source.values and (steps > _READABLE or not said):
+  steps = max((steps_of(known) for known in source.differences), default=0)
+  if source.values and (steps > READABLE or not said):
     # What makes a mask, or fills a loop's list, says less than what becomes of the values.
     return '; '.join([f'{source.tf1_op}: {source.values}', *said[:2]])
   if not said:
@@ -190,9 +246,9 @@ def _in_quotes(code: str) -> str:
   return f'`{shown}`'
 
 
-def _steps(known: GraphDifference) -> int:
+def steps_of(known: GraphDifference) -> int:
   """Returns how many operations a difference lists."""
-  if known.aspect not in (GraphAspect.EXTRA, GraphAspect.MISSING, GraphAspect.REPLACED):
+  if known.aspect not in _OF_OPERATIONS:
     return 0
   return sum(side.count(_THEN) + 1 for side in (known.tf1, known.tf2) if side)
 
@@ -206,9 +262,9 @@ def _difference_text(known: GraphDifference) -> str:
   if known.aspect is GraphAspect.MISSING and known.op_type == INPUT:
     return f'the port never reads {known.tf1}'
   if known.aspect is GraphAspect.MISSING:
-    return f'the port lacks {_DILATION.sub(_named, known.tf1)}'
+    return f'the port lacks {_DILATION.sub(_named, _without_new_axes(known.tf1))}'
   if known.aspect is GraphAspect.EXTRA:
-    return f'the port has {known.tf2}, which tf1 does not have'
+    return f'the port has {_without_new_axes(known.tf2)}, which tf1 does not have'
   if known.aspect is GraphAspect.REPLACED:
     return _replaced(known.tf1, known.tf2)
   if known.aspect is GraphAspect.TYPE and known.tf2_value in SHAPING:

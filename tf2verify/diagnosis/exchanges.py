@@ -4,27 +4,33 @@ Two inputs may each be read where tf1 reads the other one. Where the two sides c
 different ways, no operation has a partner whose inputs could be compared, and no operation of tf1
 put into the port helps: it reads the wrong one too. Or one input of an operation is another tensor
 than in tf1, and others of it are computed in another way, rightly: the lengths of a CTC loss, say,
-beside its labels.
+beside its labels. Or an operation is one too many, among others that are only spelled otherwise.
 """
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.sources import FoundSource
+from tf2verify.diagnosis.divergence.trials import explains
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
+from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text
 from tf2verify.diagnosis.patterns.reads import read_alone, reads_another, tensor_text
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit
-from tf2verify.records.op_graph import INPUT, TARGET, OpGraph, OpRecord, TensorKey
-from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, OpGraph, OpRecord, TensorKey
+from tf2verify.sides.graphs.repairs import Repair, bypass
 from tf2verify.sides.graphs.rewiring import OtherInput
 
 # Each takes a run of the stage.
 _MOST = 6
 _MOST_SOURCES = 3
 _SEVERAL = 2
+_STEPS_BEFORE = 6
+# Edits of one place that are looked at there, before a run of the stage.
+_MOST_TRIED = 12
 # Operation and number of the input.
 _Reader = tuple[int, int]
 
@@ -42,6 +48,10 @@ def exchanges(looking: Looking) -> Iterator[Mistake]:
     yield from _other_tensor(looking, source)
   for source in sources[:_MOST_SOURCES]:
     yield from _single_inputs(looking, source)
+  for source in sources[:_MOST_SOURCES]:
+    yield from itertools.islice(_removals(looking, source), _MOST)
+  for source in sources[:_MOST_SOURCES]:
+    yield from itertools.islice(_read_before(looking, source), _MOST)
   for repair, differences in itertools.islice(_repairs(looking.tf2.op_graph), _MOST):
     yield _mistake(looking, sources[0], repair, differences)
 
@@ -118,6 +128,95 @@ def _single_inputs(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
     repair = Repair(inputs=(OtherInput(other.name, slot, tensor, ()),))
     said = reads_another(tf1, tf2, op, slot, (one, two))
     yield _mistake(looking, source, repair, (said,))
+
+
+def _removals(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
+  """Yields single operations left out of the port, where that makes the place what it is in tf1."""
+  graph = looking.tf2.op_graph
+  removable = [
+    (position, key)
+    for position in source.regions.tf2.inner
+    for key in graph.ops[position].inputs
+    if _may_be_left_out(graph, position, key)
+  ]
+  for position, key in removable[:_MOST_TRIED]:
+    op, passed = graph.ops[position], graph.ops[key[0]].tensors[key[1]]
+    if _mends(looking, source, op.tensors[0], passed):
+      text, types = op_text(graph, position), (op.op_type,)
+      said = GraphDifference(GraphAspect.EXTRA, op.name, op.op_type, '', '', text, (), types)
+      repair = Repair(transplants=(bypass(graph, position, key),))
+      yield _mistake(looking, source, repair, (said,))
+
+
+def _may_be_left_out(graph: OpGraph, position: int, key: TensorKey) -> bool:
+  """Returns whether what an operation reads is like what it yields."""
+  op, passed = graph.ops[position], graph.ops[key[0]]
+  if op.op_type in SHAPING or len(op.outputs) != 1 or is_opaque(op.outputs[0][0]):
+    return False
+  return passed.op_type != CONSTANT and passed.outputs[key[1]] == op.outputs[0]
+
+
+def _read_before(looking: Looking, source: FoundSource) -> Iterator[Mistake]:
+  """Yields what has operations before a place read what tf1 reads there.
+
+  What they yield may have a partner of its own: tf1 computes the same of both tensors.
+  """
+  pair, graph = source.regions, looking.tf2.op_graph
+  entering, pairing = dict(pair.entering), looking.divergence.pairing
+  before = _some_before(graph, pair.tf2.end)
+  read_there = dict.fromkeys(key for n in before for key in graph.ops[n].inputs)
+  # What tf1 has too says more to a reader.
+  keys = sorted(read_there, key=lambda key: pairing.tf1_of[key[0]] is None)
+  wanted = [one for one in pair.tf1.frontier if entering.get(one) not in pair.tf2.frontier]
+  both = [
+    (one, key, tensor)
+    for one in wanted
+    for key in keys
+    if key[0] != pairing.tf2_of[one[0]] and (tensor := _in_its_place(looking, (one, key)))
+  ]
+  for one, key, tensor in both[:_MOST_TRIED]:
+    readers = _readers(graph, before, key)
+    partner = pairing.tf2_of[one[0]]
+    behind = set() if partner is None else graph.ancestors([partner])
+    if any(n in behind for n, _ in readers):
+      continue
+    if _mends(looking, source, graph.ops[key[0]].tensors[key[1]], tensor):
+      inputs = tuple(OtherInput(graph.ops[n].name, k, tensor, ()) for n, k in readers)
+      (n, slot), read = readers[0], (one, key)
+      said = reads_another(looking.tf1.op_graph, graph, graph.ops[n], slot, read)
+      yield _mistake(looking, source, Repair(inputs=inputs), (said,))
+
+
+def _readers(graph: OpGraph, among: Sequence[int], key: TensorKey) -> list[_Reader]:
+  inputs = ((n, slot, read) for n in among for slot, read in enumerate(graph.ops[n].inputs))
+  return [(n, slot) for n, slot, read in inputs if read == key]
+
+
+def _some_before(graph: OpGraph, end: int) -> list[int]:
+  """Returns the operations a few steps before an operation, itself first."""
+  found, steps = [end], [end]
+  for _ in range(_STEPS_BEFORE):
+    read = (key[0] for n in steps for key in graph.ops[n].inputs)
+    steps = [n for n in dict.fromkeys(read) if n not in found and not graph.ops[n].is_leaf]
+    found += steps
+  return found
+
+
+def _mends(looking: Looking, source: FoundSource, tensor: str, other: str) -> bool:
+  """Returns whether a place of the port yields what tf1 yields with one tensor in another's place.
+
+  Args:
+    looking: the search.
+    source: the place.
+    tensor: what is read.
+    other: what is to be read in its place.
+  """
+  end = looking.tf2.op_graph.ops[source.regions.tf2.end]
+  if source.output is None:
+    return False
+  (value,) = looking.tf2.fetch([other])
+  found = looking.tf2.refetched([end.tensors[source.output]], {tensor: value})
+  return found is not None and found[0].shape == source.tf2.shape and explains(source, found[0])
 
 
 def _in_its_place(looking: Looking, read: tuple[TensorKey, TensorKey]) -> str | None:

@@ -70,7 +70,12 @@ class Looking:
   """
 
   def __init__(
-    self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str], least: float = 0.0
+    self,
+    tf1: InspectableRun,
+    tf2: InspectableRun,
+    targets: Sequence[str],
+    least: float = 0.0,
+    whole: bool = False,
   ) -> None:
     """Searches; see `Divergence`.
 
@@ -79,18 +84,20 @@ class Looking:
       tf2: the port's.
       targets: names of targets that differ.
       least: a source that differs by no more of a tensor's size is none, if there are others.
+      whole: see `Divergence`.
     """
     self._targets = targets
     self._least = least
     self.tf1 = tf1
     self.tf2 = tf2
+    self._whole = whole
     self.without_effect: list[FoundSource] = []
     self._arriving: list[FoundSource] | None = None
     self._search()
 
   def _search(self) -> None:
     tf1, tf2 = self.tf1, self.tf2
-    self.divergence = Divergence(tf1, tf2, self._targets)
+    self.divergence = Divergence(tf1, tf2, self._targets, self._whole)
     pair_cuts(self.divergence, tf1, tf2)
     self._narrowing = Narrowing(tf1, tf2, self.divergence)
     self.comparison = GraphComparison(self.divergence.pairing)
@@ -105,9 +112,27 @@ class Looking:
     targets = targets_of((quantity, name) for quantity, name, run in left if run == found.name)
     return Looking(found.tf1, found.tf2, targets or self._targets, self._least)
 
+  @property
+  def is_of_changes(self) -> bool:
+    """Whether what differs is by how much variables change, each by the same code."""
+    return self._least > 0
+
+  def of_all_variables(self) -> 'Looking':
+    """Returns the search behind the updates of all variables, whether they differ or not.
+
+    What a step adds to a variable may be too little for float32 to show the mistake there; in
+    a later step it does.
+    """
+    targets = [name for name in self.tf1.op_graph.targets() if name.startswith('update of ')]
+    return Looking(self.tf1, self.tf2, targets, self._least, whole=True)
+
   def without_small(self, found: Sequence[FoundSource]) -> list[FoundSource]:
     """Returns sources without those that differ by too little, if there are others."""
     return [one for one in found if one.agreement.relative > self._least] or list(found)
+
+  def are_small(self, found: Sequence[FoundSource]) -> bool:
+    """Returns whether all sources differ by so little, beside a tensor's size."""
+    return all(one.agreement.relative <= self._least for one in found)
 
   def arriving(self) -> list[FoundSource]:
     """Returns the sources whose difference arrives at what reads them, and at what fails.
@@ -146,6 +171,10 @@ class Looking:
     if end not in self._places:
       self._places[end] = self._looked_at(self.narrowed(source))
     return self._places[end]
+
+  def is_before_the_end(self, place: Place) -> bool | None:
+    """Returns whether all that differs at a place is before its last operation; None if unknown."""
+    return self._trials.is_before_the_end(place.source)
 
   def has(self, place: Place) -> bool:
     """Returns whether this search has found a place."""

@@ -5,11 +5,13 @@ import functools
 from collections.abc import Sequence, Set
 
 from tf2verify.diagnosis.edit_texts import (
+  READABLE,
   edit_text,
   lines_text,
   marks,
   numbers_of,
   repeats,
+  steps_of,
   values_text,
 )
 from tf2verify.diagnosis.evidence.failed_stage import Standing
@@ -93,6 +95,13 @@ class Mistake:
   def is_long(self) -> bool:
     """Whether many operations of a side were replaced, or are."""
     return any(max(len(one.tf1_path), len(one.tf2_path)) > _LARGE for one in self.sources)
+
+  @property
+  def lists_many(self) -> bool:
+    """Whether more operations are named than a reader takes in."""
+    return self.edit is Edit.OPERATIONS and any(
+      steps_of(known) > READABLE for source in self.sources for known in source.differences
+    )
 
   def is_like(self, other: 'Mistake') -> bool:
     """Returns whether both are one mistake of the port's text, made at several places."""

@@ -47,6 +47,7 @@ class Repairing:
     self._tried: dict[str, int] = {}
     self._steps: dict[str, int] = {}
     self._mistakes: list[Mistake] = []
+    self._has_tried = False
 
   def found(self, looking: Looking) -> Found:
     """Returns the mistakes.
@@ -64,11 +65,13 @@ class Repairing:
           'correct what is named here and run again, which shows what is left'
         )
         break
-      judged_now = self._round(looking, judged)
-      if judged_now is None:
-        note = 'none of the corrections tried in the port makes the whole stage pass'
+      in_round = self._round(looking, judged)
+      extended = self._extended(looking, in_round or judged)
+      if in_round is None and extended is judged:
+        if self._has_tried:
+          note = 'none of the corrections tried in the port makes the whole stage pass'
         break
-      judged = judged_now
+      judged = extended
       if judged.passes or len(self._mistakes) >= MOST_MISTAKES:
         break
       try:
@@ -78,7 +81,8 @@ class Repairing:
         break
       looking = looking.again(found, judged.left)
     vague = (
-      not one.text or one.is_long or reads_other_inputs(first, one) for one in self._mistakes
+      not one.text or one.is_long or one.lists_many or reads_other_inputs(first, one)
+      for one in self._mistakes
     )
     if not judged.passes or any(vague):
       judged = self._exchanged(first) or judged
@@ -116,7 +120,7 @@ class Repairing:
         if judged is not None:
           apart = [part for one in narrow for part in one.parts or (one,)]
         proposed, all_of_them, judged = narrow, self._with(narrow), fewer
-    if judged is not None and (judged.passes or judged.distance <= _MUCH_NEARER * before.distance):
+    if judged is not None and _is_much_nearer(judged, before):
       for one in proposed:
         self._count(one)
       self._mistakes = all_of_them
@@ -169,6 +173,32 @@ class Repairing:
     transplants = tuple(t for repair in repairs if repair is not None for t in repair.transplants)
     return dataclasses.replace(one, repair=Repair(transplants=transplants), parts=())
 
+  def _extended(self, looking: Looking, judged: Judged) -> Judged:
+    """Makes the edits of an update at all variables whose update is written so, if that is nearer.
+
+    An optimizer is one code for all of them, and in the first step some are hardly changed.
+    """
+    if judged.passes or not looking.is_of_changes or not self._mistakes or self._bench.is_over():
+      return judged
+    wider = looking.of_all_variables()
+    known = {place.source.regions.tf1.end for one in self._mistakes for place in one.places}
+    further = []
+    for source in wider.divergence.unfiltered_sources()[:_MOST_PLACES]:
+      if known.isdisjoint((source.regions.tf1.end, *source.regions.tf1.inner)):
+        edit = self._edit_at(wider, source)
+        if edit is not None and any(edit.is_like(one) for one in self._mistakes):
+          further.append(edit)
+    if not further:
+      return judged
+    all_of_them = self._with(further)
+    found = self._judged(all_of_them)
+    if found is None or not _is_much_nearer(found, judged):
+      return judged
+    for one in further:
+      self._count(one)
+    self._mistakes = all_of_them
+    return found
+
   def _count(self, one: Mistake) -> None:
     for place in one.places:
       self._tried[end_of(place)] = self._steps[end_of(place)] + 1
@@ -188,7 +218,9 @@ class Repairing:
 
   def _judged(self, mistakes: Sequence[Mistake]) -> Judged | None:
     try:
-      return self._bench.judged(self._repairs(mistakes))
+      judged = self._bench.judged(self._repairs(mistakes))
+      self._has_tried = True
+      return judged
     except CannotRepair:
       return None
 
@@ -254,7 +286,10 @@ class Repairing:
     pair = place.source.regions
     given = {one: other for one, other in pair.entering if one is not None and other is not None}
     if step == _REPLACED_FOR_ALL:
-      return self._before_theend_of(looking, pair, given, everywhere)
+      # That the end is another operation is seen there, without a run of the stage.
+      if looking.is_before_the_end(place) is False:
+        return None
+      return self._before_the_end_of(looking, pair, given, everywhere)
     region = pair.tf1.inner, pair.tf1.end
     layouts = dict(looking.divergence.layouts)
     if place.source.layout is not None and place.source.output is not None:
@@ -270,7 +305,7 @@ class Repairing:
     sides, partners = (looking.tf1, looking.tf2), looking.divergence.pairing.tf2_of
     return self._bench.transplant(sides, region, partner, given, layouts, partners)
 
-  def _before_theend_of(
+  def _before_the_end_of(
     self,
     looking: Looking,
     pair: RegionPair,
@@ -346,6 +381,17 @@ class Repairing:
       )
       found.append(dataclasses.replace(one, experiment=experiment))
     return Found(tuple(found), judged.passes, '' if judged.passes else note)
+
+
+def _is_much_nearer(judged: Judged, before: Judged) -> bool:
+  """Returns whether edits leave half of the difference, or half of what differs, at most.
+
+  What differs in a few variables by more than in all others is most of the difference.
+  """
+  if judged.passes or judged.distance <= _MUCH_NEARER * before.distance:
+    return True
+  fewer = len(judged.left) <= _MUCH_NEARER * len(before.left) and judged.left < before.left
+  return fewer and judged.distance < before.distance
 
 
 def _size(repair: Repair) -> int:

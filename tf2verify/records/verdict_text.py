@@ -90,9 +90,9 @@ def remark_lines(verdict: StageVerdict) -> list[TextLine]:
 
 def blind_spot_lines(stages: Sequence[StageVerdict]) -> list[TextLine]:
   """Returns what passed stages could not see, each once, and which tensors are inconclusive."""
-  spots = [(spot, stage.stage) for stage in stages for spot in stage.blind_spots]
-  first = dict(reversed(spots))
-  texts = [f'blind spot, {first[spot]}: {spot}' for spot in dict.fromkeys(s for s, _ in spots)]
+  spots = dict.fromkeys(spot for stage in stages for spot in stage.blind_spots)
+  names = {spot: ', '.join(s.stage for s in stages if spot in s.blind_spots) for spot in spots}
+  texts = [f'blind spot, {names[spot]}: {spot}' for spot in spots]
   texts += [f'{one.stage}: {text}' for one in stages if one.passed for text in one.undecided]
   return [TextLine(text, Role.REMARK) for text in texts]
 

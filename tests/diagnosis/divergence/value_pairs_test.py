@@ -126,6 +126,23 @@ class ValuePairsTest(absltest.TestCase):
     self.assertEqual(pairs['one'], 'one')
     self.assertNotIn('two', pairs)
 
+  def test_a_setting_is_no_pair_of_what_follows_from_a_count_of_the_same_value(self):
+    """A schedule at a step at which the rest of it is 1."""
+
+    def build(g, other=False):
+      span = g.constant(np.float32(0.00937))
+      step = g.variable('step', np.float32(0.0))
+      if other:
+        rest = g.op('Sub', 'rest', g.constant(np.float32(1.0)), step)
+        net = g.op('Mul', 'scaled', span, rest)
+      else:
+        net = g.op('Mul', 'product', g.op('Neg', 'minus', g.op('Neg', 'plus', span)), step)
+      g.target('output', g.op('AddV2', 'end', net, g.input(_X)))
+
+    pairs = _pairs(_divergence(build, lambda g: build(g, True)))
+    self.assertNotIn('minus', pairs)
+    self.assertEqual(pairs['end'], 'end')
+
   def test_nothing_is_fetched_where_all_operations_have_partners(self):
     def build(g, slope=0.2):
       net = g.op('Mul', 'net', g.input(_X), g.constant(np.float32(slope)))

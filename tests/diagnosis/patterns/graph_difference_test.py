@@ -62,6 +62,36 @@ class OperationsTest(absltest.TestCase):
     alike = _everything(build, lambda g: build(g, of_one_axis=True))
     self.assertEqual([known.aspect for known in alike], [GraphAspect.EXTRA])
 
+  def test_what_a_mean_is_taken_of_is_told_with_it(self):
+    def build(g):
+      net = g.op('Mean', 'm1', g.op('AddV2', 'b', g.input(_X), g.constant(2.0)), compute=np.asarray)
+      net = g.op('Maximum', 'bound', net, g.constant(0.12))
+      g.target('output', g.op('Sum', 'total', net))
+
+    def other(g, in_order=False):
+      net = g.input(_X)
+      if in_order:
+        net = g.op('Mean', 'n/x1', g.op('Neg', 'n/x2', net), compute=np.asarray)
+      net = g.op('Maximum', 'n/x3', net, g.constant(0.12))
+      if not in_order:
+        net = g.op('Mean', 'n/x4', g.op('Neg', 'n/x5', net), compute=np.asarray)
+      g.target('output', g.op('Sum', 'total', net))
+
+    def told(port):
+      comparison = _comparison(build, port)
+      pairing = comparison._pairing
+      pairing.part(
+        *[n for n, op in enumerate(pairing.tf1.ops) if op.op_type in ('Mean', 'Maximum')]
+      )
+      ends = [n for n, op in enumerate(pairing.tf1.ops) if op.op_type == 'Sum']
+      return comparison.at(region_pair(pairing, ends[0], pairing.tf2_of[ends[0]]))
+
+    [found] = told(other)
+    self.assertEqual(found.tf1_value, ('AddV2', 'Mean', 'Maximum'))
+    self.assertEqual(found.tf2_value, ('Maximum', 'Neg', 'Mean'))
+    [found] = told(lambda g: other(g, in_order=True))
+    self.assertEqual((found.tf1_value, found.tf2_value), (('AddV2',), ('Neg',)))
+
   def test_attributes_that_say_how_are_silent(self):
     def build(g, number=1):
       net = g.op('If', 'cond', g.input(_X), T=f'{number}', then_branch=f'true_{number}')

@@ -273,8 +273,8 @@ class UnlikeTest(parameterized.TestCase):
     )
     ((what, (one, other)),) = found
     self.assertEqual(what, 'operation')
-    self.assertRegex(one, r'^Round, (\S+) for \S+')
-    self.assertRegex(other, r'^AddV2 with 0.5 → Floor, (\S+) for \S+')
+    self.assertRegex(one, r'^Round \(which gives (\S+) for \S+\)$')
+    self.assertRegex(other, r'^AddV2 with 0.5 → Floor \(which gives (\S+) for \S+\)$')
 
   def test_a_spelling_that_no_rule_knows_is_no_difference(self):
     found = _found(lambda x: tf.sin(tf.abs(x)), lambda x: tf.sin(tf.maximum(x, -x)), (8, 8))

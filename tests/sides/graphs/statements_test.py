@@ -125,7 +125,29 @@ class Net:
       path = pathlib.Path(folder) / 'several.py'
       path.write_text(code, encoding='utf-8')
       lines = [[s.first for s in statements.settings(str(path), line)] for line in (7, 8)]
+      inside = [[s.first for s in statements.settings(str(path), 8, made)] for made in ((4,), (9,))]
     self.assertEqual(lines, [[5], [4]])
+    self.assertEqual(inside, [[], []])
+
+  def test_what_a_layer_is_called_with_sets_none_of_its_arguments(self):
+    code = """\
+class Net:
+  def __init__(self):
+    self.mask = np.ones(3)
+    self.dense = Dense(
+      4)
+  def call(self, x):
+    return self.dense(x * self.mask)
+"""
+    with tempfile.TemporaryDirectory() as folder:
+      path = pathlib.Path(folder) / 'inner.py'
+      path.write_text(code, encoding='utf-8')
+      found = [
+        [s.first for s in statements.settings(str(path), 7, made)]
+        for made in ((4, 20), (5,), (20,), None)
+      ]
+    # Of the product itself the mask is one of two factors.
+    self.assertEqual(found, [[], [], [3], [4, 3]])
 
 
 if __name__ == '__main__':

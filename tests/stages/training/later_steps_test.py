@@ -165,6 +165,10 @@ def _stairs(length, factor, start=0.1):
   return lambda n: start * factor ** (n // length)
 
 
+def _after_warmup(n, counted, length=3):
+  return min(1.0, (n + 1) / 4) * _stairs(length, 0.9)(counted)
+
+
 def _rates(tf1, tf2):
   return lambda counts: ([tf1(n) for n in counts], [tf2(n) for n in counts])
 
@@ -174,6 +178,24 @@ class LaterRatesTest(parameterized.TestCase):
     ('port_in_steps', lambda n: 0.1 * 0.9 ** (n / 700), _stairs(700, 0.9), 'staircase=False'),
     ('tf1_in_steps', _stairs(700, 0.9), lambda n: 0.1 * 0.9 ** (n / 700), 'staircase=True'),
     ('lengths', _stairs(300, 0.5), _stairs(400, 0.5), 'counts 300 and 600 of steps in TF1'),
+    (
+      'later',
+      lambda n: _after_warmup(n, n),
+      lambda n: _after_warmup(n, max(n - 4, 0)),
+      "the port's learning rate falls 4 steps later than that of TF1, every 3 steps on both sides",
+    ),
+    (
+      'earlier',
+      lambda n: _after_warmup(n, max(n - 100, 0), 30),
+      lambda n: _after_warmup(n, n, 30),
+      "TF1's learning rate falls 100 steps later than that of the port, every 30 steps",
+    ),
+    (
+      'as_often_and_otherwise',
+      _stairs(300, 0.5),
+      lambda n: _stairs(300, 0.7)(n + 100),
+      'compare what their schedules count, and from where',
+    ),
     ('pace', lambda n: 1 / (1 + n / 500), lambda n: 1 / (1 + n / 1000), "TF1's at 0.5·n"),
     (
       'end',

@@ -61,14 +61,16 @@ class Divergence:
     unjudged: pairs that differ, and cannot be run alone on the tf1 side's inputs.
   """
 
-  def __init__(self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str]) -> None:
+  def __init__(
+    self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str], whole: bool = False
+  ) -> None:
     """Pairs and compares the operations behind some targets.
 
     Args:
       tf1: the tf1 side's run.
       tf2: the tf2 side's.
-      targets: names of targets that differ; unknown ones are passed over, and all
-        targets are looked at if none is known.
+      targets: names of targets that differ; unknown ones are passed over, all of them for none.
+      whole: whether to go on past the first source, however far.
     """
     self._tf1 = tf1
     self._tf2 = tf2
@@ -86,9 +88,8 @@ class Divergence:
     self.pairing.part(*in_parts, for_good=True)
     self._sizes = size_arithmetic(tf1.op_graph)
     self.agreements: dict[TensorKey, Agreement] = {}
-    self.is_cut_short = False
-    self._judged_since = 0
-    self._further = past_the_first(tf1.op_graph)
+    self.is_cut_short, self._judged_since = False, 0
+    self._further = len(tf1.op_graph.ops) if whole else past_the_first(tf1.op_graph)
     self._updates = Updates(tf1, tf2)
     self._held = HeldOtherwise(tf1, tf2, self.pairing, self._views)
     self.as_tf2 = self._held.as_tf2
@@ -168,6 +169,10 @@ class Divergence:
     self.agreements[(tf1, 0)] = IDENTICAL
     if layout is not None:
       self._held.layouts[(tf1, 0)] = layout
+
+  def unfiltered_sources(self) -> list[FoundSource]:
+    """Returns the sources beyond rounding, also those whose difference goes no further here."""
+    return [source for source in self._found if not source.agreement.is_rounding]
 
   def all_sources(self) -> list[FoundSource]:
     """Returns the sources, also those that have unpaired operations in common."""

@@ -22,7 +22,7 @@ from tf2verify.records.op_graph import TARGET, TensorKey
 from tf2verify.relation.op_pairs import family
 
 # Where this share of the distance, or less, is there without TF1's value, it does harm.
-_HARM = 0.7
+_HARM = 0.95
 # Of the next operations so many are run.
 _MOST_READERS = 8
 # Pairs that turn out to be none are parted, and others may show behind them.

@@ -16,7 +16,7 @@ from tf2verify.diagnosis.divergence.outputs import output_bytes, size_arithmetic
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.numerics.relayout import Relayout, alike_as_held, is_constant
 from tf2verify.records import rounds
-from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
 from tf2verify.reference.arrays import widened
 from tf2verify.relation.op_pairs import Pairing, family, is_backward
 
@@ -171,6 +171,8 @@ def pair_alike(
     ]
     op_type = family(pairing.tf1.ops[n].op_type)
     near.sort(key=lambda m: (family(pairing.tf2.ops[m].op_type) != op_type, m))
+    if value.size == 1:
+      near = [m for m in near if _is_made_alike(pairing, n, m)]
     if op_type == _TRANSPOSE:
       near = [m for m in near if _is_transposed_alike(pairing, m, value, other_values[m])]
     partner = next((m for m in near if alike_as_held(value, other_values[m])), None)
@@ -178,6 +180,19 @@ def pair_alike(
       pairing.add(n, partner)
       found.append((n, partner))
   return found
+
+
+def _is_made_alike(pairing: Pairing, tf1: int, tf2: int) -> bool:
+  """Returns whether one number is made of constants alone on both sides, or on neither.
+
+  What follows from the count of steps may have the value of a setting in one of them.
+  """
+  return _is_setting(pairing.tf1, tf1) == _is_setting(pairing.tf2, tf2)
+
+
+def _is_setting(graph: OpGraph, position: int) -> bool:
+  behind = (graph.ops[n] for n in graph.ancestors([position]))
+  return all(op.op_type == CONSTANT for op in behind if not op.inputs)
 
 
 def _is_transposed_alike(pairing: Pairing, tf2: int, value: np.ndarray, other: np.ndarray) -> bool:

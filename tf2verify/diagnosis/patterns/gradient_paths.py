@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from tf2verify.diagnosis.patterns.known_values import known_value
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph
 from tf2verify.relation.op_pairs import Pairing, is_backward
@@ -10,6 +13,9 @@ from tf2verify.relation.op_pairs import Pairing, is_backward
 _MARKS = ('StopGradient', 'PreventGradient', 'custom gradient', 'gradient of')
 # What the graph of a loss calls them.
 _LABELS = 'labels'
+# Their gradient is 0 everywhere.
+_FLAT = ('Floor', 'Ceil', 'Round', 'Rint', 'Sign', 'ZerosLike', 'OnesLike')
+_SQUARES, _AVERAGES = 'SquaredDifference', ('Mean', 'Sum')
 
 
 def gradient_differences(pairing: Pairing) -> list[GraphDifference]:
@@ -24,7 +30,7 @@ def gradient_differences(pairing: Pairing) -> list[GraphDifference]:
       for slot, (one, two) in enumerate(zip(op.through, other.through, strict=True)):
         marks, others = marks_of(one), marks_of(two)
         read = op.inputs[slot][0] in differentiated[0] or other.inputs[slot][0] in differentiated[1]
-        if marks != others and read:
+        if marks != others and read and not _is_of_variance(pairing.tf1, tf1, slot):
           name = op.name if op.op_type != TARGET else f'the {op.name}'
           what = op.input_names[slot] if op.input_names else f'input {slot}'
           found.append(gradient_difference(name, op.op_type, what, marks, others))
@@ -42,9 +48,35 @@ def _differentiated(graph: OpGraph) -> set[int]:
     is_start = op.op_type == VARIABLE or (
       op.op_type == INPUT and not op.name.startswith(_LABELS) and 'float' in op.outputs[0][0]
     )
-    if is_start or any(producer in found for producer, _ in op.inputs):
+    passes = op.op_type not in _FLAT and not all(_is_discrete(dtype) for dtype, _ in op.outputs)
+    if is_start or (passes and any(producer in found for producer, _ in op.inputs)):
       found.add(position)
   return found
+
+
+def _is_discrete(dtype: str) -> bool:
+  return dtype.startswith(('bool', 'int', 'uint', 'string'))
+
+
+def _is_of_variance(graph: OpGraph, position: int, slot: int) -> bool:
+  """Returns whether an input is the mean of what it is subtracted from, and squares are averaged.
+
+  A sum of squares around the mean does not change with the mean: that gradient is 0, stopped or
+  not, as in `tf.nn.moments`.
+  """
+  op = graph.ops[position]
+  if op.op_type != _SQUARES:
+    return False
+  mean, number = graph.ops[op.inputs[slot][0]], op.inputs[1 - slot]
+  readers = {reader for reader, _ in graph.consumers()[position]}
+  averages = [mean, *(graph.ops[reader] for reader in readers)]
+  if not readers or any(a.op_type not in _AVERAGES or len(a.inputs) < 2 for a in averages):
+    return False
+  axes = [known_value(graph, one.inputs[1][0]) for one in averages]
+  first = axes[0]
+  return mean.inputs[0] == number and all(
+    first is not None and one is not None and np.array_equal(one, first) for one in axes
+  )
 
 
 def marks_of(through: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from tf2verify.diagnosis.patterns.known_values import (
   is_number,
   without_numbers,
 )
-from tf2verify.diagnosis.patterns.matching import matched_by_type, starts_elsewhere
+from tf2verify.diagnosis.patterns.matching import matched_by_type, passed_by, starts_elsewhere
 from tf2verify.diagnosis.patterns.normalizations import (
   epsilon_before_root,
   epsilon_change,
@@ -270,6 +270,8 @@ class GraphComparison:
     if same or (ones and others and starts_elsewhere(self._tf1, self._tf2, pair, matched)):
       # The same operations at another place among the others: all of them tell the order.
       ones, others = list(pair.tf1.inner), list(pair.tf2.inner)
+    for one, other in passed_by(self._tf1, self._tf2, matched, (ones, others)):
+      ones, others = sorted({*ones, one}), sorted({*others, other})
     aspect = GraphAspect.REPLACED
     if not others:
       aspect = GraphAspect.MISSING

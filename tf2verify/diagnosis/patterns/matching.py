@@ -4,8 +4,12 @@ import difflib
 from collections.abc import Sequence
 
 from tf2verify.diagnosis.divergence.regions import RegionPair
+from tf2verify.diagnosis.patterns.op_text import SHAPING
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.relation.op_pairs import family
+
+# Pairs of pairs of operations of which the order is looked at.
+_MOST_LOOKED_AT = 400
 
 
 def matched_by_type(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> list[tuple[int, int]]:
@@ -28,6 +32,48 @@ def matched_by_type(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> list[tuple[
     for n in range(block.size)
   ]
   return [*found, (pair.tf1.end, pair.tf2.end)]
+
+
+def passed_by(
+  tf1: OpGraph,
+  tf2: OpGraph,
+  matched: Sequence[tuple[int, int]],
+  unmatched: tuple[Sequence[int], Sequence[int]],
+) -> list[tuple[int, int]]:
+  """Returns what goes together and stands before an operation on one side, after it on the other.
+
+  A mean of maxima is another number than the maximum of a mean.
+
+  Args:
+    tf1: the tf1 side's graph.
+    tf2: the port's.
+    matched: as `matched_by_type` returns them.
+    unmatched: positions of operations of either side that are not.
+  """
+  graphs = tf1, tf2
+  moved = [
+    (n, m)
+    for n in unmatched[0]
+    for m in unmatched[1]
+    if family(tf1.ops[n].op_type) == family(tf2.ops[m].op_type)
+    and tf1.ops[n].op_type not in SHAPING
+  ]
+  if not moved or len(moved) * len(matched) > _MOST_LOOKED_AT:
+    return []
+  before = [
+    {n: g.ancestors([n]) for n in (*(p[side] for p in matched), *(p[side] for p in moved))}
+    for side, g in enumerate(graphs)
+  ]
+  found = []
+  for one, other in matched[:-1]:
+    orders = [
+      (n in before[0][one], one in before[0][n], m in before[1][other], other in before[1][m])
+      for n, m in moved
+    ]
+    is_moved = any((a and d) or (b and c) for a, b, c, d in orders)
+    if is_moved and tf1.ops[one].op_type not in SHAPING:
+      found.append((one, other))
+  return found
 
 
 def starts_elsewhere(

@@ -43,6 +43,7 @@ from tf2verify.diagnosis.rules.forward.moving_averages import (
   biased_variance,
   moving_average_momentum,
   update_count,
+  variance_count,
 )
 from tf2verify.diagnosis.rules.forward.regularization import (
   depthwise_regularizer,
@@ -111,6 +112,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('activation_order', FailedStage, activation_order),
   Rule('batch_norm_mode', FailedStage, attributes.BATCH_NORM_MODE),
   Rule('biased_variance', FailedStage, biased_variance, predicted_by='seeded_constant'),
+  Rule('variance_count', FailedStage, variance_count),
   Rule('fixed_padding', FailedStage, fixed_padding),
   Rule('moving_average_momentum', FailedStage, moving_average_momentum),
   Rule(

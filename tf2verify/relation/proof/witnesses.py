@@ -173,9 +173,9 @@ def _witness(proof: Proof, one: _Cone, other: _Cone) -> tuple[str, str] | None:
   for given, first, second in _results(proof, one, other):
     found = _first_apart(first, second)
     if found is not None:
-      at = ', '.join(_element(given[n], first.shape, found) for n in sorted(given))
+      at = ' and '.join(_element(given[n], first.shape, found) for n in sorted(given))
       texts = [
-        f'{_spelled(proof, cone)}, {text_of(result[found].item())} for {at}'
+        f'{_spelled(proof, cone)} (which gives {text_of(result[found].item())} for {at})'
         for cone, result in ((one, first), (other, second))
       ]
       return texts[0], texts[1]

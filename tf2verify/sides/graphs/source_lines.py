@@ -161,10 +161,17 @@ def code_place(path: str, line: int, function: str) -> CodePlace:
 
 
 @functools.lru_cache(maxsize=4096)
-def settings_of(place: CodePlace | SourceLine) -> tuple[CodePlace, ...]:
-  """Returns where names were assigned that a line passes on: settings, constants."""
+def settings_of(
+  place: CodePlace | SourceLine, layers: tuple[int, ...] | None = None
+) -> tuple[CodePlace, ...]:
+  """Returns where names were assigned that a line passes on: settings, constants.
+
+  Args:
+    place: the line.
+    layers: lines that construct those that it runs in; see `statements.settings`.
+  """
   found = []
-  for setting in statements.settings(place.path, place.line):
+  for setting in statements.settings(place.path, place.line, layers):
     made = code_place(place.path, setting.first, setting.function)
     last = setting.last if setting.last > setting.first else 0
     found.append(dataclasses.replace(made, last_line=last))

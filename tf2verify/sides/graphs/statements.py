@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import linecache
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from typing import TypeGuard
 
 # A call over more lines than these is a whole model, of which one line says nothing.
@@ -56,8 +56,14 @@ class Setting:
   function: str  # the function that it is in; `<module>` for none
 
 
-def settings(path: str, line: int) -> tuple[Setting, ...]:
+def settings(path: str, line: int, layers: Sequence[int] | None = None) -> tuple[Setting, ...]:
   """Returns what sets the arguments and constants of the call or statement on a line.
+
+  Args:
+    path: of the file.
+    line: number of the line.
+    layers: numbers of the lines of the file that construct those that it runs in; None where
+      none are known.
 
   These are the names that it passes as keywords, `epsilon=eps` and `**options`, assigned to a
   literal or a call earlier in its function; short functions of the module that make such an
@@ -65,7 +71,7 @@ def settings(path: str, line: int) -> tuple[Setting, ...]:
   them other than from a bare name, but for layers, where several are called; constants of the
   module.
   """
-  return _file(''.join(linecache.getlines(path))).settings(line)
+  return _file(''.join(linecache.getlines(path))).settings(line, layers)
 
 
 def _last_lines(source: str) -> dict[int, int]:
@@ -107,7 +113,7 @@ class _File:
           last = node.lineno + _length(node) - 1
           self.last_lines[node.lineno] = max(last, self.last_lines.get(node.lineno, 0))
 
-  def settings(self, line: int) -> tuple[Setting, ...]:
+  def settings(self, line: int, layers: Sequence[int] | None) -> tuple[Setting, ...]:
     """Returns what sets the arguments and constants of what is computed on a line."""
     nodes = [node for start in self._starting.get(line, ()) for node in ast.walk(start)]
     around = [function for function in self._functions if _is_in(line, function)]
@@ -134,15 +140,26 @@ class _File:
       if isinstance(node, ast.Name) and node.id not in own and node.id not in arguments:
         found.update(dict.fromkeys(self._constants.get(node.id, ())))
       elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and _of_self(node):
-        set_by = self._attributes(line).get(node.attr, ())
-        # Of several layers that a line calls, the one that is meant is known by its construction.
-        is_one_of_several = node.attr in called and len(called) > 1
-        found.update(dict.fromkeys(s for s in set_by if not (is_one_of_several and _makes(s))))
+        found.update(dict.fromkeys(self._set_by(line, node.attr, called, layers)))
     return tuple(
       Setting(node.lineno, node.lineno + _length(node) - 1, self._function(node.lineno))
       for node in found
       if _length(node) <= _LONGEST and not _length(node) > line - node.lineno >= 0
     )
+
+  def _set_by(
+    self, line: int, attribute: str, called: Set[str], layers: Sequence[int] | None
+  ) -> Iterator[ast.stmt]:
+    """Yields what sets an attribute of `self` that is read on a line."""
+    attributes = self._attributes(line)
+    calls = [node for name in called for node in attributes.get(name, ())]
+    if layers and any(_is_in(one, node) for one in layers for node in calls):
+      return  # it is computed in a layer that the line calls, from what that was given
+    for node in attributes.get(attribute, ()):
+      # Of several layers that a line calls, the one that is meant is known by its construction.
+      is_one_of_several = layers is not None or len(called) > 1
+      if attribute not in called or not is_one_of_several or not _makes(node, self._makers):
+        yield node
 
   def _attributes(self, line: int) -> '_Assigned':
     classes = [cls for cls in self._classes if _is_in(line, cls)]
@@ -196,13 +213,13 @@ def _is_shown(node: ast.AST) -> TypeGuard[ast.stmt | ast.expr]:
   )
 
 
-def _makes(node: ast.stmt) -> bool:
-  """Returns whether an assignment is of an object that it makes of a class, as named by PEP 8."""
+def _makes(node: ast.stmt, makers: Container[str]) -> bool:
+  """Returns whether an assignment is of an object of a class, as named by PEP 8, or of a maker."""
   value = getattr(node, 'value', None)
   if not isinstance(value, ast.Call):
     return False
   name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, 'id', '')
-  return name[:1].isupper()
+  return name[:1].isupper() or name in makers
 
 
 def _is_size(value: ast.expr | None) -> bool:

@@ -64,7 +64,8 @@ def with_layers(line: SourceLine | None, around: Around) -> SourceLine | None:
     line = dataclasses.replace(line, settings=settings_of(line))
   known = {(line.path, line.line), *((place.path, place.line) for place in line.callers)}
   places = tuple(place for place in made if (place.path, place.line) not in known)
-  found: dict[CodePlace, None] = dict.fromkeys(line.settings)
+  inner = tuple(place.line for place in made if place.path == line.path)
+  found: dict[CodePlace, None] = dict.fromkeys(settings_of(line, inner) if made else line.settings)
   for place in around.scopes:
     if (place.path, place.line) not in known:
       found[place] = None

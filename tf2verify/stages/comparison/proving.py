@@ -59,8 +59,9 @@ class Related:
   def blind_spots(self) -> tuple[str, ...]:
     """Returns a sentence for each difference."""
     return tuple(
-      f'the graphs differ where these numbers do not show it, {self.proven.run}: '
-      f'{found.to_text()}; give the port what tf1 has, or inputs on which it counts'
+      # The same in every stage that relates it, so that a report says it once.
+      f'the graphs differ where these numbers do not show it: {found.to_text()}; '
+      'give the port what tf1 has, or inputs on which it counts'
       for found in self.differences
     )
 

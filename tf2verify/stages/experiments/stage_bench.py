@@ -87,8 +87,10 @@ class StageBench:
 
   def judged(self, repairs: Sequence[Repair]) -> Judged:
     """Compares all runs of the stage, with edits of the port."""
-    self._until = self._until or time.perf_counter() + self._seconds
     edits = tuple(repairs)
+    # The port as it is has to be traced, in every step: that is no experiment yet.
+    if edits:
+      self._until = self._until or time.perf_counter() + self._seconds
     if edits not in self._judged:
       self._judged[edits] = self._compared_with(edits)
     return self._judged[edits]

@@ -8,14 +8,18 @@ from tf2verify.diagnosis.evidence.failed_stage import FailedStage, StateEvidence
 from tf2verify.diagnosis.patterns.states import batch_factor
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause
-from tf2verify.records.op_graph import OpGraph
+from tf2verify.records.op_graph import OpGraph, OpRecord
 
 # Of a batch with more values, float32 does not show N / (N - 1).
 _MOST = 20000
-# Operations between the statistics of a batch and the update of their averages.
 # Of the step towards the batch: as close as that, another momentum explains a moving average whole.
 _PREDICTED = 1e-3
+# Operations between the statistics of a batch and the update of their averages.
 _NEAR = 6
+# What a fused batch norm hands on to be averaged, by its number.
+_FUSED_MEAN, _FUSED_VARIANCE = 1, 2
+# By which a number of values, taken from N / (N - 1), may be off.
+_OFF = 0.05
 
 
 def biased_variance(evidence: FailedStage) -> Cause | None:
@@ -27,7 +31,7 @@ def biased_variance(evidence: FailedStage) -> Cause | None:
     return None  # the outputs would be the same
   for state in evidence.states:
     number = _values(state, evidence)
-    if number is None:
+    if number is None or not _is_of_bias(number, *_fused(state.name, evidence)):
       continue
     tf1_is_unbiased = number > 0
     unbiased, biased = ('tf1', 'the port') if tf1_is_unbiased else ('the port', 'tf1')
@@ -49,6 +53,32 @@ def biased_variance(evidence: FailedStage) -> Cause | None:
   return None
 
 
+def variance_count(evidence: FailedStage) -> Cause | None:
+  """A variance that is made unbiased with another number of values than the batch has.
+
+  Looks for a state that follows M/(M-1) times the biased variance, where the fused batch norm of
+  tf1 hands on N/(N-1) times it.
+  """
+  for state in evidence.states:
+    factor = _factor(state)
+    output, values = _fused(state.name, evidence)
+    if factor is None or output != _FUSED_VARIANCE or values is None or values < 2:
+      continue
+    of_biased = factor * values / (values - 1)
+    number = None if of_biased - 1 < 1 / _MOST else _whole(of_biased / (of_biased - 1))
+    if number is None or _is_near(number, values):
+      continue
+    return Cause(
+      f'the port makes the variance that it averages unbiased as if a channel had {number} values, '
+      f'{number}/{number - 1} of the biased one; it has {values} (batch, height and width, not the '
+      f'batch alone), and tf1 averages {values}/{values - 1} of it: count all values that are '
+      'averaged',
+      f'{state.name}: what is averaged is {number}/{number - 1} of the biased variance in the '
+      f'port, {values}/{values - 1} in tf1',
+    )
+  return None
+
+
 def _biased_in_tf1(evidence: FailedStage) -> Change:
   """Returns what predicts the port: TF1 with the biased variance in all averages that show it."""
   numbers = {state.name: _values(state, evidence) for state in evidence.states}
@@ -57,36 +87,66 @@ def _biased_in_tf1(evidence: FailedStage) -> Change:
 
 def _values(state: StateEvidence, evidence: FailedStage) -> int | None:
   """Returns N of N/(N-1), negative where the port has it; None where no whole number fits."""
+  factor = _factor(state)
+  if factor is None or _fused(state.name, evidence)[0] == _FUSED_MEAN:
+    return None  # a mean is 1 % off as easily as a variance of 101 values
+  number = _whole(1 / abs(1 - min(factor, 1 / factor)))
+  return None if number is None else (number if factor < 1 else -number)
+
+
+def _factor(state: StateEvidence) -> float | None:
+  """Returns how many times the port averages what tf1 averages; None for once, or no number."""
   tf1, tf2 = state.momenta
-  if tf1 is None or tf2 is None or _is_mean(state.name, evidence.tf1_graph):
+  if tf1 is None or tf2 is None:
     return None
   factor = batch_factor(state, tf1, tf2)
-  if factor is None or factor <= 0 or abs(factor - 1) < 1 / _MOST:
-    return None
-  apart = abs(1 - min(factor, 1 / factor))  # 1 / N
-  number = round(1 / apart)
-  if number < 2 or abs(apart * number - 1) > 0.02:
-    return None
-  return number if factor < 1 else -number
+  return None if factor is None or factor <= 0 or abs(factor - 1) < 1 / _MOST else factor
 
 
-def _is_mean(name: str, graph: OpGraph | None) -> bool:
-  """Returns whether a variable averages the mean that a fused batch norm hands on.
+def _whole(number: float) -> int | None:
+  """Returns a number of values; None for none."""
+  whole = round(number)
+  return whole if whole >= 2 and abs(whole / number - 1) <= 0.02 else None
 
-  That is 1 % off as easily as a variance of 101 values.
+
+def _is_near(number: int, values: int) -> bool:
+  return abs(number - values) <= 1 + _OFF * values
+
+
+def _is_of_bias(number: int, output: int | None, values: int | None) -> bool:
+  """Returns whether N/(N-1), negative where the port has it, is that of what tf1 averages."""
+  if output != _FUSED_VARIANCE:
+    return True
+  # That variance is unbiased: the port can only have the biased one of as many values.
+  return number > 0 and (values is None or _is_near(number, values))
+
+
+def _fused(name: str, evidence: FailedStage) -> tuple[int | None, int | None]:
+  """Returns which output of a fused batch norm of tf1 a variable averages, and of how many values.
+
+  None for none, and where the number is not known.
   """
+  graph = evidence.tf1_graph
   target = None if graph is None else graph.targets().get(f'update of {name}')
   if graph is None or target is None:
-    return False
+    return None, None
   pending = [(key, 0) for key in graph.ops[target].inputs]
   while pending:
     (position, output), depth = pending.pop(0)
     op = graph.ops[position]
     if op.op_type.startswith('FusedBatchNorm'):
-      return output == 1
+      return output, _values_of_a_channel(graph, op)
     if depth < _NEAR:
       pending += [(key, depth + 1) for key in op.inputs]
-  return False
+  return None, None
+
+
+def _values_of_a_channel(graph: OpGraph, op: OpRecord) -> int | None:
+  shapes = [graph.ops[n].outputs[k][1] for n, k in op.inputs[:2]]
+  if len(shapes) < 2 or any(shape is None or None in shape for shape in shapes):
+    return None
+  values, channels = (math.prod(size for size in shape or () if size) for shape in shapes)
+  return values // channels
 
 
 def moving_average_momentum(evidence: FailedStage) -> Cause | None:

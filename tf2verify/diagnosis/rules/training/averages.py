@@ -256,12 +256,20 @@ def _start_after(evidence: TrainingEvidence) -> bool:
   return (
     evidence.number == 1
     and any(
-      not np.array_equal(values[name], start)
+      not _is_as_stored(values[name], start)
       for name, start in _values(evidence.tf2, 0).items()
       if name in after
     )
-    and all(name in values and np.array_equal(after[name], values[name]) for name in after)
+    and all(name in values and _is_as_stored(after[name], values[name]) for name in after)
   )
+
+
+def _is_as_stored(one: _Array, other: _Array) -> bool:
+  """Returns whether two values are the same, but for rounding to float32."""
+  if one.shape != other.shape:
+    return False
+  apart = np.abs(one.astype(np.float64) - other).max(initial=0.0)
+  return bool(apart <= _STORED * np.abs(other).max(initial=0.0))
 
 
 def _decay(evidence: TrainingEvidence, side: str, without: frozenset[str]) -> float | None:

@@ -158,6 +158,22 @@ def _both_in_steps(tf1: _Side, tf2: _Side) -> str:
     [b / a if a else np.inf for a, b in itertools.pairwise(side.at(n[0] - 1, n[0], n[1]))]
     for side, n in ((tf1, one), (tf2, other))
   ]
+  if one != other and one[1] - one[0] == other[1] - other[0]:
+    length = f'{one[1] - one[0]:,}'
+    later = _later_start(tf1, tf2, one, other)
+    if not later:
+      return (
+        f'the learning rate changes every {length} steps on both sides, but at different counts: '
+        f'at {one[0]:,} and {one[1]:,} in TF1, and at {other[0]:,} and {other[1]:,} in the port: '
+        'compare what their schedules count, and from where'
+      )
+    sides = ("the port's", 'TF1') if later > 0 else ("TF1's", 'the port')
+    steps = f'{abs(later):,} step{"s" if abs(later) > 1 else ""}'
+    return (
+      f'{sides[0]} learning rate falls {steps} later than that of {sides[1]}, every {length} steps '
+      'on both sides: what its decay counts starts later (at the end of a warm-up, say): count the '
+      'steps in the port as TF1 does'
+    )
   if one != other:
     return (
       f'the learning rate changes first at counts {one[0]:,} and {one[1]:,} of steps in TF1, and '
@@ -170,6 +186,32 @@ def _both_in_steps(tf1: _Side, tf2: _Side) -> str:
       'decay_rate (or the values between the boundaries) differs: pass that of TF1'
     )
   return ''
+
+
+def _later_start(
+  tf1: _Side, tf2: _Side, one: tuple[int, int], other: tuple[int, int]
+) -> int | None:
+  """Returns by how many steps the port falls later to each value of TF1; None where it does not.
+
+  Args:
+    tf1: the schedule of TF1.
+    tf2: that of the port.
+    one: the first two counts at which that of TF1 falls.
+    other: the same of the port.
+  """
+  value, high = tf2.at(other[1])[0], COUNTS[-1]
+  # Before it falls a schedule may rise.
+  start = next((n for n in range(one[0]) if tf1.at(n)[0] > value), None)
+  if start is None or tf1.at(high)[0] > value:
+    return None
+  low = start
+  while high - low > 1:
+    middle = (low + high) // 2
+    low, high = (low, middle) if tf1.at(middle)[0] <= value * (1 + RTOL) else (middle, high)
+  later, length = other[1] - high, one[1] - one[0]
+  begin = max(one[0], other[0], one[0] + later)
+  counts = [begin + n * length + k for n in range(4) for k in (-1, 0, length // 2)]
+  return later if all(are_same(tf1.at(*(n - later for n in counts)), tf2.at(*counts))) else None
 
 
 def _pace(tf1: _Side, tf2: _Side) -> str:

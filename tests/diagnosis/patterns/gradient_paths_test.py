@@ -1,0 +1,59 @@
+"""Tests of tf2verify.diagnosis.patterns.gradient_paths."""
+
+import numpy as np
+from absl.testing import absltest
+
+from tests.diagnosis.hand_made import both
+from tf2verify.diagnosis.patterns.gradient_paths import gradient_differences
+from tf2verify.relation.op_pairs import Pairing
+
+_X = np.ones((4, 3), np.float32)
+_STOPPED = {1: ('StopGradient',)}
+
+
+def _moments(g, stopped=False, axes=(0,), of_itself=True):
+  x = g.input(_X)
+  mean = g.op('Mean', 'mean', x if of_itself else g.op('Exp', 'exp', x), g.constant((0,)))
+  through = _STOPPED if stopped else None
+  squares = g.op('SquaredDifference', 'squares', x, mean, through=through)
+  variance = g.op('Mean', 'variance', squares, g.constant(axes))
+  g.target('output', variance)
+
+
+def _number(g, stopped=False, op_type='Mul', dtype='float32'):
+  x = g.input(_X)
+  taken = g.op(op_type, 'taken', x, x, dtype=dtype)
+  passed = g.op('Cast', 'passed', taken)
+  g.target('output', g.op('AddV2', 'sum', x, passed, through=_STOPPED if stopped else None))
+
+
+def _found(build, other):
+  one, two = both(build, other)
+  return [known.op for known in gradient_differences(Pairing(one.graph(), two.graph()))]
+
+
+class GradientDifferencesTest(absltest.TestCase):
+  def test_a_mean_that_the_variance_does_not_depend_on(self):
+    self.assertEqual(_found(lambda g: _moments(g, stopped=True), _moments), [])
+    self.assertEqual(_found(_moments, lambda g: _moments(g, stopped=True)), [])
+
+  def test_another_mean(self):
+    for changes in ({'axes': (1,)}, {'of_itself': False}):
+      found = _found(
+        lambda g, c=changes: _moments(g, stopped=True, **c), lambda g, c=changes: _moments(g, **c)
+      )
+      self.assertEqual(found, ['squares'])
+
+  def test_a_value_with_a_gradient(self):
+    self.assertEqual(_found(lambda g: _number(g, stopped=True), _number), ['sum'])
+
+  def test_a_value_without_one(self):
+    for kind in (('Greater', 'bool'), ('Floor', 'float32')):
+      found = _found(
+        lambda g, k=kind: _number(g, True, *k), lambda g, k=kind: _number(g, False, *k)
+      )
+      self.assertEqual(found, [])
+
+
+if __name__ == '__main__':
+  absltest.main()
