@@ -201,7 +201,7 @@ class UnlikeTest(parameterized.TestCase):
 
     ((what, values),) = _found(one, other, X)
     self.assertEqual(what, 'operation')
-    self.assertStartsWith(values[0], 'Greater, ')
+    self.assertStartsWith(values[0], 'Greater (which gives False')
     self.assertStartsWith(values[1], 'Less → LogicalNot, ')
 
   @parameterized.named_parameters(
