@@ -195,6 +195,10 @@ def labelled(slot):
 _BATCH = np.array([0.5, 1.5, 2.5, 0.7], np.float32)
 _BOTH_DROP = {'tf1_graph': dropped(True), 'tf2_graph': dropped(True)}
 _PAD = difference(GraphAspect.EXTRA, 'Pad', '', None, ('Pad',), op='Pad')
+_PADDED, _SPELT = (
+  difference(GraphAspect.REPLACED, 'FusedBatchNormV3', '', ('FusedBatchNormV3',), its, op='norm')
+  for its in (('Pad', 'Mul', 'AddV2'), ('Mul', 'AddV2'))
+)
 _LATER = rows(4, 3) + np.array([[[0]], [[1]]], np.float32) * rows(4, 4)
 _SCALED = [failed('gradient', _NUMBERS, 128 * _NUMBERS)]
 _STOPPED = difference(GraphAspect.GRADIENT, 'Sub', 'x', ('StopGradient',), (), 'sub')
@@ -581,6 +585,16 @@ class NearMissTest(parameterized.TestCase):
     found = attribute('Conv2D', 'padding', 'SAME', 'VALID', Standing.JOINT, _PAD)
     self.assertIsNotNone(_RULES['fixed_padding'].explain(at_stride(2, found)))
     self.assertIsNone(_RULES['fixed_padding'].explain(at_stride(1, found)))
+
+  def test_a_pad_among_operations_that_are_spelt_otherwise(self):
+    rule = _RULES['fixed_padding']
+    for more, paddings, is_one in (
+      (_PADDED, ('SAME', 'VALID'), True),
+      (_PADDED, ('VALID', 'SAME'), False),
+      (_SPELT, ('SAME', 'VALID'), False),
+    ):
+      found = attribute('MaxPool', 'padding', *paddings, Standing.JOINT, more)
+      self.assertEqual(rule.explain(found) is not None, is_one, more)
 
   def test_labels_and_logits(self):
     stopped = (dataclasses.replace(_STOPPED, op='labels'),)

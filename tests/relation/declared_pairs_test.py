@@ -72,12 +72,12 @@ def _entries():
 class DeclaredPairsTest(absltest.TestCase):
   """Some names are declared, and the others are derived as before."""
 
-  def test_without_a_name_it_is_paired_by_its_shape(self):
+  def test_without_a_name_it_is_paired_by_its_place(self):
     stage = verified('variable_inventory')['variable_inventory']
     self.assertIs(stage.status, tf2verify.Status.PASSED, stage.to_text())
     (derived,) = [one for one in _entries() if one.tf1 == ('attention/v',)]
     self.assertEqual(derived.tf2, ('scores/weight_of_scores',))
-    self.assertIn('the only ones of this shape that are left', derived.reason)
+    self.assertIn('the only place of its kind', derived.reason)
 
   def test_a_name_for_one_variable(self):
     stages = verified('gradients', variable_names=NAMES)

@@ -4,8 +4,13 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from tf2verify.relation.derived_layouts import regroupings
-from tf2verify.relation.leftover_pairs import leftover_pairs
+from tf2verify.relation.leftover_pairs import leftover_pairs, of_parts
 from tf2verify.relation.map_entry import MapEntry
+
+
+def parts(tf1, tf2):
+  """Returns the first alternative of each whole and its parts."""
+  return [str(alternatives[0][0]) for alternatives in of_parts(tf1, tf2)]
 
 
 def found(pairs, tf1, tf2):
@@ -14,6 +19,40 @@ def found(pairs, tf1, tf2):
     ({e.tf1[0]: e.tf2[0] for e in alternatives[0]}, len(alternatives))
     for _, alternatives in leftover_pairs(pairs, tf1, tf2)
   ]
+
+
+class PartsTest(absltest.TestCase):
+  def test_parts_of_one_variable_on_either_side(self):
+    self.assertEqual(
+      parts({'keys': (7, 10), 'values': (7, 10)}, {'both': (7, 20)}), ['keys, values -> both']
+    )
+    self.assertEqual(
+      parts({'vectors': (2, 6)}, {'source': (6,), 'target/kernel': (6, 1)}),
+      ['vectors -> source, target/kernel'],
+    )
+
+  def test_parts_of_several_variables_by_their_scopes(self):
+    self.assertEqual(
+      parts(
+        {'m/v': (2, 6), 'n/v': (2, 6)},
+        {'one/a/k': (6, 1), 'two/a/k': (6, 1), 'one/b/k': (6, 1), 'two/b/k': (6, 1)},
+      ),
+      ['m/v -> one/a/k, one/b/k', 'n/v -> two/a/k, two/b/k'],
+    )
+
+  def test_parts_of_several_variables_in_order(self):
+    self.assertEqual(
+      parts(
+        {'m/v': (2, 6), 'n/v': (2, 6)},
+        {'a/s': (6,), 'p/a/t/k': (6, 1), 'b/s': (6,), 'p/b/t/k': (6, 1)},
+      ),
+      ['m/v -> a/s, p/a/t/k', 'n/v -> b/s, p/b/t/k'],
+    )
+
+  def test_what_does_not_make_the_whole_is_no_part(self):
+    for others in ({'a': (6,)}, {'a': (6,), 'b': (6,), 'c': (6,)}, {'a': (5,), 'b': (7,)}):
+      self.assertEqual(parts({'v': (2, 6)}, others), [])
+    self.assertEqual(parts({'l/gamma': (8,)}, {'l/a/beta': (4,), 'l/b/beta': (4,)}), [])
 
 
 class LeftoverPairsTest(parameterized.TestCase):
@@ -46,6 +85,11 @@ class LeftoverPairsTest(parameterized.TestCase):
     tf1 = {'m/gamma': (5,), 'm/beta': (5,)}
     tf2 = {'n/beta': (5,), 'n/gamma': (5,)}
     self.assertEqual(found({}, tf1, tf2), [({'m/gamma': 'n/gamma', 'm/beta': 'n/beta'}, 1)])
+
+  def test_names_that_share_a_word_are_no_choice_of_numbers(self):
+    tf1 = {'m/v': (5,), 'm/attention': (5,)}
+    tf2 = {'n/attention': (5,), 'n/v': (5,)}
+    self.assertEqual(found({}, tf1, tf2), [({'m/v': 'n/v', 'm/attention': 'n/attention'}, 1)])
 
   def test_what_only_one_side_has_more_of_stays_without_a_partner(self):
     self.assertEqual(found({}, {'m/p': (5,), 'm/q': (5,)}, {'n/x': (5,)}), [])

@@ -2,12 +2,15 @@
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 from tf2verify.numerics.relayout import without_ones
 from tf2verify.relation.map_entry import MapEntry
 
 Shape = tuple[int, ...]
+# An axis of a pattern: a name, or several in parentheses.
+_AXIS = re.compile(r'\([^)]*\)|\S+')
 _AXES = 'abcdefghijklmnopqrstuvwxyz'
 # Orders of more parts are not listed.
 _MOST_PARTS = 4
@@ -128,14 +131,18 @@ def splits(
     An entry for each order of the parts, that in which they are given first.
   """
   names = [part for part, _ in parts]
-  shapes = [part for _, part in parts]
-  if len(parts) > _MOST_PARTS or any(without_ones(part) != part for part in shapes):
+  shapes = [without_ones(part) for _, part in parts]
+  if len(parts) > _MOST_PARTS or not all(shapes):
     return []
   found = None if is_transposed else _along_last(shape, shapes) or _stacked(shape, shapes)
   found = found or _along_any(shape, shapes, is_transposed)
   if found is None:
     return []
   head, ends, tail, patterns, sizes = found
+  axes = [_AXIS.findall(pattern) for pattern in patterns]
+  if any(len(own) != len(part) for own, part in zip(axes, shapes, strict=True)):
+    return []
+  patterns = [_with_ones(part, own) for (_, part), own in zip(parts, axes, strict=True)]
   entries = []
   for order in itertools.permutations(range(len(parts))):
     whole = f'{head} ({"+".join(ends[n] for n in order)}) {tail}'.strip()

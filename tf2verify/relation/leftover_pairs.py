@@ -8,12 +8,19 @@ import difflib
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from tf2verify.numerics.relayout import without_ones
-from tf2verify.relation.derived_layouts import layouts_of_pair, regroupings
+from tf2verify.relation.derived_layouts import (
+  Shape,
+  layouts_of_pair,
+  may_be_part,
+  merged,
+  regroupings,
+  splits,
+)
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.roles import role
+from tf2verify.relation.roles import role, told_pairs
 
 _Shapes = Mapping[str, tuple[int, ...]]
 # Of so many variables, every order is an alternative.
@@ -41,9 +48,80 @@ def leftover_pairs(
         number = 'one' if len(ones) == 1 else str(len(ones))
         where = scope or 'the model'
         yield f'the only {number} of this size that are left in {where}', alternatives
-        for found, names in zip(left, (ones, others), strict=True):
-          for name in names:
-            del found[name]
+        _remove(left, ones, others)
+    for alternatives in of_parts(_inside(left[0], scope), _inside(left[1], other)):
+      entry = alternatives[0][0]
+      yield f'the only parts of this size that are left in {scope or "the model"}', alternatives
+      _remove(left, entry.tf1, entry.tf2)
+
+
+def _remove(left: Sequence[dict[str, Shape]], ones: Sequence[str], others: Sequence[str]) -> None:
+  for found, names in zip(left, (ones, others), strict=True):
+    for name in names:
+      del found[name]
+
+
+def of_parts(ones: _Shapes, others: _Shapes) -> Iterator[tuple[tuple[MapEntry, ...], ...]]:
+  """Yields the entries for variables of one side that are parts of one of the other, by shapes.
+
+  Of several of one shape, the parts of each are those of one scope, and all are in order.
+  """
+  for side, (wholes, parts) in enumerate(((ones, others), (others, ones))):
+    shapes: dict[Shape, list[str]] = defaultdict(list)
+    for name, shape in wholes.items():
+      shapes[shape].append(name)
+    for shape, names in shapes.items():
+      fitting = {
+        name: part
+        for name, part in parts.items()
+        if math.prod(part) < math.prod(shape) and may_be_part(shape, part)
+      }
+      for whole, own in _divided(names, shape, fitting):
+        found = splits(whole, shape, [(name, parts[name]) for name in own])
+        entries = found if side == 0 else merged(found)
+        if entries and all(
+          _may_be(one, two) for e in entries[:1] for one in e.tf1 for two in e.tf2
+        ):
+          yield tuple((entry,) for entry in entries)
+
+
+def _divided(
+  wholes: Sequence[str], shape: Shape, parts: _Shapes
+) -> Iterator[tuple[str, list[str]]]:
+  """Yields which parts belong to which of some variables of one shape."""
+  for groups in (*_by_scopes(parts), _by_kinds(parts, len(wholes))):
+    sizes = {sum(math.prod(parts[name]) for name in own) for own in groups}
+    are_parts = all(len(own) > 1 for own in groups)
+    if len(groups) == len(wholes) and sizes == {math.prod(shape)} and are_parts:
+      yield from zip(wholes, groups, strict=True)
+      return
+
+
+def _by_scopes(names: Iterable[str]) -> Iterator[list[list[str]]]:
+  """Yields names by their outermost scopes, more of them each time."""
+  listed = list(names)
+  for depth in range(max((name.count('/') for name in listed), default=0) + 1):
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name in listed:
+      groups[tuple(name.split('/')[:depth])].append(name)
+    yield list(groups.values())
+
+
+def _by_kinds(shapes: _Shapes, count: int) -> list[list[str]]:
+  """Returns names in so many groups, in order; each has as many of one last name and shape."""
+  kinds: dict[Hashable, list[str]] = defaultdict(list)
+  for name, shape in shapes.items():
+    kinds[name.split('/')[-1], shape].append(name)
+  if any(len(names) % count for names in kinds.values()):
+    return []
+  return [
+    [
+      name
+      for names in kinds.values()
+      for name in names[n * len(names) // count :][: len(names) // count]
+    ]
+    for n in range(count)
+  ]
 
 
 def _scopes(pairs: Mapping[str, str], left: _Shapes) -> Iterator[tuple[str, str]]:
@@ -117,6 +195,9 @@ def _alternatives(
   ):
     return ()
   orders = [tuple(others)]
+  # What names tell is no choice: numbers would hide that the port exchanges two variables.
+  pairs = told_pairs(ones, others)
+  told = dict(pairs) if len({*dict(pairs).values()}) == len(pairs) else {}  # one to one
   if len(ones) <= _MOST_ORDERED:
     # Stable: with names that say nothing, both sides make them in the same order.
     orders = sorted(itertools.permutations(others), key=lambda order: -_alike(ones, order))
@@ -126,7 +207,10 @@ def _alternatives(
       for one, other in zip(ones, order, strict=True)
     )
     for order in orders
-    if all(_may_be(one, other) for one, other in zip(ones, order, strict=True))
+    if all(
+      _may_be(one, other) and told.get(one, other) == other
+      for one, other in zip(ones, order, strict=True)
+    )
   )
 
 

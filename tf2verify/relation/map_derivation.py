@@ -9,10 +9,11 @@ from tf2verify.records.op_graph import OpGraph
 from tf2verify.relation import cell_layouts
 from tf2verify.relation.leftover_pairs import leftover_pairs
 from tf2verify.relation.map_entry import MapEntry
+from tf2verify.relation.name_contradictions import contradicted, crossed
 from tf2verify.relation.paired_differences import paired_differences
-from tf2verify.relation.roles import owner, words
+from tf2verify.relation.roles import owner
 from tf2verify.relation.roles import role as role_of
-from tf2verify.relation.sibling_units import siblings
+from tf2verify.relation.sibling_units import Siblings, siblings
 from tf2verify.relation.unit_entries import UnitEntries
 from tf2verify.relation.unit_pairs import UnitPairs
 from tf2verify.relation.variable_uses import LOOP, VariableUses
@@ -88,26 +89,30 @@ def derive(
   shapes = [_shapes(variables) for variables in (tf1_variables, tf2_variables)]
   sides = VariableUses(tf1, shapes[0]), VariableUses(tf2, shapes[1])
   alone = UnitPairs(*sides)
-  found = [alone]
-  tried: list[list[list[frozenset[int]]]] = [[[], []]]
+  found = [(alone, (Siblings(), Siblings()))]
   for choice in range(_MOST_DIVISIONS):
-    together = [
+    together = (
       siblings(sides[0], alone.left[0], sides[1], alone.left[1], choice),
       siblings(sides[1], alone.left[1], sides[0], alone.left[0], choice),
-    ]
-    if together in tried:
-      break
-    tried.append(together)
-    merged = (
-      VariableUses(tf1, shapes[0], together[0]),
-      VariableUses(tf2, shapes[1], together[1]),
     )
-    found.append(UnitPairs(*merged))
-  most = max(map(_count, found))
-  for pairs in [alone] if _count(alone) == most else found:
+    if any(known == together for _, known in found):
+      break
+    merged = (
+      VariableUses(tf1, shapes[0], together[0].together),
+      VariableUses(tf2, shapes[1], together[1].together),
+    )
+    found.append((UnitPairs(*merged), together))
+  most = max(_count(pairs) for pairs, _ in found)
+  for pairs, together in found[:1] if _count(alone) == most else found:
     if _count(pairs) == most:
       told = _Entries(pairs, shapes[0], shapes[1]).derivation()
-      yield dataclasses.replace(told, written=paired_differences(pairs))
+      entries = [entry for choice in told.choices for entry in choice.alternatives[0]]
+      otherwise = contradicted(entries, [one.rivals for one in together], shapes)
+      yield dataclasses.replace(
+        told,
+        written=paired_differences(pairs),
+        crossed=tuple(dict.fromkeys((*told.crossed, *otherwise))),
+      )
 
 
 def _shapes(variables: Iterable[VariableRecord]) -> dict[str, tuple[int, ...]]:
@@ -164,7 +169,7 @@ class _Entries:
       tuple(places),
       left[0],
       left[1],
-      tuple(self._crossed()),
+      tuple(crossed([choice.alternatives[0] for choice in self._choices], self._shapes[1])),
       tuple(self._exchangeable),
     )
 
@@ -317,7 +322,8 @@ class _Entries:
       for shapes, taken in zip(self._shapes, self._taken, strict=True)
     ]
     for reason, alternatives in leftover_pairs(pairs, left[0], left[1]):
-      self._add(alternatives, reason)
+      first = alternatives[0][0]
+      self._add(alternatives, reason, is_split=len(first.tf1) + len(first.tf2) > 2)
       if len(alternatives[0]) > 1:
         self._exchangeable += [name for entry in alternatives[0] for name in entry.tf1]
 
@@ -349,44 +355,6 @@ class _Entries:
       for kind, ones in found[0].items()
       if len(ones) == 1 and len(found[1].get(kind, ())) == 1
     ]
-
-  def _crossed(self) -> Iterable[tuple[str, str]]:
-    """Yields pairs by name, of variables that the graphs pair otherwise."""
-    partner = {
-      choice.alternatives[0][0].tf1[0]: choice.alternatives[0][0].tf2[0]
-      for choice in self._choices
-      if len(choice.alternatives[0]) == 1
-      and len(choice.alternatives[0][0].tf1) == len(choice.alternatives[0][0].tf2) == 1
-    }
-    ones = _by_words(partner.keys())
-    others = _by_words(partner.values())
-    clear = {
-      name: others[key]
-      for key, name in ones.items()
-      if name is not None and others.get(key) not in (None, partner[name])
-    }
-    crossed = {
-      name: other
-      for name, other in clear.items()
-      if other is not None and self._shapes[1][partner[name]] == self._shapes[1][other]
-    }
-    # Only where it is an exchange among these: any other variable would be left over.
-    if sorted(crossed.values()) == sorted(partner[name] for name in crossed):
-      yield from crossed.items()
-
-
-def _by_words(names: Iterable[str]) -> dict[tuple[str, ...], str | None]:
-  """Returns names by their words behind what all have in common; None for several of one."""
-  listed = list(names)
-  parts = [words(name) for name in listed]
-  common = 0
-  while parts and all(len(p) > common + 1 and p[common] == parts[0][common] for p in parts):
-    common += 1
-  found: dict[tuple[str, ...], str | None] = {}
-  for name, part in zip(listed, parts, strict=True):
-    key = part[common:]
-    found[key] = None if key in found else name
-  return found
 
 
 def _why(shapes: _Shapes, name: str) -> str:

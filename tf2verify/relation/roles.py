@@ -1,6 +1,7 @@
 """What a variable is to its layer, as its name tells it, in any library's words."""
 
 import re
+from collections.abc import Sequence
 
 # What libraries call the same thing: tf-slim, tf.layers, Keras, Sonnet. A batch
 # norm's variance is `moving_variance` in all but Sonnet (`var`).
@@ -38,6 +39,7 @@ _ROLES = frozenset(
 )
 
 _COUNTER = re.compile(r'_(\d+)$')
+WORD = re.compile('[a-z]+')
 
 
 def words(name: str) -> tuple[str, ...]:
@@ -76,3 +78,22 @@ def role(name: str) -> str:
 def owner(name: str) -> str:
   """Returns the scope that holds the variable: that of its layer; '' for the root."""
   return name.rpartition('/')[0]
+
+
+def telling_words(names: Sequence[str]) -> list[frozenset[str]]:
+  """Returns of each name the words that no other of them has: `gate` of `gate_conv/bias`."""
+  found = [frozenset(WORD.findall(name.lower())) for name in names]
+  return [
+    own - frozenset(word for m, other in enumerate(found) if m != n for word in other)
+    for n, own in enumerate(found)
+  ]
+
+
+def told_pairs(ones: Sequence[str], others: Sequence[str]) -> list[tuple[str, str]]:
+  """Returns which of several names belong together: they share a word that tells both."""
+  return [
+    (one, other)
+    for one, own in zip(ones, telling_words(ones), strict=True)
+    for other, its in zip(others, telling_words(others), strict=True)
+    if own & its
+  ]

@@ -4,9 +4,10 @@ A kernel with the columns of two, and whatever belongs to them: biases, gains of
 and what comes behind before the two are put together.
 """
 
+import dataclasses
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tf2verify.relation.variable_uses import LOOP, VariableUses
 
@@ -17,14 +18,27 @@ _Totals = tuple[tuple[str, int], ...]
 _Key = tuple[tuple[str, ...], frozenset[int]]
 
 
+@dataclasses.dataclass(frozen=True)
+class Siblings:
+  """Units that are put together.
+
+  Attributes:
+    together: the operations of each.
+    rivals: variables of one role, among which those of each were chosen.
+  """
+
+  together: tuple[frozenset[int], ...] = ()
+  rivals: tuple[tuple[str, ...], ...] = ()
+
+
 def siblings(
   uses: VariableUses,
   left: Sequence[int],
   other: VariableUses,
   other_left: Sequence[int],
   choice: int = 0,
-) -> list[frozenset[int]]:
-  """Returns the operations of one side that one unit of the other side may do together.
+) -> Siblings:
+  """Returns the units of one side that one unit of the other side may do together.
 
   Units that are done together read the same, have the same roles, and together as many
   elements for each role as a unit of the other side.
@@ -38,15 +52,15 @@ def siblings(
   """
   wanted = Counter(_totals(other, [unit]) for unit in other_left)
   if not wanted or len(left) < 2:
-    return []
+    return Siblings()
   order = uses.order(range(len(uses.units)))
-  before = {unit: [n for n, _ in order[unit]] for unit in left}
+  before = {unit: [n for n, _ in nearest] for unit, nearest in order.items()}
   group_of: dict[int, int] = {}
   found: list[frozenset[int]] = []
   while True:
     made = False
     for units in _groups(uses, left, before, group_of).values():
-      divisions = list(_divisions(uses, units, wanted))
+      divisions = _divisions(uses, units, wanted)
       if not divisions:
         continue
       for together in divisions[choice % len(divisions)]:
@@ -54,7 +68,29 @@ def siblings(
         found.append(frozenset(op for unit in together for op in uses.units[unit].ops))
         made = True
     if not made:
-      return found
+      return Siblings(tuple(found), tuple(_rivals(uses, before, group_of)))
+
+
+def _rivals(
+  uses: VariableUses, before: Mapping[int, Sequence[int]], grouped: Collection[int]
+) -> Iterator[tuple[str, ...]]:
+  """Yields variables of one role, of units that read the same, some of which are in a group.
+
+  What is behind any of such units counts as behind each of them.
+  """
+  like: dict[int, int] = {}
+  while True:
+    alike = _groups(uses, range(len(uses.units)), before, like).values()
+    some = [units for units in alike if any(unit in grouped for unit in units)]
+    if not some:
+      return
+    for units in some:
+      like.update(dict.fromkeys(units, min(units)))
+      found: dict[str, dict[str, None]] = defaultdict(dict)
+      for unit in units:
+        for role, name in uses.units[unit].members:
+          found[role][name] = None
+      yield from map(tuple, found.values())
 
 
 def _groups(

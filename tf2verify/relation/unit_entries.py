@@ -1,16 +1,13 @@
 """Which variables of a unit of tf1 are which of a unit of the port, and how their elements lie."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from tf2verify.relation import derived_layouts
 from tf2verify.relation.derived_layouts import Shape
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.roles import owner
-from tf2verify.relation.variable_uses import LOOP, VariableUses
-
-_WORD = re.compile('[a-z]+')
+from tf2verify.relation.roles import WORD, owner, telling_words
+from tf2verify.relation.variable_uses import LOOP, VariableUses, loose
 
 # Some variables of tf1, and those of the port that hold their elements; one of the two is alone.
 Group = tuple[list[str], list[str]]
@@ -48,11 +45,13 @@ class UnitEntries:
       other: that of the port.
       taken: the variables of tf1, and of the port, that have a partner.
     """
-    roles = dict.fromkeys(role for role, _ in self._uses[0].units[one].members)
-    for role in roles:
+    members = [self._uses[0].units[one].members, self._uses[1].units[other].members]
+    if {role for role, _ in members[0]}.isdisjoint(role for role, _ in members[1]):
+      members = [tuple((loose(role), name) for role, name in own) for own in members]
+    for role in dict.fromkeys(role for role, _ in members[0]):
       ones, twos = (
-        [name for r, name in uses.units[unit].members if r == role and name not in done]
-        for uses, unit, done in zip(self._uses, (one, other), taken, strict=True)
+        [name for r, name in own if r == role and name not in done]
+        for own, done in zip(members, taken, strict=True)
       )
       if role == LOOP or not ones or not twos:
         continue
@@ -139,18 +138,9 @@ class UnitEntries:
     return sorted(names, key=lambda name: (scopes.index(owner(name)), listed.index(name)))
 
 
-def telling_words(names: Sequence[str]) -> list[frozenset[str]]:
-  """Returns of each name the words that no other of them has: `gate` of `gate_conv/bias`."""
-  words = [frozenset(_WORD.findall(name.lower())) for name in names]
-  return [
-    own - frozenset(word for m, other in enumerate(words) if m != n for word in other)
-    for n, own in enumerate(words)
-  ]
-
-
 def _first_words(names: Mapping[str, Shape]) -> dict[str, int]:
   found: dict[str, int] = {}
   for name in names:
-    for word in _WORD.findall(name.lower()):
+    for word in WORD.findall(name.lower()):
       found.setdefault(word, len(found))
   return found

@@ -1,9 +1,9 @@
 """Which unit of one graph has the place of which of the other."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
-from tf2verify.relation.variable_uses import ADDED, SCALE, VariableUses
+from tf2verify.relation.variable_uses import ADDED, SCALE, VariableUses, loose
 from tf2verify.relation.way_labels import Label
 
 _Neighbours = list[tuple[int, Label]]
@@ -43,6 +43,8 @@ class UnitPairs:
     ):
       self._pair_by_places(chosen, told, kind)
     self._pair_between()
+    for told in (True, False):
+      self._pair_by_places(_is_any, told, _loose_members)
     self._pair_alike()
 
   def _pair_alike(self) -> None:
@@ -141,8 +143,7 @@ class UnitPairs:
       for side, (uses, left) in enumerate(((self.tf1, ones), (self.tf2, others))):
         known = self.tf2_of.keys() if side == 0 else partner.keys()
         for number in left:
-          order = uses.order([*known, number])
-          ends = [[n for n, _ in order[number]], [n for n in known if number in _ids(order[n])]]
+          ends = uses.around(known, number)
           named = [frozenset(n if side == 0 else partner[n] for n in end) for end in ends]
           places[side][(_members(uses, number), named[0], named[1])].append(number)
       found = [
@@ -233,5 +234,11 @@ def _totals(uses: VariableUses, unit: int) -> tuple[tuple[str, int], ...]:
   return tuple(sorted(found.items()))
 
 
-def _ids(neighbours: Iterable[tuple[int, Label]]) -> set[int]:
-  return {other for other, _ in neighbours}
+def _loose_members(uses: VariableUses, unit: int) -> Hashable:
+  """Returns what a unit is where a product with a vector counts as a scale, whose sum it is."""
+  if uses.names[unit]:
+    return uses.names[unit]
+  found: Counter[str] = Counter()
+  for role, name in uses.units[unit].members:
+    found[loose(role)] += uses.sizes[name]
+  return tuple(sorted(found.items()))

@@ -78,6 +78,7 @@ class VariableUses:
     self._together = [frozenset(ops) for ops in together]
     self._depends = _depends_on_inputs(graph)
     uses = self._uses()
+    self._together += self._normalizations(uses)
     self.units, self.names = self._made_units(uses)
     self._unit_of = {op: n for n, unit in enumerate(self.units) for op in unit.ops}
     self._before = self._reached()
@@ -106,6 +107,64 @@ class VariableUses:
       paths.append(read)
     return found
 
+  def _normalizations(self, uses: dict[int, set[tuple[str, str]]]) -> list[frozenset[int]]:
+    """Returns the operations of each normalization by variables that is spelt out.
+
+    `(x - mean) * rsqrt(variance) * gamma + beta`, in whatever order: what scales next to the
+    operation that reads the variance, what is subtracted before, and the first shift after. What
+    is subtracted is told as the mean, in `uses`.
+    """
+    before = [self._data_of(op) for op in self.graph.ops]
+    behind: dict[int, list[int]] = {}
+    for position, producers in enumerate(before):
+      for producer in producers:
+        behind.setdefault(producer, []).append(position)
+    found = []
+    # The norm of a kernel is no variance.
+    kernels = {name for read in uses.values() for role, name in read if role in MAIN}
+    for position, read in list(uses.items()):
+      variances = {name for role, name in read if role == VARIANCE} - kernels
+      if not variances or VARIANCE not in self._factors(uses, position):
+        continue
+      chain, at = [position], position
+      while len(before[at]) == 1 and len(behind[before[at][0]]) == 1:
+        (at,) = before[at]
+        if self._factors(uses, at) == {SCALE}:
+          chain.append(at)
+          continue
+        if self._subtracts(uses, at):
+          chain.append(at)
+          uses[at] = {(MEAN, name) for _, name in uses[at]}
+        break
+      at = position
+      while len(behind.get(at, ())) == 1 and before[behind[at][0]] == [at]:
+        (at,) = behind[at]
+        shifts = at in uses and family(self.graph.ops[at].op_type) in ('AddV2', 'Sub')
+        if not shifts and self._factors(uses, at) != {SCALE}:
+          break
+        chain.append(at)
+        if any(role == ADDED for role, _ in uses[at]):
+          break
+      found.append(frozenset(chain))
+    return found
+
+  def _data_of(self, op: OpRecord) -> list[int]:
+    """Returns what an operation reads of data."""
+    producers = dict.fromkeys(producer for producer, _ in op.inputs)
+    return [producer for producer in producers if self._depends[producer]]
+
+  def _factors(self, uses: Mapping[int, set[tuple[str, str]]], position: int) -> set[str]:
+    """Returns the roles of the variables that data are multiplied by, or divided by."""
+    is_product = family(self.graph.ops[position].op_type) in ('Mul', 'RealDiv')
+    return {role for role, _ in uses.get(position, ())} if is_product else set()
+
+  def _subtracts(self, uses: Mapping[int, set[tuple[str, str]]], position: int) -> bool:
+    """Returns whether an operation subtracts a variable from data; the bias of a layer is added."""
+    op = self.graph.ops[position]
+    is_difference = op.op_type == 'Sub' and self._depends[op.inputs[0][0]]
+    roles = {role for role, _ in uses.get(position, ())}
+    return roles == {MEAN} or (is_difference and roles == {ADDED})
+
   def _made_units(
     self, uses: Mapping[int, set[tuple[str, str]]]
   ) -> tuple[tuple[Unit, ...], tuple[str, ...]]:
@@ -114,8 +173,9 @@ class VariableUses:
     last: dict[str, int] = {}
     for position, read in uses.items():
       shared = [last[name] for role, name in read if name in last and role not in MAIN]
-      group = next((ops for ops in self._together if position in ops), ())
-      beside = [other for other in group if other in unit_of]
+      beside = [
+        other for ops in self._together if position in ops for other in ops if other in unit_of
+      ]
       unit_of[position] = (
         unit_of[shared[0]] if shared else unit_of[beside[0]] if beside else position
       )
@@ -175,6 +235,21 @@ class VariableUses:
       found[unit] = [(other, labels.get((other, unit), frozenset())) for other in _bits(nearest)]
     return found
 
+  def around(self, known: Collection[int], unit: int) -> tuple[list[int], list[int]]:
+    """Returns the nearest of some units before a unit, and those behind it.
+
+    Args:
+      known: positions in `units`.
+      unit: position of one that is none of them.
+    """
+    mask = functools.reduce(lambda bits, n: bits | 1 << n, known, 0)
+    before = nearest = self._before[unit] & mask
+    for other in _bits(before):
+      nearest &= ~self._before[other]
+    behind = [n for n in known if self._before[n] >> unit & 1]
+    later = functools.reduce(lambda bits, n: bits | 1 << n, behind, 0)
+    return list(_bits(nearest)), [n for n in behind if not self._before[n] & later]
+
   def _labels(self, mask: int) -> dict[tuple[int, int], Label]:
     """Returns what lies on the ways from each of some units to the next one."""
     arriving: list[dict[int, Label]] = []
@@ -216,6 +291,11 @@ def _role(op: OpRecord, slot: int, path: Iterable[str]) -> str:
     if role == ADDED and ('Mul' in steps or 'Sub:1' in path or 'Neg' in steps):
       return MEAN
   return role
+
+
+def loose(role: str) -> str:
+  """Returns a role, where a product counts as a scale: `x @ v` is the sum of `x * v`."""
+  return SCALE if role == LINEAR else role
 
 
 def _is_flipped(op: OpRecord, slot: int, path: Iterable[str]) -> bool:

@@ -13,7 +13,8 @@ from tf2verify.records.op_graph import OpGraph
 from tf2verify.relation.declared_pairs import with_declared
 from tf2verify.relation.map_derivation import Derivation, derive
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.unit_entries import telling_words
+from tf2verify.relation.name_contradictions import by_name
+from tf2verify.relation.roles import telling_words
 from tf2verify.relation.variable_map import VariableMap
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import Declaration, Inventory, RunSpec
@@ -233,7 +234,7 @@ class _Trial:
         undecided.append(
           f'{entry}: {len(decided)} layouts fit as well; the usual one is taken{layout}'
         )
-    entries = self._by_name(self._entries(chosen, best))
+    entries = by_name(self._entries(chosen, best), self._found.crossed)
     kept = best
     if self._found.crossed:  # the numbers that count are those of the map that is returned
       kept = self._score_of(entries)
@@ -320,20 +321,6 @@ class _Trial:
           reason += '; both sides compute the same numbers with it'
         found.append(dataclasses.replace(entry, reason=reason))
     return found
-
-  def _by_name(self, entries: Sequence[MapEntry]) -> list[MapEntry]:
-    """Pairs by name what the graphs pair crosswise: the map must not hide an exchange."""
-    named = dict(self._found.crossed)
-    return [
-      MapEntry(
-        entry.tf1,
-        (named[entry.tf1[0]],),
-        reason='by name only: the graphs exchange it',
-      )
-      if entry.tf1[0] in named
-      else entry
-      for entry in entries
-    ]
 
 
 def _values(run: RunSpec, variables: Sequence[VariableRecord]) -> _Values:

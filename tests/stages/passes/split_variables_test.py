@@ -6,54 +6,12 @@ import keras
 from absl.testing import absltest
 
 import tf2verify
-from tf2verify.commands.variable_map import derived_of
+from tests.stages.passes.block_cases import UNITS, BlockCase, Port, derived, entry_of
 
 # isort: split
 import tensorflow as tf
 
 v1 = tf.compat.v1
-_UNITS = 4
-
-
-def derived(case, **hooks):
-  return derived_of(type('Variant', (case,), {'__module__': __name__, **hooks}), lambda _: None)
-
-
-def entry_of(found, name):
-  return next(entry for entry in found.variable_map.entries if name in entry.tf1)
-
-
-class _Case(tf2verify.EquivalenceCase, abc.ABC):
-  """Blocks of one kind one after the other, and a layer of logits."""
-
-  training_modes = (False,)
-  variable_map = 'derive'
-  blocks = 2
-
-  def build_tf1_graph(self, inputs, training):
-    net = inputs
-    for number in range(self.blocks):
-      with v1.variable_scope(f'block_{number}', initializer=v1.random_normal_initializer()):
-        net = self.block(net)
-    return v1.layers.dense(net, 3, name='logits')
-
-  @abc.abstractmethod
-  def block(self, net): ...
-
-  def make_inputs(self):
-    return tf2verify.normal_inputs((2, 7, _UNITS))
-
-
-class Port(keras.Model):
-  def __init__(self, *blocks):
-    super().__init__(name='port')
-    self.blocks = blocks
-    self.logits = keras.layers.Dense(3, name='logits')
-
-  def call(self, x):
-    for block in self.blocks:
-      x = block(x)
-    return self.logits(x)
 
 
 class NormalizedConv(keras.layers.Layer):
@@ -65,9 +23,9 @@ class NormalizedConv(keras.layers.Layer):
 
   def build(self, shape):
     drawn = keras.initializers.RandomNormal(stddev=1.0)
-    self.direction = self.add_weight((self.width, shape[-1], _UNITS), drawn, name='direction')
-    self.magnitude = self.add_weight((_UNITS,), drawn, name='magnitude')
-    self.bias = self.add_weight((_UNITS,), drawn, name='bias')
+    self.direction = self.add_weight((self.width, shape[-1], UNITS), drawn, name='direction')
+    self.magnitude = self.add_weight((UNITS,), drawn, name='magnitude')
+    self.bias = self.add_weight((UNITS,), drawn, name='bias')
 
   def call(self, x, gain=None, bias=None):
     length = tf.sqrt(tf.reduce_sum(tf.square(self.direction), [0, 1]))
@@ -97,16 +55,16 @@ class Gated(keras.layers.Layer):
     return x + tf.sigmoid(other(net, **others)) * tf.tanh(one(net, **ones))
 
 
-class NormalizedCase(_Case, abc.ABC):
+class NormalizedCase(BlockCase, abc.ABC):
   """Fused gates of a weight-normalized convolution, beside layer norm that is written out."""
 
   def block(self, net):
-    gain = v1.get_variable('gain', [_UNITS], initializer=v1.ones_initializer())
-    offset = v1.get_variable('offset', [_UNITS], initializer=v1.zeros_initializer())
+    gain = v1.get_variable('gain', [UNITS], initializer=v1.ones_initializer())
+    offset = v1.get_variable('offset', [UNITS], initializer=v1.zeros_initializer())
     mean, variance = v1.nn.moments(net, [-1], keep_dims=True)
     normed = gain * (net - mean) * v1.rsqrt(variance + 1e-6) + offset
-    v = v1.get_variable('v', [2, _UNITS, 2 * _UNITS])
-    g, b = v1.get_variable('g', [2 * _UNITS]), v1.get_variable('b', [2 * _UNITS])
+    v = v1.get_variable('v', [2, UNITS, 2 * UNITS])
+    g, b = v1.get_variable('g', [2 * UNITS]), v1.get_variable('b', [2 * UNITS])
     both = v1.nn.convolution(normed, g * v1.nn.l2_normalize(v, [0, 1]), padding='SAME') + b
     one, other = v1.split(both, 2, axis=-1)
     return net + tf.tanh(one) * tf.sigmoid(other)
@@ -169,21 +127,21 @@ class Halves(keras.layers.Layer):
 
   def __init__(self, name):
     super().__init__(name=name)
-    self.gate = keras.layers.Dense(_UNITS, activation='sigmoid', name='gate')
-    self.filter = keras.layers.Dense(_UNITS, activation='tanh', name='filter')
+    self.gate = keras.layers.Dense(UNITS, activation='sigmoid', name='gate')
+    self.filter = keras.layers.Dense(UNITS, activation='tanh', name='filter')
 
   def call(self, x):
     return x + self.filter(x) * self.gate(x)
 
 
-class RowsCase(_Case, abc.ABC):
+class RowsCase(BlockCase, abc.ABC):
   """A fused kernel that TF1 keeps transposed, so that its halves are rows."""
 
   def block(self, net):
-    kernel = v1.get_variable('w', [2 * _UNITS, _UNITS])
-    bias = v1.get_variable('b', [2 * _UNITS])
-    flat = tf.reshape(net, [-1, _UNITS])
-    both = tf.reshape(tf.matmul(flat, kernel, transpose_b=True), [-1, 7, 2 * _UNITS]) + bias
+    kernel = v1.get_variable('w', [2 * UNITS, UNITS])
+    bias = v1.get_variable('b', [2 * UNITS])
+    flat = tf.reshape(net, [-1, UNITS])
+    both = tf.reshape(tf.matmul(flat, kernel, transpose_b=True), [-1, 7, 2 * UNITS]) + bias
     one, other = v1.split(both, 2, axis=-1)
     return net + tf.tanh(one) * tf.sigmoid(other)
 
@@ -195,8 +153,8 @@ class StackedCase(RowsCase, abc.ABC):
   """Two kernels one above the other in one variable."""
 
   def block(self, net):
-    kernel = v1.get_variable('w', [2, _UNITS, _UNITS])
-    bias = v1.get_variable('b', [2, _UNITS])
+    kernel = v1.get_variable('w', [2, UNITS, UNITS])
+    bias = v1.get_variable('b', [2, UNITS])
     one, other = tf.unstack(
       tf.einsum('bti,gio->gbto', net, kernel) + bias[:, None, None, :], num=2, axis=0
     )
@@ -208,7 +166,7 @@ class Attention(keras.layers.Layer):
 
   def __init__(self, name, order='qkv'):
     super().__init__(name=name)
-    self.parts = [keras.layers.Dense(_UNITS, name=name) for name in ('query', 'key', 'value')]
+    self.parts = [keras.layers.Dense(UNITS, name=name) for name in ('query', 'key', 'value')]
     self.order = order
 
   def call(self, x):
@@ -217,16 +175,52 @@ class Attention(keras.layers.Layer):
     return x + tf.matmul(tf.nn.softmax(tf.matmul(q, k, transpose_b=True)), v)
 
 
-class TwoOfThreeCase(_Case, abc.ABC):
+class TwoOfThreeCase(BlockCase, abc.ABC):
   """Query and key fused in TF1, and the value alone."""
 
   def block(self, net):
-    q, k = v1.split(v1.layers.dense(net, 2 * _UNITS, name='qk'), 2, axis=-1)
-    v = v1.layers.dense(net, _UNITS, name='v')
+    q, k = v1.split(v1.layers.dense(net, 2 * UNITS, name='qk'), 2, axis=-1)
+    v = v1.layers.dense(net, UNITS, name='v')
     return net + tf.matmul(tf.nn.softmax(tf.matmul(q, k, transpose_b=True)), v)
 
   def make_tf2_layer(self):
     return Port(Attention('a'), Attention('b'))
+
+
+class NamedCase(TwoOfThreeCase, abc.ABC):
+  """The same, with the names of the port."""
+
+  def block(self, net):
+    q, k = v1.split(v1.layers.dense(net, 2 * UNITS, name='query_and_key'), 2, axis=-1)
+    v = v1.layers.dense(net, UNITS, name='value')
+    return net + tf.matmul(tf.nn.softmax(tf.matmul(q, k, transpose_b=True)), v)
+
+
+class Fused(keras.layers.Layer):
+  """Keys and values as one product; `exchanged` puts the query in the place of the keys."""
+
+  def __init__(self, name, exchanged=False):
+    super().__init__(name=name)
+    self.query = keras.layers.Dense(UNITS, name='query')
+    self.fused = keras.layers.Dense(2 * UNITS, name='keys_and_values')
+    self.exchanged = exchanged
+
+  def call(self, x):
+    q, (k, v) = self.query(x), tf.split(self.fused(x), 2, axis=-1)
+    if self.exchanged:
+      q, k = k, q
+    return x + tf.matmul(tf.nn.softmax(tf.matmul(q, k, transpose_b=True)), v)
+
+
+class SeparateCase(BlockCase, abc.ABC):
+  """Three products in TF1, of which the port has two as one."""
+
+  def block(self, net):
+    q, k, v = (v1.layers.dense(net, UNITS, name=name) for name in ('query', 'keys', 'values'))
+    return net + tf.matmul(tf.nn.softmax(tf.matmul(q, k, transpose_b=True)), v)
+
+  def make_tf2_layer(self):
+    return Port(Fused('a'), Fused('b'))
 
 
 class OtherAxesTest(absltest.TestCase):
@@ -260,6 +254,31 @@ class PartsOfSeveralTest(absltest.TestCase):
     self.assertEqual(
       set(entry_of(found, 'block_1/qk/kernel').tf2), {'port/b/value/kernel', 'port/b/query/kernel'}
     )
+
+  def test_another_two_of_three_than_the_names_tell_stay_a_finding(self):
+    right = derived(NamedCase)
+    self.assertTrue(right.outputs_agree, right.doubts)
+    self.assertEqual(right.doubts, ())
+    port = lambda _: Port(Attention('a', 'qvk'), Attention('b', 'qvk'))  # noqa: E731
+    found = derived(NamedCase, make_tf2_layer=port)
+    self.assertFalse(found.outputs_agree)
+    self.assertIn('block_0/value/kernel and port/a/value/kernel belong together', found.doubts[0])
+    self.assertEqual(entry_of(found, 'block_0/value/kernel').tf2, ('port/a/value/kernel',))
+
+  def test_two_products_that_the_port_fuses(self):
+    found = derived(SeparateCase)
+    self.assertTrue(found.outputs_agree, found.doubts)
+    self.assertEqual(
+      entry_of(found, 'block_1/keys/kernel').tf1, ('block_1/keys/kernel', 'block_1/values/kernel')
+    )
+    self.assertEqual(entry_of(found, 'block_0/query/bias').tf2, ('port/a/query/bias',))
+
+  def test_a_fused_product_in_the_place_of_another_stays_a_finding(self):
+    port = lambda _: Port(Fused('a', exchanged=True), Fused('b', exchanged=True))  # noqa: E731
+    found = derived(SeparateCase, make_tf2_layer=port)
+    self.assertFalse(found.outputs_agree)
+    self.assertEqual(entry_of(found, 'block_0/query/bias').tf2, ('port/a/query/bias',))
+    self.assertIn(('block_0/query/kernel', 'port/a/query/kernel'), found.exchanged)
 
   def test_another_two_of_three_in_one_layer_stay_a_finding(self):
     port = lambda _: Port(Attention('a'), Attention('b', 'vqk'))  # noqa: E731

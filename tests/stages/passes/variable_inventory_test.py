@@ -55,6 +55,24 @@ class MissingAndExtraTest(LadderTestCase):
       'tf2: missing',
     )
 
+  def test_two_kernels_that_the_port_fuses(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        keys = v1.layers.dense(inputs, 3, use_bias=False, name='keys')
+        return keys * v1.layers.dense(inputs, 3, use_bias=False, name='values')
+
+      def port(self, inputs, training):
+        fused = v1.layers.dense(inputs, 6, use_bias=False, name='keys_and_values')
+        keys, values = tf.split(fused, 2, axis=-1)
+        return keys * values
+
+    self.assert_first_failure(
+      Case,
+      STAGE,
+      'likely cause: split, or fused? variable_names cannot say that: write a variable map',
+      '`keys/kernel, values/kernel -> keys_and_values/kernel`, layout `a z1, a z2 -> a (z1+z2)`',
+    )
+
   def test_tied_softmax_lost(self):
     class Case(tiny_models.Embedded):
       def model(self, inputs, training):

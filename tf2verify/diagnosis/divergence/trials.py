@@ -51,7 +51,7 @@ class Trials:
     if not changes or len(changes) > _MOST_CHANGES or source.output is None:
       return untried
     mends = [change for _, change in changes]
-    spliced = list(self._splice(source))
+    spliced = list(self._spliced_before(source, changes)) or list(self._splice(source))
     sets = [*_sets(mends, []), *(_sets(mends, spliced) if spliced else ())]
     answers = self.tf2.recompute_changed(
       [end.tensors[source.output]], self._given(source), [[], *sets]
@@ -72,7 +72,33 @@ class Trials:
       return [Standing.SOLE if len(mends) == 1 else Standing.UNTRIED] * len(changes)
     if found[0] is None and (count >= len(found) or found[count] is None):
       return untried
-    return [Standing.REFUTED] * len(changes)
+    return [
+      Standing.JOINT if self._mends_itself(source, *known) else Standing.REFUTED
+      for known in changes
+    ]
+
+  def _mends_itself(
+    self, source: FoundSource, difference: GraphDifference, change: NodeChange
+  ) -> bool:
+    """Returns whether an operation inside a chain is wrong, and right with a change.
+
+    It has to read what tf1's one reads. Behind it there may be more mistakes.
+    """
+    spliced = list(self._spliced_before(source, [(difference, change)]))
+    inner, ops = source.regions.tf1.inner, self.tf1.op_graph.ops
+    keys = [(n, 0) for n in inner if ops[n].name == difference.op]
+    if not spliced or not keys or not can_fetch(self.tf1.op_graph, keys[0]):
+      return False
+    (wanted,) = self.tf1.fetch([ops[keys[0][0]].tensors[0]])
+    (tensor,) = (
+      op.tensors[0] for op in self.tf2.op_graph.ops if op.name == change.op and op.tensors
+    )
+    answers = self.tf2.recompute_changed([tensor], self._given(source), [[], [change, *spliced]])
+    unchanged, mended = (None if answer is None else answer[0] for answer in answers)
+    if unchanged is None or mended is None or not wanted.shape == unchanged.shape == mended.shape:
+      return False
+    is_wrong = not agreement(wanted, unchanged).is_rounding
+    return is_wrong and agreement(wanted, mended).is_rounding
 
   def _with_shapes(
     self, mends: Sequence[NodeChange], needed: list[bool], found: Sequence[np.ndarray | None]
@@ -172,6 +198,26 @@ class Trials:
       others[n].tensors[k]: self.as_tf2(one, value)
       for (one, (n, k)), value in zip(both, values, strict=True)
     }
+
+  def _spliced_before(self, source: FoundSource, changes: Changes) -> Iterator[NodeChange]:
+    """Yields what gives operations that are changed, inside a chain, what tf1's ones read."""
+    pair = source.regions
+    ops, others = self.tf1.op_graph.ops, self.tf2.op_graph.ops
+    partners = {ops[n].name: ops[n] for n in pair.tf1.inner}
+    own = {others[n].name: others[n] for n in pair.tf2.inner}
+    for difference, change in changes:
+      one, other = partners.get(difference.op), own.get(change.op)
+      if one is None or other is None or one.op_type != other.op_type or change.inputs:
+        continue
+      slots = [
+        slot
+        for slot, (first, second) in enumerate(zip(one.inputs, other.inputs, strict=False))
+        if (first[0] in pair.tf1.inner or second[0] in pair.tf2.inner)
+        and can_fetch(self.tf1.op_graph, first)
+      ]
+      if slots:
+        values = self.tf1.fetch([ops[one.inputs[n][0]].tensors[one.inputs[n][1]] for n in slots])
+        yield NodeChange(other.name, inputs=tuple(zip(slots, values, strict=True)))
 
   def _splice(self, source: FoundSource) -> Iterator[NodeChange]:
     """Yields what gives the port's operation, in place of a chain, what tf1's chain yields."""

@@ -17,7 +17,12 @@ from tf2verify.diagnosis.patterns.known_values import (
   is_number,
   without_numbers,
 )
-from tf2verify.diagnosis.patterns.matching import matched_by_type, passed_by, starts_elsewhere
+from tf2verify.diagnosis.patterns.matching import (
+  both_start,
+  matched_by_type,
+  passed_by,
+  starts_elsewhere,
+)
 from tf2verify.diagnosis.patterns.normalizations import (
   epsilon_before_root,
   epsilon_change,
@@ -87,7 +92,8 @@ class GraphComparison:
     wired: list[GraphDifference] = []
     for tf1, tf2 in matched:
       # Few operations of one type in two long regions have nothing to do with each other.
-      if tf1 == pair.tf1.end or 2 * (len(matched) - 1) > longest:
+      is_near = tf1 == pair.tf1.end or 2 * (len(matched) - 1) > longest
+      if is_near or both_start(self._tf1, self._tf2, pair, tf1, tf2):
         found += self.of_operations(tf1, tf2)
         found += self._of_functions(tf1, tf2)
       if not unmatched:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.patterns.op_text import SHAPING
-from tf2verify.records.op_graph import OpGraph
+from tf2verify.diagnosis.patterns.windows import PADS, WINDOWED
+from tf2verify.records.op_graph import OpGraph, TensorKey
 from tf2verify.relation.op_pairs import family
 
 # Pairs of pairs of operations of which the order is looked at.
@@ -98,3 +99,28 @@ def starts_elsewhere(
     if bool(made) != bool(other_made) and not paired:
       return True
   return False
+
+
+def both_start(tf1: OpGraph, tf2: OpGraph, pair: RegionPair, one: int, other: int) -> bool:
+  """Returns whether two windows read one tensor that enters, padded or not.
+
+  They are counterparts, however long what follows is.
+
+  Args:
+    tf1: the tf1 side's graph.
+    tf2: the port's.
+    pair: the regions.
+    one: an operation of tf1.
+    other: the one of the port that has its type.
+  """
+  if not tf1.ops[one].op_type.startswith(WINDOWED):
+    return False
+  return (_padded(tf1, one), _padded(tf2, other)) in pair.entering
+
+
+def _padded(graph: OpGraph, position: int) -> TensorKey:
+  """Returns what an operation reads first, or what is padded to that."""
+  key = graph.ops[position].inputs[0]
+  while graph.ops[key[0]].op_type in PADS:
+    key = graph.ops[key[0]].inputs[0]
+  return key

@@ -4,6 +4,7 @@ from tf2verify.diagnosis.evidence.failed_stage import SourceEvidence, Standing
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 
 WINDOWED = ('Conv', 'DepthwiseConv', 'MaxPool', 'AvgPool', 'Dilation2D')
+PADS = ('Pad', 'PadV2')
 
 
 def window_attribute(

@@ -14,6 +14,7 @@ from tf2verify.records.observation import VariableRecord
 from tf2verify.records.side_by_side import UNTRACKED, VariablePair, VariableSummary
 from tf2verify.records.verdict import Compared
 from tf2verify.relation.alignment import Alignment
+from tf2verify.relation.leftover_pairs import of_parts
 from tf2verify.relation.naming_rule import NamingRule, code, naming_rule
 from tf2verify.relation.renames import RenameSuggestion, rename_suggestions
 from tf2verify.relation.roles import owner
@@ -66,7 +67,8 @@ class VariableInventory(Stage):
     # A rule is applied to every name, so that it would undo what is paired already.
     rule = None if pairs else naming_rule(suggestion.renames)
     notes += _left_alone(case.tf2.seed_states())
-    hint = _rename_hint(suggestion, rule, case.pairing)
+    hint = _parts_hint(suggestion, left_tf1, left_tf2)
+    hint = hint or _rename_hint(suggestion, rule, case.pairing)
     causes = _causes(pairs, left_tf1, left_tf2, suggestion)
     looked_for = dict(alignment.looked_for)
     differences += _leftovers(left_tf1, left_tf2, tf1, tf2, looked_for, causes, hint, pairs)
@@ -224,6 +226,28 @@ def _causes(
   return (
     {n: text for n, text in tf1.items() if (ones[n].shape, ones[n].dtype) not in kinds[1]},
     {n: text for n, text in tf2.items() if (others[n].shape, others[n].dtype) not in kinds[0]},
+  )
+
+
+def _parts_hint(
+  suggestion: RenameSuggestion, left_tf1: list[VariableRecord], left_tf2: list[VariableRecord]
+) -> str:
+  """Returns what to declare where variables of one side may be parts of one of the other."""
+  renamed = [*dict(suggestion.renames), *dict(suggestion.renames).values()]
+  shapes = [
+    {v.name: tuple(size or 0 for size in v.shape) for v in left if v.name not in renamed}
+    for left in (left_tf1, left_tf2)
+  ]
+  entries = [alternatives[0][0] for alternatives in of_parts(*shapes)]
+  if not entries:
+    return ''
+  lines = [f'`{entry}`, layout `{entry.layout}`' for entry in entries]
+  lines += [f'`{tf1} -> {tf2}`' for tf1, tf2 in suggestion.renames]
+  more = f'; and {len(lines) - _SHOWN_RENAMES} more' if len(lines) > _SHOWN_RENAMES else ''
+  return (
+    'split, or fused? variable_names cannot say that: write a variable map (`python -m tf2verify '
+    f'map` begins one) with {"; ".join(lines[:_SHOWN_RENAMES])}{more}; the parts may lie in '
+    'another order'
   )
 
 

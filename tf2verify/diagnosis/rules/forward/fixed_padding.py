@@ -1,10 +1,10 @@
 """Explicit padding became SAME, or the other way round."""
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence, Standing
-from tf2verify.diagnosis.patterns.windows import window_attribute
+from tf2verify.diagnosis.patterns.windows import PADS, window_attribute
 from tf2verify.records.diagnosis import Cause, GraphAspect
 
-_PADS = (('Pad',), ('PadV2',))
+_OPERATIONS = (GraphAspect.MISSING, GraphAspect.EXTRA, GraphAspect.REPLACED)
 _SAME = {
   'MaxPool': 'which ignores the border',
   'AvgPool': 'which averages over what is within the border',
@@ -37,8 +37,7 @@ def fixed_padding(evidence: FailedStage) -> Cause | None:
     return Cause(
       f'{explicit} pads explicitly before a VALID {kind}, {other} runs it with SAME, '
       f'{_SAME.get(kind, _OF_CONVOLUTION)}: the same shape, different numbers: {remedy}',
-      f'{found.source.tf1_op}: padding {padding.tf1} (tf1), {padding.tf2} (tf2), {text} in '
-      f'{explicit}',
+      f'{padding.op}: padding {padding.tf1} (tf1), {padding.tf2} (tf2), {text} in {explicit}',
     )
   return None
 
@@ -63,8 +62,11 @@ def _moves_by_one(evidence: FailedStage, found: SourceEvidence) -> bool:
 def _pads(found: SourceEvidence) -> tuple[bool, str] | None:
   """Returns whether tf1 has the one Pad that one side lacks, and its text; None without one."""
   for difference in found.source.differences:
-    if difference.aspect is GraphAspect.MISSING and difference.tf1_value in _PADS:
-      return True, difference.tf1
-    if difference.aspect is GraphAspect.EXTRA and difference.tf2_value in _PADS:
-      return False, difference.tf2
+    if difference.aspect not in _OPERATIONS:
+      continue
+    ones, others = difference.tf1_value or (), difference.tf2_value or ()
+    pads = [[kind for kind in kinds if kind in PADS] for kinds in (ones, others)]
+    is_alone = len((*ones, *others)) == 1 or difference.aspect is GraphAspect.REPLACED
+    if is_alone and sorted(map(len, pads)) == [0, 1]:
+      return bool(pads[0]), difference.tf1 if pads[0] else difference.tf2
   return None
