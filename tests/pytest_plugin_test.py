@@ -180,8 +180,11 @@ class PluginTest(absltest.TestCase):
       self.assertNotIn('not collected', said)
     self.assertIn('RightCase', said)
     # What a test imports, it uses.
-    console.write_files(self.folder, plain_test='import rating_case\ndef test_it(): pass')
-    self.assertNotIn('not collected', self._pytest()[1])
+    using = 'import tf2verify\nimport rating_case\ndef test_it(): pass'
+    console.write_files(self.folder, plain_test=using)
+    status, said = self._pytest()
+    self.assertEqual(status, 0, said)
+    self.assertNotIn('not collected', said)
 
   def test_a_setting_that_makes_no_sense(self) -> None:
     console.write_files(self.folder, test_plain=_PLAIN)

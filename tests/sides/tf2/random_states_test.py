@@ -91,10 +91,13 @@ def _case(make):
 
 class RandomStatesTest(LadderTestCase):
   def test_are_listed_and_not_compared(self):
-    for make in (Subclassed, DrawsInCall, OfGenerator, OwnsState):
+    for make in (Subclassed, DrawsInCall, OwnsState):
       with self.subTest(make.__name__):
         text = self.assert_passes(_case(make), 'variable_inventory').to_text()
         self.assertEqual(text.count(_NOT_COMPARED), 1, text)
+
+  def test_generator_of_tensorflow_is_no_weight(self):
+    self.assert_passes(_case(OfGenerator), 'variable_inventory')
 
   def test_port_that_draws_initial_values_passes(self):
     self.assert_passes(_case(Subclassed), 'gradients')
