@@ -202,7 +202,7 @@ class UnlikeTest(parameterized.TestCase):
     ((what, values),) = _found(one, other, X)
     self.assertEqual(what, 'operation')
     self.assertStartsWith(values[0], 'Greater (which gives False')
-    self.assertStartsWith(values[1], 'Less → LogicalNot, ')
+    self.assertStartsWith(values[1], 'Less → LogicalNot (which gives True')
 
   @parameterized.named_parameters(
     ('turned', lambda x, y: y < x),

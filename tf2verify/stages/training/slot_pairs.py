@@ -21,7 +21,12 @@ _WORDS = {
 def slots_alone(steps: Steps) -> list[str]:
   """Returns notes on the slots that have no partner: that only one side has, or may have."""
   paired = steps.slots(len(steps.tf1.steps))
-  undecided = steps.undecided_slots()
+  undecided = [
+    # A power of a decay and a count are two ways to know how many steps were taken.
+    pair
+    for pair in steps.undecided_slots()
+    if not all(slot.role in COUNTS for slot in pair)
+  ]
   notes = [_undecided(undecided)] if undecided else []
   alone = [
     [slot for slot in slots if not any(slot is one for pair in undecided for one in pair)]
