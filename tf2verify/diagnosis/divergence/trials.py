@@ -7,8 +7,6 @@ what TF1 yields.
 """
 
 import dataclasses
-import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -65,8 +63,6 @@ class Trials:
       if part and part[0] is not None and explains(source, part[0]):
         # Each is needed if without it the others do not explain it.
         needed = [one is None or not explains(source, one) for one in part[1:]]
-        if standing is Standing.SOLE:
-          needed = self._with_shapes(mends, needed, part)
         return [standing if one else Standing.REFUTED for one in needed]
     if self._mends_targets(mends):
       return [Standing.SOLE if len(mends) == 1 else Standing.UNTRIED] * len(changes)
@@ -100,32 +96,6 @@ class Trials:
     is_wrong = not agreement(wanted, unchanged).is_rounding
     return is_wrong and agreement(wanted, mended).is_rounding
 
-  def _with_shapes(
-    self, mends: Sequence[NodeChange], needed: list[bool], found: Sequence[np.ndarray | None]
-  ) -> list[bool]:
-    """Returns which changes are needed, with those of a shape if what reads it needs that shape.
-
-    Args:
-      mends: the changes.
-      needed: which of them the values need.
-      found: what the source yields with all changes, and with all but each.
-    """
-    whole = found[0]
-    shaped = [
-      is_needed or (one is not None and whole is not None and one.shape != whole.shape)
-      for is_needed, one in zip(needed, found[1:], strict=True)
-    ]
-    if shaped == needed:
-      return needed
-    both = [list(itertools.compress(mends, known)) for known in (needed, shaped)]
-    tried = self._targets_with(both)
-    if tried is None:
-      return needed
-    wanted, unchanged, (narrow, wide) = tried
-    before = [agreement(one, its) for one, its in zip(wanted, unchanged, strict=True)]
-    shares = [_share_left(wanted, mended, before) for mended in (narrow, wide)]
-    return shaped if shares[1] < shares[0] else needed
-
   def is_before_the_end(self, source: FoundSource) -> bool | None:
     """Returns whether the port's last operation yields tf1's value from what tf1's reads there.
 
@@ -148,25 +118,8 @@ class Trials:
 
     Two spellings of a computation may have operations in pairs that are no counterparts.
     """
-    found = self._targets_with([mends])
-    if found is None or found[2][0] is None:
-      return False
-    wanted, unchanged, (mended,) = found
-    apart = [agreement(one, its) for one, its in zip(wanted, unchanged, strict=True)]
-    return all(
-      _is_left(agreement(one, its), before)
-      for one, its, before in zip(wanted, mended or (), apart, strict=True)
-    )
-
-  def _targets_with(
-    self, trials: Sequence[Sequence[NodeChange]]
-  ) -> tuple[list[np.ndarray], list[np.ndarray], list[list[np.ndarray] | None]] | None:
-    """Returns what tf1 yields, what the port yields, and what it yields with changes.
-
-    None where that is not known, or the port does not repeat itself.
-    """
     if not self.ends or len(self.tf2.op_graph.ops) > _MOST_OPERATIONS:
-      return None
+      return False
     ones = [self.tf1.op_graph.ops[end].tensors[0] for end, _ in self.ends]
     others = [self.tf2.op_graph.ops[end].tensors[0] for _, end in self.ends]
     leaves = [
@@ -176,14 +129,19 @@ class Trials:
     ]
     values = self.tf2.fetch([*leaves, *others])
     given = dict(zip(leaves, values, strict=False))
-    unchanged, *mended = self.tf2.recompute_changed(others, given, [[], *trials])
-    if unchanged is None:
-      return None
+    unchanged, mended = self.tf2.recompute_changed(others, given, [[], mends])
+    if unchanged is None or mended is None:
+      return False
+    wanted = self.tf1.fetch(ones)
+    apart = [agreement(one, its) for one, its in zip(wanted, unchanged, strict=True)]
     repeats = all(
       agreement(its, again).is_rounding
       for its, again in zip(values[len(leaves) :], unchanged, strict=True)
     )
-    return (self.tf1.fetch(ones), unchanged, mended) if repeats else None
+    return repeats and all(
+      _is_left(agreement(one, its), before)
+      for one, its, before in zip(wanted, mended, apart, strict=True)
+    )
 
   def _given(self, source: FoundSource) -> dict[str, np.ndarray]:
     """Returns the tf1 side's inputs of a source, by the names of the port's tensors."""
@@ -246,21 +204,6 @@ def _sets(mends: Sequence[NodeChange], spliced: Sequence[NodeChange]) -> list[li
 def explains(source: FoundSource, mended: np.ndarray) -> bool:
   """Returns whether a mended port yields what tf1 yields."""
   return _is_left(source.apart_from(mended), source.agreement)
-
-
-def _share_left(
-  wanted: Sequence[np.ndarray], mended: Sequence[np.ndarray] | None, before: Sequence[Agreement]
-) -> float:
-  """Returns how much of the differences is left, each as a share; infinite for no values."""
-  if mended is None:
-    return math.inf
-  if any(one.shape != its.shape for one, its in zip(wanted, mended, strict=True)):
-    return math.inf
-  apart = [agreement(one, its).absolute for one, its in zip(wanted, mended, strict=True)]
-  return sum(
-    min(left / known.absolute, 1.0) if known.absolute else float(left > 0)
-    for left, known in zip(apart, before, strict=True)
-  )
 
 
 def _is_left(left: Agreement, before: Agreement) -> bool:
