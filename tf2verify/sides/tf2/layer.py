@@ -84,8 +84,7 @@ class Tf2Layer:
     if self._inspected is not None:
       return self._inspected
     with randomness.seeded(randomness.CONSTANT):
-      # Two at least, to see that one is another.
-      port = [self.fresh_port() for _ in range(1 if self._made else 2)][-1]
+      port = [self.fresh_port() for _ in range(2 - bool(self._made))][-1]  # to see that two differ
       calls, first_call, modes = list[str](), 0, self._declaration.training_modes
       for training in (modes[0], *modes, modes[-1]):
         calls.append(f'call {len(calls) + 1} ({side.training_name(training)})')
