@@ -384,14 +384,8 @@ class Repairing:
 
 
 def _is_much_nearer(judged: Judged, before: Judged) -> bool:
-  """Returns whether edits leave half of the difference, or half of what differs, at most.
-
-  What differs in a few variables by more than in all others is most of the difference.
-  """
-  if judged.passes or judged.distance <= _MUCH_NEARER * before.distance:
-    return True
-  fewer = len(judged.left) <= _MUCH_NEARER * len(before.left) and judged.left < before.left
-  return fewer and judged.distance < before.distance
+  """Returns whether edits leave half of the difference at most."""
+  return judged.passes or judged.distance <= _MUCH_NEARER * before.distance
 
 
 def _size(repair: Repair) -> int:
