@@ -192,7 +192,8 @@ class Repairing:
       return judged
     all_of_them = self._with(further)
     found = self._judged(all_of_them)
-    if found is None or not _is_much_nearer(found, judged):
+    # What agreed and then does not, was edited at a place that only looks like the others.
+    if found is None or not found.left <= judged.left or not _is_much_nearer(found, judged):
       return judged
     for one in further:
       self._count(one)
