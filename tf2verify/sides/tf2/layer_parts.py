@@ -68,7 +68,7 @@ def states_beside(layer: Any) -> list[Any]:
   return _each_once(keras3.held(one) for one in own if id(one) not in weights)
 
 
-def seed_states(layer: Any, beside: Iterable[Any]) -> tuple[str, ...]:
+def seed_states(layer: Any, beside: Iterable[Any] = ()) -> tuple[str, ...]:
   """Returns the names of the states of generators: a layer's, and those that it used beside them.
 
   Args:
