@@ -21,6 +21,7 @@ from tf2verify.records.diagnosis import GraphAspect, Source
 from tf2verify.records.experiment import Edit, Experiment
 from tf2verify.records.observation import SourceLine
 from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.wiring import OF_TF1
 
 # Of more operations than these at a place, it is not said which ones are a mistake.
 _LARGE = 12
@@ -103,6 +104,11 @@ class Mistake:
       steps_of(known) > READABLE for source in self.sources for known in source.differences
     )
 
+  @property
+  def reads_an_edit(self) -> bool:
+    """Whether it is that the port reads what another edit has put into it."""
+    return any(OF_TF1 in known.tf2 for source in self.sources for known in source.differences)
+
   def is_like(self, other: 'Mistake') -> bool:
     """Returns whether both are one mistake of the port's text, made at several places."""
     if self.edit is not other.edit and Edit.VALUE in (self.edit, other.edit):
@@ -138,6 +144,16 @@ class Mistake:
       return found
     one, two = (known.in_one_round or known.repair for known in (self, other))
     return dataclasses.replace(found, in_one_round=one.joined(two))
+
+
+def of_the_port(mistakes: Sequence[Mistake]) -> list[Mistake]:
+  """Returns the mistakes of the port: what undoes a part of an edit belongs to that edit."""
+  own = [one for one in mistakes if not one.reads_an_edit]
+  if not own or len(own) == len(mistakes):
+    return list(mistakes)
+  undone = [one.repair for one in mistakes if one.reads_an_edit]
+  repair = functools.reduce(Repair.joined, undone, own[0].repair)
+  return [dataclasses.replace(own[0], repair=repair), *own[1:]]
 
 
 @dataclasses.dataclass(frozen=True)

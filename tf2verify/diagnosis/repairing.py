@@ -14,7 +14,7 @@ from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource
 from tf2verify.diagnosis.exchanges import exchanges, reads_other_inputs
 from tf2verify.diagnosis.looking import Looking, Place
-from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of
+from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of, of_the_port
 from tf2verify.diagnosis.needed_edits import NEARER, Needed
 from tf2verify.diagnosis.place_edits import is_of_gradients, settings_alone, value_edit
 from tf2verify.records import rounds
@@ -360,6 +360,7 @@ class Repairing:
       if needless and left is not None:
         kept, judged = without, left
     kept, judged = needed.without_mates(before, kept, judged)
+    kept = of_the_port(kept)
     if not judged.passes and not judged.distance <= NEARER * before.distance:
       return Found((), False, note or 'no edit of the port made the stage pass')
     outcome = Outcome.PROVEN if judged.passes else Outcome.PARTLY
