@@ -33,6 +33,12 @@ def difference(aspect, op_type, what='', tf1=None, tf2=None, op='net/op'):
   return GraphDifference(aspect, op, op_type, what, str(tf1), str(tf2), tf1, tf2)
 
 
+def batch_statistics(axes, tf1=''):
+  mean = f'Mean(keep_dims=True, reduction_indices={axes})'
+  aspect = GraphAspect.REPLACED if tf1 else GraphAspect.EXTRA
+  return difference(aspect, 'Mean', tf1=tf1, tf2=f'{mean} → SquaredDifference → {mean}')
+
+
 def source(tf1_path=('Mul',), tf2_path=('Mul',), tf1=None, tf2=None, differences=(), **changes):
   one = _NUMBERS if tf1 is None else tf1
   other = 2 * one if tf2 is None else tf2
@@ -658,6 +664,30 @@ class InitialConstantTest(absltest.TestCase):
     self.assertIsNone(self._cause([1.0] * 4, [3.0] * 4, 'state after the call'))
     hints = [dataclasses.replace(missing('initial value', 'w'), hint='a seed')]
     self.assertIsNone(self._cause([1.0] * 4, [3.0] * 4, differences=hints))
+
+
+class BatchStatisticsTest(absltest.TestCase):
+  """A batch norm that is written out on a side."""
+
+  def cause(self, *differences, **changes):
+    known = evidence(source(differences=differences), **changes)
+    return _RULES['batch_norm_mode'].explain(known)
+
+  def test_by_the_batch_in_the_port_alone(self):
+    known = batch_statistics('[0]')
+    self.assertIn('training=training to the layer', self.cause(known).text)
+    self.assertIn('training=False to the layer', self.cause(known, stage='seeded_constant').text)
+
+  def test_by_the_batch_in_tf1_alone(self):
+    one = batch_statistics('[0, 1]')
+    turned = dataclasses.replace(one, tf1=one.tf2, tf2='', aspect=GraphAspect.MISSING)
+    self.assertIn('by the batch in tf1', self.cause(turned).text)
+
+  def test_of_each_example(self):
+    self.assertIsNone(self.cause(batch_statistics('[-1]')))
+
+  def test_against_a_fused_one_of_unknown_mode(self):
+    self.assertIsNone(self.cause(batch_statistics('[0]', 'FusedBatchNormV3()')))
 
 
 class NoiseTest(absltest.TestCase):

@@ -623,7 +623,35 @@ PORT_BUGS = (
     make_labels=lambda: tf2verify.normal_inputs((4, 7, 3), seed=7),
     other_sizes=tuple,
   ),
+  _forward(
+    'K31',
+    'values of a channel, counted',
+    ('N/(N-1), N of batch, height and width', 'a layer of its own counts the batch alone'),
+    ('moving_variance', '2/1', '72/71'),
+    ('variance_count',),
+    _norm(),
+    lambda: _unbiased(),
+    lambda: _unbiased_by_batch(),
+    shape=_IMAGES,
+    stage=_SEED,
+  ),
 )
+
+
+def _unbiased_by_batch():
+  from examples.keras3_conv_net.port import UnbiasedBatchNormalization
+
+  class ByBatch(UnbiasedBatchNormalization):
+    def call(self, inputs, training=None, mask=None):
+      kept = self.momentum * self.moving_variance
+      outputs = keras.layers.BatchNormalization.call(self, inputs, training=training, mask=mask)
+      if training:
+        values = keras.ops.cast(keras.ops.shape(inputs)[0], kept.dtype)
+        added = self.moving_variance - kept
+        self.moving_variance.assign(kept + added * values / (values - 1))
+      return outputs
+
+  return chain(_of(ByBatch, name='norm'), shape=_IMAGES)()
 
 
 def _unbiased():

@@ -230,7 +230,8 @@ def lines_text(sources: Sequence[Source]) -> str:
       also = f', with {", ".join(further[:_MOST_SAID])}' if further else ''
       both = f'{other.short} ({_in_quotes(other.code)}{also})', both[1]
     said.append(f'{both[0]} computes something else than {both[1]}')
-  return '; '.join(list(dict.fromkeys(said))[:_MOST_LINES])
+  text = '; '.join(list(dict.fromkeys(said))[:_MOST_LINES])
+  return f'at these lines, by which operation was not found: {text}' if text else ''
 
 
 def _from_to(start: SourceLine | None, end: SourceLine) -> str:

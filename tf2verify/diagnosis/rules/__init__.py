@@ -29,6 +29,7 @@ from tf2verify.diagnosis.evidence.variation import OtherProcesses, OtherVersion,
 from tf2verify.diagnosis.rules.checkpoint import kept_values, values
 from tf2verify.diagnosis.rules.forward import attributes
 from tf2verify.diagnosis.rules.forward.activations import activation, activation_order
+from tf2verify.diagnosis.rules.forward.batch_norm_mode import batch_norm_mode
 from tf2verify.diagnosis.rules.forward.concat_order import concat_order
 from tf2verify.diagnosis.rules.forward.division_by_zero import division_by_zero
 from tf2verify.diagnosis.rules.forward.dropout import dropout_presence, dropout_rate, noise_shape
@@ -110,7 +111,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('shared_in_tf1', SharedNumbers, distributions.SHARED_IN_TF1),
   # What a call of the model computes, and its gradients.
   Rule('activation_order', FailedStage, activation_order),
-  Rule('batch_norm_mode', FailedStage, attributes.BATCH_NORM_MODE),
+  Rule('batch_norm_mode', FailedStage, batch_norm_mode),
   Rule('biased_variance', FailedStage, biased_variance, predicted_by='seeded_constant'),
   Rule('variance_count', FailedStage, variance_count),
   Rule('fixed_padding', FailedStage, fixed_padding),

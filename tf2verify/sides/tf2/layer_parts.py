@@ -24,7 +24,7 @@ def is_random_state(variable: Any) -> bool:
   tf-keras tells it by its name, too: the generator itself may be gone.
   """
   name = variable_name(variable).rpartition('/')[2]
-  is_whole = variable.dtype.is_integer and not variable.trainable
+  is_whole = tf.as_dtype(variable.dtype).is_integer and not variable.trainable
   return is_whole and re.sub(r'_\d+$', '', name) in _RANDOM_STATES
 
 

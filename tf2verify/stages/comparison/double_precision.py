@@ -35,20 +35,25 @@ Graphs = Callable[[], tuple[GraphRun, GraphRun]]
 _Arrays = dict[TensorKey, np.ndarray]
 
 
+def _own_name(key: TensorKey) -> str:
+  return f'{key.quantity} {key.name}'
+
+
+def _as_it_is(key: TensorKey, value: np.ndarray, run: GraphRun) -> np.ndarray:
+  return value
+
+
 @dataclasses.dataclass(frozen=True)
 class Targets:
   """How what is compared is found in graphs: by the names of their targets, as it is there."""
 
   # Whether the graphs start from other values than what was compared: after earlier steps, say.
   from_elsewhere: bool = False
-
-  def name_of(self, key: TensorKey) -> str:
-    """Returns the target that a tensor is."""
-    return f'{key.quantity} {key.name}'
-
-  def shown(self, key: TensorKey, value: np.ndarray, run: GraphRun) -> np.ndarray:
-    """Returns a target's value as the tensor that is compared."""
-    return value
+  name_of: Callable[[TensorKey], str] = _own_name  # the target that a tensor is
+  # A target's value as the tensor that is compared.
+  shown: Callable[[TensorKey, np.ndarray, GraphRun], np.ndarray] = _as_it_is
+  # Whether the graph of TF1 has to yield again what was compared, which a recording may not do.
+  repeats: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +93,9 @@ def explained(
     return found
   is_small = all(noise.difference <= _SMALL * noise.size for noise in wrong.values())
   left = [suspect for suspect in suspects if id(suspect.difference) in wrong]
-  errors = _errors(left, graphs, targets)
+  errors = _errors(
+    left, graphs, dataclasses.replace(targets, repeats=not is_small or targets.repeats)
+  )
   if len(errors) < len(left):
     return found
   worst = max(errors, key=lambda key: errors[key].ratio)
@@ -114,7 +121,7 @@ def _errors(
   try:
     wide = [_values(run, suspects, targets, GraphRun.in_double) for run in runs]
     narrow = wide
-    if targets.from_elsewhere:
+    if targets.from_elsewhere or targets.repeats:
       narrow = [_values(run, suspects, targets, GraphRun.fetch) for run in runs]
   finally:
     for run in runs:
@@ -124,6 +131,8 @@ def _errors(
     key = suspect.key
     if not all(key in values for values in (*wide, *narrow)):
       continue
+    if targets.repeats and not _is_repeated(suspect, narrow[0][key]):
+      continue
     both = (suspect.tf1, suspect.tf2)
     if targets.from_elsewhere:
       both = (narrow[0][key], narrow[1][key])
@@ -131,6 +140,14 @@ def _errors(
     if errors is not None:
       found[key] = errors
   return found
+
+
+def _is_repeated(suspect: Suspect, again: np.ndarray) -> bool:
+  """Returns whether TF1's graph yields what was compared, but for little of what differs."""
+  if again.shape != suspect.tf1.shape:
+    return False
+  differs = np.abs(suspect.tf1.astype(np.float64) - suspect.tf2).max(initial=0.0)
+  return bool(np.abs(again.astype(np.float64) - suspect.tf1).max(initial=0.0) <= _LEFT * differs)
 
 
 def _values(

@@ -1,6 +1,5 @@
 """A training step computed with 64 bits, to see whether what differs in it is rounding."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,24 +16,8 @@ from tf2verify.stages.training.step_quantities import Steps
 _CHANGES = (quantities.UPDATE, quantities.STATE, quantities.SHADOW)
 
 
-@dataclasses.dataclass(frozen=True)
-class _StepTargets(Targets):
-  """Where the graph of a step has what is compared of it."""
-
-  variables: Mapping[TensorKey, str] = dataclasses.field(default_factory=dict)  # whose it is
-  start: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)  # of the training
-
-  def name_of(self, key: TensorKey) -> str:
-    return next(iter(targets_of([(key.quantity, key.name)])), '')
-
-  def shown(self, key: TensorKey, value: np.ndarray, run: GraphRun) -> np.ndarray:
-    variable = self.variables.get(key, '')
-    layout = run.layouts.get(variable)
-    held = value if layout is None else layout.to_tf1(value)
-    before = self.start.get(variable) if key.quantity in _CHANGES else None
-    if before is None or before.shape != held.shape:
-      return held
-    return np.asarray(held - before.astype(held.dtype))
+def _target_of(key: TensorKey) -> str:
+  return next(iter(targets_of([(key.quantity, key.name)])), '')
 
 
 def wide_steps(
@@ -54,7 +37,17 @@ def wide_steps(
   start = {
     record.name: record.value for record in steps.tf1.values_before if record.value is not None
   }
-  targets = _StepTargets(number > 1, variables, start)
+
+  def shown(key: TensorKey, value: np.ndarray, run: GraphRun) -> np.ndarray:
+    variable = variables.get(key, '')
+    layout = run.layouts.get(variable)
+    held = value if layout is None else layout.to_tf1(value)
+    before = start.get(variable) if key.quantity in _CHANGES else None
+    if before is None or before.shape != held.shape:
+      return held
+    return np.asarray(held - before.astype(held.dtype))
+
+  targets = Targets(number > 1, _target_of, shown, repeats=True)
 
   def judge(suspects: Sequence[Suspect], found: Sorted) -> Sorted:
     try:

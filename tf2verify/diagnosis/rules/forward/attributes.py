@@ -63,22 +63,34 @@ class AttributeRule:
     )
 
 
-def _batch_norm_mode(found: GraphDifference) -> str:
-  if found.tf1_value:
+def batch_norm_mode_text(tf1_by_batch: bool, in_inference: bool = False) -> str:
+  """Returns the sentence on a batch norm in two modes.
+
+  Args:
+    tf1_by_batch: whether it is tf1 that normalizes by the batch, and not the port.
+    in_inference: whether the run is known to be one in inference.
+  """
+  if tf1_by_batch:
     return (
       'batch norm normalizes by its moving averages in the port and by the batch in tf1: '
       'either the layer is called without training=True, or it has trainable=False, which '
       'in Keras (not in tf.layers) also switches it to inference'
     )
-  return (
-    'batch norm normalizes by the batch in the port and by its moving averages in tf1: '
-    'pass training=False to the layer, or look for a reference that never passes its '
+  remedy = (
+    'pass training=training to the layer (the argument of call), not training=True'
+    if in_inference
+    else 'pass training=False to the layer, or look for a reference that never passes its '
     'training mode on (tf.layers: training=False by default)'
+  )
+  return (
+    f'batch norm normalizes by the batch in the port and by its moving averages in tf1: {remedy}'
   )
 
 
 # One side normalizes by the batch's own statistics, the other by the moving averages.
-BATCH_NORM_MODE = AttributeRule('is_training', ('FusedBatchNorm*',), _batch_norm_mode)
+BATCH_NORM_MODE = AttributeRule(
+  'is_training', ('FusedBatchNorm*',), lambda found: batch_norm_mode_text(bool(found.tf1_value))
+)
 # What is added to the variance before its root is taken.
 NORMALIZATION_EPSILON = AttributeRule(
   'epsilon',

@@ -204,8 +204,8 @@ def update_count(evidence: FailedStage) -> Cause | None:
     )
   if not tf2:
     return Cause(
-      f'tf1 updates {named} in each call and the port never does: call the layer with '
-      'training=True, and let it own the update',
+      f'tf1 updates {named} in each call and the port never does: pass training=training to the '
+      'layer, and let it own the update',
       seen,
     )
   return Cause(
