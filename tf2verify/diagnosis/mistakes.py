@@ -31,6 +31,11 @@ _FEW = 3
 STEPS = (Edit.SETTING, Edit.OPERATIONS, Edit.OPERATIONS, Edit.VALUE)
 
 
+def _is_large(source: Source) -> bool:
+  less, more = sorted((len(source.tf1_path), len(source.tf2_path)))
+  return less > _FEW and more > _LARGE
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Mistake:
   """Sources that one edit of the port's text may mend, with the edit of its graph."""
@@ -69,7 +74,8 @@ class Mistake:
     if self.edit is Edit.VALUE:
       return ''
     if self.is_large:
-      return values_text(self.sources) or lines_text(self.sources)
+      small = edit_text([one for one in self.sources if not _is_large(one)])
+      return small or values_text(self.sources) or lines_text(self.sources)
     if self.edit is Edit.SETTING:  # what else differs at these places makes no difference
       return edit_text([_as_set(place) for place in self.places])
     return edit_text(self.sources)
@@ -89,8 +95,7 @@ class Mistake:
     """Whether so many operations were replaced that it shows little but where the mistake is."""
     if self.edit is not Edit.OPERATIONS:
       return False
-    sizes = [sorted((len(source.tf1_path), len(source.tf2_path))) for source in self.sources]
-    return any(less > _FEW and more > _LARGE for less, more in sizes)
+    return any(map(_is_large, self.sources))
 
   @property
   def is_long(self) -> bool:
