@@ -126,6 +126,23 @@ def _trained(identifier, title, texts, words, wrong, tf1, right, **more):
   )
 
 
+class _CountsExamples(keras.layers.BatchNormalization):
+  """Makes the variance unbiased as if a channel had one value of each example."""
+
+  def call(self, inputs, training=None, mask=None):
+    if not training:
+      return super().call(inputs, training=False, mask=mask)
+    mean, variance = keras.ops.moments(inputs, [0, 1, 2])
+    examples = keras.ops.cast(keras.ops.shape(inputs)[0], variance.dtype)
+    for kept, value in (
+      (self.moving_mean, mean),
+      (self.moving_variance, variance * examples / (examples - 1)),
+    ):
+      kept.assign(self.momentum * kept + (1 - self.momentum) * value)
+    scale = self.gamma * keras.ops.rsqrt(variance + self.epsilon)
+    return (inputs - mean) * scale + self.beta
+
+
 class _Dense(keras.optimizers.Adam):
   """Adds up the gradients of a row that is looked up twice."""
 
@@ -631,27 +648,11 @@ PORT_BUGS = (
     ('variance_count',),
     _norm(),
     lambda: _unbiased(),
-    lambda: _unbiased_by_batch(),
+    chain(_of(_CountsExamples, name='norm'), shape=_IMAGES),
     shape=_IMAGES,
     stage=_SEED,
   ),
 )
-
-
-def _unbiased_by_batch():
-  from examples.keras3_conv_net.port import UnbiasedBatchNormalization
-
-  class ByBatch(UnbiasedBatchNormalization):
-    def call(self, inputs, training=None, mask=None):
-      kept = self.momentum * self.moving_variance
-      outputs = keras.layers.BatchNormalization.call(self, inputs, training=training, mask=mask)
-      if training:
-        values = keras.ops.cast(keras.ops.shape(inputs)[0], kept.dtype)
-        added = self.moving_variance - kept
-        self.moving_variance.assign(kept + added * values / (values - 1))
-      return outputs
-
-  return chain(_of(ByBatch, name='norm'), shape=_IMAGES)()
 
 
 def _unbiased():
