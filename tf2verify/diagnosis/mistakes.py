@@ -75,7 +75,7 @@ class Mistake:
       return ''
     if self.is_large:
       small = edit_text([one for one in self.sources if not _is_large(one)])
-      return small or values_text(self.sources) or lines_text(self.sources)
+      return values_text(self.sources) or small or lines_text(self.sources)
     if self.edit is Edit.SETTING:  # what else differs at these places makes no difference
       return edit_text([_as_set(place) for place in self.places])
     return edit_text(self.sources)
