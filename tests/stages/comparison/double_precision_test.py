@@ -2,6 +2,7 @@
 
 import abc
 
+import keras
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
@@ -9,6 +10,7 @@ from absl.testing import absltest
 import tf2verify
 from tests.stages import tiny_models
 from tests.stages.first_failure import LadderTestCase
+from tf2verify import Status
 from tf2verify.stages.comparison.double_precision import FACTOR
 
 v1 = tf.compat.v1
@@ -147,7 +149,56 @@ def _stage(case, name):
   return tf2verify.verify(type('Case', (case,), {}), stages=[name]).stages[-1]
 
 
+class BesideTheGraph(tf2verify.EquivalenceCase, abc.ABC):
+  """The port changes its second step in Python: a trace of its step does not show that."""
+
+  factor = 1.0
+
+  def build_tf1_graph(self, inputs, training):
+    return v1.layers.dense(inputs, 3, name='dense')
+
+  def make_tf2_layer(self):
+    return keras.Sequential([keras.layers.Dense(3, name='dense')])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((6, 4))
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(outputs**2)
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_optimizer(self):
+    return v1.train.GradientDescentOptimizer(0.1)
+
+  def make_tf2_optimizer(self):
+    optimizer = keras.optimizers.SGD(0.1)
+    optimizer.steps = []
+    return optimizer
+
+  def tf2_train_step(self, layer, inputs, optimizer):
+    optimizer.steps.append(None)
+    with tf.GradientTape() as tape:
+      loss = self.tf2_total_loss(layer, layer(inputs, training=True), None)
+    gradients = tape.gradient(loss, layer.trainable_variables)
+    factor = self.factor if len(optimizer.steps) == 2 and tf.executing_eagerly() else 1.0
+    scaled = [factor * gradient for gradient in gradients]
+    optimizer.apply_gradients(zip(scaled, layer.trainable_variables, strict=True))
+    return loss
+
+
 class DoublePrecisionTest(LadderTestCase):
+  def test_a_step_that_differs_beside_its_graph(self):
+    for factor, status in ((1.0, Status.PASSED), (1.0005, Status.FAILED)):
+
+      class Case(BesideTheGraph):
+        pass
+
+      Case.factor = factor
+      with self.subTest(factor):
+        found = tf2verify.verify(Case, ['training_steps']).stages[-1]
+        self.assertIs(found.status, status, found.to_text())
+
   def test_another_order_of_operations(self):
     stage = _stage(Likelihood, 'loss')
     self.assertIs(stage.status, tf2verify.Status.PASSED, stage.to_text())

@@ -16,7 +16,7 @@ from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import Standing
 from tf2verify.numerics.agreement import Agreement, agreement
 from tf2verify.records.diagnosis import GraphDifference
-from tf2verify.records.op_graph import TARGET, NodeChange, TensorKey
+from tf2verify.records.op_graph import TARGET, NodeChange, OpRecord, TensorKey
 
 # Of a difference that a change explains, no more than this share is left.
 _UNEXPLAINED = 0.01
@@ -173,9 +173,16 @@ class Trials:
         if (first[0] in pair.tf1.inner or second[0] in pair.tf2.inner)
         and can_fetch(self.tf1.op_graph, first)
       ]
-      if slots:
-        values = self.tf1.fetch([ops[one.inputs[n][0]].tensors[one.inputs[n][1]] for n in slots])
-        yield NodeChange(other.name, inputs=tuple(zip(slots, values, strict=True)))
+      yield from self._with_inputs_of(one, other, slots)
+
+  def _with_inputs_of(
+    self, op: OpRecord, other: OpRecord, slots: Sequence[int]
+  ) -> Iterator[NodeChange]:
+    """Yields what gives some inputs of an operation of the port the values of tf1's one."""
+    if slots:
+      keys = [op.inputs[slot] for slot in slots]
+      values = self.tf1.fetch([self.tf1.op_graph.ops[n].tensors[k] for n, k in keys])
+      yield NodeChange(other.name, inputs=tuple(zip(slots, values, strict=True)))
 
   def _splice(self, source: FoundSource) -> Iterator[NodeChange]:
     """Yields what gives the port's operation, in place of a chain, what tf1's chain yields."""
@@ -189,10 +196,7 @@ class Trials:
       if (one[0] in pair.tf1.inner or two[0] in pair.tf2.inner)
       and can_fetch(self.tf1.op_graph, one)
     ]
-    if slots:
-      keys = [op.inputs[slot] for slot in slots]
-      values = self.tf1.fetch([self.tf1.op_graph.ops[n].tensors[k] for n, k in keys])
-      yield NodeChange(other.name, inputs=tuple(zip(slots, values, strict=True)))
+    yield from self._with_inputs_of(op, other, slots)
 
 
 def _sets(mends: Sequence[NodeChange], spliced: Sequence[NodeChange]) -> list[list[NodeChange]]:

@@ -47,11 +47,11 @@ def _as_it_is(key: TensorKey, value: np.ndarray, run: GraphRun) -> np.ndarray:
 class Targets:
   """How what is compared is found in graphs: by the names of their targets, as it is there."""
 
-  # Whether the graphs start from other values than what was compared: after earlier steps, say.
-  from_elsewhere: bool = False
   name_of: Callable[[TensorKey], str] = _own_name  # the target that a tensor is
   # A target's value as the tensor that is compared.
   shown: Callable[[TensorKey, np.ndarray, GraphRun], np.ndarray] = _as_it_is
+  # Whether the port starts with the rounding of steps before, which the graphs do not have.
+  after_others: bool = False
   # Whether the graph of TF1 has to yield again what was compared, which a recording may not do.
   repeats: bool = False
 
@@ -100,7 +100,7 @@ def explained(
     return found
   worst = max(errors, key=lambda key: errors[key].ratio)
   note = _NOTE.format(worst, errors[worst].apart, errors[worst].ratio)
-  if errors[worst].ratio > (FACTOR if is_small else 1.0):
+  if errors[worst].ratio > (FACTOR if is_small or targets.after_others else 1.0):
     return dataclasses.replace(found, notes=(*found.notes, note))
   judged = [(d, _as_rounding(noise) if id(d) in wrong else noise) for d, noise in found.judged]
   return dataclasses.replace(found, judged=tuple(judged), notes=(*found.notes, note))
@@ -120,23 +120,18 @@ def _errors(
     return {}
   try:
     wide = [_values(run, suspects, targets, GraphRun.in_double) for run in runs]
-    narrow = wide
-    if targets.from_elsewhere or targets.repeats:
-      narrow = [_values(run, suspects, targets, GraphRun.fetch) for run in runs]
+    again = _values(runs[0], suspects, targets, GraphRun.fetch) if targets.repeats else wide[0]
   finally:
     for run in runs:
       run.close()
   found: dict[TensorKey, _Errors] = {}
   for suspect in suspects:
     key = suspect.key
-    if not all(key in values for values in (*wide, *narrow)):
+    if not all(key in values for values in (*wide, again)):
       continue
-    if targets.repeats and not _is_repeated(suspect, narrow[0][key]):
+    if targets.repeats and not _is_repeated(suspect, again[key]):
       continue
-    both = (suspect.tf1, suspect.tf2)
-    if targets.from_elsewhere:
-      both = (narrow[0][key], narrow[1][key])
-    errors = _of(suspect, (wide[0][key], wide[1][key]), both)
+    errors = _of(suspect, wide[0][key], wide[1][key])
     if errors is not None:
       found[key] = errors
   return found
@@ -171,24 +166,23 @@ def _values(
   return {key: targets.shown(key, v, run) for key, v in zip(names, values, strict=True)}
 
 
-def _of(
-  suspect: Suspect, wide: tuple[np.ndarray, np.ndarray], narrow: tuple[np.ndarray, np.ndarray]
-) -> _Errors | None:
+def _of(suspect: Suspect, tf1: np.ndarray, tf2: np.ndarray) -> _Errors | None:
   """Returns the errors of a tensor; None where it is not the same with 64 bits.
+
+  The errors are those of what was compared: a graph may lack what the port does beside it.
 
   Args:
     suspect: the tensor.
-    wide: what both sides compute with 64 bits.
-    narrow: what they compute with 32 from the same values.
+    tf1: what TF1 computes with 64 bits.
+    tf2: what the port does.
   """
-  known = suspect.tf1, suspect.tf2
-  arrays = (*wide, *narrow, *known)
+  narrow = suspect.tf1, suspect.tf2
+  arrays = (tf1, tf2, *narrow)
   if len({np.shape(a) for a in arrays}) > 1 or not all(np.isfinite(a).all() for a in arrays):
     return None
-  tf1, tf2 = wide
   ones, others = (array.astype(np.float64) for array in narrow)
   allowed = suspect.tolerance.atol + suspect.tolerance.rtol * np.abs(tf1)
-  differs = np.abs(known[0].astype(np.float64) - known[1])
+  differs = np.abs(ones - others)
   # Where TF1 has lost many digits, a mistake would be small beside what rounding makes.
   small = np.minimum(differs, _SMALL * np.abs(tf1).max(initial=0.0))
   apart = np.abs(tf1 - tf2)

@@ -25,8 +25,8 @@ def wide_steps(
 ) -> Judge:
   """Returns what judges differences of a step by both sides computed with 64 bits.
 
-  Both start from the values of the reference before the step: what differs since an earlier step
-  was judged there.
+  Both start from the values of the reference before the step. What was compared has to be as exact
+  as that, but for the rounding that the port has from the steps before.
 
   Args:
     steps: taken so far.
@@ -47,7 +47,7 @@ def wide_steps(
       return held
     return np.asarray(held - before.astype(held.dtype))
 
-  targets = Targets(number > 1, _target_of, shown, repeats=True)
+  targets = Targets(_target_of, shown, after_others=number > 1, repeats=True)
 
   def judge(suspects: Sequence[Suspect], found: Sorted) -> Sorted:
     try:
