@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tf_slim as slim
 from absl.testing import absltest
+from tf_keras.src import backend
 
 import tf2verify
 from tf2verify.errors import NotApplicable
@@ -20,6 +21,7 @@ from tf2verify.sides.tf1.racing import Racing
 from tf2verify.sides.tf1.session_runs import SessionRuns
 
 v1 = tf.compat.v1
+_CONSTANT = randomness.CONSTANT
 
 
 def _slim_model(inputs, training):
@@ -44,6 +46,21 @@ def _loop_model(inputs, training):
 def _layers_model(inputs, training):
   net = v1.layers.dense(v1.layers.flatten(inputs), 3, name='dense')
   return v1.layers.dropout(net, 0.5, training=training)
+
+
+def _computed_seed_model(inputs, training):
+  del training
+  seed, _ = backend.RandomGenerator(None, rng_type='stateless').make_seed_for_stateless_op()
+  return v1.layers.flatten(inputs) + tf.random.stateless_uniform([16], (seed + 1, 0))
+
+
+def _seed_as_number_model(inputs, training):
+  del training
+  seeds = tf.constant(
+    backend.RandomGenerator(None, rng_type='stateless').make_seed_for_stateless_op()
+  )
+  noise = tf.random.stateless_uniform([16], seeds)
+  return v1.layers.flatten(inputs) + noise + tf.cast(seeds[0], tf.float32)
 
 
 def _raw_seed_model(inputs, training):
@@ -108,6 +125,18 @@ class RewrittenEqualsRebuiltTest(absltest.TestCase):
       before = _observe(built)
       self.assertFalse(np.array_equal(before.outputs[0].value, one.outputs[0].value))
 
+  def test_layers_whose_initializers_have_seeds_of_tf_keras(self):
+    for training in (False, True):
+      built = _build(_layers_model, randomness.NUM_RANDOM_OPS, training)
+      self.assertNotEmpty(built.keras_seeds)
+      rewritten = seed_rewriting.constant_seed_graph(built)
+      self.assertIsInstance(rewritten, tf1_build.BuiltGraph)
+      one, other = _observe(rewritten), _observe(_build(_layers_model, _CONSTANT, training))
+      self._assert_same_bits(one.initial_values, other.initial_values)
+      self._assert_same_bits(one.outputs, other.outputs)
+      before = _observe(built)
+      self.assertFalse(np.array_equal(before.initial_values[0].value, one.initial_values[0].value))
+
   def test_the_original_graph_keeps_its_seeds(self):
     built = _build(_slim_model, randomness.NUM_RANDOM_OPS)
     before = _observe(built).outputs
@@ -123,9 +152,14 @@ class RewrittenEqualsRebuiltTest(absltest.TestCase):
 
 
 class FallBackTest(absltest.TestCase):
-  def test_tf_keras_seeds_cannot_be_rewritten(self):
-    built = _build(_layers_model, randomness.NUM_RANDOM_OPS)
-    self.assertIn('came from tf-keras', seed_rewriting.constant_seed_graph(built))
+  def test_a_seed_that_is_computed_from_one_of_tf_keras_cannot_be_rewritten(self):
+    built = _build(_computed_seed_model, randomness.NUM_RANDOM_OPS)
+    self.assertIn('seeds of its own', seed_rewriting.constant_seed_graph(built))
+
+  def test_a_seed_that_something_else_reads_cannot_be_rewritten(self):
+    built = _build(_seed_as_number_model, randomness.NUM_RANDOM_OPS)
+    obstacle = seed_rewriting.constant_seed_graph(built)
+    self.assertIn('reads the seed of an initializer of tf-keras', obstacle)
 
   def test_an_op_with_seeds_of_its_own_cannot_be_rewritten(self):
     built = _build(_raw_seed_model, randomness.NUM_RANDOM_OPS)
@@ -137,7 +171,7 @@ class FallBackTest(absltest.TestCase):
 
   def test_the_side_builds_again_where_it_must(self):
     steps = []
-    side = Tf1Graph(_declaration(_layers_model), _INPUTS, steps.append, lambda: False)
+    side = Tf1Graph(_declaration(_raw_seed_model), _INPUTS, steps.append, lambda: False)
     with process_state.preserved():
       side.prepare_seeded(randomness.CONSTANT, training=True)()
     self.assertIn('building the TF1 graph again, for constant mode, training', steps)

@@ -59,6 +59,7 @@ def entry_of(built: BuiltGraph, gradients: Gradients | None) -> tuple[dict[str, 
     'random_draws': [dataclasses.asdict(one) for one in built.random_draws],
     'seed_obstacle': built.seed_obstacle,
     'operation_seeds': built.operation_seeds,
+    'keras_seeds': built.keras_seeds,
     'fixed_draws': [dataclasses.asdict(one) for one in built.fixed_draws],
     'gradients': None if gradients is None else [dataclasses.asdict(one) for one in gradients],
     'lines': [dataclasses.asdict(line) for line in lines],
@@ -95,6 +96,7 @@ def graph_of(entry: Mapping[str, Any], data: bytes) -> tuple[BuiltGraph, Gradien
     random_draws=tuple(map(_draw, entry['random_draws'])),
     seed_obstacle=entry['seed_obstacle'],
     operation_seeds=entry['operation_seeds'],
+    keras_seeds=tuple(entry['keras_seeds']),
     fixed_draws=tuple(map(_draw, entry['fixed_draws'])),
   )
   kept = entry['gradients']

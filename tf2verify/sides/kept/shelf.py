@@ -20,7 +20,7 @@ from tf2verify.sides.side import Progress
 from tf2verify.sides.tf1.build import BuiltGraph
 from tf2verify.sides.tf1.live_graphs import GraphKey
 
-_FORMAT = 2
+_FORMAT = 3
 _MANIFEST = 'kept.json'
 _SHOWN = 3
 

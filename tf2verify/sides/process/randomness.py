@@ -34,6 +34,7 @@ class RandomTool(_Tool):  # type: ignore[misc]
   def __init__(self, seed: int, mode: str) -> None:
     super().__init__(seed=seed, mode=mode)
     self.moved = False
+    self.op_seeds: set[int] = set()  # those that callers gave; the tool's own replace them
 
   @property
   def operation_seed(self) -> int:
@@ -59,6 +60,8 @@ class RandomTool(_Tool):  # type: ignore[misc]
       seed_of_next_op = self.seed_implementation.get_seed
 
       def get_seed(op_seed: int | None) -> tuple[int, int]:
+        if op_seed is not None:
+          self.op_seeds.add(int(op_seed))
         eager = tf.executing_eagerly()
         if not eager and is_scratch_graph(tf.compat.v1.get_default_graph()):
           return self._seed, 0
@@ -74,12 +77,12 @@ class _KerasSeeds(random.Random):
 
   def __init__(self, seed: int, constant: bool) -> None:
     super().__init__(seed)
-    self.draws = 0
+    self.drawn: list[int] = []
     self._constant = constant
 
   def randint(self, a: int, b: int) -> int:
-    self.draws += 1
-    return SEED if self._constant else super().randint(a, b)
+    self.drawn.append(SEED if self._constant else super().randint(a, b))
+    return self.drawn[-1]
 
 
 _ACTIVE: contextvars.ContextVar[RandomTool | None] = contextvars.ContextVar(
@@ -121,12 +124,15 @@ class SeededScope:
 
   @property
   def depends_on_more_than_op_seeds(self) -> str:
-    """Why setting every op's `seed2` to 0 is not what `constant` mode does; '' if it is."""
-    if self._keras_seeds.draws and not self._as_keras3:
-      return f'{self._keras_seeds.draws} seeds came from tf-keras, as constants'
-    if self.tool.moved:
-      return 'user code sets operation_seed'
-    return ''
+    """Why setting every seed anew is not what `constant` mode does; '' if it is."""
+    return 'user code sets operation_seed' if self.tool.moved else ''
+
+  @property
+  def keras_seeds(self) -> tuple[int, ...]:
+    """What tf-keras' source of seeds gave, but for seeds of ops, which the tool replaces."""
+    if self._as_keras3:
+      return ()
+    return tuple(seed for seed in self._keras_seeds.drawn if seed not in self.tool.op_seeds)
 
 
 def _seeded_generator(seed: int, alg: Any = None) -> Any:

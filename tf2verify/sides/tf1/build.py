@@ -101,6 +101,8 @@ class BuiltGraph:
     random_draws: the random ops in order.
     seed_obstacle: why the graph cannot be rewritten for `constant` mode; '' if it can.
     operation_seeds: how many op seeds the build has drawn.
+    keras_seeds: the numbers that tf-keras has drawn as seeds of initializers, which are constants
+      of the graph.
     fixed_draws: what it draws inside loops, and what is drawn like that: fixed numbers stand
       in its place.
   """
@@ -119,6 +121,7 @@ class BuiltGraph:
   random_draws: tuple[RandomDraw, ...]
   seed_obstacle: str
   operation_seeds: int
+  keras_seeds: tuple[int, ...] = ()
   fixed_draws: tuple[RandomDraw, ...] = ()
 
   @property
@@ -253,6 +256,7 @@ def _build(
       random_draws=_draws_with_use(recorder.random_draws(), flat),
       seed_obstacle=scope.depends_on_more_than_op_seeds,
       operation_seeds=scope.tool.operation_seed,
+      keras_seeds=scope.keras_seeds,
       fixed_draws=tuple(scope.answers.answered),
     )
 

@@ -1,7 +1,7 @@
 """From the graph of one randomness mode to that of the other without a second build."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Protocol
 
 import tensorflow as tf
@@ -10,6 +10,7 @@ from tf2verify.errors import NotApplicable
 from tf2verify.reference.graph_ops import ops_behind
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.process import randomness
+from tf2verify.sides.tf1 import seed_constants
 from tf2verify.sides.tf1.build import BuiltGraph
 
 
@@ -39,7 +40,7 @@ def rewriting_obstacle(built: SeededBuild, graph_def: Any) -> str:
     return built.seed_obstacle
   seen: set[int] = set()
   for node in _nodes(graph_def):
-    if not is_random_op(node.op):
+    if not is_random_op(node.op) or node.op.startswith(seed_constants.STATELESS):
       continue
     if 'seed2' not in node.attr:
       return f'{node.op} {node.name} has no seed attribute'
@@ -51,14 +52,27 @@ def rewriting_obstacle(built: SeededBuild, graph_def: Any) -> str:
   return ''
 
 
-def make_constant(built: SeededBuild, graph_def: Any) -> str:
-  """Rewrites the GraphDef of a graph for `constant` mode; returns why not, '' if it did."""
+def make_constant(built: SeededBuild, graph_def: Any, keras_seeds: Collection[int] = ()) -> str:
+  """Rewrites the GraphDef of a graph for `constant` mode.
+
+  Args:
+    built: what is known of its seeds.
+    graph_def: is changed in place.
+    keras_seeds: the numbers that tf-keras has drawn as seeds of initializers.
+
+  Returns:
+    Why it cannot be rewritten, with nothing changed; '' if it was.
+  """
   obstacle = rewriting_obstacle(built, graph_def)
-  if not obstacle:
-    for node in _nodes(graph_def):
-      if is_random_op(node.op):
-        node.attr['seed2'].i = 0
-  return obstacle
+  seeds = seed_constants.find(graph_def, keras_seeds)
+  if obstacle or isinstance(seeds, str):
+    return obstacle or str(seeds)
+  for node in _nodes(graph_def):
+    if is_random_op(node.op) and 'seed2' in node.attr:
+      node.attr['seed2'].i = 0
+  for node in seeds:
+    seed_constants.write(node, randomness.SEED)
+  return ''
 
 
 def constant_seed_graph(built: BuiltGraph) -> BuiltGraph | str:
@@ -71,7 +85,7 @@ def constant_seed_graph(built: BuiltGraph) -> BuiltGraph | str:
     The imported graph, its names unchanged; or why it cannot be rewritten.
   """
   graph_def = built.graph.as_graph_def()
-  obstacle = make_constant(built, graph_def)
+  obstacle = make_constant(built, graph_def, built.keras_seeds)
   if obstacle:
     return obstacle
   graph = tf.Graph()

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import gc
+import math
 from collections.abc import Callable, Sequence
 
 from tf2verify.errors import NotApplicable
@@ -19,6 +20,9 @@ from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.size_in_training import compare_in_training
 from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+
+# Elements of variables that may be held beside the reference's, with their gradients.
+_MOST_HELD = 5_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,12 +88,13 @@ class Gradients(Stage):
     fill = case_fill(case)
     tf1_run = RunSpec(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
     tf2_run = RunSpec(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
-    # Variables and gradients of both sides at once would be the ladder's peak of
-    # memory: one side after the other, and the layer is let go in between.
     run_tf1 = case.tf1.prepare_filled([tf1_run])
     (tf2,) = case.tf2.observe_filled([tf2_run])
-    case.tf2.release()
-    gc.collect()
+    if _is_large(case):
+      # Variables and gradients of both sides at once would be the ladder's peak of
+      # memory: one side after the other, and the layer is let go in between.
+      case.tf2.release()
+      gc.collect()
     (tf1,) = run_tf1()
     reference = ReferenceGradients(tf1_run, tf1, repeated(run_tf1, tf1_run))
     inspect_port = functools.partial(case.inspectable_port, reference.run)
@@ -105,3 +110,8 @@ class Gradients(Stage):
     if replaced:
       notes.append(f'constant inputs were varied: {", ".join(replaced)}')
     return comparison.findings(notes)
+
+
+def _is_large(case: CaseUnderTest) -> bool:
+  variables = case.tf2.inventory().variables
+  return sum(math.prod(size or 1 for size in variable.shape) for variable in variables) > _MOST_HELD
