@@ -258,6 +258,8 @@ def _difference_text(known: GraphDifference) -> str:
   op = f'{known.op} ({known.op_type})'
   if known.aspect is GraphAspect.GRADIENT:
     return _path_text(known)
+  if known.aspect is GraphAspect.CORRECTED:
+    return str(known.tf1_value)
   if known.aspect in (GraphAspect.ATTRIBUTE, GraphAspect.CONSTANT):
     return f'{known.what} of {op} is {known.tf2} in the port, {known.tf1} in tf1'
   if known.aspect is GraphAspect.MISSING and known.op_type == INPUT:

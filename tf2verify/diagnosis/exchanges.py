@@ -56,11 +56,16 @@ def exchanges(looking: Looking) -> Iterator[Mistake]:
     yield _mistake(looking, sources[0], repair, differences)
 
 
-def reads_other_inputs(looking: Looking, mistake: Mistake) -> bool:
-  """Returns whether a place of a mistake may read an input where tf1 reads another one.
+def is_vague(looking: Looking, one: Mistake) -> bool:
+  """Returns whether a mistake says less than one edit could.
 
   Places that a later search has found, in an edited port, are those of other graphs.
   """
+  return not one.text or one.is_long or one.lists_many or _reads_other_inputs(looking, one)
+
+
+def _reads_other_inputs(looking: Looking, mistake: Mistake) -> bool:
+  """Returns whether a place of a mistake may read an input where tf1 reads another one."""
   graphs = looking.tf1.op_graph, looking.tf2.op_graph
   for pair in (place.source.regions for place in mistake.places if looking.has(place)):
     sides: tuple[set[str], set[str]] = (set(), set())

@@ -110,6 +110,15 @@ class Mistake:
     )
 
   @property
+  def replaces(self) -> bool:
+    """Whether several operations stand in place of others, of which one may be the mistake."""
+    return self.edit is Edit.OPERATIONS and any(
+      known.aspect is GraphAspect.REPLACED and steps_of(known) > _FEW - 1
+      for source in self.sources
+      for known in source.differences
+    )
+
+  @property
   def reads_an_edit(self) -> bool:
     """Whether it is that the port reads what another edit has put into it."""
     return any(OF_TF1 in known.tf2 for source in self.sources for known in source.differences)

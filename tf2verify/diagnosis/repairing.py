@@ -6,13 +6,14 @@ the stage's own comparison passes with all of them, and does not without this on
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tf2verify.diagnosis.bench import Bench, Judged
 from tf2verify.diagnosis.divergence.all_rounds import AllRounds, Given, Layouts, Moved
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource
-from tf2verify.diagnosis.exchanges import exchanges, reads_other_inputs
+from tf2verify.diagnosis.exchanges import exchanges, is_vague
+from tf2verify.diagnosis.line_edits import line_edits
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of, of_the_port
 from tf2verify.diagnosis.needed_edits import NEARER, Needed
@@ -80,18 +81,24 @@ class Repairing:
         note = f'the remaining differences were not examined: {error}'[:200]
         break
       looking = looking.again(found, judged.left)
-    vague = (
-      not one.text or one.is_long or one.lists_many or reads_other_inputs(first, one)
-      for one in self._mistakes
-    )
-    if not judged.passes or any(vague):
-      judged = self._exchanged(first) or judged
+    judged = self._with_one_edit(first, judged)
     return self._judged_mistakes(before, judged, note)
 
-  def _exchanged(self, looking: Looking) -> Judged | None:
-    """Exchanges two inputs of the port, where that alone makes the stage pass."""
-    for mistake in exchanges(looking):
-      if self._bench.is_over():
+  def _with_one_edit(self, looking: Looking, judged: Judged) -> Judged:
+    """Looks for one edit that says more than those that were found."""
+    vague = not judged.passes or any(is_vague(looking, one) for one in self._mistakes)
+    if vague or any(one.replaces for one in self._mistakes):
+      found = self._single(line_edits(looking))
+      if found is None and vague:
+        found = self._single(exchanges(looking))
+      return found or judged
+    return judged
+
+  def _single(self, proposed: Iterable[Mistake]) -> Judged | None:
+    """Makes one edit that needs no partner in tf1, where that alone makes the stage pass."""
+    for mistake in proposed:
+      # Edits of lines have a time of their own: they are for what all others have not explained.
+      if self._bench.is_over() and not mistake.first.is_correction:
         break
       judged = self._judged([mistake])
       if judged is not None and judged.passes:

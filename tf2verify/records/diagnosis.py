@@ -22,6 +22,7 @@ class GraphAspect(enum.Enum):
   ORDER = 'order of inputs'
   WIRING = 'wiring'
   GRADIENT = 'gradient'
+  CORRECTED = 'corrected'  # found by an edit of the port alone; `tf1_value` says what it is
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +108,8 @@ class Source:
     tf2_start: the same of the tf2 side.
     values: by what simple rule the output of the port follows from that of tf1, in words; ''
       where there is none.
+    is_correction: whether an edit of the port alone has shown it: the operation need not have a
+      counterpart, and what stands for tf1 is what it yields when corrected.
   """
 
   tf1_op: str
@@ -131,6 +134,7 @@ class Source:
   values: str = ''
   tf1_start: SourceLine | None = None
   tf2_start: SourceLine | None = None
+  is_correction: bool = False
 
   @property
   def is_initial_value(self) -> bool:

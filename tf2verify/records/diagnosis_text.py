@@ -176,6 +176,8 @@ def source_size_text(source: Source) -> str:
   how = 'run alone on the inputs of tf1' if source.alone else 'its inputs agree'
   if source.rewired:
     how = 'it reads different tensors than in tf1'
+  if source.is_correction:
+    how = 'corrected alone, all agrees'
   if source.is_initial_value:
     return f'initial values differ ({_size_text(source)})'
   if not source.absolute:
@@ -211,6 +213,8 @@ def _source_lines(source: Source, head: str) -> list[TextLine]:
     ('tf2', source.tf2_path, source.tf2_source, source.tf2_output),
   ):
     computed = f'{operations_text(path)}{statistics_text(output)}'
+    if source.is_correction and side == 'tf1' and line is None:
+      continue
     if line is not None:
       place = TextLine(f'  {side}: {_line_text(line)}', Role.CODE, start=7, verbatim=True)
       lines += [place, *(TextLine(f'       {_clip(text)}') for text in line.leading())]

@@ -68,6 +68,17 @@ class OpRecord:
     return self.op_type in (INPUT, VARIABLE, CONSTANT)
 
 
+@dataclasses.dataclass(frozen=True)
+class Inserted:
+  """An operation that an input is to pass through before it is read."""
+
+  slot: int  # number of the input
+  op_type: str
+  # The second operand: a number, a tensor of the graph by name, or neither.
+  number: float | None = None
+  tensor: str = ''
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class NodeChange:
   """What to change of an operation before a part of its graph is run alone."""
@@ -76,12 +87,16 @@ class NodeChange:
   attributes: tuple[tuple[str, Any], ...] = ()  # plain values by name
   # Values by the number of the input that they are given in place of.
   inputs: tuple[tuple[int, np.ndarray], ...] = ()
+  op_type: str = ''  # the type that it is to have; '' for its own
+  reads: tuple[int, ...] = ()  # numbers of the inputs that it is to read, in order; () for its own
+  inserted: tuple[Inserted, ...] = ()  # one at most of an input
 
   @property
   def what(self) -> tuple[object, ...]:
     """Which attributes and inputs of which operation it changes."""
     attributes, inputs = ((key for key, _ in known) for known in (self.attributes, self.inputs))
-    return self.op, *attributes, *inputs
+    kinds = [key for key, known in (('op', self.op_type), ('reads', self.reads)) if known]
+    return self.op, *attributes, *inputs, *kinds, *self.inserted
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -139,7 +139,7 @@ class Trials:
       for its, again in zip(values[len(leaves) :], unchanged, strict=True)
     )
     return repeats and all(
-      _is_left(agreement(one, its), before)
+      is_left(agreement(one, its), before)
       for one, its, before in zip(wanted, mended, apart, strict=True)
     )
 
@@ -207,10 +207,10 @@ def _sets(mends: Sequence[NodeChange], spliced: Sequence[NodeChange]) -> list[li
 
 def explains(source: FoundSource, mended: np.ndarray) -> bool:
   """Returns whether a mended port yields what tf1 yields."""
-  return _is_left(source.apart_from(mended), source.agreement)
+  return is_left(source.apart_from(mended), source.agreement)
 
 
-def _is_left(left: Agreement, before: Agreement) -> bool:
+def is_left(left: Agreement, before: Agreement) -> bool:
   """Returns whether nothing, or next to nothing, is left of a difference."""
   if left.is_rounding:
     return True

@@ -80,7 +80,7 @@ def only_shapes(op_types: Iterable[str]) -> bool:
 def op_text(graph: OpGraph, position: int) -> str:
   """Returns an operation with what is special about it: `LeakyRelu(alpha=0.3)`."""
   op = graph.ops[position]
-  sliced = _slice_text(graph, position) if op.op_type == 'StridedSlice' else ''
+  sliced = slice_text(graph, position) if op.op_type == 'StridedSlice' else ''
   if sliced:
     return f'{op.op_type}[{sliced}]'
   shown = [
@@ -96,7 +96,7 @@ def op_text(graph: OpGraph, position: int) -> str:
   return f'{op.op_type}({", ".join(shown)})' if shown else op.op_type
 
 
-def _slice_text(graph: OpGraph, position: int) -> str:
+def slice_text(graph: OpGraph, position: int) -> str:
   """Returns what a slice takes, as Python writes it: `:, 6:`; '' where that is not known."""
   op = graph.ops[position]
   known = [known_value(graph, producer) for producer, _ in op.inputs[1:]]

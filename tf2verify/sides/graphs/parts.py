@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.records.op_graph import NodeChange
+from tf2verify.records.op_graph import Inserted, NodeChange
 from tf2verify.sides.graphs.inlining import with_output
+from tf2verify.tensorflow_internals.graphs import op_definition
 
 v1 = tf.compat.v1
 
@@ -61,11 +62,16 @@ class Part:
         copied.input.append(self._placeholder(f'{node.name}/{slot}', replaced[slot]))
       else:
         copied.input.append(self._input(with_output(name)))
+    for change in changes:
+      for one in change.inserted:
+        operand = self._input(one.tensor) if one.tensor else ''
+        self.nodes += insert(copied, one, operand)
     for attribute in ('_class', '_output_shapes'):
       copied.attr.pop(attribute, None)
     for change in changes:
       for attribute, value in change.attributes:
         set_attribute(copied.attr[attribute], value)
+      set_kind(copied, change)
     self.nodes.append(copied)
 
   def _input(self, tensor: str) -> str:
@@ -98,6 +104,61 @@ class Part:
       node.attr['shape'].shape.unknown_rank = True
       self.nodes.append(node)
     return name
+
+
+def insert(node: Any, one: Inserted, operand: str = '') -> list[Any]:
+  """Has an input of a NodeDef pass through another operation.
+
+  Args:
+    node: the NodeDef; its data inputs come first.
+    one: what is inserted.
+    operand: the tensor that is its second operand, where that is one.
+
+  Returns:
+    The NodeDefs that this adds to the graph. They are of 32 bits.
+
+  Raises:
+    KeyError: the operation has no such input.
+  """
+  if one.slot >= len(node.input) or node.input[one.slot].startswith('^'):
+    raise KeyError(f'input {one.slot}')
+  name = f'{node.name}/tf2verify_inserted_{one.slot}'
+  made = v1.NodeDef(name=name, op=one.op_type, input=[node.input[one.slot]])
+  made.attr['T'].type = tf.float32.as_datatype_enum
+  added = [made]
+  if one.number is not None:
+    constant = v1.NodeDef(name=f'{name}/number', op='Const')
+    constant.attr['dtype'].type = tf.float32.as_datatype_enum
+    number = np.asarray(one.number, np.float32)
+    constant.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(number))
+    added.append(constant)
+    operand = constant.name
+  if operand:
+    made.input.append(operand)
+  node.input[one.slot] = name
+  return added
+
+
+def set_kind(node: Any, change: NodeChange) -> None:
+  """Gives a NodeDef another type, and its inputs another order.
+
+  Raises:
+    KeyError: it has no such inputs, or there is no such type.
+  """
+  if change.reads:
+    data = [name for name in node.input if not name.startswith('^')]
+    if max(change.reads) >= len(data):
+      raise KeyError(f'input {max(change.reads)}')
+    control = [name for name in node.input if name.startswith('^')]
+    node.input[:] = [*(data[number] for number in change.reads), *control]
+  if change.op_type:
+    definition = op_definition(change.op_type)
+    if definition is None:
+      raise KeyError(change.op_type)
+    node.op = change.op_type
+    known = {attribute.name for attribute in definition.attr}
+    for name in [name for name in node.attr if name not in known]:
+      del node.attr[name]
 
 
 def set_attribute(attribute: Any, value: Any) -> None:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tf2verify.numerics.relayout import Relayout, relayout_of_shapes
 from tf2verify.records.op_graph import TARGET, NodeChange, OpGraph, TensorKey
-from tf2verify.sides.graphs.parts import set_attribute
+from tf2verify.sides.graphs.parts import insert, set_attribute, set_kind
 from tf2verify.sides.graphs.rewiring import OtherInput, exchange
 from tf2verify.sides.graphs.wiring import (
   OF_TF1,
@@ -229,8 +229,11 @@ def _change(graph_def: Any, change: NodeChange) -> None:
   try:
     for attribute, value in change.attributes:
       set_attribute(node.attr[attribute], value)
+    set_kind(node, change)
+    added = [made for one in change.inserted for made in insert(node, one, one.tensor)]
   except (KeyError, TypeError, ValueError) as error:
     raise CannotRepair(f'{change.op} takes no such attribute: {error}') from error
+  graph_def.node.extend(added)
   for slot, value in change.inputs:
     array = np.asarray(value)
     data = [n for n, name in enumerate(node.input) if not name.startswith('^')]

@@ -1,0 +1,166 @@
+"""Edits of one line of the port that make what fails the same as in tf1.
+
+Where the two sides are written in different ways, an operation of the port has no partner whose
+inputs could be compared, and the first divergence is only near the mistake. These edits need no
+partner: whatever a line computes is computed with another setting, operation or order of operands,
+and what fails is computed again from there.
+"""
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tf2verify.diagnosis.divergence.outputs import is_opaque
+from tf2verify.diagnosis.divergence.trials import is_left
+from tf2verify.diagnosis.line_proposals import Line, Proposal, Proposals, lines_of_code
+from tf2verify.diagnosis.looking import Looking, Place
+from tf2verify.diagnosis.mistakes import Mistake
+from tf2verify.diagnosis.places import statistics
+from tf2verify.numerics.agreement import Agreement, agreement
+from tf2verify.records.diagnosis import GraphAspect, GraphDifference
+from tf2verify.records.experiment import Edit
+from tf2verify.records.op_graph import NodeChange
+from tf2verify.reference.random_ops import is_random_op
+from tf2verify.sides.graphs.repairs import Repair
+
+# Targets that follow from others by differentiation.
+_GRADIENTS = ('gradient ', 'loss gradient ')
+_UPDATES = 'update of '
+_SECONDS = 6.0
+_MOST_OPERATIONS = 1500
+_MOST_MENDING = 3
+
+
+def line_edits(looking: Looking) -> Iterator[Mistake]:
+  """Yields edits of one line of the port with which what fails of one run agrees, a few at most.
+
+  Args:
+    looking: the search in the port as it is.
+  """
+  sources = looking.arriving()
+  again = _Again(looking)
+  if not sources or not again.can_judge():
+    return
+  place = looking.place(sources[0])
+  until = time.perf_counter() + _SECONDS
+  proposals = Proposals(looking.tf1.op_graph, looking.tf2.op_graph)
+  lines = lines_of_code(looking.tf2.op_graph, again.behind)
+  by_line = [list(proposals.of(line)) for line in lines]
+  mending = 0
+  # The likely ones of all lines before the others of any.
+  for group in itertools.zip_longest(*by_line, fillvalue=()):
+    for line, proposal in ((line, p) for line, ps in zip(lines, group, strict=True) for p in ps):
+      if time.perf_counter() > until or mending == _MOST_MENDING:
+        return
+      if again.mends(proposal.changes):
+        mending += 1
+        yield _mistake(looking, again, place, line, proposal)
+
+
+class _Again:
+  """Computes what fails again, with operations of the port changed."""
+
+  def __init__(self, looking: Looking) -> None:
+    self._looking = looking
+    self._tf1, self._tf2 = looking.tf1, looking.tf2
+    graph = looking.tf2.op_graph
+    names = looking.tf1.op_graph.ops
+    found = [
+      pair for pair in looking.divergence.ends if not names[pair[0]].name.startswith(_GRADIENTS)
+    ]
+    # What a call writes may be written in another way; outputs say enough.
+    ends = [pair for pair in found if not names[pair[0]].name.startswith(_UPDATES)] or found
+    self._ends = [graph.ops[other].tensors[0] for _, other in ends]
+    self._wanted_names = [looking.tf1.op_graph.ops[one].tensors[0] for one, _ in ends]
+    self.behind = graph.ancestors([other for _, other in ends])
+    self._given: dict[str, np.ndarray] = {}
+    self._wanted: list[np.ndarray] = []
+    self._apart: list[Agreement] = []
+
+  def can_judge(self) -> bool:
+    """Returns whether what fails can be computed again, as it is, from what the port reads."""
+    if not self._ends or len(self.behind) > _MOST_OPERATIONS:
+      return False
+    ops = (self._tf2.op_graph.ops[n] for n in sorted(self.behind))
+    leaves = [
+      op.tensors[0]
+      for op in ops
+      if (op.is_leaf or is_random_op(op.op_type)) and op.tensors and not is_opaque(op.outputs[0][0])
+    ]
+    values = self._tf2.fetch([*leaves, *self._ends])
+    self._given = dict(zip(leaves, values, strict=False))
+    self._wanted = self._tf1.fetch(self._wanted_names)
+    yielded = values[len(leaves) :]
+    self._apart = [agreement(*pair) for pair in zip(self._wanted, yielded, strict=True)]
+    again = self.computed(self._ends, ())
+    return again is not None and all(
+      one.shape == two.shape and agreement(one, two).is_rounding
+      for one, two in zip(yielded, again, strict=True)
+    )
+
+  def computed(
+    self, tensors: Sequence[str], changes: Sequence[NodeChange]
+  ) -> list[np.ndarray] | None:
+    """Returns tensors of the port with operations changed; None where it does not run so."""
+    (found,) = self._tf2.recompute_changed(tensors, self._given, [changes])
+    return found
+
+  def mends(self, changes: Sequence[NodeChange]) -> bool:
+    """Returns whether all that fails agrees with operations changed."""
+    found = self.computed(self._ends, changes)
+    return found is not None and all(
+      one.shape == two.shape and is_left(agreement(one, two), before)
+      for one, two, before in zip(self._wanted, found, self._apart, strict=True)
+    )
+
+
+def _mistake(
+  looking: Looking, again: _Again, place: Place, line: Line, proposal: Proposal
+) -> Mistake:
+  changed = {change.op for change in proposal.changes}
+  op = next(op for op in line.ops if op.name in changed)
+  known = None if proposal.like is None else looking.tf1.op_graph.ops[proposal.like]
+  said = GraphDifference(
+    GraphAspect.CORRECTED,
+    op.name,
+    op.op_type,
+    proposal.what,
+    proposal.tf1,
+    proposal.tf2,
+    proposal.text,
+  )
+  as_it_is, corrected = (
+    again.computed(op.tensors[:1], changes) for changes in ((), proposal.changes)
+  )
+  record = dataclasses.replace(
+    place.evidence.source,
+    tf1_op=op.name,
+    tf2_op=op.name,
+    tf1_type=op.op_type,
+    tf2_type=op.op_type,
+    tf1_source=None if known is None else known.source,
+    tf2_source=op.source,
+    tf1_path=() if known is None else (known.op_type,),
+    tf2_path=(op.op_type,),
+    tf1_output=statistics(corrected[0]) if corrected else None,
+    tf2_output=statistics(as_it_is[0]) if as_it_is else None,
+    differences=(said,),
+    tf1_first='',
+    tf2_first='',
+    rewired=False,
+    alone=False,
+    tf2_lines=(),
+    values='',
+    tf1_start=None,
+    tf2_start=None,
+    is_correction=True,
+  )
+  if as_it_is and corrected and as_it_is[0].shape == corrected[0].shape:
+    apart = agreement(corrected[0], as_it_is[0])
+    record = dataclasses.replace(record, absolute=apart.absolute, relative=apart.relative)
+  evidence = dataclasses.replace(place.evidence, source=record, standings=())
+  at = Place(place.source, evidence, (), frozenset())
+  return Mistake((at,), Edit.SETTING, Repair(changes=proposal.changes))

@@ -1,0 +1,392 @@
+"""What one line of the port could compute instead: the same with a setting that tf1 has."""
+
+import collections
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.diagnosis.patterns.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, slice_text, value_text
+from tf2verify.records.op_graph import (
+  CONSTANT,
+  TARGET,
+  Inserted,
+  NodeChange,
+  OpGraph,
+  OpRecord,
+  TensorKey,
+)
+
+# What inputs are called that say along which axes an operation works.
+_AXES = frozenset(('axis', 'reduction_indices', 'dimension', 'dim', 'split_dim', 'concat_dim'))
+# Of one kind: they take the same inputs, and a port may have one in place of another.
+_KINDS = tuple(
+  map(
+    frozenset,
+    (
+      ('Relu', 'Relu6', 'Elu', 'Selu', 'LeakyRelu', 'Tanh', 'Sigmoid', 'Softplus', 'Softsign'),
+      ('Exp', 'Expm1', 'Square', 'Abs', 'Sqrt', 'Rsqrt', 'Log', 'Log1p', 'Neg', 'Sin', 'Cos'),
+      ('Floor', 'Ceil', 'Round', 'Rint'),
+      ('Softmax', 'LogSoftmax', 'Sigmoid', 'Tanh'),
+      ('AddV2', 'Sub', 'Mul', 'Maximum', 'Minimum', 'RealDiv', 'SquaredDifference'),
+      ('Less', 'LessEqual', 'Greater', 'GreaterEqual', 'Equal', 'NotEqual'),
+      ('LogicalAnd', 'LogicalOr'),
+      ('Sum', 'Mean', 'Max', 'Min', 'Prod'),
+      ('MaxPool', 'AvgPool'),
+      ('ArgMax', 'ArgMin'),
+    ),
+  )
+)
+# Of these, the two inputs in the other order are something else.
+_ORDERED = frozenset(('Sub', 'RealDiv', 'Pow', 'FloorDiv', 'FloorMod', 'MatMul', 'BatchMatMulV2'))
+_ORDER_OF_CHOICE = (0, 2, 1)
+_FLAGS = (
+  *('transpose_a', 'transpose_b', 'adj_x', 'adj_y', 'exclusive', 'reverse'),
+  *('align_corners', 'half_pixel_centers', 'padding', 'alpha', 'epsilon', 'mode'),
+)
+_UNARY = frozenset(
+  (
+    *('Relu', 'Relu6', 'Elu', 'Selu', 'Tanh', 'Sigmoid', 'Softplus', 'Softsign', 'Softmax'),
+    *('LogSoftmax', 'Exp', 'Expm1', 'Square', 'Abs', 'Sqrt', 'Rsqrt', 'Log', 'Log1p', 'Neg'),
+    *('Reciprocal', 'Floor', 'Ceil', 'Round'),
+  )
+)
+_WITH_NUMBER = ('Mul', 'RealDiv', 'AddV2')
+_BOUNDS = 3
+_DEEPEST_AXIS = 5
+_DIGITS = 6
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Proposal:
+  """Something else that a line could compute.
+
+  Attributes:
+    changes: of all operations of the line that it concerns, in the order of execution.
+    tf1: what these would have, as text.
+    tf2: what they have.
+    text: what is different, as a sentence about the port.
+    like: position of the operation of tf1 that has it so; None where tf1 need not have it.
+    what: the name of the attribute or input; '' for the operation itself.
+  """
+
+  changes: tuple[NodeChange, ...]
+  tf1: str
+  tf2: str
+  text: str
+  like: int | None = None
+  what: str = ''
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Line:
+  """The operations that one line of the user's code makes, by position, in order."""
+
+  graph: OpGraph
+  positions: tuple[int, ...]
+
+  @property
+  def ops(self) -> list[OpRecord]:
+    """These operations."""
+    return [self.graph.ops[n] for n in self.positions]
+
+
+def lines_of_code(graph: OpGraph, among: Collection[int]) -> list[Line]:
+  """Returns the lines that make some operations, in the order of their first ones."""
+  found: dict[tuple[str, int], list[int]] = {}
+  for position in sorted(among):
+    op = graph.ops[position]
+    if op.source is not None and not op.is_leaf and op.op_type != TARGET:
+      found.setdefault((op.source.path, op.source.line), []).append(position)
+  return [Line(graph, tuple(positions)) for positions in found.values()]
+
+
+class Proposals:
+  """What lines of the port could compute instead, by what tf1 has somewhere."""
+
+  def __init__(self, tf1: OpGraph, tf2: OpGraph) -> None:
+    """Prepares.
+
+    Args:
+      tf1: the reference's operations.
+      tf2: the port's.
+    """
+    self._tf1, self._tf2 = tf1, tf2
+    self._types: dict[str, list[int]] = {}
+    for position, op in enumerate(tf1.ops):
+      self._types.setdefault(op.op_type, []).append(position)
+    self._numbers = _further_numbers(tf1, tf2)
+    own = collections.Counter(op.op_type for op in tf2.ops)
+    # Operations of which tf1 has more, of one operand.
+    self._lacking = [
+      kind for kind, places in self._types.items() if kind in _UNARY and len(places) > own[kind]
+    ]
+    self._consumers = tf2.consumers()
+
+  def of(self, line: Line) -> Iterator[Sequence[Proposal]]:
+    """Yields groups of proposals for a line, the most likely ones first."""
+    yield list(self._other_numbers(line))
+    yield list(self._flags(line))
+    yield list(self._other_axes(line))
+    yield list(self._other_kinds(line))
+    yield list(_other_orders(line))
+    yield list(self._other_slices(line))
+    yield list(self._left_out(line))
+    yield list(self._missing(line))
+
+  def _like(self, op_type: str, wanted: Callable[[OpRecord], bool] = lambda op: True) -> int | None:
+    """Returns an operation of tf1 of a type, where one line alone makes all such operations."""
+    found = [n for n in self._types.get(op_type, ()) if wanted(self._tf1.ops[n])]
+    lines = {self._tf1.ops[n].source for n in found}
+    return found[0] if len(lines) == 1 else None
+
+  def _other_numbers(self, line: Line) -> Iterator[Proposal]:
+    """Yields numbers of tf1 that the port does not have, in place of one of the line."""
+    for number, places in _numbers_of(line).items():
+      for other, like in self._numbers.items():
+        if other == number:
+          continue
+        changes = tuple(
+          NodeChange(line.graph.ops[n].name, inputs=((slot, np.asarray(other, dtype)),))
+          for n, slot, dtype in places
+        )
+        one, two = value_text(other), value_text(number)
+        text = f'{_name(line, places[0][0])} has {two} in the port, {one} in tf1'
+        yield Proposal(changes, one, two, text, like)
+
+  def _flags(self, line: Line) -> Iterator[Proposal]:
+    """Yields attributes as tf1 has them at an operation of the same type."""
+    seen: set[tuple[str, str, Any]] = set()
+    for op in line.ops:
+      for name in _FLAGS:
+        own = op.attribute(name)
+        if own is None or (op.op_type, name, own) in seen:
+          continue
+        seen.add((op.op_type, name, own))
+        for other, like in self._attributes(op.op_type, name).items():
+          if other == own:
+            continue
+          alike = [o for o in line.ops if o.op_type == op.op_type and o.attribute(name) == own]
+          changes = tuple(NodeChange(o.name, ((name, other),)) for o in alike)
+          one, two = value_text(other), value_text(own)
+          text = f'{name} of {op.name} ({op.op_type}) is {two} in the port, {one} in tf1'
+          yield Proposal(changes, one, two, text, like, name)
+
+  def _attributes(self, op_type: str, name: str) -> Mapping[Any, int]:
+    found: dict[Any, int] = {}
+    for position, op in enumerate(self._tf1.ops):
+      if op.op_type == op_type and (value := op.attribute(name)) is not None:
+        found.setdefault(value, position)
+    return found
+
+  def _other_axes(self, line: Line) -> Iterator[Proposal]:
+    """Yields other axes, for all operations of the line that work along the same one."""
+    places: dict[int, list[tuple[int, int]]] = {}
+    for n, op in zip(line.positions, line.ops, strict=True):
+      for slot, name in enumerate(op.input_names):
+        axis = _axis(line.graph, op, slot) if name in _AXES else None
+        if axis is not None:
+          places.setdefault(axis, []).append((n, slot))
+    for axis, known in places.items():
+      first = line.graph.ops[known[0][0]]
+      for other in range(min(_rank(line.graph, first, known[0][1]), _DEEPEST_AXIS)):
+        if other == axis:
+          continue
+        changes = tuple(
+          NodeChange(line.graph.ops[n].name, inputs=((slot, _as(line.graph, n, slot, other)),))
+          for n, slot in known
+        )
+        text = (
+          f'{first.name} ({first.op_type}) goes over axis {axis} in the port; over axis {other} '
+          'it yields what tf1 does'
+        )
+        yield Proposal(changes, str(other), str(axis), text, self._like(first.op_type), 'axis')
+
+  def _other_kinds(self, line: Line) -> Iterator[Proposal]:
+    """Yields operations of the same kind that tf1 has, in place of those of one type."""
+    for op_type in dict.fromkeys(op.op_type for op in line.ops):
+      kinds = [kind for kind in _KINDS if op_type in kind]
+      for other in sorted({one for kind in kinds for one in kind} & self._types.keys()):
+        if other == op_type:
+          continue
+        alike = [op for op in line.ops if op.op_type == op_type]
+        changes = tuple(NodeChange(op.name, op_type=other) for op in alike)
+        text = f'{alike[0].name} is {op_type} in the port, {other} in tf1'
+        yield Proposal(changes, other, op_type, text, self._like(other))
+
+  def _other_slices(self, line: Line) -> Iterator[Proposal]:
+    """Yields slices as either side takes them elsewhere, of the same number of axes."""
+    for n, op in zip(line.positions, line.ops, strict=True):
+      own = _slice_of(line.graph, n)
+      if own is None:
+        continue
+      known: dict[str, tuple[Any, int | None]] = {}
+      for graph, is_tf1 in ((self._tf1, True), (self._tf2, False)):
+        for position, other in enumerate(graph.ops):
+          if other.op_type == op.op_type and (found := _slice_of(graph, position)) is not None:
+            known.setdefault(found.text, (found, position if is_tf1 else None))
+      for text, (found, like) in known.items():
+        if text == own.text or found.axes != own.axes:
+          continue
+        change = NodeChange(op.name, found.masks, tuple(enumerate(found.bounds, 1)))
+        said = f'{op.name} takes [{own.text}] in the port; with [{text}] it yields what tf1 does'
+        yield Proposal((change,), f'[{text}]', f'[{own.text}]', said, like, 'slice')
+
+  def _missing(self, line: Line) -> Iterator[Proposal]:
+    """Yields operations that tf1 has more of, and numbers that the port has not, put in."""
+    put_in: list[tuple[str, float | None, str]] = [(kind, None, kind) for kind in self._lacking]
+    for number in self._numbers:
+      put_in += [(kind, number, f'{kind}({value_text(number)})') for kind in _WITH_NUMBER]
+    for kind, operand, said in put_in:
+      for n, op in zip(line.positions, line.ops, strict=True):
+        floats = [slot for slot, key in enumerate(op.inputs) if _is_float(line.graph, key)]
+        slots = [[slot] for slot in floats] + ([floats] if len(floats) > 1 else [])
+        changes = [[NodeChange(op.name, inserted=_before(one, kind, operand))] for one in slots]
+        readers = self._consumers[n] if _is_float(line.graph, (n, 0)) else []
+        if readers and all(self._tf2.ops[r].op_type != TARGET for r, _ in readers):
+          after = [
+            NodeChange(self._tf2.ops[r].name, inserted=_before([slot], kind, operand))
+            for r, slot in readers
+          ]
+          changes.insert(0, after)
+        for one in changes:
+          places = 'the result' if one[0].op != op.name else 'what it reads'
+          text = f'the port lacks {said} at {op.name} ({op.op_type}): {places}'
+          like = self._like(kind) if operand is None else self._numbers[operand]
+          yield Proposal(tuple(one), said, '', text, like)
+
+  def _left_out(self, line: Line) -> Iterator[Proposal]:
+    """Yields the line without its operations of one type, where they keep shape and dtype."""
+    for op_type in dict.fromkeys(op.op_type for op in line.ops):
+      if op_type in SHAPING:
+        continue
+      alike = [n for n in line.positions if line.graph.ops[n].op_type == op_type]
+      for slot in range(2):
+        if not all(_passes(line.graph, n, slot) for n in alike):
+          continue
+        names = [line.graph.ops[n].name for n in alike]
+        changes = tuple(NodeChange(name, op_type='Identity', reads=(slot,)) for name in names)
+        said = op_text(line.graph, alike[0])
+        text = f'the port has {said} ({names[0]}), which tf1 does not have'
+        yield Proposal(changes, '', said, text)
+
+
+def _other_orders(line: Line) -> Iterator[Proposal]:
+  """Yields the inputs of operations in the other order."""
+  for op_type in dict.fromkeys(op.op_type for op in line.ops):
+    alike = [op for op in line.ops if op.op_type == op_type]
+    if op_type in _ORDERED:
+      order: tuple[int, ...] = (1, 0)
+    elif op_type in ('SelectV2', 'Select'):
+      order = _ORDER_OF_CHOICE
+    elif op_type == 'ConcatV2' and all(len(op.inputs) == len(_ORDER_OF_CHOICE) for op in alike):
+      order = (1, 0, 2)
+    else:
+      continue
+    changes = tuple(NodeChange(op.name, reads=order) for op in alike)
+    name = alike[0].name
+    text = f'{name} ({op_type}) takes its operands in the other order than tf1'
+    yield Proposal(changes, 'the other order', 'this order', text, what='operands')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Slice:
+  text: str
+  axes: int
+  masks: tuple[tuple[str, Any], ...]
+  bounds: tuple[np.ndarray, ...]  # begin, end and strides
+
+
+def _slice_of(graph: OpGraph, position: int) -> _Slice | None:
+  """Returns what a slice takes; None for another operation, or where that is not known."""
+  op = graph.ops[position]
+  text = slice_text(graph, position) if op.op_type == 'StridedSlice' else ''
+  bounds = [graph.ops[producer].constant for producer, _ in op.inputs[1:]] if text else []
+  known = tuple(bound for bound in bounds if bound is not None)
+  if len(known) != _BOUNDS:
+    return None
+  masks = tuple((name, value) for name, value in op.attributes if name.endswith('_mask'))
+  return _Slice(text, len(known[0]), masks, known)
+
+
+def _before(slots: Iterable[int], kind: str, number: float | None) -> tuple[Inserted, ...]:
+  return tuple(Inserted(slot, kind, number) for slot in slots)
+
+
+def _is_float(graph: OpGraph, key: TensorKey) -> bool:
+  op = graph.ops[key[0]]
+  return op.op_type != CONSTANT and op.outputs[key[1]][0] == 'float32'
+
+
+def _numbers_of(line: Line) -> Mapping[float, list[tuple[int, int, np.dtype[Any]]]]:
+  """Returns the floating numbers that a line reads, with the operations that read them."""
+  found: dict[float, list[tuple[int, int, np.dtype[Any]]]] = {}
+  for n, op in zip(line.positions, line.ops, strict=True):
+    for slot, (producer, _) in enumerate(op.inputs):
+      value = constant_or_number(line.graph, producer)
+      if value is not None and value.size == 1 and value.ndim == 0 and value.dtype.kind == 'f':
+        number = _rounded(value.item())
+        if math.isfinite(number):
+          found.setdefault(number, []).append((n, slot, value.dtype))
+  return found
+
+
+def _further_numbers(tf1: OpGraph, tf2: OpGraph) -> Mapping[float, int]:
+  """Returns the numbers that tf1 has and the port does not, with an operation that reads each."""
+  ones, others = (_all_numbers(graph) for graph in (tf1, tf2))
+  return {number: position for number, position in ones.items() if number not in others}
+
+
+def _all_numbers(graph: OpGraph) -> Mapping[float, int]:
+  found: dict[float, int] = {}
+  for position, op in enumerate(graph.ops):
+    for producer, _ in op.inputs:
+      value = constant_or_number(graph, producer)
+      if value is not None and value.size == 1 and value.dtype.kind == 'f':
+        found.setdefault(_rounded(value.item()), position)
+  return found
+
+
+def _rounded(number: float) -> float:
+  return float(f'{number:.{_DIGITS}g}')
+
+
+def _axis(graph: OpGraph, op: OpRecord, slot: int) -> int | None:
+  """Returns the one axis that an input names, counted from the front; None for several."""
+  constant = graph.ops[op.inputs[slot][0]].constant
+  if constant is None or constant.size != 1 or constant.dtype.kind != 'i':
+    return None
+  axis, rank = int(constant.ravel()[0]), _rank(graph, op, slot)
+  return axis if axis >= 0 else axis + rank
+
+
+def _rank(graph: OpGraph, op: OpRecord, slot: int) -> int:
+  """Returns how many axes there are; 0 where that is not known."""
+  read = next((key for n, key in enumerate(op.inputs) if n != slot), None)
+  shape = None if read is None else graph.ops[read[0]].outputs[read[1]][1]
+  return 0 if shape is None else len(shape)
+
+
+def _as(graph: OpGraph, position: int, slot: int, axis: int) -> np.ndarray:
+  """Returns an axis as an operation reads one."""
+  constant = graph.ops[graph.ops[position].inputs[slot][0]].constant
+  assert constant is not None, 'it has been read'
+  return np.full(constant.shape, axis, constant.dtype)
+
+
+def _passes(graph: OpGraph, position: int, slot: int) -> bool:
+  """Returns whether an operation could be left out, and an input passed on."""
+  op = graph.ops[position]
+  if slot >= len(op.inputs) or len(op.outputs) != 1:
+    return False
+  producer, number = op.inputs[slot]
+  read = graph.ops[producer]
+  return read.op_type != CONSTANT and read.outputs[number] == op.outputs[0]
+
+
+def _name(line: Line, position: int) -> str:
+  op = line.graph.ops[position]
+  return f'{op.name} ({op.op_type})'
