@@ -31,6 +31,7 @@ from tf2verify.diagnosis.tested_causes import (
   tested_sources,
 )
 from tf2verify.records.diagnosis import (
+  BY_EXPERIMENT,
   Cause,
   Diagnosis,
   GraphDifference,
@@ -184,10 +185,34 @@ def _tested(
       is_start = bool(diagnosis.sources) and all(one.is_initial_value for one in diagnosis.sources)
       said = '' if is_start and not explains_itself else why_not
       return dataclasses.replace(diagnosis, without_experiments=said)
-    found = Repairing(bench, only_first).found(looking)
+    repairing = Repairing(bench, only_first)
+    found = repairing.found(looking)
+    told, found = _told(diagnosis, evidence, bench, found)
+    if _is_unexplained(told, found):
+      simpler = repairing.by_one_line(looking)
+      if simpler is not None and simpler.mistakes:
+        told, _ = _told(diagnosis, evidence, bench, simpler)
+    return told
   except Exception as error:  # noqa: BLE001 - a fault in here must not cost what was found before
     why_not = f'experiments were abandoned: {type(error).__name__}: {error}'
     return dataclasses.replace(diagnosis, without_experiments=why_not[:300])
+
+
+def _is_unexplained(diagnosis: Diagnosis, found: Found) -> bool:
+  """Returns whether a simple edit of one line would say more than what was found."""
+  by_experiment = [one.experiment for one in diagnosis.causes if one.rule == BY_EXPERIMENT]
+  named = [one.experiment for one in diagnosis.causes]
+  return not found.passes or any(
+    one.experiment not in named or (one.experiment in by_experiment and not one.is_simple)
+    for one in found.mistakes
+  )
+
+
+def _told(
+  diagnosis: Diagnosis, evidence: FailedStage, bench: Bench, found: Found
+) -> tuple[Diagnosis, Found]:
+  """Returns a diagnosis with what experiments have found, those joined that are one mistake."""
+  explains_itself = evidence.stage in _EXPLAIN_THEMSELVES
   recognized = None
   found = joined_repeats(found)
   if explains_itself:
@@ -201,7 +226,7 @@ def _tested(
     sources[:1] and diagnosis.sources[:1] and (sources[0].tf1_op == diagnosis.sources[0].tf1_op)
   )
   notes = (*diagnosis.notes, found.note) if found.note and found.mistakes else diagnosis.notes
-  return dataclasses.replace(
+  told = dataclasses.replace(
     diagnosis,
     causes=tuple(tested_causes(evidence, diagnosis.causes, found, recognized)),
     sources=tuple(sources),
@@ -210,6 +235,7 @@ def _tested(
     without_experiments='' if found.mistakes else found.note,
     experimented=True,
   )
+  return told, found
 
 
 def _recognized(bench: Bench, found: Found, mistake: Mistake) -> Sequence[Cause]:

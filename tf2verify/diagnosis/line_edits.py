@@ -9,7 +9,7 @@ and what fails is computed again from there.
 import dataclasses
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -32,6 +32,9 @@ _UPDATES = 'update of '
 _SECONDS = 6.0
 _MOST_OPERATIONS = 1500
 _MOST_MENDING = 3
+_MOST_PLACES = 4
+# Of one group of proposals.
+_MOST_OF_A_LINE = 16
 
 
 def line_edits(looking: Looking) -> Iterator[Mistake]:
@@ -44,20 +47,43 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
   again = _Again(looking)
   if not sources or not again.can_judge():
     return
-  place = looking.place(sources[0])
+  places = [looking.place(source) for source in sources[:_MOST_PLACES]]
   until = time.perf_counter() + _SECONDS
-  proposals = Proposals(looking.tf1.op_graph, looking.tf2.op_graph)
-  lines = lines_of_code(looking.tf2.op_graph, again.behind)
-  by_line = [list(proposals.of(line)) for line in lines]
   mending = 0
-  # The likely ones of all lines before the others of any.
-  for group in itertools.zip_longest(*by_line, fillvalue=()):
-    for line, proposal in ((line, p) for line, ps in zip(lines, group, strict=True) for p in ps):
-      if time.perf_counter() > until or mending == _MOST_MENDING:
-        return
-      if again.mends(proposal.changes):
-        mending += 1
-        yield _mistake(looking, again, place, line, proposal)
+  for line, proposal in _proposed(looking, again.behind, places):
+    if time.perf_counter() > until or mending == _MOST_MENDING:
+      return
+    if again.mends(proposal.changes):
+      mending += 1
+      yield _mistake(looking, again, places[0], line, proposal)
+
+
+def _proposed(
+  looking: Looking, behind: Collection[int], places: Sequence[Place]
+) -> Iterator[tuple[Line, Proposal]]:
+  """Yields proposals: those for the lines at places, then those for all others.
+
+  The likely ones of all lines come before the others of any.
+  """
+  graph = looking.tf2.op_graph
+  shown = [one for place in places for one in _lines_at(place)]
+  at_places, others = list[Line](), list[Line]()
+  for line in lines_of_code(graph, behind):
+    (at_places if line.place in shown else others).append(line)
+  at_places.sort(key=lambda line: shown.index(line.place))
+  proposals = Proposals(looking.tf1.op_graph, graph)
+  for lines in (at_places, others):
+    by_line = [proposals.of(line) for line in lines]
+    for group in itertools.zip_longest(*by_line, fillvalue=()):
+      for row in itertools.zip_longest(*(known[:_MOST_OF_A_LINE] for known in group)):
+        found = zip(lines, row, strict=True)
+        yield from ((line, proposal) for line, proposal in found if proposal is not None)
+
+
+def _lines_at(place: Place) -> list[tuple[str, int]]:
+  source = place.evidence.source
+  lines = (source.tf2_source, source.tf2_start, *source.tf2_lines)
+  return [(line.path, line.line) for line in lines if line is not None]
 
 
 class _Again:
@@ -76,7 +102,8 @@ class _Again:
     self._ends = [graph.ops[other].tensors[0] for _, other in ends]
     self._wanted_names = [looking.tf1.op_graph.ops[one].tensors[0] for one, _ in ends]
     self.behind = graph.ancestors([other for _, other in ends])
-    self._given: dict[str, np.ndarray] = {}
+    self._given: dict[str, np.ndarray] = {}  # what the port reads
+    self._values: dict[str, np.ndarray] = {}  # what it computes, as it is
     self._wanted: list[np.ndarray] = []
     self._apart: list[Agreement] = []
 
@@ -84,16 +111,24 @@ class _Again:
     """Returns whether what fails can be computed again, as it is, from what the port reads."""
     if not self._ends or len(self.behind) > _MOST_OPERATIONS:
       return False
-    ops = (self._tf2.op_graph.ops[n] for n in sorted(self.behind))
+    graph = self._tf2.op_graph
+    ops = (graph.ops[n] for n in sorted(self.behind))
     leaves = [
       op.tensors[0]
       for op in ops
       if (op.is_leaf or is_random_op(op.op_type)) and op.tensors and not is_opaque(op.outputs[0][0])
     ]
-    values = self._tf2.fetch([*leaves, *self._ends])
-    self._given = dict(zip(leaves, values, strict=False))
+    known = [
+      tensor
+      for n in sorted(self.behind)
+      for (dtype, _), tensor in zip(graph.ops[n].outputs, graph.ops[n].tensors, strict=False)
+      if not is_opaque(dtype)
+    ]
+    values = self._tf2.fetch([*known, *self._ends])
+    self._values = dict(zip(known, values, strict=False))
+    self._given = {name: self._values[name] for name in leaves}
     self._wanted = self._tf1.fetch(self._wanted_names)
-    yielded = values[len(leaves) :]
+    yielded = values[len(known) :]
     self._apart = [agreement(*pair) for pair in zip(self._wanted, yielded, strict=True)]
     again = self.computed(self._ends, ())
     return again is not None and all(
@@ -105,8 +140,21 @@ class _Again:
     self, tensors: Sequence[str], changes: Sequence[NodeChange]
   ) -> list[np.ndarray] | None:
     """Returns tensors of the port with operations changed; None where it does not run so."""
-    (found,) = self._tf2.recompute_changed(tensors, self._given, [changes])
+    given = self._before(changes) if changes else self._given
+    (found,) = self._tf2.recompute_changed(tensors, given, [changes])
     return found
+
+  def _before(self, changes: Sequence[NodeChange]) -> dict[str, np.ndarray]:
+    """Returns the values that changes do not concern, and from which the rest is computed."""
+    graph = self._tf2.op_graph
+    changed = {change.op for change in changes}
+    after = {n for n in self.behind if graph.ops[n].name in changed}
+    for n in sorted(self.behind):
+      if any(producer in after for producer, _ in graph.ops[n].inputs):
+        after.add(n)
+    entering = {key for n in after for key in graph.ops[n].inputs if key[0] not in after}
+    tensors = (graph.ops[n].tensors[k] for n, k in entering if k < len(graph.ops[n].tensors))
+    return {name: self._values[name] for name in tensors if name in self._values}
 
   def mends(self, changes: Sequence[NodeChange]) -> bool:
     """Returns whether all that fails agrees with operations changed."""

@@ -2,22 +2,23 @@
 
 import collections
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tf2verify.diagnosis.insertions import groups_of_a_type, insertions
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
-from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, slice_text, value_text
+from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
+from tf2verify.diagnosis.patterns.slices import slice_of
 from tf2verify.records.op_graph import (
   CONSTANT,
   TARGET,
-  Inserted,
   NodeChange,
   OpGraph,
   OpRecord,
-  TensorKey,
 )
 
 # What inputs are called that say along which axes an operation works.
@@ -55,7 +56,6 @@ _UNARY = frozenset(
   )
 )
 _WITH_NUMBER = ('Mul', 'RealDiv', 'AddV2')
-_BOUNDS = 3
 _DEEPEST_AXIS = 5
 _DIGITS = 6
 
@@ -87,6 +87,13 @@ class Line:
 
   graph: OpGraph
   positions: tuple[int, ...]
+
+  @property
+  def place(self) -> tuple[str, int]:
+    """Path and number of the line."""
+    source = self.graph.ops[self.positions[0]].source
+    assert source is not None, 'these are the operations of a line'
+    return source.path, source.line
 
   @property
   def ops(self) -> list[OpRecord]:
@@ -121,21 +128,23 @@ class Proposals:
     self._numbers = _further_numbers(tf1, tf2)
     own = collections.Counter(op.op_type for op in tf2.ops)
     # Operations of which tf1 has more, of one operand.
-    self._lacking = [
-      kind for kind, places in self._types.items() if kind in _UNARY and len(places) > own[kind]
-    ]
+    self._further = {kind for kind, places in self._types.items() if len(places) > own[kind]}
+    # Of which the port has more.
+    self._extra = {kind for kind, count in own.items() if count > len(self._types.get(kind, ()))}
     self._consumers = tf2.consumers()
 
   def of(self, line: Line) -> Iterator[Sequence[Proposal]]:
     """Yields groups of proposals for a line, the most likely ones first."""
     yield list(self._other_numbers(line))
     yield list(self._flags(line))
+    yield list(self._missing(line, [(kind, None) for kind in sorted(_UNARY & self._further)]))
     yield list(self._other_axes(line))
-    yield list(self._other_kinds(line))
-    yield list(_other_orders(line))
-    yield list(self._other_slices(line))
     yield list(self._left_out(line))
-    yield list(self._missing(line))
+    yield list(_other_orders(line))
+    yield list(self._other_kinds(line))
+    yield list(self._other_slices(line))
+    both = itertools.product(_WITH_NUMBER, self._numbers)
+    yield list(self._missing(line, both))
 
   def _like(self, op_type: str, wanted: Callable[[OpRecord], bool] = lambda op: True) -> int | None:
     """Returns an operation of tf1 of a type, where one line alone makes all such operations."""
@@ -209,7 +218,7 @@ class Proposals:
     """Yields operations of the same kind that tf1 has, in place of those of one type."""
     for op_type in dict.fromkeys(op.op_type for op in line.ops):
       kinds = [kind for kind in _KINDS if op_type in kind]
-      for other in sorted({one for kind in kinds for one in kind} & self._types.keys()):
+      for other in sorted({one for kind in kinds for one in kind} & self._further):
         if other == op_type:
           continue
         alike = [op for op in line.ops if op.op_type == op_type]
@@ -219,49 +228,42 @@ class Proposals:
 
   def _other_slices(self, line: Line) -> Iterator[Proposal]:
     """Yields slices as either side takes them elsewhere, of the same number of axes."""
+    seen: set[str] = set()
     for n, op in zip(line.positions, line.ops, strict=True):
-      own = _slice_of(line.graph, n)
-      if own is None:
+      own = slice_of(line.graph, n)
+      if own is None or own.text in seen:
         continue
+      seen.add(own.text)
       known: dict[str, tuple[Any, int | None]] = {}
       for graph, is_tf1 in ((self._tf1, True), (self._tf2, False)):
         for position, other in enumerate(graph.ops):
-          if other.op_type == op.op_type and (found := _slice_of(graph, position)) is not None:
+          if other.op_type == op.op_type and (found := slice_of(graph, position)) is not None:
             known.setdefault(found.text, (found, position if is_tf1 else None))
       for text, (found, like) in known.items():
         if text == own.text or found.axes != own.axes:
           continue
-        change = NodeChange(op.name, found.masks, tuple(enumerate(found.bounds, 1)))
+        alike = [m for m in line.positions if (s := slice_of(line.graph, m)) and s.text == own.text]
+        changes = tuple(
+          NodeChange(line.graph.ops[m].name, found.masks, tuple(enumerate(found.bounds, 1)))
+          for m in alike
+        )
         said = f'{op.name} takes [{own.text}] in the port; with [{text}] it yields what tf1 does'
-        yield Proposal((change,), f'[{text}]', f'[{own.text}]', said, like, 'slice')
+        yield Proposal(changes, f'[{text}]', f'[{own.text}]', said, like, 'slice')
 
-  def _missing(self, line: Line) -> Iterator[Proposal]:
-    """Yields operations that tf1 has more of, and numbers that the port has not, put in."""
-    put_in: list[tuple[str, float | None, str]] = [(kind, None, kind) for kind in self._lacking]
-    for number in self._numbers:
-      put_in += [(kind, number, f'{kind}({value_text(number)})') for kind in _WITH_NUMBER]
-    for kind, operand, said in put_in:
-      for n, op in zip(line.positions, line.ops, strict=True):
-        floats = [slot for slot, key in enumerate(op.inputs) if _is_float(line.graph, key)]
-        slots = [[slot] for slot in floats] + ([floats] if len(floats) > 1 else [])
-        changes = [[NodeChange(op.name, inserted=_before(one, kind, operand))] for one in slots]
-        readers = self._consumers[n] if _is_float(line.graph, (n, 0)) else []
-        if readers and all(self._tf2.ops[r].op_type != TARGET for r, _ in readers):
-          after = [
-            NodeChange(self._tf2.ops[r].name, inserted=_before([slot], kind, operand))
-            for r, slot in readers
-          ]
-          changes.insert(0, after)
-        for one in changes:
-          places = 'the result' if one[0].op != op.name else 'what it reads'
-          text = f'the port lacks {said} at {op.name} ({op.op_type}): {places}'
-          like = self._like(kind) if operand is None else self._numbers[operand]
-          yield Proposal(tuple(one), said, '', text, like)
+  def _missing(self, line: Line, put_in: Iterable[tuple[str, float | None]]) -> Iterator[Proposal]:
+    """Yields operations that tf1 has more of put in, or numbers that the port does not have."""
+    for kind, operand in put_in:
+      said = kind if operand is None else f'{kind}({value_text(operand)})'
+      like = self._like(kind) if operand is None else self._numbers[operand]
+      for alike in groups_of_a_type(line.graph, line.positions):
+        for put in insertions(line.graph, self._consumers, alike, kind, operand):
+          text = f'the port lacks {said} {put.place}'
+          yield Proposal(put.changes, said, '', text, like)
 
   def _left_out(self, line: Line) -> Iterator[Proposal]:
     """Yields the line without its operations of one type, where they keep shape and dtype."""
     for op_type in dict.fromkeys(op.op_type for op in line.ops):
-      if op_type in SHAPING:
+      if op_type in SHAPING or op_type not in self._extra:
         continue
       alike = [n for n in line.positions if line.graph.ops[n].op_type == op_type]
       for slot in range(2):
@@ -290,35 +292,6 @@ def _other_orders(line: Line) -> Iterator[Proposal]:
     name = alike[0].name
     text = f'{name} ({op_type}) takes its operands in the other order than tf1'
     yield Proposal(changes, 'the other order', 'this order', text, what='operands')
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Slice:
-  text: str
-  axes: int
-  masks: tuple[tuple[str, Any], ...]
-  bounds: tuple[np.ndarray, ...]  # begin, end and strides
-
-
-def _slice_of(graph: OpGraph, position: int) -> _Slice | None:
-  """Returns what a slice takes; None for another operation, or where that is not known."""
-  op = graph.ops[position]
-  text = slice_text(graph, position) if op.op_type == 'StridedSlice' else ''
-  bounds = [graph.ops[producer].constant for producer, _ in op.inputs[1:]] if text else []
-  known = tuple(bound for bound in bounds if bound is not None)
-  if len(known) != _BOUNDS:
-    return None
-  masks = tuple((name, value) for name, value in op.attributes if name.endswith('_mask'))
-  return _Slice(text, len(known[0]), masks, known)
-
-
-def _before(slots: Iterable[int], kind: str, number: float | None) -> tuple[Inserted, ...]:
-  return tuple(Inserted(slot, kind, number) for slot in slots)
-
-
-def _is_float(graph: OpGraph, key: TensorKey) -> bool:
-  op = graph.ops[key[0]]
-  return op.op_type != CONSTANT and op.outputs[key[1]][0] == 'float32'
 
 
 def _numbers_of(line: Line) -> Mapping[float, list[tuple[int, int, np.dtype[Any]]]]:

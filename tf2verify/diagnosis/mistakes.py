@@ -110,13 +110,12 @@ class Mistake:
     )
 
   @property
-  def replaces(self) -> bool:
-    """Whether several operations stand in place of others, of which one may be the mistake."""
-    return self.edit is Edit.OPERATIONS and any(
-      known.aspect is GraphAspect.REPLACED and steps_of(known) > _FEW - 1
-      for source in self.sources
-      for known in source.differences
-    )
+  def is_simple(self) -> bool:
+    """Whether one thing is said of it: a setting, or an operation or two of one side alone."""
+    known = {(d.aspect, d.what) for source in self.sources for d in source.differences}
+    steps = (steps_of(d) for source in self.sources for d in source.differences)
+    replaces = any(aspect is GraphAspect.REPLACED for aspect, _ in known)
+    return len(known) == 1 and not replaces and max(steps) < _FEW and self.edit is not Edit.VALUE
 
   @property
   def reads_an_edit(self) -> bool:

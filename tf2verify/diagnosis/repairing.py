@@ -81,24 +81,26 @@ class Repairing:
         note = f'the remaining differences were not examined: {error}'[:200]
         break
       looking = looking.again(found, judged.left)
-    judged = self._with_one_edit(first, judged)
+    if not judged.passes or any(is_vague(first, one) for one in self._mistakes):
+      judged = self._single(exchanges(first)) or judged
     return self._judged_mistakes(before, judged, note)
 
-  def _with_one_edit(self, looking: Looking, judged: Judged) -> Judged:
-    """Looks for one edit that says more than those that were found."""
-    vague = not judged.passes or any(is_vague(looking, one) for one in self._mistakes)
-    if vague or any(one.replaces for one in self._mistakes):
-      found = self._single(line_edits(looking))
-      if found is None and vague:
-        found = self._single(exchanges(looking))
-      return found or judged
-    return judged
+  def by_one_line(self, looking: Looking) -> Found | None:
+    """Returns one edit of one line with which the stage passes; None where none is found.
+
+    It needs no partner in tf1, and is for what all others have not explained.
+
+    Args:
+      looking: the search in the port as it is.
+    """
+    before = self._bench.judged([])
+    judged = self._single(line_edits(looking))
+    return None if judged is None else self._judged_mistakes(before, judged, '')
 
   def _single(self, proposed: Iterable[Mistake]) -> Judged | None:
-    """Makes one edit that needs no partner in tf1, where that alone makes the stage pass."""
+    """Makes one edit, where that alone makes the stage pass."""
     for mistake in proposed:
-      # Edits of lines have a time of their own: they are for what all others have not explained.
-      if self._bench.is_over() and not mistake.first.is_correction:
+      if self._bench.is_over() and not mistake.first.is_correction:  # these have their own time
         break
       judged = self._judged([mistake])
       if judged is not None and judged.passes:

@@ -177,7 +177,7 @@ def source_size_text(source: Source) -> str:
   if source.rewired:
     how = 'it reads different tensors than in tf1'
   if source.is_correction:
-    how = 'corrected alone, all agrees'
+    how = 'if this alone is corrected, all agrees'
   if source.is_initial_value:
     return f'initial values differ ({_size_text(source)})'
   if not source.absolute:
@@ -271,6 +271,10 @@ def graph_difference_text(difference: GraphDifference) -> str:
   op = f'{difference.op} ({difference.op_type})'
   if aspect in ('missing in tf2', 'extra in tf2'):
     return f'{aspect}: {_clip(difference.tf1 or difference.tf2)}'
+  if aspect == 'corrected':
+    what = f'{difference.what} ' if difference.what else ''
+    one, other = difference.tf1 or 'left out', difference.tf2 or 'without it'
+    return f'{op}: {what}{_clip(other)} (tf2), {_clip(one)} (corrected)'
   if aspect == 'replaced':
     return f'tf1 computes {_clip(difference.tf1)}, tf2 computes {_clip(difference.tf2)}'
   if aspect == 'type':

@@ -6,7 +6,7 @@ of it, and then it begins where the shape or the sign does.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class HeldOtherwise:
   views: Mapping[TensorKey, Relayout]
   # How the port holds tensors of tf1.
   layouts: dict[TensorKey, Relayout] = dataclasses.field(default_factory=dict)
+  # What `_is_of_shapes` has found: each takes a run, and searches repeat.
+  _of_shapes: dict[Hashable, bool] = dataclasses.field(default_factory=dict)
 
   def as_tf2(self, key: TensorKey, value: np.ndarray) -> np.ndarray:
     """Returns the value of a tf1 tensor as its partner holds it."""
@@ -142,10 +144,14 @@ class HeldOtherwise:
       for one, two in pair.entering
       if one is not None and two is not None and not is_opaque(ops[one[0]].outputs[one[1]][0])
     ]
-    values = self.tf1.fetch([ops[n].tensors[k] for (n, k), _ in both])
-    given = {others[n].tensors[k]: value for (_, (n, k)), value in zip(both, values, strict=True)}
-    (answer,) = self.tf2.recompute([([other.tensors[source.output]], given)])
-    return answer is not None and agreement(source.tf1, answer[0]).is_rounding
+    asked = pair.tf1.end, pair.tf2.end, source.output, tuple(both)
+    if asked not in self._of_shapes:
+      values = self.tf1.fetch([ops[n].tensors[k] for (n, k), _ in both])
+      given = {others[n].tensors[k]: value for (_, (n, k)), value in zip(both, values, strict=True)}
+      (answer,) = self.tf2.recompute([([other.tensors[source.output]], given)])
+      same = answer is not None and agreement(source.tf1, answer[0]).is_rounding
+      self._of_shapes[asked] = same
+    return self._of_shapes[asked]
 
   def _source(self, pair: RegionPair) -> FoundSource:
     """Returns where a shape begins to differ, as a source."""
