@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
+from tf2verify.diagnosis.patterns.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.records.op_graph import CONSTANT, TARGET, Inserted, NodeChange, OpGraph, TensorKey
 
 
@@ -59,6 +61,73 @@ def insertions(
     names = ', '.join(op.input_names[slot] for slot in slots) if op.input_names else ''
     which = f' at its {names}' if names and len(op.inputs) > 1 else ''
     yield Insertion(tuple(before), f'before {op.name} ({op.op_type}){which}')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Move:
+  """Operations of the port's graph computed at another place.
+
+  Attributes:
+    changes: of all operations that are concerned.
+    said: what is moved, as text.
+    before: where the port has it, as text.
+    after: where it is moved to.
+  """
+
+  changes: tuple[NodeChange, ...]
+  said: str
+  before: str
+  after: str
+
+
+def moves(
+  graph: OpGraph, consumers: Sequence[Sequence[tuple[int, int]]], alike: Sequence[int]
+) -> Iterator[Move]:
+  """Yields some operations moved before what they read, or after what reads them.
+
+  Args:
+    graph: the port's.
+    consumers: for every operation, who reads it.
+    alike: positions of operations of one type, of one operand or of one and a number.
+  """
+  first = graph.ops[alike[0]]
+  slot, number = _operand_of(graph, alike[0])
+  is_alike = all(_operand_of(graph, n) == (slot, number) for n in alike)
+  if not is_alike or (number is None and len(first.inputs) > 1) or (number is not None and slot):
+    return  # of two tensors; a number that comes first is another function
+  out = tuple(NodeChange(graph.ops[n].name, op_type='Identity', reads=(slot,)) for n in alike)
+  said = first.op_type if number is None else f'{first.op_type}({value_text(number)})'
+  producers = [graph.ops[n].inputs[slot][0] for n in alike]
+  readers = [consumers[n][0][0] for n in alike if len(consumers[n]) == 1]
+  groups = [(producers, 'after', 'before')]
+  groups += [(readers, 'before', 'after')] if len(readers) == len(alike) else []
+  for neighbors, here, there in groups:
+    one = graph.ops[neighbors[0]]
+    if one.is_leaf or one.op_type == TARGET or len({graph.ops[n].op_type for n in neighbors}) > 1:
+      continue
+    for put in insertions(graph, consumers, neighbors, first.op_type, number):
+      changes = _joined(out, put.changes) if put.place.startswith(there) else None
+      if changes is not None:
+        yield Move(changes, f'{said} ({first.name})', f'{here} {one.name}', put.place)
+
+
+def _joined(
+  out: Sequence[NodeChange], put_in: Sequence[NodeChange]
+) -> tuple[NodeChange, ...] | None:
+  """Returns both; None where one operation is to be left out and to read something else."""
+  if {change.op for change in out} & {change.op for change in put_in}:
+    return None
+  return (*out, *put_in)
+
+
+def _operand_of(graph: OpGraph, position: int) -> tuple[int, float | None]:
+  """Returns which input an operation changes, and the number that is its other one, if any."""
+  op = graph.ops[position]
+  for slot, (producer, _) in enumerate(op.inputs[:2]):
+    value = constant_or_number(graph, producer)
+    if value is not None and value.size == 1 and value.dtype.kind == 'f':
+      return 1 - slot, value.item()
+  return 0, None
 
 
 def _change(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.diagnosis.insertions import groups_of_a_type, insertions
+from tf2verify.diagnosis.insertions import groups_of_a_type, insertions, moves
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
 from tf2verify.diagnosis.patterns.slices import slice_of
@@ -56,6 +56,7 @@ _UNARY = frozenset(
   )
 )
 _WITH_NUMBER = ('Mul', 'RealDiv', 'AddV2')
+_MOVABLE = (*_UNARY, *_WITH_NUMBER)
 _DEEPEST_AXIS = 5
 _DIGITS = 6
 
@@ -141,6 +142,7 @@ class Proposals:
     yield list(self._other_axes(line))
     yield list(self._left_out(line))
     yield list(_other_orders(line))
+    yield list(self._moved(line))
     yield list(self._other_kinds(line))
     yield list(self._other_slices(line))
     both = itertools.product(_WITH_NUMBER, self._numbers)
@@ -259,6 +261,15 @@ class Proposals:
         for put in insertions(line.graph, self._consumers, alike, kind, operand):
           text = f'the port lacks {said} {put.place}'
           yield Proposal(put.changes, said, '', text, like)
+
+  def _moved(self, line: Line) -> Iterator[Proposal]:
+    """Yields operations of one operand, or of a number, before or after their neighbors."""
+    types = dict.fromkeys(op.op_type for op in line.ops if op.op_type in _MOVABLE)
+    for op_type in types:
+      alike = [n for n in line.positions if line.graph.ops[n].op_type == op_type]
+      for moved in moves(line.graph, self._consumers, alike):
+        text = f'the port computes {moved.said} {moved.before}, tf1 {moved.after}'
+        yield Proposal(moved.changes, moved.after, moved.before, text)
 
   def _left_out(self, line: Line) -> Iterator[Proposal]:
     """Yields the line without its operations of one type, where they keep shape and dtype."""

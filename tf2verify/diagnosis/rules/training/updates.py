@@ -27,6 +27,8 @@ _Array = np.ndarray[Any, Any]
 START, RULE, DECAY = 'start', 'rule', 'decay'
 _MOST_EXCHANGED = 3
 _CLOSE = 1e-5
+# A decay that is fitted to fewer elements than these explains any step of theirs.
+_LEAST_FITTED = 4
 _EXPLAINS = (About.UPDATE, About.SHADOWS)
 
 
@@ -137,12 +139,19 @@ def found_form(
   # That of the step is the first optimizer's.
   for form in forms(record, None if number else step.learning_rate):
     for decays in with_decay:
+      if decays and _elements(pairs, side) < _LEAST_FITTED:
+        continue
       decay = _decay(form, pairs, side, evidence.number) if decays else 0.0
       found = Found(record, form, decay)
       moves = [(pair, pair.of(side)) for pair in pairs]
       if all(p.explains(_own_step(found, m, evidence.number), m.update) for p, m in moves):
         return found
   return None
+
+
+def _elements(pairs: Sequence[StepPair], side: str) -> int:
+  """Returns how many elements of variables a decay of weights would change."""
+  return sum(int(np.count_nonzero(pair.of(side).before)) for pair in pairs)
 
 
 def _own_step(found: Found, move: VariableStep, number: int) -> _Array:

@@ -1,0 +1,93 @@
+"""Mistakes of one line in a port that is written in another way than tf1."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest
+
+from tests.stages.losses.single_edits_test import loss_of
+from tf2verify.records.experiment import Outcome
+from tf2verify.records.status import Status
+
+
+def scores(outputs):
+  """Returns scores of pairs of labels, `[batch, 3, 3]`."""
+  return outputs[:, :1, None] * tf.constant(np.linspace(-1.0, 1.0, 9).reshape(3, 3), tf.float32)
+
+
+def forward_of_tf1(outputs):
+  """The recursion of a linear chain over three steps, as a scan over transposed scores."""
+  steps = tf.stack([scores(outputs), 0.5 * scores(outputs)])
+
+  def step(alpha, score):
+    return tf.reduce_logsumexp(alpha[:, :, None] + score, 1)
+
+  alphas = tf.scan(step, steps, tf.zeros_like(scores(outputs)[:, 0]))
+  return tf.reduce_mean(tf.reduce_logsumexp(alphas[-1], 1))
+
+
+def forward_of_port(outputs, axis=1):
+  alpha = keras.ops.zeros_like(scores(outputs)[:, 0])
+  for scale in (1.0, 0.5):
+    alpha = keras.ops.logsumexp(alpha[:, :, None] + scale * scores(outputs), axis=axis)
+  return keras.ops.mean(keras.ops.logsumexp(alpha, axis=-1))
+
+
+def gate_of_tf1(outputs):
+  both = tf.concat([outputs - 0.5, tf.square(outputs)], 1)
+  kept = tf.tanh(
+    tf.reduce_sum(both * tf.constant([[0.5, 2.0, -1.0, 0.3] * 2])[:, : both.shape[1]], 1)
+  )
+  return tf.reduce_mean(kept * tf.sqrt(1.0 + tf.reduce_sum(both, 1) ** 2))
+
+
+def gate_of_port(outputs, squash=tf.tanh, shift=0.5, turned=False):
+  weights = tf.constant([[0.5, 2.0, -1.0, 0.3] * 2])
+  size = outputs.shape[1]
+  first = shift - outputs if turned else outputs - shift
+  second = outputs**2
+  kept = squash(
+    keras.ops.einsum('bi,xi->b', first, weights[:, :size])
+    + keras.ops.einsum('bi,xi->b', second, weights[:, size : 2 * size])
+  )
+  total = keras.ops.sum(first, -1) + keras.ops.sum(second, -1)
+  return keras.ops.einsum('b,b->', kept, tf.sqrt(1.0 + total**2)) / outputs.shape[0]
+
+
+class LineEditsTest(absltest.TestCase):
+  def only_cause(self, one, other):
+    verdict = loss_of(one, other)
+    self.assertIs(verdict.status, Status.FAILED, verdict.to_text())
+    self.assertLen(verdict.diagnosis.causes, 1, verdict.to_text())
+    [cause] = verdict.diagnosis.causes
+    self.assertIs(cause.experiment.outcome, Outcome.PROVEN, verdict.to_text())
+    return cause.text, verdict
+
+  def test_right_ports(self):
+    for one, other in ((forward_of_tf1, forward_of_port), (gate_of_tf1, gate_of_port)):
+      verdict = loss_of(one, other)
+      self.assertIs(verdict.status, Status.PASSED, verdict.to_text())
+
+  def test_another_axis(self):
+    text, verdict = self.only_cause(forward_of_tf1, lambda x: forward_of_port(x, axis=2))
+    self.assertIn('goes over axis 2 in the port', text)
+    [source, *_] = verdict.diagnosis.sources
+    self.assertTrue(source.is_correction)
+    self.assertIn('axis=axis', source.tf2_source.code)
+
+  def test_an_activation_that_is_missing(self):
+    text, _ = self.only_cause(gate_of_tf1, lambda x: gate_of_port(x, squash=lambda y: y))
+    self.assertIn('the port lacks Tanh', text)
+
+  def test_another_number(self):
+    text, _ = self.only_cause(gate_of_tf1, lambda x: gate_of_port(x, shift=0.25))
+    self.assertIn('0.25', text)
+    self.assertIn('0.5', text)
+
+  def test_operands_in_the_other_order(self):
+    text, _ = self.only_cause(gate_of_tf1, lambda x: gate_of_port(x, turned=True))
+    self.assertRegex(text, 'order|Neg')
+
+
+if __name__ == '__main__':
+  absltest.main()
