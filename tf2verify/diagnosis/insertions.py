@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.records.op_graph import CONSTANT, TARGET, Inserted, NodeChange, OpGraph, TensorKey
+from tf2verify.relation.op_pairs import is_backward
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,7 +48,8 @@ def insertions(
     number: its second operand; None where it has but one.
   """
   op = graph.ops[alike[0]]
-  readers = [one for n in alike for one in consumers[n]]
+  # Gradients are formed anew.
+  readers = [one for n in alike for one in consumers[n] if not is_backward(graph.ops[one[0]])]
   is_float = all(_is_float(graph, (n, 0)) for n in alike)
   if readers and is_float and all(graph.ops[n].op_type != TARGET for n, _ in readers):
     slots_of: dict[int, list[int]] = {}
@@ -98,7 +100,8 @@ def moves(
   out = tuple(NodeChange(graph.ops[n].name, op_type='Identity', reads=(slot,)) for n in alike)
   said = first.op_type if number is None else f'{first.op_type}({value_text(number)})'
   producers = [graph.ops[n].inputs[slot][0] for n in alike]
-  readers = [consumers[n][0][0] for n in alike if len(consumers[n]) == 1]
+  forward = [[r for r, _ in consumers[n] if not is_backward(graph.ops[r])] for n in alike]
+  readers = [found[0] for found in forward if len(found) == 1]
   groups = [(producers, 'after', 'before')]
   groups += [(readers, 'before', 'after')] if len(readers) == len(alike) else []
   for neighbors, here, there in groups:

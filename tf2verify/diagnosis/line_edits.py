@@ -169,7 +169,8 @@ def _mistake(
   looking: Looking, again: _Again, place: Place, line: Line, proposal: Proposal
 ) -> Mistake:
   changed = {change.op for change in proposal.changes}
-  op = next(op for op in line.ops if op.name in changed)
+  # What is put in after a line's operation is read on other lines.
+  op = next((op for op in line.ops if op.name in changed), line.ops[-1])
   known = None if proposal.like is None else looking.tf1.op_graph.ops[proposal.like]
   said = GraphDifference(
     GraphAspect.CORRECTED,

@@ -12,7 +12,7 @@ import numpy as np
 from tf2verify.diagnosis.insertions import groups_of_a_type, insertions, moves
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
-from tf2verify.diagnosis.patterns.slices import slice_of
+from tf2verify.diagnosis.patterns.slices import Slice, slice_of
 from tf2verify.records.op_graph import (
   CONSTANT,
   TARGET,
@@ -133,6 +133,7 @@ class Proposals:
     # Of which the port has more.
     self._extra = {kind for kind, count in own.items() if count > len(self._types.get(kind, ()))}
     self._consumers = tf2.consumers()
+    self._slices = _all_slices(tf1, tf2)
 
   def of(self, line: Line) -> Iterator[Sequence[Proposal]]:
     """Yields groups of proposals for a line, the most likely ones first."""
@@ -230,27 +231,24 @@ class Proposals:
 
   def _other_slices(self, line: Line) -> Iterator[Proposal]:
     """Yields slices as either side takes them elsewhere, of the same number of axes."""
-    seen: set[str] = set()
-    for n, op in zip(line.positions, line.ops, strict=True):
+    taken: dict[str, list[tuple[int, Slice]]] = {}
+    for n in line.positions:
       own = slice_of(line.graph, n)
-      if own is None or own.text in seen:
-        continue
-      seen.add(own.text)
-      known: dict[str, tuple[Any, int | None]] = {}
-      for graph, is_tf1 in ((self._tf1, True), (self._tf2, False)):
-        for position, other in enumerate(graph.ops):
-          if other.op_type == op.op_type and (found := slice_of(graph, position)) is not None:
-            known.setdefault(found.text, (found, position if is_tf1 else None))
-      for text, (found, like) in known.items():
-        if text == own.text or found.axes != own.axes:
+      if own is not None:
+        taken.setdefault(own.text, []).append((n, own))
+    groups = [*taken.values()]
+    groups += [[one] for alike in taken.values() if len(alike) > 1 for one in alike]
+    for alike in groups:
+      first, own = alike[0]
+      name = line.graph.ops[first].name
+      for found, like in self._slices:
+        if found.text == own.text or found.axes != own.axes:
           continue
-        alike = [m for m in line.positions if (s := slice_of(line.graph, m)) and s.text == own.text]
-        changes = tuple(
-          NodeChange(line.graph.ops[m].name, found.masks, tuple(enumerate(found.bounds, 1)))
-          for m in alike
-        )
-        said = f'{op.name} takes [{own.text}] in the port; with [{text}] it yields what tf1 does'
-        yield Proposal(changes, f'[{text}]', f'[{own.text}]', said, like, 'slice')
+        bounds = tuple(enumerate(found.bounds, 1))
+        ops = (line.graph.ops[n] for n, _ in alike)
+        changes = tuple(NodeChange(op.name, found.masks, bounds) for op in ops)
+        said = f'{name} takes [{own.text}] in the port; with [{found.text}] it yields what tf1 does'
+        yield Proposal(changes, f'[{found.text}]', f'[{own.text}]', said, like, 'slice')
 
   def _missing(self, line: Line, put_in: Iterable[tuple[str, float | None]]) -> Iterator[Proposal]:
     """Yields operations that tf1 has more of put in, or numbers that the port does not have."""
@@ -285,6 +283,17 @@ class Proposals:
         said = op_text(line.graph, alike[0])
         text = f'the port has {said} ({names[0]}), which tf1 does not have'
         yield Proposal(changes, '', said, text)
+
+
+def _all_slices(tf1: OpGraph, tf2: OpGraph) -> list[tuple[Slice, int | None]]:
+  """Returns each slice that a side takes, with its position in tf1 where it is one of tf1's."""
+  known: dict[str, tuple[Slice, int | None]] = {}
+  for graph, is_tf1 in ((tf1, True), (tf2, False)):
+    for position in range(len(graph.ops)):
+      found = slice_of(graph, position)
+      if found is not None:
+        known.setdefault(found.text, (found, position if is_tf1 else None))
+  return [*known.values()]
 
 
 def _other_orders(line: Line) -> Iterator[Proposal]:
