@@ -120,7 +120,7 @@ class BadInputTest(absltest.TestCase):
       adequacy(adequacy_cases.LeftOut)
 
   def test_a_limit_below_one(self):
-    with self.assertRaisesRegex(CaseDefinitionError, 'limit is 0; it is the number of faults'):
+    with self.assertRaisesRegex(CaseDefinitionError, 'limit is 0; it must be the number of faults'):
       adequacy(adequacy_cases.Activated, limit=0)
 
   def test_a_port_that_is_no_graph(self):

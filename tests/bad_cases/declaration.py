@@ -157,20 +157,22 @@ class TrainingModesEmpty(SmallCase):
   mistake = error(
     'no_new_variables',
     'case',
-    'training_modes is (); it is a tuple of False (inference) and True (training)',
+    'training_modes is (); it must be a tuple of False (inference) and True (training)',
   )
 
   training_modes = ()
 
 
 class TrainingModesAreTexts(SmallCase):
-  mistake = error('no_new_variables', 'case', "training_modes is ('train', 'eval'); it is a tuple")
+  mistake = error(
+    'no_new_variables', 'case', "training_modes is ('train', 'eval'); it must be a tuple"
+  )
 
   training_modes = ('train', 'eval')  # type: ignore[assignment]
 
 
 class TrainingModesIsBool(SmallCase):
-  mistake = error('no_new_variables', 'case', 'training_modes is True; it is a tuple')
+  mistake = error('no_new_variables', 'case', 'training_modes is True; it must be a tuple')
 
   training_modes = True  # type: ignore[assignment]
 

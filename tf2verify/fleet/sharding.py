@@ -40,8 +40,8 @@ class Shard:
     index = environment.get('TEST_SHARD_INDEX', '')
     if not total.isdecimal() or not index.isdecimal() or int(index) >= int(total):
       raise UsageError(
-        f'TEST_TOTAL_SHARDS={total} and TEST_SHARD_INDEX={index}: the index is a number from 0 to '
-        'the total minus 1'
+        f'TEST_TOTAL_SHARDS={total} and TEST_SHARD_INDEX={index}: the index must be a number from '
+        '0 to the total minus 1'
       )
     return cls(int(index), int(total))
 

@@ -331,9 +331,9 @@ def _is_shape(value: Any) -> bool:
 
 def _not_understood(declared: Any) -> str:
   return (
-    f'{_HOOK} is {declared!r:.80}; it is None (try what the reference accepts), () (try nothing), '
-    'a shape, a mapping from the path of an input to its shape, a list of these, or a method that '
-    'returns or yields other inputs'
+    f'{_HOOK} is {declared!r:.80}; it must be None (try what the reference accepts), () (try '
+    'nothing), a shape, a mapping from the path of an input to its shape, a list of these, or a '
+    'method that returns or yields other inputs'
   )
 
 

@@ -27,8 +27,8 @@ _LARGE = 0.1  # more is no rounding
 # How many times the error of the reference that of the port may be.
 FACTOR = 4.0
 _NOTE = (
-  'with 64 bits both sides agree (worst: {}, to {:.1g}): what differs is the rounding of 32 bits, '
-  'which is {:.2g} times as much in the port as in tf1'
+  'computed with 64 bits, both sides agree (worst: {}, to {:.1g}): the difference is the rounding '
+  'of 32 bits, which is {:.2g} times as large in the port as in tf1'
 )
 
 Graphs = Callable[[], tuple[GraphRun, GraphRun]]

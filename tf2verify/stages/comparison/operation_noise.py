@@ -43,8 +43,8 @@ _EXACT = (
   ' VariableV2 Where ZerosLike '
 )
 _NOTE = (
-  'perturbed inputs and values do not explain these differences, the rounding of the operations '
-  'does: each of {} results on the way was perturbed by one unit in the last place'
+  'perturbed inputs and values do not explain these differences, but the rounding of the '
+  'operations does: each of {} intermediate results was perturbed by one unit in the last place'
 )
 
 

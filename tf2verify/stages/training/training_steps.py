@@ -77,8 +77,8 @@ _ABOUT = {
 # Without a number in one of them, averages and counters are all that a step shows.
 _NEEDS_NUMBERS = ((quantities.GRADIENT, ''), (quantities.APPLIED, ''), (quantities.UPDATE, ''))
 _UNMOVED = (
-  'no step moves a variable by more than the tolerance, on either side, so that an optimizer of '
-  'twice the rate, or none, would pass as well: take more steps (training_steps_to_take), a larger '
+  'no step moves a variable by more than the tolerance, on either side, so an optimizer with '
+  'twice the rate, or none, would also pass: take more steps (training_steps_to_take), a larger '
   'learning rate, or a smaller training_tolerance'
 )
 # What is to be compared of a pair; None for nothing.

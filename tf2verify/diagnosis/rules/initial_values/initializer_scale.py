@@ -34,7 +34,7 @@ _DEFAULTS: tuple[tuple[Affine, tuple[float, float, float] | None, str], ...] = (
     Affine(SLIM_CORRECTION),
     None,
     'the variance scaling of the port corrects the truncated normal by the factor 1.3 of slim, '
-    'that of tf1 exactly: take keras.initializers.VarianceScaling',
+    'that of tf1 exactly: use keras.initializers.VarianceScaling',
   ),
 )
 
