@@ -236,7 +236,7 @@ def _take(comparison: Comparison, part: Comparison) -> None:
 
 
 def _not_told(comparison: Comparison) -> list[Remark]:
-  """Returns what the figures behind `verified:` do not tell: inconclusive pairs, blind spots."""
+  """Returns what the figures after `verified:` do not tell: inconclusive pairs, blind spots."""
   said = 'inconclusive, since both sides are within the tolerance of zero, but not equal'
   known = [Remark(said, comparison.near_zero)] if comparison.near_zero else []
   return [*known, *(Remark(f'blind spot: {text}') for text in comparison.findings().blind_spots)]

@@ -84,7 +84,7 @@ def _with_import(advice: str) -> str:
 
 
 def _brought_in(node: ast.AST) -> Iterator[tuple[list[str], str]]:
-  """Yields the words behind `tf.contrib` of what a statement brings in, and its name here."""
+  """Yields the words after `tf.contrib` of what a statement brings in, and its name here."""
   if isinstance(node, ast.Import):
     for alias in node.names:
       words = alias.name.split('.')

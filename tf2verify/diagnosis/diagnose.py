@@ -281,7 +281,7 @@ def _without_effect(looking: Looking) -> list[str]:
 def _inspected(
   evidence: FailedStage, diagnosis: Diagnosis, tf1: InspectableRun, tf2: InspectableRun
 ) -> tuple[FailedStage, Diagnosis, Looking]:
-  # After a step a variable differs by a part of its change, which is small beside its value.
+  # After a step a variable differs by a part of its change, which is small compared to its value.
   is_change = evidence.stage == _OF_CHANGES
   least = _OF_SETTINGS if is_change else 0.0
   looking = Looking(tf1, tf2, _targets(evidence, diagnosis.run), least)
@@ -293,7 +293,7 @@ def _inspected(
     found = _forward_first(found, tf1.op_graph)
   found = looking.without_small(found)
   if is_change and looking.are_small(found) and not divergence.reproduces(apart):
-    found = []  # rounding: what fails comes from elsewhere, as a state that starts otherwise
+    found = []  # rounding: what fails comes from elsewhere, as a state that starts differently
   shown = [looking.narrowed(source) for source in found[:MOST_SOURCES]]
   sources = tuple(looking.place(source).evidence for source in found[:MOST_SOURCES])
   gradients: list[GraphDifference] = []

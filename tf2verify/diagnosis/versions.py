@@ -25,7 +25,7 @@ from tf2verify.records.sampled import SampledArray
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.observed_tensors import tensors_of
 
-# The graph run here is beside one of the two if it is ten times nearer to it.
+# The graph run here is close to one of the two if it is ten times nearer to it.
 _NEARER = 0.1
 
 

@@ -54,7 +54,7 @@ class Shard:
 
 
 def missing_shards(shards: Sequence[str]) -> list[str]:
-  """Returns what is needed beside some shards to make a whole: `['2/4']`."""
+  """Returns what is needed besides some shards to make a whole: `['2/4']`."""
   totals = {text.partition('/')[2] for text in shards if text}
   return [
     f'{index}/{total}'

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 2
 
-# What JSON calls the types that a record may hold, beside floats, tuples and other records.
+# What JSON calls the types that a record may hold, besides floats, tuples and other records.
 _KINDS: dict[Any, str] = {
   dict: 'an object',
   list: 'an array',
@@ -88,7 +88,7 @@ def case_from_json(text: str) -> CaseVerdict:
 
   Raises:
     UsageError: it is not a report, not whole, of another schema version, or a value is
-      not of its type; the message starts with 'is' or 'has', to go behind a file name.
+      not of its type; the message starts with 'is' or 'has', to follow a file name.
   """
   try:
     report = json.loads(text)

@@ -24,7 +24,7 @@ _CALLS: Dict[str, Tuple[Tuple[str, ...], str]] = {
 
 
 class Options:
-  """What beside the builder and its inputs is asked for; see `record`."""
+  """What besides the builder and its inputs is asked for; see `record`."""
 
   def __init__(self, **options: Any) -> None:
     self.training_modes: Tuple[bool, ...] = tuple(options['training_modes'])

@@ -91,7 +91,7 @@ def declared_map(declaration: Declaration) -> VariableMap | None:
 
 
 def _path_of(declaration: Declaration, path: str) -> str:
-  """Returns where a map file is: beside the file of the case, or in the working folder."""
+  """Returns where a map file is: next to the file of the case, or in the working folder."""
   if os.path.isabs(path):
     return path
   cls = getattr(declaration, 'case_class', type(declaration))

@@ -109,7 +109,7 @@ def _extent(stage: StageVerdict) -> ErrorSummary | None:
     return None
   parts: Sequence[ErrorSummary] = stage.extents
   if _steps(stage):
-    # What comes behind the first step that differs are consequences.
+    # What comes after the first step that differs are consequences.
     first = next((place for place, part in enumerate(parts, 1) if part.differing), len(parts))
     parts = parts[:first]
   if stage.stage in KEEPS_ALL_PAIRS or stage.deviations:

@@ -38,7 +38,7 @@ def checkpoint_path(recording: Recording, case: Any) -> str:
 
 
 def _difference(recording: Recording, file: CheckpointFile) -> str:
-  """Returns the first thing that a checkpoint holds otherwise; '' where there is none."""
+  """Returns the first thing that a checkpoint holds differently; '' where there is none."""
   entry = recording.manifest.checkpoint
   assert entry is not None, 'asked for with one only'
   known, keys = {key.name: key for key in entry.keys}, {key.name: key for key in file.keys}

@@ -56,7 +56,7 @@ def _entries(tf1: RecordedReference, run: RunSpec) -> list[RunEntry]:
 def varying_tensors(
   tf1: RecordedReference, run: RunSpec, steps: int, with_steps: bool
 ) -> tuple[Variation, ...]:
-  """Returns what came out otherwise in the second run of the recorder.
+  """Returns what came out differently in the second run of the recorder.
 
   Args:
     tf1: the recorded reference.

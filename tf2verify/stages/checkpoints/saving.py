@@ -309,7 +309,7 @@ def _check_saved_model(
   if part.differences:
     traced = saved.traced()
     if _identical(traced, outputs):
-      # What a tf.function computes otherwise than eager execution is no matter of saving.
+      # What a tf.function computes differently than eager execution is no matter of saving.
       notes.append(
         'the SavedModel yields what the port yields as a tf.function, to the bit; how far that is '
         'from eager execution is checked by execution_modes'
@@ -321,7 +321,7 @@ def _check_saved_model(
 
 
 def draws_numbers(loaded: Loaded) -> bool:
-  """Returns whether the run draws random numbers, beside those that variables start with.
+  """Returns whether the run draws random numbers, besides those that variables start with.
 
   An initial value that tf1 computes before it makes the variable counts as drawn by the
   model there; a port that draws nothing in its calls shows that it is none.

@@ -48,7 +48,7 @@ _BLANKS = {
 }
 # Of a variable that is equal bit by bit, a zero tells as much as any number.
 _STORED = ('initial value', 'state after the call')
-# What a training step leaves as it was needs no word of its own beside its gradient.
+# What a training step leaves as it was needs no mention besides its gradient.
 _QUIET = ('slot', 'update', 'state', 'shadow')
 # Numbers that were not computed, or are no numbers.
 _NO_NUMBERS = (Blank.NAN, Blank.NON_FINITE)
@@ -148,7 +148,7 @@ class Telling:
 
   @property
   def holds_nan(self) -> bool:
-    """Whether some tensor is NaN in every run, beside zeros."""
+    """Whether some tensor is NaN in every run, apart from zeros."""
     return any(seen.blank is Blank.NAN for seen in self._seen.values())
 
   def tells_nothing_of(self, quantity: str) -> bool:

@@ -1,4 +1,4 @@
-"""All execution modes of a port beside eager mode, judged and shown as a table."""
+"""All execution modes of a port next to eager mode, judged and shown as a table."""
 
 import dataclasses
 import itertools

@@ -177,7 +177,7 @@ class OtherSizes:
       if found is not None:
         self._add(found)
         if found.fails:
-          self._untried.clear()  # what fails is to be mended first
+          self._untried.clear()  # what fails is to be fixed first
           return
 
   def _first_accepted(self, proposed: Iterable[frozenset[other_sizes.Axis]]) -> _Outcome | None:

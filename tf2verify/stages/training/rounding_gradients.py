@@ -45,7 +45,7 @@ class StepsAgain(Protocol):
   """Training steps of one side, repeated one by one."""
 
   def run(self) -> TrainingRun:
-    """Returns what is known beside the steps themselves."""
+    """Returns what is known besides the steps themselves."""
 
   def take(self) -> TrainingStep:
     """Takes a step."""

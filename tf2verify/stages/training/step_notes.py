@@ -1,4 +1,4 @@
-"""What a report says of training steps beside their differences."""
+"""What a report says of training steps besides their differences."""
 
 import dataclasses
 import math

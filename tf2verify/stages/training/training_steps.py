@@ -99,7 +99,7 @@ class TrainingSteps(Stage):
     """Compares step by step, at distinct variable values and with aligned random ops.
 
     Stops at the first step that differs: what follows are consequences. Of a variable
-    its change since the start is compared, which is small beside its value.
+    its change since the start is compared, which is small compared to its value.
     """
     count = declared_count(case)
     training = True in case.declaration.training_modes

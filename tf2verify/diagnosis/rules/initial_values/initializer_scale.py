@@ -44,7 +44,7 @@ _FEW = 18
 
 
 def initializer_scale(evidence: FailedStage) -> Cause | None:
-  """The same random numbers, scaled otherwise, or another constant.
+  """The same random numbers, scaled differently, or another constant.
 
   Looks for initial values that follow from those of tf1, or are another constant.
   """

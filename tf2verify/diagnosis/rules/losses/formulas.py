@@ -93,7 +93,7 @@ def _formula_text(one: str, other: str, tf1: Sequence[Evaluated], path: str) -> 
 
 
 def _smoothing_text(tf1: Recognized, tf2: Recognized) -> str:
-  """Returns what to say of one formula of labels that are smoothed otherwise."""
+  """Returns what to say of one formula of labels that are smoothed differently."""
   term = {
     formulas.FUSED_SOFTMAX: 's·(z_y - mean z)',
     formulas.FUSED_SIGMOID: 's·z·(y - 1/2)',

@@ -1,4 +1,4 @@
-"""Totals that differ although the losses agree: what is minimized beside them."""
+"""Totals that differ although the losses agree: what is minimized besides them."""
 
 from collections.abc import Sequence
 

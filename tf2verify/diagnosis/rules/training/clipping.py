@@ -1,4 +1,4 @@
-"""Gradients that are clipped otherwise."""
+"""Gradients that are clipped differently."""
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.rules.wording import number_text

@@ -106,7 +106,7 @@ def loss_factor(evidence: TrainingEvidence) -> Cause | None:
 def penalty_in_gradients(evidence: TrainingEvidence) -> Cause | None:
   """Names variables whose gradients differ by a multiple of the variable itself.
 
-  That of k / 2 · sum(w²) is k · w, whoever adds it: in a loss, a train op, a step of one's own.
+  That of k / 2 · sum(w²) is k · w, whoever adds it: in a loss, a train op, a custom step.
   """
   if evidence.sampled or regularization_left_out(evidence):
     return None
