@@ -82,7 +82,7 @@ class AcceptedTest(parameterized.TestCase):
     failed = climbed(accepting_cases.MeanOnePercentOff, 'seeded_constant').first_failure
     self.assertEqual({one.subject for one in failed.differences}, {'norm/moving_mean'})
     self.assertEqual([one.name for one in failed.accepted], ['biased_variance'])
-    self.assertIn('left over', failed.to_text())
+    self.assertIn('these differences remain', failed.to_text())
 
   def test_several_causes_explain_together_and_training_goes_on_from_them(self):
     verdict = tf2verify.verify(

@@ -194,7 +194,7 @@ class DeclarationTest(absltest.TestCase):
 
   def test_unknown_stage_of_verify(self) -> None:
     with self.assertRaisesRegex(
-      tf2verify.Tf2VerifyError, r"'gradient' names no stage \(did you mean 'gradients'\?\)"
+      tf2verify.Tf2VerifyError, r"'gradient' is not a stage \(did you mean 'gradients'\?\)"
     ):
       tf2verify.verify(small_case.SmallCase, stages=['gradient'])
 

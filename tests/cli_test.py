@@ -175,7 +175,7 @@ class RunTest(absltest.TestCase):
       ([f'{self.file}::LeftCase'], 'has no case LeftCase; it has RightCase, WrongCase'),
       (
         [self.file, '--stages', 'gradient'],
-        "'gradient' names no stage (did you mean 'gradients'?)",
+        "'gradient' is not a stage (did you mean 'gradients'?)",
       ),
       (
         [self.file, '--stages', '12'],

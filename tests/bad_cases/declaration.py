@@ -106,7 +106,7 @@ class StageUnknown(SmallCase):
   mistake = error(
     'no_new_variables',
     'case',
-    "'gradient' names no stage (did you mean 'gradients'?); the ladder is no_new_variables, ",
+    "'gradient' is not a stage (did you mean 'gradients'?); the stages are no_new_variables, ",
   )
   stages = ('no_new_variables', 'gradient')
 

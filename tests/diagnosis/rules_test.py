@@ -728,12 +728,12 @@ class PassedDropoutTest(absltest.TestCase):
 
   def test_the_port_reads_its_input(self):
     text = self.cause(True, False, ('dropped', 'tower')).text
-    self.assertIn('dropped in tf1, and the input of one, tower in the port', text)
+    self.assertIn('dropped in tf1, but the input of one, tower in the port', text)
     self.assertEndsWith(text, 'let it read the output of the dropout')
 
   def test_tf1_reads_its_input(self):
     text = self.cause(False, True, ('tower', 'dropped')).text
-    self.assertIn('dropped in the port, and the input of one, tower in tf1', text)
+    self.assertIn('dropped in the port, but the input of one, tower in tf1', text)
     self.assertEndsWith(text, 'let it read what the dropout of the port is given')
 
   def test_another_tensor(self):

@@ -40,7 +40,7 @@ class ResourcesTest(parameterized.TestCase):
 
     self.assertEqual(resources_of(Case), Resources(cpus=2))
     with self.assertRaisesRegex(
-      CaseDefinitionError, r"WrongCase.resources is \{'cpus': 2\}; it is"
+      CaseDefinitionError, r"WrongCase.resources is \{'cpus': 2\}; it must be"
     ):
       resources_of(WrongCase)
 

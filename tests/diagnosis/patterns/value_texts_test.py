@@ -32,7 +32,7 @@ class ValueTextTest(parameterized.TestCase):
     ('permuted', _TF1, _TF1[[1, 0, 3, 2]], 'in a different order along axis 0'),
     ('later', _TF1, _shifted(), 'one step later along axis 1'),
     ('earlier', _shifted(), _TF1, 'one step earlier along axis 1'),
-    ('clipped', _TF1, np.minimum(_TF1, np.float32(0.5)), 'the port has the values of tf1, limited'),
+    ('clipped', _TF1, np.minimum(_TF1, np.float32(0.5)), 'the port has the values of tf1, clipped'),
     ('relu', np.maximum(_TF1, 0), _TF1, 'tf1 has the values of the port, clipped to at least 0'),
   )
   def test_rule(self, tf1, tf2, text):

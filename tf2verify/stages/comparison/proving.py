@@ -78,7 +78,7 @@ def related(case: CaseUnderTest, run: RunSpec) -> Related:
   wanted = case.declaration.relate_graphs
   if wanted not in (None, True, False):
     raise CaseDefinitionError(
-      f'relate_graphs is {wanted!r}; it is True, False, or None for graphs that are not large'
+      f'relate_graphs is {wanted!r}; it must be True, False, or None for graphs that are not large'
     )
 
   def without(reason: str) -> Related:
