@@ -97,7 +97,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
   """Prepares the environment before any code of the user, where that is asked for."""
   when = early_config.getini('tf2verify')
   if when not in _WHEN:
-    raise pytest.UsageError(f'tf2verify is {when!r} in the settings; it is {", ".join(_WHEN)}')
+    raise pytest.UsageError(
+      f'tf2verify is {when!r} in the settings; it must be one of {", ".join(_WHEN)}'
+    )
   if when == 'on' or _wanted_files(early_config):
     _prepare(early_config)
 

@@ -38,7 +38,7 @@ _STAGES = {  # which stages a mistake can show in
   'training': ['training_steps'],
 }
 _RIGHT = ['seeded_constant', 'loss', 'training_steps']
-_ON_GRAPHS = 'do not show'  # "the graphs differ where these numbers do not show it"
+_ON_GRAPHS = 'do not show'  # "the graphs differ in a way that the compared numbers do not show"
 
 
 @dataclasses.dataclass(frozen=True)

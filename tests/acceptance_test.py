@@ -82,7 +82,7 @@ class AcceptedTest(parameterized.TestCase):
     failed = climbed(accepting_cases.MeanOnePercentOff, 'seeded_constant').first_failure
     self.assertEqual({one.subject for one in failed.differences}, {'norm/moving_mean'})
     self.assertEqual([one.name for one in failed.accepted], ['biased_variance'])
-    self.assertIn('left over', failed.to_text())
+    self.assertIn('these differences remain', failed.to_text())
 
   def test_several_causes_explain_together_and_training_goes_on_from_them(self):
     verdict = tf2verify.verify(
@@ -124,7 +124,7 @@ class RefusedTest(parameterized.TestCase):
     ({'biased_varianse': 'why'}, "did you mean 'biased_variance'"),
     ({'stop_gradient': 'why'}, 'does not predict the numbers'),
     ({'biased_variance': ' '}, 'which is not a reason'),
-    ('biased_variance', 'it is a mapping'),
+    ('biased_variance', 'it must be a mapping'),
   )
   def test_with_the_reason_and_what_can_be_accepted(self, declared, words):
     with self.assertRaisesRegex(CaseDefinitionError, words) as caught:
@@ -141,7 +141,7 @@ class RefusedTest(parameterized.TestCase):
 
     verdict = tf2verify.verify(Unknown, stages=['no_new_variables'])
     self.assertIs(verdict.status, tf2verify.Status.ERROR)
-    self.assertIn('what can be accepted', verdict.to_text())
+    self.assertIn('causes that can be accepted', verdict.to_text())
 
 
 if __name__ == '__main__':

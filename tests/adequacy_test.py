@@ -56,7 +56,7 @@ class AdequacyTest(absltest.TestCase):
   def test_wide_tolerance(self):
     found = _survivors(adequacy(adequacy_cases.Lenient), Fate.WITHIN_TOLERANCE)
     [why] = [why for fault, why in found.items() if 'Relu (Relu): left out' in fault]
-    self.assertRegex(why, r'greatest change \S+, of output \(the output\) \[inference')
+    self.assertRegex(why, r'largest change \S+, of output \(the output\) \[inference')
 
   def test_state_after_the_call(self):
     report = adequacy(adequacy_cases.MovingAverage)
@@ -120,7 +120,7 @@ class BadInputTest(absltest.TestCase):
       adequacy(adequacy_cases.LeftOut)
 
   def test_a_limit_below_one(self):
-    with self.assertRaisesRegex(CaseDefinitionError, 'limit is 0; it is the number of faults'):
+    with self.assertRaisesRegex(CaseDefinitionError, 'limit is 0; it must be the number of faults'):
       adequacy(adequacy_cases.Activated, limit=0)
 
   def test_a_port_that_is_no_graph(self):

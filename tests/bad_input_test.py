@@ -194,13 +194,14 @@ class DeclarationTest(absltest.TestCase):
 
   def test_unknown_stage_of_verify(self) -> None:
     with self.assertRaisesRegex(
-      tf2verify.Tf2VerifyError, r"'gradient' names no stage \(did you mean 'gradients'\?\)"
+      tf2verify.Tf2VerifyError, r"'gradient' is not a stage \(did you mean 'gradients'\?\)"
     ):
       tf2verify.verify(small_case.SmallCase, stages=['gradient'])
 
   def test_text_as_stages_of_verify(self) -> None:
     with self.assertRaisesRegex(
-      tf2verify.Tf2VerifyError, r"stages is 'gradients'; it is a list of names: \['gradients'\]"
+      tf2verify.Tf2VerifyError,
+      r"stages is 'gradients'; it must be a list of names: \['gradients'\]",
     ):
       tf2verify.verify(small_case.SmallCase, stages='gradients')
 

@@ -175,9 +175,12 @@ class RunTest(absltest.TestCase):
       ([f'{self.file}::LeftCase'], 'has no case LeftCase; it has RightCase, WrongCase'),
       (
         [self.file, '--stages', 'gradient'],
-        "'gradient' names no stage (did you mean 'gradients'?)",
+        "'gradient' is not a stage (did you mean 'gradients'?)",
       ),
-      ([self.file, '--stages', '12'], "'12' numbers no stage; the ladder is 1 no_new_variables"),
+      (
+        [self.file, '--stages', '12'],
+        "'12' is not the number of a stage; the stages are 1 no_new_variables",
+      ),
       ([self.file, '--report', '--nonsense'], 'error: '),
       ([self.file, '--html_page', 'x'], 'arguments: --html_page x (did you mean --html?)'),
       ([self.file, '--jobs'], 'usage: python -m tf2verify run [-h] [--stages STAGE'),

@@ -133,7 +133,7 @@ class ConvertTest(CommandTestCase):
       f'written: {self.out}\n'
       '  read it by:\n'
       '    # layer: a new one, as RightCase.make_tf2_layer returns it; '
-      'inputs: such as the case has\n'
+      'inputs: like those that RightCase.make_inputs returns\n'
       '    layer(inputs)  # once: this makes the variables that are read\n'
       f'    tf.train.Checkpoint(model=layer).read({self.out!r}).assert_consumed()\n',
     )
@@ -183,7 +183,7 @@ class ConvertTest(CommandTestCase):
     with mock.patch.object(conversion_reading, '_alternatives', return_value=[(line,)]):
       status, said, _ = self._convert('RightCase', self.write(kernel=KERNEL, bias=BIAS))
     self.assertEqual(status, 1, said)
-    self.assertIn('a program cannot read what was written', said)
+    self.assertIn('what was written cannot be read back', said)
     self.assertIn(words, said)
     self.assertEqual(self.written(), [])
 

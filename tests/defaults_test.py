@@ -56,15 +56,15 @@ class DefaultsTest(parameterized.TestCase):
 
   @parameterized.parameters(
     ("stage = ['loss']", r'no key stage \(did you mean stages\?\); it has stages, report_dir'),
-    ("stages = 'loss'", "stages is 'loss'; it is a list of names of stages"),
+    ("stages = 'loss'", "stages is 'loss'; it must be a list of names of stages"),
     ('stages = []', r'stages is \[\]'),
-    ('timeout = -1', 'timeout is -1; it is seconds, a number from 0 on'),
+    ('timeout = -1', 'timeout is -1; it must be a number of seconds, at least 0'),
     ('timeout = true', 'timeout is True'),
     ('timeout = inf', 'timeout is inf'),
-    ('deprecations = 1', 'deprecations is 1; it is true or false'),
-    ("diagnose = 'frist'", "diagnose is 'frist'; it is 'all' or 'first'"),
-    ("github_annotations = 'yes'", "github_annotations is 'yes'; it is 'auto', 'on' or 'off'"),
-    ('html = true', 'html is True; it is a path'),
+    ('deprecations = 1', 'deprecations is 1; it must be true or false'),
+    ("diagnose = 'frist'", "diagnose is 'frist'; it must be 'all' or 'first'"),
+    ("github_annotations = 'yes'", "github_annotations is 'yes'; it must be 'auto', 'on' or 'off'"),
+    ('html = true', 'html is True; it must be a path'),
     ('rtol = 1e-3', 'has rtol; a tolerance belongs to the case'),
     ('html = ', r'pyproject.toml cannot be read for \[tool.tf2verify\]: Invalid value'),
   )
@@ -75,7 +75,7 @@ class DefaultsTest(parameterized.TestCase):
 
   def test_a_tool_that_is_no_table(self):
     (self.folder / 'pyproject.toml').write_text('[tool]\ntf2verify = 3\n')
-    with self.assertRaisesRegex(UsageError, r'it is a table, \[tool.tf2verify\]'):
+    with self.assertRaisesRegex(UsageError, r'it must be a table, \[tool.tf2verify\]'):
       defaults.run_defaults(str(self.folder))
 
   def test_run_says_so_and_its_help_does_not(self):

@@ -180,7 +180,7 @@ class FleetCommandTest(absltest.TestCase):
       (['--jobs', '0'], "'0' is not a whole number of at least 1"),
       (['--timeout', '-1'], "'-1' is not a number of at least 0"),
       (['--memory', 'nan'], "'nan' is not a number of at least 0"),
-      (['--stages', 'absent'], "tf2verify: 'absent' names no stage"),
+      (['--stages', 'absent'], "tf2verify: 'absent' is not a stage"),
     ):
       with self.subTest(text):
         status, said, complained = self.run_all(*arguments)

@@ -278,7 +278,7 @@ class RefusedTest(NativeConversionTestCase):
     (
       'UnbuiltCase',
       'net.keras',
-      'load_model did not give back 2 weights, of which Keras only',
+      'load_model did not restore 2 weights, and Keras only',
     ),
     ('LayerCase', 'net.keras', 'make_tf2_layer returns a Layer, which is not a keras.Model'),
     ('LayerCase', 'net.weights.h5', 'which is not a keras.Model'),
@@ -375,7 +375,7 @@ class BackTest(NativeConversionTestCase):
     tf.train.Checkpoint(model=tf.Module()).write(hiding)
     before = self.written()
     for case, source, out, expected, words in (
-      ('LayerCase', 'net.keras', 'back', 1, 'make_tf2_layer returns none'),
+      ('LayerCase', 'net.keras', 'back', 1, 'make_tf2_layer does not return one'),
       ('NativeCase', 'hiding', 'back', 1, 'kept its value: not in the file'),
       ('NativeCase', 'net.keras', 'back.keras', 2, '--to_tf1 writes a TF1 checkpoint'),
       ('NativeCase', 'none.keras', 'back', 2, 'there is no file'),

@@ -342,7 +342,7 @@ class NewCaseTest(parameterized.TestCase):
       [
         (3, 'import tf_slim as layers'),
         (4, 'its names are in several places: see below'),
-        (4, 'rnn = tf.nn.rnn_cell, behind import tensorflow.com'),
+        (4, 'rnn = tf.nn.rnn_cell, after import tensorflow.comp'),
         (5, 'from tf_slim import arg_scope'),
         (6, 'GRUCell = tf.nn.rnn_cell.GRUCell'),
         (7, 'import tf_slim as slim'),

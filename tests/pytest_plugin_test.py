@@ -190,7 +190,7 @@ class PluginTest(absltest.TestCase):
     console.write_files(self.folder, test_plain=_PLAIN)
     status, said = self._pytest('-o', 'tf2verify=yes')
     self.assertEqual(status, 4)
-    self.assertIn("tf2verify is 'yes' in the settings; it is auto, on, off", said)
+    self.assertIn("tf2verify is 'yes' in the settings; it must be one of auto, on, off", said)
 
 
 class DeclarationTest(absltest.TestCase):

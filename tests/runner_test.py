@@ -160,7 +160,7 @@ class ShardTest(absltest.TestCase):
     for total, index in (('2', '2'), ('2', ''), ('two', '0'), ('2', '-1')):
       with (
         mock.patch.dict(os.environ, TEST_TOTAL_SHARDS=total, TEST_SHARD_INDEX=index),
-        self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'the index is a number from 0 to'),
+        self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'the index must be a number from 0'),
       ):
         runner._shard()
 

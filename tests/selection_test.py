@@ -45,7 +45,9 @@ class StageSelectionTest(absltest.TestCase):
     for name in _ALL:
       check_stage_name(name)
     for name in ('', 6, None, 'training'):
-      with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'names no stage.*the ladder is no_new'):
+      with self.assertRaisesRegex(
+        tf2verify.Tf2VerifyError, 'is not a stage.*the stages are no_new'
+      ):
         check_stage_name(name)
 
   def test_numbers_are_those_of_the_tables(self) -> None:
@@ -53,10 +55,12 @@ class StageSelectionTest(absltest.TestCase):
     self.assertEqual(stage_names(['1-2', 3, 'gradients', '6']), (*_ALL[:3], 'gradients'))
     self.assertEqual(stage_names(['1-11']), tuple(_ALL))
     for word in ('0', '12', '6-1', '3-99', 12):
-      with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'numbers no stage.* 1 no_new_variabl'):
+      with self.assertRaisesRegex(
+        tf2verify.Tf2VerifyError, 'is not the number of a stage.* 1 no_new_variabl'
+      ):
         stage_names([word])
     for word in ('1-', '-1', '1-2-3', '1.5', 'gradient'):
-      with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'names no stage'):
+      with self.assertRaisesRegex(tf2verify.Tf2VerifyError, 'is not a stage'):
         stage_names([word])
 
 

@@ -53,8 +53,8 @@ def declared_causes(declared: Any, is_recorded: bool) -> dict[str, str]:
   """
   if not isinstance(declared, Mapping):
     raise CaseDefinitionError(
-      f'accepted_causes is {declared!r:.80}; it is a mapping from the name of a cause to the '
-      "reason why it is accepted: {'biased_variance': 'as Keras 3 has it'}"
+      f'accepted_causes is {declared!r:.80}; it must be a mapping from the name of a cause to the '
+      "reason why it is accepted: {'biased_variance': 'Keras 3 computes it so'}"
     )
   for name, reason in declared.items():
     if name not in _LAST_STAGE:
@@ -67,9 +67,9 @@ def declared_causes(declared: Any, is_recorded: bool) -> dict[str, str]:
       )
   if declared and is_recorded:
     raise CaseDefinitionError(
-      'accepted_causes needs a reference that is built here: what a cause predicts is computed by '
-      'TF1 with that one thing changed, and tf1_recording holds the numbers of TF1 as it was; '
-      'leave one of them out'
+      'accepted_causes needs a reference that is built here: the prediction of a cause is '
+      'computed by running TF1 with that one setting changed, and tf1_recording holds only the '
+      'numbers of the unchanged TF1; leave one of them out'
     )
   return dict(declared)
 
@@ -79,14 +79,14 @@ def _refused(name: Any) -> str:
   if any(rule.name == name for rule in RULES):
     return (
       f'accepted_causes names {name}, a cause that does not predict the numbers of the port from '
-      'those of TF1, so that nothing would show a second fault; what can be accepted: '
-      f'{able}'
+      f'those of TF1, so a second fault would go unnoticed; causes that can be accepted: {able}'
     )
   known = [rule.name for rule in RULES]
   close = difflib.get_close_matches(str(name), known, 1, 0.6)
   guess = f' (did you mean {close[0]!r}?)' if close else ''
   return (
-    f'accepted_causes names {name!r}, which is not a cause{guess}; what can be accepted: {able}'
+    f'accepted_causes names {name!r}, which is not a cause{guess}; causes that can be accepted: '
+    f'{able}'
   )
 
 
@@ -208,9 +208,9 @@ class _Trial:
     """Returns the last attempt where what is left over is less than what there was."""
     names = ', '.join(sorted(self.explained))
     if _extent(last.verdict) >= _extent(self._first.verdict):
-      self.notes.append(f'accepted, but no explanation of what differs here: {names}')
+      self.notes.append(f'accepted, but not the cause of these differences: {names}')
       return None
-    self.notes.append(f'what differs here is left over with the accepted causes: {names}')
+    self.notes.append(f'these differences remain with the accepted causes: {names}')
     return last
 
   def _next(

@@ -105,8 +105,8 @@ def assert_equivalent(
 def _check(tf1_function: Any, layer: Any, hooks: Mapping[str, Any]) -> None:
   if not callable(tf1_function):
     raise CaseDefinitionError(
-      f'assert_equivalent: tf1_function is {tf1_function!r:.80}; it is the function that builds '
-      'the TF1 model from its inputs'
+      f'assert_equivalent: tf1_function is {tf1_function!r:.80}; it must be the function that '
+      'builds the TF1 model from its inputs'
     )
   if not callable(layer) or (hasattr(layer, _OF_A_LAYER) and not inspect.isclass(layer)):
     raise CaseDefinitionError(
@@ -126,7 +126,7 @@ def _check(tf1_function: Any, layer: Any, hooks: Mapping[str, Any]) -> None:
       close = difflib.get_close_matches(name, known, 1)
       guess = f' (did you mean {close[0]}?)' if close else ''
       raise CaseDefinitionError(
-        f'assert_equivalent: {name} is not an attribute or hook of a case{guess}; there are '
+        f'assert_equivalent: {name} is not an attribute or hook of a case{guess}; available: '
         f'{", ".join(sorted(known))}'
       )
 

@@ -252,7 +252,7 @@ def _check_hooks(cls: type[EquivalenceCase]) -> None:
     home, name, hook = found
     raise CaseDefinitionError(
       f'{home.__name__} defines {name}: did you mean {hook}? No stage looks at {name}, and no '
-      f'method of the case uses it; where it is a helper all the same, call it _{name}'
+      f'method of the case uses it; if it is a helper, call it _{name}'
     )
   missing = missing_hooks(cls)
   if missing:
@@ -267,7 +267,7 @@ def _check_reference(cls: type[EquivalenceCase]) -> None:
   if cls.tf1_recording is not None and own:
     raise CaseDefinitionError(
       f'{cls.__name__} sets tf1_recording and overrides {", ".join(own)}: which is the reference? '
-      'Leave the hooks out, since the recording answers for them (record with --loss, '
+      'Leave the hooks out, since the recording replaces them (record with --loss, '
       '--optimizer, ...); or leave tf1_recording out (tf1_recording = None in a subclass)'
     )
 
@@ -368,7 +368,7 @@ def verify(
     CaseDefinitionError: the class is not a complete case, or a stage is unknown.
   """
   if isinstance(stages, str):
-    raise CaseDefinitionError(f'stages is {stages!r}; it is a list of names: [{stages!r}]')
+    raise CaseDefinitionError(f'stages is {stages!r}; it must be a list of names: [{stages!r}]')
   chosen = stage_names(range(1, len(STAGES) + 1) if stages is None else stages)
   forget_lines()  # a notebook may have edited and loaded a module again
   ladder = new_ladder(case, progress or (lambda _: None), source_for(reuse_reference))

@@ -100,7 +100,7 @@ def find_cases(
   """Returns the cases that a command-line argument names.
 
   Args:
-    target: a file, a folder or a module name, `::Case` behind it for one case.
+    target: a file, a folder or a module name, `::Case` after it for one case.
     may_have_none: whether a target without any case is no error.
     loaded: modules that were imported with the cases before, and are not to be imported again.
 

@@ -45,7 +45,7 @@ _BLOCKING = (Status.FAILED, Status.ERROR, Status.BLOCKED)
 
 
 class LadderCase(references.DeclaredReference, Protocol):
-  """What the ladder needs of a case beside what the sides need."""
+  """What the ladder needs of a case besides what the sides need."""
 
   tolerance: Any
   gradient_tolerance: Any

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 # 2·(equal letters) / (letters of both). One wrong letter in `tf2_loss` is 0.875;
-# `tolerance_of` beside `tolerance` is 0.857.
+# `tolerance_of` for `tolerance` is 0.857.
 _CLOSE = 0.87
 # For a hook that has to be there: the case is an error in any case.
 _CLOSE_TO_MISSING = 0.75
@@ -19,7 +19,7 @@ def misspelled_hook(cls: type, base: type, hooks: Collection[str]) -> tuple[type
   """Finds a name that a case defines in place of a hook.
 
   That is a public one, close to a hook that the same class does not define, with the same
-  digits (`call_tf1_layer` is a helper beside `call_tf2_layer`), which no method of the case
+  digits (`call_tf1_layer` is a helper next to `call_tf2_layer`), which no method of the case
   uses: what is used is a helper.
 
   Args:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 LONGEST_TEXT = 20_000
 _KEPT_END = 0.4
 _TEXT_OF_BYTES = range(0xDC80, 0xDD00)  # how Python keeps a byte that is not UTF-8
-# Beside tab and line feed: control characters; marks, embeddings, overrides and isolates of
+# Besides tab and line feed: control characters; marks, embeddings, overrides and isolates of
 # direction; separators of lines; what has no width, but for the two joiners that scripts
 # need; surrogates; what is no character (and XML cannot hold); tags.
 _UNSAFE_RANGES = (

@@ -63,7 +63,7 @@ def check_stage_name(name: Any) -> None:
   if name not in names:
     close = difflib.get_close_matches(str(name), names, 1, 0.4)
     guess = f' (did you mean {close[0]!r}?)' if close else ''
-    raise CaseDefinitionError(f'{name!r} names no stage{guess}; the ladder is {", ".join(names)}')
+    raise CaseDefinitionError(f'{name!r} is not a stage{guess}; the stages are {", ".join(names)}')
 
 
 def stage_names(words: Iterable[Any]) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def stage_names(words: Iterable[Any]) -> tuple[str, ...]:
     first, last = int(numbers[1]), int(numbers[2] or numbers[1])
     if not 1 <= first <= last <= len(names):
       raise CaseDefinitionError(
-        f'{word!r} numbers no stage; the ladder is '
+        f'{word!r} is not the number of a stage; the stages are '
         + ', '.join(f'{number} {name}' for number, name in enumerate(names, 1))
       )
     found += names[first - 1 : last]
@@ -95,8 +95,8 @@ def check_training_modes(modes: Any) -> None:
   valid = isinstance(modes, (tuple, list)) and modes and all(type(mode) is bool for mode in modes)
   if not valid or len(set(modes)) != len(modes):
     raise CaseDefinitionError(
-      f'training_modes is {modes!r}; it is a tuple of False (inference) and True (training), each '
-      'at most once: (False, True), (False,) or (True,)'
+      f'training_modes is {modes!r}; it must be a tuple of False (inference) and True (training), '
+      'each at most once: (False, True), (False,) or (True,)'
     )
 
 

@@ -106,7 +106,7 @@ class StageUnknown(SmallCase):
   mistake = error(
     'no_new_variables',
     'case',
-    "'gradient' names no stage (did you mean 'gradients'?); the ladder is no_new_variables, ",
+    "'gradient' is not a stage (did you mean 'gradients'?); the stages are no_new_variables, ",
   )
   stages = ('no_new_variables', 'gradient')
 
@@ -157,20 +157,22 @@ class TrainingModesEmpty(SmallCase):
   mistake = error(
     'no_new_variables',
     'case',
-    'training_modes is (); it is a tuple of False (inference) and True (training)',
+    'training_modes is (); it must be a tuple of False (inference) and True (training)',
   )
 
   training_modes = ()
 
 
 class TrainingModesAreTexts(SmallCase):
-  mistake = error('no_new_variables', 'case', "training_modes is ('train', 'eval'); it is a tuple")
+  mistake = error(
+    'no_new_variables', 'case', "training_modes is ('train', 'eval'); it must be a tuple"
+  )
 
   training_modes = ('train', 'eval')  # type: ignore[assignment]
 
 
 class TrainingModesIsBool(SmallCase):
-  mistake = error('no_new_variables', 'case', 'training_modes is True; it is a tuple')
+  mistake = error('no_new_variables', 'case', 'training_modes is True; it must be a tuple')
 
   training_modes = True  # type: ignore[assignment]
 

@@ -58,7 +58,7 @@ class DiagnoseTest(absltest.TestCase):
   def test_equal_graphs_say_so(self):
     found = _diagnosis(_layers, _layers)
     self.assertEqual((found.sources, found.growth, found.causes), ((), (), ()))
-    self.assertIn('traced as a graph, the port yields what tf1 yields', found.notes[0])
+    self.assertIn('traced as a graph, the port agrees with tf1', found.notes[0])
 
   def test_what_is_no_number_is_not_said_to_agree(self):
     missing = Difference('output', 'b', Aspect.PRESENCE, '(3,)', 'missing', _RUN)

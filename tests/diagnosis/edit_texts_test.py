@@ -103,17 +103,17 @@ class LinesTest(absltest.TestCase):
   def test_text(self):
     self.assertEqual(
       edit_texts.lines_text([self._source(), self._source()]),
-      'at these lines, by which operation was not found: port.py:129 (`total = total + rewards`, '
-      'with port.py:131) computes something else than model.py:85 (`rewards = clip(labels)`)',
+      'at these lines (the operation was not identified): port.py:129 (`total = total + rewards`, '
+      'with port.py:131) computes something other than model.py:85 (`rewards = clip(labels)`)',
     )
 
   def test_nothing_where_a_line_is_not_known(self):
     start = SourceLine('/a/port.py', 120, 'returns', 'x = reshape(rewards)')
     self.assertEqual(
       edit_texts.lines_text([self._source(tf2_start=start)]),
-      'at these lines, by which operation was not found: port.py:120 (`x = reshape(rewards)`) to '
-      'port.py:129 (`total = total + rewards`) computes '
-      'something else than model.py:85 (`rewards = clip(labels)`)',
+      'at these lines (the operation was not identified): port.py:120 (`x = reshape(rewards)`) to '
+      'port.py:129 (`total = total + rewards`) computes something other than '
+      'model.py:85 (`rewards = clip(labels)`)',
     )
     self.assertEqual(edit_texts.lines_text([self._source(tf1_source=None)]), '')
     self.assertEqual(edit_texts.lines_text([self._source(tf2_source=None)]), '')

@@ -681,7 +681,7 @@ class BatchStatisticsTest(absltest.TestCase):
   def test_by_the_batch_in_tf1_alone(self):
     one = batch_statistics('[0, 1]')
     turned = dataclasses.replace(one, tf1=one.tf2, tf2='', aspect=GraphAspect.MISSING)
-    self.assertIn('by the batch in tf1', self.cause(turned).text)
+    self.assertIn('the batch statistics in tf1', self.cause(turned).text)
 
   def test_of_each_example(self):
     self.assertIsNone(self.cause(batch_statistics('[-1]')))
@@ -728,12 +728,12 @@ class PassedDropoutTest(absltest.TestCase):
 
   def test_the_port_reads_its_input(self):
     text = self.cause(True, False, ('dropped', 'tower')).text
-    self.assertIn('dropped in tf1, and the input of one, tower in the port', text)
+    self.assertIn('dropped in tf1, but the input of one, tower in the port', text)
     self.assertEndsWith(text, 'let it read the output of the dropout')
 
   def test_tf1_reads_its_input(self):
     text = self.cause(False, True, ('tower', 'dropped')).text
-    self.assertIn('dropped in the port, and the input of one, tower in tf1', text)
+    self.assertIn('dropped in the port, but the input of one, tower in tf1', text)
     self.assertEndsWith(text, 'let it read what the dropout of the port is given')
 
   def test_another_tensor(self):
@@ -833,9 +833,9 @@ class ConcatOrderTest(parameterized.TestCase):
 
   def test_parts_in_turn(self):
     text = self.said(('ConcatV2',), ('Pack', 'Reshape'), self.turns)
-    self.assertIn('the port has the slices of 2 parts in turn along axis 1', text)
+    self.assertIn('the port interleaves the slices of 2 parts along axis 1', text)
     text = self.said(('Pack', 'ConcatV2'), ('ConcatV2',), self.turns)
-    self.assertIn('tf1 has the slices of 3 parts in turn along axis 1', text)
+    self.assertIn('tf1 interleaves the slices of 3 parts along axis 1', text)
 
   def test_inputs_in_another_order(self):
     for paths in ((('ConcatV2',), ('ConcatV2',)), (('Pack', 'ConcatV2'), ('Pack', 'ConcatV2'))):

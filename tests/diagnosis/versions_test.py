@@ -61,7 +61,7 @@ class VersionsTest(absltest.TestCase):
 
   def test_what_lies_between_is_said_so(self):
     (note,) = _diagnosed(_VALUES, _here(_VALUES + 0.5), _VALUES + 1).notes
-    self.assertIn('part of the difference may be between the versions', note)
+    self.assertIn('part of the difference may be due to the versions', note)
 
   def test_nothing_is_said_of_what_the_graph_does_not_yield(self):
     failed = [FailedTensor('initial value', 'w', _RUN, _VALUES, _VALUES + 1)]

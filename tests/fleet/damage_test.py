@@ -61,7 +61,7 @@ class DamageTest(absltest.TestCase):
     with Journal(self.path, writable=True) as journal:
       first, second = journal.mend()
       self.assertIn('run 2, a.py::Wrong: its verdict is not what was written', first)
-      self.assertEqual(second, 'run 2 has no verdict any more of: a.py::Wrong')
+      self.assertEqual(second, 'run 2 no longer has a verdict of: a.py::Wrong')
       self.assertEqual(journal.mend(), [])
       self.assertEqual(journal.runs()[1].ended, '')
       self.assertLen(journal.entries(2), 3)

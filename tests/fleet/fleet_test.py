@@ -259,7 +259,7 @@ class FleetTest(absltest.TestCase):
     self.run_fleet()
     _, watched = self.run_fleet(resume=True, stages=('loss',))
     self.assertLen(watched.ran, 3)
-    with self.assertRaisesRegex(UsageError, "'absent' names no stage"):
+    with self.assertRaisesRegex(UsageError, "'absent' is not a stage"):
       self.run_fleet(stages=('absent',))
 
   def test_another_copy_of_the_repository_keeps_nothing(self):

@@ -279,7 +279,7 @@ class RayEngineTest(absltest.TestCase):
   def test_a_case_that_ends_its_worker_every_time_is_to_blame(self):
     found = self.run_jobs('end_the_worker')
     shown = self.text('end_the_worker', found['end_the_worker'])
-    self.assertIn('the Ray worker that ran it ended 3 times, on nodes that live on', shown)
+    self.assertIn('the Ray worker that ran it ended 3 times, on nodes that stayed up', shown)
     self.assertEqual((self.notes / 'ended').read_text(), 'once\n' * 3)
 
   def test_a_demand_that_no_node_can_meet(self):

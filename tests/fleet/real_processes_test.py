@@ -124,7 +124,7 @@ class RealProcessesTest(absltest.TestCase):
     self.assertIn('absent_module is neither a file or folder nor a module', done.stderr)
     done = self.fleet('reading_case.py', '--stages', 'gradient')
     self.assertEqual(done.returncode, 2)
-    self.assertIn("'gradient' names no stage (did you mean 'gradients'?)", done.stderr)
+    self.assertIn("'gradient' is not a stage (did you mean 'gradients'?)", done.stderr)
 
   def test_the_process_that_is_copied_has_no_threads_but_those_of_openblas(self):
     done = console.run('-c', NO_THREADS, folder=self.folder, OPENBLAS_NUM_THREADS='1')

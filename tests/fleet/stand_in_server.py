@@ -35,7 +35,7 @@ def _do(job):
   place, _, name = job.target.partition('::')
   if job.kind == jobs.CHECK:
     if 'absent' in job.stages:
-      events.tell(jobs.REFUSED, error="'absent' names no stage", traceback='', usage=True)
+      events.tell(jobs.REFUSED, error="'absent' is not a stage", traceback='', usage=True)
     return 0
   try:
     cases = runpy.run_path(place)['CASES']

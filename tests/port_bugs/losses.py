@@ -290,7 +290,7 @@ PORT_BUGS = (
     stage=_LOSS,
     wrong=ClassifiedByLogitsAsProbabilities,
     right=Classified,
-    words=('takes logits as probabilities', 'do not sum to 1', 'from_logits=True'),
+    words=('treats logits as probabilities', 'do not sum to 1', 'from_logits=True'),
   ),
   PortBug(
     'B51',

@@ -394,8 +394,8 @@ class ErrorsTest(absltest.TestCase):
       ({'training_modes': ()}, 'the training modes are ()'),
       ({'training_modes': (1,)}, 'the training modes are (1,)'),
       ({'intermediates': 'some'}, "intermediates is 'some'; allowed are none, summary, full"),
-      ({'steps': 0}, 'steps is 0; it is at least 1'),
-      ({'optimizer': len, 'train_op': len}, 'one of them trains'),
+      ({'steps': 0}, 'steps is 0; it must be at least 1'),
+      ({'optimizer': len, 'train_op': len}, 'give the one that trains'),
       ({'labels': np.array([np.nan])}, 'labels contains NaN'),
       ({'fill': lambda name, shape, dtype: np.zeros(3)}, 'the fill gave'),
     ):

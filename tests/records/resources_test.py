@@ -19,12 +19,12 @@ class ResourcesTest(parameterized.TestCase):
     self.assertEqual(Resources.from_fields(found.to_fields()), found)
 
   @parameterized.parameters(
-    ({'cpus': 0}, r'Resources\(cpus=0\): cpus is a number above 0; Resources\(cpus=2'),
+    ({'cpus': 0}, r'Resources\(cpus=0\): cpus must be a number above 0; Resources\(cpus=2'),
     ({'cpus': '2'}, r"Resources\(cpus='2'\)"),
     ({'cpus': True}, 'cpus=True'),
-    ({'gpus': -1}, 'gpus is a number from 0 on'),
-    ({'gpus': 1.5}, 'above 1, gpus is a whole number'),
-    ({'memory_gib': 0}, 'memory_gib is a number above 0, or None'),
+    ({'gpus': -1}, 'gpus must be a number of at least 0'),
+    ({'gpus': 1.5}, 'above 1, gpus must be a whole number'),
+    ({'memory_gib': 0}, 'memory_gib must be a number above 0, or None'),
     ({'memory_gib': math.inf}, 'memory_gib=inf'),
   )
   def test_wrong(self, fields, text):
@@ -40,7 +40,7 @@ class ResourcesTest(parameterized.TestCase):
 
     self.assertEqual(resources_of(Case), Resources(cpus=2))
     with self.assertRaisesRegex(
-      CaseDefinitionError, r"WrongCase.resources is \{'cpus': 2\}; it is"
+      CaseDefinitionError, r"WrongCase.resources is \{'cpus': 2\}; it must be"
     ):
       resources_of(WrongCase)
 

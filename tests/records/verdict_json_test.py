@@ -107,22 +107,29 @@ class RefusedTest(parameterized.TestCase):
     ('{"a": 1}', 'is not a report'),
     ('{"schema_version": 1, "stages": []}', 'has schema_version 1; this tf2verify reads 2'),
     ('{"schema_version": 2, "stages": []}', 'has no case'),
-    ('{"schema_version": 2, "case": 3, "module": "", "stages": []}', 'case = 3; it is a string'),
+    (
+      '{"schema_version": 2, "case": 3, "module": "", "stages": []}',
+      'case = 3; it must be a string',
+    ),
   )
   def test_no_report(self, text, message):
     with self.assertRaisesRegex(UsageError, message):
       case_from_json(text)
 
   @parameterized.parameters(
-    (('stages',), {}, r'stages = \{\}; it is an array'),
-    (('stages', 0), 1, r'stages\[0\] = 1; it is an object'),
-    (('stages', 0, 'number'), '1', r"stages\[0\].number = '1'; it is an integer"),
-    (('stages', 0, 'number'), True, 'number = True; it is an integer'),
-    (('stages', 0, 'seconds'), 'long', "seconds = 'long'; it is a number"),
-    (('stages', 0, 'status'), 'GOOD', "status = 'GOOD'; it is one of PASSED, "),
+    (('stages',), {}, r'stages = \{\}; it must be an array'),
+    (('stages', 0), 1, r'stages\[0\] = 1; it must be an object'),
+    (('stages', 0, 'number'), '1', r"stages\[0\].number = '1'; it must be an integer"),
+    (('stages', 0, 'number'), True, 'number = True; it must be an integer'),
+    (('stages', 0, 'seconds'), 'long', "seconds = 'long'; it must be a number"),
+    (('stages', 0, 'status'), 'GOOD', "status = 'GOOD'; it must be one of PASSED, "),
     (('stages', 1, 'deviations', 0, 'frontier', 0), [1.0], r'frontier\[0\]; there are 2'),
-    (('stages', 1, 'differences', 0, 'array', 'rtol'), None, 'array.rtol = None; it is a number'),
-    (('environment',), [], r'environment = \[\]; it is an object'),
+    (
+      ('stages', 1, 'differences', 0, 'array', 'rtol'),
+      None,
+      'array.rtol = None; it must be a number',
+    ),
+    (('environment',), [], r'environment = \[\]; it must be an object'),
     (('environment', 'numpy'), 2, 'environment'),
   )
   def test_wrong_types(self, path, value, message):

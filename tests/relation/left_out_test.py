@@ -20,7 +20,7 @@ class DeclaredTest(parameterized.TestCase):
     self.assertEqual(reasons({'*/kernel': 'why'}), {'unused/kernel': 'why'})
 
   @parameterized.parameters(
-    (['aux'], 'is a list; it is a mapping'),
+    (['aux'], 'is a list; it must be a mapping'),
     ({'aux': ''}, 'the reason why the other side has no such variable'),
     ({'aux': None}, "maps 'aux' to None"),
     ({'unusd/kernel': 'why'}, "not a tf1 variable. Maybe you meant 'unused/kernel'"),

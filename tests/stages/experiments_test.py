@@ -108,7 +108,7 @@ class ExperimentsTest(absltest.TestCase):
       self.assertEqual(only_first, wanted == diagnose_option.FIRST)
     with unittest.mock.patch.dict(os.environ, {diagnose_option.VARIABLE: 'frist'}):
       _, text = _failure(Case)
-    self.assertIn("TF2VERIFY_DIAGNOSE is 'frist'; it is 'all' or 'first'", text)
+    self.assertIn("TF2VERIFY_DIAGNOSE is 'frist'; it must be 'all' or 'first'", text)
 
   def test_missing_and_extra_operations(self):
     class Without(_Network):
@@ -123,7 +123,7 @@ class ExperimentsTest(absltest.TestCase):
       diagnosis, text = _failure(case)
       [experiment] = _experiments(diagnosis)
       self.assertEqual((experiment.edit, experiment.outcome), (Edit.OPERATIONS, Outcome.PROVEN))
-      self.assertIn("proven: with tf1's operations at this place of the port", text)
+      self.assertIn("proven: with tf1's operations in place of the port's", text)
 
   def test_rule_that_is_wrong_says_nothing_of_a_proven_edit(self):
     def wrong(evidence):

@@ -64,7 +64,7 @@ def adequacy(
     CaseDefinitionError: the class is not a complete case, or `limit` is below 1.
   """
   if limit < 1:
-    raise CaseDefinitionError(f'limit is {limit}; it is the number of faults, at least 1')
+    raise CaseDefinitionError(f'limit is {limit}; it must be the number of faults, at least 1')
   say = progress or (lambda _: None)
   start = time.perf_counter()
   ladder = new_ladder(case, say)

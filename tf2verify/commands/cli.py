@@ -142,7 +142,7 @@ def _divide_the_cpu() -> None:
 
 
 def _without_script_arguments(argv: list[str]) -> tuple[list[str], list[str]]:
-  """Splits off what `repeat` passes on to the script: all behind `--`."""
+  """Splits off what `repeat` passes on to the script: all after `--`."""
   if argv[:1] != ['repeat'] or '--' not in argv:
     return argv, []
   end = argv.index('--')

@@ -179,7 +179,7 @@ def _converted(
     if not comparison.differences:
       remarks += _check_training(case, loaded, comparison)
       if not why:
-        progress('going on with training from the checkpoint')
+        progress('continuing training from the checkpoint')
         transfer, said = _transferred(case, file, loaded, part := Comparison())
         account = with_read(account, transfer.keys)
         remarks += said
@@ -236,8 +236,8 @@ def _take(comparison: Comparison, part: Comparison) -> None:
 
 
 def _not_told(comparison: Comparison) -> list[Remark]:
-  """Returns what the figures behind `verified:` do not tell: inconclusive pairs, blind spots."""
-  said = 'inconclusive, since both sides are within the tolerance of zero, and not the same'
+  """Returns what the figures after `verified:` do not tell: inconclusive pairs, blind spots."""
+  said = 'inconclusive, since both sides are within the tolerance of zero, but not equal'
   known = [Remark(said, comparison.near_zero)] if comparison.near_zero else []
   return [*known, *(Remark(f'blind spot: {text}') for text in comparison.findings().blind_spots)]
 

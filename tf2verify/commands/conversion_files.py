@@ -29,7 +29,8 @@ from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.stage import CaseUnderTest
 
 _OTHER_FORMATS = (
-  'or write the weights (--out FILE.weights.h5) or a checkpoint (--out PREFIX), which need no more'
+  'or write the weights (--out FILE.weights.h5) or a checkpoint (--out PREFIX), which work '
+  'without this'
 )
 
 
@@ -139,8 +140,8 @@ def _written(
   reading, why = verified_reading(case, target.format, path, values, optimizer)
   if reading is None:
     raise Refused(
-      f'--out {target.path}: a program cannot read what was written, by a fresh layer that is '
-      f'called once and then read into: {why}'
+      f'--out {target.path}: what was written cannot be read back into a fresh layer that was '
+      f'called once: {why}'
     )
   return Written(path, reading)
 

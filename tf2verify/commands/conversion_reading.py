@@ -36,7 +36,7 @@ _READ = 'value read by the printed lines'
 _NAMES = {
   'case': 'case: {0}()',
   'layer': 'layer: a new one, as {0}.make_tf2_layer returns it',
-  'inputs': 'inputs: such as the case has',
+  'inputs': 'inputs: like those that {0}.make_inputs returns',
   'optimizer': 'optimizer: a new one, as {0}.make_tf2_optimizer returns it',
 }
 # The second is for files that hold more than the layer, such as the counter of `Checkpoint.save`.

@@ -152,8 +152,8 @@ def _check_suffix(out: str) -> None:
     '.index': name[: -len(suffix)],
   }.get(suffix, f'{name[: -len(suffix)]}.keras')
   raise UsageError(
-    f'--out {out}: nothing is written with the suffix {found.group()}; give {_KINDS}. Is {slip} '
-    'meant? For a checkpoint of this very prefix add --format checkpoint'
+    f'--out {out}: files with the suffix {found.group()} are not written; give {_KINDS}. Is {slip} '
+    'meant? For a checkpoint with exactly this prefix, add --format checkpoint'
   )
 
 

@@ -102,8 +102,8 @@ def _converted(
 def _read(case: CaseUnderTest, source: str, comparison: Comparison) -> Loaded:
   if source.endswith(('.keras', '.weights.h5')) and not _is_model(case):
     raise Refused(
-      f'{source} is a file of a Keras model, and make_tf2_layer returns none: give the prefix of a '
-      'TF2 checkpoint'
+      f'{source} is a file of a Keras model, and make_tf2_layer does not return one: give the '
+      'prefix of a TF2 checkpoint'
     )
   port, values = read_port(case, source, comparison)
   inputs, _ = case_inputs.varied_inputs(case.inputs)

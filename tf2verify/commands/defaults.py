@@ -19,9 +19,9 @@ TABLE = 'tool.tf2verify'
 _PATHS = ('report_dir', 'html', 'junit', 'markdown', 'sarif', 'tensorboard_dir')
 # Key and what it takes; the keys are the options of `run`.
 _TAKES = {
-  'stages': "a list of names of stages, or of their numbers as texts: ['1-6']",
+  'stages': "a list of names of stages, or of their numbers as strings: ['1-6']",
   **dict.fromkeys(_PATHS, 'a path, relative to the folder of pyproject.toml'),
-  'timeout': 'seconds, a number from 0 on',
+  'timeout': 'a number of seconds, at least 0',
   'deprecations': 'true or false',
   'reuse_reference': 'true, false, or a path, relative to the folder of pyproject.toml',
   'diagnose': "'all' or 'first'",
@@ -53,7 +53,7 @@ def run_defaults(folder: str) -> dict[str, Any]:
     raise UsageError(f'{path} cannot be read for [{TABLE}]: {error}') from error
   table = tools.get('tf2verify', {}) if isinstance(tools, Mapping) else {}
   if not isinstance(table, Mapping):
-    raise UsageError(f'{path}: tool.tf2verify is {table!r:.80}; it is a table, [{TABLE}]')
+    raise UsageError(f'{path}: tool.tf2verify is {table!r:.80}; it must be a table, [{TABLE}]')
   return {key: _value(path, key, value) for key, value in table.items()}
 
 
@@ -81,7 +81,7 @@ def _value(path: str, key: str, value: Any) -> Any:
     guess = f' (did you mean {close[0]}?)' if close else ''
     raise UsageError(f'{path}: [{TABLE}] has no key {key}{guess}; it has {", ".join(_TAKES)}')
   if not _fits(key, value):
-    raise UsageError(f'{path}: [{TABLE}] {key} is {value!r:.80}; it is {_TAKES[key]}')
+    raise UsageError(f'{path}: [{TABLE}] {key} is {value!r:.80}; it must be {_TAKES[key]}')
   if key in _PATHS:
     return os.path.join(os.path.dirname(path), value)
   if key == 'reuse_reference' and isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What a checkpoint holds, beside what a case has."""
+"""What a checkpoint holds, next to what a case has."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def inspect(path: str, case: type[EquivalenceCase] | None, progress: Progress) -
 
   Args:
     path: prefix of a name-based checkpoint; without a case, also of an object-based one.
-    case: its variables are shown beside the keys; None for the keys alone.
+    case: its variables are shown next to the keys; None for the keys alone.
     progress: called with one line of text before every long step.
 
   Raises:

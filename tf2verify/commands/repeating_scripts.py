@@ -42,7 +42,7 @@ class Setting:
     return found + (['--threads', '1'] if self.one_thread else [])
 
   def environment(self, seed: int) -> dict[str, str]:
-    """Returns the environment variables that are set beside those of this process."""
+    """Returns the environment variables that are set besides those of this process."""
     found = {'PYTHONHASHSEED': str(seed)} if self.seeds else {}
     if self.op_determinism:
       found['TF_DETERMINISTIC_OPS'] = '1'

@@ -27,7 +27,7 @@ from tf2verify.report.tensorboard.names import target_of
 
 @dataclasses.dataclass(frozen=True)
 class Pages:
-  """What is to be written, beside what is shown."""
+  """What is to be written, besides what is shown."""
 
   html: str | None = None  # path of the page
   junit: str | None = None  # path of JUnit's XML

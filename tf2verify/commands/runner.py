@@ -83,8 +83,8 @@ def _shard() -> tuple[int, int]:
     os.environ.pop(name, None)
   if not total.isdigit() or not index.isdigit() or int(index) >= int(total):
     raise UsageError(
-      f'TEST_TOTAL_SHARDS={total} and TEST_SHARD_INDEX={index}: the index is a number from 0 to '
-      'the total minus 1'
+      f'TEST_TOTAL_SHARDS={total} and TEST_SHARD_INDEX={index}: the index must be a number from 0 '
+      'to the total minus 1'
     )
   return int(index), int(total)
 

@@ -32,7 +32,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
     path: Sequence[str] | None,
     target: types.ModuleType | None = None,
   ) -> importlib.machinery.ModuleSpec | None:
-    """Returns the spec that Python finds, with the action behind its execution."""
+    """Returns the spec that Python finds, with the action after its execution."""
     action = self._actions.pop(fullname, None)
     if action is None:
       return None

@@ -9,7 +9,7 @@ HPARAMS = 'HParams: a dataclass or types.SimpleNamespace with the same attribute
 _MODULES = {
   'slim': ('tf_slim', 'import tf_slim as {name}'),
   'layers': ('tf_slim', 'import tf_slim as {name}'),  # its tf_slim.layers has not all
-  'rnn': ('tf.nn.rnn_cell', '{name} = tf.nn.rnn_cell, behind import tensorflow.compat.v1 as tf'),
+  'rnn': ('tf.nn.rnn_cell', '{name} = tf.nn.rnn_cell, after import tensorflow.compat.v1 as tf'),
 }
 _SLIM = (
   'arg_scope add_arg_scope arg_scoped_arguments has_arg_scope add_model_variable '
@@ -84,7 +84,7 @@ def _with_import(advice: str) -> str:
 
 
 def _brought_in(node: ast.AST) -> Iterator[tuple[list[str], str]]:
-  """Yields the words behind `tf.contrib` of what a statement brings in, and its name here."""
+  """Yields the words after `tf.contrib` of what a statement brings in, and its name here."""
   if isinstance(node, ast.Import):
     for alias in node.names:
       words = alias.name.split('.')

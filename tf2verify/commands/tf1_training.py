@@ -1,4 +1,4 @@
-"""Losses and train ops beside a TF1 function: the hooks of a first case that call them."""
+"""Losses and train ops next to a TF1 function: the hooks of a first case that call them."""
 
 import ast
 import re

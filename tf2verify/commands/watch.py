@@ -52,7 +52,7 @@ class Watch:
     """Takes what to run; nothing is imported yet.
 
     Args:
-      target: a file, a folder or a module, `::Case` behind it for one case.
+      target: a file, a folder or a module, `::Case` after it for one case.
       stages: names of the stages to run, in addition to those that they need; None for all.
     """
     self._target = target
@@ -230,7 +230,7 @@ def _without_bytecode() -> Iterator[None]:
 
 
 def _python_files(folders: set[str]) -> Iterator[str]:
-  """Yields the modules beside the cases: one that cannot be imported is loaded by nobody."""
+  """Yields the modules besides the cases: one that cannot be imported is loaded by nobody."""
   for folder in sorted(folders):
     with os.scandir(folder) as entries:
       yield from sorted(entry.path for entry in entries if entry.name.endswith('.py'))

@@ -279,7 +279,7 @@ def _is_computed(evidence: FailedStage, run: str) -> bool:
 def _search_notes(is_cut_short: bool, not_shown: int) -> list[str]:
   notes = []
   if is_cut_short:
-    notes.append('later operations were not examined: what differs first comes first')
+    notes.append('later operations were not examined: fix the first differences first')
   if not_shown:
     notes.append(f'{not_shown} more such operations')
   return notes
@@ -300,14 +300,14 @@ def _without_effect(looking: Looking) -> list[str]:
     op = looking.tf1.op_graph.ops[source.regions.tf1.end]
     line = looking.tf2.op_graph.ops[source.regions.tf2.end].source
     place = '' if line is None else f' ({line.short})'
-    notes.append(f'{op.name}{place} differs as well, with no effect on what fails')
+    notes.append(f'{op.name}{place} also differs, without effect on what fails')
   return notes
 
 
 def _inspected(
   evidence: FailedStage, diagnosis: Diagnosis, tf1: InspectableRun, tf2: InspectableRun
 ) -> tuple[FailedStage, Diagnosis, Looking]:
-  # After a step a variable differs by a part of its change, which is small beside its value.
+  # After a step a variable differs by a part of its change, which is small compared to its value.
   is_change = evidence.stage == _OF_CHANGES
   least = _OF_SETTINGS if is_change else 0.0
   looking = Looking(tf1, tf2, _targets(evidence, diagnosis.run), least)
@@ -319,7 +319,7 @@ def _inspected(
     found = _forward_first(found, tf1.op_graph)
   found = looking.without_small(found)
   if is_change and looking.are_small(found) and not divergence.reproduces(apart):
-    found = []  # rounding: what fails comes from elsewhere, as a state that starts otherwise
+    found = []  # rounding: what fails comes from elsewhere, as a state that starts differently
   shown = [looking.narrowed(source) for source in found[:MOST_SOURCES]]
   sources = tuple(looking.place(source).evidence for source in found[:MOST_SOURCES])
   gradients: list[GraphDifference] = []
@@ -334,9 +334,7 @@ def _inspected(
   starts = _starts(looking, evidence, diagnosis.run) if is_change else ()
   agrees = not found and not looking.without_effect
   if numeric and agrees and not gradients and not updates and not starts:
-    notes.append(
-      'from the same variable values, and traced as a graph, the port yields what tf1 yields'
-    )
+    notes.append('with the same variable values, and traced as a graph, the port agrees with tf1')
   # A curve belongs to the first source; from other values before the step on there is none.
   growth = divergence.growth(shown[0].regions.tf1.end) if shown and not starts else []
   return (

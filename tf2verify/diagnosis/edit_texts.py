@@ -229,9 +229,9 @@ def lines_text(sources: Sequence[Source]) -> str:
       further = [line.short for line in lines if line.line != other.line]
       also = f', with {", ".join(further[:_MOST_SAID])}' if further else ''
       both = f'{other.short} ({_in_quotes(other.code)}{also})', both[1]
-    said.append(f'{both[0]} computes something else than {both[1]}')
+    said.append(f'{both[0]} computes something other than {both[1]}')
   text = '; '.join(list(dict.fromkeys(said))[:_MOST_LINES])
-  return f'at these lines, by which operation was not found: {text}' if text else ''
+  return f'at these lines (the operation was not identified): {text}' if text else ''
 
 
 def _from_to(start: SourceLine | None, end: SourceLine) -> str:

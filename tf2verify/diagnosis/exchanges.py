@@ -4,7 +4,7 @@ Two inputs may each be read where tf1 reads the other one. Where the two sides c
 different ways, no operation has a partner whose inputs could be compared, and no operation of tf1
 put into the port helps: it reads the wrong one too. Or one input of an operation is another tensor
 than in tf1, and others of it are computed in another way, rightly: the lengths of a CTC loss, say,
-beside its labels. Or an operation is one too many, among others that are only spelled otherwise.
+beside its labels. Or an operation is one too many, among others that are only written differently.
 """
 
 import dataclasses

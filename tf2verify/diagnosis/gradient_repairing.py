@@ -1,6 +1,6 @@
 """Mistakes that the gradient alone shows, found by experiment.
 
-The forward passes agree, so no value tells where. All places at which they are spelt differently
+The forward passes agree, so no value tells where. All places at which they are written differently
 are made tf1's, the gradients are formed anew, and then as few of them as the stage passes with.
 """
 
@@ -98,7 +98,7 @@ class GradientRepairing:
   def _least(
     self, known: list[GradientPlace], places: list[GradientPlace], is_new: bool
   ) -> list[GradientPlace]:
-    """Returns the fewest of some places that it takes beside known ones, the first rather.
+    """Returns the fewest of some places that it takes besides known ones, the first rather.
 
     The places are divided: what it takes of the second half, given the first, and the reverse.
     """

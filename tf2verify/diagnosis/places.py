@@ -146,7 +146,7 @@ def statistics(array: np.ndarray) -> Statistics | None:
 def initial_value_sources(
   evidence: FailedStage, run: str, lines: Mapping[str, VariableLines]
 ) -> tuple[Source, ...]:
-  """Returns the variables that start otherwise: there the sides part before they compute.
+  """Returns the variables that start differently: there the sides part before they compute.
 
   Args:
     evidence: what is known of the stage.

@@ -62,8 +62,8 @@ class Repairing:
     for _ in range(self._rounds):
       if self._bench.is_over():
         note = (
-          'the search for causes ended when it had taken as long as the stages before it, or 10 s: '
-          'correct what is named here and run again, which shows what is left'
+          'the search for causes ended at its time limit (the time of the stages before it, or 10 '
+          's): correct what is named here and run again to see what is left'
         )
         break
       in_round = self._round(looking, judged)

@@ -20,7 +20,7 @@ def joined_repeats(found: Found) -> Found:
   """Returns what differs at one operation of tf1 in the same way as one mistake.
 
   A schedule that a port reads twice has its number twice, and one operation of tf1 has but one
-  partner: the other one is mended by its value.
+  partner: the other one is fixed by its value.
   """
   kept: list[Mistake] = []
   for mistake in found.mistakes:
@@ -50,7 +50,7 @@ def joined_repeats(found: Found) -> Found:
 
 
 def _is_repeat(mistake: Mistake, other: Mistake) -> bool:
-  """Returns whether a mistake that was mended by its value is another one again."""
+  """Returns whether a mistake that was fixed by its value is another one again."""
   if mistake.edit is not Edit.VALUE or other.edit is Edit.VALUE:
     return False
   mine, its = mistake.first, other.first

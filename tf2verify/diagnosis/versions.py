@@ -25,7 +25,7 @@ from tf2verify.records.sampled import SampledArray
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.sides.observed_tensors import tensors_of
 
-# The graph run here is beside one of the two if it is ten times nearer to it.
+# The graph run here is close to one of the two if it is ten times nearer to it.
 _NEARER = 0.1
 
 
@@ -83,12 +83,12 @@ def _note(here: RecordedGraphHere, found: Sequence[_Distances], far: int) -> str
     return (
       f'{far} of {len(found)} tensors differ as the recorded graph does, run by {here.run_by} here '
       f'({worst.name} by a relative {worst.here:.2g}): there the kernels of {here.recorded_by} '
-      "compute differently; the others are the port's"
+      "compute differently; the other differences are the port's"
     )
   return (
     f'the recorded graph, run by {here.run_by} here, differs from what {here.recorded_by} recorded '
-    f'by a relative {worst.here:.2g} ({worst.name}), and the port by {worst.port:.2g}: part of '
-    'the difference may be between the versions of TensorFlow'
+    f'by a relative {worst.here:.2g} ({worst.name}), and the port by {worst.port:.2g}: part of the '
+    'difference may be due to the versions of TensorFlow'
   )
 
 

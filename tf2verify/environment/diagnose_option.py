@@ -22,5 +22,5 @@ def ends_with_the_first() -> bool:
   """
   wanted = os.environ.get(VARIABLE, ALL)
   if wanted not in (ALL, FIRST):
-    raise UsageError(f'{VARIABLE} is {wanted!r:.80}; it is {ALL!r} or {FIRST!r}')
+    raise UsageError(f'{VARIABLE} is {wanted!r:.80}; it must be {ALL!r} or {FIRST!r}')
   return wanted == FIRST

@@ -66,7 +66,7 @@ class Preparation:
   Attributes:
     mends: what differs in this process from a bare `import tensorflow`.
     problems: what is wrong and has to be put right outside of tf2verify. Nothing is
-      mended unless this is empty.
+      fixed unless this is empty.
     notes: what is worth knowing, and is not in the way.
   """
 
@@ -80,7 +80,7 @@ def prepare() -> Preparation:
 
   Imports TensorFlow. Sets TF_USE_LEGACY_KERAS=1 in `os.environ` for TensorFlow 2.16
   and newer, unless it is set: with 0, `tf.keras` stays Keras 3, and what only Keras 2 has comes
-  from tf-keras all the same. And installs two aliases where they are missing. A second call changes
+  from tf-keras anyway. And installs two aliases where they are missing. A second call changes
   nothing and returns the same record, unless the process has changed in between.
 
   Returns:

@@ -45,7 +45,7 @@ def sha256_of(path: str) -> str:
 
 
 def versions() -> dict[str, str]:
-  """Returns what a verdict depends on beside the case's own files."""
+  """Returns what a verdict depends on besides the case's own files."""
   return package_versions() | {
     name: os.environ[name] for name in _VARIABLES if os.environ.get(name)
   }
@@ -175,7 +175,7 @@ def files_of_checkpoint(prefix: str) -> dict[str, str]:
 
 
 def files_around(path: str) -> dict[str, str]:
-  """Returns path and digest of a Python file and of those beside it.
+  """Returns path and digest of a Python file and of those next to it.
 
   For a process that ended before it could tell what it had imported.
   """

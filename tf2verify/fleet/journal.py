@@ -128,7 +128,9 @@ class Journal:
       raise Unstorable(f'{type(error).__name__}: {error!s:.200}') from error
     if size > LARGEST_VERDICT:
       most = LARGEST_VERDICT // 2**20
-      raise Unstorable(f'it takes {size // 2**20} MiB, and a journal takes {most} of one case')
+      raise Unstorable(
+        f'it takes {size // 2**20} MiB, and a journal stores at most {most} of one case'
+      )
     row |= {'verdict_sha256': content_digest(verdict), 'deviations_sha256': content_digest(packed)}
     with self._file.transaction():
       self._file.insert('results', row, verdict=verdict, deviations=packed)
@@ -315,7 +317,7 @@ class Journal:
       missing = self._missing(run.number, there)
       if missing:
         names = ', '.join(missing[:5]) + (', …' if len(missing) > 5 else '')
-        damaged.append(f'run {run.number} has no verdict any more of: {names}')
+        damaged.append(f'run {run.number} no longer has a verdict of: {names}')
         with self._file.transaction():
           self._change_run(run.number, ended=None)
     return damaged

@@ -47,7 +47,7 @@ DIGEST = 'digest'
 
 
 class RowError(Exception):
-  """A row that is not as it was written; the message is how, to go behind its name."""
+  """A row that is not as it was written; the message says how, to follow its name."""
 
 
 def new_identity() -> str:

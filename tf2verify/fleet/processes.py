@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 # How often, and how far apart, it is looked for processes that are to end.
 _LOOKS, _LOOK_SECONDS = 100, 0.02
-# Fields of /proc/PID/stat behind the command, which may hold spaces: proc(5).
+# Fields of /proc/PID/stat after the command, which may hold spaces: proc(5).
 _PARENT_FIELD, _SESSION_FIELD = 1, 3
 
 

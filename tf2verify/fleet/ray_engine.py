@@ -180,7 +180,7 @@ class RayEngine:
       return
     if workers >= _MOST_LOST_WORKERS:
       reason = (
-        f'the Ray worker that ran it ended {workers} times, on nodes that live on: the case ends '
+        f'the Ray worker that ran it ended {workers} times, on nodes that stayed up: the case ends '
         'processes that are not its own, or takes memory that the node does not have'
       )
     else:

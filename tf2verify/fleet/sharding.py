@@ -40,8 +40,8 @@ class Shard:
     index = environment.get('TEST_SHARD_INDEX', '')
     if not total.isdecimal() or not index.isdecimal() or int(index) >= int(total):
       raise UsageError(
-        f'TEST_TOTAL_SHARDS={total} and TEST_SHARD_INDEX={index}: the index is a number from 0 to '
-        'the total minus 1'
+        f'TEST_TOTAL_SHARDS={total} and TEST_SHARD_INDEX={index}: the index must be a number from '
+        '0 to the total minus 1'
       )
     return cls(int(index), int(total))
 
@@ -54,7 +54,7 @@ class Shard:
 
 
 def missing_shards(shards: Sequence[str]) -> list[str]:
-  """Returns what is needed beside some shards to make a whole: `['2/4']`."""
+  """Returns what is needed besides some shards to make a whole: `['2/4']`."""
   totals = {text.partition('/')[2] for text in shards if text}
   return [
     f'{index}/{total}'

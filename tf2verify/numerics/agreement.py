@@ -11,7 +11,7 @@ from tf2verify.reference.arrays import widened
 # Different forms of one computation round differently, by a few units in the last
 # place of the largest element; this many machine epsilons are still taken for that.
 ROUNDING_EPSILONS = 16
-# Beside a mask of -1e9 that hides any difference. Where an element has lost half of its
+# Next to a mask of -1e9 that hides any difference. Where an element has lost half of its
 # digits, and more than the rounding of the small elements, it takes a closer look. Sums
 # that cancel out leave one or two such elements in a thousand.
 _SMALL = 0.1
@@ -41,7 +41,7 @@ class Agreement:
 
   @property
   def is_rounding(self) -> bool:
-    """Whether no more than rounding is to be seen beside the greatest element."""
+    """Whether no more than rounding is to be seen relative to the greatest element."""
     return self.identical or self.relative <= ROUNDING_EPSILONS * self.epsilon
 
 

@@ -17,7 +17,7 @@ _CLOSE = 1e-4
 _SAME_FACTOR = 1e-3
 # Two gradients of one variable that are the same, up to the rounding of a few steps.
 _AGREES = 1e-3
-# The same of one that is small beside the others, where less cancels in them.
+# The same of one that is small compared to the others, where less cancels in them.
 _TELLS = 1e-2
 # Of the greatest norm that an update is given: the least that a difference is measured by.
 _LEAST_APPLIED = 1e-2

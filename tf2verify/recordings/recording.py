@@ -138,8 +138,8 @@ class Recording:
         return collections.namedtuple(nest.name, labels)(*parts.values())
       except ValueError:
         raise RecordingError(
-          f'{self.path}: a nest has the named tuple {nest.name}, of which no class can be made; '
-          'record again'
+          f'{self.path}: a nest has the named tuple {nest.name}, for which no class can be '
+          'created; record again'
         ) from None
     return list(parts.values()) if nest.kind == 'list' else tuple(parts.values())
 

@@ -68,7 +68,7 @@ class ChangedKey:
 
 @dataclasses.dataclass(frozen=True)
 class KeyAccount:
-  """Every key of a checkpoint, beside every variable of the model."""
+  """Every key of a checkpoint, next to every variable of the model."""
 
   keys: tuple[AccountedKey, ...]  # sorted by name
   sources: tuple[KeySource, ...]  # one per variable that can be read, in the order of the variables

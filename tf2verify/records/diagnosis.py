@@ -175,7 +175,7 @@ class Cause:
   """A known mistake whose marks were found.
 
   Attributes:
-    text: what is wrong and how to mend it, one sentence.
+    text: what is wrong and how to fix it, one sentence.
     evidence: what was seen; '' where the text says it.
     rule: the rule's name.
     explains: what follows from it; empty for all.

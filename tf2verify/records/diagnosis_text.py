@@ -72,8 +72,8 @@ def outcome_text(experiment: Experiment) -> str:
   several = experiment.mistakes > 1
   what = {
     Edit.SETTING: 'it',
-    Edit.OPERATIONS: "tf1's operations at this place of the port",
-    Edit.VALUE: "tf1's value at this place of the port",
+    Edit.OPERATIONS: "tf1's operations in place of the port's",
+    Edit.VALUE: "tf1's value in place of the port's",
   }[experiment.edit]
   count = experiment.mistakes - 1
   others = f' and the other {count if count > 1 else "one"} corrected' if several else ''
@@ -82,9 +82,9 @@ def outcome_text(experiment: Experiment) -> str:
     others += f' ({"" if count == 1 else f"{by_value} "}by the value of tf1)'
   if experiment.outcome is Outcome.PROVEN:
     agree = _agreement_text(experiment.apart)
-    return f'with {what}{others} both sides {agree}{", and not without it" if several else ""}'
+    return f'with {what}{others} both sides {agree}{", without it they do not" if several else ""}'
   return (
-    f'explains a part: with {what}{others} the difference is smaller, and {experiment.left} '
+    f'explains part of the difference, which is smaller with {what}{others}; {experiment.left} '
     f'{"tensor still differs" if experiment.left == 1 else "tensors still differ"}'
   )
 
@@ -175,7 +175,7 @@ def source_size_text(source: Source) -> str:
   """Returns how the outputs of an operation differ."""
   how = 'run alone on the inputs of tf1' if source.alone else 'its inputs agree'
   if source.rewired:
-    how = 'it reads different tensors than in tf1'
+    how = 'it reads other tensors than in tf1'
   if source.is_correction:
     how = 'if this alone is corrected, all agrees'
   if source.is_initial_value:

@@ -33,7 +33,7 @@ class Experiment:
       greatest magnitude of tf1's.
     tensors: how many tensors were compared.
     left: how many of them still differ.
-    by_value: how many of the mistakes were mended by giving the port what tf1 has there.
+    by_value: how many of the mistakes were fixed by giving the port what tf1 has there.
   """
 
   edit: Edit

@@ -29,7 +29,7 @@ class OpRecord:
   # TensorFlow's op type; `INPUT`, `VARIABLE` and `TARGET` stand for what the graph reads and
   # yields.
   op_type: str
-  inputs: tuple[TensorKey, ...]  # where its data comes from, behind operations that only pass it on
+  inputs: tuple[TensorKey, ...]  # where its data comes from, before operations that only pass it on
   input_names: tuple[str, ...] = ()  # of the inputs, as TensorFlow documents the op type: `axis`
   # For every input, the types of the operations that pass it on, from the producer to this one:
   # `StopGradient`, `Identity`.
@@ -101,9 +101,9 @@ class NodeChange:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OpGraph:
-  """The operations behind what a run yields.
+  """The operations that the results of a run depend on.
 
-  Invariants: an operation stands behind all that it reads; targets come last.
+  Invariants: an operation comes after all that it reads; targets come last.
   """
 
   side: str  # 'tf1' or 'tf2'

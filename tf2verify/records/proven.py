@@ -49,7 +49,7 @@ class GraphDifference:
     """Returns both values and both lines."""
     of = '' if self.what == 'operation' else f' of {self.operation}'
     one, other = (f' at {at}' if at else '' for at in (self.tf1_source, self.tf2_source))
-    more = f', and so at {self.count - 1} more' if self.count > 1 else ''
+    more = f', and likewise at {self.count - 1} more' if self.count > 1 else ''
     if self.what == 'missing':
       return f'tf1 computes {self.tf1}{one}, which the port does not{other}{more}'
     if self.what == 'extra':

@@ -32,21 +32,20 @@ class Resources:
   def __post_init__(self) -> None:
     for name, value, least in (
       ('cpus', self.cpus, 'above 0'),
-      ('gpus', self.gpus, 'from 0 on'),
+      ('gpus', self.gpus, 'of at least 0'),
       ('memory_gib', 1 if self.memory_gib is None else self.memory_gib, 'above 0, or None'),
     ):
       is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
       if is_number and math.isfinite(value) and (value > 0 or (value == 0 and name == 'gpus')):
         continue
       raise CaseDefinitionError(
-        f'Resources({name}={value!r}): {name} is a number {least}; '
-        'Resources(cpus=2, gpus=1, memory_gib=8) asks for two processors, one graphics processor '
-        'and 8 GiB of memory'
+        f'Resources({name}={value!r}): {name} must be a number {least}; '
+        'Resources(cpus=2, gpus=1, memory_gib=8) asks for two CPUs, one GPU and 8 GiB of memory'
       )
     if self.gpus > 1 and self.gpus != int(self.gpus):
       raise CaseDefinitionError(
-        f'Resources(gpus={self.gpus!r}): above 1, gpus is a whole number, since a part of a '
-        'graphics processor is of a single one'
+        f'Resources(gpus={self.gpus!r}): above 1, gpus must be a whole number, since a fraction is '
+        'a share of a single GPU'
       )
 
   @property
@@ -77,7 +76,7 @@ def resources_of(case: type[Any]) -> Resources:
   declared = case.resources
   if not isinstance(declared, Resources):
     raise CaseDefinitionError(
-      f'{case.__name__}.resources is {declared!r:.80}; it is a tf2verify.Resources: '
+      f'{case.__name__}.resources is {declared!r:.80}; it must be a tf2verify.Resources: '
       'resources = tf2verify.Resources(cpus=2, memory_gib=8)'
     )
   return declared

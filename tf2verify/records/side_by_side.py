@@ -25,7 +25,7 @@ class VariableSummary:
 
 @dataclasses.dataclass(frozen=True)
 class VariablePair:
-  """A variable of the tf1 side beside that of the tf2 side.
+  """A variable of the tf1 side next to that of the tf2 side.
 
   Attributes:
     tf1: None where only the tf2 side has it.

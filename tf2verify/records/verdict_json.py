@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 2
 
-# What JSON calls the types that a record may hold, beside floats, tuples and other records.
+# What JSON calls the types that a record may hold, besides floats, tuples and other records.
 _KINDS: dict[Any, str] = {
   dict: 'an object',
   list: 'an array',
@@ -88,7 +88,7 @@ def case_from_json(text: str) -> CaseVerdict:
 
   Raises:
     UsageError: it is not a report, not whole, of another schema version, or a value is
-      not of its type; the message starts with 'is' or 'has', to go behind a file name.
+      not of its type; the message starts with 'is' or 'has', to follow a file name.
   """
   try:
     report = json.loads(text)
@@ -113,7 +113,7 @@ def case_from_fields(report: Any) -> CaseVerdict:
     )
   environment = report.get('environment', {})
   if not isinstance(environment, dict):
-    raise UsageError(f'has environment = {environment!r:.80}; it is an object')
+    raise UsageError(f'has environment = {environment!r:.80}; it must be an object')
   fields = {**report, 'environment': [list(pair) for pair in environment.items()]}
   try:
     case: CaseVerdict = safe_values(_reader(CaseVerdict)(fields))
@@ -270,7 +270,7 @@ def _member(cls: type[enum.Enum], members: dict[Any, enum.Enum], value: Any) -> 
     return members[value]
   except (KeyError, TypeError):  # TypeError: a list or an object cannot be looked up
     allowed = ', '.join(str(member.value) for member in cls)
-    raise _Misfit('has', f' = {value!r:.80}; it is one of {allowed}') from None
+    raise _Misfit('has', f' = {value!r:.80}; it must be one of {allowed}') from None
 
 
 def _number(value: Any) -> float:
@@ -279,7 +279,7 @@ def _number(value: Any) -> float:
   if isinstance(value, str) and value in _NOT_JSON:
     return _NOT_JSON[value]
   if isinstance(value, bool) or not isinstance(value, (int, float)):
-    raise _Misfit('has', f' = {value!r:.80}; it is a number')
+    raise _Misfit('has', f' = {value!r:.80}; it must be a number')
   if abs(value) > _LARGEST_INTEGER:
     raise _Misfit('has', ' = a number beyond 64 bits')
   return float(value)
@@ -287,7 +287,7 @@ def _number(value: Any) -> float:
 
 def _checked(cls: type, kind: str, value: Any) -> Any:
   if type(value) is not cls:  # what JSON gives is of no subclass; True is not an integer
-    raise _Misfit('has', f' = {value!r:.80}; it is {kind}')
+    raise _Misfit('has', f' = {value!r:.80}; it must be {kind}')
   if type(value) is int and abs(value) > _LARGEST_INTEGER:
     raise _Misfit('has', ' = a number beyond 64 bits')
   return value

@@ -42,7 +42,7 @@ def record_checkpoint(recorder: Recorder) -> Optional[Dict[str, Any]]:
       ) from None
   if any(key['name'] == '_CHECKPOINTABLE_OBJECT_GRAPH' for key in keys):
     raise RecorderError(
-      '--checkpoint {} was written by tf.train.Checkpoint; a name-based one is wanted, as '
+      '--checkpoint {} was written by tf.train.Checkpoint; a name-based checkpoint is needed, as '
       'tf.train.Saver writes it'.format(prefix)
     )
   return {'path': os.path.abspath(str(prefix)), 'keys': keys}

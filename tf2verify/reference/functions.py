@@ -66,7 +66,7 @@ def source_files(functions: Iterable[Any], known: FrozenSet[str]) -> List[Dict[s
   """Returns path and digest of the user's files that the functions come from.
 
   Those of the modules that are reached from the functions' own by what these name, and
-  of the modules that were imported since: below the working folder, or beside one.
+  of the modules that were imported since: below the working folder, or next to one.
   """
   modules: List[Any] = [sys.modules.get(getattr(f, '__module__', None) or '') for f in functions]
   folders = {os.path.dirname(os.path.abspath(m.__file__)) for m in modules if _is_file(m)}

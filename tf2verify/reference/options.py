@@ -24,7 +24,7 @@ _CALLS: Dict[str, Tuple[Tuple[str, ...], str]] = {
 
 
 class Options:
-  """What beside the builder and its inputs is asked for; see `record`."""
+  """What besides the builder and its inputs is asked for; see `record`."""
 
   def __init__(self, **options: Any) -> None:
     self.training_modes: Tuple[bool, ...] = tuple(options['training_modes'])
@@ -55,7 +55,7 @@ class Options:
         'intermediates is {!r}; allowed are {}'.format(self.intermediates, ', '.join(LEVELS))
       )
     if self.optimizer is not None and self.train_op is not None:
-      raise RecorderError('both an optimizer and a train op are given; one of them trains')
+      raise RecorderError('both an optimizer and a train op are given; give the one that trains')
     for name, (arguments, slip) in _CALLS.items():
       function = getattr(self, name)
       if function is not None:
@@ -69,7 +69,7 @@ class Options:
     for name, smallest in least.items():
       if getattr(self, name) is not None and getattr(self, name) < smallest:
         raise RecorderError(
-          '{} is {}; it is at least {}'.format(name, getattr(self, name), smallest)
+          '{} is {}; it must be at least {}'.format(name, getattr(self, name), smallest)
         )
 
   def functions(self) -> Dict[str, Any]:

@@ -50,7 +50,7 @@ def check_runs_alone(
   for op in ops_run_by(roots).values():
     if any(word in op.type for word in _WAITING_WORDS):
       raise RecorderError(
-        '{} reads from a queue, {}; nobody fills it while the model is recorded, so that the run '
+        '{} reads from a queue, {}; nothing fills it while the model is recorded, so the run '
         'would wait forever: use {}'.format(what, _op_text(built, op), instead)
       )
     # One inside of a branch of `tf.cond` may never be run.

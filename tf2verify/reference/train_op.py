@@ -24,7 +24,7 @@ GATE = 'tf2verify_losses'
 class TrainOp:
   """The train op, and what it has added, see `_steps_entry`.
 
-  Everything that it adds runs after the losses, so that what is fetched beside it are
+  Everything that it adds runs after the losses, so that what is fetched along with it are
   the values before the update.
   """
 

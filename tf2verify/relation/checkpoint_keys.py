@@ -50,7 +50,7 @@ def account(
     keys: of the checkpoint.
     variables: of the tf1 side.
     evaluate_with_ema: whether variables are read from their shadows, where they have one.
-    global_steps: names of counters of steps, beside `global_step`.
+    global_steps: names of counters of steps, besides `global_step`.
     left_out: names of variables of tf1 that the port leaves out on purpose.
   """
   by_name = {key.name: key for key in keys}
@@ -135,7 +135,7 @@ def other_scope(missing: Sequence[str], keys: Collection[str]) -> str:
 
 
 def steps_done(beta_power: float, beta: float) -> int | None:
-  """Returns the number of Adam's steps behind a `beta_power`; None where it is no power.
+  """Returns the number of Adam's steps that a `beta_power` stands for; None where it is no power.
 
   `tf.compat.v1.train.AdamOptimizer` starts with beta and multiplies by it after every
   step: beta ** (steps + 1).
@@ -189,7 +189,7 @@ def _kind(
 
 
 def _owner(head: str, owners: Collection[str]) -> str:
-  """Returns the variable that a slot belongs to, whose name may stand behind a scope."""
+  """Returns the variable that a slot belongs to, whose name may stand after a scope."""
   while head:
     if head in owners:
       return head

@@ -151,7 +151,7 @@ def splits(
   return entries
 
 
-# Of a whole: the axes ahead, the parts of the axis that is divided, the axes behind; then the
+# Of a whole: the axes ahead, the parts of the axis that is divided, the axes after; then the
 # pattern of each part, and the sizes of the parts.
 _Division = tuple[str, list[str], str, list[str], dict[str, int]]
 

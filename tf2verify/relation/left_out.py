@@ -27,14 +27,14 @@ def declared_reasons(
   """
   if not isinstance(declared, Mapping):
     raise CaseDefinitionError(
-      f'{attribute} is a {type(declared).__name__}; it is a mapping from a variable name, or a '
-      "glob pattern of names, to the reason: {'unused/*': 'nothing reads it'}"
+      f'{attribute} is a {type(declared).__name__}; it must be a mapping from a variable name, or '
+      "a glob pattern of names, to the reason: {'unused/*': 'nothing reads it'}"
     )
   found: dict[str, str] = {}
   for name, reason in declared.items():
     if not isinstance(name, str) or not isinstance(reason, str) or not reason.strip():
       raise CaseDefinitionError(
-        f'{attribute} maps {name!r:.80} to {reason!r:.80}; both are texts: a name, or a glob '
+        f'{attribute} maps {name!r:.80} to {reason!r:.80}; both must be strings: a name, or a glob '
         'pattern of names, and the reason why the other side has no such variable'
       )
     pattern = name.removesuffix(':0')

@@ -55,7 +55,7 @@ class Derivation:
     places: the units that are pairs, in the order of the reference.
     tf1_left: variables of tf1 without a partner, and why.
     tf2_left: likewise, of the port.
-    crossed: pairs by names that have a clear partner each, which the graphs pair otherwise.
+    crossed: pairs by names that have a clear partner each, which the graphs pair differently.
     exchangeable: tf1 names of variables that are paired by order alone.
     written: where the two sides differ at paired places, one sentence for each kind.
   """

@@ -43,7 +43,9 @@ class MapEntry:
     for side in ('tf1', 'tf2'):
       names = getattr(self, side)
       if isinstance(names, str):
-        raise VariableMapError(f'{side} is {names!r} in a MapEntry; it is a tuple: ({names!r},)')
+        raise VariableMapError(
+          f'{side} is {names!r} in a MapEntry; it must be a tuple: ({names!r},)'
+        )
       object.__setattr__(self, side, tuple(name.removesuffix(':0') for name in names))
     for field in ('sizes', 'added'):
       value = getattr(self, field)

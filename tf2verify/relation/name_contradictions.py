@@ -1,4 +1,4 @@
-"""Variables paired otherwise than clear names tell: exchanges, which a map must not hide."""
+"""Variables paired differently than clear names tell: exchanges, which a map must not hide."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ _Shapes = Mapping[str, tuple[int, ...]]
 def crossed(
   alternatives: Iterable[Sequence[MapEntry]], tf2_shapes: _Shapes
 ) -> Iterator[tuple[str, str]]:
-  """Yields pairs by name, of variables that the graphs pair otherwise, one with one.
+  """Yields pairs by name, of variables that the graphs pair differently, one with one.
 
   Args:
     alternatives: the entries of each choice, the likely ones.
@@ -41,7 +41,7 @@ def crossed(
 
 
 def _by_words(names: Iterable[str]) -> dict[tuple[str, ...], str | None]:
-  """Returns names by their words behind what all have in common; None for several of one."""
+  """Returns names by their words after what all have in common; None for several of one."""
   listed = list(names)
   parts = [words(name) for name in listed]
   common = 0
@@ -59,7 +59,7 @@ def contradicted(
   rivals: Sequence[Sequence[tuple[str, ...]]],
   shapes: Sequence[_Shapes],
 ) -> Iterator[tuple[str, str]]:
-  """Yields pairs by name, of variables that were divided into groups otherwise.
+  """Yields pairs by name, of variables that were divided into groups differently.
 
   Args:
     entries: the likely ones.

@@ -7,7 +7,7 @@ from tf2verify.records.op_graph import TARGET, OpGraph, OpRecord
 
 
 class Names:
-  """Names of tf2 operations behind the layer's own prefix."""
+  """Names of tf2 operations after the layer's own prefix."""
 
   def __init__(self, tf1: OpGraph, tf2: OpGraph) -> None:
     """Prepares.

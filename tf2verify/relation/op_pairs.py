@@ -325,7 +325,7 @@ class Pairing:
     """Returns whether two operations are computed from anything that is a pair, or from nothing.
 
     Names alone are numbers in the order of creation: `Einsum` of one side may be any of
-    the other. Draws of another shape are one draw all the same: the shape is the fault.
+    the other. Draws of another shape are still one draw: the shape is the fault.
     """
     op, other = self.tf1.ops[tf1], self.tf2.ops[tf2]
     sizes = _size(op), _size(other)

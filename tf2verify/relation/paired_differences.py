@@ -141,7 +141,7 @@ class _Ways:
     return list(found)
 
   def epsilon(self, unit: int) -> float | None:
-    """Returns the epsilon of a normalization, fused or spelt out; None without one."""
+    """Returns the epsilon of a normalization, fused or written out; None without one."""
     ops = self._uses.units[unit].ops
     fused = [self._graph.ops[n].attribute('epsilon') for n in ops]
     known = {float(value) for value in fused if value is not None}

@@ -38,7 +38,7 @@ def rename_suggestions(
   """Pairs leftovers of equal shape and dtype whose names are alike.
 
   In this order: one prefix that is missing, extra or another for all; one scope that is
-  called otherwise in all (`block17_1` to `block17_20` against `b17_1`, ...); the same name in
+  called differently in all (`block17_1` to `block17_20` against `b17_1`, ...); the same name in
   a different library's terms; counters that differ (`dense_1`, `dense`), alone or all by
   the same step; similar names; the one variable that each side has alone, whatever its name.
   What has two equally good counterparts is left out.

@@ -190,7 +190,7 @@ def _may_be_average(slot: Slot) -> bool:
 
 
 def _is_called_average(slot: Slot) -> bool:
-  # The name begins with that of the optimizer, which may have averages beside what it is called.
+  # The name begins with that of the optimizer, which may have averages besides what it is called.
   called = f'{slot.role} {slot.word}' if slot.word else f'{slot.role} {slot.name}'
   words = re.split(r'[^a-z]+', called.lower())
   return any(_WORDS.fullmatch(word) for word in words)

@@ -252,7 +252,7 @@ def _by_momentum(one: Slot, other: Slot, rate: float | None) -> float | None:
 def _by_value(one: Slot, other: Slot, scale: float = 1.0) -> float | None:
   """Returns the scale where two slots hold the same numbers, as far as rounding goes.
 
-  Two of which it is known that they mean different things are no pair all the same.
+  Two of which it is known that they mean different things are still not a pair.
   """
   if _are_known_to_differ(one, other):
     return None

@@ -218,7 +218,7 @@ def _given(text: str, keyword: str) -> list[tuple[str, str]]:
 
 def _whole(axis: str, text: str) -> int:
   if not text.isdigit():
-    raise _Problem(f'the size of {axis} is {text!r}; it is a whole number')
+    raise _Problem(f'the size of {axis} is {text!r}; it must be a whole number')
   return int(text)
 
 
@@ -228,7 +228,7 @@ def _number(axis: str, text: str) -> float:
   except ValueError:
     value = math.nan
   if not math.isfinite(value):
-    raise _Problem(f'what is added to {axis} is {text!r}; it is a number')
+    raise _Problem(f'what is added to {axis} is {text!r}; it must be a number')
   return value
 
 

@@ -107,9 +107,9 @@ def _flag_slip(tf1: VariableRecord, tf2: VariableRecord, owner_is_trained: bool)
     return 'frozen in tf1 but would be trained in tf2: pass trainable=False'
   if tf2.trainable_flag and owner_is_trained:
     return (
-      'missing in layer.trainable_variables although its own flag is True and its '
-      'layer is not frozen: a list is filtered by `v not in frozen`, and `in` compares values in '
-      'TF2, so an equal variable is lost as well: compare v.ref()'
+      'missing from layer.trainable_variables although its own flag is True and its layer is not '
+      'frozen: if a list is filtered by `v not in frozen`, `in` compares values in TF2, so a '
+      'variable of equal value is lost, too: compare v.ref()'
     )
   return 'trained in tf1 but frozen in the port: layer.trainable=False, or a lost collection'
 

@@ -108,7 +108,7 @@ class VariableUses:
     return found
 
   def _normalizations(self, uses: dict[int, set[tuple[str, str]]]) -> list[frozenset[int]]:
-    """Returns the operations of each normalization by variables that is spelt out.
+    """Returns the operations of each normalization by variables that is written out.
 
     `(x - mean) * rsqrt(variance) * gamma + beta`, in whatever order: what scales next to the
     operation that reads the variance, what is subtracted before, and the first shift after. What

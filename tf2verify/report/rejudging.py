@@ -187,7 +187,7 @@ def _reason(stage: StageVerdict, deviations: tuple[Deviation, ...], compared: Co
   """Returns why the stage can tell nothing now, were there no differences; '' if it can."""
   if compared.tensors and compared.inconclusive == compared.tensors:
     return stage.reason or (
-      'every tensor is within these tolerances of zero, so zeros would pass as well'
+      'every tensor is within these tolerances of zero, so zeros would also pass'
     )
   before = stage.compared
   all_unclear = before.tensors and before.inconclusive == before.tensors

@@ -40,7 +40,7 @@ def write_whole(path: str, text: str, named_by: str = _NAMED_BY) -> None:
   Args:
     path: of the file; its folder is made.
     text: what it is to hold.
-    named_by: what a reader of the error is told to mend.
+    named_by: what a reader of the error is told to fix.
 
   Raises:
     UsageError: it cannot be written.

@@ -36,7 +36,7 @@ def sarif_text(verdicts: Iterable[CaseVerdict]) -> str:
 
 
 def _rule(stage: str) -> dict[str, Any]:
-  """Returns what a stage is: code scanning shows it beside each of its results."""
+  """Returns what a stage is: code scanning shows it next to each of its results."""
   proves = words.PROVES.get(stage, stage)
   rule: dict[str, Any] = {
     'id': stage,

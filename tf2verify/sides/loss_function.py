@@ -115,12 +115,12 @@ def checked_loss(loss: Any, hook: str) -> Any:
     loss = loss.read_value()
   if not isinstance(loss, tf.Tensor):
     raise CaseDefinitionError(
-      f'{hook} returned a {type(loss).__name__}; it is a floating tensor, a scalar or one loss per '
-      'example, or a nest of such parts'
+      f'{hook} returned a {type(loss).__name__}; it must be a floating tensor, a scalar or one '
+      'loss per example, or a nest of such parts'
     )
   if not loss.dtype.is_floating:
     raise CaseDefinitionError(
-      f'{hook} returned a tensor of dtype {loss.dtype.name}; a loss is floating: it has to be '
+      f'{hook} returned a tensor of dtype {loss.dtype.name}; a loss must be floating, since it is '
       'differentiated'
     )
   return loss
@@ -160,7 +160,8 @@ def checked_metrics(made: Any, hook: str) -> dict[str, Any]:
   """
   if not isinstance(made, Mapping) or not made:
     raise CaseDefinitionError(
-      f'{hook} returned {made!r:.80}; it is a dictionary from name to metric, with at least one'
+      f'{hook} returned {made!r:.80}; it must be a dictionary from name to metric, with at least '
+      'one'
     )
   for name, metric in made.items():
     value = metric[0] if isinstance(metric, tuple) and len(metric) == 2 else metric
@@ -169,7 +170,7 @@ def checked_metrics(made: Any, hook: str) -> dict[str, Any]:
       continue
     if not isinstance(value, (tf.Tensor, tf.Variable, np.ndarray, np.generic, float, int)):
       raise CaseDefinitionError(
-        f'{hook} returned a {type(metric).__name__} for {name!r}; it is a tensor'
+        f'{hook} returned a {type(metric).__name__} for {name!r}; it must be a tensor'
         + (', or (value, update op)' if hook.startswith('tf1') else ', or an updated Keras metric')
       )
   return {str(name): metric for name, metric in made.items()}

@@ -34,7 +34,7 @@ class MadeLines:
   """Sees where optimizers and schedules are made, and what operations they make in graphs.
 
   An optimizer of a library has the settings that it was made with: what its update computes
-  otherwise is to be mended there, not where the update is called.
+  otherwise is to be fixed there, not where the update is called.
   """
 
   def __init__(self) -> None:

@@ -17,7 +17,7 @@ from tf2verify.reference.variables import variable_name
 from tf2verify.sides.optimizer_state import SlotVariable, is_optimizer
 from tf2verify.tensorflow_internals import keras3
 
-# Objects that hold each other are many in Keras, and few in an optimizer of one's own.
+# Objects that hold each other are many in Keras, and few in a custom optimizer.
 _DEEPEST = 8
 _MOST_OBJECTS = 20_000
 _LEAVES = (str, bytes, bool, int, float, complex, type, types.ModuleType, np.ndarray, tf.Tensor)
@@ -70,7 +70,7 @@ class OptimizerParts:
     )
 
   def slots(self, variables: Sequence[Any]) -> Iterator[SlotVariable]:
-    """Yields what is kept beside the optimizers, for given variables of the model."""
+    """Yields what is kept besides the optimizers, for given variables of the model."""
     model = {id(variable) for variable in variables}
     for held in self.variables:
       if id(held.variable) in model or held.word() in _RATES:

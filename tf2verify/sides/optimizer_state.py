@@ -193,7 +193,7 @@ def _listed_slots(optimizer: Any, variables: Sequence[Any], rule: str) -> Iterat
   positions = _positions(optimizer, variables)
   for attribute, listed in vars(optimizer).items():
     word = attribute.lstrip('_')
-    unused = rule == 'sgd' and word == 'momentums'  # made all the same
+    unused = rule == 'sgd' and word == 'momentums'  # created anyway
     if unused or word in _NO_SLOTS or not isinstance(listed, (list, tuple)):
       continue
     role = slot_role(rule, word)

@@ -15,7 +15,7 @@ from tf2verify.sides.user_code import user_code
 
 _HOOK = 'other_sizes'
 _SHOWN = 3
-# So many elements behind strides still tell how wide an image is; and so many numbers make up one
+# So many elements after strides still tell how wide an image is; and so many numbers make up one
 # thing, such as a box.
 _FEW = 4
 
@@ -31,7 +31,7 @@ class OtherSize:
     inputs: the nest of arrays.
     name: for reports: `batch 5`, `inputs of shape (5, 8)`.
     batch_only: whether nothing but the batch is another.
-    lengths: the axes beside the batch that are longer, those of one size together; empty
+    lengths: the axes besides the batch that are longer, those of one size together; empty
       for a declared size.
   """
 
@@ -200,7 +200,7 @@ def _amounts(inputs: Any, axes: frozenset[Axis], batch: frozenset[Axis]) -> dict
   """Returns by how much axes grow: the batch by one, each length by another amount.
 
   Axes of one size in several inputs are one length; in one input they are several, which
-  have to stay apart also behind strides.
+  have to stay apart also after strides.
   """
   amounts = dict.fromkeys(axes & batch, 1)
   lengths: dict[tuple[int, int], int] = {}
@@ -331,9 +331,9 @@ def _is_shape(value: Any) -> bool:
 
 def _not_understood(declared: Any) -> str:
   return (
-    f'{_HOOK} is {declared!r:.80}; it is None (try what the reference accepts), () (try nothing), '
-    'a shape, a mapping from the path of an input to its shape, a list of these, or a method that '
-    'returns or yields other inputs'
+    f'{_HOOK} is {declared!r:.80}; it must be None (try what the reference accepts), () (try '
+    'nothing), a shape, a mapping from the path of an input to its shape, a list of these, or a '
+    'method that returns or yields other inputs'
   )
 
 

@@ -232,7 +232,7 @@ class _Trial:
         ambiguous += self._names(group)
         layout = f', {entry.layout}' if entry.layout else ''
         undecided.append(
-          f'{entry}: {len(decided)} layouts fit as well; the usual one is taken{layout}'
+          f'{entry}: {len(decided)} layouts fit equally well; the usual one is taken{layout}'
         )
     entries = by_name(self._entries(chosen, best), self._found.crossed)
     kept = best

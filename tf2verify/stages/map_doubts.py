@@ -68,7 +68,7 @@ def _of_order(turned: Sequence[MapEntry]) -> str:
   parts = first.tf2 if len(first.tf1) == 1 else first.tf1
   more = f' (and {len(turned) - 1} more entries)' if len(turned) > 1 else ''
   return (
-    f'{", ".join(parts)} are parts of {whole[0]} in another order than {side} makes them{more}: '
+    f'{", ".join(parts)} are parts of {whole[0]} in a different order from that of {side}{more}: '
     f'with layout {first.layout} the outputs agree, and with the order of {side} they do not; if '
     'the names of the parts say otherwise, the port exchanges them'
   )

@@ -85,13 +85,13 @@ def declared_map(declaration: Declaration) -> VariableMap | None:
   if isinstance(given, Mapping):
     hint = '. If only names differ, VariableMap.of_names takes a mapping, or use variable_names'
   raise CaseDefinitionError(
-    f'variable_map is a {type(given).__name__}; it is None, a tf2verify.VariableMap, the path of a '
-    f"map file, or 'derive'{hint}"
+    f'variable_map is a {type(given).__name__}; it must be None, a tf2verify.VariableMap, the path '
+    f"of a map file, or 'derive'{hint}"
   )
 
 
 def _path_of(declaration: Declaration, path: str) -> str:
-  """Returns where a map file is: beside the file of the case, or in the working folder."""
+  """Returns where a map file is: next to the file of the case, or in the working folder."""
   if os.path.isabs(path):
     return path
   cls = getattr(declaration, 'case_class', type(declaration))
@@ -148,7 +148,7 @@ def _by_name(inventory: Inventory, side: str) -> dict[str, VariableRecord]:
     names = [variable.name for variable in inventory.variables]
     twice = next(name for name in names if names.count(name) > 1)
     raise CaseDefinitionError(
-      f'{twice} names several variables on the {side} side, so that a map cannot tell them apart: '
+      f'{twice} names several variables on the {side} side, so a map cannot tell them apart: '
       'give the layers that make them different names'
     )
   return found

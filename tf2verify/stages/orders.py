@@ -99,8 +99,8 @@ def _note(races: Sequence[Race], order: Order, tried: Sequence[Order], findings:
     return f'{said}{where}{order}; TensorFlow 1 may use a different order in each run: {_REMEDY}'
   orders = '; '.join(map(str, tried))
   return (
-    f'{said}The port agrees with none of the orders that were tried ({orders}); what is shown are '
-    f'its differences from the nearest, {order}'
+    f'{said}The port agrees with none of the orders that were tried ({orders}); the differences '
+    f'shown are those from the nearest, {order}'
   )
 
 

@@ -1,4 +1,4 @@
-"""Keras 3 beside tf-keras: its layers, variables and optimizers, and what it does not publish.
+"""Keras 3 next to tf-keras: its layers, variables and optimizers, and what it does not publish.
 
 Nothing here imports Keras 3, which takes a second: a port that is made of it has done so. Its
 variables are no `tf.Variable`s, but each holds one, `variable.value`. Run with Keras 3.15; 3.12

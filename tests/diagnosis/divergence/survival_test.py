@@ -56,7 +56,7 @@ class ChangeTest(absltest.TestCase):
 
   def test_the_greatest_is_named(self):
     text = survival.within_tolerance({'output a [inference]': 1e-7, 'output b [training]': 2e-6})
-    self.assertStartsWith(text, 'greatest change 2e-06, of output b [training]:')
+    self.assertStartsWith(text, 'largest change 2e-06, of output b [training]:')
 
 
 if __name__ == '__main__':

@@ -32,8 +32,8 @@ class ValueTextTest(parameterized.TestCase):
     ('permuted', _TF1, _TF1[[1, 0, 3, 2]], 'in a different order along axis 0'),
     ('later', _TF1, _shifted(), 'one step later along axis 1'),
     ('earlier', _shifted(), _TF1, 'one step earlier along axis 1'),
-    ('clipped', _TF1, np.minimum(_TF1, np.float32(0.5)), 'the port has the values of tf1, limited'),
-    ('relu', np.maximum(_TF1, 0), _TF1, 'tf1 has the values of the port, limited to at least 0'),
+    ('clipped', _TF1, np.minimum(_TF1, np.float32(0.5)), 'the port has the values of tf1, clipped'),
+    ('relu', np.maximum(_TF1, 0), _TF1, 'tf1 has the values of the port, clipped to at least 0'),
   )
   def test_rule(self, tf1, tf2, text):
     self.assertIn(text, value_text(tf1, tf2))
@@ -42,8 +42,8 @@ class ValueTextTest(parameterized.TestCase):
     masked = _with((1, slice(2, None)), 0)
     self.assertEqual(
       value_text(masked, _TF1),
-      'tf1 has zeros where the port keeps other values, as of a mask or padding: 9 of 60 elements; '
-      'all others agree',
+      'tf1 has zeros where the port keeps other values, as from a mask or padding: 9 of 60 '
+      'elements; all others agree',
     )
     self.assertStartsWith(value_text(_TF1, masked), 'the port has zeros where tf1 keeps other')
 

@@ -88,7 +88,7 @@ class EventsTest(absltest.TestCase):
     self.assertIn('gradients/failed_tensors/gradient w51 [training]', tags)
     self.assertNotIn('gradients/failed_tensors/gradient w1 [training]', tags)
     self.assertIn(
-      f'gradients: the {MOST_TENSORS} worst failed tensors are drawn, 2 more not', found.remarks
+      f'gradients: the {MOST_TENSORS} worst failed tensors are drawn, 2 more are not', found.remarks
     )
     self.assertStartsWith(found.remarks[0], 'gradients: 1 of 53 tensors have no finite share')
 

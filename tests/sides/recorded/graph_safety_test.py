@@ -120,7 +120,7 @@ class GraphSafetyTest(absltest.TestCase):
       graph_safety.check_nodes(graph_def, 'rec')
     with (
       mock.patch.dict(os.environ, {graph_safety.NODES: 'many'}),
-      self.assertRaisesRegex(RecordingError, "is 'many'; it is a whole number of at least 1"),
+      self.assertRaisesRegex(RecordingError, "is 'many'; it must be a whole number of at least 1"),
     ):
       graph_safety.check_nodes(graph_def, 'rec')
     large = b'x' * (2 * 2**20 + 1)

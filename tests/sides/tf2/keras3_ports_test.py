@@ -235,7 +235,10 @@ class Keras3PortsTest(LadderTestCase):
     (spot,) = self.assert_passes(right, 'checkpoint').stages[8].blind_spots
     self.assertIn('does not hold 2 of 2 variables', spot)
     self.assertIn('layers in a list, dictionary or set for it. The .weights.h5 file restores', spot)
-    words = '0 of 2 variables restored: Keras 3 does not show', 'list, dictionary or set of Blocks'
+    words = (
+      '0 of 2 variables restored: tf.train.Checkpoint does not track',
+      'list, dictionary or set of Blocks',
+    )
     self.assert_first_failure(Saving, 'checkpoint', *words)
     wrong = type('Wrong', (Classifier,), {'make_tf2_layer': lambda self: Blocks(Forgetful)})
     self.assert_first_failure(wrong, 'checkpoint', "the port's .weights.h5 file", '0 of 2')

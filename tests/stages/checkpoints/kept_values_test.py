@@ -71,7 +71,7 @@ class WhyTest(LadderTestCase):
         tf.train.Checkpoint(model=other).restore(path)
 
     self.assert_first_failure(
-      Case, STAGE, 'what was given to tf.train.Checkpoint does not lead to kernel'
+      Case, STAGE, 'kernel is not reachable from the objects given to tf.train.Checkpoint'
     )
 
 

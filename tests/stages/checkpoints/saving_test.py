@@ -86,7 +86,7 @@ class OwnCheckpointTest(LadderTestCase):
       Case,
       STAGE,
       "value restored from the port's checkpoint bias: presence differs",
-      '1 of 2 variables restored: no attribute of Hiding leads to bias',
+      '1 of 2 variables restored: bias is not reachable from an attribute of Hiding',
     )
 
   def test_another_attribute(self):
@@ -111,7 +111,7 @@ class OwnCheckpointTest(LadderTestCase):
         other(self.make_inputs())
         tf.train.Checkpoint(model=other).read(path)
 
-    self.assert_first_failure(Case, STAGE, 'does not lead to the layer that was given')
+    self.assert_first_failure(Case, STAGE, 'the layer that was given is not reachable')
 
   def test_loader_that_adds_something(self):
     class Case(tiny_models.Affine):

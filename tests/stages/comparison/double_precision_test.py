@@ -14,7 +14,7 @@ from tf2verify import Status
 from tf2verify.stages.comparison.double_precision import FACTOR
 
 v1 = tf.compat.v1
-_EXPLAINED = 'with 64 bits both sides agree'
+_EXPLAINED = 'computed with 64 bits, both sides agree'
 
 
 def _logistic(x, mean, log_scale):

@@ -217,7 +217,7 @@ class NanTest(parameterized.TestCase):
         )
 
     verdict = stage_of(Case, 'loss')
-    self.assert_inconclusive(verdict, 'infinities, of which NaN is made later, in Log at ')
+    self.assert_inconclusive(verdict, 'infinities, which become NaN later, in Log at ')
 
 
 if __name__ == '__main__':

@@ -28,12 +28,12 @@ class SharedNumbersTest(absltest.TestCase):
   def test_in_the_port_alone(self):
     found = _shared((_ONE, _OTHER), (_ONE, _ONE))
     self.assertEqual(list(found), ['b'])
-    self.assertStartsWith(found['b'], 'b starts with exactly the numbers of a in the port')
+    self.assertStartsWith(found['b'], 'b and a start with exactly the same numbers in the port')
 
   def test_in_tf1_alone(self):
     found = _shared((_ONE, _ONE), (_ONE, _OTHER))
     self.assertStartsWith(
-      found['b'], 'b starts with exactly the numbers of a in tf1, but not in the'
+      found['b'], 'b and a start with exactly the same numbers in tf1, but not in the'
     )
 
   def test_on_both_sides(self):

@@ -294,7 +294,7 @@ class WrongTest(LadderTestCase):
         decay = half_of_squares(layer.first.kernel)
         return self.tf2_loss(outputs, labels) + decay + FACTOR * tf.norm(layer.second.kernel)
 
-    words = 'the port adds another term for second/kernel (created'
+    words = 'the port adds a different term for second/kernel (created'
     text = self.assert_first_failure(Case, 'loss', 'total loss', words)
     self.assertNotIn('first/kernel (created', text)
 

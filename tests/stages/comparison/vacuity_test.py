@@ -164,7 +164,7 @@ class TellingTest(parameterized.TestCase):
   def test_another_constant_in_another_run_tells(self):
     one, other = ('output', 'x', Blank.SAME, '1'), ('output', 'x', Blank.SAME, '2')
     self.assertEmpty(self._seen(one, other).reason())
-    self.assertIn('always yields that', self._seen(one, one).reason())
+    self.assertIn('always yields this value', self._seen(one, one).reason())
 
   def test_what_else_was_compared_makes_it_a_blind_spot(self):
     telling = self._seen(('output', 'x', Blank.EMPTY, ''), ('gradient', 'w', None, ''))
@@ -227,18 +227,23 @@ def verified(model, port, inputs=_ROWS, stages=('zero_randomness',), **attribute
 class NothingComparedTest(parameterized.TestCase):
   @parameterized.named_parameters(
     ('no element', lambda x: dense(x)[:0], lambda x: 2 * dense(x)[:0], 'without elements'),
-    ('booleans', lambda x: dense(x) > 1e6, lambda x: -7 * dense(x) > 1e6, 'always yields that'),
+    (
+      'booleans',
+      lambda x: dense(x) > 1e6,
+      lambda x: -7 * dense(x) > 1e6,
+      'always yields this value',
+    ),
     (
       'integers',
       lambda x: tf.cast(dense(x) > 1e6, tf.int64) + 4,
       lambda x: tf.cast(-dense(x) > 1e6, tf.int64) + 4,
-      'always yields that',
+      'always yields this value',
     ),
     (
       'texts',
       lambda x: tf.where(dense(x) > 1e6, 'yes', 'no'),
       lambda x: tf.where(3 * dense(x) > 1e6, 'yes', 'no'),
-      'always yields that',
+      'always yields this value',
     ),
     (
       'infinities',
@@ -271,7 +276,7 @@ class NothingComparedTest(parameterized.TestCase):
   def test_a_tolerance_that_everything_passes(self, **attributes):
     wrong = verified(dense, lambda x: 2 * dense(x), **attributes)
     self.assertIs(wrong.status, tf2verify.Status.INCONCLUSIVE, wrong.to_text())
-    self.assertIn('zeros would pass as well', wrong.reason)
+    self.assertIn('zeros, or twice as much, would also pass', wrong.reason)
     right = verified(dense, dense, **attributes)
     self.assertIs(right.status, tf2verify.Status.PASSED, right.to_text())
 

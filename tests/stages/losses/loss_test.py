@@ -320,7 +320,7 @@ class WithinTheModelTest(LadderTestCase):
     self.assert_first_failure(
       Case,
       STAGE,
-      'one more time than that of tf2',
+      'once more than that of tf2',
       'call only tf.compat.v1.losses.get_total_loss()',
     )
 
@@ -362,7 +362,7 @@ class WithinTheModelTest(LadderTestCase):
 
     found = verdict_of(Case)
     self.assertIs(found.status, Status.PASSED, found.to_text())
-    self.assertIn('outputs of the models differ in this run already', found.to_text())
+    self.assertIn('outputs of the models already differ in this run', found.to_text())
 
 
 class OutputsThatFollowFromAnotherTest(LadderTestCase):

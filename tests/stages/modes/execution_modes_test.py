@@ -249,7 +249,7 @@ class LossTest(LadderTestCase):
     text = verdict.to_text()
     self.assertIs(verdict.status, tf2verify.Status.FAILED)
     self.assertIn('loss (tf2_loss) [tf.function, training]: values differs', text)
-    self.assertIn('it looks at the operation that made its input', text)
+    self.assertIn('it inspects the operation that made its input', text)
     self.assertIn('the port equals tf1 in tf.function, and differs from it in eager mode', text)
     self.assertEqual(row(verdict, modes.FUNCTION)['outputs'], 'equal')
 
@@ -590,7 +590,7 @@ class DeclarationTest(LadderTestCase):
 
   def test_no_tuple(self):
     verdict = self._verdict('jit_compile')
-    self.assertIn("modes_to_run is 'jit_compile'; it is a tuple", verdict.error.summary)
+    self.assertIn("modes_to_run is 'jit_compile'; it must be a tuple", verdict.error.summary)
 
   def test_none(self):
     verdict = self._verdict(())

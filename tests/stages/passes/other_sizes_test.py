@@ -561,7 +561,7 @@ class RightPortsTest(LadderTestCase, parameterized.TestCase):
 
     verdict = self.passed(Case, without_blind_spots=False)
     self.assertEqual(verdict.compared.tensors, 3)  # the batch can grow
-    self.assertIn('but reads nothing of what is longer there', verdict.blind_spots[0])
+    self.assertIn('but does not read the added elements', verdict.blind_spots[0])
 
   def test_column_of_one_value(self):
     class Case(tiny_models.OneModel):

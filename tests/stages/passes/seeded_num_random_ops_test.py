@@ -223,7 +223,9 @@ class NativePortTest(LadderTestCase):
         return inputs @ first @ second
 
     text = self.assert_first_failure(
-      Case, STAGE, 'second starts with exactly the numbers of first in the port, but not in tf1'
+      Case,
+      STAGE,
+      'second and first start with exactly the same numbers in the port, but not in tf1',
     )
     self.assertNotIn('initial value first', text)
 
@@ -241,7 +243,9 @@ class NativePortTest(LadderTestCase):
         return self.model(inputs, training, copied=False)
 
     self.assert_first_failure(
-      Case, STAGE, 'second starts with exactly the numbers of first in tf1, but not in the port'
+      Case,
+      STAGE,
+      'second and first start with exactly the same numbers in tf1, but not in the port',
     )
 
 

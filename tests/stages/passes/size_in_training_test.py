@@ -42,7 +42,7 @@ class SizeInTrainingTest(LadderTestCase):
         return self.model(inputs, training, lambda _: tf.ones([4, 1]))
 
     text = self.assert_first_failure(Case, STAGE, 'the reference accepts batch 5 in training')
-    self.assertIn('written into what the port does in training alone', text)
+    self.assertIn('hard-coded in what the port does only in training', text)
 
   def test_a_right_port(self):
     class Case(Dropped):

@@ -1,4 +1,4 @@
-"""Layers of the port that are in training mode in inference as well."""
+"""Layers of the port that are in training mode also in inference."""
 
 import abc
 
@@ -44,7 +44,7 @@ class Dropping(tf2verify.EquivalenceCase, abc.ABC):
 class TrainingInInferenceTest(LadderTestCase):
   def test_dropout(self):
     self.assert_first_failure(
-      type('Case', (Dropping,), {}), 'zero_randomness', 'is on in inference as well', _FIX
+      type('Case', (Dropping,), {}), 'zero_randomness', 'is also active in inference', _FIX
     )
 
   def test_noise(self):
@@ -55,7 +55,7 @@ class TrainingInInferenceTest(LadderTestCase):
       return Network(keras3.layers.GaussianNoise(0.1))
 
     case = type('Case', (Dropping,), {'random': random, 'make_tf2_layer': port})
-    self.assert_first_failure(case, 'zero_randomness', 'in inference as well', _FIX)
+    self.assert_first_failure(case, 'zero_randomness', 'in inference', _FIX)
 
   def test_dropout_that_tf1_never_has(self):
     case = type('Case', (Dropping,), {'random': lambda self, net, training: net})

@@ -144,7 +144,7 @@ class ReferenceVariesTest(StageTestCase):
     found = self.assert_found(
       Case,
       Status.INCONCLUSIVE,
-      'the TF1 side does not repeat itself, which is not the fault of the port: 2 tensors vary',
+      'the TF1 side is not deterministic, which is not the fault of the port: 2 tensors vary',
       'no port can be closer to it than that',
       'note: the first to vary on the tf1 side: PyFunc at ',
       '3 of 3 (100.0 %) elements of what it gives differ',
@@ -161,7 +161,7 @@ class ReferenceVariesTest(StageTestCase):
         return net + tf.stop_gradient(v1.py_func(jitter, [tf.zeros([3])], tf.float32))
 
     found = self.assert_found(
-      Case, Status.INCONCLUSIVE, 'note: the port varies as well; the first to vary: '
+      Case, Status.INCONCLUSIVE, 'note: the port varies, too; the first to vary: '
     )
     self.assertEqual({row[0] for row in found.tables[0].rows}, {'tf1', 'tf2'})
 

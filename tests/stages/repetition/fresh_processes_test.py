@@ -151,7 +151,7 @@ class StandInTest(absltest.TestCase):
     other = {'tf1': {TensorKey('output', 'x', 'training'): '1'}, 'tf2': {}}
     found = climb(Case, other, {'tf1': {}, 'tf2': {}}, other)
     self.assertIs(found.status, Status.INCONCLUSIVE, found.to_text())
-    self.assertIn('differ as well: it depends on time', found.to_text())
+    self.assertIn('also differ: it depends on time', found.to_text())
 
   def test_a_case_in_a_function_cannot_be_found(self):
     class Case(tiny_models.Affine):
@@ -171,7 +171,7 @@ class StandInTest(absltest.TestCase):
 
         found = tf2verify.verify(Case, stages=['determinism']).stages[-1]
         self.assertIs(found.status, Status.ERROR)
-        self.assertIn(f'fresh_processes is {number!r}; it is the number', found.error.summary)
+        self.assertIn(f'fresh_processes is {number!r}; it must be the number', found.error.summary)
 
 
 class EnvironmentsTest(absltest.TestCase):

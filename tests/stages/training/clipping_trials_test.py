@@ -71,7 +71,7 @@ class ClippingTrialsTest(parameterized.TestCase, LadderTestCase):
   def test_the_same_clipping_is_tried_and_told(self, make):
     notes, blind = self.passed(with_optimizer(make))
     self.assertIn('global norm, to 50', notes)
-    self.assertRegex(notes, r'do not reach that \(greatest global norm 1\.\d+\)')
+    self.assertRegex(notes, r'do not reach that \(largest global norm 1\.\d+\)')
     self.assertEqual(blind, 0)
 
   @parameterized.named_parameters(

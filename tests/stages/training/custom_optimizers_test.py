@@ -361,7 +361,7 @@ class SlotNamesTest(LadderTestCase):
     for names, words in (
       ({'adam_w': 'b'}, "slot_names names 'adam_w', and tf1 keeps no such slot; it keeps: "),
       ({'adam_v': 'c'}, "gives 'c' for "),
-      ('adam_v', 'it is a mapping'),
+      ('adam_v', 'it must be a mapping'),
     ):
       verdict = tf2verify.verify(with_optimizer(Nameless, slot_names=names), stages=[STAGE])
       self.assertIs(last(verdict).status, tf2verify.Status.ERROR, verdict.to_text())

@@ -184,7 +184,7 @@ class LaterCountsTest(parameterized.TestCase):
         return float(optimizer.taken)
 
     spots = self.assert_passes(Case).blind_spots
-    self.assertIn('computed from the count of steps', ' '.join(spots))
+    self.assertIn('computed from the step count', ' '.join(spots))
 
 
 if __name__ == '__main__':

@@ -112,7 +112,7 @@ class LaterStepsTest(LadderTestCase, parameterized.TestCase):
       make_tf2_optimizer = make_tf1_optimizer
 
     found = self.assert_passes(Case)
-    self.assertIn('0.09 at count 1,000 of steps', ' '.join(found.blind_spots))
+    self.assertIn('0.09 at step count 1,000', ' '.join(found.blind_spots))
 
   def test_a_schedule_that_counts_on_the_dtype_of_the_count(self):
     class Strict(schedules.LearningRateSchedule):
@@ -177,7 +177,7 @@ class LaterRatesTest(parameterized.TestCase):
   @parameterized.named_parameters(
     ('port_in_steps', lambda n: 0.1 * 0.9 ** (n / 700), _stairs(700, 0.9), 'staircase=False'),
     ('tf1_in_steps', _stairs(700, 0.9), lambda n: 0.1 * 0.9 ** (n / 700), 'staircase=True'),
-    ('lengths', _stairs(300, 0.5), _stairs(400, 0.5), 'counts 300 and 600 of steps in TF1'),
+    ('lengths', _stairs(300, 0.5), _stairs(400, 0.5), 'step counts 300 and 600 in TF1'),
     (
       'later',
       lambda n: _after_warmup(n, n),
@@ -218,8 +218,8 @@ class LaterRatesTest(parameterized.TestCase):
 
   def test_first_count_that_differs(self):
     found = first_apart(_rates(lambda n: 1.0, lambda n: 1.0 if n < 1234 else 0.5))
-    self.assertIn('the same up to count 1,233 of steps', found)
-    self.assertIn('1 in TF1 and 0.5 in the port at count 1,234', found)
+    self.assertIn('the same up to step count 1,233', found)
+    self.assertIn('1 in TF1 and 0.5 in the port at step count 1,234', found)
 
   def test_a_cycle_that_ends_at_round_counts_is_seen(self):
     def cycle(n):

@@ -148,7 +148,7 @@ class ProvenStepsTest(parameterized.TestCase):
   def test_schedules_that_differ_later(self, case, tf1, port):
     """The steps taken do not show them; the rates of later steps do, and the graphs say which."""
     stage = self._stages(case, Status.FAILED)['training_steps']
-    self.assertTrue(all('counts of steps' in d.run for d in stage.differences), stage)
+    self.assertTrue(all('step counts' in d.run for d in stage.differences), stage)
     self.assertFalse(stage.proven.is_whole)
     (spot,) = self._spots(stage)
     self.assertIn(tf1, spot)

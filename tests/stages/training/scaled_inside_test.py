@@ -74,7 +74,7 @@ class ScaledInsideTest(LadderTestCase):
 
     found = self.stage(Case)
     self.assertIs(found.status, Status.PASSED, found.to_text())
-    self.assertIn('one side scales them before the update', ' '.join(found.notes))
+    self.assertIn('one side scales the gradients before the update', ' '.join(found.notes))
 
   def test_after_clipping(self):
     class Case(ScaledBefore):

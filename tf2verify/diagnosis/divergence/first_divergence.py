@@ -56,7 +56,7 @@ class Divergence:
     behind: positions of the tf1 operations behind the targets.
     ends: positions of the targets in pairs.
     agreements: of the outputs of pairs, by tf1 tensor.
-    is_cut_short: whether operations far behind the first source were left out.
+    is_cut_short: whether operations far after the first source were left out.
     as_tf2: returns the value of a tf1 tensor as its partner holds it.
     unjudged: pairs that differ, and cannot be run alone on the tf1 side's inputs.
   """
@@ -64,7 +64,7 @@ class Divergence:
   def __init__(
     self, tf1: InspectableRun, tf2: InspectableRun, targets: Sequence[str], whole: bool = False
   ) -> None:
-    """Pairs and compares the operations behind some targets.
+    """Pairs and compares the operations that some targets depend on.
 
     Args:
       tf1: the tf1 side's run.

@@ -4,8 +4,8 @@ Two spellings of a computation have operations in pairs that are no counterparts
 product of another factor, a tensor that is negated on the way, one of the same number in
 the order of creation. They yield something else from the same inputs, and nothing is wrong
 with them. So the port's next operations run twice, from TF1's inputs: as they are, and
-with the value that TF1 has at the source. A source is mended by it. Where nothing is to be
-mended, or the value only does harm, the pair is none.
+with the value that TF1 has at the source. A source is fixed by it. Where nothing is to be
+fixed, or the value only does harm, the pair is none.
 """
 
 import math

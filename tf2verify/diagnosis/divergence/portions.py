@@ -59,7 +59,7 @@ def portions(
   for tf1, tf2 in pairs:
     op, other = graphs[0].ops[tf1], graphs[1].ops[tf2]
     for number in comparable_outputs(op, other):
-      # What nobody reads may hold anything: a reserve space of batch norm.
+      # What nothing reads may hold anything: a reserve space of batch norm.
       read = (tf1, number) in tf1_read and (tf2, number) in tf2_read
       if op.op_type != TARGET and not read:
         continue

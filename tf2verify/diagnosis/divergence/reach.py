@@ -1,4 +1,4 @@
-"""Whether a difference gets anywhere: what reads it may agree all the same."""
+"""Whether a difference gets anywhere: what reads it may still agree."""
 
 import math
 from collections.abc import Mapping, Set

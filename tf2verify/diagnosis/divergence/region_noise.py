@@ -30,7 +30,7 @@ def settled(
   source: FoundSource,
   sides: Sequence[tuple[InspectableRun, Mapping[str, np.ndarray]]],
 ) -> FoundSource:
-  """Returns a source whose difference is small beside the greatest element, judged by element.
+  """Returns a source whose difference is small compared to the greatest element, judged by element.
 
   Args:
     source: with a doubtful agreement.

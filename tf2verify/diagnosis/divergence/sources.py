@@ -16,7 +16,7 @@ class InspectableRun(Protocol):
   """One side's run, of which every tensor can be asked for."""
 
   op_graph: OpGraph
-  # How variables are held that lie on the tf1 side otherwise, by their tf1 names.
+  # How variables are held that lie on the tf1 side differently, by their tf1 names.
   layouts: Mapping[str, Relayout]
 
   def fetch(self, tensors: Sequence[str]) -> list[np.ndarray]:

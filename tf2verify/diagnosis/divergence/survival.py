@@ -74,7 +74,7 @@ def explained(traces: Sequence[FaultTrace]) -> str:
   """Returns why a fault changes no compared number, in one sentence."""
   lost_in = list(dict.fromkeys(op for one in traces for op in one.lost_in))
   if not any(one.differs for one in traces):
-    return 'the operation yields the same numbers from these inputs, with the fault as without'
+    return 'the operation yields the same numbers from these inputs, with and without the fault'
   if not lost_in:
     return 'its numbers change, but no number that is compared depends on them'
   shown = ', '.join(f'{name} ({op_type})' for name, op_type in lost_in[:3])
@@ -84,4 +84,4 @@ def explained(traces: Sequence[FaultTrace]) -> str:
 def within_tolerance(changes: Mapping[str, float]) -> str:
   """Returns which number a fault changes most, and by how much."""
   name = max(changes, key=lambda one: changes[one])
-  return f'greatest change {changes[name]:.2g}, of {name}: within tolerance or rounding noise'
+  return f'largest change {changes[name]:.2g}, of {name}: within tolerance or rounding noise'

@@ -1,7 +1,7 @@
 """Claims tried out: the port's operations with TF1's attributes and constants, run again.
 
 What a graph shows to differ need not matter (`padding` of a window of one pixel, axes
-spelt otherwise), nor be all that differs. So each attribute and each constant is given to
+written differently), nor be all that differs. So each attribute and each constant is given to
 the port's operation as TF1 has it, from TF1's inputs, and what that yields is held against
 what TF1 yields.
 """
@@ -206,7 +206,7 @@ def _sets(mends: Sequence[NodeChange], spliced: Sequence[NodeChange]) -> list[li
 
 
 def explains(source: FoundSource, mended: np.ndarray) -> bool:
-  """Returns whether a mended port yields what tf1 yields."""
+  """Returns whether a fixed port yields what tf1 yields."""
   return is_left(source.apart_from(mended), source.agreement)
 
 

@@ -91,7 +91,7 @@ def _made_up_for(
 ) -> list[int]:
   """Returns tf1 operations that differ from their partners, while all that is made of them agrees.
 
-  The steps of a formula that the port writes otherwise stand in the same places, and are no
+  The steps of a formula that the port writes differently stand in the same places, and are no
   counterparts: `x * s + (b - m * s)` for `(x - m) * s + b`.
   """
   ops, readers = pairing.tf1.ops, pairing.tf1.consumers()

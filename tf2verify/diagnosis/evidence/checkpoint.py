@@ -1,4 +1,4 @@
-"""A variable after a restore, beside the value that it should have."""
+"""A variable after a restore, next to the value that it should have."""
 
 import dataclasses
 from collections.abc import Mapping

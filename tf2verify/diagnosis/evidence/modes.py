@@ -1,4 +1,4 @@
-"""What an execution mode computes, beside eager mode."""
+"""What an execution mode computes, next to eager mode."""
 
 import dataclasses
 from collections.abc import Callable

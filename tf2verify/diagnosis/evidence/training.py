@@ -21,7 +21,7 @@ _STORED = 8.0
 # Of an update: kernels compute in float32, and 1 - 0.9999 is off by 6e-4 there, whose root
 # divides the update of Adam.
 _COMPUTED = 3e-4
-# Beside the greatest gradient of a model, what rounding leaves of one that is zero: of a bias
+# Relative to the greatest gradient of a model, what rounding leaves of one that is zero: of a bias
 # in front of batch norm. An optimizer that divides by its size makes steps of that.
 _ZERO_GRADIENT = 2.0**-20
 # A hypothesis has to explain all but this share of what differs, element by element.

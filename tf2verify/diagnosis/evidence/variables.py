@@ -13,7 +13,7 @@ from tf2verify.relation.roles import owner, role
 
 @dataclasses.dataclass(frozen=True)
 class Leftovers:
-  """Variables that only one side has, and what stands beside them."""
+  """Variables that only one side has, and what stands next to them."""
 
   pairs: tuple[tuple[VariableRecord, VariableRecord], ...]  # (of this side, of the other side)
   variables: tuple[VariableRecord, ...]  # of this side, without a counterpart
@@ -84,7 +84,7 @@ def missing_variables(
 
   Args:
     pairs: (tf1, tf2).
-    only_tf1: what tf1 has beside the pairs, without those that are renamed.
+    only_tf1: what tf1 has besides the pairs, without those that are renamed.
     only_tf2: likewise of tf2.
   """
   if only_tf1:

@@ -29,7 +29,7 @@ _SETTINGS: Mapping[str, str] = {
 }
 _KERAS = ('tf.keras.optimizers.', 'keras.optimizers.')
 _LEGACY = 'tf.keras.optimizers.legacy.'
-# The settings that each rule reads, beside the learning rate.
+# The settings that each rule reads, besides the learning rate.
 READ: Mapping[str, tuple[str, ...]] = {
   'sgd': (),
   'momentum': ('momentum', 'nesterov'),
@@ -70,7 +70,7 @@ class Found:
 
   record: OptimizerRecord  # of the optimizer
   form: Form  # its rule and settings
-  decay: float  # the share of each weight that the step takes beside the rule
+  decay: float  # the share of each weight that the step takes besides the rule
 
 
 def forms(record: OptimizerRecord, learning_rate: float | None) -> Iterator[Form]:

@@ -61,7 +61,7 @@ def permutation(tf1: np.ndarray, tf2: np.ndarray, axis: int) -> tuple[int, ...] 
   """Returns for every slice of tf1 along an axis where it is in tf2.
 
   None where slices are not the same but for their order, where two are alike, or
-  where the order is the same. Beside slices that are the same bit by bit, others may
+  where the order is the same. Besides slices that are the same bit by bit, others may
   differ by rounding.
   """
   if tf1.shape != tf2.shape or not 1 < tf1.shape[axis] <= _LONGEST_PERMUTED:

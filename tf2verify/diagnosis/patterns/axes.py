@@ -1,4 +1,4 @@
-"""Axes that are spelt otherwise and are the same, and those that are not."""
+"""Axes that are written differently and are the same, and those that are not."""
 
 from typing import Any
 

@@ -133,7 +133,7 @@ class GraphComparison:
     return self._difference(GraphAspect.ATTRIBUTE, op.name, op, 'momentum', tf1, tf2)
 
   def _epsilon(self, pair: RegionPair) -> list[GraphDifference]:
-    """Returns how the epsilon of a normalization differs that is spelt in two ways."""
+    """Returns how the epsilon of a normalization differs that is written in two ways."""
     tf1 = epsilons(self._tf1, (*pair.tf1.inner, pair.tf1.end))
     tf2 = epsilons(self._tf2, (*pair.tf2.inner, pair.tf2.end))
     if not tf1 and not tf2:  # where the sums differ, the roots behind them are in no region
@@ -147,7 +147,7 @@ class GraphComparison:
       return []  # seen as an attribute
     found = self._difference(GraphAspect.ATTRIBUTE, op.name, op, 'epsilon', epsilon, tf2[0][1])
     change = epsilon_change(self._tf2, tf2[0][0], epsilon)
-    # Of a fused norm against one that is spelt out, the partners here need be no counterparts.
+    # Of a fused norm against one that is written out, the partners here need be no counterparts.
     if change is not None and self._tf2.ops[tf2[0][0]].op_type == op.op_type:
       self._changes.append((found, change))
     return [found]

@@ -1,4 +1,4 @@
-"""The constants of a normalization, however it is spelt."""
+"""The constants of a normalization, however it is written."""
 
 from collections.abc import Sequence
 

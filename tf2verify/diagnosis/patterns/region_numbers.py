@@ -41,7 +41,7 @@ def number_that_differs(
   """Returns the only number in which two regions differ, wherever it is read in them.
 
   A factor may stand beside another operand in the port. None where several numbers are left, or
-  one that is used otherwise.
+  one that is used differently.
 
   Args:
     tf1: the tf1 side's graph.

@@ -25,7 +25,9 @@ def value_text(tf1: np.ndarray, tf2: np.ndarray) -> str:
   if tf1.shape != tf2.shape:
     return ''
   if tf1.dtype != tf2.dtype and np.array_equal(tf1, tf2):
-    return f'the port yields {tf2.dtype} where tf1 yields {tf1.dtype}, of the same values: cast it'
+    return (
+      f'the port yields {tf2.dtype} where tf1 yields {tf1.dtype}, with the same values: cast it'
+    )
   if tf1.size < _LEAST_ELEMENTS:
     return ''
   if any(array.dtype.kind != 'f' or not np.isfinite(array).all() for array in (tf1, tf2)):
@@ -51,7 +53,7 @@ def _zeros_text(tf1: np.ndarray, tf2: np.ndarray, differs: np.ndarray) -> str:
     one = 'the port' if side == 'tf1' else 'tf1'
     where = _slices_text(differs)
     return (
-      f'{side} has zeros where {one} keeps other values, as of a mask or padding: '
+      f'{side} has zeros where {one} keeps other values, as from a mask or padding: '
       f'{count:,} of {differs.size:,} elements{where}; all others agree'
     )
   return ''
@@ -105,7 +107,7 @@ def _limit_text(tf1: np.ndarray, tf2: np.ndarray, differs: np.ndarray) -> str:
       limited = np.minimum(other, end) if most == 'most' else np.maximum(other, end)
       if bool((cut[differs] == end).all()) and not differing(limited, cut).any():
         one = 'tf1' if side == 'the port' else 'the port'
-        return f'{side} has the values of {one}, limited to at {most} {end:.6g}'
+        return f'{side} has the values of {one}, clipped to at {most} {end:.6g}'
   return ''
 
 

@@ -37,7 +37,7 @@ class _Found:
 
 
 def unlike_bounds(proof: Proof) -> list[Unlike]:
-  """Returns what bounds results that are not proven, and bounds them otherwise in the port."""
+  """Returns what bounds results that are not proven, and bounds them differently in the port."""
   ends = [side.graph.targets() for side in (proof.tf1, proof.tf2)]
   starts = [
     (one, other)

@@ -73,7 +73,7 @@ class Held:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PairedVariables(Mapping[str, Kind]):
-  """The variables that both sides have, and how the port holds those that it holds otherwise."""
+  """The variables that both sides have, and how the port holds those that it holds differently."""
 
   known: Mapping[str, Kind]  # in tf1, by tf1 name
   held: Mapping[str, Held]  # by the name that the port's graph has for it

@@ -47,7 +47,7 @@ def figures_of(case: CaseVerdict, draws: bool) -> tuple[Figure, ...]:
 
   Args:
     case: the verdict.
-    draws: whether to draw them; their sentences are there all the same.
+    draws: whether to draw them; their sentences are there anyway.
   """
   found = []
   for stage in case.stages:
@@ -188,7 +188,7 @@ def _drawn(
     salt: of the names in the SVG, which must not meet those of another figure.
     height: in inches; the width is `_WIDTH`.
     below: room for what stands under the axes, in inches.
-    left: room for what stands beside them, in inches.
+    left: room for what stands next to them, in inches.
   """
   import matplotlib
   from matplotlib.backends.backend_svg import FigureCanvasSVG

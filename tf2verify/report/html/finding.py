@@ -186,7 +186,7 @@ def _causes(stage: StageVerdict) -> list[CauseView]:
 
 
 def _differences(stage: StageVerdict, causes: Sequence[str]) -> list[Difference]:
-  """Returns what to show of a stage's differences beside its causes.
+  """Returns what to show of a stage's differences besides its causes.
 
   The worst, or in training what parts first, where no cause is known. Initial values are the
   cause of what is computed from them: those that no cause names come before all others.

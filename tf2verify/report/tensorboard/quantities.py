@@ -25,12 +25,18 @@ _DESCRIPTIONS = {
   'greatest_relative': 'max |tf2 - tf1| / |tf1| of all tensors; infinite where tf1 is 0',
   'share_of_tolerance': 'max |tf2 - tf1| / (atol + rtol·|tf1|), without tensors that rounding '
   'explains; beyond 1 the stage fails',
-  'required_atol': 'the least atol that all tensors pass with their rtol, without those that '
-  'rounding explains',
-  'required_rtol': 'the least rtol that all tensors pass with their atol, without those that '
-  'rounding explains',
-  'rounding_noise': 'greatest rounding noise; measured for tensors beyond the tolerance only',
-  'tensors_that_differ': 'how many differ beyond the tolerance; of the first two stages variables',
+  'required_atol': (
+    'the smallest atol with which all tensors pass, given their rtol, without those that rounding '
+    'explains'
+  ),
+  'required_rtol': (
+    'the smallest rtol with which all tensors pass, given their atol, without those that rounding '
+    'explains'
+  ),
+  'rounding_noise': 'largest rounding noise; measured for tensors beyond the tolerance only',
+  'tensors_that_differ': (
+    'how many tensors differ beyond the tolerance; for the first two stages, variables'
+  ),
 }
 _ULPS = (
   'elements by their distance in units in the last place: at 0 the equal ones, at n those from '
@@ -86,7 +92,9 @@ def numbers_of(stage: StageVerdict, step: int) -> StageNumbers:
     remarks += _not_finite(name, found)
   tensors, more = _failed_tensors(stage, step)
   if more:
-    remarks.append(f'{name}: the {MOST_TENSORS} worst failed tensors are drawn, {more} more not')
+    remarks.append(
+      f'{name}: the {MOST_TENSORS} worst failed tensors are drawn, {more} more are not'
+    )
   steps = [
     scalar
     for number, part in _steps(stage)
@@ -101,7 +109,7 @@ def _extent(stage: StageVerdict) -> ErrorSummary | None:
     return None
   parts: Sequence[ErrorSummary] = stage.extents
   if _steps(stage):
-    # What comes behind the first step that differs are consequences.
+    # What comes after the first step that differs are consequences.
     first = next((place for place, part in enumerate(parts, 1) if part.differing), len(parts))
     parts = parts[:first]
   if stage.stage in KEEPS_ALL_PAIRS or stage.deviations:

@@ -57,7 +57,7 @@ class SessionRun:
     nodes: NodeDefs by name, of the whole graph.
     index: the place of each node, which is the order in which they were made.
     data: of what runs, the tensors that it is given.
-    controls: of what runs, the names of what it waits for beside that.
+    controls: of what runs, the names of what it waits for besides that.
   """
 
   def __init__(self, graph_def: Any, fetches: Iterable[str]) -> None:

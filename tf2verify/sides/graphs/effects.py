@@ -51,7 +51,7 @@ class Program:
   graph_def: Any  # the operations
   handles: Mapping[str, str]  # from variable to the operation that stands for it
   sinks: tuple[tuple[str, str], ...]  # operations whose values are compared, with what they are
-  runs: tuple[str, ...]  # operations that are run, beside these
+  runs: tuple[str, ...]  # operations that are run, besides these
   source_of: Callable[[str], SourceLine | None]  # the user's line of an operation
 
 

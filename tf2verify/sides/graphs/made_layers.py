@@ -20,7 +20,7 @@ class MadeLayers:
   """Sees where layers are constructed, and which of them operations and variables are made in.
 
   A layer of Keras has the settings that it was constructed with: what it computes differently is
-  to be mended there, not where it is called.
+  to be fixed there, not where it is called.
   """
 
   def __init__(self) -> None:

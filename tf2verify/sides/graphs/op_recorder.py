@@ -169,7 +169,7 @@ class OpRecorder:
     layers: the Keras layers that were constructed.
     keeps_values: whether the initial values of variables are kept; not of variables that never
       get one.
-    values_used: whether variables that never get a value were read, or written, all the same:
+    values_used: whether variables that never get a value were read, or written, anyway:
       TensorFlow gives them out as empty tensors.
   """
 
@@ -290,7 +290,7 @@ class OpRecorder:
     return ()
 
   def draws_of_last_call(self, first: int) -> tuple[RandomDraw, ...]:
-    """Returns what a call draws beside initial values, from the random op of a number on.
+    """Returns what a call draws besides initial values, from the random op of a number on.
 
     Also the ops of functions that were traced earlier; not what an earlier call drew
     eagerly: it need not draw that again.

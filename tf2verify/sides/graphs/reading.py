@@ -110,7 +110,7 @@ def _attributes(node: Any) -> tuple[tuple[str, Any], ...]:
 
 
 class GraphReader:
-  """Reads the operations behind some targets.
+  """Reads the operations that some targets depend on.
 
   What reads a variable, a placeholder or a captured tensor becomes a leaf of the
   name that both sides know it by.

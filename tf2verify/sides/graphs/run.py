@@ -23,7 +23,7 @@ def open_session(graph: tf.Graph) -> Any:
   """Opens a session that runs a graph as it was built.
 
   Grappler's rewriting (convolution, batch norm and relu fused into one kernel,
-  constants folded) rounds otherwise than the same ops one by one, which is what
+  constants folded) rounds differently than the same ops one by one, which is what
   the port runs eagerly. Without it both sides run the same kernels, and a
   difference is the port's.
   """

@@ -74,7 +74,7 @@ class StepGraph:
   # Tells the user's line of an operation, by its name.
   source_of: Callable[[str], SourceLine | None]
   start: Sequence[str] = ()  # operations that a session runs first
-  # How variables are held that lie on the tf1 side otherwise, by their tf1 names.
+  # How variables are held that lie on the tf1 side differently, by their tf1 names.
   layouts: Mapping[str, Relayout] = dataclasses.field(default_factory=dict)
 
 

@@ -167,7 +167,7 @@ class Wiring:
     return self._nodes[name]
 
 
-# The types of what the steps of a layout are given beside the tensor.
+# The types of what the steps of a layout are given besides the tensor.
 _OF_INTEGERS = {
   'Transpose': ('Tperm',),
   'Reshape': ('Tshape',),

@@ -203,8 +203,8 @@ class PortModes:
     operations = max((graph.count for graph in graphs), default=0)
     if mode in (words.JIT, words.REPLICAS) and limited and operations > LARGE:
       why = (
-        f'its graph has {operations:,} operations, for which this takes long; name {mode!r} in '
-        'modes_to_run to have it run'
+        f'its graph has {operations:,} operations, for which this takes a long time; name {mode!r} '
+        'in modes_to_run to have it run'
       )
       return ModeRun(mode, (), why)
     if mode == words.REPLICAS:

@@ -40,7 +40,7 @@ def refusal(classes: Sequence[str]) -> str:
 def mean_over_each_replica() -> Iterator[list[str]]:
   """Lets Keras' losses take the mean of what a replica has, as `Model.fit` does.
 
-  In a loop of one's own under a strategy they refuse their default reduction. Both
+  In a custom loop under a strategy they refuse their default reduction. Both
   replicas have the same data here, so the mean is that of one device.
 
   Yields:

@@ -79,7 +79,7 @@ def stateful(packages: tuple[str, ...], seed: int) -> Iterator[None]:
 
   Args:
     packages: `KERAS_3`, `KERAS_2`.
-    seed: of what is drawn all the same by a stateless op, of Keras 3 (gamma, binomial).
+    seed: of what is drawn anyway by a stateless op, of Keras 3 (gamma, binomial).
   """
   with contextlib.ExitStack() as stack:
     if (keras := keras3.loaded()) is not None:

@@ -38,12 +38,12 @@ def checkpoint_path(recording: Recording, case: Any) -> str:
 
 
 def _difference(recording: Recording, file: CheckpointFile) -> str:
-  """Returns the first thing that a checkpoint holds otherwise; '' where there is none."""
+  """Returns the first thing that a checkpoint holds differently; '' where there is none."""
   entry = recording.manifest.checkpoint
   assert entry is not None, 'asked for with one only'
   known, keys = {key.name: key for key in entry.keys}, {key.name: key for key in file.keys}
   for name in sorted(known.keys() ^ keys.keys()):
-    return f'{name} is in {"the recorded one" if name in known else "this one"} alone'
+    return f'{name} is only in {"the recorded one" if name in known else "this one"}'
   for name, key in keys.items():
     if (key.shape, key.dtype) != (known[name].shape, known[name].dtype):
       recorded = f'{known[name].shape} {known[name].dtype}'

@@ -151,7 +151,7 @@ def check_nodes(graph_def: Any, path: str) -> None:
 def _limit(variable: str, default: int) -> int:
   given = os.environ.get(variable, '')
   if given and not (given.isdecimal() and int(given)):
-    raise RecordingError(f'{variable} is {given!r:.40}; it is a whole number of at least 1')
+    raise RecordingError(f'{variable} is {given!r:.40}; it must be a whole number of at least 1')
   return int(given or default)
 
 

@@ -132,8 +132,8 @@ class RecordedDeclaration:
   def _found(self) -> str:
     if not isinstance(self._path, (str, os.PathLike)):
       raise RecordingError(
-        f'tf1_recording is {self._path!r:.80}; it is the path of a folder that tf1_recorder.py has '
-        'written'
+        f'tf1_recording is {self._path!r:.80}; it must be the path of a folder that '
+        'tf1_recorder.py has written'
       )
     path = os.fspath(self._path)
     folders = [*dict.fromkeys(os.path.dirname(os.path.abspath(file)) for file in self._files)]

@@ -13,7 +13,7 @@ _SHOWN = 4
 def check(builder: BuilderEntry, files: Sequence[str], path: str) -> tuple[str, ...]:
   """Compares the recorded source files with those that are here.
 
-  A file is looked for by its recorded path: beside the case, in the folders around that up
+  A file is looked for by its recorded path: next to the case, in the folders around that up
   to the working folder or the root of the repository, and in the working folder.
 
   Args:

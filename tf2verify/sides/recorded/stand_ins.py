@@ -23,7 +23,7 @@ class StoodIn:
 def with_stand_ins(graph_def: Any, names: Collection[str]) -> StoodIn:
   """Replaces operations by placeholders for those of their outputs that others read.
 
-  Control edges to and from them stay as far as they can: an operation that nobody reads
+  Control edges to and from them stay as far as they can: an operation that nothing reads
   becomes one that does nothing.
 
   Args:

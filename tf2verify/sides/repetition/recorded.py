@@ -19,8 +19,8 @@ from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import RecordedReference
 
 REMARK = (
-  'the reference was run twice when it was recorded, and is not run here: what repeated itself '
-  'then, but for rounding, counts as the same bits'
+  'the reference was run twice when it was recorded, and is not run here: what was the same both '
+  'times, except for rounding, counts as the same bits'
 )
 _VARIED = 'other numbers in a second run when it was recorded'
 
@@ -56,7 +56,7 @@ def _entries(tf1: RecordedReference, run: RunSpec) -> list[RunEntry]:
 def varying_tensors(
   tf1: RecordedReference, run: RunSpec, steps: int, with_steps: bool
 ) -> tuple[Variation, ...]:
-  """Returns what came out otherwise in the second run of the recorder.
+  """Returns what came out differently in the second run of the recorder.
 
   Args:
     tf1: the recorded reference.

@@ -17,7 +17,7 @@ from tf2verify.sides.repetition.gpu_kernels import WATCHED
 from tf2verify.tensorflow_internals import op_callbacks
 
 Sources = dict[str, SourceLine | None]
-# Of the outputs of one run: what comes behind is not kept.
+# Of the outputs of one run: what comes after is not kept.
 _KEPT_BYTES = 256 * 2**20
 _OPAQUE = ('resource', 'variant')
 

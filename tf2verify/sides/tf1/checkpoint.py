@@ -94,7 +94,7 @@ def name_based(path: Any, given_by: str) -> CheckpointFile:
   """
   if not isinstance(path, (str, os.PathLike)):
     raise CheckpointError(
-      f'{given_by} is {path!r:.80} of type {type(path).__name__}; it is the prefix that '
+      f'{given_by} is {path!r:.80} of type {type(path).__name__}; it must be the prefix that '
       '`Saver.save` returned, as text'
     )
   try:
@@ -105,8 +105,8 @@ def name_based(path: Any, given_by: str) -> CheckpointFile:
     shown = ', '.join(key.name for key in found.keys[:_SHOWN])
     raise CheckpointError(
       f'{given_by}: {found.path} is an object-based checkpoint, of `tf.train.Checkpoint` or '
-      f'`save_weights` (keys: {shown}); a name-based one is wanted, as '
-      '`tf.compat.v1.train.Saver.save` writes it. Maybe it is one of the port already'
+      f'`save_weights` (keys: {shown}); a name-based checkpoint is needed, as '
+      '`tf.compat.v1.train.Saver.save` writes it. Maybe this one is already one of the port'
     )
   if not found.keys:
     raise CheckpointError(f'{given_by}: {found.path} holds no tensor')

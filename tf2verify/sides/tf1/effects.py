@@ -19,8 +19,8 @@ def program_of(
 
   Args:
     built: the graph.
-    losses: tensors that are compared beside its outputs, and what they are.
-    runs: operations that are run beside its update ops.
+    losses: tensors that are compared besides its outputs, and what they are.
+    runs: operations that are run besides its update ops.
   """
   graph = built.graph
 

@@ -32,7 +32,7 @@ def graph_run_of(
   Args:
     run: what to feed, and the values of the variables.
     built: the graph.
-    gradients: those that are targets, beside outputs, losses and updates.
+    gradients: those that are targets, besides outputs, losses and updates.
     source_of: tells the user's line of an operation.
     given: values of further placeholders, by tensor name.
     labels: by tensor name of a placeholder, what both sides call it, and its value.

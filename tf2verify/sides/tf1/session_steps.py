@@ -139,7 +139,7 @@ class SessionSteps:
     assert self._train is not None
     rate, counter = self._train.learning_rate, self._train.global_step
     if not isinstance(rate, str) or counter is None:
-      raise NotApplicable('the learning rate of TF1 depends on no count of steps')
+      raise NotApplicable('the learning rate of TF1 does not depend on a step count')
     (before,) = session_values.read_all(self.session, [counter])
     found = []
     try:

@@ -95,7 +95,7 @@ def add_train_op(
   """Adds the case's train op to the graph.
 
   Everything that it adds runs after the total loss and the regularization losses have
-  been computed, so that what is fetched beside it are the values before the update.
+  been computed, so that what is fetched along with it are the values before the update.
 
   Raises:
     CaseDefinitionError: a hook returned something else than an op or an optimizer.

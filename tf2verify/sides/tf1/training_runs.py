@@ -61,7 +61,7 @@ class TrainingRuns:
       run: inputs and values, and what moves them.
       outputs: what to fetch for the outputs, by their paths.
       nest: that they are leaves of.
-      added: variables beside the model's, of losses and train op, that what is run may read.
+      added: variables besides the model's, of losses and train op, that what is run may read.
     """
     built = losses.built
     names = [*outputs.values(), losses.loss, losses.total_loss]

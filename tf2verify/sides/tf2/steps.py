@@ -80,7 +80,7 @@ class Tf2Steps:
     self._last: tuple[tuple[TensorRecord, ...], tuple[TensorRecord, ...]] = (), ()
 
   def run(self) -> TrainingRun:
-    """Returns what is known beside the steps themselves.
+    """Returns what is known besides the steps themselves.
 
     Optimizers, and the slots before the first step, which a Keras optimizer makes in it,
     only once a step was taken.
@@ -312,7 +312,7 @@ class Tf2StepsAgain:
       self._steps = begin()
 
   def run(self) -> TrainingRun:
-    """Returns what is known beside the steps themselves."""
+    """Returns what is known besides the steps themselves."""
     with self._own_counter():
       return self._steps.run()
 

@@ -23,7 +23,7 @@ from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import graphs, keras3, variables
 
-# What a variable may be made with beside its initial value.
+# What a variable may be made with besides its initial value.
 _KEPT = ('trainable', 'name', 'constraint', 'synchronization', 'aggregation')
 
 

@@ -90,8 +90,8 @@ def _written_by_reference(
       if not broken:
         return saved
       comparison.blind_spots.append(
-        f'after {_STEPS} training steps of tf1 {listed(broken)} hold NaN, so that the checkpoint '
-        'was written before them: no state of an optimizer was restored'
+        f'after {_STEPS} training steps of tf1 {listed(broken)} hold NaN, so the checkpoint was '
+        'written before them: no optimizer state was restored'
       )
     except NotApplicable:
       pass  # there is nothing to train: the variables alone

@@ -10,7 +10,7 @@ _ERROR_LINE = re.compile(r'(\w+(?:Error|Exception)): (.+)')
 
 
 def telling_line(error: UserCodeError | LayerError) -> str:
-  """Returns what was wrong on one line; autograph and Keras put it behind a traceback."""
+  """Returns what was wrong on one line; autograph and Keras put it after a traceback."""
   lines = [line.strip() for line in str(error.__cause__).splitlines() if line.strip()]
   for line, following in itertools.pairwise([*lines, '']):
     found = _ERROR_LINE.fullmatch(line)

@@ -1,4 +1,4 @@
-"""Why a case's own loader left a variable otherwise than a TF1 checkpoint has it."""
+"""Why a case's own loader left a variable differently than a TF1 checkpoint has it."""
 
 from collections.abc import Mapping, Sequence
 

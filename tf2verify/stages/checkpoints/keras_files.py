@@ -143,7 +143,7 @@ def _unread(layer: Any, missing: Sequence[str]) -> str:
     return ''
   needed = model_files.needed_to_build(layer)
   return (
-    f'load_model did not give back {len(missing)} weights, of which Keras only warns: '
+    f'load_model did not restore {len(missing)} weights, and Keras only warns: '
     f'{listed(missing)}{f": {needed}" if needed else ""}'
   )
 

@@ -96,9 +96,8 @@ def _left_out_text(names: Collection[str], count: int) -> str:
     f'tf.train.Checkpoint(model=layer) does not hold {len(names)} of {count} variables, '
     f'{listed(sorted(names))}: Keras {keras3.version()} does not track layers in a list, '
     'dictionary or set for it. The .weights.h5 file restores them: save that, or keep each layer '
-    'in an '
-    'attribute of its own. If production saves by tf.train.Checkpoint, declare '
-    'save_tf2_checkpoint, and this is a failure'
+    'in an attribute of its own. If production saves by tf.train.Checkpoint, declare '
+    'save_tf2_checkpoint, and this becomes a failure'
   )
 
 
@@ -270,7 +269,7 @@ def _restored_before_call(
     return port, ''
   more = len(port.layer.variables) - len(loaded.port.layer.variables)
   why = (
-    f': its layers are built twice then, which makes {more} variables more'
+    f': its layers are then built twice, which creates {more} more variables'
     if more > 0
     else ', or make the layers in __init__, as attributes, and assign nothing in build'
   )
@@ -310,7 +309,7 @@ def _check_saved_model(
   if part.differences:
     traced = saved.traced()
     if _identical(traced, outputs):
-      # What a tf.function computes otherwise than eager execution is no matter of saving.
+      # What a tf.function computes differently than eager execution is no matter of saving.
       notes.append(
         'the SavedModel yields what the port yields as a tf.function, to the bit; how far that is '
         'from eager execution is checked by execution_modes'
@@ -322,7 +321,7 @@ def _check_saved_model(
 
 
 def draws_numbers(loaded: Loaded) -> bool:
-  """Returns whether the run draws random numbers, beside those that variables start with.
+  """Returns whether the run draws random numbers, besides those that variables start with.
 
   An initial value that tf1 computes before it makes the variable counts as drawn by the
   model there; a port that draws nothing in its calls shows that it is none.

@@ -15,13 +15,13 @@ from tf2verify.stages.comparison.vacuity import listed
 from tf2verify.stages.stage import CaseUnderTest
 
 _SHARED_REASON = (
-  'no output depends on any variable here: other values of the variables give the same numbers, so '
-  'that nothing of what they do was compared; use other inputs, or override fill_values'
+  'no output depends on any variable here: other values of the variables give the same numbers, '
+  'so their effect was not compared; use other inputs, or override fill_values'
 )
 
 
 _OF_NOTHING = (
-  'no output is computed from a variable or an input: each is a constant, of which nothing tells '
+  'no output is computed from a variable or an input: each is a constant, which shows nothing of '
   'what the model does; return the outputs themselves'
 )
 
@@ -67,7 +67,9 @@ def dependence(
       fixed.append(one.name)
   if not moved and (fixed or partly):
     return Dependence(_SHARED_REASON)
-  text = 'finite only where it depends on no variable, so that nothing of what they do to it shows'
+  text = (
+    'finite only where it depends on no variable, so the effect of variables on it was not compared'
+  )
   return Dependence(notes=(listed(partly, 'output', text),) if partly else ())
 
 

@@ -1,7 +1,7 @@
 """Both sides computed with 64 bits, to see whether a difference is rounding.
 
 Moved inputs show how far rounding takes the reference's own operations. A port that computes the
-same function by others rounds otherwise: `z + half` for `inv * (x - mean + half)`. With 64 bits
+same function by others rounds differently: `z + half` for `inv * (x - mean + half)`. With 64 bits
 both give the same, unless they are not the same function; how far 32 bits are from that is the
 rounding of each side, measured and not estimated.
 """
@@ -27,8 +27,8 @@ _LARGE = 0.1  # more is no rounding
 # How many times the error of the reference that of the port may be.
 FACTOR = 4.0
 _NOTE = (
-  'with 64 bits both sides agree (worst: {}, to {:.1g}): what differs is the rounding of 32 bits, '
-  'which is {:.2g} times as much in the port as in tf1'
+  'computed with 64 bits, both sides agree (worst: {}, to {:.1g}): the difference is the rounding '
+  'of 32 bits, which is {:.2g} times as large in the port as in tf1'
 )
 
 Graphs = Callable[[], tuple[GraphRun, GraphRun]]
@@ -169,7 +169,7 @@ def _values(
 def _of(suspect: Suspect, tf1: np.ndarray, tf2: np.ndarray) -> _Errors | None:
   """Returns the errors of a tensor; None where it is not the same with 64 bits.
 
-  The errors are those of what was compared: a graph may lack what the port does beside it.
+  The errors are those of what was compared: a graph may lack what the port does outside of it.
 
   Args:
     suspect: the tensor.
@@ -183,7 +183,7 @@ def _of(suspect: Suspect, tf1: np.ndarray, tf2: np.ndarray) -> _Errors | None:
   ones, others = (array.astype(np.float64) for array in narrow)
   allowed = suspect.tolerance.atol + suspect.tolerance.rtol * np.abs(tf1)
   differs = np.abs(ones - others)
-  # Where TF1 has lost many digits, a mistake would be small beside what rounding makes.
+  # Where TF1 has lost many digits, a mistake would be small compared to what rounding makes.
   small = np.minimum(differs, _SMALL * np.abs(tf1).max(initial=0.0))
   apart = np.abs(tf1 - tf2)
   vanishes = apart <= np.maximum(_LEFT * np.maximum(small, allowed), _SAME * np.abs(tf1))

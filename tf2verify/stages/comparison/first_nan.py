@@ -101,7 +101,7 @@ def _text(graph: OpGraph, position: int, nan: bool) -> str:
   place = '' if op.source is None else f' at {op.source}'
   behind = [graph.ops[known] for known in sorted(graph.ancestors([position]))]
   names = sorted({known.name for known in behind if known.op_type == VARIABLE})
-  what = 'NaN' if nan else 'infinities, of which NaN is made later,'
+  what = 'NaN' if nan else 'infinities, which become NaN later,'
   text = f'tf1 first computes {what} in {op.op_type}{place}'
   if not names:
     return f'{text}, which depends on inputs only: use inputs for which it is finite'

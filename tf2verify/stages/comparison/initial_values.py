@@ -82,7 +82,11 @@ def blind_spots(judged: Mapping[str, JudgedStart]) -> list[str]:
   for (tf1, tf2, _), names in _groups(judged, Start.UNKNOWN).items():
     resolution = max(judged[name].resolution for name in names)
     tested = min(judged[name].tested for name in names)
-    hidden = 'any scale' if resolution >= 1 else f'a scale up to {100 * resolution:.2g} % off'
+    hidden = (
+      'any difference in scale'
+      if resolution >= 1
+      else f'a scale up to {100 * resolution:.2g} % off'
+    )
     found.append(
       f'whether tf1 and the port draw {names_text(names)} from the same distribution is not known '
       f'(tf1: {tf1}; the port: {tf2}): the {tested:,} numbers of each side that were compared '

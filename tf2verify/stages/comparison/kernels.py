@@ -2,7 +2,7 @@
 
 A recorded reference was computed by other kernels than the port. Moving its values by one
 unit in the last place does not show how far that takes a deep network, since every one
-of its operations rounds otherwise: Inception-ResNet-v2 of TensorFlow 1.15.5 and of 2.21
+of its operations rounds differently: Inception-ResNet-v2 of TensorFlow 1.15.5 and of 2.21
 are up to 23 times their noise apart (docs/decisions/0026-replay.md). The recorded graph,
 run here, has the port's kernels: what differs from the recording as that does is no
 fault of the port.

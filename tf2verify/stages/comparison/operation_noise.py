@@ -43,8 +43,8 @@ _EXACT = (
   ' VariableV2 Where ZerosLike '
 )
 _NOTE = (
-  'perturbed inputs and values do not explain these differences, the rounding of the operations '
-  'does: each of {} results on the way was perturbed by one unit in the last place'
+  'perturbed inputs and values do not explain these differences, but the rounding of the '
+  'operations does: each of {} intermediate results was perturbed by one unit in the last place'
 )
 
 
@@ -100,7 +100,7 @@ def excused(
 
 
 def _added(value: np.ndarray, effects: Sequence[np.ndarray], perturber: Perturber) -> np.ndarray:
-  """Returns a tensor of a run in which every operation on the way rounds otherwise."""
+  """Returns a tensor of a run in which every operation on the way rounds differently."""
   signs = np.random.RandomState(perturber.number).choice((-1.0, 1.0), len(effects))
   total = sum((s * e for s, e in zip(signs, effects, strict=True)), np.zeros(value.shape))
   added: np.ndarray = (value + total).astype(value.dtype)

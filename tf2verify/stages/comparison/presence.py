@@ -61,7 +61,7 @@ def regularization_hints(
   has = (
     f'the port regularizes a variable that tf1 does not: pass no regularizer for it ({added}); if '
     'this is a part of what tf1_loss computes (a KL divergence by add_loss), leave it out of '
-    'tf2_loss, or return the other losses alone in tf2_regularization_losses'
+    'tf2_loss, or return only the other losses in tf2_regularization_losses'
   )
 
   def hinted(found: Difference) -> Difference:

@@ -60,8 +60,8 @@ class Related:
     """Returns a sentence for each difference."""
     return tuple(
       # The same in every stage that relates it, so that a report says it once.
-      f'the graphs differ where these numbers do not show it: {found.to_text()}; '
-      'give the port what tf1 has, or inputs on which it counts'
+      f'the graphs differ in a way that the compared numbers do not show: {found.to_text()}; make '
+      'the port the same as tf1, or give inputs for which it matters'
       for found in self.differences
     )
 
@@ -78,7 +78,7 @@ def related(case: CaseUnderTest, run: RunSpec) -> Related:
   wanted = case.declaration.relate_graphs
   if wanted not in (None, True, False):
     raise CaseDefinitionError(
-      f'relate_graphs is {wanted!r}; it is True, False, or None for graphs that are not large'
+      f'relate_graphs is {wanted!r}; it must be True, False, or None for graphs that are not large'
     )
 
   def without(reason: str) -> Related:

@@ -135,7 +135,7 @@ class _Added:
     return bool(np.isfinite(noise)) and self._unmatched() >= _WELL_ABOVE * noise
 
   def by_hand(self) -> bool:
-    """Returns whether the side that keeps less as regularization adds something all the same."""
+    """Returns whether the side that keeps less as regularization adds something anyway."""
     less, more = sorted((self.tf1, self.tf2), key=lambda found: abs(_kept(found)))
     allowance = _WELL_ABOVE * self._noise()
     in_its_loss = abs(total(less.loss) - total(more.loss)) > allowance

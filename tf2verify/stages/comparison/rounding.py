@@ -268,7 +268,7 @@ def _examine_perturbed_runs(
 
 
 def _check_repeatable(sortings: Sequence[_Sorting], rerun: Rerun) -> None:
-  """Runs the reference as it was, to see which tensors come out otherwise.
+  """Runs the reference as it was, to see which tensors come out differently.
 
   One run is enough where it gives the same bits. Where it does not, draws that no seed
   reaches may have come out close to the first ones by luck: it is run again.

@@ -146,7 +146,7 @@ def _compare(
   here: Callable[[frozenset[str]], Observation] | None,
   start: RunSpec,
 ) -> None:
-  """Compares what a run yields beside the initial values."""
+  """Compares what a run yields besides the initial values."""
   with comparison.unless_drawn_in_a_loop(tf1) as part:
     part.outputs(tf1, tf2, case.tolerance)
     part.regularization(tf1, tf2, pairs, case.regularization_tolerance)

@@ -25,6 +25,6 @@ def side_by_side(
     try:
       tf2 = run_tf2()
     except Tf2VerifyError:
-      running.result()  # where both sides fail, the reference's error is the one to mend
+      running.result()  # where both sides fail, the reference's error is the one to fix
       raise
     return running.result(), tf2

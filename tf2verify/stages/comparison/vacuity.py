@@ -21,34 +21,34 @@ _AFTER_NOUN = re.compile(r' (?=(?:of|from|after|by) )')
 # What a tensor of which nothing can be told is, and what can be done about it.
 _BLANKS = {
   Blank.EMPTY: (
-    'without elements on both sides, so that nothing of it was compared',
-    'give inputs for which there are some',
+    'without elements on both sides, so nothing of it was compared',
+    'give inputs for which it has elements',
   ),
   Blank.NAN: (
-    'NaN on both sides, without a finite number other than 0, so that nothing of it was compared',
+    'NaN on both sides, without a finite number other than 0, so nothing of it was compared',
     'the values that variables are given for this check make it NaN: override fill_values with '
     'values in the domain of each variable, or give different inputs',
   ),
   Blank.NON_FINITE: (
-    'without a finite number other than 0 on both sides, so that twice as much would pass as well',
+    'without a finite number other than 0 on both sides, so twice as much would also pass',
     'give inputs, or fill_values, for which the model yields numbers',
   ),
   Blank.ZERO: (
-    'zero everywhere on both sides, so that any multiple would pass as well',
+    'zero everywhere on both sides, so any multiple would also pass',
     'use other inputs, or override fill_values',
   ),
   Blank.TOLERANCE: (
-    'within the tolerance of zero, so that zeros, or twice as much, would pass as well',
+    'within the tolerance of zero, so zeros, or twice as much, would also pass',
     'use larger inputs or a smaller tolerance',
   ),
   Blank.SAME: (
-    'the same in all elements and runs, so that a port which always yields that would pass as well',
-    'give inputs for which it varies, or return what it is computed from as well',
+    'the same in all elements and runs, so a port that always yields this value would also pass',
+    'give inputs for which it varies, or also return what it is computed from',
   ),
 }
 # Of a variable that is equal bit by bit, a zero tells as much as any number.
 _STORED = ('initial value', 'state after the call')
-# What a training step leaves as it was needs no word of its own beside its gradient.
+# What a training step leaves as it was needs no mention besides its gradient.
 _QUIET = ('slot', 'update', 'state', 'shadow')
 # Numbers that were not computed, or are no numbers.
 _NO_NUMBERS = (Blank.NAN, Blank.NON_FINITE)
@@ -148,7 +148,7 @@ class Telling:
 
   @property
   def holds_nan(self) -> bool:
-    """Whether some tensor is NaN in every run, beside zeros."""
+    """Whether some tensor is NaN in every run, apart from zeros."""
     return any(seen.blank is Blank.NAN for seen in self._seen.values())
 
   def tells_nothing_of(self, quantity: str) -> bool:
@@ -170,8 +170,8 @@ class Telling:
       return 'every tensor is as small as its rounding noise or the tolerance; see the notes'
     if found == [Blank.TOLERANCE]:
       return (
-        'every tensor is within the tolerance of zero on both sides, so zeros would pass as well, '
-        'or twice as much; use larger inputs or a smaller tolerance'
+        'every tensor is within the tolerance of zero on both sides, so zeros, or twice as much, '
+        'would also pass; use larger inputs or a smaller tolerance'
       )
     return self._with_remedies(self.notes() or [_UNTOLD], found)
 
@@ -187,9 +187,7 @@ class Telling:
       if None not in found and any(blank in found for blank in _NO_NUMBERS):
         whose = f'{quantity} {name}' if name else f'every {quantity}'
         what = 'NaN' if set(found) == {Blank.NAN} else 'NaN, infinite or zero'
-        texts.append(
-          f'{whose} is {what} on both sides in every run, so that nothing of it was compared'
-        )
+        texts.append(f'{whose} is {what} on both sides in every run, so nothing of it was compared')
         worst |= {blank for blank in _NO_NUMBERS if blank in found}
     if texts and self.nan_origin and Blank.NAN in worst:
       texts.append(self.nan_origin)
@@ -209,7 +207,7 @@ def _is_auxiliary(quantity: str, name: str) -> bool:
   return quantity in _AUXILIARY or (quantity == 'slot' and ' of ' not in name)
 
 
-_UNTOLD = 'every tensor is zero everywhere on both sides, so that any multiple would pass as well'
+_UNTOLD = 'every tensor is zero everywhere on both sides, so any multiple would also pass'
 
 
 class OutputWatch:
@@ -299,8 +297,8 @@ def near_zero_note(names: Sequence[str]) -> list[str]:
   shown = ', '.join(names[:_SHOWN]) + (', …' if len(names) > _SHOWN else '')
   noun = 'tensor is' if len(names) == 1 else 'tensors are'
   return [
-    f'inconclusive: {len(names):,} {noun} within the tolerance of zero on both sides, and not the '
-    f'same there, so zeros would pass as well: {shown}'
+    f'inconclusive: {len(names):,} {noun} within the tolerance of zero on both sides, but not '
+    f'equal there, so zeros would also pass: {shown}'
   ]
 
 

@@ -78,7 +78,7 @@ def _text(difference: Difference, broken: np.ndarray, divisions: Sequence[str]) 
   return (
     f'tf1 divides 0 by 0 there, at {places}: {int(broken.sum()):,} of {broken.size:,} elements of '
     f'{difference.quantity} {difference.subject} [{difference.run}] are NaN in tf1{where}; the '
-    'port gives finite values, which were compared with nothing: give inputs for which tf1 yields '
+    'port gives finite values, which could not be compared: give inputs for which tf1 yields '
     'numbers (no empty mask)'
   )
 

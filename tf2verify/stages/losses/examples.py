@@ -1,4 +1,4 @@
-"""The outputs and labels that a case gives its losses beside the model's own."""
+"""The outputs and labels that a case gives its losses besides the model's own."""
 
 from collections.abc import Iterator
 

@@ -105,8 +105,8 @@ def _compare_in_model(
 ) -> None:
   if not loss_in_model.outputs_agree(case, model):
     alone.notes.append(
-      'the outputs of the models differ in this run already, so that the losses within the models '
-      'were not compared'
+      'the outputs of the models already differ in this run, so the losses within the models were '
+      'not compared'
     )
   elif not alone.differs_on_model():
     alone.notes += loss_in_model.compare(case, model, comparison)
@@ -115,7 +115,7 @@ def _compare_in_model(
     comparison.blind_spots.append(
       'the port adds a part of the loss of tf1 within its call, as by add_loss: the total losses '
       'agree, and the losses of given outputs, extreme ones too, are not compared; to compare '
-      'them, return that part in tf2_loss as well, and the other losses alone in '
+      'them, also return that part in tf2_loss, and only the other losses in '
       'tf2_regularization_losses'
     )
     alone.notes += loss_in_model.compare(case, model, comparison, totals_only=True)

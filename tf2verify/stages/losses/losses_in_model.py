@@ -92,8 +92,8 @@ def _slip_of_labels(case: CaseUnderTest) -> str:
     return ''
   shown = [', '.join(map(str, sorted(found))) for found in sizes]
   return (
-    f'make_labels gives arrays of leading size {shown[1]}, make_inputs of {shown[0]}: labels of '
-    'a different batch size; make_labels gives one label per example of make_inputs'
+    f'make_labels gives arrays of leading size {shown[1]}, make_inputs of {shown[0]}: labels of a '
+    'different batch size; make_labels must give one label per example of make_inputs'
   )
 
 

@@ -49,7 +49,7 @@ class MetricsAlone:
     self._compare(self._model)
     floating = loss_function.floating_paths(self._model.outputs)
     if len(floating) > _MOST_OUTPUTS:
-      self.notes.append("metrics were compared on the model's outputs only, which are many")
+      self.notes.append("metrics were compared only on the model's outputs, since it has many")
       return
     related = relations(self._model.outputs, self._model.outputs)
     derived = {relation.derived for relation in related}

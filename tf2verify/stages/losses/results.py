@@ -59,7 +59,7 @@ def place(path: str) -> str:
 
 
 def comparable(tf1: np.ndarray, tf2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-  """Returns what to compare: a loss per example beside a scalar is what it adds up to.
+  """Returns what to compare: a loss per example next to a scalar is what it adds up to.
 
   An optimizer differentiates the sum.
   """

@@ -44,7 +44,7 @@ from tf2verify.stages.losses.without_variables import without_variables
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 
 LOSS, GRADIENT = 'loss', 'loss gradient'
-_NOT_GRADED = 'gradients by {} were not compared: no variable of tf1 is behind it'
+_NOT_GRADED = 'gradients with respect to {} were not compared: it depends on no variable of tf1'
 MODEL = "the model's outputs"
 _VALUE = 'value'
 _TRACED = ', tf.function'

@@ -1,4 +1,4 @@
-"""Outputs of the model that no variable is behind: no training step reads a gradient by them."""
+"""Outputs of the model that depend on no variable: no step reads a gradient by them."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tf2verify.stages.stage import CaseUnderTest
 
 
 def without_variables(case: CaseUnderTest, paths: Sequence[str]) -> frozenset[str]:
-  """Returns the outputs that no variable of the reference is behind: a mask, the inputs themselves.
+  """Returns the outputs that depend on no variable of the reference: a mask, the inputs themselves.
 
   A gradient by one of these goes nowhere, and may differ in a right port: that of `sqrt(mask)`.
 

@@ -1,4 +1,4 @@
-"""The calls of one execution mode beside those of eager mode."""
+"""The calls of one execution mode next to those of eager mode."""
 
 import dataclasses
 import math

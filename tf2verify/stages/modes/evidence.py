@@ -79,6 +79,6 @@ def _common_factor(wrong: Sequence[Pair]) -> float | None:
 def _is_multiple(one: np.ndarray | None, other: np.ndarray | None, factor: float) -> bool:
   if one is None or other is None or one.shape != other.shape or one.dtype.kind != 'f':
     return False
-  # What is scaled within a sum rounds otherwise.
+  # What is scaled within a sum rounds differently.
   close = np.abs(other - factor * one) <= 1e-5 * np.abs(factor * one) + 1e-30
   return bool(np.any(one)) and bool(close.all())

@@ -46,14 +46,13 @@ def checked_modes(modes: Any) -> tuple[str, ...]:
   """
   names = ', '.join(map(repr, MODES))
   if isinstance(modes, str) or not isinstance(modes, Iterable):
-    raise CaseDefinitionError(f'modes_to_run is {modes!r}; it is a tuple of some of {names}')
+    raise CaseDefinitionError(f'modes_to_run is {modes!r}; it must be a tuple of some of {names}')
   wanted = tuple(modes)
   unknown = [mode for mode in wanted if mode not in MODES]
   if unknown:
     raise CaseDefinitionError(
-      f'modes_to_run names {unknown[0]!r}, which is not an execution mode; there are {names}; '
-      'eager '
-      'mode is always run'
+      f'modes_to_run names {unknown[0]!r}, which is not an execution mode; the modes are {names}; '
+      'eager mode is always run'
     )
   if not wanted:
     raise NotApplicable('modes_to_run is empty')

@@ -1,4 +1,4 @@
-"""All execution modes of a port beside eager mode, judged and shown as a table."""
+"""All execution modes of a port next to eager mode, judged and shown as a table."""
 
 import dataclasses
 import itertools
@@ -349,7 +349,7 @@ def _not_traceable(run: ModeRun) -> list[Difference]:
       tf2=f'computed in eager mode; {run.not_run}',
       run=run.mode,
       hint='the port runs in eager mode only, and tf1 ran as a graph: Python values of tensors '
-      '(`if tensor`, int(tensor), .numpy()) are not there while a function is traced; use '
+      '(`if tensor`, int(tensor), .numpy()) are not available while a function is traced; use '
       "TensorFlow's operations, or leave the mode out of modes_to_run if nobody traces this port",
     )
   ]

@@ -16,7 +16,7 @@ from tf2verify.stages.comparison import rounding
 from tf2verify.stages.modes.comparison import Judged, Pair, tolerance_of
 from tf2verify.stages.stage import CaseUnderTest
 
-# The norm of what a mode that rounds otherwise may move of a gradient behind equal outputs, as a
+# The norm of what a mode that rounds differently may move of a gradient behind equal outputs, as a
 # share of its own: a few of many activations are next to a kink.
 _MOST_MOVED = 0.1
 
@@ -88,12 +88,12 @@ def same_bits(pairs: Sequence[Pair], call: ModeCall) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class _Kinks:
-  """Where a call has rounded otherwise than eager mode, and so may be on a kink's other side."""
+  """Where a call has rounded differently than eager mode, and so may be on a kink's other side."""
 
   calls: frozenset[Call]
 
   def is_behind(self, pair: Pair) -> bool:
-    """Returns whether a pair is computed from outputs that were rounded otherwise."""
+    """Returns whether a pair is computed from outputs that were rounded differently."""
     rounds = pair.mode == words.JIT or (pair.mode, pair.number) in self.calls
     return rounds and not is_forward(pair)
 

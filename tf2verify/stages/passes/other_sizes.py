@@ -40,13 +40,13 @@ _ONE_SIZE = (
   'all such mistakes'
 )
 _ELSE = {
-  'size': ' Or does the port pad, stride or pool otherwise (SAME for VALID), which shows at some '
-  f'sizes only? TF1 has a result there. {_ONE_SIZE}',
+  'size': ' Or does the port pad, stride or pool differently (SAME for VALID), which shows only at '
+  f'some sizes? TF1 has a result there. {_ONE_SIZE}',
   'batch': '',
 }
 _NO_TIME = (
-  'inputs that are longer in some dimensions alone were not compared, which would have taken too '
-  'long ({}): other_sizes declares the sizes that matter'
+  'inputs that are longer in only some dimensions were not compared, since that would have taken '
+  'too long ({}): other_sizes declares the sizes that matter'
 )
 _EXCHANGED = (
   'at the inputs of the case and at {} both sides agree: are two dimensions exchanged, such as '
@@ -61,7 +61,7 @@ class _Kind(enum.Enum):
   DIFFERS = 'the sides differ'
   RAISES = 'the port raises'
   DECLARED = 'the port declares that it takes no such inputs'
-  UNREAD = 'the sides differ, and the reference reads nothing of what is longer'
+  UNREAD = 'the sides differ, and the reference does not read the added elements'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -177,7 +177,7 @@ class OtherSizes:
       if found is not None:
         self._add(found)
         if found.fails:
-          self._untried.clear()  # what fails is to be mended first
+          self._untried.clear()  # what fails is to be fixed first
           return
 
   def _first_accepted(self, proposed: Iterable[frozenset[other_sizes.Axis]]) -> _Outcome | None:
@@ -343,8 +343,8 @@ class OtherSizes:
     unread = next((one for one in self._outcomes if one.kind is _Kind.UNREAD), None)
     if unread is not None:
       self._comparison.blind_spots.append(
-        f'the reference accepts {unread.size.name}, but reads nothing of what is longer there: '
-        f'that the port {f"raises {unread.reason}" if unread.reason else "differs"} was not judged'
+        f'the reference accepts {unread.size.name}, but does not read the added elements: that the '
+        f'port {f"raises {unread.reason}" if unread.reason else "differs"} was not judged'
       )
     differing = [one.size.name for one in self._outcomes if one.kind is _Kind.DIFFERS]
     if not differing:

@@ -47,8 +47,8 @@ class SeededConstant(Stage):
     if draws and _NEXT in case.left_out:
       comparison.blind_spots.append(
         f'the model draws random numbers, and the case leaves {_NEXT} out: with one seed for all '
-        'random ops, draws of one shape are the same numbers, so two that are exchanged, and a '
-        'second draw in place of the first, do not show'
+        'random ops, draws of one shape are the same numbers, so two exchanged draws, or a second '
+        'draw in place of the first, go unnoticed'
       )
     proven = None
     if not comparison.differences and True in case.declaration.training_modes:

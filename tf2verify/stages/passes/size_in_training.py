@@ -17,8 +17,8 @@ _REFUSALS = (UserCodeError, BuilderError, NotApplicable)
 # Of a larger graph the build at another size is more than a small share of the ladder's time.
 _MOST_OPERATIONS = 5000
 _HINT = (
-  'is the size of the inputs written into what the port does in training alone? Where the model is '
-  'for one size alone, declare that: other_sizes = ()'
+  'is the size of the inputs hard-coded in what the port does only in training? If the model is '
+  'for one size only, declare that: other_sizes = ()'
 )
 
 

@@ -53,7 +53,7 @@ class Determinism(Stage):
       inconclusive = _reference_varies(tf1_varies)
       notes.insert(0, _cause('the first to vary on the tf1 side', tf1, across.cause))
       if tf2_varies:
-        notes.insert(1, _cause('the port varies as well; the first to vary', tf2, across.cause))
+        notes.insert(1, _cause('the port varies, too; the first to vary', tf2, across.cause))
     else:
       differences = tuple(_difference(v, tf1, tf2, across) for v in tf2_varies)
       inconclusive = _other_in_other_orders(tf1)
@@ -74,7 +74,7 @@ class Determinism(Stage):
 def _reference_varies(varying: Sequence[Variation]) -> str:
   worst = max(varying, key=_amount)
   return (
-    f'the TF1 side does not repeat itself, which is not the fault of the port: {_count(varying)}, '
+    f'the TF1 side is not deterministic, which is not the fault of the port: {_count(varying)}, '
     'most '
     f'{worst}: {_size(worst)}; no port can be closer to it than that'
   )
@@ -88,16 +88,17 @@ def _other_in_other_orders(tf1: SideRepetitions) -> str:
   worst = max(varying, key=_amount)
   count = f'{len(varying)} tensors differ' if len(varying) > 1 else '1 tensor differs'
   return (
-    'the TF1 side does not repeat itself, which is not the fault of the port: '
-    f'{unordered(tf1.races)}. '
-    f'Run {order}, {count} from a run {PROGRAM}, most {worst}: {_size(worst)}; order them with '
-    'tf.control_dependencies'
+    'the TF1 side is not deterministic, which is not the fault of the port: '
+    f'{unordered(tf1.races)}. Run {order}, {count} from a run {PROGRAM}, most {worst}: '
+    f'{_size(worst)}; order them with tf.control_dependencies'
   )
 
 
 def _race_without_effect(tf1: SideRepetitions) -> str:
   if tf1.is_recorded:
-    return f'{unordered(tf1.races)}; the recorder ran it twice, with one outcome, by chance or not'
+    return (
+      f'{unordered(tf1.races)}; the recorder ran it twice with the same outcome, perhaps by chance'
+    )
   return f'{unordered(tf1.races)}; the orders that were tried give the same bits'
 
 

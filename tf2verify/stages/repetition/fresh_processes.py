@@ -104,7 +104,7 @@ def repeated(
   count = case.declaration.fresh_processes
   if type(count) is not int or count < 0:
     raise CaseDefinitionError(
-      f'fresh_processes is {count!r}; it is the number of processes that repeat the case: 0, 2'
+      f'fresh_processes is {count!r}; it must be the number of processes that repeat the case: 0, 2'
     )
   if not count:
     return AcrossProcesses(

@@ -101,7 +101,7 @@ class ClippingWatch:
 
   def _size(self, clip: Clip) -> str:
     names = {'joint': 'global norm', 'each': 'norm of one', 'values': 'element'}
-    return f'greatest {names[clip.kind]} {number_text(self._greatest[clip.kind])}'
+    return f'largest {names[clip.kind]} {number_text(self._greatest[clip.kind])}'
 
   def _noted(self, clip: Clip) -> str:
     return (
@@ -112,8 +112,8 @@ class ClippingWatch:
   def _difference(self, one: Clip, other: Clip) -> Difference:
     known = one if one.kind != NONE else other
     hint = (
-      f'with larger gradients TF1 {_text(one)}, and the port {_text(other)}; those of these steps '
-      f'do not show it ({self._size(known)}), a longer training may: {clip_fix(one)}'
+      f'with larger gradients TF1 {_text(one)}, and the port {_text(other)}; the gradients of '
+      f'these steps do not show it ({self._size(known)}), a longer training may: {clip_fix(one)}'
     )
     return Difference(
       quantities.APPLIED,
@@ -168,16 +168,16 @@ def _differs(
   large = (record for trial in (tf1, tf2) if trial for record in trial.large)
   sparse = dict.fromkeys(record.name for record in large if _repeats(record))
   hint = (
-    f'the sides change the same larger gradients differently, most for {name}: TF1 '
-    f'multiplies it by {number_text(one)}, and the port by {number_text(other)}; those of these '
-    'steps do not show it, a longer training may'
+    f'the sides change the same larger gradients differently, most for {name}: TF1 multiplies it '
+    f'by {number_text(one)}, and the port by {number_text(other)}; the gradients of these steps do '
+    'not show it, a longer training may'
   )
   if sparse:
     hint += (
       f'; the gradients of {", ".join(sparse)} are IndexedSlices with repeated rows: '
-      'tf.clip_by_global_norm and tf.clip_by_norm take the norm of the rows as they are, but of a '
-      'dense gradient the norm after repeated rows are added up; make them dense before clipping '
-      'where TF1 does, and only there'
+      'tf.clip_by_global_norm and tf.clip_by_norm take the norm of the rows as they are, but for '
+      'a dense gradient the norm after repeated rows are added up; make them dense before '
+      'clipping where TF1 does, and only there'
     )
   return Difference(
     quantities.APPLIED,

@@ -31,8 +31,8 @@ def declared_count(case: CaseUnderTest) -> int:
   count = declaration.training_steps_to_take
   if not isinstance(count, int) or isinstance(count, bool) or count < 1:
     raise CaseDefinitionError(
-      f'training_steps_to_take is {count!r}; it is a number of steps, 1 or more: 3 by default, '
-      'more where a learning-rate schedule has a boundary to cross'
+      f'training_steps_to_take is {count!r}; it must be a number of steps, 1 or more: 3 by '
+      'default, more where a learning-rate schedule has a boundary to cross'
     )
   return count
 

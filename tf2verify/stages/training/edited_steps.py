@@ -134,7 +134,7 @@ class EditedSteps:
 
   @functools.cached_property
   def _background(self) -> frozenset[str]:
-    """Variables whose rounding alone a graph does otherwise, of many; they are passed over.
+    """Variables whose rounding alone a graph does differently, of many; they are passed over.
 
     A gradient that is zero in exact arithmetic is rounding, and another one in a graph: it differs
     in steps that were found equal, and no edit changes that.

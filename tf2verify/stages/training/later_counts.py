@@ -101,15 +101,15 @@ def _compared(
   if counts and not pair.is_alike:
     comparison.blind_spots.append(
       f'{_reads(counts)}, and {_NOT_COMPARED}: traced as a graph, the step of the port computes '
-      'others than it does'
+      'other values than in the run'
     )
   apart = pair.first_apart()
   if apart is None:
     return ()
   if not tf2.dependent():  # Python may count in the port, which a trace does not show
     comparison.blind_spots.append(
-      f'{_reads(counts)}, which changes it at count {apart.count:,}, where nothing in the port '
-      f'does as it is traced; {_NOT_COMPARED}'
+      f'{_reads(counts)}, which changes it at step count {apart.count:,}, where nothing in the '
+      f'traced port does; {_NOT_COMPARED}'
     )
     return ()
   return pair.told(apart, comparison)
@@ -123,7 +123,7 @@ _NOT_COMPARED = (
 
 def _reads(names: Collection[str]) -> str:
   what = 'the loss' if LOSS_TARGET in names else 'a gradient'
-  return f'{what} of TF1 is computed from the count of steps'
+  return f'{what} of TF1 is computed from the step count'
 
 
 class _Pair:
@@ -235,9 +235,9 @@ class _Pair:
       return ''
     told = '; '.join(f'{side} {_text(one, place)}' for side, one in itertools.islice(alone, _SHOWN))
     return (
-      f'the steps agree that were taken, and would not at count {apart.count:,}, where a value '
-      f'that is computed from the count of steps is another: {told}: compare the bounds and the '
-      'lengths of what is annealed'
+      f'the steps that were taken agree, but at step count {apart.count:,} they would not, since a '
+      f'value that is computed from the step count differs there: {told}: compare the bounds and '
+      'the lengths of what is annealed'
     )
 
 

@@ -29,7 +29,7 @@ from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.training.both_sides import BothSides
 from tf2verify.stages.training.step_quantities import LEARNING_RATE, UPDATE, QuantityPair, Steps
 
-_RATES_RUN = f'counts of steps up to {COUNTS[-1]:,}'
+_RATES_RUN = f'step counts up to {COUNTS[-1]:,}'
 STEP_RUN = 'a further step, at half the learning rate'
 _FACTOR = 0.5
 # What a rate changes by at least where the steps are said to have seen it change.
@@ -97,8 +97,8 @@ def _step_after_change(
     after = both.take_at_rate(_FACTOR)
   except (NotApplicable, UserCodeError) as reason:
     comparison.blind_spots.append(
-      'the learning rate changes only after the steps that were taken, and what the optimizers '
-      f'make of that was not compared: {reason}; training_steps_to_take takes more steps'
+      'the learning rate changes only after the steps that were taken, and how the optimizers '
+      f'apply the change was not compared: {reason}; training_steps_to_take takes more steps'
     )
     return
   number = len(after.tf1.steps)
@@ -138,8 +138,8 @@ def _unseen(both: BothSides, tf1: Sequence[float], reason: str) -> list[str]:
   count, rate = next((n, r) for n, r in pairs if abs(r - taken[-1]) > _CHANGE * abs(taken[-1]))
   return [
     f'the learning rate of TF1 is {number_text(taken[-1])} in the steps that were taken and '
-    f'{number_text(rate)} at count {count:,} of steps; that of the port is not known there, nor '
-    f'what the optimizers make of the change: {reason}; training_steps_to_take takes more steps'
+    f'{number_text(rate)} at step count {count:,}; that of the port is not known there, nor how '
+    f'the optimizers apply the change: {reason}; training_steps_to_take takes more steps'
   ]
 
 

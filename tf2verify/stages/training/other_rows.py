@@ -72,7 +72,7 @@ def compare_other_rows(
     comparison: takes the findings.
 
   Returns:
-    What is said of it beside the differences.
+    What is said of it besides the differences.
   """
   before = both.so_far()
   tables = _tables(before)

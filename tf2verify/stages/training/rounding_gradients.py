@@ -45,7 +45,7 @@ class StepsAgain(Protocol):
   """Training steps of one side, repeated one by one."""
 
   def run(self) -> TrainingRun:
-    """Returns what is known beside the steps themselves."""
+    """Returns what is known besides the steps themselves."""
 
   def take(self) -> TrainingStep:
     """Takes a step."""
@@ -108,7 +108,7 @@ class RoundingWatch:
   def notes(self) -> list[str]:
     """What a reader has to know of elements that were left out."""
     return [
-      f'{count} of {size} elements of {name} were left out: their gradient is zero but for '
+      f'{count} of {size} elements of {name} were left out: their gradient is zero except for '
       f'rounding on both sides (at most {one:.2g} in tf1 and {other:.2g} in the port, within '
       f'{_FACTOR:.0f} x their noise), and the optimizer scales that up; the next step of the port '
       'starts from the values of tf1 there'

@@ -57,9 +57,9 @@ def inside_notes(variables: Collection[str]) -> list[str]:
   if not variables:
     return []
   return [
-    f'the gradients that the updates of {names_text(sorted(variables))} are given differ, and what '
-    'the updates make of them, and keep, agrees: one side scales them before the update, the other '
-    'in it'
+    f'the gradients passed to the updates of {names_text(sorted(variables))} differ, but the '
+    'updates and the slots agree: one side scales the gradients before the update, the other '
+    'within it'
   ]
 
 

@@ -66,8 +66,8 @@ def check_slot_names(steps: Steps, declared: DeclaredSlots) -> None:
     return
   if isinstance(declared, str) or not (callable(declared) or hasattr(declared, 'items')):
     raise CaseDefinitionError(
-      f'slot_names is {declared!r:.80}; it is a mapping from slots of tf1 to those of tf2, or a '
-      'method of one name'
+      f'slot_names is {declared!r:.80}; it must be a mapping from slots of tf1 to those of tf2, or '
+      'a method of one name'
     )
   ones, others = steps.tf1.steps[-1].slots, steps.tf2.steps[-1].slots
   keys = () if callable(declared) else tuple(declared)

@@ -1,4 +1,4 @@
-"""What a report says of training steps beside their differences."""
+"""What a report says of training steps besides their differences."""
 
 import dataclasses
 import math
@@ -114,8 +114,8 @@ def settings_apart(steps: Steps, proven: Proven | None) -> list[str]:
   if not told:
     return []
   return [
-    f'the optimizers differ where these steps do not show it: {"; ".join(told)}: pass the settings '
-    'of tf1, which count where gradients are smaller, or for more steps'
+    f'the optimizers differ in a way that these steps do not show: {"; ".join(told)}: pass the '
+    'settings of tf1, which matter for smaller gradients, or for more steps'
   ]
 
 
@@ -130,7 +130,7 @@ def _ends_in_nan(steps: Steps) -> list[str]:
   if not lost or len(lost) == len(told) or not told[-1][1]:
     return []
   return [
-    f'the loss is NaN on both sides from step {lost[0]} on, so that nothing of later steps was '
+    f'the loss is NaN on both sides from step {lost[0]} on, so nothing of later steps was '
     'compared: declare a smaller learning rate, or other inputs'
   ]
 
@@ -182,14 +182,14 @@ def step_notes(steps: Steps, parted: int, total: int) -> list[str]:
   if steps.tf1.regularized_again is not None:
     notes.append(added_again(steps.tf1.regularized_again))
   if steps.counts and steps.port_count(len(steps.tf2.steps)) is None:
-    notes.append('no count of steps is known on the tf2 side: global_step is not compared')
+    notes.append('no step count is known on the tf2 side: global_step is not compared')
   if steps.loss_scale != 1.0:
     larger, times = (
       ('tf1', steps.loss_scale) if steps.loss_scale > 1 else ('the port', 1 / steps.loss_scale)
     )
     notes.append(
       f'{larger} computes its gradients {times:g} times as large and divides them again (a scaled '
-      'loss): they were compared in one unit'
+      'loss): they were compared at the same scale'
     )
   if not steps.counts and steps.tf1.steps[0].global_step is not None:
     notes.append('the train op of the reference does not count its steps: global_step stays at 0')

@@ -50,8 +50,8 @@ _STORED_UNITS = 2.0
 # to that, and what is computed from the variables drifts with it.
 _SETTING_UNIT = 2.0**-24
 # After an update that rounds, a gradient far below the others (of a softmax that has
-# saturated, beside those of weight decay) is rounding throughout. What it does to its
-# variable is compared all the same.
+# saturated, besides those of weight decay) is rounding throughout. What it does to its
+# variable is compared anyway.
 _GRADIENT_UNIT = 2.0**-23
 
 
@@ -243,7 +243,7 @@ class Steps:
     scale = loss_scale((raw[0], applied[0]), (raw[1], applied[1]), self.names)
     self.loss_scale = scale
     for quantity, (ones, others) in ((GRADIENT, raw), (APPLIED, applied)):
-      # Beside the gradients of the other variables these are rounding.
+      # Relative to the gradients of the other variables these are rounding.
       known = [value for tf1, _ in self.names if (value := ones.get(tf1)) is not None]
       lost = _GRADIENT_UNIT * max(map(greatest, known), default=0.0) if number > 1 else 0.0
       for tf1, tf2 in self.names:

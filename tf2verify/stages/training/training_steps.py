@@ -77,8 +77,8 @@ _ABOUT = {
 # Without a number in one of them, averages and counters are all that a step shows.
 _NEEDS_NUMBERS = ((quantities.GRADIENT, ''), (quantities.APPLIED, ''), (quantities.UPDATE, ''))
 _UNMOVED = (
-  'no step moves a variable by more than the tolerance, on either side, so that an optimizer of '
-  'twice the rate, or none, would pass as well: take more steps (training_steps_to_take), a larger '
+  'no step moves a variable by more than the tolerance, on either side, so an optimizer with '
+  'twice the rate, or none, would also pass: take more steps (training_steps_to_take), a larger '
   'learning rate, or a smaller training_tolerance'
 )
 # What is to be compared of a pair; None for nothing.
@@ -99,7 +99,7 @@ class TrainingSteps(Stage):
     """Compares step by step, at distinct variable values and with aligned random ops.
 
     Stops at the first step that differs: what follows are consequences. Of a variable
-    its change since the start is compared, which is small beside its value.
+    its change since the start is compared, which is small compared to its value.
     """
     count = declared_count(case)
     training = True in case.declaration.training_modes

@@ -74,7 +74,7 @@ class FormulaTest(CauseTestCase):
       def tf2_loss(self, outputs, labels):
         return keras.losses.BinaryCrossentropy()(labels, outputs)
 
-    self.assert_cause(Case, 'tf2 takes logits as probabilities', 'from_logits=True')
+    self.assert_cause(Case, 'tf2 treats logits as probabilities', 'from_logits=True')
 
   def test_epsilon_of_a_distribution(self):
     class Case(losses.Classified):
@@ -164,7 +164,7 @@ class WeightedTest(CauseTestCase):
       def tf2_loss(self, outputs, labels):
         return self.port_loss(outputs, labels)
 
-    self.assert_cause(Case, 'tf2 takes logits as probabilities', 'from_logits=True')
+    self.assert_cause(Case, 'tf2 treats logits as probabilities', 'from_logits=True')
 
   def test_smoothing(self):
     class Case(Weighted):
@@ -183,7 +183,7 @@ class WeightedTest(CauseTestCase):
       def tf2_loss(self, outputs, labels):
         return self.port_loss(outputs, labels, label_smoothing=0.05)
 
-    self.assert_cause(Case, 'tf2 takes logits as probabilities', 'from_logits=True')
+    self.assert_cause(Case, 'tf2 treats logits as probabilities', 'from_logits=True')
 
   def test_other_denominator(self):
     class Case(Weighted):

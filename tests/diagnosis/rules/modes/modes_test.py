@@ -70,7 +70,7 @@ class LossTest(absltest.TestCase):
     return _cause(modes.FUNCTION, eager, _call(output=output, loss=np.float32(33.0)), port)
 
   def test_of_constants_as_in_eager_mode(self):
-    self.assertIn('it looks at the operation that made its input', self._text(16.0))
+    self.assertIn('it inspects the operation that made its input', self._text(16.0))
 
   def test_of_constants_as_in_the_function(self):
     self.assertEqual(self._text(33.0), '')

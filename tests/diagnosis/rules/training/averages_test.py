@@ -209,7 +209,7 @@ class PacedOtherwiseTest(absltest.TestCase):
   def test_one_factor(self):
     found = self.cause(_moved(3.0, 0.1), _moved(3.0, -0.05))
     self.assertIn('from step 2 on: 1 - decay is 3 times that of TF1', found.text)
-    self.assertIn('where the decay of TF1 is 0.75', found.text)
+    self.assertIn('if the decay of TF1 is 0.75', found.text)
 
   def test_silent(self):
     self.assertIsNone(self.cause(_moved(3.0, 0.1), _moved(2.0, 0.1)), 'no one factor')

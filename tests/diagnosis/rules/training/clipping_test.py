@@ -107,7 +107,7 @@ class ClippingTest(parameterized.TestCase):
   @parameterized.named_parameters(
     ('not_tried', None, 'it clips none, or by a limit that they do not reach'),
     ('tried', Clip(EACH, 5.0), 'scales each gradient by its own norm, to 5, which those of this'),
-    ('none', Clip(NONE), 'leaves gradients unchanged, larger ones as well'),
+    ('none', Clip(NONE), 'leaves gradients unchanged, also larger ones'),
   )
   def test_a_port_that_leaves_the_gradients(self, beyond, words):
     found = cause(joint(0.2), None, clip_beyond=lambda: beyond)

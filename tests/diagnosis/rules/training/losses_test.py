@@ -54,11 +54,11 @@ class PenaltyInGradientsTest(absltest.TestCase):
 
   def test_tf1_alone(self):
     text = self.cause({'kernel': 0.02}).text
-    self.assertIn('tf1 adds 0.02 times the variable more to the gradient of kernel', text)
+    self.assertIn('tf1 adds an extra 0.02 times the variable to the gradient of kernel', text)
 
   def test_each_adds_its_own(self):
     text = self.cause({'kernel': 0.02}, {'bias': 0.5, 'kernel': 0.02}).text
-    self.assertIn('the port adds 0.5 times the variable more to the gradient of bias', text)
+    self.assertIn('the port adds an extra 0.5 times the variable to the gradient of bias', text)
     self.assertNotIn('kernel', text)
 
   def test_penalty_that_is_added_after_clipping(self):
@@ -81,10 +81,12 @@ class PenaltyInGradientsTest(absltest.TestCase):
     late = penalty_in_gradients(
       training_evidence(one, clipped(other, 0.02), simulated.PAIRS, 1)
     ).text
-    self.assertStartsWith(late, 'the port adds the gradient of a penalty of squares')
-    self.assertIn('tf1 adds 0.02 times the variable before, to the gradient of kernel', late)
+    self.assertStartsWith(late, 'the port adds the gradient of an L2 penalty')
+    self.assertIn(
+      'tf1 adds, before clipping, 0.02 times the variable to the gradient of kernel', late
+    )
     without = penalty_in_gradients(training_evidence(one, clipped(other, 0.0), simulated.PAIRS, 1))
-    self.assertIn('tf1 adds 0.02 times the variable more', without.text, 'it is nowhere')
+    self.assertIn('tf1 adds an extra 0.02 times the variable', without.text, 'it is nowhere')
     # Too small to be seen in what is clipped.
     least = clipped(with_penalty(simulated.run('tf1', _FORM, 2), {'kernel': 2e-3}), 0.0)
     left_out = training_evidence(least, clipped(other, 0.0), simulated.PAIRS, 1)

@@ -22,26 +22,26 @@ NAME_WITHOUT_KEY = Sentence[UnreadVariable](
 )
 OBJECT_NOT_REACHED = Sentence[UnreadVariable](
   lambda seen: seen.by_name and not seen.reached,
-  'what was given to tf.train.Checkpoint does not lead to {0.variable}; unread: {0.unread}; '
-  'assert_consumed() of a name-based file passes all the same',
+  '{0.variable} is not reachable from the objects given to tf.train.Checkpoint; unread: '
+  '{0.unread}; assert_consumed() of a name-based file passes anyway',
 )
 KEY_LEFT_UNREAD = Sentence[UnreadVariable](
   lambda seen: True,
   'load_tf1_checkpoint leaves keys unread: {0.unread}; for a name-based file nothing reports '
-  'that, not even assert_consumed(): assign every variable of layer.variables',
+  'this, not even assert_consumed(): assign every variable of layer.variables',
 )
 
 # Of the port's own checkpoint.
 HIDDEN_BY_KERAS = Sentence[UnrestoredVariable](
   lambda seen: seen.of_keras and not seen.tracked,
-  'Keras 3 does not show tf.train.Checkpoint what is in a list, dictionary or set of {0.layer}, '
-  'so it does not save {0.variable}: save a .weights.h5 file, or keep each layer in an attribute '
-  'of its own',
+  'tf.train.Checkpoint does not track what is in a list, dictionary or set of {0.layer} under '
+  'Keras 3, so it does not save {0.variable}: save a .weights.h5 file, or keep each layer in an '
+  'attribute of its own',
 )
 UNTRACKED_VARIABLE = Sentence[UnrestoredVariable](
   lambda seen: not seen.tracked,
-  'no attribute of {0.layer} leads to {0.variable}, so tf.train.Checkpoint does not save it: keep '
-  'variables and layers in attributes (not in a closure or a wrapped object)',
+  '{0.variable} is not reachable from an attribute of {0.layer}, so tf.train.Checkpoint does not '
+  'save it: keep variables and layers in attributes (not in a closure or a wrapped object)',
 )
 NO_RESTORE = Sentence[UnrestoredVariable](
   lambda seen: not seen.restores,
@@ -50,7 +50,7 @@ NO_RESTORE = Sentence[UnrestoredVariable](
 UNBUILT_PORT = Sentence[UnrestoredVariable](lambda seen: seen.waits and not seen.entry, _UNBUILT)
 ANOTHER_OBJECT = Sentence[UnrestoredVariable](
   lambda seen: not seen.entry,
-  'the object that was restored does not lead to the layer that was given',
+  'the layer that was given is not reachable from the object that was restored',
 )
 ENTRY_NOT_ASSIGNED = Sentence[UnrestoredVariable](
   lambda seen: seen.entry in seen.stored,

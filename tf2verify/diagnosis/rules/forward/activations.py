@@ -47,7 +47,7 @@ def activation(evidence: FailedStage) -> Cause | None:
 
 
 def moved_activations(evidence: FailedStage) -> list[tuple[GraphDifference, GraphDifference]]:
-  """Returns the activations that stand before a batch norm on one side, behind it on the other.
+  """Returns the activations that stand before a batch norm on one side, after it on the other.
 
   Returns:
     Pairs: the difference of the side that applies it before the batch norm, then that of
@@ -89,7 +89,7 @@ def _reads(graph: OpGraph | None, reader: str, producer: str) -> bool:
 
 
 def activation_order(evidence: FailedStage) -> Cause | None:
-  """The activation stands before the batch norm on one side, behind it on the other.
+  """The activation stands before the batch norm on one side, after it on the other.
 
   Looks for a batch norm that reads an activation on one side only.
   """

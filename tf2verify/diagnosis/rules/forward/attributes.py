@@ -72,18 +72,20 @@ def batch_norm_mode_text(tf1_by_batch: bool, in_inference: bool = False) -> str:
   """
   if tf1_by_batch:
     return (
-      'batch norm normalizes by its moving averages in the port and by the batch in tf1: '
+      'batch norm uses its moving averages in the port and the batch statistics in tf1: '
       'either the layer is called without training=True, or it has trainable=False, which '
       'in Keras (not in tf.layers) also switches it to inference'
     )
   remedy = (
     'pass training=training to the layer (the argument of call), not training=True'
     if in_inference
-    else 'pass training=False to the layer, or look for a reference that never passes its '
-    'training mode on (tf.layers: training=False by default)'
+    else (
+      'pass training=False to the layer, or check whether the reference never passes its training '
+      'mode on (tf.layers: training=False by default)'
+    )
   )
   return (
-    f'batch norm normalizes by the batch in the port and by its moving averages in tf1: {remedy}'
+    f'batch norm uses the batch statistics in the port and its moving averages in tf1: {remedy}'
   )
 
 
@@ -107,8 +109,8 @@ REDUCTION_AXES = AttributeRule(
   '',
   _REDUCTIONS,
   lambda found: (
-    f'{found.op_type} goes over the axes {found.tf1} in tf1 and over {found.tf2} in the port: '
-    f'pass axis={found.tf1} (of normalizations, slim.layer_norm goes over all axes but the batch, '
+    f'{found.op_type} reduces over the axes {found.tf1} in tf1 and over {found.tf2} in the port: '
+    f'pass axis={found.tf1} (slim.layer_norm normalizes over all axes but the batch, '
     'Keras LayerNormalization over the last)'
   ),
   GraphAspect.CONSTANT,
@@ -119,8 +121,8 @@ STRIDES = AttributeRule(
   'strides',
   _WINDOWED,
   lambda found: (
-    f'the window moves by strides {found.tf1} in tf1 and {found.tf2} in the port: pass '
-    'strides; slim pools with stride 2 by default, Keras with the size of the pool'
+    f'the strides are {found.tf1} in tf1 and {found.tf2} in the port: pass strides; slim pools '
+    'with stride 2 by default, Keras with the size of the pool'
   ),
   GraphAspect.ATTRIBUTE,
   standings=(Standing.SOLE, Standing.JOINT),

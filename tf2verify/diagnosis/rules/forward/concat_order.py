@@ -53,11 +53,11 @@ def _interleaved(source: Source, places: Sequence[int], axis: int) -> str:
     return ''
   if whose[0]:
     return (
-      f'tf1 has the slices of {parts} parts in turn along axis {axis}, as a stack on the last axis '
-      'that is flattened, where the port concatenates the parts: stack them in the port as well'
+      f'tf1 interleaves the slices of {parts} parts along axis {axis}, as by a stack on the last '
+      'axis that is flattened, and the port concatenates the parts: stack them in the port, too'
     )
   return (
-    f'the port has the slices of {parts} parts in turn along axis {axis}, as a stack on the last '
-    'axis that is flattened, where tf1 concatenates the parts: concatenate them in the port, or '
-    'stack them before the axis that they are joined along'
+    f'the port interleaves the slices of {parts} parts along axis {axis}, as by a stack on the '
+    'last axis that is flattened, and tf1 concatenates the parts: concatenate them in the port, '
+    'or stack them on a new axis before the one that they are joined along'
   )

@@ -142,13 +142,13 @@ def dropout_presence(evidence: FailedStage) -> Cause | None:
     seen += f'{found.source.tf1_op}; {counts[0]} such masks (tf1), {counts[1]} (tf2)'
     if in_tf2 and _mask_count(evidence.tf1_in_training) > counts[0]:
       return Cause(
-        f'a dropout of the port is on in inference as well: {_PASS_TRAINING}; in tf1 it is on in '
-        'training mode only',
+        f'a dropout of the port is also active in inference: {_PASS_TRAINING}; in tf1 it is active '
+        'in training mode only',
         f'{seen}; in training mode tf1 has {_mask_count(evidence.tf1_in_training)}',
       )
     if in_tf2:
       return Cause(
-        'dropout only in the port: either tf1 has none here, or it never switches it on '
+        'dropout only in the port: either tf1 has none here, or it never activates it '
         '(tf.layers.dropout has training=False by default): to compute what tf1 computes, leave '
         'it out, or call it with training=False',
         seen,
@@ -181,8 +181,8 @@ def _passed_by(evidence: FailedStage) -> Cause | None:
     dropped, given = said if one else said[::-1]
     fix = 'the output of the dropout' if one else 'what the dropout of the port is given'
     return Cause(
-      f'{known.op} reads the output of a dropout, {dropped}, and the input of one, {given}, which '
-      f'goes on to other operations there: let it read {fix}',
+      f'{known.op} reads the output of a dropout, {dropped}, but the input of one, {given}, where '
+      f'that dropout feeds other operations: let it read {fix}',
       f'{known.op} ({known.op_type}): {known.what} {known.tf1} (tf1), {known.tf2} (tf2)',
     )
   return None
@@ -216,10 +216,9 @@ def _moved(evidence: FailedStage) -> Cause | None:
     read = (known.tf1, known.tf2) if one else (known.tf2, known.tf1)
     return Cause(
       f'the dropout is at a different position in the port: {known.op} reads {read[0]} in '
-      f'{sides[0]}, which is '
-      f'the output of a dropout, and {read[1]} in {sides[1]}, which is not; both have the same '
-      'number of dropouts: apply '
-      f'that of the port {"to what" if one else "after what"} {known.op} reads',
+      f'{sides[0]}, which is the output of a dropout, and {read[1]} in {sides[1]}, which is not; '
+      'both sides have the same number of dropouts: apply that of the port '
+      f'{"to what" if one else "after what"} {known.op} reads',
       f'{known.op} ({known.op_type}): {known.what} {known.tf1} (tf1), {known.tf2} (tf2)',
     )
   return None
@@ -258,7 +257,7 @@ def _noise_presence(evidence: FailedStage) -> Cause | None:
       continue
     if drawn[1] and _draw_count(evidence.tf1_in_training) > counts[0]:
       return Cause(
-        f'the port draws random numbers on the way to {found.source.tf1_op} in inference as well: '
+        f'the port also draws random numbers on the way to {found.source.tf1_op} in inference: '
         f'{_PASS_TRAINING}; tf1 draws them in training mode only',
         f'{drawn[1]} in the port only; {counts[0]} such operations (tf1), {counts[1]} (tf2)',
       )

@@ -19,7 +19,7 @@ def hard_sigmoid_slope(evidence: FailedStage) -> Cause | None:
   slopes = f'{tf1.pop():.4g} (tf1), {tf2.pop():.4g} (tf2)'
   return Cause(
     'the two sides have different hard_sigmoids: that of Keras 2 and TF1 is 0.2 x + 0.5, that of '
-    'Keras 3 is relu6(x + 3) / 6: take tf_keras.activations.hard_sigmoid, or write out '
+    'Keras 3 is relu6(x + 3) / 6: use tf_keras.activations.hard_sigmoid, or write out '
     'tf.clip_by_value(0.2 * x + 0.5, 0, 1)',
     f'slope of the hard sigmoid {slopes}',
   )

@@ -210,8 +210,8 @@ def update_count(evidence: FailedStage) -> Cause | None:
     )
   return Cause(
     f'the two sides update {named} a different number of times in one call: a layer that is called '
-    'several times (a discriminator, for real and generated) updates at every call; tf1 runs what '
-    'is in UPDATE_OPS, or what its outputs wait for',
+    'several times (a discriminator, for real and generated images) updates at every call; tf1 '
+    'runs what is in UPDATE_OPS, or what its outputs wait for',
     seen,
   )
 

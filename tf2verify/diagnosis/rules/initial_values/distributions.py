@@ -45,12 +45,12 @@ DRAWN_ON_ONE_SIDE = Sentence[JudgedStart](
 )
 SHARED_INITIALIZER = Sentence[SharedNumbers](
   lambda seen: seen.in_port,
-  '{0.name} starts with exactly the numbers of {0.twin} in the port, but not in tf1: an unseeded '
-  'Keras initializer object draws the same numbers at every call: make a separate initializer '
-  'for every layer, or pass its name as a string',
+  '{0.name} and {0.twin} start with exactly the same numbers in the port, but not in tf1: an '
+  'unseeded Keras initializer object draws the same numbers at every call: make a separate '
+  'initializer for every layer, or pass its name as a string',
 )
 SHARED_IN_TF1 = Sentence[SharedNumbers](
   lambda seen: not seen.in_port,
-  '{0.name} starts with exactly the numbers of {0.twin} in tf1, but not in the port: start it with '
-  'a copy of that variable',
+  '{0.name} and {0.twin} start with exactly the same numbers in tf1, but not in the port: start '
+  '{0.name} with a copy of {0.twin}',
 )

@@ -34,7 +34,7 @@ _DEFAULTS: tuple[tuple[Affine, tuple[float, float, float] | None, str], ...] = (
     Affine(SLIM_CORRECTION),
     None,
     'the variance scaling of the port corrects the truncated normal by the factor 1.3 of slim, '
-    'that of tf1 exactly: take keras.initializers.VarianceScaling',
+    'that of tf1 exactly: use keras.initializers.VarianceScaling',
   ),
 )
 
@@ -44,7 +44,7 @@ _FEW = 18
 
 
 def initializer_scale(evidence: FailedStage) -> Cause | None:
-  """The same random numbers, scaled otherwise, or another constant.
+  """The same random numbers, scaled differently, or another constant.
 
   Looks for initial values that follow from those of tf1, or are another constant.
   """

@@ -17,7 +17,7 @@ def loss_zero_by_zero(evidence: LossEvidence) -> Cause | None:
     if all(map(np.isnan, sums)) or np.isclose(sums[0], sums[1], _SAME, 1e-6):
       continue
     if sums[0] == 0 and np.isnan(sums[1]):
-      texts.add('tf2 is NaN where tf1 is 0: it divides 0 by 0: take tf.math.divide_no_nan')
+      texts.add('tf2 is NaN where tf1 is 0: it divides 0 by 0: use tf.math.divide_no_nan')
     elif sums[1] == 0 and np.isnan(sums[0]):
       texts.add('tf1 is NaN where tf2 is 0: it divides 0 by 0, which the port fixes')
     else:
@@ -68,10 +68,10 @@ def loss_with_state(evidence: RepeatedLoss) -> Cause | None:
   text = f'called {len(sums)} times on the same data, tf2_loss gives {shown}'
   if np.allclose(steps, steps[0], 1e-4) and steps[0]:
     return Cause(
-      f'{text}: it grows by {steps[0]:.6g} at each call, as a list does that every call appends to '
-      'and nothing clears (a TF1 collection belongs to its graph); make the list in the step'
+      f'{text}: it grows by {steps[0]:.6g} at each call, like a list that every call appends to '
+      'and nothing clears (a TF1 collection belongs to its graph); create the list in the step'
     )
-  return Cause(f'{text}: it keeps state, or draws random numbers that no seed reaches')
+  return Cause(f'{text}: it keeps state, or draws random numbers that no seed controls')
 
 
 def loss_of_extremes(evidence: ExtremeLosses) -> Cause | None:
@@ -79,8 +79,8 @@ def loss_of_extremes(evidence: ExtremeLosses) -> Cause | None:
   shown = '; '.join(evidence.different)
   if evidence.finite_only:
     return Cause(
-      f'tf2_loss is not finite on {shown} (±100), where tf1_loss is: as where a probability that '
-      'has become 0 goes into a logarithm; take the logarithm of the softmax or sigmoid in one '
-      'function (tf.nn.log_softmax, tf.math.log_sigmoid), from the logits'
+      f'tf2_loss is not finite on {shown} (±100), where tf1_loss is, as for the logarithm of a '
+      'probability that has underflowed to 0; compute the logarithm of the softmax or sigmoid '
+      'from the logits, in one function (tf.nn.log_softmax, tf.math.log_sigmoid)'
     )
   return Cause(f'the losses differ only on: {shown}')

@@ -33,9 +33,9 @@ _TEXTS = {
     'tf.nn.ctc_loss the first one unless blank_index is given'
   ),
   (formulas.DOT, formulas.NEGATIVE_COSINE): (
-    'tf1 is 1 - sum(a·b), which takes its vectors as normalized; tf2 is -cos of vectors that it '
-    'normalizes itself (tf.keras.losses.CosineSimilarity): on normalized vectors, an offset of '
-    'exactly 1; on others, a different loss'
+    'tf1 is 1 - sum(a·b), which assumes that its vectors are normalized; tf2 is -cos of vectors '
+    'that it normalizes itself (tf.keras.losses.CosineSimilarity): on normalized vectors, an '
+    'offset of exactly 1; on others, a different loss'
   ),
 }
 _AS_PROBABILITIES = (
@@ -74,17 +74,17 @@ def _formula_text(one: str, other: str, tf1: Sequence[Evaluated], path: str) -> 
   if one in _ON_LOGITS and other in _AS_PROBABILITIES:
     if not is_probability(tf1[0].example.outputs[path]):
       return (
-        f'tf2 takes logits as probabilities (its loss is the {other}), but the outputs are not '
-        'probabilities (not in [0, 1], or their rows do not sum to 1): from_logits=True'
+        f'tf2 treats logits as probabilities (its loss is the {other}), but the outputs are not '
+        'probabilities (not in [0, 1], or their rows do not sum to 1): pass from_logits=True'
       )
     return (
-      f'tf1 takes the outputs as logits ({one}), although the model yields probabilities, tf2 '
-      f'as probabilities ({other}): from_logits=True'
+      f'tf1 treats the outputs as logits ({one}), although the model yields probabilities, and tf2 '
+      f'as probabilities ({other}): pass from_logits=True'
     )
   if one in _AS_PROBABILITIES and other in _ON_LOGITS:
     return (
-      f'tf1 takes the outputs as probabilities ({one}), tf2 as logits ({other}), and applies a '
-      'sigmoid or softmax of its own to them: from_logits=False'
+      f'tf1 treats the outputs as probabilities ({one}), and tf2 as logits ({other}), to which it '
+      'applies its own sigmoid or softmax: pass from_logits=False'
     )
   text = f'tf1 computes the {one}, tf2 the {other}'
   if one in _AS_PROBABILITIES and other in _AS_PROBABILITIES:
@@ -93,7 +93,7 @@ def _formula_text(one: str, other: str, tf1: Sequence[Evaluated], path: str) -> 
 
 
 def _smoothing_text(tf1: Recognized, tf2: Recognized) -> str:
-  """Returns what to say of one formula of labels that are smoothed otherwise."""
+  """Returns what to say of one formula of labels that are smoothed differently."""
   term = {
     formulas.FUSED_SOFTMAX: 's·(z_y - mean z)',
     formulas.FUSED_SIGMOID: 's·z·(y - 1/2)',

@@ -1,4 +1,4 @@
-"""Totals that differ although the losses agree: what is minimized beside them."""
+"""Totals that differ although the losses agree: what is minimized besides them."""
 
 from collections.abc import Sequence
 
@@ -45,11 +45,9 @@ def loss_added_twice(evidence: TotalLossEvidence) -> Cause | None:
   if not np.any(evidence.tf1.loss) or not np.isclose(evidence.gap, loss, 1e-4):
     return None
   return Cause(
-    f'the total of tf1 holds its loss ({float(np.sum(evidence.tf1.loss)):.6g}) one more time than '
-    'that '
-    'of tf2: tf1_total_loss follows tf1_loss in one graph, so that a second call of tf1_loss '
-    'adds its loss to the collection LOSSES again; call only '
-    'tf.compat.v1.losses.get_total_loss()'
+    f'the total of tf1 contains its loss ({float(np.sum(evidence.tf1.loss)):.6g}) once more than '
+    'that of tf2: tf1_total_loss follows tf1_loss in one graph, so a second call of tf1_loss adds '
+    'its loss to the collection LOSSES again; call only tf.compat.v1.losses.get_total_loss()'
   )
 
 
@@ -91,7 +89,7 @@ def _kind(one: Penalty) -> str:
   if tf1.of and tf2.of and tf1.of != tf2.of:
     return f'the port regularizes {{}} by {tf2.of} of its elements, tf1 by {tf1.of}'
   if not tf1.of or not tf2.of:
-    return 'the port adds another term for {} than tf1'
+    return 'the port adds a different term for {} than tf1'
   return (
     f'the port regularizes {{}} {tf2.growth / tf1.growth:.4g} times as much as tf1'
     f'{_by(": by ", tf2)}{_by(", tf1 by ", tf1)}'

@@ -27,8 +27,8 @@ def unread_weights(evidence: LossEvidence) -> Cause | None:
     values = moved[1] if fixed[0] else moved[0]
     one, two = next((a, b) for a, b in values if not np.array_equal(a, b))
     return Cause(
-      f'the loss of {side} does not depend on labels{weighted}: it stays the same if only '
-      f'these change, and that of {other} goes from {np.sum(one):.6g} to {np.sum(two):.6g}'
+      f'the loss of {side} does not depend on labels{weighted}: it stays the same if only these '
+      f'change, while that of {other} goes from {np.sum(one):.6g} to {np.sum(two):.6g}'
     )
   return None
 

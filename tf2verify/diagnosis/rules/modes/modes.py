@@ -5,16 +5,14 @@ from tf2verify.diagnosis.rules.rule import Sentence
 
 TRAINING_NOT_PASSED = Sentence[ModeEvidence](
   lambda seen: seen.computes_inference,
-  'embedded, the port computes in training mode what it computes in inference mode: `training` '
-  'does not reach it; take it as a parameter of `call`',
+  'embedded in a model, the port computes in training mode what it computes in inference mode: '
+  '`training` does not reach it; take it as a parameter of `call`',
 )
 LOSS_READS_THE_GRAPH = Sentence[ModeEvidence](
   lambda seen: seen.is_loss_alone and seen.loss_of_constants_agrees(),
-  'the loss is a different one in a tf.function although the outputs are equal; given the same '
-  'outputs '
-  'as constants, it is that of eager mode: it looks at the operation that made its input, as '
-  "Keras' crossentropies do with a Softmax or Sigmoid in a graph: give it logits and "
-  'from_logits=True',
+  'the loss differs in a tf.function although the outputs are equal; given the same outputs as '
+  "constants, it is that of eager mode: it inspects the operation that made its input, as Keras' "
+  'crossentropies do with a Softmax or Sigmoid in a graph: give it logits and from_logits=True',
 )
 NUMBER_OF_REPLICAS = Sentence[ModeEvidence](
   lambda seen: seen.factor is not None,

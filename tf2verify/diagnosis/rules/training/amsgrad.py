@@ -25,8 +25,8 @@ def amsgrad(evidence: TrainingEvidence) -> Cause | None:
 
 def _cause(side: str, other: str, names: list[str], fix: str) -> Cause:
   return Cause(
-    f'{side} is AMSGrad: it divides by the greatest second moment so far, which that of '
-    f'{listed(names)} has fallen below, {other} by the second moment: {fix}',
+    f'{side} is AMSGrad: it divides by the largest second moment so far, and the current one of '
+    f'{listed(names)} is smaller; {other} divides by the current one: {fix}',
     explains=(About.UPDATE, About.SHADOWS),
     variables=tuple(names),
   )

@@ -85,11 +85,11 @@ def paced_otherwise(evidence: TrainingEvidence) -> Cause | None:
   names = listed([pair.name for pair in differing])
   before = 'step' if evidence.number == 2 else f'{evidence.number - 1} steps'
   return Cause(
-    f'the moving averages follow at a different rate from step {evidence.number} on: 1 - decay is '
-    f'{factor:.4g} times that of TF1 there, in the {before} before it is the same. The decay '
-    'depends on the step: compare its schedule, the count that it reads (before or after the '
-    'step is counted), and whether decay weighs the old value, and 1 - decay the new one (these '
-    f'two exchanged are such a factor where the decay of TF1 is {factor / (1 + factor):.4g})',
+    f'the moving averages have a different decay from step {evidence.number} on: 1 - decay is '
+    f'{factor:.4g} times that of TF1 there, and the same in the {before} before. The decay depends '
+    'on the step: compare its schedule, the count that it reads (before or after the step is '
+    'counted), and whether decay weighs the old value, and 1 - decay the new one (exchanging '
+    f'these two gives this factor if the decay of TF1 is {factor / (1 + factor):.4g})',
     f'{names}: in step {evidence.number} the port changes them {factor:.4g} times as much as TF1',
   )
 

@@ -1,4 +1,4 @@
-"""Gradients that are clipped otherwise."""
+"""Gradients that are clipped differently."""
 
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.rules.wording import number_text
@@ -76,7 +76,7 @@ def _text_of_port(evidence: TrainingEvidence, clip: Clip) -> str:
   if beyond is None:
     return f'{clip_text(clip)} (it clips none, or by a limit that they do not reach)'
   if beyond.kind == NONE:
-    return 'leaves gradients unchanged, larger ones as well'
+    return 'leaves gradients unchanged, also larger ones'
   return f'{clip_text(beyond)}, which those of this step do not reach'
 
 

@@ -43,8 +43,8 @@ def soft_copies(evidence: TrainingEvidence) -> Cause | None:
   if all(pair.tf2.rests for pair in copies):
     return Cause(
       f'{how}, as a target network or an average of the weights follows them; that of the port '
-      'leaves them unchanged: are they in the lists that it goes through '
-      '(trainable_variables has none that is frozen)?',
+      'leaves them unchanged: are they in the lists that it iterates over (trainable_variables '
+      'contains no frozen variables)?',
       explains=(About.UPDATE,),
       variables=variables,
     )

@@ -20,7 +20,7 @@ def count_of_steps(evidence: TrainingEvidence) -> Cause | None:
   if one > other > 0:
     text += (
       f': {one} optimizers of TF1 count the same global_step, whereas each optimizer of Keras '
-      'counts its own iterations; take one optimizer (its apply_gradients once for each part), '
+      'counts its own iterations; use one optimizer (its apply_gradients once for each part), '
       'or give the schedules a counter of their own'
     )
   elif one == 0:

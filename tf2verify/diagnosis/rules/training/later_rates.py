@@ -78,13 +78,13 @@ def first_apart(rates: Rates) -> str:
     low, high = (middle, high) if same else (low, middle)
   (one,), (other,) = rates([high])
   before = (
-    f'are the same up to count {low:,} of steps and differ from there on'
+    f'are the same up to step count {low:,} and differ from there on'
     if low >= 0
     else ('differ from the first step on')
   )
   return (
     f'the learning rates {before}: {number_text(one)} in TF1 and {number_text(other)} in the port '
-    f'at count {high:,}: compare the formulas and settings of the schedules'
+    f'at step count {high:,}: compare the formulas and settings of the schedules'
   )
 
 
@@ -139,14 +139,14 @@ def _one_in_steps(stairs: _Side, smooth: _Side, words: str) -> str:
 
 
 _STAIRS_OF_TF1 = (
-  'the learning rate of TF1 changes every {0} steps and stays as it is between (staircase=True), '
-  'that of the port changes at every step: they agree at multiples of {0}, and at count {1} TF1 '
-  'has {2} and the port {3}: pass staircase=True to the schedule of the port'
+  'the learning rate of TF1 changes every {0} steps and stays constant in between '
+  '(staircase=True), that of the port changes at every step: they agree at multiples of {0}, and '
+  'at step count {1} TF1 has {2} and the port {3}: pass staircase=True to the schedule of the port'
 )
 _STAIRS_OF_PORT = (
-  'the learning rate of the port changes every {0} steps and stays as it is between '
+  'the learning rate of the port changes every {0} steps and stays constant in between '
   '(staircase=True), that of TF1 changes at every step: they agree at multiples of {0}, and at '
-  'count {1} the port has {2} and TF1 {3}: pass staircase=False to the schedule of the port'
+  'step count {1} the port has {2} and TF1 {3}: pass staircase=False to the schedule of the port'
 )
 
 
@@ -163,9 +163,9 @@ def _both_in_steps(tf1: _Side, tf2: _Side) -> str:
     later = _later_start(tf1, tf2, one, other)
     if not later:
       return (
-        f'the learning rate changes every {length} steps on both sides, but at different counts: '
-        f'at {one[0]:,} and {one[1]:,} in TF1, and at {other[0]:,} and {other[1]:,} in the port: '
-        'compare what their schedules count, and from where'
+        f'the learning rate changes every {length} steps on both sides, but at different step '
+        f'counts: at {one[0]:,} and {one[1]:,} in TF1, and at {other[0]:,} and {other[1]:,} in the '
+        'port: compare what their schedules count, and from where'
       )
     sides = ("the port's", 'TF1') if later > 0 else ("TF1's", 'the port')
     steps = f'{abs(later):,} step{"s" if abs(later) > 1 else ""}'
@@ -176,12 +176,12 @@ def _both_in_steps(tf1: _Side, tf2: _Side) -> str:
     )
   if one != other:
     return (
-      f'the learning rate changes first at counts {one[0]:,} and {one[1]:,} of steps in TF1, and '
+      f'the learning rate first changes at step counts {one[0]:,} and {one[1]:,} in TF1, and '
       f'at {other[0]:,} and {other[1]:,} in the port: pass the decay_steps (or boundaries) of TF1'
     )
   if not np.allclose(factors[0], factors[1], rtol=RTOL):
     return (
-      f'the learning rate changes at count {one[0]:,} of steps by a factor of '
+      f'the learning rate changes at step count {one[0]:,} by a factor of '
       f'{number_text(factors[0][0])} in TF1 and {number_text(factors[1][0])} in the port: '
       'decay_rate (or the values between the boundaries) differs: pass that of TF1'
     )
@@ -232,9 +232,10 @@ def _pace(tf1: _Side, tf2: _Side) -> str:
     known = tf1.at(*(round(pace * n) for n in others))
     if abs(pace - 1) > _PACE and np.allclose(known, tf2.at(*others), rtol=_PACE):
       return (
-        "the port's learning rate at count n of steps is TF1's at "
+        "the port's learning rate at step count n is TF1's at "
         f'{number_text(round(pace, 3))}·n: decay_steps (or the unit that is counted in) differs by '
-        'that factor: pass that of TF1; a step is a call of the train op on either side, no epoch'
+        'that factor: pass that of TF1; a step is a call of the train op on either side, not an '
+        'epoch'
       )
   return ''
 
@@ -246,7 +247,7 @@ def _ends(tf1: Sequence[float], tf2: Sequence[float]) -> str:
   if apart < len(COUNTS) // 4 or not any(ends) or tf1[-1] == tf2[-1]:
     return ''
   return (
-    f'the learning rates are the same up to count {COUNTS[apart - 1]:,} of steps at least, and end '
-    f'at different values: {number_text(tf1[-1])} in TF1 and {number_text(tf2[-1])} in the port at '
-    f'count {COUNTS[-1]:,}: a bound, an end value, or the steps until it is reached differ'
+    f'the learning rates are the same at least up to step count {COUNTS[apart - 1]:,}, and end at '
+    f'different values: {number_text(tf1[-1])} in TF1 and {number_text(tf2[-1])} in the port at '
+    f'step count {COUNTS[-1]:,}: a bound, an end value, or the steps until it is reached differ'
   )

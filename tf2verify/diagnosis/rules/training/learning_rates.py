@@ -81,7 +81,7 @@ def _without_schedule(evidence: TrainingEvidence) -> str:
   """Says why only the port's learning rate changes."""
   if not any(step.global_step for step in evidence.tf1.steps):
     return (
-      ': the train op of TF1 counts no global_step (it was not given to minimize), so that any '
+      ': the train op of TF1 counts no global_step (it was not passed to minimize), so any '
       "schedule that reads it stays there: give the port's optimizer a number"
     )
   record = evidence.tf2.optimizers[0] if evidence.tf2.optimizers else None

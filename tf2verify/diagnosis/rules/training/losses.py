@@ -106,7 +106,7 @@ def loss_factor(evidence: TrainingEvidence) -> Cause | None:
 def penalty_in_gradients(evidence: TrainingEvidence) -> Cause | None:
   """Names variables whose gradients differ by a multiple of the variable itself.
 
-  That of k / 2 · sum(w²) is k · w, whoever adds it: in a loss, a train op, a step of one's own.
+  That of k / 2 · sum(w²) is k · w, whoever adds it: in a loss, a train op, a custom step.
   """
   if evidence.sampled or regularization_left_out(evidence):
     return None
@@ -127,7 +127,7 @@ def penalty_in_gradients(evidence: TrainingEvidence) -> Cause | None:
     if float(np.abs(apart - factor * start).max()) > _OF_PENALTY * most:
       return None  # something else is different as well
     side = 'the port' if factor > 0 else 'tf1'
-    text = f'{side} adds {abs(factor):.3g} times the variable more to the gradient of'
+    text = f'{side} adds an extra {abs(factor):.3g} times the variable to the gradient of'
     found.setdefault(text, []).append(tf1)
     factors[tf1] = factor
   if not found:
@@ -140,16 +140,16 @@ def penalty_in_gradients(evidence: TrainingEvidence) -> Cause | None:
   if late:
     clips = 'tf1' if late == 'the port' else 'the port'
     return Cause(
-      f'{late} adds the gradient of a penalty of squares (L2, weight decay) to the gradients that '
-      f'it has clipped, {clips} clips them with it: {said.replace(" more to", " before, to")}; '
-      'let both sides clip the same gradients',
+      f'{late} adds the gradient of an L2 penalty (weight decay) to the gradients that it has '
+      f'clipped, {clips} clips them with it: '
+      f'{said.replace("adds an extra", "adds, before clipping,")}; let both sides clip the same '
+      'gradients',
       explains=(About.GRADIENTS, About.UPDATE, About.SHADOWS),
     )
   return Cause(
-    f'{said}: the gradient of a penalty of squares (L2, weight decay), of which half that factor '
-    'is the scale in scale · sum(w²); the other side has none in these gradients, a different '
-    'scale, '
-    'or adds it later, for example after clipping: let both sides differentiate the same penalties',
+    f'{said}: the gradient of an L2 penalty (weight decay), whose scale in scale · sum(w²) is half '
+    'that factor; the other side has none in these gradients, a different scale, or adds it '
+    'later, for example after clipping: let both sides differentiate the same penalties',
     explains=explains,
   )
 

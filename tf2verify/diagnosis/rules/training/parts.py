@@ -30,8 +30,8 @@ def pruned(evidence: TrainingEvidence) -> Cause | None:
   if kept_by_tf1:
     text = (
       f'the step of TF1 does not update {listed(kept_by_tf1)}, that of the port does: session.run '
-      'runs what is fetched (the train op of some of the variables), a Python function everything '
-      "in it; give apply_gradients the pairs of that train op's variables only"
+      'runs only what is fetched (the train op of some of the variables), a Python function '
+      "everything in it; give apply_gradients the pairs of that train op's variables only"
     )
     return Cause(text, explains=explains, variables=tuple(kept_by_tf1))
   if kept_by_port:

@@ -76,7 +76,7 @@ def _setting(name: str, tf1: Found, tf2: Found, pairs: Sequence[StepPair], toget
   )
   if name == 'epsilon':
     said += (
-      f' (the steps differ {_how_far(pairs)}, the most where gradients are small; Keras has other '
+      f' (the steps differ {_how_far(pairs)}, most where gradients are small; Keras has other '
       'defaults than TF1)'
     )
   return said

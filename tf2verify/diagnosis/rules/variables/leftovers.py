@@ -156,7 +156,7 @@ def untied_weights(evidence: ExtraVariables) -> Cause | None:
   ]
   return _together(
     found,
-    'where tf1 multiplies by that once more (transpose_b=True), tie the weights in the same way',
+    'if tf1 multiplies by that table again (transpose_b=True), tie the weights in the same way',
   )
 
 

@@ -57,13 +57,13 @@ HASH_SEED = Sentence[OtherProcesses](
 )
 EACH_PROCESS_DIFFERS = Sentence[OtherProcesses](
   lambda seen: seen.repeats is False,
-  'two processes with one PYTHONHASHSEED differ as well: it depends on time, on the process, or '
+  'two processes with the same PYTHONHASHSEED also differ: it depends on time, on the process, or '
   'on numbers without a seed',
 )
 STATE_OF_THIS_PROCESS = Sentence[OtherProcesses](
   lambda seen: True,
-  'other processes agree with each other, but not with this one: something that was set, or run, '
-  'here before',
+  'other processes agree with each other, but not with this one: it depends on something that was '
+  'set or run here before',
 )
 
 
@@ -73,8 +73,8 @@ def kernel_of_another_version(evidence: OtherVersion) -> Cause | None:
   return Cause(
     f'the recorded graph itself, run here by {evidence.run_by}, differs from what '
     f'{evidence.recorded_by} recorded as the port does{where}: kernels of the two versions compute '
-    'differently, and the port is not to blame: give the tolerance that the versions differ by, or '
-    'keep to inputs for which they agree',
+    'differently, and the port is not to blame: declare a tolerance as large as the difference '
+    'between the versions, or use inputs for which they agree',
     f'{evidence.tensor}: the graph run here has a relative difference of {evidence.here:.2g} from '
     f'the recording, and of {evidence.between:.2g} from the port'
     + ('' if evidence.first else '; record with --intermediates summary to see where it begins'),
