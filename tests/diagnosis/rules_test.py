@@ -14,6 +14,7 @@ from tests.diagnosis.patterns.lstm_cells_test import cell
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.failed_stage import (
   FailedStage,
+  LoopEnd,
   SourceEvidence,
   Standing,
   StateEvidence,
@@ -25,6 +26,7 @@ from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import OpGraph, OpRecord
 
 _NUMBERS = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+_ENDS = LoopEnd('tf1', ("['lengths']",), None, True, (1, 2), False, frozenset())
 _OF_STAGES = tuple(rule for rule in RULES if rule.reads is FailedStage)
 _RULES = {rule.name: rule for rule in _OF_STAGES}
 
@@ -308,6 +310,17 @@ _NEAR_MISSES = (
     evidence(source(('FloorDiv', 'Cast'), ('Cast', 'RealDiv'))),
     evidence(source(('FloorDiv', 'RealDiv'), ('FloorDiv', 'RealDiv'))),
     evidence(source(('RealDiv', 'Cast'), ('FloorDiv', 'Cast'))),
+  ),
+  (
+    'forgotten_mask',
+    evidence(loop_ends=(_ENDS,)),
+    evidence(loop_ends=(dataclasses.replace(_ENDS, side='tf2'),)),
+    evidence(**_LOOP),
+  ),
+  (
+    'needless_mask',
+    evidence(loop_ends=(dataclasses.replace(_ENDS, side='tf2'),)),
+    evidence(loop_ends=(_ENDS,)),
   ),
   (
     'sequence_end',

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+import tf_keras
 import tf_slim as slim
 
 import tf2verify
@@ -141,6 +142,28 @@ class _CountsExamples(keras.layers.BatchNormalization):
       kept.assign(self.momentum * kept + (1 - self.momentum) * value)
     scale = self.gamma * keras.ops.rsqrt(variance + self.epsilon)
     return (inputs - mean) * scale + self.beta
+
+
+class LastState(keras.layers.Layer):
+  """The last state of an LSTM, with or without a mask of the lengths."""
+
+  def __init__(self, masked):
+    super().__init__(name='net')
+    self.masked = masked
+    self.rnn = keras.layers.LSTM(3, name='rnn')
+
+  def call(self, inputs):
+    mask = tf.sequence_mask(inputs['lengths'], tf.shape(inputs['steps'])[1])
+    return self.rnn(inputs['steps'], mask=mask if self.masked else None)
+
+
+def _last_state(steps, lengths):
+  cell = tf_keras.layers.LSTMCell(3, name='cell')
+  return v1.nn.dynamic_rnn(cell, steps, lengths, dtype=tf.float32)[1][0]
+
+
+def _ragged():
+  return {'steps': tf2verify.normal_inputs((2, 4, 3)), 'lengths': np.array([4, 2], np.int32)}
 
 
 class _Dense(keras.optimizers.Adam):
@@ -651,6 +674,28 @@ PORT_BUGS = (
     chain(_of(_CountsExamples, name='norm'), shape=_IMAGES),
     shape=_IMAGES,
     stage=_SEED,
+  ),
+  _forward(
+    'K32',
+    'forgotten mask of an RNN',
+    ('`dynamic_rnn(sequence_length=)` keeps the last state', '`LSTM(3)` without a mask'),
+    ('proven', "tf1 stops at the length of each example (the input ['lengths']", 'mask='),
+    ('forgotten_mask',),
+    lambda inputs, training: _last_state(inputs['steps'], inputs['lengths']),
+    lambda: LastState(True),
+    lambda: LastState(False),
+    make_inputs=_ragged,
+  ),
+  _forward(
+    'K33',
+    'mask that TF1 has not',
+    ('`dynamic_rnn` without lengths', '`LSTM(3)` with a mask'),
+    ('proven', "the port stops at the length of each example (the input ['lengths']"),
+    ('needless_mask',),
+    lambda inputs, training: _last_state(inputs['steps'], None),
+    lambda: LastState(False),
+    lambda: LastState(True),
+    make_inputs=_ragged,
   ),
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.causes import causes_of
+from tf2verify.diagnosis.divergence.loop_ends import loop_ends
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.gradient_causes import gradient_causes, gradient_sources
@@ -21,7 +22,7 @@ from tf2verify.diagnosis.places import (
   kept_otherwise,
   stopped_sources,
 )
-from tf2verify.diagnosis.proven_numbers import joined_by_proof, proven_first
+from tf2verify.diagnosis.proven_numbers import joined_by_proof, leaves_nothing, proven_first
 from tf2verify.diagnosis.repairing import Repairing
 from tf2verify.diagnosis.tested_causes import (
   joined_by_numbers,
@@ -123,7 +124,7 @@ def diagnose(
   diagnosis = dataclasses.replace(diagnosis, causes=causes, notes=tuple(notes))
   # What one side lacks after a step no edit of what it computes makes.
   is_nothing = stage == _OF_CHANGES and not _is_computed(evidence, run)
-  if bench is None or looking is None or is_nothing:
+  if bench is None or looking is None or is_nothing or leaves_nothing(evidence, causes):
     return diagnosis
   if stage == _OF_GRADIENTS:
     return _with_proven_gradients(diagnosis, evidence, bench)
@@ -306,6 +307,7 @@ def _inspected(
   notes += _without_effect(looking)
   numeric = any(difference.array is not None for difference in evidence.differences)
   starts = _starts(looking, evidence, diagnosis.run) if is_change else ()
+  early = () if is_change or not found else loop_ends(tf1, tf2, divergence.ends, found)
   agrees = not found and not looking.without_effect
   if numeric and agrees and not gradients and not updates and not starts:
     notes.append(
@@ -327,6 +329,7 @@ def _inspected(
       agrees_as_graph=agrees,
       tf1_graph=tf1.op_graph,
       tf2_graph=tf2.op_graph,
+      loop_ends=early,
     ),
     dataclasses.replace(
       diagnosis,

@@ -182,6 +182,7 @@ class Cause:
     predicts: whether the edit is what the cause says, rather than all that is different there.
     numbers: which of the port's numbers it predicts, where it predicts all that differ of a kind
       and they are too many to agree by chance; '' otherwise.
+    inputs: paths of the inputs that the port has to read for it.
   """
 
   text: str
@@ -193,6 +194,7 @@ class Cause:
   experiment: Experiment | None = None
   predicts: bool = False
   numbers: str = ''
+  inputs: tuple[str, ...] = ()
 
   @property
   def is_proven(self) -> bool:

@@ -51,7 +51,12 @@ from tf2verify.diagnosis.rules.forward.regularization import (
   weight_decay_factor,
 )
 from tf2verify.diagnosis.rules.forward.resize_sampling import resize_sampling
-from tf2verify.diagnosis.rules.forward.sequences import reversed_padding, sequence_end
+from tf2verify.diagnosis.rules.forward.sequences import (
+  forgotten_mask,
+  needless_mask,
+  reversed_padding,
+  sequence_end,
+)
 from tf2verify.diagnosis.rules.gradients.gradient_override import gradient_override
 from tf2verify.diagnosis.rules.gradients.loss_scale import loss_scale
 from tf2verify.diagnosis.rules.gradients.stopped import label_gradient, stop_gradient
@@ -139,6 +144,8 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('flatten_order', FailedStage, flatten_order),
   Rule('arg_axis', FailedStage, attributes.ARG_AXIS),
   Rule('integer_division', FailedStage, integer_division),
+  Rule('forgotten_mask', FailedStage, forgotten_mask),
+  Rule('needless_mask', FailedStage, needless_mask),
   Rule('sequence_end', FailedStage, sequence_end),
   Rule('reversed_padding', FailedStage, reversed_padding),
   Rule('embedding_partition', FailedStage, embedding_partition),
