@@ -134,6 +134,15 @@ def graph(side, *ops, dtype='float32', **attributes):
   return made.graph()
 
 
+def product(one, other):
+  """Returns a graph of one product, which is the place of `source`, by shapes."""
+  ops = [
+    OpRecord(f'x{n}', 'input', (), outputs=(('float32', s),)) for n, s in enumerate((one, other))
+  ]
+  made = [OpRecord(name, 'Mul', ((0, 0), (1, 0))) for name in ('net/op', 'layer/net/op')]
+  return OpGraph('tf2', (*ops, *made))
+
+
 def graphs(tf1, tf2):
   return {'tf1_graph': tf1, 'tf2_graph': tf2}
 
@@ -221,6 +230,13 @@ _PERMUTED = _NUMBERS[:, ::-1]
 
 # Rule, what makes it fire, and what is near it.
 _NEAR_MISSES = (
+  (
+    'outer_broadcast',
+    evidence(source(), **graphs(product((4,), (4,)), product((4,), (4, 1)))),
+    evidence(source(), **graphs(product((4,), (4, 1)), product((4,), (4, 1)))),  # on both sides
+    evidence(source(), **graphs(product((4,), (4,)), product((4, 4), (4, 1)))),
+    evidence(**graphs(product((4,), (4,)), product((4,), (4, 1)))),  # no place behind it
+  ),
   (
     'activation_order',
     moved_relu(),

@@ -1,5 +1,6 @@
 """Ports of Keras 3: a right and a wrong one of each model, climbed as far as they have to."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -285,6 +286,10 @@ def _weighted_right(outputs, labels):
   loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction='sum')
   present = tf.cast(tf.math.count_nonzero(labels['weights']), tf.float32)
   return tf.math.divide_no_nan(loss(labels['classes'], outputs, labels['weights']), present)
+
+
+def _each(outputs, labels):
+  return tf.nn.sparse_softmax_cross_entropy_with_logits(labels['classes'], outputs)
 
 
 def _one_hot():
@@ -696,6 +701,21 @@ PORT_BUGS = (
     lambda: LastState(False),
     lambda: LastState(True),
     make_inputs=_ragged,
+  ),
+  dataclasses.replace(
+    _lost(
+      'K35',
+      'weights in a column',
+      ('a loss times a weight for each example', 'losses (n,) times weights (n, 1): (n, n)'),
+      ('shapes (4,) and (4, 1) makes (4, 4)',),
+      lambda outputs, labels: tf.reduce_mean(_each(outputs, labels) * labels['weights']),
+      lambda outputs, labels: tf.reduce_mean(_each(outputs, labels) * labels['weights']),
+      lambda outputs, labels: tf.reduce_mean(
+        _each(outputs, labels) * labels['weights'][:, tf.newaxis]
+      ),
+      _weighted_labels,
+    ),
+    causes=('outer_broadcast',),
   ),
 )
 

@@ -49,6 +49,8 @@ _SHOWN_VARIABLES = 3
 _GROWTH_POINTS = 48
 # Rules that see where a gradient is stopped.
 _OF_STOPS = ('stop_gradient', 'label_gradient')
+# Rules that say what the numbers of a loss do not.
+_OF_SHAPES = ('outer_broadcast',)
 # Stages in which what differs may be gradients alone.
 _WITH_GRADIENTS = ('gradients', 'loss')
 # Stages that explain what they find themselves; the search shows the place.
@@ -113,9 +115,8 @@ def diagnose(
   if not_traceable:
     notes.append(f'{traced} cannot be traced as a graph, so no operation is named: {not_traceable}')
   explains_itself = stage in _EXPLAIN_THEMSELVES
-  causes = tuple(causes_of(evidence)) if not explains_itself or _is_backward(evidence) else ()
-  if explains_itself:
-    causes = tuple(cause for cause in causes if cause.rule in _OF_STOPS)
+  asked = (*_OF_SHAPES, *(_OF_STOPS if _is_backward(evidence) else ()))
+  causes = tuple(causes_of(evidence, asked if explains_itself else None))
   causes = proven_first(evidence, causes)
   is_stop = any(cause.rule in _OF_STOPS for cause in causes)
   if evidence.stops and (is_stop or (explains_itself and not evidence.is_forward)):
@@ -303,11 +304,9 @@ def _inspected(
   values = [n for n in divergence.behind if tf1.op_graph.ops[n].op_type != CONSTANT]
   paired = sum(divergence.pairing.tf2_of[n] is not None for n in values)
   updates = _update_counts(evidence.differences, tf1.op_graph, tf2.op_graph)
-  notes = _search_notes(divergence.is_cut_short, len(found) - len(shown))
-  notes += _without_effect(looking)
+  notes = _search_notes(divergence.is_cut_short, len(found) - len(shown)) + _without_effect(looking)
   numeric = any(difference.array is not None for difference in evidence.differences)
   starts = _starts(looking, evidence, diagnosis.run) if is_change else ()
-  early = () if is_change or not found else loop_ends(tf1, tf2, divergence.ends, found)
   agrees = not found and not looking.without_effect
   if numeric and agrees and not gradients and not updates and not starts:
     notes.append(
@@ -329,7 +328,7 @@ def _inspected(
       agrees_as_graph=agrees,
       tf1_graph=tf1.op_graph,
       tf2_graph=tf2.op_graph,
-      loop_ends=early,
+      loop_ends=() if is_change else loop_ends(tf1, tf2, divergence.ends, found),
     ),
     dataclasses.replace(
       diagnosis,

@@ -53,7 +53,7 @@ def loop_ends(
     sources: where the sides part.
   """
   choices = [_choices(run.op_graph) for run in (tf1, tf2)]
-  if not ends or not any(choices):
+  if not ends or not sources or not any(choices):
     return ()
   ones = tf1.fetch([tf1.op_graph.ops[one].tensors[0] for one, _ in ends])
   others = tf2.fetch([tf2.op_graph.ops[other].tensors[0] for _, other in ends])

@@ -46,6 +46,7 @@ from tf2verify.diagnosis.rules.forward.moving_averages import (
   update_count,
   variance_count,
 )
+from tf2verify.diagnosis.rules.forward.outer_broadcast import outer_broadcast
 from tf2verify.diagnosis.rules.forward.regularization import (
   depthwise_regularizer,
   weight_decay_factor,
@@ -115,6 +116,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('shared_initializer', SharedNumbers, distributions.SHARED_INITIALIZER),
   Rule('shared_in_tf1', SharedNumbers, distributions.SHARED_IN_TF1),
   # What a call of the model computes, and its gradients.
+  Rule('outer_broadcast', FailedStage, outer_broadcast),
   Rule('activation_order', FailedStage, activation_order),
   Rule('batch_norm_mode', FailedStage, batch_norm_mode),
   Rule('biased_variance', FailedStage, biased_variance, predicted_by='seeded_constant'),
