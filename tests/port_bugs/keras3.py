@@ -145,6 +145,20 @@ class _CountsExamples(keras.layers.BatchNormalization):
     return (inputs - mean) * scale + self.beta
 
 
+class _AssignsAgain(keras.layers.BatchNormalization):
+  """Assigns the unbiased variance after Keras has averaged the biased one."""
+
+  def call(self, inputs, training=None, mask=None):
+    outputs = super().call(inputs, training=training, mask=mask)
+    if training:
+      _, variance = keras.ops.moments(inputs, [0, 1, 2])
+      unbiased = variance * 72 / 71
+      self.moving_variance.assign(
+        self.momentum * self.moving_variance + (1 - self.momentum) * unbiased
+      )
+    return outputs
+
+
 class LastState(keras.layers.Layer):
   """The last state of an LSTM, with or without a mask of the lengths."""
 
@@ -701,6 +715,18 @@ PORT_BUGS = (
     lambda: LastState(False),
     lambda: LastState(True),
     make_inputs=_ragged,
+  ),
+  _forward(
+    'K34',
+    'moving variance that is written twice',
+    ('one update a call', '`super().call()` updates, and the layer assigns once more'),
+    ('moving_variance', 'from the same values', 'keras3.py'),
+    ('update_count',),
+    _norm(),
+    lambda: _unbiased(),
+    chain(_of(_AssignsAgain, name='norm'), shape=_IMAGES),
+    shape=_IMAGES,
+    stage=_SEED,
   ),
   dataclasses.replace(
     _lost(
