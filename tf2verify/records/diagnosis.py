@@ -32,7 +32,8 @@ class GraphDifference:
     aspect: what kind of difference it is.
     op: the operation concerned, by its tf1 name where it has one.
     op_type: its type.
-    what: the attribute's or input's name; empty for whole operations.
+    what: the attribute's or input's name; of an operation that the port lacks, what it brings in
+      (`adds net/block/add`); empty for other whole operations.
     tf1: the tf1 side, as text.
     tf2: the tf2 side, as text.
     tf1_value: the plain value of `tf1`: a number, a string, a tuple, the types of
