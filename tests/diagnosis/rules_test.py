@@ -14,6 +14,7 @@ from tests.diagnosis.patterns.lstm_cells_test import cell
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.failed_stage import (
   FailedStage,
+  LoopEnd,
   SourceEvidence,
   Standing,
   StateEvidence,
@@ -25,6 +26,7 @@ from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import OpGraph, OpRecord
 
 _NUMBERS = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+_ENDS = LoopEnd('tf1', ("['lengths']",), None, True, (1, 2), False, frozenset())
 _OF_STAGES = tuple(rule for rule in RULES if rule.reads is FailedStage)
 _RULES = {rule.name: rule for rule in _OF_STAGES}
 
@@ -132,6 +134,15 @@ def graph(side, *ops, dtype='float32', **attributes):
   return made.graph()
 
 
+def product(one, other):
+  """Returns a graph of one product, which is the place of `source`, by shapes."""
+  ops = [
+    OpRecord(f'x{n}', 'input', (), outputs=(('float32', s),)) for n, s in enumerate((one, other))
+  ]
+  made = [OpRecord(name, 'Mul', ((0, 0), (1, 0))) for name in ('net/op', 'layer/net/op')]
+  return OpGraph('tf2', (*ops, *made))
+
+
 def graphs(tf1, tf2):
   return {'tf1_graph': tf1, 'tf2_graph': tf2}
 
@@ -219,6 +230,13 @@ _PERMUTED = _NUMBERS[:, ::-1]
 
 # Rule, what makes it fire, and what is near it.
 _NEAR_MISSES = (
+  (
+    'outer_broadcast',
+    evidence(source(), **graphs(product((4,), (4,)), product((4,), (4, 1)))),
+    evidence(source(), **graphs(product((4,), (4, 1)), product((4,), (4, 1)))),  # on both sides
+    evidence(source(), **graphs(product((4,), (4,)), product((4, 4), (4, 1)))),
+    evidence(**graphs(product((4,), (4,)), product((4,), (4, 1)))),  # no place behind it
+  ),
   (
     'activation_order',
     moved_relu(),
@@ -308,6 +326,17 @@ _NEAR_MISSES = (
     evidence(source(('FloorDiv', 'Cast'), ('Cast', 'RealDiv'))),
     evidence(source(('FloorDiv', 'RealDiv'), ('FloorDiv', 'RealDiv'))),
     evidence(source(('RealDiv', 'Cast'), ('FloorDiv', 'Cast'))),
+  ),
+  (
+    'forgotten_mask',
+    evidence(loop_ends=(_ENDS,)),
+    evidence(loop_ends=(dataclasses.replace(_ENDS, side='tf2'),)),
+    evidence(**_LOOP),
+  ),
+  (
+    'needless_mask',
+    evidence(loop_ends=(dataclasses.replace(_ENDS, side='tf2'),)),
+    evidence(loop_ends=(_ENDS,)),
   ),
   (
     'sequence_end',

@@ -1,5 +1,6 @@
 """Ports of Keras 3: a right and a wrong one of each model, climbed as far as they have to."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+import tf_keras
 import tf_slim as slim
 
 import tf2verify
@@ -143,6 +145,42 @@ class _CountsExamples(keras.layers.BatchNormalization):
     return (inputs - mean) * scale + self.beta
 
 
+class _AssignsAgain(keras.layers.BatchNormalization):
+  """Assigns the unbiased variance after Keras has averaged the biased one."""
+
+  def call(self, inputs, training=None, mask=None):
+    outputs = super().call(inputs, training=training, mask=mask)
+    if training:
+      _, variance = keras.ops.moments(inputs, [0, 1, 2])
+      unbiased = variance * 72 / 71
+      self.moving_variance.assign(
+        self.momentum * self.moving_variance + (1 - self.momentum) * unbiased
+      )
+    return outputs
+
+
+class LastState(keras.layers.Layer):
+  """The last state of an LSTM, with or without a mask of the lengths."""
+
+  def __init__(self, masked):
+    super().__init__(name='net')
+    self.masked = masked
+    self.rnn = keras.layers.LSTM(3, name='rnn')
+
+  def call(self, inputs):
+    mask = tf.sequence_mask(inputs['lengths'], tf.shape(inputs['steps'])[1])
+    return self.rnn(inputs['steps'], mask=mask if self.masked else None)
+
+
+def _last_state(steps, lengths):
+  cell = tf_keras.layers.LSTMCell(3, name='cell')
+  return v1.nn.dynamic_rnn(cell, steps, lengths, dtype=tf.float32)[1][0]
+
+
+def _ragged():
+  return {'steps': tf2verify.normal_inputs((2, 4, 3)), 'lengths': np.array([4, 2], np.int32)}
+
+
 class _Dense(keras.optimizers.Adam):
   """Adds up the gradients of a row that is looked up twice."""
 
@@ -262,6 +300,10 @@ def _weighted_right(outputs, labels):
   loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction='sum')
   present = tf.cast(tf.math.count_nonzero(labels['weights']), tf.float32)
   return tf.math.divide_no_nan(loss(labels['classes'], outputs, labels['weights']), present)
+
+
+def _each(outputs, labels):
+  return tf.nn.sparse_softmax_cross_entropy_with_logits(labels['classes'], outputs)
 
 
 def _one_hot():
@@ -651,6 +693,55 @@ PORT_BUGS = (
     chain(_of(_CountsExamples, name='norm'), shape=_IMAGES),
     shape=_IMAGES,
     stage=_SEED,
+  ),
+  _forward(
+    'K32',
+    'forgotten mask of an RNN',
+    ('`dynamic_rnn(sequence_length=)` keeps the last state', '`LSTM(3)` without a mask'),
+    ('proven', "tf1 stops at the length of each example (the input ['lengths']", 'mask='),
+    ('forgotten_mask',),
+    lambda inputs, training: _last_state(inputs['steps'], inputs['lengths']),
+    lambda: LastState(True),
+    lambda: LastState(False),
+    make_inputs=_ragged,
+  ),
+  _forward(
+    'K33',
+    'mask that TF1 has not',
+    ('`dynamic_rnn` without lengths', '`LSTM(3)` with a mask'),
+    ('proven', "the port stops at the length of each example (the input ['lengths']"),
+    ('needless_mask',),
+    lambda inputs, training: _last_state(inputs['steps'], None),
+    lambda: LastState(False),
+    lambda: LastState(True),
+    make_inputs=_ragged,
+  ),
+  _forward(
+    'K34',
+    'moving variance that is written twice',
+    ('one update a call', '`super().call()` updates, and the layer assigns once more'),
+    ('moving_variance', 'from the same values', 'keras3.py'),
+    ('update_count',),
+    _norm(),
+    lambda: _unbiased(),
+    chain(_of(_AssignsAgain, name='norm'), shape=_IMAGES),
+    shape=_IMAGES,
+    stage=_SEED,
+  ),
+  dataclasses.replace(
+    _lost(
+      'K35',
+      'weights in a column',
+      ('a loss times a weight for each example', 'losses (n,) times weights (n, 1): (n, n)'),
+      ('shapes (4,) and (4, 1) makes (4, 4)',),
+      lambda outputs, labels: tf.reduce_mean(_each(outputs, labels) * labels['weights']),
+      lambda outputs, labels: tf.reduce_mean(_each(outputs, labels) * labels['weights']),
+      lambda outputs, labels: tf.reduce_mean(
+        _each(outputs, labels) * labels['weights'][:, tf.newaxis]
+      ),
+      _weighted_labels,
+    ),
+    causes=('outer_broadcast',),
   ),
 )
 

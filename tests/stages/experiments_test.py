@@ -325,6 +325,19 @@ class OneMistakeTest(absltest.TestCase):
 
     self._only(Case, 'the port lacks Relu')
 
+  def test_what_a_missing_sum_adds_is_named_with_its_line(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training, adds=True):
+        net = tf.tanh(inputs @ tiny_models.kernel(), name='skip')
+        body = tf.sin(2.0 * net)
+        return tf.exp(net + body if adds else body)
+
+      def port(self, inputs, training):
+        return self.model(inputs, training, adds=False)
+
+    _, text = self._only(Case, 'the port lacks AddV2, by which tf1 adds skip (experiments_test.py:')
+    self.assertRegex(text, r'missing in tf2: AddV2, which adds skip \(experiments_test\.py:')
+
 
 if __name__ == '__main__':
   absltest.main()

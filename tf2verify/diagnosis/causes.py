@@ -1,7 +1,7 @@
 """From evidence to causes: what every stage calls."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from tf2verify.diagnosis.rules import RULES
@@ -10,16 +10,17 @@ from tf2verify.errors import RuleWarning, Tf2VerifyError
 from tf2verify.records.diagnosis import Cause
 
 
-def causes_of(evidence: Any) -> Iterator[Cause]:
+def causes_of(evidence: Any, only: Collection[str] | None = None) -> Iterator[Cause]:
   """Yields the causes that the rules for this kind of evidence find, the most specific first.
 
   A rule that raises takes no verdict with it: it is left out, with a `RuleWarning`.
 
   Args:
     evidence: of a class of `diagnosis.evidence`.
+    only: names of the rules that are asked; None for all.
   """
   for rule in RULES:
-    if rule.reads is type(evidence):
+    if rule.reads is type(evidence) and (only is None or rule.name in only):
       found = _explained(rule, evidence)
       if found is not None:
         yield found

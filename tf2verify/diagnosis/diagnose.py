@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.causes import causes_of
+from tf2verify.diagnosis.divergence.loop_ends import loop_ends
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.gradient_causes import gradient_causes, gradient_sources
@@ -21,7 +22,7 @@ from tf2verify.diagnosis.places import (
   kept_otherwise,
   stopped_sources,
 )
-from tf2verify.diagnosis.proven_numbers import joined_by_proof, proven_first
+from tf2verify.diagnosis.proven_numbers import joined_by_proof, leaves_nothing, proven_first
 from tf2verify.diagnosis.repairing import Repairing
 from tf2verify.diagnosis.tested_causes import (
   joined_by_numbers,
@@ -49,6 +50,8 @@ _SHOWN_VARIABLES = 3
 _GROWTH_POINTS = 48
 # Rules that see where a gradient is stopped.
 _OF_STOPS = ('stop_gradient', 'label_gradient')
+# Rules that say what the numbers of a loss do not.
+_OF_SHAPES = ('outer_broadcast',)
 # Stages in which what differs may be gradients alone.
 _WITH_GRADIENTS = ('gradients', 'loss')
 # Stages that explain what they find themselves; the search shows the place.
@@ -113,9 +116,8 @@ def diagnose(
   if not_traceable:
     notes.append(f'{traced} cannot be traced as a graph, so no operation is named: {not_traceable}')
   explains_itself = stage in _EXPLAIN_THEMSELVES
-  causes = tuple(causes_of(evidence)) if not explains_itself or _is_backward(evidence) else ()
-  if explains_itself:
-    causes = tuple(cause for cause in causes if cause.rule in _OF_STOPS)
+  asked = (*_OF_SHAPES, *(_OF_STOPS if _is_backward(evidence) else ()))
+  causes = tuple(causes_of(evidence, asked if explains_itself else None))
   causes = proven_first(evidence, causes)
   is_stop = any(cause.rule in _OF_STOPS for cause in causes)
   if evidence.stops and (is_stop or (explains_itself and not evidence.is_forward)):
@@ -124,7 +126,7 @@ def diagnose(
   diagnosis = dataclasses.replace(diagnosis, causes=causes, notes=tuple(notes))
   # What one side lacks after a step no edit of what it computes makes.
   is_nothing = stage == _OF_CHANGES and not _is_computed(evidence, run)
-  if bench is None or looking is None or is_nothing:
+  if bench is None or looking is None or is_nothing or leaves_nothing(evidence, causes):
     return diagnosis
   if stage == _OF_GRADIENTS:
     return _with_proven_gradients(diagnosis, evidence, bench)
@@ -328,8 +330,7 @@ def _inspected(
   values = [n for n in divergence.behind if tf1.op_graph.ops[n].op_type != CONSTANT]
   paired = sum(divergence.pairing.tf2_of[n] is not None for n in values)
   updates = _update_counts(evidence.differences, tf1.op_graph, tf2.op_graph)
-  notes = _search_notes(divergence.is_cut_short, len(found) - len(shown))
-  notes += _without_effect(looking)
+  notes = _search_notes(divergence.is_cut_short, len(found) - len(shown)) + _without_effect(looking)
   numeric = any(difference.array is not None for difference in evidence.differences)
   starts = _starts(looking, evidence, diagnosis.run) if is_change else ()
   agrees = not found and not looking.without_effect
@@ -351,6 +352,7 @@ def _inspected(
       agrees_as_graph=agrees,
       tf1_graph=tf1.op_graph,
       tf2_graph=tf2.op_graph,
+      loop_ends=() if is_change else loop_ends(tf1, tf2, divergence.ends, found),
     ),
     dataclasses.replace(
       diagnosis,

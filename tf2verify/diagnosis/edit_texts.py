@@ -106,9 +106,14 @@ def gradient_text(sources: Sequence[Source]) -> str:
 def marks(source: Source) -> tuple[tuple[object, ...], ...]:
   """Returns what is different at a place, without where it is, the same in all rounds."""
   return tuple(
-    (d.aspect, d.op_type, d.what, rounds.without(d.tf1), rounds.without(d.tf2))
+    (d.aspect, d.op_type, _what(d), rounds.without(d.tf1), rounds.without(d.tf2))
     for d in source.differences
   )
+
+
+def _what(known: GraphDifference) -> str:
+  """Returns what is different, without what an operation brings in: it has a name of its own."""
+  return '' if known.aspect in _OF_ONE_SIDE else known.what
 
 
 def _of_any_size(source: Source) -> tuple[tuple[str, ...], ...]:
@@ -265,7 +270,8 @@ def _difference_text(known: GraphDifference) -> str:
   if known.aspect is GraphAspect.MISSING and known.op_type == INPUT:
     return f'the port never reads {known.tf1}'
   if known.aspect is GraphAspect.MISSING:
-    return f'the port lacks {_DILATION.sub(_named, _without_new_axes(known.tf1))}'
+    brings = f', by which tf1 {known.what}' if known.what else ''
+    return f'the port lacks {_DILATION.sub(_named, _without_new_axes(known.tf1))}{brings}'
   if known.aspect is GraphAspect.EXTRA:
     return f'the port has {_without_new_axes(known.tf2)}, which tf1 does not have'
   if known.aspect is GraphAspect.REPLACED:

@@ -10,6 +10,8 @@ from tf2verify.records.diagnosis import Cause, Source
 from tf2verify.records.op_graph import TARGET
 
 _PENALTIES = 'regularization loss '
+# Rules on loops that end for an example.
+_OF_ENDS = ('forgotten_mask', 'needless_mask')
 
 
 def proven_first(evidence: FailedStage, causes: Sequence[Cause]) -> tuple[Cause, ...]:
@@ -22,36 +24,53 @@ def proven_first(evidence: FailedStage, causes: Sequence[Cause]) -> tuple[Cause,
   proven = [cause for cause in causes if cause.numbers]
   if not proven:
     return tuple(causes)
-  places = _Penalties(evidence)
-  elsewhere = tuple(one for one in evidence.sources if not places.are_all_at(one.source))
+  places = _Places(evidence)
+  elsewhere = tuple(
+    one for one in evidence.sources if not any(places.are_all_of(c, one.source) for c in proven)
+  )
   kept = {c.rule for c in causes_of(dataclasses.replace(evidence, sources=elsewhere))}
   return (*proven, *(one for one in causes if not one.numbers and one.rule in kept))
 
 
 def joined_by_proof(evidence: FailedStage, causes: Sequence[Cause], found: Found) -> Found:
   """Returns the mistakes at places of which numbers prove one cause as one mistake."""
-  if not any(cause.numbers for cause in causes):
-    return found
-  places = _Penalties(evidence)
-  same = [one for one in found.mistakes if places.are_all_at(*one.sources)]
-  return found.joined(same) if len(same) > 1 else found
+  for cause in causes:
+    if cause.numbers:
+      places = _Places(evidence)
+      same = [one for one in found.mistakes if places.are_all_of(cause, *one.sources)]
+      found = found.joined(same) if len(same) > 1 else found
+  return found
 
 
 def proven_cause_at(
   mistake: Mistake, evidence: FailedStage, causes: Sequence[Cause]
 ) -> Cause | None:
   """Returns the cause that numbers prove of the places of a mistake; None where none does."""
-  proven = next((cause for cause in causes if cause.numbers), None)
-  if proven is None or not _Penalties(evidence).are_all_at(*mistake.sources):
-    return None
-  return dataclasses.replace(proven, experiment=mistake.experiment, predicts=True)
+  places = _Places(evidence)
+  for cause in causes:
+    if cause.numbers and places.are_all_of(cause, *mistake.sources):
+      return dataclasses.replace(cause, experiment=mistake.experiment, predicts=True)
+  return None
 
 
-class _Penalties:
-  """Which operations serve regularization losses alone."""
+def leaves_nothing(evidence: FailedStage, causes: Sequence[Cause]) -> bool:
+  """Returns whether numbers prove one cause of all places where the sides part."""
+  places, sources = _Places(evidence), [one.source for one in evidence.sources]
+  return bool(sources) and any(
+    places.are_all_of(cause, *sources) for cause in causes if cause.rule in _OF_ENDS
+  )
+
+
+class _Places:
+  """Which places a cause accounts for that numbers prove.
+
+  Those behind what ends in a loop, for a cause that is about this; for others, those that serve
+  regularization losses alone.
+  """
 
   def __init__(self, evidence: FailedStage) -> None:
     graph = evidence.tf1_graph
+    self._ends = [one for one in evidence.loop_ends if one.explains]
     self._other: set[int] = set()
     self._positions: dict[str, int] = {}
     if graph is None:
@@ -64,7 +83,13 @@ class _Penalties:
     self._other = graph.ancestors(ends)
     self._positions = {op.name: n for n, op in enumerate(graph.ops)}
 
-  def are_all_at(self, *sources: Source) -> bool:
-    """Returns whether nothing but regularization losses is computed from any of some places."""
+  def are_all_of(self, cause: Cause, *sources: Source) -> bool:
+    """Returns whether a cause accounts for what differs at some places."""
+    if cause.rule in _OF_ENDS:
+      return any(all(_name(s, one.side) in one.behind for s in sources) for one in self._ends)
     found = [self._positions.get(source.tf1_op) for source in sources]
     return all(position is not None and position not in self._other for position in found)
+
+
+def _name(source: Source, side: str) -> str:
+  return source.tf1_op if side == 'tf1' else source.tf2_op

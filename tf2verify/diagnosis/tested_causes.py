@@ -140,7 +140,10 @@ def tested_causes(
     # Of one mistake alone, the stage has said what it knows of all its examples already.
     hints = {difference.hint for difference in evidence.differences}
     said = [Cause(hints.pop())] if len(found.mistakes) == len(hints) == 1 and all(hints) else []
-    known = ((mistake, recognized(mistake) or said) for mistake in found.mistakes)
+    known = (
+      (mistake, _still_at(mistake, evidence, causes) or recognized(mistake) or said)
+      for mistake in found.mistakes
+    )
     return [one for mistake, its in known if (one := _explained(mistake, its)) is not None]
   elsewhere = {c.rule for c in causes_of(dataclasses.replace(evidence, sources=()))}
   tested: list[Cause] = []
@@ -158,6 +161,13 @@ def tested_causes(
     rest = [cause for cause in rest if cause.rule in elsewhere or cause.change is not None]
   by_numbers = [cause for cause in rest if cause.numbers]  # at places that no experiment has found
   return [*by_numbers, *with_headline(tested, [cause for cause in rest if not cause.numbers])]
+
+
+def _still_at(mistake: Mistake, evidence: FailedStage, causes: Sequence[Cause]) -> list[Cause]:
+  """Returns the causes whose rules fire at the places of a mistake, and not without a place."""
+  at = [place.evidence for place in mistake.places]
+  known = [cause for cause in causes if not _fires(cause, evidence, ())]
+  return [cause for cause in known if _fires(cause, evidence, at)]
 
 
 def tested_sources(sources: Sequence[Source], found: Found) -> list[Source]:

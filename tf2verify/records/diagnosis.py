@@ -33,7 +33,8 @@ class GraphDifference:
     aspect: what kind of difference it is.
     op: the operation concerned, by its tf1 name where it has one.
     op_type: its type.
-    what: the attribute's or input's name; empty for whole operations.
+    what: the attribute's or input's name; of an operation that the port lacks, what it brings in
+      (`adds net/block/add`); empty for other whole operations.
     tf1: the tf1 side, as text.
     tf2: the tf2 side, as text.
     tf1_value: the plain value of `tf1`: a number, a string, a tuple, the types of
@@ -186,6 +187,7 @@ class Cause:
     predicts: whether the edit is what the cause says, rather than all that is different there.
     numbers: which of the port's numbers it predicts, where it predicts all that differ of a kind
       and they are too many to agree by chance; '' otherwise.
+    inputs: paths of the inputs that the port has to read for it.
   """
 
   text: str
@@ -197,6 +199,7 @@ class Cause:
   experiment: Experiment | None = None
   predicts: bool = False
   numbers: str = ''
+  inputs: tuple[str, ...] = ()
 
   @property
   def is_proven(self) -> bool:

@@ -270,7 +270,8 @@ def graph_difference_text(difference: GraphDifference) -> str:
   aspect = difference.aspect.value
   op = f'{difference.op} ({difference.op_type})'
   if aspect in ('missing in tf2', 'extra in tf2'):
-    return f'{aspect}: {_clip(difference.tf1 or difference.tf2)}'
+    brings = f', which {difference.what}' if difference.what else ''
+    return f'{aspect}: {_clip(difference.tf1 or difference.tf2)}{brings}'
   if aspect == 'corrected':
     what = f'{difference.what} ' if difference.what else ''
     one, other = difference.tf1 or 'left out', difference.tf2 or 'without it'

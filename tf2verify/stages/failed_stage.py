@@ -15,7 +15,7 @@ from tf2verify.environment import diagnose_option
 from tf2verify.errors import NotApplicable
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import Diagnosis
-from tf2verify.records.difference import Difference
+from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.verdict import StageVerdict
@@ -183,7 +183,14 @@ def _tf1_in_training(
 
 def with_diagnosis(verdict: StageVerdict, diagnosis: Diagnosis, stage: type[Stage]) -> StageVerdict:
   """Returns the verdict of a stage with what was found out of its failure."""
-  differences = verdict.differences
+  # That an input is never read follows from a cause that says what it is for.
+  read = {path for cause in diagnosis.causes for path in cause.inputs}
+  differences = tuple(
+    dataclasses.replace(one, hint='')
+    if one.aspect is Aspect.UNREAD and one.tf1_subject in read
+    else one
+    for one in verdict.differences
+  )
   if not stage.diagnosed:
     # What such a stage took for the cause by its numbers is among those proven, or refuted.
     said = {cause.text for cause in diagnosis.causes}

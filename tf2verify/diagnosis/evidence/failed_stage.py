@@ -9,6 +9,7 @@ import numpy as np
 from tf2verify.records.diagnosis import GraphDifference, Source
 from tf2verify.records.difference import Difference
 from tf2verify.records.failed_tensor import FailedTensor
+from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import OpGraph
 
 
@@ -56,6 +57,29 @@ class StateEvidence:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class LoopEnd:
+  """That one side's loop ends for an example before the last step, and the other side's does not.
+
+  Attributes:
+    side: whose loop does: 'tf1' or 'tf2'.
+    inputs: names of the inputs that say where.
+    line: the user's line that makes the lengths of them, or compares them.
+    of_lengths: whether a length is held against the number of the step.
+    early: how many examples end before the last step, of how many.
+    explains: whether this side yields what the other one does, where it goes on as well.
+    behind: names of the side's operations that are computed from its choices.
+  """
+
+  side: str
+  inputs: tuple[str, ...]
+  line: SourceLine | None
+  of_lengths: bool
+  early: tuple[int, int]
+  explains: bool
+  behind: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class FailedStage:
   """All that is known of a failed stage."""
 
@@ -78,6 +102,7 @@ class FailedStage:
   # The tf1 side's in training mode, where the run is one in inference and the port alone draws.
   tf1_in_training: OpGraph | None = None
   of_keras3: bool = False  # whether the port is a layer of Keras 3
+  loop_ends: tuple[LoopEnd, ...] = ()  # loops in which one side alone ends an example early
 
   def graph_differences(self) -> Iterator[tuple[SourceEvidence, GraphDifference]]:
     """Yields what differs in the graphs at each source, but for what trials have refuted."""

@@ -117,11 +117,26 @@ _VECTORS: tuple[tuple[str, _Formula], ...] = (
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Weights:
+  """What may weight the terms of a loss."""
+
+  text: str  # what it is called in reports: `labels['weights']`
+  values: _Array
+  label: str = ''  # path of the label that it is; '' for what a loss computes
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Evaluated:
   """An example, and what one side's loss gave for it."""
 
   example: LossExample  # outputs and labels
   value: _Array  # the loss
+  # What tf1 multiplies by that is made of labels and constants: weights of classes, say.
+  computed: tuple[Weights, ...] = ()
+
+
+# By which weights, as reports call them, and which denominator; '' without weights.
+Reduction = tuple[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,6 +145,8 @@ class Recognized:
 
   name: str  # of the formula
   smoothing: float = 0.0  # the share of the labels that is spread over all classes
+  # How its terms may be reduced, the likeliest first; () for a loss of each example.
+  reductions: tuple[Reduction, ...] = dataclasses.field(default=(), compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,22 +216,38 @@ def recognized(evaluated: Sequence[Evaluated], path: str) -> Recognized | None:
   """
   name = formula_of(evaluated, path)
   if name:
-    return Recognized(name)
+    return Recognized(name, reductions=_reductions(name, evaluated, path, 0.0))
   first = evaluated[0]
   if first.example.outputs[path].size > _MOST_SMOOTHED:
     return None
   for name in _names(first.example, path):
     for share in dict.fromkeys(_shares(name, first, path)):
       if all(_gives(name, one, path, share) for one in evaluated):
-        return Recognized(name, share)
+        return Recognized(name, share, _reductions(name, evaluated, path, share))
   return None
+
+
+def _reductions(
+  name: str, evaluated: Sequence[Evaluated], path: str, smoothing: float
+) -> tuple[Reduction, ...]:
+  """Returns the reductions that give a side's loss on every example."""
+  found: dict[Reduction, int] = {}
+  for one in evaluated:
+    with np.errstate(all='ignore'):
+      known = _all_reduced(name, one, path, smoothing)
+      fits = dict.fromkeys(key for key, made in known if key and _agree(made, one.value))
+    for key in fits:
+      found[key] = found.get(key, 0) + 1
+  fitting = [key for key, count in found.items() if count == len(evaluated)]
+  # A term for each example: their number is the batch size.
+  return tuple(key for key in fitting if key[1] != 'terms' or (key[0], 'batch') not in fitting)
 
 
 def _shares(name: str, one: Evaluated, path: str) -> Iterator[float]:
   """Yields the smoothing with which a formula, linear in its labels, gives the loss."""
   plain, uniform = (_all_reduced(name, one, path, share) for share in (0.0, 1.0))
   with np.errstate(all='ignore'):
-    for start, end in zip(plain, uniform, strict=False):
+    for (_, start), (_, end) in zip(plain, uniform, strict=False):
       slope = end - start
       if start.shape != one.value.shape or not np.any(slope):
         continue
@@ -230,10 +263,13 @@ def _names(example: LossExample, path: str) -> list[str]:
 
 def _gives(name: str, one: Evaluated, path: str, smoothing: float = 0.0) -> bool:
   with np.errstate(all='ignore'):
-    return any(_agree(reduced, one.value) for reduced in _all_reduced(name, one, path, smoothing))
+    found = _all_reduced(name, one, path, smoothing)
+    return any(_agree(reduced, one.value) for _, reduced in found)
 
 
-def _all_reduced(name: str, one: Evaluated, path: str, smoothing: float) -> Iterator[_Array]:
+def _all_reduced(
+  name: str, one: Evaluated, path: str, smoothing: float
+) -> Iterator[tuple[Reduction | None, _Array]]:
   for known, make in _terms(one.example, path, smoothing):
     if known == name:
       yield from _reduced(make(), one, path)
@@ -285,12 +321,14 @@ def _made(formula: _Formula, output: _Array, y: _Array) -> Callable[[], _Array]:
   return make
 
 
-def possible_weights(example: LossExample, path: str) -> list[str]:
-  """Returns the paths of labels that may weight an output's terms, the likeliest first.
+def possible_weights(one: Evaluated, path: str) -> list[Weights]:
+  """Returns what may weight an output's terms, the likeliest first.
 
-  What is called so, or looks like it; then any label without a negative element. It is
-  for formulas that are verified: on several examples, a wrong one fits none.
+  Labels that are called so, or look like it; then any label without a negative element; then what
+  is computed of labels. It is for formulas that are verified: on several examples, a wrong one
+  fits none.
   """
+  example = one.example
   known = weight_paths(example, [path])
   rows = example.outputs[path].shape[:1]
   rest = [
@@ -302,25 +340,26 @@ def possible_weights(example: LossExample, path: str) -> list[str]:
     and label.shape[:1] == rows
     and bool((label >= 0).all())
   ]
-  return [*known, *(name for name in rest if len(example.labels) > 1)]
+  names = [*known, *(name for name in rest if len(example.labels) > 1)]
+  labels = [Weights(f'labels{name}', example.labels[name], name) for name in names]
+  return [*labels, *one.computed]
 
 
-def _reduced(terms: _Array, one: Evaluated, path: str) -> Iterator[_Array]:
-  """Yields what the terms may have been reduced to, with every weight."""
+def _reduced(terms: _Array, one: Evaluated, path: str) -> Iterator[tuple[Reduction | None, _Array]]:
+  """Yields what the terms may have been reduced to, with every weight, and how."""
   terms = terms.astype(np.float64)
-  weights: list[_Array | None] = [None]
-  for found in possible_weights(one.example, path):
-    weights.append(one.example.labels[found])
-  for weight in weights:
+  for weights in (None, *possible_weights(one, path)):
+    values = None if weights is None else weights.values
     try:
-      weighted = terms if weight is None else terms * _spread(weight, terms.shape)
+      weighted = terms if values is None else terms * _spread(values, terms.shape)
     except ValueError:  # weights of something else
       continue
     if one.value.shape:
       for axes in range(weighted.ndim - one.value.ndim + 1):
         inner = tuple(range(weighted.ndim - axes, weighted.ndim))
-        yield from (weighted.mean(inner), weighted.sum(inner))
+        yield from ((None, weighted.mean(inner)), (None, weighted.sum(inner)))
       continue
     for denominator in DENOMINATORS:
-      divisor = denominator.of(terms.shape, weight)
-      yield np.asarray(weighted.sum() / divisor if divisor else 0.0)
+      divisor = denominator.of(terms.shape, values)
+      key = '' if weights is None else weights.text, denominator.name
+      yield key, np.asarray(weighted.sum() / divisor if divisor else 0.0)

@@ -36,7 +36,7 @@ from tf2verify.diagnosis.patterns.op_text import (
   op_text,
   value_text,
 )
-from tf2verify.diagnosis.patterns.reads import tensor_text, with_reads
+from tf2verify.diagnosis.patterns.reads import brought_in, tensor_text, with_reads
 from tf2verify.diagnosis.patterns.region_numbers import number_that_differs, takes_elements
 from tf2verify.records import rounds
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
@@ -285,12 +285,13 @@ class GraphComparison:
       aspect = GraphAspect.EXTRA
     name = self._tf1.ops[ones[0]].name if ones else self._tf2.ops[others[0]].name
     kind = self._tf1.ops[ones[0]].op_type if ones else self._tf2.ops[others[0]].op_type
+    is_one = aspect is GraphAspect.MISSING and len(ones) == 1
     return [
       GraphDifference(
         aspect,
         name,
         kind,
-        '',
+        brought_in(self._tf1, self._tf2, pair, self._tf1.ops[ones[0]]) if is_one else '',
         self._chain(self._tf1, ones),
         self._chain(self._tf2, others),
         tuple(self._tf1.ops[n].op_type for n in ones),

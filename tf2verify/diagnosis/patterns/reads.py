@@ -5,7 +5,15 @@ from collections.abc import Sequence
 
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
-from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import (
+  CONSTANT,
+  INPUT,
+  TARGET,
+  VARIABLE,
+  OpGraph,
+  OpRecord,
+  TensorKey,
+)
 
 # Operations that leave the elements in their order, and all but always their values.
 _ONLY_SHAPE = frozenset({'Reshape', 'Squeeze', 'ExpandDims', 'Identity', 'Cast'})
@@ -14,6 +22,13 @@ _ONLY_SHAPE = frozenset({'Reshape', 'Squeeze', 'ExpandDims', 'Identity', 'Cast'}
 _MANY = 6
 _UPDATE = 'update of '
 _CHOICES = frozenset({'Select', 'SelectV2'})
+_VERBS = {
+  'Add': 'adds',
+  'AddV2': 'adds',
+  'BiasAdd': 'adds',
+  'ConcatV2': 'concatenates',
+  'Mul': 'multiplies by',
+}
 
 
 def read_from_elsewhere(tf1: OpGraph, tf2: OpGraph, pair: RegionPair) -> list[GraphDifference]:
@@ -161,6 +176,28 @@ def _without_shapes(graph: OpGraph, key: TensorKey) -> TensorKey:
   while graph.ops[key[0]].op_type in _ONLY_SHAPE and graph.ops[key[0]].inputs:
     key = graph.ops[key[0]].inputs[0]
   return key
+
+
+def brought_in(tf1: OpGraph, tf2: OpGraph, pair: RegionPair, op: OpRecord) -> str:
+  """Returns what an operation of tf1 brings in that the port does not read: `adds net/block/add`.
+
+  '' where that is not one tensor, or one of the parameters, or another operation than a sum, a
+  product or a concatenation.
+  """
+  verb = _VERBS.get(op.op_type)
+  entering = dict(pair.entering)
+  read = {_without_shapes(tf2, key) for key in tf2.ops[pair.tf2.end].inputs}
+  alone = [
+    key
+    for key in dict.fromkeys(op.inputs)
+    if tf1.ops[key[0]].op_type != CONSTANT
+    and (known := entering.get(key)) is not None
+    and _without_shapes(tf2, known) not in read
+  ]
+  if verb is None or len(alone) != 1 or tf1.ops[alone[0][0]].op_type == VARIABLE:
+    return ''
+  source = tf1.ops[alone[0][0]].source
+  return f'{verb} {tensor_text(tf1, alone[0])}' + (f' ({source.short})' if source else '')
 
 
 def only_shapes_differ(

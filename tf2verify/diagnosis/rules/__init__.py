@@ -46,12 +46,18 @@ from tf2verify.diagnosis.rules.forward.moving_averages import (
   update_count,
   variance_count,
 )
+from tf2verify.diagnosis.rules.forward.outer_broadcast import outer_broadcast
 from tf2verify.diagnosis.rules.forward.regularization import (
   depthwise_regularizer,
   weight_decay_factor,
 )
 from tf2verify.diagnosis.rules.forward.resize_sampling import resize_sampling
-from tf2verify.diagnosis.rules.forward.sequences import reversed_padding, sequence_end
+from tf2verify.diagnosis.rules.forward.sequences import (
+  forgotten_mask,
+  needless_mask,
+  reversed_padding,
+  sequence_end,
+)
 from tf2verify.diagnosis.rules.gradients.gradient_override import gradient_override
 from tf2verify.diagnosis.rules.gradients.loss_scale import loss_scale
 from tf2verify.diagnosis.rules.gradients.stopped import label_gradient, stop_gradient
@@ -110,6 +116,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('shared_initializer', SharedNumbers, distributions.SHARED_INITIALIZER),
   Rule('shared_in_tf1', SharedNumbers, distributions.SHARED_IN_TF1),
   # What a call of the model computes, and its gradients.
+  Rule('outer_broadcast', FailedStage, outer_broadcast),
   Rule('activation_order', FailedStage, activation_order),
   Rule('batch_norm_mode', FailedStage, batch_norm_mode),
   Rule('biased_variance', FailedStage, biased_variance, predicted_by='seeded_constant'),
@@ -139,6 +146,8 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('flatten_order', FailedStage, flatten_order),
   Rule('arg_axis', FailedStage, attributes.ARG_AXIS),
   Rule('integer_division', FailedStage, integer_division),
+  Rule('forgotten_mask', FailedStage, forgotten_mask),
+  Rule('needless_mask', FailedStage, needless_mask),
   Rule('sequence_end', FailedStage, sequence_end),
   Rule('reversed_padding', FailedStage, reversed_padding),
   Rule('embedding_partition', FailedStage, embedding_partition),

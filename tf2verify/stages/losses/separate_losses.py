@@ -3,13 +3,13 @@
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from tf2verify.diagnosis.causes import causes_of, first_cause
 from tf2verify.diagnosis.evidence.losses import ExtremeLosses, RepeatedLoss, loss_evidence
-from tf2verify.diagnosis.formulas.losses import Evaluated
+from tf2verify.diagnosis.formulas.losses import Evaluated, Weights
 from tf2verify.errors import NotApplicable, UserCodeError
 from tf2verify.numerics.extreme_outputs import extreme_examples
 from tf2verify.numerics.output_relations import relations
@@ -25,6 +25,7 @@ from tf2verify.sides import loss_function
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.reruns import Rerun
+from tf2verify.stages.losses.computed_weights import computed_weights
 from tf2verify.stages.losses.edited_losses import EditedLosses
 from tf2verify.stages.losses.examples import own_examples
 from tf2verify.stages.losses.kept_tensors import kept_tensors
@@ -84,6 +85,7 @@ class SeparateLosses:
     self.notes: list[str] = []
     self.tables: list[Table] = []
     self.causes: tuple[Cause, ...] = ()
+    self._computed = functools.cache(functools.partial(computed_weights, self._tf1.inspectable))
 
   def compare(self) -> None:
     """Runs both losses on every example and compares what they give."""
@@ -359,11 +361,22 @@ class SeparateLosses:
     self.tables.insert(0, table_of_losses(results))
 
   def _causes_of(self, results: Sequence[LossResult]) -> tuple[Cause, ...]:
-    tf1 = [Evaluated(result.example, result.tf1.value) for result in results]
-    tf2 = [Evaluated(result.example, result.tf2.value) for result in results]
-    evidence = loss_evidence(tf1, tf2, self._reading.read)
-    found = (cause for known in evidence for cause in causes_of(known))
-    return tuple(itertools.islice(found, 1))
+    found = self._causes_with(results, lambda _: ())
+    return tuple(itertools.islice(found, 1)) or tuple(
+      itertools.islice(self._causes_with(results, self._computed), 1)
+    )
+
+  def _causes_with(
+    self, results: Sequence[LossResult], weights: Callable[[LossExample], tuple[Weights, ...]]
+  ) -> Iterator[Cause]:
+    computed = [weights(result.example) for result in results]
+    both = zip(results, computed, strict=True)
+    pairs = [
+      (Evaluated(r.example, r.tf1.value, w), Evaluated(r.example, r.tf2.value, w)) for r, w in both
+    ]
+    tf1, tf2 = [one for one, _ in pairs], [other for _, other in pairs]
+    for known in loss_evidence(tf1, tf2, self._reading.read):
+      yield from causes_of(known)
 
   def _where_they_differ(self) -> str:
     """Returns that extreme examples alone differ, where that is so."""

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, StateEvidence
+from tf2verify.diagnosis.patterns.several_writes import are_of_same_values, lines_of_writes
 from tf2verify.diagnosis.patterns.states import batch_factor
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause
@@ -208,10 +209,30 @@ def update_count(evidence: FailedStage) -> Cause | None:
       'layer, and let it own the update',
       seen,
     )
+  graph = evidence.tf2_graph if tf2 > tf1 else evidence.tf1_graph
+  text = f'the two sides update {named} a different number of times in one call'
+  same = None if graph is None else are_of_same_values(graph, variable)
+  if same is False:
+    return Cause(
+      f'{text}: a layer that is called several times (a discriminator, for real and generated) '
+      'updates at every call; tf1 runs what is in UPDATE_OPS, or what its outputs wait for',
+      seen,
+    )
+  side = 'the port' if tf2 > tf1 else 'tf1'
+  lines = [] if graph is None else lines_of_writes(graph, variable)
+  places = ', then '.join(str(line.short) for line in lines)
+  where = f' ({places})' if places else ''
+  if same:
+    return Cause(
+      f'{text}: {side} writes it {max(tf1, tf2)} times from the same values{where}, and each write '
+      'moves it on: leave all but one out (call() of a batch norm, which super().call() may be, '
+      'updates its averages itself)',
+      seen,
+    )
   return Cause(
-    f'the two sides update {named} a different number of times in one call: a layer that is called '
-    'several times (a discriminator, for real and generated images) updates at every call; tf1 '
-    'runs what is in UPDATE_OPS, or what its outputs wait for',
+    f'{text}{where and f", in {side}{where}"}: by a layer that is called several times, '
+    'or by several assignments in one call; tf1 runs what is in UPDATE_OPS, or what its outputs '
+    'wait for',
     seen,
   )
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tf2verify.diagnosis.evidence.failed_stage import FailedStage
+from tf2verify.diagnosis.evidence.failed_stage import FailedStage, LoopEnd
 from tf2verify.diagnosis.patterns.arrays import (
   differing,
   ends,
@@ -15,12 +15,51 @@ from tf2verify.records.diagnosis import Cause
 _OF_LOOPS = frozenset({'While', 'StatelessWhile', 'TensorListStack'})
 
 
+def forgotten_mask(evidence: FailedStage) -> Cause | None:
+  """TF1 keeps the state of an example that has ended, the port goes on through the padding."""
+  return next((_of_mask(one) for one in evidence.loop_ends if one.side == 'tf1'), None)
+
+
+def needless_mask(evidence: FailedStage) -> Cause | None:
+  """The port keeps the state of an example that has ended, TF1 goes on through the padding."""
+  return next((_of_mask(one) for one in evidence.loop_ends if one.side != 'tf1'), None)
+
+
+def _of_mask(one: LoopEnd) -> Cause:
+  in_tf1 = one.side == 'tf1'
+  side, other = ('tf1', 'the port') if in_tf1 else ('the port', 'tf1')
+  given = ' and '.join(f'the input {name}' if name else 'the input' for name in one.inputs)
+  where = '' if one.line is None else f', {one.line.short}'
+  ends = (
+    f'stops at the length of each example ({given}{where})'
+    if one.of_lengths
+    else f'leaves steps out, by {given}{where}'
+  )
+  mend = (
+    'pass mask=tf.sequence_mask(lengths, steps) to the recurrent layer, with '
+    'zero_output_for_mask=True where its output of every step is read, or put '
+    'keras.layers.Masking before it where a value of its own marks the padding'
+    if in_tf1
+    else 'call the recurrent layer without a mask (Masking and Embedding(mask_zero=True) '
+    'hand theirs on to it)'
+  )
+  early, rows = one.early
+  return Cause(
+    f'{side} {ends}, and {other} goes on to the last step: {mend}',
+    f'{early} of {rows} examples {"ends" if early == 1 else "end"} before the last step',
+    numbers=f'where {side} goes on to the last step too, it yields what {other} yields'
+    if one.explains
+    else '',
+    inputs=one.inputs if in_tf1 else (),
+  )
+
+
 def sequence_end(evidence: FailedStage) -> Cause | None:
   """`dynamic_rnn` yields zeros there, a masked Keras layer repeats its last output.
 
   Looks for outputs that are zero in tf1, from some step of a row on, wherever they differ.
   """
-  if not evidence.tf1_op_types & _OF_LOOPS:
+  if not evidence.tf1_op_types & _OF_LOOPS or evidence.loop_ends:
     return None
   for failed in evidence.of_quantity('output'):
     axis = _time_axis(failed.tf1, failed.tf2)

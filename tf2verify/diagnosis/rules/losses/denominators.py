@@ -1,14 +1,21 @@
 """One sum, divided by two numbers."""
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
 from tf2verify.diagnosis.evidence.losses import LossOfOutput
-from tf2verify.diagnosis.formulas.losses import DENOMINATORS, Denominator, possible_weights
+from tf2verify.diagnosis.formulas.losses import (
+  DENOMINATORS,
+  Denominator,
+  Evaluated,
+  Weights,
+  possible_weights,
+  recognized,
+)
 from tf2verify.records.accepted import Change, Changed
 from tf2verify.records.diagnosis import Cause
-from tf2verify.records.loss_values import LossExample
 
 # Of a ratio that is the same for several examples.
 _SAME = 1e-3
@@ -20,25 +27,55 @@ def loss_denominator(evidence: LossOfOutput) -> Cause | None:
   for one, other in zip(evidence.tf1, evidence.tf2, strict=True):
     sums = float(np.sum(one.value, dtype=np.float64)), float(np.sum(other.value, dtype=np.float64))
     if all(np.isfinite(sums)) and all(abs(total) > 1e-6 for total in sums):
-      ratios.append((one.example, sums[1] / sums[0]))
+      ratios.append((one, sums[1] / sums[0]))
   if not ratios or all(np.isclose(ratio, 1.0, _SAME) for _, ratio in ratios):
     return None
-  example = ratios[0][0]
   # Labels that count classes are hardly weights.
   weights = sorted(
-    possible_weights(example, evidence.path),
-    key=lambda name: example.labels[name].dtype.kind != 'f',
+    possible_weights(ratios[0][0], evidence.path),
+    key=lambda one: one.values.dtype.kind != 'f',
   )
   for terms in ('rows', 'elements'):
     for weighted in (None, *weights):
-      for number, mine in enumerate(DENOMINATORS):
-        for its in (*DENOMINATORS[:number], *DENOMINATORS[number + 1 :]):
-          if all(_explains(mine, its, terms, weighted, evidence.path, *pair) for pair in ratios):
-            words = mine.name, its.name, terms, evidence.path, weighted or ''
-            change = Change(Changed.DENOMINATOR, words=words)
-            text = _denominator_text(mine, its, ratios, weighted) + _per_example(evidence)
-            return Cause(text, change=change)
+      pairs = [
+        (mine, its)
+        for mine, its in itertools.permutations(DENOMINATORS, 2)
+        if all(_explains(mine, its, terms, weighted, evidence.path, *pair) for pair in ratios)
+      ]
+      if weighted is not None and not weighted.label:
+        pairs = _sure(pairs, weighted, evidence)
+      if not pairs:
+        continue
+      mine, its = pairs[0]
+      text = _denominator_text(mine, its, ratios, weighted) + _per_example(evidence)
+      if weighted is not None and not weighted.label:
+        return Cause(text)
+      label = '' if weighted is None else weighted.label
+      words = mine.name, its.name, terms, evidence.path, label
+      return Cause(text, change=Change(Changed.DENOMINATOR, words=words))
   return None
+
+
+def _sure(
+  pairs: list[tuple[Denominator, Denominator]], weights: Weights, evidence: LossOfOutput
+) -> list[tuple[Denominator, Denominator]]:
+  """Returns what may be said of weights that a loss computes, the same on all examples.
+
+  Two pairs of numbers may have one ratio there: the losses themselves tell them apart, where their
+  formula is known.
+  """
+  known = [recognized(side, evidence.path) for side in (evidence.tf1, evidence.tf2)]
+  if all(one is not None and one.reductions for one in known):
+    fits = [{n for w, n in one.reductions if w == weights.text} for one in known if one is not None]
+    pairs = [(mine, its) for mine, its in pairs if mine.name in fits[0] and its.name in fits[1]]
+  # With a term for each example, their number is the batch size.
+  names = [(mine.name, its.name) for mine, its in pairs]
+  pairs = [
+    pair
+    for pair, both in zip(pairs, names, strict=True)
+    if 'terms' not in both or tuple(n.replace('terms', 'batch') for n in both) not in names
+  ]
+  return pairs if len(pairs) == 1 else []
 
 
 def _per_example(evidence: LossOfOutput) -> str:
@@ -57,14 +94,17 @@ def _explains(
   mine: Denominator,
   its: Denominator,
   terms: str,
-  weighted: str | None,
+  weighted: Weights | None,
   path: str,
-  example: LossExample,
+  one: Evaluated,
   ratio: float,
 ) -> bool:
-  output = example.outputs[path]
+  output = one.example.outputs[path]
   shape = output.shape[:-1] if terms == 'rows' else output.shape
-  weights = None if weighted is None else example.labels[weighted]
+  known = possible_weights(one, path) if weighted is not None else []
+  weights = next((w.values for w in known if weighted and w.text == weighted.text), None)
+  if weighted is not None and weights is None:
+    return False
   try:
     expected = mine.of(shape, weights) / its.of(shape, weights)
   except (ValueError, ZeroDivisionError):
@@ -75,12 +115,12 @@ def _explains(
 def _denominator_text(
   mine: Denominator,
   its: Denominator,
-  ratios: Sequence[tuple[LossExample, float]],
-  weighted: str | None,
+  ratios: Sequence[tuple[Evaluated, float]],
+  weighted: Weights | None,
 ) -> str:
-  example, ratio = next(pair for pair in ratios if not np.isclose(pair[1], 1.0, _SAME))
-  which = f' (labels{weighted})' if weighted else ''
+  one, ratio = next(pair for pair in ratios if not np.isclose(pair[1], 1.0, _SAME))
+  which = f' ({weighted.text})' if weighted else ''
   return (
     f'the same sum is divided by {mine.text} in tf1 and by {its.text} in tf2{which}: tf2 is '
-    f'{ratio:.6g} times tf1 on {example.name}, and by the corresponding factor on the others'
+    f'{ratio:.6g} times tf1 on {one.example.name}, and by the corresponding factor on the others'
   )

@@ -62,10 +62,26 @@ def loss_formula(evidence: LossOfOutput) -> Cause | None:
   if one is None or other is None:
     return None
   smoothed = abs(one.smoothing - other.smoothing) > _SAME
+  divided = _reductions_text(one, other)
   if one.name == other.name:
-    return Cause(_smoothing_text(one, other)) if smoothed else None
+    return Cause(_smoothing_text(one, other) + divided) if smoothed else None
   text = _formula_text(one.name, other.name, evidence.tf1, evidence.path)
-  return Cause(f'{text}; and {_smoothings(one, other)}' if smoothed else text)
+  return Cause((f'{text}; and {_smoothings(one, other)}' if smoothed else text) + divided)
+
+
+def _reductions_text(one: Recognized, other: Recognized) -> str:
+  """Returns by what each side divides, where no one reduction gives both losses; '' elsewhere."""
+  if not one.reductions or not other.reductions or set(one.reductions) & set(other.reductions):
+    return ''
+  if any(sum(bool(weights) for weights, _ in side.reductions) > 1 for side in (one, other)):
+    return ''  # by which of several numbers is not known
+  texts = {known.name: known.text for known in formulas.DENOMINATORS}
+  (weights, mine), (its_weights, its) = one.reductions[0], other.reductions[0]
+  if weights != its_weights:
+    weighted = [w or 'nothing' for w in (weights, its_weights)]
+    return f'; and tf1 weights its terms by {weighted[0]}, tf2 by {weighted[1]}'
+  which = f' ({weights})' if weights else ''
+  return f'; and the sum is divided by {texts[mine]} in tf1 and by {texts[its]} in tf2{which}'
 
 
 def _formula_text(one: str, other: str, tf1: Sequence[Evaluated], path: str) -> str:
