@@ -12,6 +12,8 @@ from tf2verify.records.op_graph import TensorKey
 from tf2verify.sides.graphs.repairs import Repair, Transplant
 from tf2verify.sides.graphs.run import GraphRun
 
+# Of several edits at once, where they do not make the stage pass.
+_MUCH_NEARER = 0.5
 # What differs: quantity, subject and run.
 Left = frozenset[tuple[str, str, str]]
 
@@ -30,6 +32,10 @@ class Judged:
   def passes(self) -> bool:
     """Whether nothing differs beyond tolerance and rounding."""
     return not self.left and self.tensors > 0
+
+  def is_much_nearer_than(self, before: 'Judged') -> bool:
+    """Returns whether half of the difference is left at most."""
+    return self.passes or self.distance <= _MUCH_NEARER * before.distance
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -28,8 +28,6 @@ MOST_MISTAKES = 10
 _MOST_PLACES = 48
 _REPLACED_FOR_ALL = 1
 _REPLACED_WITH_THE_END = 2
-# Of several edits at once, where they do not make the stage pass.
-_MUCH_NEARER = 0.5
 
 
 class Repairing:
@@ -129,7 +127,7 @@ class Repairing:
         if judged is not None:
           apart = [part for one in narrow for part in one.parts or (one,)]
         proposed, all_of_them, judged = narrow, self._with(narrow), fewer
-    if judged is not None and _is_much_nearer(judged, before):
+    if judged is not None and judged.is_much_nearer_than(before):
       for one in proposed:
         self._count(one)
       self._mistakes = all_of_them
@@ -202,7 +200,7 @@ class Repairing:
     all_of_them = self._with(further)
     found = self._judged(all_of_them)
     # What agreed and then does not, was edited at a place that only looks like the others.
-    if found is None or not found.left <= judged.left or not _is_much_nearer(found, judged):
+    if found is None or not found.left <= judged.left or not found.is_much_nearer_than(judged):
       return judged
     for one in further:
       self._count(one)
@@ -392,11 +390,6 @@ class Repairing:
       )
       found.append(dataclasses.replace(one, experiment=experiment))
     return Found(tuple(found), judged.passes, '' if judged.passes else note)
-
-
-def _is_much_nearer(judged: Judged, before: Judged) -> bool:
-  """Returns whether edits leave half of the difference at most."""
-  return judged.passes or judged.distance <= _MUCH_NEARER * before.distance
 
 
 def _size(repair: Repair) -> int:
