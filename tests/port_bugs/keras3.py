@@ -216,6 +216,10 @@ def _lost(identifier, title, texts, words, tf1_loss, right, wrong, labels=None):
   )
 
 
+def _penalized(loss, outputs):
+  return loss + 0.1 * tf.reduce_mean(tf.square(outputs))
+
+
 def _norm(**arguments):
   return lambda inputs, training: v1.layers.batch_normalization(
     inputs, training=training, name='norm', **arguments
@@ -742,6 +746,28 @@ PORT_BUGS = (
       _weighted_labels,
     ),
     causes=('outer_broadcast',),
+  ),
+  dataclasses.replace(
+    _lost(
+      'K36',
+      'logits for probabilities, beside a penalty',
+      ('`sigmoid_cross_entropy_with_logits`', '`BinaryCrossentropy()`'),
+      ('from_logits=True',),
+      lambda outputs, labels: _penalized(
+        tf.reduce_mean(
+          tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=outputs[:, 0])
+        ),
+        outputs,
+      ),
+      lambda outputs, labels: _penalized(
+        keras.losses.BinaryCrossentropy(from_logits=True)(labels, outputs[:, 0]), outputs
+      ),
+      lambda outputs, labels: _penalized(
+        keras.losses.BinaryCrossentropy()(labels, outputs[:, 0]), outputs
+      ),
+      lambda: np.array([0.0, 1.0, 1.0, 0.0], np.float32),
+    ),
+    causes=('clipped_logits',),
   ),
 )
 

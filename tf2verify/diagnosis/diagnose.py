@@ -40,7 +40,7 @@ _GROWTH_POINTS = 48
 # Rules that see where a gradient is stopped.
 _OF_STOPS = ('stop_gradient', 'label_gradient')
 # Rules that say what the numbers of a loss do not.
-_OF_SHAPES = ('outer_broadcast',)
+_OF_GRAPHS = ('outer_broadcast', 'clipped_logits')
 # Stages in which what differs may be gradients alone.
 _WITH_GRADIENTS = ('gradients', 'loss')
 _LOOPS = frozenset({'While', 'StatelessWhile'})
@@ -102,7 +102,7 @@ def diagnose(
   if not_traceable:
     notes.append(f'{traced} cannot be traced as a graph, so no operation is named: {not_traceable}')
   explains_itself = stage in EXPLAIN_THEMSELVES
-  asked = (*_OF_SHAPES, *(_OF_STOPS if _is_backward(evidence) else ()))
+  asked = (*_OF_GRAPHS, *(_OF_STOPS if _is_backward(evidence) else ()))
   causes = tuple(causes_of(evidence, asked if explains_itself else None))
   causes = proven_first(evidence, causes)
   is_stop = any(cause.rule in _OF_STOPS for cause in causes)

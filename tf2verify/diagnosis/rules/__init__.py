@@ -65,6 +65,7 @@ from tf2verify.diagnosis.rules.initial_values import distributions
 from tf2verify.diagnosis.rules.initial_values.initializer_scale import initializer_scale
 from tf2verify.diagnosis.rules.losses import batches, totals
 from tf2verify.diagnosis.rules.losses.auc import auc_summation
+from tf2verify.diagnosis.rules.losses.clipped_logits import clipped_logits
 from tf2verify.diagnosis.rules.losses.denominators import loss_denominator
 from tf2verify.diagnosis.rules.losses.formulas import loss_formula
 from tf2verify.diagnosis.rules.losses.smoothing import label_smoothing
@@ -117,6 +118,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('shared_in_tf1', SharedNumbers, distributions.SHARED_IN_TF1),
   # What a call of the model computes, and its gradients.
   Rule('outer_broadcast', FailedStage, outer_broadcast),
+  Rule('clipped_logits', FailedStage, clipped_logits),
   Rule('activation_order', FailedStage, activation_order),
   Rule('batch_norm_mode', FailedStage, batch_norm_mode),
   Rule('biased_variance', FailedStage, biased_variance, predicted_by='seeded_constant'),
