@@ -111,11 +111,10 @@ class Mistake:
 
   @property
   def is_simple(self) -> bool:
-    """Whether one thing is said of it: a setting, or an operation or two of one side alone."""
+    """Whether one thing is said of it: a setting, or an operation or two."""
     known = {(d.aspect, d.what) for source in self.sources for d in source.differences}
     steps = (steps_of(d) for source in self.sources for d in source.differences)
-    replaces = any(aspect is GraphAspect.REPLACED for aspect, _ in known)
-    return len(known) == 1 and not replaces and max(steps) < _FEW and self.edit is not Edit.VALUE
+    return len(known) == 1 and max(steps) < _FEW and self.edit is not Edit.VALUE
 
   @property
   def reads_an_edit(self) -> bool:
