@@ -181,6 +181,29 @@ def _ragged():
   return {'steps': tf2verify.normal_inputs((2, 4, 3)), 'lengths': np.array([4, 2], np.int32)}
 
 
+class Attention(keras.layers.Layer):
+  """The mean of steps, weighted by a softmax over scores, with or without a mask of the lengths."""
+
+  def __init__(self, masked):
+    super().__init__(name='net')
+    self.masked = masked
+    self.score = keras.layers.Dense(1, use_bias=False, name='score')
+
+  def call(self, inputs):
+    scores = self.score(inputs['steps'])[:, :, 0]
+    mask = tf.sequence_mask(inputs['lengths'], tf.shape(scores)[1])
+    scores = keras.ops.where(mask, scores, -1e9) if self.masked else scores
+    return keras.ops.einsum('bt,bti->bi', keras.ops.softmax(scores), inputs['steps'])
+
+
+def _attention(steps, lengths):
+  scores = v1.layers.dense(steps, 1, use_bias=False, name='score')[:, :, 0]
+  if lengths is not None:
+    mask = tf.sequence_mask(lengths, tf.shape(steps)[1], dtype=tf.float32)
+    scores = scores * mask + (1.0 - mask) * -1e9
+  return tf.reduce_sum(steps * tf.expand_dims(tf.nn.softmax(scores), -1), 1)
+
+
 class _Dense(keras.optimizers.Adam):
   """Adds up the gradients of a row that is looked up twice."""
 
@@ -768,6 +791,28 @@ PORT_BUGS = (
       lambda: np.array([0.0, 1.0, 1.0, 0.0], np.float32),
     ),
     causes=('clipped_logits',),
+  ),
+  _forward(
+    'K37',
+    'forgotten mask of a softmax',
+    ('adds -1e9 past the length of each example', 'a softmax over all steps'),
+    ('tf1 masks the logits of', "the input ['lengths']", 'not masked'),
+    ('forgotten_softmax_mask',),
+    lambda inputs, training: _attention(inputs['steps'], inputs['lengths']),
+    lambda: Attention(True),
+    lambda: Attention(False),
+    make_inputs=_ragged,
+  ),
+  _forward(
+    'K38',
+    'mask of a softmax that TF1 has not',
+    ('a softmax over all steps', 'masks what is past the length of each example'),
+    ('the port masks the logits of', "the input ['lengths']"),
+    ('needless_softmax_mask',),
+    lambda inputs, training: _attention(inputs['steps'], None),
+    lambda: Attention(False),
+    lambda: Attention(True),
+    make_inputs=_ragged,
   ),
 )
 

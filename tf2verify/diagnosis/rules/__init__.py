@@ -58,6 +58,10 @@ from tf2verify.diagnosis.rules.forward.sequences import (
   reversed_padding,
   sequence_end,
 )
+from tf2verify.diagnosis.rules.forward.softmax_masks import (
+  forgotten_softmax_mask,
+  needless_softmax_mask,
+)
 from tf2verify.diagnosis.rules.gradients.gradient_override import gradient_override
 from tf2verify.diagnosis.rules.gradients.loss_scale import loss_scale
 from tf2verify.diagnosis.rules.gradients.stopped import label_gradient, stop_gradient
@@ -148,6 +152,8 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('flatten_order', FailedStage, flatten_order),
   Rule('arg_axis', FailedStage, attributes.ARG_AXIS),
   Rule('integer_division', FailedStage, integer_division),
+  Rule('forgotten_softmax_mask', FailedStage, forgotten_softmax_mask),
+  Rule('needless_softmax_mask', FailedStage, needless_softmax_mask),
   Rule('forgotten_mask', FailedStage, forgotten_mask),
   Rule('needless_mask', FailedStage, needless_mask),
   Rule('sequence_end', FailedStage, sequence_end),
