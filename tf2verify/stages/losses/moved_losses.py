@@ -21,8 +21,10 @@ GRADIENT_OF_TOTAL = 'gradient of the total loss in the model'
 # What differs of a loss is a part that has moved where so much less of it is left in the total.
 _MOVED = 10.0
 # How far gradients of totals are apart that are the same but for rounding: of the gradient of the
-# loss by the same variable; of the total, and of the greatest one.
-_SAME, _ROUNDING = 1e-3, 1e-5
+# loss by the same variable, of that by any variable, and of that of the total.
+_SAME, _OF_GREATEST, _ROUNDING = 1e-3, 1e-5, 1e-6
+# A graph gives other totals than were observed where its random numbers are others.
+_REPEATED = 1e-4
 _SHOWN = 3
 
 
@@ -93,9 +95,10 @@ def moved_part(case: CaseUnderTest, model: InModel) -> MovedPart | None:
   tolerance = loss_tolerance(case.tolerance).for_dtype(totals[0].dtype)
   if not np.isfinite(totals[0]).all() or compare_arrays(*totals, tolerance).aspect is not None:
     return None
-  apart = abs(total(totals[0]) - total(totals[1]))
+  least = float(np.finfo(totals[0].dtype).eps) * abs(total(totals[0]))
+  apart = max(least, abs(total(totals[0]) - total(totals[1])))
   gap = abs(total(model.tf1.loss) - total(model.tf2.loss))
-  has_moved = bool(gap > 0.0 and gap >= _MOVED * apart)
+  has_moved = bool(gap > _MOVED * apart)
   stops: list[tuple[SourceLine, ...]] = []
   found = _pairs(case, model, stops)
   if found is None:
@@ -128,6 +131,10 @@ def _pairs(
   def form(run: GraphRun, which: int) -> Gradients | None:
     ends, _ = losses_and_outputs(run)
     if ends is None:
+      return None
+    observed = model.tf1 if run.op_graph.side == model.tf1.side else model.tf2
+    repeated = run.fetch([ends[1]])[0]
+    if not np.isclose(total(repeated), total(observed.total_loss), _REPEATED):
       return None
     stops.append(_stops(run.op_graph))
     found = run.gradients((ends[which],), ())
@@ -164,7 +171,9 @@ def _apart(found: list[_Pair]) -> list[_Pair]:
     pair
     for pair in found
     if _distance(pair.totals)
-    > _SAME * max(map(_size, pair.losses)) + _ROUNDING * (max(map(_size, pair.totals)) + greatest)
+    > _SAME * max(map(_size, pair.losses))
+    + _ROUNDING * max(map(_size, pair.totals))
+    + _OF_GREATEST * greatest
   ]
 
 
