@@ -169,7 +169,7 @@ class LayerReturnsNone(SmallCase):
 
 class LayerReturnsObject(SmallCase):
   mistake = error(
-    'zero_randomness',
+    'no_new_variables',
     'tf2',
     "something that is not a tensor: ['layer'] is of type Port; return tensors",
   )

@@ -14,7 +14,7 @@ from tf2verify.sides.graphs.effects import Effect, Program, effects, output_name
 from tf2verify.sides.graphs.user_sources import user_source
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import tracing
-from tf2verify.sides.tf2.port import Port, flat_outputs
+from tf2verify.sides.tf2.port import Port, flat_outputs, readable_outputs
 from tf2verify.sides.tf2.step import losses_of
 from tf2verify.tensorflow_internals import autograph
 
@@ -59,7 +59,7 @@ def _program(
 ) -> Program:
   def compute(fed: Any) -> dict[str, Any]:
     call = autograph.converted(declaration.call_tf2_layer)
-    outputs = call(port.layer, fed, training)
+    outputs = readable_outputs(call(port.layer, fed, training))
     found = {
       output_name(path): leaf for path, leaf in flat_outputs(outputs).leaves if leaf is not None
     }

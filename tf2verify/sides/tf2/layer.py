@@ -37,7 +37,7 @@ from tf2verify.sides.tf2.effects import port_effects
 from tf2verify.sides.tf2.grouped_draws import drawn_elements
 from tf2verify.sides.tf2.input_marks import InputMarks
 from tf2verify.sides.tf2.keras3_parts import check_keras3
-from tf2verify.sides.tf2.port import Port, array_of, untraced
+from tf2verify.sides.tf2.port import Port, array_of, checked_outputs, untraced
 from tf2verify.sides.tf2.port_records import gradient_record, losses_kept, output_records
 from tf2verify.sides.tf2.redrawn import Redrawn
 from tf2verify.sides.tf2.served_keras import served_keras_note
@@ -325,13 +325,9 @@ class Tf2Layer:
     fed = self._marks.fed(inputs)
     with user_code(side.TF2, 'call_tf2_layer'), port.recorder.recording(call):
       outputs = self._declaration.call_tf2_layer(port.layer, fed, training)
-    if outputs is None:
-      raise LayerError(
-        "the layer's call returned None: usually a missing `return`; return the output tensors, "
-        "in the same structure as the builder's"
-      )
-    self._marks.look(outputs, training)
-    return outputs
+    checked = checked_outputs(outputs)
+    self._marks.look(checked, training)
+    return checked
 
   def inputs_behind_outputs(self, training: bool) -> frozenset[str]:
     """Returns the inputs that outputs were seen to be computed from; others may be read unseen."""

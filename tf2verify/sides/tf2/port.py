@@ -245,6 +245,39 @@ def array_of(value: Any) -> np.ndarray:
   return np.asarray(value)
 
 
+def readable_outputs(outputs: Any) -> Any:
+  """Returns a layer's outputs with the values of variables of Keras 3 in their place.
+
+  `keras.ops.convert_to_tensor` returns a variable itself: to a port, that is the tensor.
+  """
+  try:
+    nests.flatten(outputs)
+    return outputs
+  except nests.NotATensor as error:
+    if not keras3.is_variable(error.leaf):
+      return outputs
+  return nests.map_leaves(
+    lambda _, leaf: tf.convert_to_tensor(keras3.held(leaf)) if keras3.is_variable(leaf) else leaf,
+    outputs,
+  )
+
+
+def checked_outputs(outputs: Any) -> Any:
+  """Returns what a layer's call returned, as `readable_outputs` does.
+
+  Raises:
+    LayerError: it is None, or holds what is not a tensor.
+  """
+  if outputs is None:
+    raise LayerError(
+      "the layer's call returned None: usually a missing `return`; return the output tensors, "
+      "in the same structure as the builder's"
+    )
+  readable = readable_outputs(outputs)
+  flat_outputs(readable)  # here, and not where it is first compared: other stages come before
+  return readable
+
+
 def flat_outputs(outputs: Any) -> nests.FlatNest:
   """Takes a layer's outputs apart.
 
@@ -252,7 +285,7 @@ def flat_outputs(outputs: Any) -> nests.FlatNest:
     LayerError: one of them is not a tensor.
   """
   try:
-    return nests.flatten(outputs)
+    return nests.flatten(readable_outputs(outputs))
   except nests.NotATensor as error:
     raise LayerError(
       f"the layer's call returned something that is not a tensor: {error}; return tensors, or "

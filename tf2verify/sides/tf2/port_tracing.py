@@ -16,7 +16,7 @@ from tf2verify.sides.graphs.dataflow import captured_variables_behind
 from tf2verify.sides.graphs.reading import Target, target_name
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import tracing
-from tf2verify.sides.tf2.port import Port, flat_outputs
+from tf2verify.sides.tf2.port import Port, flat_outputs, readable_outputs
 from tf2verify.sides.tf2.port_records import gradient_record
 from tf2verify.sides.tf2.step import losses_of
 from tf2verify.tensorflow_internals import autograph
@@ -42,7 +42,7 @@ def traced_port(declaration: side.Declaration, port: Port, run: side.RunSpec) ->
 
   def compute(inputs: Any) -> dict[str, Any]:
     call = autograph.converted(declaration.call_tf2_layer)
-    outputs = call(port.layer, inputs, run.training)
+    outputs = readable_outputs(call(port.layer, inputs, run.training))
     found = {
       f'output {path}': leaf for path, leaf in flat_outputs(outputs).leaves if leaf is not None
     }
@@ -101,7 +101,7 @@ def traced_call(
 
   def compute(fed: Any) -> dict[str, Any]:
     call = autograph.converted(declaration.call_tf2_layer)
-    outputs = call(port.layer, fed, training)
+    outputs = readable_outputs(call(port.layer, fed, training))
     found = {
       f'output {path}': leaf for path, leaf in flat_outputs(outputs).leaves if leaf is not None
     }
@@ -142,7 +142,7 @@ def traced_losses(
 
   def compute(fed: dict[str, Any]) -> dict[str, Any]:
     call = autograph.converted(declaration.call_tf2_layer)
-    outputs = call(port.layer, fed[_INPUTS], run.training)
+    outputs = readable_outputs(call(port.layer, fed[_INPUTS], run.training))
     losses = losses_of(declaration, port, outputs, fed.get(_LABELS))
     parts = {loss_function.part_name(place): part for place, part in losses.parts.items()}
     found = {'loss': losses.loss, loss_function.TOTAL: losses.total, **parts}
@@ -249,7 +249,8 @@ def _differentiable(
 
   def compute(inputs: Any) -> dict[str, Any]:
     call = autograph.converted(declaration.call_tf2_layer)
-    outputs = nests.map_leaves(own, call(port.layer, inputs, run.training))
+    outputs = readable_outputs(call(port.layer, inputs, run.training))
+    outputs = nests.map_leaves(own, outputs)
     leaves = flat_outputs(outputs).leaves
     found = {f'output {path}': leaf for path, leaf in leaves if leaf is not None}
     return {**found, _LOSS: declaration.loss(outputs)}

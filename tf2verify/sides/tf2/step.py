@@ -20,7 +20,7 @@ from tf2verify.sides.optimizer_state import (
   is_optimizer_class,
 )
 from tf2verify.sides.tf2 import layer_parts
-from tf2verify.sides.tf2.port import Port, array_of
+from tf2verify.sides.tf2.port import Port, array_of, readable_outputs
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import autograph, keras3
 
@@ -137,7 +137,7 @@ def framework_step(
     with tf.GradientTape() as tape:
       with user_code(side.TF2, 'call_tf2_layer'):
         call = autograph.converted(declaration.call_tf2_layer)
-        outputs = call(port.layer, fed, run.training)
+        outputs = readable_outputs(call(port.layer, fed, run.training))
       total = losses_of(declaration, port, outputs, labels).total
     trainable = layer_parts.trainable_of(port.layer)
     with user_code(side.TF2, 'the gradient of the total loss'):

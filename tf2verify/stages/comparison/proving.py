@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.observation import SourceLine
@@ -15,6 +15,7 @@ from tf2verify.relation.proof.graph_differences import unlike
 from tf2verify.relation.proof.held_variables import Held, PairedVariables
 from tf2verify.relation.proof.numbering import Variables
 from tf2verify.relation.proof.proving import NO_STATES, Proof, Side, StepStates, prove
+from tf2verify.relation.proof.stopped_gradients import stopped_on_one_side
 from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.loss_function import is_in_model
@@ -47,10 +48,12 @@ class Related:
   Attributes:
     proven: how much is proven.
     differences: where the graphs differ, although the numbers agree or were not looked at.
+    stopped: where one side alone stops a gradient of the losses, a sentence each.
   """
 
   proven: Proven
   differences: tuple[GraphDifference, ...] = ()
+  stopped: tuple[str, ...] = ()
 
   def record(self) -> Proven:
     """Returns what is proven, with the differences."""
@@ -58,7 +61,7 @@ class Related:
 
   def blind_spots(self) -> tuple[str, ...]:
     """Returns a sentence for each difference."""
-    return tuple(
+    return self.stopped + tuple(
       # The same in every stage that relates it, so that a report says it once.
       f'the graphs differ in a way that the compared numbers do not show: {found.to_text()}; make '
       'the port the same as tf1, or give inputs for which it matters'
@@ -210,7 +213,8 @@ def compared(
   # In a step all sizes are those of the forward pass, which was related before.
   sizes = [] if states is not NO_STATES else unlike_sizes(proof)
   differences = _differences(proof, [*found, *sizes])
-  return Related(_record(proof, name, time.perf_counter() - start), differences)
+  stopped = tuple(_stopped(proof)) if name == LOSSES else ()
+  return Related(_record(proof, name, time.perf_counter() - start), differences, stopped)
 
 
 def relate(case: CaseUnderTest, comparison: Comparison, run: RunSpec) -> Proven:
@@ -325,6 +329,23 @@ def _line(graph: OpGraph, position: int) -> SourceLine | None:
         seen.add(reader)
         pending.append(reader)
   return None
+
+
+def _stopped(proof: Proof) -> Iterator[str]:
+  """Yields where one side alone stops a gradient of a value that both sides compute."""
+  sides = {'tf1': ('tf1', proof.tf1), 'tf2': ('the port', proof.tf2)}
+  for found in stopped_on_one_side(proof)[:_SHOWN]:
+    one, stops = sides[found.side]
+    other, flows = sides['tf2' if found.side == 'tf1' else 'tf1']
+    places = [
+      'an unknown place' if line is None else str(line)
+      for line in (_line(stops.graph, found.reader), _line(flows.graph, found.flowing))
+    ]
+    yield (
+      f'{one} stops a gradient that {other} does not: {one} reads the value behind it at '
+      f'{places[0]}, {other} computes it at {places[1]}; the proof is of values alone, so for this '
+      'gradient there are only the numbers that were compared'
+    )
 
 
 def _differences(proof: Proof, found: Sequence[Unlike]) -> tuple[GraphDifference, ...]:

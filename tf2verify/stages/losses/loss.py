@@ -12,6 +12,7 @@ from tf2verify.stages.comparison.proving import relate_losses
 from tf2verify.stages.losses import loss_graphs
 from tf2verify.stages.losses import losses_in_model as loss_in_model
 from tf2verify.stages.losses.metrics_alone import MetricsAlone
+from tf2verify.stages.losses.moved_losses import MovedPart, moved_part
 from tf2verify.stages.losses.penalties import penalties
 from tf2verify.stages.losses.separate_losses import SeparateLosses
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
@@ -110,12 +111,22 @@ def _compare_in_model(
     )
   elif not alone.differs_on_model():
     alone.notes += loss_in_model.compare(case, model, comparison)
-  elif loss_in_model.adds_the_rest(case, model):
+  elif (moved := moved_part(case, model)) is not None:
     alone.withdraw()
-    comparison.blind_spots.append(
-      'the port adds a part of the loss of tf1 within its call, as by add_loss: the total losses '
-      'agree, and the losses of given outputs, extreme ones too, are not compared; to compare '
-      'them, also return that part in tf2_loss, and only the other losses in '
-      'tf2_regularization_losses'
-    )
     alone.notes += loss_in_model.compare(case, model, comparison, totals_only=True)
+    moved.compare(case, model, comparison)
+    if moved.explains_all:
+      comparison.blind_spots.append(_blind_spot(moved))
+
+
+def _blind_spot(moved: MovedPart) -> str:
+  agree = (
+    'the total losses agree, in value and in their gradients by the variables,'
+    if moved.graded
+    else 'the total losses agree in value, their gradients by the variables cannot be formed,'
+  )
+  return (
+    f'the port adds a part of the loss of tf1 within its call, as by add_loss: {agree} and the '
+    'losses of given outputs, extreme ones too, are not compared; to compare them, also return '
+    'that part in tf2_loss, and only the other losses in tf2_regularization_losses'
+  )

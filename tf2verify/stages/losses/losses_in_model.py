@@ -107,16 +107,6 @@ def outputs_agree(case: CaseUnderTest, model: InModel) -> bool:
   )
 
 
-def adds_the_rest(case: CaseUnderTest, model: InModel) -> bool:
-  """Returns whether the port adds to its loss what that lacks of tf1's: the totals agree."""
-  kept = model.tf2.regularization_total
-  if kept is None or not np.any(kept) or model.tf1.parts or model.tf2.parts:
-    return False
-  pair = comparable(model.tf1.total_loss, model.tf2.total_loss)
-  tolerance = loss_tolerance(case.tolerance).for_dtype(pair[0].dtype)
-  return bool(np.isfinite(pair[0]).all()) and compare_arrays(*pair, tolerance).aspect is None
-
-
 def compare(
   case: CaseUnderTest, model: InModel, comparison: Comparison, totals_only: bool = False
 ) -> list[str]:

@@ -5,23 +5,14 @@ import dataclasses
 import numpy as np
 
 from tf2verify.diagnosis.evidence.losses import Penalty, Term
-from tf2verify.errors import Tf2VerifyError
-from tf2verify.records.observation import TensorRecord
-from tf2verify.records.op_graph import TARGET
-from tf2verify.reference.variables import variable_name
-from tf2verify.sides import loss_function
 from tf2verify.sides.fill import ScaledFill
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf2.port_tracing import name_in_graph, traced_losses
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.stages.losses.gradients_in_model import Gradients, losses_and_outputs, of_both
 from tf2verify.stages.losses.losses_in_model import InModel
 from tf2verify.stages.stage import CaseUnderTest, by_name
 
-_Gradients = dict[str, np.ndarray]
-
 _TWICE = 2.0
-_LOSS, _TOTAL = (loss_function.target_in_model(what) for what in ('loss', loss_function.TOTAL))
 # Of the greatest element of a gradient: float32 sums it in another order on each side.
 _SAME = 1e-4
 # A gradient of both loss and total is subtracted, so much of it is rounding.
@@ -36,7 +27,7 @@ def penalties(case: CaseUnderTest, model: InModel) -> tuple[Penalty, ...]:
   `c * sum(w**2)` is `2 * c * w` in every element, whatever the values are.
   """
   ones, others = (by_name(side.inventory()) for side in (case.tf1, case.tf2))
-  here = _gradients(case, model.runs)
+  here = of_both(case, model.runs, _gradients_of_added)
   if here is None:
     return ()
   differing: list[tuple[str, str, np.ndarray]] = []
@@ -53,7 +44,8 @@ def penalties(case: CaseUnderTest, model: InModel) -> tuple[Penalty, ...]:
   if not differing:
     return ()
   # At one point, a norm that is no square has a gradient of that kind, too.
-  doubled = _gradients(case, (_doubled(model.runs[0]), _doubled(model.runs[1])))
+  twice_as_large = _doubled(model.runs[0]), _doubled(model.runs[1])
+  doubled = of_both(case, twice_as_large, _gradients_of_added)
   if doubled is None:
     return ()
   found = []
@@ -71,59 +63,19 @@ def _doubled(run: RunSpec) -> RunSpec:
 
 
 def _pair(
-  found: tuple[_Gradients, _Gradients], names: tuple[str, str], value: np.ndarray
+  found: tuple[Gradients, Gradients], names: tuple[str, str], value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns the gradients of both sides by a pair of variables, zeros where there are none."""
   none = np.zeros(value.shape)
   return found[0].get(names[0], none), found[1].get(names[1], none)
 
 
-def _gradients(
-  case: CaseUnderTest, runs: tuple[RunSpec, RunSpec]
-) -> tuple[_Gradients, _Gradients] | None:
-  """Returns what both sides add, differentiated, by their variables; None if one cannot be."""
-  try:
-    tf1 = _of_tf1(case, runs[0])
-    tf2 = None if tf1 is None else _of_port(case, runs[1])
-  except (NotTraceable, Tf2VerifyError):
-    return None
-  return None if tf1 is None or tf2 is None else (tf1, tf2)
-
-
-def _of_tf1(case: CaseUnderTest, spec: RunSpec) -> _Gradients | None:
-  run = case.tf1_training.inspectable_losses(spec)
-  try:
-    return _gradients_of_added(run)
-  finally:
-    run.close()
-
-
-def _of_port(case: CaseUnderTest, spec: RunSpec) -> _Gradients | None:
-  """Returns gradients by the variables of the port, by the names and in the shapes shown."""
-  port = case.tf2.filled_port(spec)
-  run = traced_losses(case.declaration, port, spec, case.labels, outputs_too=True).run()
-  try:
-    added = _gradients_of_added(run)
-  finally:
-    run.close()
-  if added is None:
-    return None
-  records = []
-  for own in map(variable_name, port.variables()):
-    gradient = added.get(name_in_graph(port, own, spec))
-    moved = None if gradient is None else port.layouts.to_tf1(own, gradient, constants=False)
-    records.append(TensorRecord(own, moved))
-  shown = port.layouts.grouped(records, constants=False)
-  return {record.name: record.value for record in shown if record.value is not None}
-
-
-def _gradients_of_added(run: GraphRun) -> _Gradients | None:
+def _gradients_of_added(run: GraphRun) -> Gradients | None:
   """Returns the gradients of the total loss without those of the loss, by variable."""
-  targets = {op.name: op for op in run.op_graph.ops if op.op_type == TARGET}
-  if _LOSS not in targets or _TOTAL not in targets:
+  ends, held = losses_and_outputs(run)
+  if ends is None:
     return None
-  loss, total = (targets[name].tensors[0] for name in (_LOSS, _TOTAL))
-  held = [op.tensors[0] for name, op in targets.items() if name.startswith('output ')]
+  loss, total = ends
   found = run.gradients((total, loss), held)
   if found is None:
     return None

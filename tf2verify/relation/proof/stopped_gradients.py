@@ -1,0 +1,108 @@
+"""Where one graph stops a gradient that flows in the other one.
+
+A proof says that values are the same whatever is given. To an operation that stops a gradient, it
+is a value handed on: what is proven of values holds for gradients only where both graphs stop the
+same ones.
+"""
+
+import dataclasses
+from collections.abc import Collection
+
+from tf2verify.records.observation import SourceLine
+from tf2verify.records.op_graph import VARIABLE, OpGraph, TensorKey
+from tf2verify.relation.proof.proving import Proof, Side
+
+_STOPS = frozenset(('StopGradient', 'PreventGradient'))
+_FLOATING = ('float16', 'bfloat16', 'float32', 'float64', 'complex64', 'complex128')
+# Of these no gradient flows back.
+_FLAT = frozenset(('Floor', 'Ceil', 'Round', 'Rint', 'Sign', 'ZerosLike', 'OnesLike', 'FloorDiv'))
+
+
+@dataclasses.dataclass(frozen=True)
+class Stopped:
+  """A gradient that one side stops.
+
+  Attributes:
+    side: which one: 'tf1' or 'tf2'.
+    reader: position of the operation of that side that reads the value behind the stop.
+    flowing: position of the operation of the other side that yields this value.
+  """
+
+  side: str
+  reader: int
+  flowing: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Flow:
+  """Where gradients flow in a graph: tensors, and what is stopped with who reads it."""
+
+  flowing: dict[TensorKey, int]
+  stopped: dict[TensorKey, int]
+
+
+def stopped_on_one_side(proof: Proof) -> tuple[Stopped, ...]:
+  """Returns the values of both graphs whose gradient is stopped in one of them only."""
+  sides = proof.tf1, proof.tf2
+  flows = [_flow(side.graph, proof.targets) for side in sides]
+  found = []
+  for one, other in ((0, 1), (1, 0)):
+    free, terms = _terms(sides[one], flows[one]), _terms(sides[other], flows[other])
+    seen = set()
+    for key, reader in flows[one].stopped.items():
+      term = sides[one].values[key]
+      if term in terms and term not in free and term not in seen:
+        seen.add(term)
+        found.append(Stopped(sides[one].graph.side, reader, terms[term]))
+  return tuple(found)
+
+
+def lines_of_stops(graph: OpGraph, target: str) -> tuple[SourceLine, ...]:
+  """Returns the lines that read what a gradient of a target is stopped at, each once."""
+  readers = _flow(graph, (target,)).stopped.values()
+  lines = (graph.ops[reader].source for reader in readers)
+  return tuple(dict.fromkeys(line for line in lines if line is not None))
+
+
+def _terms(side: Side, flow: _Flow) -> dict[int, int]:
+  """Returns the terms of what gradients flow through, with the operation that yields it."""
+  return {side.values[key]: key[0] for key in flow.flowing}
+
+
+def _flow(graph: OpGraph, targets: Collection[str]) -> _Flow:
+  """Returns where a gradient of targets by the variables flows, and where it is stopped."""
+  live: set[int] = set()
+  for position, op in enumerate(graph.ops):
+    if op.op_type == VARIABLE or any(
+      key[0] in live and _is_floating(graph, key) and not _stops(op.through, slot)
+      for slot, key in enumerate(op.inputs)
+      if op.op_type not in _FLAT
+    ):
+      live.add(position)
+  flow = _Flow({}, {})
+  ends = graph.targets()
+  pending = [ends[name] for name in targets if name in ends]
+  seen = set(pending)
+  while pending:
+    position = pending.pop()
+    op = graph.ops[position]
+    for slot, key in enumerate(() if op.op_type in _FLAT else op.inputs):
+      if key[0] not in live or not _is_floating(graph, key):
+        continue
+      if _stops(op.through, slot):
+        flow.stopped.setdefault(key, position)
+        continue
+      flow.flowing[key] = key[0]
+      if key[0] not in seen:
+        seen.add(key[0])
+        pending.append(key[0])
+  return flow
+
+
+def _stops(through: tuple[tuple[str, ...], ...], slot: int) -> bool:
+  return slot < len(through) and not _STOPS.isdisjoint(through[slot])
+
+
+def _is_floating(graph: OpGraph, key: TensorKey) -> bool:
+  outputs = graph.ops[key[0]].outputs
+  return key[1] < len(outputs) and outputs[key[1]][0] in _FLOATING
