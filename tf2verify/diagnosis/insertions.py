@@ -8,6 +8,8 @@ from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.records.op_graph import CONSTANT, TARGET, Inserted, NodeChange, OpGraph, TensorKey
 from tf2verify.relation.op_pairs import is_backward
 
+_COMMUTATIVE = ('Mul', 'AddV2')
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Insertion:
@@ -95,8 +97,11 @@ def moves(
   first = graph.ops[alike[0]]
   slot, number = _operand_of(graph, alike[0])
   is_alike = all(_operand_of(graph, n) == (slot, number) for n in alike)
-  if not is_alike or (number is None and len(first.inputs) > 1) or (number is not None and slot):
-    return  # of two tensors; a number that comes first is another function
+  is_of_two = number is None and len(first.inputs) > 1
+  # A number that comes first is another function, of a division say.
+  is_turned = number is not None and slot and first.op_type not in _COMMUTATIVE
+  if not is_alike or is_of_two or is_turned:
+    return
   out = tuple(NodeChange(graph.ops[n].name, op_type='Identity', reads=(slot,)) for n in alike)
   said = first.op_type if number is None else f'{first.op_type}({value_text(number)})'
   producers = [graph.ops[n].inputs[slot][0] for n in alike]

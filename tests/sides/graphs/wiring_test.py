@@ -5,7 +5,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from tf2verify.numerics.relayout import Relayout
-from tf2verify.records.op_graph import NodeChange
+from tf2verify.records.op_graph import Inserted, NodeChange
 from tf2verify.relation.op_pairs import Pairing
 from tf2verify.sides.graphs import repairs as editing
 from tf2verify.sides.graphs.reading import GraphReader, Target
@@ -153,6 +153,42 @@ class JoinedTest(absltest.TestCase):
     np.testing.assert_allclose(_ran(tf2, [joined]), expected)
     other = Repair(changes=(NodeChange('end', inputs=((0, np.float32(0.5)),)),))
     self.assertLen(one.joined(other).changes, 2)
+
+
+class ChangedKindTest(absltest.TestCase):
+  """Operations of another type, with other inputs, or behind what is put in."""
+
+  def _ran(self, change):
+    return _ran(_Side('tf2', _masked), [Repair(changes=(change,))])
+
+  def test_another_type(self):
+    found = self._ran(NodeChange('s', op_type='Sub'))
+    np.testing.assert_allclose(found, _FED['rewards'] - 2 * (1 - _FED['dones']))
+
+  def test_the_other_order(self):
+    found = self._ran(NodeChange('left', reads=(1, 0)))
+    np.testing.assert_allclose(found, _FED['rewards'] + 2 * (_FED['dones'] - 1))
+
+  def test_left_out(self):
+    found = self._ran(NodeChange('m', op_type='Identity', reads=(0,)))
+    np.testing.assert_allclose(found, _FED['rewards'] + 1 - _FED['dones'])
+
+  def test_put_in(self):
+    found = self._ran(NodeChange('s', inserted=(Inserted(0, 'Abs'), Inserted(1, 'Mul', 0.5))))
+    np.testing.assert_allclose(found, np.abs(_FED['rewards']) + 1 - _FED['dones'])
+
+  def test_a_tensor_put_in(self):
+    found = self._ran(NodeChange('s', inserted=(Inserted(0, 'Mul', tensor='tf2_dones:0'),)))
+    np.testing.assert_allclose(found, _FED['rewards'] * _FED['dones'] + 2 * (1 - _FED['dones']))
+
+  def test_what_cannot_be(self):
+    for change in (
+      NodeChange('s', op_type='NoSuchOperation'),
+      NodeChange('s', reads=(2, 0)),
+      NodeChange('s', inserted=(Inserted(2, 'Abs'),)),
+    ):
+      with self.subTest(change.what), self.assertRaises(CannotRepair):
+        self._ran(change)
 
 
 if __name__ == '__main__':

@@ -33,22 +33,28 @@ def forward_of_port(outputs, axis=1):
   return keras.ops.mean(keras.ops.logsumexp(alpha, axis=-1))
 
 
+_WEIGHTS = [[0.5, 2.0, -1.0, 0.3, 0.7, -0.2]]
+
+
 def gate_of_tf1(outputs):
-  both = tf.concat([outputs - 0.5, tf.square(outputs)], 1)
-  kept = tf.tanh(
-    tf.reduce_sum(both * tf.constant([[0.5, 2.0, -1.0, 0.3] * 2])[:, : both.shape[1]], 1)
-  )
+  both = tf.concat([0.7 * (outputs - 0.5), tf.square(outputs)], 1)
+  weights = tf.constant(_WEIGHTS)
+  weights = tf.concat([weights[:, :3], weights[:, 3:6]], 1)
+  kept = tf.tanh(tf.reduce_sum(both * weights, 1))
   return tf.reduce_mean(kept * tf.sqrt(1.0 + tf.reduce_sum(both, 1) ** 2))
 
 
-def gate_of_port(outputs, squash=tf.tanh, shift=0.5, turned=False):
-  weights = tf.constant([[0.5, 2.0, -1.0, 0.3] * 2])
-  size = outputs.shape[1]
-  first = shift - outputs if turned else outputs - shift
+def gate_of_port(
+  outputs, squash=tf.tanh, shift=0.5, turned=False, scale_after=False, first_again=False
+):
+  weights = tf.constant(_WEIGHTS)
+  first = 0.7 * outputs - shift if scale_after else 0.7 * (outputs - shift)
+  first = 0.7 * (shift - outputs) if turned else first
   second = outputs**2
+  of_second = weights[:, :3] if first_again else weights[:, 3:6]
   kept = squash(
-    keras.ops.einsum('bi,xi->b', first, weights[:, :size])
-    + keras.ops.einsum('bi,xi->b', second, weights[:, size : 2 * size])
+    keras.ops.einsum('bi,xi->b', first, weights[:, :3])
+    + keras.ops.einsum('bi,xi->b', second, of_second)
   )
   total = keras.ops.sum(first, -1) + keras.ops.sum(second, -1)
   return keras.ops.einsum('b,b->', kept, tf.sqrt(1.0 + total**2)) / outputs.shape[0]
@@ -83,6 +89,14 @@ class LineEditsTest(absltest.TestCase):
     text, _ = self.only_cause(gate_of_tf1, lambda x: gate_of_port(x, shift=0.25))
     self.assertIn('0.25', text)
     self.assertIn('0.5', text)
+
+  def test_an_operation_on_the_other_side_of_its_neighbor(self):
+    text, _ = self.only_cause(gate_of_tf1, lambda x: gate_of_port(x, scale_after=True))
+    self.assertRegex(text, r'the port computes Mul\(0.7\) .* before .*, tf1 after')
+
+  def test_another_slice(self):
+    text, _ = self.only_cause(gate_of_tf1, lambda x: gate_of_port(x, first_again=True))
+    self.assertIn('takes [:, :3] in the port; with [:, 3:6]', text)
 
   def test_operands_in_the_other_order(self):
     text, _ = self.only_cause(gate_of_tf1, lambda x: gate_of_port(x, turned=True))
