@@ -87,6 +87,7 @@ from tf2verify.diagnosis.rules.training.centering import centering
 from tf2verify.diagnosis.rules.training.clipping import clipping
 from tf2verify.diagnosis.rules.training.copies import soft_copies
 from tf2verify.diagnosis.rules.training.counts import count_of_steps
+from tf2verify.diagnosis.rules.training.further_updates import updated_by_another
 from tf2verify.diagnosis.rules.training.learning_rates import learning_rate
 from tf2verify.diagnosis.rules.training.repeated_rows import repeated_rows
 from tf2verify.diagnosis.rules.training.restarts import restarted_slots
@@ -196,6 +197,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('step_without_effect', TrainingEvidence, parts.step_without_effect),
   Rule('averages_at_rest', TrainingEvidence, parts.averages_at_rest),
   Rule('pruned', TrainingEvidence, parts.pruned),
+  Rule('updated_by_another', TrainingEvidence, updated_by_another),
   Rule('clipping', TrainingEvidence, clipping),
   Rule('lazy_rows', TrainingEvidence, parts.lazy_rows),
   Rule('repeated_rows', TrainingEvidence, repeated_rows),

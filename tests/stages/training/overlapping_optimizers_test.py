@@ -1,0 +1,63 @@
+"""Two optimizers whose variables overlap on one side alone."""
+
+import abc
+
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+from tests.sides.trained_sides import Trained
+
+v1 = tf.compat.v1
+
+
+class _TwoAdams(Trained, abc.ABC):
+  """The kernel is trained by one loss, the bias by another."""
+
+  both = False
+  training_steps_to_take = 2
+
+  def make_tf1_train_op(self, loss):
+    known = {variable.op.name: variable for variable in v1.trainable_variables()}
+    names = {name.rpartition('/')[2]: name for name in known}
+    kernel, bias = known[names['kernel']], known[names['bias']]
+    penalty = tf.reduce_sum(tf.square(kernel)) + tf.reduce_sum(tf.square(bias))
+    first = v1.train.AdamOptimizer(0.01).minimize(loss, var_list=[kernel])
+    with tf.control_dependencies([first]):
+      return v1.train.AdamOptimizer(0.03).minimize(penalty, var_list=[bias])
+
+  def make_tf2_optimizer(self):
+    return [tf.keras.optimizers.Adam(rate, epsilon=1e-8) for rate in (0.01, 0.03)]
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    kernel, bias = sorted(layer.trainable_variables, key=lambda v: -len(v.shape))
+    with tf.GradientTape(persistent=True) as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+      penalty = tf.reduce_sum(tf.square(kernel)) + tf.reduce_sum(tf.square(bias))
+    further = [kernel] if self.both else []
+    pairs = [([kernel], loss), ([bias, *further], penalty)]
+    gradients = [tape.gradient(what, variables) for variables, what in pairs]
+    for one, (variables, _), its in zip(optimizer, pairs, gradients, strict=True):
+      one.apply_gradients(zip(its, variables, strict=True))
+    return loss
+
+
+def _verdict(both):
+  case = type('Case', (_TwoAdams,), {'both': both})
+  return tf2verify.verify(case, stages=['training_steps']).stages[-1]
+
+
+class OverlappingOptimizersTest(absltest.TestCase):
+  def test_right_port(self):
+    verdict = _verdict(both=False)
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+
+  def test_one_more_variable_for_an_optimizer(self):
+    verdict = _verdict(both=True)
+    self.assertIs(verdict.status, tf2verify.Status.FAILED, verdict.to_text())
+    causes = [cause.text for cause in verdict.diagnosis.causes]
+    self.assertRegex(causes[0], 'kernel: the port updates it with one more of its optimizers')
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,71 @@
+"""Variables that one more optimizer updates on one side than on the other."""
+
+from collections import Counter
+
+import numpy as np
+
+from tf2verify.diagnosis.evidence.training import TrainingEvidence
+from tf2verify.diagnosis.rules.wording import listed
+from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.training import TrainingStep
+from tf2verify.reference.slot_roles import SHADOW
+from tf2verify.relation.slots import COUNTS
+
+_EXPLAINS = (About.UPDATE, About.GRADIENTS, About.SHADOWS)
+
+
+def updated_by_another(evidence: TrainingEvidence) -> Cause | None:
+  """Names variables for which one side has the same slot more often: an optimizer each.
+
+  Where the variables of two losses overlap, as those of an actor and its critic, one optimizer is
+  easily given more variables than in TF1.
+  """
+  if len(evidence.tf2.optimizers) < 2 and len(evidence.tf1.optimizers) < 2:
+    return None
+  ones, others = (_slots(step) for step in evidence.steps)
+  to_tf1 = {tf2: tf1 for tf1, tf2 in evidence.pairs}
+  of_port = Counter({(to_tf1.get(name, name), role): n for (name, role), n in others.items()})
+  more, fewer = [], []
+  for pair in evidence.moves:
+    counts = [
+      (ones[key], of_port[key]) for key in {*ones, *of_port} if key[0] == pair.name and ones[key]
+    ]
+    if any(two > one for one, two in counts):
+      more.append(pair.name)
+    elif any(0 < two < one for one, two in counts):
+      fewer.append(pair.name)
+  if more:
+    return Cause(
+      f'{listed(more)}: the port updates {_them(more)} with one more of its optimizers than TF1: '
+      'leave them out of the variables that this optimizer is given (the var_list of minimize in '
+      'TF1)',
+      'the port has the same slot of them for two optimizers',
+      explains=_EXPLAINS,
+      variables=tuple(more),
+    )
+  if fewer:
+    return Cause(
+      f'{listed(fewer)}: TF1 updates {_them(fewer)} with one more of its optimizers than the port: '
+      'give them to that optimizer of the port too',
+      'TF1 has the same slot of them for two optimizers',
+      explains=_EXPLAINS,
+      variables=tuple(fewer),
+    )
+  return None
+
+
+def _slots(step: TrainingStep) -> Counter[tuple[str, str]]:
+  """Returns how many slots of each role a variable has that hold anything."""
+  return Counter(
+    (slot.variable, slot.role)
+    for slot in step.slots
+    if slot.variable and slot.role not in (*COUNTS, SHADOW) and _holds_something(slot.value)
+  )
+
+
+def _holds_something(value: object) -> bool:
+  return not isinstance(value, np.ndarray) or bool(np.any(value))
+
+
+def _them(names: list[str]) -> str:
+  return 'it' if len(names) == 1 else 'them'
