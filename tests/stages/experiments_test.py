@@ -100,7 +100,9 @@ class ExperimentsTest(absltest.TestCase):
     for wanted in (diagnose_option.ALL, diagnose_option.FIRST):
       with (
         unittest.mock.patch.dict(os.environ, {diagnose_option.VARIABLE: wanted}),
-        unittest.mock.patch.object(diagnose, 'Repairing', wraps=diagnose.Repairing) as repairing,
+        unittest.mock.patch.object(
+          experimenting, 'Repairing', wraps=experimenting.Repairing
+        ) as repairing,
       ):
         _, text = _failure(Case)
       self.assertIn('0.044175', text)

@@ -118,7 +118,7 @@ class NormalizedTest(absltest.TestCase):
     )
     self.assertTrue(found.outputs_agree)
     (doubt,) = found.doubts
-    self.assertIn('in another order than the port makes them (and 5 more entries)', doubt)
+    self.assertIn('in a different order from that of the port (and 5 more entries)', doubt)
     self.assertIn('port/a/filter_conv/', doubt)
 
 
