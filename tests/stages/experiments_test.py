@@ -10,7 +10,7 @@ from absl.testing import absltest
 from tests.global_probes import process_state
 from tests.stages import tiny_models
 from tests.stages.first_failure import climbed_to_failure
-from tf2verify.diagnosis import causes, diagnose
+from tf2verify.diagnosis import causes, experimenting
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.environment import diagnose_option
