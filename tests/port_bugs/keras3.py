@@ -582,14 +582,17 @@ PORT_BUGS = (
     stage=_SEED,
     other_sizes=tuple,
   ),
-  _lost(
-    'K18',
-    'loss of logits',
-    ('softmax cross entropy of logits', '`SparseCategoricalCrossentropy()` takes probabilities'),
-    ('from_logits',),
-    _cross_entropy,
-    _sparse(from_logits=True),
-    _sparse(),
+  dataclasses.replace(
+    _lost(
+      'K18',
+      'loss of logits',
+      ('softmax cross entropy of logits', '`SparseCategoricalCrossentropy()` takes probabilities'),
+      ('from_logits',),
+      _cross_entropy,
+      _sparse(from_logits=True),
+      _sparse(),
+    ),
+    causes=('clipped_logits',),
   ),
   _lost(
     'K19',

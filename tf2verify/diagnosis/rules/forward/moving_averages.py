@@ -214,8 +214,8 @@ def update_count(evidence: FailedStage) -> Cause | None:
   same = None if graph is None else are_of_same_values(graph, variable)
   if same is False:
     return Cause(
-      f'{text}: a layer that is called several times (a discriminator, for real and generated) '
-      'updates at every call; tf1 runs what is in UPDATE_OPS, or what its outputs wait for',
+      f'{text}: a layer that is called several times (a discriminator, for real and generated '
+      'images) updates at every call; tf1 runs what is in UPDATE_OPS, or what its outputs wait for',
       seen,
     )
   side = 'the port' if tf2 > tf1 else 'tf1'
