@@ -147,6 +147,35 @@ def graphs(tf1, tf2):
   return {'tf1_graph': tf1, 'tf2_graph': tf2}
 
 
+def softmax(side, masked):
+  """Returns a graph of a softmax that is the place of `source`, its logits masked or not."""
+  made = HandMade(side)
+  logits = made.input(_NUMBERS, "['scores']")
+  if masked:
+    lengths = made.input(np.ones(4, np.float32), "['lengths']")
+    logits = made.op('AddV2', 'add', logits, made.op('Mul', 'm', lengths, made.constant(-1e9)))
+  end = 'net/op' if side == 'tf1' else 'layer/net/op'
+  made.target('output w', made.chain(logits, 'Softmax', f'Square {end}'))
+  return made.graph()
+
+
+def crossentropy(side, clipped, of_sigmoid=False):
+  """Returns a graph of a logarithm, of what is clipped to a probability or not."""
+  made = HandMade(side)
+  net = made.input(_NUMBERS, "['scores']")
+  net = made.op('Sigmoid', 'sigmoid', net) if of_sigmoid else net
+  if clipped:
+    net = made.op('Minimum', 'low', net, made.constant(1.0 - 1e-7))
+    net = made.op('Maximum', 'high', net, made.constant(1e-7))
+  end = 'net/op' if side == 'tf1' else 'layer/net/op'
+  made.target('output w', made.chain(net, 'Log' if clipped else 'Log1p', f'Neg {end}'))
+  return made.graph()
+
+
+def losses(tf1, tf2):
+  return evidence(source(), stage='loss', tf1_op_types=frozenset(['Log1p']), **graphs(tf1, tf2))
+
+
 def rows(*lengths, steps=4):
   """Returns rows that end in zeros."""
   values = np.ones((len(lengths), steps, 2), np.float32)
@@ -236,6 +265,26 @@ _NEAR_MISSES = (
     evidence(source(), **graphs(product((4,), (4, 1)), product((4,), (4, 1)))),  # on both sides
     evidence(source(), **graphs(product((4,), (4,)), product((4, 4), (4, 1)))),
     evidence(**graphs(product((4,), (4,)), product((4,), (4, 1)))),  # no place behind it
+  ),
+  (
+    'clipped_logits',
+    losses(crossentropy('tf1', False), crossentropy('tf2', True)),
+    losses(crossentropy('tf1', True), crossentropy('tf2', True)),  # on both sides
+    losses(crossentropy('tf1', False), crossentropy('tf2', True, of_sigmoid=True)),
+    losses(crossentropy('tf1', False), crossentropy('tf2', False)),
+  ),
+  (
+    'forgotten_softmax_mask',
+    evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', False))),
+    evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', True))),
+    evidence(source(), **graphs(softmax('tf1', False), softmax('tf2', True))),
+    evidence(**graphs(softmax('tf1', True), softmax('tf2', False))),  # no place behind it
+  ),
+  (
+    'needless_softmax_mask',
+    evidence(source(), **graphs(softmax('tf1', False), softmax('tf2', True))),
+    evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', True))),
+    evidence(source(), **graphs(softmax('tf1', False), softmax('tf2', False))),
   ),
   (
     'activation_order',

@@ -155,12 +155,13 @@ class DifferenceTest(absltest.TestCase):
       (GraphAspect.TYPE, 'net/op: one (tf1), two (tf2)'),
       (GraphAspect.ATTRIBUTE, 'net/op (Op): w one (tf1), two (tf2)'),
       (GraphAspect.CONSTANT, 'net/op (Op): w one (tf1), two (tf2)'),
-      (GraphAspect.MISSING, 'missing in tf2: one'),
-      (GraphAspect.EXTRA, 'extra in tf2: two'),
+      (GraphAspect.MISSING, 'missing in tf2: one, which w'),
+      (GraphAspect.EXTRA, 'extra in tf2: two, which w'),
       (GraphAspect.REPLACED, 'tf1 computes one, tf2 computes two'),
       (GraphAspect.ORDER, 'net/op (Op): order of inputs, w one (tf1), two (tf2)'),
       (GraphAspect.WIRING, 'net/op (Op): wiring, w one (tf1), two (tf2)'),
       (GraphAspect.GRADIENT, 'net/op (Op): w one (tf1), two (tf2)'),
+      (GraphAspect.CORRECTED, 'net/op (Op): w two (tf2), one (corrected)'),
     ):
       with self.subTest(aspect.value):
         tf1 = '' if aspect is GraphAspect.EXTRA else 'one'
