@@ -582,17 +582,14 @@ PORT_BUGS = (
     stage=_SEED,
     other_sizes=tuple,
   ),
-  dataclasses.replace(
-    _lost(
-      'K18',
-      'loss of logits',
-      ('softmax cross entropy of logits', '`SparseCategoricalCrossentropy()` takes probabilities'),
-      ('from_logits',),
-      _cross_entropy,
-      _sparse(from_logits=True),
-      _sparse(),
-    ),
-    causes=('clipped_logits',),
+  _lost(
+    'K18',
+    'loss of logits',
+    ('softmax cross entropy of logits', '`SparseCategoricalCrossentropy()` takes probabilities'),
+    ('from_logits',),
+    _cross_entropy,
+    _sparse(from_logits=True),
+    _sparse(),
   ),
   _lost(
     'K19',

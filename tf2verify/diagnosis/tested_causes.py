@@ -13,6 +13,8 @@ from tf2verify.records.diagnosis import BY_EXPERIMENT, Cause, Source
 from tf2verify.records.experiment import Edit, Outcome
 from tf2verify.sides.graphs.repairs import Repair
 
+# What a graph shows, and numbers say better where they show it.
+_NUMBERS_FIRST = ('clipped_logits',)
 _NUMBER = re.compile(r'\d+(?:\.\d+)?(?:e[+-]?\d+)?')
 
 
@@ -141,7 +143,7 @@ def tested_causes(
     hints = {difference.hint for difference in evidence.differences}
     said = [Cause(hints.pop())] if len(found.mistakes) == len(hints) == 1 and all(hints) else []
     known = (
-      (mistake, _still_at(mistake, evidence, causes) or recognized(mistake) or said)
+      (mistake, _known_of(mistake, _still_at(mistake, evidence, causes), recognized, said))
       for mistake in found.mistakes
     )
     return [one for mistake, its in known if (one := _explained(mistake, its)) is not None]
@@ -161,6 +163,18 @@ def tested_causes(
     rest = [cause for cause in rest if cause.rule in elsewhere or cause.change is not None]
   by_numbers = [cause for cause in rest if cause.numbers]  # at places that no experiment has found
   return [*by_numbers, *with_headline(tested, [cause for cause in rest if not cause.numbers])]
+
+
+def _known_of(
+  mistake: Mistake,
+  at_its_places: Sequence[Cause],
+  recognized: Callable[[Mistake], Sequence[Cause]],
+  said: Sequence[Cause],
+) -> Sequence[Cause]:
+  """Returns what is known of a mistake: by its places, or by the numbers of the stage."""
+  after = [cause for cause in at_its_places if cause.rule in _NUMBERS_FIRST]
+  first = [cause for cause in at_its_places if cause.rule not in _NUMBERS_FIRST]
+  return first or recognized(mistake) or said or after
 
 
 def _still_at(mistake: Mistake, evidence: FailedStage, causes: Sequence[Cause]) -> list[Cause]:
