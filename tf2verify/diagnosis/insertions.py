@@ -76,12 +76,14 @@ class Move:
     said: what is moved, as text.
     before: where the port has it, as text.
     after: where it is moved to.
+    number: its second operand; None where it has but one.
   """
 
   changes: tuple[NodeChange, ...]
   said: str
   before: str
   after: str
+  number: float | None = None
 
 
 def moves(
@@ -116,7 +118,7 @@ def moves(
     for put in insertions(graph, consumers, neighbors, first.op_type, number):
       changes = _joined(out, put.changes) if put.place.startswith(there) else None
       if changes is not None:
-        yield Move(changes, f'{said} ({first.name})', f'{here} {one.name}', put.place)
+        yield Move(changes, f'{said} ({first.name})', f'{here} {one.name}', put.place, number)
 
 
 def _joined(

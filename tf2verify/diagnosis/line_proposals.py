@@ -126,6 +126,7 @@ class Proposals:
     self._types: dict[str, list[int]] = {}
     for position, op in enumerate(tf1.ops):
       self._types.setdefault(op.op_type, []).append(position)
+    self._all_numbers = _all_numbers(tf1)
     self._numbers = _further_numbers(tf1, tf2)
     own = collections.Counter(op.op_type for op in tf2.ops)
     # Operations of which tf1 has more, of one operand.
@@ -267,7 +268,9 @@ class Proposals:
       alike = [n for n in line.positions if line.graph.ops[n].op_type == op_type]
       for moved in moves(line.graph, self._consumers, alike):
         text = f'the port computes {moved.said} {moved.before}, tf1 {moved.after}'
-        yield Proposal(moved.changes, moved.after, moved.before, text)
+        number = None if moved.number is None else _rounded(moved.number)
+        like = self._like(op_type) if number is None else self._all_numbers.get(number)
+        yield Proposal(moved.changes, moved.after, moved.before, text, like)
 
   def _left_out(self, line: Line) -> Iterator[Proposal]:
     """Yields the line without its operations of one type, where they keep shape and dtype."""
