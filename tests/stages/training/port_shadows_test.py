@@ -185,7 +185,7 @@ class PortShadowsTest(LadderTestCase):
     text = self.text(Late, tf2verify.Status.FAILED)
     self.assertIn('shadow kernel [step 1]', text)
     self.assertNotIn('first divergence', text)
-    self.assertIn('the port yields what tf1 yields', text)
+    self.assertIn('the port agrees with tf1', text)
 
 
 if __name__ == '__main__':
