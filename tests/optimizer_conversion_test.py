@@ -288,7 +288,7 @@ class OptimizerTest(CommandTestCase):
     self.assertEqual(status, 0, said)
     self.assertIn('  blind spot: planted\n', said)
     self.assertIn('; 1 inconclusive; 2 blind spots\n', said)
-    self.assertIn('not the same: update of training one/kernel\n', said)
+    self.assertIn('not equal: update of training one/kernel\n', said)
 
   def test_no_deprecation_warnings(self):
     with warnings.catch_warnings(record=True) as caught:
