@@ -147,8 +147,7 @@ class OneLineInEveryLayerTest(absltest.TestCase):
     (cause,) = found.diagnosis.causes
     self.assertIs(cause.experiment.outcome, Outcome.PROVEN, found.to_text())
     self.assertEqual((cause.experiment.number, cause.experiment.mistakes), (1, 1))
-    self.assertIn('Sqrt → AddV2(y=0.001)', cause.text)
-    self.assertIn('AddV2(y=0.001) → Rsqrt', cause.text)
+    self.assertRegex(cause.text, 'the port computes Sqrt .* before .*add, tf1 after')
     self.assertNotIn('times 0.9', found.to_text())
     self.assertIn('if self.outside else', found.diagnosis.sources[0].tf2_source.code)
 

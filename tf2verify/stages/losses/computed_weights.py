@@ -22,8 +22,17 @@ def computed_weights(
   Args:
     inspect: returns the loss as a graph.
     example: outputs and labels.
+
+  Returns:
+    The weights; none where the loss cannot be looked into.
   """
-  run = inspect(example)
+  try:
+    return _weights(inspect(example), example)
+  except Exception:  # noqa: BLE001 - a fault in here must not cost the verdict
+    return ()
+
+
+def _weights(run: GraphRun, example: LossExample) -> tuple[Weights, ...]:
   try:
     keys = _factors(run.op_graph)
     ops = run.op_graph.ops
