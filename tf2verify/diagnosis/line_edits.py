@@ -8,6 +8,7 @@ and what fails is computed again from there.
 
 import dataclasses
 import itertools
+import math
 import time
 from collections.abc import Collection, Iterator, Sequence
 
@@ -194,7 +195,7 @@ def _mistake(
     tf2_source=op.source,
     tf1_path=() if known is None else (known.op_type,),
     tf2_path=(op.op_type,),
-    tf1_output=statistics(corrected[0]) if corrected else None,
+    tf1_output=None,
     tf2_output=statistics(as_it_is[0]) if as_it_is else None,
     differences=(said,),
     tf1_first='',
@@ -206,6 +207,8 @@ def _mistake(
     tf1_start=None,
     tf2_start=None,
     is_correction=True,
+    absolute=math.inf,
+    relative=math.inf,
   )
   if as_it_is and corrected and as_it_is[0].shape == corrected[0].shape:
     apart = agreement(corrected[0], as_it_is[0])

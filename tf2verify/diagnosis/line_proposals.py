@@ -13,34 +13,13 @@ from tf2verify.diagnosis.insertions import groups_of_a_type, insertions, moves
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
 from tf2verify.diagnosis.patterns.slices import Slice, slice_of
-from tf2verify.records.op_graph import (
-  CONSTANT,
-  TARGET,
-  NodeChange,
-  OpGraph,
-  OpRecord,
-)
+from tf2verify.records.op_graph import CONSTANT, TARGET, NodeChange, OpGraph, OpRecord
+from tf2verify.relation.proof.difference_pairs import COMPARED, KINDS, UNARY
 
 # What inputs are called that say along which axes an operation works.
 _AXES = frozenset(('axis', 'reduction_indices', 'dimension', 'dim', 'split_dim', 'concat_dim'))
 # Of one kind: they take the same inputs, and a port may have one in place of another.
-_KINDS = tuple(
-  map(
-    frozenset,
-    (
-      ('Relu', 'Relu6', 'Elu', 'Selu', 'LeakyRelu', 'Tanh', 'Sigmoid', 'Softplus', 'Softsign'),
-      ('Exp', 'Expm1', 'Square', 'Abs', 'Sqrt', 'Rsqrt', 'Log', 'Log1p', 'Neg', 'Sin', 'Cos'),
-      ('Floor', 'Ceil', 'Round', 'Rint'),
-      ('Softmax', 'LogSoftmax', 'Sigmoid', 'Tanh'),
-      ('AddV2', 'Sub', 'Mul', 'Maximum', 'Minimum', 'RealDiv', 'SquaredDifference'),
-      ('Less', 'LessEqual', 'Greater', 'GreaterEqual', 'Equal', 'NotEqual'),
-      ('LogicalAnd', 'LogicalOr'),
-      ('Sum', 'Mean', 'Max', 'Min', 'Prod'),
-      ('MaxPool', 'AvgPool'),
-      ('ArgMax', 'ArgMin'),
-    ),
-  )
-)
+_KINDS = (*KINDS, frozenset(('Mul', 'RealDiv')), frozenset(COMPARED))
 # Of these, the two inputs in the other order are something else.
 _ORDERED = frozenset(('Sub', 'RealDiv', 'Pow', 'FloorDiv', 'FloorMod', 'MatMul', 'BatchMatMulV2'))
 _ORDER_OF_CHOICE = (0, 2, 1)
@@ -48,15 +27,8 @@ _FLAGS = (
   *('transpose_a', 'transpose_b', 'adj_x', 'adj_y', 'exclusive', 'reverse'),
   *('align_corners', 'half_pixel_centers', 'padding', 'alpha', 'epsilon', 'mode'),
 )
-_UNARY = frozenset(
-  (
-    *('Relu', 'Relu6', 'Elu', 'Selu', 'Tanh', 'Sigmoid', 'Softplus', 'Softsign', 'Softmax'),
-    *('LogSoftmax', 'Exp', 'Expm1', 'Square', 'Abs', 'Sqrt', 'Rsqrt', 'Log', 'Log1p', 'Neg'),
-    *('Reciprocal', 'Floor', 'Ceil', 'Round'),
-  )
-)
 _WITH_NUMBER = ('Mul', 'RealDiv', 'AddV2')
-_MOVABLE = (*_UNARY, *_WITH_NUMBER)
+_MOVABLE = UNARY | frozenset(_WITH_NUMBER)
 _DEEPEST_AXIS = 5
 _DIGITS = 6
 
@@ -140,7 +112,7 @@ class Proposals:
     """Yields groups of proposals for a line, the most likely ones first."""
     yield list(self._other_numbers(line))
     yield list(self._flags(line))
-    yield list(self._missing(line, [(kind, None) for kind in sorted(_UNARY & self._further)]))
+    yield list(self._missing(line, [(kind, None) for kind in sorted(UNARY & self._further)]))
     yield list(self._other_axes(line))
     yield list(self._left_out(line))
     yield list(_other_orders(line))
@@ -216,7 +188,7 @@ class Proposals:
           f'{first.name} ({first.op_type}) goes over axis {axis} in the port; over axis {other} '
           'it yields what tf1 does'
         )
-        yield Proposal(changes, str(other), str(axis), text, self._like(first.op_type), 'axis')
+        yield Proposal(changes, str(other), str(axis), text, what='axis')
 
   def _other_kinds(self, line: Line) -> Iterator[Proposal]:
     """Yields operations of the same kind that tf1 has, in place of those of one type."""

@@ -110,7 +110,8 @@ class Source:
     values: by what simple rule the output of the port follows from that of tf1, in words; ''
       where there is none.
     is_correction: whether an edit of the port alone has shown it: the operation need not have a
-      counterpart, and what stands for tf1 is what it yields when corrected.
+      counterpart. `absolute` is then by how much the edit changes its outputs, and `tf1_source`
+      a line of tf1 that has the setting; None where none or several have it.
   """
 
   tf1_op: str
@@ -136,6 +137,11 @@ class Source:
   tf1_start: SourceLine | None = None
   tf2_start: SourceLine | None = None
   is_correction: bool = False
+
+  @property
+  def has_tf1_place(self) -> bool:
+    """Whether anything of tf1 is known to belong to it."""
+    return not self.is_correction or self.tf1_source is not None
 
   @property
   def is_initial_value(self) -> bool:

@@ -173,11 +173,11 @@ def source_name(source: Source) -> str:
 
 def source_size_text(source: Source) -> str:
   """Returns how the outputs of an operation differ."""
+  if source.is_correction:
+    return _correction_text(source)
   how = 'run alone on the inputs of tf1' if source.alone else 'its inputs agree'
   if source.rewired:
     how = 'it reads other tensors than in tf1'
-  if source.is_correction:
-    how = 'if this alone is corrected, all agrees'
   if source.is_initial_value:
     return f'initial values differ ({_size_text(source)})'
   if not source.absolute:
@@ -186,6 +186,12 @@ def source_size_text(source: Source) -> str:
   if not math.isfinite(source.absolute):
     return f'{how}, {_unlike_text(source)}'
   return f'{how}, its outputs differ ({_size_text(source)})'
+
+
+def _correction_text(source: Source) -> str:
+  changed = math.isfinite(source.absolute) and source.absolute > 0
+  size = f', which changes its outputs by up to {source.absolute:.3g}' if changed else ''
+  return f'all agrees if this alone is corrected{size}'
 
 
 def _unlike_text(source: Source) -> str:
@@ -213,7 +219,7 @@ def _source_lines(source: Source, head: str) -> list[TextLine]:
     ('tf2', source.tf2_path, source.tf2_source, source.tf2_output),
   ):
     computed = f'{operations_text(path)}{statistics_text(output)}'
-    if source.is_correction and side == 'tf1' and line is None:
+    if side == 'tf1' and not source.has_tf1_place:
       continue
     if line is not None:
       place = TextLine(f'  {side}: {_line_text(line)}', Role.CODE, start=7, verbatim=True)

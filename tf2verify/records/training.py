@@ -23,6 +23,11 @@ class Slot:
   value: np.ndarray  # read-only
   word: str = ''  # what the optimizer itself calls it: `m`; '' where that is not known
 
+  @property
+  def holds_something(self) -> bool:
+    """Whether an element of it is not zero."""
+    return not isinstance(self.value, np.ndarray) or bool(np.any(self.value))
+
   def is_called(self, name: str) -> bool:
     """Returns whether a name means this slot: its own, its role, or a word of either."""
     own = self.name.removesuffix(':0')

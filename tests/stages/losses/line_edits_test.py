@@ -79,6 +79,10 @@ class LineEditsTest(absltest.TestCase):
     self.assertIn('goes over axis 2 in the port', text)
     [source, *_] = verdict.diagnosis.sources
     self.assertTrue(source.is_correction)
+    # What the corrected port yields is not what TF1 yields somewhere, nor has TF1 such a line.
+    self.assertIsNone(source.tf1_output)
+    self.assertIn('all agrees if this alone is corrected', verdict.to_text())
+    self.assertNotIn('\n    tf1: ', verdict.to_text())
     self.assertIn('axis=axis', source.tf2_source.code)
 
   def test_an_activation_that_is_missing(self):

@@ -18,16 +18,20 @@ _ATTRIBUTES = (
   *('strides', 'dilations', 'ksize', 'align_corners', 'half_pixel_centers', 'exclusive'),
   *('reverse', 'mode', 'is_training', 'exponential_avg_factor', 'axis', 'batch_dims'),
 )
+# Of one operand, and no two of them the same function.
+UNARY = frozenset(
+  (
+    *('Relu', 'Relu6', 'Elu', 'Selu', 'LeakyRelu', 'Tanh', 'Sigmoid', 'Softplus', 'Softsign'),
+    *('Exp', 'Expm1', 'Erf', 'Sin', 'Cos', 'Abs', 'Square', 'Log', 'Log1p', 'Sqrt', 'Rsqrt'),
+    *('Floor', 'Ceil', 'Round', 'Softmax', 'LogSoftmax', 'Neg', 'Sign', 'Reciprocal'),
+  )
+)
 # Of the same operands, and no two of a row the same function.
-_KINDS = tuple(
-  map(
+KINDS = (
+  UNARY,
+  *map(
     frozenset,
     (
-      (
-        *('Relu', 'Relu6', 'Elu', 'Selu', 'LeakyRelu', 'Tanh', 'Sigmoid', 'Softplus', 'Softsign'),
-        *('Exp', 'Expm1', 'Erf', 'Sin', 'Cos', 'Abs', 'Square', 'Log', 'Log1p', 'Sqrt', 'Rsqrt'),
-        *('Floor', 'Ceil', 'Round', 'Softmax', 'LogSoftmax', 'Neg', 'Sign', 'Reciprocal'),
-      ),
       ('FloorDiv', 'TruncateDiv'),
       ('RealDiv', 'DivNoNan'),
       ('FloorMod', 'TruncateMod'),
@@ -39,13 +43,13 @@ _KINDS = tuple(
       ('Cumsum', 'Cumprod'),
       ('ResizeBilinear', 'ResizeNearestNeighbor', 'ResizeBicubic', 'ResizeArea'),
     ),
-  )
+  ),
 )
 _ROUNDING = 1e-6
 
 
 # What compares numbers with a constant.
-_COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
+COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
   'Equal': np.equal,
   'NotEqual': np.not_equal,
   'Less': np.less,
@@ -192,11 +196,11 @@ def _difference(proof: Proof, tf1: int, tf2: int) -> tuple[str, tuple[str, str]]
     return None
   kinds = {one.op_type, other.op_type}
   constants = _constants(proof, proof.tf1, one), _constants(proof, proof.tf2, other)
-  if kinds <= _COMPARED.keys():
+  if kinds <= COMPARED.keys():
     return _comparison(proof, one, other)
   if (one.op_type, other.op_type) == ('RealDiv', 'DivNoNan'):
     return None  # where they differ, tf1 yields what is not finite
-  if len(kinds) == 2 and any(kinds <= alike for alike in _KINDS):
+  if len(kinds) == 2 and any(kinds <= alike for alike in KINDS):
     same = all(_same(*pair) for pair in zip(*constants, strict=False))
     return ('operation', (one.op_type, other.op_type)) if same else None
   if one.functions and other.functions:
@@ -229,7 +233,7 @@ def _comparison(proof: Proof, one: OpRecord, other: OpRecord) -> tuple[str, tupl
   told = []
   for (_, op), values in zip(sides, operands, strict=True):
     given = [points if value is None else value.reshape(-1)[0] for value in values]
-    told.append(_COMPARED[op.op_type](*given))
+    told.append(COMPARED[op.op_type](*given))
   if np.array_equal(*told):
     return None
   return 'operation', (
@@ -263,7 +267,7 @@ def _of_two(proof: Proof, one: OpRecord, other: OpRecord) -> tuple[np.ndarray, n
     return None
   points = {first[0]: np.array([0, 1, 0]), first[1]: np.array([1, 0, 0])}
   tf1, tf2 = (
-    _COMPARED[op.op_type](*(points[number] for number in read))
+    COMPARED[op.op_type](*(points[number] for number in read))
     for op, read in ((one, first), (other, second))
   )
   return tf1, tf2
@@ -278,7 +282,7 @@ def ties(proof: Proof) -> Iterator[Unlike]:
   for pair in pairs(proof):
     ops = proof.tf1.graph.ops[pair.tf1], proof.tf2.graph.ops[pair.tf2]
     made = proof.tf1.values[pair.tf1, 0], proof.tf2.values[pair.tf2, 0]
-    if not {op.op_type for op in ops} <= _COMPARED.keys() or _constants(proof, proof.tf1, ops[0]):
+    if not {op.op_type for op in ops} <= COMPARED.keys() or _constants(proof, proof.tf1, ops[0]):
       continue
     if made[0] in values[1] or made[1] in values[0]:
       continue

@@ -209,10 +209,10 @@ def _difference(known: Difference) -> DifferenceView:
 
 def _place(group: Sequence[Source]) -> PlaceView:
   source, *others = group
-  sides = (
+  sides = [
     ('tf1', source.tf1_source, source.tf1_path, source.tf1_output),
     ('tf2', source.tf2_source, source.tf2_path, source.tf2_output),
-  )
+  ][0 if source.has_tf1_place else 1 :]
   also = [f'also here: {more_lines_text(source)}'] if source.tf2_lines else []
   values = [source.values] if source.values else []
   return PlaceView(

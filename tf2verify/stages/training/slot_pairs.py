@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.records.training import Slot
@@ -34,7 +32,7 @@ def slots_alone(steps: Steps) -> list[str]:
   ]
   for side, slots in zip(('tf1', 'tf2'), alone, strict=True):
     roles = sorted({slot.role for slot in slots if slot.role not in COUNTS})
-    moving = {slot.role for slot in slots if _holds_something(slot)}
+    moving = {slot.role for slot in slots if slot.holds_something}
     if roles:
       said = '' if moving.intersection(roles) else ', which stay at zero'
       names = ', '.join(_WORDS.get(role, role) for role in roles)
@@ -54,10 +52,6 @@ def _undecided(pairs: Sequence[tuple[Slot, Slot]]) -> str:
     'whether these are the same, so they are not compared; if they are, declare '
     f'slot_names = {{{one.role!r}: {other.word or other.role!r}}}'
   )
-
-
-def _holds_something(slot: Slot) -> bool:
-  return not isinstance(slot.value, np.ndarray) or bool(np.any(slot.value))
 
 
 def check_slot_names(steps: Steps, declared: DeclaredSlots) -> None:

@@ -2,8 +2,6 @@
 
 from collections import Counter
 
-import numpy as np
-
 from tf2verify.diagnosis.evidence.training import TrainingEvidence
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.records.diagnosis import About, Cause
@@ -59,12 +57,8 @@ def _slots(step: TrainingStep) -> Counter[tuple[str, str]]:
   return Counter(
     (slot.variable, slot.role)
     for slot in step.slots
-    if slot.variable and slot.role not in (*COUNTS, SHADOW) and _holds_something(slot.value)
+    if slot.variable and slot.role not in (*COUNTS, SHADOW) and slot.holds_something
   )
-
-
-def _holds_something(value: object) -> bool:
-  return not isinstance(value, np.ndarray) or bool(np.any(value))
 
 
 def _them(names: list[str]) -> str:
