@@ -18,6 +18,13 @@ class Operation(NamedTuple):
   outputs: Any
   name: str | None  # None for an eager one
   graph: Any  # likewise
+  attributes: tuple[Any, ...] = ()  # of an eager one: names and values in turn
+
+  @property
+  def seeds(self) -> tuple[int, int] | None:
+    """The seeds of an eager op that draws by a kernel of its own; None of any other."""
+    given = dict(zip(self.attributes[::2], self.attributes[1::2], strict=False))
+    return (given['seed'], given['seed2']) if 'seed2' in given else None
 
 
 @contextlib.contextmanager
@@ -32,9 +39,10 @@ def called(on_op: Callable[[Operation], None]) -> Iterator[None]:
     op_name: str | bytes | None = None,
     graph: Any = None,
   ) -> None:
-    del attributes
     kind = op_type if isinstance(op_type, str) else op_type.decode()
-    on_op(Operation(kind, inputs, outputs, None if op_name is None else str(op_name), graph))
+    name = None if op_name is None else str(op_name)
+    own = () if graph is not None or attributes is None else attributes
+    on_op(Operation(kind, inputs, outputs, name, graph, own))
 
   op_callbacks.add_op_callback(callback)
   try:

@@ -1,14 +1,18 @@
 """Tests of tf2verify.sides.process.randomness against the published figures."""
 
+import gc
 import random
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 import tf2verify
+from tf2verify.sides.graphs.op_recorder import OpRecorder
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
+from tf2verify.tensorflow_internals import kernels
 
 v1 = tf.compat.v1
 
@@ -76,11 +80,79 @@ class PublishedFiguresTest(parameterized.TestCase):
         first = 3 * tf.random.uniform((3, 1))
         np.testing.assert_allclose(second, _B, rtol=1e-7)
         np.testing.assert_allclose(first[:, 0], _A, rtol=1e-7)
-        with self.assertRaisesRegex(ValueError, 'already-used operation seed 1'):
+        with self.assertRaisesRegex(ValueError, 'operation seed 1, which another one has had'):
           tf.random.uniform((3, 3))
 
   def test_no_tool_outside_of_a_run(self):
     self.assertIsNone(tf2verify.random_tool())
+
+
+class KernelsTest(parameterized.TestCase):
+  """A kernel that has drawn draws on: each scope has to begin anew, whoever draws."""
+
+  def _assert_repeats(self, draw):
+    drawn = []
+    with process_state.preserved():
+      for mode in (*_PUBLISHED, *_PUBLISHED, 'num_random_ops'):
+        with randomness.seeded(mode):
+          drawn.append((mode, np.asarray(draw())))
+    first = dict(reversed(drawn))
+    for mode, value in drawn:
+      np.testing.assert_array_equal(value, first[mode])
+
+  def test_eager_op(self):
+    self._assert_repeats(lambda: tf.random.uniform([4]))
+
+  def test_function_that_was_traced_in_an_earlier_scope(self):
+    drawing = tf.function(lambda: tf.random.uniform([4]))
+    with process_state.preserved(), randomness.seeded('constant'):
+      drawing()
+    self._assert_repeats(drawing)
+
+  def test_function_that_was_traced_before_any_scope(self):
+    drawing = tf.function(lambda: tf.random.uniform([4], seed=3))
+    drawing()
+    self._assert_repeats(drawing)
+
+  def test_draw_in_a_branch_of_a_function(self):
+    drawing = tf.function(
+      lambda yes: tf.cond(yes, lambda: tf.random.uniform([4], seed=3), lambda: tf.zeros([4]))
+    )
+    drawing(tf.constant(True))
+    self._assert_repeats(lambda: drawing(tf.constant(True)))
+
+  def test_draw_with_the_same_seeds_outside(self):
+    with process_state.preserved():
+      with randomness.seeded('num_random_ops'):
+        first = tf.random.uniform([4])
+      for _ in range(2):
+        tf.raw_ops.RandomUniform(shape=[4], dtype=tf.float32, seed=randomness.SEED, seed2=0)
+        with randomness.seeded('num_random_ops'):
+          np.testing.assert_array_equal(tf.random.uniform([4]), first)
+
+  def test_op_that_asks_nobody_for_seeds(self):
+    draws = []
+    with process_state.preserved():
+      for _ in range(3):
+        with randomness.seeded('constant'), OpRecorder().recording('call'):
+          draws.append(tf.raw_ops.RandomUniform(shape=[4], dtype=tf.float32, seed=5, seed2=6))
+    np.testing.assert_array_equal(draws[0], draws[1])
+    np.testing.assert_array_equal(draws[0], draws[2])
+
+  def test_where_nothing_draws_kernels_are_kept(self):
+    gc.collect()  # functions of other tests
+    with process_state.preserved():
+      with mock.patch.object(kernels, 'forget') as forgetting, randomness.seeded('constant'):
+        tf.matmul(tf.ones([2, 2]), tf.ones([2, 2]))
+        tf.function(lambda: tf.ones([2]) + 1)()
+      with mock.patch.object(kernels, 'forget'), randomness.seeded('constant'):
+        tf.matmul(tf.ones([2, 2]), tf.ones([2, 2]))
+      forgetting.assert_not_called()
+
+  def test_kernels_do_not_outlive_a_stage(self):
+    with mock.patch.object(kernels, 'forget') as forgetting, process_state.preserved():
+      pass
+    forgetting.assert_called_once_with()
 
 
 class EverySourceIsOwnedTest(parameterized.TestCase):

@@ -19,6 +19,7 @@ from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides.graphs.made_layers import MadeLayers
 from tf2verify.sides.graphs.source_lines import user_line
 from tf2verify.sides.graphs.traces import Trace
+from tf2verify.sides.process import randomness
 from tf2verify.tensorflow_internals import graphs, keras3, op_callbacks
 
 # Ops that read or change a variable, whose handle is their first input.
@@ -237,7 +238,7 @@ class OpRecorder:
     return creation.variable
 
   def _on_op(self, op: op_callbacks.Operation) -> None:
-    kind, inputs, outputs, name, graph = op
+    kind, inputs, outputs, name, graph, _ = op
     if isinstance(graph, graphs.FuncGraph) and graph not in self._graphs:
       self._on_trace(graph)
     if graph is None and not self.keeps_values and kind not in _WITHOUT_VALUE:
@@ -247,6 +248,8 @@ class OpRecorder:
       for output in outputs if marks else ():
         setattr(output, _FROM_INPUTS, frozenset().union(*marks))
     if is_random_op(kind) and outputs and not is_scratch_graph(graph):
+      if op.seeds is not None:
+        randomness.note_draw(op.seeds)
       creation = self._being_created[-1] if self._being_created else None
       shape = static_shape(outputs[0].shape)
       in_loop = graphs.is_in_loop(graph)

@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import dataclasses
 import functools
 import random
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import tensorflow as tf
 
 from tf2verify.reference.scratch_graph import is_scratch_graph
 from tf2verify.sides.process import keras_draws, loop_draws
-from tf2verify.tensorflow_internals import eager, keras, keras3
+from tf2verify.tensorflow_internals import eager, keras, keras3, kernels
 
 SEED = 42
 CONSTANT = 'constant'
@@ -35,6 +36,7 @@ class RandomTool(_Tool):  # type: ignore[misc]
     super().__init__(seed=seed, mode=mode)
     self.moved = False
     self.op_seeds: set[int] = set()  # those that callers gave; the tool's own replace them
+    self.given: set[tuple[int, int]] = set()
 
   @property
   def operation_seed(self) -> int:
@@ -55,21 +57,79 @@ class RandomTool(_Tool):  # type: ignore[misc]
 
   @contextlib.contextmanager
   def scope(self) -> Iterator[None]:
-    """Seeds every random op until exit, but for those that are never run."""
-    with super().scope():
-      seed_of_next_op = self.seed_implementation.get_seed
+    """Seeds every random op until exit, but for those that are never run.
 
-      def get_seed(op_seed: int | None) -> tuple[int, int]:
-        if op_seed is not None:
-          self.op_seeds.add(int(op_seed))
-        eager = tf.executing_eagerly()
-        if not eager and is_scratch_graph(tf.compat.v1.get_default_graph()):
-          return self._seed, 0
-        seeds: tuple[int, int] = seed_of_next_op(op_seed)
-        return seeds
+    Raises:
+      ValueError: by a random op whose seed another one has had, in `num_random_ops` mode.
+    """
+    if not tf.executing_eagerly():
+      tf.random.set_seed(self._seed)
+    else:
+      kernels.set_seed(self._seed)
+      if _draws.unasked or kernels.has_functions_that_draw():
+        kernels.forget()
+    has_drawn = False
 
-      with mock.patch.object(self.seed_implementation, 'get_seed', get_seed):
-        yield
+    def get_seed(op_seed: int | None) -> tuple[int, int]:
+      nonlocal has_drawn
+      if op_seed is not None:
+        self.op_seeds.add(int(op_seed))
+      is_eager = tf.executing_eagerly()
+      if not is_eager and is_scratch_graph(tf.compat.v1.get_default_graph()):
+        return self._seed, 0
+      if is_eager and not has_drawn:
+        # An earlier scope may have drawn by the same seeds.
+        kernels.forget()
+        has_drawn = True
+      return self._next_seeds()
+
+    with mock.patch.object(self.seed_implementation, 'get_seed', get_seed):
+      yield
+
+  def _next_seeds(self) -> tuple[int, int]:
+    """Returns the seeds of the next random op."""
+    op_seed = self._operation_seed
+    if self._mode == CONSTANT:
+      # Forgets how far the kernel of these seeds has drawn.
+      tf.random.set_seed(op_seed)
+    elif op_seed in self._observed_seeds:
+      raise ValueError(
+        f'a random op would have the operation seed {op_seed}, which another one has had: '
+        '`operation_seed` of tf2verify.random_tool() was set so that two ops have the same; give '
+        'every random op a number of its own'
+      )
+    else:
+      self._observed_seeds.add(op_seed)
+      self._operation_seed += 1
+    self.given.add((self._seed, op_seed))
+    return self._seed, op_seed
+
+
+@dataclasses.dataclass
+class _Draws:
+  """What the process has seen of draws.
+
+  Attributes:
+    unasked: whether an eager op has drawn by seeds that no tool gave, as ops of `tf.raw_ops` do.
+  """
+
+  unasked: bool = False
+
+
+_draws = _Draws()
+
+
+def note_draw(seeds: tuple[int, int]) -> None:
+  """Notes the seeds of an eager op that has drawn; where no tool gave them, no kernel is kept."""
+  tool = _ACTIVE.get()
+  if tool is not None and seeds not in tool.given:
+    _draws.unasked = True
+
+
+def forget_draws() -> None:
+  """Has every eager op draw anew, as in a process that has drawn nothing."""
+  kernels.forget()
+  _draws.unasked = False
 
 
 class _KerasSeeds(random.Random):

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tf2verify.errors import EnvironmentProblem
 from tf2verify.reference import tf1_semantics as reference_semantics
+from tf2verify.sides.process import randomness
 from tf2verify.tensorflow_internals import autograph_cache, keras, keras3, layer_classes
 from tf2verify.tensorflow_internals.process_globals import PROCESS_GLOBALS
 
@@ -29,6 +30,8 @@ def preserved() -> Iterator[None]:
     # if one cannot be.
     for piece, value in reversed(saved):
       stack.callback(piece.write, value)
+    # Those that have drawn draw on where the process goes on; the others take memory.
+    stack.callback(randomness.forget_draws)
     stack.enter_context(autograph_cache.by_file())
     yield
 
