@@ -136,6 +136,29 @@ class OtherwiseTest(LadderTestCase, parameterized.TestCase):
     self.assertIn('rounding alone changes it as much', found.to_text())
 
 
+  def test_what_rounding_decides_of_equal_numbers_alone_is_a_note(self):
+    class Case(tiny_models.OneModel):
+      def model(self, inputs, training):
+        net = tf.matmul(inputs, kernel()) + bias()
+        return 1e4 * (net - tf.reduce_mean(net, 1, keepdims=True))
+
+      def port(self, inputs, training):
+        net = tf.matmul(inputs, kernel()) + bias()
+        units = net.shape[1]
+        return 1e4 * (net - tf.matmul(net, tf.fill([units, 1], 1.0 / units)))
+
+    found = stage_of(tf2verify.verify(Case, stages=['zero_randomness']), 'zero_randomness')
+    self.assertIs(found.status, tf2verify.Status.PASSED, found.to_text())
+    self.assertEqual(found.compared.inconclusive, 1)
+    self.assertIn("[inference, the guide's constant 0.001]", found.to_text())
+
+    class Wrong(Case):
+      def port(self, inputs, training):
+        return super().port(inputs, training) * 1.001
+
+    self.assert_first_failure(Wrong, 'zero_randomness')
+
+
 class WrongTest(LadderTestCase, parameterized.TestCase):
   """Wrong ports with small differences: none is excused."""
 

@@ -227,6 +227,7 @@ class Comparison:
     inspect: operation_noise.Inspect | None = None,
     inspect_port: operation_noise.Inspect | None = None,
     further: rounding.Judge | None = None,
+    decides: bool = True,
   ) -> None:
     """Takes what rounding explains out of the differences since this was last called.
 
@@ -237,6 +238,8 @@ class Comparison:
       inspect: repeats the run, to ask for any tensor.
       inspect_port: repeats that of the port likewise.
       further: judges what is left.
+      decides: whether outputs of which rounding changes too much make the stage inconclusive; not
+        where another run has compared them.
     """
     suspects, self._suspects = self._suspects, []
     if tf1 is not None and any(draw.in_loop for draw in tf1.random_draws):
@@ -255,7 +258,7 @@ class Comparison:
     for known in found.degenerate:
       self.telling.add(known.key, Blank.DEGENERATE)
     telling = [d for d in found.degenerate if d.quantity in ('output', 'regularization loss')]
-    if telling:
+    if telling and decides:
       text = 'is beyond the tolerance, but rounding alone changes it as much; see the notes'
       self._undecided = f'{telling[0].key} {text}'
 
