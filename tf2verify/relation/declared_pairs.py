@@ -10,7 +10,10 @@ _CONTRADICTED = "what the graphs pair it with is another variable's partner by v
 
 
 def with_declared(
-  found: Derivation, names: Mapping[str, str], tf2_names: Collection[str]
+  found: Derivation,
+  names: Mapping[str, str],
+  tf2_names: Collection[str],
+  reason: str = 'declared by variable_names',
 ) -> Derivation:
   """Returns a derivation in which the declared pairs are fixed, and the rest is as derived.
 
@@ -18,12 +21,13 @@ def with_declared(
     found: what the graphs tell.
     names: from tf1 to tf2 names.
     tf2_names: all of the port. A variable whose declared partner is none of them is in no entry.
+    reason: why they are pairs.
   """
   choices = [_fitting(choice, names) for choice in found.choices]
   kept = [entry for choice in choices for entry in choice.alternatives[0]]
   known = {name for entry in kept for name in entry.tf1}
   declared = [
-    Choice(((MapEntry((tf1,), (tf2,), reason='declared by variable_names'),),))
+    Choice(((MapEntry((tf1,), (tf2,), reason=reason),),))
     for tf1, tf2 in names.items()
     if tf1 not in known and tf2 in tf2_names
   ]

@@ -45,6 +45,13 @@ def declared_reasons(
   return found
 
 
+def names_declared(declared: Any, names: Sequence[str]) -> set[str]:
+  """Returns which names a declaration leaves to one side; whether it is valid is not asked."""
+  patterns = declared if isinstance(declared, Mapping) else ()
+  known = (str(pattern).removesuffix(':0') for pattern in patterns)
+  return {name for pattern in known for name in _matching(pattern, names)}
+
+
 def _matching(pattern: str, names: Sequence[str]) -> list[str]:
   if pattern in names:
     return [pattern]

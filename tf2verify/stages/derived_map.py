@@ -22,6 +22,7 @@ from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.sides.user_code import user_code
+from tf2verify.stages import step_counter
 from tf2verify.stages.map_doubts import doubts_of
 
 # Of the greatest element: numbers that are closer are the same but for rounding.
@@ -142,10 +143,14 @@ def derived_map(
     raise NotDerivable(f'the port cannot be traced as a graph: {error}') from error
   try:
     declared = declared_names(declaration, ones)
+    own_names = [variable.name for variable in others.variables]
+    open_names = names.keys() - declared.keys(), set(own_names) - set(declared.values())
+    counter = step_counter.step_counter(declaration, tf1, others, open_names)
     until = time.monotonic() + _SECONDS
     best: DerivedMap | None = None
     for found in derive(reference.op_graph, port.op_graph, ones.variables, others.variables):
-      fixed = with_declared(found, declared, [variable.name for variable in others.variables])
+      fixed = with_declared(found, declared, own_names)
+      fixed = with_declared(fixed, counter, own_names, step_counter.REASON)
       trial = _Trial(fixed, run, ones, reference, port, given, own, until)
       judged = dataclasses.replace(trial.judged(others), declared=len(declared))
       if best is None or judged.rank > best.rank:

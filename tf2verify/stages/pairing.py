@@ -16,6 +16,7 @@ from tf2verify.sides.graphs.effects import Effect
 from tf2verify.sides.side import Declaration, Inventory
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
+from tf2verify.stages import step_counter
 from tf2verify.stages.derived_map import DerivedMap, NotDerivable, derived_map
 from tf2verify.stages.mapped import DERIVE, Mapped, declared_map, fitted
 
@@ -38,6 +39,15 @@ class Pairing:
   mapped: Mapped | None = None  # the variable map, where there is one
   derived: DerivedMap | None = None  # likewise, where it was derived
   by_default: bool = False  # whether it was, although the case does not ask for it
+  counter: tuple[tuple[str, str], ...] = ()  # the pair of counts of steps that nobody declared
+
+  @property
+  def counter_notes(self) -> list[str]:
+    """What is said of the counts of steps that were paired."""
+    return [
+      f'{other} of the port is paired with {one} of tf1, the global step, which its model reads'
+      for one, other in self.counter
+    ]
 
   def presentation(self) -> Layouts:
     """Returns how the port's variables are shown."""
@@ -96,16 +106,19 @@ def paired(
   ones, others = tf1.inventory(), tf2.inventory()
   names = _names(ones), _names(others)
   alignment = align(*names, variable_names)
+  counter = _counter(declaration, tf1, others, alignment, variable_names)
+  if counter:
+    alignment = align(*names, {**(variable_names or {}), **counter})
   only = _declared_only(declaration, alignment, *names)
   inferred = None
   unpaired = alignment.only_tf1 or alignment.only_tf2
   if variable_names is None and unpaired and not tf2.made_by_get_variable():
-    inferred = _inferred(tf1, tf2, labels, only)
+    inferred = _inferred(tf1, tf2, labels, only, counter)
   if inferred is not None and all(one == other for one, other in inferred.renames):
     inferred = None
   if inferred is not None:
     try:
-      alignment = align(*names, dict(inferred.renames))
+      alignment = align(*names, {**dict(inferred.renames), **counter})
       only = _declared_only(declaration, alignment, *names)
     except CaseDefinitionError:  # a variable that is left out has a name that is wanted
       inferred = None
@@ -118,7 +131,23 @@ def paired(
       derived = _derived_by_default(declaration, tf1, tf2, inputs, len(alignment.pairs))
     if derived is not None:
       return derived
-  return Pairing(alignment, _layouts(alignment, ones, others), *only, inferred)
+  layouts = _layouts(alignment, ones, others)
+  return Pairing(alignment, layouts, *only, inferred, counter=tuple(counter.items()))
+
+
+def _counter(
+  declaration: Declaration,
+  tf1: ReferenceGraph,
+  others: Inventory,
+  alignment: Alignment,
+  variable_names: Any,
+) -> Mapping[str, str]:
+  """Returns the pair of both sides' counts of steps; empty where names say what is paired."""
+  if variable_names is not None and not isinstance(variable_names, Mapping):
+    return {}
+  return step_counter.step_counter(
+    declaration, tf1, others, (alignment.only_tf1, alignment.only_tf2)
+  )
 
 
 def _is_of_other_names(
@@ -157,7 +186,9 @@ def _by_derived_map(
   declaration: Declaration, tf1: ReferenceGraph, tf2: Tf2Layer, derived: DerivedMap
 ) -> Pairing:
   found = _by_map(declaration, tf1, tf2, derived.variable_map)
-  return dataclasses.replace(found, derived=derived)
+  entries = derived.variable_map.entries
+  counter = tuple((e.tf1[0], e.tf2[0]) for e in entries if e.reason == step_counter.REASON)
+  return dataclasses.replace(found, derived=derived, counter=counter)
 
 
 def _by_map(
@@ -204,6 +235,7 @@ def _inferred(
   tf2: PortVariables,
   labels: Any,
   only: tuple[Collection[str], Collection[str]],
+  counter: Mapping[str, str],
 ) -> ForcedRenaming | None:
   """Returns the renaming of all variables, or of all that have an effect."""
   ones = [
@@ -211,7 +243,8 @@ def _inferred(
     for variable in tf1.inventory().variables
     if 'global_step' not in variable.collections and variable.name not in only[0]
   ]
-  others = [variable for variable in tf2.inventory().variables if variable.name not in only[1]]
+  left_out = {*only[1], *counter.values()}
+  others = [variable for variable in tf2.inventory().variables if variable.name not in left_out]
   found = forced_renaming(ones, others)
   if found is not None or len(ones) == len(others):
     return found

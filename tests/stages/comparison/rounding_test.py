@@ -135,7 +135,6 @@ class OtherwiseTest(LadderTestCase, parameterized.TestCase):
     self.assertEmpty(found.differences)
     self.assertIn('rounding alone changes it as much', found.to_text())
 
-
   def test_what_rounding_decides_of_equal_numbers_alone_is_a_note(self):
     class Case(tiny_models.OneModel):
       def model(self, inputs, training):

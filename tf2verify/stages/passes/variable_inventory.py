@@ -74,6 +74,7 @@ class VariableInventory(Stage):
     differences += _leftovers(left_tf1, left_tf2, tf1, tf2, looked_for, causes, hint, pairs)
     declaration = _declaration(suggestion, rule, declared=bool(case.variable_names))
     inferred = [*_inferred_note(case.pairing), *_map_notes(case.pairing)]
+    inferred += case.pairing.counter_notes
     differences += _duplicates(alignment, tf1, tf2, case)
     differences += _untracked(tf2)
     return Findings(
