@@ -13,6 +13,7 @@ from tf2verify.diagnosis.insertions import groups_of_a_type, insertions, moves
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
 from tf2verify.diagnosis.patterns.slices import Slice, slice_of
+from tf2verify.diagnosis.reductions import reductions
 from tf2verify.records.op_graph import CONSTANT, TARGET, NodeChange, OpGraph, OpRecord
 from tf2verify.relation.proof.difference_pairs import COMPARED, KINDS, UNARY
 
@@ -113,6 +114,7 @@ class Proposals:
     yield list(self._other_numbers(line))
     yield list(self._flags(line))
     yield list(self._missing(line, [(kind, None) for kind in sorted(UNARY & self._further)]))
+    yield list(self._other_reductions(line))
     yield list(self._other_axes(line))
     yield list(self._left_out(line))
     yield list(_other_orders(line))
@@ -166,6 +168,16 @@ class Proposals:
       if op.op_type == op_type and (value := op.attribute(name)) is not None:
         found.setdefault(value, position)
     return found
+
+  def _other_reductions(self, line: Line) -> Iterator[Proposal]:
+    """Yields reductions of other axes, as many as tf1 reduces somewhere."""
+    for found in reductions(self._tf1, line.graph, self._consumers, line.positions):
+      own, other = (_axes_text(axes) for axes in (found.own, found.other))
+      lines = {self._tf1.ops[n].source for n in found.like}
+      text = f'{_name(line, found.first)} goes over {own} in the port, over {other} in tf1'
+      like = found.like[0] if len(lines) == 1 else None
+      both = str([*found.other]), str([*found.own])
+      yield Proposal(found.changes, *both, text, like, what='axes')
 
   def _other_axes(self, line: Line) -> Iterator[Proposal]:
     """Yields other axes, for all operations of the line that work along the same one."""
@@ -353,6 +365,12 @@ def _passes(graph: OpGraph, position: int, slot: int) -> bool:
   producer, number = op.inputs[slot]
   read = graph.ops[producer]
   return read.op_type != CONSTANT and read.outputs[number] == op.outputs[0]
+
+
+def _axes_text(axes: Sequence[int]) -> str:
+  if len(axes) == 1:
+    return f'axis {axes[0]}'
+  return f'axes {", ".join(map(str, axes))}' if axes else 'no axis'
 
 
 def _name(line: Line, position: int) -> str:

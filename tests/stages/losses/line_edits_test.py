@@ -85,6 +85,19 @@ class LineEditsTest(absltest.TestCase):
     self.assertNotIn('\n    tf1: ', verdict.to_text())
     self.assertIn('axis=axis', source.tf2_source.code)
 
+  def test_further_axes_of_a_sum_whose_mean_then_has_fewer(self):
+    def one(outputs):
+      return tf.reduce_mean(tf.sqrt(1.0 + tf.reduce_sum(tf.square(scores(outputs)), [1, 2])))
+
+    def other(outputs, axis=(1, 2)):
+      squares = keras.ops.einsum('bij,bij->bij', scores(outputs), scores(outputs))
+      return keras.ops.mean((1.0 + keras.ops.sum(squares, axis=axis)) ** 0.5)
+
+    self.assertIs(loss_of(one, other).status, Status.PASSED)
+    text, verdict = self.only_cause(one, lambda outputs: other(outputs, axis=2))
+    self.assertRegex(text, r'goes over axis 2 in the port, over axes 1, 2 in tf1')
+    self.assertIn('axes [2] (tf2), [1, 2] (corrected)', verdict.to_text())
+
   def test_an_activation_that_is_missing(self):
     text, _ = self.only_cause(gate_of_tf1, lambda x: gate_of_port(x, squash=lambda y: y))
     self.assertIn('the port lacks Tanh', text)
