@@ -1,5 +1,6 @@
 """Outputs and labels at which losses that look alike part: saturated, masked, alone."""
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -48,9 +49,10 @@ def extreme_examples(
   for path, value in _ignored(model, read):
     labels = np.full_like(model.labels[path], value)
     yield LossExample(f'labels{path} all {value}', model.outputs, {**model.labels, path: labels})
-  alone = _alone(model, read, related)
+  alone = _first(1, model, read, related)
   if alone is not None:
-    yield alone
+    # A sum over later time steps, say, can be one of nothing for a single one.
+    yield dataclasses.replace(alone, larger=_first(2, model, read, related))
 
 
 def _values(model: LossExample, read: Sequence[str]) -> Mapping[str, Any]:
@@ -239,24 +241,25 @@ def _classes(output: _Array, label: _Array) -> int:
   return classes if classes > 1 and fits else 0
 
 
-def _alone(
-  model: LossExample, read: Sequence[str], related: Sequence[Relation]
+def _first(
+  count: int, model: LossExample, read: Sequence[str], related: Sequence[Relation]
 ) -> LossExample | None:
-  """Returns the first example of the batch alone; None where that cannot be told."""
+  """Returns the first one or two examples of the batch; None where that cannot be told."""
   sizes = {model.outputs[path].shape[:1] for path in read}
   sizes |= {label.shape[:1] for label in model.labels.values() if label.ndim}
   if len(sizes) != 1 or any(path.endswith(_SPARSE) for path in model.labels):
     return None
   (size,) = sizes
-  if not size or size[0] < 2:
+  if not size or size[0] <= count:
     return None
   wanted = {*read, *(relation.derived for relation in related)}
   outputs = {
-    path: output[:1] if path in wanted and output.shape[:1] == size else output
+    path: output[:count] if path in wanted and output.shape[:1] == size else output
     for path, output in model.outputs.items()
   }
-  labels = {path: label[:1] if label.ndim else label for path, label in model.labels.items()}
-  return LossExample('the first example alone', outputs, labels, other_batch=True)
+  labels = {path: label[:count] if label.ndim else label for path, label in model.labels.items()}
+  name = 'the first example alone' if count == 1 else 'the first two examples'
+  return LossExample(name, outputs, labels, other_batch=True)
 
 
 def _with_derived(

@@ -24,6 +24,8 @@ class LossExample:
   # Whether nothing is looked at but that the port is finite where the reference is: so far out,
   # right losses may round differently.
   finite_only: bool = False
+  # Of more examples, to be compared instead where the port cannot take this one; None without.
+  larger: 'LossExample | None' = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

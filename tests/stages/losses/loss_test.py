@@ -94,6 +94,39 @@ class ValueTest(LadderTestCase):
     self.assertIn('tf1_loss divides by a batch size of 4', verdict_of(Case).to_text())
     self.assert_passes(Case, STAGE)
 
+  def test_port_that_takes_two_examples_and_not_one(self):
+    class Case(Squared):
+      def tf2_loss(self, outputs, labels):
+        tf.debugging.assert_greater(tf.shape(outputs)[0], 1, 'the steps after the first')
+        return super().tf2_loss(outputs, labels)
+
+    text = verdict_of(Case).to_text()
+    self.assertIn('tf2_loss raises on the first example alone, tf1_loss does not: not', text)
+    self.assert_passes(Case, STAGE)
+
+    class Fixed(Squared):
+      def tf2_loss(self, outputs, labels):
+        return super().tf2_loss(tf.ensure_shape(outputs, [4, 3]), labels)
+
+    self.assert_first_failure(
+      Fixed, STAGE, 'the first example alone', 'raises', 'is written into tf2_loss'
+    )
+
+    class Declared(Fixed):
+      other_sizes = ()
+
+    self.assertIn('forbids it (other_sizes)', verdict_of(Declared).to_text())
+    self.assert_passes(Declared, STAGE)
+
+    class Divided(Case):
+      def tf2_loss(self, outputs, labels):
+        tf.debugging.assert_greater(tf.shape(outputs)[0], 1, 'the steps after the first')
+        return tf.reduce_sum(tf.square(outputs - labels)) / 12.0
+
+    self.assert_first_failure(
+      Divided, STAGE, 'the first two examples', 'tf2_loss divides by a batch size of 4'
+    )
+
   def test_logarithm_of_a_softmax_where_no_label_fits(self):
     class Case(Sequences):
       def make_labels(self):  # of all steps but the last

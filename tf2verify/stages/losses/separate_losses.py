@@ -25,6 +25,7 @@ from tf2verify.sides import loss_function
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.reruns import Rerun
+from tf2verify.stages.losses import reference_faults
 from tf2verify.stages.losses.computed_weights import computed_weights
 from tf2verify.stages.losses.edited_losses import EditedLosses
 from tf2verify.stages.losses.examples import own_examples
@@ -46,6 +47,10 @@ from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 
 LOSS, GRADIENT = 'loss', 'loss gradient'
 _NOT_GRADED = 'gradients with respect to {} were not compared: it depends on no variable of tf1'
+_FIXED_SIZE = (
+  'a number of examples, or of steps where those come first, is written into tf2_loss; only if the '
+  'model is never used with a different one, declare that: other_sizes = ()'
+)
 MODEL = "the model's outputs"
 _VALUE = 'value'
 _TRACED = ', tf.function'
@@ -213,11 +218,39 @@ class SeparateLosses:
       self.notes += [note] if note else []
 
   def _examples(self) -> Iterator[LossExample]:
-    yield from extreme_examples(self._model, self._graded(), self._reading.related)
+    has_one_size = self._case.declaration.other_sizes in ((), [])
+    for example in extreme_examples(self._model, self._graded(), self._reading.related):
+      if example.other_batch and has_one_size:
+        self.notes.append(f'left out: {example.name}: the case forbids it (other_sizes)')
+      else:
+        yield example
     yield from own_examples(self._case.declaration, self._model)
 
   def _tried(self, example: LossExample) -> LossResult | None:
     """Runs an example; that one side alone raises is a difference."""
+    found = self._run(example)
+    if isinstance(found, LossResult) or found is None:
+      return found
+    if all(found):
+      self.notes.append(f'left out, since both losses raise on it: {example.name} ({found[0]})')
+    elif example.other_batch and found[0]:
+      self.notes.append(f'left out, since tf1_loss raises on it: {example.name} ({found[0]})')
+    elif example.larger and isinstance(result := self._run(example.larger), LossResult):
+      self._comparison.blind_spots.append(
+        f'tf2_loss raises on {example.name}, tf1_loss does not: not judged, since both take '
+        f'{example.larger.name} ({found[1]})'
+      )
+      return result
+    else:
+      texts = [f'raises {error}' if error else 'gives a loss' for error in found]
+      hint = _FIXED_SIZE if example.other_batch else ''
+      self._comparison.add(
+        Difference(LOSS, _VALUE, Aspect.PRESENCE, texts[0], texts[1], example.name, hint=hint)
+      )
+    return None
+
+  def _run(self, example: LossExample) -> LossResult | Sequence[str] | None:
+    """Returns what both sides give, or what they raise; None for what cannot be run."""
     errors: list[str] = []
     values: list[LossValue] = []
     for function in (self._tf1, self._tf2):
@@ -229,18 +262,9 @@ class SeparateLosses:
       except NotApplicable as reason:
         self.notes.append(f'left out: {example.name}: {reason}')
         return None
-    if not any(errors):
-      return LossResult(example, values[0], values[1], self._traced(example))
-    if all(errors):
-      self.notes.append(f'left out, since both losses raise on it: {example.name} ({errors[0]})')
-    elif example.other_batch and errors[0]:
-      self.notes.append(f'left out, since tf1_loss raises on it: {example.name} ({errors[0]})')
-    else:
-      texts = [f'raises {error}' if error else 'gives a loss' for error in errors]
-      self._comparison.add(
-        Difference(LOSS, _VALUE, Aspect.PRESENCE, texts[0], texts[1], example.name)
-      )
-    return None
+    if any(errors):
+      return errors
+    return LossResult(example, values[0], values[1], self._traced(example))
 
   def _tells(self, result: LossResult) -> bool:
     """Returns whether what an example gives can tell a wrong port from a right one."""
@@ -248,47 +272,16 @@ class SeparateLosses:
       return self._is_finite(result.tf1, result) and not all(
         self._is_finite(value, result) for value in (result.tf2, result.traced) if value is not None
       )
-    return not self._divides_by_fixed_size(result) and not self._mends(result)
+    note = reference_faults.fixed_size(self._model, result, self._reading.read)
+    blind_spot = reference_faults.zero_by_zero(self._model, result)
+    self.notes += [note] if note else []
+    self._comparison.blind_spots += [blind_spot] if blind_spot else []
+    return not note and not blind_spot
 
   def _is_finite(self, value: LossValue, result: LossResult) -> bool:
     gradients = [self._reading.gradient(value, result.example, p) for p in self._reading.read]
     known = [value.value, *(gradient for gradient in gradients if gradient is not None)]
     return all(bool(np.isfinite(array).all()) for array in known)
-
-  def _divides_by_fixed_size(self, result: LossResult) -> bool:
-    """Returns whether the reference divides by the batch size that it was written for.
-
-    It never sees another one: a port that divides by the true size is right.
-    """
-    if not result.example.other_batch or not self._reading.read:
-      return False
-    path = self._reading.read[0]
-    size, alone = (of.outputs[path].shape[0] for of in (self._model, result.example))
-    one, other = (float(np.sum(value.value)) for value in (result.tf1, result.tf2))
-    if not np.isclose(one * size, other * alone, 1e-4, 0.0) or not one:
-      return False
-    self.notes.append(
-      f'left out, since tf1_loss divides by a batch size of {size}, whatever the batch is: '
-      f'{result.example.name}'
-    )
-    return True
-
-  def _mends(self, result: LossResult) -> bool:
-    """Returns whether the reference divides 0 by 0 where the labels leave nothing, the port not.
-
-    Nobody wants the NaN: a port that gives 0 in its place, or the other terms, is right.
-    """
-    if result.example.outputs is not self._model.outputs:
-      return False
-    ports = [value.value for value in (result.tf2, result.traced) if value is not None]
-    finite = all(bool(np.isfinite(value).all()) for value in ports)
-    if not np.isnan(result.tf1.value).all() or not finite:
-      return False
-    self._comparison.blind_spots.append(
-      f'tf1_loss is NaN and tf2_loss is {float(np.sum(ports[0])):.6g} on {result.example.name}: '
-      'the reference divides 0 by 0 there, which the port fixes: not compared'
-    )
-    return True
 
   def _compare(self, result: LossResult) -> None:
     self._results.append(result)
