@@ -511,6 +511,14 @@ _NEAR_MISSES = (
     evidence(source(('Mul',), ('Mul',)), **masks((4, 1), (4, 8), drawn=False)),
   ),
   (
+    'dropout_position',
+    evidence(source(('Mul',), ('Mul',)), **masks((4, 8), (4, 4, 8))),
+    evidence(source(('Mul',), ('Mul',)), **masks((4, 8), (4, 8))),
+    evidence(source(('Mul',), ('Mul',)), **masks((4, 8), (2, 2, 8))),  # as many elements
+    evidence(source(('Mul',), ('Mul',)), **masks((4, 1), (4, 8))),  # along other axes
+    evidence(source(('Mul',), ('Mul',)), **masks((4, 8), (4, 4, 8), drawn=False)),
+  ),
+  (
     'dropout_presence',
     evidence(source(('Mul',), ('RandomUniform', 'GreaterEqual', 'Mul')), tf2_graph=dropped(True)),
     evidence(source(('Mul',), ('RandomUniform', 'Mul')), **_BOTH_DROP),

@@ -814,6 +814,20 @@ PORT_BUGS = (
     lambda: Attention(True),
     make_inputs=_ragged,
   ),
+  _forward(
+    'K39',
+    'dropout of another tensor',
+    ('drops elements of what is pooled', '`Dropout` before `AveragePooling2D`'),
+    ('at a different position', 'of shape (2, 6, 6, 3)', 'of shape (2, 3, 3, 3)'),
+    ('dropout_position',),
+    lambda inputs, training: v1.layers.dropout(
+      v1.layers.average_pooling2d(inputs, 2, 2), 0.4, training=training
+    ),
+    chain(_layer('AveragePooling2D', 2), _layer('Dropout', 0.4), shape=_IMAGES),
+    chain(_layer('Dropout', 0.4), _layer('AveragePooling2D', 2), shape=_IMAGES),
+    shape=_IMAGES,
+    stage=_SEED,
+  ),
 )
 
 

@@ -1,7 +1,7 @@
 """Causes whose rule predicts all of the port's numbers of a kind, and what else is said of them."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tf2verify.diagnosis.causes import causes_of
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
@@ -9,6 +9,8 @@ from tf2verify.diagnosis.mistakes import Found, Mistake
 from tf2verify.records.diagnosis import Cause, Source
 from tf2verify.records.op_graph import TARGET
 
+# What the targets are called that a rule predicts, but for those on regularization losses.
+_TARGETS = {'moving_average_momentum': 'update of '}
 _PENALTIES = 'regularization loss '
 # Rules on loops that end for an example.
 _OF_ENDS = ('forgotten_mask', 'needless_mask')
@@ -65,30 +67,30 @@ class _Places:
   """Which places a cause accounts for that numbers prove.
 
   Those behind what ends in a loop, for a cause that is about this; for others, those that serve
-  regularization losses alone.
+  targets of one kind alone: updates of variables, or regularization losses.
   """
 
   def __init__(self, evidence: FailedStage) -> None:
-    graph = evidence.tf1_graph
+    self._graph = evidence.tf1_graph
     self._ends = [one for one in evidence.loop_ends if one.explains]
-    self._other: set[int] = set()
-    self._positions: dict[str, int] = {}
-    if graph is None:
-      return
-    ends = [
-      n
-      for n, op in enumerate(graph.ops)
-      if op.op_type == TARGET and not op.name.startswith(_PENALTIES)
-    ]
-    self._other = graph.ancestors(ends)
-    self._positions = {op.name: n for n, op in enumerate(graph.ops)}
+    ops = () if self._graph is None else self._graph.ops
+    self._positions = {op.name: n for n, op in enumerate(ops)}
 
   def are_all_of(self, cause: Cause, *sources: Source) -> bool:
     """Returns whether a cause accounts for what differs at some places."""
     if cause.rule in _OF_ENDS:
       return any(all(_name(s, one.side) in one.behind for s in sources) for one in self._ends)
     found = [self._positions.get(source.tf1_op) for source in sources]
-    return all(position is not None and position not in self._other for position in found)
+    other = self._behind_others(_TARGETS.get(cause.rule, _PENALTIES))
+    return all(position is not None and position not in other for position in found)
+
+  def _behind_others(self, targets: str) -> Collection[int]:
+    """Returns what is behind targets that are called something else."""
+    if self._graph is None:
+      return ()
+    ops = enumerate(self._graph.ops)
+    ends = [n for n, op in ops if op.op_type == TARGET and not op.name.startswith(targets)]
+    return self._graph.ancestors(ends)
 
 
 def _name(source: Source, side: str) -> str:

@@ -16,6 +16,8 @@ from tf2verify.sides.graphs.repairs import Repair
 # What a graph shows, and numbers say better where they show it.
 _NUMBERS_FIRST = ('clipped_logits',)
 _NUMBER = re.compile(r'\d+(?:\.\d+)?(?:e[+-]?\d+)?')
+# A smaller number and the rest to 1 are no shares: what is left of 1 without 1e-6 is 1.
+_LEAST_SHARE = 1e-3
 
 
 def joined_repeats(found: Found) -> Found:
@@ -249,7 +251,9 @@ def _says(cause: Cause, source: Source) -> bool:
   sides = [side for d in source.differences for side in (d.tf1, d.tf2)]
   differ = {float(n) for side in sides for n in _NUMBER.findall(side)}
   return bool(differ) and all(
-    n in said or any(math.isclose(1.0 - n, one, rel_tol=1e-5) for one in said) for n in differ
+    n in said
+    or (n > _LEAST_SHARE and any(math.isclose(1.0 - n, one, rel_tol=1e-5) for one in said))
+    for n in differ
   )
 
 

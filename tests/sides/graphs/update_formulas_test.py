@@ -18,7 +18,12 @@ _SCALARS = {
   'beta2_power': 0.98,
   'epsilon': 0.01,
   'rho': 0.7,
+  'l1': 0.3,
+  'l2': 0.05,
+  'l2_shrinkage': 0.03,
+  'lr_power': -0.5,
 }
+_FLAGS = ('use_nesterov', 'update_slots', 'multiply_linear_by_lr')
 
 
 def _value(name):
@@ -37,7 +42,7 @@ class FormulaTest(parameterized.TestCase):
   @parameterized.parameters(*sorted(FORMULAS))
   def test_formula_is_that_of_the_kernel(self, op_type):
     definition = graphs.op_definition(op_type)
-    flags = [one.name for one in definition.attr if one.name in ('use_nesterov', 'update_slots')]
+    flags = [one.name for one in definition.attr if one.name in _FLAGS]
     for flag in (False, True) if flags else (False,):
       with self.subTest(flag=flag):
         self._compare(op_type, definition, dict.fromkeys(flags, flag))
@@ -60,7 +65,7 @@ class FormulaTest(parameterized.TestCase):
     getattr(tf.raw_ops, op_type)(**arguments, **attributes)
     self.assertEqual(set(made), set(variables))
     for name, variable in variables.items():
-      np.testing.assert_allclose(made[name], variable, rtol=1e-5, err_msg=name)
+      np.testing.assert_allclose(made[name], variable, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 if __name__ == '__main__':

@@ -32,7 +32,12 @@ from tf2verify.diagnosis.rules.forward.activations import activation, activation
 from tf2verify.diagnosis.rules.forward.batch_norm_mode import batch_norm_mode
 from tf2verify.diagnosis.rules.forward.concat_order import concat_order
 from tf2verify.diagnosis.rules.forward.division_by_zero import division_by_zero
-from tf2verify.diagnosis.rules.forward.dropout import dropout_presence, dropout_rate, noise_shape
+from tf2verify.diagnosis.rules.forward.dropout import (
+  dropout_position,
+  dropout_presence,
+  dropout_rate,
+  noise_shape,
+)
 from tf2verify.diagnosis.rules.forward.embedding_partition import embedding_partition
 from tf2verify.diagnosis.rules.forward.fixed_padding import fixed_padding
 from tf2verify.diagnosis.rules.forward.flatten_order import flatten_order
@@ -168,6 +173,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('dropout_rate', FailedStage, dropout_rate),
   Rule('dropout_presence', FailedStage, dropout_presence),
   Rule('noise_shape', FailedStage, noise_shape),
+  Rule('dropout_position', FailedStage, dropout_position),
   Rule('initializer_scale', FailedStage, initializer_scale),
   Rule('concat_order', FailedStage, concat_order),
   Rule('division_by_zero', FailedStage, division_by_zero),

@@ -92,6 +92,41 @@ def _adadelta(given: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
   return {'accum': squares, 'accum_update': updates, 'var': given['var'] - step * given['lr']}
 
 
+def _ftrl(given: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+  rate, power, gradient, var = given['lr'], given['lr_power'], given['grad'], given['var']
+  squares = given['accum'] + tf.square(gradient)
+  root, root_before = tf.pow(squares, -power), tf.pow(given['accum'], -power)
+  shrunk = gradient
+  if 'l2_shrinkage' in given:
+    shrunk = gradient + 2 * given['l2_shrinkage'] * var
+  l1, l2 = given['l1'], given['l2']
+  if attributes.get('multiply_linear_by_lr'):
+    linear = given['linear'] + shrunk * rate - (root - root_before) * var
+    l1, quadratic = l1 * rate, root + 2 * l2 * rate
+  else:
+    linear = given['linear'] + shrunk - (root - root_before) / rate * var
+    quadratic = root / rate + 2 * l2
+  left = (tf.clip_by_value(linear, -l1, l1) - linear) / quadratic
+  return {'accum': squares, 'linear': linear, 'var': left}
+
+
+def _shrunk(moved: Any, rate: Any, given: Mapping[str, Any]) -> Any:
+  """Returns values that an L1 and an L2 penalty bring nearer to zero, in steps of a rate."""
+  near = tf.maximum(tf.abs(moved) - rate * given['l1'], 0.0)
+  return tf.sign(moved) * near / (1 + given['l2'] * rate)
+
+
+def _proximal_gradient_descent(given: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+  moved = given['var'] - given['alpha'] * given['delta']
+  return {'var': _shrunk(moved, given['alpha'], given)}
+
+
+def _proximal_adagrad(given: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+  squares = given['accum'] + tf.square(given['grad'])
+  rate = given['lr'] * tf.math.rsqrt(squares)
+  return {'accum': squares, 'var': _shrunk(given['var'] - rate * given['grad'], rate, given)}
+
+
 _DENSE: dict[str, Formula] = {
   'ApplyGradientDescent': _gradient_descent,
   'ApplyMomentum': _momentum,
@@ -104,6 +139,10 @@ _DENSE: dict[str, Formula] = {
   'ApplyAdagrad': _adagrad,
   'ApplyAdagradV2': _adagrad,
   'ApplyAdadelta': _adadelta,
+  'ApplyFtrl': _ftrl,
+  'ApplyFtrlV2': _ftrl,
+  'ApplyProximalAdagrad': _proximal_adagrad,
+  'ApplyProximalGradientDescent': _proximal_gradient_descent,
 }
 
 
@@ -131,8 +170,12 @@ def _scattered(scatter: Callable[..., Any], along_rows: bool, var: str) -> Formu
   return formula
 
 
+_DENSE_ONLY = ('ApplyAdaMax', 'ApplyGradientDescent', 'ApplyProximalGradientDescent')
 # Arguments of updates that are variables.
-_WRITTEN = ('var', 'accum', 'accum_update', 'm', 'v', 'vhat', 'ms', 'mg', 'mom', 'resource', 'ref')
+_WRITTEN = (
+  *('var', 'accum', 'accum_update', 'linear', 'm', 'v', 'vhat', 'ms', 'mg', 'mom', 'resource'),
+  'ref',
+)
 _SCATTERS = {
   'Add': tf.tensor_scatter_nd_add,
   'Sub': tf.tensor_scatter_nd_sub,
@@ -147,7 +190,7 @@ FORMULAS: dict[str, Formula] = {
   **{
     f'ResourceSparse{kind}': _of_rows(formula)
     for kind, formula in _DENSE.items()
-    if 'Adam' not in kind and kind not in ('ApplyAdaMax', 'ApplyGradientDescent')
+    if 'Adam' not in kind and kind not in _DENSE_ONLY
   },
   **{
     f'ResourceScatter{how}': _scattered(scatter, True, 'resource')

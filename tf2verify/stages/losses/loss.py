@@ -69,7 +69,9 @@ class Loss(Stage):
     differences = tuple(map(with_cause, findings.differences))
     inspection = alone.inspection() if with_loss else None
     if inspection is None and any(d.quantity == 'model loss' for d in differences):
-      inspection = loss_graphs.of_model(case, *model.runs)
+      inspection = loss_graphs.of_model(
+        case, *model.runs, loss_in_model.edited(case, model, differences)
+      )
     return dataclasses.replace(
       findings,
       differences=differences,

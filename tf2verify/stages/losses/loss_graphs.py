@@ -8,6 +8,7 @@ from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf1.reference import ReferenceLoss
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.sides.tf2.port_tracing import traced_losses
+from tf2verify.sides.tf2.tracing import TracedPort
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 
 
@@ -31,18 +32,29 @@ def of_loss_alone(
   )
 
 
-def of_model(case: CaseUnderTest, tf1: RunSpec, tf2: RunSpec) -> Inspection:
+def of_model(
+  case: CaseUnderTest, tf1: RunSpec, tf2: RunSpec, edited: EditedRuns | None = None
+) -> Inspection:
   """Returns both models with their losses, in the run in which the losses differ.
 
   Args:
     case: the case.
     tf1: that run of the reference.
     tf2: that of the port.
+    edited: how causes are tried out; None for no experiments.
   """
 
   def sides() -> tuple[GraphRun, GraphRun]:
     reference = case.tf1_training.inspectable_losses(dataclasses.replace(tf1, perturber=None))
-    port = case.tf2.filled_port(tf2)
-    return reference, traced_losses(case.declaration, port, tf2, case.labels).run()
+    return reference, traced_model(case, tf2).run()
 
-  return Inspection(tf1.description, 'the loss of the port', sides)
+  return Inspection(tf1.description, 'the loss of the port', sides, edited)
+
+
+def traced_model(case: CaseUnderTest, run: RunSpec) -> TracedPort:
+  """Returns the port with its losses, traced.
+
+  Raises:
+    NotTraceable: layer or loss do not run on symbolic tensors.
+  """
+  return traced_losses(case.declaration, case.tf2.filled_port(run), run, case.labels)

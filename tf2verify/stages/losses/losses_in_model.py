@@ -10,17 +10,21 @@ from tf2verify.diagnosis.causes import first_cause
 from tf2verify.diagnosis.evidence.losses import Penalty, TotalLossEvidence
 from tf2verify.errors import CaseDefinitionError, UserCodeError
 from tf2verify.numerics.arrays import compare_arrays, total
+from tf2verify.records.diagnosis import Cause
+from tf2verify.records.difference import Difference
 from tf2verify.records.tensor_key import Run, TensorKey
 from tf2verify.records.training import LossObservation
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides import loss_function
+from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.double_precision import explained
 from tf2verify.stages.losses import loss_graphs
+from tf2verify.stages.losses.edited_model import QUANTITY, EditedModel
 from tf2verify.stages.losses.results import comparable, loss_tolerance, summed
 from tf2verify.stages.passes.zero_randomness import case_fill
-from tf2verify.stages.stage import CaseUnderTest
+from tf2verify.stages.stage import CaseUnderTest, EditedRuns
 
 TOTAL = loss_function.TOTAL
 
@@ -155,7 +159,7 @@ def compare(
     notes.append(f'the loss of {side} includes its regularization already, so totals were compared')
     del pairs['loss']
   for name, pair in pairs.items():
-    comparison.tensors(TensorKey('model loss', name, run), *pair, tolerance)
+    comparison.tensors(TensorKey(QUANTITY, name, run), *pair, tolerance)
   graphs = loss_graphs.of_model(case, *model.runs).sides
   comparison.excuse_rounding(
     None, rerun, further=lambda suspects, known: explained(suspects, known, graphs)
@@ -212,3 +216,34 @@ def cause_of_totals(model: InModel, penalties: Callable[[], Sequence[Penalty]]) 
     return ''
   gap = total(one) - total(other)
   return first_cause(TotalLossEvidence(model.tf1, model.tf2, gap, penalties))
+
+
+def edited(
+  case: CaseUnderTest, model: InModel, differences: Sequence[Difference]
+) -> EditedRuns | None:
+  """Returns how causes of losses that differ within the model are tried out.
+
+  Args:
+    case: the case.
+    model: both sides' losses.
+    differences: what the stage has found.
+
+  Returns:
+    None where something else than values of losses differs as well.
+  """
+  failed = frozenset(d.subject for d in differences if d.quantity == QUANTITY)
+  if any(d.quantity != QUANTITY for d in differences):
+    return None
+  hints = sorted({d.hint for d in differences if d.hint})
+
+  def make(tf1: GraphRun) -> EditedModel:
+    return EditedModel(
+      tf1,
+      lambda: loss_graphs.traced_model(case, model.runs[1]),
+      (model.tf1, model.tf2),
+      failed,
+      loss_tolerance(case.tolerance),
+      lambda: [Cause(hint) for hint in hints],
+    )
+
+  return EditedRuns(make, (QUANTITY,))

@@ -1,5 +1,6 @@
 """Dropout of another rate, or on one side only."""
 
+import math
 from collections.abc import Iterator
 
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage, SourceEvidence
@@ -111,6 +112,45 @@ def noise_shape(evidence: FailedStage) -> Cause | None:
         f'{name}: random numbers of the shape {tf1} (tf1), {tf2} (tf2)',
       )
   return None
+
+
+def dropout_position(evidence: FailedStage) -> Cause | None:
+  """A dropout of another tensor than in tf1.
+
+  Looks for as many masks on both sides, of which one has another number of elements.
+  """
+  if evidence.tf1_graph is None or evidence.tf2_graph is None or not evidence.sources:
+    return None
+  if noise_shape(evidence) is not None:
+    return None
+  ones, others = _known_shapes(evidence.tf1_graph), _known_shapes(evidence.tf2_graph)
+  if len(ones) != len(others):
+    return None
+  left = [math.prod(shape) for _, shape in others]
+  for name, tf1 in ones:
+    if math.prod(tf1) in left:
+      left.remove(math.prod(tf1))
+      continue
+    known = {math.prod(shape) for _, shape in ones}
+    own = [shape for _, shape in others if math.prod(shape) not in known]
+    if len(set(own)) != 1:
+      return None
+    return Cause(
+      f'a dropout of the port is at a different position: it drops elements of a tensor of shape '
+      f'{own[0]}, that of tf1 elements of one of shape {tf1}; both sides have the same number of '
+      'dropouts: apply that of the port to what tf1 drops',
+      f'{name}: {len(ones)} such masks on each side',
+    )
+  return None
+
+
+def _known_shapes(graph: OpGraph) -> list[tuple[str, tuple[int, ...]]]:
+  """Returns name and shape of all masks of a known shape."""
+  known = []
+  for name, shape in _mask_shapes(graph):
+    sizes = tuple(size for size in shape if size is not None)
+    known += [(name, sizes)] if len(sizes) == len(shape) else []
+  return known
 
 
 def _mask_shapes(graph: OpGraph) -> list[tuple[str, tuple[int | None, ...]]]:

@@ -168,6 +168,9 @@ def moving_average_momentum(evidence: FailedStage) -> Cause | None:
       '0.99)',
       f'{state.name}: momentum {tf1} (tf1), {tf2} (tf2); with that of tf1, {known} of '
       f'{len(factors)} states that differ come out as in tf1',
+      numbers=f'with it all {known} states that differ come out as in tf1'
+      if 1 < known == len(factors)
+      else '',
     )
   return None
 

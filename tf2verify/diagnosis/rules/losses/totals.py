@@ -63,10 +63,12 @@ def regularization_of_variables(evidence: TotalLossEvidence) -> Cause | None:
   for one in found:
     groups.setdefault(_kind(one), []).append(one)
   texts = [kind.format(_names(group)) for kind, group in groups.items()]
-  text = (
-    f'the losses agree; tf1 adds {added[0]:.6g} to its loss and the port {added[1]:.6g}: '
-    f'{"; ".join(texts)}'
+  agreeing = (
+    'the parts of the losses agree'
+    if evidence.tf1.parts or evidence.tf2.parts
+    else f'the losses agree; tf1 adds {added[0]:.6g} to its loss and the port {added[1]:.6g}'
   )
+  text = f'{agreeing}: {"; ".join(texts)}'
   if any(_is_half(one.tf1, one.tf2) or _is_half(one.tf2, one.tf1) for one in found):
     text += _HALF
   return Cause(text)
@@ -126,7 +128,8 @@ def _added(evidence: TotalLossEvidence) -> tuple[tuple[float, float], bool]:
 def regularization_factor(evidence: TotalLossEvidence) -> Cause | None:
   """Both sides add something to losses that agree, and not the same."""
   added, agree = _added(evidence)
-  if not agree or not all(added):
+  # Parts are not added up as they are, and no penalty is below zero.
+  if not agree or not min(added) > 0.0 or evidence.tf1.parts or evidence.tf2.parts:
     return None
   ratio = added[1] / added[0]
   text = (
