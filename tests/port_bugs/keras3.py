@@ -827,6 +827,7 @@ PORT_BUGS = (
     chain(_layer('Dropout', 0.4), _layer('AveragePooling2D', 2), shape=_IMAGES),
     shape=_IMAGES,
     stage=_SEED,
+    other_sizes=tuple,
   ),
 )
 

@@ -20,10 +20,11 @@ from tf2verify.diagnosis.line_proposals import Line, Proposal, Proposals, lines_
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
 from tf2verify.diagnosis.places import statistics
+from tf2verify.diagnosis.stop_edits import stop_edits
 from tf2verify.numerics.agreement import Agreement, agreement
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit
-from tf2verify.records.op_graph import NodeChange
+from tf2verify.records.op_graph import NodeChange, OpRecord
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.repairs import Repair
 
@@ -46,6 +47,10 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
   """
   sources = looking.arriving()
   again = _Again(looking)
+  if sources and again.only_gradients:
+    place = looking.place(sources[0])
+    for line, proposal in stop_edits(looking):
+      yield _mistake(looking, (None, None), place, line, proposal)
   if not sources or not again.can_judge():
     return
   places = [looking.place(source) for source in sources[:_MOST_PLACES]]
@@ -56,7 +61,10 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
       return
     if again.mends(proposal.changes):
       mending += 1
-      yield _mistake(looking, again, places[0], line, proposal)
+      op = _changed_op(line, proposal)
+      found = [again.computed(op.tensors[:1], changes) for changes in ((), proposal.changes)]
+      outputs = tuple(None if one is None else one[0] for one in found)
+      yield _mistake(looking, (outputs[0], outputs[1]), places[0], line, proposal)
 
 
 def _proposed(
@@ -107,6 +115,11 @@ class _Again:
     self._values: dict[str, np.ndarray] = {}  # what it computes, as it is
     self._wanted: list[np.ndarray] = []
     self._apart: list[Agreement] = []
+
+  @property
+  def only_gradients(self) -> bool:
+    """Whether all that fails follows from the port by differentiation."""
+    return not self._ends and bool(self._looking.divergence.ends)
 
   def can_judge(self) -> bool:
     """Returns whether what fails can be computed again, as it is, from what the port reads."""
@@ -166,12 +179,29 @@ class _Again:
     )
 
 
-def _mistake(
-  looking: Looking, again: _Again, place: Place, line: Line, proposal: Proposal
-) -> Mistake:
+def _changed_op(line: Line, proposal: Proposal) -> OpRecord:
   changed = {change.op for change in proposal.changes}
   # What is put in after a line's operation is read on other lines.
-  op = next((op for op in line.ops if op.name in changed), line.ops[-1])
+  return next((op for op in line.ops if op.name in changed), line.ops[-1])
+
+
+def _mistake(
+  looking: Looking,
+  outputs: tuple[np.ndarray | None, np.ndarray | None],
+  place: Place,
+  line: Line,
+  proposal: Proposal,
+) -> Mistake:
+  """Returns an edit as a mistake.
+
+  Args:
+    looking: the search.
+    outputs: what the first operation that is changed yields, as it is and corrected.
+    place: where the search has found a difference.
+    line: the line.
+    proposal: the edit.
+  """
+  op = _changed_op(line, proposal)
   known = None if proposal.like is None else looking.tf1.op_graph.ops[proposal.like]
   said = GraphDifference(
     GraphAspect.CORRECTED,
@@ -182,9 +212,7 @@ def _mistake(
     proposal.tf2,
     proposal.text,
   )
-  as_it_is, corrected = (
-    again.computed(op.tensors[:1], changes) for changes in ((), proposal.changes)
-  )
+  as_it_is, corrected = outputs
   record = dataclasses.replace(
     place.evidence.source,
     tf1_op=op.name,
@@ -196,7 +224,7 @@ def _mistake(
     tf1_path=() if known is None else (known.op_type,),
     tf2_path=(op.op_type,),
     tf1_output=None,
-    tf2_output=statistics(as_it_is[0]) if as_it_is else None,
+    tf2_output=None if as_it_is is None else statistics(as_it_is),
     differences=(said,),
     tf1_first='',
     tf2_first='',
@@ -210,8 +238,8 @@ def _mistake(
     absolute=math.inf,
     relative=math.inf,
   )
-  if as_it_is and corrected and as_it_is[0].shape == corrected[0].shape:
-    apart = agreement(corrected[0], as_it_is[0])
+  if as_it_is is not None and corrected is not None and as_it_is.shape == corrected.shape:
+    apart = agreement(corrected, as_it_is)
     record = dataclasses.replace(record, absolute=apart.absolute, relative=apart.relative)
   evidence = dataclasses.replace(place.evidence, source=record, standings=())
   at = Place(place.source, evidence, (), frozenset())

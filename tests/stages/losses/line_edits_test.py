@@ -98,6 +98,21 @@ class LineEditsTest(absltest.TestCase):
     self.assertRegex(text, r'goes over axis 2 in the port, over axes 1, 2 in tf1')
     self.assertIn('axes [2] (tf2), [1, 2] (corrected)', verdict.to_text())
 
+  def test_a_stop_that_is_missing(self):
+    def one(outputs):
+      advantage = tf.stop_gradient(tf.reduce_sum(outputs * tf.constant(_WEIGHTS[0][:3]), 1))
+      return tf.reduce_mean(advantage * tf.reduce_sum(tf.square(outputs), 1))
+
+    def other(outputs, stop=tf.stop_gradient):
+      advantage = stop(keras.ops.einsum('bi,xi->b', outputs, tf.constant(_WEIGHTS)[:, :3]))
+      return keras.ops.einsum('b,bi,bi->', advantage, outputs, outputs) / outputs.shape[0]
+
+    self.assertIs(loss_of(one, other).status, Status.PASSED)
+    text, verdict = self.only_cause(one, lambda outputs: other(outputs, lambda value: value))
+    self.assertIn('put tf.stop_gradient there', text)
+    [source, *_] = verdict.diagnosis.sources
+    self.assertIn('advantage = stop(', source.tf2_source.code)
+
   def test_an_activation_that_is_missing(self):
     text, _ = self.only_cause(gate_of_tf1, lambda x: gate_of_port(x, squash=lambda y: y))
     self.assertIn('the port lacks Tanh', text)
