@@ -238,6 +238,19 @@ class GraphRun:
     """Gives the graph values, by tensor name, in place of what it computes, from now on."""
     self._feeds = {**self._feeds, **values}
 
+  def restart(self, prepare: Callable[[Any], None], feeds: Mapping[str, np.ndarray]) -> None:
+    """Goes from other values from now on, as another run of the same graph would.
+
+    Args:
+      prepare: gives the variables their values.
+      feeds: by tensor name.
+    """
+    self._prepare, self._feeds, self._drawn = prepare, feeds, {}
+    if self._session is not None and not self._fresh_each_time and not self._draws:
+      prepare(self._session)  # the session knows how to run the graph already
+    else:
+      self.close()
+
   def nodes(self) -> Mapping[str, Any]:
     """Returns the NodeDefs of the graph by name."""
     if self._graph_def is None:

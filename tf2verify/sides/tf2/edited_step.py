@@ -11,9 +11,11 @@ from tf2verify.records.training import Slot, TrainingStep
 from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides import side
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.same_steps import on_graph_of
 from tf2verify.sides.graphs.step_run import (
   LOSS_TARGET,
   StepGraph,
+  StepRun,
   applied_target,
   gradient_target,
   step_run,
@@ -44,8 +46,20 @@ class EditableStep:
     """Returns a run of the step, as it was traced or changed; see `TracedPort.run`."""
     if change is None:
       return step_run(self.step, targets_only=targets_only)
-    known = change
-    return step_run(self.step, lambda graph_def: known(graph_def, {}), targets_only)
+    return self.begin(change, targets_only).run
+
+  def begin(self, change: Change, targets_only: bool = False) -> StepRun:
+    """Returns such a run, which can go on from other values."""
+    return StepRun(self.step, lambda graph_def: change(graph_def, {}), targets_only)
+
+  def on_graph_of(self, other: 'EditableStep') -> 'EditableStep':
+    """Returns the step as a run of another one's graph, where both are one; itself elsewhere."""
+    step = on_graph_of(self.step, other.step)
+    return self if step is None else dataclasses.replace(self, step=step)
+
+  def is_on_graph_of(self, other: 'EditableStep') -> bool:
+    """Returns whether it is a run of another one's graph, by whatever values."""
+    return self.step.rewritten is other.step.rewritten
 
   def starting_from(self, values: Mapping[str, np.ndarray]) -> 'EditableStep':
     """Returns the step from other values of its variables, of those that are given."""

@@ -1,7 +1,7 @@
 """Runs of a traced port with edits of its graph."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +14,7 @@ from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.wiring import CannotRepair
 from tf2verify.sides.tf2.tracing import Change
 
+_Made = TypeVar('_Made')
 _REFUSALS = (tf.errors.OpError, ValueError, TypeError, LookupError)
 
 
@@ -43,6 +44,24 @@ def repaired_run(
   Raises:
     CannotRepair: TensorFlow refuses the graph.
   """
+  run = edited(lambda edit: port.run(edit, targets_only), repairs, other_run)
+  give(run, given, other_run is not None)
+  return run
+
+
+def edited(
+  make: Callable[[Change], _Made], repairs: Sequence[Repair], other_run: Mapping[str, Any] | None
+) -> _Made:
+  """Returns what is made of the port's graph with edits.
+
+  Args:
+    make: makes it, given what edits the graph.
+    repairs: the edits, in their order.
+    other_run: where the edits were made for another run, see `repairs.apply`.
+
+  Raises:
+    CannotRepair: TensorFlow refuses the graph.
+  """
 
   def edit(graph_def: Any, _: object) -> None:
     names = {node.name for node in graph_def.node}
@@ -50,15 +69,26 @@ def repaired_run(
     editing.apply(here, graph_def, other_run)
 
   try:
-    run = port.run(edit, targets_only)
+    return make(edit)
   except _REFUSALS as error:
     raise CannotRepair(f'{type(error).__name__}: {error}') from error
+
+
+def give(run: GraphRun, given: Mapping[str, np.ndarray], is_other: bool) -> None:
+  """Gives a run with edits values.
+
+  Args:
+    run: the run.
+    given: by the port's tensors.
+    is_other: whether their names are those of another run.
+  """
+  if not given:
+    return
   known = run.nodes()
-  if other_run is not None:
+  if is_other:
     rename = renaming(known)
     given = {rename(one): value for one, value in given.items()}
   run.give({one: value for one, value in given.items() if one.rpartition(':')[0] in known})
-  return run
 
 
 def given_values(tf1: GraphRun, repairs: Sequence[Repair]) -> dict[str, np.ndarray]:

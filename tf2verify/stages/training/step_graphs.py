@@ -80,6 +80,10 @@ class StepGraphs:
     self._number = number
     self._tf1_names, self._slots = _shared_slots(steps, number)
     self._variables = {tf2: tf1 for tf1, tf2 in steps.names}
+    # The last step of the reference that was asked for, by its number, and the port's step that
+    # differs, from tf1's values: one is needed for the other, and again for experiments.
+    self._of_tf1: tuple[int, StepGraph] | None = None
+    self._from_tf1: EditableStep | None = None
 
   def sides(self) -> tuple[GraphRun, GraphRun]:
     """Returns both sides of the step that differs, from tf1's values before it."""
@@ -92,7 +96,8 @@ class StepGraphs:
 
   def of_tf2(self, reference: StepGraph) -> StepGraph:
     """Returns the step of the port as it is traced, from the values of that of the reference."""
-    return self._traced(self._number, _values(reference)).step
+    self._from_tf1 = self._traced(self._number, _values(reference))
+    return self._from_tf1.step
 
   def runs(self, tf1: StepGraph, tf2: StepGraph) -> tuple[GraphRun, GraphRun]:
     """Returns runs of both, to be asked for any tensor.
@@ -113,6 +118,8 @@ class StepGraphs:
 
   def looked_at(self, number: int) -> EditableStep:
     """Returns a step of the port from tf1's values before it, as far as both sides share them."""
+    if number == self._number and self._from_tf1 is not None:
+      return self._from_tf1
     before = _values(self._step_of_tf1(number))
     step = self._traced(number, before)
     # Its own may be those of a mistake in the steps before.
@@ -127,8 +134,10 @@ class StepGraphs:
     return step_run(self._step_of_tf1(number))
 
   def _step_of_tf1(self, number: int) -> StepGraph:
-    training, names = self.case.tf1_training, self._tf1_names
-    return training.inspectable_step(self._runs[0], number, names)
+    if self._of_tf1 is None or self._of_tf1[0] != number:
+      training, names = self.case.tf1_training, self._tf1_names
+      self._of_tf1 = number, training.inspectable_step(self._runs[0], number, names)
+    return self._of_tf1[1]
 
   def _traced(self, number: int, before: Mapping[str, np.ndarray]) -> EditableStep:
     made = MadeLines()
