@@ -18,7 +18,6 @@ from tf2verify.sides.graphs.step_run import (
   StepRun,
   applied_target,
   gradient_target,
-  step_run,
   update_target,
 )
 from tf2verify.sides.optimizer_state import SlotVariable
@@ -29,6 +28,22 @@ from tf2verify.sides.tf2.tracing import Change
 
 # What a run yields, by target.
 _Values = Mapping[str, tuple[np.ndarray, ...]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BegunStep:
+  """A run of a step, which can go on as another step of the same graph."""
+
+  _step: StepRun
+
+  @property
+  def run(self) -> GraphRun:
+    """The run."""
+    return self._step.run
+
+  def restart(self, port: 'EditableStep') -> bool:
+    """Goes as another step from now on; returns False where that has another graph."""
+    return self._step.restart(port.step)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,13 +59,14 @@ class EditableStep:
 
   def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
     """Returns a run of the step, as it was traced or changed; see `TracedPort.run`."""
-    if change is None:
-      return step_run(self.step, targets_only=targets_only)
     return self.begin(change, targets_only).run
 
-  def begin(self, change: Change, targets_only: bool = False) -> StepRun:
-    """Returns such a run, which can go on from other values."""
-    return StepRun(self.step, lambda graph_def: change(graph_def, {}), targets_only)
+  def begin(self, change: Change | None = None, targets_only: bool = False) -> 'BegunStep':
+    """Returns such a run, which can go on as another step of the same graph."""
+    if change is None:
+      return BegunStep(StepRun(self.step, None, targets_only))
+    known = change
+    return BegunStep(StepRun(self.step, lambda graph_def: known(graph_def, {}), targets_only))
 
   def on_graph_of(self, other: 'EditableStep') -> 'EditableStep':
     """Returns the step as a run of another one's graph, where both are one; itself elsewhere."""

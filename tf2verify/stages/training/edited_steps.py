@@ -14,12 +14,13 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.step_run import StepRun
-from tf2verify.sides.graphs.wiring import CannotRepair
-from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.edited_step import EditableStep
-from tf2verify.sides.tf2.repaired import edited, give, given_values, repaired_run, target_tensors
-from tf2verify.sides.tf2.tracing import Change
+from tf2verify.sides.tf2.repaired import (
+  RepairedRuns,
+  given_values,
+  repaired_run,
+  target_tensors,
+)
 from tf2verify.stages.training.reset_elements import Held
 from tf2verify.stages.training.step_quantities import QuantityPair
 
@@ -120,10 +121,8 @@ class EditedSteps:
     if number not in self._from_tf1:
       self._from_tf1[number] = self._graphs.looked_at(number)
     step, given = self._from_tf1[number], given_values(reference, repairs)
-    try:
-      run = repaired_run(step, repairs, given, {} if number != self._number else None)
-    except WrittenOtherwise as error:
-      raise CannotRepair(str(error)) from error
+    # All steps have the same sizes.
+    run = repaired_run(step, repairs, given, {} if number != self._number else None)
     target_tensors(run, _RUN_SECONDS)  # what is given to it may not fit there
     return LookedAt(names[number], reference, run)
 
@@ -181,34 +180,24 @@ class EditedSteps:
     like = self._port.steps[self._number - 1]
     held: dict[str, np.ndarray] = {}
     steps: list[TrainingStep] = []
-    runs: list[StepRun] = []
-    try:
+    with RepairedRuns(repairs) as runs:
       for known in self._port.steps:
         step = self._of(known.number).starting_from(held)
         values = self._values(step, known.number, repairs, runs)
         held |= step.left_behind(values)
         steps.append(step.taken(values, held, _told_as(like, known)))
         held |= step.with_elements(held, self._held.get(known.number, {}))
-    finally:
-      for one in runs:
-        one.run.close()
     return _with_steps(self._port, steps)
 
   def _values(
-    self, step: EditableStep, number: int, repairs: Sequence[Repair], runs: list[StepRun]
+    self, step: EditableStep, number: int, repairs: Sequence[Repair], runs: RepairedRuns
   ) -> Mapping[str, tuple[np.ndarray, ...]]:
-    """Returns what a step yields with edits; a graph of several steps is made once."""
     given: dict[str, np.ndarray] = {}
     if any(repair.given for repair in repairs):
       given = given_values(self._reference(number), repairs)
-    # All steps have the same sizes.
     is_other = not step.is_on_graph_of(self._of(self._number))
-    begun = next((one for one in runs if one.restart(step.step)), None)
-    if begun is None:
-      begun = _begun(step, repairs, is_other)
-      runs.append(begun)
-    give(begun.run, given, is_other)
-    return target_tensors(begun.run, _RUN_SECONDS)
+    values, _ = runs.targets(step, given, {} if is_other else None, _RUN_SECONDS)
+    return values
 
   def _of(self, number: int) -> EditableStep:
     if number not in self._traced:
@@ -227,16 +216,6 @@ class EditedSteps:
 def _owner(name: str) -> str:
   """Returns the variable of a quantity: of `velocity of kernel`, `kernel`."""
   return name.rpartition(' of ')[2]
-
-
-def _begun(step: EditableStep, repairs: Sequence[Repair], is_other: bool) -> StepRun:
-  def make(edit: Change) -> StepRun:
-    return step.begin(edit, targets_only=True)
-
-  try:
-    return edited(make, repairs, {} if is_other else None)
-  except WrittenOtherwise as error:
-    raise CannotRepair(str(error)) from error
 
 
 def _told_as(like: TrainingStep, step: TrainingStep) -> TrainingStep:
