@@ -230,6 +230,11 @@ class TracedPort:
     run = GraphRun(op_graph, graph, self.feeds(constants), prepare, reads)
     return PortRun(self, run, assigned, constants)
 
+  def on_graph_of(self, other: 'TracedPort') -> 'TracedPort':
+    """Returns the same with the rounds of another one's loops, where these are the same."""
+    is_same = self.of_rounds is not None and self.of_rounds == other.of_rounds
+    return dataclasses.replace(self, of_rounds=other.of_rounds) if is_same else self
+
   def op_graph(self) -> OpGraph:
     """Returns its operations alone, without a graph that a session could run: in half the time.
 

@@ -177,7 +177,7 @@ def bench_for(
   if stage not in COMPARED:
     return None
   return StageBench(
-    lambda: forward_runs(case, stage, findings.differences, failed, (tf1, port)),
+    lambda: [forward_runs(case, stage, findings.differences, failed, (tf1, port))],
     COMPARED[stage],
     findings.differences,
     seconds,
