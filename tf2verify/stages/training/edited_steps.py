@@ -51,7 +51,7 @@ class MakesSteps(Protocol):
   """Makes graphs of steps, by their numbers."""
 
   def own(self, number: int) -> EditableStep:
-    """Returns a step of the port from its own values."""
+    """Returns a step of the port from its own values, on one graph with others where it can be."""
 
   def looked_at(self, number: int) -> EditableStep:
     """Returns a step of the port from tf1's values before it, where these are the same kind."""
@@ -155,6 +155,10 @@ class EditedSteps:
   def _as_it_is(self) -> tuple[Left, list[float]]:
     return self._judged([])
 
+  @functools.cached_property
+  def _taken_as_it_is(self) -> TrainingRun:
+    return self._taken_with([])
+
   def _judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
     run = self._taken(repairs)
     left: set[tuple[str, str, str]] = set()
@@ -176,6 +180,9 @@ class EditedSteps:
         reference.close()
 
   def _taken(self, repairs: Sequence[Repair]) -> TrainingRun:
+    return self._taken_with(repairs) if repairs else self._taken_as_it_is
+
+  def _taken_with(self, repairs: Sequence[Repair]) -> TrainingRun:
     """Returns the port's steps with edits."""
     like = self._port.steps[self._number - 1]
     held: dict[str, np.ndarray] = {}
@@ -201,10 +208,7 @@ class EditedSteps:
 
   def _of(self, number: int) -> EditableStep:
     if number not in self._traced:
-      step = self._graphs.own(number)
-      if number != self._number:
-        step = step.on_graph_of(self._of(self._number))
-      self._traced[number] = step
+      self._traced[number] = self._graphs.own(number)
     return self._traced[number]
 
   def _reference(self, number: int) -> GraphRun:

@@ -217,6 +217,8 @@ class _Judge:
     with comparison.unless_drawn_in_a_loop(self._steps.tf1) as part:
       for number in range(1, self._count + 1):
         if number > 1:
+          if self._rounding.moved:
+            self._rounding.holds()
           self._both.hold(self._rounding.moved)
           self._steps = self._both.take_next()
         self._idle = idle_updates(self._steps)
@@ -300,6 +302,7 @@ class _Judge:
 
   def _compared(self, number: int) -> Comparison:
     """Compares a step, but for elements whose gradient is rounding alone on both sides."""
+    self._rounding.see(self._steps.tf2.steps[-1])
     pairs = [p for p in self._steps.pairs(number) if p.variable not in self._idle.variables]
     found = self._compare(pairs, number)
     slots = self._steps.tf1.steps[number - 1].slots
