@@ -12,7 +12,7 @@ from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import VARIABLE
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
 from tf2verify.sides.graphs.reading import GraphReader, Target
-from tf2verify.sides.graphs.run import GraphRun, open_session
+from tf2verify.sides.graphs.run import GraphRun, imported, open_session
 from tf2verify.sides.graphs.taken_branches import CONDITIONS, with_taken_branches
 from tf2verify.sides.graphs.without_state import WithoutState, without_state
 
@@ -234,13 +234,11 @@ class StepRun:
 
 def _imported(step: StepGraph, graph_def: Any) -> tuple[tf.Graph, _Start]:
   """Returns a graph, and what gives its variables their values in a session."""
-  graph = tf.Graph()
-  with graph.as_default():
-    tf.import_graph_def(graph_def, name='')
-    assigned = {
-      op_name: assignment(graph, op_name, variable) for op_name, variable in step.variables.items()
-    }
-  return graph, _Start(step, assigned)
+  assigned = {
+    op_name: assignment(graph_def, op_name, variable)
+    for op_name, variable in step.variables.items()
+  }
+  return imported(graph_def), _Start(step, assigned)
 
 
 def _feeds(step: StepGraph) -> dict[str, np.ndarray]:
@@ -248,7 +246,9 @@ def _feeds(step: StepGraph) -> dict[str, np.ndarray]:
 
 
 def _values(step: StepGraph, graph_def: Any, tensors: Sequence[str]) -> Sequence[np.ndarray]:
-  graph, prepare = _imported(step, graph_def)
+  known = v1.GraphDef()
+  known.CopyFrom(graph_def)
+  graph, prepare = _imported(step, known)
   with open_session(graph) as session:
     prepare(session)
     return [np.asarray(value) for value in session.run(list(tensors), _feeds(step))]

@@ -182,9 +182,10 @@ class TracedPort:
     graph_def = self._with_handles(handles)
 
     def evaluate(tensors: Sequence[str]) -> Sequence[np.ndarray]:
-      graph = imported(graph_def)
-      prepare = preparation(self._assignments(graph, handles), self.values)
-      with open_session(graph) as session:
+      known = v1.GraphDef()
+      known.CopyFrom(graph_def)
+      prepare = preparation(self._assignments(known, handles), self.values)
+      with open_session(imported(known)) as session:
         prepare(session)
         return session.run(list(tensors), self.feeds(constants))  # type: ignore[no-any-return]
 
@@ -217,8 +218,8 @@ class TracedPort:
       known = python_gradients.Captured(traced.graph, self.names, handles, constants)
       form = functools.partial(derived_targets, derived=traced.derived)
       graph_def, derived = python_gradients.formed(graph_def, known, form)
+    assigned = self._assignments(graph_def, handles)
     graph = imported(graph_def)
-    assigned = self._assignments(graph, handles)
     if traced.derived is not None and not derived:
       derived = derived_targets(graph, traced.derived)
     reader = GraphReader(graph, handles, traced.inputs, constants, self._source_of)
@@ -257,11 +258,11 @@ class TracedPort:
         make_handle(node, self.variables[handles[node.name]])
     return graph_def
 
-  def _assignments(self, graph: tf.Graph, handles: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    with graph.as_default():
-      return {
-        name: assignment(graph, op_name, self.variables[name]) for op_name, name in handles.items()
-      }
+  def _assignments(self, graph_def: Any, handles: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    return {
+      name: assignment(graph_def, op_name, self.variables[name])
+      for op_name, name in handles.items()
+    }
 
   def feeds(self, constants: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Returns what a run is fed, given the values of captured constants."""
