@@ -1,5 +1,6 @@
 """The port's loss alone, run again on every example with edits of its graph."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -59,11 +60,9 @@ class EditedLosses:
 
   def why_not(self) -> str:
     """Returns why the port cannot be edited; '' where its graph yields what it yields."""
-    with RepairedRuns([]) as runs:
-      for result in self._results:
-        value = self._value(result, [], runs)
-        if not _is_alike(value.value, result.tf2.value):
-          return f'as a graph, tf2_loss yields something else on {result.example.name}'
+    for result, value in zip(self._results, self._as_they_are, strict=True):
+      if not _is_alike(value.value, result.tf2.value):
+        return f'as a graph, tf2_loss yields something else on {result.example.name}'
     return ''
 
   def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
@@ -79,21 +78,16 @@ class EditedLosses:
     """Returns what differs with edits, and how far each pair of tensors is apart."""
     left: set[tuple[str, str, str]] = set()
     shares: list[float] = []
-    with RepairedRuns(repairs) as runs:
-      for result in self._results:
-        value = self._value(result, repairs, runs)
-        found = self._compare(result, value)
-        left |= {(d.quantity, d.tf1_subject, d.run) for d in found}
-        shares += _shares(result.tf1, value)
+    for result, value in zip(self._results, self._values(repairs), strict=True):
+      found = self._compare(result, value)
+      left |= {(d.quantity, d.tf1_subject, d.run) for d in found}
+      shares += _shares(result.tf1, value)
     return frozenset(left), shares
 
   def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
     """Returns the mistakes that the numbers show which the edited port gives."""
-    with RepairedRuns(repairs) as runs:
-      found = [
-        LossResult(one.example, one.tf1, self._value(one, repairs, runs)) for one in self._results
-      ]
-    return self._explain(found)
+    both = zip(self._results, self._values(repairs), strict=True)
+    return self._explain([LossResult(one.example, one.tf1, value) for one, value in both])
 
   def close(self) -> None:
     """Lets go of the references on further examples."""
@@ -101,10 +95,22 @@ class EditedLosses:
       if reference is not self._tf1:
         reference.close()
 
-  def _value(self, result: LossResult, repairs: Sequence[Repair], runs: RepairedRuns) -> LossValue:
-    port, given, other_run = self._edited(result.example, repairs)
-    values, _ = runs.targets(port, given, other_run, _RUN_SECONDS)
-    return _loss_value(values, result.example)
+  def _values(self, repairs: Sequence[Repair]) -> Sequence[LossValue]:
+    """Returns what the port gives with edits, in the order of the examples."""
+    return self._values_with(repairs) if repairs else self._as_they_are
+
+  @functools.cached_property
+  def _as_they_are(self) -> Sequence[LossValue]:
+    return self._values_with([])
+
+  def _values_with(self, repairs: Sequence[Repair]) -> Sequence[LossValue]:
+    found = []
+    with RepairedRuns(repairs) as runs:
+      for example in (result.example for result in self._results):
+        port, given, other_run = self._edited(example, repairs)
+        values, _ = runs.targets(port, given, other_run, _RUN_SECONDS)
+        found.append(_loss_value(values, example))
+    return found
 
   def _edited(
     self, example: LossExample, repairs: Sequence[Repair]
