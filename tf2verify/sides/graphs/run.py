@@ -100,13 +100,15 @@ class GraphRun:
     self._nodes: dict[str, Any] = {}
     # A second run in one session would draw other numbers: they are fed what the first one drew,
     # and where functions draw, it needs a fresh session. Or it would see variables that the first
-    # one has changed: they are given their values again.
+    # one has changed: they are given their values again, for which those that are no resources
+    # write into what may have been fetched before.
     run = list(_run_for(graph, op_graph))
     self._draws = [op.outputs[0].name for op in run if is_random_op(op.type)]
     self._drawn: dict[str, np.ndarray] = {}
     self._values: dict[str, np.ndarray] = {}
-    self._fresh_each_time = draws_in_functions(graph, run)
-    self._writes = any(map(_may_write, run))
+    written = {tensor.dtype for op in run if _may_write(op) for tensor in op.inputs}
+    self._writes = tf.resource in written
+    self._fresh_each_time = draws_in_functions(graph, run) or any(map(_is_reference, written))
 
   def refetched(
     self, tensors: Sequence[str], given: Mapping[str, np.ndarray]
@@ -357,10 +359,12 @@ class GraphRun:
 
 
 def _may_write(op: tf.Operation) -> bool:
-  """Returns whether an operation may change a variable; `ScatterNd` makes a tensor."""
-  kinds = (tensor.dtype for tensor in op.inputs)
-  is_write = 'Assign' in op.type or 'Scatter' in op.type
-  return is_write and any(kind == tf.resource or kind._is_ref_dtype for kind in kinds)
+  """Returns whether an operation changes a variable, if its inputs are one; not so `ScatterNd`."""
+  return 'Assign' in op.type or 'Scatter' in op.type
+
+
+def _is_reference(dtype: tf.DType) -> bool:
+  return bool(dtype != dtype.base_dtype)
 
 
 def _run_for(graph: tf.Graph, op_graph: OpGraph) -> Iterable[tf.Operation]:
