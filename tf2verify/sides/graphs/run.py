@@ -14,8 +14,8 @@ from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.double_precision import widen, with_64_bits
+from tf2verify.sides.graphs.extraction import called
 from tf2verify.sides.graphs.inlining import with_output
-from tf2verify.sides.graphs.libraries import called
 from tf2verify.sides.graphs.parts import Part
 
 v1 = tf.compat.v1

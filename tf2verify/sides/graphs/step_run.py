@@ -10,10 +10,12 @@ import tensorflow as tf
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import VARIABLE
+from tf2verify.reference.graph_ops import op_name_of
+from tf2verify.sides.graphs.extraction import behind
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
 from tf2verify.sides.graphs.reading import GraphReader, Target
 from tf2verify.sides.graphs.run import GraphRun, imported, open_session
-from tf2verify.sides.graphs.taken_branches import CONDITIONS, with_taken_branches
+from tf2verify.sides.graphs.taken_branches import with_taken_branches
 from tf2verify.sides.graphs.without_state import WithoutState, without_state
 
 v1 = tf.compat.v1
@@ -59,29 +61,41 @@ class StepVariable:
     return self.value.shape
 
 
-class Rewritten:
-  """The graph of a step without its writes, made once for all values that it starts from.
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Choice:
+  """Which branches conditions take."""
 
-  Which branch of a condition is taken depends on the values, so a graph with one is made each
-  time.
-  """
+  graph_def: Any  # what decides it
+  tensors: tuple[str, ...]
+  taken: tuple[bool, ...]
+
+  def is_of(self, step: 'StepGraph') -> bool:
+    """Returns whether the same branches are taken from the values of another step."""
+    return self.taken == _truths(_values(step, self.graph_def, self.tensors))
+
+
+# The graph of a step without its writes, and what decides that it is this one.
+_Made = tuple[WithoutState, tuple[_Choice, ...]]
+
+
+class Rewritten:
+  """The graph of a step without its writes, made once for all values that decide alike."""
 
   def __init__(self) -> None:
-    self._known: WithoutState | None = None
+    self._known: _Made | None = None
 
-  def of(self, step: 'StepGraph') -> WithoutState:
+  def of(self, step: 'StepGraph') -> _Made:
     """Returns it for a step of this graph; its GraphDef may be changed.
 
     Raises:
       WrittenOtherwise: a variable is written in a way that cannot be taken apart.
     """
-    if step.has_conditions:
-      return _rewritten(step)
-    if self._known is None:
+    if self._known is None or not all(choice.is_of(step) for choice in self._known[1]):
       self._known = _rewritten(step)
+    known, choices = self._known
     graph_def = v1.GraphDef()
-    graph_def.CopyFrom(self._known.graph_def)
-    return dataclasses.replace(self._known, graph_def=graph_def)
+    graph_def.CopyFrom(known.graph_def)
+    return dataclasses.replace(known, graph_def=graph_def), choices
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,21 +118,28 @@ class StepGraph:
   # Of this graph, from whatever values the step starts.
   rewritten: Rewritten = dataclasses.field(default_factory=Rewritten)
 
-  @property
-  def has_conditions(self) -> bool:
-    """Whether values decide which operations run."""
-    return any(node.op in CONDITIONS for node in self.graph_def.node)
 
-
-def _rewritten(step: StepGraph) -> WithoutState:
+def _rewritten(step: StepGraph) -> _Made:
   graph_def = v1.GraphDef()
   graph_def.CopyFrom(step.graph_def)
   for node in graph_def.node:
     node.attr.pop('_class', None)  # what it names may have been left out
     if node.name in step.variables:
       make_handle(node, step.variables[node.name])
-  with_taken_branches(graph_def, lambda tensors: _values(step, graph_def, tensors))
-  return without_state(graph_def, step.variables.keys())
+  choices: list[_Choice] = []
+
+  def evaluate(tensors: Sequence[str]) -> Sequence[np.ndarray]:
+    part = behind(graph_def, [*map(op_name_of, tensors), *step.start])
+    values = _values(step, part, tensors)
+    choices.append(_Choice(part, tuple(tensors), _truths(values)))
+    return values
+
+  with_taken_branches(graph_def, evaluate)
+  return without_state(graph_def, step.variables.keys()), tuple(choices)
+
+
+def _truths(values: Sequence[np.ndarray]) -> tuple[bool, ...]:
+  return tuple(bool(value.any()) for value in values)
 
 
 def _fix_settings(
@@ -193,7 +214,7 @@ class StepRun:
     targets_only: bool = False,
   ) -> None:
     """Makes the graph; see `step_run`."""
-    known = step.rewritten.of(step)
+    known, self._choices = step.rewritten.of(step)
     self._rewritten = step.rewritten
     self._settings = _fix_settings(known, step.variables)
     if change is not None:
@@ -223,7 +244,9 @@ class StepRun:
     Args:
       step: of the same graph, whose settings are the same, or this one from other values.
     """
-    if step.rewritten is not self._rewritten or step.has_conditions:
+    if step.rewritten is not self._rewritten:
+      return False
+    if not all(choice.is_of(step) for choice in self._choices):
       return False
     values = {name: step.variables[name].value for name in self._settings}
     if not all(np.array_equal(values[name], known) for name, known in self._settings.items()):
@@ -246,9 +269,17 @@ def _feeds(step: StepGraph) -> dict[str, np.ndarray]:
 
 
 def _values(step: StepGraph, graph_def: Any, tensors: Sequence[str]) -> Sequence[np.ndarray]:
-  known = v1.GraphDef()
-  known.CopyFrom(graph_def)
-  graph, prepare = _imported(step, known)
+  """Returns tensors of a part of a step's graph, which stays as it is."""
+  part = v1.GraphDef()
+  part.CopyFrom(graph_def)
+  there = {node.name for node in part.node}
+  step = dataclasses.replace(
+    step,
+    variables={name: known for name, known in step.variables.items() if name in there},
+    feeds={name: value for name, value in step.feeds.items() if op_name_of(name) in there},
+    constants={name: value for name, value in step.constants.items() if name in there},
+  )
+  graph, prepare = _imported(step, part)
   with open_session(graph) as session:
     prepare(session)
     return [np.asarray(value) for value in session.run(list(tensors), _feeds(step))]

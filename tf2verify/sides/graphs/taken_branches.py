@@ -12,7 +12,7 @@ import numpy as np
 from tf2verify.sides.graphs import inlining
 from tf2verify.tensorflow_internals import graphs
 
-CONDITIONS = ('If', 'StatelessIf')
+_CONDITIONS = ('If', 'StatelessIf')
 # Conditions within branches are conditions once those are taken; more than that is a loop of ours.
 _MOST_ROUNDS = 20
 
@@ -27,7 +27,7 @@ def with_taken_branches(
     evaluate: returns the values of some of its tensors, by name.
   """
   for _ in range(_MOST_ROUNDS):
-    conditions = [node for node in graph_def.node if node.op in CONDITIONS]
+    conditions = [node for node in graph_def.node if node.op in _CONDITIONS]
     if not conditions:
       break
     values = evaluate([inlining.with_output(node.input[0]) for node in conditions])

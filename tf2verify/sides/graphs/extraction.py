@@ -1,11 +1,28 @@
-"""The functions of a graph that some of its operations call."""
+"""Parts of a GraphDef: what some of its operations need."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tf2verify.reference.graph_ops import op_name_of, reached
+
 v1 = tf.compat.v1
+
+
+def behind(graph_def: Any, wanted: Sequence[str]) -> Any:
+  """Returns the part of a graph that some operations read and wait for, with those.
+
+  Args:
+    graph_def: the graph.
+    wanted: names of the operations.
+  """
+  nodes = {node.name: node for node in graph_def.node}
+  kept = set(reached(wanted, lambda name: map(op_name_of, nodes[name].input)))
+  part = v1.GraphDef(versions=graph_def.versions)
+  part.node.extend(node for node in graph_def.node if node.name in kept)
+  part.library.CopyFrom(called(part.node, graph_def.library))
+  return part
 
 
 def called(nodes: Iterable[Any], library: Any) -> Any:

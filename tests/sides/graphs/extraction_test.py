@@ -1,9 +1,9 @@
-"""Tests of tf2verify.sides.graphs.libraries."""
+"""Tests of tf2verify.sides.graphs.extraction."""
 
 import tensorflow as tf
 from absl.testing import absltest
 
-from tf2verify.sides.graphs.libraries import called
+from tf2verify.sides.graphs.extraction import called
 
 v1 = tf.compat.v1
 
