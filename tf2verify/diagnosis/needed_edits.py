@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from tf2verify.diagnosis.bench import Judged
-from tf2verify.diagnosis.mistakes import Mistake
+from tf2verify.diagnosis.mistakes import STEPS, Mistake
 
 # As far apart as before, but for rounding.
 NEARER = 0.99
@@ -14,6 +14,27 @@ _MUCH_FURTHER = 1.5
 _MOST_PAIRS = 6
 # In which the few are looked for that are enough: singles, and pairs, of eight.
 _MOST_RUNS = 15
+# Rounds of edits one after the other that may bring the sides no nearer.
+_MOST_IN_VAIN = len(STEPS)
+
+
+class Progress:
+  """Tells when rounds of edits bring the sides no nearer.
+
+  At a place the edits go from the least to the surest, one a round: each of them may be in vain.
+  """
+
+  def __init__(self, before: Judged) -> None:
+    """Takes what the stage says of the port as it is."""
+    self._nearest = before.distance
+    self._in_vain = 0
+
+  def is_over(self, judged: Judged) -> bool:
+    """Takes what it says after a round; returns whether further ones are hopeless."""
+    is_nearer = judged.distance <= NEARER * self._nearest
+    self._in_vain = 0 if is_nearer else self._in_vain + 1
+    self._nearest = min(self._nearest, judged.distance)
+    return self._in_vain == _MOST_IN_VAIN
 
 
 class Needed:

@@ -144,13 +144,21 @@ class StepGraphs:
   def _of_port(self, number: int) -> EditableStep:
     if number == self._number:
       return self._traced(number)({})
-    first = self.own(self._number)
+    self.own(self._number)  # on whose graph others are to be
     step = self._traced_next(number)
-    if step is not None:
-      step = step.on_graph_of(first)
-      if step.is_on_graph_of(first):
-        return step
-    return self._traced(number)({}).on_graph_of(first)
+    found = None if step is None else self._on_known_graph(step)
+    if found is not None:
+      return found
+    step = self._traced(number)({})
+    return self._on_known_graph(step) or step
+
+  def _on_known_graph(self, step: EditableStep) -> EditableStep | None:
+    """Returns a step on the graph of another one; None where it has one of its own."""
+    for known in self._own.values():
+      moved = step.on_graph_of(known)
+      if moved.is_on_graph_of(known):
+        return moved
+    return None
 
   def reference(self, number: int) -> GraphRun:
     """Returns a step of the reference."""
