@@ -30,7 +30,7 @@ _AT_ITS_LIMIT = (
   'the search for causes ended at its time limit (the time of the stages before it, or 10 s): '
   'correct what is named here and run again to see what is left'
 )
-_NOTHING_MENDS = 'none of the corrections tried in the port makes the whole stage pass'
+_IN_VAIN = 'none of the corrections tried in the port makes the whole stage pass'
 _REPLACED_FOR_ALL = 1
 _REPLACED_WITH_THE_END = 2
 
@@ -69,14 +69,13 @@ class Repairing:
       in_round = self._round(looking, judged)
       extended = self._extended(looking, in_round or judged)
       if in_round is None and extended is judged:
-        if self._has_tried:
-          note = _NOTHING_MENDS
+        note = _IN_VAIN if self._has_tried else ''
         break
       judged = extended
       if judged.passes or len(self._mistakes) >= MOST_MISTAKES:
         break
       if progress.is_over(judged):
-        note = _NOTHING_MENDS
+        note = _IN_VAIN
         break
       try:
         found = self._bench.looked_at(self._repairs(), judged.left)
