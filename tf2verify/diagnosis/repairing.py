@@ -31,8 +31,7 @@ _AT_ITS_LIMIT = (
   'correct what is named here and run again to see what is left'
 )
 _IN_VAIN = 'none of the corrections tried in the port makes the whole stage pass'
-_REPLACED_FOR_ALL = 1
-_REPLACED_WITH_THE_END = 2
+_REPLACED_FOR_ALL, _REPLACED_WITH_THE_END = 1, 2
 
 
 class Repairing:
