@@ -6,6 +6,12 @@ from collections.abc import Callable, Sequence
 from tf2verify.diagnosis.bench import Judged
 from tf2verify.diagnosis.mistakes import STEPS, Mistake
 
+# Why a search for edits ends before the stage passes.
+AT_ITS_LIMIT = (
+  'the search for causes ended at its time limit (the time of the stages before it, or 10 s): '
+  'correct what is named here and run again to see what is left'
+)
+IN_VAIN = 'none of the corrections tried in the port makes the whole stage pass'
 # As far apart as before, but for rounding.
 NEARER = 0.99
 # Independent mistakes may make up for each other in part.

@@ -94,6 +94,12 @@ class ForwardRuns:
       [share for _, shares in found for share in shares],
     )
 
+  def still_fails(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether the run that failed first still does with edits."""
+    with RepairedRuns(repairs) as runs:
+      left, _ = self.runs[0].judged(repairs, runs)
+    return bool(left)
+
   def close(self) -> None:
     """Lets go of the references, but for that of the run that was looked into."""
     for run in self.runs[1:]:

@@ -87,12 +87,24 @@ class StageBench:
     self._opened.append(found.tf2)
     return found
 
+  def judged_if_passing(self, repairs: Sequence[Repair]) -> Judged | None:
+    """Compares all runs of the stage, with edits with which it passes; None for others."""
+    self._begin()
+    is_known = tuple(map(content, repairs)) in self._judged
+    if not is_known and any(run.still_fails(repairs) for run in self._runs):
+      return None
+    found = self.judged(repairs)
+    return found if found.passes else None
+
+  def _begin(self) -> None:
+    self._until = self._until or time.perf_counter() + self._seconds
+
   def judged(self, repairs: Sequence[Repair]) -> Judged:
     """Compares all runs of the stage, with edits of the port."""
     edits = tuple(repairs)
     # The port as it is has to be traced, in every step: that is no experiment yet.
     if edits:
-      self._until = self._until or time.perf_counter() + self._seconds
+      self._begin()
     key = tuple(map(content, edits))
     if key not in self._judged:
       try:

@@ -84,6 +84,12 @@ class EditedLosses:
       shares += _shares(result.tf1, value)
     return frozenset(left), shares
 
+  def still_fails(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether the example that is looked into first still fails with edits."""
+    first = self._results[0]
+    (value,) = self._values_with(repairs, [first])
+    return bool(self._compare(first, value))
+
   def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
     """Returns the mistakes that the numbers show which the edited port gives."""
     both = zip(self._results, self._values(repairs), strict=True)
@@ -97,16 +103,18 @@ class EditedLosses:
 
   def _values(self, repairs: Sequence[Repair]) -> Sequence[LossValue]:
     """Returns what the port gives with edits, in the order of the examples."""
-    return self._values_with(repairs) if repairs else self._as_they_are
+    return self._values_with(repairs, self._results) if repairs else self._as_they_are
 
   @functools.cached_property
   def _as_they_are(self) -> Sequence[LossValue]:
-    return self._values_with([])
+    return self._values_with([], self._results)
 
-  def _values_with(self, repairs: Sequence[Repair]) -> Sequence[LossValue]:
+  def _values_with(
+    self, repairs: Sequence[Repair], results: Sequence[LossResult]
+  ) -> Sequence[LossValue]:
     found = []
     with RepairedRuns(repairs) as runs:
-      for example in (result.example for result in self._results):
+      for example in (result.example for result in results):
         port, given, other_run = self._edited(example, repairs)
         values, _ = runs.targets(port, given, other_run, _RUN_SECONDS)
         found.append(_loss_value(values, example))

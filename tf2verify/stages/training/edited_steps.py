@@ -131,6 +131,12 @@ class EditedSteps:
     left, shares = self._as_it_is if not repairs else self._judged(repairs)
     return frozenset(one for one in left if _owner(one[1]) not in self._background), shares
 
+  def still_fails(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether the step that differs first still does with edits."""
+    run = self._taken_with(repairs, self._number)
+    found = self._judge.compare(run, self._number)
+    return any(_owner(one.tf1_subject) not in self._background for one in found)
+
   def _early(self) -> list[tuple[str, str, str]]:
     """Returns run, quantity and name of what differs as a graph, and did not as it was taken."""
     before = {self._judge.name(number) for number in range(1, self._number)}
@@ -182,13 +188,13 @@ class EditedSteps:
   def _taken(self, repairs: Sequence[Repair]) -> TrainingRun:
     return self._taken_with(repairs) if repairs else self._taken_as_it_is
 
-  def _taken_with(self, repairs: Sequence[Repair]) -> TrainingRun:
-    """Returns the port's steps with edits."""
+  def _taken_with(self, repairs: Sequence[Repair], last: int | None = None) -> TrainingRun:
+    """Returns the port's steps with edits, all of them or up to the number of one."""
     like = self._port.steps[self._number - 1]
     held: dict[str, np.ndarray] = {}
     steps: list[TrainingStep] = []
     with RepairedRuns(repairs) as runs:
-      for known in self._port.steps:
+      for known in self._port.steps[:last]:
         step = self._of(known.number).starting_from(held)
         values = self._values(step, known.number, repairs, runs)
         held |= step.left_behind(values)
