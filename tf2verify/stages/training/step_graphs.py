@@ -33,37 +33,32 @@ COMPARED = tuple(known for known in CAUSAL_ORDER if known not in (LEARNING_RATE,
 
 
 def of_step(
-  case: CaseUnderTest,
-  runs: tuple[RunSpec, RunSpec],
-  steps: Steps,
-  number: int,
-  port: TrainingRun,
-  judge: StepJudge | None,
-  held: Mapping[int, Held],
+  made: 'StepGraphs', port: TrainingRun, judge: StepJudge | None, held: Mapping[int, Held]
 ) -> Inspection:
   """Returns a step that differs, both sides from the values of the reference before it.
 
   Args:
-    case: the case.
-    runs: what both sides were given, tf1 before tf2.
-    steps: taken so far, with the arrays of this one.
-    number: of the step, from 1.
+    made: makes its graphs.
     port: all steps that it has taken, with what it tells of itself in each.
     judge: what the stage makes of steps that are taken again; None for no experiments.
     held: what the port was given of tf1 after steps, by their numbers.
   """
-  made = StepGraphs(case, runs, steps, number, keeps=judge is not None)
 
   def edited(tf1: GraphRun) -> EditedSteps:
     assert judge is not None
-    return EditedSteps(made, number, tf1, port, judge, held)
+    return EditedSteps(made, made.number, tf1, port, judge, held)
 
   known = None if judge is None else EditedRuns(edited, COMPARED, told=(LEARNING_RATE,))
-  return Inspection(step_name(number), 'the training step of the port', made.sides, known)
+  return Inspection(step_name(made.number), 'the training step of the port', made.sides, known)
 
 
 class StepGraphs:
-  """Makes graphs of steps."""
+  """Makes graphs of steps.
+
+  Attributes:
+    case: the case.
+    number: of the step that is looked into, from 1.
+  """
 
   def __init__(
     self,
@@ -84,7 +79,7 @@ class StepGraphs:
     """
     self.case = case
     self._runs = runs
-    self._number = number
+    self.number = number
     self._tf1_names, self._slots = _shared_slots(steps, number)
     self._variables = {tf2: tf1 for tf1, tf2 in steps.names}
     # The last step of the reference that was asked for, by its number.
@@ -102,11 +97,11 @@ class StepGraphs:
 
   def of_tf1(self) -> StepGraph:
     """Returns the step of the reference as it is built."""
-    return self._step_of_tf1(self._number)
+    return self._step_of_tf1(self.number)
 
   def of_tf2(self, reference: StepGraph) -> StepGraph:
     """Returns the step of the port as it is traced, from the values of that of the reference."""
-    return self._traced(self._number)(_values(reference)).step
+    return self._traced(self.number)(_values(reference)).step
 
   def runs(self, tf1: StepGraph, tf2: StepGraph) -> tuple[GraphRun, GraphRun]:
     """Returns runs of both, to be asked for any tensor.
@@ -130,7 +125,7 @@ class StepGraphs:
     before = _values(self._step_of_tf1(number))
     step = self._traced(number)(before)
     # Its own may be those of a mistake in the steps before.
-    return step if number == self._number else step.starting_from_tf1(before)
+    return step if number == self.number else step.starting_from_tf1(before)
 
   def own(self, number: int) -> EditableStep:
     """Returns a step of the port from its own values; on the graph of the one that differs.
@@ -142,9 +137,9 @@ class StepGraphs:
     return self._own[number]
 
   def _of_port(self, number: int) -> EditableStep:
-    if number == self._number:
+    if number == self.number:
       return self._traced(number)({})
-    self.own(self._number)  # on whose graph others are to be
+    self.own(self.number)  # on whose graph others are to be
     step = self._traced_next(number)
     found = None if step is None else self._on_known_graph(step)
     if found is not None:
