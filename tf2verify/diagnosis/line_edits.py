@@ -30,7 +30,7 @@ from tf2verify.sides.graphs.repairs import Repair
 # Targets that follow from others by differentiation.
 _GRADIENTS = ('gradient ', 'loss gradient ')
 _UPDATES = 'update of '
-_SECONDS = 6.0
+_SECONDS = 4.0
 _MOST_OPERATIONS = 1500
 _MOST_MENDING = 3
 _MOST_PLACES = 4
