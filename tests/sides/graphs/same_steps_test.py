@@ -125,9 +125,15 @@ class StepRunTest(absltest.TestCase):
       return tf.cond(rate > 0.3, lambda: value, lambda: -value)
 
     one = _step('a', [1.0, 2.0], build=build)
-    self.assertFalse(StepRun(one).restart(one))
-    other = on_graph_of(_step('a', [1.0, 2.0], build=build, rate=0.1), one)
-    self.assertEqual(_yielded(step_run(other))[update_target('w')], [0.0, 0.0])
+    begun = StepRun(one)
+    alike, other = (
+      on_graph_of(_step('a', [3.0, 4.0], build=build, rate=rate), one) for rate in (0.5, 0.1)
+    )
+    self.assertFalse(begun.restart(other))
+    self.assertTrue(begun.restart(alike))
+    self.assertEqual(_yielded(begun.run)[update_target('w')], [4.0, 6.0])
+    self.assertEqual(_yielded(step_run(other))[update_target('w')], [2.0, 2.0])
+    self.assertEqual(_yielded(step_run(one))[update_target('w')], [2.0, 4.0])
 
   def test_a_change_stays_in_its_run(self):
     one = _step('a', [1.0, 2.0])
