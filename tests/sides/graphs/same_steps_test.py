@@ -29,6 +29,7 @@ def _step(scope, weight, factor=3.0, build=lambda value, rate: value * rate, **k
     captured = v1.placeholder(tf.float32, (), 'captured')
     read = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
     rate = tf.raw_ops.ReadVariableOp(resource=rate_handle, dtype=tf.float32)
+    rate.set_shape(())
     loss = tf.reduce_sum(read * inputs) * captured
     with tf.control_dependencies([loss]):
       tf.raw_ops.AssignAddVariableOp(resource=handle, value=build(inputs, rate))
