@@ -25,9 +25,11 @@ _MOST_IN_VAIN = len(STEPS)
 
 
 class Progress:
-  """Tells when rounds of edits bring the sides no nearer.
+  """Tells when rounds of edits bring the steps of both sides no nearer.
 
   At a place the edits go from the least to the surest, one a round: each of them may be in vain.
+  Of a forward pass the outputs alone are compared, which several mistakes hide until the last one
+  is mended; of steps all that they change.
   """
 
   def __init__(self, before: Judged) -> None:

@@ -68,7 +68,7 @@ class Repairing:
       judged = extended
       if judged.passes or len(self._mistakes) >= MOST_MISTAKES:
         break
-      if progress.is_over(judged):
+      if looking.is_of_changes and progress.is_over(judged):
         note = IN_VAIN
         break
       try:
