@@ -309,7 +309,7 @@ class GraphRun:
   def _values_of(self, handles: Iterable[str]) -> dict[str, np.ndarray]:
     """Returns the values that variables have before a run, by the tensors that read them.
 
-    Without those that are read by their handles alone, as in a loop.
+    Without those that are read by their handles alone, as in a loop; none where that fails.
     """
     tensors = [self._reads[handle] for handle in handles if handle in self._reads]
     names = [n for n in tensors if self._graph.get_tensor_by_name(n).dtype != tf.resource]
@@ -318,6 +318,8 @@ class GraphRun:
     self._feeds = {name: value for name, value in known.items() if name not in wanted}
     try:
       self._values.update(zip(wanted, self.fetch(wanted), strict=True))
+    except (tf.errors.OpError, ValueError, TypeError):
+      return {}
     finally:
       self._feeds = known
     return {name: self._values[name] for name in names}
