@@ -5,7 +5,7 @@ import dataclasses
 from absl.testing import absltest
 
 from tf2verify.diagnosis.bench import Judged
-from tf2verify.diagnosis.needed_edits import Needed
+from tf2verify.diagnosis.needed_edits import Needed, Progress
 
 
 @dataclasses.dataclass(eq=False)
@@ -34,6 +34,21 @@ def _told(distance):
 
 def _names(edits):
   return ''.join(edit.name for edit in edits)
+
+
+class ProgressTest(absltest.TestCase):
+  def _rounds(self, *distances):
+    progress = Progress(_told(1.0))
+    return [progress.is_over(_told(distance)) for distance in distances]
+
+  def test_four_edits_of_a_place_may_be_in_vain(self):
+    self.assertEqual(self._rounds(1.0, 2.0, 1.0), [False] * 3)
+    self.assertEqual(self._rounds(1.0, 2.0, 1.0, 0.5), [False] * 4)
+    self.assertEqual(self._rounds(1.0, 2.0, 0.995, 1.0), [False, False, False, True])
+
+  def test_what_is_nearer_starts_anew(self):
+    rounds = self._rounds(1.0, 1.0, 1.0, 0.5, 0.9, 0.9, 0.9, 0.4, 0.4, 0.4, 0.4, 0.4)
+    self.assertEqual(rounds, [False] * 11 + [True])
 
 
 class EnoughTest(absltest.TestCase):

@@ -16,7 +16,9 @@ from tf2verify.diagnosis.rules.rule import Rule
 from tf2verify.environment import diagnose_option
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.experiment import Edit, Outcome
+from tf2verify.records.op_graph import NodeChange
 from tf2verify.sides.graphs.repairs import Repair
+from tf2verify.sides.graphs.wiring import CannotRepair
 from tf2verify.sides.tf2 import port_tracing
 from tf2verify.stages.experiments import forward_runs, stage_bench
 
@@ -228,13 +230,54 @@ class BenchTest(absltest.TestCase):
         return frozenset([('output', 'y', 'run')][len(repairs) :]), [0.5]
 
     bench = stage_bench.StageBench(lambda: [Run()], ['output'], [], 60)
-    one, other = Repair(), Repair()
-    for _ in range(2):
+    one, other, same = (Repair((NodeChange(name),)) for name in 'aba')
+    for first in (one, same):
       self.assertFalse(bench.judged([]).passes)
-      self.assertTrue(bench.judged([one]).passes)
+      self.assertTrue(bench.judged([first]).passes)
       self.assertTrue(bench.judged([other]).passes)
-      self.assertTrue(bench.judged([one, other]).passes)
+      self.assertTrue(bench.judged([first, other]).passes)
     self.assertEqual(judged, [(), (one,), (other,), (one, other)])
+
+  def test_an_edit_that_makes_no_graph_is_made_once(self):
+    judged = []
+
+    class Run:
+      names = frozenset(['run'])
+
+      def judged(self, repairs):
+        judged.append(repairs)
+        raise CannotRepair('no graph')
+
+    bench = stage_bench.StageBench(lambda: [Run()], ['output'], [], 60)
+    for _ in range(2):
+      with self.assertRaisesRegex(CannotRepair, 'no graph'):
+        bench.judged([Repair((NodeChange('a'),))])
+    self.assertLen(judged, 1)
+
+  def test_what_still_fails_is_not_judged(self):
+    asked = []
+
+    class Run:
+      names = frozenset(['run'])
+
+      def still_fails(self, repairs):
+        asked.append('first')
+        return repairs[0].changes[0].op != 'mends'
+
+      def judged(self, repairs):
+        asked.append('all')
+        is_mended = repairs[0].changes[0].op == 'mends'
+        return frozenset() if is_mended else frozenset([('output', 'y', 'run')]), [0.5]
+
+    bench = stage_bench.StageBench(lambda: [Run()], ['output'], [], 60)
+    mends, fails = (Repair((NodeChange(name),)) for name in ('mends', 'fails'))
+    self.assertIsNone(bench.judged_if_passing([fails]))
+    self.assertEqual(asked, ['first'])
+    self.assertTrue(bench.judged_if_passing([mends]).passes)
+    self.assertEqual(asked, ['first', 'first', 'all'])
+    bench.judged([fails])
+    self.assertIsNone(bench.judged_if_passing([fails]))  # known by now
+    self.assertEqual(asked[3:], ['all'])
 
   def test_the_runs_of_one_training_mode_are_traced_once(self):
     class Case(_Network):

@@ -76,6 +76,13 @@ class BenchRun(Protocol):
       CannotRepair: they make no graph that runs.
     """
 
+  def still_fails(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether what failed first still does with edits; no more of the run is made.
+
+    Raises:
+      CannotRepair: they make no graph that runs.
+    """
+
   def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
     """Returns what the stage itself takes for the cause of what differs with edits.
 
@@ -108,6 +115,13 @@ class Bench(Protocol):
 
   def judged(self, repairs: Sequence[Repair]) -> Judged:
     """Compares all runs of the stage, with edits of the port.
+
+    Raises:
+      CannotRepair: the edits make no graph that runs.
+    """
+
+  def judged_if_passing(self, repairs: Sequence[Repair]) -> Judged | None:
+    """Compares all runs of the stage, with edits with which it passes; None for others.
 
     Raises:
       CannotRepair: the edits make no graph that runs.

@@ -4,8 +4,14 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from tf2verify.diagnosis.bench import Judged
-from tf2verify.diagnosis.mistakes import Mistake
+from tf2verify.diagnosis.mistakes import STEPS, Mistake
 
+# Why a search for edits ends before the stage passes.
+AT_ITS_LIMIT = (
+  'the search for causes ended at its time limit (the time of the stages before it, or 10 s): '
+  'correct what is named here and run again to see what is left'
+)
+IN_VAIN = 'none of the corrections tried in the port makes the whole stage pass'
 # As far apart as before, but for rounding.
 NEARER = 0.99
 # Independent mistakes may make up for each other in part.
@@ -14,6 +20,29 @@ _MUCH_FURTHER = 1.5
 _MOST_PAIRS = 6
 # In which the few are looked for that are enough: singles, and pairs, of eight.
 _MOST_RUNS = 15
+# Rounds of edits one after the other that may bring the sides no nearer.
+_MOST_IN_VAIN = len(STEPS)
+
+
+class Progress:
+  """Tells when rounds of edits bring the steps of both sides no nearer.
+
+  At a place the edits go from the least to the surest, one a round: each of them may be in vain.
+  Of a forward pass the outputs alone are compared, which several mistakes hide until the last one
+  is mended; of steps all that they change.
+  """
+
+  def __init__(self, before: Judged) -> None:
+    """Takes what the stage says of the port as it is."""
+    self._nearest = before.distance
+    self._in_vain = 0
+
+  def is_over(self, judged: Judged) -> bool:
+    """Takes what it says after a round; returns whether further ones are hopeless."""
+    is_nearer = judged.distance <= NEARER * self._nearest
+    self._in_vain = 0 if is_nearer else self._in_vain + 1
+    self._nearest = min(self._nearest, judged.distance)
+    return self._in_vain == _MOST_IN_VAIN
 
 
 class Needed:

@@ -39,9 +39,9 @@ def value_edit(
   op, other = tf1.op_graph.ops[pair.tf1.end], tf2.op_graph.ops[pair.tf2.end]
   if source.output is None or is_opaque(op.outputs[source.output][0]):
     raise CannotRepair('it has no value that can be given')
+  tensors = op.tensors[source.output], other.tensors[source.output]
   layout = source.layout
-  as_tf2 = (lambda value: value) if layout is None else layout.to_tf2
-  given = GivenValue(op.tensors[source.output], other.tensors[source.output], as_tf2)
+  given = GivenValue(*tensors) if layout is None else GivenValue(*tensors, layout.to_tf2)
   return Repair(values=everywhere.values(given, op.name, other.name))
 
 

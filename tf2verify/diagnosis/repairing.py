@@ -16,7 +16,7 @@ from tf2verify.diagnosis.exchanges import exchanges, is_vague
 from tf2verify.diagnosis.line_edits import line_edits
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of, of_the_port
-from tf2verify.diagnosis.needed_edits import NEARER, Needed
+from tf2verify.diagnosis.needed_edits import AT_ITS_LIMIT, IN_VAIN, NEARER, Needed, Progress
 from tf2verify.diagnosis.place_edits import is_of_gradients, settings_alone, value_edit
 from tf2verify.records import rounds
 from tf2verify.records.experiment import Edit, Experiment, Outcome
@@ -26,8 +26,7 @@ from tf2verify.sides.graphs.wiring import CannotRepair
 
 MOST_MISTAKES = 10
 _MOST_PLACES = 48
-_REPLACED_FOR_ALL = 1
-_REPLACED_WITH_THE_END = 2
+_REPLACED_FOR_ALL, _REPLACED_WITH_THE_END = 1, 2
 
 
 class Repairing:
@@ -56,22 +55,21 @@ class Repairing:
     """
     before = self._bench.judged([])
     judged, note = before, ''
-    first = looking
+    first, progress = looking, Progress(before)
     for _ in range(self._rounds):
       if self._bench.is_over():
-        note = (
-          'the search for causes ended at its time limit (the time of the stages before it, or 10 '
-          's): correct what is named here and run again to see what is left'
-        )
+        note = AT_ITS_LIMIT
         break
       in_round = self._round(looking, judged)
       extended = self._extended(looking, in_round or judged)
       if in_round is None and extended is judged:
-        if self._has_tried:
-          note = 'none of the corrections tried in the port makes the whole stage pass'
+        note = IN_VAIN if self._has_tried else ''
         break
       judged = extended
       if judged.passes or len(self._mistakes) >= MOST_MISTAKES:
+        break
+      if looking.is_of_changes and progress.is_over(judged):
+        note = IN_VAIN
         break
       try:
         found = self._bench.looked_at(self._repairs(), judged.left)
@@ -100,8 +98,12 @@ class Repairing:
     for mistake in proposed:
       if self._bench.is_over() and not mistake.first.is_correction:  # these have their own time
         break
-      judged = self._judged([mistake])
-      if judged is not None and judged.passes:
+      try:
+        judged = self._bench.judged_if_passing([mistake.repair])
+      except CannotRepair:
+        continue
+      self._has_tried = True
+      if judged is not None:
         self._mistakes = [mistake]
         return judged
     return None

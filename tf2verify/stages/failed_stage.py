@@ -239,7 +239,8 @@ def traced_port(
   again = None if known is None or _trace_key(known[0]) != _trace_key(run) else known[1].again
   port = case.tf2.traced(named) if again is None else again(named)
   port = dataclasses.replace(port, values=functools.cache(port.values))
-  return port.unrolled(run.parts) if run.unrolls else port
+  port = port.unrolled(run.parts) if run.unrolls else port
+  return port if known is None else port.on_graph_of(known[1])
 
 
 def _trace_key(run: RunSpec) -> tuple[object, ...]:

@@ -1,5 +1,7 @@
 """Tests of tf2verify.sides.graphs.run."""
 
+import unittest.mock
+
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
@@ -81,6 +83,44 @@ class FetchTest(absltest.TestCase):
         np.testing.assert_array_equal(first[1], np.exp(_X + 2))
         made.run.close()
 
+  def test_a_variable_that_is_written_is_given_its_value_in_the_same_session(self):
+    def build(x, w):
+      with tf.control_dependencies([v1.assign_add(w, x).op]):
+        return [tf.exp(w.read_value(), name='exp')], []
+
+    made = _Made(build)
+    made.fetch('exp')
+    session = made.run._session
+    np.testing.assert_array_equal(made.fetch('exp')[0], np.exp(_X + 2))
+    self.assertIs(made.run._session, session)
+    self.assertEqual(made.prepared, 2)
+    made.run.close()
+
+  def test_what_scatters_into_a_tensor_writes_nothing(self):
+    def build(x, w):
+      rows = tf.tensor_scatter_nd_add(w.read_value(), [[1]], x[:1])
+      return [tf.add(rows, tf.scatter_nd([[0]], x[:1], [3]), name='sum')], []
+
+    made = _Made(build)
+    first, again = made.fetch('sum')[0], made.fetch('sum')[0]
+    np.testing.assert_array_equal(first, again)
+    self.assertEqual(made.prepared, 1)
+    made.run.close()
+
+  def test_a_restart_is_another_run(self):
+    def build(x, w):
+      noise = v1.random_uniform([3], seed=4)
+      return [tf.multiply(x, w, name='mul'), tf.multiply(x, noise, name='noisy')], []
+
+    made = _Made(build)
+    first = made.fetch('mul', 'noisy')
+    made.run.give({made.names['w']: np.zeros(3, np.float32)})
+    self.assertFalse(made.fetch('mul')[0].any())
+    made.run.restart(made.run._prepare, {'x:0': 2 * _X})
+    np.testing.assert_array_equal(made.fetch('mul')[0], 2 * first[0])
+    np.testing.assert_array_equal(made.fetch('noisy')[0], 2 * first[1])
+    made.run.close()
+
   def test_random_ops_draw_the_same_at_every_fetch(self):
     def build(x, w):
       return [tf.multiply(x, v1.random_uniform([3], seed=4), name='noisy'), w.read_value()], []
@@ -120,6 +160,34 @@ class RecomputeTest(absltest.TestCase):
     for use_resource in (False, True):
       [mul] = _Made(_dense, use_resource).alone('mul', exp=_X)
       np.testing.assert_array_equal(mul, _X * 2)
+
+  def test_a_variable_that_was_given_another_value_has_its_own(self):
+    made = _Made(_dense)
+    made.run.give({made.names['w']: np.zeros(3, np.float32)})
+    [mul] = made.alone('mul', exp=_X)
+    np.testing.assert_array_equal(mul, _X * 2)
+
+  def test_a_part_takes_along_what_it_needs_alone(self):
+    def build(x, w):
+      looped = tf.while_loop(lambda i, _: i < 2, lambda i, s: (i + 1, s + s), [0, x])[1]
+      net = tf.multiply(x, w, name='mul')
+      return [net, tf.negative(looped, name='net')], []
+
+    made, imports = _Made(build), []
+    known = tf.import_graph_def
+
+    def imported(graph_def, **how):
+      imports.append((len(graph_def.node), len(graph_def.library.function)))
+      return known(graph_def, **how)
+
+    with unittest.mock.patch.object(tf, 'import_graph_def', imported):
+      made.alone('mul', x=_X)
+      [net] = made.alone('net', x=_X)
+    np.testing.assert_array_equal(net, -4 * _X)
+    # The product and two values; the loop has functions.
+    self.assertEqual(imports[0], (3, 0))
+    self.assertGreater(imports[1][1], 0)
+    made.run.close()
 
   def test_one_misfit_does_not_cost_the_others(self):
     made = _Made(_dense)

@@ -109,8 +109,8 @@ class _Steps:
 class PortMovedTest(parameterized.TestCase):
   """The port's steps run eagerly, and take longest: they are moved only where that decides."""
 
-  def _watched(self, port, port_noise, other=1.0):
-    began = []
+  def _watched(self, port, port_noise, other=1.0, sees=False):
+    self.began = began = []
 
     def begin(side, gradient, noise):
       @contextlib.contextmanager
@@ -122,6 +122,8 @@ class PortMovedTest(parameterized.TestCase):
       return begun
 
     watch = RoundingWatch(begin('tf1', 1e-9, 2e-9), begin('tf2', port, port_noise), {'w': 'w'}, 1)
+    if sees:
+      watch.see(_Steps('tf2', [port, other]).take())
     updates = -1e-3 * np.ones(2), 1e-3 * np.array([1, -1])
     is_excused = watch.look([QuantityPair(UPDATE, 'w', 'w', *updates)], 1)
     return watch, (is_excused, began.count(('tf2', False)))
@@ -137,6 +139,19 @@ class PortMovedTest(parameterized.TestCase):
   def test_beyond_both(self):
     _, found = self._watched(-2e-8, 1e-9)
     self.assertEqual(found, (False, RUNS))
+
+  @parameterized.parameters((-1e-9, 2e-9), (-2e-8, 4e-8), (-2e-8, 1e-9))
+  def test_steps_under_way_are_not_taken_again(self, port, noise):
+    seen, found = self._watched(port, noise, sees=True)
+    self.assertEqual(self.began.count(('tf2', True)), 0)
+    elements = seen.elements(1)
+    seen.holds()  # from here on the port's steps are not its own
+    again = seen.elements(1)
+    self.assertEqual(self.began.count(('tf2', True)), 1)
+    self.assertEqual(elements.keys(), again.keys())
+    _, without = self._watched(port, noise)
+    self.assertEqual(self.began.count(('tf2', True)), 1)
+    self.assertEqual(found, without)
 
   def test_a_gradient_that_is_exactly_zero_is_none_of_rounding(self):
     watch, _ = self._watched(-1e-9, 2e-9, other=0.0)

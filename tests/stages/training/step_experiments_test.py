@@ -12,6 +12,7 @@ import tf2verify
 from tests.global_probes import process_state
 from tests.stages import tiny_models
 from tf2verify.records.experiment import Edit, Outcome
+from tf2verify.sides.tf2 import edited_step, step_tracing
 from tf2verify.stages.training import edited_steps
 
 v1 = tf.compat.v1
@@ -23,7 +24,7 @@ def _slot(variable, name):
   return v1.get_variable(name, variable.shape, trainable=False, initializer=zeros)
 
 
-def adamw(loss):
+def adamw(loss, rate=lambda step: 0.05):
   """AdamW by hand: clipped, bias corrected, with weight decay and a polyak copy."""
   variables = v1.trainable_variables()
   step = v1.get_variable('t', [], initializer=v1.zeros_initializer(), trainable=False)
@@ -35,7 +36,7 @@ def adamw(loss):
     next_m = 0.9 * m + 0.1 * gradient
     next_v = 0.99 * v + 0.01 * tf.square(gradient)
     update = (next_m / first) / (tf.sqrt(next_v / second) + 1e-3) + 0.02 * variable
-    updates += [variable.assign_sub(0.05 * update), m.assign(next_m), v.assign(next_v)]
+    updates += [variable.assign_sub(rate(step) * update), m.assign(next_m), v.assign(next_v)]
   with tf.control_dependencies(updates):
     averages = [
       v1.get_variable(f'{v.op.name}/ema', initializer=v.initial_value, trainable=False)
@@ -86,8 +87,11 @@ class AdamW:
       m.assign(beta * m + (1 - beta) * gradient)
       v.assign(0.99 * v + 0.01 * gradient**2)
       update = self.direction(*self.corrected(m, v)) + self.settings['decay'] * variable
-      variable.assign_sub(0.05 * update)
+      variable.assign_sub(self.rate() * update)
     self.average(variables)
+
+  def rate(self):
+    return 0.05
 
 
 class _Case(tiny_models.Affine, abc.ABC):
@@ -327,6 +331,77 @@ class AdamWTest(parameterized.TestCase):
   def test_right_port_passes(self):
     verdict = steps_of(AdamW)
     self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+
+
+class Counting(AdamW):
+  """Takes every second step at twice the rate, which Python counts."""
+
+  calls = 0
+
+  def apply(self, gradients, variables):
+    self.calls += 1
+    super().apply(gradients, variables)
+
+  def rate(self):
+    return 0.05 if self.calls % 2 else 0.1
+
+
+class SharedGraphsTest(absltest.TestCase):
+  def _graphs(self, make, train_op=adamw):
+    """Returns the verdict, how often a step was traced, and how many graphs were edited."""
+
+    class Case(_Case):
+      def make_tf1_train_op(self, loss):
+        return train_op(loss)
+
+      def make_tf2_optimizer(self):
+        return make()
+
+    traced, edited = [], []
+    trace, begin = step_tracing.StepTracing.trace, edited_step.EditableStep.begin
+
+    def tracing(self):
+      traced.append(self)
+      return trace(self)
+
+    def beginning(self, change=None, targets_only=False):
+      edited.append(targets_only)
+      return begin(self, change, targets_only)
+
+    with (
+      unittest.mock.patch.object(step_tracing.StepTracing, 'trace', tracing),
+      unittest.mock.patch.object(edited_step.EditableStep, 'begin', beginning),
+    ):
+      verdict = tf2verify.verify(Case)
+    return verdict, len(traced), sum(edited)
+
+  def test_steps_are_traced_once_each(self):
+    verdict, traced, _ = self._graphs(lambda: AdamW(decay=0.01))
+    self.assertIn('proven', verdict.to_text())
+    # The second one twice: it has another graph than the first one, which makes the slots.
+    self.assertEqual(traced, 4)
+
+  def test_a_graph_is_edited_once_for_all_steps(self):
+    judged = []
+    known = edited_steps.EditedSteps.judged
+
+    def judging(self, repairs):
+      judged.append(repairs)
+      return known(self, repairs)
+
+    with unittest.mock.patch.object(edited_steps.EditedSteps, 'judged', judging):
+      _, _, edited = self._graphs(lambda: AdamW(decay=0.01))
+    self.assertLessEqual(edited, 2 * len(judged))
+
+  def test_steps_of_other_graphs_are_other_graphs(self):
+    def train_op(loss):
+      return adamw(loss, lambda step: 0.05 * (1.0 + tf.math.floormod(step, 2.0)))
+
+    verdict, _, _ = self._graphs(lambda: Counting(decay=0.01), train_op)
+    self.assertIn('proven', verdict.to_text())
+    self.assertIn('0.02', verdict.to_text())
+    right, _, _ = self._graphs(Counting, train_op)
+    self.assertTrue(right.passed, right.to_text())
 
 
 class HonestyTest(absltest.TestCase):

@@ -223,8 +223,9 @@ class CutSearch:
       return True
     ours = _with_variables(self._tf1.op_graph, one, self._pair.tf1.inner)
     telling = [n for n in ours if n in values and not is_constant(values[n])]
-    theirs = [_Marked.of(array) for n, array in found.items() if not _same(before[n], array)]
-    alike = [n for n in telling if self._marked(n, values[n]).is_among(theirs)]
+    changed = (array for n, array in found.items() if not _same(before[n], array))
+    theirs = _Quantities([_Marked.of(array) for array in changed])
+    alike = [n for n in telling if theirs.have(self._marked(n, values[n]))]
     if len(alike) >= min(_MOST_ALIKE * len(telling), _MANY):
       return bool(alike)
     # Where more is wrong further on: all that reads it has to be a quantity of tf1.
@@ -233,8 +234,8 @@ class CutSearch:
     if not alike or not readers:
       return False
     after = _after(self._tf1.op_graph, one, self._pair.tf1.inner)
-    known = [self._marked(n, values[n]) for n in after if n in values]
-    return all(_Marked.of(found[n]).is_among(known) for n in readers)
+    known = _Quantities([self._marked(n, values[n]) for n in after if n in values])
+    return all(known.have(_Marked.of(found[n])) for n in readers)
 
   def _marked(self, tf1: int, value: np.ndarray) -> '_Marked':
     if tf1 not in self._marks:
@@ -254,17 +255,30 @@ class _Marked:
   def of(cls, array: np.ndarray) -> '_Marked':
     return cls(array, (array.size, array.dtype.name), signature(array))
 
-  def is_among(self, others: Sequence['_Marked']) -> bool:
-    """Returns whether one of others has the same elements, in whatever shape or order."""
-    return any(
-      self.kind == other.kind
-      and may_be_alike(self.signature, other.signature)
-      and (
-        alike_as_held(self.array, other.array)
-        or are_reordered(self.array.ravel(), other.array.ravel())
-      )
-      for other in others
+  def is_same(self, other: '_Marked') -> bool:
+    """Returns whether another one has the same elements, in whatever shape or order."""
+    return alike_as_held(self.array, other.array) or are_reordered(
+      self.array.ravel(), other.array.ravel()
     )
+
+
+class _Quantities:
+  """Arrays among which others are looked for; all signatures of a size are compared at once."""
+
+  def __init__(self, known: Sequence[_Marked]) -> None:
+    self._known: dict[tuple[int, str], list[_Marked]] = {}
+    for one in known:
+      self._known.setdefault(one.kind, []).append(one)
+    self._signatures = {
+      kind: np.stack([one.signature for one in alike]) for kind, alike in self._known.items()
+    }
+
+  def have(self, one: _Marked) -> bool:
+    """Returns whether one of them has the same elements, in whatever shape or order."""
+    if one.kind not in self._known:
+      return False
+    near = may_be_alike(one.signature, self._signatures[one.kind])
+    return any(one.is_same(self._known[one.kind][n]) for n in np.flatnonzero(near))
 
 
 def _made_of(

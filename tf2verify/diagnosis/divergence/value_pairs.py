@@ -160,15 +160,15 @@ def pair_alike(
   for m, other in other_values.items():
     if pairing.tf1_of[m] is None and _identifies(other):
       by_size[other.size, other.dtype.name].append((m, signature(other)))
+  signatures = {kind: np.stack([mark for _, mark in known]) for kind, known in by_size.items()}
   for n, value in values.items():
     if pairing.tf2_of[n] is not None or not _identifies(value):
       continue
-    mark = signature(value)
-    near = [
-      m
-      for m, other in by_size[value.size, value.dtype.name]
-      if pairing.tf1_of[m] is None and may_be_alike(mark, other)
-    ]
+    kind = value.size, value.dtype.name
+    if kind not in signatures:
+      continue
+    close = np.flatnonzero(may_be_alike(signature(value), signatures[kind]))
+    near = [m for m, _ in (by_size[kind][n] for n in close) if pairing.tf1_of[m] is None]
     op_type = family(pairing.tf1.ops[n].op_type)
     near.sort(key=lambda m: (family(pairing.tf2.ops[m].op_type) != op_type, m))
     if value.size == 1:
@@ -252,6 +252,11 @@ def signature(value: np.ndarray) -> np.ndarray:
   return np.array([finite.sum(), np.sqrt(np.square(finite).sum()), finite.max()])
 
 
-def may_be_alike(one: np.ndarray, other: np.ndarray) -> bool:
-  """Returns whether the signatures of two arrays allow that they yield the same."""
-  return bool((np.abs(one - other) <= _CLOSE * np.maximum(one, other)).all())
+def may_be_alike(one: np.ndarray, others: np.ndarray) -> np.ndarray:
+  """Returns which signatures allow that arrays yield the same as another one.
+
+  Args:
+    one: the signature of that.
+    others: those of the arrays, in rows.
+  """
+  return np.asarray((np.abs(one - others) <= _CLOSE * np.maximum(one, others)).all(axis=-1))

@@ -20,7 +20,7 @@ class Part:
     nodes: NodeDefs.
     fetches: the wanted tensors.
     feeds: the given ones.
-    reads_state: whether a variable is read of which no value is given.
+    read: names of the handles' operations of variables that are read of which no value is given.
   """
 
   def __init__(
@@ -34,7 +34,7 @@ class Part:
   ) -> None:
     self.nodes: list[Any] = []
     self.feeds: dict[str, np.ndarray] = {}
-    self.reads_state = False
+    self.read: set[str] = set()
     self._prefix = prefix
     self._nodes = nodes
     self._reads = reads
@@ -48,6 +48,11 @@ class Part:
       if name not in self._done:
         self._done.add(name)
         self._copy(nodes[name])
+
+  @property
+  def reads_state(self) -> bool:
+    """Whether a variable is read of which no value is given."""
+    return bool(self.read)
 
   def _copy(self, node: Any) -> None:
     copied = v1.NodeDef()
@@ -81,7 +86,7 @@ class Part:
       return self._placeholder(tensor, self._given[tensor])
     producer = self._nodes[tensor.rpartition(':')[0]]
     if producer.op in ('VarHandleOp', 'VariableV2', 'Variable'):
-      self.reads_state = True  # of the graph's own variables: a loop captures handles
+      self.read.add(producer.name)  # of the graph's own variables: a loop captures handles
       return tensor
     if producer.op == 'Placeholder':
       raise KeyError(tensor)  # of which no value is given

@@ -1,5 +1,6 @@
 """A side's graph, of which any tensor can be asked for, and any part run alone."""
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from tf2verify.reference.graph_ops import ops_run_by
 from tf2verify.reference.random_draws import draws_in_functions
 from tf2verify.reference.random_ops import is_random_op
 from tf2verify.sides.graphs.double_precision import widen, with_64_bits
+from tf2verify.sides.graphs.extraction import called
 from tf2verify.sides.graphs.inlining import with_output
 from tf2verify.sides.graphs.parts import Part
 
@@ -39,9 +41,28 @@ def open_session(graph: tf.Graph) -> Any:
 def imported(graph_def: Any) -> tf.Graph:
   """Returns the graph of a GraphDef."""
   graph = tf.Graph()
+  _place_anywhere(graph_def)
   with graph.as_default():
     tf.import_graph_def(graph_def, name='')
   return graph
+
+
+def _place_anywhere(graph_def: Any) -> None:
+  """Takes the device off operations that run there anyway: in an import each takes its time."""
+  devices = {node.device for node in graph_def.node if node.device}
+  if not devices or tf.config.list_logical_devices('GPU'):
+    return
+  default = {device for device in devices if _is_first_cpu(device)}
+  for node in graph_def.node:
+    if node.device in default:
+      node.device = ''
+
+
+def _is_first_cpu(device: str) -> bool:
+  known = tf.DeviceSpec.from_string(device)
+  place = known.job, known.replica, known.task, known.device_type, known.device_index
+  anywhere = ('localhost', 0, 0, 'CPU', 0)
+  return all(one in (None, other) for one, other in zip(place, anywhere, strict=True))
 
 
 class GraphRun:
@@ -77,14 +98,17 @@ class GraphRun:
     self._session: Any = None
     self._graph_def: Any = None
     self._nodes: dict[str, Any] = {}
-    # A second run in one session would draw other numbers: they are fed what the first
-    # one drew. Or see variables that the first one has changed: it needs a fresh session.
+    # A second run in one session would draw other numbers: they are fed what the first one drew,
+    # and where functions draw, it needs a fresh session. Or it would see variables that the first
+    # one has changed: they are given their values again, for which those that are no resources
+    # write into what may have been fetched before.
     run = list(_run_for(graph, op_graph))
     self._draws = [op.outputs[0].name for op in run if is_random_op(op.type)]
     self._drawn: dict[str, np.ndarray] = {}
-    self._fresh_each_time = draws_in_functions(graph, run) or any(
-      'Assign' in op.type or 'Scatter' in op.type for op in run
-    )
+    self._values: dict[str, np.ndarray] = {}
+    written = {tensor.dtype for op in run if _may_write(op) for tensor in op.inputs}
+    self._writes = tf.resource in written
+    self._fresh_each_time = draws_in_functions(graph, run) or any(map(_is_reference, written))
 
   def refetched(
     self, tensors: Sequence[str], given: Mapping[str, np.ndarray]
@@ -116,9 +140,11 @@ class GraphRun:
     """
     if not tensors:
       return []
-    if self._session is None or self._fresh_each_time:
+    is_new = self._session is None or self._fresh_each_time
+    if is_new:
       self.close()
       self._session = open_session(self._graph)
+    if is_new or self._writes:
       self._prepare(self._session)
     options = v1.RunOptions(timeout_in_ms=1000 * seconds)
     undrawn = self._draws if not self._drawn else []
@@ -183,7 +209,7 @@ class GraphRun:
     Returns:
       None where that is not possible: an operation has no such kernel, or variables change.
     """
-    if self._fresh_each_time:
+    if self._fresh_each_time or self._writes:
       return None
     leaves = [*self._feeds, *self._reads.values(), *self._draws]
     try:
@@ -238,6 +264,20 @@ class GraphRun:
     """Gives the graph values, by tensor name, in place of what it computes, from now on."""
     self._feeds = {**self._feeds, **values}
 
+  def restart(self, prepare: Callable[[Any], None], feeds: Mapping[str, np.ndarray]) -> None:
+    """Goes from other values from now on, as another run of the same graph would.
+
+    Args:
+      prepare: gives the variables their values.
+      feeds: by tensor name.
+    """
+    self._prepare, self._feeds = prepare, feeds
+    self._drawn, self._values = {}, {}
+    if self._session is not None and not self._fresh_each_time and not self._draws:
+      prepare(self._session)  # the session knows how to run the graph already
+    else:
+      self.close()
+
   def nodes(self) -> Mapping[str, Any]:
     """Returns the NodeDefs of the graph by name."""
     if self._graph_def is None:
@@ -259,9 +299,30 @@ class GraphRun:
     changes: Sequence[NodeChange] = (),
   ) -> Part | None:
     try:
-      return Part(f'part_{number}/', self.nodes(), self._reads, wanted, given, changes)
+      make = functools.partial(Part, f'part_{number}/', self.nodes(), self._reads, wanted)
+      part = make(given, changes)
+      values = self._values_of(part.read)
+      return make({**values, **given}, changes) if values else part
     except (KeyError, TypeError):  # something is not there, or no value: a handle, a list
       return None
+
+  def _values_of(self, handles: Iterable[str]) -> dict[str, np.ndarray]:
+    """Returns the values that variables have before a run, by the tensors that read them.
+
+    Without those that are read by their handles alone, as in a loop; none where that fails.
+    """
+    tensors = [self._reads[handle] for handle in handles if handle in self._reads]
+    names = [n for n in tensors if self._graph.get_tensor_by_name(n).dtype != tf.resource]
+    wanted = [name for name in names if name not in self._values]
+    known = self._feeds
+    self._feeds = {name: value for name, value in known.items() if name not in wanted}
+    try:
+      self._values.update(zip(wanted, self.fetch(wanted), strict=True))
+    except (tf.errors.OpError, ValueError, TypeError):
+      return {}
+    finally:
+      self._feeds = known
+    return {name: self._values[name] for name in names}
 
   def _run_parts(
     self, parts: Sequence[Part | None], change: Callable[[Any], None] | None = None
@@ -273,7 +334,6 @@ class GraphRun:
     reads_state = any(part is not None and part.reads_state for part in parts)
     if reads_state:
       graph_def.CopyFrom(self._graph_def)
-    graph_def.library.CopyFrom(self._graph_def.library)
     graph_def.versions.CopyFrom(self._graph_def.versions)
     fetches: list[list[str]] = []
     feeds: dict[str, np.ndarray] = {}
@@ -282,6 +342,7 @@ class GraphRun:
       if part is not None:
         graph_def.node.extend(part.nodes)
         feeds.update(part.feeds)
+    graph_def.library.CopyFrom(called(graph_def.node, self._graph_def.library))
     if not graph_def.node:  # nothing is wanted; a session refuses an empty graph
       return [None if part is None else [] for part in parts]
     try:
@@ -297,6 +358,15 @@ class GraphRun:
       None if part is None else [np.asarray(array) for array in arrays]
       for part, arrays in zip(parts, values, strict=True)
     ]
+
+
+def _may_write(op: tf.Operation) -> bool:
+  """Returns whether an operation changes a variable, if its inputs are one; not so `ScatterNd`."""
+  return 'Assign' in op.type or 'Scatter' in op.type
+
+
+def _is_reference(dtype: tf.DType) -> bool:
+  return bool(dtype != dtype.base_dtype)
 
 
 def _run_for(graph: tf.Graph, op_graph: OpGraph) -> Iterable[tf.Operation]:

@@ -10,9 +10,11 @@ import tensorflow as tf
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import VARIABLE
+from tf2verify.reference.graph_ops import op_name_of
+from tf2verify.sides.graphs.extraction import behind
 from tf2verify.sides.graphs.given_variables import assignment, make_handle, preparation
 from tf2verify.sides.graphs.reading import GraphReader, Target
-from tf2verify.sides.graphs.run import GraphRun, open_session
+from tf2verify.sides.graphs.run import GraphRun, imported, open_session
 from tf2verify.sides.graphs.taken_branches import with_taken_branches
 from tf2verify.sides.graphs.without_state import WithoutState, without_state
 
@@ -60,6 +62,43 @@ class StepVariable:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class _Choice:
+  """Which branches conditions take."""
+
+  graph_def: Any  # what decides it
+  tensors: tuple[str, ...]
+  taken: tuple[bool, ...]
+
+  def is_of(self, step: 'StepGraph') -> bool:
+    """Returns whether the same branches are taken from the values of another step."""
+    return self.taken == _truths(_values(step, self.graph_def, self.tensors))
+
+
+# The graph of a step without its writes, and what decides that it is this one.
+_Made = tuple[WithoutState, tuple[_Choice, ...]]
+
+
+class Rewritten:
+  """The graph of a step without its writes, made once for all values that decide alike."""
+
+  def __init__(self) -> None:
+    self._known: _Made | None = None
+
+  def of(self, step: 'StepGraph') -> _Made:
+    """Returns it for a step of this graph; its GraphDef may be changed.
+
+    Raises:
+      WrittenOtherwise: a variable is written in a way that cannot be taken apart.
+    """
+    if self._known is None or not all(choice.is_of(step) for choice in self._known[1]):
+      self._known = _rewritten(step)
+    known, choices = self._known
+    graph_def = v1.GraphDef()
+    graph_def.CopyFrom(known.graph_def)
+    return dataclasses.replace(known, graph_def=graph_def), choices
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class StepGraph:
   """The graph of a step, as it was built."""
 
@@ -76,22 +115,52 @@ class StepGraph:
   start: Sequence[str] = ()  # operations that a session runs first
   # How variables are held that lie on the tf1 side differently, by their tf1 names.
   layouts: Mapping[str, Relayout] = dataclasses.field(default_factory=dict)
+  # Of this graph, from whatever values the step starts.
+  rewritten: Rewritten = dataclasses.field(default_factory=Rewritten)
 
 
-def _fix_settings(known: WithoutState, variables: Mapping[str, StepVariable]) -> None:
+def _rewritten(step: StepGraph) -> _Made:
+  graph_def = v1.GraphDef()
+  graph_def.CopyFrom(step.graph_def)
+  for node in graph_def.node:
+    node.attr.pop('_class', None)  # what it names may have been left out
+    if node.name in step.variables:
+      make_handle(node, step.variables[node.name])
+  choices: list[_Choice] = []
+
+  def evaluate(tensors: Sequence[str]) -> Sequence[np.ndarray]:
+    part = behind(graph_def, [*map(op_name_of, tensors), *step.start])
+    values = _values(step, part, tensors)
+    choices.append(_Choice(part, tuple(tensors), _truths(values)))
+    return values
+
+  with_taken_branches(graph_def, evaluate)
+  return without_state(graph_def, step.variables.keys()), tuple(choices)
+
+
+def _truths(values: Sequence[np.ndarray]) -> tuple[bool, ...]:
+  return tuple(bool(value.any()) for value in values)
+
+
+def _fix_settings(
+  known: WithoutState, variables: Mapping[str, StepVariable]
+) -> Mapping[str, np.ndarray]:
   """Makes constants of numbers that one side keeps in variables and does not write.
 
   They are settings of an optimizer, which the other side has as constants.
+
+  Returns:
+    Their values, by the names of the handles' operations.
   """
   nodes = {node.name: node for node in known.graph_def.node}
   settings = {
-    handle
+    handle: variable.value
     for handle, variable in variables.items()
     if variable.is_own and not variable.shape and known.origins.get(known.after[handle]) == handle
   }
   for node in nodes.values():
     if node.op == 'ReadVariableOp' and node.input[0] in settings:
-      value = variables[node.input[0]].value
+      value = settings[node.input[0]]
       controls = [name for name in node.input if name.startswith('^')]
       node.op = 'Const'
       node.attr.clear()
@@ -99,6 +168,7 @@ def _fix_settings(known: WithoutState, variables: Mapping[str, StepVariable]) ->
       node.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value))
       del node.input[:]
       node.input.extend(controls)
+  return settings
 
 
 def step_run(
@@ -114,52 +184,84 @@ def step_run(
   Raises:
     WrittenOtherwise: a variable is written in a way that cannot be taken apart.
   """
-  graph_def = v1.GraphDef()
-  graph_def.CopyFrom(step.graph_def)
-  for node in graph_def.node:
-    node.attr.pop('_class', None)  # what it names may have been left out
-    if node.name in step.variables:
-      make_handle(node, step.variables[node.name])
-  with_taken_branches(graph_def, lambda tensors: _values(step, graph_def, tensors))
-  known = without_state(graph_def, step.variables.keys())
-  _fix_settings(known, step.variables)
-  if change is not None:
-    change(known.graph_def)
-  graph, prepare = _imported(step, known.graph_def)
-  names = {op_name: variable.name for op_name, variable in step.variables.items()}
-  reader = GraphReader(
-    graph,
-    names,
-    step.inputs,
-    step.constants,
-    lambda op: step.source_of(known.origins.get(op.name, op.name)),
-  )
-  updates = [
-    Target(update_target(names[op_name]), (tensor if ':' in tensor else f'{tensor}:0',))
-    for op_name, tensor in known.after.items()
-  ]
-  read_graph = reader.read_targets if targets_only else reader.read
-  op_graph = read_graph([*step.targets, *updates], (), step.side)
-  read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
-  reads = {op_name: read[name] for op_name, name in names.items() if name in read}
-  return GraphRun(op_graph, graph, _feeds(step), prepare, reads, step.layouts)
+  return StepRun(step, change, targets_only).run
 
 
-def _imported(step: StepGraph, graph_def: Any) -> tuple[tf.Graph, Callable[[Any], None]]:
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Start:
+  """Gives the variables of a session the values before a step."""
+
+  step: StepGraph
+  # By the name of a handle's operation: the assignment, and what that is fed with.
+  assigned: Mapping[str, tuple[str, str]]
+
+  def __call__(self, session: Any) -> None:
+    session.run(list(self.step.start))
+    preparation(self.assigned, lambda op_name: self.step.variables[op_name].value)(session)
+
+
+class StepRun:
+  """A run of a step's graph, which can go on from the values of other steps of the same graph.
+
+  Attributes:
+    run: the run.
+  """
+
+  def __init__(
+    self,
+    step: StepGraph,
+    change: Callable[[Any], None] | None = None,
+    targets_only: bool = False,
+  ) -> None:
+    """Makes the graph; see `step_run`."""
+    known, self._choices = step.rewritten.of(step)
+    self._rewritten = step.rewritten
+    self._settings = _fix_settings(known, step.variables)
+    if change is not None:
+      change(known.graph_def)
+    graph, self._start = _imported(step, known.graph_def)
+    names = {op_name: variable.name for op_name, variable in step.variables.items()}
+    reader = GraphReader(
+      graph,
+      names,
+      step.inputs,
+      step.constants,
+      lambda op: step.source_of(known.origins.get(op.name, op.name)),
+    )
+    updates = [
+      Target(update_target(names[op_name]), (tensor if ':' in tensor else f'{tensor}:0',))
+      for op_name, tensor in known.after.items()
+    ]
+    read_graph = reader.read_targets if targets_only else reader.read
+    op_graph = read_graph([*step.targets, *updates], (), step.side)
+    read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
+    reads = {op_name: read[name] for op_name, name in names.items() if name in read}
+    self.run = GraphRun(op_graph, graph, _feeds(step), self._start, reads, step.layouts)
+
+  def restart(self, step: StepGraph) -> bool:
+    """Goes from the values of another step from now on; returns False where it cannot.
+
+    Args:
+      step: of the same graph, whose settings are the same, or this one from other values.
+    """
+    if step.rewritten is not self._rewritten:
+      return False
+    if not all(choice.is_of(step) for choice in self._choices):
+      return False
+    values = {name: step.variables[name].value for name in self._settings}
+    if not all(np.array_equal(values[name], known) for name, known in self._settings.items()):
+      return False
+    self.run.restart(dataclasses.replace(self._start, step=step), _feeds(step))
+    return True
+
+
+def _imported(step: StepGraph, graph_def: Any) -> tuple[tf.Graph, _Start]:
   """Returns a graph, and what gives its variables their values in a session."""
-  graph = tf.Graph()
-  with graph.as_default():
-    tf.import_graph_def(graph_def, name='')
-    assigned = {
-      op_name: assignment(graph, op_name, variable) for op_name, variable in step.variables.items()
-    }
-  give = preparation(assigned, lambda op_name: step.variables[op_name].value)
-
-  def prepare(session: Any) -> None:
-    session.run(list(step.start))
-    give(session)
-
-  return graph, prepare
+  assigned = {
+    op_name: assignment(graph_def, op_name, variable)
+    for op_name, variable in step.variables.items()
+  }
+  return imported(graph_def), _Start(step, assigned)
 
 
 def _feeds(step: StepGraph) -> dict[str, np.ndarray]:
@@ -167,7 +269,17 @@ def _feeds(step: StepGraph) -> dict[str, np.ndarray]:
 
 
 def _values(step: StepGraph, graph_def: Any, tensors: Sequence[str]) -> Sequence[np.ndarray]:
-  graph, prepare = _imported(step, graph_def)
+  """Returns tensors of a part of a step's graph, which stays as it is."""
+  part = v1.GraphDef()
+  part.CopyFrom(graph_def)
+  there = {node.name for node in part.node}
+  step = dataclasses.replace(
+    step,
+    variables={name: known for name, known in step.variables.items() if name in there},
+    feeds={name: value for name, value in step.feeds.items() if op_name_of(name) in there},
+    constants={name: value for name, value in step.constants.items() if name in there},
+  )
+  graph, prepare = _imported(step, part)
   with open_session(graph) as session:
     prepare(session)
     return [np.asarray(value) for value in session.run(list(tensors), _feeds(step))]

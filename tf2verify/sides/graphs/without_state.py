@@ -7,7 +7,7 @@ the values before the step alone, and yields the values after it.
 """
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -66,6 +66,8 @@ class _Rewriting:
     self._writes: list[dict[str, str]] = []
     # By operation, the writes before it, as bits.
     self._before: dict[str, int] = {}
+    # An optimizer updates each variable by the same formula.
+    self._formulas: dict[Hashable, tuple[Sequence[Any], Mapping[str, str]]] = {}
 
   def result(self) -> WithoutState:
     """Rewrites everything."""
@@ -192,15 +194,10 @@ class _Rewriting:
 
   def _formula_nodes(self, node: Any, given: Mapping[str, tuple[str, Any]]) -> dict[str, str]:
     """Adds the operations of a formula; returns the tensors of what it makes of variables."""
-    attributes = {name: value.b for name, value in node.attr.items()}
     prefix = f'{node.name}/formula/'
-    with tf.Graph().as_default() as graph:
-      fed = {
-        name: v1.placeholder(dtype, None, f'given/{name}') for name, (_, dtype) in given.items()
-      }
-      made = FORMULAS[node.op](fed, attributes)
+    nodes, made = self._formula(node, {name: dtype for name, (_, dtype) in given.items()})
     tensors = {f'given/{name}': tensor for name, (tensor, _) in given.items()}
-    for known in graph.as_graph_def().node:
+    for known in nodes:
       if known.name in tensors:
         continue
       added = self._graph_def.node.add()
@@ -210,7 +207,21 @@ class _Rewriting:
         added.input[number] = tensors.get(op_name_of(name), prefix + name.lstrip('^'))
       self._nodes[added.name] = added
       self._origins[added.name] = node.name
-    return {argument: prefix + tensor.op.name for argument, tensor in made.items()}
+    return {argument: prefix + name for argument, name in made.items()}
+
+  def _formula(
+    self, node: Any, dtypes: Mapping[str, Any]
+  ) -> tuple[Sequence[Any], Mapping[str, str]]:
+    """Returns the operations of a formula, and the names of what it makes of variables."""
+    attributes = {name: value.b for name, value in node.attr.items()}
+    key = node.op, tuple(sorted(attributes.items())), tuple(dtypes.items())
+    if key not in self._formulas:
+      with tf.Graph().as_default() as graph:
+        fed = {name: v1.placeholder(dtype, None, f'given/{name}') for name, dtype in dtypes.items()}
+        made = FORMULAS[node.op](fed, attributes)
+      names = {argument: tensor.op.name for argument, tensor in made.items()}
+      self._formulas[key] = graph.as_graph_def().node, names
+    return self._formulas[key]
 
 
 def _in_order(nodes: Mapping[str, Any]) -> Iterator[str]:

@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.records.observation import SourceLine
-from tf2verify.reference.graph_ops import op_name_of, reached
 from tf2verify.sides import side
+from tf2verify.sides.graphs.extraction import behind
 from tf2verify.sides.graphs.reading import Target
 from tf2verify.sides.graphs.step_run import (
   COUNT,
@@ -62,19 +62,10 @@ def step_graph(
   wanted += [train.train_op.partition(':')[0], *start, *variables]
   places = {name.partition(':')[0]: path for path, name in losses.built.placeholders}
   places.update({name.partition(':')[0]: label for name, label in labels.items()})
-  part = _behind(graph.as_graph_def(), wanted)
+  part = behind(graph.as_graph_def(), wanted)
   return StepGraph(
     side.TF1, part, variables, places, _left(feeds, part), {}, targets, source_of, start
   )
-
-
-def _behind(graph_def: Any, wanted: Sequence[str]) -> Any:
-  """Returns the part of a graph that some operations read and wait for, with those."""
-  nodes = {node.name: node for node in graph_def.node}
-  kept = set(reached(wanted, lambda name: map(op_name_of, nodes[name].input)))
-  part = v1.GraphDef(versions=graph_def.versions, library=graph_def.library)
-  part.node.extend(node for node in graph_def.node if node.name in kept)
-  return part
 
 
 def _left(feeds: Mapping[str, np.ndarray], graph_def: Any) -> dict[str, np.ndarray]:

@@ -11,12 +11,13 @@ from tf2verify.records.training import Slot, TrainingStep
 from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides import side
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.same_steps import on_graph_of
 from tf2verify.sides.graphs.step_run import (
   LOSS_TARGET,
   StepGraph,
+  StepRun,
   applied_target,
   gradient_target,
-  step_run,
   update_target,
 )
 from tf2verify.sides.optimizer_state import SlotVariable
@@ -27,6 +28,22 @@ from tf2verify.sides.tf2.tracing import Change
 
 # What a run yields, by target.
 _Values = Mapping[str, tuple[np.ndarray, ...]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BegunStep:
+  """A run of a step, which can go on as another step of the same graph."""
+
+  _step: StepRun
+
+  @property
+  def run(self) -> GraphRun:
+    """The run."""
+    return self._step.run
+
+  def restart(self, port: 'EditableStep') -> bool:
+    """Goes as another step from now on; returns False where that has another graph."""
+    return self._step.restart(port.step)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,10 +59,23 @@ class EditableStep:
 
   def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
     """Returns a run of the step, as it was traced or changed; see `TracedPort.run`."""
+    return self.begin(change, targets_only).run
+
+  def begin(self, change: Change | None = None, targets_only: bool = False) -> 'BegunStep':
+    """Returns such a run, which can go on as another step of the same graph."""
     if change is None:
-      return step_run(self.step, targets_only=targets_only)
+      return BegunStep(StepRun(self.step, None, targets_only))
     known = change
-    return step_run(self.step, lambda graph_def: known(graph_def, {}), targets_only)
+    return BegunStep(StepRun(self.step, lambda graph_def: known(graph_def, {}), targets_only))
+
+  def on_graph_of(self, other: 'EditableStep') -> 'EditableStep':
+    """Returns the step as a run of another one's graph, where both are one; itself elsewhere."""
+    step = on_graph_of(self.step, other.step)
+    return self if step is None else dataclasses.replace(self, step=step)
+
+  def is_on_graph_of(self, other: 'EditableStep') -> bool:
+    """Returns whether it is a run of another one's graph, by whatever values."""
+    return self.step.rewritten is other.step.rewritten
 
   def starting_from(self, values: Mapping[str, np.ndarray]) -> 'EditableStep':
     """Returns the step from other values of its variables, of those that are given."""

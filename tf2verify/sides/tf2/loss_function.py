@@ -36,6 +36,7 @@ class Tf2LossFunction:
     self._outputs = outputs
     self._labels = labels
     self._traces: dict[loss_function.Signature, Any] = {}
+    self._editable: dict[loss_function.Signature, tracing.TracedPort] = {}
 
   def value(self, example: LossExample) -> LossValue:
     """Runs the loss and its gradients eagerly."""
@@ -72,7 +73,15 @@ class Tf2LossFunction:
     Raises:
       NotTraceable: the loss does not run on symbolic tensors, or reads a variable.
     """
+    key = loss_function.signature(example)
+    if key not in self._editable:
+      self._editable[key] = self._traced_to_edit(example)
+    known = self._editable[key]
+    arrays = [*example.outputs.values(), *example.labels.values()]
+    feeds = dict(zip(known.traced.feeds, arrays, strict=True))
+    return dataclasses.replace(known, traced=dataclasses.replace(known.traced, feeds=feeds))
 
+  def _traced_to_edit(self, example: LossExample) -> tracing.TracedPort:
     def compute(tensors: list[Any]) -> dict[str, Any]:
       outputs = dict(zip(example.outputs, tensors, strict=False))
       labels = dict(zip(example.labels, tensors[len(outputs) :], strict=True))

@@ -1,26 +1,39 @@
 """Runs of a traced port with edits of its graph."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
-from tf2verify.records.op_graph import TARGET
+from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.sides.graphs import repairs as editing
 from tf2verify.sides.graphs.other_traces import named_as, renaming
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.wiring import CannotRepair
+from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.tracing import Change
 
+_Port = TypeVar('_Port', contravariant=True)
 _REFUSALS = (tf.errors.OpError, ValueError, TypeError, LookupError)
+
+
+class Begun(Protocol[_Port]):
+  """A run of a port, which can go on as another run of the same graph."""
+
+  @property
+  def run(self) -> GraphRun:
+    """The run."""
+
+  def restart(self, port: _Port) -> bool:
+    """Goes as another run from now on; returns False where that has another graph."""
 
 
 class Editable(Protocol):
   """What of a port was traced."""
 
-  def run(self, change: Change | None = None, targets_only: bool = False) -> GraphRun:
+  def begin(self: _Port, change: Change | None, targets_only: bool) -> Begun[_Port]:
     """Returns a run of its graph as it was traced, or changed; see `TracedPort.run`."""
 
 
@@ -43,22 +56,80 @@ def repaired_run(
   Raises:
     CannotRepair: TensorFlow refuses the graph.
   """
+  run = _begun(port, repairs, other_run, targets_only).run
+  _give(run, given, other_run is not None)
+  return run
 
+
+class RepairedRuns:
+  """Runs of the port with the same edits, asked for their targets; one graph is edited once."""
+
+  def __init__(self, repairs: Sequence[Repair]) -> None:
+    """Takes the edits, in their order."""
+    self._repairs = repairs
+    self._begun: list[Begun[Any]] = []
+
+  def targets(
+    self,
+    port: Editable,
+    given: Mapping[str, np.ndarray],
+    other_run: Mapping[str, Any] | None = None,
+    seconds: int = 0,
+  ) -> tuple[dict[str, tuple[np.ndarray, ...]], OpGraph]:
+    """Returns what a run yields, see `target_tensors`, and its targets.
+
+    Args:
+      port: as in `repaired_run`.
+      given: likewise.
+      other_run: likewise.
+      seconds: after which it is given up.
+
+    Raises:
+      CannotRepair: TensorFlow refuses the graph, or it does not run.
+    """
+    begun = next((one for one in self._begun if one.restart(port)), None)
+    if begun is None:
+      begun = _begun(port, self._repairs, other_run, targets_only=True)
+      self._begun.append(begun)
+    _give(begun.run, given, other_run is not None)
+    return target_tensors(begun.run, seconds), begun.run.op_graph
+
+  def __enter__(self) -> 'RepairedRuns':
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    for begun in self._begun:
+      begun.run.close()
+
+
+def _begun(
+  port: Editable,
+  repairs: Sequence[Repair],
+  other_run: Mapping[str, Any] | None,
+  targets_only: bool,
+) -> Begun[Any]:
   def edit(graph_def: Any, _: object) -> None:
     names = {node.name for node in graph_def.node}
     here = repairs if other_run is None else [named_as(repair, names) for repair in repairs]
     editing.apply(here, graph_def, other_run)
 
   try:
-    run = port.run(edit, targets_only)
+    return port.begin(edit, targets_only)
   except _REFUSALS as error:
     raise CannotRepair(f'{type(error).__name__}: {error}') from error
+  except WrittenOtherwise as error:
+    raise CannotRepair(str(error)) from error
+
+
+def _give(run: GraphRun, given: Mapping[str, np.ndarray], is_other: bool) -> None:
+  """Gives a run values by tensors, whose names may be those of another run."""
+  if not given:
+    return
   known = run.nodes()
-  if other_run is not None:
+  if is_other:
     rename = renaming(known)
     given = {rename(one): value for one, value in given.items()}
   run.give({one: value for one, value in given.items() if one.rpartition(':')[0] in known})
-  return run
 
 
 def given_values(tf1: GraphRun, repairs: Sequence[Repair]) -> dict[str, np.ndarray]:

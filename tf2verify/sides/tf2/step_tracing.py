@@ -122,7 +122,11 @@ class StepTracing:
     return found
 
   def graph(
-    self, traced: tracing.Traced, kept: Sequence[Any], slots: Mapping[int, str]
+    self,
+    traced: tracing.Traced,
+    kept: Sequence[Any],
+    slots: Mapping[int, str],
+    shared: SharedNames,
   ) -> StepGraph:
     """Returns the graph.
 
@@ -130,13 +134,14 @@ class StepTracing:
       traced: the step.
       kept: variables that it may use: of optimizers, and others.
       slots: names of those that are slots, by the identity of the handle.
+      shared: the names that it was traced with, and values before it.
 
     Raises:
       NotTraceable: it uses a resource that is no variable.
     """
     model = {id(v.handle): v for v in self._step.port.variables() if hasattr(v, 'handle')}
     known = {id(v.handle): v for v in (*traced.graph.variables, *kept) if hasattr(v, 'handle')}
-    count = self._count()
+    count = self._count(shared.before)
     variables: dict[str, StepVariable] = {}
     constants: dict[str, np.ndarray] = {}
     for outer, inner in traced.graph.captures:
@@ -146,12 +151,12 @@ class StepTracing:
       variable = model.get(id(outer), known.get(id(outer)))
       own = f'variable {len(variables)}' if variable is None else variable_name(variable)
       own = slots.get(id(outer), own)
-      names = self._names.variables if id(outer) in model else self._names.slots
+      names = shared.variables if id(outer) in model else shared.slots
       name = COUNT if variable is count is not None else names.get(own, f'{own} of tf2')
       taken = {one.name for one in variables.values()}
       name = name if name not in taken else f'{name} of tf2, number {len(taken)}'
       held = _held_by(outer, inner) if variable is None else array_of(variable)
-      value = self._before(own, name, held)
+      value = self._before(own, name, held, shared)
       variables[inner.op.name] = StepVariable(name, value, name.startswith(own), id(outer))
 
     def source_of(name: str) -> SourceLine | None:
@@ -167,16 +172,16 @@ class StepTracing:
       constants,
       traced.targets,
       source_of,
-      layouts=self._step.port.layouts.relayouts(self._names.variables),
+      layouts=self._step.port.layouts.relayouts(shared.variables),
     )
 
-  def _before(self, own: str, name: str, value: np.ndarray) -> np.ndarray:
+  def _before(self, own: str, name: str, value: np.ndarray, shared: SharedNames) -> np.ndarray:
     """Returns the value that the reference has, where it is the same up to rounding."""
-    given = self._names.before.get(name)
+    given = shared.before.get(name)
     if given is None or given.size != value.size or value.dtype.kind != 'f':
       return value
     role, _, of = name.rpartition(' of ')
-    owner = next((its for its, tf1 in self._names.variables.items() if role and tf1 == of), own)
+    owner = next((its for its, tf1 in shared.variables.items() if role and tf1 == of), own)
     holds_values = role in ('', SHADOW)
     laid_out = self._step.port.layouts.to_tf2(owner, given, holds_values)
     if laid_out.shape != value.shape or laid_out.dtype != value.dtype:
@@ -184,9 +189,9 @@ class StepTracing:
     allowed = _SAME * float(np.max(np.abs(value), initial=0.0))
     return laid_out if np.allclose(laid_out, value, 0.0, allowed) else value
 
-  def _count(self) -> Any:
+  def _count(self, before: Mapping[str, np.ndarray]) -> Any:
     """Returns the variable that counts the steps as the reference's does; None without one."""
-    wanted = self._names.before.get(COUNT)
+    wanted = before.get(COUNT)
     if wanted is None:
       return None
     same = (one for one in self._counters() if int(one) == int(wanted))

@@ -23,7 +23,6 @@ from tf2verify.reference.slot_roles import slot_by_name
 from tf2verify.reference.updates import Updates
 from tf2verify.reference.variables import static_shape, variable_name
 from tf2verify.sides import side
-from tf2verify.sides.graphs.step_run import StepGraph
 from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.optimizer_parts import parts_of
 from tf2verify.sides.optimizer_state import (
@@ -48,6 +47,8 @@ from tf2verify.sides.update_recorder import changes_gradients, update_recorder
 from tf2verify.tensorflow_internals import keras3
 
 v1 = tf.compat.v1
+# Makes a step of its trace, given the values of the reference before it, by what both call them.
+MakesStep = Callable[[Mapping[str, np.ndarray]], EditableStep]
 
 
 class Tf2Steps:
@@ -160,8 +161,15 @@ class Tf2Steps:
     finally:
       self._step, self._last = step, last
 
-  def traced(self, names: SharedNames, made: MadeLines) -> StepGraph:
-    """Returns the next step as a graph, and does not take it.
+  def traced(self, names: SharedNames, made: MadeLines) -> MakesStep:
+    """Traces the next step, and does not take it.
+
+    Args:
+      names: what both sides call what they keep.
+      made: where optimizers were made.
+
+    Returns:
+      What makes a step of the trace, given the values of the reference before it.
 
     Raises:
       NotTraceable: it does not run on symbolic tensors.
@@ -174,22 +182,19 @@ class Tf2Steps:
     slots = self._slot_variables()
     kept = [slot.source for slot in slots]
     kept += [v for optimizer in self._updating for v in _own_variables(optimizer)]
-    counter = v1.train.get_global_step()
+    kept = [v for v in (*kept, *created, v1.train.get_global_step()) if v is not None]
     named = zip(numbered(slot.name for slot in slots), slots, strict=True)
     handles = {id(getattr(slot.source, 'handle', None)): name for name, slot in named}
-    return tracing.graph(traced, [v for v in (*kept, *created, counter) if v is not None], handles)
 
-  def editable(self, names: SharedNames, made: MadeLines) -> EditableStep:
-    """Returns the next step as a graph that may be edited, and does not take it.
+    def step(before: Mapping[str, np.ndarray]) -> EditableStep:
+      shared = dataclasses.replace(names, before=before)
+      graph = tracing.graph(traced, kept, handles, shared)
+      known = {variable.identity: variable.name for variable in graph.variables.values()}
+      own = ((slot, getattr(slot.source, 'handle', None)) for slot in slots)
+      told = tuple((slot, known.get(id(handle), '')) for slot, handle in own)
+      return EditableStep(graph, self._port, shared, told)
 
-    Raises:
-      NotTraceable: it does not run on symbolic tensors.
-    """
-    graph = self.traced(names, made)
-    known = {variable.identity: variable.name for variable in graph.variables.values()}
-    kept = ((slot, getattr(slot.source, 'handle', None)) for slot in self._slot_variables())
-    slots = tuple((slot, known.get(id(handle), '')) for slot, handle in kept)
-    return EditableStep(graph, self._port, names, slots)
+    return step
 
   def _stepped(self, updates: Updates) -> np.ndarray | None:
     with (
@@ -321,10 +326,16 @@ class Tf2StepsAgain:
     with self._own_counter():
       return self._steps.take()
 
-  def editable(self, names: SharedNames, made: MadeLines) -> EditableStep:
-    """Returns the next step as a graph that may be edited, and does not take it."""
+  def traced(self, names: SharedNames, made: MadeLines) -> MakesStep:
+    """Traces the next step, and does not take it; see `Tf2Steps.traced`."""
     with self._own_counter():
-      return self._steps.editable(names, made)
+      make = self._steps.traced(names, made)
+
+    def step(before: Mapping[str, np.ndarray]) -> EditableStep:
+      with self._own_counter():
+        return make(before)
+
+    return step
 
   @contextlib.contextmanager
   def _own_counter(self) -> Iterator[None]:

@@ -182,11 +182,12 @@ class TracedPort:
     graph_def = self._with_handles(handles)
 
     def evaluate(tensors: Sequence[str]) -> Sequence[np.ndarray]:
-      graph = imported(graph_def)
-      prepare = preparation(self._assignments(graph, handles), self.values)
-      with open_session(graph) as session:
+      known = v1.GraphDef()
+      known.CopyFrom(graph_def)
+      prepare = preparation(self._assignments(known, handles), self.values)
+      with open_session(imported(known)) as session:
         prepare(session)
-        return session.run(list(tensors), self._feeds(constants))  # type: ignore[no-any-return]
+        return session.run(list(tensors), self.feeds(constants))  # type: ignore[no-any-return]
 
     with_unrolled_loops(graph_def, evaluate)
     if in_parts:
@@ -203,6 +204,10 @@ class TracedPort:
     Raises:
       NotTraceable: it uses a resource that is not a variable of the port.
     """
+    return self.begin(change, targets_only).run
+
+  def begin(self, change: Change | None = None, targets_only: bool = False) -> 'PortRun':
+    """Returns such a run, which can go on from other values."""
     traced = self.traced
     handles, constants = _captured(traced, self.names)
     graph_def = self._with_handles(handles)
@@ -213,8 +218,8 @@ class TracedPort:
       known = python_gradients.Captured(traced.graph, self.names, handles, constants)
       form = functools.partial(derived_targets, derived=traced.derived)
       graph_def, derived = python_gradients.formed(graph_def, known, form)
+    assigned = self._assignments(graph_def, handles)
     graph = imported(graph_def)
-    assigned = self._assignments(graph, handles)
     if traced.derived is not None and not derived:
       derived = derived_targets(graph, traced.derived)
     reader = GraphReader(graph, handles, traced.inputs, constants, self._source_of)
@@ -223,7 +228,13 @@ class TracedPort:
     read = {op.name: op.tensors[0] for op in op_graph.ops if op.op_type == VARIABLE}
     reads = {op_name: read[name] for op_name, name in handles.items() if name in read}
     prepare = preparation(assigned, self.values)
-    return GraphRun(op_graph, graph, self._feeds(constants), prepare, reads)
+    run = GraphRun(op_graph, graph, self.feeds(constants), prepare, reads)
+    return PortRun(self, run, assigned, constants)
+
+  def on_graph_of(self, other: 'TracedPort') -> 'TracedPort':
+    """Returns the same with the rounds of another one's loops, where these are the same."""
+    is_same = self.of_rounds is not None and self.of_rounds == other.of_rounds
+    return dataclasses.replace(self, of_rounds=other.of_rounds) if is_same else self
 
   def op_graph(self) -> OpGraph:
     """Returns its operations alone, without a graph that a session could run: in half the time.
@@ -247,18 +258,46 @@ class TracedPort:
         make_handle(node, self.variables[handles[node.name]])
     return graph_def
 
-  def _assignments(self, graph: tf.Graph, handles: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    with graph.as_default():
-      return {
-        name: assignment(graph, op_name, self.variables[name]) for op_name, name in handles.items()
-      }
+  def _assignments(self, graph_def: Any, handles: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    return {
+      name: assignment(graph_def, op_name, self.variables[name])
+      for op_name, name in handles.items()
+    }
 
-  def _feeds(self, constants: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+  def feeds(self, constants: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns what a run is fed, given the values of captured constants."""
     return {**self.traced.feeds, **{f'{name}:0': value for name, value in constants.items()}}
 
   def _source_of(self, op: tf.Operation) -> SourceLine | None:
     made = operation(self.traced.graph, op.name)
     return None if made is None else user_source(made)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PortRun:
+  """A run of a traced port, which can go on as another run of the same graph.
+
+  Attributes:
+    port: what was traced.
+    run: the run.
+    assigned: by the names of variables: the assignment, and what that is fed with.
+    constants: values of what the graph captures, by the names of placeholders.
+  """
+
+  port: TracedPort
+  run: GraphRun
+  assigned: Mapping[str, tuple[str, str]]
+  constants: Mapping[str, np.ndarray]
+
+  def restart(self, port: TracedPort) -> bool:
+    """Goes as another run of the port from now on; returns False where that has another graph."""
+    one, other = self.port.traced, port.traced
+    if one.graph is not other.graph or self.port.of_rounds is not port.of_rounds:
+      return False
+    if (one.targets, one.derived, self.port.names) != (other.targets, other.derived, port.names):
+      return False
+    self.run.restart(preparation(self.assigned, port.values), port.feeds(self.constants))
+    return True
 
 
 def derived_targets(graph: tf.Graph, derived: Derived) -> tuple[Target, ...]:

@@ -19,7 +19,7 @@ from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import RunSpec
-from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_values
+from tf2verify.sides.tf2.repaired import RepairedRuns, given_values, repaired_run, target_values
 from tf2verify.sides.tf2.tracing import TracedPort
 from tf2verify.stages.comparison.reruns import Again, repeated, rerun_of
 from tf2verify.stages.comparison.traced_port import TracedComparison
@@ -41,8 +41,8 @@ def forward_runs(
   differences: Sequence[Difference],
   failed: RunSpec,
   sides: tuple[GraphRun, TracedPort],
-) -> list['ForwardRun']:
-  """Returns the runs of a stage, the one that failed first.
+) -> 'ForwardRuns':
+  """Returns the runs of a stage.
 
   Args:
     case: both sides.
@@ -56,12 +56,59 @@ def forward_runs(
   first = _run_of(case, stage, failed, compared, losses_of, sides)
   others = _others(case, stage, failed)
   known = failed, sides[1]
-  return [first, *(_run_of(case, stage, run, compared, losses_of, known=known) for run in others)]
+  further = (_run_of(case, stage, run, compared, losses_of, known=known) for run in others)
+  return ForwardRuns((first, *further))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ForwardRuns:
+  """All runs of the stage, the one that failed first; see `diagnosis.bench.BenchRun`."""
+
+  runs: tuple['ForwardRun', ...]
+
+  @property
+  def names(self) -> frozenset[str]:
+    """As differences name them."""
+    return frozenset(run.name for run in self.runs)
+
+  def why_not(self) -> str:
+    """Returns why the port cannot be edited in one; '' where it can in all."""
+    return next((why for run in self.runs if (why := run.why_not())), '')
+
+  def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
+    """Returns none: rules on a forward pass go by its places."""
+    del repairs
+    return ()
+
+  def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
+    """Returns both sides of the run that failed first, the port with edits."""
+    del left
+    return self.runs[0].looked_at(repairs)
+
+  def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
+    """Returns what differs with edits, and how far each pair of tensors is apart."""
+    with RepairedRuns(repairs) as runs:
+      found = [run.judged(repairs, runs) for run in self.runs]
+    return (
+      frozenset[tuple[str, str, str]]().union(*(left for left, _ in found)),
+      [share for _, shares in found for share in shares],
+    )
+
+  def still_fails(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether the run that failed first still does with edits."""
+    with RepairedRuns(repairs) as runs:
+      left, _ = self.runs[0].judged(repairs, runs)
+    return bool(left)
+
+  def close(self) -> None:
+    """Lets go of the references, but for that of the run that was looked into."""
+    for run in self.runs[1:]:
+      run.tf1.close()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ForwardRun:
-  """One run of the stage, see `diagnosis.bench.BenchRun`.
+  """One run of the stage.
 
   Attributes:
     name: as differences name it.
@@ -81,11 +128,6 @@ class ForwardRun:
   is_other: bool
   losses_agree: bool
 
-  @property
-  def names(self) -> frozenset[str]:
-    """As differences name it."""
-    return frozenset([self.name])
-
   def why_not(self) -> str:
     """Returns why the port cannot be edited in it; '' where it can."""
     if self.is_other:
@@ -95,19 +137,8 @@ class ForwardRun:
       return 'a variable is written more than once in a call'
     return ''
 
-  def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
-    """Returns none: rules on a forward pass go by its places."""
-    del repairs
-    return ()
-
-  def close(self) -> None:
-    """Lets go of the reference, where it is another run's than the one that was looked into."""
-    if self.is_other:
-      self.tf1.close()
-
-  def looked_at(self, repairs: Sequence[Repair], left: Left) -> LookedAt:
+  def looked_at(self, repairs: Sequence[Repair]) -> LookedAt:
     """Returns both sides of the run, the port with edits."""
-    del left
     return LookedAt(self.name, self.tf1, self.repaired(repairs))
 
   def repaired(self, repairs: Sequence[Repair]) -> GraphRun:
@@ -119,9 +150,14 @@ class ForwardRun:
   def _other_run(self) -> Mapping[str, Any] | None:
     return self.tf1.nodes() if self.is_other else None
 
-  def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
-    """Returns what differs with edits, and how far each pair of tensors is apart."""
-    values, graph = self._yielded(repairs) if repairs else self._as_it_is
+  def judged(self, repairs: Sequence[Repair], runs: RepairedRuns) -> tuple[Left, list[float]]:
+    """Returns what differs with edits, and how far each pair of tensors is apart.
+
+    Args:
+      repairs: the edits.
+      runs: makes the graphs of runs with them.
+    """
+    values, graph = self._yielded(repairs, runs) if repairs else self._as_it_is
     found = self.comparison.differences(values, graph)
     left = {(d.quantity, d.tf1_subject, self.name) for d in found if d.quantity in self.compared}
     # The comparison takes what is not in the graph to be as in the reference.
@@ -145,16 +181,16 @@ class ForwardRun:
 
   @functools.cached_property
   def _as_it_is(self) -> tuple[dict[str, np.ndarray], OpGraph]:
-    return self._yielded([])
+    with RepairedRuns([]) as runs:
+      return self._yielded([], runs)
 
-  def _yielded(self, repairs: Sequence[Repair]) -> tuple[dict[str, np.ndarray], OpGraph]:
+  def _yielded(
+    self, repairs: Sequence[Repair], runs: RepairedRuns
+  ) -> tuple[dict[str, np.ndarray], OpGraph]:
     """Returns what the port yields with edits, by target, and its targets."""
     given = given_values(self.tf1, repairs)
-    run = repaired_run(self.port, repairs, given, self._other_run, targets_only=True)
-    try:
-      return target_values(run, _RUN_SECONDS), run.op_graph
-    finally:
-      run.close()
+    values, graph = runs.targets(self.port, given, self._other_run, _RUN_SECONDS)
+    return {name: found[0] for name, found in values.items()}, graph
 
   def _apart(self, values: Mapping[str, np.ndarray]) -> list[float]:
     wanted = self._reference_values

@@ -119,6 +119,10 @@ class GradientRun:
         left.add((_OUTPUT.strip(), name.removeprefix(_OUTPUT), run))
     return frozenset(left), self._apart(gradients, {name for _, name, _ in left})
 
+  def still_fails(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether the run still fails with edits."""
+    return bool(self.judged(repairs)[0])
+
   @functools.cached_property
   def _as_it_is(self) -> Mapping[str, tuple[np.ndarray, ...]]:
     return self._yielded([])

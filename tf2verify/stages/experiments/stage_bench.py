@@ -1,7 +1,7 @@
 """The runs of a failed stage made again, with edits of the port's graph."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
 from tf2verify.diagnosis.bench import BenchRun, Judged, Left, LookedAt
 from tf2verify.diagnosis.divergence.sources import InspectableRun
@@ -10,6 +10,7 @@ from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Difference
 from tf2verify.records.op_graph import TensorKey
 from tf2verify.sides.graphs import repairs as editing
+from tf2verify.sides.graphs.contents import content
 from tf2verify.sides.graphs.repairs import Repair, Transplant
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.wiring import CannotRepair
@@ -49,8 +50,9 @@ class StageBench:
     self._until: float | None = None  # not while the sides are looked into
     self._opened: list[GraphRun] = []
     self._made: Sequence[BenchRun] = ()
-    # The same edits are asked for again where one of several turns out to be needless.
-    self._judged: dict[tuple[Repair, ...], Judged] = {}
+    # The same edits are asked for again where one of several turns out to be needless, and where
+    # another search proposes them again. The error of those that make no graph.
+    self._judged: dict[Hashable, Judged | CannotRepair] = {}
     self.derives = derives
 
   def why_not(self) -> str:
@@ -85,15 +87,34 @@ class StageBench:
     self._opened.append(found.tf2)
     return found
 
+  def judged_if_passing(self, repairs: Sequence[Repair]) -> Judged | None:
+    """Compares all runs of the stage, with edits with which it passes; None for others."""
+    self._begin()
+    is_known = tuple(map(content, repairs)) in self._judged
+    if not is_known and any(run.still_fails(repairs) for run in self._runs):
+      return None
+    found = self.judged(repairs)
+    return found if found.passes else None
+
+  def _begin(self) -> None:
+    self._until = self._until or time.perf_counter() + self._seconds
+
   def judged(self, repairs: Sequence[Repair]) -> Judged:
     """Compares all runs of the stage, with edits of the port."""
     edits = tuple(repairs)
     # The port as it is has to be traced, in every step: that is no experiment yet.
     if edits:
-      self._until = self._until or time.perf_counter() + self._seconds
-    if edits not in self._judged:
-      self._judged[edits] = self._compared_with(edits)
-    return self._judged[edits]
+      self._begin()
+    key = tuple(map(content, edits))
+    if key not in self._judged:
+      try:
+        self._judged[key] = self._compared_with(edits)
+      except CannotRepair as error:
+        self._judged[key] = error
+    found = self._judged[key]
+    if isinstance(found, CannotRepair):
+      raise found
+    return found
 
   def _compared_with(self, repairs: Sequence[Repair]) -> Judged:
     # What differs in the stage that no run here shows does so with any edit.
@@ -177,7 +198,7 @@ def bench_for(
   if stage not in COMPARED:
     return None
   return StageBench(
-    lambda: forward_runs(case, stage, findings.differences, failed, (tf1, port)),
+    lambda: [forward_runs(case, stage, findings.differences, failed, (tf1, port))],
     COMPARED[stage],
     findings.differences,
     seconds,

@@ -1,6 +1,8 @@
 """The port's loss alone, run again on every example with edits of its graph."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.tf1.reference import ReferenceLoss
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
-from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_tensors
+from tf2verify.sides.tf2.repaired import RepairedRuns, given_values, repaired_run
 from tf2verify.sides.tf2.tracing import TracedPort
 from tf2verify.stages.losses.results import LossResult, comparable
 
@@ -58,8 +60,7 @@ class EditedLosses:
 
   def why_not(self) -> str:
     """Returns why the port cannot be edited; '' where its graph yields what it yields."""
-    for result in self._results:
-      value = self._value(result, [])
+    for result, value in zip(self._results, self._as_they_are, strict=True):
       if not _is_alike(value.value, result.tf2.value):
         return f'as a graph, tf2_loss yields something else on {result.example.name}'
     return ''
@@ -69,24 +70,30 @@ class EditedLosses:
     runs = {run for _, _, run in left}
     examples = [result.example for result in self._results]
     example = next((one for one in examples if one.name in runs), examples[0])
-    return LookedAt(example.name, self._reference(example), self._repaired(example, repairs))
+    port, given, other_run = self._edited(example, repairs)
+    run = repaired_run(port, repairs, given, other_run)
+    return LookedAt(example.name, self._reference(example), run)
 
   def judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
     """Returns what differs with edits, and how far each pair of tensors is apart."""
     left: set[tuple[str, str, str]] = set()
     shares: list[float] = []
-    for result in self._results:
-      value = self._value(result, repairs)
+    for result, value in zip(self._results, self._values(repairs), strict=True):
       found = self._compare(result, value)
       left |= {(d.quantity, d.tf1_subject, d.run) for d in found}
       shares += _shares(result.tf1, value)
     return frozenset(left), shares
 
+  def still_fails(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether the example that is looked into first still fails with edits."""
+    first = self._results[0]
+    (value,) = self._values_with(repairs, [first])
+    return bool(self._compare(first, value))
+
   def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
     """Returns the mistakes that the numbers show which the edited port gives."""
-    return self._explain(
-      [LossResult(one.example, one.tf1, self._value(one, repairs)) for one in self._results]
-    )
+    both = zip(self._results, self._values(repairs), strict=True)
+    return self._explain([LossResult(one.example, one.tf1, value) for one, value in both])
 
   def close(self) -> None:
     """Lets go of the references on further examples."""
@@ -94,25 +101,40 @@ class EditedLosses:
       if reference is not self._tf1:
         reference.close()
 
-  def _value(self, result: LossResult, repairs: Sequence[Repair]) -> LossValue:
-    run = self._repaired(result.example, repairs, targets_only=True)
-    try:
-      return _loss_value(target_tensors(run, _RUN_SECONDS), result.example)
-    finally:
-      run.close()
+  def _values(self, repairs: Sequence[Repair]) -> Sequence[LossValue]:
+    """Returns what the port gives with edits, in the order of the examples."""
+    return self._values_with(repairs, self._results) if repairs else self._as_they_are
 
-  def _repaired(
-    self, example: LossExample, repairs: Sequence[Repair], targets_only: bool = False
-  ) -> GraphRun:
-    port = self._ports.get(example.name)
-    if port is None:
-      port = self._ports[example.name] = self._functions[1].editable(example)
+  @functools.cached_property
+  def _as_they_are(self) -> Sequence[LossValue]:
+    return self._values_with([], self._results)
+
+  def _values_with(
+    self, repairs: Sequence[Repair], results: Sequence[LossResult]
+  ) -> Sequence[LossValue]:
+    found = []
+    with RepairedRuns(repairs) as runs:
+      for example in (result.example for result in results):
+        port, given, other_run = self._edited(example, repairs)
+        values, _ = runs.targets(port, given, other_run, _RUN_SECONDS)
+        found.append(_loss_value(values, example))
+    return found
+
+  def _edited(
+    self, example: LossExample, repairs: Sequence[Repair]
+  ) -> tuple[TracedPort, dict[str, np.ndarray], Mapping[str, Any] | None]:
+    """Returns the port's loss, what it is given, and tf1's graph where that is another one."""
+    port = self._port(example)
     given: dict[str, np.ndarray] = {}
     if any(repair.given for repair in repairs):
       given = given_values(self._reference(example), repairs)
-    is_other = example.name != self._results[0].example.name
-    other_run = self._reference(example).nodes() if is_other and repairs else None
-    return repaired_run(port, repairs, given, other_run, targets_only)
+    is_other = port.traced.graph is not self._port(self._results[0].example).traced.graph
+    return port, given, self._reference(example).nodes() if is_other and repairs else None
+
+  def _port(self, example: LossExample) -> TracedPort:
+    if example.name not in self._ports:
+      self._ports[example.name] = self._functions[1].editable(example)
+    return self._ports[example.name]
 
   def _reference(self, example: LossExample) -> GraphRun:
     if example.name not in self._references:

@@ -77,6 +77,10 @@ class EditedModel:
     left = {(d.quantity, d.tf1_subject, d.run) for d in comparison.differences}
     return frozenset(left), shares
 
+  def still_fails(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether the run still fails with edits."""
+    return bool(self.judged(repairs)[0])
+
   def causes(self, repairs: Sequence[Repair]) -> Sequence[Cause]:
     """Returns what the stage takes for the cause; nothing of an edited port."""
     return () if repairs else self.explain()

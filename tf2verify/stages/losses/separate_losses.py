@@ -30,6 +30,7 @@ from tf2verify.stages.losses.computed_weights import computed_weights
 from tf2verify.stages.losses.edited_losses import EditedLosses
 from tf2verify.stages.losses.examples import own_examples
 from tf2verify.stages.losses.kept_tensors import kept_tensors
+from tf2verify.stages.losses.kept_values import KeptValues
 from tf2verify.stages.losses.loss_graphs import of_loss_alone
 from tf2verify.stages.losses.results import (
   LossReading,
@@ -80,6 +81,7 @@ class SeparateLosses:
     self._model = LossExample(MODEL, loss_function.leaves_of(tf1.outputs), labels, extreme=False)
     self._tf1 = case.tf1_training.loss_function(tf1.outputs, case.labels)
     self._tf2 = Tf2LossFunction(case.declaration, tf2.outputs, case.labels)
+    self._moved = KeptValues(self._tf1)
     self._results: list[LossResult] = []
     self._reading = LossReading()
     self._ungraded: frozenset[str] = frozenset()  # outputs by which no gradient is compared
@@ -309,7 +311,7 @@ class SeparateLosses:
 
   def _rerun(self, result: LossResult) -> Rerun:
     def rerun(perturber: Perturber | None, wanted: frozenset[TensorKey]) -> Run:
-      return self._tensors(self._tf1.value(result.example, perturber), result, wanted)
+      return self._tensors(self._moved.of(result.example, perturber), result, wanted)
 
     return rerun
 

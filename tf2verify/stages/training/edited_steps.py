@@ -14,10 +14,13 @@ from tf2verify.records.difference import Difference
 from tf2verify.records.training import TrainingRun, TrainingStep
 from tf2verify.sides.graphs.repairs import Repair
 from tf2verify.sides.graphs.run import GraphRun
-from tf2verify.sides.graphs.wiring import CannotRepair
-from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.edited_step import EditableStep
-from tf2verify.sides.tf2.repaired import given_values, repaired_run, target_tensors
+from tf2verify.sides.tf2.repaired import (
+  RepairedRuns,
+  given_values,
+  repaired_run,
+  target_tensors,
+)
 from tf2verify.stages.training.reset_elements import Held
 from tf2verify.stages.training.step_quantities import QuantityPair
 
@@ -48,7 +51,7 @@ class MakesSteps(Protocol):
   """Makes graphs of steps, by their numbers."""
 
   def own(self, number: int) -> EditableStep:
-    """Returns a step of the port from its own values."""
+    """Returns a step of the port from its own values, on one graph with others where it can be."""
 
   def looked_at(self, number: int) -> EditableStep:
     """Returns a step of the port from tf1's values before it, where these are the same kind."""
@@ -118,7 +121,8 @@ class EditedSteps:
     if number not in self._from_tf1:
       self._from_tf1[number] = self._graphs.looked_at(number)
     step, given = self._from_tf1[number], given_values(reference, repairs)
-    run = _edited(step, repairs, given, number != self._number)
+    # All steps have the same sizes.
+    run = repaired_run(step, repairs, given, {} if number != self._number else None)
     target_tensors(run, _RUN_SECONDS)  # what is given to it may not fit there
     return LookedAt(names[number], reference, run)
 
@@ -126,6 +130,12 @@ class EditedSteps:
     """Returns what differs in any step with edits, and how far each pair of tensors is apart."""
     left, shares = self._as_it_is if not repairs else self._judged(repairs)
     return frozenset(one for one in left if _owner(one[1]) not in self._background), shares
+
+  def still_fails(self, repairs: Sequence[Repair]) -> bool:
+    """Returns whether the step that differs first still does with edits."""
+    run = self._taken_with(repairs, self._number)
+    found = self._judge.compare(run, self._number)
+    return any(_owner(one.tf1_subject) not in self._background for one in found)
 
   def _early(self) -> list[tuple[str, str, str]]:
     """Returns run, quantity and name of what differs as a graph, and did not as it was taken."""
@@ -151,6 +161,10 @@ class EditedSteps:
   def _as_it_is(self) -> tuple[Left, list[float]]:
     return self._judged([])
 
+  @functools.cached_property
+  def _taken_as_it_is(self) -> TrainingRun:
+    return self._taken_with([])
+
   def _judged(self, repairs: Sequence[Repair]) -> tuple[Left, list[float]]:
     run = self._taken(repairs)
     left: set[tuple[str, str, str]] = set()
@@ -172,29 +186,31 @@ class EditedSteps:
         reference.close()
 
   def _taken(self, repairs: Sequence[Repair]) -> TrainingRun:
-    """Returns the port's steps with edits."""
+    return self._taken_with(repairs) if repairs else self._taken_as_it_is
+
+  def _taken_with(self, repairs: Sequence[Repair], last: int | None = None) -> TrainingRun:
+    """Returns the port's steps with edits, all of them or up to the number of one."""
     like = self._port.steps[self._number - 1]
     held: dict[str, np.ndarray] = {}
     steps: list[TrainingStep] = []
-    for known in self._port.steps:
-      step = self._of(known.number).starting_from(held)
-      values = self._values(step, known.number, repairs)
-      held |= step.left_behind(values)
-      steps.append(step.taken(values, held, _told_as(like, known)))
-      held |= step.with_elements(held, self._held.get(known.number, {}))
+    with RepairedRuns(repairs) as runs:
+      for known in self._port.steps[:last]:
+        step = self._of(known.number).starting_from(held)
+        values = self._values(step, known.number, repairs, runs)
+        held |= step.left_behind(values)
+        steps.append(step.taken(values, held, _told_as(like, known)))
+        held |= step.with_elements(held, self._held.get(known.number, {}))
     return _with_steps(self._port, steps)
 
   def _values(
-    self, step: EditableStep, number: int, repairs: Sequence[Repair]
+    self, step: EditableStep, number: int, repairs: Sequence[Repair], runs: RepairedRuns
   ) -> Mapping[str, tuple[np.ndarray, ...]]:
     given: dict[str, np.ndarray] = {}
     if any(repair.given for repair in repairs):
       given = given_values(self._reference(number), repairs)
-    run = _edited(step, repairs, given, number != self._number, targets_only=True)
-    try:
-      return target_tensors(run, _RUN_SECONDS)
-    finally:
-      run.close()
+    is_other = not step.is_on_graph_of(self._of(self._number))
+    values, _ = runs.targets(step, given, {} if is_other else None, _RUN_SECONDS)
+    return values
 
   def _of(self, number: int) -> EditableStep:
     if number not in self._traced:
@@ -210,20 +226,6 @@ class EditedSteps:
 def _owner(name: str) -> str:
   """Returns the variable of a quantity: of `velocity of kernel`, `kernel`."""
   return name.rpartition(' of ')[2]
-
-
-def _edited(
-  step: EditableStep,
-  repairs: Sequence[Repair],
-  given: Mapping[str, np.ndarray],
-  is_other: bool,
-  targets_only: bool = False,
-) -> GraphRun:
-  try:
-    # All steps have the same sizes.
-    return repaired_run(step, repairs, given, {} if is_other else None, targets_only)
-  except WrittenOtherwise as error:
-    raise CannotRepair(str(error)) from error
 
 
 def _told_as(like: TrainingStep, step: TrainingStep) -> TrainingStep:

@@ -31,6 +31,8 @@ _Runs = Sequence[Sequence[_Array]]
 _FACTOR = 4.0
 # A variable of more is not looked at: a dozen runs of it are kept.
 _MOST_ELEMENTS = 2**19
+# Of a model of no more elements in all, every variable is looked at when one is.
+_FEW_ELEMENTS = 2**16
 _MOVERS = tuple(map(Perturber, range(RUNS)))
 _EXCUSED = (
   quantities.GRADIENT,
@@ -100,7 +102,13 @@ class RoundingWatch:
     self._begin = tf1, tf2
     self._names = dict(names)
     self._count = count
+    # By tf1 name: runs of the reference, the first one as it is, and moved ones of the port.
     self._taken: dict[str, tuple[list[_Taken], list[_Taken]]] = {}
+    # The port as it is, of each variable; and of all, as long as its own steps show it.
+    self._ports: dict[str, _Taken] = {}
+    self._seen: _Taken | None = _Taken({port: tf1 for tf1, port in self._names.items()})
+    self._moved: list[_Taken] = []
+    self._looked_at: dict[str, None] = {}
     self._excused: dict[TensorKey, _Array] = {}
     self._told: dict[str, tuple[int, int, float, float]] = {}
 
@@ -115,15 +123,30 @@ class RoundingWatch:
       for name, (count, size, one, other) in self._told.items()
     ]
 
+  def see(self, step: TrainingStep) -> None:
+    """Takes the port's next step, from values that are its own."""
+    if self._seen is None:
+      return
+    sizes = (r.value.size for r in step.gradients if isinstance(r.value, np.ndarray))
+    if sum(sizes) > _FEW_ELEMENTS:
+      self._seen = None
+    else:
+      self._seen.add(step)
+
+  def holds(self) -> None:
+    """Takes it that further steps of the port start from values that are not its own."""
+    self._seen = None
+
   def look(self, differing: Iterable[QuantityPair], number: int) -> bool:
     """Looks at what differs in a step; returns whether some of it is not to be compared."""
     self._excused = {}
     doubtful = [pair for pair in differing if _may_be_excused(pair)]
     variables = {pair.variable for pair in doubtful}
+    self._looked_at.update(dict.fromkeys(pair.variable for pair in doubtful))
     self._take_again(variables)
-    self._move_the_port({v for v in variables if _is_open(v, *self._taken.get(v, _NONE), number)})
+    self._move_the_port({v for v in variables if _is_open(v, *self._runs_of(v, number), number)})
     for pair in doubtful:
-      known = _elements(pair.variable, *self._taken.get(pair.variable, _NONE), number)
+      known = _elements(pair.variable, *self._runs_of(pair.variable, number), number)
       found = None if known is None else known.excused(pair)
       if known is None or found is None:
         continue
@@ -154,7 +177,8 @@ class RoundingWatch:
     none of rounding.
     """
     found = {}
-    for name, (tf1, tf2) in self._taken.items():
+    for name in self._looked_at:
+      tf1, tf2 = self._runs_of(name, number)
       known = _elements(name, tf1, tf2, number) if tf1 and tf2 else None
       if known is not None:
         values = [v for taken in (*tf1, *tf2) for v in taken.gradients[name][:number]]
@@ -163,17 +187,38 @@ class RoundingWatch:
           found[name] = where
     return found
 
+  def _runs_of(self, variable: str, number: int) -> tuple[list['_Taken'], list['_Taken']]:
+    """Returns the runs of both sides for a variable, those as they are first; none where one fails.
+
+    The port's own steps show as much until it is given other values. After that, they are taken
+    again.
+    """
+    tf1, moved = self._taken.get(variable, _NONE)
+    if not tf1:
+      return _NONE
+    seen = self._seen if self._seen is not None and self._seen.steps >= number else None
+    if seen is None and variable not in self._ports:
+      wanted = {self._names[v]: v for v in self._taken if v not in self._ports}
+      try:
+        (port,) = self._runs(1, wanted, (None,))
+      except Tf2VerifyError:
+        port = _Taken({})
+      self._ports.update(dict.fromkeys(wanted.values(), port))
+    port = seen or self._ports[variable]
+    return (tf1, [port, *moved]) if variable in port.gradients else _NONE
+
   def _take_again(self, variables: Iterable[str]) -> None:
-    """Takes the steps of the reference with values moved, and those of the port as they were."""
-    wanted = {v: self._names[v] for v in variables if v in self._names and v not in self._taken}
+    """Takes the steps of the reference with values moved."""
+    wanted = {v for v in variables if v in self._names and v not in self._taken}
     if not wanted:
       return
+    if self._seen is not None:
+      wanted |= self._names.keys() - self._taken.keys()
     try:
       tf1 = self._runs(0, {v: v for v in wanted}, (None, *_MOVERS))
-      tf2 = self._runs(1, {b: a for a, b in wanted.items()}, (None,))
     except Tf2VerifyError:
-      tf1, tf2 = [], []
-    self._taken.update({variable: (tf1, list(tf2)) for variable in wanted})
+      tf1 = []
+    self._taken.update({variable: (tf1, []) for variable in wanted})
 
   def _move_the_port(self, variables: Iterable[str]) -> None:
     """Takes the steps of the port with values moved as well.
@@ -185,17 +230,24 @@ class RoundingWatch:
     if not wanted:
       return
     try:
-      moved = self._runs(1, wanted, _MOVERS)
+      moved = self._moved or self._runs(1, self._to_move(wanted), _MOVERS)
     except Tf2VerifyError:
       moved = []
+    if self._seen is not None:
+      self._moved = moved
     for variable in wanted.values():
-      tf1, tf2 = self._taken[variable]
-      self._taken[variable] = (tf1, [*tf2, *moved]) if moved else _NONE
+      tf1, _ = self._taken[variable]
+      self._taken[variable] = (tf1, list(moved)) if moved else _NONE
+
+  def _to_move(self, wanted: Mapping[str, str]) -> Mapping[str, str]:
+    return wanted if self._seen is None else {port: tf1 for tf1, port in self._names.items()}
 
   def _runs(
     self, side: int, names: Mapping[str, str], perturbers: Iterable[Perturber | None]
   ) -> list['_Taken']:
-    return [_Taken(self._begin[side], perturber, names, self._count) for perturber in perturbers]
+    return [
+      _Taken.again(self._begin[side], perturber, names, self._count) for perturber in perturbers
+    ]
 
 
 def _may_be_excused(pair: QuantityPair) -> bool:
@@ -216,24 +268,39 @@ class _Taken:
   """The steps of one run, of some variables.
 
   Attributes:
+    steps: how many.
     gradients: those that were applied, step by step, by tf1 name.
     quantities: what they led to, see `of_reference`; step by step.
   """
 
-  def __init__(
-    self, begin: Begin, perturber: Perturber | None, names: Mapping[str, str], count: int
-  ) -> None:
+  def __init__(self, names: Mapping[str, str]) -> None:
+    """Takes which variables: their tf1 names by their own."""
+    self._names = names
+    self.steps = 0
     self.gradients: dict[str, list[_Array]] = {name: [] for name in names.values()}
     self.quantities: list[dict[TensorKey, _Array]] = []
+
+  @classmethod
+  def again(
+    cls, begin: Begin, perturber: Perturber | None, names: Mapping[str, str], count: int
+  ) -> '_Taken':
+    """Takes the steps."""
+    taken = cls(names)
     with begin(perturber) as steps:
       run = steps.run()
       for _ in range(count):
         step = steps.take()
-        for record in step.applied_gradients or step.gradients:
-          if record.name in names and record.value is not None:
-            self.gradients[names[record.name]].append(record.value)
+        taken.add(step)
         known = quantities.of_reference(dataclasses.replace(run, steps=(step,)), 1)
-        self.quantities.append({k: v for k, v in known.items() if _owner(k.name) in names})
+        taken.quantities.append({k: v for k, v in known.items() if _owner(k.name) in names})
+    return taken
+
+  def add(self, step: TrainingStep) -> None:
+    """Adds the gradients of the next step."""
+    self.steps += 1
+    for record in step.applied_gradients or step.gradients:
+      if record.name in self._names and record.value is not None:
+        self.gradients[self._names[record.name]].append(record.value)
 
 
 _NONE: tuple[list[_Taken], list[_Taken]] = ([], [])

@@ -14,6 +14,7 @@ from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.step_tracing import SharedNames, numbered
+from tf2verify.sides.tf2.steps import MakesStep, Tf2StepsAgain
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
 from tf2verify.stages.training.edited_steps import EditedSteps, StepJudge
@@ -32,40 +33,40 @@ COMPARED = tuple(known for known in CAUSAL_ORDER if known not in (LEARNING_RATE,
 
 
 def of_step(
-  case: CaseUnderTest,
-  runs: tuple[RunSpec, RunSpec],
-  steps: Steps,
-  number: int,
-  port: TrainingRun,
-  judge: StepJudge | None,
-  held: Mapping[int, Held],
+  made: 'StepGraphs', port: TrainingRun, judge: StepJudge | None, held: Mapping[int, Held]
 ) -> Inspection:
   """Returns a step that differs, both sides from the values of the reference before it.
 
   Args:
-    case: the case.
-    runs: what both sides were given, tf1 before tf2.
-    steps: taken so far, with the arrays of this one.
-    number: of the step, from 1.
+    made: makes its graphs.
     port: all steps that it has taken, with what it tells of itself in each.
     judge: what the stage makes of steps that are taken again; None for no experiments.
     held: what the port was given of tf1 after steps, by their numbers.
   """
-  made = StepGraphs(case, runs, steps, number)
 
   def edited(tf1: GraphRun) -> EditedSteps:
     assert judge is not None
-    return EditedSteps(made, number, tf1, port, judge, held)
+    return EditedSteps(made, made.number, tf1, port, judge, held)
 
   known = None if judge is None else EditedRuns(edited, COMPARED, told=(LEARNING_RATE,))
-  return Inspection(step_name(number), 'the training step of the port', made.sides, known)
+  return Inspection(step_name(made.number), 'the training step of the port', made.sides, known)
 
 
 class StepGraphs:
-  """Makes graphs of steps."""
+  """Makes graphs of steps.
+
+  Attributes:
+    case: the case.
+    number: of the step that is looked into, from 1.
+  """
 
   def __init__(
-    self, case: CaseUnderTest, runs: tuple[RunSpec, RunSpec], steps: Steps, number: int
+    self,
+    case: CaseUnderTest,
+    runs: tuple[RunSpec, RunSpec],
+    steps: Steps,
+    number: int,
+    keeps: bool = False,
   ) -> None:
     """Pairs what both sides keep, by its values after a step.
 
@@ -74,12 +75,20 @@ class StepGraphs:
       runs: what both sides were given, tf1 before tf2.
       steps: taken so far, with the arrays of this one.
       number: of the step, from 1.
+      keeps: whether traces are kept, each with a layer: experiments take all steps again.
     """
     self.case = case
     self._runs = runs
-    self._number = number
+    self.number = number
     self._tf1_names, self._slots = _shared_slots(steps, number)
     self._variables = {tf2: tf1 for tf1, tf2 in steps.names}
+    # The last step of the reference that was asked for, by its number.
+    self._of_tf1: tuple[int, StepGraph] | None = None
+    self._keeps = keeps
+    self._traces: dict[int, MakesStep] = {}
+    # By the number of the step that is next: steps that were traced up to there, and not taken.
+    self._under_way: dict[int, tuple[Tf2StepsAgain, MadeLines]] = {}
+    self._own: dict[int, EditableStep] = {}
 
   def sides(self) -> tuple[GraphRun, GraphRun]:
     """Returns both sides of the step that differs, from tf1's values before it."""
@@ -88,11 +97,11 @@ class StepGraphs:
 
   def of_tf1(self) -> StepGraph:
     """Returns the step of the reference as it is built."""
-    return self._step_of_tf1(self._number)
+    return self._step_of_tf1(self.number)
 
   def of_tf2(self, reference: StepGraph) -> StepGraph:
     """Returns the step of the port as it is traced, from the values of that of the reference."""
-    return self._traced(self._number, _values(reference)).step
+    return self._traced(self.number)(_values(reference)).step
 
   def runs(self, tf1: StepGraph, tf2: StepGraph) -> tuple[GraphRun, GraphRun]:
     """Returns runs of both, to be asked for any tensor.
@@ -114,29 +123,80 @@ class StepGraphs:
   def looked_at(self, number: int) -> EditableStep:
     """Returns a step of the port from tf1's values before it, as far as both sides share them."""
     before = _values(self._step_of_tf1(number))
-    step = self._traced(number, before)
+    step = self._traced(number)(before)
     # Its own may be those of a mistake in the steps before.
-    return step if number == self._number else step.starting_from_tf1(before)
+    return step if number == self.number else step.starting_from_tf1(before)
 
   def own(self, number: int) -> EditableStep:
-    """Returns a step of the port from its own values."""
-    return self._traced(number, {})
+    """Returns a step of the port from its own values; on the graph of the one that differs.
+
+    On its own graph where it is another one.
+    """
+    if number not in self._own:
+      self._own[number] = self._of_port(number)
+    return self._own[number]
+
+  def _of_port(self, number: int) -> EditableStep:
+    if number == self.number:
+      return self._traced(number)({})
+    self.own(self.number)  # on whose graph others are to be
+    step = self._traced_next(number)
+    found = None if step is None else self._on_known_graph(step)
+    if found is not None:
+      return found
+    step = self._traced(number)({})
+    return self._on_known_graph(step) or step
+
+  def _on_known_graph(self, step: EditableStep) -> EditableStep | None:
+    """Returns a step on the graph of another one; None where it has one of its own."""
+    for known in self._own.values():
+      moved = step.on_graph_of(known)
+      if moved.is_on_graph_of(known):
+        return moved
+    return None
 
   def reference(self, number: int) -> GraphRun:
     """Returns a step of the reference."""
     return step_run(self._step_of_tf1(number))
 
   def _step_of_tf1(self, number: int) -> StepGraph:
-    training, names = self.case.tf1_training, self._tf1_names
-    return training.inspectable_step(self._runs[0], number, names)
+    if self._of_tf1 is None or self._of_tf1[0] != number:
+      training, names = self.case.tf1_training, self._tf1_names
+      self._of_tf1 = number, training.inspectable_step(self._runs[0], number, names)
+    return self._of_tf1[1]
 
-  def _traced(self, number: int, before: Mapping[str, np.ndarray]) -> EditableStep:
+  def _traced(self, number: int) -> MakesStep:
+    if number in self._traces:
+      return self._traces[number]
     made = MadeLines()
     with made.recording():
       again = self.case.tf2_training.begin_steps_again(self._runs[1], number, None)
     for _ in range(number - 1):
       again.take()
-    return again.editable(SharedNames(self._variables, self._slots, before), made)
+    found = again.traced(self._names, made)
+    if self._keeps:
+      self._traces[number] = found
+      self._under_way[number + 1] = again, made
+    return found
+
+  def _traced_next(self, number: int) -> EditableStep | None:
+    """Returns a step traced after others, none of which was taken; None where it cannot be.
+
+    That saves a layer and the steps before. Python counts in them as in steps that are taken.
+    """
+    if number not in self._under_way:
+      return None
+    again, made = self._under_way.pop(number)
+    try:
+      found = again.traced(self._names, made)
+      self._under_way[number + 1] = again, made
+      return found({})
+    except NotTraceable:
+      return None
+
+  @property
+  def _names(self) -> SharedNames:
+    return SharedNames(self._variables, self._slots, {})
 
 
 def _values(step: StepGraph) -> dict[str, np.ndarray]:

@@ -16,7 +16,6 @@ from tf2verify.relation.proof.inductive import states_of
 from tf2verify.relation.proof.proving import StepStates
 from tf2verify.relation.proof.states import Multiple
 from tf2verify.sides.graphs.step_run import StepGraph
-from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import (
   Related,
@@ -57,18 +56,14 @@ class RelatedStep:
     return self.graphs.of_tf2(self.tf1)
 
 
-def to_relate(
-  case: CaseUnderTest, runs: tuple[RunSpec, RunSpec], steps: Steps, number: int
-) -> RelatedStep:
-  """Returns a step, given the arrays of both sides after it.
+def to_relate(graphs: StepGraphs, steps: Steps) -> RelatedStep:
+  """Returns a step.
 
   Args:
-    case: the case.
-    runs: what both sides were given, tf1 before tf2.
-    steps: taken so far, with the arrays of this one.
-    number: of the step, from 1.
+    graphs: makes its graphs.
+    steps: taken so far, with the arrays of both sides after this one.
   """
-  return RelatedStep(StepGraphs(case, runs, steps, number), number, _multiples(steps, number))
+  return RelatedStep(graphs, graphs.number, _multiples(steps, graphs.number))
 
 
 def representative(count: int) -> int:

@@ -146,6 +146,7 @@ class _Judge:
     self._inside: frozenset[str] = frozenset()
     self._extents: list[ErrorSummary] = []
     self._related: RelatedStep | None = None
+    self._made: StepGraphs | None = None
     self._steps = both.take_next()
     check_slot_names(self._steps, case.declaration.slot_names)
     self._names = dict(self._steps.names)
@@ -217,6 +218,8 @@ class _Judge:
     with comparison.unless_drawn_in_a_loop(self._steps.tf1) as part:
       for number in range(1, self._count + 1):
         if number > 1:
+          if self._rounding.moved:
+            self._rounding.holds()
           self._both.hold(self._rounding.moved)
           self._steps = self._both.take_next()
         self._idle = idle_updates(self._steps)
@@ -230,16 +233,23 @@ class _Judge:
         if part.differences:
           return number, differing
         if number == representative(self._count):
-          self._related = to_relate(self._case, self._runs, self._steps, number)
+          self._related = to_relate(self._graphs(self._steps, number), self._steps)
     return 0, differing
 
   def _with_64_bits(self, number: int) -> Judge:
     steps = self._steps
 
     def graphs() -> tuple[GraphRun, GraphRun]:
-      return StepGraphs(self._case, self._runs, steps, number).sides()
+      return self._graphs(steps, number).sides()
 
     return wide_steps(steps, number, self._variables, graphs)
+
+  def _graphs(self, steps: Steps, number: int) -> StepGraphs:
+    """Returns what makes graphs of a step, given the arrays after it; once for the last one."""
+    if self._made is None or self._made.number != number:
+      keeps = self._moved.are_kept(steps.tf1)
+      self._made = StepGraphs(self._case, self._runs, steps, number, keeps)
+    return self._made
 
   def _inspection(self, looked_at: Steps, parted: int) -> Inspection:
     port = self._steps.tf2  # of each step what is told of it; of the one that differs, arrays
@@ -256,7 +266,7 @@ class _Judge:
       )
       for step in self._moved.taken().steps if where else ():
         held.setdefault(step.number, self._both.held_after(step, where))
-    return of_step(self._case, self._runs, looked_at, parted, port, judge, held)
+    return of_step(self._graphs(looked_at, parted), port, judge, held)
 
   def _beside(self, port: TrainingRun, number: int) -> Steps:
     """Returns the first steps of another run of the port beside those of the reference."""
@@ -300,6 +310,7 @@ class _Judge:
 
   def _compared(self, number: int) -> Comparison:
     """Compares a step, but for elements whose gradient is rounding alone on both sides."""
+    self._rounding.see(self._steps.tf2.steps[-1])
     pairs = [p for p in self._steps.pairs(number) if p.variable not in self._idle.variables]
     found = self._compare(pairs, number)
     slots = self._steps.tf1.steps[number - 1].slots

@@ -1,0 +1,65 @@
+"""Parts of a GraphDef: what some of its operations need."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tf2verify.reference.graph_ops import op_name_of, reached
+
+v1 = tf.compat.v1
+
+
+def behind(graph_def: Any, wanted: Sequence[str]) -> Any:
+  """Returns the part of a graph that some operations read and wait for, with those.
+
+  Args:
+    graph_def: the graph.
+    wanted: names of the operations.
+  """
+  nodes = {node.name: node for node in graph_def.node}
+  kept = set(reached(wanted, lambda name: map(op_name_of, nodes[name].input)))
+  part = v1.GraphDef(versions=graph_def.versions)
+  part.node.extend(node for node in graph_def.node if node.name in kept)
+  part.library.CopyFrom(called(part.node, graph_def.library))
+  return part
+
+
+def called(nodes: Iterable[Any], library: Any) -> Any:
+  """Returns the part of a library that operations call, directly or through others.
+
+  Args:
+    nodes: NodeDefs.
+    library: a FunctionDefLibrary.
+  """
+  found = v1.GraphDef().library
+  if not library.function:
+    return found
+  functions = {function.signature.name: function for function in library.function}
+  gradients = {known.function_name: known for known in library.gradient}
+  pending = [name for node in nodes for name in _names(node)]
+  seen: set[str] = set()
+  while pending:
+    name = pending.pop()
+    if name in seen or name not in functions:
+      continue
+    seen.add(name)
+    found.function.add().CopyFrom(functions[name])
+    pending += [inner for node in functions[name].node_def for inner in _names(node)]
+    if name in gradients:
+      found.gradient.add().CopyFrom(gradients[name])
+      pending.append(gradients[name].gradient_func)
+  return found
+
+
+def _names(node: Any) -> Iterable[str]:
+  """Returns the names of the functions that an operation calls."""
+  for value in node.attr.values():
+    kind = value.WhichOneof('value')
+    if kind == 'func':
+      yield value.func.name
+      yield from _names(value.func)
+    elif kind == 'list':
+      for function in value.list.func:
+        yield function.name
+        yield from _names(function)
