@@ -15,6 +15,7 @@ from tf2verify.records.diagnosis import (
   Statistics,
 )
 from tf2verify.records.diagnosis_text import cause_lines, measure_lines, place_lines
+from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.records.observation import SourceLine
 
 _STATISTICS = Statistics((4, 8), 'float32', -1.25, 2.0, 0.5, 0.25, 0)
@@ -180,6 +181,17 @@ class CauseTest(absltest.TestCase):
     lines = diagnosis_lines(Diagnosis(causes=causes, sources=(_source(),)))
     self.assertEqual(lines[:2], ['likely cause: text 0', '  seen: evidence 0'])
     self.assertEqual(sum(line.startswith('likely cause') for line in lines), 3)
+
+  def test_a_mistake_that_only_its_place_tells_is_counted(self):
+    one, other = (
+      Experiment(edit, 'text', Outcome.PARTLY, number, 2, 0.1, 4, 1, 1)
+      for number, edit in ((1, Edit.SETTING), (2, Edit.VALUE))
+    )
+    line = SourceLine('port.py', 7, 'call', 'x')
+    sources = (_source(experiment=one), _source(experiment=other, tf2_source=line))
+    lines = diagnosis_lines(Diagnosis(causes=(Cause('text', experiment=one),), sources=sources))
+    self.assertStartsWith(lines[0], 'likely cause 1 of 2')
+    self.assertRegex(lines[1], r'^likely cause 2 of 2 .*: at port.py:7, what differs there$')
 
   def test_without_a_cause_it_is_said(self):
     self.assertEqual(_text(), 'no known mistake matches')

@@ -45,11 +45,26 @@ def cause_lines(diagnosis: Diagnosis, explained: bool = False) -> list[TextLine]
     lines.append(TextLine(f'{cause_label(cause)}: {cause.text}', Role.CAUSE))
     if cause.evidence:
       lines.append(TextLine(f'  seen: {_clip(cause.evidence)}'))
+  lines += _causes_without_words(diagnosis)
   if not diagnosis.causes and not explained:
     lines.append(TextLine(without_cause_text(diagnosis), Role.CAUSE))
   if diagnosis.without_experiments:
     label = 'experiments' if diagnosis.experimented else 'no experiment'
     lines.append(TextLine(f'  {label}: {_clip(diagnosis.without_experiments)}'))
+  return lines
+
+
+def _causes_without_words(diagnosis: Diagnosis) -> list[TextLine]:
+  """Returns the mistakes of which no cause is told beside one that is counted among several."""
+  told = {cause.experiment.number for cause in diagnosis.causes if cause.experiment is not None}
+  lines = []
+  for source in diagnosis.sources if told else ():
+    known = source.experiment
+    if known is not None and known.mistakes > 1 and known.number not in told:
+      told.add(known.number)
+      place = source.tf2_op if source.tf2_source is None else source.tf2_source.short
+      text = f'likely cause {known.number} of {known.mistakes} ({outcome_text(known)}): at {place}'
+      lines.append(TextLine(f'{text}, what differs there', Role.CAUSE))
   return lines
 
 

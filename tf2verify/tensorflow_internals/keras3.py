@@ -209,6 +209,15 @@ def read_seeds() -> Any:
   return _state().get_global_attribute(_GLOBAL_SEEDS)
 
 
+def new_seeds(seed: int) -> Any:
+  """Returns a generator of seeds for draws that name none; None where Keras 3 is not loaded.
+
+  Keras would make its own at the first such draw, with a variable, also inside a `tf.function`.
+  """
+  module = loaded()
+  return None if module is None else module.random.SeedGenerator(seed)
+
+
 def write_seeds(generator: Any) -> None:
   """Puts such a generator back."""
   if loaded() is not None:

@@ -223,7 +223,8 @@ def seeded(
   np.random.seed(seed)
   keras_seeds = _KerasSeeds(seed, constant=mode == CONSTANT)
   keras.set_seed_generator(keras_seeds)
-  keras3.write_seeds(None)
+  # A graph is to have no variable of it.
+  keras3.write_seeds(keras3.new_seeds(seed) if tf.executing_eagerly() else None)
   eager.forget_global_generator()  # made anew, by `_seeded_generator`, if asked for
   generator = functools.partial(_seeded_generator, seed)
   tool = RandomTool(seed, NUM_RANDOM_OPS if mode == COMPUTATION else mode)

@@ -268,8 +268,9 @@ def _restored_before_call(
   if not others:
     return port, ''
   more = len(port.layer.variables) - len(loaded.port.layer.variables)
+  variables = 'variable' if more == 1 else 'variables'
   why = (
-    f': its layers are then built twice, which creates {more} more variables'
+    f': its layers are then built twice, which creates {more} more {variables}'
     if more > 0
     else ', or make the layers in __init__, as attributes, and assign nothing in build'
   )

@@ -57,7 +57,11 @@ def constant_offset(evidence: LossEvidence) -> Cause | None:
   finite = [offset for offset in offsets if np.isfinite(offset)]
   if len(finite) < 2 or np.ptp(finite) > 1e-4 or abs(finite[0]) < 1e-3:
     return None
-  return Cause(f'tf2 is tf1 {finite[0]:+.6g} on every example: a constant was added on one side')
+  offset = f'{finite[0]:+.6g}'
+  return Cause(
+    f'tf2 is tf1 {offset} on every example: one side adds a constant, or a term of an output that '
+    'is the same in all examples'
+  )
 
 
 def loss_with_state(evidence: RepeatedLoss) -> Cause | None:

@@ -13,6 +13,8 @@ from tf2verify.records.diagnosis import About, Cause
 _Array = np.ndarray[Any, Any]
 # Of the greatest change of a slot.
 _ROUNDING = 1e-5
+# Rules of optimizers by which a variable goes on where its gradient is zero.
+_WITH_MOMENTUM = frozenset(('adam', 'adamax', 'momentum', 'nadam'))
 
 
 def pruned(evidence: TrainingEvidence) -> Cause | None:
@@ -106,7 +108,9 @@ def _of_lazy_rows(
   evidence: TrainingEvidence, pair: StepPair, role: str, counts: Sequence[int]
 ) -> Cause:
   changing, rester = ('TF1', 'the port') if counts[0] else ('the port', 'TF1')
-  what, how = (f'the {role} of {pair.name}', '') if role else (pair.name, ', by their momentum,')
+  what = f'the {role} of {pair.name}' if role else pair.name
+  kinds = {one.rule for one in (*evidence.tf1.optimizers, *evidence.tf2.optimizers)}
+  how = ', by their momentum,' if not role and kinds <= _WITH_MOMENTUM else ''
   text = (
     f'of {what}, the rows whose gradient is zero at step {evidence.number} '
     f'({sum(counts)} of {len(pair.tf1.start)}) still change in {changing}{how} and '
