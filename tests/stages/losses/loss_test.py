@@ -127,6 +127,29 @@ class ValueTest(LadderTestCase):
       Divided, STAGE, 'the first two examples', 'tf2_loss divides by a batch size of 4'
     )
 
+  def test_label_that_follows_from_another_one_in_all_examples(self):
+    class Case(Squared):
+      def make_labels(self):
+        return {
+          'click': np.array([1, 1, 0, 1], np.float32),
+          'buy': np.array([1, 0, 0, 1], np.float32),
+        }
+
+      def tf1_loss(self, outputs, labels):
+        return tf.reduce_mean(tf.square(outputs[:, 0] - labels['click'] * labels['buy']))
+
+      def tf2_loss(self, outputs, labels):
+        return tf.reduce_mean(tf.square(outputs[:, 0] - labels['buy']))
+
+    verdict = verdict_of(Case)
+    self.assertIn("differ with labels['buy'] of other examples", verdict.to_text())
+
+    class Right(Case):
+      tf2_loss = Case.tf1_loss
+
+    self.assertNotIn('of other examples', verdict_of(Right).to_text())
+    self.assert_passes(Right, STAGE)
+
   def test_logarithm_of_a_softmax_where_no_label_fits(self):
     class Case(Sequences):
       def make_labels(self):  # of all steps but the last
