@@ -121,7 +121,9 @@ class StepCounterTest(LadderTestCase, parameterized.TestCase):
     class Case(_Annealed):
       tf2_only_variables = {'steps': 'counts'}
 
-    self.assertIn('steps has an effect', self.assert_first_failure(Case, 'variable_inventory'))
+    text = self.assert_first_failure(Case, 'variable_inventory')
+    self.assertIn('steps has an effect', text)
+    self.assertIn('leave it out of tf2_only_variables: the two are then paired', text)
 
 
 if __name__ == '__main__':

@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-import numpy as np
-
+from tf2verify.records.observation import VariableRecord
 from tf2verify.relation.left_out import names_declared
 from tf2verify.sides.side import Declaration, Inventory
 from tf2verify.sides.tf1.reference import ReferenceGraph
@@ -39,14 +38,16 @@ def step_counter(
   counters = [
     variable.name
     for variable in others.variables
-    if variable.name in left[1]
-    and variable.name not in kept
-    and variable.shape == ()
-    and np.dtype(variable.dtype).kind == 'i'
-    and not variable.trainable
+    if variable.name in left[1] and variable.name not in kept and is_counter(variable)
   ]
   if len(steps) != 1 or len(counters) != 1:
     return {}
   if names_declared(declaration.tf1_only_variables, steps) or not tf1.effects_of(steps):
     return {}
   return {steps[0]: counters[0]}
+
+
+def is_counter(variable: VariableRecord) -> bool:
+  """Returns whether a variable may count: one integer that is not trained."""
+  is_integer = variable.dtype.startswith(('int', 'uint'))
+  return variable.shape == () and is_integer and not variable.trainable

@@ -12,6 +12,7 @@ from tf2verify.relation.left_out import declaration
 from tf2verify.relation.variable_pairs import VARIABLE, described
 from tf2verify.sides.graphs.effects import Effect, effects
 from tf2verify.stages.stage import CaseUnderTest
+from tf2verify.stages.step_counter import is_counter
 
 _REASON = 'no output, loss or update depends on it'
 _SHOWN = 4
@@ -65,12 +66,31 @@ def left_out_of_reference(case: CaseUnderTest, left: Sequence[VariableRecord]) -
     added = {n: e for n, e in found.items() if e.is_of_added_loss and n not in trained}
     if all(map(case.declaration.declares, _LOSSES)):
       return _with_added(left, declared, added, _judged('tf2', left, known, declared, found))
-    return _judged('tf2', left, known, declared, found)
+    return _with_counter(case, _judged('tf2', left, known, declared, found))
   judged = _judged('tf2', [v for v in left if v.name in declared], known, declared, {})
   if not judged.names:
     return judged
   note = 'whether anything reads them is not known: the port does not run as a graph'
   return dataclasses.replace(judged, notes=(*judged.notes, note))
+
+
+def _with_counter(case: CaseUnderTest, judged: LeftOut) -> LeftOut:
+  """Returns what is known with how to pair a count of steps that is declared as the port's own."""
+  steps = [v.name for v in case.tf1.inventory().variables if 'global_step' in v.collections]
+  counters = [v.name for v in case.tf2.inventory().variables if is_counter(v)]
+  if not steps:
+    return judged
+  advice = (
+    f'; if it counts steps as {steps[0]} of tf1 does, leave it out of tf2_only_variables: the two '
+    'are then paired'
+  )
+  return dataclasses.replace(
+    judged,
+    differences=tuple(
+      dataclasses.replace(d, hint=d.hint + advice) if d.subject in counters else d
+      for d in judged.differences
+    ),
+  )
 
 
 def _with_added(
