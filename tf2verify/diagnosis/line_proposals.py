@@ -253,7 +253,8 @@ class Proposals:
       for moved in moves(line.graph, self._consumers, alike):
         text = f'the port computes {moved.said} {moved.before}, tf1 {moved.after}'
         number = None if moved.number is None else _rounded(moved.number)
-        like = self._like(op_type) if number is None else self._all_numbers.get(number)
+        # An operation of tf1 without a number may be any.
+        like = None if number is None else self._all_numbers.get(number)
         yield Proposal(moved.changes, moved.after, moved.before, text, like)
 
   def _left_out(self, line: Line) -> Iterator[Proposal]:
@@ -273,14 +274,19 @@ class Proposals:
 
 
 def _all_slices(tf1: OpGraph, tf2: OpGraph) -> list[tuple[Slice, int | None]]:
-  """Returns each slice that a side takes, with its position in tf1 where it is one of tf1's."""
-  known: dict[str, tuple[Slice, int | None]] = {}
-  for graph, is_tf1 in ((tf1, True), (tf2, False)):
+  """Returns each slice that a side takes, with its position in tf1 if one line alone takes it."""
+  known: dict[str, Slice] = {}
+  places: dict[str, list[int]] = {}
+  for graph in (tf1, tf2):
     for position in range(len(graph.ops)):
       found = slice_of(graph, position)
       if found is not None:
-        known.setdefault(found.text, (found, position if is_tf1 else None))
-  return [*known.values()]
+        known.setdefault(found.text, found)
+        places.setdefault(found.text, []).extend([position] if graph is tf1 else [])
+  return [
+    (found, places[text][0] if len({tf1.ops[n].source for n in places[text]}) == 1 else None)
+    for text, found in known.items()
+  ]
 
 
 def _other_orders(line: Line) -> Iterator[Proposal]:
