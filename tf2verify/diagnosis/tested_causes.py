@@ -250,11 +250,9 @@ def _says(cause: Cause, source: Source) -> bool:
   said = {float(n) for n in _NUMBER.findall(f'{cause.text} {cause.evidence}')}
   sides = [side for d in source.differences for side in (d.tf1, d.tf2)]
   differ = {float(n) for side in sides for n in _NUMBER.findall(side)}
-  return bool(differ) and all(
-    n in said
-    or (n > _LEAST_SHARE and any(math.isclose(1.0 - n, one, rel_tol=1e-5) for one in said))
-    for n in differ
-  )
+  shares = {n for n in differ if n == 0.0 or n > _LEAST_SHARE}
+  rests = {n for n in shares for one in said if math.isclose(1.0 - n, one, rel_tol=1e-5)}
+  return bool(differ) and differ <= said | rests
 
 
 def _with(evidence: FailedStage, sources: tuple[SourceEvidence, ...]) -> FailedStage:

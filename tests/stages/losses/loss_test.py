@@ -142,7 +142,7 @@ class ValueTest(LadderTestCase):
         return tf.reduce_mean(tf.square(outputs[:, 0] - labels['buy']))
 
     verdict = verdict_of(Case)
-    self.assertIn("differ with labels['buy'] of other examples", verdict.to_text())
+    self.assertIn("differ with labels['click'] of other examples", verdict.to_text())
 
     class Right(Case):
       tf2_loss = Case.tf1_loss

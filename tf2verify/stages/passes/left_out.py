@@ -65,7 +65,8 @@ def left_out_of_reference(case: CaseUnderTest, left: Sequence[VariableRecord]) -
     trained = {variable.name for variable in left if variable.trainable}
     added = {n: e for n, e in found.items() if e.is_of_added_loss and n not in trained}
     if all(map(case.declaration.declares, _LOSSES)):
-      return _with_added(left, declared, added, _judged('tf2', left, known, declared, found))
+      judged = _with_counter(case, _judged('tf2', left, known, declared, found))
+      return _with_added(left, declared, added, judged)
     return _with_counter(case, _judged('tf2', left, known, declared, found))
   judged = _judged('tf2', [v for v in left if v.name in declared], known, declared, {})
   if not judged.names:
