@@ -91,10 +91,11 @@ def _case(make):
 
 class RandomStatesTest(LadderTestCase):
   def test_are_listed_and_not_compared(self):
-    for make in (Subclassed, DrawsInCall, OwnsState):
+    # The generator that Keras shares is none of the port's.
+    for make, count in ((Subclassed, 0), (DrawsInCall, 0), (OwnsState, 1)):
       with self.subTest(make.__name__):
         text = self.assert_passes(_case(make), 'variable_inventory').to_text()
-        self.assertEqual(text.count(_NOT_COMPARED), 1, text)
+        self.assertEqual(text.count(_NOT_COMPARED), count, text)
 
   def test_generator_of_tensorflow_is_no_weight(self):
     self.assert_passes(_case(OfGenerator), 'variable_inventory')
