@@ -89,8 +89,8 @@ def measured(title: str) -> tuple[str, dict[str, float], dict[str, float]]:
   verdict, sampler = _climbed(title)
   failed = verdict.first_failure
   stage = 'training_steps' if failed is None else failed.stage
-  costs: collections.Counter[str] = collections.Counter()
-  kinds: collections.Counter[str] = collections.Counter()
+  costs: dict[str, float] = collections.defaultdict(float)
+  kinds: dict[str, float] = collections.defaultdict(float)
   for stack, seconds in sampler.samples.items():
     costs['whole run'] += seconds
     if any(frame.endswith('ladder.py:_diagnosed') for frame in stack):
