@@ -129,6 +129,27 @@ class WithoutStateTest(absltest.TestCase):
     with self.assertRaisesRegex(WrittenOtherwise, r'If \(cond.*\) writes a variable'):
       _after(build)
 
+  def test_write_in_one_of_several_branches_is_refused(self):
+    def build(a, b):
+      branches = [lambda: tf.constant(0.0), lambda: a.assign(2.0), lambda: tf.constant(1.0)]
+      tf.switch_case(tf.cast(b, tf.int32), branches)
+      return [op for op in tf.compat.v1.get_default_graph().get_operations() if op.type == 'Case']
+
+    with self.assertRaisesRegex(WrittenOtherwise, r'Case \(.*\) writes a variable'):
+      _after(build)
+
+  def test_rows_written_in_a_branch_are_refused(self):
+    def build(a, b):
+      def written():
+        tf.raw_ops.ResourceScatterUpdate(resource=a.handle, indices=0, updates=1.0)
+        return 1.0
+
+      tf.compat.v1.cond(b > 1.0, written, lambda: 2.0)
+      return [op for op in tf.compat.v1.get_default_graph().get_operations() if op.type == 'If']
+
+    with self.assertRaisesRegex(WrittenOtherwise, r'If \(cond.*\) writes a variable'):
+      _after(build)
+
   def test_variable_that_is_not_written_keeps_its_value(self):
     after, _, _ = _after(lambda a, b: [a.assign(np.float32(1.0)).op])
     self.assertEqual(after, {'a': 1.0, 'b': 10.0})

@@ -1,6 +1,6 @@
 """Parts of a GraphDef: what some of its operations need."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -33,10 +33,26 @@ def called(nodes: Iterable[Any], library: Any) -> Any:
     library: a FunctionDefLibrary.
   """
   found = v1.GraphDef().library
-  if not library.function:
-    return found
-  functions = {function.signature.name: function for function in library.function}
   gradients = {known.function_name: known for known in library.gradient}
+  for function in called_functions(nodes, library):
+    found.function.add().CopyFrom(function)
+    name = function.signature.name
+    if name in gradients:
+      found.gradient.add().CopyFrom(gradients[name])
+  return found
+
+
+def called_functions(nodes: Iterable[Any], library: Any) -> Iterator[Any]:
+  """Yields the functions that operations call, directly or through others, and their gradients.
+
+  Args:
+    nodes: NodeDefs.
+    library: a FunctionDefLibrary.
+  """
+  if not library.function:
+    return
+  functions = {function.signature.name: function for function in library.function}
+  gradients = {known.function_name: known.gradient_func for known in library.gradient}
   pending = [name for node in nodes for name in _names(node)]
   seen: set[str] = set()
   while pending:
@@ -44,12 +60,10 @@ def called(nodes: Iterable[Any], library: Any) -> Any:
     if name in seen or name not in functions:
       continue
     seen.add(name)
-    found.function.add().CopyFrom(functions[name])
+    yield functions[name]
     pending += [inner for node in functions[name].node_def for inner in _names(node)]
     if name in gradients:
-      found.gradient.add().CopyFrom(gradients[name])
-      pending.append(gradients[name].gradient_func)
-  return found
+      pending.append(gradients[name])
 
 
 def _names(node: Any) -> Iterable[str]:

@@ -13,10 +13,19 @@ from typing import Any
 import tensorflow as tf
 
 from tf2verify.reference.graph_ops import op_name_of
+from tf2verify.sides.graphs.extraction import called_functions
 from tf2verify.sides.graphs.update_formulas import FORMULAS
 from tf2verify.tensorflow_internals import graphs
 
 v1 = tf.compat.v1
+# How the names of operations begin that write the variable whose handle they take.
+_WRITES = (
+  'Assign',
+  'ResourceApply',
+  'ResourceScatter',
+  'ResourceSparse',
+  'ResourceStridedSliceAssign',
+)
 _CALLS = ('If', 'While', 'PartitionedCall', 'StatefulPartitionedCall', 'Case')
 # What reads rows of a variable, and what takes them out of a tensor.
 _GATHERS = {'ResourceGather': 'GatherV2', 'ResourceGatherNd': 'GatherNd'}
@@ -105,11 +114,11 @@ class _Rewriting:
     return handle is not None and self._last(handle, before) is not None
 
   def _may_write(self, node: Any) -> bool:
-    if node.op.startswith(('Assign', 'ResourceApply', 'ResourceScatter', 'ResourceSparse')):
+    if node.op.startswith(_WRITES):
       return any(self._handle(name) is not None for name in node.input)
     if node.op in _CALLS and any(self._handle(name) is not None for name in node.input):
       return _writes_inside(node, self._graph_def.library)
-    return str(node.op).startswith('ResourceStridedSliceAssign')
+    return False
 
   def _handle(self, tensor: str) -> str | None:
     """Returns the operation of the handle that a tensor hands on; None for another tensor."""
@@ -264,16 +273,8 @@ def _dtype_of(node: Any, argument: str) -> Any:
 
 def _writes_inside(node: Any, library: Any) -> bool:
   """Returns whether a function that an operation calls may write a variable."""
-  functions = {function.signature.name: function for function in library.function}
-  pending = [value.func.name for value in node.attr.values() if value.HasField('func')]
-  seen: set[str] = set()
-  while pending:
-    name = pending.pop()
-    if name in seen or name not in functions:
-      continue
-    seen.add(name)
-    for inner in functions[name].node_def:
-      if inner.op.startswith('Assign') or inner.op in FORMULAS:
-        return True
-      pending += [value.func.name for value in inner.attr.values() if value.HasField('func')]
-  return False
+  return any(
+    inner.op.startswith(_WRITES)
+    for function in called_functions([node], library)
+    for inner in function.node_def
+  )
