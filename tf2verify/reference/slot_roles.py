@@ -5,6 +5,8 @@ from typing import Any, Iterable, Tuple
 SHADOW = 'shadow'
 # The sum of gradients, or what is added to the variable, or its opposite.
 OWN_MOMENTUM = 'own momentum'
+# A sum that the variable is computed from, whatever it was.
+LINEAR = 'linear'
 # By rule and the optimizer's own word for a slot. `momentum` is a sum of gradients;
 # `velocity` is what is added to the variable; `scaled momentum` is what is subtracted
 # from it: the last two hold the learning rates of the steps.
@@ -40,8 +42,8 @@ _ROLES = {
   ('ftrl', 'accum'): 'squared gradient',
   ('ftrl', 'accumulator'): 'squared gradient',
   ('ftrl', 'accumulators'): 'squared gradient',
-  ('ftrl', 'linear'): 'linear',
-  ('ftrl', 'linears'): 'linear',
+  ('ftrl', 'linear'): LINEAR,
+  ('ftrl', 'linears'): LINEAR,
 }
 # Of the same meaning whatever the rule; also what code without an optimizer class uses.
 _COMMON_ROLES = {

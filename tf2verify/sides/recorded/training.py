@@ -119,6 +119,10 @@ class RecordedTraining:
     del labels  # the recorded graphs have their own placeholders
     return RecordedLossFunction(self._recording, outputs, self._graph.remark)
 
+  def computed_from_slots(self) -> frozenset[str]:
+    """Returns nothing: the recorded steps have started from the recorded values."""
+    return frozenset()
+
   def prepare_steps(self, run: side.RunSpec, count: int) -> PreparedSteps:
     """Returns the recorded training steps.
 

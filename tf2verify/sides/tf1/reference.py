@@ -184,6 +184,12 @@ class ReferenceTraining(Protocol):
   def loss_function(self, outputs: Any, labels: Any) -> ReferenceLoss:
     """Returns what runs the loss on arrays, given the nests that they are of."""
 
+  def computed_from_slots(self) -> frozenset[str]:
+    """Returns variables that an update computes from slots alone, where another start can be had.
+
+    Ftrl's are a function of its sums of gradients and of their squares.
+    """
+
   def prepare_steps(self, run: side.RunSpec, count: int) -> PreparedSteps:
     """Prepares training steps and returns what takes them."""
 

@@ -10,6 +10,7 @@ from tf2verify.errors import NotApplicable
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.training import LossObservation
 from tf2verify.reference.perturbation import Perturber
+from tf2verify.reference.slot_roles import LINEAR
 from tf2verify.sides import side
 from tf2verify.sides.graphs.effects import Program
 from tf2verify.sides.graphs.inlining import operation
@@ -136,6 +137,13 @@ class Tf1Training:
   def slots(self) -> tuple[GraphSlot, ...]:
     """Returns what the train op keeps for the variables, and for itself."""
     return self._train_graph().slots
+
+  def computed_from_slots(self) -> frozenset[str]:
+    """Returns the variables that an update computes from slots alone, whatever they are."""
+    declares = self._declaration.declares
+    if not declares('make_tf1_optimizer') and not declares('make_tf1_train_op'):
+      return frozenset()
+    return frozenset(slot.variable for slot in self.slots() if slot.role == LINEAR)
 
   def begin_restored(self, run: side.RunSpec, prefix: str) -> SessionSteps:
     """Returns a session before its next step, restored from a checkpoint by a `Saver`.

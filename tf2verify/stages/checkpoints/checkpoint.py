@@ -21,8 +21,8 @@ from tf2verify.stages.checkpoints import optimizer_restoring
 from tf2verify.stages.checkpoints.loading import load, takes_optimizer
 from tf2verify.stages.checkpoints.saving import check_saved
 from tf2verify.stages.comparison.comparing import Comparison
-from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
+from tf2verify.stages.training.start import training_fill
 
 # Enough for slots and shadows to differ from their variables and from zero.
 _STEPS = 2
@@ -68,7 +68,7 @@ class Checkpoint(Stage):
         path = declaration.tf1_checkpoint()
       return tf1_checkpoint.name_based(path, 'tf1_checkpoint')
     pairs = case.alignment().pairs
-    fill = case_fill(case)
+    fill = training_fill(case)
     training = True in declaration.training_modes
     run = RunSpec(case.inputs, training, fill, {tf1: tf1 for tf1, _ in pairs})
     written = _written_by_reference(case, run, os.path.join(folder, 'tf1'), comparison)

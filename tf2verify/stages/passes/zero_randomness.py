@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -56,9 +56,15 @@ class CaseFill:
       ) from error
 
 
-def case_fill(case: CaseUnderTest) -> StartedFill:
-  """Returns the case's own fill; what it leaves out and tf1 draws starts alike on both sides."""
-  return StartedFill(CaseFill(case.declaration), case.tf1.drawn_start, _numbers_of_port(case))
+def case_fill(case: CaseUnderTest, kept: Collection[str] = ()) -> StartedFill:
+  """Returns the case's own fill; what it leaves out and tf1 draws starts alike on both sides.
+
+  Args:
+    case: the case.
+    kept: tf1 names of variables that keep their initial values.
+  """
+  kept = {*kept, *_numbers_of_port(case)}
+  return StartedFill(CaseFill(case.declaration), case.tf1.drawn_start, kept)
 
 
 def constant_fill(case: CaseUnderTest) -> StartedFill:

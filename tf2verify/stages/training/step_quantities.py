@@ -11,6 +11,7 @@ from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import OptimizerRecord, Slot, TrainingRun, TrainingStep
 from tf2verify.reference.perturbation import fraction_bits
+from tf2verify.reference.slot_roles import LINEAR
 from tf2verify.relation.slots import DeclaredSlots, PairedSlots, SlotPair, pair_slots
 from tf2verify.stages.training.loss_scales import loss_scale
 
@@ -263,7 +264,7 @@ class Steps:
     for slot in pairs:
       subject = f'{slot.role} of {slot.variable}' if slot.variable else slot.role
       extra_atol = self._drift(number) * greatest(slot.tf1)
-      if slot.role == 'linear':
+      if slot.role == LINEAR:
         extra_atol += _linear_extra_atol(slot.variable, pairs, one)
       extra_rtol = self._constants * number
       yield QuantityPair(SLOT, subject, slot.variable, slot.tf1, slot.tf2, extra_atol, extra_rtol)

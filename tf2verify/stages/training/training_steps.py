@@ -24,7 +24,6 @@ from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.rounding import Judge
 from tf2verify.stages.comparison.zero_by_zero import leave_out
-from tf2verify.stages.passes.zero_randomness import case_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Inspection, Stage
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training import steps_here
@@ -44,6 +43,7 @@ from tf2verify.stages.training.scaled_inside import (
   without,
 )
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
+from tf2verify.stages.training.start import training_fill
 from tf2verify.stages.training.step_graphs import COMPARED, StepGraphs, of_step
 from tf2verify.stages.training.step_notes import (
   IdleUpdates,
@@ -105,7 +105,7 @@ class TrainingSteps(Stage):
     training = True in case.declaration.training_modes
     inputs, replaced = case_inputs.varied_inputs(case.inputs)
     pairs = case.alignment().pairs
-    fill = case_fill(case)
+    fill = training_fill(case)
     tf1_run = RunSpec(inputs, training, fill, {tf1: tf1 for tf1, _ in pairs}, gradients=True)
     tf2_run = RunSpec(inputs, training, fill, {tf2: tf1 for tf1, tf2 in pairs}, gradients=True)
     run_tf1 = case.tf1_training.prepare_steps(tf1_run, count)
