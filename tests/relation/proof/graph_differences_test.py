@@ -388,6 +388,16 @@ class UnlikeTest(parameterized.TestCase):
       _found(lambda x: tf.tanh(x * 2.0 * 3.0), lambda x: tf.tanh(x * 3.0 * 2.0), X), []
     )
 
+  def test_a_factor_that_something_else_makes_up_for(self):
+    # Half of the squares, and the squares: what comes of them is unknown on either side.
+    def one(x, y):
+      return tf.math.cumsum(tf.sqrt(-2.0 * tf.square(x - y)))
+
+    def other(x, y):
+      return 3.0 * tf.math.cumprod((x - y) * (0.5 * x - 0.5 * y))
+
+    self.assertEqual(_found(one, other, X, X), [])
+
   def test_silent_where_the_rest_differs_as_well(self):
     # The constants differ, but what reads them is another computation: nothing is known of it.
     def one(x):

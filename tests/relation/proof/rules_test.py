@@ -75,8 +75,56 @@ def _counts(x):
   return tf.cast(10.0 * x, tf.int32)
 
 
+def _softmax(x, axis=-1):
+  powers = tf.exp(x - tf.reduce_max(x, axis, keepdims=True))
+  return powers / tf.reduce_sum(powers, axis, keepdims=True)
+
+
+CUBE = (3, 4, 5)
 # Name, two functions, shapes of their arguments.
 SAME = (
+  ('softmax', tf.nn.softmax, _softmax, [CUBE]),
+  ('softmax_of_middle', lambda x: tf.nn.softmax(x, 1), lambda x: _softmax(x, 1), [CUBE]),
+  ('log_of_softmax', lambda x: tf.math.log(_softmax(x)), tf.nn.log_softmax, [CUBE]),
+  ('power_of_softmax', lambda x: tf.exp(tf.nn.log_softmax(x)), tf.nn.softmax, [X]),
+  (
+    'normalized_by_hand',
+    lambda x: x - tf.reduce_logsumexp(x, -1, keepdims=True),
+    tf.nn.log_softmax,
+    [CUBE],
+  ),
+  ('shifted', lambda x, y: tf.nn.softmax(x + y[:, :1]), lambda x, y: tf.nn.softmax(x), [X, Y]),
+  (
+    'normalized_before',
+    lambda x, y: tf.nn.softmax((tf.nn.log_softmax(x) + y) / 0.5),
+    lambda x, y: _softmax(2.0 * (x + y)),
+    [X, Y],
+  ),
+  (
+    'shares_add_up',
+    lambda x: tf.reduce_sum(tf.nn.softmax(x), -1) + x[:, 0],
+    lambda x: x[:, 0] + 1.0,
+    [X],
+  ),
+  (
+    'cross_entropy',
+    lambda x, y: -tf.reduce_sum(tf.nn.sigmoid(y) * tf.math.log(_softmax(x)), 1),
+    lambda x, y: tf.nn.softmax_cross_entropy_with_logits(tf.nn.sigmoid(y), x),
+    [X, Y],
+  ),
+  ('factor_of_power', lambda x: tf.math.log(2.0 * tf.exp(x)), lambda x: x + np.log(2.0), [X]),
+  (
+    'sum_of_transposed',
+    lambda x: tf.reduce_sum(tf.transpose(x, [0, 2, 1]), 2),
+    lambda x: tf.reduce_sum(x, 1),
+    [CUBE],
+  ),
+  (
+    'greatest_of_transposed',
+    lambda x: tf.reduce_max(tf.transpose(x, [2, 0, 1]), [0, 2]),
+    lambda x: tf.reduce_max(x, [1, 2]),
+    [CUBE],
+  ),
   ('diagonal', tf.linalg.tensor_diag_part, tf.linalg.diag_part, ((4, 4),)),
   ('halves_upwards', lambda x: -(-_counts(x) // 2), lambda x: (_counts(x) + 1) // 2, [X]),
   ('thirds_upwards', lambda x: -(-_counts(x) // 3), lambda x: (_counts(x) - 1) // 3 + 1, [X]),
@@ -250,6 +298,40 @@ SAME = (
 
 # The same with a condition of a rule, or a detail, violated.
 DIFFERENT = (
+  ('softmax_by_columns', tf.nn.softmax, lambda x: _softmax(x, 0), [(6, 6)]),
+  (
+    'shifted_by_columns',
+    lambda x, y: tf.nn.softmax(x + y[:1]),
+    lambda x, y: tf.nn.softmax(x),
+    [X, Y],
+  ),
+  ('softmax_of_double', lambda x: tf.nn.softmax(2.0 * x), lambda x: tf.nn.softmax(x), [X]),
+  ('softmax_and_epsilon', lambda x: tf.math.log(tf.nn.softmax(x) + 1e-3), tf.nn.log_softmax, [X]),
+  (
+    'normalized_by_other_axis',
+    lambda x: x - tf.reduce_logsumexp(x, 0, keepdims=True),
+    tf.nn.log_softmax,
+    [(6, 6)],
+  ),
+  (
+    'sum_of_powers',
+    lambda x: tf.reduce_sum(tf.exp(x), 1),
+    lambda x: tf.exp(tf.reduce_sum(x, 1)),
+    [X],
+  ),
+  ('factor_of_power', lambda x: tf.math.log(2.0 * tf.exp(x)), lambda x: x, [X]),
+  (
+    'masked_powers',
+    lambda x, y: tf.reduce_sum(y * tf.exp(x), 1),
+    lambda x, y: tf.reduce_sum(tf.exp(x), 1),
+    [X, Y],
+  ),
+  (
+    'sum_of_other_axis_of_transposed',
+    lambda x: tf.reduce_sum(tf.transpose(x, [0, 2, 1]), 1),
+    lambda x: tf.reduce_sum(x, 1),
+    [(3, 4, 4)],
+  ),
   ('root_of_exponential', lambda x: tf.sqrt(tf.exp(x)), lambda x: tf.exp(x), [X]),
   ('exponentials', lambda x, y: tf.exp(x) * tf.exp(y), lambda x, y: tf.exp(x * y), [X, Y]),
   ('ratio', lambda x, y: tf.exp(x) / tf.exp(y), lambda x, y: tf.exp(y - x), [X, Y]),

@@ -1,19 +1,26 @@
-"""Rules for softplus and the logistic function, as operations, by exponentials and logarithms."""
+"""Rules for exponentials and logarithms, and what is made of them: softplus, logistic, softmax."""
 
+import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from tf2verify.relation.proof.elementwise import elementwise
 from tf2verify.relation.proof.extremes import above_zero
 from tf2verify.relation.proof.masks import one
 from tf2verify.relation.proof.operation import Operation, Rule
 from tf2verify.relation.proof.polynomials import (
+  Number,
   Polynomial,
+  exponent,
+  exponential,
   leading_sign,
   polynomial,
   split_factor,
   total,
 )
-from tf2verify.relation.proof.shapes import reshape, source
+from tf2verify.relation.proof.reductions import log_sum_exp
+from tf2verify.relation.proof.shapes import as_transpose, reshape, source, transpose
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
 
@@ -59,6 +66,9 @@ def logarithm(op: Operation) -> Sequence[int] | None:
     return None
   terms = op.terms
   found = polynomial(terms, op.inputs[0], op.shape)
+  power = _power(terms, found)
+  if power is not None:
+    return [total(terms, power, op.dtype, op.shape)]
   for kind, start, factor, sign in (('Exp', 1, 1, 1), ('Sigmoid', 0, 1, -1), ('Sigmoid', 1, -1, 1)):
     inner = _argument(terms, found, kind, start, factor)
     if inner is None:
@@ -68,6 +78,18 @@ def logarithm(op: Operation) -> Sequence[int] | None:
     known = _softplus(terms, operand, op.dtype, op.shape)
     return [total(terms, [(known, 1 if kind == 'Exp' else -1)], op.dtype, op.shape)]
   return [elementwise(terms, 'Log', op.inputs, op.dtype, op.shape)]
+
+
+def _power(terms: Terms, found: Polynomial) -> list[tuple[int, Number]] | None:
+  """Returns the summands of `x + log(c)` where a polynomial is `c * exp(x)`; None for others."""
+  if len(found) != 1:
+    return None
+  ((monomial, coefficient),) = found.items()
+  inner = exponent(terms, monomial[0]) if len(monomial) == 1 else None
+  if inner is None or coefficient <= 0:
+    return None
+  number = terms.constant(np.asarray(math.log(coefficient), 'float32'), 'float32')
+  return [(inner, 1), *([(number, 1)] if coefficient != 1 else [])]
 
 
 def _argument(
@@ -118,8 +140,37 @@ def logistic(terms: Terms, number: int, dtype: str, shape: Shape) -> int | None:
   return _sigmoid(terms, operand, dtype, shape)
 
 
+def softmax(op: Operation) -> Sequence[int] | None:
+  """`Softmax` of rows: the exponential function of `LogSoftmax`."""
+  known = log_softmax_of(op)
+  if known is None or op.shape is None:
+    return None
+  return [exponential(op.terms, [(one, 1) for one in known], op.dtype, op.shape)]
+
+
+def log_softmax_of(op: Operation) -> Sequence[int] | None:
+  """`LogSoftmax` of rows."""
+  shape = op.terms.shape(op.inputs[0])
+  if not shape or 0 in shape or 'float' not in op.dtype:
+    return None
+  return [log_softmax(op.terms, op.inputs[0], op.dtype)]
+
+
+def log_softmax(terms: Terms, number: int, dtype: str) -> int:
+  """Returns rows less the logarithm of the sum of their exponentials, before any transpose."""
+  shape = terms.shape(number)
+  assert shape
+  inner, order = as_transpose(terms, number) or (number, list(range(len(shape))))
+  sizes = terms.shape(inner) or ()
+  whole = tuple(1 if axis == order[-1] else size for axis, size in enumerate(sizes))
+  less = reshape(terms, log_sum_exp(terms, inner, [order[-1]], dtype), whole)
+  return transpose(terms, total(terms, [(inner, 1), (less, -1)], dtype, sizes), order)
+
+
 RULES: dict[str, Rule] = {
   'Log': logarithm,
+  'Softmax': softmax,
+  'LogSoftmax': log_softmax_of,
   'Log1p': log1p,
   'Sigmoid': sigmoid,
   'Softplus': softplus,

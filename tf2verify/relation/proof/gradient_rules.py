@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tf2verify.relation.proof.elementwise import elementwise
+from tf2verify.relation.proof.exponential_rules import log_softmax
 from tf2verify.relation.proof.operation import Operation, Rule
-from tf2verify.relation.proof.polynomials import product, reciprocal, total
+from tf2verify.relation.proof.polynomials import exponential, product, reciprocal, total
 from tf2verify.relation.proof.reductions import reduced
 from tf2verify.relation.proof.shapes import reshape, source
 from tf2verify.relation.proof.terms import Terms, size_of
@@ -165,10 +166,10 @@ def cross_entropy(op: Operation) -> Sequence[int] | None:
     labels = _one_hot(op, _labels(terms, labels), rows)
   elif shapes[1] != rows:
     return None
-  logarithms = terms.add('LogSoftmax', [logits], None, op.dtype, rows)
+  logarithms = log_softmax(terms, logits, op.dtype)
   products = product(terms, [labels, logarithms], op.dtype, rows)
   found = reduced(terms, 'Sum', products, [1], op.dtype)
-  shares = terms.add('Softmax', [logits], None, op.dtype, rows)
+  shares = exponential(terms, [(logarithms, 1)], op.dtype, rows)
   gradient = total(terms, ((shares, 1), (labels, -1)), op.dtype, rows)
   return [total(terms, [(found, -1)], op.dtype, op.shape), gradient]
 

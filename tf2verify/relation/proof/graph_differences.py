@@ -17,7 +17,8 @@ from tf2verify.relation.proof.difference_pairs import (
 )
 from tf2verify.relation.proof.difference_terms import unlike_terms
 from tf2verify.relation.proof.numbering import Variables
-from tf2verify.relation.proof.proving import NO_STATES, Proof, prove
+from tf2verify.relation.proof.proving import NO_STATES, Proof, Side, prove
+from tf2verify.relation.proof.shapes import source
 from tf2verify.relation.proof.witnesses import same_function, told_apart
 
 _MOST = 6
@@ -246,16 +247,31 @@ def _goes_on(before: Proof, after: Proof, pair: Unlike) -> bool:
   gone = before.tf1.tested - after.tf1.tested - of_tf1
   lost = before.tf2.tested - after.tf2.tested - of_tf2
   if pair.terms is not None:
-    return bool(gone) and bool(lost)
+    (one, first), (other, second) = (
+      (side, _yielding(before, side, number, place))
+      for side, number, place in (
+        (before.tf1, pair.terms[0], pair.tf1),
+        (before.tf2, pair.terms[1], pair.tf2),
+      )
+    )
+    return _reads(one.graph, gone - first, first) and _reads(other.graph, lost - second, second)
   if not pair.chain:
-    return _reads(before.tf1.graph, gone, pair.tf1) and _reads(before.tf2.graph, lost, pair.tf2)
+    return _reads(before.tf1.graph, gone, [pair.tf1]) and _reads(before.tf2.graph, lost, [pair.tf2])
   if pair.what == MISSING:
-    return bool(lost) and _reads(before.tf1.graph, gone, pair.tf1)
-  return bool(gone) and _reads(before.tf2.graph, lost, pair.tf2)
+    return bool(lost) and _reads(before.tf1.graph, gone, [pair.tf1])
+  return bool(gone) and _reads(before.tf2.graph, lost, [pair.tf2])
 
 
-def _reads(graph: OpGraph, readers: Collection[int], position: int) -> bool:
-  return any(producer == position for n in readers for producer, _ in graph.ops[n].inputs)
+def _yielding(proof: Proof, side: Side, number: int, place: int) -> set[int]:
+  """Returns the operations that yield a term, in whatever shape, or have it within."""
+  wanted = source(proof.terms, number)
+  return {n for (n, _), value in side.values.items() if source(proof.terms, value) == wanted} or {
+    place
+  }
+
+
+def _reads(graph: OpGraph, readers: Collection[int], of: Collection[int]) -> bool:
+  return any(producer in of for n in readers for producer, _ in graph.ops[n].inputs)
 
 
 def _in_functions(proof: Proof, pair: Unlike) -> Unlike | None:

@@ -11,8 +11,15 @@ import numpy as np
 
 from tf2verify.relation.proof.contractions import contracted
 from tf2verify.relation.proof.pieces import CONCATENATION
-from tf2verify.relation.proof.polynomials import polynomial, product, total
-from tf2verify.relation.proof.shapes import reshape
+from tf2verify.relation.proof.polynomials import (
+  Number,
+  exponent,
+  exponential,
+  polynomial,
+  product,
+  total,
+)
+from tf2verify.relation.proof.shapes import as_transpose, reshape, transpose
 from tf2verify.relation.proof.terms import Shape, Terms, size_of
 
 # What has more summands is summed as a whole.
@@ -75,7 +82,37 @@ def _of_product(
     made = _contraction(terms, atoms[0], atoms[1], shape, axes, dtype)
     if made is not None:
       return made
-  return _as_one(terms, 'Sum', product(terms, atoms, dtype, shape), axes, dtype)
+  whole = product(terms, atoms, dtype, shape)
+  inner = exponent(terms, whole)
+  if inner is not None:
+    kept = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+    return exponential(terms, [(log_sum_exp(terms, inner, axes, dtype), 1)], dtype, kept)
+  return _as_one(terms, 'Sum', whole, axes, dtype)
+
+
+def log_sum_exp(terms: Terms, number: int, axes: Sequence[int], dtype: str) -> int:
+  """Returns the logarithm of the sum of exponentials along axes, which are left out of its shape.
+
+  What is the same along the axes is added to that of the rest: it does not matter what is
+  subtracted first, as the greatest is.
+  """
+  shape = terms.shape(number)
+  assert shape is not None
+  whole = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+  kept = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+  inside: list[tuple[int, Number]] = []
+  outside: list[tuple[int, Number]] = []
+  for monomial, coefficient in polynomial(terms, number, shape).items():
+    full = [_padded(terms, atom, len(shape)) for atom in monomial]
+    if any(sizes[axis] != 1 for sizes in full for axis in axes):
+      inside.append((product(terms, monomial, dtype, shape), coefficient))
+    else:
+      outside.append((product(terms, monomial, dtype, whole), coefficient))
+  rest = total(terms, inside, dtype, shape)
+  made = _as_one(terms, 'LogSumExp', rest, axes, dtype)
+  return reshape(
+    terms, total(terms, [(reshape(terms, made, whole), 1), *outside], dtype, whole), kept
+  )
 
 
 def _contraction(
@@ -114,6 +151,12 @@ def _as_one(terms: Terms, kind: str, number: int, axes: Sequence[int], dtype: st
   gone = {axis for axis in axes if shape[axis] != 1}
   if not gone:
     return reshape(terms, number, kept)
+  before = as_transpose(terms, number)
+  if before is not None:
+    inner, order = before
+    made = _as_one(terms, kind, inner, [order[axis] for axis in axes], dtype)
+    left = [order[axis] for axis in range(len(shape)) if axis not in axes]
+    return transpose(terms, made, [sorted(left).index(axis) for axis in left])
   added = terms[number]
   if (
     kind == 'Sum'

@@ -91,6 +91,28 @@ def _of_transpose(
     shape: what that was reshaped to.
     order: the order of its axes.
   """
+  fine = _refined(terms, number, perm, shape)
+  if fine is None:
+    return None
+  inner, origin = fine
+  return transpose(terms, inner, [origin[axis] for axis in order])
+
+
+def as_transpose(terms: Terms, number: int) -> tuple[int, list[int]] | None:
+  """Returns what a term is a transpose of, and the axes of that in its order; None elsewhere."""
+  inner, shape = terms[source(terms, number)], terms.shape(number)
+  if inner.kind != TRANSPOSE or shape is None:
+    return None
+  return _refined(terms, inner.inputs[0], inner.detail, shape)
+
+
+def _refined(
+  terms: Terms, number: int, perm: tuple[int, ...], shape: Shape
+) -> tuple[int, list[int]] | None:
+  """Returns a term, and its axis for each axis of a shape that its transpose is reshaped to.
+
+  None where the axes do not fit.
+  """
   before = terms.shape(number)
   assert before is not None
   parts = blocks(tuple(before[axis] for axis in perm), shape)
@@ -104,7 +126,7 @@ def _of_transpose(
     place += len(fine[axis])
   # Of every axis of `shape`, its axis in the finer shape of what was transposed.
   origin = [starts[axis] + n for axis in perm for n in range(len(fine[axis]))]
-  return transpose(terms, reshape(terms, number, tuple(sizes)), [origin[axis] for axis in order])
+  return reshape(terms, number, tuple(sizes)), origin
 
 
 def blocks(one: Shape, other: Shape) -> list[tuple[list[int], list[int]]] | None:

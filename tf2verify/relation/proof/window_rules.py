@@ -236,16 +236,6 @@ def _moving(op: Operation, count: int, mean: int, variance: int) -> list[int]:
   return found
 
 
-def softmax(op: Operation) -> Sequence[int] | None:
-  """`Softmax` and `LogSoftmax` of rows."""
-  shape = op.terms.shape(op.inputs[0])
-  if not shape or 0 in shape:
-    return None
-  rows = (size_of(shape[:-1]), shape[-1])
-  flat = reshape(op.terms, op.inputs[0], rows)
-  return [reshape(op.terms, op.terms.add(op.op_type, [flat], None, op.dtype, rows), shape)]
-
-
 _KEPT = 'kept by batch norm'
 _CONVOLUTIONS = ('Conv2D', 'Conv3D', 'DepthwiseConv2dNative')
 _NORMS = ('FusedBatchNorm', 'FusedBatchNormV2', 'FusedBatchNormV3')
@@ -255,6 +245,4 @@ RULES: dict[str, Rule] = {
   **dict.fromkeys(('MaxPool', 'AvgPool', 'MaxPool3D', 'AvgPool3D'), pooling),
   **dict.fromkeys(_NORMS, batch_norm),
   **dict.fromkeys((f'{kind[:14]}Grad{kind[14:]}' for kind in _NORMS), batch_norm_gradient),
-  'Softmax': softmax,
-  'LogSoftmax': softmax,
 }
