@@ -7,6 +7,8 @@ from absl.testing import absltest, parameterized
 from tests.relation.proof.traced_functions import related
 from tf2verify.relation.proof.difference_sizes import unlike_sizes
 from tf2verify.relation.proof.graph_differences import unlike
+from tf2verify.relation.proof.proving import prove
+from tf2verify.sides.graphs.reading import GraphReader, Target
 
 v1 = tf.compat.v1
 
@@ -19,6 +21,18 @@ def _found(one, other, *shapes):
 
 def _repeated(function, x):
   return tf.while_loop(lambda n, _: n < 3, lambda n, y: (n + 1, function(y)), (0, x))[1]
+
+
+def _of_counts(function, side, dtype):
+  """Returns the graph of a function of a counter, or of an input of its dtype."""
+  graph = tf.Graph()
+  with graph.as_default():
+    step = v1.placeholder(dtype, (), name='step')
+    result = tf.identity(function(tf.cast(step, tf.float32)) + 1.0)
+  known = {'step': 'global_step'}
+  variables, inputs = (known, {}) if dtype == tf.int64 else ({}, known)
+  target = Target('output y', (result.name,))
+  return GraphReader(graph, variables, inputs, {}).read([target], (), side)
 
 
 class UnlikeTest(parameterized.TestCase):
@@ -242,8 +256,9 @@ class UnlikeTest(parameterized.TestCase):
 
       return function
 
-    found = _found(looped(50.0), looped(20.0), X)
-    self.assertEqual(found, [('constant', ('50, -50', '20, -20'))])
+    found = _found(looped(1.0), looped(0.5), X)
+    self.assertEqual(found, [('constant', ('1, -1', '0.5, -0.5'))])
+    self.assertEmpty(_found(looped(50.0), looped(20.0), X))  # never reached
 
   def test_in_a_loop_that_is_another_one(self):
     def one(x):
@@ -378,6 +393,31 @@ class UnlikeTest(parameterized.TestCase):
       return tf.nn.leaky_relu(tf.nn.relu6(x - 1.0) + x, 0.3)
 
     self.assertEqual([what for what, _ in _found(one, other, X)], ['operation', 'alpha'])
+
+  @parameterized.parameters(
+    (lambda n: tf.clip_by_value(tf.exp(-0.1 * n), 0.5, 1.0),),
+    (lambda n: tf.maximum(tf.minimum(tf.exp(n / -10.0), 1.0), 0.5),),
+    (lambda n: 0.5 + 0.5 * tf.clip_by_value(2.0 * tf.exp(-0.1 * n) - 1.0, 0.0, 1.0),),
+  )
+  def test_bounds_that_no_count_reaches(self, other):
+    def one(n):
+      return tf.maximum(tf.exp(-0.1 * n), 0.5)
+
+    for dtype, is_alike in ((tf.int64, True), (tf.float32, False)):
+      graphs = _of_counts(one, 'tf1', dtype), _of_counts(other, 'tf2', dtype)
+      variables = {'global_step': ('int64', ())} if dtype == tf.int64 else {}
+      self.assertEqual(not unlike(prove(*graphs, variables), variables), is_alike)
+
+  def test_a_bound_that_counts_reach(self):
+    def one(n):
+      return tf.minimum(0.1 + 0.01 * n, 0.5)
+
+    def other(n):
+      return 0.1 + 0.4 * tf.clip_by_value(n / 20.0, 0.0, 1.0)
+
+    variables = {'global_step': ('int64', ())}
+    graphs = _of_counts(one, 'tf1', tf.int64), _of_counts(other, 'tf2', tf.int64)
+    self.assertNotEmpty(unlike(prove(*graphs, variables), variables))
 
   def test_nothing_in_what_is_proven(self):
     self.assertEqual(_found(lambda x: x * 0.5, lambda x: x / 2.0, X), [])

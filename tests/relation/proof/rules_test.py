@@ -84,6 +84,31 @@ CUBE = (3, 4, 5)
 # Name, two functions, shapes of their arguments.
 SAME = (
   ('softmax', tf.nn.softmax, _softmax, [CUBE]),
+  (
+    'shares_of_groups',
+    lambda x: tf.reduce_sum(tf.nn.softmax(x) * (tf.nn.log_softmax(x) - tf.math.log(0.2)), [1, 2]),
+    lambda x: (
+      tf.reduce_sum(tf.exp(tf.nn.log_softmax(x)) * tf.nn.log_softmax(x), [1, 2])
+      + 4.0 * np.log(5.0).astype('float32')
+    ),
+    [CUBE],
+  ),
+  ('logarithm_of_a_number', lambda x: x + tf.math.log(0.25), lambda x: x - 1.3862944, [X]),
+  ('bound_of_shares', lambda x: tf.clip_by_value(tf.sigmoid(x), 0.0, 1.0), tf.sigmoid, [X]),
+  ('relu_of_squares', lambda x: tf.nn.relu(tf.square(x) + 0.5), lambda x: x * x + 0.5, [X]),
+  ('relu_twice', lambda x: tf.nn.relu(tf.nn.relu(x)), tf.nn.relu, [X]),
+  (
+    'bound_within_another',
+    lambda x: tf.clip_by_value(tf.clip_by_value(x, -0.5, 0.5), -1.0, 2.0),
+    lambda x: tf.clip_by_value(x, -0.5, 0.5),
+    [X],
+  ),
+  (
+    'bound_of_a_mean',
+    lambda x: tf.minimum(0.25 * tf.tanh(x) + 0.5, 0.75),
+    lambda x: 0.5 + tf.tanh(x) / 4.0,
+    [X],
+  ),
   ('softmax_of_middle', lambda x: tf.nn.softmax(x, 1), lambda x: _softmax(x, 1), [CUBE]),
   ('log_of_softmax', lambda x: tf.math.log(_softmax(x)), tf.nn.log_softmax, [CUBE]),
   ('power_of_softmax', lambda x: tf.exp(tf.nn.log_softmax(x)), tf.nn.softmax, [X]),
@@ -298,6 +323,28 @@ SAME = (
 
 # The same with a condition of a rule, or a detail, violated.
 DIFFERENT = (
+  ('logarithm_of_a_number', lambda x: x + tf.math.log(0.25), lambda x: x - 1.386, [X]),
+  (
+    'shares_of_one_group',
+    lambda x: tf.reduce_sum(tf.nn.softmax(x), [1, 2]) + x[:, 0, 0],
+    lambda x: x[:, 0, 0] + 1.0,
+    [CUBE],
+  ),
+  ('bound_that_is_reached', lambda x: tf.minimum(tf.sigmoid(x), 0.9), tf.sigmoid, [X]),
+  ('relu_of_a_product', lambda x, y: tf.nn.relu(x * y), lambda x, y: x * y, [X, Y]),
+  ('relu_of_squares_and_less', lambda x: tf.nn.relu(x * x - 0.1), lambda x: x * x - 0.1, [X]),
+  (
+    'relu_of_opposite_squares',
+    lambda x: tf.nn.relu(x * x - tf.abs(x)),
+    lambda x: x * x - tf.abs(x),
+    [X],
+  ),
+  (
+    'integers_cast_from_less',
+    lambda x: tf.maximum(tf.cast(2.0 * tf.tanh(x), tf.int32), 0),
+    lambda x: tf.cast(2.0 * tf.tanh(x), tf.int32),
+    [X],
+  ),
   ('softmax_by_columns', tf.nn.softmax, lambda x: _softmax(x, 0), [(6, 6)]),
   (
     'shifted_by_columns',

@@ -1,19 +1,35 @@
 """The greatest and the least of terms."""
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
 from tf2verify.relation.proof.elementwise import elementwise
 from tf2verify.relation.proof.polynomials import split_factor, total
+from tf2verify.relation.proof.ranges import range_of
 from tf2verify.relation.proof.terms import Shape, Terms
 
 
 def extreme(terms: Terms, kind: str, operands: Sequence[int], dtype: str, shape: Shape) -> int:
-  """Returns the `Maximum` or `Minimum` of terms, in any order; of one alone, that."""
+  """Returns the `Maximum` or `Minimum` of terms, in any order; of one alone, that.
+
+  So it is where no element of one can be beyond any of the other.
+  """
   if len(set(operands)) == 1 and terms.shape(operands[0]) == shape:
     return operands[0]
+  for one, other in itertools.permutations(operands, 2):
+    if terms.shape(one) == shape and _bounds(terms, kind, one, other):
+      return one
   return elementwise(terms, kind, operands, dtype, shape, commutes=True)
+
+
+def _bounds(terms: Terms, kind: str, one: int, other: int) -> bool:
+  """Returns whether a term is never less, or never greater, than a number that is another one."""
+  if terms.value(other) is None:
+    return False
+  first, second = range_of(terms, one), range_of(terms, other)
+  return first[0] >= second[1] if kind == 'Maximum' else first[1] <= second[0]
 
 
 def above_zero(terms: Terms, number: int, dtype: str, shape: Shape) -> int:

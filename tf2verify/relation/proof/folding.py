@@ -8,7 +8,7 @@ import numpy as np
 from tf2verify.relation.proof.operation import Operation
 from tf2verify.relation.proof.terms import LARGEST_FOLDED
 
-_BINARY: dict[str, Callable[..., Any]] = {
+_COMPUTED: dict[str, Callable[..., Any]] = {
   'Add': np.add,
   'AddV2': np.add,
   'Sub': np.subtract,
@@ -36,6 +36,22 @@ _BINARY: dict[str, Callable[..., Any]] = {
   'Cos': np.cos,
   'Floor': np.floor,
   'Ceil': np.ceil,
+  'Abs': np.abs,
+  'Sign': np.sign,
+  'Round': np.round,
+  'Rint': np.rint,
+  'Log': np.log,
+  'Log1p': np.log1p,
+  'Expm1': np.expm1,
+  'Tanh': np.tanh,
+  'Sigmoid': lambda value: 1 / (1 + np.exp(-value)),
+  'Softplus': lambda value: np.logaddexp(value, 0),
+  'Reciprocal': lambda value: 1 / value,
+  'Rsqrt': lambda value: 1 / np.sqrt(value),
+  'Relu': lambda value: np.maximum(value, 0),
+  'Relu6': lambda value: np.clip(value, 0, 6),
+  'SquaredDifference': lambda one, other: (one - other) ** 2,
+  'DivNoNan': lambda one, other: np.where(other == 0, 0, one / np.where(other == 0, 1, other)),
   'Range': np.arange,
   'InvertPermutation': np.argsort,
   'BroadcastTo': lambda value, shape: np.broadcast_to(value, shape),
@@ -88,8 +104,8 @@ def computed(op: Operation, values: Sequence[np.ndarray]) -> np.ndarray | None:
     return None
   if op.op_type == 'Select' and values[0].shape != values[1].shape:
     return None
-  if op.op_type in _BINARY:
-    return np.asarray(_BINARY[op.op_type](*values))
+  if op.op_type in _COMPUTED:
+    return np.asarray(_COMPUTED[op.op_type](*values))
   if op.op_type in _REDUCED:
     axes = tuple(int(axis) for axis in np.reshape(values[1], -1))
     keep = bool(op.attributes.get('keep_dims'))

@@ -25,7 +25,7 @@ EXPONENTIAL = 'Exp'
 _MOST_PRODUCTS = 16
 _ROUNDING = 1e-13
 # Numpy has none of their own.
-_OF_ML = ('bfloat16', 'float16')
+OF_ML = ('bfloat16', 'float16')
 
 Number = float | int
 Monomial = tuple[int, ...]
@@ -122,7 +122,7 @@ def exponential(terms: Terms, parts: Iterable[tuple[int, Number]], dtype: str, s
   """Returns the exponential function of a sum, as `total` has it."""
   found = total(terms, parts, dtype, shape)
   if terms.single(found) == 0:
-    return terms.constant(np.ones(shape, np.dtype('float32' if dtype in _OF_ML else dtype)), dtype)
+    return terms.constant(np.ones(shape, np.dtype('float32' if dtype in OF_ML else dtype)), dtype)
   return elementwise(terms, EXPONENTIAL, [found], dtype, shape)
 
 
@@ -201,7 +201,7 @@ def with_changed_variables(
   if any(source(terms, atom) == source(terms, number) for one in found for atom in one):
     return None  # its variables cannot be broadcast to this shape
   unit = terms.constant(
-    np.ones((), np.dtype('float32' if inner.dtype in _OF_ML else inner.dtype)), inner.dtype
+    np.ones((), np.dtype('float32' if inner.dtype in OF_ML else inner.dtype)), inner.dtype
   )
   parts = [
     (product(terms, [unit, *map(change, monomial)], inner.dtype, result), coefficient)
@@ -244,7 +244,7 @@ def _inverse(terms: Terms, atom: int, dtype: str) -> int:
 def _term(terms: Terms, found: Polynomial, dtype: str, shape: Shape) -> int:
   """Returns the term of a polynomial."""
   if not found or set(found) == {()}:
-    kind = np.dtype('float32' if dtype in _OF_ML else dtype)
+    kind = np.dtype('float32' if dtype in OF_ML else dtype)
     with np.errstate(over='ignore'):
       value = np.asarray(found.get((), 0)).astype(kind)
     return terms.constant(np.broadcast_to(value, shape), dtype)

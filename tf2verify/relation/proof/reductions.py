@@ -4,6 +4,7 @@ So the mean of squared differences and the mean of the squares less the squared 
 and so are the gradients that differentiation makes of either.
 """
 
+import math
 from collections.abc import Sequence
 from string import ascii_lowercase
 
@@ -12,6 +13,7 @@ import numpy as np
 from tf2verify.relation.proof.contractions import contracted
 from tf2verify.relation.proof.pieces import CONCATENATION
 from tf2verify.relation.proof.polynomials import (
+  OF_ML,
   Number,
   exponent,
   exponential,
@@ -85,9 +87,24 @@ def _of_product(
   whole = product(terms, atoms, dtype, shape)
   inner = exponent(terms, whole)
   if inner is not None:
+    for axis in axes if len(axes) > 1 else ():
+      # Shares that add up to 1, and others besides them.
+      share = terms.single(log_sum_exp(terms, inner, [axis], dtype))
+      if share is not None:
+        return _of_shares(terms, share, shape, axis, axes, dtype)
     kept = tuple(size for axis, size in enumerate(shape) if axis not in axes)
     return exponential(terms, [(log_sum_exp(terms, inner, axes, dtype), 1)], dtype, kept)
   return _as_one(terms, 'Sum', whole, axes, dtype)
+
+
+def _of_shares(
+  terms: Terms, share: float, shape: Shape, axis: int, axes: Sequence[int], dtype: str
+) -> int:
+  """Returns the sum of exponentials whose sum along one axis is known by its logarithm."""
+  times = size_of(tuple(shape[other] for other in axes if other != axis))
+  kept = tuple(size for n, size in enumerate(shape) if n not in axes)
+  value = np.full(kept, math.exp(share) * times, 'float32' if dtype in OF_ML else dtype)
+  return terms.constant(value, dtype)
 
 
 def log_sum_exp(terms: Terms, number: int, axes: Sequence[int], dtype: str) -> int:

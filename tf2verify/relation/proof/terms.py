@@ -56,6 +56,8 @@ class Terms:
     self._coefficients: dict[tuple[str, int, int], float] = {}
     # Indices by which rows of a table are looked up, and how many rows it has: all are in it.
     self.looked_up: set[tuple[int, int]] = set()
+    # Bounds of terms as `ranges` has found them, by what it was asked.
+    self.ranges: dict[tuple[int, bool, int], tuple[float, float]] = {}
     self._taken_for = taken_for or {}
 
   def __getitem__(self, number: int) -> Term:

@@ -7,8 +7,7 @@ which such things differ. A pair without a number that tells it apart is not tak
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -17,12 +16,16 @@ from tf2verify.relation.proof.difference_pairs import Unlike, text_of
 from tf2verify.relation.proof.folding import computed
 from tf2verify.relation.proof.operation import Operation
 from tf2verify.relation.proof.proving import Proof, Side
-from tf2verify.relation.proof.signs import is_never_negative
+from tf2verify.relation.proof.ranges import range_of
+from tf2verify.relation.proof.shapes import source
 from tf2verify.relation.proof.terms import Shape, Terms
 
 _LONGEST = 6
 # In the last trial some values are equal, which strict comparisons tell.
 _TRIALS = 5
+# Of single numbers, a trial is one of them.
+_FEW = 8
+_TRIALS_OF_FEW = 40
 _TIES = (0.5, 3.0)
 _LARGEST = 2**18
 # Halves and signs tell roundings apart, 0 divisions, great and small numbers bounds and epsilons.
@@ -35,25 +38,6 @@ _APART = 1e-3
 # Relative: what is computed by one function in two ways, from constants of 32 bits.
 _EQUAL = 1e-6
 _MOST_COMPARED = 64
-# In addition to what is computed of constants.
-_COMPUTED: Mapping[str, Callable[..., Any]] = {
-  'Abs': np.abs,
-  'Sign': np.sign,
-  'Round': np.round,
-  'Rint': np.rint,
-  'Log': np.log,
-  'Log1p': np.log1p,
-  'Expm1': np.expm1,
-  'Tanh': np.tanh,
-  'Sigmoid': lambda value: 1 / (1 + np.exp(-value)),
-  'Softplus': lambda value: np.logaddexp(value, 0),
-  'Reciprocal': lambda value: 1 / value,
-  'Rsqrt': lambda value: 1 / np.sqrt(value),
-  'Relu': lambda value: np.maximum(value, 0),
-  'Relu6': lambda value: np.clip(value, 0, 6),
-  'SquaredDifference': lambda one, other: (one - other) ** 2,
-  'DivNoNan': lambda one, other: np.where(other == 0, 0, one / np.where(other == 0, 1, other)),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +94,9 @@ def same_function(proof: Proof, known: dict[Hashable, bool]) -> Iterator[tuple[i
     key = cone.positions, other.positions
     if key not in known:
       results = list(_results(proof, cone, other))
-      known[key] = len(results) == _TRIALS and all(_are_same(*one[1:]) for one in results)
+      known[key] = bool(results) and _are_same(
+        *(np.concatenate([np.ravel(one[n]) for one in results]) for n in (1, 2))
+      )
     if known[key]:
       paired |= {cone.last, other.last}
       yield cone.last, other.last
@@ -195,9 +181,11 @@ def _results(
   if any(np.prod(shape, initial=1) > _LARGEST for shape in shapes.values()):
     return
   limits = [*_limits(proof, one), *_limits(proof, other)]
-  for trial in range(_TRIALS):
+  is_few = all(np.prod(shape, initial=1) <= _FEW for shape in shapes.values())
+  trials = _TRIALS_OF_FEW if is_few else _TRIALS
+  for trial in range(trials):
     given = {
-      number: _points(proof.terms, number, limits, (trial, place))
+      number: _points(proof.terms, number, limits, (trial, place), trial == trials - 1)
       for place, number in enumerate(sorted(shapes))
     }
     with np.errstate(all='ignore'):
@@ -219,7 +207,7 @@ def _limits(proof: Proof, cone: _Cone) -> list[float]:
 
 
 def _points(
-  terms: Terms, number: int, limits: Sequence[float], seed: tuple[int, int]
+  terms: Terms, number: int, limits: Sequence[float], seed: tuple[int, int], has_ties: bool
 ) -> np.ndarray:
   dtype, shape = terms.dtype(number), terms.shape(number) or ()
   source = np.random.RandomState(seed[0] * 100 + seed[1])
@@ -229,12 +217,22 @@ def _points(
   points = np.array([*near, *(_FLOATS if 'float' in dtype else _INTEGERS)])
   points = source.permutation(points[np.isfinite(points)])
   values = np.resize(points, shape)
-  if seed[0] == _TRIALS - 1:
+  if has_ties:
     flat = values.reshape(-1)
     flat[1::2] = source.choice(_TIES, flat[1::2].shape)
-  if is_never_negative(terms, number):
+  low, high = range_of(terms, number, counts=True)
+  if low >= 0:
     values = np.abs(values)
+  values = np.clip(values, low, high)
+  if 'float' in dtype and _is_whole(terms, number):
+    values = np.round(values)
   return values.astype('float64' if 'float' in dtype else dtype)
+
+
+def _is_whole(terms: Terms, number: int) -> bool:
+  """Returns whether the elements of a term were integers before they were cast."""
+  inner = terms[source(terms, number)]
+  return inner.kind == 'Cast' and terms.dtype(inner.inputs[0]).startswith(('int', 'uint'))
 
 
 def _evaluated(proof: Proof, cone: _Cone, given: Mapping[int, np.ndarray]) -> np.ndarray | None:
@@ -258,12 +256,9 @@ def _evaluated(proof: Proof, cone: _Cone, given: Mapping[int, np.ndarray]) -> np
 
 def _computed(proof: Proof, op: OpRecord, read: Sequence[np.ndarray]) -> np.ndarray | None:
   dtype = op.outputs[0][0]
-  attributes, own = dict(op.attributes), _COMPUTED.get(op.op_type)
+  attributes = dict(op.attributes)
   try:
-    if own is not None:
-      found: np.ndarray | None = np.asarray(own(*read))
-    else:
-      found = computed(Operation(proof.terms, op.op_type, (), attributes, op.outputs), read)
+    found = computed(Operation(proof.terms, op.op_type, (), attributes, op.outputs), read)
   except (ValueError, TypeError, IndexError):
     return None
   if found is None or not dtype.startswith(('float', 'int', 'uint', 'bool')):
