@@ -1,5 +1,6 @@
 """Variables of a graph."""
 
+import weakref
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -92,8 +93,22 @@ def _writes(op: Any, handle: Any) -> bool:
   return any(argument.is_ref for argument, tensor in taken if tensor is handle)
 
 
+# By identity, what variables are called that have a name in common, as long as they live.
+_TOLD_APART: Dict[int, Tuple[Any, str]] = {}
+
+
+def call_variable(variable: Any, name: str) -> None:
+  """Gives a variable another name than its own, by which it is told from others of its name."""
+  number = id(variable)
+  alive = weakref.ref(variable, lambda _: _TOLD_APART.pop(number, None))
+  _TOLD_APART[number] = (alive, name)
+
+
 def variable_name(variable: Any) -> str:
   """Returns the variable's full name without `:0`."""
+  known = _TOLD_APART.get(id(variable))
+  if known is not None and known[0]() is variable:
+    return known[1]
   return str(variable.name).rsplit(':', 1)[0]
 
 

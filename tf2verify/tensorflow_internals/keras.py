@@ -5,6 +5,7 @@ a second layer of a kind has another name than the first. Run with tf-keras 2.16
 """
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow.python.keras.backend as inner_backend
@@ -46,3 +47,8 @@ def default_initializer_of(layer: Any) -> Any:
 def is_keras_style(layer: Any) -> bool:
   """Returns whether a TF1 layer keeps its variables as Keras does, without a variable scope."""
   return bool(layer._keras_style)
+
+
+def layers_within(layer: Any) -> Iterator[Any]:
+  """Yields the layers in a layer of tf-keras or of Keras 3, and not those within them."""
+  yield from layer._flatten_layers(recursive=False, include_self=False)

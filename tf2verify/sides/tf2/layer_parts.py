@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tf2verify.reference.variables import variable_name
+from tf2verify.sides.tf2.names_in_common import tell_apart
 from tf2verify.tensorflow_internals import keras3
 
 
@@ -34,8 +35,12 @@ def variables_of(layer: Any) -> list[Any]:
   The states of generators, and of metrics, which Keras 3 also counts as variables, are none.
   """
   if keras3.is_layer(layer):
-    return _each_once(keras3.held(variable) for variable in layer.weights)
-  return _each_once(one for one in layer.variables if not is_random_state(one))
+    found = _each_once(keras3.held(variable) for variable in layer.weights)
+  else:
+    found = _each_once(one for one in layer.variables if not is_random_state(one))
+  if is_of_keras(layer):
+    tell_apart(layer, found)
+  return found
 
 
 def is_of_keras(layer: Any) -> bool:
