@@ -178,6 +178,41 @@ class BranchTest(absltest.TestCase):
     self.assertEqual(found.exchangeable, ('a/kernel',))
 
 
+class GatedTest(parameterized.TestCase):
+  @staticmethod
+  def gated(blocks, bend, gate_first=False):
+    """Returns what builds gated layers: t · h(x) + (1 - t) · x, with names of h and t."""
+
+    def build(g):
+      x = g.input(np.ones((2, 4), np.float32))
+      for n, (through, gate) in enumerate(blocks):
+        order = [(gate, 'Sigmoid'), (through, bend)]
+        made = {
+          scope: g.op(kind, f'net/{n}/{scope}', dense(g, x, scope, inputs=4, bias=''))
+          for scope, kind in (order if gate_first else order[::-1])
+        }
+        rest = g.op('Sub', f'net/{n}/rest', g.constant(1.0), made[gate])
+        parts = [
+          g.op('Mul', f'net/{n}/through', made[through], made[gate]),
+          g.op('Mul', f'net/{n}/around', rest, x),
+        ]
+        x = g.op('AddV2', f'net/{n}/sum', *parts)
+      g.target('output y', x)
+
+    return build
+
+  @parameterized.parameters('Relu', 'Sigmoid')
+  def test_what_is_computed_of_them_tells_the_gate(self, bend):
+    one = self.gated([('h0', 't0'), ('h1', 't1')], bend)
+    other = self.gated([('a', 'b'), ('c', 'd')], bend, gate_first=True)
+    found = derived(one, other)
+    self.assertEqual(
+      {one[0].split('/')[0]: other[0].split('/')[0] for one, other in names(found).items()},
+      {'h0': 'a', 't0': 'b', 'h1': 'c', 't1': 'd'},
+    )
+    self.assertEqual(found.exchangeable, ())
+
+
 def attention(names, scores):
   """Returns what builds attention whose scores are made by a function of query and key."""
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
 from tf2verify.relation.variable_uses import ADDED, SCALE, VariableUses, loose
-from tf2verify.relation.way_labels import Label
+from tf2verify.relation.way_labels import Detail, Label
 
 _Neighbours = list[tuple[int, Label]]
 # How far a place is looked at, in units.
@@ -33,25 +33,32 @@ class UnitPairs:
     self.alike: list[tuple[int, int]] = []
     self._pair_ends()
     for chosen, told, kind in (
-      (_is_main, True, _members),
-      (_is_main, False, _members),
-      (_is_any, True, _members),
-      (_is_any, False, _members),
-      (_is_main, True, _main_members),
-      (_is_any, True, _main_members),
-      (_is_any, False, _main_members),
+      (_is_main, Detail.WAY, _members),
+      (_is_main, Detail.NOTHING, _members),
+      (_is_any, Detail.WAY, _members),
+      (_is_any, Detail.NOTHING, _members),
+      (_is_main, Detail.WAY, _main_members),
+      (_is_any, Detail.WAY, _main_members),
+      (_is_any, Detail.NOTHING, _main_members),
     ):
       self._pair_by_places(chosen, told, kind)
     self._pair_between()
-    for told in (True, False):
+    for told in (Detail.WAY, Detail.NOTHING):
       self._pair_by_places(_is_any, told, _loose_members)
+    self._pair_in_detail()
     self._pair_alike()
+
+  def _pair_in_detail(self) -> None:
+    """Pairs what only the activations tell apart, or the arithmetic, that comes after it."""
+    for told in (Detail.ACTIVATIONS, Detail.ARITHMETIC):
+      self._pair_by_places(_is_any, told, _members)
 
   def _pair_alike(self) -> None:
     """Pairs what several places of one kind have, in order: they can be exchanged."""
     while True:
       sides = [
-        _Side(uses, range(len(uses.units)), _members, told=False) for uses in (self.tf1, self.tf2)
+        _Side(uses, range(len(uses.units)), _members, Detail.NOTHING)
+        for uses in (self.tf1, self.tf2)
       ]
       anchors = [
         {one: ('pair', one) for one in self.tf2_of},
@@ -76,8 +83,9 @@ class UnitPairs:
         if len(units) > 1
         else 'the only place of its kind'
       )
-      for chosen, told, kind in ((_is_any, True, _members), (_is_any, False, _members)):
-        self._pair_by_places(chosen, told, kind)
+      for told in (Detail.WAY, Detail.NOTHING):
+        self._pair_by_places(_is_any, told, _members)
+      self._pair_in_detail()
 
   def _pair_ends(self) -> None:
     places = {name: n for n, name in enumerate(self.tf2.names) if name}
@@ -97,7 +105,7 @@ class UnitPairs:
   def _pair_by_places(
     self,
     chosen: Callable[[VariableUses, int], bool],
-    told: bool,
+    told: Detail,
     kind: Callable[[VariableUses, int], Hashable],
   ) -> None:
     taken = set(self.tf2_of.values())
@@ -166,14 +174,14 @@ class _Side:
     uses: VariableUses,
     chosen: Sequence[int],
     kind: Callable[[VariableUses, int], Hashable],
-    told: bool,
+    told: Detail,
   ) -> None:
     self._kinds = {n: kind(uses, n) for n in chosen}
     self._before: dict[int, _Neighbours] = {n: [] for n in chosen}
     self._behind: dict[int, _Neighbours] = {n: [] for n in chosen}
     for unit, nearest in uses.order(chosen).items():
       for other, label in nearest:
-        known = label if told else frozenset()
+        known = told.of(label)
         self._before[unit].append((other, known))
         self._behind[other].append((unit, known))
 

@@ -5,6 +5,7 @@ makes: one is summed over, or is that of a softmax; the other one stays. A port 
 product the other way round and transpose it afterwards, which is the same.
 """
 
+import enum
 from collections.abc import Sequence
 
 from tf2verify.records.op_graph import OpRecord
@@ -16,11 +17,32 @@ _SPLITTING = ('Split', 'SplitV', 'Unpack')
 _PRODUCTS = ('MatMul', 'Einsum')
 # What is told apart on the way; a pool is not, since one over the whole image is a mean elsewhere.
 _TOLD = ('Softmax', 'ReverseV2', 'ReverseSequence')
-# Activations, which one is not told: a wrong one is no other place.
+# Activations; which one is told in detail only: a wrong one is no other place.
 _BENDING = (
   *('Relu', 'Relu6', 'LeakyRelu', 'Elu', 'Selu', 'Softplus'),
   *('Sigmoid', 'Tanh', 'Erf', 'Exp'),
 )
+# What else tells one branch of a computation from another, in detail.
+_ARITHMETIC = ('Sub', 'Mul', 'RealDiv', 'Square', 'Sqrt', 'Log', 'Maximum', 'Minimum', 'Neg', 'Abs')
+_ACTIVATION, _KIND = 'activation ', 'operation '
+
+
+class Detail(enum.IntEnum):
+  """How much of a label is looked at."""
+
+  NOTHING = 0
+  WAY = 1
+  ACTIVATIONS = 2
+  ARITHMETIC = 3
+
+  def of(self, label: Label) -> Label:
+    """Returns what is looked at."""
+    if self is Detail.NOTHING:
+      return frozenset()
+    left_out = (_ACTIVATION, _KIND)[self - 1 :]
+    return frozenset(token for token in label if not token.startswith(left_out))
+
+
 # Of a product: the last axis comes from this factor, or another one.
 _LAST, _OTHER = 'last axis', 'other axis'
 # Of a product that another one takes: this axis is summed over, or it stays.
@@ -81,7 +103,9 @@ class Step:
     elif self._kind in _TOLD:
       found.add(self._kind)
     elif self._kind in _BENDING:
-      found.add('bend')
+      found.update(('bend', f'{_ACTIVATION}{self._kind}'))
+    elif self._kind in _ARITHMETIC:
+      found.add(f'{_KIND}{self._kind}')
     elif self._is_product:
       found.add(_LAST if self._slot == _last_axis_from(self._op) else _OTHER)
     return frozenset(found)
