@@ -14,8 +14,10 @@ from tf2verify.diagnosis.tested_causes import (
   joined_by_numbers,
   joined_by_rules,
   joined_repeats,
+  seen_beside,
   tested_causes,
   tested_sources,
+  with_others,
 )
 from tf2verify.records.diagnosis import BY_EXPERIMENT, Cause, Diagnosis
 
@@ -66,8 +68,10 @@ def _told(
   """Returns a diagnosis with what experiments have found, those joined that are one mistake."""
   explains_itself = evidence.stage in EXPLAIN_THEMSELVES
   recognized = None
+  beside: Sequence[Cause] = ()
   found = joined_repeats(found)
   if explains_itself:
+    beside = seen_beside(found, functools.partial(_recognized, bench, found))
     found = joined_by_numbers(found, functools.partial(_recognized, bench, found), bench.causes)
     recognized = functools.partial(_recognized, bench, found)
   else:
@@ -80,7 +84,7 @@ def _told(
   notes = (*diagnosis.notes, found.note) if found.note and found.mistakes else diagnosis.notes
   told = dataclasses.replace(
     diagnosis,
-    causes=tuple(tested_causes(evidence, diagnosis.causes, found, recognized)),
+    causes=with_others(tested_causes(evidence, diagnosis.causes, found, recognized), beside),
     sources=tuple(sources),
     growth=diagnosis.growth if is_same_start else (),
     notes=notes,

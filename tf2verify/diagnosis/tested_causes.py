@@ -15,6 +15,8 @@ from tf2verify.sides.graphs.repairs import Repair
 
 # What a graph shows, and numbers say better where they show it.
 _NUMBERS_FIRST = ('clipped_logits',)
+# What is true of a port whose only mistake it is.
+_OF_THE_ONLY_MISTAKE = ('returned_loss',)
 _NUMBER = re.compile(r'\d+(?:\.\d+)?(?:e[+-]?\d+)?')
 _RATIO = re.compile(rf'({_NUMBER.pattern}) times as much as tf1')
 # A smaller number and the rest to 1 are no shares: what is left of 1 without 1e-6 is 1.
@@ -79,6 +81,29 @@ def joined_by_rules(evidence: FailedStage, causes: Sequence[Cause], found: Found
   return found
 
 
+def seen_beside(found: Found, alone: Callable[[Mistake], Sequence[Cause]]) -> Sequence[Cause]:
+  """Returns what a stage sees whichever mistake alone is left: it is none of them.
+
+  Args:
+    found: the mistakes.
+    alone: what the stage takes for the cause where one mistake alone is left.
+  """
+  if len(found.mistakes) < 2 or not found.passes:
+    return ()
+  each = [alone(mistake) for mistake in found.mistakes]
+  return [
+    cause
+    for cause in each[0]
+    if all(any(cause.text == other.text for other in known) for known in each[1:])
+  ]
+
+
+def with_others(causes: Sequence[Cause], others: Sequence[Cause]) -> tuple[Cause, ...]:
+  """Returns causes, and those of some others that say something else."""
+  rules = {cause.rule for cause in causes}
+  return (*causes, *(cause for cause in others if cause.rule not in rules))
+
+
 def joined_by_numbers(
   found: Found,
   alone: Callable[[Mistake], Sequence[Cause]],
@@ -87,7 +112,8 @@ def joined_by_numbers(
   """Returns one mistake where a stage's numbers know all edits together, and not each one alone.
 
   A label smoothing of another share, say, is two numbers of the port's graph. Probabilities that
-  are taken for logits may be two parts of it, of which one would be another mistake alone.
+  are taken for logits may be two parts of it, of which one would be another mistake alone. So may
+  be a part that a loss lacks: its value, and the gradients that follow from it.
 
   Args:
     found: the mistakes.
@@ -102,7 +128,7 @@ def joined_by_numbers(
   if not whole:
     return found
   each = [alone(mistake) for mistake in mistakes]
-  if all(each) or any(whole[0].text == cause.text for known in each for cause in known):
+  if _are_told_apart(whole, each) and not _follow(whole, each):
     return found
   joined = found.joined(mistakes)
   (one,) = joined.mistakes
@@ -110,6 +136,23 @@ def joined_by_numbers(
   experiment = dataclasses.replace(one.experiment, edit=Edit.OPERATIONS)
   one = dataclasses.replace(one, edit=Edit.OPERATIONS, experiment=experiment)
   return dataclasses.replace(joined, mistakes=(one,))
+
+
+def _are_told_apart(whole: Sequence[Cause], each: Sequence[Sequence[Cause]]) -> bool:
+  """Returns whether a stage knows each mistake alone, or the one that it sees first."""
+  return all(each) or any(whole[0].text == cause.text for known in each for cause in known)
+
+
+def _follow(whole: Sequence[Cause], each: Sequence[Sequence[Cause]]) -> bool:
+  """Returns whether the cause that is seen first is about all that the mistakes are about.
+
+  And none of the others is seen of the port as it is, but only where the rest is corrected.
+  """
+  first, seen = whole[0], {cause.text for cause in whole}
+  others = [known for known in each if not any(cause.text == first.text for cause in known)]
+  abouts = {about for known in others for about in (known[0].explains if known else ())}
+  are_hidden = all(known and known[0].explains and known[0].text not in seen for known in others)
+  return bool(others) and are_hidden and abouts <= set(first.explains)
 
 
 def _fires(cause: Cause, evidence: FailedStage, at: Sequence[SourceEvidence]) -> bool:
@@ -145,8 +188,16 @@ def tested_causes(
     # Of one mistake alone, the stage has said what it knows of all its examples already.
     hints = {difference.hint for difference in evidence.differences}
     said = [Cause(hints.pop())] if len(found.mistakes) == len(hints) == 1 and all(hints) else []
+    hidden = _OF_THE_ONLY_MISTAKE if len(found.mistakes) > 1 else ()
     known = (
-      (mistake, _known_of(mistake, _still_at(mistake, evidence, causes), recognized, said))
+      (
+        mistake,
+        [
+          cause
+          for cause in _known_of(mistake, _still_at(mistake, evidence, causes), recognized, said)
+          if cause.rule not in hidden
+        ],
+      )
       for mistake in found.mistakes
     )
     return [one for mistake, its in known if (one := _explained(mistake, its)) is not None]

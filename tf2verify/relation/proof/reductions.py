@@ -170,10 +170,9 @@ def _as_one(terms: Terms, kind: str, number: int, axes: Sequence[int], dtype: st
     return reshape(terms, number, kept)
   before = as_transpose(terms, number)
   if before is not None:
-    inner, order = before
-    made = _as_one(terms, kind, inner, [order[axis] for axis in axes], dtype)
-    left = [order[axis] for axis in range(len(shape)) if axis not in axes]
-    return transpose(terms, made, [sorted(left).index(axis) for axis in left])
+    made = _as_one(terms, kind, before[0], [before[1][axis] for axis in axes], dtype)
+    order = [before[1][axis] for axis in range(len(shape)) if axis not in axes]
+    return transpose(terms, made, [sorted(order).index(axis) for axis in order])
   added = terms[number]
   if (
     kind == 'Sum'

@@ -93,10 +93,9 @@ def same_function(proof: Proof, known: dict[Hashable, bool]) -> Iterator[tuple[i
       continue
     key = cone.positions, other.positions
     if key not in known:
-      results = list(_results(proof, cone, other))
-      known[key] = bool(results) and _are_same(
-        *(np.concatenate([np.ravel(one[n]) for one in results]) for n in (1, 2))
-      )
+      pairs = [(first, second) for _, first, second in _results(proof, cone, other)]
+      sides = [np.concatenate([np.ravel(one) for one in side]) for side in zip(*pairs, strict=True)]
+      known[key] = bool(sides) and _are_same(*sides)
     if known[key]:
       paired |= {cone.last, other.last}
       yield cone.last, other.last

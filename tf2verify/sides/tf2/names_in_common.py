@@ -55,7 +55,7 @@ def _weights(part: Any) -> Sequence[Any]:
   if hasattr(part, '_tf1_style_var_store'):
     return ()
   # Not `part.weights`, which a model of tf-keras raises from while it is not built.
-  return part.weights if keras3.is_layer(part) else tf.Module.variables.fget(part)
+  return list(part.weights if keras3.is_layer(part) else tf.Module.variables.fget(part))
 
 
 def _parts(layer: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
