@@ -178,6 +178,55 @@ class BranchTest(absltest.TestCase):
     self.assertEqual(found.exchangeable, ('a/kernel',))
 
 
+class ExchangedNamesTest(parameterized.TestCase):
+  """Variables that the port uses for each other, whose names are not those of tf1."""
+
+  @staticmethod
+  def blocks(names, ends=('Relu', 'Tanh')):
+    """Returns what builds blocks of two layers each, the second one after the first."""
+
+    def build(g):
+      x = g.input(_X)
+      for n, (block, scopes) in enumerate(names):
+        for scope, end in zip(scopes, ends, strict=True):
+          x = g.op(end, f'net/{n}/{scope}', dense(g, x, f'{block}{scope}', bias=''))
+      g.target('output y', x)
+
+    return build
+
+  @parameterized.parameters(
+    ((('', ('memory_layer', 'query_layer')),), (('m_', ('query', 'memory')),), 2),
+    ((('', ('memory_layer', 'query_layer')),), (('m_', ('memory', 'query')),), 0),
+    ((('', ('q', 'k')),), (('', ('key', 'query')),), 2),
+    ((('', ('transform', 'gate')),), (('', ('h', 't')),), 0),
+    ((('', ('dense', 'dense_1')),), (('', ('dense_5', 'dense_4')),), 0),
+  )
+  def test_words(self, tf1, tf2, count):
+    self.assertLen(derived(self.blocks(tf1), self.blocks(tf2)).crossed, count)
+
+  @parameterized.parameters(
+    ((0, 0, 0), 0),
+    ((0, 0, 1), 2),
+    ((1, 0, 0), 2),
+    ((0, 0, 1, 0, 0), 2),
+    ((0, 1), 0),
+    ((1, 1, 1), 0),
+  )
+  def test_other_blocks(self, order, count):
+    tf1 = [(f'unit_{n}/', ('conv1', 'conv2')) for n in range(len(order))]
+    tf2 = [(f'block{n}_', 'ba' if turned else 'ab') for n, turned in enumerate(order)]
+    found = derived(self.blocks(tf1), self.blocks(tf2))
+    self.assertLen(found.crossed, count)
+    if count:
+      turned = order.index(1)
+      self.assertIn((f'unit_{turned}/conv1/kernel', f'block{turned}_a/kernel'), found.crossed)
+
+  def test_numbers_of_keras_in_any_order(self):
+    tf1 = [(f'unit_{n}/', ('conv1', 'conv2')) for n in range(3)]
+    tf2 = [('', names) for names in (('c', 'c_1'), ('c_2', 'c_3'), ('c_5', 'c_4'))]
+    self.assertEqual(derived(self.blocks(tf1), self.blocks(tf2)).crossed, ())
+
+
 class GatedTest(parameterized.TestCase):
   @staticmethod
   def gated(blocks, bend, gate_first=False):

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tf2verify.relation.exchanged_names import exchanged
 from tf2verify.relation.map_entry import MapEntry
 from tf2verify.relation.roles import told_pairs, words
 
@@ -30,14 +31,15 @@ def crossed(
     for key, name in ones.items()
     if name is not None and others.get(key) not in (None, partner[name])
   }
-  found = {
+  same = {
     name: other
     for name, other in clear.items()
     if other is not None and tf2_shapes[partner[name]] == tf2_shapes[other]
   }
-  # Only where it is an exchange among these: any other variable would be left over.
-  if sorted(found.values()) == sorted(partner[name] for name in found):
-    yield from found.items()
+  for found in (same, dict(exchanged(partner, tf2_shapes))):
+    # Only where it is an exchange among these: any other variable would be left over.
+    if sorted(found.values()) == sorted(partner[name] for name in found):
+      yield from found.items()
 
 
 def _by_words(names: Iterable[str]) -> dict[tuple[str, ...], str | None]:

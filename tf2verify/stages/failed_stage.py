@@ -14,7 +14,7 @@ from tf2verify.diagnosis.versions import with_versions
 from tf2verify.environment import diagnose_option
 from tf2verify.errors import NotApplicable
 from tf2verify.records import rounds
-from tf2verify.records.diagnosis import Diagnosis
+from tf2verify.records.diagnosis import Cause, Diagnosis
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import OpGraph
@@ -23,6 +23,7 @@ from tf2verify.reference import nests
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
+from tf2verify.stages.exchanged_variables import exchange_cause
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage, by_name
 
 # Stages whose runs experiments can make again.
@@ -103,7 +104,9 @@ def diagnose_stage(
   sides: tuple[GraphRun, GraphRun] | None = None
   not_traceable = not_run = not_tried = ''
   bench: ClosableBench | None = None
+  exchange: Cause | None = None
   try:
+    exchange = exchange_cause(case) if verdict.stage == _OF_FORWARD_PASS[0] else None
     try:
       port: TracedPort | None = None
       if inspection is not None:
@@ -114,7 +117,7 @@ def diagnose_stage(
         if _shapes(run.inputs) != _shapes(case.inputs):
           # The stage's other runs are of the case's own inputs, where both sides agree.
           not_tried = "the sides differ at inputs of a different size from the case's own"
-      if sides is not None and not not_tried:
+      if sides is not None and not not_tried and exchange is None:
         known = verdict.stage, findings, (sides[0], port)
         bench = experimenting.make(case, *known, experimenting.seconds)
     except NotTraceable as error:
@@ -125,6 +128,8 @@ def diagnose_stage(
     how = lines, traced, bench, diagnose_option.ends_with_the_first()
     facts = _tf1_in_training(case, run, sides), case.tf2.is_of_keras3()
     diagnosis = diagnose(*found, sides, not_traceable, *how, *facts)
+    if exchange is not None:
+      diagnosis = dataclasses.replace(diagnosis, causes=(exchange,))
     if not_traceable or not_run:
       not_tried = (
         'the port cannot be traced' if not_traceable else 'the recorded graph is not run here'

@@ -1,0 +1,90 @@
+"""Tests of tf2verify.stages.exchanged_variables: variables that a port uses for each other."""
+
+import abc
+
+import keras
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+from tests.stages.first_failure import LadderTestCase
+
+v1 = tf.compat.v1
+STAGE = 'zero_randomness'
+EXCHANGED = 'the port exchanges variables'
+
+
+class Port(keras.Model):
+  def __init__(self, names, order):
+    super().__init__(name='port')
+    layers = [keras.layers.Dense(4, use_bias=False, name=name) for name in names]
+    self.parts = [layers[n] for n in order]
+    self.last = keras.layers.Dense(2, name='last')
+
+  def call(self, inputs):
+    first, second = self.parts
+    return self.last(tf.tanh(first(inputs)) + 0.5 * tf.sin(second(inputs)))
+
+
+class Branches(tf2verify.EquivalenceCase, abc.ABC):
+  names = ('first_branch', 'second_branch')
+  order = (0, 1)
+
+  def build_tf1_graph(self, inputs, training):
+    first, second = (
+      v1.layers.dense(inputs, 4, use_bias=False, name=name)
+      for name in ('first_branch', 'second_branch')
+    )
+    return v1.layers.dense(tf.tanh(first) + 0.5 * tf.sin(second), 2, name='last')
+
+  def make_tf2_layer(self):
+    return Port(self.names, self.order)
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((5, 4))
+
+
+class ExchangedVariablesTest(LadderTestCase):
+  def test_right(self):
+    for names in (Branches.names, ('one', 'other'), ('branch_first', 'branch_second')):
+      with self.subTest(names):
+        self.assert_passes(type('Case', (Branches,), {'names': names}), STAGE)
+
+  def test_exchanged_by_names_of_tf1(self):
+    class Case(Branches):
+      order = (1, 0)
+
+    self.assert_first_failure(Case, STAGE, EXCHANGED, 'proven: with them exchanged')
+
+  def test_exchanged_by_names_that_the_case_declares(self):
+    class Case(Branches):
+      names = ('one', 'other')
+      order = (1, 0)
+
+      def variable_names(self, name):
+        scope, _, last = name.rpartition('/')
+        known = {'first_branch': 'one', 'second_branch': 'other'}
+        return f'port/{known.get(scope, scope)}/{last}'
+
+    self.assert_first_failure(Case, STAGE, EXCHANGED, 'port/one/kernel is first_branch/kernel')
+
+  def test_exchanged_by_words(self):
+    class Case(Branches):
+      names = ('branch_first', 'branch_second')
+      order = (1, 0)
+
+    self.assert_first_failure(Case, STAGE, EXCHANGED, 'branch_first/kernel is first_branch/kernel')
+
+  def test_another_mistake_is_no_exchange(self):
+    class Case(Branches):
+      def make_tf2_layer(self):
+        port = super().make_tf2_layer()
+        port.last = keras.layers.Dense(2, activation='relu', name='last')
+        return port
+
+    text = self.assert_first_failure(Case, STAGE, 'Relu')
+    self.assertNotIn(EXCHANGED, text)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,94 @@
+"""Names that say which variables belong together, where the graphs exchange them.
+
+Not the same names: `memory_layer` and `memory`, `q` and `query`; or `a` in two blocks of a model
+for what is `b` in the third one.
+"""
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from tf2verify.relation.roles import WORD, owner, role
+
+_Shapes = Mapping[str, tuple[int, ...]]
+# Of a variable of tf1 in its block, that of the port in its own.
+_Pairs = frozenset[tuple[str, str]]
+# So many times as many blocks as say one thing say the other.
+_FEWER = 2
+
+
+def exchanged(partner: Mapping[str, str], tf2_shapes: _Shapes) -> Iterator[tuple[str, str]]:
+  """Yields pairs by name, of variables that the graphs pair differently, two with two.
+
+  Args:
+    partner: the port's variable of each of tf1, as the graphs tell it.
+    tf2_shapes: of the variables of the port.
+  """
+  blocks: dict[str, list[str]] = defaultdict(list)
+  for name in partner:
+    blocks[_block(name)].append(name)
+  for names in blocks.values():
+    yield from _by_words(names, partner, tf2_shapes)
+  yield from _by_other_blocks(blocks, partner, tf2_shapes)
+
+
+def _block(name: str) -> str:
+  """Returns the scope of the layer of a variable; of one by itself, its own scope."""
+  return owner(owner(name)) if role(name) else owner(name)
+
+
+def _by_words(
+  names: Sequence[str], partner: Mapping[str, str], shapes: _Shapes
+) -> Iterator[tuple[str, str]]:
+  for one, other in itertools.combinations(names, 2):
+    its, others = partner[one], partner[other]
+    if shapes[its] != shapes[others] or role(one) != role(other):
+      continue
+    first, second = _telling(one, other)
+    third, fourth = _telling(its, others)
+    crossed = _like(first, fourth) and _like(second, third)
+    if crossed and not _like(first, third) and not _like(second, fourth):
+      yield one, others
+      yield other, its
+
+
+def _telling(one: str, other: str) -> tuple[set[str], set[str]]:
+  """Returns the words of each of two names that the other one lacks."""
+  first, second = (set(WORD.findall(name.lower())) for name in (one, other))
+  return first - second, second - first
+
+
+def _like(ones: set[str], others: set[str]) -> bool:
+  """Returns whether a word of each is the other one, or its beginning."""
+  return any(a.startswith(b) or b.startswith(a) for a in ones for b in others)
+
+
+def _by_other_blocks(
+  blocks: Mapping[str, Sequence[str]], partner: Mapping[str, str], shapes: _Shapes
+) -> Iterator[tuple[str, str]]:
+  """Yields what is the other way round in few of the blocks that have the same names in them."""
+  alike: dict[tuple[frozenset[str], frozenset[str]], dict[str, _Pairs]] = defaultdict(dict)
+  for block, names in blocks.items():
+    within = {name: name[len(block) :] for name in names}
+    start = len(_beginning([partner[name] for name in names]))
+    pairs = frozenset((within[name], partner[name][start:]) for name in names)
+    if len(pairs) > 1:
+      known = frozenset(one for one, _ in pairs), frozenset(other for _, other in pairs)
+      alike[known][block] = pairs
+  for found in alike.values():
+    (usual, times), *rest = Counter(found.values()).most_common()
+    if times < _FEWER * sum(count for _, count in rest):
+      continue
+    for block, pairs in found.items():
+      scope = _beginning([partner[name] for name in blocks[block]])
+      for one, other in usual - pairs:
+        name, its = f'{block}{one}', f'{scope}{other}'
+        if shapes[partner[name]] == shapes[its]:
+          yield name, its
+
+
+def _beginning(names: Sequence[str]) -> str:
+  """Returns what all of some names begin with."""
+  first, last = min(names), max(names)
+  pairs = itertools.takewhile(lambda both: both[0] == both[1], zip(first, last, strict=False))
+  return ''.join(one for one, _ in pairs)
