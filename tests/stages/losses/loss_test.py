@@ -148,6 +148,30 @@ class ValueTest(LadderTestCase):
       tf2_loss = Case.tf1_loss
 
     self.assertNotIn('of other examples', verdict_of(Right).to_text())
+
+  def test_weights_that_are_never_zero(self):
+    class Case(Squared):
+      def make_labels(self):
+        weights = np.array([[0.5], [1.0], [2.0], [1.5]], np.float32)
+        return {'target': super().make_labels(), 'w': weights}
+
+      def tf1_loss(self, outputs, labels):
+        return v1.losses.mean_squared_error(labels['target'], outputs, labels['w'])
+
+      def tf2_loss(self, outputs, labels):
+        return tf.reduce_mean(labels['w'] * tf.square(outputs - labels['target']))
+
+    class Right(Case):
+      def tf2_loss(self, outputs, labels):
+        errors = labels['w'] * tf.square(outputs - labels['target'])
+        return tf.reduce_sum(errors) / (
+          3.0 * tf.math.count_nonzero(labels['w'], dtype='float32')
+        )
+
+    verdict = verdict_of(Case)
+    self.assertIs(verdict.status, Status.PASSED)
+    self.assertIn("differ with zeros in labels['w']", verdict.to_text())
+    self.assertNotIn('zeros in', verdict_of(Right).to_text())
     self.assert_passes(Right, STAGE)
 
   def test_logarithm_of_a_softmax_where_no_label_fits(self):

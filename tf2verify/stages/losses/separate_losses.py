@@ -25,7 +25,7 @@ from tf2verify.sides import loss_function
 from tf2verify.sides.tf2.loss_function import Tf2LossFunction
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.reruns import Rerun
-from tf2verify.stages.losses import rearranged_labels, reference_faults
+from tf2verify.stages.losses import other_labels, reference_faults
 from tf2verify.stages.losses.computed_weights import computed_weights
 from tf2verify.stages.losses.edited_losses import EditedLosses
 from tf2verify.stages.losses.examples import own_examples
@@ -117,7 +117,7 @@ class SeparateLosses:
     self._look_for_cause()
     self._tell_agreements()
     if not self._comparison.differences:
-      self._comparison.blind_spots += rearranged_labels.blind_spots(
+      self._comparison.blind_spots += other_labels.blind_spots(
         self._model, self._run, lambda one: bool(self._compared_again(one, one.tf2))
       )
 
