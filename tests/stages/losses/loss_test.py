@@ -164,9 +164,7 @@ class ValueTest(LadderTestCase):
     class Right(Case):
       def tf2_loss(self, outputs, labels):
         errors = labels['w'] * tf.square(outputs - labels['target'])
-        return tf.reduce_sum(errors) / (
-          3.0 * tf.math.count_nonzero(labels['w'], dtype='float32')
-        )
+        return tf.reduce_sum(errors) / (3.0 * tf.math.count_nonzero(labels['w'], dtype='float32'))
 
     verdict = verdict_of(Case)
     self.assertIs(verdict.status, Status.PASSED)

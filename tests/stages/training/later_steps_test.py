@@ -198,6 +198,12 @@ class LaterRatesTest(parameterized.TestCase):
     ),
     ('pace', lambda n: 1 / (1 + n / 500), lambda n: 1 / (1 + n / 1000), "TF1's at 0.5·n"),
     (
+      'exponential_pace',
+      lambda n: 0.1 * 0.9 ** (n / 700),
+      lambda n: 0.1 * 0.9 ** (n / 350),
+      'in 1,000 steps the learning rate falls to 0.8603 of itself in TF1 and to 0.7401',
+    ),
+    (
       'end',
       lambda n: max(1 - n / 5000, 0.1),
       lambda n: max(1 - n / 5000, 0.2),

@@ -11,6 +11,10 @@ from tf2verify.diagnosis.rules.wording import number_text
 _LAST = 10**7
 
 
+# A smaller share of itself says little to a reader.
+_READABLE = 0.05
+
+
 def _fibonacci(last: int) -> Iterator[int]:
   one, other = 1, 2
   while one <= last:
@@ -231,12 +235,34 @@ def _pace(tf1: _Side, tf2: _Side) -> str:
     others = [n for n in (count // 2, count * 2, count * 3) if n]
     known = tf1.at(*(round(pace * n) for n in others))
     if abs(pace - 1) > _PACE and np.allclose(known, tf2.at(*others), rtol=_PACE):
-      return (
+      return _of_exponentials(tf1, tf2, pace) or (
         "the port's learning rate at step count n is TF1's at "
         f'{number_text(round(pace, 3))}·n: decay_steps (or the unit that is counted in) differs by '
         'that factor: pass that of TF1; a step is a call of the train op on either side, not an '
         'epoch'
       )
+  return ''
+
+
+def _of_exponentials(tf1: _Side, tf2: _Side, pace: float) -> str:
+  """Returns in what two exponential decays differ: a rate and its unit are one number of them."""
+  for count in (1000, 100, 10, 1):
+    ones, others = (side.at(0, count, 2 * count) for side in (tf1, tf2))
+    factors = [known[1] / known[0] for known in (ones, others) if known[0]]
+    if len(factors) < 2 or min(factors) < _READABLE:
+      continue
+    is_geometric = [
+      np.isclose(known[0] * known[2], known[1] ** 2, rtol=_PACE) for known in (ones, others)
+    ]
+    if not all(is_geometric) or factors[0] == factors[1]:
+      return ''
+    return (
+      f'in {count:,} {"step" if count == 1 else "steps"} the learning rate falls to '
+      f'{number_text(round(factors[0], 4))} of itself in TF1 and to '
+      f'{number_text(round(factors[1], 4))} in the port: decay_rate differs, or decay_steps (or '
+      f'the unit that is counted in) by a factor of {number_text(round(pace, 3))}: pass those of '
+      'TF1; a step is a call of the train op on either side, not an epoch'
+    )
   return ''
 
 
