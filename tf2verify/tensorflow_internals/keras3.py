@@ -73,6 +73,12 @@ def version() -> str:
   return str(loaded().__version__)
 
 
+def is_functional(item: Any) -> bool:
+  """Returns whether something is a model of Keras 3 that is made of tensors: `Model(x, y)`."""
+  # The class has no public name.
+  return is_layer(item) and any(cls.__name__ == 'Functional' for cls in type(item).__mro__)
+
+
 def is_layer_class(item: Any) -> bool:
   """Returns whether something is a class of such layers."""
   module = loaded()

@@ -2,6 +2,7 @@
 
 import abc
 
+import keras
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -344,6 +345,20 @@ class RightPortsTest(LadderTestCase, parameterized.TestCase):
     verdict = self.passed(Case, without_blind_spots=False)
     self.assertIn('by the shape of an Input of a functional model', verdict.blind_spots[0])
     self.assertEqual(verdict.compared.tensors, 3)  # the batch can grow
+
+  def test_functional_model_of_keras_3_with_a_fixed_input_shape(self):
+    class Case(Images):
+      variable_names = {'weights': 'conv/kernel'}
+
+      def make_tf2_layer(self):
+        inputs = keras.Input((9, 9, 3))
+        padded = keras.layers.ZeroPadding2D(1)(inputs)
+        conv = keras.layers.Conv2D(4, 3, 2, use_bias=False, name='conv')
+        return keras.Model(inputs, conv(padded))
+
+    verdict = self.passed(Case, without_blind_spots=False)
+    self.assertIn('by the shape of an Input of a functional model', verdict.blind_spots[0])
+    self.assertEqual(verdict.compared.tensors, 3)
 
   def test_fixed_input_shape_of_an_inner_model(self):
     class Outer(tf.keras.Model):

@@ -9,8 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.reference.nests import leaves_by_path
+from tf2verify.relation.roles import same_but_counters
 from tf2verify.sides.graphs.source_lines import is_user_file
 from tf2verify.sides.tf2 import layer_parts
+from tf2verify.tensorflow_internals import keras3
 
 # The function of tf-keras that holds inputs against a layer's `input_spec`.
 _KERAS_CHECK = 'assert_input_compatibility'
@@ -57,11 +59,22 @@ def _refusing_spec(layer: Any, error: BaseException) -> str:
       name = frame.f_locals.get('layer_name')
       modules = layer_parts.modules_of(layer)
       owners = [one for one in modules if getattr(one, 'name', None) == name]
-      if any(getattr(owner, '_is_graph_network', False) for owner in owners):
+      # A layer that is made once more has another number in its name.
+      owners = owners or [one for one in modules if _same_but_number(one, name)]
+      if any(_is_functional(owner) for owner in owners):
         return 'the shape of an Input of a functional model'
       if any(not _is_keras(owner) for owner in owners):
         return 'an input_spec'
   return ''
+
+
+def _same_but_number(module: Any, name: Any) -> bool:
+  own = getattr(module, 'name', None)
+  return isinstance(own, str) and isinstance(name, str) and same_but_counters(own, name)
+
+
+def _is_functional(module: Any) -> bool:
+  return getattr(module, '_is_graph_network', False) or keras3.is_functional(module)
 
 
 def _is_keras(module: Any) -> bool:

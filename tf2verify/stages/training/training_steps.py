@@ -303,13 +303,16 @@ class _Judge:
   def _consequences(self, number: int) -> int:
     """Takes a step beyond the one that parts; returns how many tensors differ then."""
     self._steps, scalars = self._both.take_beyond()
-    part = self._compared(number)
+    part = self._compared(number, looks=False)
     self._steps = scalars
     self._extents.append(_extent(part, number))
     return len(part.differences)
 
-  def _compared(self, number: int) -> Comparison:
-    """Compares a step, but for elements whose gradient is rounding alone on both sides."""
+  def _compared(self, number: int, looks: bool = True) -> Comparison:
+    """Compares a step, but for elements whose gradient is rounding alone, if these are looked for.
+
+    That takes all steps again, several times.
+    """
     self._rounding.see(self._steps.tf2.steps[-1])
     pairs = [p for p in self._steps.pairs(number) if p.variable not in self._idle.variables]
     found = self._compare(pairs, number)
@@ -322,7 +325,7 @@ class _Judge:
       found = self._compare(pairs, number)
     differing = {d.key for d in found.differences if d.aspect is Aspect.VALUES}
     doubtful = [pair for pair in pairs if self._key(pair, number) in differing]
-    if doubtful and self._rounding.look(doubtful, number):
+    if looks and doubtful and self._rounding.look(doubtful, number):
       return self._compare(pairs, number)
     return found
 
