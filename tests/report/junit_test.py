@@ -1,3 +1,4 @@
+import dataclasses
 from xml.etree import ElementTree
 
 from absl.testing import absltest
@@ -51,6 +52,14 @@ class JunitTest(absltest.TestCase):
     [cause] = case.first_failure.diagnosis.causes
     hint = case.first_failure.differences[0].hint
     self.assertEqual(shown[case.first_failure.stage], f'{cause.text}; also: {hint}')
+
+  def test_blind_spots_of_what_passes(self):
+    case = made_results.verdict('x.py::A', Status.PASSED)
+    passed, *rest = case.stages
+    passed = dataclasses.replace(passed, notes=('unread <x>',), blind_spots=('unread <x>',))
+    text = junit_text([dataclasses.replace(case, stages=(passed, *rest))])
+    (output,) = ElementTree.fromstring(text)[0][0]
+    self.assertEqual((output.tag, output.text), ('system-out', 'blind spot: unread <x>'))
 
   def test_no_case(self):
     self.assertEmpty(ElementTree.fromstring(junit_text([])))

@@ -107,7 +107,9 @@ class Progress:
     line = terminal.case_line(verdict)
     if verdict.case in self._alike:
       line = line.replace(verdict.case, result.entry.target, 1)
-    terminal.say(f'[{self._done}/{self._to_run}] {line}')
+    spots = len({text for stage in verdict.stages for text in stage.blind_spots})
+    spotted = f'; {spots} blind spot{"" if spots == 1 else "s"}' if spots else ''
+    terminal.say(f'[{self._done}/{self._to_run}] {line}{spotted}')
     self._show()
 
   def clear(self) -> None:

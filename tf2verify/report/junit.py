@@ -16,7 +16,8 @@ def junit_text(verdicts: Iterable[CaseVerdict]) -> str:
   """Returns one test suite per case, one test per stage.
 
   A stage that is INCONCLUSIVE counts as failed, as it does in a test; BLOCKED and
-  NOT_APPLICABLE are skipped, with the reason. The message of a failure is the cause on one line,
+  NOT_APPLICABLE are skipped, with the reason. Accepted causes, and blind spots of a stage that
+  passed, are its output. The message of a failure is the cause on one line,
   as for the tests of pytest and absl; its text is the report.
   """
   root = ElementTree.Element('testsuites', name='tf2verify')
@@ -46,9 +47,11 @@ def _add_stage(suite: ElementTree.Element, verdict: CaseVerdict, stage: StageVer
     name=safe_line(stage.stage),
     time=f'{stage.seconds:.3f}',
   )
-  if stage.accepted:
-    accepted = '\n'.join(cause.to_text() for cause in stage.accepted)
-    ElementTree.SubElement(test, 'system-out').text = safe(accepted, longest=None)
+  remarks = [cause.to_text() for cause in stage.accepted]
+  if stage.status is Status.PASSED:  # the text of a failure has them
+    remarks += [f'blind spot: {text}' for text in stage.blind_spots]
+  if remarks:
+    ElementTree.SubElement(test, 'system-out').text = safe('\n'.join(remarks), longest=None)
   if stage.status in _SKIPPED:
     ElementTree.SubElement(test, 'skipped', message=stage.reason)
   elif stage.status is not Status.PASSED:
