@@ -419,6 +419,22 @@ class UnlikeTest(parameterized.TestCase):
     graphs = _of_counts(one, 'tf1', tf.int64), _of_counts(other, 'tf2', tf.int64)
     self.assertNotEmpty(unlike(prove(*graphs, variables), variables))
 
+  @parameterized.parameters((0.0, []), (0.5, ['operation']))
+  def test_a_root_that_is_safe_at_zero_in_two_ways(self, other_value, wanted):
+    def one(x):
+      squares = tf.maximum(x, 0.0)
+      is_zero = tf.cast(tf.equal(squares, 0.0), tf.float32)
+      return tf.sqrt(squares + is_zero * 1e-16) * (1.0 - is_zero) + 1.0
+
+    def other(x):
+      squares = tf.maximum(x, 0.0)
+      positive = squares > 0.0
+      roots = tf.sqrt(tf.where(positive, squares, tf.ones_like(squares)))
+      return tf.where(positive, roots, other_value * tf.ones_like(squares)) + 1.0
+
+    found = _found(one, other, X)
+    self.assertEqual([what for what, _ in found][:1], wanted)
+
   def test_nothing_in_what_is_proven(self):
     self.assertEqual(_found(lambda x: x * 0.5, lambda x: x / 2.0, X), [])
 

@@ -20,7 +20,7 @@ from tf2verify.relation.proof.ranges import range_of
 from tf2verify.relation.proof.shapes import source
 from tf2verify.relation.proof.terms import Shape, Terms
 
-_LONGEST = 6
+_LONGEST = 9
 # In the last trial some values are equal, which strict comparisons tell.
 _TRIALS = 5
 # Of single numbers, a trial is one of them.
