@@ -419,6 +419,19 @@ class UnlikeTest(parameterized.TestCase):
     graphs = _of_counts(one, 'tf1', tf.int64), _of_counts(other, 'tf2', tf.int64)
     self.assertNotEmpty(unlike(prove(*graphs, variables), variables))
 
+  def test_strictness_where_both_branches_agree(self):
+    def huber(compare):
+      def function(x):
+        size = tf.abs(x)
+        return tf.exp(tf.where(compare(size, 1.0), 0.5 * x * x, size - 0.5))
+
+      return function
+
+    self.assertEqual(_found(huber(tf.less), huber(tf.less_equal), X), [])
+    ends = lambda x: tf.exp(tf.where(tf.abs(x) <= 1.0, 0.5 * x * x, tf.abs(x)))  # noqa: E731
+    starts = lambda x: tf.exp(tf.where(tf.abs(x) < 1.0, 0.5 * x * x, tf.abs(x)))  # noqa: E731
+    self.assertNotEmpty(_found(starts, ends, X))
+
   @parameterized.parameters((0.0, []), (0.5, ['operation']))
   def test_a_root_that_is_safe_at_zero_in_two_ways(self, other_value, wanted):
     def one(x):

@@ -68,6 +68,10 @@ _REDUCED: dict[str, Callable[..., Any]] = {
   'Any': np.any,
 }
 _KINDS = 'fiub'
+# What computes each element by those at its place.
+ELEMENTWISE = frozenset(_COMPUTED) - {'Range', 'InvertPermutation', 'BroadcastTo', 'Tile'} | {
+  'Cast'
+}
 _EXACT = ('Add', 'AddV2', 'Sub', 'Mul', 'RealDiv', 'Neg', 'Square')
 
 

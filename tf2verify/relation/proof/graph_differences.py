@@ -23,6 +23,7 @@ from tf2verify.relation.proof.witnesses import same_function, told_apart
 
 _MOST = 6
 _OUTPUT = 'output '
+_COMPARISONS = ('Greater', 'GreaterEqual', 'Less', 'LessEqual')
 # Each relates the graphs once more.
 _MOST_TRIALS = 16
 
@@ -127,6 +128,7 @@ class _Search:
     self._granted = _Granted(_outputs(proof, targets))
     self._question = (proof.tf1.graph, proof.tf2.graph, variables, targets)
     self._given = (proof.arguments, proof.states)
+    self._same: dict[Hashable, bool] = {}
     if self._granted.tensors and proof.tested:
       self.proof = self._proven(self._granted)
 
@@ -139,21 +141,41 @@ class _Search:
       if pair is None:
         break
       known = _known(self.proof, pair)
+      if known is not None and self._is_no_matter(known):
+        known = None
       if known is None or not self._takes(self._granted.and_also(known, self._tf1), known):
         tried.add(_key(pair))
         refused += [known] if known is not None else []
     return refused
 
+  def _is_no_matter(self, pair: Unlike) -> bool:
+    """Returns whether a comparison is strict on one side alone, and what comes of it is the same.
+
+    Both branches agree there, as those of Huber's loss do.
+    """
+    ops = self.proof.tf1.graph.ops[pair.tf1], self.proof.tf2.graph.ops[pair.tf2]
+    if pair.chain or any(op.op_type not in _COMPARISONS for op in ops):
+      return False
+    return any(
+      pair.tf1 in same.of_tf1 and pair.tf2 in same.of_tf2
+      for same in same_function(self.proof, self._same, from_afar=True)
+      if same.tf1 != pair.tf1
+    )
+
   def spellings(self) -> None:
     """Takes for the same what is spelled in two ways, and no value tells apart."""
     taken: set[int] = set()
-    known: dict[Hashable, bool] = {}
     while self.proof.tested:
-      same = [pair for pair in same_function(self.proof, known) if pair[1] not in taken]
+      same = [
+        one
+        for from_afar in (False, True)
+        for one in same_function(self.proof, self._same, from_afar)
+        if one.tf2 not in taken
+      ]
       if not same:
         return
-      taken.update(other for _, other in same)
-      tensors = {(other, 0): (one, 0) for one, other in same}
+      taken.update(one.tf2 for one in same)
+      tensors = {(one.tf2, 0): (one.tf1, 0) for one in same}
       merged = {**self._granted.tensors, **tensors}
       self._granted = dataclasses.replace(self._granted, tensors=merged)
       self.proof = self._proven(self._granted)

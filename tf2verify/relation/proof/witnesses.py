@@ -12,8 +12,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tf2verify.records.op_graph import OpRecord, TensorKey
-from tf2verify.relation.proof.difference_pairs import Unlike, text_of
-from tf2verify.relation.proof.folding import computed
+from tf2verify.relation.proof.difference_pairs import COMPARED, Unlike, text_of
+from tf2verify.relation.proof.folding import ELEMENTWISE, computed
 from tf2verify.relation.proof.operation import Operation
 from tf2verify.relation.proof.proving import Proof, Side
 from tf2verify.relation.proof.ranges import range_of
@@ -21,8 +21,9 @@ from tf2verify.relation.proof.shapes import source
 from tf2verify.relation.proof.terms import Shape, Terms
 
 _LONGEST = 9
-# In the last trial some values are equal, which strict comparisons tell.
-_TRIALS = 5
+# Of each trial, what numbers are multiplied by: small ones tell epsilons. In the last trial some
+# values are equal, which strict comparisons tell.
+_SCALES = (1.0, 1.0, 1.0, 1e-6, 0.0, 1e3, 1.0)
 # Of single numbers, a trial is one of them.
 _FEW = 8
 _TRIALS_OF_FEW = 40
@@ -57,6 +58,23 @@ class _Cone:
   given: frozenset[int]
 
 
+@dataclasses.dataclass(frozen=True)
+class Same:
+  """Two computations of the same values, in different words.
+
+  Attributes:
+    tf1: position of the last operation of the reference.
+    tf2: of the port.
+    of_tf1: positions of all of it.
+    of_tf2: likewise, of the port.
+  """
+
+  tf1: int
+  tf2: int
+  of_tf1: frozenset[int]
+  of_tf2: frozenset[int]
+
+
 # What two cones yield, by their operations.
 Known = dict[Hashable, tuple[str, str] | None]
 
@@ -77,8 +95,10 @@ def told_apart(proof: Proof, known: Known) -> Iterator[Unlike]:
       yield Unlike(cone.last, other.last, 'operation', values)
 
 
-def same_function(proof: Proof, known: dict[Hashable, bool]) -> Iterator[tuple[int, int]]:
-  """Yields positions of operations, of tf1 and of the port, that no value tells apart.
+def same_function(
+  proof: Proof, known: dict[Hashable, bool], from_afar: bool = False
+) -> Iterator[Same]:
+  """Yields computations of tf1 and of the port whose results no value tells apart.
 
   That proves nothing, but what such a computation has and the other has not is no difference: it
   is another spelling of one function.
@@ -86,46 +106,66 @@ def same_function(proof: Proof, known: dict[Hashable, bool]) -> Iterator[tuple[i
   Args:
     proof: what is proven of the graphs.
     known: what was found before, for the same graphs.
+    from_afar: whether they begin as far back as numbers can be computed, so that what they are
+      computed from is in step: both branches of a condition, and what that compares.
   """
   paired: set[int] = set()
-  for cone, other in itertools.islice(_alike(proof), _MOST_COMPARED):
+  for cone, other in itertools.islice(_alike(proof, from_afar), _MOST_COMPARED):
     if cone.last in paired or other.last in paired:
       continue
     key = cone.positions, other.positions
     if key not in known:
-      pairs = [(first, second) for _, first, second in _results(proof, cone, other)]
-      sides = [np.concatenate([np.ravel(one) for one in side]) for side in zip(*pairs, strict=True)]
-      known[key] = bool(sides) and _are_same(*sides)
+      met: set[OpRecord] = set()
+      pairs = [(first, second) for _, first, second in _results(proof, cone, other, met)]
+      known[key] = (
+        _vary([first for first, _ in pairs])
+        and all(_are_same(*both) for both in pairs)
+        and (not from_afar or _compared(cone) | _compared(other) <= met)
+      )
     if known[key]:
       paired |= {cone.last, other.last}
-      yield cone.last, other.last
+      yield Same(cone.last, other.last, frozenset(cone.positions), frozenset(other.positions))
+
+
+def _compared(cone: _Cone) -> set[OpRecord]:
+  """Returns the comparisons of a cone, which differ where their operands are equal."""
+  ops = (cone.side.graph.ops[position] for position in cone.positions)
+  return {op for op in ops if op.op_type in COMPARED}
+
+
+def _vary(results: Sequence[np.ndarray]) -> bool:
+  """Returns whether results say something: most numbers are finite, and not all the same."""
+  if not results:
+    return False
+  numbers = np.concatenate([np.ravel(one).astype('float64') for one in results])
+  seen = numbers[np.isfinite(numbers)]
+  return 2 * seen.size >= numbers.size and bool(seen.size) and np.ptp(seen) != 0
 
 
 def _are_same(one: np.ndarray, other: np.ndarray) -> bool:
-  """Returns whether two results are equal, and say something: they vary, and most are finite."""
+  """Returns whether two results are equal, where the first one is finite."""
   first, second = one.astype('float64'), other.astype('float64')
+  if first.shape != second.shape:
+    return False
   seen = np.isfinite(first)
-  if first.shape != second.shape or 2 * seen.sum() < first.size:
-    return False
-  if not seen.any() or np.ptp(first[seen]) == 0:
-    return False
-  return bool(np.allclose(first[seen], second[seen], rtol=_EQUAL, atol=1e-9))
+  size = float(np.abs(first[seen]).max(initial=0.0))
+  return bool(np.allclose(first[seen], second[seen], rtol=_EQUAL, atol=1e-9 * min(size, 1.0)))
 
 
-def _alike(proof: Proof) -> Iterator[tuple[_Cone, _Cone]]:
+def _alike(proof: Proof, from_afar: bool = False) -> Iterator[tuple[_Cone, _Cone]]:
   """Yields computations of both sides with a result of one shape from the same values."""
   shared = frozenset(proof.tf1.values.values()) & frozenset(proof.tf2.values.values())
   others: dict[Hashable, list[_Cone]] = {}
-  for cone in _cones(proof, proof.tf2, shared):
+  for cone in _cones(proof, proof.tf2, shared, from_afar):
     others.setdefault((cone.side.graph.ops[cone.last].outputs, cone.given), []).append(cone)
-  for cone in _cones(proof, proof.tf1, shared):
+  for cone in _cones(proof, proof.tf1, shared, from_afar):
     for other in others.get((cone.side.graph.ops[cone.last].outputs, cone.given), ()):
       yield cone, other
 
 
-def _cones(proof: Proof, side: Side, shared: frozenset[int]) -> Iterator[_Cone]:
+def _cones(proof: Proof, side: Side, shared: frozenset[int], from_afar: bool) -> Iterator[_Cone]:
   for position in sorted(side.tested):
-    cone = _cone(proof, side, shared, position)
+    cone = (_cone_from_afar if from_afar else _cone)(proof, side, shared, position)
     if cone is not None and cone.given:
       yield cone
 
@@ -153,6 +193,31 @@ def _cone(proof: Proof, side: Side, shared: frozenset[int], position: int) -> _C
   return _Cone(side, position, tuple(sorted(seen)), frozenset(given))
 
 
+def _cone_from_afar(
+  proof: Proof, side: Side, shared: frozenset[int], position: int
+) -> _Cone | None:
+  """Returns the same, through what both sides have: from nearest to farthest, as far as it goes."""
+  seen: list[int] = []
+  given: set[int] = set()
+  pending = [(position, -1)]
+  for here, number in pending:
+    op = side.graph.ops[here]
+    is_end = op.is_leaf or op.functions or len(op.outputs) != 1 or not op.pure
+    if len(seen) == _LONGEST or (number in shared and (is_end or op.op_type not in ELEMENTWISE)):
+      if number not in shared:
+        return None
+      given.add(number)
+      continue
+    if is_end:
+      return None
+    seen.append(here)
+    for key in op.inputs:
+      value = side.values[key]
+      if proof.terms.value(value) is None and key[0] not in [n for n, _ in pending]:
+        pending.append((key[0], value))
+  return _Cone(side, position, tuple(sorted(seen)), frozenset(given))
+
+
 def _witness(proof: Proof, one: _Cone, other: _Cone) -> tuple[str, str] | None:
   """Returns what two cones compute, each with a value that tells them apart."""
   for given, first, second in _results(proof, one, other):
@@ -168,9 +233,16 @@ def _witness(proof: Proof, one: _Cone, other: _Cone) -> tuple[str, str] | None:
 
 
 def _results(
-  proof: Proof, one: _Cone, other: _Cone
+  proof: Proof, one: _Cone, other: _Cone, met: set[OpRecord] | None = None
 ) -> Iterator[tuple[dict[int, np.ndarray], np.ndarray, np.ndarray]]:
-  """Yields what two cones are given, by term, and what they yield; nothing if not computable."""
+  """Yields what two cones are given, by term, and what they yield; nothing if not computable.
+
+  Args:
+    proof: what is proven of the graphs.
+    one: a cone of tf1.
+    other: one of the port.
+    met: as for `_evaluated`.
+  """
   shapes: dict[int, Shape] = {}
   for number in one.given:
     shape, term = proof.terms.shape(number), proof.terms[number]
@@ -181,14 +253,15 @@ def _results(
     return
   limits = [*_limits(proof, one), *_limits(proof, other)]
   is_few = all(np.prod(shape, initial=1) <= _FEW for shape in shapes.values())
-  trials = _TRIALS_OF_FEW if is_few else _TRIALS
+  trials = _TRIALS_OF_FEW if is_few else len(_SCALES)
   for trial in range(trials):
     given = {
       number: _points(proof.terms, number, limits, (trial, place), trial == trials - 1)
       for place, number in enumerate(sorted(shapes))
     }
     with np.errstate(all='ignore'):
-      first, second = (_evaluated(proof, cone, given) for cone in (one, other))
+      ties = met if _scale(trial) == 1 else None  # of tiny numbers much else is equal as well
+      first, second = (_evaluated(proof, cone, given, ties) for cone in (one, other))
     if first is None or second is None:
       return
     yield given, first, second
@@ -205,6 +278,10 @@ def _limits(proof: Proof, cone: _Cone) -> list[float]:
   return found
 
 
+def _scale(trial: int) -> float:
+  return _SCALES[trial] if trial < len(_SCALES) else 1.0
+
+
 def _points(
   terms: Terms, number: int, limits: Sequence[float], seed: tuple[int, int], has_ties: bool
 ) -> np.ndarray:
@@ -216,6 +293,8 @@ def _points(
   points = np.array([*near, *(_FLOATS if 'float' in dtype else _INTEGERS)])
   points = source.permutation(points[np.isfinite(points)])
   values = np.resize(points, shape)
+  if 'float' in dtype:
+    values = values * _scale(seed[0])
   if has_ties:
     flat = values.reshape(-1)
     flat[1::2] = source.choice(_TIES, flat[1::2].shape)
@@ -234,8 +313,17 @@ def _is_whole(terms: Terms, number: int) -> bool:
   return inner.kind == 'Cast' and terms.dtype(inner.inputs[0]).startswith(('int', 'uint'))
 
 
-def _evaluated(proof: Proof, cone: _Cone, given: Mapping[int, np.ndarray]) -> np.ndarray | None:
-  """Returns what a cone yields; floating-point numbers are computed without 32 bits' rounding."""
+def _evaluated(
+  proof: Proof, cone: _Cone, given: Mapping[int, np.ndarray], met: set[OpRecord] | None = None
+) -> np.ndarray | None:
+  """Returns what a cone yields; floating-point numbers are computed without 32 bits' rounding.
+
+  Args:
+    proof: what is proven of the graphs.
+    cone: what to compute.
+    given: what it is computed from, by term.
+    met: gets the comparisons of which two elements are equal; at 0 much else is equal as well.
+  """
   known: dict[TensorKey, np.ndarray] = {}
   for position in cone.positions:
     op = cone.side.graph.ops[position]
@@ -249,6 +337,8 @@ def _evaluated(proof: Proof, cone: _Cone, given: Mapping[int, np.ndarray]) -> np
     found = _computed(proof, op, read)
     if found is None:
       return None
+    if met is not None and op.op_type in COMPARED and np.any((read[0] == read[1]) & (read[0] != 0)):
+      met.add(op)
     known[position, 0] = found
   return known[cone.last, 0]
 
