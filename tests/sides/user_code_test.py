@@ -44,6 +44,22 @@ class AssertTest(parameterized.TestCase):
     self.assertNotIn(_NEVER_RUNS, summary)
 
 
+class SentenceTest(parameterized.TestCase):
+  @parameterized.parameters(
+    (
+      'was created by passing\nvalues\nto __init__().\nand more',
+      'by passing values to __init__().',
+    ),
+    ('shapes [6,4] and [6,5]\nname: dense', 'shapes [6,4] and [6,5]'),
+    ('is wrong\nCall arguments:', 'is wrong'),
+  )
+  def test_a_sentence_of_several_lines(self, message, wanted):
+    def function():
+      raise NotImplementedError(message)
+
+    self.assertEndsWith(_summary('tf2', function).split(' (in')[0], wanted)
+
+
 class CollectionTest(absltest.TestCase):
   def test_slim_in_eager_mode_says_what_to_leave_out(self):
     def _add_variable_to_collections():  # of tf_slim.layers

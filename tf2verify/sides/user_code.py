@@ -5,7 +5,7 @@ import itertools
 import os
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import tf2verify
 from tf2verify.errors import Tf2VerifyError, UserCodeError
@@ -59,7 +59,18 @@ def _message(error: BaseException) -> str:
       return f'{following} (in {line.removeprefix(_NODE)})'
   if len(lines) > 1 and lines[0].startswith(_KERAS_WRAPPING):
     return f'{lines[1]} (in {lines[0].removeprefix(_KERAS_WRAPPING).strip(" .")})'
-  return lines[0] if lines else ''
+  return _sentence(lines)
+
+
+def _sentence(lines: Sequence[str]) -> str:
+  """Returns the first line, with those that go on with its sentence: Keras breaks its own."""
+  found = lines[0] if lines else ''
+  for line in lines[1:]:
+    is_entry = ':' in line.split(' ')[0]  # `name: ...`
+    if not line[:1].islower() or is_entry or found.endswith(('.', ':')):
+      break
+    found = f'{found} {line}'
+  return found
 
 
 def _summary(error: BaseException) -> str:
