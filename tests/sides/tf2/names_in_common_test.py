@@ -107,6 +107,20 @@ class NamesInCommonTest(LadderTestCase):
     self.assertLen(set(names), 8)
     self.assertIn('critic/hidden/kernel', names)
 
+  def test_a_layer_that_makes_a_variable_twice(self):
+    class Remade(tf_keras.layers.Layer):
+      def build(self, shape):
+        for _ in range(2):
+          self.kernel = self.add_weight(name='kernel', shape=(shape[-1],))
+
+      def call(self, inputs):
+        return inputs * self.kernel
+
+    layer = Remade()
+    layer(np.zeros([1, 6], np.float32))
+    names = {variable_name(variable) for variable in layer_parts.variables_of(layer)}
+    self.assertLen(names, 1)
+
   def test_one_network_twice_has_no_names_of_its_own(self):
     class Twice(tf_keras.Model):
       def __init__(self):

@@ -13,6 +13,10 @@ import tensorflow as tf
 from tf2verify.reference.variables import call_variable, variable_name
 from tf2verify.tensorflow_internals import keras, keras3
 
+# The names of the layers around a variable, from the outside, and the identity of its own layer.
+_Place = tuple[tuple[str, ...], int]
+_NOWHERE: _Place = ((), 0)
+
 
 def tell_apart(layer: Any, variables: Sequence[Any]) -> None:
   """Gives those variables of a layer of Keras that have a name in common names of their own.
@@ -25,9 +29,14 @@ def tell_apart(layer: Any, variables: Sequence[Any]) -> None:
     return
   places = _places(layer)
   taken = {name for name, count in counts.items() if count == 1}
+  makers: dict[str, set[int]] = collections.defaultdict(set)
   for variable in twice:
-    place = places.get(id(variable))
-    if place is None:
+    makers[variable_name(variable)].add(places.get(id(variable), _NOWHERE)[1])
+  # Of one layer that makes a variable twice, the names are right.
+  shared = {name for name, parts in makers.items() if len(parts) > 1}
+  for variable in twice:
+    place, _ = places.get(id(variable), _NOWHERE)
+    if not place or variable_name(variable) not in shared:
       continue
     own = variable_name(variable).split('/')
     around = place[:-1] if place and place[-1] == own[0] else place
@@ -40,14 +49,14 @@ def tell_apart(layer: Any, variables: Sequence[Any]) -> None:
     call_variable(variable, name)
 
 
-def _places(layer: Any) -> dict[int, tuple[str, ...]]:
-  """Returns the names of the layers around each variable, from the outside, by its identity."""
-  found: dict[int, tuple[str, ...]] = {}
+def _places(layer: Any) -> dict[int, _Place]:
+  """Returns where each variable is, by its identity."""
+  found: dict[int, _Place] = {}
   for place, part in _parts(layer, ()):
     for variable in _weights(part):
-      known = found.setdefault(id(keras3.held(variable)), place)
+      known, _ = found.setdefault(id(keras3.held(variable)), (place, id(part)))
       if len(place) > len(known) and place[: len(known)] == known:
-        found[id(keras3.held(variable))] = place
+        found[id(keras3.held(variable))] = place, id(part)
   return found
 
 
