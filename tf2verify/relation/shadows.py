@@ -2,22 +2,19 @@
 
 import collections
 import dataclasses
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tf2verify.records.training import Slot
+from tf2verify.reference.slot_roles import is_average_word
 from tf2verify.relation.slots import COUNTS, DeclaredSlots, declared_name, has_known_meaning
 
 _Array = np.ndarray[Any, Any]
 # Gives a value that a port keeps for a variable, by its name, in tf1's shape and order.
 LayOut = Callable[[str, _Array], _Array]
 SHADOW = 'shadow'
-_WORDS = re.compile(
-  r'(average[sd]?|averaging|avg|ema|emas|shadows?|polyak|exponentialmovingaverage)'
-)
 _CLOSE = 1e-3
 # Units in the last place of a float32 that storing an average and its variable may be off.
 _UNITS = 8.0 * 2.0**-23
@@ -191,9 +188,7 @@ def _may_be_average(slot: Slot) -> bool:
 
 def _is_called_average(slot: Slot) -> bool:
   # The name begins with that of the optimizer, which may have averages besides what it is called.
-  called = f'{slot.role} {slot.word}' if slot.word else f'{slot.role} {slot.name}'
-  words = re.split(r'[^a-z]+', called.lower())
-  return any(_WORDS.fullmatch(word) for word in words)
+  return is_average_word(f'{slot.role} {slot.word or slot.name}')
 
 
 def _starts(slots: Sequence[Slot], before: Sequence[Slot]) -> dict[int, _Array]:

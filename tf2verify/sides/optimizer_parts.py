@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from tf2verify.reference.slot_roles import role_of_word, slot_by_name
+from tf2verify.reference.slot_roles import is_average_word, role_of_word, slot_by_name
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides.optimizer_state import SlotVariable, is_optimizer
 from tf2verify.tensorflow_internals import keras3
@@ -37,6 +37,7 @@ class HeldVariable:
   # 0 for an attribute.
   trail: tuple[tuple[Any, int], ...]
   variable: Any  # itself
+  wrapper: Any = None  # the variable of Keras 3 that holds it; None without one
 
   def word(self, owner_key: Any = None) -> str:
     """Returns the last name on the way that is not the key of its owner; '' without any."""
@@ -82,6 +83,25 @@ class OptimizerParts:
       role, owner, word = _role_and_owner(held, variables)
       yield SlotVariable(role, owner, name, held.variable, word)
 
+  def not_copied(self, variables: Sequence[Any], own: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """Yields state that is a variable of the model itself: its word, and the variable's name.
+
+    That is what is called an average, or is a further variable of Keras 3 around the same value.
+    An optimizer may hold the variables that it updates.
+
+    Args:
+      variables: of the model.
+      own: the model's variables of Keras 3.
+    """
+    model = {id(variable) for variable in variables}
+    for held in self.variables:
+      if id(held.variable) not in model:
+        continue
+      is_further = held.wrapper is not None and all(held.wrapper is not one for one in own)
+      _, _, word = _role_and_owner(held, variables)
+      if is_further or is_average_word(word):
+        yield word, variable_name(held.variable)
+
 
 def parts_of(made: Any) -> OptimizerParts:
   """Looks for optimizers and variables in an object: its items, attributes and closures."""
@@ -94,9 +114,10 @@ def parts_of(made: Any) -> OptimizerParts:
     if id(current) in seen or len(seen) > _MOST_OBJECTS or len(trail) > _DEEPEST:
       continue
     seen[id(current)] = current
+    wrapper = current if keras3.is_variable(current) else None
     current = keras3.held(current)
     if isinstance(current, tf.Variable):
-      held.append(HeldVariable(trail, current))
+      held.append(HeldVariable(trail, current, wrapper))
     elif is_optimizer(current):
       optimizers.append(current)
     else:

@@ -122,6 +122,69 @@ class Transposed(Averaged, abc.ABC):
     return Net(name='net')
 
 
+class OfKeras(Averaged, abc.ABC):
+  """Whose port is native and keeps its averages by the paths of variables."""
+
+  def make_tf2_layer(self):
+    class Net(keras.layers.Layer):
+      def build(self, shape):
+        self.kernel = self.add_weight(name='kernel', shape=(3, 3))
+        self.bias = self.add_weight(name='bias', shape=(3,), initializer='zeros')
+
+      def call(self, inputs):
+        return tf.matmul(inputs, self.kernel) + self.bias
+
+    return Net(name='net')
+
+  def variable_names(self, name):
+    return f'net/{name}'
+
+  def make_tf2_optimizer(self):
+    return {'optimizer': keras.optimizers.SGD(RATE), 'ema': {}}
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    variables, averages = layer.trainable_variables, optimizer['ema']
+    for variable in variables:
+      if variable.path not in averages:
+        averages[variable.path] = self.begin(variable)
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    optimizer['optimizer'].apply(tape.gradient(loss, variables), variables)
+    for variable in variables:
+      average = averages[variable.path]
+      averages[variable.path] = self.follow(average, variable)
+    return loss
+
+  def begin(self, variable):
+    return keras.Variable(variable, trainable=False, name='ema')
+
+  def follow(self, average, variable):
+    average.assign(DECAY * average + (1.0 - DECAY) * variable)
+    return average
+
+
+class OfKerasInAList(OfKeras, abc.ABC):
+  def make_tf2_optimizer(self):
+    return keras.optimizers.SGD(RATE), []
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    optimizer, averages = optimizer
+    variables = layer.trainable_variables
+    if not averages:
+      averages.extend(self.begin(variable) for variable in variables)
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    optimizer.apply(tape.gradient(loss, variables), variables)
+    for average, variable in zip(averages, variables, strict=True):
+      self.follow(average, variable)
+    return loss
+
+
+def sharing(variable):
+  """Keras takes a `tf.Variable` as the value itself, and copies nothing."""
+  return keras.Variable(variable.value, trainable=False, name='ema')
+
+
 class KerasTrainer(Trainer):
   def __init__(self, decay=DECAY):
     super().__init__(decay)
@@ -180,6 +243,26 @@ class PortShadowsTest(LadderTestCase):
     text = self.text(Without, tf2verify.Status.FAILED)
     self.assertIn(CLAIM, text)
     self.assertNotIn('first divergence', text)
+
+  def test_of_keras(self):
+    copies = {'itself': OfKeras.begin, 'array': lambda _, v: keras.Variable(v.numpy(), name='ema')}
+    for base in (OfKeras, OfKerasInAList):
+      for name, begin in copies.items():
+        with self.subTest(f'{base.__name__}, {name}'):
+          verdict = tf2verify.verify(type('Case', (base,), {'begin': begin}), stages=[STAGE])
+          self.assertIs(verdict.stages[-1].status, tf2verify.Status.PASSED, verdict.to_text())
+          self.assertNotIn('only tf2 keeps', verdict.to_text())
+
+  def test_not_copied(self):
+    """What is kept as averages are the variables themselves: it is not said that none is kept."""
+    for base, word in ((OfKeras, ' (ema)'), (OfKerasInAList, '')):
+      with self.subTest(base.__name__):
+        case_class = type('Case', (base,), {'begin': lambda _, v: sharing(v)})
+        verdict = tf2verify.verify(case_class, stages=[STAGE])
+        text = verdict.to_text()
+        self.assertIs(verdict.stages[-1].status, tf2verify.Status.FAILED, text)
+        self.assertNotIn(CLAIM, text)
+        self.assertIn(f'keeps in their place{word} are the variables themselves', text)
 
   def test_another_start_is_no_fault_of_the_formula(self):
     text = self.text(Late, tf2verify.Status.FAILED)
