@@ -14,7 +14,7 @@ import tf_keras
 
 from tf2verify.reference.slot_roles import is_average_word, role_of_word, slot_by_name
 from tf2verify.reference.variables import variable_name
-from tf2verify.sides.optimizer_state import SlotVariable, is_optimizer
+from tf2verify.sides.optimizer_state import SlotVariable, is_optimizer, told
 from tf2verify.tensorflow_internals import keras3
 
 # Objects that hold each other are many in Keras, and few in a custom optimizer.
@@ -52,6 +52,7 @@ class OptimizerParts:
 
   optimizers: tuple[Any, ...]  # of tf-keras and `tf.compat.v1.train`, in order
   variables: tuple[HeldVariable, ...]  # those that none of them holds
+  values: tuple[HeldVariable, ...] = ()  # arrays and eager tensors of floats
 
   @property
   def state(self) -> tuple[Any, ...]:
@@ -82,6 +83,12 @@ class OptimizerParts:
         continue
       role, owner, word = _role_and_owner(held, variables)
       yield SlotVariable(role, owner, name, held.variable, word)
+    # Of other ones it is not known whether they are state: a batch's gradients, say.
+    for held in self.values:
+      owner, word = _owner_and_word(held, variables)
+      if owner and is_average_word(word):
+        value = np.array(held.variable)  # an array may change in place
+        yield SlotVariable(role_of_word(word), owner, f'{owner}/{word}', value, word)
 
   def not_copied(self, variables: Sequence[Any], own: Sequence[Any]) -> Iterator[tuple[str, str]]:
     """Yields state that is a variable of the model itself: its word, and the variable's name.
@@ -98,7 +105,7 @@ class OptimizerParts:
       if id(held.variable) not in model:
         continue
       is_further = held.wrapper is not None and all(held.wrapper is not one for one in own)
-      _, _, word = _role_and_owner(held, variables)
+      _, word = _owner_and_word(held, variables)
       if is_further or is_average_word(word):
         yield word, variable_name(held.variable)
 
@@ -107,6 +114,7 @@ def parts_of(made: Any) -> OptimizerParts:
   """Looks for optimizers and variables in an object: its items, attributes and closures."""
   optimizers: list[Any] = []
   held: list[HeldVariable] = []
+  values: list[HeldVariable] = []
   seen: dict[int, Any] = {}
   pending: list[tuple[Any, tuple[tuple[Any, int], ...]]] = [(made, ())]
   while pending:
@@ -120,15 +128,28 @@ def parts_of(made: Any) -> OptimizerParts:
       held.append(HeldVariable(trail, current, wrapper))
     elif is_optimizer(current):
       optimizers.append(current)
+    elif _is_value(current):
+      values.append(HeldVariable(trail, current))
     else:
       pending += reversed([(item, (*trail, step)) for item, step in _children(current)])
-  return OptimizerParts(tuple(optimizers), tuple(held))
+  return OptimizerParts(tuple(optimizers), tuple(held), tuple(values))
+
+
+def _is_value(current: Any) -> bool:
+  is_eager = isinstance(current, tf.Tensor) and hasattr(current, 'numpy')
+  return (is_eager or isinstance(current, np.ndarray)) and tf.as_dtype(current.dtype).is_floating
 
 
 def _children(current: Any) -> Iterator[tuple[Any, tuple[Any, int]]]:
   """Yields what an object holds, each with its name, and the number of items."""
-  leaves = (*_LEAVES, unittest.TestCase, tf_keras.layers.Layer)
-  if current is None or isinstance(current, leaves) or keras3.is_layer(current):
+  if current is None or isinstance(current, (*_LEAVES, unittest.TestCase)):
+    return
+  if isinstance(current, tf_keras.layers.Layer) or keras3.is_layer(current):
+    # Of a second model for averages, say; not what metrics keep.
+    weights = told(lambda: list(current.weights)) or ()
+    is_metric = isinstance(current, tf_keras.metrics.Metric)
+    for number, weight in enumerate(() if is_metric else weights):
+      yield weight, (number, len(weights))
     return
   if isinstance(current, Mapping):
     for key, item in list(current.items()):
@@ -174,13 +195,19 @@ def _role_and_owner(held: HeldVariable, variables: Sequence[Any]) -> tuple[str, 
   named_role, named = slot_by_name(
     variable_name(held.variable), [variable_name(variable) for variable in variables]
   )
+  owner, word = _owner_and_word(held, variables)
+  if owner:
+    return (role_of_word(word) if word else named_role), owner, word
+  return (role_of_word(word) if word and not named else named_role), named, word
+
+
+def _owner_and_word(held: HeldVariable, variables: Sequence[Any]) -> tuple[str, str]:
+  """Returns whose a value is by its place, '' if unknown, and what it is called there."""
   for key, length in reversed(held.trail):
     owner = _owner(key, length, held.variable, variables)
     if owner:
-      word = held.word(key)
-      return (role_of_word(word) if word else named_role), owner, word
-  word = held.word()
-  return (role_of_word(word) if word and not named else named_role), named, word
+      return owner, held.word(key)
+  return '', held.word()
 
 
 def _owner(key: Any, length: int, held: Any, variables: Sequence[Any]) -> str:
