@@ -23,6 +23,7 @@ _MOST_OBJECTS = 20_000
 _LEAVES = (str, bytes, bool, int, float, complex, type, types.ModuleType, np.ndarray, tf.Tensor)
 _COUNTS = ('iterations', 'global_step')
 _RATES = ('learning_rate', 'lr', 'rate')
+_UNNAMED = 'values'
 # Attributes by which TensorFlow keeps track of what an object holds under other names.
 _OF_TENSORFLOW = ('_self_', '_obj_', '_unconditional_', '_tf_')
 # Attributes that say nothing of what is kept: of variables in a wrapper, and of functions.
@@ -86,9 +87,10 @@ class OptimizerParts:
     # Of other ones it is not known whether they are state: a batch's gradients, say.
     for held in self.values:
       owner, word = _owner_and_word(held, variables)
-      if owner and is_average_word(word):
+      if owner and (not word or is_average_word(word)):
         value = np.array(held.variable)  # an array may change in place
-        yield SlotVariable(role_of_word(word), owner, f'{owner}/{word}', value, word)
+        role = role_of_word(word or _UNNAMED)
+        yield SlotVariable(role, owner, f'{owner}/{word or _UNNAMED}', value, word)
 
   def not_copied(self, variables: Sequence[Any], own: Sequence[Any]) -> Iterator[tuple[str, str]]:
     """Yields state that is a variable of the model itself: its word, and the variable's name.

@@ -253,7 +253,8 @@ def _missing(evidence: TrainingEvidence) -> Cause | None:
       explains=(About.SHADOWS,),
     )
   return Cause(
-    f'TF1 keeps moving averages of {listed(tf1)}, the port keeps none: apply a '
+    f'TF1 keeps moving averages of {listed(tf1)}, the port keeps none, neither in what '
+    'make_tf2_optimizer returns nor in variables that its step makes: apply a '
     'tf.train.ExponentialMovingAverage of its own after each step, or use_ema of the optimizer',
     explains=(About.SHADOWS,),
   )
