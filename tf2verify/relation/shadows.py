@@ -150,10 +150,10 @@ class _Search:
     if known is not None and not slot.variable:
       known = self._lay_out(values.name, known)
     if known is not None and not any(_agree(known, v) for v in (values.before, values.after)):
-      is_of_another = bool(np.any(known))
-      # Anything may lie between zero and a variable.
-      if is_of_another or not _is_called_average(slot):
+      # Anything may lie between zero and a variable. Other values may have been set since then.
+      if not np.any(known) and not _is_called_average(slot):
         return False
+      known = None if np.any(known) else known
     start = values.before if known is None or known.shape != values.after.shape else known
     wide = values.after.astype(np.float64)
     kept, gone = slot.value - wide, start - wide

@@ -53,7 +53,8 @@ class OptimizerParts:
 
   optimizers: tuple[Any, ...]  # of tf-keras and `tf.compat.v1.train`, in order
   variables: tuple[HeldVariable, ...]  # those that none of them holds
-  values: tuple[HeldVariable, ...] = ()  # arrays and eager tensors of floats
+  # What may be state, or may be shared by runs: arrays and eager tensors, weights of layers.
+  values: tuple[HeldVariable, ...] = ()
 
   @property
   def state(self) -> tuple[Any, ...]:
@@ -84,13 +85,15 @@ class OptimizerParts:
         continue
       role, owner, word = _role_and_owner(held, variables)
       yield SlotVariable(role, owner, name, held.variable, word)
-    # Of other ones it is not known whether they are state: a batch's gradients, say.
     for held in self.values:
       owner, word = _owner_and_word(held, variables)
-      if owner and (not word or is_average_word(word)):
-        value = np.array(held.variable)  # an array may change in place
-        role = role_of_word(word or _UNNAMED)
-        yield SlotVariable(role, owner, f'{owner}/{word or _UNNAMED}', value, word)
+      if not owner or id(held.variable) in model:
+        continue
+      role, named = role_of_word(word or _UNNAMED), f'{owner}/{word or _UNNAMED}'
+      if isinstance(held.variable, tf.Variable):
+        yield SlotVariable(role, owner, variable_name(held.variable), held.variable, word)
+      elif not word or is_average_word(word):  # others may be a batch's gradients, say
+        yield SlotVariable(role, owner, named, np.array(held.variable), word)  # as it is now
 
   def not_copied(self, variables: Sequence[Any], own: Sequence[Any]) -> Iterator[tuple[str, str]]:
     """Yields state that is a variable of the model itself: its word, and the variable's name.
@@ -103,7 +106,7 @@ class OptimizerParts:
       own: the model's variables of Keras 3.
     """
     model = {id(variable) for variable in variables}
-    for held in self.variables:
+    for held in (*self.variables, *self.values):
       if id(held.variable) not in model:
         continue
       is_further = held.wrapper is not None and all(held.wrapper is not one for one in own)
@@ -132,9 +135,25 @@ def parts_of(made: Any) -> OptimizerParts:
       optimizers.append(current)
     elif _is_value(current):
       values.append(HeldVariable(trail, current))
+    elif _is_layer(current):
+      values += _weights(current, trail)
     else:
       pending += reversed([(item, (*trail, step)) for item, step in _children(current)])
   return OptimizerParts(tuple(optimizers), tuple(held), tuple(values))
+
+
+def _is_layer(current: Any) -> bool:
+  return isinstance(current, tf_keras.layers.Layer) or keras3.is_layer(current)
+
+
+def _weights(layer: Any, trail: tuple[tuple[Any, int], ...]) -> Iterator[HeldVariable]:
+  """Yields the weights of a layer, such as a second model of averages; nothing of a metric."""
+  if isinstance(layer, tf_keras.metrics.Metric):
+    return
+  weights = told(lambda: list(layer.weights)) or ()
+  for number, weight in enumerate(weights):
+    wrapper = weight if keras3.is_variable(weight) else None
+    yield HeldVariable((*trail, (number, len(weights))), keras3.held(weight), wrapper)
 
 
 def _is_value(current: Any) -> bool:
@@ -144,14 +163,7 @@ def _is_value(current: Any) -> bool:
 
 def _children(current: Any) -> Iterator[tuple[Any, tuple[Any, int]]]:
   """Yields what an object holds, each with its name, and the number of items."""
-  if current is None or isinstance(current, (*_LEAVES, unittest.TestCase)):
-    return
-  if isinstance(current, tf_keras.layers.Layer) or keras3.is_layer(current):
-    # Of a second model for averages, say; not what metrics keep.
-    weights = told(lambda: list(current.weights)) or ()
-    is_metric = isinstance(current, tf_keras.metrics.Metric)
-    for number, weight in enumerate(() if is_metric else weights):
-      yield weight, (number, len(weights))
+  if current is None or isinstance(current, (*_LEAVES, unittest.TestCase)) or _is_layer(current):
     return
   if isinstance(current, Mapping):
     for key, item in list(current.items()):
