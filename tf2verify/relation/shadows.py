@@ -146,24 +146,35 @@ class _Search:
     """Returns whether a state is between where it was and the variable, by one decay."""
     if slot.value.shape != values.after.shape:
       return False
+    starts = self._possible_starts(number, slot, values)
+    return any(_is_between(slot.value, start, values.after) for start in starts)
+
+  def _possible_starts(self, number: int, slot: Slot, values: Values) -> list[_Array]:
+    """Returns what a state of a variable's shape may have been before the step."""
     known = self._starts.get(number)
     if known is not None and not slot.variable:
       known = self._lay_out(values.name, known)
-    if known is not None and not any(_agree(known, v) for v in (values.before, values.after)):
-      # Anything may lie between zero and a variable. Other values may have been set since then.
-      if not np.any(known) and not _is_called_average(slot):
-        return False
-      known = None if np.any(known) else known
-    start = values.before if known is None or known.shape != values.after.shape else known
-    wide = values.after.astype(np.float64)
-    kept, gone = slot.value - wide, start - wide
-    square = float(np.sum(gone * gone))
-    decay = float(np.sum(kept * gone)) / square if square else 0.0
-    if not -_CLOSE <= decay <= 1.0 + _CLOSE:
-      return False
-    size = max(float(np.abs(value).max(initial=0.0)) for value in (wide, start))
-    allowance = _CLOSE * float(np.abs(gone).max(initial=0.0)) + _UNITS * size
-    return bool(np.all(np.abs(kept - decay * gone) <= allowance))
+    if known is None or known.shape != values.after.shape:
+      return [values.before]
+    if any(_agree(known, value) for value in (values.before, values.after)):
+      return [known]
+    # It may have been set since it was made; but one element is between any two.
+    found = [values.before] if values.after.size > 1 else []
+    # Anything may lie between zero and a variable.
+    return [known, *found] if _is_called_average(slot) and not np.any(known) else found
+
+
+def _is_between(value: _Array, start: _Array, end: _Array) -> bool:
+  """Returns whether all elements have gone from a start towards an end by one decay."""
+  wide = end.astype(np.float64)
+  kept, gone = value - wide, start - wide
+  square = float(np.sum(gone * gone))
+  decay = float(np.sum(kept * gone)) / square if square else 0.0
+  if not -_CLOSE <= decay <= 1.0 + _CLOSE:
+    return False
+  size = max(float(np.abs(value).max(initial=0.0)) for value in (wide, start))
+  allowance = _CLOSE * float(np.abs(gone).max(initial=0.0)) + _UNITS * size
+  return bool(np.all(np.abs(kept - decay * gone) <= allowance))
 
 
 def _laid_out(slot: Slot, name: str, lay_out: LayOut) -> Slot:
