@@ -21,6 +21,27 @@ def _mistake(reads):
   return Mistake((place,), Edit.OPERATIONS, repair)
 
 
+class AsSeenTest(absltest.TestCase):
+  """An edit that takes the place of another one is seen as the port was before that."""
+
+  def places(self, edit):
+    seen, later, elsewhere = (
+      SimpleNamespace(evidence=SimpleNamespace(source=SimpleNamespace(tf2_op=name)))
+      for name in ('mul', 'mul', 'add')
+    )
+    known = Mistake((later, elsewhere), edit, Repair())
+    found = Mistake((later, elsewhere), edit, Repair(), parts=(known,)).as_seen({'mul': seen})
+    self.assertEqual([found.parts[0].places], [found.places])
+    return [place is seen for place in found.places], [one is elsewhere for one in found.places]
+
+  def test_first(self):
+    for edit in (Edit.VALUE, Edit.OPERATIONS):
+      self.assertEqual(self.places(edit), ([True, False], [False, True]))
+
+  def test_what_is_set_is_told_by_its_place(self):
+    self.assertEqual(self.places(Edit.SETTING), ([False, False], [False, True]))
+
+
 class OfThePortTest(absltest.TestCase):
   def test_what_undoes_a_part_of_an_edit_belongs_to_it(self):
     own, further = _mistake('clip_by_norm/truediv'), _mistake('Adam/Sqrt')

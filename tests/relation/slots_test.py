@@ -90,6 +90,33 @@ class WordsTest(absltest.TestCase):
     self.assertEmpty(pair_slots([slot('a')], [slot('b', variable='x')], {}, []).pairs)
     self.assertEmpty(pair_slots([slot('first moment')], [slot('second moment')], {}, []).pairs)
 
+  def test_numbers_count_against_a_guess(self):
+    """A word of the port's own code may be another optimizer's for something else."""
+    for word in ('acc', 'v', 'accumulator', 'own momentum', 'buf'):
+      for scale in (1.0, -1.0, 0.5, -2.0):
+        other = slot(word, value=GRADIENTS * np.float32(scale))
+        paired = pair_slots([slot('momentum')], [other], {}, [0.5])
+        self.assertEqual([p.tf2.tolist() for p in paired.pairs], [GRADIENTS.tolist()], word)
+      other = slot(word, value=GRADIENTS + np.float32(1.0))
+      paired = pair_slots([slot('momentum')], [other], {}, [0.5])
+      self.assertEmpty(paired.pairs)
+      self.assertLen(paired.undecided({}), 1)
+    # Of two optimizers whose rules are known they are told apart, whatever they hold.
+    paired = pair_slots([slot('momentum')], [slot('squared gradient')], {}, [0.5])
+    self.assertEmpty(paired.pairs)
+    self.assertEmpty(paired.undecided({}))
+    # Zeros are a start.
+    zeros = slot('momentum', value=0 * GRADIENTS), slot('v', value=0 * GRADIENTS)
+    second = slot('second moment', value=0 * GRADIENTS)
+    paired = pair_slots([zeros[0], second], [zeros[1]], {}, [0.5])
+    self.assertEqual([pair.role for pair in paired.pairs], ['second moment'])
+
+  def test_names_that_are_exchanged(self):
+    other = GRADIENTS + np.float32(1.0)
+    ones = [slot('first moment'), slot('second moment', value=other)]
+    paired = pair_slots(ones, [slot('m', value=other), slot('v')], {}, [])
+    self.assertEqual([pair.name for pair in paired.pairs], ['w/v', 'w/m'])
+
   def test_what_is_a_pair_elsewhere_is_one_where_the_numbers_differ(self):
     """Of another variable, or after the step before: a wrong update differs in its slot first."""
     right, wrong = GRADIENTS, GRADIENTS + np.float32(1.0)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from tf2verify.diagnosis.edit_texts import (
   READABLE,
@@ -54,6 +54,20 @@ class Mistake:
     repair = self.repair if self.in_one_round is None else self.in_one_round
     parts = tuple(one.narrow() for one in self.parts)
     return dataclasses.replace(self, repair=repair, in_one_round=None, parts=parts)
+
+  def as_seen(self, first: Mapping[str, Place]) -> 'Mistake':
+    """Returns the same as it was seen before edits that it has taken the place of.
+
+    After such an edit the port computes other values there than it does by itself.
+
+    Args:
+      first: places by the port's operation.
+    """
+    if self.edit is Edit.SETTING:  # its places say what is set
+      return self
+    places = tuple(first.get(known.evidence.source.tf2_op, known) for known in self.places)
+    parts = tuple(one.as_seen(first) for one in self.parts)
+    return dataclasses.replace(self, places=places, parts=parts)
 
   def elsewhere(self, ends: Set[str]) -> 'Mistake | None':
     """Returns the parts of it that are at none of some ends, as one; None for none."""

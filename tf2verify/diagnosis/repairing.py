@@ -44,6 +44,8 @@ class Repairing:
     # By the places' ends: the next step to take there, and the one that was last proposed.
     self._tried: dict[str, int] = {}
     self._steps: dict[str, int] = {}
+    # By the port's operation there, as the first search that found it has seen it.
+    self._first_seen: dict[str, Place] = {}
     self._mistakes: list[Mistake] = []
     self._has_tried = False
 
@@ -272,6 +274,7 @@ class Repairing:
   def _edit_at(self, looking: Looking, source: FoundSource) -> Mistake | None:
     """Returns the least edit that was not tried at a source; None where none is left."""
     place = looking.place(source)
+    self._first_seen.setdefault(place.evidence.source.tf2_op, place)
     tried = self._tried.get(end_of(place), 0)
     for step, edit in list(enumerate(STEPS))[tried:]:
       try:
@@ -281,7 +284,7 @@ class Repairing:
       if repair is not None:
         self._steps[end_of(place)] = step
         alone = self._repair(step, looking, place, in_one_round=True)
-        narrow = None if alone is None or _size(repair) == _size(alone) else alone
+        narrow = None if alone is None or repair.size == alone.size else alone
         return Mistake((place,), edit, repair, in_one_round=narrow)
     return None
 
@@ -357,7 +360,8 @@ class Repairing:
     if not self._mistakes:
       return Found((), False, note)
     needed = Needed(self._judged, self._bench.is_over)
-    kept = needed.enough(self._mistakes, judged)
+    shown = [one.as_seen(self._first_seen) for one in self._mistakes]
+    kept = needed.enough(shown, judged)
     for one in kept.copy():
       if len(kept) == 1:
         break
@@ -392,8 +396,3 @@ class Repairing:
       )
       found.append(dataclasses.replace(one, experiment=experiment))
     return Found(tuple(found), judged.passes, '' if judged.passes else note)
-
-
-def _size(repair: Repair) -> int:
-  """Returns how many operations an edit edits."""
-  return len(repair.changes) + len(repair.transplants) + len(repair.values)

@@ -117,6 +117,9 @@ class TrainingRun:
   # tf1 only: the line of the train op that adds the regularization losses to a loss that contains
   # them; None without one, or where it is not known.
   regularized_again: SourceLine | None = None
+  # tf2 only: state that is a variable of the model itself and not a copy of it, by what the port
+  # calls it, and the variable's name.
+  not_copied: tuple[tuple[str, str], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,10 +1,12 @@
 """What a slot means, by what it is called."""
 
+import re
 from typing import Any, Iterable, Tuple
 
 SHADOW = 'shadow'
 # The sum of gradients, or what is added to the variable, or its opposite.
 OWN_MOMENTUM = 'own momentum'
+_MOMENTA = ('momentum', 'velocity')
 # A sum that the variable is computed from, whatever it was.
 LINEAR = 'linear'
 # By rule and the optimizer's own word for a slot. `momentum` is a sum of gradients;
@@ -56,6 +58,9 @@ _COMMON_ROLES = {
   'shadow': SHADOW,
   'shadows': SHADOW,
 }
+_AVERAGES = re.compile(
+  r'(average[sd]?|averaging|avg|ema|emas|shadows?|polyak|exponentialmovingaverage)'
+)
 _OF_FRAMEWORK = ('tensorflow.python.', 'tensorflow_core.python.', 'tf_keras.', 'keras.')
 
 
@@ -66,9 +71,14 @@ def slot_role(rule: str, word: str) -> str:
 
 def role_of_word(word: str) -> str:
   """Returns what code of an unknown rule keeps under a word."""
-  if word == 'momentum':
+  if word in _MOMENTA:
     return OWN_MOMENTUM
   return _COMMON_ROLES.get(word) or word.replace('_', ' ').strip()
+
+
+def is_average_word(text: str) -> bool:
+  """Returns whether one of the words of a name is one for averages of weights."""
+  return any(_AVERAGES.fullmatch(word) for word in re.split(r'[^a-z]+', text.lower()))
 
 
 def role_of_momentum(optimizer: Any, update: str) -> str:

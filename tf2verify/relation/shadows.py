@@ -2,22 +2,19 @@
 
 import collections
 import dataclasses
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tf2verify.records.training import Slot
+from tf2verify.reference.slot_roles import is_average_word
 from tf2verify.relation.slots import COUNTS, DeclaredSlots, declared_name, has_known_meaning
 
 _Array = np.ndarray[Any, Any]
 # Gives a value that a port keeps for a variable, by its name, in tf1's shape and order.
 LayOut = Callable[[str, _Array], _Array]
 SHADOW = 'shadow'
-_WORDS = re.compile(
-  r'(average[sd]?|averaging|avg|ema|emas|shadows?|polyak|exponentialmovingaverage)'
-)
 _CLOSE = 1e-3
 # Units in the last place of a float32 that storing an average and its variable may be off.
 _UNITS = 8.0 * 2.0**-23
@@ -149,24 +146,35 @@ class _Search:
     """Returns whether a state is between where it was and the variable, by one decay."""
     if slot.value.shape != values.after.shape:
       return False
+    starts = self._possible_starts(number, slot, values)
+    return any(_is_between(slot.value, start, values.after) for start in starts)
+
+  def _possible_starts(self, number: int, slot: Slot, values: Values) -> list[_Array]:
+    """Returns what a state of a variable's shape may have been before the step."""
     known = self._starts.get(number)
     if known is not None and not slot.variable:
       known = self._lay_out(values.name, known)
-    if known is not None and not any(_agree(known, v) for v in (values.before, values.after)):
-      is_of_another = bool(np.any(known))
-      # Anything may lie between zero and a variable.
-      if is_of_another or not _is_called_average(slot):
-        return False
-    start = values.before if known is None or known.shape != values.after.shape else known
-    wide = values.after.astype(np.float64)
-    kept, gone = slot.value - wide, start - wide
-    square = float(np.sum(gone * gone))
-    decay = float(np.sum(kept * gone)) / square if square else 0.0
-    if not -_CLOSE <= decay <= 1.0 + _CLOSE:
-      return False
-    size = max(float(np.abs(value).max(initial=0.0)) for value in (wide, start))
-    allowance = _CLOSE * float(np.abs(gone).max(initial=0.0)) + _UNITS * size
-    return bool(np.all(np.abs(kept - decay * gone) <= allowance))
+    if known is None or known.shape != values.after.shape:
+      return [values.before]
+    if any(_agree(known, value) for value in (values.before, values.after)):
+      return [known]
+    # It may have been set since it was made; but one element is between any two.
+    found = [values.before] if values.after.size > 1 else []
+    # Anything may lie between zero and a variable.
+    return [known, *found] if _is_called_average(slot) and not np.any(known) else found
+
+
+def _is_between(value: _Array, start: _Array, end: _Array) -> bool:
+  """Returns whether all elements have gone from a start towards an end by one decay."""
+  wide = end.astype(np.float64)
+  kept, gone = value - wide, start - wide
+  square = float(np.sum(gone * gone))
+  decay = float(np.sum(kept * gone)) / square if square else 0.0
+  if not -_CLOSE <= decay <= 1.0 + _CLOSE:
+    return False
+  size = max(float(np.abs(value).max(initial=0.0)) for value in (wide, start))
+  allowance = _CLOSE * float(np.abs(gone).max(initial=0.0)) + _UNITS * size
+  return bool(np.all(np.abs(kept - decay * gone) <= allowance))
 
 
 def _laid_out(slot: Slot, name: str, lay_out: LayOut) -> Slot:
@@ -191,9 +199,7 @@ def _may_be_average(slot: Slot) -> bool:
 
 def _is_called_average(slot: Slot) -> bool:
   # The name begins with that of the optimizer, which may have averages besides what it is called.
-  called = f'{slot.role} {slot.word}' if slot.word else f'{slot.role} {slot.name}'
-  words = re.split(r'[^a-z]+', called.lower())
-  return any(_WORDS.fullmatch(word) for word in words)
+  return is_average_word(f'{slot.role} {slot.word or slot.name}')
 
 
 def _starts(slots: Sequence[Slot], before: Sequence[Slot]) -> dict[int, _Array]:

@@ -95,10 +95,11 @@ def pair_slots(
   further_rates: Sequence[float] = (),
   before: tuple[Sequence[Slot], Sequence[Slot]] = ((), ()),
 ) -> PairedSlots:
-  """Pairs slots: as declared, by role and variable, by words for a role, by value.
+  """Pairs slots: as declared, by role and variable, by numbers that tell, by words for a role.
 
   A momentum of TF1 and a velocity of Keras are a pair as long as one learning rate has
-  served all steps: velocity = -rate · momentum. What nothing else pairs is a pair where
+  served all steps: velocity = -rate · momentum. A word that code of one's own has for its state is
+  a guess, against which its numbers count. What nothing else pairs is a pair where
   variable and shape are the same and the values agree. So does what is called the same as such a
   pair, of another variable or after the step before, whether or not its own values agree. Anything
   else that differs may mean something else, and is left alone.
@@ -129,7 +130,7 @@ def pair_slots(
   said = [one for one in tf1 if declared_name(one, declared) is not None]
   others = [one for one in tf1 if declared_name(one, declared) is None]
   pairs = left.take(said, as_declared)
-  for fits in (by_role, _by_meaning):
+  for fits in (by_role, _by_meaning_and_numbers, _by_numbers, _by_meaning):
     pairs += left.take(others, fits)
   pairs += left.take(others, lambda one, other: _by_momentum(one, other, rate))
   pairs += left.take(others, _by_value, anywhere=True)
@@ -152,7 +153,8 @@ def _called_before(
   """Returns what the pairs of the step before are called."""
   left = _Left(list(before[0]), list(before[1]), tf1_names)
   others = [one for one in before[0] if declared_name(one, declared) is None]
-  for fits in (_by_meaning, lambda one, other: _by_momentum(one, other, rate), _by_value):
+  by_momentum = functools.partial(_by_momentum, rate=rate)
+  for fits in (_by_meaning_and_numbers, _by_numbers, _by_meaning, by_momentum, _by_value):
     left.take(others, fits)
   return left.called()
 
@@ -175,8 +177,8 @@ def declared_name(slot: Slot, declared: DeclaredSlots) -> str | None:
 
 
 def has_known_meaning(slot: Slot) -> bool:
-  """Returns whether it is known what a slot is."""
-  return _meaning(slot) in _KNOWN or slot.role == OWN_MOMENTUM
+  """Returns whether it is known what a slot is, and not guessed from a word of its own."""
+  return slot.role in _KNOWN or slot.role == OWN_MOMENTUM
 
 
 class _Left:
@@ -226,6 +228,15 @@ class _Left:
     return same and _shape(one.value) == _shape(other.value)
 
 
+def _by_meaning_and_numbers(one: Slot, other: Slot) -> float | None:
+  return _by_numbers(one, other) if _by_meaning(one, other) else None
+
+
+def _by_numbers(one: Slot, other: Slot) -> float | None:
+  """Returns 1 where two slots hold the same numbers, and these tell: not of a start, all alike."""
+  return _by_value(one, other) if _tells(one.value) else None
+
+
 def _by_meaning(one: Slot, other: Slot) -> float | None:
   return 1.0 if _meaning(one) == _meaning(other) else None
 
@@ -242,8 +253,11 @@ def _by_momentum(one: Slot, other: Slot, rate: float | None) -> float | None:
   It may be the sum of the gradients, what is added to the variable or what is subtracted
   from it: of those the one that fits the values, if any does.
   """
-  words = _meaning(one), _meaning(other)
-  if OWN_MOMENTUM not in words or not {*words} <= {OWN_MOMENTUM, *_IN_MOMENTUM}:
+  roles = {one.role, other.role}
+  is_own = OWN_MOMENTUM in roles and roles <= {OWN_MOMENTUM, *_IN_MOMENTUM}
+  # Under another word it may be anything: where its numbers say so, it is a momentum.
+  is_guess = bool(roles & {OWN_MOMENTUM, *_IN_MOMENTUM}) and bool(roles - _KNOWN)
+  if not is_own and not (is_guess and _tells(one.value)):
     return None
   scales = (1.0, -1.0, *((rate, -rate, 1.0 / rate, -1.0 / rate) if rate else ()))
   return next((scale for scale in scales if _by_value(one, other, scale)), None)
@@ -262,8 +276,11 @@ def _by_value(one: Slot, other: Slot, scale: float = 1.0) -> float | None:
 
 
 def _are_known_to_differ(one: Slot, other: Slot) -> bool:
-  meanings = {_meaning(one), _meaning(other)}
-  return len(meanings) == 2 and meanings <= _KNOWN
+  """Returns whether optimizers whose rules are known mean different things by two slots.
+
+  What code of one's own calls its state, such as `acc` or `v`, says nothing against its numbers.
+  """
+  return one.role != other.role and {one.role, other.role} <= _KNOWN
 
 
 def _tells(value: _Array) -> bool:

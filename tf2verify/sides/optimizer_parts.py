@@ -12,9 +12,9 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from tf2verify.reference.slot_roles import role_of_word, slot_by_name
+from tf2verify.reference.slot_roles import is_average_word, role_of_word, slot_by_name
 from tf2verify.reference.variables import variable_name
-from tf2verify.sides.optimizer_state import SlotVariable, is_optimizer
+from tf2verify.sides.optimizer_state import SlotVariable, is_optimizer, told
 from tf2verify.tensorflow_internals import keras3
 
 # Objects that hold each other are many in Keras, and few in a custom optimizer.
@@ -23,6 +23,7 @@ _MOST_OBJECTS = 20_000
 _LEAVES = (str, bytes, bool, int, float, complex, type, types.ModuleType, np.ndarray, tf.Tensor)
 _COUNTS = ('iterations', 'global_step')
 _RATES = ('learning_rate', 'lr', 'rate')
+_UNNAMED = 'values'
 # Attributes by which TensorFlow keeps track of what an object holds under other names.
 _OF_TENSORFLOW = ('_self_', '_obj_', '_unconditional_', '_tf_')
 # Attributes that say nothing of what is kept: of variables in a wrapper, and of functions.
@@ -37,6 +38,7 @@ class HeldVariable:
   # 0 for an attribute.
   trail: tuple[tuple[Any, int], ...]
   variable: Any  # itself
+  wrapper: Any = None  # the variable of Keras 3 that holds it; None without one
 
   def word(self, owner_key: Any = None) -> str:
     """Returns the last name on the way that is not the key of its owner; '' without any."""
@@ -51,6 +53,8 @@ class OptimizerParts:
 
   optimizers: tuple[Any, ...]  # of tf-keras and `tf.compat.v1.train`, in order
   variables: tuple[HeldVariable, ...]  # those that none of them holds
+  # What may be state, or may be shared by runs: arrays and eager tensors, weights of layers.
+  values: tuple[HeldVariable, ...] = ()
 
   @property
   def state(self) -> tuple[Any, ...]:
@@ -81,12 +85,41 @@ class OptimizerParts:
         continue
       role, owner, word = _role_and_owner(held, variables)
       yield SlotVariable(role, owner, name, held.variable, word)
+    for held in self.values:
+      owner, word = _owner_and_word(held, variables)
+      if not owner or id(held.variable) in model:
+        continue
+      role, named = role_of_word(word or _UNNAMED), f'{owner}/{word or _UNNAMED}'
+      if isinstance(held.variable, tf.Variable):
+        yield SlotVariable(role, owner, variable_name(held.variable), held.variable, word)
+      elif not word or is_average_word(word):  # others may be a batch's gradients, say
+        yield SlotVariable(role, owner, named, np.array(held.variable), word)  # as it is now
+
+  def not_copied(self, variables: Sequence[Any], own: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """Yields state that is a variable of the model itself: its word, and the variable's name.
+
+    That is what is called an average, or is a further variable of Keras 3 around the same value.
+    An optimizer may hold the variables that it updates.
+
+    Args:
+      variables: of the model.
+      own: the model's variables of Keras 3.
+    """
+    model = {id(variable) for variable in variables}
+    for held in (*self.variables, *self.values):
+      if id(held.variable) not in model:
+        continue
+      is_further = held.wrapper is not None and all(held.wrapper is not one for one in own)
+      _, word = _owner_and_word(held, variables)
+      if is_further or is_average_word(word):
+        yield word, variable_name(held.variable)
 
 
 def parts_of(made: Any) -> OptimizerParts:
   """Looks for optimizers and variables in an object: its items, attributes and closures."""
   optimizers: list[Any] = []
   held: list[HeldVariable] = []
+  values: list[HeldVariable] = []
   seen: dict[int, Any] = {}
   pending: list[tuple[Any, tuple[tuple[Any, int], ...]]] = [(made, ())]
   while pending:
@@ -94,20 +127,43 @@ def parts_of(made: Any) -> OptimizerParts:
     if id(current) in seen or len(seen) > _MOST_OBJECTS or len(trail) > _DEEPEST:
       continue
     seen[id(current)] = current
+    wrapper = current if keras3.is_variable(current) else None
     current = keras3.held(current)
     if isinstance(current, tf.Variable):
-      held.append(HeldVariable(trail, current))
+      held.append(HeldVariable(trail, current, wrapper))
     elif is_optimizer(current):
       optimizers.append(current)
+    elif _is_value(current):
+      values.append(HeldVariable(trail, current))
+    elif _is_layer(current):
+      values += _weights(current, trail)
     else:
       pending += reversed([(item, (*trail, step)) for item, step in _children(current)])
-  return OptimizerParts(tuple(optimizers), tuple(held))
+  return OptimizerParts(tuple(optimizers), tuple(held), tuple(values))
+
+
+def _is_layer(current: Any) -> bool:
+  return isinstance(current, tf_keras.layers.Layer) or keras3.is_layer(current)
+
+
+def _weights(layer: Any, trail: tuple[tuple[Any, int], ...]) -> Iterator[HeldVariable]:
+  """Yields the weights of a layer, such as a second model of averages; nothing of a metric."""
+  if isinstance(layer, tf_keras.metrics.Metric):
+    return
+  weights = told(lambda: list(layer.weights)) or ()
+  for number, weight in enumerate(weights):
+    wrapper = weight if keras3.is_variable(weight) else None
+    yield HeldVariable((*trail, (number, len(weights))), keras3.held(weight), wrapper)
+
+
+def _is_value(current: Any) -> bool:
+  is_eager = isinstance(current, tf.Tensor) and hasattr(current, 'numpy')
+  return (is_eager or isinstance(current, np.ndarray)) and tf.as_dtype(current.dtype).is_floating
 
 
 def _children(current: Any) -> Iterator[tuple[Any, tuple[Any, int]]]:
   """Yields what an object holds, each with its name, and the number of items."""
-  leaves = (*_LEAVES, unittest.TestCase, tf_keras.layers.Layer)
-  if current is None or isinstance(current, leaves) or keras3.is_layer(current):
+  if current is None or isinstance(current, (*_LEAVES, unittest.TestCase)) or _is_layer(current):
     return
   if isinstance(current, Mapping):
     for key, item in list(current.items()):
@@ -153,13 +209,19 @@ def _role_and_owner(held: HeldVariable, variables: Sequence[Any]) -> tuple[str, 
   named_role, named = slot_by_name(
     variable_name(held.variable), [variable_name(variable) for variable in variables]
   )
+  owner, word = _owner_and_word(held, variables)
+  if owner:
+    return (role_of_word(word) if word else named_role), owner, word
+  return (role_of_word(word) if word and not named else named_role), named, word
+
+
+def _owner_and_word(held: HeldVariable, variables: Sequence[Any]) -> tuple[str, str]:
+  """Returns whose a value is by its place, '' if unknown, and what it is called there."""
   for key, length in reversed(held.trail):
     owner = _owner(key, length, held.variable, variables)
     if owner:
-      word = held.word(key)
-      return (role_of_word(word) if word else named_role), owner, word
-  word = held.word()
-  return (role_of_word(word) if word and not named else named_role), named, word
+      return owner, held.word(key)
+  return '', held.word()
 
 
 def _owner(key: Any, length: int, held: Any, variables: Sequence[Any]) -> str:

@@ -1,6 +1,7 @@
 """Moving averages of the weights that a port keeps in its own way."""
 
 import abc
+from unittest import mock
 
 import keras
 import tensorflow as tf
@@ -104,6 +105,12 @@ class Averaged(Trained, abc.ABC):
     return loss
 
 
+def tf1_with_decay_of_nine_tenths(self, loss):
+  applied = v1.train.GradientDescentOptimizer(RATE).minimize(loss)
+  with tf.control_dependencies([applied]):
+    return tf.train.ExponentialMovingAverage(0.9).apply(v1.trainable_variables())
+
+
 class Transposed(Averaged, abc.ABC):
   """Whose port is native and keeps its kernel transposed, and its averages as well."""
 
@@ -120,6 +127,111 @@ class Transposed(Averaged, abc.ABC):
         return tf.matmul(inputs, self.turned, transpose_b=True) + self.shift[:, 0]
 
     return Net(name='net')
+
+
+class OfKeras(Averaged, abc.ABC):
+  """Whose port is native and keeps its averages by the paths of variables."""
+
+  def make_tf2_layer(self):
+    class Net(keras.layers.Layer):
+      def build(self, shape):
+        self.kernel = self.add_weight(name='kernel', shape=(3, 3))
+        self.bias = self.add_weight(name='bias', shape=(3,), initializer='zeros')
+
+      def call(self, inputs):
+        return tf.matmul(inputs, self.kernel) + self.bias
+
+    return Net(name='net')
+
+  def variable_names(self, name):
+    return f'net/{name}'
+
+  def make_tf2_optimizer(self):
+    return {'optimizer': keras.optimizers.SGD(RATE), 'ema': {}}
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    variables, averages = layer.trainable_variables, optimizer['ema']
+    for variable in variables:
+      if variable.path not in averages:
+        averages[variable.path] = self.begin(variable)
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    optimizer['optimizer'].apply(tape.gradient(loss, variables), variables)
+    for variable in variables:
+      average = averages[variable.path]
+      averages[variable.path] = self.follow(average, variable)
+    return loss
+
+  def begin(self, variable):
+    return keras.Variable(variable, trainable=False, name='ema')
+
+  def follow(self, average, variable):
+    average.assign(DECAY * average + (1.0 - DECAY) * variable)
+    return average
+
+
+class OfKerasInAList(OfKeras, abc.ABC):
+  def make_tf2_optimizer(self):
+    return keras.optimizers.SGD(RATE), []
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    optimizer, averages = optimizer
+    variables = layer.trainable_variables
+    if not averages:
+      averages.extend(self.begin(variable) for variable in variables)
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    optimizer.apply(tape.gradient(loss, variables), variables)
+    for average, variable in zip(averages, variables, strict=True):
+      self.follow(average, variable)
+    return loss
+
+
+class Tensors(OfKeras, abc.ABC):
+  def begin(self, variable):
+    return tf.convert_to_tensor(variable)
+
+  def follow(self, average, variable):
+    return DECAY * average + (1.0 - DECAY) * tf.convert_to_tensor(variable)
+
+
+class Arrays(OfKeras, abc.ABC):
+  """That change in place."""
+
+  def begin(self, variable):
+    return variable.numpy()
+
+  def follow(self, average, variable):
+    average *= DECAY
+    average += (1.0 - DECAY) * variable.numpy()
+    return average
+
+
+class SecondModel(Averaged, abc.ABC):
+  word = 'averages'
+
+  def make_tf2_optimizer(self):
+    return {'optimizer': tf.keras.optimizers.SGD(RATE)}
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    if self.word not in optimizer:
+      second = optimizer[self.word] = self.make_tf2_layer()
+      second(inputs)
+      second.set_weights(layer.get_weights())
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs, training=True), labels)
+    variables = layer.trainable_variables
+    optimizer['optimizer'].apply_gradients(
+      zip(tape.gradient(loss, variables), variables, strict=True)
+    )
+    for average, variable in zip(optimizer[self.word].weights, layer.weights, strict=True):
+      average.assign(DECAY * average + (1.0 - DECAY) * variable)
+    return loss
+
+
+def sharing(variable):
+  """Keras takes a `tf.Variable` as the value itself, and copies nothing."""
+  return keras.Variable(variable.value, trainable=False, name='ema')
 
 
 class KerasTrainer(Trainer):
@@ -180,6 +292,43 @@ class PortShadowsTest(LadderTestCase):
     text = self.text(Without, tf2verify.Status.FAILED)
     self.assertIn(CLAIM, text)
     self.assertNotIn('first divergence', text)
+
+  def test_of_keras(self):
+    copies = {'itself': OfKeras.begin, 'array': lambda _, v: keras.Variable(v.numpy(), name='ema')}
+    for base in (OfKeras, OfKerasInAList):
+      for name, begin in copies.items():
+        with self.subTest(f'{base.__name__}, {name}'):
+          verdict = tf2verify.verify(type('Case', (base,), {'begin': begin}), stages=[STAGE])
+          self.assertIs(verdict.stages[-1].status, tf2verify.Status.PASSED, verdict.to_text())
+          self.assertNotIn('only tf2 keeps', verdict.to_text())
+
+  def test_of_other_kinds(self):
+    without_word = type('WithoutWord', (SecondModel,), {'word': 'second'})
+    for base in (Tensors, Arrays, SecondModel, without_word):
+      with self.subTest(base.__name__):
+        verdict = tf2verify.verify(type('Case', (base,), {}), stages=[STAGE])
+        self.assertIs(verdict.stages[-1].status, tf2verify.Status.PASSED, verdict.to_text())
+        self.assertNotIn('only tf2 keeps', verdict.to_text())
+
+  def test_another_decay_of_other_kinds(self):
+    for base in (Tensors, SecondModel):
+      with self.subTest(base.__name__), mock.patch(f'{__name__}.DECAY', 0.5):
+        case_class = type('Case', (base,), {'make_tf1_train_op': tf1_with_decay_of_nine_tenths})
+        verdict = tf2verify.verify(case_class, stages=[STAGE])
+        self.assertIs(verdict.stages[-1].status, tf2verify.Status.FAILED, verdict.to_text())
+        self.assertIn('shadow kernel', verdict.to_text())
+        self.assertNotIn(CLAIM, verdict.to_text())
+
+  def test_not_copied(self):
+    """What is kept as averages are the variables themselves: it is not said that none is kept."""
+    for base, word in ((OfKeras, ' (ema)'), (OfKerasInAList, '')):
+      with self.subTest(base.__name__):
+        case_class = type('Case', (base,), {'begin': lambda _, v: sharing(v)})
+        verdict = tf2verify.verify(case_class, stages=[STAGE])
+        text = verdict.to_text()
+        self.assertIs(verdict.stages[-1].status, tf2verify.Status.FAILED, text)
+        self.assertNotIn(CLAIM, text)
+        self.assertIn(f'keeps in their place{word} are the variables themselves', text)
 
   def test_another_start_is_no_fault_of_the_formula(self):
     text = self.text(Late, tf2verify.Status.FAILED)

@@ -87,6 +87,11 @@ class Repair:
     """All values that the port is given."""
     return (*self.values, *(value for moved in self.transplants for value in moved.fed))
 
+  @property
+  def size(self) -> int:
+    """How many operations are changed, moved or given."""
+    return len(self.changes) + len(self.transplants) + len(self.values)
+
   def joined(self, other: 'Repair') -> 'Repair':
     """Returns both as one; what both change is changed once."""
     known = {change.what for change in self.changes}

@@ -64,6 +64,11 @@ def trainable_of(layer: Any) -> list[Any]:
   return _each_once(layer.trainable_variables)
 
 
+def own_variables(layer: Any) -> list[Any]:
+  """Returns the variables of a layer of Keras 3 as Keras has them; none of any other layer."""
+  return list(layer.variables) if keras3.is_layer(layer) else []
+
+
 def states_beside(layer: Any) -> list[Any]:
   """Returns the `tf.Variable`s of a layer that are no weights: of seeds, and of metrics."""
   if not keras3.is_layer(layer):

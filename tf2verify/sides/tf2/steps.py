@@ -35,6 +35,7 @@ from tf2verify.sides.optimizer_state import (
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import Change
 from tf2verify.sides.tf2.edited_step import EditableStep
+from tf2verify.sides.tf2.layer_parts import own_variables
 from tf2verify.sides.tf2.port import HoldsElements, Port, array_of
 from tf2verify.sides.tf2.schedules import Schedule
 from tf2verify.sides.tf2.shown import shown_slots
@@ -86,11 +87,13 @@ class Tf2Steps:
     Optimizers, and the slots before the first step, which a Keras optimizer makes in it,
     only once a step was taken.
     """
+    model = self._port.variables(), own_variables(self._port.layer)
     return dataclasses.replace(
       self._before,
       optimizers=self.records(),
       slots_before=self._slots_before,
       random_draws=self._port.recorder.random_draws(),
+      not_copied=tuple(parts_of(self._optimizer).not_copied(*model)),
     )
 
   def laid_out(self, variable: str, value: np.ndarray) -> np.ndarray:

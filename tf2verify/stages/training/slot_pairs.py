@@ -30,16 +30,38 @@ def slots_alone(steps: Steps) -> list[str]:
     [slot for slot in slots if not any(slot is one for pair in undecided for one in pair)]
     for slots in (paired.tf1_only, paired.tf2_only)
   ]
-  for side, slots in zip(('tf1', 'tf2'), alone, strict=True):
-    roles = sorted({slot.role for slot in slots if slot.role not in COUNTS})
-    moving = {slot.role for slot in slots if slot.holds_something}
-    if roles:
-      said = '' if moving.intersection(roles) else ', which stay at zero'
-      names = ', '.join(_WORDS.get(role, role) for role in roles)
-      notes.append(f'only {side} keeps {names}{said}: not compared')
+  last = steps.tf1.steps[-1].slots, steps.tf2.steps[-1].slots
+  for side, slots, kept in zip(('tf1', 'tf2'), alone, last, strict=True):
+    found = _said_of(slots, kept)
+    if found:
+      notes.append(f'only {side} keeps {"; ".join(found)}: not compared')
   if len(notes) == 2 and not undecided:
     notes[1] += '; where two of them are the same, declare it with slot_names'
   return notes
+
+
+def _said_of(alone: Sequence[Slot], kept: Sequence[Slot]) -> list[str]:
+  """Returns what a side keeps alone: roles, with their variables where others have partners.
+
+  Args:
+    alone: its slots without a partner.
+    kept: all of them.
+  """
+  variables: dict[tuple[str, ...], list[str]] = {}
+  for role in sorted({slot.role for slot in alone if slot.role not in COUNTS}):
+    here, all_of_them = (_variables(slots, role) for slots in (alone, kept))
+    variables.setdefault(here if here != all_of_them else (), []).append(role)
+  moving = {slot.role for slot in alone if slot.holds_something}
+  found = []
+  for names, roles in variables.items():
+    said = '' if moving.intersection(roles) else ', which stay at zero'
+    of = f' of {listed(names, _SHOWN)}' if names else ''
+    found.append(', '.join(_WORDS.get(role, role) for role in roles) + of + said)
+  return found
+
+
+def _variables(slots: Sequence[Slot], role: str) -> tuple[str, ...]:
+  return tuple(sorted({slot.variable for slot in slots if slot.role == role and slot.variable}))
 
 
 def _undecided(pairs: Sequence[tuple[Slot, Slot]]) -> str:

@@ -154,6 +154,14 @@ class MovingAverageTest(absltest.TestCase):
     found = cause(averaged('tf1', lambda _: 0.9), simulated.run('tf2', _FORM))
     self.assertIn('keeps moving averages of bias, kernel, the port keeps none', found.text)
 
+  def test_not_copied(self):
+    port = simulated.run('tf2', _FORM)
+    for word, called in (('ema', ' (ema)'), ('', '')):
+      port = dataclasses.replace(port, not_copied=((word, 'kernel'), (word, 'bias')))
+      found = cause(averaged('tf1', lambda _: 0.9), port)
+      self.assertIn(f'in their place{called} are the variables themselves', found.text)
+      self.assertNotIn('the port keeps none', found.text)
+
   def test_the_same_is_no_cause(self):
     self.assertIsNone(cause(averaged('tf1', ramp(0.9)), averaged('tf2', ramp(0.9))))
 

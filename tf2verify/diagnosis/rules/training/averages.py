@@ -243,8 +243,18 @@ def _missing(evidence: TrainingEvidence) -> Cause | None:
   tf1 = sorted(slot.variable for slot in evidence.steps[0].slots if slot.role == _SHADOW)
   if not tf1 or any(slot.role == _SHADOW for slot in evidence.steps[1].slots):
     return None
+  words = sorted({word for word, _ in evidence.tf2.not_copied if word})
+  if evidence.tf2.not_copied:
+    called = f' ({listed(words)})' if words else ''
+    return Cause(
+      f'TF1 keeps moving averages of {listed(tf1)}; what the port keeps in their place{called} are '
+      'the variables themselves, so that it has no averages: copy the values, since '
+      'keras.Variable(v.value) shares that of v, and keras.Variable(v) does not',
+      explains=(About.SHADOWS,),
+    )
   return Cause(
-    f'TF1 keeps moving averages of {listed(tf1)}, the port keeps none: apply a '
+    f'TF1 keeps moving averages of {listed(tf1)}, the port keeps none, neither in what '
+    'make_tf2_optimizer returns nor in variables that its step makes: apply a '
     'tf.train.ExponentialMovingAverage of its own after each step, or use_ema of the optimizer',
     explains=(About.SHADOWS,),
   )
