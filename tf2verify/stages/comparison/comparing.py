@@ -3,7 +3,7 @@
 import contextlib
 import copy
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from tf2verify.stages.stage import Findings
 
 # Arrays kept for a diagnosis.
 _KEPT_BYTES = 64 * 2**20
+# What no operation of a run computes.
+_STARTS = ('initial value',)
 
 
 class Comparison:
@@ -263,9 +265,19 @@ class Comparison:
       self._undecided = f'{telling[0].key} {text}'
 
   def repeatable(self, run: RunSpec) -> None:
-    """Remembers how to repeat a run of the tf1 side, if it is the first that shows a difference."""
-    if self._failed_run is None and any(d.run == run.description for d in self._differences):
+    """Remembers how to repeat a run of the tf1 side, if it is the first that shows a difference.
+
+    One in which something differs that is computed goes before one of other initial values alone.
+    """
+    known = self._failed_run
+    if known is None:
+      self._failed_run = run if self._differs_in(run) else None
+    elif not self._differs_in(known, _STARTS) and self._differs_in(run, _STARTS):
       self._failed_run = run
+
+  def _differs_in(self, run: RunSpec, left_out: Collection[str] = ()) -> bool:
+    here = (d for d in self._differences if d.run == run.description)
+    return any(d.quantity not in left_out for d in here)
 
   def outputs(self, tf1: Observation, tf2: Observation, tolerance: ToleranceTable) -> None:
     """Compares structure first, then output by output."""

@@ -171,7 +171,7 @@ class WeightedTest(CauseTestCase):
       def tf2_loss(self, outputs, labels):
         return self.port_loss(outputs, labels, from_logits=True, label_smoothing=0.1)
 
-    self.assert_cause(Case, 'label_smoothing=0.1 in tf2, none in tf1', 'to BinaryCrossentropy')
+    self.assert_cause(Case, 'tf2 smooths its labels by 0.1, tf1 does not', 'leave it out')
 
   def test_logits_taken_for_probabilities_and_smoothing_on_both_sides(self):
     class Case(Weighted):
@@ -271,7 +271,7 @@ class SmoothingTest(CauseTestCase):
         loss = keras.losses.BinaryCrossentropy(from_logits=True, label_smoothing=0.2)
         return loss(labels, outputs)
 
-    self.assert_cause(Case, 'label_smoothing=0.2 in tf2, none in tf1')
+    self.assert_cause(Case, 'tf2 smooths its labels by 0.2, tf1 does not')
 
   def test_of_both_sides(self):
     class Case(Weighted):
@@ -284,7 +284,7 @@ class SmoothingTest(CauseTestCase):
           labels['y'], outputs, labels['w'], label_smoothing=0.1
         )
 
-    self.assert_cause(Half, 'label_smoothing=0.2 in tf2, 0.1 in tf1', 'give label_smoothing=0.1 to')
+    self.assert_cause(Half, 'tf2 smooths its labels by 0.2, tf1 by 0.1', 'label_smoothing of Binary', 'give it 0.1')
 
   def test_of_another_share(self):
     class Case(losses.Smoothed):
@@ -304,7 +304,7 @@ class SmoothingTest(CauseTestCase):
     smoothed = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1)
     plain = keras.losses.CategoricalCrossentropy(from_logits=True)
     case = type('Case', (losses.Smoothed,), {'tf1_loss': total(smoothed), 'tf2_loss': total(plain)})
-    self.assert_cause(case, 'greater by 0.05 in tf1', 'divided by w', 'a weight of w')
+    self.assert_cause(case, 'tf1 smooths its labels by 0.05 more than tf2 does', 'divided by w', 'a weight of w')
 
 
 class DenominatorTest(CauseTestCase):
