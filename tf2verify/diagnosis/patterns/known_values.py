@@ -98,8 +98,8 @@ def _same(graph: OpGraph, position: int, depth: int) -> float | None:
       return float(_COMPUTED[op.op_type](*numbers))
   if op.op_type != CONSTANT or op.constant is None or op.constant.dtype.kind not in 'fiu':
     return None
-  numbers = np.unique(op.constant)
-  return float(numbers[0]) if numbers.size == 1 else None
+  known = np.unique(op.constant)
+  return float(known[0]) if known.size == 1 else None
 
 
 def _value(graph: OpGraph, position: int, depth: int) -> np.ndarray | None:

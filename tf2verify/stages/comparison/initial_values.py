@@ -74,10 +74,10 @@ def _alike(judged: Mapping[str, JudgedStart]) -> list[tuple[bool, list[OtherDist
   Of two families, or of one with all scales off by one factor, it is; so are many scales of one
   family, each off by its own (fan in and fan out).
   """
-  kinds: dict[tuple[object, ...], dict[object, list[OtherDistribution]]] = {}
+  kinds: dict[tuple[bool, str, str], dict[str, list[OtherDistribution]]] = {}
   for (tf1, tf2, is_related), names in _groups(judged, Start.DIFFERENT).items():
     kind, its = (_NUMBER.sub('#', text) for text in (tf1, tf2))
-    factor = _factor(tf1, tf2) if kind == its else None
+    factor = _factor(tf1, tf2) if kind == its else ''
     one = OtherDistribution(tf1, tf2, tuple(names))
     kinds.setdefault((is_related, kind, its), {}).setdefault(factor, []).append(one)
   found = []
@@ -85,7 +85,7 @@ def _alike(judged: Mapping[str, JudgedStart]) -> list[tuple[bool, list[OtherDist
     groups = list(by_factor.values())
     if len(groups) > _MOST_FACTORS:
       groups = [[one for group in groups for one in group]]
-    found += [(bool(is_related), group) for group in groups]
+    found += [(is_related, group) for group in groups]
   return found
 
 

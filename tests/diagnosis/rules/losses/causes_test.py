@@ -193,6 +193,30 @@ class WeightedTest(CauseTestCase):
 
     self.assert_cause(Case, 'the number of weights that are not zero in tf1', "labels['w']")
 
+  def test_weights_that_do_not_tell_what_tf1_divides_by(self):
+    class Case(Weighted):
+      weights: tuple[float, ...] = (1.0, 2.0, 0.5, 3.0)
+
+      def make_labels(self):
+        labels = super().make_labels()
+        return {'y': labels['y'], 'v': np.array(self.weights, np.float32)[:, None]}
+
+      def tf1_loss(self, outputs, labels):
+        return v1.losses.sigmoid_cross_entropy(labels['y'], outputs, labels['v'])
+
+      def tf2_loss(self, outputs, labels):
+        each = tf.nn.sigmoid_cross_entropy_with_logits(labels['y'], outputs)
+        weights = tf.broadcast_to(labels['v'], tf.shape(each))
+        return tf.math.divide_no_nan(tf.reduce_sum(each * weights), tf.reduce_sum(weights))
+
+    class WithZero(Case):
+      weights = 1.0, 0.0, 0.5, 3.0
+
+    known = 'the number of weights that are not zero'
+    same = 'the same on all examples) in tf1 and by the sum of the weights in tf2'
+    self.assert_cause(Case, f'divided by {known} (or ', same, 'tf.compat.v1.losses divides by')
+    self.assert_cause(WithZero, f'divided by {known} in tf1 and by the sum of the weights in tf2')
+
   def test_without_a_cause_the_lines_are_told(self):
     class Case(Weighted):
       def tf2_loss(self, outputs, labels):
@@ -284,7 +308,25 @@ class SmoothingTest(CauseTestCase):
           labels['y'], outputs, labels['w'], label_smoothing=0.1
         )
 
-    self.assert_cause(Half, 'tf2 smooths its labels by 0.2, tf1 by 0.1', 'label_smoothing of Binary', 'give it 0.1')
+    self.assert_cause(
+      Half, 'tf2 smooths its labels by 0.2, tf1 by 0.1', 'label_smoothing of Binary', 'give it 0.1'
+    )
+
+  def test_by_hand_over_the_other_classes(self):
+    class Case(losses.Smoothed):
+      def tf2_loss(self, outputs, labels):
+        one_hot, classes = self.one_hot(labels), outputs.shape[-1]
+        smoothed = 0.9 * one_hot + 0.1 / (classes - 1) * (1.0 - one_hot)
+        return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(smoothed, outputs))
+
+    classes = 3
+    self.assert_cause(
+      Case,
+      f'tf2 smooths its labels by {0.1 * classes / (classes - 1):.3g}, tf1 by 0.1',
+      'if the port has the argument label_smoothing',
+      f'if it smooths the labels itself, tf1 has (1 - 0.1)·y + 0.1/{classes} with all',
+      f'spread over the {classes - 1} others alone, 0.1 is',
+    )
 
   def test_of_another_share(self):
     class Case(losses.Smoothed):
@@ -304,7 +346,9 @@ class SmoothingTest(CauseTestCase):
     smoothed = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1)
     plain = keras.losses.CategoricalCrossentropy(from_logits=True)
     case = type('Case', (losses.Smoothed,), {'tf1_loss': total(smoothed), 'tf2_loss': total(plain)})
-    self.assert_cause(case, 'tf1 smooths its labels by 0.05 more than tf2 does', 'divided by w', 'a weight of w')
+    self.assert_cause(
+      case, 'tf1 smooths its labels by 0.05 more than tf2 does', 'divided by w', 'a weight of w'
+    )
 
 
 class DenominatorTest(CauseTestCase):

@@ -135,9 +135,7 @@ def _softmax(graph: OpGraph, position: int) -> _Softmax:
   )
 
 
-def _other_number(
-  evidence: FailedStage, unlike: tuple[_Softmax, _Softmax, bool]
-) -> float | None:
+def _other_number(evidence: FailedStage, unlike: tuple[_Softmax, _Softmax, bool]) -> float | None:
   """Returns the number that the side without a low one puts in by the same mask; None without."""
   one, other, is_tf1 = unlike
   graph = evidence.tf2_graph if is_tf1 else evidence.tf1_graph
