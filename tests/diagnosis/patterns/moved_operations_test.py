@@ -1,5 +1,7 @@
 """Tests of tf2verify.diagnosis.patterns.moved_operations."""
 
+import abc
+
 import keras
 import tensorflow as tf
 from absl.testing import absltest
@@ -29,7 +31,7 @@ class Gated(keras.layers.Layer):
     return tf.nn.relu(self.norm(net, training=training) if self.after else net)
 
 
-class Moved(OneModel):
+class Moved(OneModel, abc.ABC):
   places = True, False
 
   def model(self, inputs, training):
@@ -42,11 +44,11 @@ class Moved(OneModel):
     return Gated(*self.places)
 
 
-class Twice(Moved):
+class Twice(Moved, abc.ABC):
   places = True, True
 
 
-class Right(Moved):
+class Right(Moved, abc.ABC):
   places = False, True
 
 
