@@ -84,6 +84,15 @@ class AcceptedTest(parameterized.TestCase):
     self.assertEqual([one.name for one in failed.accepted], ['biased_variance'])
     self.assertIn('these differences remain', failed.to_text())
 
+  def test_another_difference_that_comes_first_stays_with_what_is_accepted(self):
+    failed = climbed(accepting_cases.OtherStart, 'seeded_constant').first_failure
+    self.assertEqual({one.quantity for one in failed.differences}, {'initial value'})
+    self.assertEqual([one.name for one in failed.accepted], ['biased_variance'])
+    text = ' '.join(failed.to_text().split())
+    self.assertIn('conv/kernel starts with 2 times the values of tf1', text)
+    self.assertIn('these differences remain with the accepted causes: biased_variance', text)
+    self.assertIn('accepted cause weight_decay_factor was not tried', text)
+
   def test_several_causes_explain_together_and_training_goes_on_from_them(self):
     verdict = tf2verify.verify(
       accepting_cases.BothAccepted, stages=['training_steps', 'checkpoint']

@@ -102,6 +102,23 @@ class OutputsOnePercentOff(BiasedVariance):
   faults = {'output': 1.01}
 
 
+class OtherStart(BiasedVariance):
+  """A kernel that starts otherwise, in inference too, before the norm whose variance is biased."""
+
+  starts = 0.1, 0.2
+  accepted_causes = {'biased_variance': WHY, 'weight_decay_factor': WHY}
+
+  def model(self, inputs, training):
+    start = v1.random_normal_initializer(stddev=self.starts[0])
+    kernel = {'use_bias': False, 'kernel_initializer': start, 'name': 'conv'}
+    return super().model(v1.layers.conv2d(inputs, 4, 3, **kernel), training)
+
+  def make_tf2_layer(self):
+    start = keras.initializers.RandomNormal(stddev=self.starts[1])
+    kernel = {'use_bias': False, 'kernel_initializer': start, 'name': 'conv'}
+    return keras.Sequential([keras.layers.Conv2D(4, 3, **kernel), Norm()])
+
+
 class AnotherEpsilon(BiasedVariance):
   faults = {'epsilon': 1e-2}
 

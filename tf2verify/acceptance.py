@@ -120,6 +120,7 @@ class Acceptance:
       return self._without_occurrence(verdict)
     trial = _Trial(self._reasons, self._changes, attempt)
     tried = trial.run(again)
+    trial.notes += self._not_seen(attempt.verdict.stage, trial)
     if tried is None:
       restore()
       notes = (*attempt.verdict.notes, *trial.notes)
@@ -146,6 +147,14 @@ class Acceptance:
     changed = self._changed.get(name, '')
     return AcceptedCause(name, self._reasons[name], changed, many, greatest)
 
+  def _not_seen(self, stage: str, trial: '_Trial') -> list[str]:
+    """Says of causes which a failed stage is the last to show that nothing points to them."""
+    return [
+      f'accepted cause {name} was not tried: nothing that differs here shows it'
+      for name in self._reasons
+      if _LAST_STAGE[name] == stage and name not in trial.changes and name not in trial.tried
+    ]
+
   def _without_occurrence(self, verdict: StageVerdict) -> StageVerdict:
     """Says of causes that would have occurred by now that they do not."""
     if verdict.status is not Status.PASSED:
@@ -166,6 +175,7 @@ class _Trial:
     changes: by cause.
     explained: by cause, how many findings it has explained, and the greatest difference of them.
     notes: what was tried and is no explanation.
+    tried: the causes of which a change was tried.
   """
 
   def __init__(
@@ -176,6 +186,7 @@ class _Trial:
     self.changes = dict(known)
     self.explained: dict[str, tuple[int, float]] = {}
     self.notes: list[str] = []
+    self.tried: set[str] = set()
 
   def run(self, again: Again) -> Attempt | None:
     """Returns the last attempt; None where no change is of any use."""
@@ -186,6 +197,7 @@ class _Trial:
         break
       tried.add(found)
       name, change = found
+      self.tried.add(name)
       changes = {**self.changes, name: (*self.changes.get(name, ()), change)}
       attempt = again(tuple(one for several in changes.values() for one in several))
       if attempt.verdict.status is Status.ERROR:

@@ -66,6 +66,21 @@ class NeedlessTest(absltest.TestCase):
       self._text(missing, extra), 'the port lacks Tanh; the port has Tanh, which tf1 does not have'
     )
 
+  def test_what_is_moved_is_told_once_and_is_not_extra(self):
+    def known(aspect, tf1, tf2, elsewhere):
+      types = (('Mul',), ()) if tf1 else ((), ('Mul',))
+      found = GraphDifference(aspect, 'net/act', 'Mul', '', tf1, tf2, *types, elsewhere)
+      return dataclasses.replace(_record(), tf1_op=f'net/{aspect.value}', differences=(found,))
+
+    extra = known(GraphAspect.EXTRA, '', 'Mul', 'bn/mul (model.py:4)')
+    missing = known(GraphAspect.MISSING, 'Mul', '', 'layer/bn/mul')
+    one = (
+      'the port has Mul (net/act) at another place than tf1, which has it at bn/mul (model.py:4)'
+    )
+    self.assertEqual(edit_texts.edit_text([extra]), one)
+    self.assertEqual(edit_texts.edit_text([missing, extra]), one)
+    self.assertStartsWith(edit_texts.edit_text([missing]), 'tf1 has Mul (net/act) at another place')
+
   def test_a_slice_that_only_adds_an_axis_is_not_told(self):
     for path, text in (
       ('Sub(y=1) → StridedSlice[None, :]', 'Sub(y=1)'),

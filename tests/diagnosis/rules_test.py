@@ -147,13 +147,13 @@ def graphs(tf1, tf2):
   return {'tf1_graph': tf1, 'tf2_graph': tf2}
 
 
-def softmax(side, masked):
+def softmax(side, masked, number=-1e9):
   """Returns a graph of a softmax that is the place of `source`, its logits masked or not."""
   made = HandMade(side)
   logits = made.input(_NUMBERS, "['scores']")
   if masked:
     lengths = made.input(np.ones(4, np.float32), "['lengths']")
-    logits = made.op('AddV2', 'add', logits, made.op('Mul', 'm', lengths, made.constant(-1e9)))
+    logits = made.op('AddV2', 'add', logits, made.op('Mul', 'm', lengths, made.constant(number)))
   end = 'net/op' if side == 'tf1' else 'layer/net/op'
   made.target('output w', made.chain(logits, 'Softmax', f'Square {end}'))
   return made.graph()
@@ -274,8 +274,15 @@ _NEAR_MISSES = (
     losses(crossentropy('tf1', False), crossentropy('tf2', False)),
   ),
   (
+    'softmax_mask_value',
+    evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', True, -1.0))),
+    evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', True))),
+    evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', False))),
+  ),
+  (
     'forgotten_softmax_mask',
     evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', False))),
+    evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', True, -1.0))),
     evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', True))),
     evidence(source(), **graphs(softmax('tf1', False), softmax('tf2', True))),
     evidence(**graphs(softmax('tf1', True), softmax('tf2', False))),  # no place behind it
@@ -284,6 +291,7 @@ _NEAR_MISSES = (
     'needless_softmax_mask',
     evidence(source(), **graphs(softmax('tf1', False), softmax('tf2', True))),
     evidence(source(), **graphs(softmax('tf1', True), softmax('tf2', True))),
+    evidence(source(), **graphs(softmax('tf1', True, -1.0), softmax('tf2', True))),
     evidence(source(), **graphs(softmax('tf1', False), softmax('tf2', False))),
   ),
   (

@@ -184,15 +184,15 @@ def _ragged():
 class Attention(keras.layers.Layer):
   """The mean of steps, weighted by a softmax over scores, with or without a mask of the lengths."""
 
-  def __init__(self, masked):
+  def __init__(self, masked, number=-1e9):
     super().__init__(name='net')
-    self.masked = masked
+    self.masked, self.number = masked, number
     self.score = keras.layers.Dense(1, use_bias=False, name='score')
 
   def call(self, inputs):
     scores = self.score(inputs['steps'])[:, :, 0]
     mask = tf.sequence_mask(inputs['lengths'], tf.shape(scores)[1])
-    scores = keras.ops.where(mask, scores, -1e9) if self.masked else scores
+    scores = keras.ops.where(mask, scores, self.number) if self.masked else scores
     return keras.ops.einsum('bt,bti->bi', keras.ops.softmax(scores), inputs['steps'])
 
 
@@ -801,6 +801,17 @@ PORT_BUGS = (
     lambda inputs, training: _attention(inputs['steps'], inputs['lengths']),
     lambda: Attention(True),
     lambda: Attention(False),
+    make_inputs=_ragged,
+  ),
+  _forward(
+    'K37b',
+    'mask of a softmax with another number',
+    ('adds -1e9 past the length of each example', 'chooses 0 there'),
+    ('with -1e+09', 'with 0: both have the mask', 'give the port -1e+09'),
+    ('softmax_mask_value',),
+    lambda inputs, training: _attention(inputs['steps'], inputs['lengths']),
+    lambda: Attention(True),
+    lambda: Attention(True, 0.0),
     make_inputs=_ragged,
   ),
   _forward(

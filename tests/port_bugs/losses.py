@@ -320,7 +320,7 @@ PORT_BUGS = (
     stage=_LOSS,
     wrong=SmoothedNoMore,
     right=Smoothed,
-    words=('smoothing term', 'label_smoothing=0.1 in tf1'),
+    words=('smoothing term', 'tf1 smooths its labels by 0.1'),
   ),
   PortBug(
     'B54',

@@ -51,6 +51,7 @@ def _without_needless(sources: Sequence[Source]) -> list[Source]:
   known = [one for source in sources for one in source.differences]
   left = [one for one in known if not any(_tells_both(other, one, known) for other in known)]
   left = [one for one in left if not any(_holds(one, other) for other in left)]
+  left = [one for one in left if not any(_is_told_by(one, other) for other in left)]
   found = []
   for source in sources:
     kept = tuple(one for one in source.differences if any(one is other for other in left))
@@ -80,6 +81,13 @@ def _holds(known: GraphDifference, other: GraphDifference) -> bool:
   if known.aspect is not GraphAspect.REPLACED or other.aspect not in _OF_OPERATIONS:
     return False
   return _listed(other) < _listed(known)
+
+
+def _is_told_by(known: GraphDifference, other: GraphDifference) -> bool:
+  """Returns whether what tf1 has at one place is what the port has moved to another one."""
+  both = bool(known.elsewhere and other.elsewhere)
+  is_pair = known.aspect is GraphAspect.MISSING and other.aspect is GraphAspect.EXTRA
+  return both and is_pair and known.tf1_value == other.tf2_value
 
 
 def _listed(known: GraphDifference) -> set[tuple[int, str]]:
@@ -269,6 +277,11 @@ def _difference_text(known: GraphDifference) -> str:
     return f'{known.what} of {op} is {known.tf2} in the port, {known.tf1} in tf1'
   if known.aspect is GraphAspect.MISSING and known.op_type == INPUT:
     return f'the port never reads {known.tf1}'
+  if known.elsewhere:
+    moved = f'{_without_new_axes(known.tf2 or known.tf1)} ({known.op})'
+    if known.aspect is GraphAspect.EXTRA:
+      return f'the port has {moved} at another place than tf1, which has it at {known.elsewhere}'
+    return f'tf1 has {moved} at another place than the port, which has it at {known.elsewhere}'
   if known.aspect is GraphAspect.MISSING:
     brings = f', by which tf1 {known.what}' if known.what else ''
     return f'the port lacks {_DILATION.sub(_named, _without_new_axes(known.tf1))}{brings}'

@@ -41,6 +41,8 @@ class GraphDifference:
       operations (one type for `WIRING` and `ORDER`: of what is read); None where there
       is none.
     tf2_value: the same of the tf2 side.
+    elsewhere: of operations that one side has here, and the other one at another place: which; ''
+      where it has them nowhere.
   """
 
   aspect: GraphAspect
@@ -51,6 +53,7 @@ class GraphDifference:
   tf2: str
   tf1_value: Any = None
   tf2_value: Any = None
+  elsewhere: str = ''
 
 
 @dataclasses.dataclass(frozen=True)

@@ -292,6 +292,9 @@ def graph_difference_text(difference: GraphDifference) -> str:
   op = f'{difference.op} ({difference.op_type})'
   if aspect in ('missing in tf2', 'extra in tf2'):
     brings = f', which {difference.what}' if difference.what else ''
+    if difference.elsewhere:
+      other = 'the port' if aspect == 'missing in tf2' else 'tf1'
+      brings = f' at this place; {other} has it at {difference.elsewhere}'
     return f'{aspect}: {_clip(difference.tf1 or difference.tf2)}{brings}'
   if aspect == 'corrected':
     what = f'{difference.what} ' if difference.what else ''

@@ -65,6 +65,32 @@ class DifferentTest(absltest.TestCase):
     [found] = initial_values.of_different_distributions(judged, _RUN)
     self.assertIn('glorot_uniform', found.hint)
 
+  def test_families_of_many_scales_are_one_cause(self):
+    judged = {
+      f'k{n}': JudgedStart(
+        Start.DIFFERENT,
+        f'normal, standard deviation {0.1 * n:.4g}',
+        f'truncated normal, standard deviation {0.2 * n * n:.4g}',
+      )
+      for n in range(1, 26)
+    }
+    [found] = initial_values.of_different_distributions(judged, _RUN)
+    self.assertIn('of 25 variables (k1, k2, k3, k4 and 21 more) is drawn from', found.hint)
+    self.assertIn('0.1; the port truncated normal, standard deviation 0.2 for k1 (24', found.hint)
+    self.assertIn('normal, standard deviation 0.2 (k2); normal', found.tf1)
+    self.assertEndsWith(found.tf2, '; and 22 more')
+
+  def test_one_family_is_one_cause_for_each_factor(self):
+    def judged(factors):
+      return {
+        f'k{n}': JudgedStart(Start.DIFFERENT, f'uniform in ±{n}', f'uniform in ±{n * factor}')
+        for n, factor in enumerate(factors, 1)
+      }
+
+    for factors, causes in (((2, 2, 2), 1), ((2, 3, 3), 2), ((2, 3, 4, 5), 1)):
+      found = initial_values.of_different_distributions(judged(factors), _RUN)
+      self.assertLen(found, causes)
+
   def test_scaled_numbers_are_left_to_the_diagnosis(self):
     judged = _judged(Start.DIFFERENT, is_related=True)
     [found] = initial_values.of_different_distributions(judged, _RUN)

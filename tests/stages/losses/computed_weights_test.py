@@ -65,11 +65,11 @@ class ComputedWeightsTest(absltest.TestCase):
     self.assertRegex(text, r'the weights of computed_weights_test\.py:\d+')
 
   def test_smoothing(self):
-    self.assertIn('label_smoothing=0.1 in tf1, none in tf2', self.said(_case(_right, 0.1)))
+    self.assertIn('tf1 smooths its labels by 0.1, tf2 does not', self.said(_case(_right, 0.1)))
 
   def test_smoothing_and_denominator_are_both_said(self):
     text = self.said(_case(lambda outputs, labels: _entropy(labels, outputs), 0.1))
-    self.assertIn('label_smoothing=0.1 in tf1, none in tf2', text)
+    self.assertIn('tf1 smooths its labels by 0.1, tf2 does not', text)
     self.assertIn('not zero in tf1 and by the batch size in tf2', text)
 
   def test_right_ports_pass(self):

@@ -10,6 +10,8 @@ class OtherDistribution:
   tf1: str  # how tf1 draws them, as text
   tf2: str  # how the port does
   names: tuple[str, ...]  # tf1 names of the variables
+  # Others that differ alike, and are drawn with other scales.
+  further: 'tuple[OtherDistribution, ...]' = ()
 
 
 @dataclasses.dataclass(frozen=True)

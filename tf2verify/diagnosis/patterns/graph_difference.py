@@ -23,6 +23,7 @@ from tf2verify.diagnosis.patterns.matching import (
   passed_by,
   starts_elsewhere,
 )
+from tf2verify.diagnosis.patterns.moved_operations import PlacesElsewhere
 from tf2verify.diagnosis.patterns.normalizations import (
   epsilon_before_root,
   epsilon_change,
@@ -61,6 +62,7 @@ class GraphComparison:
     self._pairing = pairing
     self._tf1 = pairing.tf1
     self._tf2 = pairing.tf2
+    self._elsewhere = PlacesElsewhere(pairing)
     self._changes: list[tuple[GraphDifference, NodeChange]] = []
 
   def changes(
@@ -296,6 +298,7 @@ class GraphComparison:
         self._chain(self._tf2, others),
         tuple(self._tf1.ops[n].op_type for n in ones),
         tuple(self._tf2.ops[n].op_type for n in others),
+        '' if ones and others else self._elsewhere.of(bool(others), ones or others),
       )
     ]
 

@@ -76,17 +76,30 @@ def same_everywhere(graph: OpGraph, position: int) -> float | None:
 
   None where they differ, or where this is not known.
   """
+  return _same(graph, position, _DEEPEST)
+
+
+def _same(graph: OpGraph, position: int, depth: int) -> float | None:
   op = graph.ops[position]
-  for _ in range(_DEEPEST):
+  for _ in range(depth):
     if op.op_type in _SAME_NUMBER:
       return _SAME_NUMBER[op.op_type]
     if op.op_type not in _REPEATS:
       break
     op = graph.ops[op.inputs[_REPEATS[op.op_type]][0]]
+  if op.op_type in _COMPUTED and depth:
+    numbers: list[float] = []
+    for producer, _ in op.inputs:
+      number = _same(graph, producer, depth - 1)
+      if number is None:
+        return None
+      numbers.append(number)
+    with np.errstate(all='ignore'):
+      return float(_COMPUTED[op.op_type](*numbers))
   if op.op_type != CONSTANT or op.constant is None or op.constant.dtype.kind not in 'fiu':
     return None
-  numbers = np.unique(op.constant)
-  return float(numbers[0]) if numbers.size == 1 else None
+  known = np.unique(op.constant)
+  return float(known[0]) if known.size == 1 else None
 
 
 def _value(graph: OpGraph, position: int, depth: int) -> np.ndarray | None:

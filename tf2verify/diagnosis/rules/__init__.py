@@ -66,6 +66,7 @@ from tf2verify.diagnosis.rules.forward.sequences import (
 from tf2verify.diagnosis.rules.forward.softmax_masks import (
   forgotten_softmax_mask,
   needless_softmax_mask,
+  softmax_mask_value,
 )
 from tf2verify.diagnosis.rules.gradients.gradient_override import gradient_override
 from tf2verify.diagnosis.rules.gradients.loss_scale import loss_scale
@@ -158,6 +159,7 @@ RULES: tuple[Rule[Any], ...] = (
   Rule('flatten_order', FailedStage, flatten_order),
   Rule('arg_axis', FailedStage, attributes.ARG_AXIS),
   Rule('integer_division', FailedStage, integer_division),
+  Rule('softmax_mask_value', FailedStage, softmax_mask_value),
   Rule('forgotten_softmax_mask', FailedStage, forgotten_softmax_mask),
   Rule('needless_softmax_mask', FailedStage, needless_softmax_mask),
   Rule('forgotten_mask', FailedStage, forgotten_mask),

@@ -27,6 +27,8 @@ from tf2verify.stages.stage import Findings
 
 # Arrays kept for a diagnosis.
 _KEPT_BYTES = 64 * 2**20
+# What no operation of a run computes.
+_STARTS = frozenset({'initial value'})
 
 
 class Comparison:
@@ -50,6 +52,7 @@ class Comparison:
     self._suspects: list[rounding.Suspect] = []
     self._failed: list[FailedTensor] = []
     self._failed_run: RunSpec | None = None
+    self._starts_alone = False  # whether only initial values differ in it
     self._rounding = 0
     self._notes: list[str] = []
     self._deviations: list[Deviation] = []
@@ -263,9 +266,10 @@ class Comparison:
       self._undecided = f'{telling[0].key} {text}'
 
   def repeatable(self, run: RunSpec) -> None:
-    """Remembers how to repeat a run of the tf1 side, if it is the first that shows a difference."""
-    if self._failed_run is None and any(d.run == run.description for d in self._differences):
-      self._failed_run = run
+    """Remembers how to repeat the first run that shows a difference, of what it computes if any."""
+    here = {d.quantity for d in self._differences if d.run == run.description}
+    if here and (self._failed_run is None or (self._starts_alone and here - _STARTS)):
+      self._failed_run, self._starts_alone = run, not here - _STARTS
 
   def outputs(self, tf1: Observation, tf2: Observation, tolerance: ToleranceTable) -> None:
     """Compares structure first, then output by output."""

@@ -1,6 +1,7 @@
 """Initial values that differ: what is said of them, and of how they are drawn."""
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,6 +12,12 @@ from tf2verify.diagnosis.rules.wording import names_text
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.initial_value import JudgedStart, Start
 from tf2verify.records.observation import Observation
+
+# So many distributions are shown of those that differ alike.
+_SHOWN = 3
+# Scales of one family that are off by more factors than that are off by one mistake.
+_MOST_FACTORS = 3
+_NUMBER = re.compile(r'(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])')
 
 
 def _groups(
@@ -25,28 +32,67 @@ def _groups(
 
 
 def of_different_distributions(judged: Mapping[str, JudgedStart], run: str) -> list[Difference]:
-  """Returns one difference for all variables whose initializers differ alike.
+  """Returns one difference for all variables whose initializers differ alike, in whatever scale.
 
   Args:
     judged: what is known of the initial values that differ, by tf1 name.
     run: for the report.
   """
   found = []
-  for (tf1, tf2, is_related), names in _groups(judged, Start.DIFFERENT).items():
-    others = f', and so {names_text(names[1:])}' if len(names) > 1 else ''
+  for is_related, alike in _alike(judged):
+    first = alike[0]
+    evidence = dataclasses.replace(first, further=tuple(alike[1:]))
     found.append(
       Difference(
         'initial value',
-        names[0],
+        first.names[0],
         Aspect.DISTRIBUTION,
-        tf1 + others,
-        tf2,
+        *_both_texts(alike),
         run,
         # Of values that are those of tf1 scaled, a diagnosis says more.
-        hint='' if is_related else first_cause(OtherDistribution(tf1, tf2, tuple(names))),
+        hint='' if is_related else first_cause(evidence),
       )
     )
   return found
+
+
+def _both_texts(alike: Sequence[OtherDistribution]) -> tuple[str, str]:
+  """Returns how each side draws variables whose initializers differ alike."""
+  first = alike[0]
+  if len(alike) == 1:
+    others = f', and so {names_text(first.names[1:])}' if len(first.names) > 1 else ''
+    return first.tf1 + others, first.tf2
+  more = len(alike) - _SHOWN
+  rest = f'; and {more} more' if more > 0 else ''
+  tf1 = '; '.join(f'{one.tf1} ({names_text(one.names)})' for one in alike[:_SHOWN])
+  return tf1 + rest, '; '.join(one.tf2 for one in alike[:_SHOWN]) + rest
+
+
+def _alike(judged: Mapping[str, JudgedStart]) -> list[tuple[bool, list[OtherDistribution]]]:
+  """Returns what differs by one mistake, as far as that is seen, and whether scale is all of it.
+
+  Of two families, or of one with all scales off by one factor, it is; so are many scales of one
+  family, each off by its own (fan in and fan out).
+  """
+  kinds: dict[tuple[bool, str, str], dict[str, list[OtherDistribution]]] = {}
+  for (tf1, tf2, is_related), names in _groups(judged, Start.DIFFERENT).items():
+    kind, its = (_NUMBER.sub('#', text) for text in (tf1, tf2))
+    factor = _factor(tf1, tf2) if kind == its else ''
+    one = OtherDistribution(tf1, tf2, tuple(names))
+    kinds.setdefault((is_related, kind, its), {}).setdefault(factor, []).append(one)
+  found = []
+  for (is_related, *_), by_factor in kinds.items():
+    groups = list(by_factor.values())
+    if len(groups) > _MOST_FACTORS:
+      groups = [[one for group in groups for one in group]]
+    found += [(is_related, group) for group in groups]
+  return found
+
+
+def _factor(tf1: str, tf2: str) -> str:
+  """Returns by what the numbers of two texts differ, to three digits."""
+  pairs = zip(_NUMBER.findall(tf1), _NUMBER.findall(tf2), strict=True)
+  return ', '.join(f'{float(its) / (float(one) or 1.0):.3g}' for one, its in pairs)
 
 
 def notes_on_same(judged: Mapping[str, JudgedStart]) -> list[str]:

@@ -171,7 +171,7 @@ class WeightedTest(CauseTestCase):
       def tf2_loss(self, outputs, labels):
         return self.port_loss(outputs, labels, from_logits=True, label_smoothing=0.1)
 
-    self.assert_cause(Case, 'label_smoothing=0.1 in tf2, none in tf1', 'to BinaryCrossentropy')
+    self.assert_cause(Case, 'tf2 smooths its labels by 0.1, tf1 does not', 'leave it out')
 
   def test_logits_taken_for_probabilities_and_smoothing_on_both_sides(self):
     class Case(Weighted):
@@ -192,6 +192,35 @@ class WeightedTest(CauseTestCase):
         return tf.reduce_mean(each(labels['y'], outputs) * labels['w'][:, 0])
 
     self.assert_cause(Case, 'the number of weights that are not zero in tf1', "labels['w']")
+
+  def test_weights_that_do_not_tell_what_tf1_divides_by(self):
+    class Case(Weighted):
+      weights: tuple[float, ...] = (1.0, 2.0, 0.5, 3.0)
+
+      def make_labels(self):
+        labels = super().make_labels()
+        return {'y': labels['y'], 'v': np.array(self.weights, np.float32)[:, None]}
+
+      def tf1_loss(self, outputs, labels):
+        return v1.losses.sigmoid_cross_entropy(labels['y'], outputs, labels['v'])
+
+      def tf2_loss(self, outputs, labels):
+        each = tf.nn.sigmoid_cross_entropy_with_logits(labels['y'], outputs)
+        weights = tf.broadcast_to(labels['v'], tf.shape(each))
+        return tf.math.divide_no_nan(tf.reduce_sum(each * weights), tf.reduce_sum(weights))
+
+    class WithZero(Case):
+      weights = 1.0, 0.0, 0.5, 3.0
+
+    known = 'divided by the number of weights that are not zero'
+    for case, words in (
+      (Case, (f'{known} (or ', 'the same on all examples) in tf1', 'tf.compat.v1.losses divides')),
+      (WithZero, (f'{known} in tf1 and by the sum of the weights in tf2',)),
+    ):
+      stage = tf2verify.verify(case, stages=['loss']).stages[-1]
+      said = [cause.text for cause in stage.diagnosis.causes]
+      for word in words:
+        self.assertIn(word, said[0])
 
   def test_without_a_cause_the_lines_are_told(self):
     class Case(Weighted):
@@ -271,7 +300,7 @@ class SmoothingTest(CauseTestCase):
         loss = keras.losses.BinaryCrossentropy(from_logits=True, label_smoothing=0.2)
         return loss(labels, outputs)
 
-    self.assert_cause(Case, 'label_smoothing=0.2 in tf2, none in tf1')
+    self.assert_cause(Case, 'tf2 smooths its labels by 0.2, tf1 does not')
 
   def test_of_both_sides(self):
     class Case(Weighted):
@@ -284,7 +313,25 @@ class SmoothingTest(CauseTestCase):
           labels['y'], outputs, labels['w'], label_smoothing=0.1
         )
 
-    self.assert_cause(Half, 'label_smoothing=0.2 in tf2, 0.1 in tf1', 'give label_smoothing=0.1 to')
+    self.assert_cause(
+      Half, 'tf2 smooths its labels by 0.2, tf1 by 0.1', 'label_smoothing of Binary', 'give it 0.1'
+    )
+
+  def test_by_hand_over_the_other_classes(self):
+    class Case(losses.Smoothed):
+      def tf2_loss(self, outputs, labels):
+        one_hot, classes = self.one_hot(labels), outputs.shape[-1]
+        smoothed = 0.9 * one_hot + 0.1 / (classes - 1) * (1.0 - one_hot)
+        return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(smoothed, outputs))
+
+    classes = 3
+    self.assert_cause(
+      Case,
+      f'tf2 smooths its labels by {0.1 * classes / (classes - 1):.3g}, tf1 by 0.1',
+      'if the port has the argument label_smoothing',
+      f'if it smooths the labels itself, tf1 has (1 - 0.1)·y + 0.1/{classes} with all',
+      f'spread over the {classes - 1} others alone, 0.1 is',
+    )
 
   def test_of_another_share(self):
     class Case(losses.Smoothed):
@@ -304,7 +351,9 @@ class SmoothingTest(CauseTestCase):
     smoothed = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1)
     plain = keras.losses.CategoricalCrossentropy(from_logits=True)
     case = type('Case', (losses.Smoothed,), {'tf1_loss': total(smoothed), 'tf2_loss': total(plain)})
-    self.assert_cause(case, 'greater by 0.05 in tf1', 'divided by w', 'a weight of w')
+    self.assert_cause(
+      case, 'tf1 smooths its labels by 0.05 more than tf2 does', 'divided by w', 'a weight of w'
+    )
 
 
 class DenominatorTest(CauseTestCase):

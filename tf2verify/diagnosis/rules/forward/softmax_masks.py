@@ -8,7 +8,8 @@ import numpy as np
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
 from tf2verify.diagnosis.patterns.known_values import known_value, same_everywhere
 from tf2verify.records.diagnosis import Cause
-from tf2verify.records.op_graph import INPUT, OpGraph
+from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph
+from tf2verify.reference.graph_ops import reached
 
 _SOFTMAX = ('Softmax', 'LogSoftmax')
 # By which logits are put together with a mask.
@@ -19,6 +20,7 @@ _COMBINES = frozenset(
   )
 )
 _CHOICES = ('Select', 'SelectV2')
+_SIZES = frozenset(('Shape', 'ShapeN', 'Size', 'Rank'))
 # No logit of a model is as low.
 _LOWEST = -1e3
 _DEEPEST = 5
@@ -32,10 +34,25 @@ class _Softmax:
   of: tuple[str, ...] = ()  # the inputs that the mask is computed from
 
 
+def softmax_mask_value(evidence: FailedStage) -> Cause | None:
+  """Both sides mask logits of a softmax by the same inputs, and one of them with another number."""
+  found = _unlike(evidence)
+  if found is None or (value := _other_number(evidence, found)) is None:
+    return None
+  one, other, _ = found
+  tf1, tf2 = (value if known.lowest is None else known.lowest for known in (one, other))
+  by = _by(one if other.lowest is None else other)
+  return Cause(
+    f'tf1 masks the logits of {_named(evidence.tf1_graph, one)} with {tf1:.3g}{by}, and the port '
+    f'those of {_named(evidence.tf2_graph, other)} with {tf2:.3g}: both have the mask, and the '
+    f'number differs that it puts in: give the port {tf1:.3g}',
+  )
+
+
 def forgotten_softmax_mask(evidence: FailedStage) -> Cause | None:
   """TF1 masks logits of a softmax, the port does not."""
   found = _unlike(evidence)
-  if found is None or not found[2]:
+  if found is None or not found[2] or _other_number(evidence, found) is not None:
     return None
   one, other, _ = found
   return Cause(
@@ -48,7 +65,7 @@ def forgotten_softmax_mask(evidence: FailedStage) -> Cause | None:
 def needless_softmax_mask(evidence: FailedStage) -> Cause | None:
   """The port masks logits of a softmax, TF1 does not."""
   found = _unlike(evidence)
-  if found is None or found[2]:
+  if found is None or found[2] or _other_number(evidence, found) is not None:
     return None
   one, other, _ = found
   return Cause(
@@ -76,9 +93,25 @@ def _unlike(evidence: FailedStage) -> tuple[_Softmax, _Softmax, bool] | None:
 
 
 def _behind(graph: OpGraph, names: Sequence[str]) -> list[_Softmax]:
+  """Returns each softmax that leads to some operations, or whose logits they are a part of."""
   ends = [n for n, op in enumerate(graph.ops) if op.name in names]
-  behind = sorted(graph.ancestors(ends))
-  return [_softmax(graph, n) for n in behind if graph.ops[n].op_type in _SOFTMAX]
+  behind = graph.ancestors(ends)
+  return [
+    _softmax(graph, n)
+    for n, op in enumerate(graph.ops)
+    if op.op_type in _SOFTMAX and (n in behind or _combined(graph, n) & set(ends))
+  ]
+
+
+def _combined(graph: OpGraph, position: int) -> set[int]:
+  """Returns the operations that put the logits of a softmax together, the nearest ones."""
+  found, pending = set[int](), [(graph.ops[position].inputs[0][0], 0)]
+  while pending:
+    n, depth = pending.pop()
+    if depth <= _DEEPEST and graph.ops[n].op_type in _COMBINES and n not in found:
+      found.add(n)
+      pending += [(producer, depth + 1) for producer, _ in graph.ops[n].inputs]
+  return found
 
 
 def _softmax(graph: OpGraph, position: int) -> _Softmax:
@@ -96,11 +129,52 @@ def _softmax(graph: OpGraph, position: int) -> _Softmax:
         masks += [p for k, (p, _) in enumerate(others) if k != slot or op.op_type in _CHOICES]
       elif depth < _DEEPEST and graph.ops[producer].op_type in _COMBINES:
         pending.append((producer, depth + 1))
-  behind = graph.ancestors(masks)
+  behind = _values_behind(graph, masks)
   return _Softmax(
     position,
     lowest,
     tuple(graph.ops[n].name for n in sorted(behind) if graph.ops[n].op_type == INPUT),
+  )
+
+
+def _other_number(evidence: FailedStage, unlike: tuple[_Softmax, _Softmax, bool]) -> float | None:
+  """Returns the number that the side without a low one puts in by the same mask; None without."""
+  one, other, is_tf1 = unlike
+  graph = evidence.tf2_graph if is_tf1 else evidence.tf1_graph
+  assert graph is not None, 'one softmax is of it'
+  masked, bare = (one, other) if is_tf1 else (other, one)
+  pending = [(graph.ops[bare.position].inputs[0][0], 0)]
+  while pending:  # what is nearest to the softmax comes first
+    n, depth = pending.pop(0)
+    op = graph.ops[n]
+    numbers = [_number(graph, producer) for producer, _ in op.inputs]
+    if op.op_type in (*_CHOICES, 'Mul'):
+      first = int(op.op_type in _CHOICES)
+      for slot, number in enumerate(numbers[first:], first):
+        condition = op.inputs[0 if first else 1 - slot][0]
+        if number is not None and _is_mask(graph, condition, masked.of, bool(first)):
+          return number
+    if depth < _DEEPEST:
+      inner = [p for p, _ in op.inputs if graph.ops[p].op_type in _COMBINES]
+      pending += [(producer, depth + 1) for producer in inner]
+  return None
+
+
+def _is_mask(graph: OpGraph, position: int, of: Sequence[str], is_choice: bool) -> bool:
+  """Returns whether something is computed from certain inputs alone, without a variable."""
+  behind = [graph.ops[n] for n in _values_behind(graph, [position])]
+  inputs = {op.name for op in behind if op.op_type == INPUT}
+  of_others = any(op.op_type == VARIABLE for op in behind)
+  return inputs == set(of) and not of_others and (is_choice or bool(inputs))
+
+
+def _values_behind(graph: OpGraph, positions: Sequence[int]) -> set[int]:
+  """Returns the operations from whose values, not sizes, others are computed, with those."""
+  return set(
+    reached(
+      positions,
+      lambda n: [] if graph.ops[n].op_type in _SIZES else [one for one, _ in graph.ops[n].inputs],
+    )
   )
 
 

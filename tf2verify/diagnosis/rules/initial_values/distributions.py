@@ -24,11 +24,16 @@ _BEFORE_TRUNCATION = (
 
 def other_distribution(evidence: OtherDistribution) -> Cause | None:
   """The port has another initializer."""
-  tf1, tf2, names = evidence.tf1, evidence.tf2, evidence.names
+  tf1, tf2 = evidence.tf1, evidence.tf2
+  names = [name for one in (evidence, *evidence.further) for name in one.names]
   whose = names[0] if len(names) == 1 else f'{len(names)} variables ({names_text(names)})'
+  each = f' for {names_text(evidence.names)}' if evidence.further else ''
+  more = len(evidence.further)
+  pairs = '1 more such pair' if more == 1 else f'{more} more such pairs'
+  others = f' ({pairs}, of other scales, for the others)' if more else ''
   text = (
     f'the initial value of {whose} is drawn from a different distribution: tf1 {tf1}; the port '
-    f'{tf2}: '
+    f'{tf2}{each}{others}: '
     'give the port the initializer of tf1'
   )
   family = next((family for family in _DRAWN_BY if tf1.startswith(family)), '')

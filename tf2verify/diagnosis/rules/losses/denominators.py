@@ -19,6 +19,12 @@ from tf2verify.records.diagnosis import Cause
 
 # Of a ratio that is the same for several examples.
 _SAME = 1e-3
+# By which tf.compat.v1.losses divides unless it is given another reduction.
+_OF_TF1 = 'nonzero'
+_WITHOUT_ZERO = (
+  '; tf.compat.v1.losses divides by the weights that are not zero, unless it is given a reduction: '
+  'give an example with a weight of zero (loss_examples) to see which number it is'
+)
 
 
 def loss_denominator(evidence: LossOfOutput) -> Cause | None:
@@ -46,14 +52,27 @@ def loss_denominator(evidence: LossOfOutput) -> Cause | None:
         pairs = _sure(pairs, weighted, evidence)
       if not pairs:
         continue
-      mine, its = pairs[0]
-      text = _denominator_text(mine, its, ratios, weighted) + _per_example(evidence)
+      mine, its = _likeliest(pairs, weighted)
+      text = _denominator_text((mine, its), pairs, ratios, weighted) + _per_example(evidence)
       if weighted is not None and not weighted.label:
         return Cause(text)
       label = '' if weighted is None else weighted.label
       words = mine.name, its.name, terms, evidence.path, label
       return Cause(text, change=Change(Changed.DENOMINATOR, words=words))
   return None
+
+
+def _likeliest(
+  pairs: Sequence[tuple[Denominator, Denominator]], weighted: Weights | None
+) -> tuple[Denominator, Denominator]:
+  """Returns the numbers that are named first where several are the same on all examples.
+
+  Of weights without a zero, the number of those that are not zero is that of all: it is what
+  `tf.compat.v1.losses` divides by.
+  """
+  if weighted is None:
+    return pairs[0]
+  return next((pair for pair in pairs if pair[0].name == _OF_TF1), pairs[0])
 
 
 def _sure(
@@ -113,14 +132,30 @@ def _explains(
 
 
 def _denominator_text(
-  mine: Denominator,
-  its: Denominator,
+  named: tuple[Denominator, Denominator],
+  pairs: Sequence[tuple[Denominator, Denominator]],
   ratios: Sequence[tuple[Evaluated, float]],
   weighted: Weights | None,
 ) -> str:
   one, ratio = next(pair for pair in ratios if not np.isclose(pair[1], 1.0, _SAME))
   which = f' ({weighted.text})' if weighted else ''
+  mine, its = named
+  tf1, tf2 = mine.text, its.text
+  if weighted is not None:
+    tf1 = _with_same(mine, [a for a, b in pairs if b is its])
+    tf2 = _with_same(its, [b for a, b in pairs if a is mine])
+  of_tf1 = mine.name == _OF_TF1 and tf1 != mine.text
   return (
-    f'the same sum is divided by {mine.text} in tf1 and by {its.text} in tf2{which}: tf2 is '
+    f'the same sum is divided by {tf1} in tf1 and by {tf2} in tf2{which}: tf2 is '
     f'{ratio:.6g} times tf1 on {one.example.name}, and by the corresponding factor on the others'
+    + (_WITHOUT_ZERO if of_tf1 else '')
   )
+
+
+def _with_same(named: Denominator, fitting: Sequence[Denominator]) -> str:
+  """Returns a number with what is the same on all examples: which of them it is, is not known."""
+  has_batch = any(one.name == 'batch' for one in fitting)
+  # With a term for each example, their number is the batch size.
+  told = [one for one in fitting if not (has_batch and one.name == 'terms')]
+  same = [one.text for one in told if one is not named]
+  return f'{named.text} (or {", or ".join(same)}, the same on all examples)' if same else named.text

@@ -64,7 +64,8 @@ def loss_formula(evidence: LossOfOutput) -> Cause | None:
   smoothed = abs(one.smoothing - other.smoothing) > _SAME
   divided = _reductions_text(one, other)
   if one.name == other.name:
-    return Cause(_smoothing_text(one, other) + divided) if smoothed else None
+    classes = evidence.tf1[0].example.outputs[evidence.path].shape[-1:] or (1,)
+    return Cause(_smoothing_text(one, other, classes[0]) + divided) if smoothed else None
   text = _formula_text(one.name, other.name, evidence.tf1, evidence.path)
   return Cause((f'{text}; and {_smoothings(one, other)}' if smoothed else text) + divided)
 
@@ -108,14 +109,14 @@ def _formula_text(one: str, other: str, tf1: Sequence[Evaluated], path: str) -> 
   return text
 
 
-def _smoothing_text(tf1: Recognized, tf2: Recognized) -> str:
+def _smoothing_text(tf1: Recognized, tf2: Recognized, classes: int) -> str:
   """Returns what to say of one formula of labels that are smoothed differently."""
   term = {
     formulas.FUSED_SOFTMAX: 's·(z_y - mean z)',
     formulas.FUSED_SIGMOID: 's·z·(y - 1/2)',
   }.get(tf1.name)
   share = abs(tf1.smoothing - tf2.smoothing)
-  text = f'{_smoothings(tf1, tf2)} ({_smoothing_fix(tf1, tf2)})'
+  text = f'{_smoothings(tf1, tf2)} ({_smoothing_fix(tf1, tf2, classes)})'
   if not term:
     return text
   return f'the difference equals the smoothing term {term} with s = {share:.3g}: {text}'
@@ -127,15 +128,32 @@ def _smoothings(tf1: Recognized, tf2: Recognized) -> str:
   else:
     sides = (('tf1', tf1.smoothing), ('tf2', tf2.smoothing))
   (side, more), (other, less) = sides
-  return f'label_smoothing={more:.3g} in {side}, {f"{less:.3g}" if less else "none"} in {other}'
+  rest = f'{other} by {less:.3g}' if less else f'{other} does not'
+  return f'{side} smooths its labels by {more:.3g}, {rest}'
 
 
-def _smoothing_fix(tf1: Recognized, tf2: Recognized) -> str:
+def _smoothing_fix(tf1: Recognized, tf2: Recognized, classes: int) -> str:
+  """Returns how to smooth as tf1 does: whether the port does so by an argument is not known."""
+  share = f'{tf1.smoothing:.3g}'
+  keras = 'BinaryCrossentropy' if tf2.name in _OF_ELEMENTS else 'CategoricalCrossentropy'
+  if not tf1.smoothing:
+    return (
+      'leave it out in the port: the argument label_smoothing, or what it computes of the labels'
+    )
+  if not tf2.smoothing:
+    if tf2.name in _OF_ELEMENTS:
+      return f'give label_smoothing={share} to {keras}'
+    return (
+      f'give label_smoothing={share} and one-hot labels to {keras}: '
+      'SparseCategoricalCrossentropy has no such argument'
+    )
   if tf2.name in _OF_ELEMENTS:
-    return f'give label_smoothing={tf1.smoothing:.3g} to BinaryCrossentropy'
-  if tf2.smoothing:
-    return f'give label_smoothing={tf1.smoothing:.3g} to CategoricalCrossentropy'
+    by_hand = f'(1 - {share})·y + {share}/2'
+  else:
+    by_hand = f'(1 - {share})·y + {share}/{classes} with all {classes} classes'
+    if abs(tf2.smoothing * (classes - 1) / classes - tf1.smoothing) <= _SAME:
+      by_hand += f': spread over the {classes - 1} others alone, {share} is {tf2.smoothing:.3g}'
   return (
-    f'give label_smoothing={tf1.smoothing:.3g} and one-hot labels to CategoricalCrossentropy: '
-    'SparseCategoricalCrossentropy has no such argument'
+    f'if the port has the argument label_smoothing of {keras}, give it {share}; if it smooths the '
+    f'labels itself, tf1 has {by_hand}'
   )

@@ -37,7 +37,7 @@ def label_smoothing(evidence: LossOfOutput) -> Cause | None:
       sides = ('tf1', 'tf2') if share > 0 else ('tf2', 'tf1')
       return Cause(
         f'the difference equals the smoothing term s·(z_y - mean z) with s = {abs(share):.3g}: '
-        f'label_smoothing is greater by {abs(share):.3g} in {sides[0]} than in {sides[1]} (by that '
+        f'{sides[0]} smooths its labels by {abs(share):.3g} more than {sides[1]} does (by that '
         'divided by w, where the loss takes this part with a weight of w)'
       )
   return None

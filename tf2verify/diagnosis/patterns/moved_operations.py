@@ -1,0 +1,84 @@
+"""Operations that both sides have, at different places."""
+
+import functools
+from collections.abc import Sequence
+
+from tf2verify.records.op_graph import INPUT, VARIABLE, OpGraph
+from tf2verify.relation.op_pairs import Pairing
+
+# The variables that something is computed from, by their places in tf1; None with an input.
+_Made = frozenset[int] | None
+
+
+class PlacesElsewhere:
+  """Where one side has operations that the other one seems to lack.
+
+  The operands tell that are made of variables alone, as the scale and the offset of a normalization
+  are: where the other side computes as often with those of the same variables, the operations are
+  only moved.
+  """
+
+  def __init__(self, pairing: Pairing) -> None:
+    self._pairing = pairing
+
+  @functools.cached_property
+  def _made(self) -> tuple[list[_Made], list[_Made]]:
+    graph, tf1_of = self._pairing.tf2, self._pairing.tf1_of
+    # One without a partner is none of tf1.
+    own = [-1 - n if partner is None else partner for n, partner in enumerate(tf1_of)]
+    return _made_of(self._pairing.tf1, range(len(self._pairing.tf1.ops))), _made_of(graph, own)
+
+  def of(self, of_port: bool, positions: Sequence[int]) -> str:
+    """Returns the first of the operations at the other place; '' where there is none.
+
+    Args:
+      of_port: whether the port has the operations here; else TF1.
+      positions: of the operations.
+    """
+    other = self._pairing.tf1 if of_port else self._pairing.tf2
+    places = [self._place(of_port, position) for position in positions]
+    if not places or None in places:
+      return ''
+    op = other.ops[places[0] or 0]
+    return op.name if op.source is None else f'{op.name} ({op.source.short})'
+
+  def _place(self, of_port: bool, position: int) -> int | None:
+    tf1, tf2 = self._pairing.tf1, self._pairing.tf2
+    graph, other = (tf2, tf1) if of_port else (tf1, tf2)
+    made, its_made = reversed(self._made) if of_port else self._made
+    partner_of = self._pairing.tf2_of if of_port else self._pairing.tf1_of
+    op = graph.ops[position]
+    for operand, _ in op.inputs:
+      wanted = made[operand]
+      if not wanted:
+        continue
+      mine = _readers(graph, op.op_type, wanted, made)
+      its = _readers(other, op.op_type, wanted, its_made)
+      free = [n for n in its if partner_of[n] not in mine]
+      if free and len(mine) <= len(its):
+        return free[0]
+    return None
+
+
+def _readers(
+  graph: OpGraph, op_type: str, wanted: frozenset[int], made: Sequence[_Made]
+) -> list[int]:
+  """Returns the operations of a type that have an operand made of some variables."""
+  return [
+    n
+    for n, op in enumerate(graph.ops)
+    if op.op_type == op_type and any(made[producer] == wanted for producer, _ in op.inputs)
+  ]
+
+
+def _made_of(graph: OpGraph, names: Sequence[int]) -> list[_Made]:
+  """Returns of what each operation is made, variables by some names."""
+  made: list[_Made] = []
+  for position, op in enumerate(graph.ops):
+    if op.op_type in (VARIABLE, INPUT):
+      made.append(frozenset((names[position],)) if op.op_type == VARIABLE else None)
+      continue
+    read = [made[producer] if producer < position else None for producer, _ in op.inputs]
+    known = [one for one in read if one is not None]
+    made.append(frozenset[int]().union(*known) if len(known) == len(read) else None)
+  return made
