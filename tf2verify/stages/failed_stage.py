@@ -92,6 +92,27 @@ def diagnose_stage(
     findings: what the stage found, with the run to repeat.
     experimenting: how far causes are tried out.
   """
+  exchange = _exchange(case, verdict.stage)
+  diagnosis = _diagnosed(case, verdict, findings, None if exchange else experimenting)
+  return diagnosis if exchange is None else dataclasses.replace(diagnosis, causes=(exchange,))
+
+
+def _exchange(case: CaseUnderTest, stage: str) -> Cause | None:
+  """Returns that variables are exchanged, where that is all; nothing more is tried out then."""
+  if stage != _OF_FORWARD_PASS[0]:
+    return None
+  try:
+    return exchange_cause(case)
+  except Exception:  # noqa: BLE001 - a fault in here must not cost the finding
+    return None
+
+
+def _diagnosed(
+  case: CaseUnderTest,
+  verdict: StageVerdict,
+  findings: Findings,
+  experimenting: Experimenting | None,
+) -> Diagnosis:
   run, inspection = findings.failed_run, findings.inspection
   if run is not None and not run.gradients:
     run = dataclasses.replace(run, unrolls=True)
@@ -104,9 +125,7 @@ def diagnose_stage(
   sides: tuple[GraphRun, GraphRun] | None = None
   not_traceable = not_run = not_tried = ''
   bench: ClosableBench | None = None
-  exchange: Cause | None = None
   try:
-    exchange = exchange_cause(case) if verdict.stage == _OF_FORWARD_PASS[0] else None
     try:
       port: TracedPort | None = None
       if inspection is not None:
@@ -117,7 +136,7 @@ def diagnose_stage(
         if _shapes(run.inputs) != _shapes(case.inputs):
           # The stage's other runs are of the case's own inputs, where both sides agree.
           not_tried = "the sides differ at inputs of a different size from the case's own"
-      if sides is not None and not not_tried and exchange is None:
+      if sides is not None and not not_tried and experimenting is not None:
         known = verdict.stage, findings, (sides[0], port)
         bench = experimenting.make(case, *known, experimenting.seconds)
     except NotTraceable as error:
@@ -128,8 +147,6 @@ def diagnose_stage(
     how = lines, traced, bench, diagnose_option.ends_with_the_first()
     facts = _tf1_in_training(case, run, sides), case.tf2.is_of_keras3()
     diagnosis = diagnose(*found, sides, not_traceable, *how, *facts)
-    if exchange is not None:
-      diagnosis = dataclasses.replace(diagnosis, causes=(exchange,))
     if not_traceable or not_run:
       not_tried = (
         'the port cannot be traced' if not_traceable else 'the recorded graph is not run here'

@@ -21,8 +21,8 @@ from tf2verify.stages.checkpoints import optimizer_restoring
 from tf2verify.stages.checkpoints.loading import load, takes_optimizer
 from tf2verify.stages.checkpoints.saving import check_saved
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.passes.training_fill import training_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
-from tf2verify.stages.training.start import training_fill
 
 # Enough for slots and shadows to differ from their variables and from zero.
 _STEPS = 2

@@ -24,6 +24,7 @@ from tf2verify.stages.comparison import first_nan
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.rounding import Judge
 from tf2verify.stages.comparison.zero_by_zero import leave_out
+from tf2verify.stages.passes.training_fill import training_fill
 from tf2verify.stages.stage import CaseUnderTest, Findings, Inspection, Stage
 from tf2verify.stages.training import step_quantities as quantities
 from tf2verify.stages.training import steps_here
@@ -43,7 +44,6 @@ from tf2verify.stages.training.scaled_inside import (
   without,
 )
 from tf2verify.stages.training.slot_pairs import check_slot_names, slots_alone
-from tf2verify.stages.training.start import training_fill
 from tf2verify.stages.training.step_graphs import COMPARED, StepGraphs, of_step
 from tf2verify.stages.training.step_notes import (
   IdleUpdates,

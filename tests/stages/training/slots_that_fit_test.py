@@ -1,4 +1,4 @@
-"""Tests of tf2verify.stages.training.start: slots that fit zero alone."""
+"""Tests of tf2verify.stages.passes.training_fill: slots that fit zero alone."""
 
 import abc
 
