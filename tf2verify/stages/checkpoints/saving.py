@@ -260,16 +260,10 @@ def _restored_before_call(
         'call the port once before it is restored'
       )
     port.forget_initial_values(port.variables())
-  # Layers that are built in that call may name their variables otherwise.
-  unnamed = [value for name, value in after.items() if name not in now]
   others = [
     name
     for name in now
-    if name not in left_out
-    and not any(
-      restored_values.same(now[name], value)
-      for value in ([after[name]] if name in after else unnamed)
-    )
+    if name not in left_out and not restored_values.same(now[name], after[name])
   ]
   if not others:
     return port, ''
