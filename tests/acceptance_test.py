@@ -104,6 +104,16 @@ class AcceptedTest(parameterized.TestCase):
     )
     self.assertIn('compared with TF1 run with', trained.to_text())
 
+  def test_an_average_that_shows_it_in_training_alone(self):
+    verdict = climbed(accepting_cases.SmallShare, 'training_steps')
+    self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())
+    (accepted,) = verdict.stages[-1].accepted
+    self.assertIn('biased variance', accepted.changed)
+
+  def test_a_fault_that_shows_in_training_alone(self):
+    verdict = climbed(accepting_cases.SmallShareOfAnotherMomentum, 'training_steps')
+    self.assertIs(verdict.status, tf2verify.Status.FAILED, verdict.to_text())
+
   def test_a_cause_that_does_not_occur_is_a_note(self):
     verdict = climbed(accepting_cases.Unbiased, 'seeded_constant')
     self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())

@@ -119,6 +119,45 @@ class OtherStart(BiasedVariance):
     return keras.Sequential([keras.layers.Conv2D(4, 3, **kernel), Norm()])
 
 
+class SmallShare(BiasedVariance):
+  """Two batch norms whose biased variance is within the tolerance of a single call."""
+
+  momentum = port_momentum = 0.9997
+
+  def model(self, inputs, training):
+    def normalized(net, name):
+      net = v1.layers.batch_normalization(net, momentum=self.momentum, training=training, name=name)
+      return tf.nn.relu(net)
+
+    net = normalized(v1.layers.conv2d(inputs, 4, 3, name='first'), 'large')
+    net = v1.layers.conv2d(0.1 * net, 4, 3, name='second')
+    return normalized(net, 'small')
+
+  def make_tf2_layer(self):
+    norms = [
+      keras.layers.BatchNormalization(momentum=self.port_momentum, name=name)
+      for name in ('large', 'small')
+    ]
+    return keras.Sequential(
+      [
+        keras.layers.Conv2D(4, 3, name='first'),
+        norms[0],
+        keras.layers.ReLU(),
+        keras.layers.Rescaling(0.1),
+        keras.layers.Conv2D(4, 3, name='second'),
+        norms[1],
+        keras.layers.ReLU(),
+      ]
+    )
+
+  def make_labels(self):
+    return tf2verify.normal_inputs((2, 2, 2, 4), seed=7)
+
+
+class SmallShareOfAnotherMomentum(SmallShare):
+  port_momentum = 0.9995
+
+
 class AnotherEpsilon(BiasedVariance):
   faults = {'epsilon': 1e-2}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tf2verify.diagnosis.rules import RULES
 from tf2verify.errors import CaseDefinitionError
-from tf2verify.records.accepted import AcceptedCause, Change, Changed
+from tf2verify.records.accepted import WHERE_ONE_IS, AcceptedCause, Change, Changed
 from tf2verify.records.diagnosis import Cause
 from tf2verify.records.status import Status
 from tf2verify.records.verdict import StageVerdict
@@ -25,6 +25,9 @@ _OF_PORT_ALONE = (
 )
 # Changes of numbers that every place of the model may have alike.
 _EVERYWHERE = (Changed.EPSILON, Changed.SLOPE)
+_VARIANCE = 'biased_variance'
+# What a moving average is called among the differences of a training step.
+_STATE = 'state'
 _LAST_STAGE = {rule.name: rule.predicted_by for rule in RULES if rule.predicted_by}
 
 
@@ -192,7 +195,7 @@ class _Trial:
     """Returns the last attempt; None where no change is of any use."""
     last, tried, current = self._first, set[tuple[str, Change]](), True
     for _ in range(_MOST):
-      found = self._next(last.causes, tried)
+      found = self._next(last.causes, tried) or self._further(last.verdict, tried)
       if found is None:
         break
       tried.add(found)
@@ -238,6 +241,20 @@ class _Trial:
       if (cause.rule, change) not in tried:
         return cause.rule, change
     return None
+
+  def _further(
+    self, verdict: StageVerdict, tried: set[tuple[str, Change]]
+  ) -> tuple[str, Change] | None:
+    """Returns the biased variance at moving averages that show it in this stage.
+
+    With a decay near 1 it is within the tolerance of a single call, and not of a training step.
+    """
+    if _VARIANCE not in self._reasons:
+      return None
+    known = {place for one in self.changes.get(_VARIANCE, ()) for place in one.places}
+    names = {one.tf1_subject for one in verdict.differences if one.quantity == _STATE} - known
+    change = Change(Changed.VARIANCE, places=tuple(sorted(names)), words=(WHERE_ONE_IS,))
+    return (_VARIANCE, change) if names and (_VARIANCE, change) not in tried else None
 
   def _count(self, name: str, before: StageVerdict, after: StageVerdict) -> None:
     left = {known.key for known in after.differences}

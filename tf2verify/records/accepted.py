@@ -17,6 +17,10 @@ class Changed(enum.Enum):
   FORGET_BIAS = 'forget bias of LSTM cells'
 
 
+# Of a change of variances: places that are no moving variance are left as they are.
+WHERE_ONE_IS = 'where one is'
+
+
 @dataclasses.dataclass(frozen=True)
 class Change:
   """One thing of TF1's own graph, set to what the port has: the prediction of a cause.
@@ -27,7 +31,8 @@ class Change:
     tf2: what it is set to, the port's; for a factor, that factor.
     places: names of operations, variables or losses that it is about; empty for all that have
       TF1's value.
-    words: what else the change has to know: names of denominators, paths of labels.
+    words: what else the change has to know: names of denominators, paths of labels, or
+      `WHERE_ONE_IS`.
   """
 
   what: Changed

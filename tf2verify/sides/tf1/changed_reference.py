@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf2verify.errors import ChangeRefused
-from tf2verify.records.accepted import Change, Changed
+from tf2verify.records.accepted import WHERE_ONE_IS, Change, Changed
 from tf2verify.reference import nests
 from tf2verify.reference.graph_ops import variables_behind
 from tf2verify.reference.private_tensorflow import constant_value
@@ -203,6 +203,8 @@ def _variances(graph: tf.Graph, change: Change, training: bool) -> Places:
   written, done = _written(graph), set[str]()
   for name in change.places:
     norms = {known for op in written.get(name, ()) if (known := _norm_behind(op)) is not None}
+    if not norms and WHERE_ONE_IS in change.words:
+      continue
     if not norms:
       raise ChangeRefused(
         f'{name} is not written with the variance of a fused batch norm that is in the graph '
