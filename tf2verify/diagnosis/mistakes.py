@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 
 from tf2verify.diagnosis.edit_texts import (
   READABLE,
@@ -55,17 +55,17 @@ class Mistake:
     parts = tuple(one.narrow() for one in self.parts)
     return dataclasses.replace(self, repair=repair, in_one_round=None, parts=parts)
 
-  def as_seen(self, first: Mapping[str, Place]) -> 'Mistake':
+  def as_seen(self, first: Callable[[Place], Place]) -> 'Mistake':
     """Returns the same as it was seen before edits that it has taken the place of.
 
     After such an edit the port computes other values there than it does by itself.
 
     Args:
-      first: places by the port's operation.
+      first: returns the place as it was seen first.
     """
     if self.edit is Edit.SETTING:  # its places say what is set
       return self
-    places = tuple(first.get(known.evidence.source.tf2_op, known) for known in self.places)
+    places = tuple(map(first, self.places))
     parts = tuple(one.as_seen(first) for one in self.parts)
     return dataclasses.replace(self, places=places, parts=parts)
 

@@ -18,6 +18,7 @@ from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of, of_the_port
 from tf2verify.diagnosis.needed_edits import AT_ITS_LIMIT, IN_VAIN, NEARER, Needed, Progress
 from tf2verify.diagnosis.place_edits import is_of_gradients, settings_alone, value_edit
+from tf2verify.diagnosis.seen_places import SeenPlaces
 from tf2verify.records import rounds
 from tf2verify.records.experiment import Edit, Experiment, Outcome
 from tf2verify.records.op_graph import TensorKey
@@ -44,8 +45,7 @@ class Repairing:
     # By the places' ends: the next step to take there, and the one that was last proposed.
     self._tried: dict[str, int] = {}
     self._steps: dict[str, int] = {}
-    # By the port's operation there, as the first search that found it has seen it.
-    self._first_seen: dict[str, Place] = {}
+    self._seen = SeenPlaces()
     self._mistakes: list[Mistake] = []
     self._has_tried = False
 
@@ -274,7 +274,7 @@ class Repairing:
   def _edit_at(self, looking: Looking, source: FoundSource) -> Mistake | None:
     """Returns the least edit that was not tried at a source; None where none is left."""
     place = looking.place(source)
-    self._first_seen.setdefault(place.evidence.source.tf2_op, place)
+    self._seen.see(place)
     tried = self._tried.get(end_of(place), 0)
     for step, edit in list(enumerate(STEPS))[tried:]:
       try:
@@ -360,7 +360,7 @@ class Repairing:
     if not self._mistakes:
       return Found((), False, note)
     needed = Needed(self._judged, self._bench.is_over)
-    shown = [one.as_seen(self._first_seen) for one in self._mistakes]
+    shown = [one.as_seen(self._seen.first) for one in self._mistakes]
     kept = needed.enough(shown, judged)
     for one in kept.copy():
       if len(kept) == 1:
