@@ -257,9 +257,8 @@ class NameTest(LadderTestCase):
     self.assert_first_failure(
       Case,
       STAGE,
-      'variable port/dense/kernel: presence differs',
-      'tf2: 2 variables of this name',
-      'give the layers that make them different names',
+      'variable port/dense/kernel_1: presence differs',
+      'tf1: missing',
     )
 
   def test_duplicates_that_tf1_does_not_have_at_all(self):

@@ -38,15 +38,21 @@ def tell_apart(layer: Any, variables: Sequence[Any]) -> None:
     place, _ = places.get(id(variable), _NOWHERE)
     if not place or variable_name(variable) not in shared:
       continue
-    own = variable_name(variable).split('/')
-    around = place[:-1] if place and place[-1] == own[0] else place
-    name = whole = '/'.join((*around, *own))
+    own = tuple(variable_name(variable).split('/'))
+    name = whole = '/'.join((*_not_named(place, own), *own))
     number = 0
     while name in taken:
       number += 1
       name = f'{whole}_{number}'
     taken.add(name)
     call_variable(variable, name)
+
+
+def _not_named(place: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
+  """Returns the layers around a variable that its own name does not begin with, or have in it."""
+  if any(own[start : start + len(place)] == place for start in range(len(own))):
+    return ()
+  return place[:-1] if place[-1] == own[0] else place
 
 
 def _places(layer: Any) -> dict[int, _Place]:
