@@ -20,6 +20,7 @@ from tf2verify.records.failed_tensor import FailedTensor
 from tf2verify.records.op_graph import OpGraph
 from tf2verify.records.verdict import StageVerdict
 from tf2verify.reference import nests
+from tf2verify.sides.fill import ConstantFill
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
@@ -92,14 +93,23 @@ def diagnose_stage(
     findings: what the stage found, with the run to repeat.
     experimenting: how far causes are tried out.
   """
-  exchange = _exchange(case, verdict.stage)
+  exchange = _exchange(case, verdict.stage, findings)
   diagnosis = _diagnosed(case, verdict, findings, None if exchange else experimenting)
   return diagnosis if exchange is None else dataclasses.replace(diagnosis, causes=(exchange,))
 
 
-def _exchange(case: CaseUnderTest, stage: str) -> Cause | None:
-  """Returns that variables are exchanged, where that is all; nothing more is tried out then."""
-  if stage != _OF_FORWARD_PASS[0]:
+def _exchange(case: CaseUnderTest, stage: str, findings: Findings) -> Cause | None:
+  """Returns that variables are exchanged, where that is all; nothing more is tried out then.
+
+  Branches of a sum can be exchanged and nothing differs. So an output has to differ that the names
+  pair, at the inputs of the case and values that tell variables apart.
+  """
+  run = findings.failed_run
+  if stage != _OF_FORWARD_PASS[0] or run is None or run.fill is None:
+    return None
+  outputs = {one.run for one in findings.differences if one.quantity == 'output'}
+  is_own = run.description in outputs and _shapes(run.inputs) == _shapes(case.inputs)
+  if not is_own or run.fill.description == ConstantFill.description:
     return None
   try:
     return exchange_cause(case)

@@ -75,6 +75,25 @@ class ExchangedVariablesTest(LadderTestCase):
 
     self.assert_first_failure(Case, STAGE, EXCHANGED, 'branch_first/kernel is first_branch/kernel')
 
+  def test_branches_of_a_sum_beside_a_fixed_size_are_no_exchange(self):
+    class Sum(Port):
+      def call(self, inputs):
+        first, second = self.parts
+        return self.last(tf.reshape(first(inputs) + second(inputs), [5, 4]))
+
+    class Case(Branches):
+      def build_tf1_graph(self, inputs, training):
+        first, second = (
+          v1.layers.dense(inputs, 4, use_bias=False, name=name) for name in self.names
+        )
+        return v1.layers.dense(first + second, 2, name='last')
+
+      def make_tf2_layer(self):
+        return Sum(self.names, (1, 0))
+
+    text = self.assert_first_failure(Case, STAGE, 'inputs')
+    self.assertNotIn(EXCHANGED, text)
+
   def test_another_mistake_is_no_exchange(self):
     class Case(Branches):
       def make_tf2_layer(self):
