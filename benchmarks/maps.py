@@ -54,7 +54,10 @@ PAIRS = {
   'slim VGG-16 -> VGG16': Pair(
     'slim_nets:Vgg16Case', starts=r'tf1: uniform in ±0.005155\n +tf2: uniform in ±0.01434'
   ),
-  'Inception-ResNet-v2 -> InceptionResNetV2': Pair('inception_resnet_v2:InceptionResnetV2Case'),
+  # The ten variables of the auxiliary head, which the model of Keras leaves out.
+  'Inception-ResNet-v2 -> InceptionResNetV2': Pair(
+    'inception_resnet_v2:InceptionResnetV2Case', tf1_only=10
+  ),
   'slim resnet_v2_50 -> ResNet50V2': Pair('slim_nets:ResnetV2Case', named=(_POOL, _EPSILON)),
   'slim resnet_v1_50 -> ResNet50': Pair(
     'slim_nets:ResnetV1Case',

@@ -88,8 +88,9 @@ class Mistake:
     if self.edit is Edit.VALUE:
       return ''
     if self.is_large:
-      small = edit_text([one for one in self.sources if not _is_large(one)])
-      return values_text(self.sources) or small or lines_text(self.sources)
+      # What reads a large place, and differs from tf1 in little, is no mistake of its own.
+      small = [] if _is_large(self.first) else [s for s in self.sources if not _is_large(s)]
+      return values_text(self.sources) or edit_text(small) or lines_text(self.sources)
     if self.edit is Edit.SETTING:  # what else differs at these places makes no difference
       return edit_text([_as_set(place) for place in self.places])
     return edit_text(self.sources)

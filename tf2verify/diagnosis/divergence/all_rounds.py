@@ -6,6 +6,7 @@ A loop of the graph makes them in each of its rounds, a loop in Python each time
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
+from tf2verify.diagnosis.divergence.written_rounds import Repeats
 from tf2verify.numerics.relayout import Relayout
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord, TensorKey
@@ -52,6 +53,7 @@ class AllRounds:
       numbers = rounds.numbers_of(op.name)
       if numbers:
         self._rounds.setdefault(rounds.without(op.name), set()).add(numbers)
+    self._repeats = Repeats(pairing.tf1), Repeats(pairing.tf2)
     self._tf1 = {op.name: position for position, op in enumerate(pairing.tf1.ops)}
     self._tf2 = {op.name: position for position, op in enumerate(pairing.tf2.ops)}
 
@@ -95,7 +97,7 @@ class AllRounds:
       tf2: name of the port's.
     """
     if len(rounds.numbers_of(tf1)) != len(rounds.numbers_of(tf2)):
-      return (known,)
+      return self._values_where_written(known, tf1, tf2)
     found = []
     for numbers in self._numbers(tf2):
       one, other = (rounds.elsewhere(name, name, numbers) for name in (tf1, tf2))
@@ -103,6 +105,33 @@ class AllRounds:
         tensors = known.tf1.replace(tf1, one), known.tf2.replace(tf2, other)
         found.append(GivenValue(*tensors, known.as_tf2))
     return tuple(found) or (known,)
+
+  def _values_where_written(self, known: GivenValue, tf1: str, tf2: str) -> tuple[GivenValue, ...]:
+    ops, others = self._pairing.tf1.ops, self._pairing.tf2.ops
+    found = [known]
+    for by, count in self._written_rounds(self._tf1[tf1], self._tf2[tf2]):
+      one, other = (
+        repeats.later(position, by, count)
+        for repeats, position in zip(self._repeats, (self._tf1[tf1], self._tf2[tf2]), strict=True)
+      )
+      if one is not None and other is not None:
+        tensors = known.tf1.replace(tf1, ops[one].name), known.tf2.replace(tf2, others[other].name)
+        found.append(GivenValue(*tensors, known.as_tf2))
+    return tuple(found)
+
+  def _written_rounds(self, tf1: int, tf2: int) -> list[tuple[int, int]]:
+    """Returns the other rounds of a loop that one side alone writes out, and how many there are.
+
+    Each is told by how many rounds it is later than that of a pair of operations.
+    """
+    names = self._pairing.tf1.ops[tf1].name, self._pairing.tf2.ops[tf2].name
+    numbers = [rounds.numbers_of(name) for name in names]
+    if self._in_one_round or sorted(map(len, numbers)) != [0, 1]:
+      return []
+    looped = 0 if numbers[0] else 1
+    (number,) = numbers[looped]
+    count = self._repeats[looped].count((tf1, tf2)[looped])
+    return [(other - number, count) for other in range(count) if other != number]
 
   def transplants(
     self,
@@ -126,6 +155,13 @@ class AllRounds:
     (_, end), partner = moved
     names = self._pairing.tf1.ops[end].name, self._pairing.tf2.ops[partner].name
     found = [first]
+    for by, count in self._written_rounds(end, partner):
+      try:
+        one = self._later(moved, given, layouts, by, count)
+        if one is not None:
+          found.append(make(*one))
+      except CannotRepair:
+        continue
     for numbers in self._numbers(names[1]):
       if numbers == rounds.numbers_of(names[1]):
         continue
@@ -173,6 +209,35 @@ class AllRounds:
           # not in its graph.
           if reader is not None:
             entering[now] = reader
+        if key in layouts:
+          held[now] = layouts[key]
+      held |= {(after, key[1]): layout for key, layout in layouts.items() if key[0] == before}
+    where = [n for n in (there[one] for one in inner) if n is not None]
+    last = there[end]
+    assert last is not None
+    return ((where, last), other), entering, held
+
+  def _later(
+    self, moved: Moved, given: Given, layouts: Layouts, by: int, count: int
+  ) -> tuple[Moved, Given, Layouts] | None:
+    """Returns the same operations in another round of a loop that one side writes out."""
+    (inner, end), partner = moved
+    ops = self._pairing.tf1.ops
+    there = {n: self._repeats[0].later(n, by, count) for n in (*inner, end)}
+    other = self._repeats[1].later(partner, by, count)
+    if other is None or None in there.values():
+      return None
+    entering: dict[TensorKey, TensorKey] = {}
+    held = {key: layout for key, layout in layouts.items() if key[0] not in there}
+    for before, after in there.items():
+      assert after is not None
+      for key, now in zip(ops[before].inputs, ops[after].inputs, strict=True):
+        partner_now = given.get(key) if now == key else None
+        if key in given and partner_now is None:
+          known = self._pairing.tf2_of[now[0]]
+          partner_now = None if known is None else (known, given[key][1])
+        if partner_now is not None:
+          entering[now] = partner_now
         if key in layouts:
           held[now] = layouts[key]
       held |= {(after, key[1]): layout for key, layout in layouts.items() if key[0] == before}

@@ -14,6 +14,7 @@ import numpy as np
 
 from tf2verify.diagnosis.divergence.outputs import output_bytes, size_arithmetic
 from tf2verify.diagnosis.divergence.sources import InspectableRun
+from tf2verify.diagnosis.divergence.written_rounds import pair_in_written_rounds
 from tf2verify.numerics.relayout import Relayout, alike_as_held, is_constant
 from tf2verify.records import rounds
 from tf2verify.records.op_graph import CONSTANT, TARGET, OpGraph, OpRecord, TensorKey
@@ -63,6 +64,8 @@ def pair_by_value(
   for n, _ in differing:
     pairing.part(n)
   _pair_in_all_rounds(pairing, pair_alike(pairing, values, other_values))
+  alike = ((n, m) for n, m in pairing.pairs() if n in values and m in other_values)
+  pair_in_written_rounds(pairing, list(alike))
   pairing.complete()
   pairs = [(n, m) for n, m in pairing.pairs() if n in behind and _is_backward_pair(pairing, n, m)]
   values |= _as_held(_values(tf1, [n for n, _ in pairs]), views)

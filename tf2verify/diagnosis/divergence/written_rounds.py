@@ -1,0 +1,126 @@
+"""Operations paired as they are paired in another round, where a side writes its rounds out.
+
+A loop of Python makes the operations of its body once a round, without a name that says which.
+They come from the same line of the user's code, in the same order in every round. From the round
+in which a state goes wrong nothing yields the same on both sides, so values pair only the rounds
+before.
+"""
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+
+from tf2verify.records import rounds
+from tf2verify.records.op_graph import OpGraph, OpRecord
+from tf2verify.relation.op_pairs import Pairing, family
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+  """Where an operation stands among those that repeat it."""
+
+  kind: Hashable  # the same for all of them
+  number: int  # of the round, where names tell it; else among all of the kind
+
+
+class Repeats:
+  """The operations of a graph that repeat each other: in the rounds of a loop, or of one line.
+
+  Attributes:
+    of: where an operation stands, by position; without those that nothing repeats.
+    all: positions of all of a kind, in order.
+    named: kinds whose names tell the round.
+  """
+
+  def __init__(self, graph: OpGraph) -> None:
+    self.of: dict[int, _Place] = {}
+    self.all: dict[Hashable, list[int]] = defaultdict(list)
+    self.named: set[Hashable] = set()
+    for position, op in enumerate(graph.ops):
+      kind = _kind(op)
+      if kind is None:
+        continue
+      numbers = rounds.numbers_of(op.name)
+      self.of[position] = _Place(kind, numbers[0] if numbers else len(self.all[kind]))
+      self.all[kind].append(position)
+      if numbers:
+        self.named.add(kind)
+
+  def count(self, position: int) -> int:
+    """Returns how many operations are of the kind of one; 0 for one that nothing can repeat."""
+    place = self.of.get(position)
+    return 0 if place is None else len(self.all[place.kind])
+
+  def later(self, position: int, by: int, count: int) -> int | None:
+    """Returns what an operation is in another round; None where that is not known.
+
+    Args:
+      position: of the operation.
+      by: how many rounds later, less than 0 for earlier.
+      count: of all rounds.
+    """
+    place = self.of.get(position)
+    if place is None or len(self.all[place.kind]) % count:
+      return None
+    number = place.number + by * (len(self.all[place.kind]) // count)
+    return self.all[place.kind][number] if 0 <= number < len(self.all[place.kind]) else None
+
+
+def _kind(op: OpRecord) -> Hashable:
+  numbers = rounds.numbers_of(op.name)
+  if op.is_leaf or not op.tensors or len(numbers) > 1:
+    return None
+  if numbers:
+    return rounds.without(op.name)
+  if op.source is None:
+    return None
+  made = tuple((place.path, place.line) for place in op.source.made)
+  return op.source.path, op.source.line, made, family(op.op_type)
+
+
+def pair_in_written_rounds(pairing: Pairing, known: Iterable[tuple[int, int]]) -> None:
+  """Pairs what has no partner as it is paired in another round.
+
+  Args:
+    pairing: changed.
+    known: pairs that yield the same.
+  """
+  ones, others = Repeats(pairing.tf1), Repeats(pairing.tf2)
+  by_kind: dict[Hashable, list[tuple[_Place, _Place]]] = defaultdict(list)
+  for tf1, tf2 in known:
+    one, other = ones.of.get(tf1), others.of.get(tf2)
+    if one is not None and other is not None:
+      by_kind[one.kind, other.kind].append((one, other))
+  for (kind, other_kind), places in by_kind.items():
+    both = ones.all[kind], others.all[other_kind]
+    is_named = kind in ones.named, other_kind in others.named
+    for tf1, tf2 in _predicted(both, is_named, places):
+      if pairing.tf2_of[tf1] is None and pairing.tf1_of[tf2] is None:
+        pairing.add(tf1, tf2)
+
+
+def _predicted(
+  both: tuple[Sequence[int], Sequence[int]],
+  is_named: tuple[bool, bool],
+  places: Sequence[tuple[_Place, _Place]],
+) -> list[tuple[int, int]]:
+  """Returns which operation of a kind belongs to which of another kind; none where pairs differ."""
+  if is_named[0] == is_named[1] or min(map(len, both)) < 2:
+    return []
+  looped, written = both if is_named[0] else both[::-1]
+  if len(written) % len(looped):
+    return []
+  times = len(written) // len(looped)
+  found: dict[int, int] = {}
+  for one, other in places:
+    in_loop, in_list = (one, other) if is_named[0] else (other, one)
+    round_number, column = divmod(in_list.number, times)
+    if round_number != in_loop.number:
+      return []
+    found[column] = found.get(column, 0) + 1
+  # The same operation of the loop, in two columns of the line: no telling which.
+  if len(found) != 1:
+    return []
+  (column,) = found
+  pairs = [(looped[n], written[n * times + column]) for n in range(len(looped))]
+  return pairs if is_named[0] else [(m, n) for n, m in pairs]
