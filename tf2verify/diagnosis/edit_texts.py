@@ -21,6 +21,7 @@ _THEN = ' → '
 _OF_ONE_SIDE = (GraphAspect.EXTRA, GraphAspect.MISSING)
 _OF_OPERATIONS = (*_OF_ONE_SIDE, GraphAspect.REPLACED)
 _MOST_LINES = 2
+_KEPT_AXES = 'keep_dims'
 _LONGEST_CODE = 120
 # As TensorFlow 1 computes a convolution with dilation.
 _SHAPE = re.compile(r'\bshape=\[[-\d, ]*\]')
@@ -209,7 +210,9 @@ def _path_text(known: GraphDifference) -> str:
 
 
 def _source_text(source: Source) -> str:
-  inputs_first = sorted(source.differences, key=lambda known: known.op_type != INPUT)
+  # The axis of size 1 that a reduction keeps is no value: what else differs there is meant.
+  values = [known for known in source.differences if known.what != _KEPT_AXES]
+  inputs_first = sorted(values or source.differences, key=lambda known: known.op_type != INPUT)
   said = [text for known in inputs_first if (text := _difference_text(known))]
   steps = max((steps_of(known) for known in source.differences), default=0)
   if source.values and (steps > READABLE or not said):

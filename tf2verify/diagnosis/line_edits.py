@@ -36,7 +36,7 @@ _MOST_OPERATIONS = 1500
 _MOST_MENDING = 3
 _MOST_PLACES = 4
 # Of one group of proposals.
-_MOST_OF_A_LINE = 16
+_MOST_OF_A_LINE = 24
 
 
 def line_edits(looking: Looking) -> Iterator[Mistake]:
@@ -172,9 +172,18 @@ class _Again:
     for n in sorted(self.behind):
       if any(producer in after for producer, _ in graph.ops[n].inputs):
         after.add(n)
-    entering = {key for n in after for key in graph.ops[n].inputs if key[0] not in after}
-    tensors = (graph.ops[n].tensors[k] for n, k in entering if k < len(graph.ops[n].tensors))
-    return {name: self._values[name] for name in tensors if name in self._values}
+    # A list of a loop, say, has no value to be given: what makes it runs again as well.
+    pending = sorted(after)
+    given: dict[str, np.ndarray] = {}
+    while pending:
+      for n, k in graph.ops[pending.pop()].inputs:
+        name = graph.ops[n].tensors[k] if k < len(graph.ops[n].tensors) else ''
+        if n not in after and name in self._values:
+          given[name] = self._values[name]
+        elif n not in after:
+          after.add(n)
+          pending.append(n)
+    return given
 
   def mends(self, changes: Sequence[NodeChange]) -> bool:
     """Returns whether all that fails agrees with operations changed."""

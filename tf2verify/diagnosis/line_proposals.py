@@ -30,6 +30,7 @@ _FLAGS = (
 )
 _WITH_NUMBER = ('Mul', 'RealDiv', 'AddV2')
 _MOVABLE = UNARY | frozenset(_WITH_NUMBER)
+_SQUARE, _EXPONENT = 'Square', 2.0
 _DEEPEST_AXIS = 5
 _DIGITS = 6
 
@@ -101,9 +102,12 @@ class Proposals:
       self._types.setdefault(op.op_type, []).append(position)
     self._all_numbers = _all_numbers(tf1)
     self._numbers = _further_numbers(tf1, tf2)
+    self._own_numbers = _numbers_of(Line(tf2, tuple(range(len(tf2.ops)))))
     own = collections.Counter(op.op_type for op in tf2.ops)
     # Operations of which tf1 has more, of one operand.
     self._further = {kind for kind, places in self._types.items() if len(places) > own[kind]}
+    if _squares(tf1) > _squares(tf2):
+      self._further.add(_SQUARE)
     # Of which the port has more.
     self._extra = {kind for kind, count in own.items() if count > len(self._types.get(kind, ()))}
     self._consumers = tf2.consumers()
@@ -112,8 +116,10 @@ class Proposals:
   def of(self, line: Line) -> Iterator[Sequence[Proposal]]:
     """Yields groups of proposals for a line, the most likely ones first."""
     yield list(self._other_numbers(line))
+    yield list(self._exchanged_numbers(line))
     yield list(self._flags(line))
-    yield list(self._missing(line, [(kind, None) for kind in sorted(UNARY & self._further)]))
+    for kind in sorted(UNARY & self._further):
+      yield list(self._missing(line, [(kind, None)]))
     yield list(self._other_reductions(line))
     yield list(self._other_axes(line))
     yield list(self._left_out(line))
@@ -143,6 +149,30 @@ class Proposals:
         one, two = value_text(other), value_text(number)
         text = f'{_name(line, places[0][0])} has {two} in the port, {one} in tf1'
         yield Proposal(changes, one, two, text, like)
+
+  def _exchanged_numbers(self, line: Line) -> Iterator[Proposal]:
+    """Yields two numbers that both sides have in place of each other: of the line, or one of it."""
+    own = _numbers_of(line)
+    known = [number for number in self._own_numbers if number in self._all_numbers]
+    pairs = itertools.chain(
+      itertools.combinations([number for number in known if number in own], 2),
+      itertools.product(
+        [number for number in known if number in own],
+        [number for number in known if number not in own],
+      ),
+    )
+    for one, other in pairs:
+      places = [(own if n in own else self._own_numbers)[n] for n in (one, other)]
+      changes = tuple(
+        NodeChange(line.graph.ops[n].name, inputs=((slot, np.asarray(number, dtype)),))
+        for number, known_places in zip((other, one), places, strict=True)
+        for n, slot, dtype in known_places
+      )
+      first, second = (_name(line, found[0][0]) for found in places)
+      ours, theirs = (value_text(number) for number in (one, other))
+      text = f'{first} has {ours} and {second} has {theirs} in the port, {theirs} and {ours} in tf1'
+      both = f'{theirs} and {ours}', f'{ours} and {theirs}'
+      yield Proposal(changes, *both, text, self._all_numbers[other])
 
   def _flags(self, line: Line) -> Iterator[Proposal]:
     """Yields attributes as tf1 has them at an operation of the same type."""
@@ -334,6 +364,21 @@ def _all_numbers(graph: OpGraph) -> Mapping[float, int]:
       if value is not None and value.size == 1 and value.dtype.kind == 'f':
         found.setdefault(_rounded(value.item()), position)
   return found
+
+
+def _squares(graph: OpGraph) -> int:
+  """Returns how many squares a graph computes, as an operation, a power or a product."""
+  return sum(
+    op.op_type == _SQUARE
+    or (op.op_type == 'Mul' and op.inputs[0] == op.inputs[1])
+    or (op.op_type == 'Pow' and _is_two(graph, op))
+    for op in graph.ops
+  )
+
+
+def _is_two(graph: OpGraph, op: OpRecord) -> bool:
+  value = constant_or_number(graph, op.inputs[1][0])
+  return value is not None and value.size == 1 and value.item() == _EXPONENT
 
 
 def _rounded(number: float) -> float:

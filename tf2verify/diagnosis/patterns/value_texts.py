@@ -112,6 +112,8 @@ def _limit_text(tf1: np.ndarray, tf2: np.ndarray, differs: np.ndarray) -> str:
 
 
 def _affine_text(tf1: np.ndarray, tf2: np.ndarray) -> str:
+  if (tf2 == tf2.flat[0]).all():
+    return ''  # one number, whatever tf1 has, is no function of it
   factor = constant_factor(tf1, tf2)
   if factor is not None:
     return f'the port has the values of tf1 times {factor:.6g}'
