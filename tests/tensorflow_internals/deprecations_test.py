@@ -66,6 +66,21 @@ class UnsaidTest(absltest.TestCase):
     # One at a line of the model is its own.
     self.assertEqual([warning.filename for warning in caught], ['model.py'])
 
+  def test_what_every_call_says_is_said_once(self):
+    said = 'The initializer RandomUniform is unseeded and being called multiple times, which'
+    with warnings.catch_warnings(record=True) as caught, self.assertLogs('tensorflow') as logged:
+      warnings.simplefilter('always')
+      with deprecations.unsaid():
+        for call in range(3):
+          logging.getLogger('tensorflow').warning('Gradients do not exist for %s', 'w')
+          logging.getLogger('tensorflow').warning('of call %d', call)
+          warnings.warn(said, UserWarning, stacklevel=1)
+          warnings.warn('of the model', UserWarning, stacklevel=1)
+    self.assertLen(logged.output, 4)
+    found = [str(warning.message) for warning in caught]
+    self.assertLessEqual(found.count(said), 1)
+    self.assertEqual(found.count('of the model'), 3)
+
   def test_inside_of_each_other(self):
     with self.assertLogs('tensorflow') as logged, deprecations.unsaid():
       logging.getLogger('tensorflow').warning('to have something to log')

@@ -26,6 +26,7 @@ class LossExample:
   finite_only: bool = False
   # Of more examples, to be compared instead where the port cannot take this one; None without.
   larger: 'LossExample | None' = None
+  declared: bool = False  # whether the case gives it, by `loss_examples`
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

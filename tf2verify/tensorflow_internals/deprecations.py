@@ -1,4 +1,7 @@
-"""What TensorFlow and Keras say about the age of code that is not the port's."""
+"""What TensorFlow and Keras say about the age of code that is not the port's, or say again.
+
+A ladder calls a port dozens of times: what each call warns of is said once.
+"""
 
 import contextlib
 import logging
@@ -16,20 +19,32 @@ _LOGGED = re.compile(r'`[\w.]+` is deprecated\.')
 # numpy says it of the variables of Keras 3, at the line of Keras that converts one.
 _OF_KERAS_ARRAYS = r"__array__ implementation doesn't accept a copy keyword"
 _KERAS_3 = r'keras\.src\.'
+# The tool calls an initializer again, to compare what it draws.
+_OF_INITIALIZERS = r'The initializer \w+ is unseeded and being called multiple times'
 # Set to anything, they are shown where cases are run by a test runner or by `verify`.
 VARIABLE = 'TF2VERIFY_DEPRECATIONS'
 
 
 class _OtherRecords(logging.Filter):
-  """Lets through what is not about the age of a name."""
+  """Lets through what is not about the age of a name, each text once."""
+
+  def __init__(self) -> None:
+    super().__init__()
+    self._said: set[str] = set()
 
   def filter(self, record: logging.LogRecord) -> bool:
-    return _LOGGED.match(str(record.msg)) is None
+    text = record.getMessage()
+    is_new = text not in self._said
+    self._said.add(text)
+    return is_new and _LOGGED.match(str(record.msg)) is None
 
 
 @contextlib.contextmanager
 def unsaid() -> Iterator[None]:
-  """Keeps the deprecation warnings of TensorFlow and Keras back meanwhile; others are shown."""
+  """Keeps the deprecation warnings of TensorFlow and Keras back meanwhile.
+
+  Others are shown: those that TensorFlow logs, and that of unseeded initializers, once.
+  """
   # `deprecation.silence` does not put the switch back where an error ends the block.
   said = deprecation._PRINT_DEPRECATION_WARNINGS
   deprecation._PRINT_DEPRECATION_WARNINGS = False
@@ -41,6 +56,7 @@ def unsaid() -> Iterator[None]:
       warnings.filterwarnings(
         'ignore', message=_OF_KERAS_ARRAYS, category=DeprecationWarning, module=_KERAS_3
       )
+      warnings.filterwarnings('once', message=_OF_INITIALIZERS, category=UserWarning)
       yield
   finally:
     log.removeFilter(others)

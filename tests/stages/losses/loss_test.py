@@ -292,6 +292,21 @@ class ValueTest(LadderTestCase):
 
     self.assert_first_failure(Case, STAGE, 'loss value [a seven]')
 
+  def test_example_on_which_tf1_alone_raises(self):
+    class Case(Squared):
+      def tf1_loss(self, outputs, labels):
+        with tf.control_dependencies([v1.assert_less(tf.abs(outputs), 20.0)]):
+          return super().tf1_loss(outputs, labels)
+
+    self.assertIn('left out, since tf1_loss raises on it: large', verdict_of(Case).to_text())
+    self.assert_passes(Case, STAGE)
+
+    class Declared(Case):
+      def loss_examples(self):
+        yield 'far out', np.full((4, 3), 21.0, np.float32), self.make_labels()
+
+    self.assert_first_failure(Declared, STAGE, 'presence differs', 'far out', 'tf2: gives a loss')
+
   def test_example_on_which_the_port_alone_raises(self):
     class Case(losses.Weighted):
       def tf2_loss(self, outputs, labels):

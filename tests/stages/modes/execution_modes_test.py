@@ -313,6 +313,21 @@ class EmbeddedTest(LadderTestCase):
 
 
 class RightPortTest(LadderTestCase):
+  def test_loop_of_the_graph_has_zeros_where_eager_mode_has_no_gradient(self):
+    class Case(tiny_models.Affine):
+      modes_to_run = (modes.FUNCTION,)
+
+      def model(self, inputs, training):
+        start, idle = inputs @ kernel(), v1.get_variable('idle', [3])
+
+        def body(n, state, unread):
+          return n + 1, 0.5 * state, unread + idle
+
+        loop = [0, start, tf.zeros_like(start)]
+        return tf.while_loop(lambda n, *_: n < 2, body, loop)[1]
+
+    self.assert_passes(Case, STAGE)
+
   def assert_all_modes(self, case, **cells):
     verdict = climbed(type(case.__name__, (case,), {'modes_to_run': ALL_MODES}))
     self.assertIs(verdict.status, tf2verify.Status.PASSED, verdict.to_text())

@@ -46,7 +46,7 @@ def _checked(item: object, model: LossExample) -> LossExample:
           f'loss_examples gives {what}{path} of dtype {array.dtype} in {name!r}; the model has '
           f'{its[path].dtype}'
         )
-  return LossExample(name, *found)
+  return LossExample(name, *found, declared=True)
 
 
 def _places(leaves: object, what: str) -> str:

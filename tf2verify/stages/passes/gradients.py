@@ -12,7 +12,7 @@ from tf2verify.records.observation import Observation, TensorRecord
 from tf2verify.reference import inputs as case_inputs
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.side import RunSpec
-from tf2verify.stages.comparison import first_nan
+from tf2verify.stages.comparison import first_nan, unread_variables
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_of
 from tf2verify.stages.comparison.vacuity import gradient_notes
@@ -61,6 +61,12 @@ class ReferenceGradients:
       here = here_of(case.tf1.filled_on_current_tf(self.run))
       part.excuse_rounding(tf1, rerun_of(self.again), here, inspect, inspect_port)
       leave_out(part, inspect, tf1.run)
+      forward = dataclasses.replace(self.run, gradients=False)
+      sides = (
+        functools.partial(case.tf1.inspectable, forward),
+        functools.partial(case.inspectable_port, forward),
+      )
+      unread_variables.leave_out(part, (tf1.gradients, gradients), sides)
     first_nan.explain(comparison, inspect)
     return comparison
 

@@ -1,0 +1,116 @@
+"""Variables that a graph reads in a loop, and none of its outputs depends on.
+
+The loop of one side has a gradient of zeros for such a variable, a loop in Python has none. Zeros
+alone do not show it: a `relu` may be dead for the inputs of the case. What each output of the loop
+is computed from does.
+"""
+
+import functools
+import operator
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from tf2verify.errors import Tf2VerifyError
+from tf2verify.records.difference import Aspect, Difference
+from tf2verify.records.observation import TensorRecord
+from tf2verify.records.op_graph import INPUT, TARGET, VARIABLE, OpGraph, OpRecord, TensorKey
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.stages.comparison.comparing import Comparison
+
+_GRADIENT = 'gradient'
+_LOOPS = ('While', 'StatelessWhile')
+_OF_VARIABLES = ('gradient ', 'applied gradient ', 'update of ')
+
+
+def leave_out(
+  comparison: Comparison,
+  gradients: tuple[Sequence[TensorRecord], Sequence[TensorRecord]],
+  inspect: tuple[Callable[[], GraphRun], Callable[[], GraphRun]],
+) -> None:
+  """Takes back that one side has no gradient, where that of the other one is zero for all values.
+
+  Args:
+    comparison: what has been found.
+    gradients: of tf1 by its names, and of the port by its own.
+    inspect: run the forward pass of either side such that every tensor can be asked for.
+  """
+  found: list[tuple[Difference, int]] = []
+  for difference in comparison.differences:
+    if difference.quantity != _GRADIENT or difference.aspect is not Aspect.PRESENCE:
+      continue
+    names = difference.tf1_subject, (difference.names or (difference.subject,) * 2)[1]
+    for side, (records, name) in enumerate(zip(gradients, names, strict=True)):
+      value = next((record.value for record in records if record.name == name), None)
+      if value is not None and not np.any(value):
+        found.append((difference, side))
+  for side in {side for _, side in found}:
+    unread = _unread(inspect[side], [d.tf1_subject for d, of in found if of == side])
+    for difference, of in found:
+      if of == side and difference.tf1_subject in unread:
+        comparison.withdraw(functools.partial(operator.is_, difference))
+        one, other = ('tf1', 'the port')[:: 1 - 2 * side]
+        comparison.note(
+          f'no output depends on {difference.subject}, which a loop reads: its gradient is zero in '
+          f'{one}, and {other} has none'
+        )
+
+
+def _unread(inspect: Callable[[], GraphRun], names: Iterable[str]) -> set[str]:
+  """Returns the variables, by tf1 name, from which no result of a graph is computed."""
+  try:
+    run = inspect()
+  except Tf2VerifyError:
+    return set()
+  try:
+    return set(names) - _read(run.op_graph)
+  finally:
+    run.close()
+
+
+def _read(graph: OpGraph) -> set[str]:
+  """Returns the names of the variables that results are computed from."""
+  ends = [
+    position
+    for position, op in enumerate(graph.ops)
+    if op.op_type == TARGET and not op.name.startswith(_OF_VARIABLES)
+  ]
+  behind = _behind(graph, ends)
+  return {graph.ops[n].name for n in behind if graph.ops[n].op_type == VARIABLE}
+
+
+def _behind(graph: OpGraph, ends: Iterable[int]) -> set[int]:
+  """Returns what some operations are computed from, output by output of every loop."""
+  met: set[TensorKey] = set()
+  pending: list[TensorKey] = [(n, 0) for n in ends]
+  while pending:
+    key = pending.pop()
+    if key in met:
+      continue
+    met.add(key)
+    op = graph.ops[key[0]]
+    needed = _needed(op, key[1]) if op.op_type in _LOOPS else None
+    pending += [one for slot, one in enumerate(op.inputs) if needed is None or slot in needed]
+  return {n for n, _ in met}
+
+
+def _needed(loop: OpRecord, output: int) -> set[int] | None:
+  """Returns the inputs of a loop that one of its outputs depends on, in any round."""
+  functions = dict(loop.functions)
+  if not {'body', 'cond'} <= functions.keys():
+    return None
+  needed = {output} | _arguments(functions['cond'], functions['cond'].targets().values())
+  results = functions['body'].targets()
+  pending = [*needed]
+  while pending:
+    result = results.get(f'result {pending.pop()}')
+    more = set() if result is None else _arguments(functions['body'], [result]) - needed
+    needed |= more
+    pending += more
+  return needed
+
+
+def _arguments(graph: OpGraph, ends: Iterable[int]) -> set[int]:
+  """Returns the numbers of the arguments of a function that some of its results depend on."""
+  names = (graph.ops[n].name for n in _behind(graph, ends) if graph.ops[n].op_type == INPUT)
+  return {int(name.rpartition(' ')[2]) for name in names}
