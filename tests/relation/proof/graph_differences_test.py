@@ -369,6 +369,28 @@ class UnlikeTest(parameterized.TestCase):
     self.assertFalse(proof.tested)
     self.assertFalse(list(unlike_sizes(proof)))
 
+  def test_slices_with_an_end_that_is_not_reached(self):
+    def found(one, other):
+      proof = related(one, other, [(4, 6)])
+      self.assertFalse(proof.tested)
+      return [(unlike.what, unlike.values) for unlike in unlike_sizes(proof)]
+
+    def to(end):
+      return lambda x: tf.tanh(tf.exp(x)[:, :end])
+
+    said = 'a slice up to 50 (of 6 elements)'
+    whole = lambda x: tf.tanh(tf.exp(x))  # noqa: E731
+    self.assertEqual(found(whole, to(50)), [('extra', ('', said))])
+    self.assertEqual(found(to(50), whole), [('missing', (said, ''))])
+    self.assertEqual(found(to(None), to(50)), [('slice', ('a slice to the end', said))])
+    self.assertEqual(found(to(50), to(60)), [('slice', (said, said.replace('50', '60')))])
+    last = found(whole, lambda x: tf.tanh(tf.exp(x)[:, -50:]))
+    self.assertEqual(last, [('extra', ('', 'a slice from -50 (of 6 elements)'))])
+    part = found(lambda x: tf.tanh(x[:, 1:]), lambda x: tf.tanh(x[:, 1:50]))
+    self.assertEqual(part, [('slice', ('a slice to the end', said))])
+    for same in ((to(50), to(50)), (to(None), to(6)), (to(None), whole)):
+      self.assertFalse(found(*same))
+
   def test_all_axes_squeezed(self):
     proof = related(lambda x: tf.squeeze(x, [1]), tf.squeeze, [(4, 1, 6)])
     found = [(one.what, one.values) for one in unlike_sizes(proof)]

@@ -86,7 +86,7 @@ def pair_in_written_rounds(pairing: Pairing, known: Iterable[tuple[int, int]]) -
     known: pairs that yield the same.
   """
   ones, others = Repeats(pairing.tf1), Repeats(pairing.tf2)
-  by_kind: dict[Hashable, list[tuple[_Place, _Place]]] = defaultdict(list)
+  by_kind: dict[tuple[Hashable, Hashable], list[tuple[_Place, _Place]]] = defaultdict(list)
   for tf1, tf2 in known:
     one, other = ones.of.get(tf1), others.of.get(tf2)
     if one is not None and other is not None:
