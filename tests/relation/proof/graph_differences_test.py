@@ -369,6 +369,46 @@ class UnlikeTest(parameterized.TestCase):
     self.assertFalse(proof.tested)
     self.assertFalse(list(unlike_sizes(proof)))
 
+  @parameterized.named_parameters(
+    (
+      'nan',
+      lambda x: tf.where(tf.math.is_nan(x), tf.zeros_like(x), x),
+      ('missing', ('IsNan → SelectV2 with 0', '')),
+    ),
+    (
+      'finite',
+      lambda x: tf.where(tf.math.is_finite(x), x, tf.ones_like(x)),
+      ('missing', ('IsFinite → SelectV2 with 1', '')),
+    ),
+  )
+  def test_guards(self, guarded, wanted):
+    found = _found(lambda x: tf.tanh(guarded(tf.exp(x))), lambda x: tf.tanh(tf.exp(x)), X)
+    self.assertEqual(found, [wanted])
+
+  @parameterized.named_parameters(
+    ('relu', lambda x: tf.where(x > 0, x, tf.zeros_like(x)), tf.nn.relu),
+    ('leaky', lambda x: tf.where(x > 0, x, 0.2 * x), lambda x: tf.nn.leaky_relu(x, 0.2)),
+    ('abs', lambda x: tf.where(x < 0, -x, x), tf.abs),
+    ('elu', lambda x: tf.where(x > 0, x, tf.exp(x) - 1.0), tf.nn.elu),
+    (
+      'clip',
+      lambda x: tf.where(x > 2.0, tf.fill(tf.shape(x), 2.0), x),
+      lambda x: tf.minimum(x, 2.0),
+    ),
+    (
+      'selu',
+      lambda x: 1.0507009873554805 * tf.where(x > 0, x, 1.6732632423543772 * (tf.exp(x) - 1.0)),
+      tf.nn.selu,
+    ),
+    ('swish', lambda x: tf.where(x > -1e9, x * tf.sigmoid(x), 0.0), tf.nn.silu),
+  )
+  def test_choices_that_are_activations(self, one, other):
+    def within(function):
+      return lambda x: tf.tanh(function(tf.sin(x))) @ tf.ones([6, 2])
+
+    for first, second in ((one, other), (other, one)):
+      self.assertEqual(_found(within(first), within(second), X), [])
+
   def test_slices_with_an_end_that_is_not_reached(self):
     def found(one, other):
       proof = related(one, other, [(4, 6)])

@@ -57,6 +57,8 @@ COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
   'Greater': np.greater,
   'GreaterEqual': np.greater_equal,
 }
+_CHOICES = ('Select', 'SelectV2')
+_NON_FINITE = ('IsNan', 'IsInf', 'IsFinite')
 MISSING, EXTRA, FUNCTIONS = 'missing', 'extra', 'functions'
 
 
@@ -100,8 +102,10 @@ def _alone(proof: Proof) -> Iterator[Unlike]:
     readers = side.graph.consumers()
     for position in sorted(side.tested):
       read = _passed(proof, side, position)
-      partner = None if read is None else producers.get(side.values[read])
       chain: tuple[int, ...] = ()
+      if read is None:
+        read, chain = _guarded(proof, side, position)
+      partner = None if read is None else producers.get(side.values[read])
       last: int | None = position
       while last is not None and partner is not None and len(chain) < _LONGEST_CHAIN:
         chain += (last,)
@@ -112,6 +116,35 @@ def _alone(proof: Proof) -> Iterator[Unlike]:
         last = after.pop() if len(after) == 1 else None
         if last is not None and _passed(proof, side, last) != (chain[-1], 0):
           last = None
+
+
+def _guarded(proof: Proof, side: Side, position: int) -> tuple[TensorKey | None, tuple[int, ...]]:
+  """Returns the one tensor that a choice hands on, as a guard does, and what decides for it.
+
+  `where(is_nan(x), 0, x)`: all that it reads is computed of that tensor.
+  """
+  ops = side.graph.ops
+  if ops[position].op_type not in _CHOICES:
+    return None, ()
+  within, read = set[int](), set[TensorKey]()
+  pending = [*ops[position].inputs]
+  while pending and len(within) < _LONGEST_CHAIN:
+    key = pending.pop()
+    op = ops[key[0]]
+    if proof.terms.value(side.values[key]) is not None:
+      continue
+    if key[0] in side.tested and not op.is_leaf and not op.functions:
+      within.add(key[0])
+      pending += op.inputs
+    else:
+      read.add(key)
+  if pending or len(read) != 1 or len(ops[position].outputs) != 1:
+    return None, ()
+  (key,) = read
+  is_alike = ops[key[0]].outputs[key[1]] == ops[position].outputs[0]
+  # Other guards are told by numbers, see `witnesses`.
+  is_of_non_finite = any(ops[n].op_type in _NON_FINITE for n in within)
+  return (key, tuple(sorted(within))) if is_alike and is_of_non_finite else (None, ())
 
 
 def _converted(proof: Proof) -> Iterator[Unlike]:
@@ -305,7 +338,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 def text_of(value: object) -> str:
   """Returns a constant or an attribute as a reader sees it."""
   if isinstance(value, np.ndarray):
-    if value.size == 1:
+    if value.size and (value == value.flat[0]).all():
       return text_of(value.reshape(-1)[0].item())
     return ' '.join(str(value.reshape(-1)[:8].tolist()).split()) + ('…' if value.size > 8 else '')
   return f'{value:.6g}' if isinstance(value, float) else str(value)
