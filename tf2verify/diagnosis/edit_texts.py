@@ -25,6 +25,7 @@ _KEPT_AXES = 'keep_dims'
 _LONGEST_CODE = 120
 # As TensorFlow 1 computes a convolution with dilation.
 _SHAPE = re.compile(r'\bshape=\[[-\d, ]*\]')
+_COUNTER = re.compile(r'_\d+$')
 _NEW_AXES = re.compile(r'StridedSlice\[(?:None|:|\.\.\.|, )+\]')
 _DILATION = re.compile(r'^SpaceToBatchND\(.*?\bblock_shape=(\[[\d, ]+\]).*')
 
@@ -53,10 +54,12 @@ def _without_needless(sources: Sequence[Source]) -> list[Source]:
   left = [one for one in known if not any(_tells_both(other, one, known) for other in known)]
   left = [one for one in left if not any(_holds(one, other) for other in left)]
   left = [one for one in left if not any(_is_told_by(one, other) for other in left)]
+  # In a round in which what is read starts with a constant, only its values tell of it.
+  told = {rounds.without(source.tf1_op) for source in sources if source.differences}
   found = []
   for source in sources:
     kept = tuple(one for one in source.differences if any(one is other for other in left))
-    if kept or not source.differences:
+    if kept or (not source.differences and rounds.without(source.tf1_op) not in told):
       found.append(dataclasses.replace(source, differences=kept))
   return found
 
@@ -115,9 +118,15 @@ def gradient_text(sources: Sequence[Source]) -> str:
 def marks(source: Source) -> tuple[tuple[object, ...], ...]:
   """Returns what is different at a place, without where it is, the same in all rounds."""
   return tuple(
-    (d.aspect, d.op_type, _what(d), rounds.without(d.tf1), rounds.without(d.tf2))
+    (d.aspect, d.op_type, _what(d), rounds.without(d.tf1), _in_any_round(d))
     for d in source.differences
   )
+
+
+def _in_any_round(known: GraphDifference) -> str:
+  """Returns what the port has; a tensor that it reads by a name without the round's number."""
+  name = rounds.without(known.tf2)
+  return _COUNTER.sub('', name) if known.aspect is GraphAspect.WIRING else name
 
 
 def _what(known: GraphDifference) -> str:
