@@ -10,7 +10,7 @@ from tf2verify.records.diagnosis import Cause, Source
 from tf2verify.records.op_graph import TARGET
 
 # What the targets are called that a rule predicts, but for those on regularization losses.
-_TARGETS = {'moving_average_momentum': 'update of '}
+_TARGETS = {'moving_average_momentum': 'update of ', 'biased_variance': 'update of '}
 _PENALTIES = 'regularization loss '
 # Rules on loops that end for an example.
 _OF_ENDS = ('forgotten_mask', 'needless_mask')

@@ -331,7 +331,8 @@ class Repairing:
     """
     ops, others = looking.tf1.op_graph.ops, looking.tf2.op_graph.ops
     op, other = ops[pair.tf1.end], others[pair.tf2.end]
-    if len(op.inputs) != len(other.inputs):
+    # What one adds to a variable is no value that the other one could assign.
+    if len(op.inputs) != len(other.inputs) or op.attribute('op') != other.attribute('op'):
       return None
     exits = {
       (one, two)

@@ -11,6 +11,7 @@ from tf2verify.numerics.relayout import Relayout, relayout_of_shapes
 from tf2verify.records.op_graph import TARGET, NodeChange, OpGraph, TensorKey
 from tf2verify.sides.graphs.parts import insert, set_attribute, set_kind
 from tf2verify.sides.graphs.rewiring import OtherInput, exchange
+from tf2verify.sides.graphs.update_kinds import turned
 from tf2verify.sides.graphs.wiring import (
   OF_TF1,
   STALE,
@@ -167,7 +168,8 @@ def transplant(
   op, other = tf1.ops[end], tf2.ops[partner]
   is_target = op.op_type == TARGET
   targets = op.op_type == TARGET, other.op_type == TARGET
-  if targets[0] != targets[1] or (is_target and op.attribute('op') != other.attribute('op')):
+  is_update = op.attribute('op') is not None
+  if targets[0] != targets[1] or (is_target and is_update != (other.attribute('op') is not None)):
     raise CannotRepair('what the run yields is computed differently')
   wiring = Wiring(nodes, tf1, tf2, frozenset(inner), given, layouts, partners)
   moved = [wiring.copied(n, OF_TF1 + tf1.ops[n].name) for n in inner]
@@ -185,9 +187,11 @@ def transplant(
   if number != '0' or len(op.inputs) != 1:
     raise CannotRepair('what the run yields is not a first output')
   source = wiring.name_of(op.inputs[0])
-  last = v1.NodeDef(name=name, op='Identity', input=[source])
-  last.attr['T'].type = tf.as_dtype(op.outputs[0][0]).as_datatype_enum
-  is_update = op.attribute('op') is not None
+  if is_update:
+    (last,) = turned(op, other, tf2, source, name)
+  else:
+    last = v1.NodeDef(name=name, op='Identity', input=[source])
+    last.attr['T'].type = tf.as_dtype(op.outputs[0][0]).as_datatype_enum
   return Transplant((*wiring.added, *moved), last, True, is_update, fed=_fed(wiring))
 
 

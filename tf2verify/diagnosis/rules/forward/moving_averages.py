@@ -23,6 +23,9 @@ _FUSED_MEAN, _FUSED_VARIANCE = 1, 2
 _BESIDE = ('state after the call', 'initial value', 'regularization loss')
 # By which a number of values, taken from N / (N - 1), may be off.
 _OFF = 0.05
+# Likewise, of 1/N: nothing else may be hidden in it.
+_PREDICTED_SHARE = 0.01
+_LEAST_ELEMENTS = 4
 
 
 def biased_variance(evidence: FailedStage) -> Cause | None:
@@ -55,8 +58,27 @@ def biased_variance(evidence: FailedStage) -> Cause | None:
       f'{state.name}: what is averaged in {unbiased} is {share} times that in {biased}, for '
       'every element',
       change=_biased_in_tf1(evidence) if tf1_is_unbiased else None,
+      numbers=_numbers_of_bias(evidence),
     )
   return None
+
+
+def _numbers_of_bias(evidence: FailedStage) -> str:
+  """Returns what the count of values of tf1's fused batch norms predicts, if it is all states."""
+  known = 0
+  for state in evidence.states:
+    factor = _factor(state)
+    output, values = _fused(state.name, evidence)
+    if factor is None or output != _FUSED_VARIANCE or not values:
+      return ''
+    if abs((1 - factor) * values - 1) > _PREDICTED_SHARE:
+      return ''
+    known += state.tf1.size
+  states = len(evidence.states)
+  if known < _LEAST_ELEMENTS:
+    return ''
+  named = f'all {states} states that differ come' if states > 1 else 'the state that differs comes'
+  return f'with it {named} out as in tf1'
 
 
 def variance_count(evidence: FailedStage) -> Cause | None:
