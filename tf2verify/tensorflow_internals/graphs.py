@@ -5,13 +5,15 @@ definition; `tf.function` gives no graph without its own handling of variables. 
 TensorFlow 2.16 to 2.21.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-from tensorflow.core.framework import attr_value_pb2
+from tensorflow.core.framework import attr_value_pb2, graph_pb2
 from tensorflow.python.framework import (
   auto_control_deps,
   func_graph,
   function_def_to_graph,
+  importer,
   kernels,
   op_def_registry,
   ops,
@@ -29,9 +31,34 @@ AutomaticControlDependencies: Any = auto_control_deps.AutomaticControlDependenci
 HOME_OF_SWITCHES: Any = ops
 
 
-def graph_of(function_def: Any) -> Any:
-  """Returns the graph of a function of a GraphDef's library."""
-  return function_def_to_graph.function_def_to_graph(function_def)
+def graph_of(function_def: Any, library: Mapping[str, Any]) -> Any:
+  """Returns the graph of a function of a GraphDef's library.
+
+  Args:
+    function_def: the function.
+    library: all functions, by name.
+  """
+  called = _called_as_operations(function_def, library)
+  if not called:
+    return function_def_to_graph.function_def_to_graph(function_def)
+  # TensorFlow looks for these in the graph around it, as `Defun` puts them there.
+  around = graph_pb2.GraphDef()
+  around.library.function.extend(library[name] for name in called)
+  with ops.Graph().as_default():
+    importer.import_graph_def(around, name='')
+    return function_def_to_graph.function_def_to_graph(function_def)
+
+
+def _called_as_operations(function_def: Any, library: Mapping[str, Any]) -> list[str]:
+  """Returns the functions whose names stand in place of an operation's type, at any depth."""
+  found: dict[str, None] = {}
+  pending = [function_def]
+  while pending:
+    for node in pending.pop().node_def:
+      if node.op in library and node.op not in found:
+        found[node.op] = None
+        pending.append(library[node.op])
+  return list(found)
 
 
 def branch_of(condition: Any, is_true: bool) -> Any:

@@ -293,7 +293,7 @@ class GraphReader:
     return tuple(found)
 
   def _function(self, name: str) -> OpGraph:
-    body = graphs.graph_of(self._library[name])
+    body = graphs.graph_of(self._library[name], self._library)
     inputs = {tensor.op.name: f'argument {n}' for n, tensor in enumerate(body.inputs)}
     reader = GraphReader(body, {}, inputs, {}, lambda _: None)
     reader._library = self._library

@@ -36,7 +36,7 @@ def with_taken_branches(
     for node, value in zip(conditions, values, strict=True):
       is_true = bool(np.asarray(value).any())
       branch = node.attr['then_branch' if is_true else 'else_branch'].func.name
-      body = graphs.graph_of(library[branch])
+      body = graphs.graph_of(library[branch], library)
       prefix = f'{node.name}/{inlining.BRANCHES[is_true]}/'
       waits = inlining.control_inputs(node)
       arguments = inlining.data_inputs(node)[1:]

@@ -110,7 +110,7 @@ def _body(node: Any, library: Mapping[str, Any]) -> Any:
   function = library[node.attr['body'].func.name]
   if _draws(function, library):
     return None
-  body = graphs.graph_of(function)
+  body = graphs.graph_of(function, library)
   return body if _is_counted(body) else None
 
 
