@@ -24,6 +24,31 @@ class InputsAreTensors(SmallCase):
     return {'image': tf.ones((4, 3))}
 
 
+class InputsAreRagged(SmallCase):
+  mistake = error(
+    'no_new_variables',
+    'case',
+    'make_inputs() is of type RaggedTensor; ',
+    'return its parts',
+    'tf.RaggedTensor.from_row_splits(values, splits)',
+  )
+
+  def make_inputs(self):
+    return tf.ragged.constant([[1, 2, 3], [4]])
+
+
+class InputsAreSparse(SmallCase):
+  mistake = error(
+    'no_new_variables',
+    'case',
+    "make_inputs()['rows'] is of type SparseTensor; ",
+    "{'indices': x.indices.numpy(), 'values': x.values.numpy()}",
+  )
+
+  def make_inputs(self):
+    return {'rows': tf.sparse.from_dense(tf.eye(3))}
+
+
 class InputsAreLists(SmallCase):
   mistake = error(
     'no_new_variables',

@@ -90,6 +90,11 @@ class KindTest(absltest.TestCase):
   def test_another_role(self):
     self.assertIsNone(renamed({'bn__gamma': (4,)}, {'n__beta': (4,)}))
 
+  def test_table_of_embeddings_is_the_kernel_of_sparse_rows(self):
+    self.assertIsNotNone(renamed({'w': (6, 4)}, {'p__embeddings': (6, 4)}))
+    self.assertIsNone(renamed({'w': (6, 4)}, {'p__embeddings': (4, 6)}))
+    self.assertIsNone(renamed({'embeddings': (6,)}, {'p__bias': (6,)}))
+
   def test_something_is_left(self):
     self.assertIsNone(renamed({'a__kernel': (3, 3)}, {'x__kernel': (3, 3), 'x__bias': (3,)}))
     self.assertIsNone(renamed({'a__kernel': (3, 3)}, {'x__bias': (3, 2)}))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 from tf2verify.numerics.relayout import without_ones
 from tf2verify.records.observation import VariableRecord
-from tf2verify.relation.roles import role, same_but_counters, words
+from tf2verify.relation.roles import may_be_one, role, same_but_counters, words
 
 _Variables = Sequence[VariableRecord]
 _Spelling = Callable[[str], Hashable]
@@ -171,8 +171,7 @@ def _pairs_of_kind(tf1: list[str], tf2: list[str]) -> dict[str, str] | None:
   if len(tf1) != len(tf2):
     return None
   if len(tf1) == 1:
-    known = {role(tf1[0]), role(tf2[0])} - {''}
-    return {tf1[0]: tf2[0]} if len(known) < 2 else None
+    return {tf1[0]: tf2[0]} if may_be_one(tf1[0], tf2[0]) else None
   if sorted(tf1) == sorted(tf2):
     return {name: name for name in tf1}
   # The parts of one layer: no two of them have one role.

@@ -20,7 +20,7 @@ from tf2verify.relation.derived_layouts import (
   splits,
 )
 from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.roles import role, told_pairs
+from tf2verify.relation.roles import may_be_one, told_pairs
 
 _Shapes = Mapping[str, tuple[int, ...]]
 # Of so many variables, every order is an alternative.
@@ -80,7 +80,7 @@ def of_parts(ones: _Shapes, others: _Shapes) -> Iterator[tuple[tuple[MapEntry, .
         found = splits(whole, shape, [(name, parts[name]) for name in own])
         entries = found if side == 0 else merged(found)
         if entries and all(
-          _may_be(one, two) for e in entries[:1] for one in e.tf1 for two in e.tf2
+          may_be_one(one, two) for e in entries[:1] for one in e.tf1 for two in e.tf2
         ):
           yield tuple((entry,) for entry in entries)
 
@@ -184,7 +184,7 @@ def _alternatives(
   """
   if len(ones) == 1:
     (one,), (other,) = ones, others
-    if not _may_be(one, other):
+    if not may_be_one(one, other):
       return ()
     shapes = tf1[one], tf2[other]
     layouts = layouts_of_pair(*shapes) or regroupings(*shapes)
@@ -208,15 +208,10 @@ def _alternatives(
     )
     for order in orders
     if all(
-      _may_be(one, other) and told.get(one, other) == other
+      may_be_one(one, other) and told.get(one, other) == other
       for one, other in zip(ones, order, strict=True)
     )
   )
-
-
-def _may_be(one: str, other: str) -> bool:
-  """Returns whether names allow that one is the other: a gamma is no beta."""
-  return role(one) == role(other) or not (role(one) and role(other))
 
 
 def _alike(ones: Sequence[str], others: Sequence[str]) -> float:

@@ -6,7 +6,14 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 
 from tf2verify.records.observation import VariableRecord
-from tf2verify.relation.roles import counters, role, same_but_counters, without_counters, words
+from tf2verify.relation.roles import (
+  counters,
+  may_be_one,
+  role,
+  same_but_counters,
+  without_counters,
+  words,
+)
 
 _WORDS = re.compile(r'[a-z]+|\d+')
 
@@ -72,7 +79,7 @@ def _single(tf1: Sequence[VariableRecord], tf2: Sequence[VariableRecord]) -> Ren
   """Pairs the one variable of each side, unless their names say that they serve another end."""
   if len(tf1) != 1 or len(tf2) != 1 or _kind(tf1[0]) != _kind(tf2[0]):
     return RenameSuggestion(())
-  if len({role(tf1[0].name), role(tf2[0].name)} - {''}) > 1:
+  if not may_be_one(tf1[0].name, tf2[0].name):
     return RenameSuggestion(())
   text = 'each side has one variable that the other lacks, of the same shape and dtype'
   return RenameSuggestion(((tf1[0].name, tf2[0].name),), text)

@@ -38,6 +38,8 @@ _ROLES = frozenset(
   | {'moving_mean', 'moving_variance'}
 )
 
+_TABLES = {'embeddings': 'kernel'}
+
 _COUNTER = re.compile(r'_(\d+)$')
 WORD = re.compile('[a-z]+')
 
@@ -73,6 +75,15 @@ def role(name: str) -> str:
   """Returns what the variable is to its layer: `kernel`, `gamma`; '' if the name does not say."""
   last = without_counters(name)[-1]
   return last if last in _ROLES else ''
+
+
+def may_be_one(one: str, other: str) -> bool:
+  """Returns whether two names allow that they are one variable: a gamma is no beta.
+
+  A table of embeddings is the kernel of a product with sparse or one-hot rows.
+  """
+  known = {_TABLES.get(role(name), role(name)) for name in (one, other)} - {''}
+  return len(known) < 2
 
 
 def owner(name: str) -> str:

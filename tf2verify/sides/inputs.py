@@ -8,9 +8,26 @@ from tf2verify.errors import InputsError
 from tf2verify.reference import nests
 
 
+# Of tensors that are made of others: their parts, and how they are made again.
+_PARTS = {
+  'RaggedTensor': (
+    "{'values': x.flat_values.numpy(), 'splits': x.row_splits.numpy()}",
+    'tf.RaggedTensor.from_row_splits(values, splits)',
+  ),
+  'SparseTensor': (
+    "{'indices': x.indices.numpy(), 'values': x.values.numpy()}",
+    'tf.SparseTensor(indices, values, dense_shape)',
+  ),
+}
+
+
 def _likely_slip(path: str, leaf: Any) -> str:
   if leaf is None:
     return 'usually a missing `return`' if not path else 'leave it out'
+  kind = type(leaf).__name__
+  for composite, parts in _PARTS.items():
+    if kind.startswith(composite):
+      return f'return its parts ({parts[0]}), of which each side makes it: {parts[1]}'
   if hasattr(leaf, 'numpy'):
     return 'return `x.numpy()` instead'
   if path.endswith(']') and isinstance(leaf, (bool, int, float, complex, str, bytes)):
