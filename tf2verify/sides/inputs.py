@@ -7,7 +7,6 @@ import numpy as np
 from tf2verify.errors import InputsError
 from tf2verify.reference import nests
 
-
 # Of tensors that are made of others: their parts, and how they are made again.
 _PARTS = {
   'RaggedTensor': (
