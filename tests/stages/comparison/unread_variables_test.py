@@ -3,6 +3,7 @@
 import tensorflow as tf
 from absl.testing import absltest
 
+import tf2verify
 from tests.stages import tiny_models
 from tests.stages.first_failure import LadderTestCase
 from tests.stages.tiny_models import kernel
@@ -37,7 +38,29 @@ class _Looped(tiny_models.Affine):
     return first + second if self.reads_it else first
 
 
+class _Trained(_Looped):
+  """The same with a loss and Adam; the variable that no output depends on has no gradient."""
+
+  def make_labels(self):
+    return tf2verify.normal_inputs((4, 3), seed=1)
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - labels))
+
+  def tf2_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - labels))
+
+  def make_tf1_optimizer(self):
+    return v1.train.AdamOptimizer(0.1)
+
+  def make_tf2_optimizer(self):
+    return tf.keras.optimizers.Adam(0.1, epsilon=1e-8)
+
+
 class UnreadVariablesTest(LadderTestCase):
+  def test_steps(self):
+    self.assert_passes(_Trained, 'training_steps')
+
   def test_zeros_of_a_loop_are_no_gradient(self):
     class Other(_Looped):
       in_loop = False

@@ -45,9 +45,10 @@ def leave_out(
       if value is not None and not np.any(value):
         found.append((difference, side))
   for side in {side for _, side in found}:
-    unread = _unread(inspect[side], [d.tf1_subject for d, of in found if of == side])
+    subjects = [d.tf1_subject for d, of in found if of == side]
+    none_reads = unread(inspect[side], subjects)
     for difference, of in found:
-      if of == side and difference.tf1_subject in unread:
+      if of == side and difference.tf1_subject in none_reads:
         comparison.withdraw(functools.partial(operator.is_, difference))
         one, other = ('tf1', 'the port')[:: 1 - 2 * side]
         comparison.note(
@@ -56,7 +57,7 @@ def leave_out(
         )
 
 
-def _unread(inspect: Callable[[], GraphRun], names: Iterable[str]) -> set[str]:
+def unread(inspect: Callable[[], GraphRun], names: Iterable[str]) -> set[str]:
   """Returns the variables, by tf1 name, from which no result of a graph is computed."""
   try:
     run = inspect()

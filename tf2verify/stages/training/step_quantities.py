@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
+from tf2verify.records.diagnosis import About
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.records.training import OptimizerRecord, Slot, TrainingRun, TrainingStep
 from tf2verify.reference.perturbation import fraction_bits
@@ -38,6 +39,18 @@ CAUSAL_ORDER = (
   SHADOW,
   GLOBAL_STEP,
 )
+# What a cause of a difference in one of them is about.
+ABOUT = {
+  LEARNING_RATE: About.LEARNING_RATE,
+  LOSS: About.LOSS,
+  GRADIENT: About.GRADIENTS,
+  APPLIED: About.GRADIENTS,
+  SLOT: About.UPDATE,
+  UPDATE: About.UPDATE,
+  STATE: About.UPDATE,
+  SHADOW: About.SHADOWS,
+  GLOBAL_STEP: About.COUNT,
+}
 _TOTAL = '(total)'
 # What the train op of tf1 differentiates, where that is not the total loss.
 _MINIMIZED = '(minimized)'

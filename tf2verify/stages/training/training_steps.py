@@ -10,7 +10,7 @@ from tf2verify.diagnosis.evidence.training import training_evidence
 from tf2verify.errors import NotApplicable
 from tf2verify.numerics.error_summary import extent
 from tf2verify.numerics.noise import FACTOR
-from tf2verify.records.diagnosis import About, Cause
+from tf2verify.records.diagnosis import Cause
 from tf2verify.records.difference import Aspect, Difference, ErrorSummary
 from tf2verify.records.proven import Proven
 from tf2verify.records.tensor_key import TensorKey
@@ -61,19 +61,9 @@ from tf2verify.stages.training.step_proof import (
   to_relate,
 )
 from tf2verify.stages.training.step_quantities import QuantityPair, Steps, step_name, tolerance_for
+from tf2verify.stages.training.unread_gradients import UnreadGradients
 from tf2verify.stages.training.wide_steps import wide_steps
 
-_ABOUT = {
-  quantities.LEARNING_RATE: About.LEARNING_RATE,
-  quantities.LOSS: About.LOSS,
-  quantities.GRADIENT: About.GRADIENTS,
-  quantities.APPLIED: About.GRADIENTS,
-  quantities.SLOT: About.UPDATE,
-  quantities.UPDATE: About.UPDATE,
-  quantities.STATE: About.UPDATE,
-  quantities.SHADOW: About.SHADOWS,
-  quantities.GLOBAL_STEP: About.COUNT,
-}
 # Without a number in one of them, averages and counters are all that a step shows.
 _NEEDS_NUMBERS = ((quantities.GRADIENT, ''), (quantities.APPLIED, ''), (quantities.UPDATE, ''))
 _UNMOVED = (
@@ -140,6 +130,7 @@ class _Judge:
     self._moved = PerturbedRuns(run_tf1, count)
     self._rounding = watch
     self._runs = runs
+    self._unread = UnreadGradients(case, runs[0])
     self._idle = IdleUpdates()
     self._clipping = ClippingWatch()
     self._variables: dict[TensorKey, str] = {}
@@ -275,9 +266,12 @@ class _Judge:
     return self._both.beside(first[0], first[1])
 
   def _pairs_again(self, port: TrainingRun, number: int) -> Sequence[QuantityPair]:
-    pairs = self._beside(port, number).pairs(number)
+    pairs = self._pairs(self._beside(port, number), number)
+    return [pair for pair in pairs if pair.quantity in COMPARED]
+
+  def _pairs(self, steps: Steps, number: int) -> list[QuantityPair]:
     idle = self._idle.variables
-    return [pair for pair in pairs if pair.variable not in idle and pair.quantity in COMPARED]
+    return [p for p in self._unread.left(steps.pairs(number)) if p.variable not in idle]
 
   def _compared_again(
     self, port: TrainingRun, number: int, where: Mapping[str, np.ndarray]
@@ -292,7 +286,7 @@ class _Judge:
     here = self._moved.here(parted) if parted else None
     if here is None:
       return ''
-    pairs = [p for p in self._steps.pairs(parted) if p.variable not in self._idle.variables]
+    pairs = self._pairs(self._steps, parted)
     try:
       values = here(frozenset(pair.key for pair in pairs))
     except NotApplicable as reason:
@@ -314,7 +308,7 @@ class _Judge:
     That takes all steps again, several times.
     """
     self._rounding.see(self._steps.tf2.steps[-1])
-    pairs = [p for p in self._steps.pairs(number) if p.variable not in self._idle.variables]
+    pairs = self._pairs(self._steps, number)
     found = self._compare(pairs, number)
     slots = self._steps.tf1.steps[number - 1].slots
     rules = {record.rule for record in self._steps.tf1.optimizers}
@@ -383,7 +377,7 @@ class _Judge:
   def _with_cause(self, difference: Difference, causes: Sequence[Cause]) -> Difference:
     """Returns a difference with the first cause that it follows from as its hint."""
     variable = self._variables.get(difference.key, '')
-    about = _ABOUT[difference.quantity]
+    about = quantities.ABOUT[difference.quantity]
     hints = (cause.text for cause in causes if cause.accounts_for(about, variable))
     return dataclasses.replace(difference, hint=next(hints, difference.hint))
 

@@ -1,0 +1,53 @@
+"""Gradients of variables that a loop reads and no output depends on: zeros, or none at all."""
+
+import dataclasses
+import functools
+from collections.abc import Iterable
+
+import numpy as np
+
+from tf2verify.sides.side import RunSpec
+from tf2verify.stages.comparison.unread_variables import unread
+from tf2verify.stages.stage import CaseUnderTest
+from tf2verify.stages.training.step_quantities import APPLIED, GRADIENT, QuantityPair
+
+
+class UnreadGradients:
+  """Leaves out gradients that one side has zeros for, and the other one none."""
+
+  def __init__(self, case: CaseUnderTest, run: RunSpec) -> None:
+    """Prepares.
+
+    Args:
+      case: both sides.
+      run: the run of tf1.
+    """
+    forward = dataclasses.replace(run, gradients=False)
+    self._inspect = (
+      functools.partial(case.tf1.inspectable, forward),
+      functools.partial(case.inspectable_port, forward),
+    )
+    self._known: dict[tuple[int, str], bool] = {}
+
+  def left(self, pairs: Iterable[QuantityPair]) -> list[QuantityPair]:
+    """Returns the pairs without these."""
+    listed = list(pairs)
+    doubtful = {(side, p.variable) for p in listed if (side := _side_of_zeros(p)) is not None}
+    for side in {side for side, _ in doubtful}:
+      names = [name for of, name in doubtful if of == side and (side, name) not in self._known]
+      found = unread(self._inspect[side], names) if names else set[str]()
+      self._known |= {(side, name): name in found for name in names}
+    return [p for p in listed if not self._is_unread(p)]
+
+  def _is_unread(self, pair: QuantityPair) -> bool:
+    side = _side_of_zeros(pair)
+    return side is not None and self._known[side, pair.variable]
+
+
+def _side_of_zeros(pair: QuantityPair) -> int | None:
+  """Returns which side has zeros where the other one has nothing; None for any other pair."""
+  if pair.quantity not in (GRADIENT, APPLIED) or (pair.tf1 is None) == (pair.tf2 is None):
+    return None
+  side = 0 if pair.tf2 is None else 1
+  value = (pair.tf1, pair.tf2)[side]
+  return side if value is not None and not np.any(value) else None
