@@ -14,6 +14,19 @@ import tensorflow as tf
 v1 = tf.compat.v1
 
 
+class TurnsEagerOff(SmallCase):
+  mistake = error(
+    'no_new_variables',
+    'tf2',
+    'make_tf2_layer raised RuntimeError: eager execution is off after it',
+    'remove the call',
+  )
+
+  def make_tf2_layer(self):
+    v1.disable_eager_execution()
+    return super().make_tf2_layer()
+
+
 class UndecoratedCountsUp(SmallCase):
   mistake = failed(
     'no_new_variables',

@@ -12,6 +12,7 @@ from tf2verify.errors import Tf2VerifyError, UserCodeError
 from tf2verify.safe_text import message_of, safe
 from tf2verify.sides import mixed_keras, tf1_names
 from tf2verify.sides.graphs.source_lines import is_user_file
+from tf2verify.tensorflow_internals import eager
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
 _LONGEST_SUMMARY = 300
@@ -19,6 +20,10 @@ _KERAS_WRAPPING = 'Exception encountered when calling'
 _NODE = 'Node: '
 # tf.Assert, tf.debugging.assert_less, tf.compat.v1.assert_equal, ...
 _ASSERT = re.compile(r'\b(Assert|assert_\w+)\(')
+_EAGER_IS_OFF = (
+  'eager execution is off after it: it called disable_eager_execution() or disable_v2_behavior(), '
+  'and the port runs eagerly: remove the call'
+)
 _SECOND_STACK = 'Original stack trace for'
 
 
@@ -127,8 +132,12 @@ def user_code(side: str, hook: str, slip: str = '') -> Iterator[None]:
     hook: the method that is called inside.
     slip: what is said of a possible cause, whatever is raised; '' for nothing.
   """
+  mode = eager.default_execution_mode()
   try:
     yield
+    # What builds a graph is fenced, and says so in its own words.
+    if side != 'tf1' and eager.default_execution_mode() != mode:
+      raise RuntimeError(_EAGER_IS_OFF)
   except Tf2VerifyError:
     raise
   except (Exception, SystemExit) as error:  # the user's code may raise anything

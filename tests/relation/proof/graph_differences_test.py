@@ -385,6 +385,17 @@ class UnlikeTest(parameterized.TestCase):
     found = _found(lambda x: tf.tanh(guarded(tf.exp(x))), lambda x: tf.tanh(tf.exp(x)), X)
     self.assertEqual(found, [wanted])
 
+  def test_condition_with_a_branch_that_changes_nothing(self):
+    def plain(x):
+      return tf.tanh(x) @ tf.ones([6, 2])
+
+    def branched(x):
+      y = tf.tanh(x)
+      return tf.cond(tf.shape(x)[0] < 2, lambda: y * 2.0, lambda: y) @ tf.ones([6, 2])
+
+    self.assertEqual([what for what, _ in _found(plain, branched, (4, 6))], ['extra'])
+    self.assertEqual([what for what, _ in _found(branched, plain, (4, 6))], ['missing'])
+
   @parameterized.named_parameters(
     ('relu', lambda x: tf.where(x > 0, x, tf.zeros_like(x)), tf.nn.relu),
     ('leaky', lambda x: tf.where(x > 0, x, 0.2 * x), lambda x: tf.nn.leaky_relu(x, 0.2)),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tf2verify.records.op_graph import OpRecord, TensorKey
+from tf2verify.records.op_graph import INPUT, OpRecord, TensorKey
 from tf2verify.relation.op_pairs import family
 from tf2verify.relation.proof.proving import Proof, Side
 
@@ -58,6 +58,8 @@ COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
   'GreaterEqual': np.greater_equal,
 }
 _CHOICES = ('Select', 'SelectV2')
+_CONDITIONS = ('If', 'StatelessIf')
+_ARGUMENT = 'argument '
 _NON_FINITE = ('IsNan', 'IsInf', 'IsFinite')
 MISSING, EXTRA, FUNCTIONS = 'missing', 'extra', 'functions'
 
@@ -121,9 +123,12 @@ def _alone(proof: Proof) -> Iterator[Unlike]:
 def _guarded(proof: Proof, side: Side, position: int) -> tuple[TensorKey | None, tuple[int, ...]]:
   """Returns the one tensor that a choice hands on, as a guard does, and what decides for it.
 
-  `where(is_nan(x), 0, x)`: all that it reads is computed of that tensor.
+  `where(is_nan(x), 0, x)`: all that it reads is computed of that tensor. Or a condition, of which
+  one branch hands it on.
   """
   ops = side.graph.ops
+  if ops[position].op_type in _CONDITIONS:
+    return _of_a_branch(side, position), ()
   if ops[position].op_type not in _CHOICES:
     return None, ()
   within, read = set[int](), set[TensorKey]()
@@ -145,6 +150,20 @@ def _guarded(proof: Proof, side: Side, position: int) -> tuple[TensorKey | None,
   # Other guards are told by numbers, see `witnesses`.
   is_of_non_finite = any(ops[n].op_type in _NON_FINITE for n in within)
   return (key, tuple(sorted(within))) if is_alike and is_of_non_finite else (None, ())
+
+
+def _of_a_branch(side: Side, position: int) -> TensorKey | None:
+  """Returns the tensor that one branch of a condition yields as it is; None for none."""
+  op = side.graph.ops[position]
+  for _, branch in op.functions:
+    ends = branch.targets().values()
+    read = [branch.ops[n].inputs[0] for n in ends] if len(op.outputs) == 1 else []
+    for n, _ in read[:1]:
+      name = branch.ops[n].name
+      if branch.ops[n].op_type == INPUT and name.startswith(_ARGUMENT):
+        # The first input is what decides.
+        return op.inputs[1 + int(name.removeprefix(_ARGUMENT))]
+  return None
 
 
 def _converted(proof: Proof) -> Iterator[Unlike]:
