@@ -12,6 +12,7 @@ from tf2verify.diagnosis.rules.wording import names_text
 from tf2verify.records.difference import Aspect, Difference
 from tf2verify.records.initial_value import JudgedStart, Start
 from tf2verify.records.observation import Observation
+from tf2verify.relation.map_entry import MapEntry
 
 # So many distributions are shown of those that differ alike.
 _SHOWN = 3
@@ -175,6 +176,42 @@ def shared_numbers(
     twin = ones.get(name)
     if twin is not None and others.get(other) != tf2_names[twin]:
       found[name] = first_cause(SharedNumbers(name, twin, in_port=False))
+  return found
+
+
+def shared_parts(
+  entries: Sequence[MapEntry],
+  tf1: Mapping[str, np.ndarray | None],
+  tf2: Mapping[str, np.ndarray | None],
+) -> dict[str, str]:
+  """Returns the variables of tf1 of which the port's parts start with the same numbers.
+
+  Args:
+    entries: of the variable map.
+    tf1: initial values of tf1, by tf1 name.
+    tf2: those of the port as tf1 holds them, by tf1 name.
+
+  Returns:
+    What to say of it, by tf1 name.
+  """
+  whose = {name: entry.tf1[0] for entry in entries for name in entry.tf2}
+  ones, others = (_numbers(_parts(entries, values), [*whose]) for values in (tf1, tf2))
+  return {
+    whose[name]: first_cause(SharedNumbers(name, twin, in_port=True))
+    for name, twin in others.items()
+    if ones.get(name) != twin
+  }
+
+
+def _parts(
+  entries: Sequence[MapEntry], values: Mapping[str, np.ndarray | None]
+) -> dict[str, np.ndarray | None]:
+  """Returns what the port's variables hold, each by itself."""
+  found: dict[str, np.ndarray | None] = {}
+  for entry in entries:
+    known = [value for name in entry.tf1 if (value := values.get(name)) is not None]
+    if len(known) == len(entry.tf1):
+      found |= dict(zip(entry.tf2, entry.to_tf2(known), strict=True))
   return found
 
 

@@ -236,6 +236,14 @@ def _add_shared_numbers(
 ) -> None:
   """Adds the variables that start with the numbers of another one on one side only."""
   shared = initial_values.shared_numbers(as_is.tf1, as_is.tf2, pairs)
+  mapped = case.pairing.mapped
+  if mapped is not None:
+    held = {record.name: record.value for record in as_is.tf2.initial_values}
+    shared |= initial_values.shared_parts(
+      [entry for entry in mapped.variable_map.entries if len(entry.tf2) > 1],
+      {record.name: record.value for record in as_is.tf1.initial_values},
+      {one: held.get(other) for one, other in pairs},
+    )
   known = {d.tf1_subject for d in comparison.differences if d.aspect is Aspect.VALUES}
   trial = Comparison()
   _compare_initial_values(
