@@ -14,9 +14,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
+from tf2verify.diagnosis.code_lines import Line, Proposal, lines_of_code
 from tf2verify.diagnosis.divergence.outputs import is_opaque
 from tf2verify.diagnosis.divergence.trials import is_left
-from tf2verify.diagnosis.line_proposals import Line, Proposal, Proposals, lines_of_code
+from tf2verify.diagnosis.line_proposals import Proposals
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import Mistake
 from tf2verify.diagnosis.places import statistics
@@ -61,6 +62,9 @@ def line_edits(looking: Looking) -> Iterator[Mistake]:
       return
     if again.mends(proposal.changes):
       mending += 1
+      instead = proposal.instead
+      if instead is not None and again.apart(instead.changes) <= again.apart(proposal.changes):
+        proposal = instead
       op = _changed_op(line, proposal)
       found = [again.computed(op.tensors[:1], changes) for changes in ((), proposal.changes)]
       outputs = tuple(None if one is None else one[0] for one in found)
@@ -193,6 +197,14 @@ class _Again:
       return False
     first, *others = self._order
     return self._mends(changes, [first]) and (not others or self._mends(changes, others))
+
+  def apart(self, changes: Sequence[NodeChange]) -> float:
+    """Returns how far apart what fails is with operations changed, relative to tf1's."""
+    found = self.computed(self._ends, changes)
+    if found is None:
+      return math.inf
+    pairs = zip(self._wanted, found, strict=True)
+    return max(agreement(one, two).relative for one, two in pairs)
 
   def _mends(self, changes: Sequence[NodeChange], numbers: Sequence[int]) -> bool:
     found = self.computed([self._ends[number] for number in numbers], changes)

@@ -1,20 +1,19 @@
 """What one line of the port could compute instead: the same with a setting that tf1 has."""
 
 import collections
-import dataclasses
 import itertools
-import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tf2verify.diagnosis.code_lines import Line, Proposal, name_at
 from tf2verify.diagnosis.insertions import groups_of_a_type, insertions, moves
-from tf2verify.diagnosis.patterns.known_values import constant_or_number
+from tf2verify.diagnosis.number_proposals import SQUARE, NumberProposals, rounded, squares
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
 from tf2verify.diagnosis.patterns.slices import Slice, slice_of
 from tf2verify.diagnosis.reductions import reductions
-from tf2verify.records.op_graph import CONSTANT, TARGET, NodeChange, OpGraph, OpRecord
+from tf2verify.records.op_graph import CONSTANT, NodeChange, OpGraph, OpRecord
 from tf2verify.relation.proof.difference_pairs import COMPARED, KINDS, UNARY
 
 # What inputs are called that say along which axes an operation works.
@@ -30,60 +29,7 @@ _FLAGS = (
 )
 _WITH_NUMBER = ('Mul', 'RealDiv', 'AddV2')
 _MOVABLE = UNARY | frozenset(_WITH_NUMBER)
-_SQUARE, _EXPONENT = 'Square', 2.0
 _DEEPEST_AXIS = 5
-_DIGITS = 6
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Proposal:
-  """Something else that a line could compute.
-
-  Attributes:
-    changes: of all operations of the line that it concerns, in the order of execution.
-    tf1: what these would have, as text.
-    tf2: what they have.
-    text: what is different, as a sentence about the port.
-    like: position of the operation of tf1 that has it so; None where tf1 need not have it.
-    what: the name of the attribute or input; '' for the operation itself.
-  """
-
-  changes: tuple[NodeChange, ...]
-  tf1: str
-  tf2: str
-  text: str
-  like: int | None = None
-  what: str = ''
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Line:
-  """The operations that one line of the user's code makes, by position, in order."""
-
-  graph: OpGraph
-  positions: tuple[int, ...]
-
-  @property
-  def place(self) -> tuple[str, int]:
-    """Path and number of the line."""
-    source = self.graph.ops[self.positions[0]].source
-    assert source is not None, 'these are the operations of a line'
-    return source.path, source.line
-
-  @property
-  def ops(self) -> list[OpRecord]:
-    """These operations."""
-    return [self.graph.ops[n] for n in self.positions]
-
-
-def lines_of_code(graph: OpGraph, among: Collection[int]) -> list[Line]:
-  """Returns the lines that make some operations, in the order of their first ones."""
-  found: dict[tuple[str, int], list[int]] = {}
-  for position in sorted(among):
-    op = graph.ops[position]
-    if op.source is not None and not op.is_leaf and op.op_type != TARGET:
-      found.setdefault((op.source.path, op.source.line), []).append(position)
-  return [Line(graph, tuple(positions)) for positions in found.values()]
 
 
 class Proposals:
@@ -100,14 +46,12 @@ class Proposals:
     self._types: dict[str, list[int]] = {}
     for position, op in enumerate(tf1.ops):
       self._types.setdefault(op.op_type, []).append(position)
-    self._all_numbers = _all_numbers(tf1)
-    self._numbers = _further_numbers(tf1, tf2)
-    self._own_numbers = _numbers_of(Line(tf2, tuple(range(len(tf2.ops)))))
+    self._numbers = NumberProposals(tf1, tf2)
     own = collections.Counter(op.op_type for op in tf2.ops)
     # Operations of which tf1 has more, of one operand.
     self._further = {kind for kind, places in self._types.items() if len(places) > own[kind]}
-    if _squares(tf1) > _squares(tf2):
-      self._further.add(_SQUARE)
+    if squares(tf1) > squares(tf2):
+      self._further.add(SQUARE)
     # Of which the port has more.
     self._extra = {kind for kind, count in own.items() if count > len(self._types.get(kind, ()))}
     self._consumers = tf2.consumers()
@@ -115,19 +59,20 @@ class Proposals:
 
   def of(self, line: Line) -> Iterator[Sequence[Proposal]]:
     """Yields groups of proposals for a line, the most likely ones first."""
-    yield list(self._other_numbers(line))
-    yield list(self._exchanged_numbers(line))
+    yield list(self._numbers.other_numbers(line))
+    yield list(self._numbers.exchanged_numbers(line))
     yield list(self._flags(line))
     for kind in sorted(UNARY & self._further):
       yield list(self._missing(line, [(kind, None)]))
     yield list(self._other_reductions(line))
     yield list(self._other_axes(line))
     yield list(self._left_out(line))
+    yield list(self._numbers.without_terms(line))
     yield list(_other_orders(line))
     yield list(self._moved(line))
     yield list(self._other_kinds(line))
     yield list(self._other_slices(line))
-    both = itertools.product(_WITH_NUMBER, self._numbers)
+    both = itertools.product(_WITH_NUMBER, self._numbers.further)
     yield list(self._missing(line, both))
 
   def _like(self, op_type: str, wanted: Callable[[OpRecord], bool] = lambda op: True) -> int | None:
@@ -135,44 +80,6 @@ class Proposals:
     found = [n for n in self._types.get(op_type, ()) if wanted(self._tf1.ops[n])]
     lines = {self._tf1.ops[n].source for n in found}
     return found[0] if len(lines) == 1 else None
-
-  def _other_numbers(self, line: Line) -> Iterator[Proposal]:
-    """Yields numbers of tf1 that the port does not have, in place of one of the line."""
-    for number, places in _numbers_of(line).items():
-      for other, like in self._numbers.items():
-        if other == number:
-          continue
-        changes = tuple(
-          NodeChange(line.graph.ops[n].name, inputs=((slot, np.asarray(other, dtype)),))
-          for n, slot, dtype in places
-        )
-        one, two = value_text(other), value_text(number)
-        text = f'{_name(line, places[0][0])} has {two} in the port, {one} in tf1'
-        yield Proposal(changes, one, two, text, like)
-
-  def _exchanged_numbers(self, line: Line) -> Iterator[Proposal]:
-    """Yields two numbers that both sides have in place of each other: of the line, or one of it."""
-    own = _numbers_of(line)
-    known = [number for number in self._own_numbers if number in self._all_numbers]
-    pairs = itertools.chain(
-      itertools.combinations([number for number in known if number in own], 2),
-      itertools.product(
-        [number for number in known if number in own],
-        [number for number in known if number not in own],
-      ),
-    )
-    for one, other in pairs:
-      places = [(own if n in own else self._own_numbers)[n] for n in (one, other)]
-      changes = tuple(
-        NodeChange(line.graph.ops[n].name, inputs=((slot, np.asarray(number, dtype)),))
-        for number, known_places in zip((other, one), places, strict=True)
-        for n, slot, dtype in known_places
-      )
-      first, second = (_name(line, found[0][0]) for found in places)
-      ours, theirs = (value_text(number) for number in (one, other))
-      text = f'{first} has {ours} and {second} has {theirs} in the port, {theirs} and {ours} in tf1'
-      both = f'{theirs} and {ours}', f'{ours} and {theirs}'
-      yield Proposal(changes, *both, text, self._all_numbers[other])
 
   def _flags(self, line: Line) -> Iterator[Proposal]:
     """Yields attributes as tf1 has them at an operation of the same type."""
@@ -204,7 +111,7 @@ class Proposals:
     for found in reductions(self._tf1, line.graph, self._consumers, line.positions):
       own, other = (_axes_text(axes) for axes in (found.own, found.other))
       lines = {self._tf1.ops[n].source for n in found.like}
-      text = f'{_name(line, found.first)} goes over {own} in the port, over {other} in tf1'
+      text = f'{name_at(line, found.first)} goes over {own} in the port, over {other} in tf1'
       like = found.like[0] if len(lines) == 1 else None
       both = str([*found.other]), str([*found.own])
       yield Proposal(found.changes, *both, text, like, what='axes')
@@ -269,7 +176,7 @@ class Proposals:
     """Yields operations that tf1 has more of put in, or numbers that the port does not have."""
     for kind, operand in put_in:
       said = kind if operand is None else f'{kind}({value_text(operand)})'
-      like = self._like(kind) if operand is None else self._numbers[operand]
+      like = self._like(kind) if operand is None else self._numbers.further[operand]
       for alike in groups_of_a_type(line.graph, line.positions):
         for put in insertions(line.graph, self._consumers, alike, kind, operand):
           text = f'the port lacks {said} {put.place}'
@@ -282,9 +189,9 @@ class Proposals:
       alike = [n for n in line.positions if line.graph.ops[n].op_type == op_type]
       for moved in moves(line.graph, self._consumers, alike):
         text = f'the port computes {moved.said} {moved.before}, tf1 {moved.after}'
-        number = None if moved.number is None else _rounded(moved.number)
+        number = None if moved.number is None else rounded(moved.number)
         # An operation of tf1 without a number may be any.
-        like = None if number is None else self._all_numbers.get(number)
+        like = None if number is None else self._numbers.all_of_tf1.get(number)
         yield Proposal(moved.changes, moved.after, moved.before, text, like)
 
   def _left_out(self, line: Line) -> Iterator[Proposal]:
@@ -337,54 +244,6 @@ def _other_orders(line: Line) -> Iterator[Proposal]:
     yield Proposal(changes, 'the other order', 'this order', text, what='operands')
 
 
-def _numbers_of(line: Line) -> Mapping[float, list[tuple[int, int, np.dtype[Any]]]]:
-  """Returns the floating numbers that a line reads, with the operations that read them."""
-  found: dict[float, list[tuple[int, int, np.dtype[Any]]]] = {}
-  for n, op in zip(line.positions, line.ops, strict=True):
-    for slot, (producer, _) in enumerate(op.inputs):
-      value = constant_or_number(line.graph, producer)
-      if value is not None and value.size == 1 and value.ndim == 0 and value.dtype.kind == 'f':
-        number = _rounded(value.item())
-        if math.isfinite(number):
-          found.setdefault(number, []).append((n, slot, value.dtype))
-  return found
-
-
-def _further_numbers(tf1: OpGraph, tf2: OpGraph) -> Mapping[float, int]:
-  """Returns the numbers that tf1 has and the port does not, with an operation that reads each."""
-  ones, others = (_all_numbers(graph) for graph in (tf1, tf2))
-  return {number: position for number, position in ones.items() if number not in others}
-
-
-def _all_numbers(graph: OpGraph) -> Mapping[float, int]:
-  found: dict[float, int] = {}
-  for position, op in enumerate(graph.ops):
-    for producer, _ in op.inputs:
-      value = constant_or_number(graph, producer)
-      if value is not None and value.size == 1 and value.dtype.kind == 'f':
-        found.setdefault(_rounded(value.item()), position)
-  return found
-
-
-def _squares(graph: OpGraph) -> int:
-  """Returns how many squares a graph computes, as an operation, a power or a product."""
-  return sum(
-    op.op_type == _SQUARE
-    or (op.op_type == 'Mul' and op.inputs[0] == op.inputs[1])
-    or (op.op_type == 'Pow' and _is_two(graph, op))
-    for op in graph.ops
-  )
-
-
-def _is_two(graph: OpGraph, op: OpRecord) -> bool:
-  value = constant_or_number(graph, op.inputs[1][0])
-  return value is not None and value.size == 1 and value.item() == _EXPONENT
-
-
-def _rounded(number: float) -> float:
-  return float(f'{number:.{_DIGITS}g}')
-
-
 def _axis(graph: OpGraph, op: OpRecord, slot: int) -> int | None:
   """Returns the one axis that an input names, counted from the front; None for several."""
   constant = graph.ops[op.inputs[slot][0]].constant
@@ -422,8 +281,3 @@ def _axes_text(axes: Sequence[int]) -> str:
   if len(axes) == 1:
     return f'axis {axes[0]}'
   return f'axes {", ".join(map(str, axes))}' if axes else 'no axis'
-
-
-def _name(line: Line, position: int) -> str:
-  op = line.graph.ops[position]
-  return f'{op.name} ({op.op_type})'

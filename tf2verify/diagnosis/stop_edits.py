@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
+from tf2verify.diagnosis.code_lines import Line, Proposal
 from tf2verify.diagnosis.divergence.sources import InspectableRun
 from tf2verify.diagnosis.insertions import insertions
-from tf2verify.diagnosis.line_proposals import Line, Proposal
 from tf2verify.diagnosis.looking import Looking
 from tf2verify.numerics.agreement import agreement
 from tf2verify.records.op_graph import OpGraph, TensorKey

@@ -1,0 +1,65 @@
+"""Lines of the port's code, with what each of them could compute instead."""
+
+import dataclasses
+from collections.abc import Collection
+
+from tf2verify.records.op_graph import TARGET, NodeChange, OpGraph, OpRecord
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Proposal:
+  """Something else that a line could compute.
+
+  Attributes:
+    changes: of all operations of the line that it concerns, in the order of execution.
+    tf1: what these would have, as text.
+    tf2: what they have.
+    text: what is different, as a sentence about the port.
+    like: position of the operation of tf1 that has it so; None where tf1 need not have it.
+    what: the name of the attribute or input; '' for the operation itself.
+    instead: what is to be preferred where it brings both sides as near; None for nothing.
+  """
+
+  changes: tuple[NodeChange, ...]
+  tf1: str
+  tf2: str
+  text: str
+  like: int | None = None
+  what: str = ''
+  instead: 'Proposal | None' = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Line:
+  """The operations that one line of the user's code makes, by position, in order."""
+
+  graph: OpGraph
+  positions: tuple[int, ...]
+
+  @property
+  def place(self) -> tuple[str, int]:
+    """Path and number of the line."""
+    source = self.graph.ops[self.positions[0]].source
+    assert source is not None, 'these are the operations of a line'
+    return source.path, source.line
+
+  @property
+  def ops(self) -> list[OpRecord]:
+    """These operations."""
+    return [self.graph.ops[n] for n in self.positions]
+
+
+def lines_of_code(graph: OpGraph, among: Collection[int]) -> list[Line]:
+  """Returns the lines that make some operations, in the order of their first ones."""
+  found: dict[tuple[str, int], list[int]] = {}
+  for position in sorted(among):
+    op = graph.ops[position]
+    if op.source is not None and not op.is_leaf and op.op_type != TARGET:
+      found.setdefault((op.source.path, op.source.line), []).append(position)
+  return [Line(graph, tuple(positions)) for positions in found.values()]
+
+
+def name_at(line: Line, position: int) -> str:
+  """Returns how a reader is told of an operation of a line."""
+  op = line.graph.ops[position]
+  return f'{op.name} ({op.op_type})'

@@ -1,0 +1,147 @@
+"""Numbers that a line of the port could read instead of its own."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf2verify.diagnosis.code_lines import Line, Proposal, name_at
+from tf2verify.diagnosis.patterns.known_values import constant_or_number
+from tf2verify.diagnosis.patterns.op_text import value_text
+from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord
+
+SQUARE = 'Square'
+_EXPONENT = 2.0
+_OF_TERMS = ('Mul', 'AddV2', 'Sub')
+# An operation, the number of its input, and its dtype.
+_NumberPlace = tuple[int, int, np.dtype[Any]]
+_DIGITS = 6
+
+
+class NumberProposals:
+  """Other numbers for lines of the port, by those that tf1 has somewhere.
+
+  Attributes:
+    all_of_tf1: those of tf1, with an operation that reads each.
+    further: those of them that the port does not have.
+  """
+
+  def __init__(self, tf1: OpGraph, tf2: OpGraph) -> None:
+    """Prepares.
+
+    Args:
+      tf1: the reference's operations.
+      tf2: the port's.
+    """
+    self.all_of_tf1 = _all_numbers(tf1)
+    self.further = _further_numbers(tf1, tf2)
+    self._own = _numbers_of(Line(tf2, tuple(range(len(tf2.ops)))))
+
+  def other_numbers(self, line: Line) -> Iterator[Proposal]:
+    """Yields numbers of tf1 that the port does not have, in place of one of the line."""
+    for number, places in _numbers_of(line).items():
+      without = _without_term(line, number, places)
+      for other, like in self.further.items():
+        if other == number:
+          continue
+        one, two = value_text(other), value_text(number)
+        text = f'{name_at(line, places[0][0])} has {two} in the port, {one} in tf1'
+        yield Proposal(_set(line, places, other), one, two, text, like, instead=without)
+
+  def exchanged_numbers(self, line: Line) -> Iterator[Proposal]:
+    """Yields two numbers that both sides have in place of each other: of the line, or one of it."""
+    own = _numbers_of(line)
+    known = [number for number in self._own if number in self.all_of_tf1]
+    pairs = itertools.chain(
+      itertools.combinations([number for number in known if number in own], 2),
+      itertools.product(
+        [number for number in known if number in own],
+        [number for number in known if number not in own],
+      ),
+    )
+    for one, other in pairs:
+      places = [(own if n in own else self._own)[n] for n in (one, other)]
+      changes = (*_set(line, places[0], other), *_set(line, places[1], one))
+      first, second = (name_at(line, found[0][0]) for found in places)
+      ours, theirs = (value_text(number) for number in (one, other))
+      text = f'{first} has {ours} and {second} has {theirs} in the port, {theirs} and {ours} in tf1'
+      both = f'{theirs} and {ours}', f'{ours} and {theirs}'
+      yield Proposal(changes, *both, text, self.all_of_tf1[other])
+
+  def without_terms(self, line: Line) -> Iterator[Proposal]:
+    """Yields 0 for factors and terms of the line."""
+    for number, places in _numbers_of(line).items():
+      proposal = _without_term(line, number, places)
+      if proposal is not None:
+        yield proposal
+
+
+def _set(line: Line, places: Iterable[_NumberPlace], number: float) -> tuple[NodeChange, ...]:
+  """Returns what gives operations of a line another number."""
+  return tuple(
+    NodeChange(line.graph.ops[n].name, inputs=((slot, np.asarray(number, dtype)),))
+    for n, slot, dtype in places
+  )
+
+
+def _without_term(line: Line, number: float, places: Sequence[_NumberPlace]) -> Proposal | None:
+  """Returns the line with 0 for a factor or a term of a sum; None for any other number."""
+  if not number or any(line.graph.ops[n].op_type not in _OF_TERMS for n, *_ in places):
+    return None
+  two = value_text(number)
+  text = (
+    f'{name_at(line, places[0][0])} has {two} in the port, for what tf1 leaves out here: with 0 '
+    'both sides agree'
+  )
+  return Proposal(_set(line, places, 0.0), '0', two, text)
+
+
+def _numbers_of(line: Line) -> Mapping[float, list[_NumberPlace]]:
+  """Returns the floating numbers that a line reads, with the operations that read them."""
+  found: dict[float, list[_NumberPlace]] = {}
+  for n, op in zip(line.positions, line.ops, strict=True):
+    for slot, (producer, _) in enumerate(op.inputs):
+      value = constant_or_number(line.graph, producer)
+      if value is not None and value.size == 1 and value.ndim == 0 and value.dtype.kind == 'f':
+        number = rounded(value.item())
+        if math.isfinite(number):
+          found.setdefault(number, []).append((n, slot, value.dtype))
+  return found
+
+
+def _further_numbers(tf1: OpGraph, tf2: OpGraph) -> Mapping[float, int]:
+  """Returns the numbers that tf1 has and the port does not, with an operation that reads each."""
+  ones, others = (_all_numbers(graph) for graph in (tf1, tf2))
+  return {number: position for number, position in ones.items() if number not in others}
+
+
+def _all_numbers(graph: OpGraph) -> Mapping[float, int]:
+  found: dict[float, int] = {}
+  for position, op in enumerate(graph.ops):
+    for producer, _ in op.inputs:
+      value = constant_or_number(graph, producer)
+      if value is not None and value.size == 1 and value.dtype.kind == 'f':
+        found.setdefault(rounded(value.item()), position)
+  return found
+
+
+def squares(graph: OpGraph) -> int:
+  """Returns how many squares a graph computes, as an operation, a power or a product."""
+  return sum(
+    op.op_type == SQUARE
+    or (op.op_type == 'Mul' and op.inputs[0] == op.inputs[1])
+    or (op.op_type == 'Pow' and _is_two(graph, op))
+    for op in graph.ops
+  )
+
+
+def _is_two(graph: OpGraph, op: OpRecord) -> bool:
+  value = constant_or_number(graph, op.inputs[1][0])
+  return value is not None and value.size == 1 and value.item() == _EXPONENT
+
+
+def rounded(number: float) -> float:
+  """Returns a number as it is compared with others."""
+  return float(f'{number:.{_DIGITS}g}')
