@@ -45,6 +45,8 @@ def called(nodes: Iterable[Any], library: Any) -> Any:
 def called_functions(nodes: Iterable[Any], library: Any) -> Iterator[Any]:
   """Yields the functions that operations call, directly or through others, and their gradients.
 
+  The type of an operation may itself be the name of a function.
+
   Args:
     nodes: NodeDefs.
     library: a FunctionDefLibrary.
@@ -53,7 +55,7 @@ def called_functions(nodes: Iterable[Any], library: Any) -> Iterator[Any]:
     return
   functions = {function.signature.name: function for function in library.function}
   gradients = {known.function_name: known.gradient_func for known in library.gradient}
-  pending = [name for node in nodes for name in _names(node)]
+  pending = [name for node in nodes for name in (node.op, *_names(node))]
   seen: set[str] = set()
   while pending:
     name = pending.pop()
@@ -61,7 +63,7 @@ def called_functions(nodes: Iterable[Any], library: Any) -> Iterator[Any]:
       continue
     seen.add(name)
     yield functions[name]
-    pending += [inner for node in functions[name].node_def for inner in _names(node)]
+    pending += [inner for node in functions[name].node_def for inner in (node.op, *_names(node))]
     if name in gradients:
       pending.append(gradients[name])
 
