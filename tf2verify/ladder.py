@@ -156,7 +156,7 @@ class Ladder:
     left = [one for one in STAGES if one.name not in self._verdicts and one is not stage]
     stages = [*self._verdicts.values()]
     if stage is not None and stage.name not in self._verdicts:
-      said = f'{time_limit.said(seconds)}, and native code that cannot be interrupted'
+      said = f'{time_limit.said(seconds)}, {time_limit.STUCK}'
       stages.append(self._out_of_time(stage, said, ''))
     stages += [self._blocked(one, STAGES.index(one) + 1) for one in left]
     known = self.verdict()

@@ -12,6 +12,8 @@ from tf2verify.errors import CaseDefinitionError
 # Native code gets this long to come back to Python after the limit.
 GRACE_SECONDS = 10.0
 
+STUCK = 'and code that cannot be interrupted: native code, or Python that catches every exception'
+
 
 class TimeLimitReached(BaseException):
   """Raised in the main thread, wherever it is; no `except Exception` of a case holds it up.

@@ -1,9 +1,13 @@
 """Graphs of the reference kept in a folder: used while nothing has changed, and never else."""
 
+import abc
 import contextlib
+import dataclasses
+import decimal
 import functools
 import importlib
 import json
+import logging
 import os
 import shutil
 import sys
@@ -15,6 +19,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from tf2verify.sides.kept import dependencies, installed
+from tf2verify.sides.kept.fingerprint import fingerprint
 from tf2verify.sides.kept.sources import KeptInFolder
 from tf2verify.sides.process import state as process_state
 
@@ -308,6 +313,38 @@ class ProcessTest(parameterized.TestCase):
         tf.keras.mixed_precision.set_global_policy(before)
 
     self.assertIn('Keras dtype policy of this process', self._changes(bfloat16()))
+
+  def test_classes_that_python_makes_for_the_user(self):
+    def made(default):
+      fields = [('x', float, dataclasses.field(default=default))]
+      return fingerprint([('made', dataclasses.make_dataclass('Made', fields))], [], {})
+
+    def registered(*classes):
+      class Base(abc.ABC):  # noqa: B024
+        pass
+
+      for one in classes:
+        Base.register(one)
+      return fingerprint([('base', Base)], [], {})
+
+    self.assertEqual(made(1.0), made(1.0))
+    self.assertNotEqual(made(1.0), made(2.0))
+    self.assertEqual(registered(), registered())
+    self.assertNotEqual(registered(), registered(dict))
+
+  def test_settings_of_modules_of_python_and_numpy(self):
+    @contextlib.contextmanager
+    def level():
+      logging.getLogger('of_the_case').setLevel(17)
+      try:
+        yield
+      finally:
+        logging.getLogger('of_the_case').setLevel(logging.NOTSET)
+
+    self.assertIn('logging', self._changes(level()))
+    self.assertIn('decimal context', self._changes(decimal.localcontext(decimal.Context(prec=5))))
+    options = np.printoptions(precision=2)
+    self.assertIn('print options of numpy', self._changes(options))
 
   def test_a_flag_of_tensorflow(self):
     change = mock.patch.dict(os.environ, {'TF_ENABLE_ONEDNN_OPTS': '0'})

@@ -11,7 +11,7 @@ from tf2verify.relation.op_pairs import family
 from tf2verify.relation.proof.proving import Proof, Side
 
 # Operations in a row that one side alone has: a clipping is two.
-_LONGEST_CHAIN = 2
+_LONGEST_CHAIN = 3
 # Attributes that a port gets wrong, and whose value says what is computed.
 _ATTRIBUTES = (
   *('epsilon', 'alpha', 'beta', 'bias', 'depth_radius', 'padding', 'explicit_paddings'),

@@ -1,7 +1,9 @@
 """What a reference depends on: its own code and values, and the process that it runs in."""
 
 import contextlib
+import decimal
 import importlib
+import logging
 import os
 import platform
 import sys
@@ -144,6 +146,9 @@ def process_of() -> dict[str, str]:
       tf.config.threading.get_intra_op_parallelism_threads(),
     )
   )
+  found['print options of numpy'] = repr(sorted(np.get_printoptions().items()))
+  found['decimal context'] = repr(decimal.getcontext())
+  found['logging'] = repr(sorted(_log_levels().items()))
   found['absl flags'] = repr(_absl_flags())
   return found
 
@@ -188,6 +193,21 @@ def _processor() -> str:
     return platform.processor()
   wanted = ('model name', 'flags', 'stepping', 'microcode')
   return '\n'.join(line for line in lines if line.startswith(wanted))
+
+
+def _log_levels() -> dict[str, int]:
+  """Returns the levels of loggers that were set; without the root, and installed packages.
+
+  What runs the case sets these.
+  """
+  known = list(logging.root.manager.loggerDict.items())
+  return {
+    name: logger.level
+    for name, logger in known
+    if isinstance(logger, logging.Logger)
+    and logger.level
+    and not is_installed(sys.modules.get(name.partition('.')[0]))
+  }
 
 
 def _absl_flags() -> list[tuple[str, str]]:

@@ -63,7 +63,7 @@ class SeededNumRandomOps(Stage):
         'ops of the computation were numbered, on both sides'
       )
     if not comparison.differences and (draws or not variables_first) and not harmless:
-      notes.append(f'{draws:,} random ops in the same order')
+      notes.append(f'{draws:,} random op{"" if draws == 1 else "s"} in the same order')
     proven = None if comparison.differences else large.relate(comparison)
     return dataclasses.replace(comparison.findings(notes), random_ops=tuple(orders), proven=proven)
 

@@ -118,8 +118,8 @@ class RoundingWatch:
     return [
       f'{count} of {size} elements of {name} were left out: their gradient is zero except for '
       f'rounding on both sides (at most {one:.2g} in tf1 and {other:.2g} in the port, within '
-      f'{_FACTOR:.0f} x their noise), and the optimizer scales that up; the next step of the port '
-      'starts from the values of tf1 there'
+      f'{_FACTOR:.0f} x their noise), and an optimizer may scale that up; the next step of the '
+      'port starts from the values of tf1 there'
       for name, (count, size, one, other) in self._told.items()
     ]
 
