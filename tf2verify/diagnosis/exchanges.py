@@ -20,7 +20,15 @@ from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text
 from tf2verify.diagnosis.patterns.reads import read_alone, reads_another, tensor_text
 from tf2verify.records.diagnosis import GraphAspect, GraphDifference
 from tf2verify.records.experiment import Edit
-from tf2verify.records.op_graph import CONSTANT, INPUT, TARGET, OpGraph, OpRecord, TensorKey
+from tf2verify.records.op_graph import (
+  CONSTANT,
+  INPUT,
+  TARGET,
+  VARIABLE,
+  OpGraph,
+  OpRecord,
+  TensorKey,
+)
 from tf2verify.sides.graphs.repairs import Repair, bypass
 from tf2verify.sides.graphs.rewiring import OtherInput
 
@@ -31,6 +39,8 @@ _SEVERAL = 2
 _STEPS_BEFORE = 6
 # Edits of one place that are looked at there, before a run of the stage.
 _MOST_TRIED = 12
+# How the text of a variable that is read begins.
+_VARIABLE = 'variable '
 # Operation and number of the input.
 _Reader = tuple[int, int]
 
@@ -54,6 +64,52 @@ def exchanges(looking: Looking) -> Iterator[Mistake]:
     yield from itertools.islice(_read_before(looking, source), _MOST)
   for repair, differences in itertools.islice(_repairs(looking.tf2.op_graph), _MOST):
     yield _mistake(looking, sources[0], repair, differences)
+
+
+def exchanged_variables(looking: Looking, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
+  """Yields exchanges of two variables that operations read in place of each other.
+
+  Where they are read, the port may write the same formula differently, and rightly so.
+
+  Args:
+    looking: the search in the port as it is.
+    mistakes: what was found.
+  """
+  sources = looking.arriving()
+  graph = looking.tf2.op_graph
+  positions = {op.name: n for n, op in enumerate(graph.ops) if op.op_type == VARIABLE}
+  pairs = dict.fromkeys(
+    tuple(sorted((positions[one], positions[other])))
+    for mistake in mistakes
+    for one, other in _variables_read(mistake)
+    if one in positions and other in positions
+  )
+  for one, other in pairs if sources else ():
+    if graph.ops[one].outputs != graph.ops[other].outputs:
+      continue
+    readers = [_any_reader(graph, n) for n in (one, other)]
+    if None not in readers:
+      differences = tuple(
+        _difference(graph, reader, here, read)
+        for reader, here, read in zip(readers, (one, other), (other, one), strict=True)
+        if reader is not None
+      )
+      tensors = graph.ops[one].tensors[0], graph.ops[other].tensors[0]
+      yield _mistake(looking, sources[0], Repair(exchanged=(tensors,)), differences)
+
+
+def _variables_read(mistake: Mistake) -> Iterator[tuple[str, str]]:
+  """Yields the variables that the port reads in place of others, with those of tf1."""
+  for source in mistake.sources:
+    for known in source.differences:
+      names = known.tf1, known.tf2
+      if known.aspect is GraphAspect.WIRING and all(n.startswith(_VARIABLE) for n in names):
+        yield names[0].removeprefix(_VARIABLE), names[1].removeprefix(_VARIABLE)
+
+
+def _any_reader(graph: OpGraph, position: int) -> _Reader | None:
+  found = [(n, slot) for n, slot in graph.consumers()[position] if graph.ops[n].op_type != TARGET]
+  return found[0] if found else None
 
 
 def is_vague(looking: Looking, one: Mistake) -> bool:

@@ -12,7 +12,7 @@ from tf2verify.diagnosis.bench import Bench, Judged
 from tf2verify.diagnosis.divergence.all_rounds import AllRounds, Given, Layouts, Moved
 from tf2verify.diagnosis.divergence.regions import RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource
-from tf2verify.diagnosis.exchanges import exchanges, is_vague
+from tf2verify.diagnosis.exchanges import exchanged_variables, exchanges, is_vague
 from tf2verify.diagnosis.line_edits import line_edits
 from tf2verify.diagnosis.looking import Looking, Place
 from tf2verify.diagnosis.mistakes import STEPS, Found, Mistake, end_of, of_the_port
@@ -79,6 +79,7 @@ class Repairing:
         note = f'the remaining differences were not examined: {error}'[:200]
         break
       looking = looking.again(found, judged.left)
+    judged = self._single(exchanged_variables(first, self._mistakes)) or judged
     if not judged.passes or any(is_vague(first, one) for one in self._mistakes):
       judged = self._single(exchanges(first)) or judged
     return self._judged_mistakes(before, judged, note)
