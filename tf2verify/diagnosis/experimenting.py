@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tf2verify.diagnosis.bench import Bench
 from tf2verify.diagnosis.evidence.failed_stage import FailedStage
@@ -81,7 +81,9 @@ def _told(
   is_same_start = (
     sources[:1] and diagnosis.sources[:1] and (sources[0].tf1_op == diagnosis.sources[0].tf1_op)
   )
-  notes = (*diagnosis.notes, found.note) if found.note and found.mistakes else diagnosis.notes
+  places = {line for mistake in found.mistakes for line in _lines_of(mistake)}
+  known = [note for note in diagnosis.notes if not any(f'({line}) also' in note for line in places)]
+  notes = (*known, *([found.note] if found.note and found.mistakes else []))
   told = dataclasses.replace(
     diagnosis,
     causes=with_others(tested_causes(evidence, diagnosis.causes, found, recognized), beside),
@@ -92,6 +94,14 @@ def _told(
     experimented=True,
   )
   return told, found
+
+
+def _lines_of(mistake: Mistake) -> Iterator[str]:
+  """Yields the port's lines at the places of a mistake: what differs there is told already."""
+  for place in mistake.places:
+    source = place.evidence.source.tf2_source
+    if source is not None:
+      yield source.short
 
 
 def _recognized(bench: Bench, found: Found, mistake: Mistake) -> Sequence[Cause]:

@@ -115,6 +115,7 @@ class Source:
     is_correction: whether an edit of the port alone has shown it: the operation need not have a
       counterpart. `absolute` is then by how much the edit changes its outputs, and `tf1_source`
       a line of tf1 that has the setting; None where none or several have it.
+    reads_lists: whether it reads what has no value to compare, such as the list of a loop.
   """
 
   tf1_op: str
@@ -140,6 +141,7 @@ class Source:
   tf1_start: SourceLine | None = None
   tf2_start: SourceLine | None = None
   is_correction: bool = False
+  reads_lists: bool = False
 
   @property
   def has_tf1_place(self) -> bool:

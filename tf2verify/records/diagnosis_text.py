@@ -193,6 +193,8 @@ def source_size_text(source: Source) -> str:
   how = 'run alone on the inputs of tf1' if source.alone else 'its inputs agree'
   if source.rewired:
     how = 'it reads other tensors than in tf1'
+  elif source.reads_lists and not source.alone:
+    how = 'it reads lists of tensors, which cannot be compared'
   if source.is_initial_value:
     return f'initial values differ ({_size_text(source)})'
   if not source.absolute:

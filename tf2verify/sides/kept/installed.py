@@ -54,6 +54,10 @@ def is_installed_file(path: str) -> bool:
   return path.startswith((*_folders(), _OWN)) or f'{os.sep}site-packages{os.sep}' in path
 
 
+# Whose name `dataclasses.make_dataclass` gives to what it makes.
+_MAKER = 'types'
+
+
 def is_installed(module: types.ModuleType | None) -> bool:
   """Returns whether a module is; one without a file is Python's own, but for `__main__`."""
   if module is None:
@@ -207,6 +211,12 @@ def file_digest(path: str | None) -> str:
       return hashlib.sha256(file.read()).hexdigest()
   except OSError:
     return ''
+
+
+def is_made_elsewhere(value: type) -> bool:
+  """Returns whether a class is not of the module that it names: `make_dataclass` names `types`."""
+  module = value.__module__
+  return module == _MAKER and at(sys.modules.get(module), value.__qualname__) is not value
 
 
 def at(module: types.ModuleType | None, qualified: str) -> Any:

@@ -5,7 +5,6 @@ import builtins
 import enum
 import functools
 import hashlib
-import importlib
 import logging
 import os
 import sys
@@ -20,7 +19,7 @@ import tensorflow as tf
 from tf2verify.reference.arrays import array_digest
 from tf2verify.sides.kept import installed, refusals, states
 from tf2verify.sides.kept.code_reads import codes_of, reads_of
-from tf2verify.sides.kept.installed import at, file_digest, is_installed, is_installed_file
+from tf2verify.sides.kept.installed import file_digest, is_installed, is_installed_file
 
 _NUMBERS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented))
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
@@ -41,9 +40,6 @@ _OF_PYTHON = frozenset(
   ('__dict__', '__weakref__', '__doc__', '__module__', '_abc_impl', '__abstractmethods__')
 )
 _MISSING = object()
-_MAKER = 'types'
-# `abc` has no public way to ask which classes were registered.
-_abc: Any = importlib.import_module('_abc')
 
 
 class Walk(Protocol):
@@ -339,8 +335,7 @@ class Part:
       self._say('class of the case', value.__qualname__)
       return
     module = sys.modules.get(value.__module__ or '')
-    # `dataclasses.make_dataclass` calls `types` the home of what it makes.
-    is_made = value.__module__ == _MAKER and at(module, value.__qualname__) is not value
+    is_made = installed.is_made_elsewhere(value)
     if value.__module__ == 'builtins' or (is_installed(module) and not is_made):
       self._installed(value)
       return
@@ -349,11 +344,13 @@ class Part:
       part._all(value.__bases__)
       part.put(type(value))
       if isinstance(value, abc.ABCMeta):
-        part._all(_registered(value))
+        part._all(states.registered(value))
       members: dict[str, Any] = dict(value.__members__) if isinstance(value, enum.EnumMeta) else {}
       part._items({name: member._value_ for name, member in members.items()})
       for name, member in list(vars(value).items()):
-        if not (name in _OF_PYTHON or name in members or (members and _is_of_enum(name, member))):
+        if not (
+          name in _OF_PYTHON or name in members or (members and states.is_of_enum(name, member))
+        ):
           part._say(name)
           part.put(repr(member) if name == '__annotations__' else member)
 
@@ -401,15 +398,3 @@ class Part:
       self._refuse(f'it uses {home}.{name}, whose value cannot be known in advance')
     objclass = getattr(value, '__objclass__', None)
     self._say('installed', home, name, '' if objclass is None else objclass.__qualname__)
-
-
-def _registered(value: abc.ABCMeta) -> list[type]:
-  """Returns the classes that were registered as subclasses of an abstract one, by name."""
-  known = (reference() for reference in _abc._get_dump(value)[0])
-  found = [one for one in known if one is not None]
-  return sorted(found, key=lambda one: f'{one.__module__}.{one.__qualname__}')
-
-
-def _is_of_enum(name: str, member: Any) -> bool:
-  """Returns whether an attribute of an enum is its own book-keeping."""
-  return name.endswith('_') and not isinstance(member, types.FunctionType)

@@ -1,7 +1,12 @@
 """What an object holds."""
 
+import abc
+import importlib
+import types
 from typing import Any
 
+# `abc` has no public way to ask which classes were registered.
+_abc: Any = importlib.import_module('_abc')
 _REDUCING = ('__reduce_ex__', '__reduce__')
 _MISSING = object()
 
@@ -42,3 +47,15 @@ def _slots_of(kind: type) -> list[str]:
     slots = vars(base).get('__slots__', ())
     found += [slots] if isinstance(slots, str) else list(slots)
   return [name for name in found if name not in ('__dict__', '__weakref__')]
+
+
+def registered(value: abc.ABCMeta) -> list[type]:
+  """Returns the classes that were registered as subclasses of an abstract one, by name."""
+  known = (reference() for reference in _abc._get_dump(value)[0])
+  found = [one for one in known if one is not None]
+  return sorted(found, key=lambda one: f'{one.__module__}.{one.__qualname__}')
+
+
+def is_of_enum(name: str, member: Any) -> bool:
+  """Returns whether an attribute of an enum is its own book-keeping."""
+  return name.endswith('_') and not isinstance(member, types.FunctionType)
