@@ -86,7 +86,7 @@ class Mistake:
   def text(self) -> str:
     """What is different in the port, in the model's own terms; '' if it is not known."""
     if self.edit is Edit.VALUE:
-      return ''
+      return edit_text(self.sources) if self._is_all_there else ''
     if self.is_large:
       # What reads a large place, and differs from tf1 in little, is no mistake of its own.
       small = [] if _is_large(self.first) else [s for s in self.sources if not _is_large(s)]
@@ -94,6 +94,20 @@ class Mistake:
     if self.edit is Edit.SETTING:  # what else differs at these places makes no difference
       return edit_text([_as_set(place) for place in self.places])
     return edit_text(self.sources)
+
+  @property
+  def _is_all_there(self) -> bool:
+    """Whether what differs in the graph at its place is all that can make other values there."""
+    known = self.first
+    unsure = known.rewired or known.alone or known.reads_lists or not known.differences
+    return len(self.places) == 1 and not unsure and not self.lists_any_many
+
+  @property
+  def lists_any_many(self) -> bool:
+    """Whether more operations are named than a reader takes in, whatever the edit."""
+    return any(
+      steps_of(known) > READABLE for source in self.sources for known in source.differences
+    )
 
   @property
   def is_in_loop(self) -> bool:
@@ -119,10 +133,8 @@ class Mistake:
 
   @property
   def lists_many(self) -> bool:
-    """Whether more operations are named than a reader takes in."""
-    return self.edit is Edit.OPERATIONS and any(
-      steps_of(known) > READABLE for source in self.sources for known in source.differences
-    )
+    """Whether more operations are replaced than a reader takes in."""
+    return self.edit is Edit.OPERATIONS and self.lists_any_many
 
   @property
   def is_simple(self) -> bool:

@@ -11,6 +11,7 @@ from tf2verify.diagnosis.code_lines import Line, Proposal, name_at
 from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import value_text
 from tf2verify.records.op_graph import NodeChange, OpGraph, OpRecord
+from tf2verify.relation.op_pairs import is_backward
 
 SQUARE = 'Square'
 _EXPONENT = 2.0
@@ -102,6 +103,8 @@ def _numbers_of(line: Line) -> Mapping[float, list[_NumberPlace]]:
   """Returns the floating numbers that a line reads, with the operations that read them."""
   found: dict[float, list[_NumberPlace]] = {}
   for n, op in zip(line.positions, line.ops, strict=True):
+    if is_backward(op):
+      continue  # gradients are formed anew
     for slot, (producer, _) in enumerate(op.inputs):
       value = constant_or_number(line.graph, producer)
       if value is not None and value.size == 1 and value.ndim == 0 and value.dtype.kind == 'f':

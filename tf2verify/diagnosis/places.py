@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from tf2verify.diagnosis.divergence.outputs import is_opaque, size_arithmetic
+from tf2verify.diagnosis.divergence.outputs import size_arithmetic
 from tf2verify.diagnosis.divergence.regions import Region, RegionPair
 from tf2verify.diagnosis.divergence.sources import FoundSource, InspectableRun
 from tf2verify.diagnosis.divergence.variable_views import variable_views
@@ -25,6 +25,8 @@ MOST_SOURCES = 12
 _LONG_REGION = 16
 # Of more lines of one place the first and the last are shown.
 _LINES = 6
+# The dtype of a list of tensors.
+_LIST = 'variant'
 # Where tf1 and the port make a variable.
 VariableLines = tuple[SourceLine | None, SourceLine | None]
 
@@ -62,7 +64,7 @@ def source_record(
     values=value_text(found.tf1, found.tf2_as_tf1),
     tf1_start=_start(tf1, pair.tf1),
     tf2_start=_start(tf2, pair.tf2),
-    reads_lists=any(is_opaque(tf1.ops[n].outputs[k][0]) for n, k in pair.tf1.frontier),
+    reads_lists=any(tf1.ops[n].outputs[k][0] == _LIST for n, k in pair.tf1.frontier),
   )
 
 

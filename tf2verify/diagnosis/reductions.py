@@ -61,8 +61,9 @@ def reductions(
     rank = min(_rank(graph, graph.ops[n]) for n in places)
     for (of_type, other), like in known.items():
       if of_type == op_type and other != own and other and other[-1] < rank:
-        changes = tuple(c for n in places for c in _changes(graph, consumers, n, own, other))
-        yield Reduced(changes, places[0], own, other, tuple(like))
+        # What follows on two of them is there once.
+        changes = {c.op: c for n in places for c in _changes(graph, consumers, n, own, other)}
+        yield Reduced(tuple(changes.values()), places[0], own, other, tuple(like))
 
 
 def axes_of(graph: OpGraph, position: int) -> Axes | None:

@@ -273,7 +273,8 @@ def _cause_at(mistake: Mistake, evidence: FailedStage, elsewhere: set[str]) -> C
     return dataclasses.replace(here[0], experiment=experiment)
   if not experiment.text:
     return None
-  return Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=True)
+  is_edit = mistake.edit is not Edit.VALUE  # of a value, the graph tells what may have made it
+  return Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=is_edit)
 
 
 def _explained(mistake: Mistake, known: Sequence[Cause]) -> Cause | None:
@@ -284,7 +285,8 @@ def _explained(mistake: Mistake, known: Sequence[Cause]) -> Cause | None:
   is_part = experiment.outcome is Outcome.PARTLY and mistake.edit is not Edit.SETTING
   if not experiment.text or is_part:
     return None
-  edit = Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=True)
+  is_edit = mistake.edit is not Edit.VALUE
+  edit = Cause(experiment.text, '', BY_EXPERIMENT, experiment=experiment, predicts=is_edit)
   for cause in known:
     if all(_says(cause, place.evidence.source) for place in mistake.places):
       return dataclasses.replace(cause, experiment=experiment, predicts=True)

@@ -60,7 +60,46 @@ def gate_of_port(
   return keras.ops.einsum('b,b->', kept, tf.sqrt(1.0 + total**2)) / outputs.shape[0]
 
 
+def mean_of_tf1(outputs):
+  weights = tf.sequence_mask([1, 2, 3, 1], 3, tf.float32)
+  return tf.reduce_sum(tf.square(outputs) * weights) / (tf.reduce_sum(weights) + 1e-12)
+
+
+def mean_of_port(outputs, axis=None):
+  weights = tf.sequence_mask([1, 2, 3, 1], 3, tf.float32)
+  shares = tf.reduce_sum(outputs**2 * weights, axis) / (tf.reduce_sum(weights, axis) + 1e-12)
+  return tf.reduce_mean(shares)
+
+
+def focal_of_tf1(outputs):
+  chosen = tf.sigmoid(outputs)
+  return tf.reduce_mean(0.25 * tf.square(1.0 - chosen) + 0.75 * chosen * tf.abs(outputs))
+
+
+def focal_of_port(outputs, one=0.25, other=0.75):
+  chosen = keras.ops.sigmoid(outputs)
+  both = one * (1.0 - chosen) ** 2 + other * keras.ops.abs(outputs) * chosen
+  return keras.ops.mean(both)
+
+
 class LineEditsTest(absltest.TestCase):
+  def test_mean_of_each_sequence_instead_of_all_of_them(self):
+    self.assertIs(loss_of(mean_of_tf1, mean_of_port).status, Status.PASSED)
+    text, _ = self.only_cause(mean_of_tf1, lambda outputs: mean_of_port(outputs, 1))
+    self.assertIn('goes over axis 1 in the port, over axes 0, 1 in tf1', text)
+
+  def test_two_numbers_exchanged(self):
+    self.assertIs(loss_of(focal_of_tf1, focal_of_port).status, Status.PASSED)
+    text, _ = self.only_cause(focal_of_tf1, lambda outputs: focal_of_port(outputs, 0.75, 0.25))
+    self.assertRegex(text, r'has 0\.75 and .* has 0\.25 in the port, 0\.25 and 0\.75 in tf1')
+
+  def test_square_that_is_missing(self):
+    text, _ = self.only_cause(
+      lambda outputs: tf.reduce_mean(tf.sqrt(1.0 + tf.reduce_sum(outputs**2, 1))),
+      lambda outputs: keras.ops.mean(keras.ops.sqrt(keras.ops.sum(outputs, -1) + 1.0)),
+    )
+    self.assertRegex(text, r'lacks (Square|Pow\(y=2\))')
+
   def only_cause(self, one, other):
     verdict = loss_of(one, other)
     self.assertIs(verdict.status, Status.FAILED, verdict.to_text())
