@@ -153,6 +153,14 @@ class PairingTest(absltest.TestCase):
     ops = [(f'mul_{n}', 'Mul', 7) for n in range(6)]
     self.assertEqual(self.paired(ops, [(1, 1), (3, 4)]), {1: 1, 3: 4})
 
+  def test_not_where_a_round_has_none(self):
+    later = [(f'while/round_{n}/a', 'Mul', 1) for n in (1, 2, 3)]
+    self.tf1 = _graph('tf1', later)
+    self.assertEqual(self.paired([(f'mul_{n}', 'Mul', 7) for n in range(3)], [(1, 1)]), {1: 1})
+    repeats = Repeats(self.tf1)
+    self.assertIsNone(repeats.later(1, 1, 3))
+    self.assertEqual(repeats.count(1), 0)
+
   def test_same_operation_in_another_round(self):
     repeats = Repeats(_graph('tf2', [(f'mul_{n}', 'Mul', 7) for n in range(6)]))
     self.assertEqual(repeats.later(2, 1, 3), 4)

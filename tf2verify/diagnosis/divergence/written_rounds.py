@@ -47,9 +47,14 @@ class Repeats:
         self.named.add(kind)
 
   def count(self, position: int) -> int:
-    """Returns how many operations are of the kind of one; 0 for one that nothing can repeat."""
+    """Returns how many operations are of the kind of one; 0 where a round has none of it."""
     place = self.of.get(position)
-    return 0 if place is None else len(self.all[place.kind])
+    return len(self.all[place.kind]) if place is not None and self.is_whole(place.kind) else 0
+
+  def is_whole(self, kind: Hashable) -> bool:
+    """Returns whether every round has one of a kind, the first one included."""
+    known = self.all[kind]
+    return kind not in self.named or [self.of[n].number for n in known] == [*range(len(known))]
 
   def later(self, position: int, by: int, count: int) -> int | None:
     """Returns what an operation is in another round; None where that is not known.
@@ -60,7 +65,7 @@ class Repeats:
       count: of all rounds.
     """
     place = self.of.get(position)
-    if place is None or len(self.all[place.kind]) % count:
+    if place is None or len(self.all[place.kind]) % count or not self.is_whole(place.kind):
       return None
     number = place.number + by * (len(self.all[place.kind]) // count)
     return self.all[place.kind][number] if 0 <= number < len(self.all[place.kind]) else None
@@ -92,6 +97,8 @@ def pair_in_written_rounds(pairing: Pairing, known: Iterable[tuple[int, int]]) -
     if one is not None and other is not None:
       by_kind[one.kind, other.kind].append((one, other))
   for (kind, other_kind), places in by_kind.items():
+    if not ones.is_whole(kind) or not others.is_whole(other_kind):
+      continue
     both = ones.all[kind], others.all[other_kind]
     is_named = kind in ones.named, other_kind in others.named
     for tf1, tf2 in _predicted(both, is_named, places):
