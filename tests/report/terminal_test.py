@@ -238,6 +238,17 @@ class DetailTest(absltest.TestCase):
     self.assertIn('  blind spot, no_new_variables, loss: a blind spot\n', text)
     self.assertEqual(text.count('a blind spot'), 1)
 
+  def test_brief_counts_blind_spots(self):
+    self.assertIn(', 1 blind spot\n', _shown(PASSING, terminal.Detail.BRIEF))
+    first, *others = PASSING.stages
+    stages = (dataclasses.replace(first, blind_spots=('one', 'two')), *others)
+    text = _shown(dataclasses.replace(PASSING, stages=stages), terminal.Detail.BRIEF)
+    self.assertIn('PASSED', text)
+    self.assertIn(', 2 blind spots', text)
+    without = (dataclasses.replace(first, blind_spots=()), *others)
+    shown = _shown(dataclasses.replace(PASSING, stages=without), terminal.Detail.BRIEF)
+    self.assertNotIn('blind spot', shown)
+
   def test_quiet(self):
     self.assertEqual(_shown(PASSING, terminal.Detail.QUIET), '')
     text = _shown(FAILING, terminal.Detail.QUIET)

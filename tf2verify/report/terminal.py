@@ -214,7 +214,7 @@ class CaseShown:
     self._say_blocked()
     verdict = safe_text.safe_values(verdict)
     if self._detail is Detail.BRIEF:
-      say_lines([case_status_line(verdict), *reminder_lines(verdict)])
+      say_lines([_with_blind_spots(verdict), *reminder_lines(verdict)])
       return
     if self._detail is Detail.NORMAL and not verdict.failures:
       say_lines(indented(accepted_lines(verdict.stages)))
@@ -242,6 +242,13 @@ class CaseShown:
   def _say_blocked(self) -> None:
     say_lines(indented(ladder_lines(self._blocked)))
     self._blocked.clear()
+
+
+def _with_blind_spots(case: CaseVerdict) -> TextLine:
+  """Returns the case in one line, with how many blind spots it has: nothing else tells of them."""
+  line, count = case_status_line(case), sum(len(stage.blind_spots) for stage in case.stages)
+  said = f', {count} blind spot{"" if count == 1 else "s"}' if count else ''
+  return dataclasses.replace(line, text=line.text + said)
 
 
 def reminder_lines(verdict: CaseVerdict) -> list[TextLine]:
