@@ -11,6 +11,7 @@ import tf2verify
 import tensorflow as tf
 
 from tests import small_case
+from tf2verify.errors import CaseDefinitionError
 
 v1 = tf.compat.v1
 _INPUTS = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(4, 3)
@@ -109,6 +110,13 @@ class AssertEquivalentTest(absltest.TestCase):
     self.assertTrue(call(1.0).passed)
     with self.assertRaisesRegex(AssertionError, "stage 'loss' FAILED"):
       call(2.0)
+
+  def test_stage_that_is_asked_for_and_cannot_run(self):
+    arguments = _dense, _keras_dense, _INPUTS
+    with self.assertRaisesRegex(AssertionError, 'loss was asked for and was not run: the case de'):
+      tf2verify.assert_equivalent(*arguments, training=False, stages=['loss'])
+    with self.assertRaisesRegex(CaseDefinitionError, 'stages is empty'):
+      tf2verify.assert_equivalent(*arguments, stages=[])
 
   def test_arguments_of_no_use(self):
     for arguments, hooks, said in (

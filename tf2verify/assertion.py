@@ -12,6 +12,7 @@ from tf2verify.case import EquivalenceCase, verify
 from tf2verify.errors import CaseDefinitionError
 from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.optional_hooks import OptionalHooks
+from tf2verify.records.status import Status
 from tf2verify.records.verdict import CaseVerdict
 from tf2verify.report import terminal
 from tf2verify.tensorflow_internals import deprecations
@@ -66,11 +67,18 @@ def assert_equivalent(
     The verdict, which is PASSED.
 
   Raises:
-    AssertionError: the verdict is any other one; the message is the report.
+    AssertionError: the verdict is any other one, and the message is the report; or a stage of
+      `stages` is not applicable.
     CaseDefinitionError: an argument is of no use.
   """
   __tracebackhide__ = True  # for pytest
   _check(tf1_function, layer, hooks)
+  asked = None if stages is None else (stages,) if isinstance(stages, str) else tuple(stages)
+  if asked == ():
+    raise CaseDefinitionError(
+      'assert_equivalent: stages is empty, so that nothing would be compared: leave it out for all '
+      'stages'
+    )
   declared: dict[str, Any] = {
     'build_tf1_graph': _builder(tf1_function),
     'make_tf2_layer': lambda self: layer(),
@@ -93,8 +101,13 @@ def assert_equivalent(
   )
   with deprecations.unsaid():
     # No command runs it again: there is no class to name.
-    verdict = dataclasses.replace(verify(case, stages), run_again='')
+    verdict = dataclasses.replace(verify(case, asked), run_again='')
   if verdict.passed:
+    for stage in verdict.stages:
+      if stage.status is Status.NOT_APPLICABLE and stage.stage in (asked or ()):
+        raise AssertionError(
+          f'assert_equivalent: {stage.stage} was asked for and was not run: {stage.reason}'
+        )
     return verdict
   failure = verdict.first_failure
   raise AssertionError(
