@@ -13,6 +13,7 @@ from tf2verify.relation.name_contradictions import contradicted, crossed
 from tf2verify.relation.paired_differences import paired_differences
 from tf2verify.relation.roles import owner
 from tf2verify.relation.roles import role as role_of
+from tf2verify.relation.shared_variables import shared_by
 from tf2verify.relation.sibling_units import Siblings, siblings
 from tf2verify.relation.unit_entries import UnitEntries
 from tf2verify.relation.unit_pairs import UnitPairs
@@ -161,8 +162,8 @@ class _Entries:
     self._only_ones_left()
     self._left_in_scopes()
     left = [
-      tuple((name, _why(shapes, name)) for name in shapes if name not in taken)
-      for shapes, taken in zip(self._shapes, self._taken, strict=True)
+      tuple((name, self._why(side, name)) for name in shapes if name not in taken)
+      for side, (shapes, taken) in enumerate(zip(self._shapes, self._taken, strict=True))
     ]
     return Derivation(
       tuple(self._choices),
@@ -172,6 +173,26 @@ class _Entries:
       tuple(crossed([choice.alternatives[0] for choice in self._choices], self._shapes[1])),
       tuple(self._exchangeable),
     )
+
+  def _why(self, side: int, name: str) -> str:
+    """Returns why a variable of a side has no partner."""
+    said = f'{self._shapes[side][name]}, and no variable there has its place'
+    pairs = {
+      entry.tf1[0]: entry.tf2[0]
+      for choice in self._choices
+      for entry in choice.alternatives[0]
+      if len(entry.tf1) == len(entry.tf2) == 1
+    }
+    partner = {other: one for one, other in pairs.items()} if side else pairs
+    shapes = self._shapes[side], self._shapes[1 - side]
+    graphs = self._pairs.tf1.graph, self._pairs.tf2.graph
+    known = shared_by(name, partner, shapes, graphs[::-1] if side else graphs)
+    if known is not None:
+      said += (
+        f'; {known[0]}, the partner of {known[1]}, is read by more operations than that: one '
+        'variable may serve for both'
+      )
+    return said
 
   def _add(
     self, alternatives: Iterable[Sequence[MapEntry]], reason: str, is_split: bool = False
@@ -355,7 +376,3 @@ class _Entries:
       for kind, ones in found[0].items()
       if len(ones) == 1 and len(found[1].get(kind, ())) == 1
     ]
-
-
-def _why(shapes: _Shapes, name: str) -> str:
-  return f'{shapes[name]}, and no variable there has its place'
