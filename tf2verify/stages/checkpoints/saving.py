@@ -269,16 +269,15 @@ def _restored_before_call(
     return port, ''
   more = len(port.layer.variables) - len(loaded.port.layer.variables)
   variables = 'variable' if more == 1 else 'variables'
-  why = (
-    f': its layers are then built twice, which creates {more} more {variables}'
-    if more > 0
-    else ', or make the layers in __init__, as attributes, and assign nothing in build'
+  twice = (
+    f' (it builds its layers twice, which creates {more} more {variables})' if more > 0 else ''
   )
+  instead = ', or make the layers in __init__, as attributes, and assign nothing in build'
   return port, (
     'the port has to be called once before it is restored: where a checkpoint is restored into a '
     'layer that was not called yet, its first call gives these variables initial values '
-    f'in place of those of the checkpoint, and nothing warns: {listed(others)}; call the port once '
-    f'and then restore{why}'
+    f'in place of those of the checkpoint{twice}, and nothing warns: {listed(others)}; call the '
+    f'port once and then restore{"" if twice else instead}'
   )
 
 
