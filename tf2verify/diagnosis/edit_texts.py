@@ -22,6 +22,7 @@ _OF_ONE_SIDE = (GraphAspect.EXTRA, GraphAspect.MISSING)
 _OF_OPERATIONS = (*_OF_ONE_SIDE, GraphAspect.REPLACED)
 _MOST_LINES = 2
 _KEPT_AXES = 'keep_dims'
+_LIST = 'TensorList'
 _LONGEST_CODE = 120
 # As TensorFlow 1 computes a convolution with dilation.
 _SHAPE = re.compile(r'\bshape=\[[-\d, ]*\]')
@@ -54,6 +55,8 @@ def _without_needless(sources: Sequence[Source]) -> list[Source]:
   left = [one for one in known if not any(_tells_both(other, one, known) for other in known)]
   left = [one for one in left if not any(_holds(one, other) for other in left)]
   left = [one for one in left if not any(_is_told_by(one, other) for other in left)]
+  # How a loop keeps what it has computed is no part of what it computes.
+  left = [one for one in left if not (_LIST in one.tf1 or _LIST in one.tf2)] or left
   # In a round in which what is read starts with a constant, only its values tell of it.
   told = {rounds.without(source.tf1_op) for source in sources if source.differences}
   found = []
