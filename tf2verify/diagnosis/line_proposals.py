@@ -10,6 +10,7 @@ import numpy as np
 from tf2verify.diagnosis.code_lines import Line, Proposal, name_at
 from tf2verify.diagnosis.insertions import groups_of_a_type, insertions, moves
 from tf2verify.diagnosis.number_proposals import SQUARE, NumberProposals, rounded, squares
+from tf2verify.diagnosis.patterns.known_values import constant_or_number
 from tf2verify.diagnosis.patterns.op_text import SHAPING, op_text, value_text
 from tf2verify.diagnosis.patterns.slices import Slice, slice_of
 from tf2verify.diagnosis.reductions import reductions
@@ -30,6 +31,7 @@ _FLAGS = (
 _WITH_NUMBER = ('Mul', 'RealDiv', 'AddV2')
 _MOVABLE = UNARY | frozenset(_WITH_NUMBER)
 _DEEPEST_AXIS = 5
+_SEVERAL = 2
 
 
 class Proposals:
@@ -208,6 +210,29 @@ class Proposals:
         said = op_text(line.graph, alike[0])
         text = f'the port has {said} ({names[0]}), which tf1 does not have'
         yield Proposal(changes, '', said, text)
+    yield from _without_scales(line)
+
+
+def _without_scales(line: Line) -> Iterator[Proposal]:
+  """Yields the line without all of its products and quotients by a number: `* n / (n - 1)`."""
+  found: list[tuple[int, int]] = []
+  for n, op in zip(line.positions, line.ops, strict=True):
+    numbers = [slot for slot, (of, _) in enumerate(op.inputs) if _is_number(line.graph, of)]
+    is_scale = op.op_type == 'Mul' or (op.op_type == 'RealDiv' and numbers == [1])
+    if is_scale and len(numbers) == 1 and _passes(line.graph, n, 1 - numbers[0]):
+      found.append((n, 1 - numbers[0]))
+  if len(found) < _SEVERAL:
+    return
+  ops = line.graph.ops
+  changes = tuple(NodeChange(ops[n].name, op_type='Identity', reads=(slot,)) for n, slot in found)
+  said = ' → '.join(op_text(line.graph, n) for n, _ in found)
+  text = f'the port has {said} ({ops[found[0][0]].name}), which tf1 does not have'
+  yield Proposal(changes, '', said, text)
+
+
+def _is_number(graph: OpGraph, position: int) -> bool:
+  value = constant_or_number(graph, position)
+  return value is not None and value.size == 1 and value.dtype.kind == 'f'
 
 
 def _all_slices(tf1: OpGraph, tf2: OpGraph) -> list[tuple[Slice, int | None]]:

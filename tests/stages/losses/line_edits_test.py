@@ -93,6 +93,20 @@ class LineEditsTest(absltest.TestCase):
     text, _ = self.only_cause(focal_of_tf1, lambda outputs: focal_of_port(outputs, 0.75, 0.25))
     self.assertRegex(text, r'has 0\.75 and .* has 0\.25 in the port, 0\.25 and 0\.75 in tf1')
 
+  def test_variance_that_is_made_unbiased(self):
+    def of_tf1(outputs):
+      mean, variance = tf.nn.moments(outputs, [0])
+      normal = (outputs - mean) / (tf.sqrt(variance) + 1e-6)
+      return tf.reduce_mean(tf.tanh(normal) * outputs)
+
+    def of_port(outputs):
+      variance = tf.math.reduce_variance(outputs, 0) * 4.0 / 3.0
+      normal = (outputs - keras.ops.mean(outputs, 0)) * tf.math.rsqrt(variance + 1e-12)
+      return keras.ops.mean(outputs * keras.ops.tanh(normal))
+
+    text, _ = self.only_cause(of_tf1, of_port)
+    self.assertIn('the port has Mul(y=4) → RealDiv(y=3)', text)
+
   def test_square_that_is_missing(self):
     text, _ = self.only_cause(
       lambda outputs: tf.reduce_mean(tf.sqrt(1.0 + tf.reduce_sum(outputs**2, 1))),
