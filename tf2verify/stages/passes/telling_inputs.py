@@ -22,6 +22,11 @@ _FACTORS = (100.0, 1e-6, 1e4)
 # Of the greatest element of an output: what is less may be a decision, such as an epsilon of
 # 1.001e-5 for 1e-5, and no fault.
 _CLEAR = 0.01
+_ALIGNED = (
+  'every example of {} is ones and then zeros, and both sides agree; from its end, as zeros and '
+  'then ones, they differ: one side may count the ones, where the other one reads which they are; '
+  'if other masks can occur, give some'
+)
 _REFUSALS = (UserCodeError, BuilderError, LayerError)
 
 
@@ -63,6 +68,54 @@ def tell_apart(
         f'{differences[0].to_text()}'
       )
   return ''
+
+
+def other_masks(case: CaseUnderTest, run: RunSpec) -> list[str]:
+  """Runs both sides with masks the other way round; returns what to say where they differ then.
+
+  Masks often are ones and then zeros in every example: a side that only counts the ones computes
+  the same.
+
+  Args:
+    case: both sides, which agree.
+    run: of tf1, at which they do.
+  """
+  if case.tf1.fixed_size:
+    return []
+  said = []
+  for path in _aligned_masks(run.inputs):
+    turned = dataclasses.replace(
+      run, inputs=_from_the_end(run.inputs, path), size=f'inputs{path} from its end'
+    )
+    trial = _compared(case, turned)
+    if trial is not None and trial.differences:
+      said.append(_ALIGNED.format(f'inputs{path}' if path else 'the input'))
+  return said
+
+
+def _from_the_end(inputs: Any, path: str) -> Any:
+  """Returns the nest with one array the other way round along its last axis."""
+
+  def turned(at: str, leaf: np.ndarray) -> np.ndarray:
+    return np.flip(leaf, -1) if at == path else leaf
+
+  return nests.map_leaves(turned, inputs)
+
+
+def _aligned_masks(inputs: Any) -> list[str]:
+  """Returns the places of arrays of which every row is ones and then zeros, not all the same."""
+  found = []
+
+  def look(path: str, leaf: np.ndarray) -> np.ndarray:
+    is_mask = leaf.dtype.kind in 'bif' and leaf.ndim > 1 and bool(np.isin(leaf, (0, 1)).all())
+    if is_mask and leaf.any() and not leaf.all():
+      steps = np.diff(leaf.astype(np.int8), axis=-1)
+      if steps.any() and bool((steps <= 0).all()):
+        found.append(path)
+    return leaf
+
+  nests.map_leaves(look, inputs)
+  return found
 
 
 def _compared(case: CaseUnderTest, run: RunSpec) -> Comparison | None:

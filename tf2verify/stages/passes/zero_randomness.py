@@ -24,7 +24,7 @@ from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_o
 from tf2verify.stages.comparison.side_by_side import side_by_side
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.other_sizes import OtherSizes
-from tf2verify.stages.passes.telling_inputs import tell_apart
+from tf2verify.stages.passes.telling_inputs import other_masks, tell_apart
 from tf2verify.stages.passes.unread_inputs import add_unread_inputs
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
@@ -143,6 +143,8 @@ class ZeroRandomness(Stage):
       left = dataclasses.replace(graphs, differences=()) if told else graphs
       comparison.blind_spots += left.blind_spots()
       proven = left.record()
+      if proven is None or proven.regions or proven.reason:
+        comparison.blind_spots += other_masks(case, tf1_runs[0])
     findings = dataclasses.replace(comparison.findings(notes), proven=proven)
     reason = _why_nothing(observed[0], inspects) or findings.inconclusive or found.reason
     return dataclasses.replace(findings, inconclusive=reason)
