@@ -87,4 +87,7 @@ def loss_of_extremes(evidence: ExtremeLosses) -> Cause | None:
       'probability that has underflowed to 0; compute the logarithm of the softmax or sigmoid '
       'from the logits, in one function (tf.nn.log_softmax, tf.math.log_sigmoid)'
     )
-  return Cause(f'the losses differ only on: {shown}')
+  return Cause(
+    f'the losses differ only on: {shown}; the other examples do not reach what one side does '
+    'differently: a bound, a clipping, an epsilon or a branch'
+  )
