@@ -38,7 +38,8 @@ def _of_mask(one: LoopEnd) -> Cause:
   mend = (
     'pass mask=tf.sequence_mask(lengths, steps) to the recurrent layer, with '
     'zero_output_for_mask=True where its output of every step is read, or put '
-    'keras.layers.Masking before it where a value of its own marks the padding'
+    'keras.layers.Masking before it where a value of its own marks the padding; in a loop of your '
+    'own, keep the state of an example that has ended: tf.where(step < lengths, new, state)'
     if in_tf1
     else 'call the recurrent layer without a mask (Masking and Embedding(mask_zero=True) '
     'hand theirs on to it)'
