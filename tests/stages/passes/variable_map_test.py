@@ -50,7 +50,13 @@ class Port(tf.keras.Model):
       recurrent_initializer=other,
     )
     self.parts = [
-      tf.keras.layers.Dense(2, use_bias=False, name=name, kernel_initializer=uniform)
+      # Parts that shared an initializer would start alike.
+      tf.keras.layers.Dense(
+        2,
+        use_bias=False,
+        name=name,
+        kernel_initializer=tf.keras.initializers.RandomUniform(-0.5, 0.5),
+      )
       for name in ('query', 'key', 'value')
     ]
     self.dropout = tf.keras.layers.Dropout(0.3)
