@@ -8,7 +8,7 @@ import numpy as np
 
 from tf2verify.errors import BuilderError, LayerError, UserCodeError
 from tf2verify.records.observation import Observation
-from tf2verify.records.proven import GraphDifference
+from tf2verify.records.proven import GraphDifference, Proven
 from tf2verify.reference import nests
 from tf2verify.sides.side import RunSpec
 from tf2verify.stages.comparison.comparing import Comparison
@@ -70,7 +70,7 @@ def tell_apart(
   return ''
 
 
-def other_masks(case: CaseUnderTest, run: RunSpec) -> list[str]:
+def other_masks(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
   """Runs both sides with masks the other way round; returns what to say where they differ then.
 
   Masks often are ones and then zeros in every example: a side that only counts the ones computes
@@ -79,8 +79,10 @@ def other_masks(case: CaseUnderTest, run: RunSpec) -> list[str]:
   Args:
     case: both sides, which agree.
     run: of tf1, at which they do.
+    proven: what is proven of them; nothing is run where that is all.
   """
-  if case.tf1.fixed_size:
+  is_all = proven is not None and not proven.regions and not proven.reason
+  if is_all or case.tf1.fixed_size:
     return []
   said = []
   for path in _aligned_masks(run.inputs):

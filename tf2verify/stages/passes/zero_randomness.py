@@ -141,10 +141,8 @@ class ZeroRandomness(Stage):
       told = tell_apart(case, tf1_runs[0], comparison, graphs.differences)
       notes += [told] if told else []
       left = dataclasses.replace(graphs, differences=()) if told else graphs
-      comparison.blind_spots += left.blind_spots()
       proven = left.record()
-      if proven is None or proven.regions or proven.reason:
-        comparison.blind_spots += other_masks(case, tf1_runs[0])
+      comparison.blind_spots += [*left.blind_spots(), *other_masks(case, tf1_runs[0], proven)]
     findings = dataclasses.replace(comparison.findings(notes), proven=proven)
     reason = _why_nothing(observed[0], inspects) or findings.inconclusive or found.reason
     return dataclasses.replace(findings, inconclusive=reason)
