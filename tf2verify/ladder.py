@@ -30,7 +30,7 @@ from tf2verify.records.verdict import CaseVerdict, ErrorRecord, StageVerdict
 from tf2verify.safe_text import safe_line, safe_values
 from tf2verify.selection import StageSelection, check_training_modes
 from tf2verify.sides import hook_slips, side
-from tf2verify.sides.process import freed_memory, loop_draws
+from tf2verify.sides.process import freed_memory, loop_draws, randomness
 from tf2verify.sides.process import state as process_state
 from tf2verify.sides.recorded import references
 from tf2verify.sides.tf1.changed_reference import ChangedReference
@@ -148,6 +148,7 @@ class Ladder:
       # What the stages left behind goes now: thawed, it would count as old and stay.
       gc.collect()
       self._thaw()
+    randomness.forget_kernels()
     freed_memory.give_back()
 
   def given_up(self, seconds: float) -> CaseVerdict:

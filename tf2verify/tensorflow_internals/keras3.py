@@ -14,6 +14,8 @@ from types import CodeType
 from typing import Any
 from unittest import mock
 
+import tensorflow as tf
+
 # Its functions that draw, of `tf.random` and `tf.nn.experimental`.
 PACKAGE = 'keras'
 BACKEND = 'tensorflow'
@@ -26,6 +28,8 @@ _NAME_COUNTS = 'object_name_uids'
 _OPEN_SCOPES = 'name_scope_stack'
 _GLOBAL_SEEDS = 'global_seed_generator'
 _POLICY = 'dtype_policy'
+# Generators of `seeds_of`, by seed.
+_seeds: dict[int, Any] = {}
 _VARIABLE_HOMES = re.compile(r'(?<!\w)keras/src/backend/(tensorflow/core|common/variables)\.py$')
 
 
@@ -215,13 +219,23 @@ def read_seeds() -> Any:
   return _state().get_global_attribute(_GLOBAL_SEEDS)
 
 
-def new_seeds(seed: int) -> Any:
+def seeds_of(seed: int) -> Any:
   """Returns a generator of seeds for draws that name none; None where Keras 3 is not loaded.
 
   Keras would make its own at the first such draw, with a variable, also inside a `tf.function`.
+  It is the same one for the same seed, for callers that leave its state alone.
   """
   module = loaded()
-  return None if module is None else module.random.SeedGenerator(seed)
+  if module is None:
+    return None
+  made = module.random.SeedGenerator
+  # The variable of a distribution strategy is its own.
+  if tf.distribute.has_strategy():
+    return made(seed)
+  known = _seeds.get(seed)
+  if known is None or type(known) is not made:
+    known = _seeds[seed] = made(seed)
+  return known
 
 
 def write_seeds(generator: Any) -> None:

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import contextvars
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -27,6 +28,21 @@ class Operation(NamedTuple):
     return (given['seed'], given['seed2']) if 'seed2' in given else None
 
 
+_TOLD_AS: contextvars.ContextVar[str | None] = contextvars.ContextVar(
+  'tf2verify_told_as', default=None
+)
+
+
+@contextlib.contextmanager
+def told_as(kind: str) -> Iterator[None]:
+  """Has an eager operation that stands in for another told of as that one, without attributes."""
+  token = _TOLD_AS.set(kind)
+  try:
+    yield
+  finally:
+    _TOLD_AS.reset(token)
+
+
 @contextlib.contextmanager
 def called(on_op: Callable[[Operation], None]) -> Iterator[None]:
   """Has every operation call a function until exit."""
@@ -39,6 +55,10 @@ def called(on_op: Callable[[Operation], None]) -> Iterator[None]:
     op_name: str | bytes | None = None,
     graph: Any = None,
   ) -> None:
+    standing_for = _TOLD_AS.get() if graph is None else None
+    if standing_for is not None:
+      on_op(Operation(standing_for, inputs[:1], outputs, None, None))
+      return
     kind = op_type if isinstance(op_type, str) else op_type.decode()
     name = None if op_name is None else str(op_name)
     own = () if graph is not None or attributes is None else attributes

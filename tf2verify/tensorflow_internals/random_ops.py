@@ -7,12 +7,17 @@ function in their place is asked. TensorFlow has no hook for that. Run with Tens
 import contextlib
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
+import numpy as np
+import tensorflow as tf
 from tensorflow.python.framework import tensor_shape, tensor_util
-from tensorflow.python.ops import gen_random_ops
+from tensorflow.python.ops import gen_random_ops, gen_stateless_random_ops_v2, random_ops
+
+from tf2verify.tensorflow_internals import op_callbacks
 
 # By type of operation.
 _FUNCTIONS = {
@@ -23,6 +28,26 @@ _FUNCTIONS = {
 # Returns what takes the place of a draw, given its type of operation, its shape as a tensor and
 # its dtype; None to draw.
 Answer = Callable[[str, Any, Any], Any]
+
+# Stateless operations that draw what a stateful one draws first, by function that makes that one.
+_STATELESS = {
+  'random_uniform': ('RandomUniform', gen_stateless_random_ops_v2.stateless_random_uniform_v2),
+  'random_standard_normal': (
+    'RandomStandardNormal',
+    gen_stateless_random_ops_v2.stateless_random_normal_v2,
+  ),
+  'truncated_normal': (
+    'TruncatedNormal',
+    gen_stateless_random_ops_v2.stateless_truncated_normal_v2,
+  ),
+  'random_uniform_int': (
+    'RandomUniformInt',
+    gen_stateless_random_ops_v2.stateless_random_uniform_int_v2,
+  ),
+}
+# The public functions that make those, and nothing else.
+_ASKING = ('random_uniform', 'random_normal', 'truncated_normal')
+_PHILOX = 1
 
 
 @contextlib.contextmanager
@@ -53,3 +78,50 @@ def known_shape(shape: Any) -> tuple[int | None, ...]:
   """Returns what is known of a shape, which may be a tensor; empty for a scalar's, or for none."""
   known = tensor_util.constant_value_as_shape(shape)
   return () if known.rank is None else tuple(tensor_shape.TensorShape(known).as_list())
+
+
+@contextlib.contextmanager
+def drawn_first(is_given: Callable[[tuple[int, int]], bool]) -> Iterator[None]:
+  """Has eager draws by some seeds draw what a new kernel draws first, until exit.
+
+  A kernel keeps how far it has drawn, and can only be forgotten with all others. Philox draws the
+  same with the seeds as key and counter. Not for what `tf.raw_ops` draws.
+
+  Args:
+    is_given: whether seeds are such.
+  """
+  with contextlib.ExitStack() as stack:
+    for name, (kind, stateless) in _STATELESS.items():
+      known = getattr(gen_random_ops, name)
+      drawing = _drawing_first(is_given, kind, known, stateless)
+      stack.enter_context(mock.patch.object(gen_random_ops, name, drawing))
+    yield
+
+
+def is_asked_by_such() -> bool:
+  """Returns whether the seeds that are asked for are of a draw that `drawn_first` knows.
+
+  To be called by the function that stands in for TensorFlow's `get_seed`.
+  """
+  caller = sys._getframe(2)
+  return caller.f_code.co_name in _ASKING and caller.f_globals is vars(random_ops)
+
+
+def _drawing_first(
+  is_given: Callable[[tuple[int, int]], bool],
+  kind: str,
+  known: Callable[..., Any],
+  stateless: Callable[..., Any],
+) -> Callable[..., Any]:
+  @functools.wraps(known)
+  def draw(
+    shape: Any, *others: Any, seed: int = 0, seed2: int = 0, name: str | None = None, **named: Any
+  ) -> Any:
+    # Without a seed a kernel takes one of its own; a function that is traced has its own kernels.
+    if not tf.executing_eagerly() or not (seed or seed2) or not is_given((seed, seed2)):
+      return known(shape, *others, seed=seed, seed2=seed2, name=name, **named)
+    key, counter = np.array([seed]).view(np.uint64), np.array([0, seed2]).view(np.uint64)
+    with op_callbacks.told_as(kind):
+      return stateless(shape, key, counter, _PHILOX, *others, name=name, **named)
+
+  return draw

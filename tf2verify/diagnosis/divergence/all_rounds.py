@@ -4,7 +4,8 @@ A loop of the graph makes them in each of its rounds, a loop in Python each time
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tf2verify.diagnosis.divergence.written_rounds import Repeats
 from tf2verify.numerics.relayout import Relayout
@@ -30,6 +31,14 @@ def _changed(graph: OpGraph, op: OpRecord, change: NodeChange) -> tuple[object, 
     # A number that is computed is that of this operation alone.
     found.append(object() if constant is None else (constant.shape, constant.tobytes()))
   return tuple(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Round:
+  """Finds what operations, by their positions, are in another round; None where they are not."""
+
+  of_tf1: Callable[[int], int | None]
+  of_tf2: Callable[[int], int | None]
 
 
 class AllRounds:
@@ -152,26 +161,35 @@ class AllRounds:
       CannotRepair: that one cannot be made.
     """
     first = make(moved, given, layouts)
-    (_, end), partner = moved
-    names = self._pairing.tf1.ops[end].name, self._pairing.tf2.ops[partner].name
     found = [first]
-    for by, count in self._written_rounds(end, partner):
+    for here in self._other_rounds(moved):
       try:
-        one = self._later(moved, given, layouts, by, count)
-        if one is not None:
-          found.append(make(*one))
-      except CannotRepair:
-        continue
-    for numbers in self._numbers(names[1]):
-      if numbers == rounds.numbers_of(names[1]):
-        continue
-      try:
-        one = self._elsewhere(moved, given, layouts, names, numbers)
+        one = self._there(moved, given, layouts, here)
         if one is not None:
           found.append(make(*one))
       except CannotRepair:
         continue
     return tuple(found)
+
+  def _other_rounds(self, moved: Moved) -> Iterator[_Round]:
+    """Yields the other rounds of the loops in which an operation and its partner are."""
+    (_, end), partner = moved
+    of_tf1, of_tf2 = self._repeats
+    for by, count in self._written_rounds(end, partner):
+      yield _Round(
+        functools.partial(of_tf1.later, by=by, count=count),
+        functools.partial(of_tf2.later, by=by, count=count),
+      )
+    names = self._pairing.tf1.ops[end].name, self._pairing.tf2.ops[partner].name
+    own = rounds.numbers_of(names[1])
+    if len(rounds.numbers_of(names[0])) != len(own):
+      return
+    for numbers in self._numbers(names[1]):
+      if numbers != own:
+        yield _Round(
+          functools.partial(_renumbered, self._pairing.tf1, self._tf1, names[0], numbers),
+          functools.partial(_renumbered, self._pairing.tf2, self._tf2, names[1], numbers),
+        )
 
   def _numbers(self, name: str) -> list[tuple[int, ...]]:
     """Returns the rounds in which the port has an operation like one of its own."""
@@ -181,30 +199,23 @@ class AllRounds:
     found = self._rounds.get(rounds.without(name), set())
     return sorted(one for one in found if len(one) == len(numbers))
 
-  def _elsewhere(
-    self,
-    moved: Moved,
-    given: Given,
-    layouts: Layouts,
-    names: tuple[str, str],
-    numbers: Sequence[int],
+  def _there(
+    self, moved: Moved, given: Given, layouts: Layouts, here: _Round
   ) -> tuple[Moved, Given, Layouts] | None:
-    """Returns the same operations in other rounds; None where they are not there."""
+    """Returns the same operations in another round; None where they are not there."""
     (inner, end), partner = moved
-    if len(rounds.numbers_of(names[0])) != len(numbers):
-      return None
-    graph = self._pairing.tf1
-    there = {n: self._there(graph, self._tf1, n, names[0], numbers) for n in (*inner, end)}
-    other = self._there(self._pairing.tf2, self._tf2, partner, names[1], numbers)
+    ops = self._pairing.tf1.ops
+    there = {n: here.of_tf1(n) for n in (*inner, end)}
+    other = here.of_tf2(partner)
     if other is None or None in there.values():
       return None
     entering: dict[TensorKey, TensorKey] = {}
     held = {key: layout for key, layout in layouts.items() if key[0] not in there}
     for before, after in there.items():
       assert after is not None
-      for key, now in zip(graph.ops[before].inputs, graph.ops[after].inputs, strict=True):
+      for key, now in zip(ops[before].inputs, ops[after].inputs, strict=True):
         if key in given:
-          reader = self._entering(key, now, given[key], names, numbers)
+          reader = self._entering(key, now, given[key], here)
           # In the last round the port need not have it: what only the next round would read is
           # not in its graph.
           if reader is not None:
@@ -217,58 +228,26 @@ class AllRounds:
     assert last is not None
     return ((where, last), other), entering, held
 
-  def _later(
-    self, moved: Moved, given: Given, layouts: Layouts, by: int, count: int
-  ) -> tuple[Moved, Given, Layouts] | None:
-    """Returns the same operations in another round of a loop that one side writes out."""
-    (inner, end), partner = moved
-    ops = self._pairing.tf1.ops
-    there = {n: self._repeats[0].later(n, by, count) for n in (*inner, end)}
-    other = self._repeats[1].later(partner, by, count)
-    if other is None or None in there.values():
-      return None
-    entering: dict[TensorKey, TensorKey] = {}
-    held = {key: layout for key, layout in layouts.items() if key[0] not in there}
-    for before, after in there.items():
-      assert after is not None
-      for key, now in zip(ops[before].inputs, ops[after].inputs, strict=True):
-        partner_now = given.get(key) if now == key else None
-        if key in given and partner_now is None:
-          known = self._pairing.tf2_of[now[0]]
-          partner_now = None if known is None else (known, given[key][1])
-        if partner_now is not None:
-          entering[now] = partner_now
-        if key in layouts:
-          held[now] = layouts[key]
-      held |= {(after, key[1]): layout for key, layout in layouts.items() if key[0] == before}
-    where = [n for n in (there[one] for one in inner) if n is not None]
-    last = there[end]
-    assert last is not None
-    return ((where, last), other), entering, held
-
   def _entering(
-    self,
-    key: TensorKey,
-    now: TensorKey,
-    partner: TensorKey,
-    names: tuple[str, str],
-    numbers: Sequence[int],
+    self, key: TensorKey, now: TensorKey, partner: TensorKey, here: _Round
   ) -> TensorKey | None:
-    """Returns the port's tensor for one of tf1 that enters in other rounds."""
+    """Returns the port's tensor for one of tf1 that enters in another round."""
     if now == key:
       return partner
-    if self._there(self._pairing.tf1, self._tf1, key[0], names[0], numbers) == now[0]:
-      other = self._there(self._pairing.tf2, self._tf2, partner[0], names[1], numbers)
-      return None if other is None else (other, partner[1])
+    if here.of_tf1(key[0]) == now[0]:
+      other = here.of_tf2(partner[0])
+      if other is not None:
+        return other, partner[1]
     known = self._pairing.tf2_of[now[0]]  # what the round before yields, or enters the loop
     return None if known is None else (known, now[1])
 
-  def _there(
-    self,
-    graph: OpGraph,
-    positions: Mapping[str, int],
-    position: int,
-    inside: str,
-    numbers: Sequence[int],
-  ) -> int | None:
-    return positions.get(rounds.elsewhere(graph.ops[position].name, inside, numbers))
+
+def _renumbered(
+  graph: OpGraph,
+  positions: Mapping[str, int],
+  inside: str,
+  numbers: Sequence[int],
+  position: int,
+) -> int | None:
+  """Returns what an operation of a loop is in another round, by its name."""
+  return positions.get(rounds.elsewhere(graph.ops[position].name, inside, numbers))

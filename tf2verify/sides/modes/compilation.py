@@ -9,6 +9,7 @@ from tf2verify.reference.perturbation import fraction_bits
 from tf2verify.tensorflow_internals import graphs
 
 _DEVICE = 'XLA_CPU_JIT'
+_compiled: set[str] = set()  # types that are known to have a kernel
 # They call their body again and again.
 _LOOPS = ('While', 'StatelessWhile')
 # They are arguments or results of a function, and stand for no kernel.
@@ -92,4 +93,7 @@ def without_kernel(op_types: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_compiled(op_type: str) -> bool:
-  return _DEVICE in graphs.kernel_devices(op_type)
+  # A kernel that is registered stays; to ask TensorFlow for it takes half a millisecond.
+  if op_type not in _compiled and _DEVICE in graphs.kernel_devices(op_type):
+    _compiled.add(op_type)
+  return op_type in _compiled

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tf2verify.reference.scratch_graph import is_scratch_graph
 from tf2verify.sides.process import keras_draws, loop_draws
-from tf2verify.tensorflow_internals import eager, keras, keras3, kernels
+from tf2verify.tensorflow_internals import eager, keras, keras3, kernels, random_ops
 
 SEED = 42
 CONSTANT = 'constant'
@@ -77,21 +77,32 @@ class RandomTool(_Tool):  # type: ignore[misc]
       is_eager = tf.executing_eagerly()
       if not is_eager and is_scratch_graph(tf.compat.v1.get_default_graph()):
         return self._seed, 0
-      if is_eager and not has_drawn:
+      # Others have kernels that keep how far they have drawn.
+      keeps = not is_eager or not random_ops.is_asked_by_such()
+      if is_eager and keeps and not has_drawn:
         # An earlier scope may have drawn by the same seeds.
         kernels.forget()
-        has_drawn = True
-      return self._next_seeds()
+        has_drawn = _draws.kept = True
+      return self._next_seeds(keeps)
 
-    with mock.patch.object(self.seed_implementation, 'get_seed', get_seed):
+    with (
+      mock.patch.object(self.seed_implementation, 'get_seed', get_seed),
+      random_ops.drawn_first(lambda seeds: seeds in self.given),
+    ):
       yield
 
-  def _next_seeds(self) -> tuple[int, int]:
-    """Returns the seeds of the next random op."""
+  def _next_seeds(self, keeps: bool) -> tuple[int, int]:
+    """Returns the seeds of the next random op.
+
+    Args:
+      keeps: whether its kernel keeps how far it has drawn.
+    """
     op_seed = self._operation_seed
-    if self._mode == CONSTANT:
+    if self._mode == CONSTANT and keeps:
       # Forgets how far the kernel of these seeds has drawn.
       tf.random.set_seed(op_seed)
+    elif self._mode == CONSTANT:
+      kernels.set_seed(op_seed)
     elif op_seed in self._observed_seeds:
       raise ValueError(
         f'a random op would have the operation seed {op_seed}, which another one has had: '
@@ -111,9 +122,11 @@ class _Draws:
 
   Attributes:
     unasked: whether an eager op has drawn by seeds that no tool gave, as ops of `tf.raw_ops` do.
+    kept: whether one has drawn by seeds of a tool and a kernel that keeps how far.
   """
 
   unasked: bool = False
+  kept: bool = False
 
 
 _draws = _Draws()
@@ -127,9 +140,18 @@ def note_draw(seeds: tuple[int, int]) -> None:
 
 
 def forget_draws() -> None:
-  """Has every eager op draw anew, as in a process that has drawn nothing."""
+  """Has every eager op draw anew, as in a process that has drawn nothing; does so if any has drawn.
+
+  Where none has, kernels are kept: each takes longer to make than to run.
+  """
+  if _draws.unasked or _draws.kept or kernels.has_functions_that_draw():
+    forget_kernels()
+
+
+def forget_kernels() -> None:
+  """Lets go of what eager ops and functions keep for the next call."""
   kernels.forget()
-  _draws.unasked = False
+  _draws.unasked = _draws.kept = False
 
 
 class _KerasSeeds(random.Random):
@@ -224,7 +246,7 @@ def seeded(
   keras_seeds = _KerasSeeds(seed, constant=mode == CONSTANT)
   keras.set_seed_generator(keras_seeds)
   # A graph is to have no variable of it.
-  keras3.write_seeds(keras3.new_seeds(seed) if tf.executing_eagerly() else None)
+  keras3.write_seeds(keras3.seeds_of(seed) if tf.executing_eagerly() else None)
   eager.forget_global_generator()  # made anew, by `_seeded_generator`, if asked for
   generator = functools.partial(_seeded_generator, seed)
   tool = RandomTool(seed, NUM_RANDOM_OPS if mode == COMPUTATION else mode)

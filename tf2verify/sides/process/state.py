@@ -30,7 +30,7 @@ def preserved() -> Iterator[None]:
     # if one cannot be.
     for piece, value in reversed(saved):
       stack.callback(piece.write, value)
-    # Those that have drawn draw on where the process goes on; the others take memory.
+    # Kernels that have drawn draw on where the process goes on.
     stack.callback(randomness.forget_draws)
     stack.enter_context(autograph_cache.by_file())
     yield
