@@ -1,5 +1,6 @@
 """A variable map derived from both graphs, and confirmed with numbers."""
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,10 +18,11 @@ from tf2verify.relation.name_contradictions import by_name
 from tf2verify.relation.roles import telling_words
 from tf2verify.relation.variable_map import VariableMap
 from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.unrolled_loops import LOOPS
 from tf2verify.sides.side import Declaration, Inventory, RunSpec
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.layer import Tf2Layer
-from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages import step_counter
 from tf2verify.stages.map_doubts import doubts_of
@@ -65,6 +67,11 @@ class DerivedMap:
   def rank(self) -> tuple[bool, int]:
     """How far it fits; the greater the better."""
     return self.outputs_agree, self.agreeing
+
+  @property
+  def is_certain(self) -> bool:
+    """Whether there is nothing that another look at the graphs might tell."""
+    return self.outputs_agree or not self.ambiguous
 
   def summary(self) -> str:
     """Returns in one sentence how sure the map is."""
@@ -123,45 +130,93 @@ def derived_map(
   Raises:
     NotDerivable: a side has no graph to look at.
   """
-  ones, others = tf1.inventory(), tf2.inventory()
   training = False not in declaration.training_modes
-  names = {variable.name: variable.name for variable in ones.variables}
+  names = {variable.name: variable.name for variable in tf1.inventory().variables}
   run = RunSpec(inputs, training, _Fill(declaration, tf1), names)
   try:
-    reference = tf1.inspectable(run)
     traced = tf2.traced(dataclasses.replace(run, tf1_names={}))
   except NotTraceable as error:
     raise NotDerivable(f'the port cannot be traced as a graph: {error}') from error
-  except NotApplicable as error:  # a recorded graph that is not run here
-    raise NotDerivable(str(error)) from error
-  given: _Values = {}
-  own = {name: np.asarray(variable.numpy()) for name, variable in traced.variables.items()}
-  try:
-    port = dataclasses.replace(traced, values=lambda name: given.get(name, own[name])).run()
-  except NotTraceable as error:
-    reference.close()
-    raise NotDerivable(f'the port cannot be traced as a graph: {error}') from error
-  try:
-    declared = declared_names(declaration, ones)
+  deriving = _Deriving(declaration, tf1, tf2, traced)
+  found = deriving.best(run)
+  if found.is_certain or not deriving.has_loops:
+    return found
+  # What a loop does with its variables stands in a function, and in every round of it.
+  with contextlib.suppress(NotDerivable):
+    inside = deriving.best(dataclasses.replace(run, unrolls=True))
+    return max(found, inside, key=lambda one: (one.outputs_agree, -len(one.ambiguous)))
+  return found
+
+
+class _Deriving:
+  """Derives maps from graphs of a case.
+
+  Attributes:
+    has_loops: whether one of the graphs had any.
+  """
+
+  def __init__(
+    self, declaration: Declaration, tf1: ReferenceGraph, tf2: Tf2Layer, traced: TracedPort
+  ) -> None:
+    self._declaration = declaration
+    self._tf1 = tf1
+    self._inventories = tf1.inventory(), tf2.inventory()
+    self._traced = traced
+    self._until = time.monotonic() + _SECONDS
+    self.has_loops = False
+
+  def best(self, run: RunSpec) -> DerivedMap:
+    """Returns the map that fits best.
+
+    Raises:
+      NotDerivable: a side has no graph to look at.
+    """
+    given: _Values = {}
+    own = {name: np.asarray(v.numpy()) for name, v in self._traced.variables.items()}
+    unknown = [v.name for v in self._inventories[1].variables if v.name not in own]
+    if unknown:  # Keras repeats the scope of a layer whose class is private, `_Encoder`
+      raise NotDerivable(
+        f'the port names its variables differently where it is traced as a graph: {unknown[0]!r} '
+        f'is not among {", ".join(map(repr, sorted(own)[:3]))}'
+      )
+    try:
+      reference = self._tf1.inspectable(run)
+    except NotApplicable as error:  # a recorded graph that is not run here
+      raise NotDerivable(str(error)) from error
+    try:
+      values = dataclasses.replace(self._traced, values=lambda name: given.get(name, own[name]))
+      port = (values.unrolled() if run.unrolls else values).run()
+    except NotTraceable as error:
+      reference.close()
+      raise NotDerivable(f'the port cannot be traced as a graph: {error}') from error
+    try:
+      return self._best_of(run, reference, port, given, own)
+    finally:
+      reference.close()
+      port.close()
+
+  def _best_of(
+    self, run: RunSpec, reference: GraphRun, port: GraphRun, given: _Values, own: _Values
+  ) -> DerivedMap:
+    ones, others = self._inventories
+    graphs = reference.op_graph, port.op_graph
+    self.has_loops |= any(op.op_type in LOOPS for graph in graphs for op in graph.ops)
+    declared = declared_names(self._declaration, ones)
     own_names = [variable.name for variable in others.variables]
-    open_names = names.keys() - declared.keys(), set(own_names) - set(declared.values())
-    counter = step_counter.step_counter(declaration, tf1, others, open_names)
-    until = time.monotonic() + _SECONDS
+    left = run.tf1_names.keys() - declared.keys(), set(own_names) - set(declared.values())
+    counter = step_counter.step_counter(self._declaration, self._tf1, others, left)
     best: DerivedMap | None = None
-    for found in derive(reference.op_graph, port.op_graph, ones.variables, others.variables):
+    for found in derive(*graphs, ones.variables, others.variables):
       fixed = with_declared(found, declared, own_names)
       fixed = with_declared(fixed, counter, own_names, step_counter.REASON)
-      trial = _Trial(fixed, run, ones, reference, port, given, own, until)
+      trial = _Trial(fixed, run, ones, reference, port, given, own, self._until)
       judged = dataclasses.replace(trial.judged(others), declared=len(declared))
       if best is None or judged.rank > best.rank:
         best = judged
-      if best.outputs_agree or time.monotonic() > until:
+      if best.outputs_agree or time.monotonic() > self._until:
         break
     assert best is not None
     return best
-  finally:
-    reference.close()
-    port.close()
 
 
 @dataclasses.dataclass(frozen=True)
