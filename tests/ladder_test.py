@@ -1,5 +1,7 @@
 import gc
+from unittest import mock
 
+import tensorflow as tf
 from absl.testing import absltest
 
 import tf2verify
@@ -8,6 +10,7 @@ from tests import small_case
 from tests.bad_cases import builder, raising
 from tf2verify.case import new_ladder
 from tf2verify.stages import STAGES
+from tf2verify.stages.passes.gradients import Gradients
 
 Status = tf2verify.Status
 
@@ -50,6 +53,42 @@ class LadderTest(absltest.TestCase):
       with self.subTest(case.__name__):
         verdict = _ladder(case).stage(_stage('gradients'))
         self.assertEqual((verdict.status, verdict.reason), (Status.BLOCKED, reason))
+
+  def test_defect_of_a_stage_is_an_error_of_this_stage_alone(self) -> None:
+    with mock.patch.object(Gradients, 'check', side_effect=KeyError('lost')):
+      verdict = tf2verify.verify(small_case.SmallCase, ['gradients', 'loss', 'checkpoint'])
+    found = {stage.stage: stage for stage in verdict.stages}
+    self.assertIs(verdict.status, Status.ERROR)
+    self.assertIs(found['gradients'].status, Status.ERROR)
+    self.assertIn("raised KeyError: 'lost'; this is a defect", found['gradients'].error.summary)
+    self.assertIn('Traceback', found['gradients'].error.traceback_text)
+    self.assertIs(found['checkpoint'].status, Status.PASSED)
+
+  def test_variables_of_one_name_and_two_shapes_end_no_run(self) -> None:
+    class Dense(tf.Module):
+      def __init__(self, inputs, outputs):
+        super().__init__()
+        self.kernel = tf.Variable(tf.ones((inputs, outputs)), name='kernel')
+
+      def __call__(self, x):
+        return x @ self.kernel
+
+    class Port(tf.Module):
+      def __init__(self):
+        super().__init__()
+        self.parts = [Dense(3, 4), Dense(4, 2)]
+
+      def __call__(self, x):
+        return self.parts[1](self.parts[0](x))
+
+    class Case(small_case.SmallCase):
+      def make_tf2_layer(self):
+        return Port()
+
+    verdict = tf2verify.verify(Case, ['determinism'])
+    self.assertIs(verdict.status, Status.ERROR)
+    said = "2 variables of the port are called 'kernel', and have different shapes"
+    self.assertIn(said, verdict.first_failure.error.summary)
 
   def test_stage_left_out_shows_the_reason_and_blocks_nothing(self) -> None:
     class WithoutConstant(small_case.SmallCase):

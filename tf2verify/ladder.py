@@ -14,9 +14,7 @@ from tf2verify.acceptance import Acceptance, Attempt, declared_causes
 from tf2verify.environment import time_limit
 from tf2verify.environment.time_limit import TimeLimitReached
 from tf2verify.errors import (
-  BuilderError,
   CaseDefinitionError,
-  LayerError,
   NotApplicable,
   RecordingError,
   Tf2VerifyError,
@@ -37,6 +35,7 @@ from tf2verify.sides.tf1.changed_reference import ChangedReference
 from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.training import Tf2Training
 from tf2verify.stages import STAGES, Stage, orders
+from tf2verify.stages.raised import defect_record, error_record
 from tf2verify.stages.stage import CaseUnderTest, Findings
 
 # Experiments may take as long as the ladder so far; this long in any case.
@@ -242,8 +241,10 @@ class Ladder:
     except NotApplicable as reason:
       verdict = StageVerdict.not_applicable(stage.name, number, str(reason), reason.blind_spot)
     except Tf2VerifyError as error:
-      record = self._with_slip(_error_record(error), error)
+      record = self._with_slip(error_record(error), error)
       verdict = StageVerdict(stage.name, number, Status.ERROR, error=record)
+    except Exception as error:  # noqa: BLE001 - neither this stage's verdict nor other cases are lost
+      verdict = StageVerdict(stage.name, number, Status.ERROR, error=defect_record(error))
     else:
       verdict = self._diagnosed(stage, _judged(stage, number, findings), findings)
       causes = (*findings.causes, *(verdict.diagnosis.causes if verdict.diagnosis else ()))
@@ -343,16 +344,6 @@ class Ladder:
         left_out=frozenset(dict(StageSelection.of(case.stages).left_out)),
       )
     return self._under_test
-
-
-def _error_record(error: Tf2VerifyError) -> ErrorRecord:
-  if isinstance(error, UserCodeError):
-    return ErrorRecord(error.side, str(error), error.traceback_text)
-  if isinstance(error, (BuilderError, RecordingError)):
-    return ErrorRecord(side.TF1, str(error))
-  if isinstance(error, LayerError):
-    return ErrorRecord(side.TF2, str(error))
-  return ErrorRecord('case', str(error))
 
 
 def _with_pending_notes(findings: Findings, remarks: Sequence[str]) -> Findings:

@@ -188,7 +188,15 @@ class Port:
   def _assign(self, variables: Mapping[str, Any], values: Mapping[str, np.ndarray]) -> None:
     self.expect(values)
     for own, value in self.layouts.ungrouped(values).items():
-      variables[own].assign(self.layouts.to_tf2(own, value))
+      given, shape = self.layouts.to_tf2(own, value), static_shape(variables[own].shape)
+      namesakes = [one for one in self.variables() if variable_name(one) == own]
+      if len(namesakes) > 1 and np.shape(given) != shape:
+        raise LayerError(
+          f'{len(namesakes)} variables of the port are called {own!r}, and have different shapes: '
+          'values are given by name; give each a name of its own (in a tf.Module, by '
+          'tf.Module.with_name_scope or by name=)'
+        )
+      variables[own].assign(given)
 
   def identities(self) -> dict[str, int]:
     """Returns the identity of each variable by the name that is shown; the first of a group."""

@@ -32,8 +32,9 @@ COUNTS = tuple(
 )
 # A schedule in float32 rounds; beside its greatest rate, what is left at its end cancels.
 RTOL, ATOL = 1e-5, 2e-6
-# What is that much smaller than the greatest rate is a power of many steps, whose rounding grows.
-_LEAST = 1e-3
+# What is that much smaller than the greatest rate is a power of many steps, whose rounding grows;
+# a floor under the rates is another number altogether.
+_LEAST, _RTOL_OF_LEAST = 1e-3, 1e-2
 # A pace is known by rounding to whole counts.
 _PACE = 1e-2
 
@@ -44,13 +45,18 @@ def are_same(tf1: Sequence[float], tf2: Sequence[float]) -> list[bool]:
   greatest = max(float(np.max(np.abs(ones), initial=0.0)), np.finfo(np.float64).tiny)
   close = np.isclose(others, ones, rtol=RTOL, atol=ATOL * greatest)
   small = np.maximum(np.abs(ones), np.abs(others)) < _LEAST * greatest
-  return [bool(one) for one in close | small]
+  near = np.isclose(others, ones, rtol=_RTOL_OF_LEAST, atol=ATOL * greatest)
+  return [bool(one) for one in close | (small & near)]
 
 
 def told(tf1: Sequence[float], tf2: Sequence[float]) -> tuple[list[float], list[float]]:
-  """Returns the rates at counts where they are large enough to be compared."""
+  """Returns the rates at counts where they are large enough to be compared, or differ."""
   greatest = max(map(abs, tf1), default=0.0)
-  pairs = [p for p in zip(tf1, tf2, strict=True) if max(map(abs, p)) >= _LEAST * greatest]
+  pairs = [
+    (one, other)
+    for one, other, same in zip(tf1, tf2, are_same(tf1, tf2), strict=True)
+    if not same or max(abs(one), abs(other)) >= _LEAST * greatest
+  ]
   return [one for one, _ in pairs], [other for _, other in pairs]
 
 
