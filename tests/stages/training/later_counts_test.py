@@ -187,5 +187,108 @@ class LaterCountsTest(parameterized.TestCase):
     self.assertIn('computed from the step count', ' '.join(spots))
 
 
+class TargetNetwork(tf2verify.EquivalenceCase, abc.ABC):
+  """A network whose copy follows it softly, and averages of its variables."""
+
+  def build_tf1_graph(self, inputs, training):
+    with v1.variable_scope('online'):
+      values = v1.layers.dense(inputs, 3, name='fc')
+    with v1.variable_scope('target'):
+      later = v1.layers.dense(inputs, 3, name='fc', trainable=False)
+    return {'values': values, 'later': tf.stop_gradient(later)}
+
+  def make_tf2_layer(self):
+    class Agent(keras.Model):
+      def __init__(self):
+        super().__init__(name='agent')
+        self.online = keras.layers.Dense(3, name='online')
+        self.target = keras.layers.Dense(3, name='target', trainable=False)
+
+      def call(self, inputs):
+        later = keras.ops.stop_gradient(self.target(inputs))
+        return {'values': self.online(inputs), 'later': later}
+
+    return Agent()
+
+  variable_names = {
+    f'{scope}/fc/{name}': f'agent/{scope}/{name}'
+    for scope in ('online', 'target')
+    for name in ('kernel', 'bias')
+  }
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((6, 4))
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean((0.9 * outputs['later'] + 1.0 - outputs['values']) ** 2)
+
+  tf2_loss = tf1_loss
+  rate = 0.1
+
+  def make_tf1_train_op(self, loss):
+    online, target = (
+      v1.get_collection(v1.GraphKeys.GLOBAL_VARIABLES, scope) for scope in ('online', 'target')
+    )
+    step = v1.train.get_or_create_global_step()
+    rate = v1.train.exponential_decay(self.rate, step, 100, 0.5)
+    train = v1.train.AdamOptimizer(rate).minimize(loss, step, var_list=online)
+    with tf.control_dependencies([train]):
+      share = self.share(tf.cast(step, tf.float32))
+      return tf.group(
+        *(t.assign((1 - share) * t + share * o) for o, t in zip(online, target, strict=True))
+      )
+
+  def share(self, step):
+    return tf.minimum(0.05, 1.0 / (1.0 + step))
+
+  port_share = share
+
+  def make_tf2_optimizer(self):
+    schedule = keras.optimizers.schedules.ExponentialDecay(self.rate, 100, 0.5)
+    return keras.optimizers.Adam(schedule, epsilon=1e-8)
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs), labels)
+    gradients = tape.gradient(loss, layer.trainable_variables)
+    before = tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.float32)
+    optimizer.apply_gradients(zip(gradients, layer.trainable_variables, strict=True))
+    share = self.port_share(before)
+    for own, copy in zip(layer.online.weights, layer.target.weights, strict=True):
+      copy.assign((1 - share) * copy + share * own)
+    return loss
+
+
+class UpdatesTest(absltest.TestCase):
+  def _stage(self, port_share=None, count=lambda step: step):
+    class Case(TargetNetwork):
+      def port_share(self, step):
+        return (port_share or self.share)(count(step))
+
+    return tf2verify.verify(Case, [_STAGE]).stages[7]
+
+  def test_right_port(self):
+    # `minimize` adds 1 before the copies are written.
+    found = self._stage(count=lambda step: step + 1)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertEmpty(found.blind_spots, found.to_text())
+
+  def test_an_update_that_stops(self):
+    found = self._stage(
+      lambda step: tf.where(step > 1000, 0.0, tf.minimum(0.05, 1 / (1 + step))),
+      lambda step: step + 1,
+    )
+    self.assertIs(found.status, Status.FAILED, found.to_text())
+    text = found.to_text()
+    self.assertIn('update target/fc/kernel [had 1,000 steps been taken before]', text)
+    self.assertIn('the port has 0 (SelectV2', text)
+    self.assertNotIn('online', text.partition('training, step by step')[0])
+
+  def test_a_bound_that_no_step_reaches(self):
+    found = self._stage(lambda step: tf.clip_by_value(1 / (1 + step), 1e-3, 0.05), lambda n: n + 1)
+    self.assertIs(found.status, Status.FAILED, found.to_text())
+    self.assertIn('the port has 0.001', found.to_text())
+
+
 if __name__ == '__main__':
   absltest.main()

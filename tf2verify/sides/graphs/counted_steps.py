@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -12,10 +13,25 @@ from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.relation.proof.inductive import states_of
 from tf2verify.relation.proof.states import Count
-from tf2verify.sides.graphs.step_run import StepGraph, step_run, update_target
+from tf2verify.sides.graphs.step_run import (
+  RATE_TARGET,
+  StepGraph,
+  StepVariable,
+  gradient_target,
+  step_run,
+  update_target,
+)
 
 _CONDITIONS = ('If', 'StatelessIf')
-_BEFORE_FIRST = update_target('')
+_WRITES = (
+  'Assign',
+  'AssignAdd',
+  'AssignSub',
+  'AssignVariableOp',
+  'AssignAddVariableOp',
+  'AssignSubVariableOp',
+)
+_UPDATES, _GRADIENTS = update_target(''), gradient_target('')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,21 +54,35 @@ class CountedValue:
 
 
 def reads_numbers(step: StepGraph) -> bool:
-  """Returns whether losses or gradients read a variable that is one number, as a count is."""
+  """Returns whether a variable that is one number, as a count is, is read by what follows counts.
+
+  Losses, gradients, and values given to variables that no gradient trains.
+  """
   nodes = {node.name: node for node in step.graph_def.node}
+  gradients = {target.name for target in step.targets}
   pending = [op_name_of(tensor) for target in step.targets for tensor in target.tensors]
-  seen: set[str] = set()
+  for node in step.graph_def.node:
+    written = step.variables.get(op_name_of(node.input[0])) if node.op in _WRITES else None
+    if written is not None and written.shape and gradient_target(written.name) not in gradients:
+      pending += [op_name_of(read) for read in node.input[1:]]
+  read = _variables_behind(step, nodes, pending)
+  return any(not variable.shape for variable in read)
+
+
+def _variables_behind(
+  step: StepGraph, nodes: Mapping[str, Any], starts: Sequence[str]
+) -> Iterator[StepVariable]:
+  """Yields the variables that some nodes are computed from."""
+  pending, seen = list(starts), set[str]()
   while pending:
     name = pending.pop()
     if name in seen or name not in nodes:
       continue
     seen.add(name)
     if name in step.variables:
-      if not step.variables[name].shape:
-        return True
-      continue
-    pending += [op_name_of(read) for read in nodes[name].input if not read.startswith('^')]
-  return False
+      yield step.variables[name]
+    else:
+      pending += [op_name_of(read) for read in nodes[name].input if not read.startswith('^')]
 
 
 class CountedStep:
@@ -72,8 +102,10 @@ class CountedStep:
     self._run = step_run(step)
     self._values = {variable.name: variable.value for variable in step.variables.values()}
     self._states = states_of(self.graph, self._values, taken)
-    self._dependent = _dependent(self.graph, self._states)
     self._branches = any(node.op in _CONDITIONS for node in step.graph_def.node)
+    ends = self.graph.targets()
+    trained = {ends[name] for name in _trained(self.graph) if name in ends}
+    self._dependent = _dependent(self.graph, self._states, trained)
     self._base: dict[str, np.ndarray] = {}
 
   @property
@@ -86,16 +118,40 @@ class CountedStep:
     self._run.close()
 
   def tensors(self) -> dict[str, str]:
-    """Returns losses and gradients that are one tensor, by their names on both sides."""
-    return _targets(self.graph)
+    """Returns what is one tensor, by its name on both sides.
+
+    Losses, gradients, and the values that a step gives to what no gradient trains: averages, the
+    copies of a target network. Those follow the count themselves; what they read of variables
+    that the same step trains is as the step leaves these at its own count.
+    """
+    counted = {update_target(name) for name in self._states}
+    left_out = {*_trained(self.graph), *counted, RATE_TARGET}  # rates are compared by themselves
+    if self._branches:  # the graph is made anew at each count, and all of it follows
+      left_out |= {name for name in self.graph.targets() if name.startswith(_UPDATES)}
+    return {name: one for name, one in _targets(self.graph).items() if name not in left_out}
 
   def dependent(self) -> frozenset[str]:
     """Returns which of them are computed from the count, or may be, where it decides a branch."""
     tensors = self.tensors()
     ends = self.graph.targets()
     if self._branches and any(isinstance(known, Count) for known in self._states.values()):
-      return frozenset(tensors)
+      return frozenset(tensors) & self._reading_a_count()
     return frozenset(name for name in tensors if ends[name] in self._dependent)
+
+  def before(self, name: str) -> np.ndarray | None:
+    """Returns the value, before the step, of the variable that an update is of; None of others."""
+    return self._values.get(name.removeprefix(_UPDATES)) if name.startswith(_UPDATES) else None
+
+  def _reading_a_count(self) -> frozenset[str]:
+    """Returns which targets read a count, be it to decide which branch is taken."""
+    nodes = {node.name: node for node in self._step.graph_def.node}
+    found = set()
+    for target in self._step.targets:
+      starts = [op_name_of(tensor) for tensor in target.tensors]
+      read = _variables_behind(self._step, nodes, starts)
+      if any(isinstance(self._states.get(variable.name), Count) for variable in read):
+        found.add(target.name)
+    return frozenset(found)
 
   def at(
     self, counts: Sequence[int], names: Collection[str], perturber: Perturber | None = None
@@ -108,16 +164,30 @@ class CountedStep:
       perturber: moves the other variables by a unit in the last place; None for none.
     """
     is_whole = self._branches or perturber is not None
-    given = None if is_whole else self._given(self._ends(names))
-    tensors = [self.tensors()[name] for name in names]
+    following = [name for name in names if is_whole or self._follows(name)]
+    fixed = self._fetched([name for name in names if name not in following])
+    given = None if is_whole or fixed is None else self._given(self._ends(following))
+    tensors = [self.tensors()[name] for name in following]
     for count in counts:
-      found = None
+      found: Sequence[np.ndarray] | None = None
       if given is not None:
         (found,) = self._run.recompute([(tensors, {**given, **self._counts(count)})])
       if found is None:
-        yield self._built_anew(count, names, perturber)
+        made = self._built_anew(count, names, perturber)
+        # There, what the step trains follows the count as well.
+        yield made and {n: _unknown(v) if n.startswith(_UPDATES) else v for n, v in made.items()}
       else:
-        yield dict(zip(names, found, strict=True))
+        yield {**(fixed or {}), **dict(zip(following, found, strict=True))}
+
+  def _follows(self, name: str) -> bool:
+    return self.graph.targets()[name] in self._dependent
+
+  def _fetched(self, names: Sequence[str]) -> dict[str, np.ndarray] | None:
+    """Returns what does not follow the count; None where it cannot be had."""
+    try:
+      return dict(zip(names, self._run.fetch([self.tensors()[n] for n in names]), strict=True))
+    except (tf.errors.OpError, ValueError, TypeError):
+      return None
 
   def from_count_alone(
     self, counts: Sequence[int], names: Collection[str], with_between: bool = False
@@ -217,8 +287,23 @@ def _targets(graph: OpGraph) -> dict[str, str]:
   return {
     op.name: _tensor(graph, op.inputs[0])
     for op in graph.ops
-    if op.op_type == TARGET and len(op.inputs) == 1 and not op.name.startswith(_BEFORE_FIRST)
+    if op.op_type == TARGET and len(op.inputs) == 1
   }
+
+
+def _trained(graph: OpGraph) -> set[str]:
+  """Returns the updates of variables that have gradients, and of state that is no variable."""
+  gradients = {name for name in graph.targets() if name.startswith(_GRADIENTS)}
+  found = set()
+  for name in graph.targets():
+    variable = name.removeprefix(_UPDATES)
+    if name.startswith(_UPDATES) and gradient_target(variable) in gradients:
+      found.add(name)
+  return found
+
+
+def _unknown(value: np.ndarray) -> np.ndarray:
+  return np.full(np.shape(value), np.nan)
 
 
 def _tensor(graph: OpGraph, key: TensorKey) -> str:
@@ -226,10 +311,19 @@ def _tensor(graph: OpGraph, key: TensorKey) -> str:
   return producer.tensors[key[1]]
 
 
-def _dependent(graph: OpGraph, counting: Collection[str]) -> set[int]:
-  """Returns the positions of what is computed from variables that count."""
+def _dependent(graph: OpGraph, counting: Collection[str], trained: Collection[int]) -> set[int]:
+  """Returns the positions of what is computed from variables that count.
+
+  Args:
+    graph: of the step.
+    counting: names of such variables.
+    trained: positions of the targets whose values count as given.
+  """
   found: set[int] = set()
+  given = {key[0] for position in trained for key in graph.ops[position].inputs}
   for position, op in enumerate(graph.ops):
+    if position in given:
+      continue
     counts = op.op_type == VARIABLE and op.name in counting
     if counts or any(n in found for n, _ in op.inputs):
       found.add(position)

@@ -1,4 +1,4 @@
-"""Losses and gradients at later counts of steps, where the count has a part in them.
+"""Losses, gradients and updates at later counts of steps, where the count has a part in them.
 
 The weight of a loss, a temperature or a rate of dropout may be annealed for thousands of steps, and
 its end is reached by none that is taken. A step of both sides is computed again from the same
@@ -21,19 +21,23 @@ from tf2verify.numerics.tolerance import Tolerance, ToleranceTable
 from tf2verify.records.tensor_key import TensorKey
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.sides.graphs.counted_steps import CountedStep, CountedValue, reads_numbers
-from tf2verify.sides.graphs.step_run import LOSS_TARGET, gradient_target
+from tf2verify.sides.graphs.step_run import LOSS_TARGET, gradient_target, update_target
 from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
 from tf2verify.stages.comparison.proving import why_not_related
 from tf2verify.stages.training.step_proof import RelatedStep
-from tf2verify.stages.training.step_quantities import GRADIENT, LOSS
+from tf2verify.stages.training.step_quantities import GRADIENT, LOSS, UPDATE
+
+_UPDATES = update_target('')
 
 # Of the greatest element: gradients of a step that was not taken, whose rounding is measured only
 # where they differ by more.
 _APART = 1e-3
 # Rounding of the greatest gradient, beside which smaller ones are not told.
 _BESIDE = 1e-6
+# In units in the last place of a variable, the rounding of what a step adds to it.
+_ULPS = 8.0
 # A phase that grows with the count is rounded with it: of the cosine of a cycle, say.
 _PHASE = 2.0**-27
 # How often the difference at the count of the step itself is allowed at a later one.
@@ -116,14 +120,20 @@ def _compared(
 
 
 _NOT_COMPARED = (
-  'losses and gradients at counts beyond the steps that were taken were not compared '
+  'what it is at counts beyond the steps that were taken was not compared '
   '(training_steps_to_take takes more steps)'
 )
 
 
 def _reads(names: Collection[str]) -> str:
   what = 'the loss' if LOSS_TARGET in names else 'a gradient'
+  if all(map(_is_update, names)):
+    what = f'the {min(names)}'
   return f'{what} of TF1 is computed from the step count'
+
+
+def _is_update(name: str) -> bool:
+  return name.startswith(_UPDATES)
 
 
 class _Pair:
@@ -163,9 +173,11 @@ class _Pair:
     run = f'had {apart.count:,} steps been taken before'
     for name in apart.names:
       one, other = apart.tf1[name], apart.tf2[name]
-      quantity, subject = (
-        (LOSS, '(total)') if name == LOSS_TARGET else (GRADIENT, name.removeprefix('gradient '))
-      )
+      quantity, subject = GRADIENT, name.removeprefix('gradient ')
+      if name == LOSS_TARGET:
+        quantity, subject = LOSS, '(total)'
+      elif _is_update(name):
+        quantity, subject = UPDATE, name.removeprefix(_UPDATES)
       size = float(np.max(np.abs(one), initial=0.0))
       allowed = ToleranceTable(((one.dtype.name, Tolerance(_APART, _APART * size)),))
       comparison.tensors(TensorKey(quantity, subject, run), one, other, allowed)
@@ -187,29 +199,48 @@ class _Pair:
   def _both(
     self, counts: Sequence[int], names: Collection[str]
   ) -> Iterator[tuple[_Values, _Values] | None]:
-    layouts = {gradient_target(name): layout for name, layout in self._layouts.items()}
+    layouts = {
+      target(name): layout
+      for name, layout in self._layouts.items()
+      for target in (gradient_target, update_target)
+    }
     for one, other in zip(self._tf1.at(counts, names), self._tf2.at(counts, names), strict=True):
       if one is None or other is None:
         yield None
       else:
-        yield one, {n: layouts[n].to_tf1(v) if n in layouts else v for n, v in other.items()}
+        added = _added(self._tf2, other)
+        yield (
+          _added(self._tf1, one),
+          {n: layouts[n].to_tf1(v) if n in layouts else v for n, v in added.items()},
+        )
 
   def _apart(self, count: int, tf1: _Values, tf2: _Values) -> _Apart:
     finite = {name: value for name, value in tf1.items() if np.all(np.isfinite(value))}
     sizes = {name: float(np.max(np.abs(value), initial=0.0)) for name, value in finite.items()}
-    greatest = max((size for name, size in sizes.items() if name != LOSS_TARGET), default=0.0)
+    gradients = [s for name, s in sizes.items() if name != LOSS_TARGET and not _is_update(name)]
+    beside = _BESIDE * max(gradients, default=0.0)
     least = max(_APART, _PHASE * count)
     names = tuple(
       name
       for name, one in finite.items()
       if not _difference(one, tf2[name])
-      <= max(least, _GROWTH * self._before[name]) * sizes[name] + _BESIDE * greatest
+      <= max(least, _GROWTH * self._before[name]) * sizes[name]
+      + (self._rounding(name) if _is_update(name) else beside)
     )
     return _Apart(count, tf1, tf2, names)
 
+  def _rounding(self, name: str) -> float:
+    """Returns how far the rounding of a variable may move what a step adds to it."""
+    before = self._tf1.before(name)
+    if before is None or before.dtype.kind != 'f':
+      return 0.0
+    return _ULPS * float(np.finfo(before.dtype).eps * np.max(np.abs(before), initial=0.0))
+
   def _is_more_than_rounding(self, apart: _Apart) -> bool:
     """Returns whether something differs by more than values moved by one unit make it differ."""
-    names = list(apart.names)
+    names = [name for name in apart.names if not _is_update(name)]
+    if len(names) < len(apart.names):  # its rounding was allowed for
+      return True
     noise = dict.fromkeys(names, 0.0)
     for number in _PERTURBED:
       for moved in filter(None, self._tf1.at([apart.count], names, Perturber(number))):
@@ -233,7 +264,8 @@ class _Pair:
     ]
     if not alone:
       return ''
-    told = '; '.join(f'{side} {_text(one, place)}' for side, one in itertools.islice(alone, _SHOWN))
+    texts = dict.fromkeys(f'{side} {_text(one, place)}' for side, one in alone)
+    told = '; '.join(itertools.islice(texts, _SHOWN))
     return (
       f'the steps that were taken agree, but at step count {apart.count:,} they would not, since a '
       f'value that is computed from the step count differs there: {told}: compare the bounds and '
@@ -268,6 +300,16 @@ def _known(value: CountedValue, others: Iterable[CountedValue]) -> bool:
     )
     for other in others
   )
+
+
+def _added(side: CountedStep, values: _Values) -> _Values:
+  """Returns values, of an update what it adds to its variable."""
+  found = dict(values)
+  for name, value in values.items():
+    before = side.before(name)
+    if before is not None:
+      found[name] = value - before
+  return found
 
 
 def _difference(one: np.ndarray, other: np.ndarray) -> float:

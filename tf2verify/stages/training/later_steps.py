@@ -132,14 +132,18 @@ def _added(after: np.ndarray | None, before: np.ndarray | None) -> np.ndarray | 
 def _unseen(both: BothSides, tf1: Sequence[float], reason: str) -> list[str]:
   """Returns what to say of rates of TF1 that change later alone, where the port's are not known."""
   taken = _taken(both)
-  if not _changes(tf1) or _changes(taken) or not taken:
+  later = [(n, r) for n, r in zip(COUNTS, tf1, strict=True) if n > len(taken)]
+  far = [(n, r) for n, r in later if taken and abs(r - taken[-1]) > _CHANGE * abs(taken[-1])]
+  if not far:
     return []
-  pairs = zip(COUNTS, tf1, strict=True)
-  count, rate = next((n, r) for n, r in pairs if abs(r - taken[-1]) > _CHANGE * abs(taken[-1]))
+  count, rate = far[0]
+  where, also = 'in the steps that were taken', ', nor how the optimizers apply the change'
+  if _changes(taken):
+    where, also = 'in the last step that was taken', ''
   return [
-    f'the learning rate of TF1 is {number_text(taken[-1])} in the steps that were taken and '
-    f'{number_text(rate)} at step count {count:,}; that of the port is not known there, nor how '
-    f'the optimizers apply the change: {reason}; training_steps_to_take takes more steps'
+    f'the learning rate of TF1 is {number_text(taken[-1])} {where} and '
+    f'{number_text(rate)} at step count {count:,}; that of the port is not known there{also}: '
+    f'{reason}; training_steps_to_take takes more steps'
   ]
 
 
