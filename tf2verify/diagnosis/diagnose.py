@@ -244,7 +244,9 @@ def _inspected(
   values = [n for n in divergence.behind if tf1.op_graph.ops[n].op_type != CONSTANT]
   paired = sum(divergence.pairing.tf2_of[n] is not None for n in values)
   updates = _update_counts(evidence.differences, tf1.op_graph, tf2.op_graph)
-  notes = _search_notes(divergence.is_cut_short, len(found) - len(shown)) + _without_effect(looking)
+  notes = _search_notes(divergence.is_cut_short, len(found) - len(shown))
+  if found:  # without any, one of those may be what fails
+    notes += _without_effect(looking)
   numeric = any(difference.array is not None for difference in evidence.differences)
   starts = _starts(looking, evidence, diagnosis.run) if is_change else ()
   agrees = not found and not looking.without_effect

@@ -3,20 +3,14 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tf2verify.errors import NotApplicable, Tf2VerifyError
-from tf2verify.records.observation import VariableRecord
-from tf2verify.records.op_graph import OpGraph
+from tf2verify.errors import NotApplicable
 from tf2verify.relation.declared_pairs import with_declared
-from tf2verify.relation.map_derivation import Derivation, derive
-from tf2verify.relation.map_entry import MapEntry
-from tf2verify.relation.name_contradictions import by_name
-from tf2verify.relation.roles import telling_words
-from tf2verify.relation.variable_map import VariableMap
+from tf2verify.relation.map_derivation import derive
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.unrolled_loops import LOOPS
 from tf2verify.sides.side import Declaration, Inventory, RunSpec
@@ -25,67 +19,10 @@ from tf2verify.sides.tf2.layer import Tf2Layer
 from tf2verify.sides.tf2.tracing import NotTraceable, TracedPort
 from tf2verify.sides.user_code import user_code
 from tf2verify.stages import step_counter
-from tf2verify.stages.map_doubts import doubts_of
+from tf2verify.stages.map_trials import DerivedMap, NotDerivable, Trial, Values
 
-# Of the greatest element: numbers that are closer are the same but for rounding.
-_SAME = 1e-4
 # Layouts are tried for so long.
 _SECONDS = 30.0
-
-_Values = dict[str, np.ndarray]
-
-
-class NotDerivable(Tf2VerifyError):
-  """No map can be derived; the message says why."""
-
-
-@dataclasses.dataclass(frozen=True)
-class DerivedMap:
-  """A map, and how sure it is.
-
-  Attributes:
-    variable_map: each entry has its reason.
-    outputs_agree: whether the outputs of both sides are the same numbers through the map.
-    agreeing: at how many places of variables both sides compute the same numbers.
-    places: at how many places that was looked at.
-    doubts: what is not decided, and what speaks against the map, one sentence each.
-    declared: how many pairs `variable_names` gives.
-    ambiguous: tf1 names of variables whose partner, or layout, nothing decides.
-    exchanged: pairs by name that the port uses crosswise; with these exchanged the outputs agree.
-  """
-
-  variable_map: VariableMap
-  outputs_agree: bool
-  agreeing: int
-  places: int
-  doubts: tuple[str, ...]
-  declared: int = 0
-  ambiguous: tuple[str, ...] = ()
-  exchanged: tuple[tuple[str, str], ...] = ()
-
-  @property
-  def rank(self) -> tuple[bool, int]:
-    """How far it fits; the greater the better."""
-    return self.outputs_agree, self.agreeing
-
-  @property
-  def is_certain(self) -> bool:
-    """Whether there is nothing that another look at the graphs might tell."""
-    return self.outputs_agree or not self.ambiguous
-
-  def summary(self) -> str:
-    """Returns in one sentence how sure the map is."""
-    entries = len(self.variable_map.entries)
-    outputs = (
-      'the outputs agree through it'
-      if self.outputs_agree
-      else ('the outputs do not agree through it')
-    )
-    declared = f', {self.declared:,} of them declared by variable_names' if self.declared else ''
-    return (
-      f'{entries:,} entries derived from what the variables do{declared}; at {self.agreeing:,} of '
-      f'{self.places:,} places both sides compute the same numbers; {outputs}'
-    )
 
 
 class _Fill:
@@ -171,7 +108,7 @@ class _Deriving:
     Raises:
       NotDerivable: a side has no graph to look at.
     """
-    given: _Values = {}
+    given: Values = {}
     own = {name: np.asarray(v.numpy()) for name, v in self._traced.variables.items()}
     unknown = [v.name for v in self._inventories[1].variables if v.name not in own]
     if unknown:  # Keras repeats the scope of a layer whose class is private, `_Encoder`
@@ -196,7 +133,7 @@ class _Deriving:
       port.close()
 
   def _best_of(
-    self, run: RunSpec, reference: GraphRun, port: GraphRun, given: _Values, own: _Values
+    self, run: RunSpec, reference: GraphRun, port: GraphRun, given: Values, own: Values
   ) -> DerivedMap:
     ones, others = self._inventories
     graphs = reference.op_graph, port.op_graph
@@ -209,7 +146,7 @@ class _Deriving:
     for found in derive(*graphs, ones.variables, others.variables):
       fixed = with_declared(found, declared, own_names)
       fixed = with_declared(fixed, counter, own_names, step_counter.REASON)
-      trial = _Trial(fixed, run, ones, reference, port, given, own, self._until)
+      trial = Trial(fixed, run, ones, reference, port, given, own, self._until)
       judged = dataclasses.replace(trial.judged(others), declared=len(declared))
       if best is None or judged.rank > best.rank:
         best = judged
@@ -217,202 +154,3 @@ class _Deriving:
         break
     assert best is not None
     return best
-
-
-@dataclasses.dataclass(frozen=True)
-class _Score:
-  """How far a map fits; the greater the better."""
-
-  outputs_agree: bool
-  agreeing: int
-  agreed: frozenset[int] = dataclasses.field(default=frozenset(), compare=False)
-
-  @property
-  def rank(self) -> tuple[bool, int]:
-    return self.outputs_agree, self.agreeing
-
-
-class _Trial:
-  """Tries the layouts that the graphs leave open, with numbers."""
-
-  def __init__(
-    self,
-    found: Derivation,
-    run: RunSpec,
-    ones: Inventory,
-    reference: GraphRun,
-    port: GraphRun,
-    given: _Values,
-    own: _Values,
-    until: float,
-  ) -> None:
-    self._found = found
-    self._port = port
-    self._given = given
-    self._own = own
-    self._values = _values(run, ones.variables)
-    graphs = reference.op_graph, port.op_graph
-    outputs = [_outputs(graph) for graph in graphs]
-    self._outputs = [(outputs[0][name], outputs[1].get(name, '')) for name in outputs[0]]
-    self._places = [
-      (number, graphs[0].ops[place.tf1].tensors[0], graphs[1].ops[place.tf2].tensors[0])
-      for number, place in enumerate(found.places)
-      if _sizes_fit(graphs[0], place.tf1, graphs[1], place.tf2)
-    ]
-    wanted = [one for one, _ in self._outputs] + [one for _, one, _ in self._places]
-    values = reference.refetched(wanted, {})
-    if values is None:
-      raise NotDerivable('the reference does not run at the values that fill_values gives')
-    self._expected = dict(zip(wanted, values, strict=True))
-    self._until = until
-
-  def judged(self, others: Inventory) -> DerivedMap:
-    """Returns the map that fits best, and what is left open."""
-    chosen = [0] * len(self._found.choices)
-    best = self._score(chosen)
-    undecided: list[str] = []
-    ambiguous: list[str] = []
-    for group in self._alike():
-      if best.outputs_agree:
-        break
-      ranks = {0: best.rank}
-      for number in range(1, len(self._found.choices[group[0]].alternatives)):
-        if time.monotonic() > self._until:
-          break
-        trial = [number if n in group else known for n, known in enumerate(chosen)]
-        score = self._score(trial)
-        ranks[number] = score.rank
-        if score.rank > best.rank:
-          best, chosen = score, trial
-        if score.outputs_agree:
-          break
-      decided = [n for n, rank in ranks.items() if rank == max(ranks.values())]
-      if len(decided) > 1:
-        entry = self._found.choices[group[0]].alternatives[0][0]
-        ambiguous += self._names(group)
-        layout = f', {entry.layout}' if entry.layout else ''
-        undecided.append(
-          f'{entry}: {len(decided)} layouts fit equally well; the usual one is taken{layout}'
-        )
-    entries = by_name(self._entries(chosen, best), self._found.crossed)
-    kept = best
-    if self._found.crossed:  # the numbers that count are those of the map that is returned
-      kept = self._score_of(entries)
-    if not best.outputs_agree:
-      ambiguous += self._found.exchangeable
-    turned = [
-      choice.alternatives[number][0]
-      for choice, number in zip(self._found.choices, chosen, strict=True)
-      if number and choice.is_split
-    ]
-    apart = next((n for n, _, _ in self._places if n not in best.agreed), None)
-    doubts = doubts_of(self._found, best.outputs_agree, kept.outputs_agree, apart, turned)
-    is_exchange = best.outputs_agree and not kept.outputs_agree
-    return DerivedMap(
-      VariableMap(tuple(entries)).in_order_of([variable.name for variable in others.variables]),
-      kept.outputs_agree,
-      kept.agreeing,
-      len(self._places),
-      (*doubts, *undecided),
-      ambiguous=tuple(dict.fromkeys(ambiguous)),
-      exchanged=self._found.crossed if is_exchange else (),
-    )
-
-  def _names(self, group: Sequence[int]) -> list[str]:
-    entries = [entry for n in group for entry in self._found.choices[n].alternatives[0]]
-    return [name for entry in entries for name in entry.tf1]
-
-  def _alike(self) -> list[list[int]]:
-    """Returns the choices that are open, those of one kind together: the layers of a model."""
-    groups: dict[object, list[int]] = {}
-    for number, choice in enumerate(self._found.choices):
-      if len(choice.alternatives) > 1:
-        # Kernel and bias are split alike, in all layers of a kind.
-        entry = choice.alternatives[0][0]
-        parts = entry.tf2 if len(entry.tf1) == 1 else entry.tf1
-        words = tuple(telling_words(parts)) if len(parts) > 1 else ()
-        key = len(choice.alternatives), len(entry.tf1), len(entry.tf2), words
-        groups.setdefault(key, []).append(number)
-    return list(groups.values())
-
-  def _score(self, chosen: Sequence[int]) -> _Score:
-    """Runs the port through the alternatives that are chosen."""
-    return self._score_of(
-      entry
-      for choice, number in zip(self._found.choices, chosen, strict=True)
-      for entry in choice.alternatives[number]
-    )
-
-  def _score_of(self, entries: Iterable[MapEntry]) -> _Score:
-    """Runs the port through a map and compares what comes out of its operations."""
-    self._given.clear()
-    for entry in entries:
-      values = [self._values.get(name) for name in entry.tf1]
-      known = [value for value in values if value is not None]
-      if len(known) < len(values):
-        continue
-      moved = dict(zip(entry.tf2, entry.to_tf2(known), strict=True))
-      # A variable of another size is a finding; the port goes on with what it has.
-      if all(value.shape == self._own[name].shape for name, value in moved.items()):
-        self._given.update(moved)
-    self._port.close()
-    wanted = [other for _, other in self._outputs if other]
-    wanted += [other for _, _, other in self._places]
-    computed = self._port.refetched(wanted, {})
-    if computed is None:  # shapes that do not fit
-      return _Score(False, -1)
-    found = dict(zip(wanted, computed, strict=True))
-    agreed = frozenset(
-      number for number, one, other in self._places if _same(self._expected[one], found[other])
-    )
-    outputs = all(
-      bool(other) and _same(self._expected[one], found[other]) for one, other in self._outputs
-    )
-    return _Score(outputs, len(agreed), agreed)
-
-  def _entries(self, chosen: Sequence[int], best: _Score) -> list[MapEntry]:
-    """Returns the entries with their reasons."""
-    agreed = {name for number in best.agreed for name in self._found.places[number].variables}
-    found = []
-    for choice, number in zip(self._found.choices, chosen, strict=True):
-      for entry in choice.alternatives[number]:
-        reason = entry.reason
-        if any(name in agreed for name in entry.tf1):
-          reason += '; both sides compute the same numbers with it'
-        found.append(dataclasses.replace(entry, reason=reason))
-    return found
-
-
-def _values(run: RunSpec, variables: Sequence[VariableRecord]) -> _Values:
-  found = ((variable.name, run.value_for(variable)) for variable in variables)
-  return {name: value for name, value in found if value is not None}
-
-
-def _outputs(graph: OpGraph) -> Mapping[str, str]:
-  return {
-    name: graph.ops[position].tensors[0]
-    for name, position in graph.targets().items()
-    if name.startswith('output ')
-  }
-
-
-def _sizes_fit(one: OpGraph, tf1: int, other: OpGraph, tf2: int) -> bool:
-  """Returns whether two operations yield as many numbers each, and can be asked for them."""
-  ends = one.ops[tf1], other.ops[tf2]
-  if any(not op.tensors or op.outputs[0][0] not in ('float32', 'float64') for op in ends):
-    return False
-  sizes = []
-  for op in ends:
-    shape = op.outputs[0][1]
-    if shape is None or None in shape:
-      return False
-    sizes.append(int(np.prod([size or 0 for size in shape])))
-  return sizes[0] == sizes[1]
-
-
-def _same(one: np.ndarray, other: np.ndarray) -> bool:
-  if one.size != other.size or one.dtype.kind not in 'fc':
-    return one.size == other.size and bool((one.ravel() == other.ravel()).all())
-  with np.errstate(all='ignore'):
-    apart = np.max(np.abs(one.ravel() - other.ravel()), initial=0.0)
-    return bool(apart <= _SAME * np.max(np.abs(one), initial=0.0))

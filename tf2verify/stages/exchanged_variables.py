@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from tf2verify.errors import Tf2VerifyError
 from tf2verify.records.diagnosis import Cause
 from tf2verify.relation.variable_map import listed
-from tf2verify.stages.derived_map import DerivedMap, derived_map
+from tf2verify.stages.derived_map import derived_map
+from tf2verify.stages.map_trials import DerivedMap
 from tf2verify.stages.stage import CaseUnderTest
 
 # A map of more variables takes longer than an answer may.

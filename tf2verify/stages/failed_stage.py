@@ -143,9 +143,6 @@ def _diagnosed(
       elif run is not None:
         run, sides, port = _both_sides(case, run)
         findings = dataclasses.replace(findings, failed_run=run)
-        if _shapes(run.inputs) != _shapes(case.inputs):
-          # The stage's other runs are of the case's own inputs, where both sides agree.
-          not_tried = "the sides differ at inputs of a different size from the case's own"
       if sides is not None and not not_tried and experimenting is not None:
         known = verdict.stage, findings, (sides[0], port)
         bench = experimenting.make(case, *known, experimenting.seconds)

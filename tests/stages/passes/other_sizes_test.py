@@ -140,7 +140,8 @@ class WrongPortsTest(LadderTestCase):
 
     text = self.assert_first_failure(Case, STAGE, 'inputs of shape (3, 10, 10, 3)]')
     self.assertIn("at the case's own inputs both sides agree", text)
-    self.assertIn('no experiment: the sides differ at inputs of a different size', text)
+    self.assertIn('tf1 pads explicitly before a VALID Conv2D', text)
+    self.assertIn("with tf1's operations in place of the port's both sides agree exactly", text)
 
   def test_padding_of_a_layer_that_stays_odd_at_one_more(self):
     class Case(Images):

@@ -7,7 +7,7 @@ from absl.testing import absltest, parameterized
 import tf2verify
 from tests.stages import tiny_models
 from tf2verify.commands.variable_map import derived_of
-from tf2verify.stages.derived_map import NotDerivable
+from tf2verify.stages.map_trials import NotDerivable
 
 v1 = tf.compat.v1
 _STAGE = 'zero_randomness'

@@ -231,7 +231,7 @@ def _reference(case: CaseUnderTest, stage: str, run: RunSpec) -> tuple[Observati
   if stage == 'seeded_constant':
     seeded = case.tf1.prepare_seeded(randomness.CONSTANT, run.training)
     return seeded(), lambda perturber, _: seeded(perturber, again=True)
-  run_tf1 = case.tf1.prepare_filled([run])
+  run_tf1 = case.tf1.at(run.inputs).prepare_filled([run])
   (reference,) = run_tf1()
   return reference, repeated(run_tf1, run)
 

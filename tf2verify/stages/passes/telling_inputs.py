@@ -27,6 +27,12 @@ _ALIGNED = (
   'then ones, they differ: one side may count the ones, where the other one reads which they are; '
   'if other masks can occur, give some'
 )
+_UNPROVEN = (
+  "at the case's own inputs both sides agree, at {size} their outputs differ; no difference of the "
+  'graphs is known, but not all operations are proven{where}; if such inputs can occur, give some'
+)
+# So many operations run in a moment.
+_MOST_OPERATIONS = 1000
 _REFUSALS = (UserCodeError, BuilderError, LayerError)
 
 
@@ -68,6 +74,32 @@ def tell_apart(
         f'{differences[0].to_text()}'
       )
   return ''
+
+
+def greater_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
+  """Runs both sides with greater inputs where something is not proven; returns what to say of it.
+
+  What is not proven hides whatever differs before it, such as a bound that no input reaches. As
+  little is known of it, the difference may also be one of formulas: of a logarithm of a softmax.
+
+  Args:
+    case: both sides, which agree, in graphs of which no difference is known.
+    run: of tf1, at which they do.
+    proven: what is proven of them.
+  """
+  if proven is None or proven.reason or proven.differences or not proven.regions:
+    return []
+  if case.tf1.fixed_size or proven.tf1_operations > _MOST_OPERATIONS:
+    return []
+  inputs = _scaled(run.inputs, _FACTORS[0])
+  if inputs is None:
+    return []
+  size = f'floating inputs times {_FACTORS[0]:g}'
+  trial = _compared(case, dataclasses.replace(run, inputs=inputs, size=size))
+  if trial is None or not trial.differences:
+    return []
+  tested = next((one.tf2[0] for one in proven.regions if one.tf2), '')
+  return [_UNPROVEN.format(size=size, where=tested and f', the first is {tested}')]
 
 
 def other_masks(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
