@@ -76,7 +76,18 @@ def tell_apart(
   return ''
 
 
-def greater_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
+def other_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
+  """Runs both sides with other inputs where not all is proven; returns what to say of it.
+
+  Args:
+    case: both sides, which agree.
+    run: of tf1, at which they do.
+    proven: what is proven of them.
+  """
+  return [*_greater_inputs(case, run, proven), *_other_masks(case, run, proven)]
+
+
+def _greater_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
   """Runs both sides with greater inputs where something is not proven; returns what to say of it.
 
   What is not proven hides whatever differs before it, such as a bound that no input reaches. As
@@ -102,7 +113,7 @@ def greater_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> 
   return [_UNPROVEN.format(size=size, where=tested and f', the first is {tested}')]
 
 
-def other_masks(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
+def _other_masks(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
   """Runs both sides with masks the other way round; returns what to say where they differ then.
 
   Masks often are ones and then zeros in every example: a side that only counts the ones computes

@@ -24,7 +24,7 @@ from tf2verify.stages.comparison.reruns import Again, here_of, repeated, rerun_o
 from tf2verify.stages.comparison.side_by_side import side_by_side
 from tf2verify.stages.comparison.zero_by_zero import leave_out
 from tf2verify.stages.passes.other_sizes import OtherSizes
-from tf2verify.stages.passes.telling_inputs import greater_inputs, other_masks, tell_apart
+from tf2verify.stages.passes.telling_inputs import other_inputs, tell_apart
 from tf2verify.stages.passes.unread_inputs import add_unread_inputs
 from tf2verify.stages.stage import CaseUnderTest, Findings, Stage
 
@@ -142,9 +142,8 @@ class ZeroRandomness(Stage):
       notes += [told] if told else []
       left = dataclasses.replace(graphs, differences=()) if told else graphs
       proven = left.record()
-      comparison.blind_spots += left.blind_spots()
-      comparison.blind_spots += greater_inputs(case, tf1_runs[0], None if told else proven)
-      comparison.blind_spots += other_masks(case, tf1_runs[0], proven)
+      others = [] if told else other_inputs(case, tf1_runs[0], proven)
+      comparison.blind_spots += [*left.blind_spots(), *others]
     findings = dataclasses.replace(comparison.findings(notes), proven=proven)
     reason = _why_nothing(observed[0], inspects) or findings.inconclusive or found.reason
     return dataclasses.replace(findings, inconclusive=reason)
