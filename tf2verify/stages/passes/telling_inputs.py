@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,15 +77,21 @@ def tell_apart(
   return ''
 
 
-def other_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:
+def other_inputs(
+  case: CaseUnderTest, run: RunSpec, proven: Proven | None, known: Sequence[str], told: str
+) -> list[str]:
   """Runs both sides with other inputs where not all is proven; returns what to say of it.
 
   Args:
     case: both sides, which agree.
     run: of tf1, at which they do.
     proven: what is proven of them.
+    known: blind spots of the graphs, which come first.
+    told: what `tell_apart` has said: where inputs tell the sides apart, no others are needed.
   """
-  return [*_greater_inputs(case, run, proven), *_other_masks(case, run, proven)]
+  if told:
+    return list(known)
+  return [*known, *_greater_inputs(case, run, proven), *_other_masks(case, run, proven)]
 
 
 def _greater_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:

@@ -142,8 +142,7 @@ class ZeroRandomness(Stage):
       notes += [told] if told else []
       left = dataclasses.replace(graphs, differences=()) if told else graphs
       proven = left.record()
-      others = [] if told else other_inputs(case, tf1_runs[0], proven)
-      comparison.blind_spots += [*left.blind_spots(), *others]
+      comparison.blind_spots += other_inputs(case, tf1_runs[0], proven, left.blind_spots(), told)
     findings = dataclasses.replace(comparison.findings(notes), proven=proven)
     reason = _why_nothing(observed[0], inspects) or findings.inconclusive or found.reason
     return dataclasses.replace(findings, inconclusive=reason)
