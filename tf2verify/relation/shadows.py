@@ -2,8 +2,8 @@
 
 import collections
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,8 +12,22 @@ from tf2verify.reference.slot_roles import is_average_word
 from tf2verify.relation.slots import COUNTS, DeclaredSlots, declared_name, has_known_meaning
 
 _Array = np.ndarray[Any, Any]
-# Gives a value that a port keeps for a variable, by its name, in tf1's shape and order.
-LayOut = Callable[[str, _Array], _Array]
+
+
+class LayOut(Protocol):
+  """Gives an average that a port keeps of a variable as tf1 would hold it."""
+
+  def __call__(self, variable: str, value: _Array, has_shape: bool = False) -> _Array:
+    """Returns the average.
+
+    Args:
+      variable: its name in the port.
+      value: as the port keeps it.
+      has_shape: whether it has tf1's shape and order already, so that only a constant that the
+        port's variable has added, such as a forget bias, is to be taken off.
+    """
+
+
 SHADOW = 'shadow'
 _CLOSE = 1e-3
 # Units in the last place of a float32 that storing an average and its variable may be off.
@@ -38,9 +52,9 @@ class FoundShadows:
   doubtful: tuple[int, ...]
 
 
-def as_it_is(name: str, value: _Array) -> _Array:
+def as_it_is(variable: str, value: _Array, has_shape: bool = False) -> _Array:
   """Returns a value for a variable that has tf1's shape and order."""
-  del name
+  del variable, has_shape
   return value
 
 
@@ -152,8 +166,8 @@ class _Search:
   def _possible_starts(self, number: int, slot: Slot, values: Values) -> list[_Array]:
     """Returns what a state of a variable's shape may have been before the step."""
     known = self._starts.get(number)
-    if known is not None and not slot.variable:
-      known = self._lay_out(values.name, known)
+    if known is not None and slot.variable in ('', values.name):
+      known = self._lay_out(values.name, known, bool(slot.variable))
     if known is None or known.shape != values.after.shape:
       return [values.before]
     if any(_agree(known, value) for value in (values.before, values.after)):
@@ -178,9 +192,9 @@ def _is_between(value: _Array, start: _Array, end: _Array) -> bool:
 
 
 def _laid_out(slot: Slot, name: str, lay_out: LayOut) -> Slot:
-  if slot.variable or not name or not isinstance(slot.value, np.ndarray):
-    return slot  # one whose variable is known has its shape already
-  return dataclasses.replace(slot, value=lay_out(name, slot.value))
+  if slot.variable not in ('', name) or not name or not isinstance(slot.value, np.ndarray):
+    return slot
+  return dataclasses.replace(slot, value=lay_out(name, slot.value, bool(slot.variable)))
 
 
 def _is_near(one: _Array, other: _Array) -> bool:

@@ -96,10 +96,18 @@ class Tf2Steps:
       not_copied=tuple(parts_of(self._optimizer).not_copied(*model)),
     )
 
-  def laid_out(self, variable: str, value: np.ndarray) -> np.ndarray:
-    """Returns what is kept for a variable as tf1 would hold it, as its own value is."""
+  def laid_out(self, variable: str, value: np.ndarray, has_shape: bool = False) -> np.ndarray:
+    """Returns an average of a variable as tf1 would hold it; see `relation.shadows.LayOut`."""
     layouts = self._port.layouts
-    return value if layouts.lie_apart(variable) else layouts.to_tf1(variable, value)
+    if layouts.lie_apart(variable):
+      return value
+    if not has_shape:
+      return layouts.to_tf1(variable, value)
+    if not layouts.adds_constants(variable):
+      return value
+    added = layouts.to_tf2(variable, np.zeros_like(value))
+    own: np.ndarray = value - layouts.to_tf1(variable, added, constants=False)
+    return own
 
   def take(self) -> TrainingStep:
     """Takes a step and reads everything after it."""
