@@ -96,7 +96,7 @@ class ShadowsOfCellsTest(absltest.TestCase):
     found = self._found(type('Case', (Recurrent,), {'averages': lambda _: Averages(0.5)}))
     self.assertIs(found.status, tf2verify.Status.FAILED)
     text = found.to_text()
-    self.assertIn('shadow rnn/basic_lstm_cell/bias', text)
+    self.assertIn('the decay of the moving averages (EMA) is 0.9 in TF1', text)
     self.assertNotIn('missing', text)
 
 
