@@ -34,6 +34,7 @@ from tf2verify.stages.training.declared_steps import declared_count
 from tf2verify.stages.training.edited_steps import StepJudge
 from tf2verify.stages.training.later_counts import compare_later_counts
 from tf2verify.stages.training.later_steps import Later, compare_later
+from tf2verify.stages.training.other_gradients import other_gradients
 from tf2verify.stages.training.other_rows import QUANTITY, OtherRows, compare_other_rows
 from tf2verify.stages.training.perturbed_runs import PerturbedRuns
 from tf2verify.stages.training.rounding_gradients import RoundingWatch
@@ -200,7 +201,10 @@ class _Judge:
       return (), None
     counts = compare_later_counts(self._related, comparison)
     proven = relate(self._related, comparison)
-    comparison.blind_spots += settings_apart(steps, proven)
+    told = settings_apart(steps, proven)
+    if not told and not (proven is not None and (proven.is_whole or proven.differences)):
+      told = other_gradients(self._related)
+    comparison.blind_spots += told
     return counts, proven
 
   def _parted(self, comparison: Comparison) -> tuple[int, dict[int, int]]:

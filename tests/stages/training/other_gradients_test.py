@@ -1,0 +1,101 @@
+"""Updates that agree at the gradients of the steps, and not at smaller ones."""
+
+import abc
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+import tf2verify
+from tf2verify import Status
+
+v1 = tf.compat.v1
+_STAGE = 'training_steps'
+
+
+class Rms(keras.optimizers.Optimizer):
+  """RMSProp with momentum, as TF1 has it: squares start with ones, epsilon is in the root."""
+
+  def build(self, variables):
+    if self.built:
+      return
+    super().build(variables)
+    self.squares = [self.add_variable_from_reference(v, name='square') for v in variables]
+    self.steps = [self.add_variable_from_reference(v, name='momentum') for v in variables]
+    for square in self.squares:
+      square.assign(keras.ops.ones_like(square))
+
+  def update_step(self, gradient, variable, learning_rate):
+    number = self._get_variable_index(variable)
+    square, step = self.squares[number], self.steps[number]
+    rate = keras.ops.cast(learning_rate, variable.dtype)
+    square.assign(0.95 * square + 0.05 * gradient**2)
+    step.assign(0.5 * step + rate * gradient / self.root(square))
+    variable.assign(variable - step)
+
+  def root(self, square):
+    return (keras.ops.convert_to_tensor(square) + 1e-6) ** 0.5
+
+
+class Outside(Rms):
+  def root(self, square):
+    return keras.ops.sqrt(square) + 1e-6
+
+
+class Bounded(Rms):
+  def root(self, square):
+    return keras.ops.sqrt(keras.ops.maximum(square, 1e-4) + 1e-6)
+
+
+class Trained(tf2verify.EquivalenceCase, abc.ABC):
+  def build_tf1_graph(self, inputs, training):
+    return v1.layers.dense(inputs, 3, name='dense')
+
+  def make_tf2_layer(self):
+    return keras.Sequential([keras.layers.Dense(3, name='dense')])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 5))
+
+  def make_labels(self):
+    return np.ones((4, 3), np.float32)
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(labels - outputs))
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_optimizer(self):
+    return v1.train.RMSPropOptimizer(0.01, decay=0.95, momentum=0.5, epsilon=1e-6)
+
+
+class OtherGradientsTest(parameterized.TestCase):
+  def _found(self, make, **more):
+    case = type('Case', (Trained,), {'make_tf2_optimizer': lambda _: make(0.01), **more})
+    verdict = tf2verify.verify(case, [_STAGE])
+    found = next(stage for stage in verdict.stages if stage.stage == _STAGE)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    return found.blind_spots
+
+  @parameterized.parameters(Outside, Bounded)
+  def test_what_only_small_gradients_show_is_a_blind_spot(self, make):
+    (said,) = self._found(make)
+    self.assertIn('would not at gradients that are 0.001 times as large', said)
+    self.assertIn('dense/', said)
+
+  def test_right_port_written_in_another_way(self):
+    self.assertEqual(self._found(Rms), ())
+
+  def test_right_port_of_gradient_descent(self):
+    def make(self):
+      return v1.train.MomentumOptimizer(0.01, 0.9)
+
+    self.assertEqual(
+      self._found(lambda rate: keras.optimizers.SGD(rate, momentum=0.9), make_tf1_optimizer=make),
+      (),
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,183 @@
+"""What updates do of gradients that are much smaller, or greater, than those of the steps taken.
+
+An epsilon beside the root, or another bound, shows only where what it is added to is small. The
+update of both sides is computed again from scaled gradients, with slots to match.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from tf2verify.diagnosis.rules.wording import number_text
+from tf2verify.errors import NotApplicable
+from tf2verify.records.op_graph import VARIABLE, OpGraph, TensorKey
+from tf2verify.sides.graphs.run import GraphRun
+from tf2verify.sides.graphs.step_run import StepGraph, applied_target, step_run, update_target
+from tf2verify.sides.graphs.without_state import WrittenOtherwise
+from tf2verify.sides.tf2.tracing import NotTraceable
+from tf2verify.stages.comparison.proving import why_not_related
+from tf2verify.stages.training.step_proof import RelatedStep
+
+_FACTORS = (1e-3, 1e3)
+# Of the greatest element of what a step adds to a variable.
+_APART, _SAME = 0.01, 1e-3
+# In units in the last place of a variable, the rounding of what a step adds to it.
+_ULPS = 8.0
+
+_Values = dict[str, np.ndarray]
+
+
+def other_gradients(step: RelatedStep) -> list[str]:
+  """Returns what to say of updates that agree, and would not for other gradients.
+
+  Args:
+    step: a step that agrees, of which not everything is proven.
+  """
+  try:
+    if why_not_related(step.graphs.case):
+      return []
+    with contextlib.ExitStack() as opened:
+      sides = [opened.enter_context(contextlib.closing(_Side(s))) for s in (step.tf1, step.tf2)]
+      return list(_told(step, *sides))
+  except (NotApplicable, NotTraceable, WrittenOtherwise, tf.errors.OpError, ValueError, TypeError):
+    return []  # of what cannot be run alone nothing is known
+
+
+def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side') -> Iterator[str]:
+  names = sorted(tf1.trained() & tf2.trained())
+  if not names or tf1.slots(names) != tf2.slots(names):
+    return  # slots that only one side has would not be scaled with the others
+  for factor in (1.0, *_FACTORS):
+    one, other = tf1.added(names, factor), tf2.added(names, factor)
+    for name in names:
+      layout = step.tf2.layouts.get(name)
+      port = other[name] if layout is None else layout.to_tf1(other[name])
+      apart = _apart(one[name], port, tf1.rounding(name))
+      if factor == 1.0 and apart > _SAME:
+        return  # computed alone, the updates are not those of the step
+      if factor != 1.0 and apart > _APART:
+        times, much = number_text(factor), f'{100 * min(apart, 1.0):.2g} %'
+        yield (
+          'the updates agree at the gradients of these steps, and would not at gradients that are '
+          f'{times} times as large, with slots to match: what is added to {name} differs by {much} '
+          'then: compare an epsilon, and what it is added to, or a bound'
+        )
+        return
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Part:
+  """The operations of an update, from the gradient on."""
+
+  entering: frozenset[TensorKey]
+  ends: Mapping[str, str]  # by variable, the tensor of its value after the step
+
+
+class _Side:
+  """A step of one side."""
+
+  def __init__(self, step: StepGraph) -> None:
+    self._run: GraphRun = step_run(step)
+    self._values = {one.name: one.value for one in step.variables.values()}
+
+  @property
+  def _graph(self) -> OpGraph:
+    return self._run.op_graph
+
+  def close(self) -> None:
+    """Lets go of its session."""
+    self._run.close()
+
+  def trained(self) -> set[str]:
+    """Returns the variables with a dense gradient that is given to an update."""
+    targets = self._graph.targets()
+    return {
+      name
+      for name in self._values
+      if all(
+        len(self._graph.ops[targets[target]].inputs) == 1 if target in targets else False
+        for target in (applied_target(name), update_target(name))
+      )
+    }
+
+  def slots(self, names: list[str]) -> frozenset[str]:
+    """Returns the state of more than one number that the updates of some variables read."""
+    part = self._part(names)
+    read = {self._graph.ops[n].name for n, _ in part.entering if self._is_variable(n)}
+    return frozenset(one for one in read - set(names) if self._values[one].shape)
+
+  def added(self, names: list[str], factor: float) -> _Values:
+    """Returns what a step adds to variables where gradients are scaled, and slots with them."""
+    part = self._part(names)
+    gradients = {self._gradient(name) for name in names}
+    slots = self.slots(names)
+    keys = sorted(part.entering)
+    tensors = [self._tensor(key) for key in keys]
+    given = dict(zip(tensors, self._run.fetch(tensors), strict=True))
+    for key, tensor in zip(keys, tensors, strict=True):
+      if key in gradients:
+        given[tensor] = _scaled(given[tensor], factor)
+      elif self._graph.ops[key[0]].name in slots:
+        # What holds squares is not negative.
+        is_square = bool(np.all(given[tensor] >= 0))
+        given[tensor] = _scaled(given[tensor], factor**2 if is_square else factor)
+    (found,) = self._run.recompute([([part.ends[name] for name in names], given)])
+    if found is None:
+      raise NotApplicable('the updates cannot be run alone')
+    return {
+      name: np.asarray(after, np.float64) - self._values[name]
+      for name, after in zip(names, found, strict=True)
+    }
+
+  def rounding(self, name: str) -> float:
+    """Returns how far the rounding of a variable may move what is added to it."""
+    value = self._values[name]
+    eps = np.finfo(value.dtype).eps if value.dtype.kind == 'f' else 0.0
+    return _ULPS * float(eps * np.max(np.abs(value), initial=0.0))
+
+  def _part(self, names: list[str]) -> _Part:
+    graph, targets = self._graph, self._graph.targets()
+    gradients = {self._gradient(name) for name in names}
+    ends = [targets[update_target(name)] for name in names]
+    behind = graph.ancestors(ends)
+    inside: set[int] = set()
+    slots = {op.name for op in graph.ops if op.op_type == VARIABLE and op.name not in names}
+    for position, op in enumerate(graph.ops):
+      starts = op.op_type != VARIABLE and any(
+        key in gradients or graph.ops[key[0]].name in slots for key in op.inputs
+      )
+      if position in behind and (starts or any(n in inside for n, _ in op.inputs)):
+        inside.add(position)
+    entering = {key for n in inside for key in graph.ops[n].inputs if key[0] not in inside}
+    after = {
+      name: self._tensor(graph.ops[end].inputs[0]) for name, end in zip(names, ends, strict=True)
+    }
+    return _Part(frozenset(entering), after)
+
+  def _gradient(self, name: str) -> TensorKey:
+    return self._graph.ops[self._graph.targets()[applied_target(name)]].inputs[0]
+
+  def _is_variable(self, position: int) -> bool:
+    return self._graph.ops[position].op_type == VARIABLE
+
+  def _tensor(self, key: TensorKey) -> str:
+    return self._graph.ops[key[0]].tensors[key[1]]
+
+
+def _scaled(value: np.ndarray, factor: float) -> np.ndarray:
+  return np.asarray(value * factor).astype(value.dtype)
+
+
+def _apart(one: np.ndarray, other: np.ndarray, rounding: float) -> float:
+  """Returns how far two arrays are apart, as a part of the greatest element of the first."""
+  if one.shape != other.shape:
+    return 0.0
+  size = float(np.max(np.abs(one), initial=0.0))
+  with np.errstate(all='ignore'):
+    found = float(np.max(np.abs(one - other), initial=0.0))
+  if not np.isfinite(found) or not size:
+    return 0.0
+  return max(found - rounding, 0.0) / size
