@@ -24,9 +24,11 @@ from tf2verify.sides.tf1.effects import operations_run
 from tf2verify.sides.tf1.reference import ReferenceGraph
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.comparing import Comparison
+from tf2verify.stages.comparison.idle_bounds import idle_bounds
 from tf2verify.stages.pairing import Pairing
 from tf2verify.stages.stage import CaseUnderTest, by_name
 
+Runs = contextlib.AbstractContextManager[tuple[GraphRun, GraphRun]]
 _SHOWN = 8
 # The forward pass of larger graphs, in operations, is related once, in training, where there is a
 # layer that nothing else uses (`large_graphs`); losses and steps of them if the case asks for it:
@@ -49,11 +51,13 @@ class Related:
     proven: how much is proven.
     differences: where the graphs differ, although the numbers agree or were not looked at.
     stopped: where one side alone stops a gradient of the losses, a sentence each.
+    idle: bounds that one side alone has, and that the run does not reach, likewise.
   """
 
   proven: Proven
   differences: tuple[GraphDifference, ...] = ()
   stopped: tuple[str, ...] = ()
+  idle: tuple[str, ...] = ()
 
   def record(self) -> Proven:
     """Returns what is proven, with the differences."""
@@ -61,12 +65,13 @@ class Related:
 
   def blind_spots(self) -> tuple[str, ...]:
     """Returns a sentence for each difference."""
-    return self.stopped + tuple(
-      # The same in every stage that relates it, so that a report says it once.
+    # The same in every stage that relates it, so that a report says it once.
+    differences = (
       f'the graphs differ in a way that the compared numbers do not show: {found.to_text()}; make '
       'the port the same as tf1, or give inputs for which it matters'
       for found in self.differences
     )
+    return (*self.stopped, *self.idle, *differences)
 
 
 def related(case: CaseUnderTest, run: RunSpec) -> Related:
@@ -101,8 +106,21 @@ def related(case: CaseUnderTest, run: RunSpec) -> Related:
       case.remembered[TOO_LARGE] = too_many(count)
       return without(case.remembered[TOO_LARGE])
     graph = reference_graph(case.tf1, run, pairs)
-    tf2 = case.tf2.traced(dataclasses.replace(run, tf1_names=names), afresh=True).op_graph()
-    return compared(graph, tf2, variables, name, start)
+    tf2 = case.tf2.traced(dataclasses.replace(run, tf1_names=names), afresh=True)
+
+    @contextlib.contextmanager
+    def runs() -> Iterator[tuple[GraphRun, GraphRun]]:
+      own = dataclasses.replace(run, tf1_names={one: one for one, _ in pairs})
+      with (
+        contextlib.closing(case.tf1.inspectable(own)) as one,
+        contextlib.closing(tf2.run()) as other,
+      ):
+        yield one, other
+
+    is_telling = not isinstance(run.fill, ConstantFill)
+    return compared(
+      graph, tf2.op_graph(), variables, name, start, runs=runs if is_telling else None
+    )
 
   return attempted(name, start, found)
 
@@ -196,6 +214,7 @@ def compared(
   start: float,
   targets: Collection[str] | None = None,
   states: StepStates = NO_STATES,
+  runs: Callable[[], Runs] | None = None,
 ) -> Related:
   """Returns what is proven of two graphs, and where they differ.
 
@@ -207,6 +226,7 @@ def compared(
     start: when that was begun, by `time.perf_counter`.
     targets: names of those to relate; None for all that a side has.
     states: of a training step, what its variables are known to be.
+    runs: opens runs of both, in the order of the sides, for what only values tell.
   """
   proof = prove(tf1, tf2, variables, targets, states=states)
   found = unlike(proof, variables, targets)
@@ -214,7 +234,11 @@ def compared(
   sizes = [] if states is not NO_STATES else unlike_sizes(proof)
   differences = _differences(proof, [*found, *sizes])
   stopped = tuple(_stopped(proof)) if name == LOSSES else ()
-  return Related(_record(proof, name, time.perf_counter() - start), differences, stopped)
+  idle: tuple[str, ...] = ()
+  if runs is not None and proof.tested and not differences:
+    with runs() as both:
+      idle = tuple(idle_bounds(proof, both))
+  return Related(_record(proof, name, time.perf_counter() - start), differences, stopped, idle)
 
 
 def relate(case: CaseUnderTest, comparison: Comparison, run: RunSpec) -> Proven:
@@ -269,7 +293,8 @@ def _related_losses(
       ones, others = tf1.op_graph.targets(), tf2.op_graph.targets()
       # The model's own results were related by the stages of the forward pass.
       targets = [name for name in ones if name in others and is_in_model(name)]
-      return compared(tf1.op_graph, tf2.op_graph, variables, LOSSES, start, targets)
+      both, one, other = contextlib.nullcontext((tf1, tf2)), tf1.op_graph, tf2.op_graph
+      return compared(one, other, variables, LOSSES, start, targets, runs=lambda: both)
 
   return attempted(LOSSES, start, found)
 

@@ -91,7 +91,8 @@ def other_inputs(
   """
   if told:
     return list(known)
-  return [*known, *_greater_inputs(case, run, proven), *_other_masks(case, run, proven)]
+  greater = [] if known else _greater_inputs(case, run, proven)
+  return [*known, *greater, *_other_masks(case, run, proven)]
 
 
 def _greater_inputs(case: CaseUnderTest, run: RunSpec, proven: Proven | None) -> list[str]:

@@ -1,0 +1,115 @@
+"""Bounds that one side alone has, and that nothing reaches, where not all is proven."""
+
+import abc
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest
+
+import tf2verify
+from tf2verify import Status
+
+v1 = tf.compat.v1
+_SAID = "changes nothing at the case's own inputs"
+
+
+class Quantized(tf2verify.EquivalenceCase, abc.ABC):
+  """The nearest of some codes, chosen in another way by the port, which no rule knows."""
+
+  def build_tf1_graph(self, inputs, training):
+    projected = v1.layers.dense(inputs, 4, name='project')
+    book = v1.get_variable('book', [4, 7])
+    near = -tf.reduce_sum(projected**2, 1, keepdims=True) + 2 * tf.matmul(projected, book)
+    near -= tf.reduce_sum(book**2, 0, keepdims=True)
+    found = tf.nn.embedding_lookup(tf.transpose(book), tf.argmax(near, 1))
+    return self.tf1_end(v1.layers.dense(found, 3, name='end'))
+
+  def tf1_end(self, net):
+    return tf.clip_by_value(net, -4.0, 4.0)
+
+  def port_end(self, net):
+    return keras.ops.clip(net, -4.0, 4.0)
+
+  def make_tf2_layer(self):
+    case = self
+
+    class Port(keras.Model):
+      def __init__(self):
+        super().__init__(name='port')
+        self.project = keras.layers.Dense(4, name='project')
+        self.end = keras.layers.Dense(3, name='end')
+        self.book = self.add_weight(shape=(4, 7), initializer='glorot_uniform', name='book')
+
+      def call(self, inputs):
+        book = keras.ops.convert_to_tensor(self.book)
+        apart = self.project(inputs)[:, :, None] - book[None]
+        number = keras.ops.argmin(keras.ops.sum(apart**2, axis=1), axis=1)
+        return case.port_end(self.end(keras.ops.take(keras.ops.transpose(book), number, axis=0)))
+
+    return Port()
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((6, 5)) * 0.3
+
+
+def _found(stage='zero_randomness', base=Quantized, **hooks):
+  verdict = tf2verify.verify(type('Case', (base,), hooks), [stage])
+  return next(one for one in verdict.stages if one.stage == stage)
+
+
+class Rewarded(tf2verify.EquivalenceCase, abc.ABC):
+  def build_tf1_graph(self, inputs, training):
+    return v1.layers.dense(inputs, 3, name='q')
+
+  def make_tf2_layer(self):
+    return keras.Sequential([keras.layers.Dense(3, name='q')])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((6, 4))
+
+  def make_labels(self):
+    return np.array([1, -1, 0.1, 0.3, 2.5, -0.5], np.float32)
+
+  def tf1_loss(self, outputs, labels):
+    return v1.losses.huber_loss(labels, tf.reduce_sum(outputs, 1))
+
+  def tf2_loss(self, outputs, labels):
+    wanted = self.bounded(labels)
+    huber = keras.losses.Huber(delta=1.0, reduction=None)
+    return keras.ops.mean(huber(wanted[:, None], keras.ops.sum(outputs, 1)[:, None]))
+
+  def bounded(self, labels):
+    return labels
+
+
+class IdleBoundsTest(absltest.TestCase):
+  def test_right_port_has_the_bounds_of_tf1(self):
+    found = _found()
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertEqual([one for one in found.blind_spots if _SAID in one], [])
+
+  def test_bound_of_tf1_alone(self):
+    found = _found(port_end=lambda _, net: net)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    (said,) = (one for one in found.blind_spots if _SAID in one)
+    self.assertIn('tf1 has Minimum with 4 and Maximum with -4 at', said)
+    self.assertIn('the port has no such bound', said)
+
+  def test_bound_of_the_port_alone(self):
+    found = _found(tf1_end=lambda _, net: net)
+    self.assertIn('the port has', ' '.join(found.blind_spots))
+    self.assertIn('tf1 has no such bound', ' '.join(found.blind_spots))
+
+  def test_bound_of_a_label(self):
+    def bounded(self, labels):
+      return keras.ops.maximum(labels, -5.0)
+
+    found = _found('loss', Rewarded, bounded=bounded)
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertIn('the port has Maximum with -5 at', ' '.join(found.blind_spots))
+    self.assertNotIn(_SAID, ' '.join(_found('loss', Rewarded).blind_spots))
+
+
+if __name__ == '__main__':
+  absltest.main()
