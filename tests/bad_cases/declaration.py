@@ -75,7 +75,7 @@ class InputsAreObjects(SmallCase):
   mistake = error(
     'no_new_variables',
     'case',
-    'make_inputs() has dtype object, which TensorFlow cannot be fed; ',
+    'make_inputs() has dtype object, with elements that are not all strings; ',
     'pad the rows',
   )
 

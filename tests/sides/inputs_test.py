@@ -1,8 +1,9 @@
 """Tests of tf2verify.sides.inputs; what is refused is in tests/bad_input_test.py."""
 
 import numpy as np
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
+from tf2verify.errors import InputsError
 from tf2verify.reference.inputs import normal_inputs, varied_inputs
 from tf2verify.sides.inputs import checked_inputs
 
@@ -39,6 +40,23 @@ class CheckedInputsTest(absltest.TestCase):
   def test_strings_and_scalars_pass(self):
     checked = checked_inputs({'text': np.array(['a', 'bc']), 'rate': np.float32(0.5)})
     self.assertEqual(checked['rate'].shape, ())
+
+
+class StringsTest(parameterized.TestCase):
+  @parameterized.parameters(
+    (['ann', 'bob', 'évé'],), ([[b'ann'], [b'bob']],), (['ann', b'bob', ''],), (np.str_('ann'),)
+  )
+  def test_strings_of_python_are_taken_as_bytes(self, names):
+    array = np.array(names, object)
+    found = checked_inputs({'user': array})['user']
+    self.assertEqual((found.dtype.kind, found.shape), ('S', array.shape))
+    wanted = [one if isinstance(one, bytes) else one.encode() for one in array.flat]
+    self.assertEqual(list(found.flat), wanted)
+
+  @parameterized.parameters(([None, 'bob'],), ([1, 'bob'],), ([],), ([[1.0], [1.0, 2.0]],))
+  def test_other_objects_are_refused(self, elements):
+    with self.assertRaisesRegex(InputsError, r"make_inputs\(\)\['user'\] has dtype object"):
+      checked_inputs({'user': np.array(elements, object)})
 
 
 if __name__ == '__main__':

@@ -46,6 +46,16 @@ def varied_inputs(inputs: Any) -> Tuple[Any, Tuple[str, ...]]:
   return map_leaves(vary, inputs), tuple(replaced)
 
 
+def with_bytes(array: Array) -> Array:
+  """Returns an array of Python's strings, as pandas has them, as one of bytes; or itself."""
+  if array.dtype != object or not array.size:
+    return array
+  if not all(isinstance(one, (str, bytes)) for one in array.flat):
+    return array
+  encoded = [one.encode('utf-8') if isinstance(one, str) else one for one in array.flat]
+  return np.asarray(encoded, 'S').reshape(array.shape)
+
+
 def checked_arrays(nest: Any, what: str) -> Any:
   """Returns the nest with numpy arrays as its leaves, as they are fed.
 
@@ -61,11 +71,11 @@ def checked_arrays(nest: Any, what: str) -> Any:
         '{} is of type {}; give numpy arrays, in tuples, lists and dictionaries: np.asarray(x)'
         ''.format(place, type(leaf).__name__)
       )
-    array = np.asarray(leaf, order='C')
+    array = with_bytes(np.asarray(leaf, order='C'))
     if array.dtype == object:
       raise RecorderError(
-        '{} has dtype object, which TensorFlow cannot be fed: usually rows of different length, '
-        "or strings; pad the rows, or give strings as np.array(..., dtype='S')".format(place)
+        '{} has dtype object, with elements that are not all strings: usually rows of different '
+        "length, or None; pad the rows, or give strings as np.array(..., dtype='S')".format(place)
       )
     if array.dtype.kind in 'fc' and np.isnan(array).any():
       raise RecorderError(

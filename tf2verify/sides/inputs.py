@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from tf2verify.errors import InputsError
+from tf2verify.reference import inputs as case_inputs
 from tf2verify.reference import nests
 
 # Of tensors that are made of others: their parts, and how they are made again.
@@ -41,11 +42,11 @@ def _check_leaf(path: str, leaf: Any, hook: str) -> Any:
       f'{place} is of type {type(leaf).__name__}; inputs are nests of numpy arrays, so that both '
       f'sides get the same bytes: {_likely_slip(path, leaf)}'
     )
-  array = np.asarray(leaf)
+  array = case_inputs.with_bytes(np.asarray(leaf))
   if array.dtype == object:
     raise InputsError(
-      f'{place} has dtype object, which TensorFlow cannot be fed; usually rows of different '
-      "length, or strings: pad the rows, or give strings as np.array(..., dtype='S')"
+      f'{place} has dtype object, with elements that are not all strings; usually rows of '
+      "different length, or None: pad the rows, or give strings as np.array(..., dtype='S')"
     )
   if np.issubdtype(array.dtype, np.inexact) and np.isnan(array).any():
     count = int(np.isnan(array).sum())
