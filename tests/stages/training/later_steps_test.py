@@ -182,13 +182,13 @@ class LaterRatesTest(parameterized.TestCase):
       'later',
       lambda n: _after_warmup(n, n),
       lambda n: _after_warmup(n, max(n - 4, 0)),
-      "the port's learning rate falls 4 steps later than that of TF1, every 3 steps on both sides",
+      "the port's learning rate changes 4 steps later than that of TF1, every 3 steps on both",
     ),
     (
       'earlier',
       lambda n: _after_warmup(n, max(n - 100, 0), 30),
       lambda n: _after_warmup(n, n, 30),
-      "TF1's learning rate falls 100 steps later than that of the port, every 30 steps",
+      "TF1's learning rate changes 100 steps later than that of the port, every 30 steps",
     ),
     (
       'as_often_and_otherwise',
