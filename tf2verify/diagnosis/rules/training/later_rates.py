@@ -181,8 +181,8 @@ def _both_in_steps(tf1: _Side, tf2: _Side) -> str:
     steps = f'{abs(later):,} step{"s" if abs(later) > 1 else ""}'
     return (
       f'{sides[0]} learning rate changes {steps} later than that of {sides[1]}, every {length} '
-      'steps on both sides: its boundaries are later, or what its decay counts starts later (at the '
-      'end of a warm-up, say): pass the boundaries of TF1, or count the steps as TF1 does'
+      'steps on both sides: its boundaries are later, or what its decay counts starts later (at '
+      'the end of a warm-up, say): pass the boundaries of TF1, or count the steps as TF1 does'
     )
   if one != other:
     return (
