@@ -3,14 +3,17 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tf2verify.errors import NotApplicable
+from tf2verify.records.observation import VariableRecord
+from tf2verify.records.op_graph import VARIABLE, OpGraph
 from tf2verify.relation.declared_pairs import with_declared
 from tf2verify.relation.map_derivation import derive
+from tf2verify.relation.variable_map import listed
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.unrolled_loops import LOOPS
 from tf2verify.sides.side import Declaration, Inventory, RunSpec
@@ -153,4 +156,21 @@ class _Deriving:
       if best.outputs_agree or time.monotonic() > self._until:
         break
     assert best is not None
-    return best
+    unread = () if best.outputs_agree else _unread(graphs, ones.variables, others.variables)
+    return dataclasses.replace(best, doubts=(*unread, *best.doubts))
+
+
+def _unread(
+  graphs: tuple[OpGraph, OpGraph],
+  ones: Sequence[VariableRecord],
+  others: Sequence[VariableRecord],
+) -> tuple[str, ...]:
+  """Returns which variables the port makes for nothing, where TF1 reads all of its own."""
+  read = [{op.name for op in graph.ops if op.op_type == VARIABLE} for graph in graphs]
+  left = [v.name for v in others if v.name not in read[1] and v.trainable]
+  if not left or any(v.name not in read[0] for v in ones if v.trainable):
+    return ()
+  return (
+    f'the outputs of the port do not read {listed(left)}, while those of TF1 read all of their '
+    'variables: what these are for is missing in the port',
+  )

@@ -2,12 +2,15 @@
 
 import abc
 
+import tensorflow as tf
 from absl.testing import absltest
 
 import tf2verify
 from benchmarks.map_pairs import cells, others
 from tf2verify.commands.variable_map import derived_of
 from tf2verify.relation.variable_map import VariableMap
+
+v1 = tf.compat.v1
 
 
 def derived(case):
@@ -63,6 +66,54 @@ class WrongPortTest(absltest.TestCase):
     told = ' '.join(derived(variant(_PoolCase, make_tf2_layer=lambda _: _with_one_more())).doubts)
     self.assertRegex(told, r'more/kernel of the port has no partner in tf1: \(5, 5\), and no var')
     self.assertNotIn('of tf1 has no partner', told)
+
+  def test_variables_that_the_port_makes_and_does_not_read_are_told_first(self):
+    found = derived(_GainCase)
+    self.assertFalse(found.outputs_agree)
+    self.assertIn('the outputs of the port do not read', found.doubts[0])
+    self.assertIn('first/length, ', found.doubts[0])
+    told = ' '.join(derived(variant(_GainCase, reads=True)).doubts)
+    self.assertNotIn('do not read', told)
+
+
+class _GainCase(tf2verify.EquivalenceCase):
+  """Two layers with normalized kernels, whose gains the port makes and forgets."""
+
+  reads = False
+
+  def build_tf1_graph(self, inputs, training):
+    for name, size in (('a', 5), ('b', 3)):
+      with v1.variable_scope(name):
+        kernel = v1.get_variable('V', [inputs.shape[-1], size])
+        gain = v1.get_variable('g', [size], initializer=v1.ones_initializer())
+        bias = v1.get_variable('b', [size], initializer=v1.zeros_initializer())
+        inputs = tf.nn.relu(tf.matmul(inputs, gain * tf.nn.l2_normalize(kernel, 0)) + bias)
+    return inputs
+
+  def make_tf2_layer(self):
+    import keras
+
+    reads = self.reads
+
+    class Normed(keras.layers.Layer):
+      def __init__(self, size, name):
+        super().__init__(name=name)
+        self._size = size
+
+      def build(self, shape):
+        self.direction = self.add_weight(shape=(shape[-1], self._size), name='direction')
+        self.length = self.add_weight(shape=(self._size,), initializer='ones', name='length')
+        self.bias = self.add_weight(shape=(self._size,), initializer='zeros', name='bias')
+
+      def call(self, inputs):
+        kernel = tf.nn.l2_normalize(keras.ops.convert_to_tensor(self.direction), 0)
+        kernel = kernel * self.length if reads else kernel
+        return keras.ops.relu(inputs @ kernel + self.bias)
+
+    return keras.Sequential([Normed(5, 'first'), Normed(3, 'second')])
+
+  def make_inputs(self):
+    return tf2verify.normal_inputs((4, 6))
 
 
 def _with_one_more():
