@@ -259,6 +259,70 @@ class TargetNetwork(tf2verify.EquivalenceCase, abc.ABC):
     return loss
 
 
+class _Averages:
+  """Gradient descent with averages, and a count of its own."""
+
+  def __init__(self):
+    self.descent = keras.optimizers.SGD(0.1)
+    self.of = {}
+    self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
+
+
+class Averaged(Annealed, abc.ABC):
+  """Averages whose decay grows with the count of steps, up to a bound."""
+
+  def tf1_loss(self, outputs, labels):
+    return tf.reduce_mean(tf.square(outputs - 1.0))
+
+  tf2_loss = tf1_loss
+
+  def make_tf1_train_op(self, loss):
+    step = v1.train.get_or_create_global_step()
+    applied = v1.train.GradientDescentOptimizer(0.1).minimize(loss, step)
+    with tf.control_dependencies([applied]):
+      return v1.train.ExponentialMovingAverage(0.99, step).apply(v1.trainable_variables())
+
+  def make_tf2_optimizer(self):
+    return _Averages()
+
+  def decay(self, count):
+    return tf.minimum(0.99, (1 + count) / (10 + count))
+
+  def tf2_train_step(self, layer, inputs, labels, optimizer):
+    variables = layer.trainable_variables
+    for one in variables:
+      if one.path not in optimizer.of:
+        start = tf.convert_to_tensor(one)
+        optimizer.of[one.path] = tf.Variable(start, trainable=False, name='ema')
+    with tf.GradientTape() as tape:
+      loss = self.tf2_loss(layer(inputs), labels)
+    gradients = tape.gradient(loss, variables)
+    optimizer.descent.apply_gradients(zip(gradients, variables, strict=True))
+    decay = self.decay(tf.cast(optimizer.step.assign_add(1), tf.float32))
+    for one in variables:
+      average = optimizer.of[one.path]
+      average.assign(decay * average + (1 - decay) * tf.convert_to_tensor(one))
+    return loss
+
+
+class AveragesTest(absltest.TestCase):
+  def _found(self, **hooks):
+    verdict = tf2verify.verify(type('Case', (Averaged,), hooks), [_STAGE])
+    return next(stage for stage in verdict.stages if stage.stage == _STAGE)
+
+  def test_right_port(self):
+    found = self._found()
+    self.assertIs(found.status, Status.PASSED, found.to_text())
+    self.assertEmpty([one for one in found.blind_spots if 'step count' in one], found.to_text())
+
+  def test_without_the_bound(self):
+    found = self._found(decay=lambda _, count: (1 + count) / (10 + count))
+    self.assertIs(found.status, Status.FAILED, found.to_text())
+    text = found.to_text()
+    self.assertIn('update shadow of logits/kernel [had 1,000 steps been taken before]', text)
+    self.assertIn('(RealDiv', text)
+
+
 class UpdatesTest(absltest.TestCase):
   def _stage(self, port_share=None, count=lambda step: step):
     class Case(TargetNetwork):

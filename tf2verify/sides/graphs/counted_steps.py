@@ -13,6 +13,7 @@ from tf2verify.reference.graph_ops import op_name_of
 from tf2verify.reference.perturbation import Perturber
 from tf2verify.relation.proof.inductive import states_of
 from tf2verify.relation.proof.states import Count
+from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides.graphs.step_run import (
   RATE_TARGET,
   StepGraph,
@@ -31,6 +32,8 @@ _WRITES = (
   'AssignAddVariableOp',
   'AssignSubVariableOp',
 )
+# Between the role of a slot and its variable; no variable has a blank in its name.
+_OF = ' of '
 _UPDATES, _GRADIENTS = update_target(''), gradient_target('')
 
 
@@ -292,12 +295,15 @@ def _targets(graph: OpGraph) -> dict[str, str]:
 
 
 def _trained(graph: OpGraph) -> set[str]:
-  """Returns the updates of variables that have gradients, and of state that is no variable."""
+  """Returns the updates of variables that have gradients, and of what an optimizer keeps of them.
+
+  They follow the learning rate, which is compared by itself.
+  """
   gradients = {name for name in graph.targets() if name.startswith(_GRADIENTS)}
   found = set()
   for name in graph.targets():
-    variable = name.removeprefix(_UPDATES)
-    if name.startswith(_UPDATES) and gradient_target(variable) in gradients:
+    role, _, owner = name.removeprefix(_UPDATES).rpartition(_OF)
+    if name.startswith(_UPDATES) and role != SHADOW and gradient_target(owner) in gradients:
       found.add(name)
   return found
 
