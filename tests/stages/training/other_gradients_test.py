@@ -87,6 +87,26 @@ class OtherGradientsTest(parameterized.TestCase):
   def test_right_port_written_in_another_way(self):
     self.assertEqual(self._found(Rms), ())
 
+  def test_a_momentum_of_zero_that_one_side_keeps_is_no_blind_spot(self):
+    def make(self):
+      return v1.train.RMSPropOptimizer(0.01, decay=0.95, epsilon=1e-6)
+
+    class WithoutMomentum(Rms):
+      def build(self, variables):
+        if not self.built:
+          keras.optimizers.Optimizer.build(self, variables)
+          self.squares = [self.add_variable_from_reference(v, name='square') for v in variables]
+          for square in self.squares:
+            square.assign(keras.ops.ones_like(square))
+
+      def update_step(self, gradient, variable, learning_rate):
+        square = self.squares[self._get_variable_index(variable)]
+        square.assign(0.95 * square + 0.05 * gradient**2)
+        rate = keras.ops.cast(learning_rate, variable.dtype)
+        variable.assign(variable - rate * gradient / self.root(square))
+
+    self.assertEqual(self._found(WithoutMomentum, make_tf1_optimizer=make), ())
+
   def test_right_port_of_gradient_descent(self):
     def make(self):
       return v1.train.MomentumOptimizer(0.01, 0.9)

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from tf2verify.diagnosis.formulas.update_rules import SCALED_MOMENTUM
 from tf2verify.diagnosis.rules.wording import listed
 from tf2verify.errors import CaseDefinitionError
-from tf2verify.records.training import Slot
+from tf2verify.records.training import Slot, TrainingRun
 from tf2verify.reference.slot_roles import OWN_MOMENTUM
 from tf2verify.relation.slots import COUNTS, DeclaredSlots, declared_name
 from tf2verify.stages.training.step_quantities import Steps
@@ -28,7 +29,7 @@ def slots_alone(steps: Steps) -> list[str]:
   notes = [_undecided(undecided)] if undecided else []
   alone = [
     [slot for slot in slots if not any(slot is one for pair in undecided for one in pair)]
-    for slots in (paired.tf1_only, paired.tf2_only)
+    for slots in (_used(paired.tf1_only, steps.tf1), _used(paired.tf2_only, steps.tf2))
   ]
   last = steps.tf1.steps[-1].slots, steps.tf2.steps[-1].slots
   for side, slots, kept in zip(('tf1', 'tf2'), alone, last, strict=True):
@@ -38,6 +39,16 @@ def slots_alone(steps: Steps) -> list[str]:
   if len(notes) == 2 and not undecided:
     notes[1] += '; where two of them are the same, declare it with slot_names'
   return notes
+
+
+def _used(slots: Sequence[Slot], run: TrainingRun) -> list[Slot]:
+  """Returns the slots that later steps read.
+
+  RMSProp of TF1 keeps a momentum also if it is 0: it is what the last step has added.
+  """
+  settings = [record.setting('momentum') for record in run.optimizers]
+  is_idle = bool(settings) and all(momentum == 0.0 for momentum in settings)
+  return [slot for slot in slots if not (is_idle and slot.role == SCALED_MOMENTUM)]
 
 
 def _said_of(alone: Sequence[Slot], kept: Sequence[Slot]) -> list[str]:
