@@ -93,13 +93,16 @@ def _looped(cell):
   return keras.layers.RNN(cell, return_sequences=True)
 
 
-def _case(make):
+def _case(make, end=lambda outputs: outputs):
   class Case(tiny_models.OneModel):
     variable_map = 'derive'
 
     def model(self, inputs, training):
       outputs, _ = v1.nn.dynamic_rnn(_Cell(), inputs, dtype=tf.float32)
-      return outputs
+      return end(outputs)
+
+    def call_tf2_layer(self, layer, inputs, training):
+      return end(layer(inputs))
 
     def make_inputs(self):
       return tf2verify.normal_inputs((2, 5, 4))
@@ -116,6 +119,15 @@ class RecurrentMapsTest(parameterized.TestCase):
     found = derived_of(_case(lambda: port(PortCell(made))), lambda _: None)
     self.assertTrue(found.outputs_agree, found.doubts)
     self.assertEqual((found.doubts, found.ambiguous), ((), ()))
+    pairs = {e.tf1[0]: e.tf2[0].rpartition('/')[2] for e in found.variable_map.entries}
+    self.assertEqual(pairs, _WANTED)
+
+  def test_what_is_masked_in_the_outputs_is_no_measure_of_the_rest(self):
+    def masked(outputs):
+      return outputs + tf.constant([0.0, 0.0, 0.0, 1.0]) * -1e30
+
+    found = derived_of(_case(lambda: _looped(PortCell()), masked), lambda _: None)
+    self.assertTrue(found.outputs_agree, found.doubts)
     pairs = {e.tf1[0]: e.tf2[0].rpartition('/')[2] for e in found.variable_map.entries}
     self.assertEqual(pairs, _WANTED)
 
