@@ -74,6 +74,20 @@ class LoopEndsTest(absltest.TestCase):
     cause, *_ = self.causes(_case(lambda: _Port('nothing'), lengths=(3, 2)))
     self.assertEqual((cause.rule, cause.is_proven), ('forgotten_mask', False))
 
+  def test_masked_outputs_do_not_hide_that_another_mistake_is_left(self):
+    hidden = tf.constant([0.0, -1e30])
+
+    class Case(_case(_Port)):
+      def build_tf1_graph(self, inputs, training):
+        return super().build_tf1_graph(inputs, training) + hidden.numpy()
+
+      def call_tf2_layer(self, layer, inputs, training):
+        return layer(inputs) * 1.1 + hidden
+
+    self.causes(Case)
+    self.assertNotIn('goes on to the last step', self.text)
+    self.assertIn('1.1', self.text)
+
   def test_last_output_that_is_gathered_is_not_blamed_for_another_mistake(self):
     self.assertIsNone(
       tf2verify.verify(_case(lambda: _Port('gather')), stages=['zero_randomness']).first_failure
