@@ -1,7 +1,6 @@
 """Maps tried with numbers: the layouts that the graphs leave open, and how far a map fits."""
 
 import dataclasses
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -154,7 +153,6 @@ class Trial:
         undecided.append(
           f'{entry}: {len(decided)} layouts fit equally well; the usual one is taken{layout}'
         )
-    best, chosen = self._in_each_scope(best, chosen)
     entries = by_name(self._entries(chosen, best), self._found.crossed)
     kept = best
     if self._found.crossed:  # the numbers that count are those of the map that is returned
@@ -178,43 +176,6 @@ class Trial:
       ambiguous=tuple(dict.fromkeys(ambiguous)),
       exchanged=self._found.crossed if is_exchange else (),
     )
-
-  def _in_each_scope(self, best: _Score, chosen: list[int]) -> tuple[_Score, list[int]]:
-    """Tries the orders of each scope alone: what is open elsewhere may be right as it is.
-
-    Not those that pair names in another way than the other scopes of the model do: a port may
-    exchange two variables in one of its layers.
-    """
-    scopes: dict[tuple[int, str], list[int]] = {}
-    for number, choice in enumerate(self._found.choices):
-      names = [name for entry in choice.alternatives[0] for name in entry.tf1]
-      if len(choice.alternatives) > 1 and len(choice.alternatives[0]) > 1:
-        scopes.setdefault((len(choice.alternatives), os.path.commonpath(names)), []).append(number)
-    for (count, _), group in scopes.items():
-      for number in range(count):
-        if best.outputs_agree or time.monotonic() > self._until:
-          return best, chosen
-        trial = [number if n in group else known for n, known in enumerate(chosen)]
-        if trial == chosen or self._contradicts(trial, group):
-          continue
-        score = self._score(trial)
-        if score.rank > best.rank:
-          best, chosen = score, trial
-    return best, chosen
-
-  def _contradicts(self, chosen: Sequence[int], group: Sequence[int]) -> bool:
-    """Returns whether a group of choices pairs names that other scopes pair with other ones."""
-    inside: list[tuple[str, str]] = []
-    elsewhere: dict[str, set[str]] = {}
-    for n, (choice, number) in enumerate(zip(self._found.choices, chosen, strict=True)):
-      for entry in choice.alternatives[number]:
-        if len(entry.tf1) == len(entry.tf2) == 1:
-          one, other = (_last_of(name) for name in (*entry.tf1, *entry.tf2))
-          if n in group:
-            inside.append((one, other))
-          else:
-            elsewhere.setdefault(one, set()).add(other)
-    return any(one in elsewhere and other not in elsewhere[one] for one, other in inside)
 
   def _names(self, group: Sequence[int]) -> list[str]:
     entries = [entry for n in group for entry in self._found.choices[n].alternatives[0]]
@@ -279,11 +240,6 @@ class Trial:
           reason += '; both sides compute the same numbers with it'
         found.append(dataclasses.replace(entry, reason=reason))
     return found
-
-
-def _last_of(name: str) -> str:
-  """Returns the name of a variable within the layers of a model: without what is around it."""
-  return '/'.join(name.split('/')[-2:])
 
 
 def _values(run: RunSpec, variables: Sequence[VariableRecord]) -> Values:

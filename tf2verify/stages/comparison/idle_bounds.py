@@ -79,10 +79,10 @@ def _is_among(bound: _Bound, others: Sequence[_Bound]) -> bool:
 
 def _is_idle(graph: OpGraph, op: OpRecord, run: GraphRun) -> bool:
   """Returns whether an operation yields what it reads, all of it."""
-  try:
-    after, *read = run.fetch([op.tensors[0], *_read(graph, op)])
-  except Exception:  # noqa: BLE001 - what cannot be run alone is not known
+  found = run.refetched([op.tensors[0], *_read(graph, op)], {})
+  if found is None:
     return False
+  after, *read = found
   return any(
     np.shape(one) == np.shape(after) and np.size(one) > 0 and bool(np.array_equal(one, after))
     for one in read

@@ -15,6 +15,8 @@ from tf2verify.errors import NotApplicable
 from tf2verify.records.op_graph import VARIABLE, OpGraph, TensorKey
 from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.step_run import StepGraph, applied_target, step_run, update_target
+from tf2verify.sides.graphs.without_state import WrittenOtherwise
+from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.comparison.proving import why_not_related
 from tf2verify.stages.training.step_proof import RelatedStep
 
@@ -39,8 +41,10 @@ def other_gradients(step: RelatedStep) -> list[str]:
     with contextlib.ExitStack() as opened:
       sides = [opened.enter_context(contextlib.closing(_Side(s))) for s in (step.tf1, step.tf2)]
       return list(_told(step, *sides))
-  except Exception:  # noqa: BLE001 - of what cannot be run alone nothing is known
-    return []
+  except (NotApplicable, NotTraceable, WrittenOtherwise):
+    return []  # of what cannot be run alone nothing is known
+  except Exception as error:  # noqa: BLE001 - a fault in here must not cost the stage, and is said
+    return [f'the updates at other gradients were not compared: {type(error).__name__}: {error}']
 
 
 def _told(step: RelatedStep, tf1: '_Side', tf2: '_Side') -> Iterator[str]:
@@ -113,7 +117,10 @@ class _Side:
     slots = self.slots(names)
     keys = sorted(part.entering)
     tensors = [self._tensor(key) for key in keys]
-    given = dict(zip(tensors, self._run.fetch(tensors), strict=True))
+    values = self._run.refetched(tensors, {})
+    if values is None:
+      raise NotApplicable('what the updates read cannot be had')
+    given = dict(zip(tensors, values, strict=True))
     for key, tensor in zip(keys, tensors, strict=True):
       if key in gradients:
         given[tensor] = _scaled(given[tensor], factor)
