@@ -22,6 +22,8 @@ class Slot:
   name: str  # what the side calls it: `w/Adam`, `Adam/m/w`
   value: np.ndarray  # read-only
   word: str = ''  # what the optimizer itself calls it: `m`; '' where that is not known
+  # What tells it from others of its name, among all that a port keeps; '' where nothing has to.
+  key: str = ''
 
   @property
   def holds_something(self) -> bool:

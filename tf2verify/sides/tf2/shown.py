@@ -53,10 +53,20 @@ class ValuesGiven:
     return [v for v in self._port.variables() if variable_name(v) in self._filled]
 
 
-def _shown_slot(port: Port, slot: SlotVariable, value: object) -> Slot:
+def _shown_slot(port: Port, slot: SlotVariable, value: object, key: str) -> Slot:
   """Returns a slot of one variable of a port, of a group in its own shape."""
   shown = port.layouts.to_tf1(slot.variable, array_of(value), _has_constants(slot.role))
-  return Slot(slot.role, slot.variable, slot.name, shown, slot.word)
+  return Slot(slot.role, slot.variable, slot.name, shown, slot.word, key)
+
+
+def numbered(names: Iterable[str]) -> list[str]:
+  """Returns names of which each is there once: `Variable`, `Variable, number 2`."""
+  counts: dict[str, int] = {}
+  found = []
+  for name in names:
+    counts[name] = counts.get(name, 0) + 1
+    found.append(name if counts[name] == 1 else f'{name}, number {counts[name]}')
+  return found
 
 
 def shown_slots(port: Port, slots: Iterable[tuple[SlotVariable, object]]) -> tuple[Slot, ...]:
@@ -64,12 +74,14 @@ def shown_slots(port: Port, slots: Iterable[tuple[SlotVariable, object]]) -> tup
 
   Args:
     port: the port.
-    slots: with their values.
+    slots: with their values; all that the port keeps.
   """
+  known = list(slots)
+  keys = numbered(slot.name for slot, _ in known)
   found: list[Slot] = []
   groups: dict[tuple[str, str], list[Slot]] = {}
   shapes = {variable_name(v): static_shape(v.shape) for v in port.variables()}
-  for slot in (_shown_slot(port, known, value) for known, value in slots):
+  for slot in (_shown_slot(port, *one, key) for one, key in zip(known, keys, strict=True)):
     apart = port.layouts.lie_apart(slot.variable)
     if apart and np.shape(slot.value) == shapes.get(slot.variable):
       groups.setdefault((slot.role, slot.word), []).append(slot)
@@ -85,8 +97,9 @@ def _together(layouts: Layouts, role: str, word: str, several: Sequence[Slot]) -
   found = []
   for record in layouts.grouped(records, _has_constants(role)):
     owners = layouts.own_names(record.name)
-    name = next(slot.name for slot in several if slot.variable in owners)
-    found.append(Slot(role, record.name, name, np.asarray(record.value), word))
+    first = next(slot for slot in several if slot.variable in owners)
+    value = np.asarray(record.value)
+    found.append(Slot(role, record.name, first.name, value, word, first.key))
   return found
 
 

@@ -1,7 +1,7 @@
 """The port's training step as a graph to look into."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ class SharedNames:
 
   Attributes:
     variables: of the model: tf1 names.
-    slots: of optimizers and averages, by `numbered` names: several may have one name.
+    slots: of optimizers and averages, by their keys: several may have one name.
     before: the reference's values before the step, by what both sides call them.
   """
 
@@ -54,16 +54,6 @@ class SharedNames:
   def of_variable(self, own: str) -> str:
     """Returns what a variable of the port is called, which both sides call so if both have it."""
     return self.variables.get(own, f'{own} of tf2')
-
-
-def numbered(names: Iterable[str]) -> list[str]:
-  """Returns names of which each is there once: `Variable`, `Variable, number 2`."""
-  counts: dict[str, int] = {}
-  found = []
-  for name in names:
-    counts[name] = counts.get(name, 0) + 1
-    found.append(name if counts[name] == 1 else f'{name}, number {counts[name]}')
-  return found
 
 
 class StepTracing:

@@ -38,12 +38,12 @@ from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.layer_parts import own_variables
 from tf2verify.sides.tf2.port import HoldsElements, Port, array_of
 from tf2verify.sides.tf2.schedules import Schedule
-from tf2verify.sides.tf2.shown import shown_slots
+from tf2verify.sides.tf2.shown import numbered, shown_slots
 from tf2verify.sides.tf2.step import (
   Step,
   check_not_used,
 )
-from tf2verify.sides.tf2.step_tracing import SharedNames, StepTracing, numbered
+from tf2verify.sides.tf2.step_tracing import SharedNames, StepTracing
 from tf2verify.sides.update_recorder import changes_gradients, update_recorder
 from tf2verify.tensorflow_internals import keras3
 

@@ -13,7 +13,7 @@ from tf2verify.sides.graphs.without_state import WrittenOtherwise
 from tf2verify.sides.made_lines import MadeLines
 from tf2verify.sides.side import RunSpec
 from tf2verify.sides.tf2.edited_step import EditableStep
-from tf2verify.sides.tf2.step_tracing import SharedNames, numbered
+from tf2verify.sides.tf2.step_tracing import SharedNames
 from tf2verify.sides.tf2.steps import MakesStep, Tf2StepsAgain
 from tf2verify.sides.tf2.tracing import NotTraceable
 from tf2verify.stages.stage import CaseUnderTest, EditedRuns, Inspection
@@ -208,8 +208,7 @@ def _shared_slots(steps: Steps, number: int) -> tuple[dict[str, str], dict[str, 
   one, other = steps.tf1.steps[number - 1], steps.tf2.steps[number - 1]
   model = {tf2: tf1 for tf1, tf2 in steps.names}
   by_value = {id(slot.value): slot.name for slot in one.slots}
-  ports = zip(numbered(slot.name for slot in other.slots), other.slots, strict=True)
-  named = {id(slot.value): name for name, slot in ports}
+  named = {id(slot.value): slot.key for slot in other.slots}
   tf1: list[tuple[str, str]] = []
   tf2: list[tuple[str, str]] = []
   for pair in steps.slots(number).pairs:
