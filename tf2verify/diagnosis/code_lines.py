@@ -50,13 +50,18 @@ class Line:
 
 
 def lines_of_code(graph: OpGraph, among: Collection[int]) -> list[Line]:
-  """Returns the lines that make some operations, in the order of their first ones."""
+  """Returns the lines that make some operations, in the order of the first ones of these.
+
+  Each has all operations that the line makes: an edit of the code is one of all of them.
+  """
   found: dict[tuple[str, int], list[int]] = {}
-  for position in sorted(among):
-    op = graph.ops[position]
+  for position, op in enumerate(graph.ops):
     if op.source is not None and not op.is_leaf and op.op_type != TARGET:
       found.setdefault((op.source.path, op.source.line), []).append(position)
-  return [Line(graph, tuple(positions)) for positions in found.values()]
+  wanted = set(among)
+  firsts = ((min(wanted.intersection(places), default=None), places) for places in found.values())
+  known = sorted((first, places) for first, places in firsts if first is not None)
+  return [Line(graph, tuple(places)) for _, places in known]
 
 
 def name_at(line: Line, position: int) -> str:

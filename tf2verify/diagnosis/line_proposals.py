@@ -63,6 +63,7 @@ class Proposals:
     """Yields groups of proposals for a line, the most likely ones first."""
     yield list(self._numbers.other_numbers(line))
     yield list(self._numbers.exchanged_numbers(line))
+    yield list(self._numbers.shared_numbers(line))
     yield list(self._flags(line))
     for kind in sorted(UNARY & self._further):
       yield list(self._missing(line, [(kind, None)]))

@@ -43,10 +43,21 @@ class NumberProposals:
   def other_numbers(self, line: Line) -> Iterator[Proposal]:
     """Yields numbers of tf1 that the port does not have, in place of one of the line."""
     for number, places in _numbers_of(line).items():
-      without = _without_term(line, number, places)
-      for other, like in self.further.items():
-        if other == number:
-          continue
+      yield from self._instead_of(line, number, places, self.further)
+
+  def shared_numbers(self, line: Line) -> Iterator[Proposal]:
+    """Yields numbers that both sides have, in place of one of the line that tf1 has nowhere."""
+    shared = {one: like for one, like in self.all_of_tf1.items() if one not in self.further}
+    for number, places in _numbers_of(line).items():
+      if number not in self.all_of_tf1:
+        yield from self._instead_of(line, number, places, shared)
+
+  def _instead_of(
+    self, line: Line, number: float, places: Sequence[_NumberPlace], others: Mapping[float, int]
+  ) -> Iterator[Proposal]:
+    without = _without_term(line, number, places)
+    for other, like in others.items():
+      if other != number:
         one, two = value_text(other), value_text(number)
         text = f'{name_at(line, places[0][0])} has {two} in the port, {one} in tf1'
         yield Proposal(_set(line, places, other), one, two, text, like, instead=without)

@@ -1,10 +1,11 @@
 """What is known of an optimizer: its settings, its learning rate, its slots."""
 
+import collections
 import dataclasses
 import functools
 import math
 import numbers
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -36,6 +37,19 @@ class SlotVariable:
   name: str
   source: Any
   word: str = ''
+  key: str = ''
+
+
+def with_keys(slots: Iterable[SlotVariable]) -> tuple[SlotVariable, ...]:
+  """Returns slots with keys: `Variable` for the first of that name, `Variable, number 2`."""
+  counts: collections.Counter[str] = collections.Counter()
+  found = []
+  for slot in slots:
+    counts[slot.name] += 1
+    number = counts[slot.name]
+    key = slot.name if number == 1 else f'{slot.name}, number {number}'
+    found.append(dataclasses.replace(slot, key=key))
+  return tuple(found)
 
 
 def is_keras(optimizer: Any) -> bool:

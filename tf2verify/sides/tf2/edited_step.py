@@ -22,7 +22,7 @@ from tf2verify.sides.graphs.step_run import (
 )
 from tf2verify.sides.optimizer_state import SlotVariable
 from tf2verify.sides.tf2.port import HoldsElements, Port, array_of
-from tf2verify.sides.tf2.shown import numbered, shown_slots, slot_with
+from tf2verify.sides.tf2.shown import shown_slots, slot_with
 from tf2verify.sides.tf2.step_tracing import SharedNames
 from tf2verify.sides.tf2.tracing import Change
 
@@ -162,12 +162,12 @@ class EditableStep:
     )
 
   def _slots(self, held: Mapping[str, np.ndarray], like: Sequence[Slot]) -> Iterator[Slot]:
-    by_key = dict(zip(numbered(slot.name for slot, _ in self.slots), self.slots, strict=True))
-    together = {(slot.role, slot.variable): slot for slot in self._slots_of_groups(held)}
+    by_key = {pair[0].key: pair for pair in self.slots}
+    together = {slot.key: slot for slot in self._slots_of_groups(held)}
     for slot in like:
       found = by_key.get(slot.key)
       value = None if found is None else held.get(found[1])
-      group = together.get((slot.role, slot.variable))
+      group = together.get(slot.key)
       if group is not None and group.value.shape == slot.value.shape:
         yield dataclasses.replace(slot, value=group.value)
       else:

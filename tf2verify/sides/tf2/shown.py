@@ -53,20 +53,10 @@ class ValuesGiven:
     return [v for v in self._port.variables() if variable_name(v) in self._filled]
 
 
-def _shown_slot(port: Port, slot: SlotVariable, value: object, key: str) -> Slot:
+def _shown_slot(port: Port, slot: SlotVariable, value: object) -> Slot:
   """Returns a slot of one variable of a port, of a group in its own shape."""
   shown = port.layouts.to_tf1(slot.variable, array_of(value), _has_constants(slot.role))
-  return Slot(slot.role, slot.variable, slot.name, shown, slot.word, key)
-
-
-def numbered(names: Iterable[str]) -> list[str]:
-  """Returns names of which each is there once: `Variable`, `Variable, number 2`."""
-  counts: dict[str, int] = {}
-  found = []
-  for name in names:
-    counts[name] = counts.get(name, 0) + 1
-    found.append(name if counts[name] == 1 else f'{name}, number {counts[name]}')
-  return found
+  return Slot(slot.role, slot.variable, slot.name, shown, slot.word, slot.key)
 
 
 def shown_slots(port: Port, slots: Iterable[tuple[SlotVariable, object]]) -> tuple[Slot, ...]:
@@ -74,14 +64,12 @@ def shown_slots(port: Port, slots: Iterable[tuple[SlotVariable, object]]) -> tup
 
   Args:
     port: the port.
-    slots: with their values; all that the port keeps.
+    slots: with their values.
   """
-  known = list(slots)
-  keys = numbered(slot.name for slot, _ in known)
   found: list[Slot] = []
   groups: dict[tuple[str, str], list[Slot]] = {}
   shapes = {variable_name(v): static_shape(v.shape) for v in port.variables()}
-  for slot in (_shown_slot(port, *one, key) for one, key in zip(known, keys, strict=True)):
+  for slot in (_shown_slot(port, known, value) for known, value in slots):
     apart = port.layouts.lie_apart(slot.variable)
     if apart and np.shape(slot.value) == shapes.get(slot.variable):
       groups.setdefault((slot.role, slot.word), []).append(slot)

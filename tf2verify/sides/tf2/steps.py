@@ -31,6 +31,7 @@ from tf2verify.sides.optimizer_state import (
   record_of,
   slots_of,
   told,
+  with_keys,
 )
 from tf2verify.sides.process import randomness
 from tf2verify.sides.side import Change
@@ -38,7 +39,7 @@ from tf2verify.sides.tf2.edited_step import EditableStep
 from tf2verify.sides.tf2.layer_parts import own_variables
 from tf2verify.sides.tf2.port import HoldsElements, Port, array_of
 from tf2verify.sides.tf2.schedules import Schedule
-from tf2verify.sides.tf2.shown import numbered, shown_slots
+from tf2verify.sides.tf2.shown import shown_slots
 from tf2verify.sides.tf2.step import (
   Step,
   check_not_used,
@@ -194,8 +195,7 @@ class Tf2Steps:
     kept = [slot.source for slot in slots]
     kept += [v for optimizer in self._updating for v in _own_variables(optimizer)]
     kept = [v for v in (*kept, *created, v1.train.get_global_step()) if v is not None]
-    named = zip(numbered(slot.name for slot in slots), slots, strict=True)
-    handles = {id(getattr(slot.source, 'handle', None)): name for name, slot in named}
+    handles = {id(getattr(slot.source, 'handle', None)): slot.key for slot in slots}
 
     def step(before: Mapping[str, np.ndarray]) -> EditableStep:
       shared = dataclasses.replace(names, before=before)
@@ -309,7 +309,7 @@ class Tf2Steps:
       seen.add(id(variable))
       role, owner = slot_by_name(variable_name(variable), names)
       found.append(SlotVariable(role, owner, variable_name(variable), variable))
-    return tuple(found)
+    return with_keys(found)
 
 
 class Tf2StepsAgain:
