@@ -151,7 +151,7 @@ def _by_kind(tf1: _Variables, tf2: _Variables) -> ForcedRenaming | None:
     return None
   found: dict[str, str] = {}
   for kind, here in ones.items():
-    pairs = _pairs_of_kind(here, others[kind])
+    pairs = _pairs_of_kind(here, others[kind]) or _by_exact_shape(here, others[kind])
     if pairs is None:
       return None
     found.update(pairs)
@@ -159,15 +159,26 @@ def _by_kind(tf1: _Variables, tf2: _Variables) -> ForcedRenaming | None:
   return ForcedRenaming(renames, 'no two variables of one shape and dtype could be exchanged')
 
 
-def _buckets(variables: _Variables) -> dict[tuple[Hashable, ...], list[str]]:
-  found: dict[tuple[Hashable, ...], list[str]] = {}
+def _buckets(variables: _Variables) -> dict[tuple[Hashable, ...], list[VariableRecord]]:
+  found: dict[tuple[Hashable, ...], list[VariableRecord]] = {}
   for variable in variables:
-    found.setdefault(_kind(variable), []).append(variable.name)
+    found.setdefault(_kind(variable), []).append(variable)
   return found
 
 
-def _pairs_of_kind(tf1: list[str], tf2: list[str]) -> dict[str, str] | None:
+def _by_exact_shape(ones: _Variables, others: _Variables) -> dict[str, str] | None:
+  """Pairs variables that differ in axes of length 1; None where that tells them not apart."""
+  shapes = {variable.shape: variable.name for variable in others}
+  known = {variable.shape for variable in ones}
+  if len(known) < len(ones) or len(shapes) < len(others) or shapes.keys() != known:
+    return None
+  found = {variable.name: shapes[variable.shape] for variable in ones}
+  return found if all(may_be_one(one, other) for one, other in found.items()) else None
+
+
+def _pairs_of_kind(ones: _Variables, others: _Variables) -> dict[str, str] | None:
   """Pairs the names of one shape and dtype; None where that could be done in two ways."""
+  tf1, tf2 = ([variable.name for variable in side] for side in (ones, others))
   if len(tf1) != len(tf2):
     return None
   if len(tf1) == 1:
@@ -175,11 +186,11 @@ def _pairs_of_kind(tf1: list[str], tf2: list[str]) -> dict[str, str] | None:
   if sorted(tf1) == sorted(tf2):
     return {name: name for name in tf1}
   # The parts of one layer: no two of them have one role.
-  ones = {_last_word(name): name for name in tf1}
-  others = {_last_word(name): name for name in tf2}
-  if len(ones) < len(tf1) or ones.keys() != others.keys():
+  here = {_last_word(name): name for name in tf1}
+  there = {_last_word(name): name for name in tf2}
+  if len(here) < len(tf1) or here.keys() != there.keys():
     return None
-  return {name: others[last] for last, name in ones.items()}
+  return {name: there[last] for last, name in here.items()}
 
 
 def _last_word(name: str) -> str:

@@ -38,6 +38,9 @@ _ROLES = frozenset(
   | {'moving_mean', 'moving_variance'}
 )
 
+# Of a name of several words, those that say as the last one what the variable is: `fc0_w`.
+_LAST_WORDS = frozenset(('w', 'weight', 'weights', 'kernel', 'b', 'bias', 'biases', 'gamma', 'beta'))
+
 _TABLES = {'embeddings': 'kernel'}
 
 _COUNTER = re.compile(r'_(\d+)$')
@@ -74,7 +77,10 @@ def counters(name: str) -> tuple[int, ...]:
 def role(name: str) -> str:
   """Returns what the variable is to its layer: `kernel`, `gamma`; '' if the name does not say."""
   last = without_counters(name)[-1]
-  return last if last in _ROLES else ''
+  if last in _ROLES:
+    return last
+  word = last.rpartition('_')[2]
+  return _SYNONYMS.get(word, word) if word in _LAST_WORDS else ''
 
 
 def may_be_one(one: str, other: str) -> bool:

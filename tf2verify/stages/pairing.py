@@ -76,7 +76,7 @@ def paired(
 
   By the names that the case gives. Where it gives none, and nothing in the port is made by
   `get_variable`, whose names are those of tf1, also by a renaming, if there is one alone; where
-  there is none, and the port is a native one of Keras, by a map that is derived. A mapping that
+  there is none, by a map that is derived. A mapping that
   leaves variables on both sides fixes its pairs in such a map.
 
   Args:
@@ -157,14 +157,14 @@ def _is_of_other_names(
   tf1: ReferenceGraph,
   tf2: Tf2Layer,
 ) -> bool:
-  """Returns whether a native port of Keras has variables whose names do not fit.
+  """Returns whether a native port has variables whose names do not fit.
 
   Where one side alone has some left, the names fit, and these are missing.
   """
   steps = {v.name for v in tf1.inventory().variables if 'global_step' in v.collections}
   ones = set(alignment.only_tf1) - set(only[0]) - steps
   others = set(alignment.only_tf2) - set(only[1])
-  return bool(ones and others) and tf2.is_native_keras()
+  return bool(ones and others) and not tf2.made_by_get_variable()
 
 
 def _derived_by_default(

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tf2verify.reference.variables import variable_name
-from tf2verify.sides.tf2.names_in_common import tell_apart
+from tf2verify.sides.tf2.names_in_common import tell_apart, tell_apart_by_path
 from tf2verify.tensorflow_internals import keras3
 
 
@@ -38,8 +38,7 @@ def variables_of(layer: Any) -> list[Any]:
     found = _each_once(keras3.held(variable) for variable in layer.weights)
   else:
     found = _each_once(one for one in layer.variables if not is_random_state(one))
-  if is_of_keras(layer):
-    tell_apart(layer, found)
+  tell_apart(layer, found) if is_of_keras(layer) else tell_apart_by_path(layer, found)
   return found
 
 
