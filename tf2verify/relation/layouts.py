@@ -14,6 +14,16 @@ from tf2verify.relation.map_entry import MapEntry
 _LONGEST_NAME = 120
 
 
+def in_own_layout(own: str) -> str:
+  """Returns what graphs call a variable of the port whose elements lie in another order."""
+  return f'{own}, as the port has it'
+
+
+def in_step(own: str) -> str:
+  """Returns what graphs of training steps call a variable of the port that tf1 has not so."""
+  return f'{own} of tf2'
+
+
 @dataclasses.dataclass(frozen=True)
 class VariableLayout:
   """A pair whose sides hold the same elements in other shapes."""

@@ -39,7 +39,9 @@ _ROLES = frozenset(
 )
 
 # Of a name of several words, those that say as the last one what the variable is: `fc0_w`.
-_LAST_WORDS = frozenset(('w', 'weight', 'weights', 'kernel', 'b', 'bias', 'biases', 'gamma', 'beta'))
+_LAST_WORDS = frozenset(
+  ('w', 'weight', 'weights', 'kernel', 'b', 'bias', 'biases', 'gamma', 'beta')
+)
 
 _TABLES = {'embeddings': 'kernel'}
 

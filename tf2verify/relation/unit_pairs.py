@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
-from tf2verify.relation.variable_uses import ADDED, SCALE, VariableUses, loose
+from tf2verify.relation.variable_uses import ADDED, LINEAR, SCALE, VariableUses, loose
 from tf2verify.relation.way_labels import Detail, Label
 
 _Neighbours = list[tuple[int, Label]]
@@ -69,7 +69,7 @@ class UnitPairs:
       same = [
         (units, others[place])
         for place, units in ones.items()
-        if len(units) == len(others.get(place, ()))
+        if len(units) == len(others.get(place, ())) and self._may_be_one(units[0], others[place][0])
       ]
       if not same:
         return
@@ -136,8 +136,21 @@ class UnitPairs:
     return [
       (units[0], others[place][0])
       for place, units in ones.items()
-      if len(units) == 1 and len(others.get(place, ())) == 1
+      if len(units) == 1
+      and len(others.get(place, ())) == 1
+      and self._may_be_one(units[0], others[place][0])
     ]
+
+  def _may_be_one(self, one: int, other: int) -> bool:
+    """Returns whether units are not matrix products with matrices of different shapes.
+
+    What has as many elements may be the same in another layout; not if both sides multiply by it.
+    """
+    shapes = [
+      [uses.matrices.get(name) for role, name in uses.units[unit].members if role == LINEAR]
+      for uses, unit in ((self.tf1, one), (self.tf2, other))
+    ]
+    return any(len(side) != 1 or None in side for side in shapes) or shapes[0] == shapes[1]
 
   def _pair_between(self) -> None:
     """Pairs what is left by the pairs that it lies between, where only one of its kind does."""
@@ -157,7 +170,8 @@ class UnitPairs:
       found = [
         (units[0], places[1][place][0])
         for place, units in places[0].items()
-        if len(units) == 1 and len(places[1].get(place, ())) == 1
+        if len(units) == len(places[1].get(place, ())) == 1
+        and self._may_be_one(units[0], places[1][place][0])
       ]
       if not found:
         return

@@ -27,6 +27,7 @@ _ROLES = {
 }
 _OF_BATCH_NORM = {1: SCALE, 2: ADDED, 3: MEAN, 4: VARIANCE}
 _ROOTS = ('Rsqrt', 'Sqrt', 'Pow')
+_MATRIX = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +51,7 @@ class VariableUses:
     units: in the order of the graph; the last ones have no members: inputs, then outputs.
     names: of units without members, what they are; '' for the others.
     sizes: number of elements of every variable.
+    matrices: shapes of the variables that matrix products read, sorted, if they have two axes.
     flipped: of variables that products read, whether they do so the other way round.
     paths: of variables, the types of the operations that they pass before they meet data.
   """
@@ -73,6 +75,8 @@ class VariableUses:
       for op in graph.ops
       if op.op_type == VARIABLE
     }
+    self.matrices: dict[str, tuple[int, ...]] = {}
+    self._shapes = shapes
     self.flipped: dict[str, bool] = {}
     self.paths: dict[str, tuple[str, ...]] = {}
     self._together = [frozenset(ops) for ops in together]
@@ -104,6 +108,9 @@ class VariableUses:
             found.setdefault(position, set()).add((role, name))
             if role == LINEAR:
               self.flipped.setdefault(name, _is_flipped(op, slot, path))
+              shape = tuple(size or 0 for size in self._shapes.get(name, ()))
+              if family(op.op_type) == 'MatMul' and len(shape) == _MATRIX:
+                self.matrices[name] = tuple(sorted(shape))
       paths.append(read)
     return found
 

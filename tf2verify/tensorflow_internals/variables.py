@@ -1,8 +1,8 @@
 """Variables that have a handle and no value, and where variables are in a module.
 
-SavedModels are loaded with such variables; the public `tf.Variable` computes its initial value where
-it is made. `tf.Module.variables` does not say by which attributes it found them. Run with TensorFlow
-2.16 to 2.21.
+SavedModels are loaded with such variables; the public `tf.Variable` computes its initial value
+where it is made. `tf.Module.variables` does not say by which attributes it found them. Run with
+TensorFlow 2.16 to 2.21.
 """
 
 from collections.abc import Iterator

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tf2verify.records.observation import TensorRecord
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
+from tf2verify.relation.layouts import in_own_layout
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.dataflow import captured_variables_behind
 from tf2verify.sides.graphs.reading import Target, target_name
@@ -211,7 +212,7 @@ def name_in_graph(port: Port, own: str, run: side.RunSpec) -> str:
     run: whose names are used.
   """
   if port.layouts.lies_otherwise(own):
-    return f'{own}, as the port has it'
+    return in_own_layout(own)
   return run.tf1_names.get(own, own)
 
 
@@ -280,7 +281,7 @@ def _differentiable(
 
 
 def _gradient_target(own: str) -> str:
-  return f'gradient {own}, as the port has it'
+  return f'gradient {in_own_layout(own)}'
 
 
 def _gradient(values: Sequence[np.ndarray]) -> Any:

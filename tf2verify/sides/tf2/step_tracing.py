@@ -10,6 +10,7 @@ import tensorflow as tf
 from tf2verify.records.observation import SourceLine
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
+from tf2verify.relation.layouts import in_step
 from tf2verify.relation.shadows import SHADOW
 from tf2verify.sides import loss_function, side
 from tf2verify.sides.graphs.inlining import operation
@@ -53,7 +54,7 @@ class SharedNames:
 
   def of_variable(self, own: str) -> str:
     """Returns what a variable of the port is called, which both sides call so if both have it."""
-    return self.variables.get(own, f'{own} of tf2')
+    return self.variables.get(own, in_step(own))
 
 
 class StepTracing:
@@ -142,7 +143,7 @@ class StepTracing:
       own = f'variable {len(variables)}' if variable is None else variable_name(variable)
       own = slots.get(id(outer), own)
       names = shared.variables if id(outer) in model else shared.slots
-      name = COUNT if variable is count is not None else names.get(own, f'{own} of tf2')
+      name = COUNT if variable is count is not None else names.get(own, in_step(own))
       taken = {one.name for one in variables.values()}
       name = name if name not in taken else f'{name} of tf2, number {len(taken)}'
       held = _held_by(outer, inner) if variable is None else array_of(variable)

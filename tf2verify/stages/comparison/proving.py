@@ -9,6 +9,7 @@ from tf2verify.errors import CaseDefinitionError, NotApplicable
 from tf2verify.records.observation import SourceLine
 from tf2verify.records.op_graph import TARGET, OpGraph
 from tf2verify.records.proven import GraphDifference, Proven, TestedRegion
+from tf2verify.relation.layouts import in_own_layout, in_step
 from tf2verify.relation.proof.difference_pairs import Unlike
 from tf2verify.relation.proof.difference_sizes import unlike_sizes
 from tf2verify.relation.proof.graph_differences import unlike
@@ -152,23 +153,18 @@ def variables_of(inventory: Inventory, pairing: Pairing) -> PairedVariables:
   Args:
     inventory: of tf1.
     pairing: of the variables of both sides.
-
-  Raises:
-    NotApplicable: two variables of the port have one name in its graph.
   """
   records = by_name(inventory)
   names = [one for one, _ in pairing.alignment.pairs if one in records]
-  held = {
-    layout.tf1: Held((layout.tf1,), layout.tf2_shape, entry=layout.entry)
-    for layout in pairing.layouts
-  }
-  groups = () if pairing.mapped is None else pairing.mapped.groups
-  grouped = {name for group in groups for name in group.entry.tf1}
-  for group in groups:
+  held: dict[str, Held] = {}
+  for layout in pairing.layouts:
+    known = Held((layout.tf1,), layout.tf2_shape, entry=layout.entry)
+    # Graphs of training steps call it as tf1 does, whatever its layout is.
+    held |= dict.fromkeys((layout.tf1, in_own_layout(layout.tf2)), known)
+  for group in () if pairing.mapped is None else pairing.mapped.groups:
     for place, (name, shape) in enumerate(zip(group.entry.tf2, group.tf2_shapes, strict=True)):
-      if name in held or (name in records and name not in grouped):
-        raise NotApplicable('two variables of the port have one name')
-      held[name] = Held(group.entry.tf1, shape, place, group.entry)
+      known = Held(group.entry.tf1, shape, place, group.entry)
+      held |= dict.fromkeys((in_own_layout(name), in_step(name)), known)
   return PairedVariables({n: (records[n].dtype, records[n].shape) for n in names}, held)
 
 
