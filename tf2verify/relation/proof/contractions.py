@@ -59,8 +59,6 @@ def contracted(
     moved = transpose(terms, number, [text.index(label) for label in (*batch, *free, *inner)])
     return reshape(terms, moved, (count(batch), count(free), count(inner)))
 
-  factor, one = split_common_factor(terms, one)
-  second, other = split_common_factor(terms, other)
   first, last = lowered(one, labels, rows), lowered(other, others, columns)
   if count(inner) == 1:  # nothing is added up
     sizes_of_both = (count(batch), count(rows), count(columns))
@@ -69,8 +67,6 @@ def contracted(
     found = product(terms, [left, right], dtype, sizes_of_both)
   else:
     found = product_of_rows(terms, first, last, dtype)
-  if factor * second != 1:
-    found = total(terms, [(found, factor * second)], dtype, terms.shape(found) or ())
   shape: Shape = tuple(sizes[label] for label in (*batch, *rows, *columns))
   found = reshape(terms, found, shape)
   made = [*batch, *rows, *columns]
@@ -89,10 +85,15 @@ def product_of_rows(terms: Terms, one: int, other: int, dtype: str) -> int:
   if parts is not None:
     made = [(product_of_rows(terms, a, b, dtype), 1) for a, b in parts]
     return total(terms, made, dtype, result)
+  factor, one = split_common_factor(terms, one)
+  another, other = split_common_factor(terms, other)
   if one > other:
     swapped = terms.add(CONTRACTION, (other, one), None, dtype, (first[0], second[1], first[1]))
-    return transpose(terms, swapped, (0, 2, 1))
-  return terms.add(CONTRACTION, (one, other), None, dtype, result)
+    found = transpose(terms, swapped, (0, 2, 1))
+  else:
+    found = terms.add(CONTRACTION, (one, other), None, dtype, result)
+  both = factor * another
+  return found if both == 1 else total(terms, [(found, both)], dtype, result)
 
 
 def _split(terms: Terms, one: int, other: int) -> list[tuple[int, int]] | None:

@@ -127,7 +127,7 @@ class _Search:
     self.proof = proof
     self._granted = _Granted(_outputs(proof, targets))
     self._question = (proof.tf1.graph, proof.tf2.graph, variables, targets)
-    self._given = (proof.arguments, proof.states)
+    self._given = (proof.arguments, proof.states, proof.in_rounds)
     self._same: dict[Hashable, bool] = {}
     if self._granted.tensors and proof.tested:
       self.proof = self._proven(self._granted)

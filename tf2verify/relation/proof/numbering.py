@@ -18,12 +18,14 @@ from tf2verify.relation.proof import (
   arithmetic_rules,
   contractions,
   gradient_rules,
+  lists,
   row_rules,
   structure_rules,
   window_rules,
 )
 from tf2verify.relation.proof.folding import folded
 from tf2verify.relation.proof.held_variables import Held, Kind
+from tf2verify.relation.proof.loops import Compute, Rounds, taken_apart
 from tf2verify.relation.proof.operation import Operation, Rule
 from tf2verify.relation.proof.polynomials import total
 from tf2verify.relation.proof.shapes import reshape
@@ -78,6 +80,7 @@ class Numbering:
     states: States | None = None,
     multiples: Mapping[str, Multiple] | None = None,
     held: Mapping[str, Held] | None = None,
+    rounds: Rounds | None = None,
   ) -> None:
     """Numbers the tensors of a graph.
 
@@ -92,6 +95,8 @@ class Numbering:
       states: of a training step, variables that are functions of the steps taken, by name.
       multiples: likewise, variables that hold a multiple of one of `variables`.
       held: variables that hold elements of some of `variables` in another layout, by name.
+      rounds: loops are taken apart into their rounds, and a function is one of such: it is
+        given its arguments as they are; None where loops are operations.
     """
     self.graph = graph
     self.values: dict[TensorKey, int] = {}
@@ -105,6 +110,7 @@ class Numbering:
     self._states = states or {}
     self._multiples = multiples or {}
     self._held = held or {}
+    self._rounds = rounds
     self._written = _written(graph)
     for position, op in enumerate(graph.ops):
       if op.op_type == TARGET:
@@ -200,6 +206,8 @@ class Numbering:
     outputs = with_shapes(self._terms, op.op_type, inputs, attributes, op.outputs)
     operation = Operation(self._terms, op.op_type, inputs, attributes, outputs)
     found = folded(operation)
+    if found is None and self._rounds is not None and op.op_type in lists.RULES:
+      found = lists.RULES[op.op_type](operation)
     rule = RULES.get(op.op_type)
     if found is None and rule is not None and len(inputs) == len(op.inputs):
       found = rule(operation)
@@ -221,7 +229,8 @@ class Numbering:
       return self._opaque(op, position)
     if op.op_type == INPUT and self._arguments is not None:
       place = int(op.name.rpartition(' ')[2])
-      if dtype == 'resource':  # a variable, whose shape a function does not say
+      # Of a variable, a function does not say the shape.
+      if dtype == 'resource' or self._rounds is not None:
         return self._arguments[place]
       return self._terms.add('argument', (), place, dtype, shape)
     if op.op_type == INPUT:
@@ -306,6 +315,10 @@ class Numbering:
     """Returns the terms of a loop or a condition, by what its functions compute."""
     if not op.pure or not op.functions:
       return [self._opaque(op, position, number) for number in range(len(op.outputs))]
+    if self._rounds is not None:
+      apart = taken_apart(self._terms, op, inputs, self._round_of(op), self._rounds)
+      if apart is not None and len(apart) == len(op.outputs):
+        return apart
     passed = inputs[1:] if op.op_type.endswith('If') else inputs
     names = {'StatelessWhile': 'While', 'StatelessIf': 'If'}
     signature: list[object] = [names.get(op.op_type, op.op_type)]
@@ -328,6 +341,23 @@ class Numbering:
       self._terms.add('call', inputs, (n, *signature), dtype, shape)
       for n, (dtype, shape) in enumerate(op.outputs)
     ]
+
+  def _round_of(self, op: OpRecord) -> Compute:
+    """Returns what computes the functions of a loop or a condition for given arguments."""
+
+    def compute(body: OpGraph, name: str, arguments: Sequence[int]) -> Sequence[int] | None:
+      rounds = self._rounds
+      scope = f'{self._scope}/{op.name}/{name}'
+      inner = Numbering(self._terms, body, {}, scope, arguments, rounds=rounds)
+      if inner.draws or rounds is None:
+        return None  # every round draws other numbers
+      rounds.inside.update(inner.values.values())
+      ends = sorted(body.targets().items(), key=lambda end: int(end[0].rpartition(' ')[2]))
+      results = [inner.target(end) for _, end in ends]
+      known = [result[0] for result in results if len(result) == 1]
+      return known if len(known) == len(results) else None
+
+    return compute
 
 
 def _detail(op: OpRecord) -> tuple[tuple[str, object], ...]:

@@ -1,16 +1,21 @@
 """Parts of what is computed, as computed from parts of what that reads.
 
 One side projects to queries, keys and values at once and takes the result apart; the other one has
-a projection for each.
+a projection for each. The gates of a cell are activated together, or each by itself.
 """
 
 from collections.abc import Sequence
 
+from tf2verify.relation.proof.arithmetic_rules import RULES
 from tf2verify.relation.proof.contractions import CONTRACTION, product_of_rows
+from tf2verify.relation.proof.operation import Operation
 from tf2verify.relation.proof.pieces import Cuts, sliced, whole
 from tf2verify.relation.proof.polynomials import with_changed_variables
-from tf2verify.relation.proof.shapes import reshape, transpose
-from tf2verify.relation.proof.terms import Shape, Terms
+from tf2verify.relation.proof.shapes import TRANSPOSE, reshape, source, transpose
+from tf2verify.relation.proof.terms import Shape, Terms, size_of
+
+# Functions of every element by itself.
+_FUNCTIONS = ('Sigmoid', 'Tanh', 'Elu', 'Selu', 'Erf', 'Softsign')
 
 
 def part_of(terms: Terms, number: int, cuts: Cuts) -> int:
@@ -18,8 +23,14 @@ def part_of(terms: Terms, number: int, cuts: Cuts) -> int:
   shape = terms.shape(number)
   if shape is None or cuts == whole(shape) or 0 in shape or any(not size for _, size, _ in cuts):
     return sliced(terms, number, cuts)
+  term = terms[number]
+  if term.kind == TRANSPOSE:
+    perm: tuple[int, ...] = term.detail
+    before = tuple(cuts[perm.index(axis)] for axis in range(len(perm)))
+    return transpose(terms, part_of(terms, term.inputs[0], before), perm)
   # In its own shape: the flat one in which a sum is kept has no axes to cut along.
   found = _of_sum(terms, number, cuts)
+  found = _of_function(terms, number, cuts) if found is None else found
   return sliced(terms, number, cuts, _of_product) if found is None else found
 
 
@@ -33,6 +44,19 @@ def _of_product(terms: Terms, number: int, cuts: Cuts) -> int | None:
   first = part_of(terms, one, (batch, rows, inner))
   second = part_of(terms, other, (batch, columns, inner))
   return product_of_rows(terms, first, second, term.dtype)
+
+
+def _of_function(terms: Terms, number: int, cuts: Cuts) -> int | None:
+  shape, inner = terms.shape(number), terms[source(terms, number)]
+  if inner.kind not in _FUNCTIONS or len(inner.inputs) != 1 or shape is None:
+    return None
+  if size_of(terms.shape(inner.inputs[0]) or ()) != size_of(shape):
+    return None
+  part = part_of(terms, reshape(terms, inner.inputs[0], shape), cuts)
+  result = tuple(size for _, size, _ in cuts)
+  known = dict(inner.detail or ())
+  found = RULES[inner.kind](Operation(terms, inner.kind, [part], known, [(inner.dtype, result)]))
+  return None if found is None else found[0]
 
 
 def _of_sum(terms: Terms, number: int, cuts: Cuts) -> int | None:

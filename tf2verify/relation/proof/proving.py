@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tf2verify.records.op_graph import TARGET, OpGraph, TensorKey
 from tf2verify.relation.proof.held_variables import PairedVariables
+from tf2verify.relation.proof.loops import Rounds
 from tf2verify.relation.proof.numbering import Numbering, Variables
 from tf2verify.relation.proof.polynomials import total
 from tf2verify.relation.proof.states import Multiple, States
@@ -58,6 +59,7 @@ class Proof:
     terms: the terms of both.
     states: what is known of the variables of a training step.
     arguments: of functions, dtype and shape of what they are given.
+    in_rounds: whether loops were taken apart into their rounds.
   """
 
   tf1: Side
@@ -67,6 +69,7 @@ class Proof:
   terms: Terms
   states: StepStates = NO_STATES
   arguments: Arguments | None = None
+  in_rounds: bool = False
 
 
 def prove(
@@ -79,6 +82,7 @@ def prove(
   taken_for: Mapping[int, int] | None = None,
   arguments: Arguments | None = None,
   states: StepStates = NO_STATES,
+  in_rounds: bool = False,
 ) -> Proof:
   """Relates two graphs.
 
@@ -92,11 +96,15 @@ def prove(
     taken_for: terms of the port that are taken for terms of the reference, likewise.
     arguments: of functions, dtype and shape of what they are given.
     states: of a training step, what its variables are known to be.
+    in_rounds: whether loops are taken apart into their rounds.
   """
+  rounds = [Rounds() if in_rounds else None for _ in range(2)]
   terms = Terms(taken_for)
   given = [terms.add('argument', (), n, *one) for n, one in enumerate(arguments or ())]
   read = None if arguments is None else given
-  one = Numbering(terms, tf1, variables, 'tf1', read, passed=passed[0], states=states.tf1)
+  one = Numbering(
+    terms, tf1, variables, 'tf1', read, passed=passed[0], states=states.tf1, rounds=rounds[0]
+  )
   known = {key: one.values[other] for key, other in (granted or {}).items()}
   two = Numbering(
     terms,
@@ -109,6 +117,7 @@ def prove(
     states=states.tf2,
     multiples=states.multiples,
     held=variables.held if isinstance(variables, PairedVariables) else None,
+    rounds=rounds[1],
   )
   ends = tf1.targets()
   aliases = {f'update of {own}': f'update of {m.of}' for own, m in states.multiples.items()}
@@ -123,13 +132,14 @@ def prove(
   if losses and _in_total(terms, one) == _in_total(terms, two) is not None:
     tested = [name for name in tested if name not in losses]
   return Proof(
-    _side(terms, one, two, ends, wanted, tested),
-    _side(terms, two, one, others, wanted, tested),
+    _side(terms, one, two, rounds[1], ends, wanted, tested),
+    _side(terms, two, one, rounds[0], others, wanted, tested),
     tuple(wanted),
     tuple(tested),
     terms,
     states,
     arguments,
+    in_rounds,
   )
 
 
@@ -158,12 +168,13 @@ def _side(
   terms: Terms,
   numbering: Numbering,
   other: Numbering,
+  rounds: Rounds | None,
   ends: Mapping[str, int],
   wanted: Collection[str],
   tested: Collection[str],
 ) -> Side:
   graph, values = numbering.graph, numbering.values
-  found = set(other.values.values())
+  found = {*other.values.values(), *(rounds.inside if rounds is not None else ())}
   behind = graph.ancestors([ends[name] for name in wanted if name in ends])
   pending = [key for name in tested if name in ends for key in graph.ops[ends[name]].inputs]
   apart: set[int] = set()

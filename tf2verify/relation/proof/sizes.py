@@ -1,6 +1,6 @@
 """Static shapes that a graph does not say, from those of what is read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,13 +44,77 @@ def with_shapes(
   elif op_type == 'MatMul':
     flags = bool(attributes.get('transpose_a')), bool(attributes.get('transpose_b'))
     made = _matrix(found[0], found[1], *flags)
+  elif op_type == 'ConcatV2':
+    made = _concatenated(terms.integers(inputs[-1]), found[:-1])
   elif op_type == 'Split':
     made = _part(terms.integers(inputs[0]), found[1], len(outputs))
+  elif op_type in _MOVED:
+    made = _by_numpy(_MOVED[op_type], terms, inputs, attributes, found)
   else:
     made = None
   if made is None or not all(_fits(made, said) for _, said in outputs):
     return outputs
   return [(dtype, made) for dtype, _ in outputs]
+
+
+# Returns a view of an array, as an operation would yield it, given its numbers.
+_Moves = Callable[[np.ndarray, Sequence[Sequence[int]], Mapping[str, Any]], np.ndarray]
+
+
+def _sliced(array: np.ndarray, numbers: Sequence[Sequence[int]], said: Mapping[str, Any]) -> Any:
+  index: list[Any] = []
+  for place, (begin, end, stride) in enumerate(zip(*numbers, strict=True)):
+    masks = {n: said.get(f'{n}_mask', 0) >> place & 1 for n in ('begin', 'end', 'shrink_axis')}
+    if said.get('ellipsis_mask', 0) >> place & 1:
+      index.append(Ellipsis)
+    elif said.get('new_axis_mask', 0) >> place & 1:
+      index.append(None)
+    elif masks['shrink_axis']:
+      index.append(begin)
+    else:
+      first, last = None if masks['begin'] else begin, None if masks['end'] else end
+      index.append(slice(first, last, stride))
+  return array[tuple(index)]
+
+
+def _squeezed(array: np.ndarray, numbers: Sequence[Sequence[int]], said: Mapping[str, Any]) -> Any:
+  del numbers
+  return np.squeeze(array, tuple(said.get('squeeze_dims') or ()) or None)
+
+
+_MOVED: Mapping[str, _Moves] = {
+  'ExpandDims': lambda array, numbers, said: np.expand_dims(array, tuple(numbers[0])),
+  'Reshape': lambda array, numbers, said: array.reshape(tuple(numbers[0])),
+  'Squeeze': _squeezed,
+  'StridedSlice': _sliced,
+  'Transpose': lambda array, numbers, said: array.transpose(tuple(numbers[0])),
+}
+
+
+def _by_numpy(
+  move: _Moves,
+  terms: Terms,
+  inputs: Sequence[int],
+  attributes: Mapping[str, Any],
+  shapes: Sequence[Shape],
+) -> Shape | None:
+  """Returns the shape of what numpy makes of an array that takes no memory."""
+  numbers = [terms.integers(number) for number in inputs[1:]]
+  known = [one for one in numbers if one is not None]
+  if len(known) < len(numbers):
+    return None
+  try:
+    return move(np.broadcast_to(np.int8(0), shapes[0]), known, attributes).shape
+  except (ValueError, IndexError, TypeError):
+    return None
+
+
+def _concatenated(axis: Sequence[int] | None, shapes: Sequence[Shape]) -> Shape | None:
+  first = shapes[0] if shapes else ()
+  if not axis or not first or any(len(shape) != len(first) for shape in shapes):
+    return None
+  place = axis[0] % len(first)
+  return (*first[:place], sum(shape[place] for shape in shapes), *first[place + 1 :])
 
 
 def _part(axis: Sequence[int] | None, shape: Shape, count: int) -> Shape | None:
