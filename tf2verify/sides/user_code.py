@@ -12,7 +12,7 @@ from tf2verify.errors import Tf2VerifyError, UserCodeError
 from tf2verify.safe_text import message_of, safe
 from tf2verify.sides import mixed_keras, tf1_names
 from tf2verify.sides.graphs.source_lines import is_user_file
-from tf2verify.tensorflow_internals import eager
+from tf2verify.tensorflow_internals import eager, keras3
 
 _OWN_FOLDER = os.path.dirname(os.path.abspath(tf2verify.__file__)) + os.sep
 _LONGEST_SUMMARY = 300
@@ -132,7 +132,7 @@ def user_code(side: str, hook: str, slip: str = '') -> Iterator[None]:
     hook: the method that is called inside.
     slip: what is said of a possible cause, whatever is raised; '' for nothing.
   """
-  mode = eager.default_execution_mode()
+  mode, scopes = eager.default_execution_mode(), keras3.read_open_scopes()
   try:
     yield
     # What builds a graph is fenced, and says so in its own words.
@@ -141,6 +141,7 @@ def user_code(side: str, hook: str, slip: str = '') -> Iterator[None]:
   except Tf2VerifyError:
     raise
   except (Exception, SystemExit) as error:  # the user's code may raise anything
+    keras3.write_open_scopes(scopes)
     hint = ''
     if side == 'tf2':
       hint = _assert_hint(error) or _collection_hint(error) or mixed_keras.hint(error)

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from tf2verify.errors import CaseDefinitionError, Tf2VerifyError
+from tf2verify.numerics.relayout import without_ones
 from tf2verify.records.observation import VariableRecord
 from tf2verify.relation.alignment import Alignment, align
 from tf2verify.relation.forced_renaming import ForcedRenaming, forced_renaming
@@ -126,10 +127,12 @@ def paired(
   # What cannot be run has no numbers to compare.
   # Some names declared are fixed pairs; none, {}, say that names are to be taken as they are.
   open_names = variable_names is None or (isinstance(variable_names, Mapping) and variable_names)
-  if inferred is None and open_names and isinstance(tf2, Tf2Layer):
+  unlike = 0 if tf2.made_by_get_variable() else _of_other_shapes(alignment, ones, others)
+  if open_names and isinstance(tf2, Tf2Layer) and (inferred is None or unlike):
     derived = None
-    if _is_of_other_names(alignment, only, tf1, tf2):
-      derived = _derived_by_default(declaration, tf1, tf2, inputs, len(alignment.pairs))
+    if unlike or _is_of_other_names(alignment, only, tf1, tf2):
+      fitting = len(alignment.pairs) - unlike
+      derived = _derived_by_default(declaration, tf1, tf2, inputs, fitting)
     if derived is not None:
       return derived
   layouts = _layouts(alignment, ones, others)
@@ -149,6 +152,13 @@ def _counter(
   return step_counter.step_counter(
     declaration, tf1, others, (alignment.only_tf1, alignment.only_tf2)
   )
+
+
+def _of_other_shapes(alignment: Alignment, tf1: Inventory, tf2: Inventory) -> int:
+  """Returns how many pairs have sizes that are not the same in this order."""
+  ones, others = _by_name(tf1), _by_name(tf2)
+  shapes = ((ones[one].shape, others[other].shape) for one, other in alignment.pairs)
+  return sum(without_ones(one) != without_ones(other) for one, other in shapes)
 
 
 def _is_of_other_names(

@@ -27,9 +27,10 @@ def graph_of(function: Function, shapes: Shapes, side: str = 'tf1') -> OpGraph:
   return GraphReader(graph, {}, names, {}).read(targets, (), side)
 
 
-def related(one: Function, other: Function, shapes: Shapes) -> Proof:
+def related(one: Function, other: Function, shapes: Shapes, in_rounds: bool = False) -> Proof:
   """Relates two functions of the same tensors."""
-  return prove(graph_of(one, shapes), graph_of(other, shapes, 'tf2'), {})
+  graphs = graph_of(one, shapes), graph_of(other, shapes, 'tf2')
+  return prove(*graphs, {}, in_rounds=in_rounds)
 
 
 def values(function: Function, shapes: Shapes, seed: int = 0) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""Tests of tf2verify.sides.tf2.names_in_common: variables of a tf.Module without names of their own."""
+"""Tests of tf2verify.sides.tf2.names_in_common: variables of a tf.Module without own names."""
 
 import abc
 

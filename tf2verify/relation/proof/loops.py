@@ -11,7 +11,7 @@ from tf2verify.records.op_graph import OpGraph, OpRecord
 from tf2verify.relation.proof.terms import Terms
 
 # Of operations in the rounds of all loops of a graph.
-_MOST_OPERATIONS = 20_000
+_MOST_OPERATIONS = 8_000
 
 # Returns what a function computes, given its scope and arguments; None where it draws numbers.
 Compute = Callable[[OpGraph, str, Sequence[int]], Sequence[int] | None]

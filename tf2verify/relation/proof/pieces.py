@@ -40,6 +40,7 @@ def sliced(terms: Terms, number: int, cuts: Cuts, within: Within | None = None) 
   """
   shape = terms.shape(number)
   assert shape is not None and len(shape) == len(cuts)
+  cuts = tuple((start, size, 1 if size == 1 else step) for start, size, step in cuts)
   if cuts == whole(shape):
     return number
   result = tuple(size for _, size, _ in cuts)

@@ -14,9 +14,14 @@ _BROADCAST = frozenset(
   (
     *('Add', 'AddV2', 'Sub', 'Mul', 'RealDiv', 'Maximum', 'Minimum', 'SquaredDifference'),
     *('Neg', 'Square', 'Sqrt', 'Rsqrt', 'Exp', 'Log', 'Tanh', 'Sigmoid', 'Relu', 'Relu6', 'Elu'),
+    *('SigmoidGrad', 'TanhGrad', 'ReluGrad', 'Relu6Grad', 'EluGrad', 'SoftplusGrad', 'SeluGrad'),
+    *('RsqrtGrad', 'SqrtGrad', 'ReciprocalGrad', 'LeakyReluGrad', 'AddN', 'ZerosLike', 'OnesLike'),
+    *('Abs', 'Sign', 'Selu', 'Erf', 'Softsign', 'LeakyRelu', 'Expm1', 'Log1p', 'Reciprocal'),
     *('Softplus', 'Cast', 'Greater', 'GreaterEqual', 'Less', 'LessEqual', 'SelectV2', 'BiasAdd'),
   )
 )
+# Which input says the shape.
+_SAID = {'Fill': 0, 'BroadcastTo': 1}
 
 
 def with_shapes(
@@ -44,6 +49,11 @@ def with_shapes(
   elif op_type == 'MatMul':
     flags = bool(attributes.get('transpose_a')), bool(attributes.get('transpose_b'))
     made = _matrix(found[0], found[1], *flags)
+  elif op_type in _SAID:
+    said = terms.integers(inputs[_SAID[op_type]])
+    made = None if said is None or min(said, default=0) < 0 else tuple(said)
+  elif op_type == 'BiasAddGrad':
+    made = found[0][1:2] if attributes.get('data_format') == 'NCHW' else found[0][-1:]
   elif op_type == 'ConcatV2':
     made = _concatenated(terms.integers(inputs[-1]), found[:-1])
   elif op_type == 'Split':

@@ -174,6 +174,27 @@ def shape_of(op: Operation) -> Sequence[int] | None:
   return [op.terms.constant(np.asarray(found, op.dtype), op.dtype)]
 
 
+def shapes_of(op: Operation) -> Sequence[int] | None:
+  """`ShapeN`: of several tensors."""
+  shapes = op.shapes()
+  if shapes is None:
+    return None
+  return [op.terms.constant(np.asarray(shape, op.dtype), op.dtype) for shape in shapes]
+
+
+def offsets(op: Operation) -> Sequence[int] | None:
+  """`ConcatOffset`: where operands of a concatenation begin, given the axis and their shapes."""
+  axis, *shapes = (op.terms.integers(number) for number in op.inputs)
+  known = [shape for shape in shapes if shape is not None]
+  if not axis or len(known) < len(shapes) or not known:
+    return None
+  found, begin = [], [0] * len(known[0])
+  for shape in known:
+    found.append(op.terms.constant(np.asarray(begin, op.dtype), op.dtype))
+    begin[axis[0]] += shape[axis[0]]
+  return found
+
+
 def filled(op: Operation) -> Sequence[int] | None:
   """`Fill`, `ZerosLike`, `OnesLike`: one number everywhere."""
   if op.shape is None or op.dtype in ('variant', 'resource'):
@@ -314,6 +335,8 @@ RULES: dict[str, Rule] = {
   'StridedSlice': strided_slice,
   'StridedSliceGrad': strided_slice_gradient,
   'Shape': shape_of,
+  'ShapeN': shapes_of,
+  'ConcatOffset': offsets,
   'Size': shape_of,
   'Rank': shape_of,
   'Fill': filled,

@@ -15,6 +15,7 @@ from tf2verify.records.tensor_key import TensorKey
 from tf2verify.reference import nests
 from tf2verify.reference.variables import variable_name
 from tf2verify.sides import loss_parts, side
+from tf2verify.sides.tf2.outermost import scope_around
 from tf2verify.sides.tf2.port import Port, array_of, flat_outputs, readable_outputs
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import autograph
@@ -66,7 +67,8 @@ class Computation:
   def call_port(self, inputs: Any) -> Any:
     """Calls the port through the case's hook."""
     hook = self._hook(self._declaration.call_tf2_layer)
-    return readable_outputs(hook(self._port.layer, inputs, self._run.training))
+    with scope_around(self._port.layer):
+      return readable_outputs(hook(self._port.layer, inputs, self._run.training))
 
   def outputs_and_labels(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
     """Returns the outputs of a call alone, and the labels of what it is fed with."""

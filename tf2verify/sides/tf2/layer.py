@@ -31,7 +31,7 @@ from tf2verify.sides.graphs.run import GraphRun
 from tf2verify.sides.graphs.traces import retraced
 from tf2verify.sides.process import randomness
 from tf2verify.sides.process import state as process_state
-from tf2verify.sides.tf2 import declared_sizes, layer_parts, port_tracing
+from tf2verify.sides.tf2 import declared_sizes, layer_parts, outermost, port_tracing
 from tf2verify.sides.tf2.checked_layer import check_layer, check_not_built, is_placeholder
 from tf2verify.sides.tf2.effects import port_effects
 from tf2verify.sides.tf2.grouped_draws import drawn_elements
@@ -143,6 +143,10 @@ class Tf2Layer:
   def made_by_get_variable(self) -> bool:
     """Returns whether anything in the layer is made as in tf1, with the names of tf1."""
     return self._inspect().made_by_get_variable()
+
+  def note_on_name(self) -> str:
+    """Returns what to say of the layer's name; '' for nothing, see `outermost`."""
+    return outermost.note(self._inspect().layer)
 
   def is_native_keras(self) -> bool:
     """Returns whether the port is a layer of Keras 2 or 3 without any variable made as in tf1."""

@@ -13,6 +13,7 @@ from tf2verify.reference.nests import FlatNest
 from tf2verify.sides import side
 from tf2verify.sides.process import randomness
 from tf2verify.sides.tf2 import layer_parts
+from tf2verify.sides.tf2.outermost import scope_around
 from tf2verify.sides.tf2.port import array_of, flat_outputs
 from tf2verify.sides.user_code import user_code
 from tf2verify.tensorflow_internals import keras
@@ -52,7 +53,8 @@ def save(
   def call(*tensors: Any) -> list[Any]:
     given = iter(tensors)
     nested = nests.map_leaves(lambda _, leaf: next(given), inputs)
-    nest[:] = [flat_outputs(declaration.call_tf2_layer(layer, nested, training))]
+    with scope_around(layer):
+      nest[:] = [flat_outputs(declaration.call_tf2_layer(layer, nested, training))]
     return [leaf for _, leaf in nest[0].leaves if tf.is_tensor(leaf)]
 
   def observation(values: list[Any]) -> Observation:

@@ -67,13 +67,27 @@ class Derived:
 @contextlib.contextmanager
 def _functions_inlined() -> Iterator[None]:
   """Makes a `tf.function` inside of the port run as plain Python."""
-  before, scopes = tf.config.functions_run_eagerly(), keras3.read_open_scopes()
+  before = tf.config.functions_run_eagerly()
   tf.config.run_functions_eagerly(True)
+  try:
+    with _scopes_put_back():
+      yield
+  finally:
+    tf.config.run_functions_eagerly(before)
+
+
+@contextlib.contextmanager
+def _scopes_put_back() -> Iterator[None]:
+  """Puts back the name scopes of Keras, which it leaves open where one cannot be entered."""
+  scopes = keras3.read_open_scopes()
   try:
     yield
   finally:
-    tf.config.run_functions_eagerly(before)
     keras3.write_open_scopes(scopes)
+
+
+# What TensorFlow says of a scope that is not within another one.
+_NO_ROOT = 'is not a valid root scope name'
 
 
 def trace(
@@ -95,17 +109,25 @@ def trace(
       return _trace(compute, inputs, layers)
   except Exception as error:  # noqa: BLE001 - the user's code may raise anything
     first = error
+  # The layer of a class whose name begins with an underscore cannot be outermost in a graph.
+  scope = 'port' if _NO_ROOT in str(first) else ''
+  with contextlib.suppress(Exception), _functions_inlined():
+    if scope:
+      return _trace(compute, inputs, layers, scope)
   try:
     # Python's `if` and `for` over tensors, which autograph rewrites.
-    with autograph.switched():
-      return _trace(compute, inputs, layers)
+    with _scopes_put_back(), autograph.switched():
+      return _trace(compute, inputs, layers, scope)
   except Exception:  # noqa: BLE001 - the first error is the one to report
     summary = ' '.join(str(first).split())[:200]
     raise NotTraceable(f'{type(first).__name__}: {summary}') from first
 
 
 def _trace(
-  compute: Callable[[Any], Mapping[str, Any]], inputs: Any, layers: MadeLayers | None
+  compute: Callable[[Any], Mapping[str, Any]],
+  inputs: Any,
+  layers: MadeLayers | None,
+  scope: str = '',
 ) -> Traced:
   graph = graphs.FuncGraph('port')
   feeds: dict[str, np.ndarray] = {}
@@ -122,7 +144,8 @@ def _trace(
   seen = contextlib.nullcontext() if layers is None else layers.of_operations(graph)
   with graph.as_default(), graphs.AutomaticControlDependencies(), seen:
     fed = nests.map_leaves(placeholder, inputs)
-    results = compute(fed)
+    with tf.name_scope(scope) if scope else contextlib.nullcontext():
+      results = compute(fed)
     targets = tuple(_target(graph, name, result) for name, result in results.items())
   writes = tuple(op.name for op in graph.get_operations() if op.type.startswith('Assign'))
   return Traced(graph, feeds, paths, targets, writes)

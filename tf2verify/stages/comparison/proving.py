@@ -41,6 +41,8 @@ _LOSSES_TESTED = 'losses that are not proven whole'
 # Of so many operations, in tf1, a step is related only where its losses are proven: it takes time,
 # and gradients of what is not proven are not proven either.
 _SMALL = 150
+# Terms.
+_LONG = 3000
 LOSSES = 'losses'
 
 
@@ -224,12 +226,14 @@ def compared(
     states: of a training step, what its variables are known to be.
     runs: opens runs of both, in the order of the sides, for what only values tell.
   """
-  proof = prove(tf1, tf2, variables, targets, states=states)
+  proof = searched = prove(tf1, tf2, variables, targets, states=states)
   if proof.tested and any(op.functions for graph in (tf1, tf2) for op in graph.ops):
     # Not at once: what is proven of loops as they are holds for other lengths, too.
     apart = prove(tf1, tf2, variables, targets, states=states, in_rounds=True)
-    proof = min(proof, apart, key=_open)
-  found = unlike(proof, variables, targets)
+    proof = apart if _open(apart) < _open(proof) else proof
+    # What differs is sought by many proofs, which takes long where rounds have many operations.
+    searched = searched if proof.tested and len(proof.terms) > _LONG else proof
+  found = unlike(searched, variables, targets)
   # In a step all sizes are those of the forward pass, which was related before.
   sizes = [] if states is not NO_STATES else unlike_sizes(proof)
   differences = _differences(proof, [*found, *sizes])

@@ -1,5 +1,6 @@
 """Rung 10: the port computes the same in every execution mode."""
 
+import dataclasses
 import gc
 from collections.abc import Iterable
 from typing import Any
@@ -34,7 +35,8 @@ class ExecutionModes(Stage):
     findings = matrix.findings()
     del matrix, port
     gc.collect()  # layers and traces, before the next stage makes its own
-    return findings
+    note = case.tf2.note_on_name()
+    return dataclasses.replace(findings, notes=(*findings.notes, note)) if note else findings
 
 
 def checked_modes(modes: Any) -> tuple[str, ...]:

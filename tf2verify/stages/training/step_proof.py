@@ -170,13 +170,17 @@ def _shared(
 ) -> PairedVariables:
   """Returns the variables that both sides have before the step."""
   theirs = {op.name for op in tf2.ops if op.op_type == VARIABLE} | set(further)
-  laid_out = paired_variables(case).held
-  return PairedVariables(dict(_pairs(tf1, theirs)), dict(_held(theirs, laid_out)))
+  held = dict(_held(theirs, paired_variables(case).held))
+  theirs |= {name for known in held.values() for name in known.tf1}
+  return PairedVariables(dict(_pairs(tf1, theirs)), held)
 
 
 def _held(names: Iterable[str], laid_out: Mapping[str, Held]) -> Iterator[tuple[str, Held]]:
   """Yields how the port holds variables, and slots of them: as tf1 calls these, `w/Adam`."""
   for name in names:
+    if name in laid_out and laid_out[name].tf1 != (name,):
+      yield name, laid_out[name]  # a part
+      continue
     owner = name
     while owner and owner not in laid_out:
       owner = owner.rpartition('/')[0]

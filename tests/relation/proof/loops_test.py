@@ -1,0 +1,151 @@
+"""Tests of tf2verify.relation.proof.loops and lists: loops, and code that goes without."""
+
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from tests.relation.proof.traced_functions import related, values
+
+_STEPS = 5
+# A sequence, the kernel of a cell, and the bias.
+_SHAPES = ((3, _STEPS, 4), (6, 4), (4,))
+
+
+def _cell(x, state, kernel, bias):
+  """Reads the kernel of a plain cell; the first two rows are no part of it."""
+  return tf.tanh(x @ kernel[2:] + state + bias)
+
+
+def _written_out(x, kernel, bias, count=_STEPS, start=0.0):
+  state = tf.fill((3, 4), start)
+  for step in range(count):
+    state = _cell(x[:, step], state, kernel, bias)
+  return state
+
+
+def _loop(x, kernel, bias, count=_STEPS, start=0.0):
+  def body(step, state):
+    return step + 1, _cell(tf.gather(x, step, axis=1), state, kernel, bias)
+
+  return tf.while_loop(lambda step, state: step < count, body, (0, tf.fill((3, 4), start)))[1]
+
+
+def _scan(x, kernel, bias, backward=False):
+  rows = tf.transpose(x, (1, 0, 2))
+  rows = rows[::-1] if backward else rows
+  return tf.scan(lambda state, row: _cell(row, state, kernel, bias), rows, tf.zeros((3, 4)))
+
+
+def _all_written_out(x, kernel, bias, backward=False):
+  state, found = tf.zeros((3, 4)), []
+  for step in range(_STEPS)[:: -1 if backward else 1]:
+    state = _cell(x[:, step], state, kernel, bias)
+    found.append(state)
+  return tf.stack(found)
+
+
+def _lists(x, kernel, bias):
+  del kernel, bias
+  rows = tf.TensorArray(tf.float32, _STEPS, element_shape=(3, 4)).unstack(
+    tf.transpose(x, (1, 0, 2))
+  )
+  found = tf.TensorArray(tf.float32, _STEPS, element_shape=(3, 4))
+
+  def body(step, found):
+    return step + 2, found.write(step, rows.read(step) * 2.0)
+
+  return tf.while_loop(lambda step, found: step < _STEPS, body, (0, found))[1].stack()
+
+
+def _every_other(x, kernel, bias):
+  del kernel, bias
+  rows = tf.unstack(tf.transpose(x, (1, 0, 2)))
+  return tf.stack([row * (2.0 if n % 2 == 0 else 0.0) for n, row in enumerate(rows)])
+
+
+def _until_small(x, kernel, bias):
+  """The values tell how many rounds there are."""
+
+  def body(step, state):
+    return step + 1, state * 0.5
+
+  del kernel, bias
+  wanted = tf.reduce_max(tf.abs(x[:, 0])) > -1.0  # it always is, which no constant tells
+  state = (0, x[:, 0])
+  return tf.while_loop(lambda step, state: (step < 3) & wanted, body, state)[1]
+
+
+def _halved(x, kernel, bias):
+  del kernel, bias
+  return x[:, 0] * 0.125
+
+
+def _noise(x, kernel, bias):
+  del kernel, bias
+
+  def body(step, state):
+    return step + 1, state + tf.random.normal((3, 4), seed=1)
+
+  return tf.while_loop(lambda step, state: step < 2, body, (0, x[:, 0]))[1]
+
+
+def _one_draw_twice(x, kernel, bias):
+  del kernel, bias
+  return x[:, 0] + 2.0 * tf.random.normal((3, 4), seed=1)
+
+
+def _with(function, **changed):
+  return lambda *inputs: function(*inputs, **changed)
+
+
+_SAME = (
+  ('loop, written out', _loop, _written_out),
+  ('written out, loop', _written_out, _loop),
+  ('all states', _scan, _all_written_out),
+  ('backward', _with(_scan, backward=True), _with(_all_written_out, backward=True)),
+  ('elements without values', _lists, _every_other),
+  ('no round', _with(_loop, count=0, start=2.0), _with(_written_out, count=0, start=2.0)),
+)
+_DIFFERENT = (
+  ('one round less', _loop, _with(_written_out, count=_STEPS - 1)),
+  ('another start', _loop, _with(_written_out, start=1.0)),
+  ('in the other direction', _scan, _with(_all_written_out, backward=True)),
+  ('rows and twice these', _lists, lambda x, *_: tf.transpose(x, (1, 0, 2)) * 2.0),
+)
+_UNKNOWN = (
+  ('values tell the rounds', _until_small, _halved),
+  ('numbers drawn in rounds', _noise, _one_draw_twice),
+)
+
+
+class LoopsTest(parameterized.TestCase):
+  @parameterized.named_parameters(*_SAME)
+  def test_proven_in_rounds(self, one, other):
+    self.assertEqual(related(one, other, _SHAPES, in_rounds=True).tested, ())
+    for first, second in zip(values(one, _SHAPES), values(other, _SHAPES), strict=True):
+      self.assertLess(abs(first - second).max(), 1e-5)
+
+  @parameterized.named_parameters(*_DIFFERENT)
+  def test_different_loops(self, one, other):
+    self.assertEqual(related(one, other, _SHAPES, in_rounds=True).tested, ('output [0]',))
+    if values(one, _SHAPES)[0].shape == values(other, _SHAPES)[0].shape:
+      difference = abs(values(one, _SHAPES)[0] - values(other, _SHAPES)[0]).max()
+      self.assertGreater(difference, 1e-3)
+
+  @parameterized.named_parameters(*_UNKNOWN)
+  def test_what_constants_do_not_tell(self, one, other):
+    self.assertEqual(related(one, other, _SHAPES, in_rounds=True).tested, ('output [0]',))
+
+  def test_loops_without_rounds_are_operations(self):
+    self.assertEqual(related(_loop, _loop, _SHAPES).tested, ())
+    self.assertEqual(related(_loop, _written_out, _SHAPES).tested, ('output [0]',))
+
+  def test_too_long_a_loop(self):
+    long = _with(_loop, count=4000)
+    shapes = ((3, 1, 4), *_SHAPES[1:])
+    proof = related(long, lambda x, k, b: _written_out(x, k, b, 1), shapes, in_rounds=True)
+    self.assertEqual(proof.tested, ('output [0]',))
+    self.assertEqual(related(long, long, shapes, in_rounds=True).tested, ())
+
+
+if __name__ == '__main__':
+  absltest.main()
